@@ -1,0 +1,39 @@
+"""The user's mistakes, as exceptions: each message is one line that says what is wrong, where, and how to mend it."""
+
+from __future__ import annotations
+
+
+class AutodiffError(Exception):
+    """Base of all errors that are shown to the user without a traceback."""
+
+
+class ShapeError(AutodiffError):
+    """Shapes, dtypes or arguments that an op does not accept."""
+
+
+class ModelError(AutodiffError):
+    """A model file or an `ag.Model` that cannot be built."""
+
+
+class GraphError(AutodiffError):
+    """A graph that breaks a rule of the IR (two parameters with one name, a gradient that does not exist)."""
+
+
+class BoardError(AutodiffError):
+    """A board profile that is unknown, malformed, or contradicts itself."""
+
+
+class KernelError(AutodiffError):
+    """A kernel backend or kernel table that is unknown or malformed."""
+
+
+class PlanError(AutodiffError):
+    """A memory plan that does not fit the board."""
+
+
+class DataError(AutodiffError):
+    """A data set that is missing, truncated or damaged."""
+
+
+class ToolError(AutodiffError):
+    """A compiler, emulator or probe that is missing or failed."""
