@@ -1,0 +1,102 @@
+"""Reverse-mode differentiation: one walk over the graph, from the loss back to what is wanted.
+
+Each node's VJP (vector-Jacobian product) turns the gradients of its results into gradients of its operands, as more graph
+values; so a gradient can be differentiated again. A value that is used k times receives the sum of k contributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import overload
+
+from .dtypes import Type
+from .errors import GraphError
+from .ir import Node, Value, apply, constant, topological
+from .op import Leaf
+
+
+def zeros_like(v: Value) -> Value:
+    return _filled(0.0, v.type)
+
+
+def _filled(number: float, type: Type) -> Value:
+    scalar = constant(number, type.dtype)
+    return apply("broadcast_to", scalar, shape=type.shape) if type.shape else scalar
+
+
+@overload
+def grad(y: Value, xs: Value, dy: Value | None = None) -> Value: ...
+@overload
+def grad(y: Value, xs: Sequence[Value], dy: Value | None = None) -> list[Value]: ...
+
+
+def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Value | list[Value]:
+    """The gradient of `y` with respect to each of `xs`: one value per x, of x's shape, zeros where y does not depend on it.
+
+    `y` is a scalar unless `dy`, a value of y's shape, is given. Raises GraphError for a y that is not a scalar, for an x that is
+    not a float, and for an op without a gradient on the way from an x to y (the path is named).
+    """
+    wanted = [xs] if isinstance(xs, Value) else list(xs)
+    if dy is None:
+        if y.type.shape != ():
+            raise GraphError(f"grad: y is {y.type}, not a scalar; reduce it (F.sum, F.mean) or give dy= of its shape")
+        dy = constant(1.0, y.type.dtype)
+    elif dy.type != y.type:
+        raise GraphError(f"grad: dy is {dy.type}, but y is {y.type}")
+    for x in wanted:
+        if x.type.dtype.kind != "f":
+            raise GraphError(f"grad: {x!r} is not a float; only floats have gradients")
+
+    order = topological([y])
+    active = _downstream(order, wanted)
+    grads: dict[Value, Value] = {y: dy} if y in active else {}
+    for node in reversed(order):
+        needed = [v in active for v in node.operands]
+        if any(needed):
+            _pull_back(node, needed, grads, wanted)
+    results = [grads[x] if x in grads else zeros_like(x) for x in wanted]
+    return results[0] if isinstance(xs, Value) else results
+
+
+def _downstream(order: Sequence[Node], xs: Sequence[Value]) -> set[Value]:
+    """The float values that depend on one of xs."""
+    active = set(xs)
+    for node in order:
+        if any(v in active for v in node.operands):
+            active.update(r for r in node.results if r.type.dtype.kind == "f")
+    return active
+
+
+def _pull_back(node: Node, needed: Sequence[bool], grads: dict[Value, Value], xs: Sequence[Value]) -> None:
+    dys = [grads.get(r) for r in node.results]
+    if all(d is None for d in dys) or isinstance(node.op.lower, Leaf):
+        return
+    if node.op.vjp is None:
+        raise GraphError(f"{node.op.name} has no gradient; it lies on the path {_path(node, xs)}")
+    for v, needs, d in zip(node.operands, needed, node.op.vjp(dys, node.operands, node.results, node.attrs, needed), strict=True):
+        if d is None or not needs:
+            continue
+        if d.type != v.type:
+            raise AssertionError(f"the VJP of {node.op.name} gives {d.type} for an operand of type {v.type}")
+        grads[v] = apply("add", grads[v], d) if v in grads else d
+
+
+def _path(node: Node, xs: Sequence[Value]) -> str:
+    """The names of the ops from one of xs to `node`, for an error message."""
+    previous: dict[Value, Node] = {}
+    reached = set(xs)
+    for n in topological(node.results):
+        source = next((v for v in n.operands if v in reached), None)
+        if source is not None:
+            for r in n.results:
+                if r not in reached:
+                    reached.add(r)
+                    previous[r] = n
+    steps: list[str] = []
+    at = next((v for v in node.operands if v in reached), None)
+    while at is not None and at not in xs:
+        n = previous[at]
+        steps.append(n.op.name)
+        at = next(v for v in n.operands if v in reached)
+    start = (at.name or "x") if at is not None else "x"
+    return " -> ".join([start, *reversed(steps), node.op.name])

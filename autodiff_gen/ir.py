@@ -1,0 +1,390 @@
+"""Values, nodes and graphs: the form in which a model travels from the model file to C.
+
+Nodes are immutable and pure; values hash by identity. Nothing here recurses along the graph, so chains of any length work.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import op as _op
+from .dtypes import DTYPES, Dim, DType, Shape, Type, bool_, dtype, f32, f64, planned, s32
+from .errors import GraphError, ShapeError
+from .op import OPS, Leaf, Op
+
+_serial = itertools.count()
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A named piece of memory that outlives a call: a parameter, an optimizer moment, a counter.
+
+    `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` asks for its gradient.
+    """
+
+    name: str
+    type: Type
+    init: Any
+    trainable: bool = True
+
+
+class Node:
+    """One application of an op. `regions` hold the sub-graphs of fused nodes (later: scan and cond)."""
+
+    __slots__ = ("op", "operands", "attrs", "regions", "results", "serial", "hint")
+
+    def __init__(
+        self,
+        op: Op,
+        operands: tuple[Value, ...],
+        attrs: Mapping[str, Any],
+        types: tuple[Type, ...],
+        regions: tuple[Region, ...] = (),
+        hint: str = "",
+    ) -> None:
+        self.op, self.operands, self.attrs, self.regions = op, operands, dict(attrs), regions
+        self.results = tuple(Value(self, i, t) for i, t in enumerate(types))
+        self.serial = next(_serial)
+        self.hint = hint
+
+
+class Value:
+    """One result of a node: `(node, index)` with a type. Arithmetic on values builds more nodes; `==` stays identity (use F.eq)."""
+
+    __slots__ = ("node", "index", "type")
+    __array_priority__ = 1000
+    __array_ufunc__ = None  # so that numpy_array * value builds a node
+
+    def __init__(self, node: Node, index: int, type: Type) -> None:
+        self.node, self.index, self.type = node, index, type
+
+    shape = property(lambda self: self.type.shape)
+    dtype = property(lambda self: self.type.dtype)
+    ndim = property(lambda self: len(self.type.shape))
+
+    @property
+    def name(self) -> str | None:
+        """The user's name of an input or parameter, else None."""
+        state = self.node.attrs.get("state")
+        return state.name if state is not None else self.node.attrs.get("name")
+
+    def __repr__(self) -> str:
+        return f"<{self.name or self.node.op.name}: {self.type}>"
+
+    def __add__(self, other: Any) -> Value:
+        return apply("add", self, other)
+
+    def __radd__(self, other: Any) -> Value:
+        return apply("add", other, self)
+
+    def __sub__(self, other: Any) -> Value:
+        return apply("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Value:
+        return apply("sub", other, self)
+
+    def __mul__(self, other: Any) -> Value:
+        return apply("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Value:
+        return apply("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Value:
+        return apply("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return apply("div", other, self)
+
+    def __pow__(self, other: Any) -> Value:
+        return apply("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Value:
+        return apply("pow", other, self)
+
+    def __neg__(self) -> Value:
+        return apply("neg", self)
+
+    def __matmul__(self, other: Any) -> Value:
+        from .functional import matmul
+
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Value:
+        from .functional import matmul
+
+        return matmul(other, self)
+
+    def __lt__(self, other: Any) -> Value:
+        return apply("lt", self, other)
+
+    def __le__(self, other: Any) -> Value:
+        return apply("le", self, other)
+
+    def __gt__(self, other: Any) -> Value:
+        return apply("gt", self, other)
+
+    def __ge__(self, other: Any) -> Value:
+        return apply("ge", self, other)
+
+    def __bool__(self) -> bool:
+        raise GraphError("a graph value has no truth value while the graph is built; use F.where for a choice by value")
+
+    def __iter__(self) -> Iterator[Value]:
+        raise GraphError("a graph value cannot be iterated over")
+
+    @property
+    def T(self) -> Value:
+        """The transpose of a matrix: [m, n] -> [n, m]; a view."""
+        return apply("permute", self, dims=tuple(reversed(range(self.ndim))))
+
+    def t(self) -> Value:
+        return self.T
+
+    def reshape(self, *shape: Any) -> Value:
+        from .functional import reshape
+
+        return reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+
+    def sum(self, dim: Any = None, keepdim: bool = False) -> Value:
+        from .functional import sum as sum_
+
+        return sum_(self, dim, keepdim)
+
+    def mean(self, dim: Any = None, keepdim: bool = False) -> Value:
+        from .functional import mean
+
+        return mean(self, dim, keepdim)
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A sub-graph with explicit captures: `params[i]` stands inside for the node's i-th operand."""
+
+    params: tuple[Value, ...]
+    results: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """One entry function in SSA form: inputs and old states -> outputs and new states."""
+
+    name: str
+    inputs: tuple[Value, ...]
+    outputs: Mapping[str, Value]
+    updates: Mapping[State, Value] = field(default_factory=dict)
+
+    @property
+    def roots(self) -> tuple[Value, ...]:
+        return (*self.outputs.values(), *self.updates.values())
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """Every state that is read or written, in order of first use."""
+        found = {v.node.attrs["state"]: None for v in self.leaves("state")}
+        return (*found, *(s for s in self.updates if s not in found))
+
+    def leaves(self, op: str) -> list[Value]:
+        return [n.results[0] for n in topological(self.roots) if n.op.name == op]
+
+    def with_roots(self, roots: Sequence[Value]) -> Graph:
+        """The same entry with its outputs and updates replaced, in the order of `roots`."""
+        k = len(self.outputs)
+        return Graph(
+            self.name,
+            self.inputs,
+            dict(zip(self.outputs, roots[:k], strict=True)),
+            dict(zip(self.updates, roots[k:], strict=True)),
+        )
+
+    def __str__(self) -> str:
+        return show(self)
+
+
+def _leaf(name: str) -> Op:
+    def nothing(*_: Any, **__: Any) -> Any:
+        raise AssertionError(f"{name} is a leaf")
+
+    return _op.register(Op(name, nothing, nothing, None, Leaf()))
+
+
+INPUT, STATE, CONST = _leaf("input"), _leaf("state"), _leaf("const")
+
+
+def make_input(name: str, type: Type) -> Value:
+    return Node(INPUT, (), {"name": name}, (type,)).results[0]
+
+
+def make_state(state: State) -> Value:
+    """The old value of a state, as a graph value."""
+    return Node(STATE, (), {"state": state}, (state.type,)).results[0]
+
+
+def constant(value: Any, dtype_: DType | None = None) -> Value:
+    """A constant of the graph. Floats become f32 unless `dtype_` says otherwise."""
+    array = np.asarray(value)
+    if dtype_ is None:
+        if array.dtype.kind == "f":
+            dtype_ = f32
+        elif array.dtype.kind == "b":
+            dtype_ = bool_
+        elif array.dtype.name in (d.numpy for d in DTYPES.values()):
+            dtype_ = next(d for d in DTYPES.values() if d.numpy == array.dtype.name)
+        else:
+            dtype_ = s32
+    array = np.array(array, dtype=dtype_.numpy)
+    array.flags.writeable = False
+    return Node(CONST, (), {"value": array}, (Type(dtype_, array.shape),)).results[0]
+
+
+def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
+    """Operands as values; Python scalars are weakly typed: they take the dtype of the first value beside them."""
+    if all(isinstance(v, Value) for v in operands):
+        return tuple(operands)
+    like = next((v.dtype for v in operands if isinstance(v, Value) and v.dtype.kind != "b"), f32)
+    out = []
+    for v in operands:
+        if isinstance(v, Value):
+            out.append(v)
+            continue
+        array = np.asarray(v)
+        if array.dtype.kind not in "fiub":
+            raise ShapeError(f"{v!r} cannot stand as an operand; give a graph value, a NumPy array or a number")
+        weak = array.ndim == 0 and array.dtype.kind != "b"
+        if weak and array.dtype.kind == "f" and like.kind != "f":
+            raise ShapeError(f"the float {v!r} cannot stand beside a value of dtype {like}; convert with F.to first")
+        out.append(constant(array, like if weak else None))
+    return tuple(out)
+
+
+def apply_node(name: str, *operands: Any, hint: str = "", **attrs: Any) -> Node:
+    """Build a node of op `name`, its types inferred; ShapeError names the op, the operand types and the rule."""
+    op = OPS[name]
+    values = _as_values(operands)
+    try:
+        types = op.infer(*(v.type for v in values), **attrs)
+    except ShapeError as error:
+        shown = ", ".join(f"{v.name}: {v.type}" if v.name else repr(v.type) for v in values)
+        raise ShapeError(f"{name}({shown}): {error}") from None
+    return Node(op, values, attrs, types if isinstance(types, tuple) else (types,), hint=hint)
+
+
+def apply(name: str, *operands: Any, **attrs: Any) -> Value:
+    """Like apply_node, for an op with one result."""
+    (result,) = apply_node(name, *operands, **attrs).results
+    return result
+
+
+def topological(roots: Iterable[Value], stop: Callable[[Node], bool] | None = None) -> list[Node]:
+    """Every node that the roots need, operands first; iterative; the order depends on the graph alone."""
+    order: list[Node] = []
+    state: dict[Node, int] = {}
+    stack: list[Node] = []
+    for root in roots:
+        stack.append(root.node)
+        while stack:
+            node = stack[-1]
+            seen = state.get(node)
+            if seen == 2:
+                stack.pop()
+            elif seen == 1 or (stop is not None and stop(node)):
+                state[node] = 2
+                order.append(node)
+                stack.pop()
+            else:
+                state[node] = 1
+                stack.extend(v.node for v in reversed(node.operands) if v.node not in state)
+    return order
+
+
+def users(nodes: Iterable[Node]) -> dict[Value, list[Node]]:
+    """For each value the nodes that read it, once per use."""
+    out: dict[Value, list[Node]] = {}
+    for node in nodes:
+        for v in node.operands:
+            out.setdefault(v, []).append(node)
+    return out
+
+
+def substitute(roots: Sequence[Value], rewrite: Callable[[Node, tuple[Value, ...]], Sequence[Value] | None]) -> list[Value]:
+    """Rebuild the graph below `roots`. `rewrite(node, new operands)` gives the node's new results, or None to keep it as it is."""
+    mapping: dict[Value, Value] = {}
+    for node in topological(roots):
+        operands = tuple(mapping[v] for v in node.operands)
+        results = rewrite(node, operands)
+        if results is None:
+            if operands == node.operands:
+                results = node.results
+            else:
+                types = tuple(r.type for r in node.results)
+                results = Node(node.op, operands, node.attrs, types, node.regions, node.hint).results
+        mapping.update(zip(node.results, results, strict=True))
+    return [mapping[v] for v in roots]
+
+
+def verify(graph: Graph) -> None:
+    """Raise GraphError unless every rule of the IR holds: inferred types, unique names, known inputs, typed updates."""
+    known = {v.node for v in graph.inputs}
+    names: dict[str, object] = {}
+    for node in topological(graph.roots):
+        if isinstance(node.op.lower, Leaf):
+            if node.op is INPUT and node not in known:
+                raise GraphError(f"{graph.name}: input {node.attrs['name']!r} is used but is not among the inputs")
+            thing = node.attrs.get("state") or (node if node.op is INPUT else None)
+            name = thing and node.results[0].name
+            if name and names.setdefault(name, thing) is not thing:
+                raise GraphError(f"{graph.name}: two inputs or parameters are called {name!r}; rename one")
+            continue
+        if node.regions:
+            continue
+        types = node.op.infer(*(v.type for v in node.operands), **node.attrs)
+        types = types if isinstance(types, tuple) else (types,)
+        if types != tuple(r.type for r in node.results):
+            raise GraphError(f"{graph.name}: {node.op.name} has results {node.results}, but its rule says {types}")
+    for state, value in graph.updates.items():
+        if value.type != state.type:
+            raise GraphError(f"{graph.name}: the new value of {state.name!r} is {value.type}, the state is {state.type}")
+
+
+def show(graph: Graph) -> str:
+    """The graph as text: one line per node, `%7: f32[4,32] = matmul(%1, %2)`."""
+    names: dict[Value, str] = {}
+    lines = [f"entry {graph.name}({', '.join(f'{v.name}: {v.type}' for v in graph.inputs)})"]
+
+    def line(node: Node, indent: str) -> None:
+        if node.op in (INPUT, STATE):
+            names[node.results[0]] = f"{node.results[0].name}"
+            return
+        if node.op is CONST and node.attrs["value"].ndim == 0:
+            names[node.results[0]] = repr(node.attrs["value"].item())
+            return
+        for r in node.results:
+            names[r] = f"%{len(names)}"
+        shown = [names[v] for v in node.operands]
+        shown += [f"{k}={v!r}" for k, v in node.attrs.items() if not isinstance(v, np.ndarray)]
+        left = ", ".join(f"{names[r]}: {r.type}" for r in node.results)
+        lines.append(f"{indent}{left} = {node.op.name}({', '.join(shown)})")
+        for region in node.regions:
+            for inner, outer in zip(region.params, node.operands, strict=True):
+                names[inner] = names[outer]
+            for n in topological(region.results, stop=lambda n: n.results[0] in region.params):
+                if n.results[0] not in region.params:
+                    line(n, indent + "    ")
+            lines.append(f"{indent}    yield {', '.join(names[r] for r in region.results)}")
+
+    for node in topological(graph.roots):
+        line(node, "  ")
+    lines += [f"  {name} <- {names[v]}" for name, v in graph.outputs.items()]
+    lines += [f"  {state.name}' <- {names[v]}" for state, v in graph.updates.items()]
+    return "\n".join(lines) + "\n"
+
+
+__all__ = [
+    "CONST", "Dim", "Graph", "INPUT", "Node", "Region", "STATE", "Shape", "State", "Type", "Value", "apply",
+    "apply_node", "constant", "dtype", "f32", "f64", "make_input", "make_state", "planned", "show", "substitute",
+    "topological", "users", "verify",
+]  # fmt: skip

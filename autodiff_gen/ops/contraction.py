@@ -1,0 +1,83 @@
+"""Contractions: what becomes a call of the gemm family of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import Type
+from ..errors import ShapeError
+from ..ir import Value, apply
+from ..op import Attrs, Contraction, Op, Sample, register
+from .support import same_dtype
+
+
+def _matmul_type(a: Type, b: Type) -> Type:
+    same_dtype(a, b)
+    if len(a.shape) != len(b.shape) or len(a.shape) < 2:
+        raise ShapeError("needs two matrices, or two stacks of as many axes")
+    if a.shape[-1] != b.shape[-2]:
+        raise ShapeError(f"the inner extents differ: {a.shape[-1]} columns against {b.shape[-2]} rows")
+    if a.shape[:-2] != b.shape[:-2]:
+        raise ShapeError(f"the leading axes differ: {list(a.shape[:-2])} against {list(b.shape[:-2])}")
+    return Type(a.dtype, (*a.shape[:-1], b.shape[-1]))
+
+
+def transposed(v: Value) -> Value:
+    """v with its last two axes exchanged; a view."""
+    rank = len(v.type.shape)
+    return apply("permute", v, dims=(*range(rank - 2), rank - 1, rank - 2))
+
+
+def _matmul_vjp(
+    dys: Sequence[Value | None], inputs: Sequence[Value], outs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
+) -> list[Value | None]:
+    (dy,), (a, b) = dys, inputs
+    return [
+        apply("matmul", dy, transposed(b)) if wanted[0] else None,
+        apply("matmul", transposed(a), dy) if wanted[1] else None,
+    ]
+
+
+matmul = register(
+    Op(
+        "matmul",  # y[..., m, n] = a[..., m, k] . b[..., k, n]
+        infer=_matmul_type,
+        ref=lambda a, b: np.matmul(a, b),
+        vjp=_matmul_vjp,
+        lower=Contraction(),
+        samples=(
+            Sample(((2, 3), (3, 4))),
+            Sample(((1, 5), (5, 1))),
+            Sample(((1, 1), (1, 1))),
+            Sample(((3, 2, 4), (3, 4, 5))),
+        ),
+        torch="torch.matmul(a, b)",
+    )
+)
+
+
+def _accumulate_type(a: Type, b: Type, c: Type, alpha: Type, *, beta: float) -> Type:
+    y = _matmul_type(a, b)
+    if y != c:
+        raise ShapeError(f"the product is {y}, the accumulator {c}")
+    if alpha != Type(c.dtype, ()):
+        raise ShapeError(f"alpha must be a scalar, not {alpha}")
+    return y
+
+
+def _accumulate(a: Any, b: Any, c: Any, alpha: Any, *, beta: float) -> Any:
+    return alpha * np.matmul(a, b) + c.dtype.type(beta) * c
+
+
+accumulate = register(
+    Op(
+        "accumulate",  # y = alpha a . b + beta c; made by the pass that fuses updates, after differentiation
+        infer=_accumulate_type,
+        ref=_accumulate,
+        vjp=None,
+        lower=Contraction(),
+    )
+)

@@ -1,0 +1,113 @@
+"""Views: the same bytes under another shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..dtypes import Shape, Type, broadcast, product
+from ..errors import ShapeError
+from ..ir import Value, apply
+from ..op import Attrs, Elementwise, Op, Sample, View, register
+from .support import sum_to
+
+
+def _reshape_type(x: Type, *, shape: Shape) -> Type:
+    if product(x.shape) != product(shape):
+        raise ShapeError(f"{product(x.shape)} elements do not fill the shape {list(shape)}")
+    return Type(x.dtype, tuple(shape))
+
+
+def _reshape_dims(a: Shape, b: Shape, attrs: Attrs) -> tuple[int | None, ...] | None:
+    """Only axes of extent 1 may come or go; anything else splits or merges axes."""
+    walked = [i for i, d in enumerate(a) if d != 1]
+    if [a[i] for i in walked] != [d for d in b if d != 1]:
+        return None
+    rest = iter(walked)
+    return tuple(None if d == 1 else next(rest) for d in b)
+
+
+reshape = register(
+    Op(
+        "reshape",  # the same elements in row-major order
+        infer=_reshape_type,
+        ref=lambda x, *, shape: np.reshape(x, shape),
+        vjp=lambda dys, ins, outs, attrs, wanted: [apply("reshape", dys[0], shape=ins[0].type.shape)],
+        lower=View(_reshape_dims),
+        samples=(
+            Sample(((2, 6),), {"shape": (3, 4)}),
+            Sample(((1, 3, 1),), {"shape": (3,)}),
+            Sample(((1,),), {"shape": ()}),
+        ),
+        torch="torch.reshape(a, shape)",
+    )
+)
+
+
+def _permute_type(x: Type, *, dims: Sequence[int]) -> Type:
+    if sorted(dims) != list(range(len(x.shape))):
+        raise ShapeError(f"dims={tuple(dims)} is no permutation of {len(x.shape)} axes")
+    return Type(x.dtype, tuple(x.shape[i] for i in dims))
+
+
+permute = register(
+    Op(
+        "permute",  # y[i, j, ...] = x[those indices in the order of dims]
+        infer=_permute_type,
+        ref=lambda x, *, dims: np.transpose(x, dims),
+        vjp=lambda dys, ins, outs, attrs, wanted: [
+            apply("permute", dys[0], dims=tuple(int(i) for i in np.argsort(attrs["dims"])))
+        ],
+        lower=View(lambda a, b, attrs: tuple(attrs["dims"])),
+        samples=(Sample(((2, 3),), {"dims": (1, 0)}), Sample(((2, 3, 4),), {"dims": (2, 0, 1)})),
+        torch="a.permute(dims)",
+    )
+)
+
+
+def _broadcast_type(x: Type, *, shape: Shape) -> Type:
+    if len(shape) < len(x.shape) or broadcast(x.shape, shape) != tuple(shape):
+        raise ShapeError(f"cannot be broadcast to {list(shape)}")
+    return Type(x.dtype, tuple(shape))
+
+
+def _broadcast_dims(a: Shape, b: Shape, attrs: Attrs) -> tuple[int | None, ...]:
+    added = len(b) - len(a)
+    return tuple(None if i < added or a[i - added] != b[i] or b[i] == 1 else i - added for i in range(len(b)))
+
+
+def _broadcast_vjp(
+    dys: Sequence[Value | None], inputs: Sequence[Value], outs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
+) -> list[Value | None]:
+    assert dys[0] is not None
+    return [sum_to(dys[0], inputs[0].type.shape)]
+
+
+broadcast_to = register(
+    Op(
+        "broadcast_to",  # NumPy's broadcasting, written out
+        infer=_broadcast_type,
+        ref=lambda x, *, shape: np.broadcast_to(x, shape),
+        vjp=_broadcast_vjp,
+        lower=View(_broadcast_dims),
+        samples=(
+            Sample(((3, 1),), {"shape": (3, 4)}),
+            Sample(((4,),), {"shape": (2, 3, 4)}),
+            Sample(((),), {"shape": (2, 2)}),
+        ),
+        torch="torch.broadcast_to(a, shape)",
+    )
+)
+
+copy = register(
+    Op(
+        "copy",  # the same values in bytes of their own; made by passes
+        infer=lambda x: x,
+        ref=lambda x: np.array(x),
+        vjp=lambda dys, ins, outs, attrs, wanted: [dys[0]],
+        lower=Elementwise("{0}", cheap=True),
+        samples=(Sample(((2, 3),)),),
+        torch="a.clone()",
+    )
+)
