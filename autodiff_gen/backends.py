@@ -1,0 +1,268 @@
+"""Kernel tables (`kernels/<backend>/kernels.toml`) and the choice of one kernel per call, `ref` last. Stdlib only."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .conditions import Condition, Number
+from .errors import KernelError
+from .kernel_contract import CONTRACT
+
+REF = "ref"
+TABLE = "kernels.toml"
+_C_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One row of a kernel table: `symbol` serves the contract's `name` where every condition in `when` holds."""
+
+    name: str
+    symbol: str
+    backend: str
+    source: Path
+    when: tuple[Condition, ...]
+    cflags: tuple[str, ...]
+    declared: bool  # ag_kernels.h declares the symbol; otherwise the generated C must (see `declaration`)
+
+    def matches(self, facts: Mapping[str, Number]) -> bool:
+        """True where all conditions hold; a fact that is not known at generation time holds for none."""
+        return all(condition(facts) for condition in self.when)
+
+    @property
+    def declaration(self) -> str:
+        """C that declares the symbol by the contract's function type."""
+        return f"{CONTRACT[self.name].type_name} {self.symbol};"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file to compile, with its backend's flags."""
+
+    backend: str
+    path: Path
+    cflags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One kernel folder and its table. `requires` names core features of the board's profile, such as "fpu"."""
+
+    name: str
+    folder: Path
+    requires: tuple[str, ...]
+    cflags: tuple[str, ...]
+    kernels: tuple[Kernel, ...]
+
+
+@dataclass(frozen=True)
+class Backends:
+    """The backends of a build in the order in which they are asked; the last is `ref`, which serves everything."""
+
+    root: Path
+    backends: tuple[Backend, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(b.name for b in self.backends)
+
+    @property
+    def only_ref(self) -> bool:
+        """True when no tuned backend is in the list: then the generated C too is built without contraction."""
+        return self.names == (REF,)
+
+    def candidates(self, name: str) -> tuple[Kernel, ...]:
+        """All rows for the contract's kernel `name`, in the order in which they are asked."""
+        if name not in CONTRACT:
+            raise KernelError(f"no kernel {name!r} in the contract{_near(name, CONTRACT)}")
+        return tuple(k for b in self.backends for k in b.kernels if k.name == name)
+
+    def select(self, name: str, facts: Mapping[str, Number]) -> Kernel:
+        """The first row that matches. `facts`: the call's numbers by parameter name (m, n, k, lda, beta, ...), as far as
+        they are known when the C is generated."""
+        for kernel in self.candidates(name):
+            if kernel.matches(facts):
+                return kernel
+        raise KernelError(
+            f"no kernel serves {name} with {dict(facts)}: the ref table lacks an unconditional row"
+        )
+
+    def sources(self) -> tuple[Source, ...]:
+        """Every file of every backend, each once, in table order: the linker takes what is called."""
+        found = {k.source: Source(b.name, k.source, b.cflags) for b in self.backends for k in b.kernels}
+        return tuple(found.values())
+
+    def include_dirs(self) -> tuple[Path, ...]:
+        """Where ag_kernels.h, ag_math.h and the backends' own headers lie."""
+        return tuple(dict.fromkeys((self.root, *(b.folder for b in reversed(self.backends)))))
+
+
+def available(root: Path | None = None) -> list[str]:
+    """Names of the backends in the tree, sorted."""
+    return sorted(table.parent.name for table in _root(root).glob(f"*/{TABLE}"))
+
+
+def load(
+    names: Iterable[str],
+    *,
+    features: Collection[str] | None = None,
+    root: Path | None = None,
+    relative_to: Path | None = None,
+) -> Backends:
+    """Read the tables of `names`: backends in the tree, or paths of folders that hold a `kernels.toml`.
+
+    `features` are the board's core features; None skips that check. `root` is the tree's `kernels` folder.
+    Relative paths start at `relative_to`, by default the current folder. Raises KernelError.
+    """
+    root = _root(root)
+    backends: list[Backend] = []
+    for name in names:
+        if backends and backends[-1].name == REF:
+            raise KernelError(f"backend {name!r} stands after 'ref', which serves every call: put 'ref' last")
+        backend = _load_backend(_find(name, root, relative_to or Path()), root)
+        if any(backend.name == b.name for b in backends):
+            raise KernelError(f"backend {backend.name!r} is listed twice: name it once")
+        missing = [f for f in backend.requires if features is not None and f not in features]
+        if missing:
+            has = ", ".join(sorted(features or ())) or "none"
+            raise KernelError(
+                f"backend {backend.name!r} needs the core feature {missing[0]!r}, which the board lacks (it has: {has})"
+            )
+        backends.append(backend)
+    if not backends or backends[-1].name != REF:
+        backends.append(_load_backend(_find(REF, root, Path()), root))
+    result = Backends(root, tuple(backends))
+    _check_symbols(result)
+    return result
+
+
+def parse_list(text: str) -> list[str]:
+    """Split the value of `kernels=` / `--kernels`: names or folders with commas between them."""
+    names = [part.strip() for part in text.split(",")]
+    if not all(names):
+        raise KernelError(f"kernels={text}: an empty name in the list; write kernels=fast,ref")
+    return names
+
+
+def _root(root: Path | None) -> Path:
+    if root is not None:
+        return root
+    from . import resources  # only here: a given root needs no search for the package's data
+
+    return resources.root() / "kernels"
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    known = sorted(known)
+    match = difflib.get_close_matches(word, known, n=1)
+    hint = f"; did you mean {match[0]!r}?" if match else ""
+    return f"{hint} (known: {', '.join(known)})"
+
+
+def _find(name: str, root: Path, base: Path) -> Path:
+    """The folder of a backend. A bare name is in the tree; anything with a slash is a path."""
+    if "/" in name or "\\" in name:
+        folder = base / Path(name).expanduser()
+        if not (folder / TABLE).is_file():
+            raise KernelError(f"kernel folder {name}: no {TABLE} in it")
+        return folder.resolve()
+    if not (root / name / TABLE).is_file() or name in ("", ".", ".."):
+        raise KernelError(
+            f"unknown kernel backend {name!r}{_near(name, available(root))}; a folder of your own is given as a path with a /"
+        )
+    return root / name
+
+
+def _load_backend(folder: Path, root: Path) -> Backend:
+    path, name = folder / TABLE, folder.name
+    if not _C_NAME.fullmatch(name.replace("-", "_")):
+        raise KernelError(f"{path}: the folder's name is the backend's name: use letters, digits, _ and -")
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise KernelError(f"{path}: not valid TOML: {error}") from None
+    except OSError as error:
+        raise KernelError(f"{path}: cannot be read: {error.strerror}") from None
+    _keys(
+        table,
+        {"schema": int, "requires": list, "cflags": list, "kernel": list},
+        ("schema", "kernel"),
+        str(path),
+    )
+    if table["schema"] != 1:
+        raise KernelError(f"{path}: schema {table['schema']} is not known: this version reads schema 1")
+    cflags = _strings(table.get("cflags", []), f"{path}: cflags")
+    if not any(flag.startswith("-ffp-contract") for flag in cflags):
+        cflags = (*cflags, "-ffp-contract=fast")
+    declared = folder.parent.resolve() == root.resolve()
+    kernels: list[Kernel] = []
+    for number, row in enumerate(table["kernel"], 1):
+        kernel = _load_row(row, f"{path}: kernel {number}", folder, cflags, declared)
+        for other in kernels:
+            if other.name == kernel.name and (not other.when or other.symbol == kernel.symbol):
+                why = (
+                    "a row without conditions stands before it"
+                    if not other.when
+                    else f"{kernel.symbol} is there already"
+                )
+                raise KernelError(f"{path}: kernel {number}: duplicate row for {kernel.name}: {why}")
+        kernels.append(kernel)
+    return Backend(
+        name, folder, _strings(table.get("requires", []), f"{path}: requires"), cflags, tuple(kernels)
+    )
+
+
+def _load_row(row: Any, where: str, folder: Path, cflags: tuple[str, ...], declared: bool) -> Kernel:
+    if not isinstance(row, dict):
+        raise KernelError(f"{where}: must be a [[kernel]] table")
+    _keys(row, {"name": str, "symbol": str, "source": str, "when": list}, ("name", "symbol", "source"), where)
+    name, symbol = row["name"], row["symbol"]
+    if name not in CONTRACT:
+        raise KernelError(f"{where}: no kernel {name!r} in the contract{_near(name, CONTRACT)}")
+    if not _C_NAME.fullmatch(symbol):
+        raise KernelError(f"{where}: symbol {symbol!r} is not a C identifier")
+    source = folder / row["source"]
+    if not source.is_file():
+        raise KernelError(f"{where}: source {row['source']!r} is not a file in {folder}")
+    if not re.search(rf"\b{symbol}\b", source.read_text(encoding="utf-8", errors="replace")):
+        raise KernelError(f"{where}: source {row['source']!r} does not name the symbol {symbol!r}")
+    conditions = _strings(row.get("when", []), f"{where}: when")
+    when = tuple(Condition.parse(text, CONTRACT[name].facts, f"{where}: when") for text in conditions)
+    return Kernel(name, symbol, folder.name, source, when, cflags, declared)
+
+
+def _keys(table: Mapping[str, Any], types: Mapping[str, type], required: Sequence[str], where: str) -> None:
+    for key, value in table.items():
+        if key not in types:
+            raise KernelError(f"{where}: unknown key {key!r}{_near(key, types)}")
+        if not isinstance(value, types[key]) or isinstance(value, bool):
+            names = {int: "an integer", str: "a string", list: "a list"}
+            raise KernelError(f"{where}: {key} must be {names[types[key]]}, got {value!r}")
+    for key in required:
+        if key not in table:
+            raise KernelError(f"{where}: {key} is missing")
+
+
+def _strings(values: list[Any], where: str) -> tuple[str, ...]:
+    for value in values:
+        if not isinstance(value, str):
+            raise KernelError(f"{where}: must be a list of strings, got {value!r}")
+    return tuple(values)
+
+
+def _check_symbols(backends: Backends) -> None:
+    """One symbol is one function: two backends that define the same one would not link."""
+    owner: dict[str, Backend] = {}
+    for backend in backends.backends:
+        for kernel in backend.kernels:
+            first = owner.setdefault(kernel.symbol, backend)
+            if first is not backend:
+                raise KernelError(
+                    f"symbol {kernel.symbol!r} is in the tables of both {first.name!r} and {backend.name!r}"
+                )

@@ -1,0 +1,100 @@
+"""Conditions of a kernel table: small comparisons over a call's numbers, such as "n % 4 == 0" or "4 <= k < 64"."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .errors import KernelError
+
+Number = int | float
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Mod: operator.mod,
+    ast.FloorDiv: operator.floordiv,
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A parsed comparison; call it with the facts. False where a fact that it names is missing."""
+
+    text: str
+    names: frozenset[str]
+    _tree: ast.Compare = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str, facts: Sequence[str], where: str) -> Condition:
+        """`facts` are the names that may stand in it; raises KernelError, which begins with `where`."""
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise KernelError(f'{where}: {text!r} is not a comparison such as "n % 4 == 0"') from None
+        if not isinstance(tree, ast.Compare) or any(type(op) not in _COMPARE for op in tree.ops):
+            raise KernelError(f'{where}: {text!r} is not a comparison such as "n % 4 == 0"')
+        names = set()
+        for side in (tree.left, *tree.comparators):
+            names |= _names(side, text, where)
+        for name in sorted(names):
+            if name not in facts:
+                raise KernelError(
+                    f"{where}: {text!r} names {name!r}; this kernel's numbers are {', '.join(facts)}"
+                )
+        if not names:
+            raise KernelError(f"{where}: {text!r} compares no number of the call ({', '.join(facts)})")
+        return cls(text, frozenset(names), tree)
+
+    def __call__(self, facts: Mapping[str, Number]) -> bool:
+        if not self.names <= facts.keys():
+            return False
+        values = [_value(side, facts) for side in (self._tree.left, *self._tree.comparators)]
+        return all(
+            _COMPARE[type(op)](a, b) for op, a, b in zip(self._tree.ops, values, values[1:], strict=False)
+        )
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _names(node: ast.expr, text: str, where: str) -> set[str]:
+    """The names in an arithmetic expression; refuses everything but names, numbers, + - * // % by a constant."""
+    match node:
+        case ast.Name(id=name):
+            return {name}
+        case ast.Constant(value=value) if type(value) in (int, float):
+            return set()
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return _names(operand, text, where)
+        case ast.BinOp(left=left, op=ast.Mod() | ast.FloorDiv(), right=right):
+            if not (isinstance(right, ast.Constant) and type(right.value) is int and right.value > 0):
+                raise KernelError(f"{where}: {text!r} divides by something that is not a positive constant")
+            return _names(left, text, where)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            return _names(left, text, where) | _names(right, text, where)
+    raise KernelError(f"{where}: {text!r}: only numbers, names and + - * // % may be compared")
+
+
+def _value(node: ast.expr, facts: Mapping[str, Number]) -> Number:
+    match node:
+        case ast.Name(id=name):
+            return facts[name]
+        case ast.Constant(value=value) if isinstance(value, (int, float)):
+            return value
+        case ast.UnaryOp(operand=operand):
+            return -_value(operand, facts)
+        case ast.BinOp(left=left, op=op, right=right):
+            return _ARITHMETIC[type(op)](_value(left, facts), _value(right, facts))
+    raise AssertionError(ast.dump(node))  # parse() lets nothing else through

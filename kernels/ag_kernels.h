@@ -1,0 +1,51 @@
+/* The kernel contract: what each kernel computes, its function type, and one symbol per backend that has it.
+ *
+ * Float matrices are row-major; ld* is the distance between two rows in elements, at least the stored width,
+ * so that slices need no copy. Pointers have the alignment of float and no more. Sizes are >= 1. Letters n
+ * and t tell how an operand is stored: as it stands in the formula, or transposed. Where beta == 0 the output
+ * is written, never read: NaN there is harmless. Where beta != 0 it is read once, after its sum is complete.
+ * Elements between a row's width and its leading dimension are neither read nor written. A kernel allocates
+ * nothing, keeps no state and cannot fail. */
+#ifndef AG_KERNELS_H
+#define AG_KERNELS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* C[m,n] = alpha * op(A)[m,k] . op(B)[k,n] + beta * C[m,n]; the sum over ascending k is complete before C is
+ * read. A is stored [m,k] (n) or [k,m] (t), B [k,n] (n) or [n,k] (t). C overlaps neither A nor B; A may
+ * overlap B. */
+typedef void ag_gemm_f32_fn(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
+                            int32_t m, int32_t n, int32_t k, float alpha, float beta);
+typedef ag_gemm_f32_fn ag_gemm_nn_f32_fn, ag_gemm_nt_f32_fn, ag_gemm_tn_f32_fn, ag_gemm_tt_f32_fn;
+ag_gemm_nn_f32_fn ag_gemm_nn_f32_ref;
+ag_gemm_nt_f32_fn ag_gemm_nt_f32_ref;
+ag_gemm_tn_f32_fn ag_gemm_tn_f32_ref;
+ag_gemm_tt_f32_fn ag_gemm_tt_f32_ref;
+
+/* y[m] = alpha * A[m,n] . x[n] + beta * y[m]; the sum over ascending n is complete before y is read.
+ * y overlaps neither A nor x; A and x may overlap. */
+typedef void ag_gemv_f32_fn(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
+                            float alpha, float beta);
+ag_gemv_f32_fn ag_gemv_f32_ref;
+
+/* y[n] = alpha * A[m,n]' . x[m] + beta * y[n]; the sum over ascending m is complete before y is read.
+ * y overlaps neither A nor x; A and x may overlap. */
+typedef void ag_gemv_t_f32_fn(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
+                              float alpha, float beta);
+ag_gemv_t_f32_fn ag_gemv_t_f32_ref;
+
+/* A[m,n] = (alpha * x[m]) y[n]' + beta * A[m,n].
+ * A overlaps neither x nor y; x and y may overlap. */
+typedef void ag_ger_f32_fn(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n,
+                           float alpha, float beta);
+ag_ger_f32_fn ag_ger_f32_ref;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

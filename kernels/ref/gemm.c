@@ -1,0 +1,59 @@
+/* Matrix times matrix, one dot product at a time: this order of the sums is the specification. */
+#include "ag_kernels.h"
+
+#include <stddef.h>
+
+/* A backend may fold alpha and beta differently; ref multiplies by both, always, except that beta == 0 reads
+ * nothing. */
+static inline void finish(float *c, float sum, float alpha, float beta) {
+    *c = beta == 0.0f ? alpha * sum : alpha * sum + beta * *c;
+}
+
+/* sum of a[p * a_step] * b[p * b_step] over ascending p */
+static inline float dot(const float *a, ptrdiff_t a_step, const float *b, ptrdiff_t b_step, int32_t k) {
+    float sum = 0.0f;
+    for (int32_t p = 0; p < k; p++) {
+        sum += a[p * a_step] * b[p * b_step];
+    }
+    return sum;
+}
+
+void ag_gemm_nn_f32_ref(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
+                        int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    for (int32_t i = 0; i < m; i++) {
+        for (int32_t j = 0; j < n; j++) {
+            float sum = dot(a + (ptrdiff_t)i * lda, 1, b + j, ldb, k);
+            finish(c + (ptrdiff_t)i * ldc + j, sum, alpha, beta);
+        }
+    }
+}
+
+void ag_gemm_nt_f32_ref(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
+                        int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    for (int32_t i = 0; i < m; i++) {
+        for (int32_t j = 0; j < n; j++) {
+            float sum = dot(a + (ptrdiff_t)i * lda, 1, b + (ptrdiff_t)j * ldb, 1, k);
+            finish(c + (ptrdiff_t)i * ldc + j, sum, alpha, beta);
+        }
+    }
+}
+
+void ag_gemm_tn_f32_ref(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
+                        int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    for (int32_t i = 0; i < m; i++) {
+        for (int32_t j = 0; j < n; j++) {
+            float sum = dot(a + i, lda, b + j, ldb, k);
+            finish(c + (ptrdiff_t)i * ldc + j, sum, alpha, beta);
+        }
+    }
+}
+
+void ag_gemm_tt_f32_ref(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
+                        int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    for (int32_t i = 0; i < m; i++) {
+        for (int32_t j = 0; j < n; j++) {
+            float sum = dot(a + i, lda, b + (ptrdiff_t)j * ldb, 1, k);
+            finish(c + (ptrdiff_t)i * ldc + j, sum, alpha, beta);
+        }
+    }
+}

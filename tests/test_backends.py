@@ -1,0 +1,205 @@
+"""Kernel tables: what is loaded, what is chosen, and the one line that each mistake gets."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from autodiff_gen import backends
+from autodiff_gen.errors import KernelError
+from autodiff_gen.kernel_contract import CONTRACT
+
+KERNELS = Path(__file__).resolve().parents[1] / "kernels"
+HEADER = (KERNELS / "ag_kernels.h").read_text()
+GEMV = {"lda": 784, "m": 32, "n": 784}
+
+
+def toy(parent, name="toy", table=None, source="void toy_gemv(void);\nvoid toy_gemv_any(void);\n"):
+    """A backend folder; `table` replaces its kernels.toml. Returns its path as a user would write it."""
+    folder = parent / name
+    folder.mkdir(parents=True)
+    (folder / "toy.c").write_text(source)
+    (folder / "kernels.toml").write_text(table if table is not None else row(when='["n % 4 == 0", "m >= 8"]'))
+    return str(folder)
+
+
+def row(name="gemv_f32", symbol="toy_gemv", source="toy.c", when="[]", head="schema = 1\n"):
+    return f'{head}[[kernel]]\nname = "{name}"\nsymbol = "{symbol}"\nsource = "{source}"\nwhen = {when}\n'
+
+
+def declared_types():
+    """The function types of ag_kernels.h by name: a list of (C type, parameter)."""
+    types = {}
+    for statement in re.sub(r"/\*.*?\*/", "", HEADER, flags=re.S).split(";"):
+        words = " ".join(statement.split())
+        if match := re.search(r"typedef void (\w+)\((.*)\)$", words):
+            types[match[1]] = [
+                re.fullmatch(r"(.*[ *])(\w+)", p.strip()).groups() for p in match[2].split(",")
+            ]
+        elif match := re.search(r"typedef (\w+) (.*)$", words):
+            types.update({alias.strip(): types[match[1]] for alias in match[2].split(",")})
+    return types
+
+
+def test_the_header_has_each_kernel_with_the_parameters_of_the_contract():
+    types = declared_types()
+    for spec in CONTRACT.values():
+        assert [(t.strip(), p) for t, p in types[spec.type_name]] == [
+            (p.ctype.strip(), p.name) for p in spec.params
+        ]
+    stray = {name[3:-3] for name in types} - set(CONTRACT) - {"gemm_f32"}
+    assert not stray, f"in ag_kernels.h but not in the contract: {stray}"
+
+
+@pytest.mark.parametrize("name", backends.available(KERNELS))
+def test_the_header_declares_each_symbol_of_each_backend_in_the_tree(name):
+    for kernel in backends.load([name], root=KERNELS).backends[0].kernels:
+        assert kernel.declared
+        assert f"\n{kernel.declaration}" in HEADER
+
+
+def test_ref_serves_every_kernel_without_conditions():
+    loaded = backends.load([], root=KERNELS)
+    assert loaded.names == ("ref",) and loaded.only_ref
+    for name in CONTRACT:
+        kernel = loaded.select(name, {})
+        assert kernel.symbol == f"ag_{name}_ref"
+    assert all(s.cflags == ("-ffp-contract=off",) and s.path.is_file() for s in loaded.sources())
+    assert {s.path.name for s in loaded.sources()} == {"gemm.c", "gemv.c", "ger.c"}
+    assert loaded.include_dirs() == (KERNELS, KERNELS / "ref")
+
+
+@pytest.mark.parametrize(
+    "facts, symbol",
+    [
+        (GEMV, "toy_gemv"),
+        ({**GEMV, "n": 783}, "ag_gemv_f32_ref"),
+        ({**GEMV, "m": 7}, "ag_gemv_f32_ref"),
+        ({"n": 784}, "ag_gemv_f32_ref"),  # m varies at run time: its condition cannot be promised
+    ],
+)
+def test_a_folder_outside_the_tree_is_asked_first_and_ref_last(tmp_path, facts, symbol):
+    loaded = backends.load([toy(tmp_path / "with space")], root=KERNELS)
+    assert loaded.names == ("toy", "ref") and not loaded.only_ref
+    chosen = loaded.select("gemv_f32", facts)
+    assert chosen.symbol == symbol
+    assert chosen.declared == (symbol != "toy_gemv")
+    assert [k.backend for k in loaded.candidates("gemv_f32")] == ["toy", "ref"]
+    assert loaded.select("ger_f32", facts).backend == "ref"
+    flags = {s.backend: s.cflags for s in loaded.sources()}
+    assert flags == {"toy": ("-ffp-contract=fast",), "ref": ("-ffp-contract=off",)}
+
+
+def test_rows_are_asked_in_order(tmp_path):
+    table = row(when='["n >= 64"]') + row(symbol="toy_gemv_any", head="")
+    loaded = backends.load([toy(tmp_path, table=table), "ref"], root=KERNELS)
+    assert loaded.select("gemv_f32", {**GEMV, "n": 64}).symbol == "toy_gemv"
+    assert loaded.select("gemv_f32", {**GEMV, "n": 63}).symbol == "toy_gemv_any"
+
+
+@pytest.mark.parametrize(
+    "condition, facts, holds",
+    [
+        ("n % 4 == 0", {"n": 8}, True),
+        ("n % 4 == 0", {"n": 9}, False),
+        ("4 <= n < 8", {"n": 8}, False),
+        ("4 <= n < 8", {"n": 4}, True),
+        ("lda == n", {"n": 8, "lda": 8}, True),
+        ("lda == n", {"n": 8, "lda": 9}, False),
+        ("m * n - 1 > 2 * m + n // 3", {"m": 2, "n": 3}, False),
+        ("m * n - 1 > 2 * m + n // 3", {"m": 2, "n": 4}, True),
+        ("beta == 1", {"beta": 1.0}, True),
+        ("n != -1", {"n": 3}, True),
+    ],
+)
+def test_conditions(tmp_path, condition, facts, holds):
+    loaded = backends.load([toy(tmp_path, table=row(when=f'["{condition}"]'))], root=KERNELS)
+    assert (loaded.select("gemv_f32", facts).backend == "toy") == holds
+
+
+@pytest.mark.parametrize(
+    "table, says",
+    [
+        ("schema = ", "not valid TOML"),
+        ("schema = 2\nkernel = []", "schema 2 is not known"),
+        ("kernel = []", "schema is missing"),
+        ("schema = 1", "kernel is missing"),
+        ("schema = true\nkernel = []", "schema must be an integer"),
+        ("schema = 1\nkernels = []", "unknown key 'kernels'; did you mean 'kernel'?"),
+        ("schema = 1\nkernel = [3]", "kernel 1: must be a [[kernel]] table"),
+        ("schema = 1\ncflags = [3]\nkernel = []", "cflags: must be a list of strings"),
+        ("schema = 1\nrequires = 'fpu'\nkernel = []", "requires must be a list"),
+        (row(name="gemv_f23"), "no kernel 'gemv_f23' in the contract; did you mean 'gemv_f32'?"),
+        (row(symbol="toy-gemv"), "symbol 'toy-gemv' is not a C identifier"),
+        (row(symbol="toy_gem"), "source 'toy.c' does not name the symbol 'toy_gem'"),
+        (row(source="toy.s"), "source 'toy.s' is not a file"),
+        (row().replace('symbol = "toy_gemv"\n', ""), "kernel 1: symbol is missing"),
+        (row().replace('source = "toy.c"\n', ""), "kernel 1: source is missing"),
+        (row().replace("when", "wehn"), "unknown key 'wehn'; did you mean 'when'?"),
+        (row() + row(symbol="toy_gemv_any", head=""), "kernel 2: duplicate row for gemv_f32"),
+        (row(when='["n > 1"]') + row(when='["n > 2"]', head=""), "kernel 2: duplicate row for gemv_f32"),
+        (row(when="[3]"), "when: must be a list of strings"),
+        (row(when='["k > 1"]'), "names 'k'; this kernel's numbers are lda, m, n, alpha, beta"),
+        (row(when='["n"]'), "is not a comparison"),
+        (row(when='["n >"]'), "is not a comparison"),
+        (row(when='["n in m"]'), "is not a comparison"),
+        (row(when='["1 < 2"]'), "compares no number"),
+        (row(when='["n % m == 0"]'), "divides by something that is not a positive constant"),
+        (row(when='["n % 0 == 0"]'), "divides by something that is not a positive constant"),
+        (row(when='["n ** 9 > 1"]'), "only numbers, names and"),
+        (row(when="[\"__import__('os') == n\"]"), "only numbers, names and"),
+        (row(symbol="ag_gemv_f32_ref"), "in the tables of both 'toy' and 'ref'"),
+    ],
+)
+def test_a_faulty_table_is_one_line(tmp_path, table, says):
+    source = "toy_gemv toy_gemv_any ag_gemv_f32_ref"
+    fails([toy(tmp_path, table=table, source=source)], says)
+
+
+@pytest.mark.parametrize(
+    "names, says",
+    [
+        (["reff"], "unknown kernel backend 'reff'; did you mean 'ref'? (known: "),
+        ([""], "unknown kernel backend ''"),
+        ([".."], "unknown kernel backend '..'"),
+        (["./nowhere"], "kernel folder ./nowhere: no kernels.toml in it"),
+        (["ref", "ref"], "stands after 'ref'"),
+    ],
+)
+def test_a_faulty_list_is_one_line(names, says):
+    fails(names, says)
+
+
+def test_a_backend_named_twice(tmp_path):
+    path = toy(tmp_path)
+    fails([path, path], "'toy' is listed twice")
+
+
+def test_a_core_feature_that_the_board_lacks(tmp_path):
+    path = toy(tmp_path, table=row(head='schema = 1\nrequires = ["fpu"]\n'))
+    assert backends.load([path], features=["fpu"], root=KERNELS).names == ("toy", "ref")
+    fails([path], "needs the core feature 'fpu', which the board lacks (it has: mve)", features=["mve"])
+
+
+def test_a_path_is_relative_to_the_given_folder(tmp_path):
+    toy(tmp_path)
+    assert backends.load(["./toy"], root=KERNELS, relative_to=tmp_path).names == ("toy", "ref")
+
+
+def test_the_list_of_the_command_line():
+    assert backends.parse_list("fast, ./mine,ref") == ["fast", "./mine", "ref"]
+    with pytest.raises(KernelError, match="an empty name"):
+        backends.parse_list("fast,,ref")
+
+
+def test_an_unknown_kernel_is_named():
+    with pytest.raises(KernelError, match="did you mean 'gemv_f32'"):
+        backends.load([], root=KERNELS).select("gemv_f3", {})
+
+
+def fails(names, says, **options):
+    with pytest.raises(KernelError) as error:
+        backends.load(names, root=KERNELS, **options)
+    message = str(error.value)
+    assert says in message
+    assert "\n" not in message
