@@ -30,7 +30,7 @@ def row(name="gemv_f32", symbol="toy_gemv", source="toy.c", when="[]", head="sch
 def declared_types():
     """The function types of ag_kernels.h by name: a list of (C type, parameter)."""
     types = {}
-    for statement in re.sub(r"/\*.*?\*/", "", HEADER, flags=re.S).split(";"):
+    for statement in re.sub(r"/\*.*?\*/", "", HEADER, flags=re.DOTALL).split(";"):
         words = " ".join(statement.split())
         if match := re.search(r"typedef void (\w+)\((.*)\)$", words):
             types[match[1]] = [
