@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+import re
 import zlib
 
 import numpy as np
@@ -27,7 +28,9 @@ FULL = [
     (3, 33, 70),
 ]
 SCALES = [(1.0, 0.0), (-0.01, 1.0), (0.5, -2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
-SOURCES = [k for k in backends.load(["ref"], root=KERNELS).backends[0].kernels]
+LOADED = [backends.load([name], root=KERNELS).backends[0] for name in backends.available(KERNELS)]
+PORTABLE = [b for b in LOADED if not b.requires]  # the others need a core that the host is not
+SOURCES = sorted({k.source for b in PORTABLE for k in b.kernels})
 
 
 class Operand:
@@ -46,13 +49,11 @@ class Operand:
 
     def untouched(self, written):
         """True when nothing changed, but for the matrix itself where it is the output."""
-        now = self.buffer.copy()
+        now, before = self.buffer.copy(), self.before.copy()
         if written:
-            now[GUARD:-GUARD].reshape(-1, self.ld)[:, : self.view.shape[1]] = self.expected_hole()
-        return now.tobytes() == self.before.tobytes()
-
-    def expected_hole(self):
-        return self.before[GUARD:-GUARD].reshape(-1, self.ld)[:, : self.view.shape[1]]
+            for buffer in (now, before):
+                buffer[GUARD:-GUARD].reshape(-1, self.ld)[:, : self.view.shape[1]] = 0
+        return now.tobytes() == before.tobytes()
 
 
 def shapes_of(name, m, n, k):
@@ -82,18 +83,31 @@ def product_of(name, v):
 
 
 @pytest.fixture(scope="module", params=HOST)
-def library(request, tmp_path_factory):
+def libraries(request, tmp_path_factory):
+    """The portable backends by name, each built with its own flags."""
     folder = tmp_path_factory.mktemp(request.param)
-    return shared_library(request.param, sorted({k.source for k in SOURCES}), folder / "kernels.so")
+    return {b.name: build(b, request.param, folder) for b in PORTABLE}
+
+
+def build(backend, cc, folder):
+    sources = sorted({k.source for k in backend.kernels})
+    return shared_library(cc, sources, folder / f"{backend.name}.so", ("-O2", *backend.cflags))
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("kernel", SOURCES, ids=lambda k: k.symbol)
+@pytest.mark.parametrize("kernel", [k for b in PORTABLE for k in b.kernels], ids=lambda k: k.symbol)
 @pytest.mark.parametrize("slack", [0, 3])
-def test_kernel_against_float64(library, kernel, slack):
+def test_kernel_against_float64(libraries, kernel, slack):
+    assert check_all(libraries[kernel.backend], kernel, slack), (
+        "no case of the table meets the kernel's conditions"
+    )
+
+
+def check_all(library, kernel, slack):
+    """Run every case that the kernel's conditions admit; returns how many."""
     rng = np.random.default_rng(zlib.crc32(kernel.name.encode()))
-    for (m, n, k), (alpha, beta) in itertools.product(FULL, SCALES):
-        check(library, kernel, m, n, k, slack, np.float32(alpha), np.float32(beta), rng)
+    cases = itertools.product(FULL, SCALES)
+    return sum(check(library, kernel, *mnk, slack, *map(np.float32, scales), rng) for mnk, scales in cases)
 
 
 def check(library, kernel, m, n, k, slack, alpha, beta, rng):
@@ -104,6 +118,8 @@ def check(library, kernel, m, n, k, slack, alpha, beta, rng):
         vector = f"ld{name}" not in spec.param_names
         operands[name] = Operand(rows, columns, 0 if vector else slack, rng, np.nan if nan_output else None)
     numbers = {"m": m, "n": n, "k": k, **{f"ld{name}": o.ld for name, o in operands.items()}}
+    if not kernel.matches({**numbers, "alpha": float(alpha), "beta": float(beta)}):
+        return False
     arguments = []
     for p in spec.params:
         if p.is_pointer:
@@ -127,24 +143,30 @@ def check(library, kernel, m, n, k, slack, alpha, beta, rng):
     assert np.all(error <= bound), f"{where}: off by {error.max()}"
     for name, operand in operands.items():
         assert operand.untouched(name == spec.output), f"{where}: wrote outside {name}"
+    return True
 
 
 @pytest.mark.cc
-def test_the_sum_is_complete_before_the_output_is_read(library):
+@pytest.mark.parametrize(
+    "kernel", [k for b in PORTABLE for k in b.kernels if k.name.startswith("gemm")], ids=lambda k: k.symbol
+)
+def test_the_sum_is_complete_before_the_output_is_read(libraries, kernel):
     """Products far below C's last digit must still add up: 1000 of 2^-26 change 1 by 2^-16."""
     k = 1000
-    a, b, c = np.full(k, 2.0**-13, np.float32), np.full(k, 2.0**-13, np.float32), np.ones(1, np.float32)
-    pointers = [ctypes.c_void_p(v.ctypes.data) for v in (a, b, c)]
+    a, b, out = np.full(k, 2.0**-13, np.float32), np.full(k, 2.0**-13, np.float32), np.ones(1, np.float32)
     one = ctypes.c_float(1.0)
-    library.ag_gemm_nt_f32_ref(pointers[0], k, pointers[1], k, pointers[2], 1, 1, 1, k, one, one)
-    assert c[0] == np.float32(1 + k * 2.0**-26)
+    lda, ldb = k if kernel.name[5] == "n" else 1, k if kernel.name[6] == "t" else 1
+    at_a, at_b, at_out = (ctypes.c_void_p(v.ctypes.data) for v in (a, b, out))
+    function = getattr(libraries[kernel.backend], kernel.symbol)
+    function(at_a, lda, at_b, ldb, at_out, 1, 1, 1, k, one, one)
+    assert out[0] == np.float32(1 + k * 2.0**-26)
 
 
 @pytest.mark.cc
 @pytest.mark.parametrize(
     "cc, std", [("gcc", "-std=c99"), ("clang", "-std=c99"), ("g++", "-std=c++11"), ("clang++", "-std=c++11")]
 )
-@pytest.mark.parametrize("source", sorted({k.source for k in SOURCES}), ids=lambda p: p.name)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda p: p.name)
 def test_kernels_are_clean_as_c_and_cpp(cc, std, source, tmp_path):
     language = ("-x", "c++") if cc.endswith("++") else ()
     compile_c(cc, [source], tmp_path / "kernel.o", ("-c", "-O2", *language), std)
@@ -152,6 +174,32 @@ def test_kernels_are_clean_as_c_and_cpp(cc, std, source, tmp_path):
 
 @pytest.mark.qemu
 @pytest.mark.parametrize("core", CORTEX)
-@pytest.mark.parametrize("source", sorted({k.source for k in SOURCES}), ids=lambda p: p.name)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda p: p.name)
 def test_kernels_are_clean_on_cortex_m(core, source, tmp_path):
     compile_c("arm-none-eabi-gcc", [source], tmp_path / "kernel.o", ("-c", "-O2", *CORTEX[core]))
+
+
+@pytest.fixture(scope="module")
+def documented(tmp_path_factory):
+    """The backend of kernels/README.md, as its reader would type it, in a folder with a space."""
+    folder = tmp_path_factory.mktemp("my kernels") / "wide"
+    folder.mkdir()
+    blocks = dict(re.findall(r"```(c|toml)\n(.*?)```", (KERNELS / "README.md").read_text(), flags=re.DOTALL))
+    (folder / "wide.c").write_text(blocks["c"])
+    (folder / "kernels.toml").write_text(blocks["toml"])
+    return backends.load([str(folder)], root=KERNELS)
+
+
+@pytest.mark.parametrize(
+    "facts, backend", [({"n": 12, "beta": 1.0}, "wide"), ({"n": 13, "beta": 1.0}, "ref"), ({"n": 12}, "ref")]
+)
+def test_the_documented_backend_is_selected(documented, facts, backend):
+    assert documented.select("ger_f32", {"m": 3, "lda": 16, **facts}).backend == backend
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("cc", HOST)
+def test_the_documented_backend_computes(documented, cc, tmp_path):
+    wide = documented.backends[0]
+    assert wide.cflags == ("-O3", "-ffp-contract=fast")
+    assert check_all(build(wide, cc, tmp_path), wide.kernels[0], slack=3)
