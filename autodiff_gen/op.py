@@ -84,11 +84,16 @@ class Contraction:
 
 
 @dataclass(frozen=True)
+class RowContraction:
+    """A contraction that is completed one row at a time inside a fused loop; its consumers are the epilogue."""
+
+
+@dataclass(frozen=True)
 class Fused:
     """A region of elementwise ops and reductions, lowered to loops. Made by passes only."""
 
 
-Lowering: TypeAlias = Leaf | Elementwise | Iota | Extent | Reduce | View | Pick | Contraction | Fused
+Lowering: TypeAlias = Leaf | Elementwise | Iota | Extent | Reduce | View | Pick | Contraction | RowContraction | Fused
 
 
 @dataclass(frozen=True)

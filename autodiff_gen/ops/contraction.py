@@ -10,7 +10,7 @@ import numpy as np
 from ..dtypes import Type
 from ..errors import ShapeError
 from ..ir import Value, apply
-from ..op import Attrs, Contraction, Op, Sample, register
+from ..op import Attrs, Contraction, Op, RowContraction, Sample, register
 from .support import same_dtype
 
 
@@ -59,7 +59,7 @@ matmul = register(
 )
 
 
-def _accumulate_type(a: Type, b: Type, c: Type, alpha: Type, *, beta: float) -> Type:
+def _accumulate_type(a: Type, b: Type, c: Type, alpha: Type, *, beta: float, negate: bool) -> Type:
     y = _matmul_type(a, b)
     if y != c:
         raise ShapeError(f"the product is {y}, the accumulator {c}")
@@ -68,16 +68,26 @@ def _accumulate_type(a: Type, b: Type, c: Type, alpha: Type, *, beta: float) -> 
     return y
 
 
-def _accumulate(a: Any, b: Any, c: Any, alpha: Any, *, beta: float) -> Any:
-    return alpha * np.matmul(a, b) + c.dtype.type(beta) * c
+def _accumulate(a: Any, b: Any, c: Any, alpha: Any, *, beta: float, negate: bool) -> Any:
+    return (-alpha if negate else alpha) * np.matmul(a, b) + c.dtype.type(beta) * c
 
 
 accumulate = register(
     Op(
-        "accumulate",  # y = alpha a . b + beta c; made by the pass that fuses updates, after differentiation
+        "accumulate",  # y = (+ or -) alpha a . b + beta c; made by the pass that fuses updates, after differentiation
         infer=_accumulate_type,
         ref=_accumulate,
         vjp=None,
         lower=Contraction(),
+    )
+)
+
+matmul_rows = register(
+    Op(
+        "matmul_rows",  # a product of which one row at a time is needed; made by the pass that fuses updates
+        infer=_matmul_type,
+        ref=lambda a, b: np.matmul(a, b),
+        vjp=None,
+        lower=RowContraction(),
     )
 )

@@ -1,0 +1,47 @@
+"""How numbers and extents are spelled in C."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+from .dtypes import DType, Size
+
+
+def float_literal(x: float) -> str:
+    """The shortest decimal that reads back as the float32 nearest to x; independent of NumPy's printing."""
+    if math.isnan(x):
+        return "NAN"
+    if math.isinf(x):
+        return "INFINITY" if x > 0 else "-INFINITY"
+    exact = _float32(x)
+    for digits in range(1, 10):
+        text = f"{exact:.{digits}g}"
+        if _float32(float(text)) == exact:
+            break
+    return text + ("f" if any(c in text for c in ".e") else ".0f")
+
+
+def _float32(x: float) -> float:
+    number: float = struct.unpack("<f", struct.pack("<f", x))[0]
+    return number
+
+
+def literal(value: Any, dtype: DType) -> str:
+    """A scalar constant of the given dtype."""
+    if dtype.kind == "f":
+        return float_literal(float(value))
+    return str(int(value)) + ("u" if dtype.kind == "u" else "")
+
+
+def attribute(value: Any) -> str:
+    """An op's attribute, as its C template wants it."""
+    return float_literal(value) if isinstance(value, float) else str(int(value))
+
+
+def extent(size: Size) -> str:
+    """An extent as a C expression over the run-time batch size n."""
+    if isinstance(size, int):
+        return str(size)
+    return "n" if size.coef == 1 else f"{size.coef} * n"

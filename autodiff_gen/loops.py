@@ -1,0 +1,263 @@
+"""From a fused node to a loop nest: which loops there are, what is computed in each, and what must be kept in memory.
+
+Only *roots* have a place of their own: results, reductions, rows of products, and expensive values that several loops want. All else is
+written into the expressions of the roots (loop_text.py). Roots enter an open loop wherever their operands are ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from .dtypes import DType, Shape, Size, normalise_axes
+from .ir import Node, Region, Value, topological
+from .labels import Labels, label, through_views
+from .layout import base
+from .op import Elementwise, Pick, Reduce, RowContraction, View
+
+
+@dataclass(eq=False)
+class Body:
+    """A sequence of loops and steps; the body of `loop`, or the top of the nest."""
+
+    parent: Body | None = None
+    axis: int | None = None
+    extent: Size = 1
+    items: list[Body | Step] = field(default_factory=list)
+
+    @property
+    def depth(self) -> int:
+        return len(self.path) - 1
+
+    @property
+    def path(self) -> list[Body]:
+        """The bodies from the top down to this one."""
+        body: Body | None = self
+        out = []
+        while body is not None:
+            out.append(body)
+            body = body.parent
+        return out[::-1]
+
+    def encloses(self, other: Body) -> bool:
+        return self in other.path
+
+    def steps(self) -> Iterator[Step]:
+        for item in self.items:
+            if isinstance(item, Body):
+                yield from item.steps()
+            else:
+                yield item
+
+
+@dataclass(eq=False)
+class Root:
+    """A node with a place of its own. `nest` are its loops, outermost first; the last `reduced` of them are reduced over."""
+
+    node: Node
+    nest: tuple[int, ...]
+    reduced: int = 0
+    needs: dict[Root, set[int]] = field(default_factory=dict)  # roots it reads -> axes that must be complete
+    home: Body = field(default_factory=Body)  # where the finished value can be read as a local
+    inner: Body = field(default_factory=Body)  # where its innermost statement stands
+
+    @property
+    def in_memory_only(self) -> bool:
+        return isinstance(self.node.op.lower, RowContraction)
+
+
+@dataclass(eq=False)
+class Step:
+    """One statement of a root: "begin" declares accumulators, "step" accumulates or stores, "finish" stores what was reduced."""
+
+    root: Root
+    kind: str
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory that a nest needs for itself while it runs."""
+
+    value: Value
+    axes: tuple[int, ...]
+    shape: Shape
+    dtype: DType
+
+
+class LoopNest:
+    """The loop nest of one fused region."""
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        params = set(region.params)
+        self.nodes = [n for n in topological(region.results, stop=lambda n: n.results[0] in params) if n.results[0] not in params]
+        self.inside = {r for n in self.nodes for r in n.results if not isinstance(n.op.lower, View)}
+        labels = label(self.nodes, self.inside)
+        assert labels is not None, "fuse_elementwise only makes groups that can be labelled"
+        self.labels: Labels = labels
+        self.rank = {axis: i for i, axis in enumerate(self._axis_order())}
+        promoted: set[Node] = set()
+        while True:
+            self._place(promoted)
+            again = self._computed_twice(promoted)
+            if again is None:
+                break
+            promoted.add(again)
+        self.scratch = self._scratch()
+
+    # Axes
+
+    def _axis_order(self) -> list[int]:
+        """Loop axes, outermost first: as the axes of the largest values follow each other."""
+        every = [*self.labels.walked.values(), *self.labels.of.values()]
+        order: list[int] = []
+        for axes in sorted(every, key=lambda a: -sum(x is not None for x in a)):
+            for i, axis in enumerate(axes):
+                if axis is not None and axis not in order:
+                    later = [order.index(a) for a in axes[i + 1 :] if a in order]
+                    order.insert(min(later, default=len(order)), axis)
+        return order
+
+    def axes_of(self, v: Value) -> tuple[int | None, ...]:
+        """The labels of a value of the region, views included."""
+        axes = through_views(v, self.labels)
+        assert axes is not None
+        return self.labels.settled(axes)
+
+    def _root(self, node: Node) -> Root:
+        moving = sorted({a for a in self.labels.of[node.results[0]] if a is not None}, key=self.rank.__getitem__)
+        if isinstance(node.op.lower, RowContraction):
+            row = self.labels.of[node.results[0]][0]
+            return Root(node, () if row is None else (row,))
+        if isinstance(node.op.lower, Reduce):
+            walked = self.labels.walked[node]
+            gone = normalise_axes(node.attrs["axes"], len(walked))
+            over = sorted({walked[i] for i in gone if walked[i] is not None}, key=lambda a: self.rank[a or 0])
+            return Root(node, (*moving, *(a for a in over if a is not None)), len(over))
+        return Root(node, tuple(moving))
+
+    # Placement
+
+    def _place(self, promoted: set[Node]) -> None:
+        results = {base(v).node for v in self.region.results}
+        self.top = Body()
+        self.roots: dict[Node, Root] = {}
+        self._reach: dict[Node, dict[Root, set[int]]] = {}
+        for node in self.nodes:
+            if isinstance(node.op.lower, View):
+                continue
+            if node in results or node in promoted or isinstance(node.op.lower, Reduce | RowContraction):
+                root = self.roots[node] = self._root(node)
+                root.needs = self._needs(node)
+                self._insert(root)
+                self._reach[node] = {root: set()}
+            else:
+                self._reach[node] = self._needs(node)
+
+    def _needs(self, node: Node) -> dict[Root, set[int]]:
+        """The roots that `node` reads, itself or through what is written into its expression, and the axes that must be complete."""
+        out: dict[Root, set[int]] = {}
+        for k, v in enumerate(node.operands):
+            source = base(v)
+            if source not in self.inside:
+                continue
+            for root, complete in self._reach[source.node].items():
+                out.setdefault(root, set()).update(complete)
+                if root.node is source.node:
+                    out[root].update(root.nest[len(root.nest) - root.reduced :])
+                if isinstance(node.op.lower, Pick) and k == 0:
+                    picked = self.labels.walked[node][-1]
+                    out[root].update(() if picked is None else (picked,))
+        return out
+
+    def _insert(self, root: Root) -> None:
+        body = self.top
+        outer = len(root.nest) - root.reduced
+        for axis in root.nest[:outer]:
+            body = self._enter(body, axis, root)
+        root.home = body
+        if isinstance(root.node.op.lower, Reduce):
+            if root.reduced:
+                loop = self._enter(body, root.nest[outer], root)
+                body.items.insert(body.items.index(loop), Step(root, "begin"))
+                body.items.insert(body.items.index(loop) + 1, Step(root, "finish"))
+                body = loop
+                for axis in root.nest[outer + 1 :]:
+                    body = self._enter(body, axis, root)
+                body.items.append(Step(root, "step"))
+            else:
+                body.items += [Step(root, "begin"), Step(root, "step"), Step(root, "finish")]
+        else:
+            body.items.append(Step(root, "step"))
+        root.inner = body
+
+    def _enter(self, body: Body, axis: int, root: Root) -> Body:
+        """The last loop over `axis` in `body` that the root may join, or a new one at the end."""
+        for item in reversed(body.items):
+            within = set(s.root for s in (item.steps() if isinstance(item, Body) else [item]))
+            needed = within & root.needs.keys()
+            if isinstance(item, Body) and item.axis == axis and not any(axis in root.needs[r] for r in needed):
+                return item
+            if needed:
+                break
+        loop = Body(body, axis, self.labels.extents[axis])
+        body.items.append(loop)
+        return loop
+
+    # What must be kept
+
+    def _computed_twice(self, promoted: set[Node]) -> Node | None:
+        """An expensive value that would be computed in two different places, first in order; None when there is none."""
+        places: dict[Node, set[Body]] = {}
+        picked: dict[Node, int] = {}
+        for root in self.roots.values():
+            for node, through_pick in self._inlined(root.node):
+                moving = {a for a in self.labels.of[node.results[0]] if a is not None}
+                at = root.inner
+                while at.parent is not None and at.axis not in moving:
+                    at = at.parent
+                places.setdefault(node, set()).add(at)
+                picked[node] = max(picked.get(node, 0), int(through_pick))
+        for node in self.nodes:
+            if len(places.get(node, ())) + picked.get(node, 0) > 1 and node not in promoted:
+                return node
+        return None
+
+    def _inlined(self, node: Node) -> list[tuple[Node, bool]]:
+        """The expensive elementwise nodes that the expression of a root computes, and whether a pick chooses the element."""
+        out: list[tuple[Node, bool]] = []
+        pending = [(v, isinstance(node.op.lower, Pick) and k == 0) for k, v in enumerate(node.operands)]
+        seen = set()
+        while pending:
+            v, through_pick = pending.pop()
+            source = base(v).node
+            if base(v) not in self.inside or source in self.roots or (source, through_pick) in seen:
+                continue
+            seen.add((source, through_pick))
+            if isinstance(source.op.lower, Elementwise) and not source.op.lower.cheap:
+                out.append((source, through_pick))
+            for k, o in enumerate(source.operands):
+                pending.append((o, through_pick or (isinstance(source.op.lower, Pick) and k == 0)))
+        return out
+
+    def _scratch(self) -> dict[Value, Scratch]:
+        """Memory for roots that are read outside the body where their value is a local. Results have memory anyway."""
+        results = {base(v) for v in self.region.results}
+        out: dict[Value, Scratch] = {}
+        for root in self.roots.values():
+            readers = [r for r in self.roots.values() if root in r.needs]
+            common = root.home.path
+            far = root.in_memory_only
+            for reader in readers:
+                if not root.home.encloses(reader.inner):
+                    far = True
+                shared = reader.inner.path
+                common = [b for b in common if b in shared]
+            if not far:
+                continue
+            within = {b.axis for b in common}
+            for v in root.node.results:
+                if v not in results:
+                    kept = [(a, d) for a, d in zip(self.labels.of[v], v.type.shape, strict=True) if a is not None and a not in within]
+                    out[v] = Scratch(v, tuple(a for a, _ in kept), tuple(d for _, d in kept), v.type.dtype)
+        return out

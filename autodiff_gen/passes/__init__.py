@@ -1,0 +1,43 @@
+"""The pipeline: one list, read top to bottom; each pass is one Graph -> Graph rewrite in a file of its own.
+
+Differentiation and the optimizer come before it, when `Model` builds its entries. `verify` runs after each pass, and `--dump DIR`
+writes the graph after each as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..ir import Graph, verify
+from .cancel_layouts import cancel_layouts
+from .common_values import common_values
+from .fold_constants import fold_constants
+from .fuse_elementwise import fuse_elementwise
+from .fuse_updates import fuse_updates
+from .own_bytes import own_bytes
+from .specialise import specialise
+
+Pass = Callable[[Graph], Graph]
+
+PIPELINE: tuple[Pass, ...] = (
+    specialise,  # train= by entry
+    fold_constants,  # constants, x * 1, broadcasts that happen anyway
+    common_values,  # the same op on the same operands once
+    cancel_layouts,  # transposes move onto the operands of contractions
+    fuse_updates,  # W - lr * (a . b) becomes one contraction that accumulates into W
+    own_bytes,  # copies where a view cannot serve, or an old state is still read
+    fuse_elementwise,  # everything between the contractions becomes loops
+)
+
+
+def run(graph: Graph, dump: Path | None = None) -> Graph:
+    """The graph after all passes; with `dump`, each stage is written to dump/<entry>.<k>.<pass>.txt."""
+    verify(graph)
+    for k, step in enumerate(PIPELINE):
+        graph = step(graph)
+        verify(graph)
+        if dump is not None:
+            dump.mkdir(parents=True, exist_ok=True)
+            (dump / f"{graph.name}.{k}.{step.__name__}.txt").write_text(str(graph))
+    return graph

@@ -1,0 +1,46 @@
+"""Cancel transposes: two in a row compose, and one on a product moves onto its factors, where kernels read any stride."""
+
+from __future__ import annotations
+
+from ..ir import Graph, Node, Value, apply, substitute, topological, users
+from ..ops.contraction import transposed
+
+
+def _swaps_last_two(node: Node) -> bool:
+    dims = tuple(node.attrs["dims"])
+    rank = len(dims)
+    return rank >= 2 and dims == (*range(rank - 2), rank - 1, rank - 2)
+
+
+def _permuted(v: Value, dims: tuple[int, ...]) -> Value:
+    """permute(v), composed with a permute that v already is, and dropped when nothing moves."""
+    if v.node.op.name == "permute":
+        inner = v.node.attrs["dims"]
+        return _permuted(v.node.operands[0], tuple(inner[i] for i in dims))
+    return v if dims == tuple(range(len(dims))) else apply("permute", v, dims=dims)
+
+
+def cancel_layouts(graph: Graph) -> Graph:
+    """(a . b)' = b' . a'; a product that is also read untransposed keeps its form, and the transpose stays a view."""
+    readers = users(topological(graph.roots))
+    roots = set(graph.roots)
+
+    def only_transposed(product: Value) -> bool:
+        return product not in roots and all(
+            n.op.name == "permute" and _swaps_last_two(n) for n in readers.get(product, ())
+        )
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        if node.op.name != "permute":
+            return None
+        source = operands[0]
+        if source.node.op.name == "matmul" and _swaps_last_two(node) and only_transposed(node.operands[0]):
+            a, b = (_settle(transposed(v)) for v in source.node.operands)
+            return (apply("matmul", b, a),)
+        return (_permuted(source, tuple(node.attrs["dims"])),)
+
+    return graph.with_roots(substitute(graph.roots, rewrite))
+
+
+def _settle(v: Value) -> Value:
+    return _permuted(v.node.operands[0], tuple(v.node.attrs["dims"]))

@@ -1,0 +1,35 @@
+"""Common values: the same op on the same operands with the same attributes is computed once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir import Graph, Node, Value, substitute
+from ..op import Leaf
+
+
+def _key(attr: Any) -> Any:
+    return (attr.dtype.str, attr.shape, attr.tobytes()) if isinstance(attr, np.ndarray) else attr
+
+
+def common_values(graph: Graph) -> Graph:
+    """Values that nothing needs are gone as well, since graphs are walked from their roots."""
+    seen: dict[Any, tuple[Value, ...]] = {}
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        if isinstance(node.op.lower, Leaf) and node.op.name != "const":
+            return None
+        attrs = tuple((k, _key(a)) for k, a in sorted(node.attrs.items()))
+        key = (node.op.name, operands, attrs, tuple(r.type for r in node.results))
+        if key in seen:
+            return seen[key]
+        if operands == node.operands:
+            seen[key] = node.results
+        else:
+            types = tuple(r.type for r in node.results)
+            seen[key] = Node(node.op, operands, node.attrs, types, node.regions, node.hint).results
+        return seen[key]
+
+    return graph.with_roots(substitute(graph.roots, rewrite))

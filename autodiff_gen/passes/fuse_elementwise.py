@@ -1,0 +1,190 @@
+"""Fuse elementwise ops, reductions and picks into groups, each of which becomes one loop nest.
+
+A group is convex (no way out of it leads back in, donation's ordering included), its values can share loop axes, and its size is capped.
+What depends on nothing (indices, counts, single constants) is computed again in every group that wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..donation import ordering_edges
+from ..dtypes import Type
+from ..ir import CONST, INPUT, Graph, Node, Region, Value, topological
+from ..labels import label
+from ..layout import base
+from ..op import Elementwise, Extent, Fused, Iota, Op, Pick, Reduce, RowContraction, View, register
+
+LARGEST_GROUP = 48
+
+
+def _never(*_: object, **__: object) -> Type:
+    raise AssertionError("fused nodes are made by fuse_elementwise only")
+
+
+FUSED = register(Op("fused", infer=_never, ref=_never, vjp=None, lower=Fused()))
+
+
+def is_free(node: Node) -> bool:
+    """Whether every group may compute the node for itself."""
+    return isinstance(node.op.lower, Iota | Extent) or (node.op is CONST and node.attrs["value"].size == 1)
+
+
+def is_fusable(node: Node) -> bool:
+    return isinstance(node.op.lower, Elementwise | Reduce | Pick | RowContraction)
+
+
+class _Groups:
+    """The growing partition of the graph's nodes; nodes that do not fuse are groups of their own."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.edges = ordering_edges(graph)
+        self.order = [n for n in topological(graph.roots) if not isinstance(n.op.lower, View) and not is_free(n)]
+        self.position = {n: i for i, n in enumerate(self.order)}
+        self.members: dict[int, list[Node]] = {}
+        self.group: dict[Node, int] = {}
+        for i, node in enumerate(self.order):
+            self.group[node] = i
+            self.members[i] = [node]
+
+    def before(self, node: Node) -> list[Node]:
+        """The nodes that must come before `node`: its operands, and the readers of a state that it writes."""
+        sources = [base(v).node for v in node.operands]
+        return [n for n in (*sources, *self.edges.get(node, ())) if n in self.group]
+
+    def reaches(self, starts: Iterable[Node], goal: set[int], within: set[int]) -> bool:
+        """Whether, going up from `starts` outside the groups `within`, one comes to a group in `goal`."""
+        pending = [self.group[n] for n in starts if self.group[n] not in within]
+        seen = set(pending)
+        while pending:
+            g = pending.pop()
+            if g in goal:
+                return True
+            for n in self.members[g]:
+                for b in self.before(n):
+                    h = self.group[b]
+                    if h not in seen:
+                        seen.add(h)
+                        pending.append(h)
+        return False
+
+    def may_merge(self, a: int, b: int) -> bool:
+        nodes = [*self.members[a], *self.members[b]]
+        if len(nodes) > LARGEST_GROUP:
+            return False
+        both = {a, b}
+        outside = [p for n in nodes for p in self.before(n) if self.group[p] not in both]
+        return not self.reaches(outside, both, both) and self._labelled(nodes)
+
+    def _labelled(self, nodes: list[Node]) -> bool:
+        nodes = sorted(nodes, key=self.position.__getitem__)
+        inside = {r for n in nodes for r in n.results}
+        return label(with_free(nodes), inside | {r for n in with_free(nodes) for r in n.results}) is not None
+
+    def merge(self, a: int, b: int) -> None:
+        self.members[a] += self.members.pop(b)
+        for n in self.members[a]:
+            self.group[n] = a
+
+
+def with_free(nodes: list[Node]) -> list[Node]:
+    """`nodes`, and ahead of them the free nodes that they read."""
+    free = {base(v).node: None for n in nodes for v in n.operands if is_free(base(v).node)}
+    return [*free, *nodes]
+
+
+def fuse_elementwise(graph: Graph) -> Graph:
+    """See the module."""
+    groups = _Groups(graph)
+    for node in groups.order:
+        if not is_fusable(node):
+            continue
+        producers = sorted({n for n in groups.before(node) if is_fusable(n)}, key=groups.position.__getitem__, reverse=True)
+        for producer in producers:
+            mine, other = groups.group[node], groups.group[producer]
+            if mine != other and groups.may_merge(other, mine):
+                groups.merge(other, mine)
+    return _rebuilt(graph, groups)
+
+
+def _rebuilt(graph: Graph, groups: _Groups) -> Graph:
+    new: dict[Value, Value] = {}
+    needed = _needed_outside(graph, groups)
+
+    def outside(v: Value) -> Value:
+        """The value in the new graph that stands for v, views rebuilt."""
+        if v not in new:
+            if isinstance(v.node.op.lower, View):
+                operand = outside(v.node.operands[0])
+                new[v] = Node(v.node.op, (operand,), v.node.attrs, (v.type,), hint=v.node.hint).results[0]
+            else:
+                new[v] = v  # leaves and free nodes stand as they are
+        return new[v]
+
+    for g in _condensed_order(groups):
+        members = sorted(groups.members[g], key=groups.position.__getitem__)
+        if is_fusable(members[0]):
+            made = _fused(members, needed, outside)
+            new.update(made)
+        elif members[0].operands:
+            (n,) = members
+            types = tuple(r.type for r in n.results)
+            node = Node(n.op, tuple(outside(v) for v in n.operands), n.attrs, types, n.regions, n.hint)
+            new.update(zip(n.results, node.results, strict=True))
+    return graph.with_roots([outside(v) for v in graph.roots])
+
+
+def _needed_outside(graph: Graph, groups: _Groups) -> set[Value]:
+    """Values that another group, or the caller, reads."""
+    needed = {base(v) for v in graph.roots}
+    for node in groups.order:
+        needed.update(s for v in node.operands if groups.group.get((s := base(v)).node) != groups.group[node])
+    return needed
+
+
+def _condensed_order(groups: _Groups) -> list[int]:
+    order: list[int] = []
+    state: dict[int, int] = {}
+    for root in sorted(groups.members):
+        stack = [root]
+        while stack:
+            g = stack[-1]
+            if state.get(g):
+                stack.pop()
+                if state[g] == 1:
+                    state[g] = 2
+                    order.append(g)
+                continue
+            state[g] = 1
+            above = {groups.group[b] for n in groups.members[g] for b in groups.before(n)} - {g}
+            stack.extend(h for h in sorted(above, reverse=True) if h not in state)
+    return order
+
+
+def _fused(members: list[Node], needed: set[Value], outside) -> dict[Value, Value]:  # type: ignore[no-untyped-def]
+    """One fused node for the members; returns what stands for each of their results that others read."""
+    inside = {r for n in with_free(members) for r in n.results}
+    params: dict[Value, Value] = {}
+    inner: dict[Value, Value] = {}
+
+    def resolve(v: Value) -> Value:
+        if v in inner:
+            return inner[v]
+        if base(v) not in inside:
+            if v not in params:
+                node = Node(INPUT, (), {"name": f"p{len(params)}"}, (v.type,))
+                params[v] = node.results[0]
+            return params[v]
+        operands = tuple(resolve(o) for o in v.node.operands)
+        made = Node(v.node.op, operands, v.node.attrs, tuple(r.type for r in v.node.results), hint=v.node.hint)
+        inner.update(zip(v.node.results, made.results, strict=True))
+        return inner[v]
+
+    for n in members:
+        for r in n.results:
+            resolve(r)
+    results = [r for n in members for r in n.results if r in needed]
+    region = Region(tuple(params.values()), tuple(inner[r] for r in results))
+    operands = tuple(outside(v) for v in params)
+    node = Node(FUSED, operands, {}, tuple(r.type for r in results), (region,), hint=members[-1].hint)
+    return dict(zip(results, node.results, strict=True))

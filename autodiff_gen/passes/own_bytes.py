@@ -1,0 +1,129 @@
+"""Give bytes of their own to the values that need them, by a copy.
+
+- A reshape that does not line up with its operand's strides, and a factor of a product that no kernel can read.
+- An output or new state that is a view, a leaf, or the value of another output or state.
+- An old state that is still read after, or at other places than, its new value is written. The copy's hint says so.
+"""
+
+from __future__ import annotations
+
+from ..donation import ordering_edges, state_of
+from ..ir import Graph, Node, Value, apply, substitute
+from ..layout import base, layout
+from ..op import Contraction, Extent, Iota, Leaf, RowContraction, View
+
+KEPT = "old value, still read"  # the hint of a copy that breaks a cycle of updates; the report shows it
+
+
+def copied(v: Value, hint: str = "") -> Value:
+    node = apply("copy", v).node
+    node.hint = hint
+    return node.results[0]
+
+
+def readable_by_kernels(v: Value) -> bool:
+    """Whether a gemm kernel can read v: one of the last two axes must be contiguous."""
+    if isinstance(base(v).node.op.lower, Iota | Extent):
+        return False
+    at = layout(v)
+    assert at is not None
+    (rows, columns), (row_step, column_step) = at.shape[-2:], at.strides[-2:]
+    if rows == 1 or columns == 1:
+        return (columns == 1 or column_step == 1) or (rows == 1 or row_step == 1)
+    return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
+
+
+def _views_that_fail(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+    if isinstance(node.op.lower, View):
+        made = Node(node.op, operands, node.attrs, (node.results[0].type,), hint=node.hint).results
+        if layout(made[0]) is None:
+            operands = (copied(operands[0]),)
+            made = Node(node.op, operands, node.attrs, (node.results[0].type,), hint=node.hint).results
+        return made
+    if isinstance(node.op.lower, Contraction | RowContraction):
+        fixed = [v if readable_by_kernels(v) else copied(v) for v in operands[:2]]
+        types = tuple(r.type for r in node.results)
+        return Node(node.op, (*fixed, *operands[2:]), node.attrs, types, hint=node.hint).results
+    return None
+
+
+def _with_owned_roots(graph: Graph) -> Graph:
+    """New states first, so that an output which is also a new state is the one that is copied."""
+    taken: set[Value] = set()
+
+    def owned(v: Value) -> Value:
+        source, at = base(v), layout(v)
+        free = isinstance(source.node.op.lower, Leaf | Iota | Extent)
+        if free or at is None or not at.dense or source in taken or source.type.bytes != v.type.bytes:
+            v = copied(v)
+            source = v
+        taken.add(source)
+        return v
+
+    updates = [owned(v) for v in graph.updates.values()]
+    outputs = [owned(v) for v in graph.outputs.values()]
+    return graph.with_roots([*outputs, *updates])
+
+
+def _reaches(start: Node, goal: Node, edges: dict[Node, list[Node]]) -> bool:
+    """Whether `goal` is among what must come before `start`."""
+    pending, seen = [start], {start}
+    while pending:
+        node = pending.pop()
+        if node is goal:
+            return True
+        for before in (*(v.node for v in node.operands), *edges.get(node, ())):
+            if before not in seen:
+                seen.add(before)
+                pending.append(before)
+    return False
+
+
+def _late_reader(graph: Graph) -> tuple[Node, Value] | None:
+    """A node, and the old state that it reads too late: after the writer, or inside the contraction that overwrites it."""
+    every = ordering_edges(graph)
+    edges: dict[Node, list[Node]] = {}
+    for writer, readers in every.items():
+        for reader in readers:
+            if _reaches(reader, writer, edges):
+                return reader, next(v for v in reader.operands if _written_by(v, writer, graph))
+            edges.setdefault(writer, []).append(reader)
+    for state, new in graph.updates.items():
+        node = base(new).node
+        if isinstance(node.op.lower, Contraction):
+            for v in node.operands[:2]:
+                if state_of(v) is state:
+                    return node, v
+            if node.op.name == "accumulate" and base(new) is node.results[0] and state_of(node.operands[2]) is not state:
+                raise AssertionError("accumulate adds into another state than it updates")
+    return None
+
+
+def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
+    state = state_of(v)
+    return state in graph.updates and base(graph.updates[state]).node is writer
+
+
+def own_bytes(graph: Graph) -> Graph:
+    """See the module."""
+    graph = graph.with_roots(substitute(graph.roots, _views_that_fail))
+    graph = _with_owned_roots(graph)
+    while (late := _late_reader(graph)) is not None:
+        graph = with_kept_state(graph, *late)
+    return graph
+
+
+def with_kept_state(graph: Graph, reader: Node, operand: Value) -> Graph:
+    """The graph in which `reader` reads a copy of the old state in place of `operand`."""
+    kept = copied(operand, KEPT)
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        if node is not reader:
+            return None
+        index = node.operands.index(operand)
+        fixed = (*operands[:index], kept, *operands[index + 1 :])
+        return Node(node.op, fixed, node.attrs, tuple(r.type for r in node.results), node.regions, node.hint).results
+
+    return graph.with_roots(substitute(graph.roots, rewrite))
+
+
