@@ -153,7 +153,8 @@ def parse_list(text: str) -> list[str]:
 def _root(root: Path | None) -> Path:
     if root is not None:
         return root
-    from . import resources  # only here: a given root needs no search for the package's data
+    # only here: a given root needs no search for the package's data
+    from . import resources
 
     return resources.root() / "kernels"
 
@@ -171,7 +172,12 @@ def _find(name: str, root: Path, base: Path) -> Path:
         folder = base / Path(name).expanduser()
         if not (folder / TABLE).is_file():
             raise KernelError(f"kernel folder {name}: no {TABLE} in it")
-        return folder.resolve()
+        folder = folder.resolve()
+        if folder.name in available(root) and folder.parent != root.resolve():
+            raise KernelError(
+                f"kernel folder {name}: {folder.name!r} is a backend of the tree: rename the folder"
+            )
+        return folder
     if not (root / name / TABLE).is_file() or name in ("", ".", ".."):
         raise KernelError(
             f"unknown kernel backend {name!r}{_near(name, available(root))}; a folder of your own is given as a path with a /"

@@ -175,6 +175,10 @@ def test_a_backend_named_twice(tmp_path):
     fails([path, path], "'toy' is listed twice")
 
 
+def test_a_folder_named_like_a_backend_of_the_tree(tmp_path):
+    fails([toy(tmp_path, name="ref")], "'ref' is a backend of the tree: rename the folder")
+
+
 def test_a_core_feature_that_the_board_lacks(tmp_path):
     path = toy(tmp_path, table=row(head='schema = 1\nrequires = ["fpu"]\n'))
     assert backends.load([path], features=["fpu"], root=KERNELS).names == ("toy", "ref")

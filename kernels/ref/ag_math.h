@@ -15,12 +15,11 @@
 #ifndef AG_MATH_H
 #define AG_MATH_H
 
-#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD == 2
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ == 2
 #error ag_math.h: this target computes float in long double; on x86 add -msse2 -mfpmath=sse
 #endif
 
@@ -127,10 +126,10 @@ static inline float ag_log_sum(float f, float e, float extra) {
 }
 
 static inline float ag_logf(float x) {
-    const int tiny = x < FLT_MIN;
+    const int tiny = x < 1.17549435e-38f;
     const ag_log_parts p = ag_log_reduce(tiny ? x * 8388608.0f : x);
     const float y = ag_log_sum(p.f, tiny ? p.e - 23.0f : p.e, 0.0f);
-    const float finite = x > FLT_MAX ? x : y;
+    const float finite = x == INFINITY ? x : y;
     return x > 0.0f ? finite : ag_bits_float(x == 0.0f ? 0xff800000u : 0x7fc00000u);
 }
 
@@ -141,7 +140,7 @@ static inline float ag_log1pf(float x) {
     const float lost = (x > 1.0f ? 1.0f : x) - (u - big);
     const ag_log_parts p = ag_log_reduce(u);
     const float y = ag_log_sum(p.f, p.e, lost / u);
-    const float finite = x > FLT_MAX || fabsf(x) < 2.9802322e-08f ? x : y;
+    const float finite = x == INFINITY || fabsf(x) < 2.9802322e-08f ? x : y;
     return x > -1.0f ? finite : ag_bits_float(x == -1.0f ? 0xff800000u : 0x7fc00000u);
 }
 
@@ -234,7 +233,7 @@ static inline ag_log2_fixed ag_log2_reduce(float x) {
                                   396564993192, -198282496716, 132188335038, -99141224805, 79312526873,
                                   -66095263623, 56673066070,   -49560649962, 43642102094,  -39350366821,
                                   39789181547,  -39264976491,  21267471982};
-    const int tiny = x < FLT_MIN;
+    const int tiny = x < 1.17549435e-38f;
     const uint32_t above = ag_float_bits(tiny ? x * 8388608.0f : x) - 0x3f3504f3u;
     const int32_t e = ((int32_t)above >> 23) - (tiny ? 23 : 0);
     const float one_f = ag_bits_float((above & 0x007fffffu) + 0x3f3504f3u);
