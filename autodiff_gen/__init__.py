@@ -1,0 +1,45 @@
+"""Models in Python become C that trains them on a microcontroller. `import autodiff_gen as ag`.
+
+Everything public is loaded on first use, so that `autodiff_gen.board` and the SCons tools, which use the standard
+library only, can be imported where NumPy is not installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # the same names as in _HOME, for type checkers and editors
+    from .errors import AutodiffError as AutodiffError
+
+__version__ = "0.1.0"
+
+# Public name -> the module that defines it; a module that is public itself stands for itself.
+_HOME = {
+    "AutodiffError": "errors",
+    "functional": "functional",
+    "init": "init",
+    "nn": "nn",
+    "optim": "optim",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f".{home}", __name__)
+    value = module if home == name else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME, "scons_tools"})
+
+
+def scons_tools() -> str:
+    """The folder of the SCons tools `autodiff` and `firmware`, for `Environment(toolpath=[...])`."""
+    from . import resources
+
+    return str(resources.scons_tools())
