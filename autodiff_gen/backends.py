@@ -156,7 +156,7 @@ def _root(root: Path | None) -> Path:
     # only here: a given root needs no search for the package's data
     from . import resources
 
-    return resources.root() / "kernels"
+    return resources.kernels()
 
 
 def _near(word: str, known: Iterable[str]) -> str:

@@ -1,0 +1,49 @@
+"""Random numbers by counter, the NumPy twin of `runtime/ag_rng.h`: the same bits as the board draws, in any order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_MASK = 0xFFFFFFFF
+
+
+def _mix(x: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """A bijection of 32 bits; arithmetic modulo 2^32. Works in place on its own copy."""
+    x = x.copy()
+    x ^= x >> np.uint32(16)
+    x *= np.uint32(0x21F0AAAD)
+    x ^= x >> np.uint32(15)
+    x *= np.uint32(0x735A2D97)
+    x ^= x >> np.uint32(15)
+    return x
+
+
+def _word(value: Any) -> NDArray[np.uint32]:
+    """Integers of any kind modulo 2^32, as an array: NumPy's scalars would warn where they wrap."""
+    if isinstance(value, int):
+        return np.array([value & _MASK], np.uint32)
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"rng: key, counter and index are integers, got {array.dtype}")
+    return np.atleast_1d(array.astype(np.uint32))
+
+
+def rand_u32(key: ArrayLike, counter: ArrayLike, index: ArrayLike) -> NDArray[np.uint32]:
+    """32 random bits for each of `index`: `ag_rand_u32`. Integers, broadcast against each other, modulo 2^32."""
+    shape = np.broadcast_shapes(np.shape(key), np.shape(counter), np.shape(index))
+    first = _mix(_word(key) + np.uint32(0x9E3779B9))
+    second = _mix(first ^ _word(counter))
+    return _mix(second + _word(index)).reshape(shape)
+
+
+def unit(key: ArrayLike, counter: ArrayLike, index: ArrayLike) -> NDArray[np.float32]:
+    """Uniform in [0, 1), multiples of 2^-24, float32: `ag_unitf`."""
+    return (rand_u32(key, counter, index) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+
+
+def uniform(key: ArrayLike, counter: ArrayLike, index: ArrayLike, bound: float) -> NDArray[np.float32]:
+    """Uniform in [-bound, bound), float32: `ag_uniformf`. `bound` is rounded to float32 first."""
+    return (np.float32(2) * unit(key, counter, index) - np.float32(1)) * np.float32(bound)

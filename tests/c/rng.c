@@ -1,0 +1,19 @@
+/* ag_rng.h over arrays, for ctypes. */
+#include "ag_rng.h"
+
+void rng_bits(uint32_t key, uint32_t counter, const uint32_t *index, uint32_t *result, int32_t n);
+void rng_uniform(uint32_t key, uint32_t counter, const uint32_t *index, float bound, float *result,
+                 int32_t n);
+
+void rng_bits(uint32_t key, uint32_t counter, const uint32_t *index, uint32_t *result, int32_t n) {
+    for (int32_t i = 0; i < n; i++) {
+        result[i] = ag_rand_u32(key, counter, index[i]);
+    }
+}
+
+void rng_uniform(uint32_t key, uint32_t counter, const uint32_t *index, float bound, float *result,
+                 int32_t n) {
+    for (int32_t i = 0; i < n; i++) {
+        result[i] = ag_uniformf(key, counter, index[i], bound);
+    }
+}

@@ -1,0 +1,98 @@
+"""The random numbers of the host and of the board are the same bits."""
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+import pytest
+from c_build import HOST, compile_c, shared_library
+
+from autodiff_gen import rng
+
+KNOWN = [1445982368, 609921394, 3677657891]
+INDEX = np.concatenate([np.arange(5000), 2**32 - 1 - np.arange(50), 2**31 + np.arange(-5, 5)]).astype(
+    np.uint32
+)
+KEYS = [(0, 0), (1, 0), (0, 1), (1001, 3), (2**32 - 1, 2**32 - 1), (0x61C88647, 2**31)]
+
+
+def address(array):
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+@pytest.fixture(scope="module", params=HOST)
+def library(request, tmp_path_factory):
+    source = Path(__file__).parent / "c" / "rng.c"
+    return shared_library(request.param, [source], tmp_path_factory.mktemp(request.param) / "rng.so")
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("key, counter", KEYS)
+def test_bits_equal_the_c(library, key, counter):
+    c = np.zeros_like(INDEX)
+    library.rng_bits(ctypes.c_uint32(key), ctypes.c_uint32(counter), address(INDEX), address(c), INDEX.size)
+    assert np.array_equal(c, rng.rand_u32(key, counter, INDEX))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("bound", [1.0, 1 / 28, 0.17677669, 1e-30, 3e38])
+@pytest.mark.parametrize("key, counter", KEYS)
+def test_uniform_equals_the_c(library, key, counter, bound):
+    c = np.zeros(INDEX.size, np.float32)
+    arguments = ctypes.c_uint32(key), ctypes.c_uint32(counter), address(INDEX), ctypes.c_float(bound)
+    library.rng_uniform(*arguments, address(c), INDEX.size)
+    python = rng.uniform(key, counter, INDEX, bound)
+    assert python.dtype == np.float32
+    assert np.array_equal(c.view(np.uint32), python.view(np.uint32))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("cc, std", [("g++", "-std=c++11"), ("clang++", "-std=c++11")])
+@pytest.mark.parametrize("header", ["ag_rng.h", "ag_crc32.h", "ag_math.h", "ag_kernels.h"])
+def test_headers_serve_cpp(cc, std, header, tmp_path):
+    user = tmp_path / "user.cpp"
+    user.write_text(f'#include "{header}"\n')
+    compile_c(cc, [user], tmp_path / "user.o", ("-c",), std)
+
+
+def test_known_numbers():
+    """A change of these changes every model drawn on a device: it would need a new graph id."""
+    assert rng.rand_u32(0, 0, [0, 1, 2]).tolist() == KNOWN
+
+
+def test_arguments_broadcast_and_wrap():
+    whole = rng.rand_u32(7, 9, np.arange(12).reshape(3, 4))
+    assert whole.shape == (3, 4) and whole.dtype == np.uint32
+    assert np.array_equal(whole[1], rng.rand_u32(7, 9, np.arange(4, 8)))
+    assert rng.rand_u32(7, 9, 5).shape == () and rng.rand_u32(7, 9, 5) == whole[1, 1]
+    assert np.array_equal(
+        rng.rand_u32(7 - 2**32, 9 + 2**32, np.arange(12, dtype=np.uint8).reshape(3, 4)), whole
+    )
+    assert rng.rand_u32(np.uint32(7), np.array([[9], [10]]), np.arange(4)).shape == (2, 4)
+    with pytest.raises(TypeError, match="are integers"):
+        rng.rand_u32(7, 9, [0.5])
+
+
+def test_numbers_are_distinct_and_spread():
+    """For one key the numbers are a bijection of the index; neighbours, keys and counters have nothing in common."""
+    n = 2**16
+    index = np.arange(n)
+    rows = [rng.rand_u32(k, c, index) for k, c in [(0, 0), (1, 0), (0, 1), (2, 0), (12345, 678)]]
+    for row in rows:
+        assert np.unique(row).size == n
+        u = row / 2.0**32
+        assert abs(u.mean() - 0.5) < 4 * np.sqrt(1 / 12 / n)
+        counts = np.bincount(row >> 24, minlength=256)
+        chi2 = ((counts - n / 256) ** 2 / (n / 256)).sum()
+        assert 255 - 5 * np.sqrt(510) < chi2 < 255 + 5 * np.sqrt(510)
+        assert abs(np.corrcoef(u[:-1], u[1:])[0, 1]) < 5 / np.sqrt(n)
+    for i, a in enumerate(rows):
+        for b in rows[:i]:
+            assert abs(np.corrcoef(a / 2.0**32, b / 2.0**32)[0, 1]) < 5 / np.sqrt(n)
+
+
+def test_uniform_stays_in_its_range():
+    u = rng.unit(3, 0, np.arange(100_000))
+    assert u.dtype == np.float32 and u.min() >= 0 and u.max() < 1
+    v = rng.uniform(3, 0, np.arange(100_000), 0.25)
+    assert -0.25 <= v.min() < -0.249 and 0.249 < v.max() < 0.25
