@@ -1,4 +1,4 @@
-"""ag_math.h: the bounds that its header states, the special values of C99 annex F, and the same bits on every core."""
+"""ag_math.h: the bounds that its header states, the special values of C99 annex F; it and ref: same bits on every core."""
 
 import ctypes
 import re
@@ -13,6 +13,7 @@ from c_build import CORTEX, HOST, KERNELS, compile_c, shared_library
 C = Path(__file__).parent / "c"
 NAMES = ["expf", "logf", "expm1f", "log1pf", "tanhf", "sigmoidf", "sinf", "cosf", "powf"]
 SWEEP = 20_000
+SOURCES = [C / "math_sweep.c", C / "kernel_sweep.c", *sorted((KERNELS / "ref").glob("*.c"))]
 HEADER = (KERNELS / "ref" / "ag_math.h").read_text()
 BOUNDS = {
     name: float(bound) for name, bound in re.findall(r"ag_(\w+f) (\d+\.\d+)", HEADER.split("#ifndef")[0])
@@ -235,9 +236,11 @@ def test_exact_results(library):
 
 
 def checksums_on_host(cc, flags, folder):
-    library = shared_library(cc, [C / "math_sweep.c"], folder / "math.so", flags)
-    library.sweep_crc.restype = ctypes.c_uint32
-    return {name: library.sweep_crc(i, SWEEP) for i, name in enumerate(NAMES)}
+    library = shared_library(cc, SOURCES, folder / "sweep.so", flags)
+    library.sweep_crc.restype = library.kernels_crc.restype = ctypes.c_uint32
+    return {name: library.sweep_crc(i, SWEEP) for i, name in enumerate(NAMES)} | {
+        "kernels": library.kernels_crc()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -274,7 +277,7 @@ def test_same_bits_on_cortex_m(core, machine, level, checksums, tmp_path):
         "-Wl,-ereset",
     )
     flags = (*CORTEX[core], level, "-ffp-contract=off", "-fno-math-errno", f"-DSWEEP={SWEEP}u", *layout)
-    sources = [C / "bare_sweep.c", C / "math_sweep.c", "-lm"]
+    sources = [C / "bare_sweep.c", *SOURCES, "-lm"]
     elf = compile_c("arm-none-eabi-gcc", sources, tmp_path / "sweep.elf", flags)
     semihosting = ("-semihosting-config", "enable=on,target=native")
     command = [

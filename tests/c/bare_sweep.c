@@ -1,5 +1,5 @@
 /* The sweep on a bare Cortex-M in QEMU: code at 0, RAM at 0x20000000, output and exit by semihosting. */
-#include "math_sweep.h"
+#include "sweep.h"
 
 void reset(void);
 
@@ -16,17 +16,21 @@ static void print(const char *text) {
     semihost(0x04, text);
 }
 
+static void print_crc(const char *name, uint32_t crc) {
+    char hex[] = "00000000\n";
+    for (int i = 0; i < 8; i++) {
+        hex[i] = "0123456789abcdef"[(crc >> (28 - 4 * i)) & 15u];
+    }
+    print(name);
+    print(" ");
+    print(hex);
+}
+
 __attribute__((noinline)) static void sweep(void) {
     for (int which = 0; sweep_name(which); which++) {
-        char hex[] = "00000000\n";
-        const uint32_t crc = sweep_crc(which, SWEEP);
-        for (int i = 0; i < 8; i++) {
-            hex[i] = "0123456789abcdef"[(crc >> (28 - 4 * i)) & 15u];
-        }
-        print(sweep_name(which));
-        print(" ");
-        print(hex);
+        print_crc(sweep_name(which), sweep_crc(which, SWEEP));
     }
+    print_crc("kernels", kernels_crc());
 }
 
 void reset(void) {

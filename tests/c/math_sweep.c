@@ -1,5 +1,5 @@
 /* ag_math.h over arrays (for ctypes on the host) and as checksums of one sweep (the same on every core). */
-#include "math_sweep.h"
+#include "sweep.h"
 
 #include "ag_math.h"
 
