@@ -12,7 +12,7 @@ from typing import overload
 from .dtypes import Type
 from .errors import GraphError
 from .ir import Node, Value, apply, constant, topological
-from .op import Leaf
+from .op import Leaf, View
 
 
 def zeros_like(v: Value) -> Value:
@@ -48,6 +48,7 @@ def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Valu
             raise GraphError(f"grad: {x!r} is not a float; only floats have gradients")
 
     order = topological([y])
+    _number(order)
     active = _downstream(order, wanted)
     grads: dict[Value, Value] = {y: dy} if y in active else {}
     for node in reversed(order):
@@ -56,6 +57,15 @@ def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Valu
             _pull_back(node, needed, grads, wanted)
     results = [grads[x] if x in grads else zeros_like(x) for x in wanted]
     return results[0] if isinstance(xs, Value) else results
+
+
+def _number(order: Sequence[Node]) -> None:
+    """Give every node a hint such as matmul2, by which generated code and reports call its value and its gradient."""
+    count: dict[str, int] = {}
+    for node in order:
+        if not node.hint and not isinstance(node.op.lower, Leaf | View):
+            count[node.op.name] = count.get(node.op.name, 0) + 1
+            node.hint = f"{node.op.name}{count[node.op.name]}"
 
 
 def _downstream(order: Sequence[Node], xs: Sequence[Value]) -> set[Value]:
@@ -78,7 +88,10 @@ def _pull_back(node: Node, needed: Sequence[bool], grads: dict[Value, Value], xs
             continue
         if d.type != v.type:
             raise AssertionError(f"the VJP of {node.op.name} gives {d.type} for an operand of type {v.type}")
-        grads[v] = apply("add", grads[v], d) if v in grads else d
+        grads[v] = total = apply("add", grads[v], d) if v in grads else d
+        name = v.name or v.node.hint
+        if name and not total.node.hint and not isinstance(total.node.op.lower, Leaf):
+            total.node.hint = f"d_{name}"
 
 
 def _path(node: Node, xs: Sequence[Value]) -> str:

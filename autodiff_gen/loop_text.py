@@ -15,7 +15,7 @@ from .dtypes import DType, normalise_axes, s32
 from .ir import CONST, Node, Value
 from .layout import Strided, dense
 from .loops import Body, LoopNest, Root, Step
-from .op import ADD, ATOM, MUL, SELECT, Attrs, Elementwise, Extent, Iota, Pick, Reduce, RowContraction, View
+from .op import ADD, ATOM, MUL, SELECT, UNARY, Attrs, Elementwise, Extent, Iota, Pick, Reduce, RowContraction, View
 
 LOOP_NAMES = "ijklpqrs"
 C_TYPES = {"f32": "float", "s8": "int32_t", "u8": "int32_t", "s32": "int32_t", "u32": "uint32_t", "bool": "int32_t"}
@@ -206,7 +206,7 @@ class LoopText:
             return self._load(v, index, v.type.dtype)
         if node.op is CONST:
             text = c_text.literal(node.attrs["value"].reshape(-1)[0], v.type.dtype)
-            return Expr(text, SELECT if text.startswith("-") else ATOM, self.nest.top, dtype=v.type.dtype)
+            return Expr(text, UNARY if text.startswith("-") else ATOM, self.nest.top, dtype=v.type.dtype)
         if isinstance(lower, Extent):
             text = c_text.extent(node.attrs["extent"])
             return Expr(f"(float)({text})" if " " in text else f"(float){text}", ATOM, self.nest.top, dtype=v.type.dtype)
@@ -231,6 +231,8 @@ class LoopText:
             mine = index[len(index) - rank :]
             at = tuple(None if d == 1 else i for d, i in zip(operand.type.shape, mine, strict=True))
             args.append(self._value(operand, at, body))
+        if lower.c == "{0}":
+            return args[0]
         for k, arg in enumerate(args):
             arg.uses += max(lower.c.count(f"{{{k}}}"), 1)
         needs = lower.operand_precedence
@@ -238,7 +240,7 @@ class LoopText:
         home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
         return Expr(
             _filled(lower.c, node.attrs),
-            lower.precedence if node.op.name != "copy" else args[0].precedence,
+            lower.precedence,
             home,
             tuple(args),
             per_arg,
@@ -275,7 +277,7 @@ class LoopText:
         if not expr.worth_a_name or expr.name or not (expr.moved or expr.uses > 1):
             return []
         text = self._text(expr, SELECT, body)
-        expr.name = self._fresh(expr.hint, first="1")
+        expr.name = self._fresh(expr.hint, first="_1" if expr.hint[-1:].isdigit() else "1")
         return [f"const {C_TYPES[expr.dtype.name]} {expr.name} = {text};"]
 
     def _print_loop(self, what: tuple[Body, list[tuple[str, object]]], body: Body) -> list[str]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from .backends import Backends, Kernel
 from .dtypes import Type
+from .ir import State, Value
+from .steps import EntryPlan
 
 
 @dataclass(frozen=True)
@@ -15,8 +19,9 @@ class Arg:
     name: str  # as the model calls it
     c_name: str
     type: Type
-    role: str  # "input", "target", "param" (a parameter given to a plain function), "output"
+    role: str  # "input", "param" (a parameter given to a plain function), "output"
     classes: int | None = None  # integer inputs: values must lie in [0, classes)
+    value: Value | None = None  # the graph's input, None for outputs
 
     @property
     def by_value(self) -> bool:
@@ -32,17 +37,22 @@ class Slot:
     type: Type
     init: Any
     trainable: bool
+    state: State
+
+    @property
+    def words(self) -> int:
+        return (self.type.bytes + 3) // 4
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One generated function: `c_name(t, inputs.., [n], outputs..)`."""
+    """One generated function: `c_name(t, inputs.., [n], scalars.., outputs..)`."""
 
     name: str
     c_name: str
     args: tuple[Arg, ...]
     takes_n: bool
-    body: Any = field(repr=False, default=None)
+    plan: EntryPlan
 
 
 @dataclass(frozen=True)
@@ -54,13 +64,44 @@ class Program:
     batch: int
     slots: tuple[Slot, ...]
     entries: tuple[Entry, ...]
-    arena_words: int  # float arena[arena_words]
-    int_words: int  # int32_t int_arena[int_words], absent when 0
     graph_id: int
-    default_lr: float | None = None
-    kernels: tuple[Any, ...] = ()  # backends.Kernel, those that are called
+    default_lr: float | None
+    backends: Backends
+
+    @property
+    def is_model(self) -> bool:
+        return self.struct.endswith("_trainer")
+
+    @property
+    def arena_words(self) -> int:
+        """float arena[arena_words]: the largest over the entries, which share it."""
+        return max(e.plan.plans["float"].peak for e in self.entries) // 4
+
+    @property
+    def int_words(self) -> int:
+        """int32_t int_arena[int_words], absent when 0."""
+        return max(e.plan.plans["int"].peak for e in self.entries) // 4
+
+    @property
+    def state_bytes(self) -> int:
+        return 4 * sum(s.words for s in self.slots)
 
     @property
     def struct_bytes(self) -> int:
         """sizeof the struct; every member is 4-byte aligned and sized."""
-        return sum((s.type.bytes + 3) // 4 * 4 for s in self.slots) + 4 * (max(self.arena_words, 1) + self.int_words)
+        return self.state_bytes + 4 * (max(self.arena_words, 1) + self.int_words)
+
+    @property
+    def bound_bytes(self) -> int:
+        """The least struct_bytes that any placement of the chosen orders could reach."""
+        return self.state_bytes + sum(max(e.plan.plans[pool].bound for e in self.entries) for pool in ("float", "int"))
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels that are called, each once, by symbol."""
+        found = {k.symbol: k for e in self.entries for k in e.plan.kernels}
+        return tuple(found[s] for s in sorted(found))
+
+    @property
+    def slot_names(self) -> Mapping[State, str]:
+        return {s.state: s.c_name for s in self.slots}

@@ -49,11 +49,15 @@ def _identity(name: str, operands: tuple[Value, ...], type: Type) -> Value | Non
         return operands[0].node.operands[0]
     if len(operands) == 2:
         x, y = operands
-        if name in ("mul", "div") and numbers[1] == 1 and x.type == type:
-            return x
-        if name == "mul" and numbers[0] == 1 and y.type == type:
-            return y
+        if name in ("mul", "div") and numbers[1] == 1:
+            return _stretched(x, type)
+        if name == "mul" and numbers[0] == 1:
+            return _stretched(y, type)
     return None
+
+
+def _stretched(v: Value, type: Type) -> Value:
+    return v if v.type == type else apply("broadcast_to", v, shape=type.shape)
 
 
 def fold_constants(graph: Graph) -> Graph:

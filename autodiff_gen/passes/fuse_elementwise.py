@@ -6,14 +6,14 @@ What depends on nothing (indices, counts, single constants) is computed again in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from ..donation import ordering_edges
+from ..donation import ordering_edges, state_of
 from ..dtypes import Type
 from ..ir import CONST, INPUT, Graph, Node, Region, Value, topological
 from ..labels import label
 from ..layout import base
-from ..op import Elementwise, Extent, Fused, Iota, Op, Pick, Reduce, RowContraction, View, register
+from ..op import Elementwise, Extent, Fused, Iota, Leaf, Op, Pick, Reduce, RowContraction, View, register
 
 LARGEST_GROUP = 48
 
@@ -87,6 +87,38 @@ class _Groups:
             self.group[n] = a
 
 
+    def sink(self, graph: Graph) -> None:
+        """Compute cheap values again where they are read, when their operands are in memory anyway, rather than store them."""
+        roots = {base(v) for v in graph.roots}
+        for node in self.order:
+            if not (isinstance(node.op.lower, Elementwise) and node.op.lower.cheap) or node.results[0] in roots:
+                continue
+            home = self.group[node]
+            stored = self.needed(graph)
+            readers = {g for g, members in self.members.items() if g != home and self._reads(members, node)}
+            operands = [base(v) for v in node.operands]
+            at_hand = all(is_free(v.node) or v in stored or isinstance(v.node.op.lower, Leaf) for v in operands)
+            if not readers or not at_hand or any(state_of(v) in graph.updates for v in node.operands):
+                continue  # an updated state must not be read any later than now
+            if all(is_fusable(self.members[g][0]) and self._labelled([*self.members[g], node]) for g in readers):
+                for g in readers:
+                    self.members[g].append(node)
+                if len(self.members[home]) > 1 and not self._reads(self.members[home], node):
+                    self.members[home].remove(node)
+
+    @staticmethod
+    def _reads(members: list[Node], node: Node) -> bool:
+        return any(base(v).node is node for n in members for v in n.operands)
+
+    def needed(self, graph: Graph) -> set[Value]:
+        """Values that a group reads without computing them, or that the caller wants: they are stored."""
+        needed = {base(v) for v in graph.roots}
+        for members in self.members.values():
+            inside = set(members)
+            needed.update(s for n in members for v in n.operands if (s := base(v)).node not in inside)
+        return needed
+
+
 def with_free(nodes: list[Node]) -> list[Node]:
     """`nodes`, and ahead of them the free nodes that they read."""
     free = {base(v).node: None for n in nodes for v in n.operands if is_free(base(v).node)}
@@ -104,12 +136,13 @@ def fuse_elementwise(graph: Graph) -> Graph:
             mine, other = groups.group[node], groups.group[producer]
             if mine != other and groups.may_merge(other, mine):
                 groups.merge(other, mine)
+    groups.sink(graph)
     return _rebuilt(graph, groups)
 
 
 def _rebuilt(graph: Graph, groups: _Groups) -> Graph:
     new: dict[Value, Value] = {}
-    needed = _needed_outside(graph, groups)
+    needed = groups.needed(graph)
 
     def outside(v: Value) -> Value:
         """The value in the new graph that stands for v, views rebuilt."""
@@ -124,22 +157,13 @@ def _rebuilt(graph: Graph, groups: _Groups) -> Graph:
     for g in _condensed_order(groups):
         members = sorted(groups.members[g], key=groups.position.__getitem__)
         if is_fusable(members[0]):
-            made = _fused(members, needed, outside)
-            new.update(made)
+            new.update(_fused(members, needed, outside, lambda n, g=g: groups.group[n] == g))
         elif members[0].operands:
             (n,) = members
             types = tuple(r.type for r in n.results)
             node = Node(n.op, tuple(outside(v) for v in n.operands), n.attrs, types, n.regions, n.hint)
             new.update(zip(n.results, node.results, strict=True))
     return graph.with_roots([outside(v) for v in graph.roots])
-
-
-def _needed_outside(graph: Graph, groups: _Groups) -> set[Value]:
-    """Values that another group, or the caller, reads."""
-    needed = {base(v) for v in graph.roots}
-    for node in groups.order:
-        needed.update(s for v in node.operands if groups.group.get((s := base(v)).node) != groups.group[node])
-    return needed
 
 
 def _condensed_order(groups: _Groups) -> list[int]:
@@ -161,7 +185,7 @@ def _condensed_order(groups: _Groups) -> list[int]:
     return order
 
 
-def _fused(members: list[Node], needed: set[Value], outside) -> dict[Value, Value]:  # type: ignore[no-untyped-def]
+def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], Value], owned: Callable[[Node], bool]) -> dict[Value, Value]:
     """One fused node for the members; returns what stands for each of their results that others read."""
     inside = {r for n in with_free(members) for r in n.results}
     params: dict[Value, Value] = {}
@@ -180,10 +204,9 @@ def _fused(members: list[Node], needed: set[Value], outside) -> dict[Value, Valu
         inner.update(zip(v.node.results, made.results, strict=True))
         return inner[v]
 
-    for n in members:
-        for r in n.results:
-            resolve(r)
-    results = [r for n in members for r in n.results if r in needed]
+    results = [r for n in members if owned(n) for r in n.results if r in needed]
+    for r in results:
+        resolve(r)
     region = Region(tuple(params.values()), tuple(inner[r] for r in results))
     operands = tuple(outside(v) for v in params)
     node = Node(FUSED, operands, {}, tuple(r.type for r in results), (region,), hint=members[-1].hint)

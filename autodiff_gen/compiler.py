@@ -1,0 +1,130 @@
+"""The compiler as one call: a model or function in, a Program out; and the text of its files."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import backends as kernel_tables
+from .backends import Backends
+from .dtypes import Dim, Type
+from .errors import ModelError, PlanError
+from .ir import INPUT, Graph, State, Value, verify
+from .names import Scope, identifier
+from .program import Arg, Entry, Program, Slot
+from .steps import EntryPlan, plan_entry
+
+if TYPE_CHECKING:
+    from .board import Board
+    from .model import Function, Model
+
+
+def compile_model(
+    model: Model,
+    name: str,
+    kernels: Sequence[str] = ("ref",),
+    board: Board | None = None,
+    ram: int | None = None,
+    dump: Path | None = None,
+) -> Program:
+    """Compile `model` into a trainer called `name`.
+
+    kernels: backends in the order in which they are asked; board: whose features they may need and whose RAM the trainer must fit;
+    ram: bytes that override the board's. Raises ModelError, KernelError, PlanError.
+    """
+    tables = _load_kernels(kernels, board)
+    _check_name(name)
+    scope = Scope()
+    slots = tuple(_slot(s, scope) for s in model.states)
+    entries = tuple(_entry(g, name, tables, dump) for g in model.entries())
+    program = Program(name, f"{name}_trainer", model.batch, slots, entries, _graph_id(slots, entries), model.default_lr, tables)
+    budget = ram if ram is not None else (board.ram_bytes if board is not None else None)
+    if budget is not None and program.struct_bytes > budget:
+        raise PlanError(_does_not_fit(program, budget, board))
+    return program
+
+
+def compile_function(function: Function, name: str, kernels: Sequence[str] = ("ref",), dump: Path | None = None) -> Program:
+    """Compile a plain function of graph values: one entry, no state of its own."""
+    _check_name(name)
+    tables = _load_kernels(kernels, None)
+    entry = _entry(function.graph, name, tables, dump, c_name=name)
+    batch = max([1, *(d.cap for a in entry.args for d in a.type.shape if isinstance(d, Dim))])
+    return Program(name, f"{name}_work", batch, (), (entry,), _graph_id((), (entry,)), None, tables)
+
+
+def _load_kernels(kernels: Sequence[str], board: Board | None) -> Backends:
+    if board is None:
+        return kernel_tables.load(list(kernels))
+    return kernel_tables.load(list(kernels), features=board.target.features)
+
+
+def _check_name(name: str) -> None:
+    if identifier(name) != name:
+        raise ModelError(f"{name!r} cannot name C functions; give a C identifier with --name, such as {identifier(name)!r}")
+
+
+def _slot(state: State, scope: Scope) -> Slot:
+    return Slot(state.name, scope.fresh(state.name), state.type, state.init, state.trainable, state)
+
+
+def _entry(graph: Graph, program: str, tables: Backends, dump: Path | None, c_name: str | None = None) -> Entry:
+    verify(graph)
+    plan = plan_entry(graph, tables, dump)
+    scope = Scope()
+    scope.taken -= {"n", "lr", "read", "write"}
+    takes_n = any(isinstance(d, Dim) for v in graph.inputs for d in v.type.shape)
+    if takes_n:
+        scope.taken.add("n")
+    inputs = [_input(v, scope) for v in graph.inputs]
+    outputs = [Arg(k, scope.fresh(k), v.type, "output") for k, v in graph.outputs.items()]
+    # n stands between the arrays and the scalars, as in train_step(t, x, label, n, lr, &loss)
+    ordered = [a for a in inputs if not a.by_value] + [a for a in inputs if a.by_value] + outputs
+    return Entry(graph.name, c_name or f"{program}_{graph.name}", tuple(ordered), takes_n, plan)
+
+
+def _input(v: Value, scope: Scope) -> Arg:
+    attrs = v.node.attrs
+    role = "input" if v.node.op is INPUT else "param"
+    return Arg(v.name or "x", scope.fresh(v.name or "x"), v.type, role, attrs.get("classes"), v)
+
+
+def _graph_id(slots: Sequence[Slot], entries: Sequence[Entry]) -> int:
+    """A checksum of everything that a checkpoint or a peer must agree on: names, shapes, dtypes, order. Never kernels."""
+    lines = [f"state {s.name} {s.type!r}" for s in slots]
+    lines += [f"{e.name} {a.role} {a.name} {a.type!r}" for e in entries for a in e.args]
+    return zlib.crc32("\n".join(lines).encode())
+
+
+def _does_not_fit(program: Program, budget: int, board: Board | None) -> str:
+    missing = program.struct_bytes - budget
+    where = f"board {board.id}" if board is not None else "ram"
+    live = ", ".join(f"{name} {size}" for name, size in live_at_peak(program)[:6])
+    return (
+        f"{program.name} needs {program.struct_bytes} bytes, {where} has {budget} for it: {missing} bytes are missing; "
+        f"parameters and optimizer state take {program.state_bytes}, live at the peak: {live or 'nothing'}; "
+        "a smaller batch, smaller layers or an optimizer with less state would help"
+    )
+
+
+def live_at_peak(program: Program) -> list[tuple[str, int]]:
+    """Tensors of the arena and their bytes at the step that needs most, largest first, then the states."""
+    worst: list[tuple[str, int]] = []
+    total = -1
+    for entry in program.entries:
+        for step in entry.plan.steps:
+            live = [(_describe(entry.plan, b.values[0]), b.bytes) for b in entry.plan.placed if b.start <= step.number <= b.end]
+            if sum(n for _, n in live) > total:
+                total, worst = sum(n for _, n in live), live
+    states = [(s.name, s.type.bytes) for s in program.slots]
+    return sorted([*worst, *states], key=lambda item: (-item[1], item[0]))
+
+
+def _describe(plan: EntryPlan, v: Value) -> str:
+    from .entry_text import hint
+
+    return f"{hint(v)} {v.type!r}"
+
+

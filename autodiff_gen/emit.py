@@ -1,0 +1,243 @@
+"""From a Program to files: NAME.h, NAME.c, NAME_params.c. Python decides, the templates lay out.
+
+The text is a function of the program alone: no time, path, host or hash order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+import numpy as np
+
+from . import __version__, c_text
+from .dtypes import DType, planned_size, product
+from .entry_text import EntryText, Pointer
+from .init import Constant, Uniform
+from .ir import CONST, Value, topological
+from .names import Scope
+from .program import Arg, Entry, Program, Slot
+
+WIDTH = 110
+
+
+@dataclass(frozen=True)
+class Table:
+    """A constant array of the generated C."""
+
+    name: str
+    c_type: str
+    count: int
+    lines: tuple[str, ...]
+
+
+def emit(program: Program) -> dict[str, str]:
+    """File name -> text."""
+    env = jinja2.Environment(
+        loader=jinja2.PackageLoader("autodiff_gen", "templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    tables, table_names = _constant_tables(program)
+    entries = [_entry(e, program, table_names) for e in program.entries]
+    common = {"p": program, "P": program.name.upper(), "version": __version__, "kind": "trainer" if program.is_model else "work"}
+    header = env.get_template("header.h.j2").render(
+        **common,
+        what="a trainer" if program.is_model else "a function",
+        facts=_facts(program),
+        slots=[_slot(s) for s in program.slots],
+        entries=entries,
+        default_lr=c_text.float_literal(program.default_lr or 0.0),
+        arena_comment=_arena_comment(program),
+    )
+    declarations = [k.declaration for k in program.kernels if not k.declared]
+    if declarations:
+        declarations.append("")
+    source = env.get_template("source.c.j2").render(**common, entries=entries, tables=tables, declarations=declarations)
+    lines, init_tables, draws = _init_lines(program.slots)
+    params = env.get_template("params.c.j2").render(**common, lines=lines, tables=init_tables, draws=draws)
+    name = program.name
+    return {f"{name}.h": header, f"{name}.c": source, f"{name}_params.c": params}
+
+
+# Header
+
+
+def _facts(program: Program) -> list[str]:
+    """What the header tells: sizes, and the kernel of every call."""
+    lines = []
+    if program.slots:
+        lines.append(f"State {program.state_bytes} bytes, arena {4 * program.arena_words}, together {program.struct_bytes};")
+        lines.append(f"lower bound of this order: {program.bound_bytes}.")
+    else:
+        lines.append(f"Arena {4 * program.arena_words} bytes; lower bound of this order: {program.bound_bytes}.")
+    lines.append(f"Kernels asked in this order: {', '.join(program.backends.names)}.")
+    for entry in program.entries:
+        for step in entry.plan.steps:
+            for call, kernel in step.calls.values():
+                sizes = " ".join(f"{k}={c_text.extent(v)}" for k, v in call.sizes.items() if not k.startswith("ld"))
+                lines.append(f"  {entry.name} step {step.number}: {kernel.symbol} ({sizes})")
+        for state in entry.plan.copies:
+            lines.append(f"  {entry.name} keeps a copy of the old {state}, which is still read after its update")
+    return lines
+
+
+def _arena_comment(program: Program) -> str:
+    parts = [f"{e.name} {e.plan.plans['float'].peak} bytes" for e in program.entries]
+    return "shared by the entries: " + ", ".join(parts) if len(parts) > 1 else parts[0]
+
+
+def _slot(slot: Slot) -> dict[str, Any]:
+    kind = "parameter" if slot.trainable else "state"
+    return {
+        "c_type": slot.type.dtype.c,
+        "c_name": slot.c_name,
+        "count": planned_size(slot.type.shape),
+        "comment": f"{list(slot.type.shape)} {kind} {slot.name}",
+    }
+
+
+# Entries
+
+
+def _entry(entry: Entry, program: Program, tables: dict[Value, str]) -> dict[str, Any]:
+    args = {a.value: a.c_name for a in entry.args if a.value is not None}
+    outputs = {a.name: a.c_name for a in entry.args if a.role == "output"}
+    text = EntryText(entry.plan, args, outputs, program.slot_names, tables)
+    steps = [text.lines(step) for step in entry.plan.steps]
+    return {
+        "signature": _signature(entry, program),
+        "doc": _doc(entry),
+        "checks": _checks(entry, program),
+        "pointers": _aligned(text.pointers),
+        "steps": steps,
+    }
+
+
+def _signature(entry: Entry, program: Program) -> str:
+    parts = [f"{program.struct} *t"]
+    seen_n = not entry.takes_n
+    for arg in entry.args:
+        if not seen_n and (arg.by_value or arg.role == "output"):
+            parts.append("int32_t n")
+            seen_n = True
+        if arg.by_value:
+            parts.append(f"{arg.type.dtype.c} {arg.c_name}")
+        else:
+            parts.append(f"{'' if arg.role == 'output' else 'const '}{arg.type.dtype.c} *{arg.c_name}")
+    return f"int {entry.c_name}({', '.join(parts)})"
+
+
+def _doc(entry: Entry) -> str:
+    what = {
+        "train_step": "One step of training on n samples; loss is that before the update.",
+        "predict": "Evaluation; leaves the weights as they are.",
+    }.get(entry.name, "Outputs must not overlap inputs.")
+    shapes = ", ".join(f"{a.c_name}{_dims(a)}" for a in entry.args if a.type.shape)
+    n = "; 1 <= n <= the batch" if entry.takes_n else ""
+    return f"{what} {shapes}{n}"
+
+
+def _dims(arg: Arg) -> str:
+    return "[" + "][".join(c_text.extent(d) for d in arg.type.shape) + "]"
+
+
+def _checks(entry: Entry, program: Program) -> list[str]:
+    prefix = program.name.upper()
+    pointers = ["t", *(a.c_name for a in entry.args if not a.by_value)]
+    used = {v for n in topological(entry.plan.graph.roots) for v in n.operands}
+    lines = [f"(void){a.c_name};" for a in entry.args if a.by_value and a.value not in used]
+    lines += [f"if ({' || '.join(f'{p} == NULL' for p in pointers)}) {{", f"    return {prefix}_ERR_NULL;", "}"]
+    if entry.takes_n:
+        lines += [f"if (n < 1 || n > {prefix}_BATCH) {{", f"    return {prefix}_ERR_BATCH;", "}"]
+    for a in entry.args:
+        if a.classes is not None and not (a.type.dtype.name == "u8" and a.classes >= 256):
+            lines += _range_check(a, prefix)
+    return lines
+
+
+def _range_check(arg: Arg, prefix: str) -> list[str]:
+    count = c_text.extent(product(arg.type.shape))
+    test = f"{arg.c_name}[i] >= {arg.classes}"
+    if arg.type.dtype.kind == "i":
+        test = f"{arg.c_name}[i] < 0 || {test}"
+    if count == "1":
+        return [f"if ({test.replace('[i]', '[0]')}) {{", f"    return {prefix}_ERR_LABEL;", "}"]
+    inner = [f"    if ({test}) {{", f"        return {prefix}_ERR_LABEL;", "    }"]
+    return [f"for (int32_t i = 0; i < {count}; i++) {{", *inner, "}"]
+
+
+def _aligned(pointers: Sequence[Pointer]) -> list[str]:
+    width = max((len(p.text) for p in pointers), default=0)
+    return [f"{p.text:<{width}} /* {p.comment} */" for p in pointers]
+
+
+# Constants and initial values
+
+
+def _constant_tables(program: Program) -> tuple[list[Table], dict[Value, str]]:
+    """Constant arrays that are too large to be written into expressions."""
+    scope, tables, names = Scope(), [], {}
+    seen: dict[bytes, str] = {}
+    for entry in program.entries:
+        for node in topological(entry.plan.graph.roots):
+            if node.op is CONST and node.attrs["value"].size > 1:
+                v = node.results[0]
+                key = node.attrs["value"].tobytes() + v.type.dtype.name.encode()
+                if key not in seen:
+                    seen[key] = scope.fresh("table")
+                    tables.append(_table(seen[key], node.attrs["value"], v.type.dtype))
+                names[v] = seen[key]
+    return tables, names
+
+
+def _table(name: str, array: np.ndarray[Any, Any], dtype: DType) -> Table:
+    lines, line = [], ""
+    for x in array.reshape(-1).tolist():
+        item = c_text.literal(x, dtype) + ","
+        if line and len(line) + 1 + len(item) > WIDTH - 4:
+            lines.append(line)
+            line = item
+        else:
+            line = f"{line} {item}" if line else item
+    return Table(name, dtype.c, array.size, (*lines, line))
+
+
+def _init_lines(slots: Sequence[Slot]) -> tuple[list[str], list[Table], bool]:
+    """The statements of _init, the tables that they copy, and whether any value is drawn."""
+    lines: list[str] = []
+    tables: list[Table] = []
+    scope = Scope([s.c_name for s in slots])
+    draws = False
+    for slot in slots:
+        count, init = planned_size(slot.type.shape), slot.init
+        if isinstance(init, Uniform):
+            draws = True
+            key = f"seed == 0 ? {init.seed}u : ag_rand_u32(seed, 0, {init.seed}u)"
+            lines += ["{", f"    const uint32_t key = {key};"]
+            lines += [f"    {line}" for line in _fill(slot, count, _drawn(init))] + ["}"]
+        elif isinstance(init, Constant):
+            lines += _fill(slot, count, c_text.literal(init.value, slot.type.dtype))
+        else:
+            name = scope.fresh(f"{slot.c_name}_initial")
+            tables.append(_table(name, init.values, slot.type.dtype))
+            lines += _fill(slot, count, f"{name}[i]")
+    if not draws:
+        lines.insert(0, "(void)seed; /* nothing is drawn */")
+    return lines, tables, draws
+
+
+def _drawn(init: Uniform) -> str:
+    """C for element i of a uniform draw, operation by operation what `Uniform.array` does."""
+    if init.bound is not None:
+        return f"ag_uniformf(key, 0, i, {c_text.float_literal(init.bound)})"
+    span = float(np.float32(init.high) - np.float32(init.low))
+    return f"{c_text.float_literal(init.low)} + ag_unitf(key, 0, i) * {c_text.float_literal(span)}"
+
+
+def _fill(slot: Slot, count: int, value: str) -> list[str]:
+    return [f"for (uint32_t i = 0; i < {count}u; i++) {{", f"    t->{slot.c_name}[i] = {value};", "}"]

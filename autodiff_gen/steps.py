@@ -1,0 +1,273 @@
+"""From a graph to steps: which calls and loop nests there are, in which order, and where every value lies.
+
+This is the last stage that thinks; program.py and emit.py only write down what is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import passes
+from .backends import Backends, Kernel
+from .dtypes import planned_size
+from .donation import ordering_edges, state_of
+from .gemm_calls import GemmCall, choose
+from .ir import Graph, Node, State, Value, topological
+from .layout import base, dense, layout
+from .loop_text import LoopText
+from .loops import LoopNest
+from .memory import Buffer, Plan, place
+from .op import Contraction, Leaf, RowContraction, View
+from .passes.fuse_elementwise import fuse_elementwise, is_free
+from .passes.own_bytes import KEPT, with_kept_state
+from .schedule import order_steps
+
+
+@dataclass(eq=False)
+class Placed:
+    """A buffer of the arena: the values that take its bytes one after the other, its steps, and its offset in bytes."""
+
+    values: list[Value]
+    owner: Step | None  # the step whose scratch it is
+    bytes: int
+    start: int
+    end: int
+    pool: str  # "float" or "int"
+    offset: int = -1
+
+
+@dataclass(eq=False)
+class Step:
+    """One call or loop nest. `number` counts from 1 in the order of execution."""
+
+    node: Node
+    number: int = 0
+    nest: LoopNest | None = None
+    locked: frozenset[Value] = frozenset()
+    calls: dict[Node, tuple[GemmCall, Kernel]] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class EntryPlan:
+    """An entry function, decided: steps in order, the place of every value, and the arena's figures in bytes."""
+
+    graph: Graph
+    steps: list[Step]
+    states: dict[Value, State]  # values that lie in a state's own bytes: old values and new ones
+    outputs: dict[Value, str]  # values that the caller's memory takes
+    placed: list[Placed]
+    plans: Mapping[str, Plan]  # by pool
+    copies: list[str]  # states whose old value had to be kept in a copy
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        return [kernel for step in self.steps for _, kernel in step.calls.values()]
+
+    def buffer_of(self, v: Value) -> Placed:
+        return next(b for b in self.placed if v in b.values)
+
+
+def plan_entry(graph: Graph, backends: Backends, dump: Path | None = None) -> EntryPlan:
+    """Run the passes, order the steps, choose kernels and place every buffer."""
+    graph = passes.run(graph, dump)
+    while (hazard := _overwritten_too_early(graph)) is not None:
+        graph = fuse_elementwise(with_kept_state(graph, *hazard))
+    nodes = [n for n in topological(graph.roots) if _is_step(n)]
+    steps = [_step(n, graph, backends) for n in nodes]
+    states, outputs = _homes(graph)
+    steps = _ordered(graph, steps, states, outputs)
+    placed = _lifetimes(steps, states, outputs)
+    plans = {}
+    for pool in ("float", "int"):
+        members = [p for p in placed if p.pool == pool]
+        plan = place([Buffer(i, p.bytes, p.start, p.end) for i, p in enumerate(members)])
+        plans[pool] = plan
+        for i, p in enumerate(members):
+            p.offset = plan.offsets[i]
+    copies = sorted({s.name for n in topological(graph.roots) for s in _kept_states(n)})
+    return EntryPlan(graph, steps, states, outputs, placed, plans, copies)
+
+
+def _kept_states(node: Node) -> list[State]:
+    inner = [n for r in node.regions for n in topological(r.results)]
+    if not any(n.hint == KEPT for n in inner):
+        return []
+    return [s for v in node.operands if (s := state_of(v)) is not None]
+
+
+def _is_step(node: Node) -> bool:
+    return not isinstance(node.op.lower, Leaf | View) and not is_free(node)
+
+
+# Loop nests and donation
+
+
+def _text(nest: LoopNest, node: Node, locked: frozenset[Value] = frozenset()) -> LoopText:
+    """The nest written once with dummy names: it knows every access of memory and their order."""
+    text = LoopText(nest, locked)
+    operand = dict(zip(nest.region.params, node.operands, strict=True))
+    text.render(
+        lambda v: "x",
+        lambda v: layout(operand[v]) if v in operand else dense(v.type.shape),
+        lambda *_: [],
+        set(),
+    )
+    return text
+
+
+def _donors(graph: Graph, node: Node) -> list[tuple[Value, Value, Value]]:
+    """(operand, param, result) where the result of a fused node takes the bytes of a state that the operand shows."""
+    out = []
+    region = node.regions[0]
+    for state, new in graph.updates.items():
+        if base(new).node is not node:
+            continue
+        result = region.results[base(new).index]
+        for operand, param in zip(node.operands, region.params, strict=True):
+            if state_of(operand) is state:
+                out.append((operand, param, result))
+    return out
+
+
+def _may_share(text: LoopText, operand: Value, param: Value, result: Value) -> bool:
+    at = layout(operand)
+    if at is None or at != dense(result.type.shape):
+        return not any(
+            b.parent is not None and b in w.path
+            for w in text.writes if w.value is result
+            for r in text.reads if r.value is param
+            for b in r.path
+        ) and all(
+            r.time < w.time for w in text.writes if w.value is result for r in text.reads if r.value is param
+        )  # fmt: skip
+    return text.may_share(param, result)
+
+
+def _overwritten_too_early(graph: Graph) -> tuple[Node, Value] | None:
+    """A fused node, and its operand that shows a state whose bytes the node overwrites before the last read."""
+    for node in topological(graph.roots):
+        donors = _donors(graph, node) if node.regions else []
+        if donors:
+            text = _text(LoopNest(node.regions[0]), node, frozenset(p for _, p, _ in donors))
+            for operand, param, result in donors:
+                if not _may_share(text, operand, param, result):
+                    return node, operand
+    return None
+
+
+def _step(node: Node, graph: Graph, backends: Backends) -> Step:
+    step = Step(node)
+    if node.regions:
+        step.nest = LoopNest(node.regions[0])
+        step.locked = frozenset(p for _, p, _ in _donors(graph, node))
+        operand = dict(zip(node.regions[0].params, node.operands, strict=True))
+        for inner in step.nest.roots:
+            if isinstance(inner.op.lower, RowContraction):
+                a, b = (operand[v] for v in inner.operands)
+                call = _row_call(a, b)
+                step.calls[inner] = call, backends.select(call.kernel, call.facts(0.0))
+    else:
+        assert isinstance(node.op.lower, Contraction), node.op.name
+        at_a, at_b = layout(node.operands[0]), layout(node.operands[1])
+        assert at_a is not None and at_b is not None
+        call = choose(at_a, at_b)
+        beta = node.attrs.get("beta", 0.0)
+        step.calls[node] = call, backends.select(call.kernel, call.facts(beta))
+    return step
+
+
+def _row_call(a: Value, b: Value) -> GemmCall:
+    """The call that completes one row of a . b."""
+    at_a, at_b = layout(a), layout(b)
+    assert at_a is not None and at_b is not None
+    row = type(at_a)((1, at_a.shape[1]), at_a.strides, at_a.offset)
+    return choose(row, at_b)
+
+
+# Homes, order, lifetimes
+
+
+def _homes(graph: Graph) -> tuple[dict[Value, State], dict[Value, str]]:
+    states = {v: v.node.attrs["state"] for v in graph.leaves("state") if v not in graph.inputs}
+    states.update({base(new): state for state, new in graph.updates.items()})
+    return states, {base(v): name for name, v in graph.outputs.items()}
+
+
+def _pool(v: Value) -> str:
+    return "int" if v.type.dtype.kind in "iu" and v.type.dtype.size == 4 else "float"
+
+
+def _scratch_bytes(step: Step) -> list[tuple[Value, int]]:
+    if step.nest is None:
+        return []
+    return [(v, planned_size(s.shape) * s.dtype.size) for v, s in step.nest.scratch.items()]
+
+
+def _ordered(graph: Graph, steps: list[Step], states: Mapping[Value, State], outputs: Mapping[Value, str]) -> list[Step]:
+    index = {s.node: i for i, s in enumerate(steps)}
+    ids: dict[Value, int] = {}
+    makes: list[dict[int, int]] = []
+    for s in steps:
+        mine = [r for r in s.node.results if r not in states and r not in outputs]
+        makes.append({ids.setdefault(r, len(ids)): (r.type.bytes + 3) // 4 * 4 for r in mine})
+    edges = ordering_edges(graph)
+    before, reads = [], []
+    for s in steps:
+        sources = [base(v) for v in s.node.operands]
+        before.append([index[v.node] for v in sources if v.node in index] + [index[n] for n in edges.get(s.node, ())])
+        reads.append([ids[v] for v in sources if v in ids])
+    scratch = [sum(n for _, n in _scratch_bytes(s)) for s in steps]
+    ordered = [steps[i] for i in order_steps(before, makes, reads, scratch)]
+    for number, s in enumerate(ordered, start=1):
+        s.number = number
+    return ordered
+
+
+def _lifetimes(steps: list[Step], states: Mapping[Value, State], outputs: Mapping[Value, str]) -> list[Placed]:
+    """Buffers with lifetimes; a result takes the bytes of an operand that dies in its step, where the loops allow it."""
+    last: dict[Value, int] = {}
+    for s in steps:
+        for v in s.node.operands:
+            last[base(v)] = s.number
+    holder: dict[Value, Placed] = {}
+    placed: list[Placed] = []
+    for s in steps:
+        text = None
+        for r in s.node.results:
+            if r in states or r in outputs:
+                continue
+            end = max(last.get(r, 0), s.number)
+            if s.nest is not None and text is None:
+                text = _text(s.nest, s.node, s.locked)
+            donor = _dying_operand(s, r, last, holder, text) if text is not None else None
+            if donor is not None:
+                donor.values.append(r)
+                donor.end = end
+                holder[r] = donor
+                continue
+            holder[r] = Placed([r], None, r.type.bytes, s.number, end, _pool(r))
+            placed.append(holder[r])
+        for v, size in _scratch_bytes(s):
+            placed.append(Placed([v], s, size, s.number, s.number, _pool(v)))
+    return placed
+
+
+def _dying_operand(
+    s: Step, r: Value, last: Mapping[Value, int], holder: Mapping[Value, Placed], text: LoopText
+) -> Placed | None:
+    region = s.node.regions[0]
+    result = region.results[r.index]
+    for source in dict.fromkeys(base(v) for v in s.node.operands):
+        buffer = holder.get(source)
+        if buffer is None or buffer.end != s.number or last[source] != s.number or buffer.values[-1] is not source:
+            continue
+        if source.type.dtype != r.type.dtype or source.type.bytes != r.type.bytes:
+            continue
+        views = [(v, p) for v, p in zip(s.node.operands, region.params, strict=True) if base(v) is source]
+        if all(layout(v) == dense(result.type.shape) and text.may_share(p, result) for v, p in views):
+            return buffer
+    return None
+
+
