@@ -1,0 +1,145 @@
+"""What may stand behind `./scons`: targets and key=value, checked before anything is built."""
+
+import difflib
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from SCons.Script import ARGLIST, COMMAND_LINE_TARGETS, Exit
+
+ROOT = Path(__file__).resolve().parents[1]
+
+KEYS = {
+    "board": "a name (see boards) or the path of a .toml file; stm32 if not given",
+    "model": "an example's name (see models) or the path of a model file; mnist if not given",
+    "kernels": "kernel backends in the order in which they are asked, such as ref or fast,ref",
+    "ram": "bytes for the trainer; the board's RAM less the stack if not given",
+    "python": "the Python that runs the generator; .venv if not given",
+    "verbose": "yes prints whole commands",
+    "args": 'further words for pytest, such as args="-k wrapper -x"',
+}
+TARGETS = {
+    "firmware": "generate C, compile and link (this is the default)",
+    "run": "and run it in QEMU, or here with board=host",
+    "upload": "and write it to the board with openocd or st-flash",
+    "size": "and print flash and RAM used against the board's",
+    "report": "print the model's plan: graph, kernels, arena, and the sizes",
+    "test": "run all tests",
+    "boards": "list the boards",
+    "models": "list the example models",
+    "clean": "remove the build folder of board= and model=, or all when neither is given",
+    "help": "print this",
+}
+
+
+def fail(message):
+    """One line, and exit code 1."""
+    sys.stdout.flush()
+    print(f"error: {message}", file=sys.stderr)
+    Exit(1)
+
+
+def unknown(what, word, known):
+    """Fail with the near match and the list."""
+    match = difflib.get_close_matches(word, known, n=1)
+    hint = f"; did you mean {match[0]}?" if match else ""
+    fail(f"unknown {what} {word!r}{hint} (known: {', '.join(known)})")
+
+
+class Options:
+    """The checked command line. Paths are absolute; they are read from the folder where the user stands."""
+
+    def __init__(self):
+        given = {}
+        for key, value in ARGLIST:
+            if key not in KEYS:
+                unknown("option", f"{key}=", [f"{k}=" for k in KEYS])
+            if key in given and given[key] != value:
+                fail(f"{key}= is given twice: {given[key]} and {value}")
+            given[key] = value
+        self.targets = [str(t) for t in COMMAND_LINE_TARGETS] or ["firmware"]
+        for target in self.targets:
+            if target not in TARGETS and "/" not in target:
+                unknown("target", target, list(TARGETS))
+        self.given = given
+        self.launch = Path(os.environ.get("AUTODIFF_LAUNCH_DIR") or os.getcwd())
+        self.ram = given.get("ram", "")
+        if self.ram and not (self.ram.isdecimal() and self.ram.isascii()):
+            fail(f"ram={self.ram}: must be a number of bytes")
+        verbose = given.get("verbose", "no")
+        if verbose not in ("yes", "no"):
+            fail(f"verbose={verbose}: must be yes or no")
+        self.verbose = verbose == "yes"
+        self.python = given.get("python", "")
+        if "/" in self.python:
+            self.python = self.path(self.python)
+        self.kernels = ",".join(self.path(k) if "/" in k else k for k in given.get("kernels", "").split(","))
+        if "kernels" in given and not self.kernels:
+            fail("kernels= is empty: write kernels=ref")
+
+    def path(self, text):
+        """An absolute path, read from the user's folder."""
+        return os.path.abspath(self.launch / os.path.expanduser(text))
+
+    @property
+    def board(self):
+        """A board's name, or the absolute path of its file."""
+        text = self.given.get("board", "stm32")
+        return self.path(text) if "/" in text or text.endswith(".toml") else text
+
+    @property
+    def model(self):
+        """The absolute path of the model file."""
+        text = self.given.get("model", "mnist")
+        example = ROOT / "examples" / text / "model.py"
+        if text and "/" not in text and example.is_file():
+            return str(example)
+        path = Path(self.path(text))
+        if path.is_dir() and (path / "model.py").is_file():
+            path /= "model.py"
+        if not text or not path.is_file():
+            unknown("model", text, [*models(), "path/to/model.py"])
+        return str(path)
+
+    @property
+    def model_name(self):
+        """The folder's name when the file is called model.py, else the file's stem."""
+        path = Path(self.model)
+        return path.parent.name if path.name == "model.py" else path.stem
+
+    @property
+    def pytest_words(self):
+        try:
+            return shlex.split(self.given.get("args", ""))
+        except ValueError as error:
+            fail(f"args={self.given['args']}: {error}")
+
+    def build_folder(self, board_id):
+        """build/<board>/<model>, and with +key=value what else changes the output."""
+        changes = [("kernels", self.kernels), ("ram", self.ram)]
+        name = self.model_name + "".join(f"+{k}={v.replace('/', '_')}" for k, v in changes if v)
+        return f"build/{board_id}/{name}"
+
+
+def models():
+    """Names of the example models."""
+    return sorted(path.parent.name for path in (ROOT / "examples").glob("*/model.py"))
+
+
+def help_text():
+    rows = [f"  {name:<10}{text}" for name, text in TARGETS.items()]
+    keys = [f"  {name + '=':<10}{text}" for name, text in KEYS.items()]
+    return "\n".join(
+        [
+            "./scons [board=...] [model=...] [target...]",
+            "",
+            "Targets",
+            *rows,
+            "",
+            "Options",
+            *keys,
+            "",
+            "Files go to build/<board>/<model>/. SCons' own options work too: -j N, -n, -k.",
+        ]
+    )

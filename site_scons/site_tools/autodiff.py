@@ -1,0 +1,281 @@
+"""SCons tool: models in Python become C archives for one board.
+
+    env = Environment(tools=["default", "autodiff", "firmware"], toolpath=[autodiff_gen.scons_tools()],
+                      AUTODIFF_BOARD="stm32")          # a board's name or a path ending in .toml
+    net = env.TrainLib("build/net", "model.py")        # -> build/net.c .h _params.c, and archives to link with
+
+Further construction variables: AUTODIFF_KERNELS (list of backends, "" for the board's), AUTODIFF_RAM (bytes, "" for
+the board's), AUTODIFF_PYTHON (the generator's Python; else $AUTODIFF_PYTHON, the checkout's .venv, SCons' own).
+
+Python of the standard library only: SCons' interpreter need not be the one that has NumPy.
+"""
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import SCons.Errors
+import SCons.Script
+import SCons.Subst
+
+_HERE = Path(__file__).resolve()
+_CHECKOUT = _HERE.parents[2]  # <checkout>/site_scons/site_tools/autodiff.py
+_IN_CHECKOUT = (_CHECKOUT / "autodiff_gen" / "board.py").is_file() and _HERE.parents[1].name == "site_scons"
+_SITE = _CHECKOUT if _IN_CHECKOUT else _HERE.parents[3]  # <site-packages>/autodiff_gen/_data/site_tools/autodiff.py
+
+
+def package(name):
+    """A module of the generator that needs the standard library only, also when SCons' Python does not have it."""
+    if sys.version_info < (3, 11):
+        raise SCons.Errors.UserError("autodiff_gen needs SCons on Python 3.11 or newer")
+    sys.path.insert(0, str(_SITE))
+    try:
+        return importlib.import_module(f"autodiff_gen.{name}")
+    finally:
+        sys.path.remove(str(_SITE))
+
+
+class Build:
+    """What all builders of one environment share; clones of the environment refer to the same object."""
+
+    def __init__(self, env):
+        self.board = package("board").load(env.subst("$AUTODIFF_BOARD"))
+        backends = package("backends")
+        listed = env.subst("$AUTODIFF_KERNELS")
+        chosen = backends.parse_list(listed) if listed else self.board.kernels.backends
+        self.backends = backends.load(chosen, features=self.board.target.features)
+        self.python = find_python(env)
+        self.objects = []
+        self.archives = {}
+
+
+def build_of(env):
+    """The environment's `Build`, made on first use; a user's mistake becomes SCons' own one-line error."""
+    if env.get("AUTODIFF_BUILD") is None:
+        try:
+            env["AUTODIFF_BUILD"] = Build(env)
+        except package("errors").AutodiffError as error:
+            raise SCons.Errors.UserError(str(error)) from None
+    return env["AUTODIFF_BUILD"]
+
+
+# ---- the generator's Python
+
+
+def find_python(env):
+    """Path of the interpreter that runs the generator."""
+    wanted = env.subst("$AUTODIFF_PYTHON") or os.environ.get("AUTODIFF_PYTHON", "")
+    if wanted:
+        found = shutil.which(os.path.expanduser(wanted))
+        if found is None:
+            raise SCons.Errors.UserError(f"python={wanted}: no such program")
+        return os.path.abspath(found)
+    own = _CHECKOUT / ".venv" / "bin" / "python"
+    return str(own) if _IN_CHECKOUT and own.is_file() else sys.executable
+
+
+def check_python(python, env):
+    """Raise UserError with the install command unless the interpreter can run the generator."""
+    probe = "import sys; assert sys.version_info >= (3, 11); import jinja2, numpy, autodiff_gen"
+    done = subprocess.run([python, "-P", "-c", probe], env=env["ENV"], capture_output=True, text=True)
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or ["it fails"])[-1]
+        what = f"-r {_CHECKOUT / 'requirements' / 'runtime.txt'}" if _IN_CHECKOUT else "autodiff_gen"
+        raise SCons.Errors.UserError(
+            f"{python} cannot run the generator ({why}); run: {python} -m pip install {what}"
+        )
+
+
+def literal(text):
+    """A word for a list-form action, safe from substitution."""
+    return str(text).replace("$", "$$")
+
+
+def python_command(env, *words):
+    """A list-form command of the generator's Python, whose path stays out of the signature."""
+    return [f"$({literal(build_of(env).python)}$)", "-P", *words]
+
+
+# ---- what a model depends on
+
+
+def model_files(env, deps_json, model):
+    """Files that the model opened when it was last read, from NAME.deps.json; asks the generator when that is absent
+    or older than one of them, so that the build after an edit is not done twice."""
+    known = _listed(deps_json.read_text()) if deps_json.is_file() else None
+    if known is not None and _newest([*known, model]) <= deps_json.stat().st_mtime:
+        return known
+    if known is None:
+        check_python(build_of(env).python, env)
+    words = [build_of(env).python, "-P", "-m", "autodiff_gen", "deps", model]
+    done = subprocess.run(words, env=env["ENV"], capture_output=True, text=True)
+    fresh = _listed(done.stdout) if done.returncode == 0 else None
+    if fresh is not None and fresh == known:
+        os.utime(deps_json)
+    # A broken model says so when it is built.
+    return fresh if fresh is not None else [f for f in known or () if os.path.isfile(f)]
+
+
+def _listed(text):
+    try:
+        data = json.loads(text)
+        return data["files"] if data["schema"] == 1 else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _newest(files):
+    try:
+        return max(os.stat(f).st_mtime for f in files)
+    except OSError:
+        return float("inf")
+
+
+def generator_files():
+    """The generator's own sources and templates."""
+    folder = _SITE / "autodiff_gen"
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(set(folders) - {"__pycache__", "_data"})
+        yield from (os.path.join(parent, f) for f in sorted(files))
+
+
+# ---- builders
+
+
+def board_env(env):
+    """A clone that compiles, archives and links for the board."""
+    build, firmware = build_of(env), package("firmware")
+    board = build.board
+    clone = env.Clone()
+    for name in ("cc", "ar", "gnulink"):
+        clone.Tool(name)
+    compiler = firmware.tool(board, "gcc")
+    if shutil.which(compiler, path=clone["ENV"]["PATH"]) is None:
+        hint = package("toolchain").install_hint(board)
+        raise SCons.Errors.UserError(f"board {board.id}: {compiler} is not installed; run: {hint}")
+    clone.Replace(
+        CC=compiler,
+        LINK="$CC",
+        AR=firmware.tool(board, "ar"),
+        RANLIB=firmware.tool(board, "ranlib"),
+        OBJCOPY=firmware.tool(board, "objcopy"),
+        OBJSUFFIX=".o",
+        LIBSUFFIX=".a",
+        LIBPREFIX="lib",
+        CFILESUFFIX=".c",
+    )
+    clone.AppendUnique(
+        CCFLAGS=[literal(f) for f in firmware.compile_flags(board)],
+        CPPPATH=[str(p) for p in (*build.backends.include_dirs(), *firmware.include_dirs(board))],
+    )
+    return clone
+
+
+def board_object(env, target, source, flags=()):
+    """One object file; `env` is a board_env. Remembered for compile_commands.json."""
+    node = env.Object(target, source, CCFLAGS=[*env["CCFLAGS"], *flags])[0]
+    build_of(env).objects.append((node, env.File(source), flags))
+    return node
+
+
+def kernel_archive(env, folder):
+    """Every kernel of the board's backends, once per folder; the linker takes what is called."""
+    build = build_of(env)
+    if folder not in build.archives:
+        compiler = board_env(env)
+        objects = [
+            board_object(compiler, f"{folder}/{s.backend}/{s.path.stem}.o", str(s.path), list(s.cflags))
+            for s in build.backends.sources()
+        ]
+        build.archives[folder] = compiler.StaticLibrary(f"{folder}/libag_kernels.a", objects)[0]
+    return build.archives[folder]
+
+
+def train_lib(env, name, model):
+    """Generate NAME.h, NAME.c and NAME_params.c from a model file, and build archives for a program to link with.
+
+    `name` may begin with a folder, where the files go; the environment's CPPPATH gets it. Returns the archives.
+    """
+    build = build_of(env)
+    base = env.File(f"{name}.c")
+    stem, folder = os.path.splitext(base.name)[0], str(base.dir)
+    model = env.File(model)
+    command = python_command(env, "-m", "autodiff_gen", "build", "$SOURCE", "--board", literal(_board_word(env)))
+    command += ["--out", "${TARGET.dir}", "--name", literal(stem)]
+    for key in ("kernels", "ram"):
+        value = env.subst(f"$AUTODIFF_{key.upper()}")
+        command += [f"--{key}", literal(value)] if value else []
+    outputs = [f"{folder}/{stem}{end}" for end in (".c", ".h", "_params.c", ".deps.json")]
+    made = env.Command(outputs, model, SCons.Script.Action([command], "$AUTODIFF_GENCOMSTR"))
+    env.Precious(made)
+    files = model_files(env, Path(made[3].get_abspath()), model.get_abspath())
+    tables = [b.folder / "kernels.toml" for b in build.backends.backends]
+    env.Depends(made, [env.File(str(f)) for f in (*files, *generator_files(), *build.board.files, *tables)])
+
+    env.AppendUnique(CPPPATH=[env.Dir(folder)])
+    for path in (*build.backends.include_dirs(), *package("firmware").include_dirs(build.board)):
+        env.AppendUnique(CPPPATH=[str(path)])
+    compiler = board_env(env)
+    contract = ["-ffp-contract=off" if build.backends.only_ref else "-ffp-contract=fast"]
+    objects = [board_object(compiler, f"{folder}/obj/{f.name[:-2]}.o", f, contract) for f in (made[0], made[2])]
+    library = compiler.StaticLibrary(f"{folder}/obj/lib{stem}.a", objects)
+    return [*library, kernel_archive(env, f"{folder}/obj")]
+
+
+def _board_word(env):
+    text = env.subst("$AUTODIFF_BOARD")
+    return os.path.abspath(text) if text.endswith(".toml") or "/" in text else text
+
+
+def compile_commands(env, target):
+    """compile_commands.json for editors: how every object of the environment is compiled."""
+    entries = []
+    for node, source, _flags in build_of(env).objects:
+        words = node.get_build_env().subst_list("$CCCOM", SCons.Subst.SUBST_CMD, [node], [source])[0]
+        entry = {"directory": os.getcwd(), "file": str(source), "output": str(node)}
+        entries.append({**entry, "arguments": [str(w) for w in words]})
+    text = env.Value(json.dumps(entries, indent=1, sort_keys=True) + "\n")
+    return env.Command(target, text, SCons.Script.Action(_write_text, None))
+
+
+def _write_text(target, source, env):
+    Path(target[0].get_abspath()).write_text(source[0].read(), encoding="utf-8")
+
+
+def short_lines(env):
+    """Print `CC main.o` in place of whole commands."""
+    for name, word in (
+        ("CCCOMSTR", "CC"),
+        ("ARCOMSTR", "AR"),
+        ("LINKCOMSTR", "LINK"),
+        ("AUTODIFF_GENCOMSTR", "GEN"),
+        ("AUTODIFF_COPYCOMSTR", "COPY"),
+        ("AUTODIFF_DATACOMSTR", "DATA"),
+    ):
+        env[name] = f"  {word:<5} ${{TARGET.file}}"
+    env["RANLIBCOMSTR"] = "  INDEX ${TARGET.file}"
+
+
+def generate(env):
+    env.SetDefault(AUTODIFF_BOARD="host", AUTODIFF_KERNELS="", AUTODIFF_RAM="", AUTODIFF_PYTHON="")
+    caller = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR") or k.startswith("AUTODIFF_")}
+    env["ENV"].update(caller)
+    if _IN_CHECKOUT:
+        env["ENV"]["PYTHONPATH"] = str(_CHECKOUT)
+    env.AddMethod(board_env, "BoardEnv")
+    env.AddMethod(board_object, "BoardObject")
+    env.AddMethod(build_of, "AutodiffBuild")
+    env.AddMethod(lambda env, name: package(name), "AutodiffPackage")
+    env.AddMethod(find_python, "AutodiffFindPython")
+    env.AddMethod(python_command, "AutodiffPython")
+    env.AddMethod(compile_commands, "CompileCommands")
+    env.AddMethod(short_lines, "ShortLines")
+    env.AddMethod(train_lib, "TrainLib")
+
+
+def exists(env):
+    return True

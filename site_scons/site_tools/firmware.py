@@ -1,0 +1,124 @@
+"""SCons tool: programs for a board, from its profile. Needs the tool `autodiff`, which knows the board.
+
+    elf = env.Firmware("build/firmware", ["main.c", net])   # -> build/firmware.elf .map, on a board .bin and .hex too
+    env.Alias("size", env.Size(elf[0]))      # prints flash and RAM used against the board's
+    env.Alias("run", env.Run(elf[0]))        # runs it in QEMU, in its own folder; fails when the program fails
+    env.Alias("upload", env.Upload(elf[0]))  # writes it with openocd or st-flash
+
+The nodes of Size, Run and Upload are no files: they are built anew each time.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import SCons.Errors
+from SCons.Script import Action, Flatten
+
+
+def firmware(env, target, source):
+    """Link C sources, objects and archives with the board's start-up and support code. Returns the files made."""
+    board = env.AutodiffBuild().board
+    support = env.AutodiffPackage("firmware")
+    compiler = env.BoardEnv()
+    base = str(env.File(target))
+    folder = os.path.dirname(base) or "."
+
+    def compiled(name, path):
+        return compiler.BoardObject(f"{folder}/obj/{name}.o", path)
+
+    paths = support.support_sources(board)
+    objects = [compiled(f"{path.parent.name}/{path.stem}", str(path)) for path in paths]
+    for item in Flatten([source]):
+        name, end = os.path.splitext(os.path.basename(str(item)))
+        objects.append(compiled(name, item) if end == ".c" else item)
+
+    # The sizes are printed by `size`, in one form for all boards.
+    map_path = f"{base}.map"
+    flags = [f for f in support.link_flags(board, map_path) if f != "-Wl,--print-memory-usage"]
+    compiler["AUTODIFF_LINKFLAGS"] = [f.replace("$", "$$") for f in flags]
+    compiler["LINKCOM"] = "$LINK -o $TARGET $LINKFLAGS $SOURCES $AUTODIFF_LINKFLAGS $_LIBDIRFLAGS $_LIBFLAGS"
+    link = [Action("$LINKCOM", "$LINKCOMSTR"), Action(print_sizes, None)]
+    made = compiler.Command([f"{base}.elf", map_path], objects, link)
+    compiler.Depends(made, [compiler.File(f[2:]) for f in flags if f.startswith("-T")])
+    if not board.is_host:
+        for end, form in ((".bin", "binary"), (".hex", "ihex")):
+            copy = Action([["$OBJCOPY", "-O", form, "$SOURCE", "$TARGET"]], "$AUTODIFF_COPYCOMSTR")
+            made += compiler.Command(base + end, made[0], copy)
+    return made
+
+
+def always(env, name, source, function):
+    """A node that is no file and runs `function(env, path of the first source)` each time; a number is an exit code."""
+
+    def act(target, source, env):
+        sys.stdout.flush()
+        error = env.AutodiffPackage("errors").AutodiffError
+        try:
+            return function(env, source[0].get_abspath())
+        except error as mistake:
+            print(f"error: {mistake}", file=sys.stderr)
+            return 1
+
+    folder = os.path.dirname(str(Flatten([source])[0])) or "."
+    node = env.Command(f"{folder}/{name}", source, Action(act, None))
+    env.AlwaysBuild(node)
+    return node
+
+
+def size(env, source):
+    """Print flash and RAM used against the board's."""
+    return always(env, "size", source, print_usage)
+
+
+def run(env, source):
+    """Run the first source, after the others are built; its exit code decides."""
+    return always(env, "run", source, run_program)
+
+
+def upload(env, source):
+    """Write the program to the board's flash."""
+    return always(env, "upload", source, upload_program)
+
+
+def print_usage(env, elf):
+    for line in env.AutodiffPackage("elf").usage(env.AutodiffBuild().board, elf):
+        print(f"  {line}")
+    sys.stdout.flush()
+
+
+def print_sizes(target, source, env):
+    """The last step of linking."""
+    print_usage(env, target[0].get_abspath())
+
+
+def run_program(env, elf):
+    board = env.AutodiffBuild().board
+    argv = env.AutodiffPackage("firmware").qemu_argv(board, elf)
+    if shutil.which(argv[0], path=env["ENV"]["PATH"]) is None:
+        hint = env.AutodiffPackage("toolchain").install_hint(board)
+        raise env.AutodiffPackage("errors").ToolError(f"{argv[0]} is not installed; run: {hint}")
+    done = subprocess.run(argv, cwd=os.path.dirname(elf), stdin=subprocess.DEVNULL)
+    if done.returncode == 0:
+        print_usage(env, elf)
+    return done.returncode
+
+
+def upload_program(env, elf):
+    binary = os.path.splitext(elf)[0] + ".bin"
+    argv = env.AutodiffPackage("firmware").upload_argv(env.AutodiffBuild().board, binary)
+    return subprocess.run(argv, stdin=subprocess.DEVNULL).returncode
+
+
+def generate(env):
+    if not hasattr(env, "BoardEnv"):
+        raise SCons.Errors.UserError('the tool "firmware" needs "autodiff" before it: tools=[..., "autodiff", "firmware"]')
+    env.AddMethod(firmware, "Firmware")
+    env.AddMethod(size, "Size")
+    env.AddMethod(run, "Run")
+    env.AddMethod(upload, "Upload")
+
+
+def exists(env):
+    return True
