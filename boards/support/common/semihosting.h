@@ -1,0 +1,23 @@
+/* Semihosting (Arm IHI 0100): a debugger or QEMU serves files, console and exit at `bkpt 0xab`. */
+#ifndef AG_SEMIHOSTING_H
+#define AG_SEMIHOSTING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Ask once whether anybody serves calls; later calls of the functions below need a yes. */
+void ag_semihosting_probe(void);
+bool ag_semihosting_present(void);
+
+/* 1 while the probe's bkpt may be answered by the HardFault handler (fault.c). */
+extern volatile uint32_t ag_semihosting_probing;
+
+int32_t ag_semihosting_open(const char *name,
+                            uint32_t mode); /* mode 1: "rb", 4: "w"; the name ":tt" is the console */
+int32_t ag_semihosting_seek(int32_t handle, uint32_t offset);
+uint32_t ag_semihosting_read(int32_t handle, void *data,
+                             uint32_t bytes); /* returns the bytes that are missing */
+void ag_semihosting_write(int32_t handle, const void *data, uint32_t bytes);
+void ag_semihosting_exit(int32_t status);
+
+#endif

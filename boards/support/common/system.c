@@ -1,0 +1,83 @@
+/* ag_system.h on bare metal: by semihosting where it is served, else text by UART and no files. */
+#include "machine.h"
+#include "semihosting.h"
+#include "startup.h"
+
+#include "ag_console.h"
+#include "ag_system.h"
+
+extern const uint8_t __flash_origin[], __flash_bytes[], __flash_end[];
+extern const uint8_t __ram_origin[], __ram_bytes[], __bss_end[], __stack_bytes[];
+extern const uint32_t __stack_bottom[], __stack_top[];
+
+static int32_t console = -1;
+static int32_t opened = -1; /* the last file that was opened or read, and the offset that it stands at */
+static uint32_t position;
+
+void ag_system_start(void) {
+    ag_semihosting_probe();
+    console = ag_semihosting_open(":tt", 4);
+}
+
+void ag_system_write(const char *text, uint32_t bytes) {
+    if (console >= 0) {
+        ag_semihosting_write(console, text, bytes);
+        return;
+    }
+    for (uint32_t i = 0; i < bytes; i++) {
+        if (text[i] == '\n') {
+            ag_machine_put('\r');
+        }
+        ag_machine_put(text[i]);
+    }
+}
+
+int32_t ag_system_open(const char *name) {
+    opened = ag_semihosting_open(name, 1);
+    position = 0;
+    return opened;
+}
+
+int ag_system_read(int32_t handle, uint32_t offset, void *data, uint32_t bytes) {
+    if (handle != opened || offset != position) {
+        opened = -1; /* where the file stands is not known while a call may fail */
+        if (ag_semihosting_seek(handle, offset) != 0) {
+            return -1;
+        }
+    }
+    if (ag_semihosting_read(handle, data, bytes) != 0) {
+        opened = -1;
+        return -1;
+    }
+    opened = handle;
+    position = offset + bytes;
+    return 0;
+}
+
+void ag_system_exit(int status) {
+    if (!ag_semihosting_present()) {
+        ag_print("exit ");
+        ag_print_i32(status, 0);
+        ag_print("\n");
+    }
+    ag_print_flush();
+    ag_semihosting_exit(status);
+    for (;;) {
+        __asm__ volatile("wfi");
+    }
+}
+
+ag_memory ag_system_memory(void) {
+    const uint32_t *lowest = __stack_bottom;
+    while (lowest < __stack_top && *lowest == AG_STACK_PAINT) {
+        lowest++;
+    }
+    ag_memory m;
+    m.flash_used = (uint32_t)(__flash_end - __flash_origin);
+    m.flash_bytes = (uint32_t)__flash_bytes;
+    m.ram_used = (uint32_t)(__bss_end - __ram_origin);
+    m.ram_bytes = (uint32_t)__ram_bytes;
+    m.stack_used = (uint32_t)((const uint8_t *)__stack_top - (const uint8_t *)lowest);
+    m.stack_bytes = (uint32_t)__stack_bytes;
+    return m;
+}

@@ -1,0 +1,52 @@
+/* ag_system.h by the C library: the same main program on this computer. */
+#include "ag_console.h"
+#include "ag_system.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILES = 4 };
+static FILE *file[FILES];
+static uint32_t position[FILES];
+
+void ag_system_write(const char *text, uint32_t bytes) {
+    (void)fwrite(text, 1, bytes, stdout);
+    (void)fflush(stdout);
+}
+
+int32_t ag_system_open(const char *name) {
+    for (int32_t i = 0; i < FILES; i++) {
+        if (file[i] == NULL) {
+            file[i] = fopen(name, "rb");
+            position[i] = 0;
+            return file[i] == NULL ? -1 : i;
+        }
+    }
+    return -1;
+}
+
+int ag_system_read(int32_t handle, uint32_t offset, void *data, uint32_t bytes) {
+    if (handle < 0 || handle >= FILES || file[handle] == NULL) {
+        return -1;
+    }
+    if (offset != position[handle] &&
+        (offset > (uint32_t)INT_MAX || fseek(file[handle], (long)offset, SEEK_SET) != 0)) {
+        return -1;
+    }
+    const size_t got = fread(data, 1, bytes, file[handle]);
+    position[handle] = offset + (uint32_t)got;
+    return got == bytes ? 0 : -1;
+}
+
+void ag_system_exit(int status) {
+    ag_print_flush();
+    exit(status);
+}
+
+ag_memory ag_system_memory(void) {
+    ag_memory none;
+    memset(&none, 0, sizeof none);
+    return none;
+}

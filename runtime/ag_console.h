@@ -1,0 +1,38 @@
+/* Text out without stdio and without a heap: strings, integers, and floats with all digits right. */
+#ifndef AG_CONSOLE_H
+#define AG_CONSOLE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    AG_FORMAT_F32_BYTES = 64
+}; /* room that ag_format_f32 and ag_format_e32 may need, the final 0 included */
+
+/* x with `decimals` (0..9) digits after the point, as printf("%.*f") prints it: exact, halves to even. "inf",
+ * "-inf", "nan" for what is no number. Returns the length. */
+int32_t ag_format_f32(char *out, float x, int32_t decimals);
+
+/* x as d.ddde+XX, as printf("%.*e") prints it; 8 decimals (0..9) identify every float. Returns the length. */
+int32_t ag_format_e32(char *out, float x, int32_t decimals);
+
+/* All print right-aligned in `width` columns; 0 means just as wide as needed. Text is held until a line ends.
+ */
+void ag_print(const char *text);
+void ag_print_left(const char *text, int32_t width);
+void ag_print_right(const char *text, int32_t width);
+void ag_print_u32(uint32_t x, int32_t width);
+void ag_print_i32(int32_t x, int32_t width);
+void ag_print_grouped(uint32_t x, int32_t width); /* 8,000 */
+void ag_print_hex(uint32_t x);                    /* eight digits */
+void ag_print_f32(float x, int32_t width, int32_t decimals);
+void ag_print_e32(float x, int32_t width, int32_t decimals);
+void ag_print_flush(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,47 @@
+/* Random numbers by counter: no state, the same on every core, any element in any order.
+ *
+ * A number is a function of (key, counter, index), for instance (seed of a tensor, step, logical index). With
+ * all arithmetic modulo 2^32:
+ *
+ *     mix(x):  x ^= x >> 16;  x *= 0x21f0aaad;  x ^= x >> 15;  x *= 0x735a2d97;  x ^= x >> 15      (a
+ * bijection) s = mix(mix(key + 0x9e3779b9) ^ counter) t = mix(mix(counter + 0x7f4a7c15) ^ key) r =
+ * mix(mix(index ^ s) + t)
+ *
+ * r -> float: u = (r >> 8) * 2^-24, exact in float32, 0 <= u < 1. For fixed (key, counter) r is a bijection
+ * of index: 2^32 distinct numbers, none twice. s and t do not depend on the index, so a compiler takes them
+ * out of a loop; two of them, so that two streams are not one sequence read from two places. Shifts and
+ * multipliers of mix are a published result of a search for 32-bit finalisers with low bias (C. Wellons,
+ * "Prospecting for Hash Functions").
+ */
+#ifndef AG_RNG_H
+#define AG_RNG_H
+
+#include <stdint.h>
+
+static inline uint32_t ag_rng_mix(uint32_t x) {
+    x ^= x >> 16;
+    x *= 0x21f0aaadu;
+    x ^= x >> 15;
+    x *= 0x735a2d97u;
+    x ^= x >> 15;
+    return x;
+}
+
+/* 32 random bits. */
+static inline uint32_t ag_rand_u32(uint32_t key, uint32_t counter, uint32_t index) {
+    const uint32_t s = ag_rng_mix(ag_rng_mix(key + 0x9e3779b9u) ^ counter);
+    const uint32_t t = ag_rng_mix(ag_rng_mix(counter + 0x7f4a7c15u) ^ key);
+    return ag_rng_mix(ag_rng_mix(index ^ s) + t);
+}
+
+/* Uniform in [0, 1): a multiple of 2^-24, written in decimals because C++ before 17 has no 0x1p-24f. */
+static inline float ag_unitf(uint32_t key, uint32_t counter, uint32_t index) {
+    return (float)(ag_rand_u32(key, counter, index) >> 8) * 5.9604645e-08f;
+}
+
+/* Uniform in [-bound, bound): (2u - 1) * bound. 2u - 1 is exact in float32, so there is one rounding. */
+static inline float ag_uniformf(uint32_t key, uint32_t counter, uint32_t index, float bound) {
+    return (2.0f * ag_unitf(key, counter, index) - 1.0f) * bound;
+}
+
+#endif

@@ -1,0 +1,106 @@
+#include "ag_samples.h"
+
+#include "ag_crc32.h"
+#include "ag_system.h"
+
+#include <string.h>
+
+enum { HEADER = 48 };
+
+#if defined(__GNUC__)
+#pragma weak ag_samples_in_flash
+#pragma weak ag_samples_in_flash_bytes
+#endif
+
+static uint32_t word(const uint8_t *p) {
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static int read_file(void *ctx, uint32_t offset, void *data, uint32_t bytes) {
+    return ag_system_read(((const ag_samples *)ctx)->handle, offset, data, bytes);
+}
+
+static int read_flash(void *ctx, uint32_t offset, void *data, uint32_t bytes) {
+    (void)ctx;
+    if (offset > ag_samples_in_flash_bytes || bytes > ag_samples_in_flash_bytes - offset) {
+        return -1;
+    }
+    memcpy(data, ag_samples_in_flash + offset, bytes);
+    return 0;
+}
+
+int ag_samples_open(ag_samples *s) {
+    s->handle = ag_system_open("samples.bin");
+    if (s->handle >= 0) {
+        return ag_samples_open_source(s, read_file, s);
+    }
+    if (&ag_samples_in_flash_bytes != NULL) {
+        return ag_samples_open_source(s, read_flash, NULL);
+    }
+    return AG_SAMPLES_ERR_NONE;
+}
+
+int ag_samples_open_source(ag_samples *s, ag_read_fn *read, void *ctx) {
+    uint8_t header[HEADER];
+    if (read(ctx, 0, header, HEADER) != 0) {
+        return AG_SAMPLES_ERR_READ;
+    }
+    if (memcmp(header, "AGS1", 4) != 0 || word(header + 4) != 1 || word(header + 8) != HEADER ||
+        word(header + 44) != ag_crc32(0, header, 44)) {
+        return AG_SAMPLES_ERR_HEADER;
+    }
+    s->record_bytes = word(header + 12);
+    s->input_bytes = word(header + 16);
+    s->label_bytes = word(header + 20);
+    s->train = word(header + 24);
+    s->test = word(header + 28);
+    s->epochs = word(header + 32);
+    s->crc = word(header + 40);
+    s->next = 0;
+    s->read = read;
+    s->ctx = ctx;
+    if (s->record_bytes == 0 || s->input_bytes > s->record_bytes ||
+        s->label_bytes != s->record_bytes - s->input_bytes || s->test > UINT32_MAX - s->train ||
+        s->train + s->test > (UINT32_MAX - HEADER) / s->record_bytes) {
+        return AG_SAMPLES_ERR_HEADER;
+    }
+    return AG_SAMPLES_OK;
+}
+
+int ag_samples_seek(ag_samples *s, uint32_t index) {
+    if (index > s->train + s->test) {
+        return AG_SAMPLES_ERR_END;
+    }
+    s->next = index;
+    return AG_SAMPLES_OK;
+}
+
+int ag_samples_next(ag_samples *s, uint8_t *record) {
+    if (s->next >= s->train + s->test) {
+        return AG_SAMPLES_ERR_END;
+    }
+    if (s->read(s->ctx, HEADER + s->next * s->record_bytes, record, s->record_bytes) != 0) {
+        return AG_SAMPLES_ERR_READ;
+    }
+    s->next++;
+    return AG_SAMPLES_OK;
+}
+
+const char *ag_samples_strstatus(int status) {
+    switch (status) {
+    case AG_SAMPLES_OK:
+        return "ok";
+    case AG_SAMPLES_ERR_NONE:
+        return "no samples: samples.bin is not in the working folder, and no set is linked into flash";
+    case AG_SAMPLES_ERR_READ:
+        return "samples end early: make samples.bin again with data.py";
+    case AG_SAMPLES_ERR_HEADER:
+        return "not a sample set, or a damaged one: make samples.bin again with data.py";
+    case AG_SAMPLES_ERR_END:
+        return "no record behind the last";
+    case AG_SAMPLES_ERR_RECORDS:
+        return "the records do not have the header's checksum: make samples.bin again with data.py";
+    default:
+        return "unknown status";
+    }
+}
