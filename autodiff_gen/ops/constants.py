@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Size, Type, f32, s32
+from ..dtypes import Type, f32, s32
 from ..op import Extent, Iota, Op, register
 
 iota = register(
@@ -20,7 +20,7 @@ iota = register(
 )
 
 
-def _extent(*, extent: Size) -> Any:
+def _extent(*, extent: Any) -> Any:
     return np.float32(extent)
 
 

@@ -1,20 +1,19 @@
-"""Elementwise arithmetic and functions; operands broadcast as in NumPy."""
+"""Elementwise arithmetic; operands broadcast as in NumPy."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from ..ir import apply
-from ..op import ADD, ATOM, MUL, UNARY, Elementwise, Op, Sample, register
-from .support import broadcasting, floating, simple
-
-PAIRS = (Sample(((2, 3), (2, 3))), Sample(((2, 3), (3,))), Sample(((2, 1), (1, 3))), Sample(((), (4,))), Sample(((1,), (1,))))
-ONES = (Sample(((2, 3),)), Sample(((1,),)), Sample(((),)))
+from ..ir import Value, apply, constant
+from ..op import ADD, ATOM, MUL, SELECT, UNARY, Attrs, Elementwise, Op, register
+from .support import ONES, PAIRS, arithmetic, floating, number, simple, sum_to, within
 
 add = register(
     Op(
         "add",
-        infer=broadcasting,
+        infer=arithmetic,
         ref=lambda a, b: a + b,
         vjp=simple(lambda dy, a, b, y: dy, lambda dy, a, b, y: dy),
         lower=Elementwise("{0} + {1}", ADD, (ADD, MUL), cheap=True),
@@ -23,10 +22,22 @@ add = register(
     )
 )
 
+sub = register(
+    Op(
+        "sub",
+        infer=arithmetic,
+        ref=lambda a, b: a - b,
+        vjp=simple(lambda dy, a, b, y: dy, lambda dy, a, b, y: apply("neg", dy)),
+        lower=Elementwise("{0} - {1}", ADD, (ADD, MUL), cheap=True),
+        samples=PAIRS,
+        torch="a - b",
+    )
+)
+
 mul = register(
     Op(
         "mul",
-        infer=broadcasting,
+        infer=arithmetic,
         ref=lambda a, b: a * b,
         vjp=simple(lambda dy, a, b, y: dy * b, lambda dy, a, b, y: dy * a),
         lower=Elementwise("{0} * {1}", MUL, (MUL, UNARY), cheap=True),
@@ -35,22 +46,22 @@ mul = register(
     )
 )
 
-exp = register(
+div = register(
     Op(
-        "exp",
+        "div",
         infer=floating,
-        ref=np.exp,
-        vjp=simple(lambda dy, x, y: dy * y),
-        lower=Elementwise("ag_expf({0})", ATOM),
-        samples=ONES,
-        torch="torch.exp(a)",
+        ref=lambda a, b: a / b,
+        vjp=simple(lambda dy, a, b, y: dy / b, lambda dy, a, b, y: -(dy * (y / b))),
+        lower=Elementwise("{0} / {1}", MUL, (MUL, UNARY)),
+        samples=(*within(0.5, 2.0, PAIRS), *within(-2.0, -0.5, PAIRS[:1])),
+        torch="a / b",
     )
 )
 
 neg = register(
     Op(
         "neg",
-        infer=broadcasting,
+        infer=arithmetic,
         ref=np.negative,
         vjp=simple(lambda dy, x, y: -dy),
         lower=Elementwise("-{0}", UNARY, ATOM, cheap=True),
@@ -59,14 +70,120 @@ neg = register(
     )
 )
 
-sub = register(
+square = register(
     Op(
-        "sub",
-        infer=broadcasting,
-        ref=lambda a, b: a - b,
-        vjp=simple(lambda dy, a, b, y: dy, lambda dy, a, b, y: apply("neg", dy)),
-        lower=Elementwise("{0} - {1}", ADD, (ADD, MUL), cheap=True),
+        "square",
+        infer=arithmetic,
+        ref=lambda x: x * x,
+        vjp=simple(lambda dy, x, y: dy * 2.0 * x),
+        lower=Elementwise("{0} * {0}", MUL, UNARY, cheap=True),
+        samples=ONES,
+        torch="torch.square(a)",
+    )
+)
+
+
+def power(a: Value, exponent: float) -> Value:
+    """a to a constant power, by the cheapest ops that round like PyTorch's pow with a number."""
+    if exponent == 0:
+        one = constant(1.0, a.type.dtype)
+        return apply("broadcast_to", one, shape=a.type.shape) if a.type.shape else one
+    if exponent == 1:
+        return a
+    if exponent == 2:
+        return apply("square", a)
+    if exponent == 3:
+        return apply("square", a) * a
+    if exponent == 0.5:
+        return apply("sqrt", a)
+    if exponent == -1:
+        return 1.0 / a
+    if exponent == -2:
+        return 1.0 / apply("square", a)
+    if exponent == -0.5:
+        return 1.0 / apply("sqrt", a)
+    return apply("pow", a, exponent)
+
+
+def _pow_base_gradient(dy: Value, a: Value, b: Value) -> Value:
+    exponent = number(b)
+    if exponent is not None:
+        return dy * 0.0 if exponent == 0 else dy * exponent * power(a, exponent - 1)
+    return apply("where", apply("eq", b, 0.0), 0.0, dy * b * apply("pow", a, b - 1.0))
+
+
+def _pow_exponent_gradient(dy: Value, a: Value, b: Value, y: Value) -> Value:
+    """dy y log(a), and 0 where a is 0 and b is not negative; log never sees that 0, so that second
+    derivatives stay finite."""
+    flat = apply("logical_and", apply("eq", a, 0.0), apply("ge", b, 0.0))
+    return dy * y * apply("log", apply("where", flat, 1.0, a))
+
+
+def _pow_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    (dy,), (a, b) = dys, inputs
+    assert dy is not None
+    return [
+        sum_to(_pow_base_gradient(dy, a, b), a.type.shape) if wanted[0] else None,
+        sum_to(_pow_exponent_gradient(dy, a, b, outs[0]), b.type.shape) if wanted[1] else None,
+    ]
+
+
+pow_ = register(
+    Op(
+        "pow",
+        infer=floating,
+        ref=np.power,
+        vjp=_pow_vjp,
+        lower=Elementwise("ag_powf({0}, {1})", ATOM),
+        samples=within(0.5, 2.0, PAIRS),
+        torch="torch.pow(a, b)",
+    )
+)
+
+abs_ = register(
+    Op(
+        "abs",
+        infer=floating,
+        ref=np.abs,
+        vjp=simple(lambda dy, x, y: apply("where", x > 0.0, dy, apply("where", x < 0.0, -dy, 0.0))),
+        lower=Elementwise("fabsf({0})", ATOM, cheap=True),
+        samples=ONES,
+        torch="torch.abs(a)",
+    )
+)
+
+
+def _share(dy: Value, a: Value, b: Value, loses: str) -> Value:
+    """The gradient of a in maximum(a, b) or minimum(a, b): none where it loses, half where they tie."""
+    return apply("where", apply(loses, a, b), 0.0, apply("where", apply("eq", a, b), dy * 0.5, dy))
+
+
+maximum = register(
+    Op(
+        "maximum",  # NaN when either is
+        infer=floating,
+        ref=np.maximum,
+        vjp=simple(lambda dy, a, b, y: _share(dy, a, b, "lt"), lambda dy, a, b, y: _share(dy, b, a, "lt")),
+        lower=Elementwise("({0} > {1} || {0} != {0}) ? {0} : {1}", SELECT, ADD, cheap=True),
         samples=PAIRS,
-        torch="a - b",
+        torch="torch.maximum(a, b)",
+    )
+)
+
+minimum = register(
+    Op(
+        "minimum",  # NaN when either is
+        infer=floating,
+        ref=np.minimum,
+        vjp=simple(lambda dy, a, b, y: _share(dy, a, b, "gt"), lambda dy, a, b, y: _share(dy, b, a, "gt")),
+        lower=Elementwise("({0} < {1} || {0} != {0}) ? {0} : {1}", SELECT, ADD, cheap=True),
+        samples=PAIRS,
+        torch="torch.minimum(a, b)",
     )
 )

@@ -1,14 +1,24 @@
-"""Reductions over axes."""
+"""Reductions over axes; in C they walk the elements in ascending index order."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from ..dtypes import Shape, Type, normalise_axes
+from ..dtypes import Shape, Type, normalise_axes, s32
+from ..errors import ShapeError
 from ..ir import Value, apply
 from ..op import Attrs, Op, Reduce, Sample, register
+
+SAMPLES = (
+    Sample(((3, 4),), {"axes": (1,), "keepdim": False}),
+    Sample(((3, 4),), {"axes": (0,), "keepdim": True}),
+    Sample(((2, 3, 4),), {"axes": (0, 2), "keepdim": False}),
+    Sample(((2, 3, 4),), {"axes": (0, 1, 2), "keepdim": False}),
+    Sample(((1, 1),), {"axes": (1,), "keepdim": False}),
+)
 
 
 def reduced(x: Shape, axes: Sequence[int], keepdim: bool) -> Shape:
@@ -18,6 +28,8 @@ def reduced(x: Shape, axes: Sequence[int], keepdim: bool) -> Shape:
 
 
 def _reduce_type(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> Type:
+    if x.dtype.kind != "f":
+        raise ShapeError(f"needs a float, not {x.dtype}; convert with F.to first")
     axes = normalise_axes(axes, len(x.shape))
     return Type(x.dtype, reduced(x.shape, axes, keepdim))
 
@@ -25,24 +37,116 @@ def _reduce_type(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> Type:
 def expanded(v: Value, x: Value, attrs: Attrs) -> Value:
     """A reduction's result or gradient, stretched back over the axes of x that it lost."""
     axes = normalise_axes(attrs["axes"], len(x.type.shape))
-    v = apply("reshape", v, shape=reduced(x.type.shape, axes, True))
-    return apply("broadcast_to", v, shape=x.type.shape)
+    kept = reduced(x.type.shape, axes, True)
+    v = v if v.type.shape == kept else apply("reshape", v, shape=kept)
+    return v if kept == x.type.shape else apply("broadcast_to", v, shape=x.type.shape)
+
+
+def _sum_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    assert dys[0] is not None
+    return [expanded(dys[0], inputs[0], attrs)]
 
 
 sum_ = register(
     Op(
-        "sum",  # in ascending index order
+        "sum",
         infer=_reduce_type,
         ref=lambda x, *, axes, keepdim: np.sum(x, axis=tuple(axes), keepdims=keepdim, dtype=x.dtype),
-        vjp=lambda dys, ins, outs, attrs, wanted: [expanded(dys[0], ins[0], attrs)],
+        vjp=_sum_vjp,
         lower=Reduce(("0.0f",), "{acc0} += {x};"),
-        samples=(
-            Sample(((3, 4),), {"axes": (1,), "keepdim": False}),
-            Sample(((3, 4),), {"axes": (0,), "keepdim": True}),
-            Sample(((2, 3, 4),), {"axes": (0, 2), "keepdim": False}),
-            Sample(((2, 3, 4),), {"axes": (0, 1, 2), "keepdim": False}),
-            Sample(((1, 1),), {"axes": (1,), "keepdim": False}),
-        ),
+        samples=SAMPLES,
         torch="torch.sum(a, dim=axes, keepdim=keepdim)",
     )
 )
+
+
+def _extreme_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    """Elements that tie for the extreme share its gradient evenly."""
+    (dy,), (x,), (y,) = dys, inputs, outs
+    assert dy is not None
+    chosen = apply("eq", x, expanded(y, x, attrs))
+    ties = apply("sum", apply("to_f32", chosen), **attrs)
+    return [apply("where", chosen, expanded(dy / ties, x, attrs), 0.0)]
+
+
+def _extreme(name: str, c: str, start: str, ref: Callable[..., Any]) -> Op:
+    return Op(
+        name,  # NaN when any element is
+        infer=_reduce_type,
+        ref=lambda x, *, axes, keepdim: ref(x, axis=tuple(axes), keepdims=keepdim),
+        vjp=_extreme_vjp,
+        lower=Reduce((start,), f"{{acc0}} = ({{x}} {c} {{acc0}} || {{x}} != {{x}}) ? {{x}} : {{acc0}};"),
+        samples=SAMPLES,
+        torch=f"torch.{name}(a, dim=axes, keepdim=keepdim)",
+    )
+
+
+amax = register(_extreme("amax", ">", "-INFINITY", np.max))
+amin = register(_extreme("amin", "<", "INFINITY", np.min))
+
+
+def _indexed_type(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> tuple[Type, Type]:
+    if len(axes) != 1:
+        raise ShapeError(f"needs one axis, not {axes}")
+    y = _reduce_type(x, axes=axes, keepdim=keepdim)
+    return y, Type(s32, y.shape)
+
+
+def _indexed_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    """The whole gradient goes to the element that was chosen."""
+    (dy, _), (x,) = dys, inputs
+    if dy is None:
+        return [None]
+    (axis,) = normalise_axes(attrs["axes"], len(x.type.shape))
+    extent = x.type.shape[axis]
+    places = apply("iota", size=extent)
+    beside = len(x.type.shape) - axis - 1
+    if beside:
+        places = apply("reshape", places, shape=(extent, *(1,) * beside))
+    chosen = apply("eq", places, expanded(outs[1], x, attrs))
+    return [apply("where", chosen, expanded(dy, x, attrs), 0.0)]
+
+
+def _extreme_with_index(name: str, c: str, start: str, arg: Callable[..., Any]) -> Op:
+    def ref(x: Any, *, axes: tuple[int, ...], keepdim: bool) -> tuple[Any, Any]:
+        index = np.expand_dims(arg(x, axis=axes[0]), axes[0])
+        values = np.take_along_axis(x, index, axes[0])
+        return (values, index) if keepdim else (values.squeeze(axes[0]), index.squeeze(axes[0]))
+
+    better = f"{{x}} {c} {{acc0}} || ({{x}} != {{x}} && {{acc0}} == {{acc0}})"
+    return Op(
+        f"{name}_with_index",  # the extreme along one axis and where it first stands; a NaN counts as the extreme
+        infer=_indexed_type,
+        ref=ref,
+        vjp=_indexed_vjp,
+        lower=Reduce((start, "0"), f"if ({better}) {{{{ {{acc0}} = {{x}}; {{acc1}} = {{i}}; }}}}"),
+        samples=(
+            Sample(((3, 4),), {"axes": (1,), "keepdim": False}),
+            Sample(((3, 4),), {"axes": (0,), "keepdim": True}),
+            Sample(((2, 3, 4),), {"axes": (1,), "keepdim": False}),
+            Sample(((1, 1),), {"axes": (1,), "keepdim": False}),
+        ),
+        torch=f"torch.{name}(a, dim=axes[0], keepdim=keepdim)",
+    )
+
+
+max_with_index = register(_extreme_with_index("max", ">", "-INFINITY", np.argmax))
+min_with_index = register(_extreme_with_index("min", "<", "INFINITY", np.argmin))

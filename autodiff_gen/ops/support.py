@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from ..dtypes import Shape, Type, bool_, broadcast
 from ..errors import ShapeError
 from ..ir import Value, apply
-from ..op import VJP, Attrs
+from ..op import VJP, Attrs, Sample
+
+# The rows of the test table that every elementwise op of one or of two operands shares.
+ONES = (Sample(((2, 3),)), Sample(((1,),)), Sample(((),)))
+PAIRS = (
+    Sample(((2, 3), (2, 3))),
+    Sample(((2, 3), (3,))),
+    Sample(((2, 1), (1, 3))),
+    Sample(((), (4,))),
+    Sample(((1,), (1,))),
+)
+
+
+def within(low: float, high: float, samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
+    """The same rows with numbers drawn from another domain."""
+    return tuple(Sample(s.inputs, s.attrs, (low, high), s.dtypes, s.high) for s in samples)
 
 
 def same_dtype(*types: Type) -> None:
@@ -16,9 +34,16 @@ def same_dtype(*types: Type) -> None:
 
 
 def broadcasting(*types: Type) -> Type:
-    """The shape rule of elementwise arithmetic."""
     same_dtype(*types)
     return Type(types[0].dtype, broadcast(*(t.shape for t in types)))
+
+
+def arithmetic(*types: Type) -> Type:
+    """The shape rule of arithmetic; the narrow integers are storage, and C would compute with them in another
+    width."""
+    if types[0].dtype.kind != "f" and types[0].dtype.name != "s32":
+        raise ShapeError(f"needs floats or s32, not {types[0].dtype}; convert with F.to first")
+    return broadcasting(*types)
 
 
 def comparing(*types: Type) -> Type:
@@ -27,8 +52,9 @@ def comparing(*types: Type) -> Type:
 
 def floating(*types: Type) -> Type:
     """The shape rule of functions that exist on floats only."""
-    if types[0].dtype.kind != "f":
-        raise ShapeError(f"needs a float, not {types[0].dtype}")
+    for t in types:
+        if t.dtype.kind != "f":
+            raise ShapeError(f"needs a float, not {t.dtype}; convert with F.to first")
     return broadcasting(*types)
 
 
@@ -38,17 +64,22 @@ def sum_to(v: Value, shape: Shape) -> Value:
         return v
     added = len(v.type.shape) - len(shape)
     stretched = [i + added for i, d in enumerate(shape) if d == 1 and v.type.shape[i + added] != 1]
-    axes = (*range(added), *stretched)
+    axes = (*(i for i in range(added) if v.type.shape[i] != 1), *stretched)
     if axes:
-        v = apply("sum", v, axes=axes, keepdim=True)
+        v = apply("sum", v, axes=axes, keepdim=bool(stretched))
     return v if v.type.shape == shape else apply("reshape", v, shape=shape)
 
 
 def simple(*pullbacks: Callable[..., Value] | None) -> VJP:
-    """A VJP from one function per operand, `(dy, *inputs, y) -> dx`; broadcasting is undone here. None: not differentiable."""
+    """A VJP from one function per operand, `(dy, *inputs, y) -> dx`; broadcasting is undone here. None: not
+    differentiable."""
 
     def vjp(
-        dys: Sequence[Value | None], inputs: Sequence[Value], outs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
+        dys: Sequence[Value | None],
+        inputs: Sequence[Value],
+        outs: Sequence[Value],
+        attrs: Attrs,
+        wanted: Sequence[bool],
     ) -> list[Value | None]:
         dy = dys[0]
         assert dy is not None
@@ -58,3 +89,9 @@ def simple(*pullbacks: Callable[..., Value] | None) -> VJP:
         return out
 
     return vjp
+
+
+def number(v: Value) -> float | None:
+    """The number when v is a constant scalar, else None."""
+    value: Any = v.node.attrs.get("value") if v.node.op.name == "const" else None
+    return float(value) if isinstance(value, np.ndarray) and value.ndim == 0 else None

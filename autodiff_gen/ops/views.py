@@ -78,7 +78,11 @@ def _broadcast_dims(a: Shape, b: Shape, attrs: Attrs) -> tuple[int | None, ...]:
 
 
 def _broadcast_vjp(
-    dys: Sequence[Value | None], inputs: Sequence[Value], outs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
 ) -> list[Value | None]:
     assert dys[0] is not None
     return [sum_to(dys[0], inputs[0].type.shape)]

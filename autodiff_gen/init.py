@@ -1,0 +1,205 @@
+"""Initial values of parameters, as small records: functions of (seed, logical index), the same numbers on the
+host and on the device.
+
+The device draws with `rand_u32(key, 0, index)` of runtime/ag_rng.h. The key is the record's own seed when the
+seed given to `<m>_init` is 0, else `rand_u32(run-time seed, 0, own seed)`, so that 0 means exactly the host's
+default weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import ModelError
+
+Array: TypeAlias = npt.NDArray[np.float32]
+
+
+def _checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    for d in extents:
+        if not isinstance(d, int | np.integer) or d < 1:
+            raise ModelError(f"init: shape {list(extents)} must be made of whole numbers of at least 1")
+    return tuple(int(d) for d in extents)
+
+
+def _finite(name: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise ModelError(f"init.{name}: {value} is not finite")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Numbers in [-bound, bound) as (2u - 1) * bound, or in [low, high) as low + u * (high - low), with u =
+    (rand_u32 >> 8) / 2^24.
+
+    Each operation is rounded to float32. `bound` is None for the second form; `seed` is None until a
+    parameter's name or position gives one.
+    """
+
+    shape: tuple[int, ...]
+    low: float
+    high: float
+    bound: float | None
+    seed: int | None
+    kind: str = field(default="uniform", init=False)
+
+    def array(self, seed: int = 0) -> Array:
+        """The values, f32 of `shape`; `seed` is the one given to `<m>_init` on the device."""
+        from .rng import rand_u32
+
+        own = self.seed or 0
+        key = own if seed == 0 else int(rand_u32(seed, 0, own))
+        drawn = np.asarray(
+            rand_u32(key, 0, np.arange(math.prod(self.shape), dtype=np.uint32)), dtype=np.uint32
+        )
+        u = (drawn >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+        if self.bound is not None:
+            values = (np.float32(2.0) * u - np.float32(1.0)) * np.float32(self.bound)
+        else:
+            values = np.float32(self.low) + u * (np.float32(self.high) - np.float32(self.low))
+        return values.reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One number everywhere."""
+
+    shape: tuple[int, ...]
+    value: float
+    kind: str = field(default="constant", init=False)
+
+    def array(self, seed: int = 0) -> Array:
+        return np.full(self.shape, self.value, dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The values of an array, kept in flash."""
+
+    values: Array
+    kind: str = field(default="array", init=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.values.shape)
+
+    def array(self, seed: int = 0) -> Array:
+        return self.values.copy()
+
+
+Initialiser: TypeAlias = Uniform | Constant | Given
+
+
+def uniform(
+    shape: int | Sequence[int],
+    bound: float | None = None,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    seed: int | None = None,
+) -> Uniform:
+    """Uniform in [-bound, bound), or in [low, high) (0 and 1 by default). Without a seed one follows from the
+    parameter's name or position."""
+    if seed is not None and not 0 <= seed < 2**32:
+        raise ModelError(f"init.uniform: seed {seed} is not in 0 ... 2^32 - 1")
+    if bound is not None:
+        if low is not None or high is not None:
+            raise ModelError("init.uniform: give either bound, or low and high")
+        b = _finite("uniform", bound)
+        return Uniform(_checked_shape(shape), -b, b, b, seed)
+    a, b = _finite("uniform", 0.0 if low is None else low), _finite("uniform", 1.0 if high is None else high)
+    return Uniform(_checked_shape(shape), a, b, None, seed)
+
+
+def constant(shape: int | Sequence[int], value: float) -> Constant:
+    return Constant(_checked_shape(shape), _finite("constant", value))
+
+
+def zeros(shape: int | Sequence[int]) -> Constant:
+    return constant(shape, 0.0)
+
+
+def ones(shape: int | Sequence[int]) -> Constant:
+    return constant(shape, 1.0)
+
+
+def _fans(name: str, shape: int | Sequence[int]) -> tuple[int, int]:
+    """(inputs, outputs) of a weight [out, in, ...], as torch.nn.init counts them."""
+    extents = _checked_shape(shape)
+    if len(extents) < 2:
+        raise ModelError(f"init.{name}: shape {list(extents)} needs at least two axes [out, in, ...]")
+    field_ = math.prod(extents[2:])
+    return extents[1] * field_, extents[0] * field_
+
+
+_GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
+
+
+def _gain(nonlinearity: str, a: float) -> float:
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1.0 + a * a))
+    if nonlinearity not in _GAINS:
+        raise ModelError(
+            f"init: unknown nonlinearity {nonlinearity!r}; known: {', '.join([*_GAINS, 'leaky_relu'])}"
+        )
+    return _GAINS[nonlinearity]
+
+
+def kaiming_uniform(
+    shape: int | Sequence[int],
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    *,
+    seed: int | None = None,
+) -> Uniform:
+    """He et al. 2015, as torch.nn.init.kaiming_uniform_: bound = gain * sqrt(3 / fan)."""
+    fans = dict(zip(("fan_in", "fan_out"), _fans("kaiming_uniform", shape), strict=True))
+    if mode not in fans:
+        raise ModelError(f'init.kaiming_uniform: mode={mode!r}; known: "fan_in", "fan_out"')
+    return uniform(shape, _gain(nonlinearity, a) * math.sqrt(3.0 / fans[mode]), seed=seed)
+
+
+def xavier_uniform(shape: int | Sequence[int], gain: float = 1.0, *, seed: int | None = None) -> Uniform:
+    """Glorot and Bengio 2010, as torch.nn.init.xavier_uniform_: bound = gain * sqrt(6 / (fan_in +
+    fan_out))."""
+    return uniform(shape, gain * math.sqrt(6.0 / sum(_fans("xavier_uniform", shape))), seed=seed)
+
+
+def initialiser(name: str, values: Any, seed: int) -> Initialiser:
+    """What a user gave for parameter `name` as a record: itself (with `seed` where it has none), or an array
+    or number.
+
+    Raises ModelError, naming the parameter, for what is no array of numbers and for values that are not
+    finite.
+    """
+    if isinstance(values, Uniform):
+        return values if values.seed is not None else replace(values, seed=seed)
+    if isinstance(values, Constant | Given):
+        return values
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        kind = type(values).__name__
+        raise ModelError(
+            f"parameter {name!r}: expected an initialiser (ag.init) or an array of numbers, not {kind}"
+        ) from None
+    if array.size == 0:
+        raise ModelError(f"parameter {name!r}: shape {list(array.shape)} holds no elements")
+    with np.errstate(over="ignore"):
+        values32 = array.astype(np.float32)
+    if not np.isfinite(values32).all():
+        at = [int(i) for i in np.argwhere(~np.isfinite(values32))[0]]
+        raise ModelError(
+            f"parameter {name!r}: the initial value at {at} is {values32[tuple(at)]}, which is not finite in float32"
+        )
+    values32.flags.writeable = False
+    return Given(values32)

@@ -1,0 +1,299 @@
+"""What a model file writes: inputs, parameters, and the model that ties them to a loss and an optimizer."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import functional as _functional  # noqa: F401  (fills the registry)
+from . import init
+from .autodiff import grad
+from .dtypes import Dim, Size, Type, dtype, f32, s32, u8
+from .errors import GraphError, ModelError
+from .ir import CONST, INPUT, STATE, Graph, State, Value, make_input, make_state, topological, verify
+from .names import KEYWORDS, is_identifier
+from .nn import Module
+from .optim import Optimizer
+
+
+def Input(name: str, shape: int | Sequence[int], dtype: Any = "f32", batch_axis: int | None = None) -> Value:
+    """An input of a generated function: its C argument's name, shape and dtype ("f32", "s8", "u8", "s32").
+
+    With `batch_axis`, that axis takes any n up to its extent at run time. Raises ModelError for a name that C
+    cannot have.
+    """
+    if not is_identifier(name):
+        raise ModelError(f"input {name!r}: {_why_not(name)}")
+    extents = _extents(f"input {name!r}", shape)
+    sizes: list[Size] = list(extents)
+    if batch_axis is not None:
+        if not -len(sizes) <= batch_axis < len(sizes):
+            raise ModelError(
+                f"input {name!r}: batch_axis={batch_axis} is out of range for shape {list(extents)}"
+            )
+        if extents[batch_axis] > 1:
+            sizes[batch_axis] = Dim(1, extents[batch_axis])
+    return make_input(name, Type(_dtype(dtype), tuple(sizes)))
+
+
+_dtype = dtype
+
+
+def Param(name: str, values: Any, requires_grad: bool = True) -> Value:
+    """A parameter, f32, as a graph value. `values` is an initialiser of `ag.init`, an array or a number; an
+    initialiser without a seed gets one that follows from the name. Raises ModelError for a name that C cannot
+    have and for values that are not finite."""
+    _check_parameter_name(name)
+    first = init.initialiser(name, values, zlib.crc32(name.encode()))
+    return make_state(State(name, Type(f32, first.shape), first, requires_grad))
+
+
+def _why_not(name: str) -> str:
+    if name in KEYWORDS:
+        return f"this is a keyword of C or C++; call it {name + '_'!r}"
+    return "a name is made of letters, digits and _ and does not begin with a digit"
+
+
+def _check_parameter_name(name: str) -> None:
+    """Names as in a state_dict, `fc1.weight` or `0.weight`: segments of letters, digits and _."""
+    if name in KEYWORDS:
+        raise ModelError(f"parameter {name!r}: {_why_not(name)}")
+    if not re.fullmatch(r"\w+(\.\w+)*", name, re.ASCII):
+        raise ModelError(
+            f"parameter {name!r}: a name is made of letters, digits and _, in segments separated by dots"
+        )
+
+
+def _extents(what: str, shape: int | Sequence[int]) -> tuple[int, ...]:
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    for d in extents:
+        if isinstance(d, bool) or not isinstance(d, int) or d < 1:
+            raise ModelError(f"{what}: shape {list(extents)} must be made of whole numbers of at least 1")
+    return extents
+
+
+class Model:
+    """Inputs, targets, outputs, a scalar loss and an optimizer: what `train_step` and `predict` are generated
+    from.
+
+    outputs maps names to values that depend on inputs and parameters; `predict` returns them. Raises
+    ModelError, GraphError or ShapeError with the name of what is wrong.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Value],
+        targets: Sequence[Value],
+        outputs: Mapping[str, Value],
+        loss: Value,
+        optimizer: Optimizer,
+    ) -> None:
+        self.inputs, self.targets, self.outputs = tuple(inputs), tuple(targets), dict(outputs)
+        self.loss, self.optimizer = loss, optimizer
+        self._check_kinds()
+        self.batch = _batch((*self.inputs, *self.targets))
+        self._parameters = _parameters([loss, *self.outputs.values()])
+        self._check_names()
+        self._updates, self.lr = self._differentiate()
+        for graph in self.entries():
+            verify(graph)
+
+    @classmethod
+    def supervised(
+        cls,
+        net: Callable[[Value], Value],
+        input: Sequence[int],
+        loss: Callable[[Value, Value], Value],
+        optimizer: Optimizer,
+    ) -> Model:
+        """A model of one input "x" of shape `input` (the batch size first), one output "scores" and one
+        target.
+
+        The target is "label", the class indices u8[B] (s32 for more than 256 classes), for the losses over
+        classes; else "target", of the scores' shape.
+        """
+        x = Input("x", input, batch_axis=0)
+        scores = net(x)
+        if not isinstance(scores, Value):
+            raise ModelError(f"the network returned {type(scores).__name__}, not one graph value")
+        if getattr(loss, "takes_classes", False):
+            if scores.ndim != 2:
+                raise ModelError(f"the scores are {scores.type}; a loss over classes wants [batch, classes]")
+            classes = scores.shape[-1]
+            target = make_input("label", Type(u8 if classes <= 256 else s32, scores.shape[:1]))
+            target.node.attrs["classes"] = classes
+        else:
+            target = make_input("target", scores.type)
+        model = cls([x], [target], {"scores": scores}, loss(scores, target), optimizer)
+        if isinstance(net, Module):
+            reached = {state for state, _ in model._parameters}
+            for name, value in net.named_parameters():
+                if value.node.attrs["state"] not in reached:
+                    raise ModelError(
+                        f"the loss does not reach the parameter {name!r}: the network's forward does not use it"
+                    )
+        return model
+
+    @property
+    def default_lr(self) -> float:
+        return self.optimizer.lr
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """Parameters, then the optimizer's state."""
+        parameters = [state for state, _ in self._parameters]
+        return (*parameters, *(s for s in self._updates if s not in parameters))
+
+    def entries(self) -> list[Graph]:
+        """train_step and predict."""
+        arguments = (*self.inputs, *self.targets, self.lr)
+        return [
+            Graph("train_step", arguments, {"loss": self.loss}, self._updates),
+            Graph("predict", self.inputs, self.outputs),
+        ]
+
+    def on_host(self, kernels: str = "ref") -> Any:
+        """The model's generated C, compiled with the host compiler: train_step, predict, state_dict, save,
+        load from Python."""
+        from .host import host_trainer
+
+        return host_trainer(self, kernels=kernels)
+
+    def _check_kinds(self) -> None:
+        for role, values in (("input", self.inputs), ("target", self.targets)):
+            for v in values:
+                if not isinstance(v, Value) or v.node.op is not INPUT:
+                    raise ModelError(f"{role} {v!r} is not an ag.Input")
+        for name, v in self.outputs.items():
+            if not isinstance(v, Value):
+                raise ModelError(f"output {name!r} is {type(v).__name__}, not a graph value")
+            if not is_identifier(name):
+                raise ModelError(f"output {name!r}: {_why_not(name)}")
+        if not isinstance(self.optimizer, Optimizer):
+            raise ModelError(f"optimizer: expected one of ag.optim, got {self.optimizer!r}")
+        if not isinstance(self.loss, Value):
+            raise ModelError(f"the loss is {type(self.loss).__name__}, not a graph value")
+        if self.loss.shape != () or self.loss.dtype is not f32:
+            raise ModelError(
+                f"the loss is {self.loss.type}, not a scalar f32[]; reduce it with F.mean or F.sum"
+            )
+
+    def _check_names(self) -> None:
+        seen = {"lr"}
+        named = [("input", v.name) for v in self.inputs] + [("target", v.name) for v in self.targets]
+        named += [("output", name) for name in self.outputs] + [
+            ("parameter", s.name) for s, _ in self._parameters
+        ]
+        for role, name in named:
+            assert name is not None
+            if role == "parameter":
+                _check_parameter_name(name)
+            if name in seen:
+                other = "the learning rate" if name == "lr" else "something else"
+                raise ModelError(f"{role} {name!r}: {other} has this name already; rename one")
+            seen.add(name)
+        given = {v.node for v in self.inputs}
+        for name, v in self.outputs.items():
+            for node in topological([v]):
+                if node.op is INPUT and node not in given:
+                    raise ModelError(
+                        f"output {name!r} depends on {node.attrs['name']!r}, which is not among the model's inputs"
+                    )
+        given |= {v.node for v in self.targets}
+        for node in topological([self.loss]):
+            if node.op is INPUT and node not in given:
+                raise ModelError(
+                    f"the loss depends on {node.attrs['name']!r}, which is among neither the inputs nor the targets"
+                )
+
+    def _differentiate(self) -> tuple[dict[State, Value], Value]:
+        trained = [(state, v) for state, v in self._parameters if state.trainable]
+        if not trained:
+            raise ModelError("the loss depends on no parameter")
+        try:
+            gradients = grad(self.loss, [v for _, v in trained])
+        except GraphError as error:
+            raise ModelError(str(error)) from None
+        in_loss = {n for n in topological([self.loss])}
+        for (state, v), g in zip(trained, gradients, strict=True):
+            if v.node not in in_loss:
+                raise ModelError(
+                    f"the loss does not reach the parameter {state.name!r}; use it, or give requires_grad=False"
+                )
+            if _is_zero(g):
+                raise ModelError(
+                    f"no gradient reaches the parameter {state.name!r}: only indices, masks or F.detach depend on it"
+                )
+        lr = make_input("lr", Type(f32, ()))
+        updates = self.optimizer.updates(
+            [(s, v, g) for (s, v), g in zip(trained, gradients, strict=True)], lr
+        )
+        return updates, lr
+
+
+def _is_zero(v: Value) -> bool:
+    """Whether v is the zeros that `grad` returns where nothing depends on an x."""
+    if v.node.op.name == "broadcast_to":
+        v = v.node.operands[0]
+    return v.node.op is CONST and not v.node.attrs["value"].any()
+
+
+def _parameters(roots: Sequence[Value]) -> list[tuple[State, Value]]:
+    """The states below `roots` with their old values, in the order in which they were made, which is that of
+    state_dict."""
+    leaves = [n for n in topological(roots) if n.op is STATE]
+    return [(n.attrs["state"], n.results[0]) for n in sorted(leaves, key=lambda n: n.serial)]
+
+
+def _batch(inputs: Sequence[Value]) -> int:
+    """The largest batch; 1 where no input has a batch axis."""
+    caps = {d.cap: v.name for v in inputs for d in v.shape if isinstance(d, Dim)}
+    if len(caps) > 1:
+        shown = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())
+        raise ModelError(f"the inputs have different batch sizes: {shown}")
+    return next(iter(caps), 1)
+
+
+class Function:
+    """A graph as one C function: `graph` is what is generated from, `on_host()` gives a Python callable."""
+
+    def __init__(self, inputs: Sequence[Value], outputs: Mapping[str, Value], name: str) -> None:
+        if not is_identifier(name):
+            raise ModelError(f"function {name!r}: {_why_not(name)}")
+        for v in inputs:
+            if not isinstance(v, Value) or v.node.op not in (INPUT, STATE):
+                raise ModelError(f"function {name!r}: {v!r} is neither an ag.Input nor an ag.Param")
+        given = {v.node for v in inputs}
+        if len(given) != len(inputs):
+            raise ModelError(f"function {name!r}: an input is given twice")
+        for key, v in outputs.items():
+            if not isinstance(v, Value):
+                raise ModelError(
+                    f"function {name!r}: output {key!r} is {type(v).__name__}, not a graph value"
+                )
+        for node in topological(outputs.values()):
+            if node.op in (INPUT, STATE) and node not in given:
+                raise ModelError(
+                    f"function {name!r}: the outputs depend on {node.results[0].name!r}, which is not among the inputs"
+                )
+        self.name, self.batch = name, _batch(inputs)
+        self.graph = Graph(name, tuple(inputs), dict(outputs))
+        verify(self.graph)
+
+    def on_host(self, kernels: str = "ref") -> Any:
+        """A callable, arrays in the order of the inputs -> a list of arrays in the order of the outputs,
+        computed by the generated C."""
+        from .host import host_function
+
+        return host_function(self, kernels=kernels)
+
+
+def function(
+    inputs: Sequence[Value], outputs: Sequence[Value] | Mapping[str, Value], name: str = "f"
+) -> Function:
+    """A C function of the given inputs (parameters may be among them). Outputs in a list are called out0,
+    out1, ..."""
+    named = dict(outputs) if isinstance(outputs, Mapping) else {f"out{i}": v for i, v in enumerate(outputs)}
+    return Function(inputs, named, name)

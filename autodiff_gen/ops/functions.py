@@ -1,0 +1,125 @@
+"""Elementwise functions of one float; in C from ag_math.h, whose bits are the same on every core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir import apply
+from ..op import ADD, ATOM, SELECT, Elementwise, Op, register
+from .support import ONES, floating, simple, within
+
+exp = register(
+    Op(
+        "exp",
+        infer=floating,
+        ref=np.exp,
+        vjp=simple(lambda dy, x, y: dy * y),
+        lower=Elementwise("ag_expf({0})", ATOM),
+        samples=ONES,
+        torch="torch.exp(a)",
+    )
+)
+
+expm1 = register(
+    Op(
+        "expm1",  # exp(x) - 1, right for small x too
+        infer=floating,
+        ref=np.expm1,
+        vjp=simple(lambda dy, x, y: dy * (y + 1.0)),
+        lower=Elementwise("ag_expm1f({0})", ATOM),
+        samples=ONES,
+        torch="torch.expm1(a)",
+    )
+)
+
+log = register(
+    Op(
+        "log",
+        infer=floating,
+        ref=np.log,
+        vjp=simple(lambda dy, x, y: dy / x),
+        lower=Elementwise("ag_logf({0})", ATOM),
+        samples=within(0.3, 3.0, ONES),
+        torch="torch.log(a)",
+    )
+)
+
+sqrt = register(
+    Op(
+        "sqrt",
+        infer=floating,
+        ref=np.sqrt,
+        vjp=simple(lambda dy, x, y: dy * 0.5 / y),
+        lower=Elementwise("sqrtf({0})", ATOM),
+        samples=within(0.3, 3.0, ONES),
+        torch="torch.sqrt(a)",
+    )
+)
+
+sin = register(
+    Op(
+        "sin",
+        infer=floating,
+        ref=np.sin,
+        vjp=simple(lambda dy, x, y: dy * apply("cos", x)),
+        lower=Elementwise("ag_sinf({0})", ATOM),
+        samples=ONES,
+        torch="torch.sin(a)",
+    )
+)
+
+cos = register(
+    Op(
+        "cos",
+        infer=floating,
+        ref=np.cos,
+        vjp=simple(lambda dy, x, y: -(dy * apply("sin", x))),
+        lower=Elementwise("ag_cosf({0})", ATOM),
+        samples=ONES,
+        torch="torch.cos(a)",
+    )
+)
+
+tanh = register(
+    Op(
+        "tanh",
+        infer=floating,
+        ref=np.tanh,
+        vjp=simple(lambda dy, x, y: dy * (1.0 - apply("square", y))),
+        lower=Elementwise("ag_tanhf({0})", ATOM),
+        samples=ONES,
+        torch="torch.tanh(a)",
+    )
+)
+
+
+def _sigmoid(x: Any) -> Any:
+    small = np.exp(-np.abs(x))
+    return np.where(x < 0, small, 1) / (1 + small)
+
+
+sigmoid = register(
+    Op(
+        "sigmoid",
+        infer=floating,
+        ref=_sigmoid,
+        vjp=simple(lambda dy, x, y: dy * y * (1.0 - y)),
+        lower=Elementwise("ag_sigmoidf({0})", ATOM),
+        samples=ONES,
+        torch="torch.sigmoid(a)",
+    )
+)
+
+relu = register(
+    Op(
+        "relu",  # the gradient at 0 is 0; NaN stays NaN
+        infer=floating,
+        ref=lambda x: np.maximum(x, 0),
+        vjp=simple(lambda dy, x, y: apply("where", y <= 0.0, 0.0, dy)),
+        lower=Elementwise("{0} < 0.0f ? 0.0f : {0}", SELECT, ADD, cheap=True),
+        samples=ONES,
+        torch="torch.relu(a)",
+    )
+)

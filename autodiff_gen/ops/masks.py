@@ -1,0 +1,153 @@
+"""Comparisons, masks, the choice between two values, and conversions. A mask is 0 or 1 in a byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DTYPES, DType, Type, broadcast
+from ..errors import ShapeError
+from ..ir import apply
+from ..op import ADD, ATOM, COMPARE, SELECT, UNARY, Elementwise, Op, Sample, register
+from .support import ONES, PAIRS, comparing, floating, same_dtype, simple
+
+LOGICAL = 40  # the precedence of && and ||
+CHOSEN = 20  # what an operand of ?: must reach, so that a choice within a choice stands in parentheses
+
+
+def _comparison(name: str, c: str, ref: Callable[[Any, Any], Any]) -> Op:
+    return Op(
+        name,
+        infer=comparing,
+        ref=ref,
+        vjp=None,
+        lower=Elementwise(f"{{0}} {c} {{1}}", COMPARE, ADD, cheap=True),
+        samples=(*PAIRS, Sample(((2, 3), (3,)), dtypes={0: "s32", 1: "s32"}, high=3)),
+        torch=f"a {c} b",
+    )
+
+
+eq = register(_comparison("eq", "==", np.equal))
+ne = register(_comparison("ne", "!=", np.not_equal))
+lt = register(_comparison("lt", "<", np.less))
+le = register(_comparison("le", "<=", np.less_equal))
+gt = register(_comparison("gt", ">", np.greater))
+ge = register(_comparison("ge", ">=", np.greater_equal))
+
+
+def _masks(*types: Type) -> Type:
+    for t in types:
+        if t.dtype.kind != "b":
+            raise ShapeError(f"needs masks (results of comparisons), not {t.dtype}")
+    return comparing(*types)
+
+
+_TWO_MASKS = (
+    Sample(((2, 3), (2, 3)), dtypes={0: "bool", 1: "bool"}),
+    Sample(((3, 1), (2,)), dtypes={0: "bool", 1: "bool"}),
+)
+
+logical_and = register(
+    Op(
+        "logical_and",
+        infer=_masks,
+        ref=np.logical_and,
+        vjp=None,
+        lower=Elementwise("{0} && {1}", LOGICAL, COMPARE, cheap=True),
+        samples=_TWO_MASKS,
+        torch="torch.logical_and(a, b)",
+    )
+)
+
+logical_or = register(
+    Op(
+        "logical_or",
+        infer=_masks,
+        ref=np.logical_or,
+        vjp=None,
+        lower=Elementwise("{0} || {1}", LOGICAL, COMPARE, cheap=True),
+        samples=_TWO_MASKS,
+        torch="torch.logical_or(a, b)",
+    )
+)
+
+logical_not = register(
+    Op(
+        "logical_not",
+        infer=_masks,
+        ref=np.logical_not,
+        vjp=None,
+        lower=Elementwise("{0} == 0", COMPARE, ADD, cheap=True),
+        samples=(Sample(((2, 3),), dtypes={0: "bool"}),),
+        torch="torch.logical_not(a)",
+    )
+)
+
+
+def _where_type(mask: Type, a: Type, b: Type) -> Type:
+    if mask.dtype.kind != "b":
+        raise ShapeError(f"the condition must be a mask (the result of a comparison), not {mask.dtype}")
+    same_dtype(a, b)
+    return Type(a.dtype, broadcast(mask.shape, a.shape, b.shape))
+
+
+where = register(
+    Op(
+        "where",  # y = mask ? a : b
+        infer=_where_type,
+        ref=np.where,
+        vjp=simple(
+            None,
+            lambda dy, m, a, b, y: apply("where", m, dy, 0.0),
+            lambda dy, m, a, b, y: apply("where", m, 0.0, dy),
+        ),
+        lower=Elementwise("{0} ? {1} : {2}", SELECT, CHOSEN, cheap=True),
+        samples=(
+            Sample(((2, 3), (2, 3), (2, 3)), dtypes={0: "bool"}),
+            Sample(((2, 1), (3,), ()), dtypes={0: "bool"}),
+            Sample(((), (2, 3), (1, 3)), dtypes={0: "bool"}),
+        ),
+        torch="torch.where(a, b, c)",
+    )
+)
+
+_TORCH = {"f32": "a.dtype if a.is_floating_point() else torch.float32", "s32": "torch.int32", "s8": "torch.int8",
+          "u8": "torch.uint8", "bool": "torch.bool"}  # fmt: skip
+
+
+def _conversion(to: DType) -> Op:
+    """`to_<dtype>`; a float becomes an integer by dropping its fraction, and a mask by `!= 0`."""
+    c = "{0} != 0" if to.kind == "b" else f"({to.c}){{0}}"
+    # A float keeps its gradient on the way to a float; integers have none.
+    vjp = simple(lambda dy, x, y: dy) if to.kind == "f" else None
+    return Op(
+        f"to_{to.name}",
+        infer=lambda x: Type(to, x.shape),
+        ref=lambda x: x if x.dtype.kind == "f" and to.kind == "f" else x.astype(to.numpy),
+        vjp=vjp,
+        lower=Elementwise(
+            c, COMPARE if to.kind == "b" else UNARY, ADD if to.kind == "b" else UNARY, cheap=True
+        ),
+        samples=tuple(
+            Sample(((2, 3),), dtypes={0: d}, high=2 if d == "bool" else 9)
+            for d in ("f32", "s32", "u8", "bool")
+        ),
+        torch=f"a.to({_TORCH[to.name]})",
+    )
+
+
+CONVERSIONS = {name: register(_conversion(DTYPES[name])) for name in _TORCH}
+
+detach = register(
+    Op(
+        "detach",  # the same values, through which no gradient flows
+        infer=floating,
+        ref=lambda x: x,
+        vjp=simple(None),
+        lower=Elementwise("{0}", ATOM, ATOM, cheap=True),
+        samples=ONES,
+        torch="a.detach()",
+    )
+)

@@ -1,0 +1,67 @@
+"""Elements chosen by an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import Dim, Type
+from ..errors import ShapeError
+from ..ir import Value, apply
+from ..op import Attrs, Op, Pick, Sample, register
+
+
+def _pick_type(x: Type, index: Type) -> Type:
+    if index.dtype.kind not in "iu":
+        raise ShapeError(f"the index must be of an integer dtype, not {index.dtype}")
+    if not x.shape or x.shape[:-1] != index.shape:
+        raise ShapeError(
+            f"the index has shape {list(index.shape)}, not {list(x.shape[:-1])}: the first operand's without its last axis"
+        )
+    if isinstance(x.shape[-1], Dim):
+        raise ShapeError("the last axis cannot be the batch axis")
+    return Type(x.dtype, index.shape)
+
+
+def _pick(x: Any, index: Any) -> Any:
+    return np.take_along_axis(x, np.asarray(index, dtype=np.intp)[..., None], axis=-1)[..., 0]
+
+
+def _pick_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    (dy,), (x, index) = dys, inputs
+    assert dy is not None
+    if not wanted[0]:
+        return [None, None]
+    column = (*index.type.shape, 1)
+    where_ = apply(
+        "reshape", index if index.type.dtype.name == "s32" else apply("to_s32", index), shape=column
+    )
+    chosen = apply("eq", apply("iota", size=x.type.shape[-1]), where_)
+    return [apply("where", chosen, apply("reshape", dy, shape=column), 0.0), None]
+
+
+pick = register(
+    Op(
+        "pick",  # y[...] = x[..., index[...]]
+        infer=_pick_type,
+        ref=_pick,
+        vjp=_pick_vjp,
+        lower=Pick(),
+        samples=(
+            Sample(((3, 4), (3,)), dtypes={1: "s32"}, high=4),
+            Sample(((3, 4), (3,)), dtypes={1: "u8"}, high=4),
+            Sample(((2, 3, 2), (2, 3)), dtypes={1: "s32"}, high=2),
+            Sample(((5,), ()), dtypes={1: "s32"}, high=5),
+            Sample(((1, 1), (1,)), dtypes={1: "u8"}, high=1),
+        ),
+        torch="torch.gather(a, -1, b.long().unsqueeze(-1)).squeeze(-1)",
+    )
+)
