@@ -34,9 +34,10 @@ def _word(value: Any) -> NDArray[np.uint32]:
 def rand_u32(key: ArrayLike, counter: ArrayLike, index: ArrayLike) -> NDArray[np.uint32]:
     """32 random bits for each of `index`: `ag_rand_u32`. Integers, broadcast against each other, modulo 2^32."""
     shape = np.broadcast_shapes(np.shape(key), np.shape(counter), np.shape(index))
-    first = _mix(_word(key) + np.uint32(0x9E3779B9))
-    second = _mix(first ^ _word(counter))
-    return _mix(second + _word(index)).reshape(shape)
+    k, c = _word(key), _word(counter)
+    s = _mix(_mix(k + np.uint32(0x9E3779B9)) ^ c)
+    t = _mix(_mix(c + np.uint32(0x7F4A7C15)) ^ k)
+    return _mix(_mix(_word(index) ^ s) + t).reshape(shape)
 
 
 def unit(key: ArrayLike, counter: ArrayLike, index: ArrayLike) -> NDArray[np.float32]:

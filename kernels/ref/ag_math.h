@@ -51,8 +51,7 @@ typedef struct ag_exp_parts {
 } ag_exp_parts;
 
 static inline ag_exp_parts ag_exp_reduce(float x) {
-    const float round =
-        12582912.0f; /* 1.5 * 2^23: what is added to it is rounded to an integer, in its low bits */
+    const float round = 12582912.0f; /* 1.5 * 2^23: a sum with it is an integer, held in its low bits */
     const float shifted = x * 1.442695f + round;
     const float n = shifted - round;
     ag_exp_parts p;
