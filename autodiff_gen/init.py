@@ -198,8 +198,7 @@ def initialiser(name: str, values: Any, seed: int) -> Initialiser:
         values32 = array.astype(np.float32)
     if not np.isfinite(values32).all():
         at = [int(i) for i in np.argwhere(~np.isfinite(values32))[0]]
-        raise ModelError(
-            f"parameter {name!r}: the initial value at {at} is {values32[tuple(at)]}, which is not finite in float32"
-        )
+        found = f"{values32[tuple(at)]}, not finite in float32"
+        raise ModelError(f"parameter {name!r}: the initial value at {at} is {found}")
     values32.flags.writeable = False
     return Given(values32)

@@ -101,7 +101,9 @@ class Value:
         return apply("div", other, self)
 
     def __pow__(self, other: Any) -> Value:
-        return apply("pow", self, other)
+        from .functional import pow as pow_
+
+        return pow_(self, other)
 
     def __rpow__(self, other: Any) -> Value:
         return apply("pow", other, self)

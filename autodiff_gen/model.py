@@ -132,7 +132,7 @@ class Model:
             for name, value in net.named_parameters():
                 if value.node.attrs["state"] not in reached:
                     raise ModelError(
-                        f"the loss does not reach the parameter {name!r}: the network's forward does not use it"
+                        f"the loss does not reach the parameter {name!r}: the network does not use it"
                     )
         return model
 
@@ -199,13 +199,13 @@ class Model:
             for node in topological([v]):
                 if node.op is INPUT and node not in given:
                     raise ModelError(
-                        f"output {name!r} depends on {node.attrs['name']!r}, which is not among the model's inputs"
+                        f"output {name!r} depends on {node.attrs['name']!r}, which is not among the inputs"
                     )
         given |= {v.node for v in self.targets}
         for node in topological([self.loss]):
             if node.op is INPUT and node not in given:
                 raise ModelError(
-                    f"the loss depends on {node.attrs['name']!r}, which is among neither the inputs nor the targets"
+                    f"the loss depends on {node.attrs['name']!r}, which is neither input nor target"
                 )
 
     def _differentiate(self) -> tuple[dict[State, Value], Value]:
@@ -220,11 +220,11 @@ class Model:
         for (state, v), g in zip(trained, gradients, strict=True):
             if v.node not in in_loss:
                 raise ModelError(
-                    f"the loss does not reach the parameter {state.name!r}; use it, or give requires_grad=False"
+                    f"the loss does not reach the parameter {state.name!r}; use it or set requires_grad=False"
                 )
             if _is_zero(g):
                 raise ModelError(
-                    f"no gradient reaches the parameter {state.name!r}: only indices, masks or F.detach depend on it"
+                    f"no gradient reaches the parameter {state.name!r}: only masks or F.detach read it"
                 )
         lr = make_input("lr", Type(f32, ()))
         updates = self.optimizer.updates(
@@ -276,7 +276,7 @@ class Function:
         for node in topological(outputs.values()):
             if node.op in (INPUT, STATE) and node not in given:
                 raise ModelError(
-                    f"function {name!r}: the outputs depend on {node.results[0].name!r}, which is not among the inputs"
+                    f"function {name!r}: {node.results[0].name!r} is used, but not among the inputs"
                 )
         self.name, self.batch = name, _batch(inputs)
         self.graph = Graph(name, tuple(inputs), dict(outputs))

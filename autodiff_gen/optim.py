@@ -96,8 +96,8 @@ class Adam(Optimizer):
     1 - beta^t is computed as -expm1(t log(beta)): the naive form loses 1e-5 of its value in float32 at t = 1.
     """
 
-    @torch_lacks(amsgrad=False, foreach=None, maximize=False, capturable=False, differentiable=False, fused=None,
-                 decoupled_weight_decay=False)  # fmt: skip
+    @torch_lacks(amsgrad=False, maximize=False, decoupled_weight_decay=False)
+    @torch_lacks(foreach=None, capturable=False, differentiable=False, fused=None)
     def __init__(
         self,
         lr: float = 1e-3,

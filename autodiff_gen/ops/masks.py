@@ -113,8 +113,13 @@ where = register(
     )
 )
 
-_TORCH = {"f32": "a.dtype if a.is_floating_point() else torch.float32", "s32": "torch.int32", "s8": "torch.int8",
-          "u8": "torch.uint8", "bool": "torch.bool"}  # fmt: skip
+_TORCH = {
+    "f32": "a.dtype if a.is_floating_point() else torch.float32",
+    "s32": "torch.int32",
+    "s8": "torch.int8",
+    "u8": "torch.uint8",
+    "bool": "torch.bool",
+}
 
 
 def _conversion(to: DType) -> Op:

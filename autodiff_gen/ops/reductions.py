@@ -133,7 +133,7 @@ def _extreme_with_index(name: str, c: str, start: str, arg: Callable[..., Any]) 
 
     better = f"{{x}} {c} {{acc0}} || ({{x}} != {{x}} && {{acc0}} == {{acc0}})"
     return Op(
-        f"{name}_with_index",  # the extreme along one axis and where it first stands; a NaN counts as the extreme
+        f"{name}_with_index",  # the extreme of one axis and where it first stands; NaN wins
         infer=_indexed_type,
         ref=ref,
         vjp=_indexed_vjp,

@@ -18,7 +18,7 @@ def _pick_type(x: Type, index: Type) -> Type:
         raise ShapeError(f"the index must be of an integer dtype, not {index.dtype}")
     if not x.shape or x.shape[:-1] != index.shape:
         raise ShapeError(
-            f"the index has shape {list(index.shape)}, not {list(x.shape[:-1])}: the first operand's without its last axis"
+            f"the index must have the first operand's shape less its last axis, {list(x.shape[:-1])}"
         )
     if isinstance(x.shape[-1], Dim):
         raise ShapeError("the last axis cannot be the batch axis")

@@ -1,0 +1,160 @@
+"""Run a model file and find its `model`, with the files that it opened: what a build must be repeated for."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from . import resources
+from .errors import AutodiffError, ModelError
+from .model import Model
+
+_listeners: list[
+    set[str]
+] = []  # sets that note the files opened now; an audit hook cannot be removed, so there is one for all
+_hooked = False
+
+
+def _on_audit(event: str, args: tuple[Any, ...]) -> None:
+    if event == "open" and _listeners and isinstance(args[0], str | bytes | os.PathLike):
+        if args[2] & (os.O_WRONLY | os.O_RDWR):  # what a model writes is no source of it
+            return
+        for listener in _listeners:
+            listener.add(os.path.abspath(os.fsdecode(args[0])))
+
+
+@contextmanager
+def _noting_files() -> Iterator[set[str]]:
+    global _hooked
+    if not _hooked:
+        sys.addaudithook(_on_audit)
+        _hooked = True
+    opened: set[str] = set()
+    _listeners.append(opened)
+    try:
+        yield opened
+    finally:
+        _listeners.remove(opened)
+
+
+def find_model(model: str) -> tuple[Path, str]:
+    """The model file and the model's name, of a path or of an example's name. ModelError when there is no
+    such file."""
+    path = Path(model)
+    if not path.is_file():
+        examples = resources.examples()
+        example = examples / model / "model.py"
+        folder = path / "model.py"
+        if example.is_file():
+            path = example
+        elif folder.is_file():
+            path = folder
+        elif path.suffix == ".py" or os.sep in model:
+            raise ModelError(f"model file {model} does not exist")
+        else:
+            known = sorted(p.parent.name for p in examples.glob("*/model.py"))
+            near = _nearest(model, known)
+            raise ModelError(
+                f"unknown model {model!r}{near}; examples: {', '.join(known)}; or give a path to a model file"
+            )
+    path = path.resolve()
+    return path, path.parent.name if path.name == "model.py" else path.stem
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=1)
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
+def load_model(model: str) -> tuple[Model, str, list[str]]:
+    """Run the model file: its `model`, its name, and the files that it opened, imported modules among them,
+    as sorted absolute paths.
+
+    Raises ModelError, in one line, when the file is missing, raises, or defines no ag.Model called `model`.
+    """
+    path, name = find_model(model)
+    before = set(sys.modules)
+    cached, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    sys.path.insert(0, str(path.parent))
+    try:
+        with _noting_files() as opened:
+            module = _execute(path)
+        sources = _imported(before)
+    finally:
+        sys.path.remove(str(path.parent))
+        sys.dont_write_bytecode = cached
+        # Another model's `common.py` is not this one's.
+        for k in [k for k in sys.modules if k not in before and _is_users(_file(sys.modules[k]))]:
+            del sys.modules[k]
+    found = getattr(module, "model", None)
+    if found is None:
+        raise ModelError(f"{path} defines no `model`; assign an ag.Model to that name")
+    if not isinstance(found, Model):
+        raise ModelError(f"{path}: `model` is {type(found).__name__}, not an ag.Model")
+    files = {
+        f
+        for f in opened | sources | {str(path)}
+        if _is_users(f) and not f.endswith(".pyc") and os.path.isfile(f)
+    }
+    return found, name, sorted(files)
+
+
+def _execute(path: Path) -> ModuleType:
+    module = ModuleType(f"_autodiff_model_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses and pickles look their module up here
+    try:
+        # Not by import: a cached .pyc would hide an edit that keeps size and second.
+        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
+    except SyntaxError as error:
+        raise ModelError(f"{error.filename or path}:{error.lineno}: {error.msg}") from None
+    except (Exception, SystemExit) as error:
+        place = _place(error, path)
+        kind = "" if isinstance(error, AutodiffError) else f"{type(error).__name__}: "
+        message = " ".join(str(error).split())
+        raise ModelError(f"{place}: {kind}{message}") from None
+    finally:
+        del sys.modules[module.__name__]
+    return module
+
+
+def _place(error: BaseException, path: Path) -> str:
+    """file:line of the user's code that was running when the error was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if _is_users(f.filename)]
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else str(path)
+
+
+def _file(module: ModuleType | None) -> str:
+    return getattr(module, "__file__", None) or ""
+
+
+def _imported(before: set[str]) -> set[str]:
+    """Source files of the modules that were imported since; a cached .pyc hides its source from the audit
+    hook."""
+    return {os.path.abspath(_file(m)) for k, m in list(sys.modules.items()) if k not in before and _file(m)}
+
+
+def _library_folders() -> tuple[str, ...]:
+    package = str(Path(__file__).resolve().parent)
+    paths = sysconfig.get_paths()
+    known = {paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
+    known |= {p for p in sys.path if p.endswith(("site-packages", "dist-packages", ".zip"))}
+    return tuple(f"{os.path.realpath(p)}{os.sep}" for p in (package, *sorted(known)))
+
+
+def _is_users(file: str) -> bool:
+    """Whether a file belongs to the user: not to this package, the standard library, an installed package or
+    the system."""
+    if not file or file.startswith(("<", "/dev/", "/proc/", "/sys/", "/etc/")):
+        return False
+    return not os.path.realpath(file).startswith(_library_folders())
