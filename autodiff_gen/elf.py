@@ -26,7 +26,8 @@ class Usage:
     def __str__(self) -> str:
         if self.size is None:
             return f"{self.region:<8}{self.used:>12,} bytes"
-        return f"{self.region:<8}{self.used:>12,} of {self.size:>12,} bytes {100 * self.used / self.size:6.1f} %"
+        share = 100 * self.used / self.size
+        return f"{self.region:<8}{self.used:>12,} of {self.size:>12,} bytes {share:6.1f} %"
 
 
 def usage(board: Board, elf: Path | str) -> list[Usage]:

@@ -25,13 +25,12 @@ import SCons.Subst
 _HERE = Path(__file__).resolve()
 _CHECKOUT = _HERE.parents[2]  # <checkout>/site_scons/site_tools/autodiff.py
 _IN_CHECKOUT = (_CHECKOUT / "autodiff_gen" / "board.py").is_file() and _HERE.parents[1].name == "site_scons"
-_SITE = _CHECKOUT if _IN_CHECKOUT else _HERE.parents[3]  # <site-packages>/autodiff_gen/_data/site_tools/autodiff.py
+# else <site-packages>/autodiff_gen/_data/site_tools/autodiff.py
+_SITE = _CHECKOUT if _IN_CHECKOUT else _HERE.parents[3]
 
 
 def package(name):
     """A module of the generator that needs the standard library only, also when SCons' Python does not have it."""
-    if sys.version_info < (3, 11):
-        raise SCons.Errors.UserError("autodiff_gen needs SCons on Python 3.11 or newer")
     sys.path.insert(0, str(_SITE))
     try:
         return importlib.import_module(f"autodiff_gen.{name}")
@@ -204,7 +203,8 @@ def train_lib(env, name, model):
     base = env.File(f"{name}.c")
     stem, folder = os.path.splitext(base.name)[0], str(base.dir)
     model = env.File(model)
-    command = python_command(env, "-m", "autodiff_gen", "build", "$SOURCE", "--board", literal(_board_word(env)))
+    command = python_command(env, "-m", "autodiff_gen", "build", "$SOURCE")
+    command += ["--board", literal(_board_word(env))]
     command += ["--out", "${TARGET.dir}", "--name", literal(stem)]
     for key in ("kernels", "ram"):
         value = env.subst(f"$AUTODIFF_{key.upper()}")
@@ -221,7 +221,8 @@ def train_lib(env, name, model):
         env.AppendUnique(CPPPATH=[str(path)])
     compiler = board_env(env)
     contract = ["-ffp-contract=off" if build.backends.only_ref else "-ffp-contract=fast"]
-    objects = [board_object(compiler, f"{folder}/obj/{f.name[:-2]}.o", f, contract) for f in (made[0], made[2])]
+    sources = (made[0], made[2])
+    objects = [board_object(compiler, f"{folder}/obj/{f.name[:-2]}.o", f, contract) for f in sources]
     library = compiler.StaticLibrary(f"{folder}/obj/lib{stem}.a", objects)
     return [*library, kernel_archive(env, f"{folder}/obj")]
 
@@ -261,9 +262,11 @@ def short_lines(env):
 
 
 def generate(env):
+    env.EnsurePythonVersion(3, 11)
     env.SetDefault(AUTODIFF_BOARD="host", AUTODIFF_KERNELS="", AUTODIFF_RAM="", AUTODIFF_PYTHON="")
-    caller = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR") or k.startswith("AUTODIFF_")}
-    env["ENV"].update(caller)
+    for name, value in os.environ.items():
+        if name in ("PATH", "HOME", "TMPDIR") or name.startswith("AUTODIFF_"):
+            env["ENV"][name] = value
     if _IN_CHECKOUT:
         env["ENV"]["PYTHONPATH"] = str(_CHECKOUT)
     env.AddMethod(board_env, "BoardEnv")

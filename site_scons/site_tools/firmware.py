@@ -50,7 +50,8 @@ def firmware(env, target, source):
 
 
 def always(env, name, source, function):
-    """A node that is no file and runs `function(env, path of the first source)` each time; a number is an exit code."""
+    """A node that is no file and runs `function(env, path of the first source)` each time; a number
+    is an exit code."""
 
     def act(target, source, env):
         sys.stdout.flush()
@@ -113,7 +114,7 @@ def upload_program(env, elf):
 
 def generate(env):
     if not hasattr(env, "BoardEnv"):
-        raise SCons.Errors.UserError('the tool "firmware" needs "autodiff" before it: tools=[..., "autodiff", "firmware"]')
+        raise SCons.Errors.UserError('the tool "firmware" needs the tool "autodiff" before it')
     env.AddMethod(firmware, "Firmware")
     env.AddMethod(size, "Size")
     env.AddMethod(run, "Run")

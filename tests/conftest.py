@@ -1,0 +1,68 @@
+"""For all tests: a missing tool is a failure, never a skip; random numbers come from a seed that is printed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parents[1]
+SEED = int(os.environ.setdefault("AUTODIFF_SEED", "1"))  # workers inherit it
+
+TOOLS = {
+    "cc": ("gcc", "clang"),
+    "qemu": ("arm-none-eabi-gcc", "qemu-system-arm"),
+}
+MODULES = {"torch": "torch"}
+
+settings.register_profile("repository", deadline=None, print_blob=True, derandomize=True)
+settings.load_profile("repository")
+
+
+def pytest_report_header() -> str:
+    return f"seed: AUTODIFF_SEED={SEED}"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers():
+        for tool in TOOLS.get(marker.name, ()):
+            if shutil.which(tool) is None:
+                pytest.fail(f"{tool} is not installed; ./scons test installs it", pytrace=False)
+        module = MODULES.get(marker.name)
+        if module is not None and importlib.util.find_spec(module) is None:
+            pytest.fail(f"{module} is not installed; ./scons test installs it", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  # type: ignore[no-untyped-def]
+    report = yield
+    if report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} skipped or expected to fail; tests here pass or fail"
+    return report
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """A seed of the test's own; another AUTODIFF_SEED gives another."""
+    value = zlib.crc32(f"{SEED} {request.node.nodeid}".encode())
+    print(f"seed {value} (AUTODIFF_SEED={SEED})")
+    return value
+
+
+@pytest.fixture
+def rng(seed: int) -> np.random.Generator:
+    """Random numbers from the test's seed."""
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout."""
+    return ROOT
