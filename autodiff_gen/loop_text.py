@@ -316,6 +316,8 @@ class LoopText:
             index = tuple(i for i, a in zip(index, self.nest.labels.of[v], strict=True) if a in kept)
         target = self._element(v, index, body)
         self.writes.append(Access(v, index, tuple(body.path), self.time))
+        if not expr.name and expr.template in ("{0} + {1}", "{0} - {1}") and text.startswith(f"{target} {expr.template[4]} "):
+            return [f"{target} {expr.template[4]}= {self._text(expr.args[1], SELECT, body)};"]
         return [f"{target} = {text};"]
 
     def _print_row(self, what: tuple[Root, tuple[Index, ...]], body: Body) -> list[str]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..donation import ordering_edges, state_of
-from ..dtypes import Type
-from ..ir import CONST, INPUT, Graph, Node, Region, Value, topological
+from ..dtypes import Dim, Shape, Type, product
+from ..ir import CONST, INPUT, Graph, Node, Region, State, Value, apply, topological
 from ..labels import label
-from ..layout import base
+from ..layout import base, layout
 from ..op import Elementwise, Extent, Fused, Iota, Leaf, Op, Pick, Reduce, RowContraction, View, register
 
 LARGEST_GROUP = 48
+MOST_RECOMPUTED = 4  # cheap operations that are done again rather than their result stored
 
 
 def _never(*_: object, **__: object) -> Type:
@@ -28,6 +29,10 @@ FUSED = register(Op("fused", infer=_never, ref=_never, vjp=None, lower=Fused()))
 def is_free(node: Node) -> bool:
     """Whether every group may compute the node for itself."""
     return isinstance(node.op.lower, Iota | Extent) or (node.op is CONST and node.attrs["value"].size == 1)
+
+
+def _is_cheap(node: Node) -> bool:
+    return isinstance(node.op.lower, Elementwise) and node.op.lower.cheap
 
 
 def is_fusable(node: Node) -> bool:
@@ -77,9 +82,13 @@ class _Groups:
         return not self.reaches(outside, both, both) and self._labelled(nodes)
 
     def _labelled(self, nodes: list[Node]) -> bool:
+        """Whether the nodes can share loops, and no product by rows wants the whole of what they only have in part."""
         nodes = sorted(nodes, key=self.position.__getitem__)
-        inside = {r for n in nodes for r in n.results}
-        return label(with_free(nodes), inside | {r for n in with_free(nodes) for r in n.results}) is not None
+        inside = {r for n in with_free(nodes) for r in n.results}
+        for n in nodes:
+            if isinstance(n.op.lower, RowContraction) and any(base(v) in inside for v in n.operands):
+                return False
+        return label(with_free(nodes), inside) is not None
 
     def merge(self, a: int, b: int) -> None:
         self.members[a] += self.members.pop(b)
@@ -90,21 +99,34 @@ class _Groups:
     def sink(self, graph: Graph) -> None:
         """Compute cheap values again where they are read, when their operands are in memory anyway, rather than store them."""
         roots = {base(v) for v in graph.roots}
-        for node in self.order:
-            if not (isinstance(node.op.lower, Elementwise) and node.op.lower.cheap) or node.results[0] in roots:
+        for node in reversed(self.order):
+            if not _is_cheap(node) or node.results[0] in roots:
                 continue
             home = self.group[node]
-            stored = self.needed(graph)
-            readers = {g for g, members in self.members.items() if g != home and self._reads(members, node)}
-            operands = [base(v) for v in node.operands]
-            at_hand = all(is_free(v.node) or v in stored or isinstance(v.node.op.lower, Leaf) for v in operands)
-            if not readers or not at_hand or any(state_of(v) in graph.updates for v in node.operands):
-                continue  # an updated state must not be read any later than now
-            if all(is_fusable(self.members[g][0]) and self._labelled([*self.members[g], node]) for g in readers):
-                for g in readers:
-                    self.members[g].append(node)
-                if len(self.members[home]) > 1 and not self._reads(self.members[home], node):
-                    self.members[home].remove(node)
+            readers = [g for g, members in self.members.items() if g != home and self._reads(members, node)]
+            if not readers or not all(is_fusable(self.members[g][0]) for g in readers):
+                continue
+            again = self._recomputed(node, self.needed(graph), set(graph.updates))
+            if again is None:
+                continue
+            merged = {g: [*self.members[g], *(n for n in again if n not in self.members[g])] for g in readers}
+            if all(self._labelled(members) for members in merged.values()):
+                self.members.update(merged)
+
+    def _recomputed(self, node: Node, stored: set[Value], updated: set[State]) -> list[Node] | None:
+        """The cheap nodes that compute `node` from stored values, or None when it takes more than a few."""
+        again, pending = [], [node]
+        while pending:
+            n = pending.pop()
+            if not _is_cheap(n) or len(again) == MOST_RECOMPUTED:
+                return None
+            if any(state_of(v) in updated for v in n.operands):
+                return None  # an updated state must not be read any later than now
+            again.append(n)
+            for v in map(base, n.operands):
+                if not is_free(v.node) and not isinstance(v.node.op.lower, Leaf) and (v not in stored) and v.node not in again:
+                    pending.append(v.node)
+        return again
 
     @staticmethod
     def _reads(members: list[Node], node: Node) -> bool:
@@ -157,6 +179,8 @@ def _rebuilt(graph: Graph, groups: _Groups) -> Graph:
     for g in _condensed_order(groups):
         members = sorted(groups.members[g], key=groups.position.__getitem__)
         if is_fusable(members[0]):
+            if not any(r in needed for n in members for r in n.results):
+                continue  # all of it is computed where it is read
             new.update(_fused(members, needed, outside, lambda n, g=g: groups.group[n] == g))
         elif members[0].operands:
             (n,) = members
@@ -185,9 +209,13 @@ def _condensed_order(groups: _Groups) -> list[int]:
     return order
 
 
-def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], Value], owned: Callable[[Node], bool]) -> dict[Value, Value]:
+def _fused(
+    members: list[Node], needed: set[Value], outside: Callable[[Value], Value], owned: Callable[[Node], bool]
+) -> dict[Value, Value]:
     """One fused node for the members; returns what stands for each of their results that others read."""
     inside = {r for n in with_free(members) for r in n.results}
+    results = [r for n in members if owned(n) for r in n.results if r in needed]
+    flat = _flat_shape(members, inside)
     params: dict[Value, Value] = {}
     inner: dict[Value, Value] = {}
 
@@ -196,18 +224,48 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
             return inner[v]
         if base(v) not in inside:
             if v not in params:
-                node = Node(INPUT, (), {"name": f"p{len(params)}"}, (v.type,))
+                node = Node(INPUT, (), {"name": f"p{len(params)}"}, (_flattened(v.type, flat),))
                 params[v] = node.results[0]
             return params[v]
         operands = tuple(resolve(o) for o in v.node.operands)
-        made = Node(v.node.op, operands, v.node.attrs, tuple(r.type for r in v.node.results), hint=v.node.hint)
+        types = tuple(_flattened(r.type, flat) for r in v.node.results)
+        made = Node(v.node.op, operands, v.node.attrs, types, hint=v.node.hint)
         inner.update(zip(v.node.results, made.results, strict=True))
         return inner[v]
 
-    results = [r for n in members if owned(n) for r in n.results if r in needed]
-    for r in results:
-        resolve(r)
-    region = Region(tuple(params.values()), tuple(inner[r] for r in results))
-    operands = tuple(outside(v) for v in params)
-    node = Node(FUSED, operands, {}, tuple(r.type for r in results), (region,), hint=members[-1].hint)
-    return dict(zip(results, node.results, strict=True))
+    region_results = tuple(resolve(r) for r in results)
+    operands = tuple(_reshaped(outside(v), p.type) for v, p in params.items())
+    types = tuple(r.type for r in region_results)
+    node = Node(FUSED, operands, {}, types, (Region(tuple(params.values()), region_results),), hint=members[-1].hint)
+    return {r: _reshaped(made, r.type) for r, made in zip(results, node.results, strict=True)}
+
+
+def _flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
+    """The one shape that all arrays of a purely elementwise group have, when they lie dense: one loop can run over all of it."""
+    shapes = set()
+    for n in members:
+        if not isinstance(n.op.lower, Elementwise):
+            return None
+        shapes.add(n.results[0].type.shape)
+        for v in n.operands:
+            if v.type.shape == ():
+                continue
+            at = layout(v)
+            if base(v) in inside:
+                if v is not base(v):
+                    return None
+            elif at is None or not at.dense:
+                return None
+            shapes.add(v.type.shape)
+    (shape, *others) = shapes
+    moving = [d for d in shape if d != 1]
+    gaps = any(isinstance(d, Dim) for d in moving[1:])  # rows are planned for the largest batch, so smaller ones leave gaps
+    return None if others or gaps or len(moving) < 2 else shape
+
+
+def _flattened(type: Type, flat: Shape | None) -> Type:
+    return Type(type.dtype, (product(flat),)) if flat is not None and type.shape == flat else type
+
+
+def _reshaped(v: Value, type: Type) -> Value:
+    return v if v.type == type else apply("reshape", v, shape=type.shape)
