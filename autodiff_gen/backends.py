@@ -1,4 +1,4 @@
-"""Kernel tables (`kernels/<backend>/kernels.toml`) and the choice of one kernel per call, `ref` last. Stdlib only."""
+"""Kernel tables (`kernels/<backend>/kernels.toml`) and the choice of a kernel per call, `ref` last. Stdlib only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _C_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 @dataclass(frozen=True)
 class Kernel:
-    """One row of a kernel table: `symbol` serves the contract's `name` where every condition in `when` holds."""
+    """A row of a kernel table: `symbol` serves the contract's `name` where every condition in `when` holds."""
 
     name: str
     symbol: str
@@ -52,7 +52,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Backend:
-    """One kernel folder and its table. `requires` names core features of the board's profile, such as "fpu"."""
+    """One kernel folder and its table. `requires` names core features of the board, such as "fpu"."""
 
     name: str
     folder: Path
@@ -63,7 +63,7 @@ class Backend:
 
 @dataclass(frozen=True)
 class Backends:
-    """The backends of a build in the order in which they are asked; the last is `ref`, which serves everything."""
+    """The backends of a build in the order in which they are asked; the last is `ref`, which serves all."""
 
     root: Path
     backends: tuple[Backend, ...]
@@ -74,7 +74,7 @@ class Backends:
 
     @property
     def only_ref(self) -> bool:
-        """True when no tuned backend is in the list: then the generated C too is built without contraction."""
+        """True when no tuned backend is listed: then the generated C too is built without contraction."""
         return self.names == (REF,)
 
     def candidates(self, name: str) -> tuple[Kernel, ...]:
@@ -84,8 +84,8 @@ class Backends:
         return tuple(k for b in self.backends for k in b.kernels if k.name == name)
 
     def select(self, name: str, facts: Mapping[str, Number]) -> Kernel:
-        """The first row that matches. `facts`: the call's numbers by parameter name (m, n, k, lda, beta, ...), as far as
-        they are known when the C is generated."""
+        """The first row that matches. `facts`: the call's numbers by parameter name (m, n, k, lda, beta, ...), as
+        far as they are known when the C is generated."""
         for kernel in self.candidates(name):
             if kernel.matches(facts):
                 return kernel
@@ -132,7 +132,8 @@ def load(
         if missing:
             has = ", ".join(sorted(features or ())) or "none"
             raise KernelError(
-                f"backend {backend.name!r} needs the core feature {missing[0]!r}, which the board lacks (it has: {has})"
+                f"backend {backend.name!r} needs the core feature {missing[0]!r}, "
+                f"which the board lacks (it has: {has})"
             )
         backends.append(backend)
     if not backends or backends[-1].name != REF:
@@ -180,7 +181,8 @@ def _find(name: str, root: Path, base: Path) -> Path:
         return folder
     if not (root / name / TABLE).is_file() or name in ("", ".", ".."):
         raise KernelError(
-            f"unknown kernel backend {name!r}{_near(name, available(root))}; a folder of your own is given as a path with a /"
+            f"unknown kernel backend {name!r}{_near(name, available(root))}; "
+            "a folder of your own is given as a path with a /"
         )
     return root / name
 

@@ -1,4 +1,4 @@
-"""Conditions of a kernel table: small comparisons over a call's numbers, such as "n % 4 == 0" or "4 <= k < 64"."""
+"""Conditions of a kernel table: comparisons of a call's numbers, such as "n % 4 == 0" or "4 <= k < 64"."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Condition:
 
 
 def _names(node: ast.expr, text: str, where: str) -> set[str]:
-    """The names in an arithmetic expression; refuses everything but names, numbers, + - * // % by a constant."""
+    """The names in an arithmetic expression; refuses all but names, numbers, + - * and // % by a constant."""
     match node:
         case ast.Name(id=name):
             return {name}

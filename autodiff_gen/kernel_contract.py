@@ -1,4 +1,4 @@
-"""The kernels of `kernels/ag_kernels.h` as Python sees them: names and parameters, in order. A test holds both equal."""
+"""The kernels of `kernels/ag_kernels.h` in Python: names and parameters, in order. A test holds both equal."""
 
 from __future__ import annotations
 

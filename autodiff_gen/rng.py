@@ -1,4 +1,4 @@
-"""Random numbers by counter, the NumPy twin of `runtime/ag_rng.h`: the same bits as the board draws, in any order."""
+"""Random numbers by counter, the NumPy twin of `runtime/ag_rng.h`: the same bits as on the board, in any order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _word(value: Any) -> NDArray[np.uint32]:
 
 
 def rand_u32(key: ArrayLike, counter: ArrayLike, index: ArrayLike) -> NDArray[np.uint32]:
-    """32 random bits for each of `index`: `ag_rand_u32`. Integers, broadcast against each other, modulo 2^32."""
+    """32 random bits for each of `index`: `ag_rand_u32`. Integers, broadcast together, modulo 2^32."""
     shape = np.broadcast_shapes(np.shape(key), np.shape(counter), np.shape(index))
     k, c = _word(key), _word(counter)
     s = _mix(_mix(k + np.uint32(0x9E3779B9)) ^ c)

@@ -12,7 +12,7 @@ from c_build import CORTEX, HOST, KERNELS, compile_c, shared_library
 from autodiff_gen import backends
 from autodiff_gen.kernel_contract import CONTRACT
 
-GUARD = 5  # floats before and after each operand, and an odd number of them: nothing is aligned to more than 4 bytes
+GUARD = 5  # floats around each operand; an odd number, so that nothing is aligned to more than 4 bytes
 PAD = np.float32(-7.625e30)  # in guards and between rows: one of it in a sum is seen
 EPSILON = 2.0**-24
 FULL = [

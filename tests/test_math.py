@@ -1,4 +1,4 @@
-"""ag_math.h: the bounds that its header states, the special values of C99 annex F; it and ref: same bits on every core."""
+"""ag_math.h: the bounds that its header states, special values as in C99 annex F, the same bits on every core."""
 
 import ctypes
 import re
@@ -62,7 +62,7 @@ def exact(name, x, y=None):
 
 
 def worst_ulp(got, want, arguments):
-    """The greatest error in units of the last place of `want`; infinities, NaN and the sign of zero must be right."""
+    """The greatest error in units of the last place; infinities, NaN and the sign of zero must be right."""
     with np.errstate(over="ignore"):
         rounded = want.astype(np.float32)
     special = ~np.isfinite(rounded) | (want == 0)
@@ -192,7 +192,7 @@ def test_special_values(library, name):
 
 @pytest.mark.cc
 def test_special_values_of_pow(library):
-    """All pairs of these, against float64's pow, which follows C99: signs of zero and odd integers included."""
+    """All pairs of these, against float64's pow, which follows C99: signs of zero, odd integers."""
     top = 3.4028235e38
     one = [
         0.0,

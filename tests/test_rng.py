@@ -74,7 +74,7 @@ def test_arguments_broadcast_and_wrap():
 
 
 def test_numbers_are_distinct_and_spread():
-    """For one key the numbers are a bijection of the index; neighbours, keys and counters have nothing in common."""
+    """For one key the numbers are a bijection of the index; neighbours, keys and counters are unrelated."""
     n = 2**16
     index = np.arange(n)
     rows = [rng.rand_u32(k, c, index) for k, c in [(0, 0), (1, 0), (0, 1), (2, 0), (12345, 678)]]
