@@ -1,0 +1,51 @@
+"""Weights, data and labels of the benchmark workloads, from one linear congruential generator, so that every program starts
+from the same numbers:
+
+    s <- s * 1664525 + 1013904223 (mod 2^32), first value after one step from the seed;  u = (s >> 8) / 2^24
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from autodiff_gen import nn
+
+
+def states(n: int, seed: int) -> np.ndarray:
+    """The first n states after `seed`, u32[n]: s_k = a^k seed + c (a^(k-1) + ... + 1), all modulo 2^32."""
+    powers = np.cumprod(np.full(n, 1664525, dtype=np.uint32), dtype=np.uint32)
+    earlier = np.concatenate([np.ones(1, dtype=np.uint32), powers[:-1]])
+    sums = np.cumsum(earlier, dtype=np.uint32)
+    return powers * np.uint32(seed) + np.uint32(1013904223) * sums
+
+
+def data(shape: tuple[int, ...], seed: int) -> np.ndarray:
+    """f32 numbers u in [0, 1), row by row."""
+    return ((states(math.prod(shape), seed) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)).reshape(shape)
+
+
+def weight(shape: tuple[int, ...], bound: float, seed: int) -> np.ndarray:
+    """f32 numbers (2u - 1) * bound."""
+    return (np.float32(2) * data(shape, seed) - np.float32(1)) * np.float32(bound)
+
+
+def labels(n: int, classes: int, seed: int) -> np.ndarray:
+    """u8[n]: (s >> 16) mod classes."""
+    return ((states(n, seed) >> np.uint32(16)) % np.uint32(classes)).astype(np.uint8)
+
+
+def linear(weights: np.ndarray, bias: bool = False) -> nn.Linear:
+    """A layer with the given weights [out, in], and biases of 0 if any."""
+    layer = nn.Linear(weights.shape[1], weights.shape[0], bias=bias)
+    layer.weight = nn.Parameter(weights)
+    if bias:
+        layer.bias = nn.Parameter(np.zeros(weights.shape[0], dtype=np.float32))
+    return layer
+
+
+def cycled(step: int, batch: int, *arrays: np.ndarray) -> list[np.ndarray]:
+    """The batch of a step (counted from 0): rows in order, from the start again after the last."""
+    rows = (np.arange(batch) + step * batch) % len(arrays[0])
+    return [a[rows] for a in arrays]

@@ -1,0 +1,23 @@
+"""W1: 784-32-10 without biases, sigmoid, log_softmax and nll; batch 1, SGD 0.01."""
+
+from __future__ import annotations
+
+import autodiff_gen as ag
+import numpy as np
+from autodiff_gen import nn, optim
+from common import cycled, data, labels, linear, weight
+
+X, Y = data((256, 784), 11), labels(256, 10, 12)
+
+net = nn.Sequential(
+    linear(weight((32, 784), 1 / 28, 1001)),
+    nn.Sigmoid(),
+    linear(weight((10, 32), 0.17677669, 1002)),
+    nn.LogSoftmax(dim=1),
+)
+model = ag.Model.supervised(net, input=(1, 784), loss=nn.NLLLoss(), optimizer=optim.SGD(lr=0.01))
+
+
+def batch(step: int) -> list[np.ndarray]:
+    """Inputs and labels of a step, counted from 0."""
+    return cycled(step, 1, X, Y)
