@@ -10,14 +10,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names as in _HOME, for type checkers and editors
+    from .autodiff import grad as grad
     from .errors import AutodiffError as AutodiffError
+    from .model import Input as Input
+    from .model import Model as Model
+    from .model import Param as Param
+    from .model import function as function
 
 __version__ = "0.1.0"
 
 # Public name -> the module that defines it; a module that is public itself stands for itself.
 _HOME = {
     "AutodiffError": "errors",
+    "Input": "model",
+    "Model": "model",
+    "Param": "model",
+    "function": "model",
     "functional": "functional",
+    "grad": "autodiff",
     "init": "init",
     "nn": "nn",
     "optim": "optim",
