@@ -1,11 +1,13 @@
-/* Every processor fault: say what happened and exit with AG_EXIT_FAULT. The stack may be full or gone, so the
- * report runs on the stack from its top: nothing on it is needed any more. */
+/* Every processor fault: say what happened and exit with AG_EXIT_FAULT. Where the stack is nearly full or its
+ * pointer wild, the report runs from the stack's top: nothing on it is needed any more. */
 #include "machine.h"
 #include "semihosting.h"
 #include "startup.h"
 
 #include "ag_console.h"
 #include "ag_system.h"
+
+#include <stddef.h>
 
 /* Armv7-M ARM, B3.2 */
 #define CFSR AG_REGISTER(0xe000ed28u)
@@ -17,31 +19,39 @@ extern const uint8_t __ram_origin[], __ram_end[], __guard_below_bytes[], __guard
 
 void ag_fault_report(const uint32_t *frame);
 
-/* The probe's bkpt with nobody to serve it comes here as well: answer -1 and step over it (2 bytes). */
+/* The probe's bkpt with nobody to serve it comes here as well: answer -1 and step over it (2 bytes). The
+ * report gets the frame that the core has pushed, or NULL where it starts at the stack's top. */
 __attribute__((naked)) void Fault_Handler(void) {
-    __asm__ volatile(
-        "tst   lr, #4                    \n"
-        "ite   eq                        \n"
-        "mrseq r0, msp                   \n"
-        "mrsne r0, psp                   \n"
-        "ldr   r2, =ag_semihosting_probing \n"
-        "ldr   r1, [r2]                  \n"
-        "cbz   r1, 1f                    \n"
-        "movs  r1, #0                    \n"
-        "str   r1, [r2]                  \n"
-        "ldr   r1, =0xffffffff           \n"
-        "str   r1, [r0]                  \n"
-        "ldr   r2, =0xe000ed2c           \n" /* clear HFSR, which keeps the bits until 1 is written */
-        "str   r1, [r2]                  \n"
-        "ldr   r1, [r0, #24]             \n"
-        "adds  r1, #2                    \n"
-        "str   r1, [r0, #24]             \n"
-        "bx    lr                        \n"
-        "1:                              \n"
-        "ldr   r1, =__stack_top          \n"
-        "msr   msp, r1                   \n"
-        "b     ag_fault_report           \n"
-        ".ltorg                          \n");
+    __asm__ volatile("tst   lr, #4 \n"
+                     "ite   eq \n"
+                     "mrseq r0, msp \n"
+                     "mrsne r0, psp \n"
+                     "ldr   r2, =ag_semihosting_probing \n"
+                     "ldr   r1, [r2] \n"
+                     "cbz   r1, 1f \n"
+                     "movs  r1, #0 \n"
+                     "str   r1, [r2] \n"
+                     "ldr   r1, =0xffffffff \n"
+                     "str   r1, [r0] \n"
+                     "ldr   r2, =0xe000ed2c \n" /* clear HFSR, which keeps the bits until 1 is written */
+                     "str   r1, [r2] \n"
+                     "ldr   r1, [r0, #24] \n"
+                     "adds  r1, #2 \n"
+                     "str   r1, [r0, #24] \n"
+                     "bx    lr \n"
+                     "1: \n"
+                     "ldr   r1, =__stack_bottom+512 \n"
+                     "ldr   r2, =__stack_top \n"
+                     "cmp   r0, r1 \n"
+                     "blo   2f \n"
+                     "cmp   r0, r2 \n"
+                     "blo   3f \n"
+                     "2: \n"
+                     "msr   msp, r2 \n"
+                     "movs  r0, #0 \n"
+                     "3: \n"
+                     "b     ag_fault_report \n"
+                     ".ltorg \n");
 }
 
 static const char *kind(uint32_t status) {
@@ -79,7 +89,6 @@ static void print_address(uint32_t address) {
 
 __attribute__((used)) void ag_fault_report(const uint32_t *frame) {
     const uint32_t status = CFSR;
-    const uint32_t low = (uint32_t)__ram_origin, place = (uint32_t)frame;
     ag_print("\nfault: ");
     ag_print(kind(status));
     if (status & 0x80u) {
@@ -87,12 +96,11 @@ __attribute__((used)) void ag_fault_report(const uint32_t *frame) {
     } else if (status & 0x8000u) {
         print_address(BFAR);
     }
-    /* The frame is there unless stacking failed; it may have been overwritten by this report's own stack. */
-    if ((status & 0x101010u) == 0 && place >= low && place + 32u <= (uint32_t)__ram_end && place % 4u == 0) {
+    if (status & 0x1010u) { /* the frame itself could not be pushed */
+        ag_print(", stack overflow");
+    } else if (frame != NULL) {
         ag_print(", pc 0x");
         ag_print_hex(frame[6]);
-    } else if (status & 0x1010u) {
-        ag_print(", stack overflow");
     }
     ag_print(" (CFSR ");
     ag_print_hex(status);

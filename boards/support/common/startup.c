@@ -20,19 +20,19 @@ void Reset_Handler(void);
 void ag_start(void);
 
 __attribute__((naked)) void Reset_Handler(void) {
-    __asm__ volatile("ldr   r0, =__stack_bottom    \n"
-                     "ldr   r1, =__stack_top       \n"
+    __asm__ volatile("ldr   r0, =__stack_bottom \n"
+                     "ldr   r1, =__stack_top \n"
                      "msr   msp, r1                \n" /* where a boot loader, not the core, jumps here */
 #if __ARM_ARCH >= 8
-                     "msr   msplim, r0             \n"
+                     "msr   msplim, r0 \n"
 #endif
-                     "ldr   r2, =%c0               \n"
-                     "1:                           \n"
-                     "str   r2, [r0], #4           \n"
-                     "cmp   r0, r1                 \n"
-                     "blo   1b                     \n"
-                     "b     ag_start               \n"
-                     ".ltorg                       \n"
+                     "ldr   r2, =%c0 \n"
+                     "1: \n"
+                     "str   r2, [r0], #4 \n"
+                     "cmp   r0, r1 \n"
+                     "blo   1b \n"
+                     "b     ag_start \n"
+                     ".ltorg \n"
                      :
                      : "i"(AG_STACK_PAINT));
 }
