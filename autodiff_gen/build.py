@@ -1,0 +1,59 @@
+"""`build`: a model file to generated C in a folder, all files or none."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from .board import Board
+from .errors import ToolError
+
+
+def build(
+    model: str,
+    board: Board,
+    out: Path,
+    name: str | None = None,
+    kernels: Sequence[str] = ("ref",),
+    ram: int | None = None,
+    dump: Path | None = None,
+) -> list[Path]:
+    """Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json into `out`; the files that were written.
+
+    Nothing is written, and earlier files stay, when the model cannot be compiled. Raises AutodiffError.
+    """
+    from .compiler import compile_model
+    from .emit import emit
+    from .loader import load_model
+
+    made, found, files = load_model(model)
+    name = name if name is not None else found
+    texts = emit(compile_model(made, name, kernels, board, ram, dump))
+    return write_all(out, {**texts, f"{name}.deps.json": deps_json(files)})
+
+
+def deps_json(files: Iterable[str | Path]) -> str:
+    """What a model depends on, as build tools read it."""
+    return json.dumps({"schema": 1, "files": sorted(str(f) for f in files)}, indent=1) + "\n"
+
+
+def write_all(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write every text aside, then rename them all into place. ToolError when the folder cannot be written to."""
+    aside = {folder / name: folder / f".{name}.{os.getpid()}.new" for name in texts}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for (target, temporary), text in zip(aside.items(), texts.values(), strict=True):
+            if target.is_dir():
+                raise ToolError(f"{target} is a folder; remove it, or choose another --out")
+            with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        for target, temporary in aside.items():
+            os.replace(temporary, target)
+    except OSError as error:
+        raise ToolError(f"cannot write to {folder}: {error.strerror}") from None
+    finally:
+        for temporary in aside.values():
+            temporary.unlink(missing_ok=True)
+    return list(aside)

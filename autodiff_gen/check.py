@@ -1,0 +1,200 @@
+"""`check MODEL`: the model's gradients in float64 against central finite differences, and against PyTorch's autograd."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .autodiff import grad
+from .dtypes import planned
+from .errors import ModelError
+from .interpret import evaluate
+from .ir import STATE, Graph, State, Value, topological
+from .model import Model
+from .passes.specialise import specialise
+from .table import table
+
+# A gradient is right when it is off by at most TOLERANCE of its parameter's largest one. In float64 a central difference with
+# STEP is good to about 1e-10; PyTorch's float64 to about 1e-15.
+STEP = 6e-6
+TOLERANCE = {"finite differences": 1e-6, "PyTorch": 1e-9}
+FLOOR = 1e-9  # of max(1, |loss|): what rounding in a central difference may look like
+
+
+@dataclass
+class Comparison:
+    """One parameter against one oracle: how far the worst element is off, relative to the parameter's largest gradient."""
+
+    error: float = 0.0
+    element: str = "-"
+    ours: float = 0.0
+    theirs: float = 0.0
+    good: bool = True
+
+    def add(self, element: str, ours: float, theirs: float, scale: float, allowed: float) -> None:
+        """Count one element; the worst is kept, and any wrong one is worse than all that are right."""
+        off = abs(ours - theirs)
+        relative = float("inf") if np.isnan(off) else off / (scale or 1.0)
+        good = off <= allowed
+        if (not good, relative) > (not self.good, self.error) or self.element == "-":
+            self.error, self.element, self.ours, self.theirs = relative, element, ours, theirs
+        self.good = self.good and good
+
+
+@dataclass
+class Finding:
+    """What was found for one parameter."""
+
+    name: str
+    shape: tuple[int, ...]
+    checked: int
+    size: int
+    differences: Comparison
+    torch: Comparison | None = None
+    kinks: list[str] = field(default_factory=list)
+
+
+def check(model: Model, name: str, samples: int = 200, seed: int = 0) -> tuple[str, bool]:
+    """Compare d loss / d parameter for up to `samples` elements per parameter, chosen by `seed`. (report, whether all agree).
+
+    Parameters stand at their initial values, moved by up to 0.05, so that zero biases are tested too; inputs are random.
+    """
+    graph = _with_gradients(model)
+    feeds, where = _feeds(model, graph, seed)
+    roots = list(graph.outputs.values())
+    loss, *gradients = evaluate(roots, feeds, model.batch, "float64")
+    variables = _variables(graph)
+    findings = []
+    for v, g in zip(variables.values(), gradients, strict=True):
+        findings.append(_differences(roots[0], v, g, float(loss), feeds, model.batch, samples, seed))
+    note = _compare_torch(roots[0], list(variables.values()), gradients, feeds, model.batch, findings)
+    report = _report(name, findings, float(loss), where, note)
+    return report, all(c.good for f in findings for c in (f.differences, f.torch) if c is not None)
+
+
+def _with_gradients(model: Model) -> Graph:
+    """The loss and its gradients as outputs, as the training step sees them."""
+    step = specialise(model.entries()[0])
+    loss = step.outputs["loss"]
+    trained = [v for v in _states([loss]) if v.node.attrs["state"].trainable]
+    named = zip(trained, grad(loss, trained), strict=True)
+    return Graph("check", step.inputs, {"loss": loss, **{f"d {v.name}": g for v, g in named}})
+
+
+def _states(roots: list[Value]) -> list[Value]:
+    nodes = [n for n in topological(roots) if n.op is STATE]
+    return [n.results[0] for n in sorted(nodes, key=lambda n: n.serial)]
+
+
+def _variables(graph: Graph) -> dict[State, Value]:
+    found = _states(list(graph.outputs.values()))
+    return {v.node.attrs["state"]: v for v in found if v.node.attrs["state"].trainable}
+
+
+def _feeds(model: Model, graph: Graph, seed: int) -> tuple[dict[Value, Any], str]:
+    """Random data, and where it was drawn: in [-1, 1), or in [0.1, 0.9) where the loss is not finite there."""
+    loss = graph.outputs["loss"]
+    for low, high in ((-1.0, 1.0), (0.1, 0.9)):
+        generator = np.random.default_rng(seed)
+        feeds: dict[Value, Any] = {}
+        for v in _states(list(graph.outputs.values())):
+            state = v.node.attrs["state"]
+            moved = generator.uniform(-0.05, 0.05, planned(v.type.shape)) if state.trainable else 0.0
+            feeds[v] = state.init.array().astype("float64") + moved
+        for v in (*model.inputs, *model.targets):
+            feeds[v] = _data(v, generator, *((low, high) if v in model.inputs else (0.1, 0.9)))
+        (value,) = evaluate([loss], feeds, model.batch, "float64")
+        if np.isfinite(value):
+            return feeds, f"[{low:g}, {high:g})"
+    raise ModelError(f"check: the loss is {float(value)} for random inputs, in [-1, 1) as in [0.1, 0.9); nothing can be compared")
+
+
+def _data(v: Value, generator: np.random.Generator, low: float, high: float) -> Any:
+    shape = planned(v.type.shape)
+    if v.type.dtype.kind == "f":
+        return generator.uniform(low, high, shape)
+    info = np.iinfo(v.type.dtype.numpy)
+    classes = v.node.attrs.get("classes")
+    return generator.integers(0 if classes else info.min, classes or info.max, shape)
+
+
+def _differences(
+    loss: Value, v: Value, gradient: Any, at: float, feeds: dict[Value, Any], n: int, samples: int, seed: int
+) -> Finding:
+    """Central differences; where they disagree, one-sided ones tell a kink (the gradient lies between them) from a fault."""
+    point = feeds[v]
+    chosen = np.arange(point.size)
+    if point.size > samples:
+        chosen = np.sort(np.random.default_rng(seed).choice(point.size, samples, replace=False))
+    scale = float(np.abs(gradient).max())
+    finding = Finding(v.name or "?", point.shape, len(chosen), point.size, Comparison())
+    allowed = TOLERANCE["finite differences"] * scale + FLOOR * max(1.0, abs(at))
+
+    def loss_at(i: int, h: float) -> float:
+        moved = point.copy()
+        moved.reshape(-1)[i] += h
+        (value,) = evaluate([loss], {**feeds, v: moved}, n, "float64")
+        return float(value)
+
+    for i in (int(k) for k in chosen):
+        ours, h = float(gradient.reshape(-1)[i]), STEP * max(1.0, abs(float(point.reshape(-1)[i])))
+        up, down = (loss_at(i, h) - at) / h, (at - loss_at(i, -h)) / h
+        element = element_name(finding.name, point.shape, i)
+        if abs((up + down) / 2 - ours) > allowed and min(up, down) - allowed <= ours <= max(up, down) + allowed:
+            finding.kinks.append(element)
+            continue
+        finding.differences.add(element, ours, (up + down) / 2, scale, allowed)
+    return finding
+
+
+def element_name(name: str, shape: tuple[int, ...], i: int) -> str:
+    """`0.weight[3,17]`."""
+    return f"{name}[{','.join(str(int(k)) for k in np.unravel_index(i, shape))}]" if shape else name
+
+
+def _compare_torch(
+    loss: Value, variables: list[Value], gradients: list[Any], feeds: dict[Value, Any], n: int, findings: list[Finding]
+) -> str:
+    """Fill in the comparisons with PyTorch; what to say about it."""
+    if importlib.util.find_spec("torch") is None:
+        return "PyTorch is not installed, so it was not compared with"
+    from .check_torch import NoTorch, torch_gradients
+
+    try:
+        theirs = torch_gradients(loss, variables, feeds, n)
+    except NoTorch as error:
+        return f"not compared with PyTorch: the op {error} has no PyTorch expression"
+    for finding, ours, other in zip(findings, gradients, theirs, strict=True):
+        finding.torch = Comparison()
+        scale = float(np.abs(ours).max())
+        allowed = TOLERANCE["PyTorch"] * scale + 1e-14
+        for i, (a, b) in enumerate(zip(ours.reshape(-1).tolist(), other.reshape(-1).tolist(), strict=True)):
+            finding.torch.add(element_name(finding.name, finding.shape, i), a, b, scale, allowed)
+    return "compared with PyTorch in float64, every element"
+
+
+def _report(name: str, findings: list[Finding], loss: float, where: str, note: str) -> str:
+    rows = []
+    for f in findings:
+        oracles = [("finite differences", f.differences, f"{f.checked} of {f.size}")]
+        if f.torch is not None:
+            oracles.append(("PyTorch", f.torch, f"{f.size} of {f.size}"))
+        for oracle, c, count in oracles:
+            verdict = "ok" if c.good else f"WRONG: gradient {c.ours:.9g}, {oracle} {c.theirs:.9g}"
+            rows.append((f.name, str(list(f.shape)), oracle, count, f"{c.error:.1e}", c.element, verdict))
+    head = ("parameter", "shape", "against", "elements", "worst error", "at", "")
+    lines = [
+        f"{name}: gradients of the loss in float64, inputs drawn from {where}, loss {loss:.6g}",
+        table(head, rows, right=(3, 4)),
+        "errors are relative to the parameter's largest gradient; " + note,
+    ]
+    for f in findings:
+        if f.kinks:
+            shown = ", ".join(f.kinks[:5]) + (", ..." if len(f.kinks) > 5 else "")
+            lines.append(f"{f.name}: {len(f.kinks)} at a kink, the gradient between the one-sided differences: {shown}")
+    bad = [f.name for f in findings if not f.differences.good or (f.torch is not None and not f.torch.good)]
+    lines.append(f"FAILED: {', '.join(bad)}" if bad else "all gradients agree")
+    return "\n".join(lines)

@@ -1,0 +1,60 @@
+"""A graph computed op by op in PyTorch, float64, and differentiated by its autograd: an independent backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from .interpret import bind
+from .ir import CONST, Node, Value, topological
+from .op import Leaf
+
+
+class NoTorch(Exception):
+    """An op between a parameter and the loss that PyTorch has no expression for; its name."""
+
+
+def torch_gradients(loss: Value, variables: Sequence[Value], feeds: Mapping[Value, Any], n: int) -> list[Any]:
+    """d loss / d variable as float64 arrays. `feeds` has arrays for all inputs and states; n is the batch size."""
+    env: dict[Value, Any] = {}
+    for v, array in feeds.items():
+        env[v] = _tensor(array, v)
+        if v in variables:
+            env[v].requires_grad_()
+    for node in topological([loss]):
+        if node.results[0] not in env:
+            env.update(zip(node.results, _compute(node, env, n), strict=True))
+    grads = torch.autograd.grad(env[loss], [env[v] for v in variables], allow_unused=True)
+    return [np.zeros(env[v].shape) if g is None else g.numpy() for v, g in zip(variables, grads, strict=True)]
+
+
+def _tensor(array: Any, v: Value) -> Any:
+    name = "float64" if v.type.dtype.kind == "f" else v.type.dtype.numpy
+    return torch.from_numpy(np.array(array, dtype=name))
+
+
+def _compute(node: Node, env: Mapping[Value, Any], n: int) -> list[Any]:
+    if node.op is CONST:
+        return [_tensor(node.attrs["value"], node.results[0])]
+    assert not isinstance(node.op.lower, Leaf), node.results[0]
+    operands = [env[v] for v in node.operands]
+    attrs = {k: bind(a, n) for k, a in node.attrs.items()}
+    if node.op.torch is not None:
+        names = dict(zip("abcdefgh", operands, strict=False))
+        out = eval(node.op.torch, {"torch": torch}, {**attrs, **names})
+    elif any(t.requires_grad for t in operands):
+        raise NoTorch(node.op.name)
+    else:
+        out = node.op.ref(*(t.numpy() for t in operands), **attrs)
+    outs = out if isinstance(out, tuple) else (out,)
+    return [_cast(o, r) for o, r in zip(outs, node.results, strict=True)]
+
+
+def _cast(out: Any, result: Value) -> Any:
+    if not isinstance(out, torch.Tensor):
+        return _tensor(out, result)
+    kind = result.type.dtype
+    return out.double() if kind.kind == "f" else out.to(getattr(torch, kind.numpy))

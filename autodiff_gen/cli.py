@@ -1,0 +1,231 @@
+"""The command line: `autodiff-gen COMMAND ...`, which SCons and PlatformIO call too.
+
+A user's mistake is one line on stderr and exit code 1 (2 for the command line itself); a traceback is our mistake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from . import __version__
+from .board_schema import near
+from .errors import AutodiffError
+
+if TYPE_CHECKING:
+    from .board import Board
+
+
+class _UsageError(Exception):
+    pass
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors as one line with the near match, in place of argparse's usage text."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(f"{message}; see {self.prog} --help")
+
+    def parse_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        known, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            word = unknown[0].split("=")[0]
+            flags = [f for f in _flags(self, known) if f.startswith("--")]
+            what = f"unknown option {word!r}{near(word, flags)}" if word.startswith("-") else f"unexpected argument {unknown[0]!r}"
+            raise _UsageError(what)
+        return known
+
+
+def _flags(parser: argparse.ArgumentParser, known: argparse.Namespace) -> list[str]:
+    actions = list(parser._actions)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            actions += action.choices[known.command]._actions
+    return [flag for action in actions for flag in action.option_strings]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        parser = _parser()
+        _check_command(parser, words)
+        args = parser.parse_args(words)
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except _UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except AutodiffError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return 130
+
+
+def _check_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    (sub,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    if not words:
+        raise _UsageError(f"which command? One of {', '.join(sub.choices)}; see {parser.prog} --help")
+    if not words[0].startswith("-") and words[0] not in sub.choices:
+        raise _UsageError(f"unknown command {words[0]!r}{near(words[0], sub.choices)}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="autodiff-gen", description="Models in Python become C that trains them on a microcontroller.", allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"autodiff_gen {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+
+    def command(name: str, help: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+
+    build = command("build", "Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json.")
+    _model_argument(build)
+    _target_arguments(build)
+    build.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder that the files go to")
+    build.add_argument("--dump", metavar="DIR", type=Path, help="write the graph after each pass to this folder")
+    build.set_defaults(run=_build)
+
+    deps = command("deps", "Print the files that the model opens when it is read, as JSON.")
+    _model_argument(deps)
+    deps.set_defaults(run=_deps)
+
+    check = command("check", "Compare the model's gradients with finite differences in float64, and with PyTorch where it is installed.")
+    _model_argument(check)
+    check.add_argument("--samples", metavar="N", type=_positive, default=200, help="elements per parameter (default: %(default)s)")
+    check.add_argument("--seed", metavar="N", type=_count, default=0, help="of the data and of the choice of elements")
+    check.set_defaults(run=_check)
+
+    explain = command("explain", "Print the graph, the chosen kernels, the arena map, its peak and lower bound.")
+    _model_argument(explain)
+    _target_arguments(explain)
+    explain.set_defaults(run=_explain)
+
+    command("boards", "List the boards.").set_defaults(run=_boards)
+    command("models", "List the examples.").set_defaults(run=_models)
+    command("ops", "List the operations: how each becomes C, whether it has a gradient, and PyTorch's name.").set_defaults(run=_ops)
+    return parser
+
+
+def _model_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a model file, or an example's name")
+
+
+def _target_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--board", metavar="BOARD", default="host", help="a board's name or a .toml file (default: %(default)s)")
+    parser.add_argument("--name", help="of the generated files and functions (default: the model's)")
+    parser.add_argument("--kernels", metavar="LIST", help="kernel backends in order, with commas (default: the board's)")
+    parser.add_argument("--ram", metavar="BYTES", type=_positive, help="bytes that the trainer may take (default: the board's RAM less the stack)")
+
+
+def _positive(text: str) -> int:
+    number = _count(text)
+    if number == 0:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
+    return int(text)
+
+
+# Commands; each imports what it needs, so that `boards` runs without NumPy
+
+
+def _build(args: argparse.Namespace) -> int:
+    from .build import build
+
+    board, kernels = _board_and_kernels(args)
+    build(args.model, board, args.out, name=args.name, kernels=kernels, ram=args.ram, dump=args.dump)
+    return 0
+
+
+def _deps(args: argparse.Namespace) -> int:
+    from .build import deps_json
+    from .loader import load_model
+
+    print(deps_json(load_model(args.model)[2]), end="")
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    from .check import check
+    from .loader import load_model
+
+    model, name, _ = load_model(args.model)
+    report, good = check(model, name, samples=args.samples, seed=args.seed)
+    print(report)
+    return 0 if good else 1
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from .compiler import compile_model
+    from .loader import load_model
+    from .report import explain
+
+    board, kernels = _board_and_kernels(args)
+    model, name, _ = load_model(args.model)
+    # A plan that does not fit is explained as well, so the board's RAM is not held here.
+    program = compile_model(model, args.name or name, kernels)
+    print(explain(program, board, args.ram if args.ram is not None else board.ram_bytes))
+    return 0
+
+
+def _boards(args: argparse.Namespace) -> int:
+    from . import board
+
+    rows = []
+    for name in board.names():
+        b = board.load(name)
+        sizes = [f"{r.bytes // 1024} KB {r.name}" for r in b.memory.values()]
+        rows.append((name, b.name, b.target.core, ", ".join(sizes) or "no limit", b.qemu.machine if b.qemu else "-"))
+    _print_table(("board", "what it is", "core", "memory", "QEMU machine"), rows)
+    return 0
+
+
+def _models(args: argparse.Namespace) -> int:
+    from .loader import example_names
+
+    for name in example_names():
+        print(name)
+    return 0
+
+
+def _ops(args: argparse.Namespace) -> int:
+    from . import ops as _records  # noqa: F401  (fills the registry)
+    from .op import OPS, Leaf
+
+    rows = []
+    for name in sorted(OPS):
+        op = OPS[name]
+        if not isinstance(op.lower, Leaf):
+            gradient = "gradient" if op.vjp else "no gradient"
+            rows.append((name, type(op.lower).__name__.lower(), gradient, op.torch or "-"))
+    _print_table(("op", "becomes", "gradient", "in PyTorch"), rows)
+    return 0
+
+
+def _board_and_kernels(args: argparse.Namespace) -> tuple[Board, list[str]]:
+    from . import backends, board
+
+    chosen = board.load(args.board)
+    return chosen, backends.parse_list(args.kernels) if args.kernels is not None else list(chosen.kernels.backends)
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from .table import table
+
+    print(table(head, rows))
+
+
