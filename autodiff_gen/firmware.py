@@ -29,8 +29,9 @@ def tool(board: Board, name: str) -> str:
 
 
 def include_dirs(board: Board) -> list[Path]:
-    """Where the runtime's headers (ag_rng.h, ag_crc32.h, ag_console.h, ...) lie."""
-    return [resources.root() / "runtime"]
+    """Where the headers of the runtime (ag_rng.h, ag_console.h, ...) and of the bare-metal support lie."""
+    root = resources.root()
+    return [root / "runtime", *([] if board.is_host else [root / "boards" / "support" / "common"])]
 
 
 def compile_flags(board: Board, *, console: str = "auto") -> list[str]:

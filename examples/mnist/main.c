@@ -9,7 +9,7 @@
 enum { PIXELS = 28 * 28, CLASSES = 10 };
 
 #if MNIST_BATCH != 1
-#error main.c feeds one digit at a time: set the model's batch to 1
+#error main.c feeds one digit at a time: give the model an input of batch 1
 #endif
 
 #define TEXT_OF(x) #x

@@ -1,8 +1,8 @@
 /* Every processor fault: say what happened and exit with AG_EXIT_FAULT. Where the stack is nearly full or its
  * pointer wild, the report runs from the stack's top: nothing on it is needed any more. */
-#include "machine.h"
-#include "semihosting.h"
-#include "startup.h"
+#include "ag_machine.h"
+#include "ag_semihosting.h"
+#include "ag_startup.h"
 
 #include "ag_console.h"
 #include "ag_system.h"

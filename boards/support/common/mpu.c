@@ -1,8 +1,8 @@
 /* Guards by the memory protection unit: above the board's RAM (an emulator or a larger chip of the family may
  * have more) and under the stack. Where they begin and end is the linker's business
  * (autodiff_gen/firmware.py). */
-#include "machine.h"
-#include "startup.h"
+#include "ag_machine.h"
+#include "ag_startup.h"
 
 /* Armv7-M ARM, B3.5; Armv8-M ARM, D1.2 */
 #define MPU_TYPE AG_REGISTER(0xe000ed90u)

@@ -1,6 +1,6 @@
-#include "semihosting.h"
+#include "ag_semihosting.h"
 
-#include "machine.h"
+#include "ag_machine.h"
 
 #include <string.h>
 

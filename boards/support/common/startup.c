@@ -1,6 +1,6 @@
 /* From reset to main: floating point on, variables set up, the stack painted for its high-water mark. */
-#include "machine.h"
-#include "startup.h"
+#include "ag_machine.h"
+#include "ag_startup.h"
 
 #include "ag_system.h"
 

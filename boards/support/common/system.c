@@ -1,7 +1,7 @@
 /* ag_system.h on bare metal: by semihosting where it is served, else text by UART and no files. */
-#include "machine.h"
-#include "semihosting.h"
-#include "startup.h"
+#include "ag_machine.h"
+#include "ag_semihosting.h"
+#include "ag_startup.h"
 
 #include "ag_console.h"
 #include "ag_system.h"

@@ -1,6 +1,6 @@
 /* Arm's MPS2 and MPS3 boards: a CMSDK UART (Arm DDI 0479, 4.3), at the address that the board's profile
  * names. */
-#include "machine.h"
+#include "ag_machine.h"
 
 extern const uint8_t __cmsdk_uart[];
 

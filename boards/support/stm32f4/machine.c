@@ -5,7 +5,7 @@
  * Crystals differ from board to board, so there is none in it. Every wait is bounded, and the flash gets its
  * wait states only once the PLL runs: in QEMU the RCC reads 0, and the chip stays at the 16 MHz that it
  * starts with. */
-#include "machine.h"
+#include "ag_machine.h"
 
 #include <stdbool.h>
 
