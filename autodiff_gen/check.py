@@ -1,4 +1,4 @@
-"""`check MODEL`: the model's gradients in float64 against central finite differences, and against PyTorch's autograd."""
+"""`check MODEL`: the model's gradients in float64 against central finite differences and PyTorch's autograd."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .model import Model
 from .passes.specialise import specialise
 from .table import table
 
-# A gradient is right when it is off by at most TOLERANCE of its parameter's largest one. In float64 a central difference with
-# STEP is good to about 1e-10; PyTorch's float64 to about 1e-15.
+# A gradient is right when it is off by at most TOLERANCE of its parameter's largest one. In float64 a central
+# difference with STEP is good to about 1e-10; PyTorch's float64 to about 1e-15.
 STEP = 6e-6
 TOLERANCE = {"finite differences": 1e-6, "PyTorch": 1e-9}
 FLOOR = 1e-9  # of max(1, |loss|): what rounding in a central difference may look like
@@ -26,7 +26,7 @@ FLOOR = 1e-9  # of max(1, |loss|): what rounding in a central difference may loo
 
 @dataclass
 class Comparison:
-    """One parameter against one oracle: how far the worst element is off, relative to the parameter's largest gradient."""
+    """One parameter against one oracle: how far the worst element is off, relative to the largest gradient."""
 
     error: float = 0.0
     element: str = "-"
@@ -58,9 +58,10 @@ class Finding:
 
 
 def check(model: Model, name: str, samples: int = 200, seed: int = 0) -> tuple[str, bool]:
-    """Compare d loss / d parameter for up to `samples` elements per parameter, chosen by `seed`. (report, whether all agree).
+    """Compare d loss / d parameter for up to `samples` elements per parameter, chosen by `seed`.
 
-    Parameters stand at their initial values, moved by up to 0.05, so that zero biases are tested too; inputs are random.
+    Returns the report, and whether all agree. Parameters stand at their initial values, moved by up to 0.05, so that
+    zero biases are tested too; inputs are random.
     """
     graph = _with_gradients(model)
     feeds, where = _feeds(model, graph, seed)
@@ -109,7 +110,9 @@ def _feeds(model: Model, graph: Graph, seed: int) -> tuple[dict[Value, Any], str
         (value,) = evaluate([loss], feeds, model.batch, "float64")
         if np.isfinite(value):
             return feeds, f"[{low:g}, {high:g})"
-    raise ModelError(f"check: the loss is {float(value)} for random inputs, in [-1, 1) as in [0.1, 0.9); nothing can be compared")
+    raise ModelError(
+        f"check: the loss is {float(value)} for random inputs, in [-1, 1) as in [0.1, 0.9); nothing can be compared"
+    )
 
 
 def _data(v: Value, generator: np.random.Generator, low: float, high: float) -> Any:
@@ -124,7 +127,7 @@ def _data(v: Value, generator: np.random.Generator, low: float, high: float) -> 
 def _differences(
     loss: Value, v: Value, gradient: Any, at: float, feeds: dict[Value, Any], n: int, samples: int, seed: int
 ) -> Finding:
-    """Central differences; where they disagree, one-sided ones tell a kink (the gradient lies between them) from a fault."""
+    """Central differences; one-sided ones tell a kink, where the gradient lies between them, from a fault."""
     point = feeds[v]
     chosen = np.arange(point.size)
     if point.size > samples:
@@ -143,7 +146,10 @@ def _differences(
         ours, h = float(gradient.reshape(-1)[i]), STEP * max(1.0, abs(float(point.reshape(-1)[i])))
         up, down = (loss_at(i, h) - at) / h, (at - loss_at(i, -h)) / h
         element = element_name(finding.name, point.shape, i)
-        if abs((up + down) / 2 - ours) > allowed and min(up, down) - allowed <= ours <= max(up, down) + allowed:
+        if (
+            abs((up + down) / 2 - ours) > allowed
+            and min(up, down) - allowed <= ours <= max(up, down) + allowed
+        ):
             finding.kinks.append(element)
             continue
         finding.differences.add(element, ours, (up + down) / 2, scale, allowed)
@@ -156,7 +162,12 @@ def element_name(name: str, shape: tuple[int, ...], i: int) -> str:
 
 
 def _compare_torch(
-    loss: Value, variables: list[Value], gradients: list[Any], feeds: dict[Value, Any], n: int, findings: list[Finding]
+    loss: Value,
+    variables: list[Value],
+    gradients: list[Any],
+    feeds: dict[Value, Any],
+    n: int,
+    findings: list[Finding],
 ) -> str:
     """Fill in the comparisons with PyTorch; what to say about it."""
     if importlib.util.find_spec("torch") is None:
@@ -194,7 +205,9 @@ def _report(name: str, findings: list[Finding], loss: float, where: str, note: s
     for f in findings:
         if f.kinks:
             shown = ", ".join(f.kinks[:5]) + (", ..." if len(f.kinks) > 5 else "")
-            lines.append(f"{f.name}: {len(f.kinks)} at a kink, the gradient between the one-sided differences: {shown}")
+            lines.append(
+                f"{f.name}: {len(f.kinks)} at a kink, the gradient between the one-sided differences: {shown}"
+            )
     bad = [f.name for f in findings if not f.differences.good or (f.torch is not None and not f.torch.good)]
     lines.append(f"FAILED: {', '.join(bad)}" if bad else "all gradients agree")
     return "\n".join(lines)

@@ -35,7 +35,11 @@ class _Parser(argparse.ArgumentParser):
         if unknown:
             word = unknown[0].split("=")[0]
             flags = [f for f in _flags(self, known) if f.startswith("--")]
-            what = f"unknown option {word!r}{near(word, flags)}" if word.startswith("-") else f"unexpected argument {unknown[0]!r}"
+            what = (
+                f"unknown option {word!r}{near(word, flags)}"
+                if word.startswith("-")
+                else f"unexpected argument {unknown[0]!r}"
+            )
             raise _UsageError(what)
         return known
 
@@ -81,7 +85,11 @@ def _check_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> Non
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="autodiff-gen", description="Models in Python become C that trains them on a microcontroller.", allow_abbrev=False)
+    parser = _Parser(
+        prog="autodiff-gen",
+        description="Models in Python become C that trains them on a microcontroller.",
+        allow_abbrev=False,
+    )
     parser.add_argument("--version", action="version", version=f"autodiff_gen {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
 
@@ -91,28 +99,47 @@ def _parser() -> argparse.ArgumentParser:
     build = command("build", "Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json.")
     _model_argument(build)
     _target_arguments(build)
-    build.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder that the files go to")
-    build.add_argument("--dump", metavar="DIR", type=Path, help="write the graph after each pass to this folder")
+    build.add_argument(
+        "--out", metavar="DIR", type=Path, required=True, help="the folder that the files go to"
+    )
+    build.add_argument(
+        "--dump", metavar="DIR", type=Path, help="write the graph after each pass to this folder"
+    )
     build.set_defaults(run=_build)
 
     deps = command("deps", "Print the files that the model opens when it is read, as JSON.")
     _model_argument(deps)
     deps.set_defaults(run=_deps)
 
-    check = command("check", "Compare the model's gradients with finite differences in float64, and with PyTorch where it is installed.")
+    check = command(
+        "check",
+        "Compare the model's gradients with finite differences in float64, and with PyTorch where it is installed.",
+    )
     _model_argument(check)
-    check.add_argument("--samples", metavar="N", type=_positive, default=200, help="elements per parameter (default: %(default)s)")
-    check.add_argument("--seed", metavar="N", type=_count, default=0, help="of the data and of the choice of elements")
+    check.add_argument(
+        "--samples",
+        metavar="N",
+        type=_positive,
+        default=200,
+        help="elements per parameter (default: %(default)s)",
+    )
+    check.add_argument(
+        "--seed", metavar="N", type=_count, default=0, help="of the data and of the choice of elements"
+    )
     check.set_defaults(run=_check)
 
-    explain = command("explain", "Print the graph, the chosen kernels, the arena map, its peak and lower bound.")
+    explain = command(
+        "explain", "Print the graph, the chosen kernels, the arena map, its peak and lower bound."
+    )
     _model_argument(explain)
     _target_arguments(explain)
     explain.set_defaults(run=_explain)
 
     command("boards", "List the boards.").set_defaults(run=_boards)
     command("models", "List the examples.").set_defaults(run=_models)
-    command("ops", "List the operations: how each becomes C, whether it has a gradient, and PyTorch's name.").set_defaults(run=_ops)
+    command(
+        "ops", "List the operations: how each becomes C, whether it has a gradient, and PyTorch's name."
+    ).set_defaults(run=_ops)
     return parser
 
 
@@ -121,10 +148,22 @@ def _model_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _target_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--board", metavar="BOARD", default="host", help="a board's name or a .toml file (default: %(default)s)")
+    parser.add_argument(
+        "--board",
+        metavar="BOARD",
+        default="host",
+        help="a board's name or a .toml file (default: %(default)s)",
+    )
     parser.add_argument("--name", help="of the generated files and functions (default: the model's)")
-    parser.add_argument("--kernels", metavar="LIST", help="kernel backends in order, with commas (default: the board's)")
-    parser.add_argument("--ram", metavar="BYTES", type=_positive, help="bytes that the trainer may take (default: the board's RAM less the stack)")
+    parser.add_argument(
+        "--kernels", metavar="LIST", help="kernel backends in order, with commas (default: the board's)"
+    )
+    parser.add_argument(
+        "--ram",
+        metavar="BYTES",
+        type=_positive,
+        help="bytes that the trainer may take (default: the board's RAM less the stack)",
+    )
 
 
 def _positive(text: str) -> int:
@@ -189,16 +228,18 @@ def _boards(args: argparse.Namespace) -> int:
     for name in board.names():
         b = board.load(name)
         sizes = [f"{r.bytes // 1024} KB {r.name}" for r in b.memory.values()]
-        rows.append((name, b.name, b.target.core, ", ".join(sizes) or "no limit", b.qemu.machine if b.qemu else "-"))
+        rows.append(
+            (name, b.name, b.target.core, ", ".join(sizes) or "no limit", b.qemu.machine if b.qemu else "-")
+        )
     _print_table(("board", "what it is", "core", "memory", "QEMU machine"), rows)
     return 0
 
 
 def _models(args: argparse.Namespace) -> int:
-    from .loader import example_names
+    from . import resources
 
-    for name in example_names():
-        print(name)
+    for path in sorted(resources.examples().glob("*/model.py")):
+        print(path.parent.name)
     return 0
 
 
@@ -220,12 +261,12 @@ def _board_and_kernels(args: argparse.Namespace) -> tuple[Board, list[str]]:
     from . import backends, board
 
     chosen = board.load(args.board)
-    return chosen, backends.parse_list(args.kernels) if args.kernels is not None else list(chosen.kernels.backends)
+    return chosen, backends.parse_list(args.kernels) if args.kernels is not None else list(
+        chosen.kernels.backends
+    )
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from .table import table
 
     print(table(head, rows))
-
-

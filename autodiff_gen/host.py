@@ -1,4 +1,4 @@
-"""Generated C on the host: the very code that the board runs, compiled with the host's compiler and called through ctypes."""
+"""Generated C on the host: the very code that the board runs, compiled by the host's compiler, through ctypes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ from .program import Arg, Entry, Program, Slot
 if TYPE_CHECKING:
     from .model import Function, Model
 
-_C: dict[str, Any] = {"f32": ctypes.c_float, "s8": ctypes.c_int8, "u8": ctypes.c_uint8, "s32": ctypes.c_int32, "u32": ctypes.c_uint32}
+_C: dict[str, Any] = {
+    "f32": ctypes.c_float,
+    "s8": ctypes.c_int8,
+    "u8": ctypes.c_uint8,
+    "s32": ctypes.c_int32,
+    "u32": ctypes.c_uint32,
+}
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)
 
 
@@ -36,7 +42,7 @@ class _Compiled:
         self.nbytes = ctypes.sizeof(struct := _struct(program))
         assert self.nbytes == program.struct_bytes, (self.nbytes, program.struct_bytes)
         self.memory = struct()
-        # As the board may hand it over: not zero. All bits set reads as NaN, so a value that is read before it is written shows.
+        # As the board may hand it over: not zero. All bits set reads as NaN, which shows a read before a write.
         ctypes.memset(ctypes.byref(self.memory), 0xFF, self.nbytes)
         self._strstatus = self.library[f"{program.name}_strstatus"]
         self._strstatus.argtypes, self._strstatus.restype = [ctypes.c_int], ctypes.c_char_p
@@ -49,7 +55,10 @@ class _Compiled:
 
     def run(self, entry: Entry, given: Sequence[Any], lr: float | None = None) -> list[Any]:
         """Call an entry with arrays in the order of its inputs; its outputs in their order."""
-        asked = [a for a in entry.args if a.role != "output" and not _is_lr(entry, a)]
+        order = {v: i for i, v in enumerate(entry.plan.graph.inputs)}
+        asked = [a for a in entry.args if a.value is not None and not _is_lr(entry, a)]
+        # C takes arrays before scalars, Python takes the model's order.
+        asked.sort(key=lambda a: order[a.value] if a.value is not None else 0)
         if len(given) != len(asked):
             expected = ", ".join(f"{a.name}: {a.type}" for a in asked) or "nothing"
             raise ShapeError(f"{entry.name} takes {len(asked)} arrays ({expected}), got {len(given)}")
@@ -84,7 +93,9 @@ def _is_lr(entry: Entry, arg: Arg) -> bool:
 
 def _struct(program: Program) -> type[ctypes.Structure]:
     """The struct as C lays it out: the states, the arena, the integers of the arena."""
-    fields: list[tuple[str, Any]] = [(s.c_name, _C[s.type.dtype.name] * planned_size(s.type.shape)) for s in program.slots]
+    fields: list[tuple[str, Any]] = [
+        (s.c_name, _C[s.type.dtype.name] * planned_size(s.type.shape)) for s in program.slots
+    ]
     fields.append(("arena", ctypes.c_float * max(program.arena_words, 1)))
     if program.int_words:
         fields.append(("int_arena", ctypes.c_int32 * program.int_words))
@@ -98,7 +109,7 @@ def _kernel_list(kernels: str | Sequence[str]) -> list[str]:
 def host_function(
     function: Function, kernels: str | Sequence[str] = "ref", opt: str = "-O2", cc: str | None = None
 ) -> Callable[..., list[Any]]:
-    """The function as a callable: arrays in the order of its inputs (parameters among them) -> a list of arrays, its outputs."""
+    """A callable: arrays in the order of the function's inputs (parameters among them) -> a list of its outputs."""
     names = _kernel_list(kernels)
     compiled = _Compiled(compile_function(function, "function", names), Compiler(find_compiler(cc), opt))
     (entry,) = compiled.program.entries
@@ -111,7 +122,9 @@ def host_function(
     return call
 
 
-def host_trainer(model: Model, kernels: str | Sequence[str] = "ref", opt: str = "-O2", cc: str | None = None) -> Trainer:
+def host_trainer(
+    model: Model, kernels: str | Sequence[str] = "ref", opt: str = "-O2", cc: str | None = None
+) -> Trainer:
     """The model compiled for the host and initialised with seed 0. `opt` and `cc` choose optimisation and compiler."""
     names = _kernel_list(kernels)
     return Trainer(compile_model(model, "model", names), Compiler(find_compiler(cc), opt))
@@ -120,7 +133,7 @@ def host_trainer(model: Model, kernels: str | Sequence[str] = "ref", opt: str = 
 class Trainer:
     """A trainer of one model: its parameters, optimizer state and arena in one struct, as on the board.
 
-    `source` has the generated files (name -> text), `program` what they were made from, `nbytes` is the struct's sizeof.
+    `source` has the generated files (name -> text), `program` what they were made from, `nbytes` is sizeof the struct.
     """
 
     def __init__(self, program: Program, compiler: Compiler) -> None:
@@ -154,20 +167,21 @@ class Trainer:
         return float(outs[0])
 
     def predict(self, *arrays: Any) -> Any:
-        """The model's outputs for its inputs, in evaluation mode: an array, or a dict by name when there are several."""
+        """The model's outputs for its inputs, in evaluation mode: an array, or a dict by name if there are several."""
         entry = self._entries["predict"]
         outs = self._compiled.run(entry, arrays)
         names = [a.name for a in entry.args if a.role == "output"]
         return outs[0] if len(outs) == 1 else dict(zip(names, outs, strict=True))
 
     def state_dict(self) -> dict[str, Any]:
-        """Copies of all parameters, then of the optimizer's state, by name, in the shapes in which the model declares them."""
+        """Copies of all parameters, then of the optimizer's state, by name, in the shapes that the model gives them."""
         return {s.name: self._view(s).copy() for s in self._slots()}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
-        """Set parameters and optimizer state from arrays (or PyTorch tensors) by name; nothing changes when one does not fit.
+        """Set parameters and optimizer state from arrays (or PyTorch tensors) by name.
 
-        `strict`: every name must be there and none besides. Raises ModelError for names, ShapeError for shapes.
+        Nothing changes when one does not fit. `strict`: every name must be there and none besides.
+        Raises ModelError for names, ShapeError for shapes.
         """
         slots = {s.name: s for s in self._slots()}
         if strict:
@@ -196,7 +210,10 @@ class Trainer:
         os.replace(aside, target)
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Read a checkpoint by the generated code's own `load`. DataError, and nothing changed, when it is damaged or another model's."""
+        """Read a checkpoint by the generated code's own `load`.
+
+        DataError, and nothing changed, when it is damaged or another model's.
+        """
         try:
             data = Path(path).read_bytes()
         except OSError as error:

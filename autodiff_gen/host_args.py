@@ -26,7 +26,10 @@ class Batch:
 
 
 def checked(arg: Arg, value: Any, batch: Batch) -> Any:
-    """`value` as a C-contiguous array of the argument's dtype. ShapeError names the argument, what it takes and what came."""
+    """`value` as a C-contiguous array of the argument's dtype.
+
+    ShapeError names the argument, what it takes and what came.
+    """
     array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
     _check_shape(arg, array.shape, batch)
     dtype = arg.type.dtype
@@ -55,12 +58,18 @@ def _check_shape(arg: Arg, shape: tuple[int, ...], batch: Batch) -> None:
         if batch.given is None and shape[axis] % extent.coef == 0:
             rows = shape[axis] // extent.coef
             if not 1 <= rows <= batch.cap:
-                raise ShapeError(f"{arg.name}: {rows} rows given ({list(shape)}), but the model takes 1 to {batch.cap}: {arg.type}")
+                raise ShapeError(
+                    f"{arg.name}: {rows} rows given ({list(shape)}), but the model takes 1 to {batch.cap}: {arg.type}"
+                )
             batch.given, batch.giver = rows, arg.name
     expected = bound(rule, batch.given)
     if shape != expected:
         shown = ", ".join(map(repr, rule)) if batch.given is None else ", ".join(map(str, expected))
-        why = f" (n = {batch.given} by {batch.giver})" if batch.giver not in ("", arg.name) and expected != rule else ""
+        why = (
+            f" (n = {batch.given} by {batch.giver})"
+            if batch.giver not in ("", arg.name) and expected != rule
+            else ""
+        )
         raise ShapeError(f"{arg.name}: expected shape [{shown}]{why}, got {list(shape)}")
 
 

@@ -1,7 +1,7 @@
 """The host's C compiler: sources to a shared library, each object kept under the hash of everything that it depends on.
 
-Objects and libraries lie in `$AUTODIFF_CACHE`, by default a folder of the user's own below the temporary folder. Every file is
-made aside and renamed, so that processes that build the same thing at once do not disturb each other.
+Objects and libraries lie in `$AUTODIFF_CACHE`, by default a folder of the user's own below the temporary folder.
+Every file is made aside and renamed, so that processes that build the same thing at once do not disturb each other.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def find_compiler(cc: str | None = None) -> tuple[str, ...]:
         words = tuple(shlex.split(asked))
         if not words or shutil.which(words[0]) is None:
             origin = "asked for" if cc else "that $CC names"
-            raise ToolError(f"the C compiler {asked!r} {origin} is not on the PATH; install it, or unset CC: apt-get install gcc")
+            raise ToolError(
+                f"the C compiler {asked!r} {origin} is not on the PATH; install it, or unset CC: apt-get install gcc"
+            )
         return words
     for name in CANDIDATES:
         if shutil.which(name) is not None:
@@ -71,7 +73,10 @@ class Compiler:
             contract,
             *(f"{name}\0{text}" for name, text in files.items()),
             *headers,
-            *(f"{flags}\0{text}" for (_, flags), text in zip(kernels, _texts(p for p, _ in kernels), strict=True)),
+            *(
+                f"{flags}\0{text}"
+                for (_, flags), text in zip(kernels, _texts(p for p, _ in kernels), strict=True)
+            ),
         )
         library = cache_folder() / f"{key}.so"
         if not library.exists():
@@ -80,7 +85,9 @@ class Compiler:
                 for file, text in files.items():
                     (folder / file).write_text(text, encoding="utf-8")
                 flags = [f"-I{p}" for p in (folder, *include)]
-                objects = [self._object(folder / f, (contract,), flags, folder) for f in files if f.endswith(".c")]
+                objects = [
+                    self._object(folder / f, (contract,), flags, folder) for f in files if f.endswith(".c")
+                ]
                 for path, cflags in kernels:
                     objects.append(self._kernel(path, cflags, flags[1:], headers, folder))
                 made = folder / "library.so"
@@ -89,7 +96,12 @@ class Compiler:
         return ctypes.CDLL(str(library))
 
     def _kernel(
-        self, source: Path, cflags: Sequence[str], include: Sequence[str], headers: Sequence[str], folder: Path
+        self,
+        source: Path,
+        cflags: Sequence[str],
+        include: Sequence[str],
+        headers: Sequence[str],
+        folder: Path,
     ) -> Path:
         """The object of a hand-written kernel, from the cache where it has been compiled before."""
         key = _hash(self.identity, repr(cflags), *headers, *_texts([source]))
@@ -107,7 +119,9 @@ class Compiler:
         command = [*self.command, *CFLAGS, self.opt, *args]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise ToolError(f"{shlex.join(command)} failed with exit code {done.returncode}:\n{done.stderr.strip()}")
+            raise ToolError(
+                f"{shlex.join(command)} failed with exit code {done.returncode}:\n{done.stderr.strip()}"
+            )
 
 
 def cache_folder() -> Path:

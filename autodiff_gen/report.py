@@ -1,0 +1,120 @@
+"""`explain`: a compiled model in words: graphs, the kernel of every step, the arena map, sizes and the board's."""
+
+from __future__ import annotations
+
+from .backends import Kernel
+from .board import Board
+from .c_text import extent
+from .compiler import live_at_peak
+from .entry_text import EntryText, hint
+from .gemm_calls import GemmCall
+from .ir import CONST, Value, topological
+from .program import Entry, Program
+from .steps import Placed
+from .table import table
+
+
+def explain(program: Program, board: Board, ram: int | None) -> str:
+    """The whole report. `ram`: the bytes that the trainer may take, None for no limit."""
+    parts = [_heading(program, board)]
+    for entry in program.entries:
+        parts += [f"{entry.name}\n{'=' * len(entry.name)}", str(entry.plan.graph).rstrip()]
+        parts += [_steps(entry, program), _arena(entry)]
+    parts += [_states(program), _sizes(program, board, ram)]
+    return "\n\n".join(parts)
+
+
+def _heading(program: Program, board: Board) -> str:
+    asked = ", ".join(program.backends.names)
+    return f"{program.name} for {board.name} ({board.id}); batch {program.batch}; kernels asked in this order: {asked}"
+
+
+# Steps
+
+
+def _text(entry: Entry, program: Program) -> EntryText:
+    args = {a.value: a.c_name for a in entry.args if a.value is not None}
+    outputs = {a.name: a.c_name for a in entry.args if a.role == "output"}
+    constants = {n.results[0]: "table" for n in topological(entry.plan.graph.roots) if n.op is CONST}
+    return EntryText(entry.plan, args, outputs, program.slot_names, constants)
+
+
+def _steps(entry: Entry, program: Program) -> str:
+    text = _text(entry, program)
+    rows = []
+    for step in entry.plan.steps:
+        what = (
+            text.lines(step)[0]
+            .removeprefix("/*")
+            .removesuffix("*/")
+            .strip()
+            .removeprefix(str(step.number))
+            .strip()
+        )
+        calls = [_call(call, kernel) for call, kernel in step.calls.values()] or ["loops"]
+        rows += [(str(step.number), what, calls[0]), *(("", "", more) for more in calls[1:])]
+    lines = [table(("step", "what it computes", "by"), rows, right=(0,))]
+    lines += [
+        f"a copy of the old {state} is kept: it is read after its update" for state in entry.plan.copies
+    ]
+    return "\n".join(lines)
+
+
+def _call(call: GemmCall, kernel: Kernel) -> str:
+    sizes = " ".join(f"{k}={extent(v)}" for k, v in call.sizes.items() if not k.startswith("ld"))
+    conditions = f", chosen for {' and '.join(map(str, kernel.when))}" if kernel.when else ""
+    return f"{kernel.symbol} ({sizes}{conditions})"
+
+
+# Memory
+
+
+def _arena(entry: Entry) -> str:
+    rows = []
+    for b in sorted(entry.plan.placed, key=lambda b: (b.pool, b.offset, b.start)):
+        steps = str(b.start) if b.start == b.end else f"{b.start} to {b.end}"
+        rows.append((b.pool, str(b.offset), str(b.bytes), steps, _tensors(b)))
+    lines = [table(("arena", "offset", "bytes", "steps", "tensor"), rows, right=(1, 2))] if rows else []
+    for pool, plan in entry.plan.plans.items():
+        if plan.peak or pool == "float":
+            verdict = "the bound is met" if plan.peak == plan.bound else f"{plan.peak - plan.bound} above it"
+            lines.append(
+                f"{pool} arena: peak {plan.peak} bytes, lower bound of this order {plan.bound}: {verdict}"
+            )
+    return "\n".join(lines)
+
+
+def _tensors(b: Placed) -> str:
+    shown = ", then in its place ".join(f"{hint(v)} {_type(v, b)}" for v in b.values)
+    return shown if b.owner is None else f"scratch of step {b.owner.number}: {shown}"
+
+
+def _type(v: Value, b: Placed) -> str:
+    if b.owner is None or b.owner.nest is None:
+        return repr(v.type)
+    return f"{v.type.dtype}[{','.join(map(repr, b.owner.nest.scratch[v].shape))}]"
+
+
+def _states(program: Program) -> str:
+    rows = [
+        (s.name, s.c_name, repr(s.type), str(s.type.bytes), "parameter" if s.trainable else "state")
+        for s in program.slots
+    ]
+    return table(("state", "in C", "type", "bytes", ""), rows, right=(3,))
+
+
+def _sizes(program: Program, board: Board, ram: int | None) -> str:
+    total = program.struct_bytes
+    rows = [
+        ("parameters and optimizer state", str(program.state_bytes)),
+        ("arena, the largest over the entries", str(total - program.state_bytes)),
+        (f"sizeof({program.struct})", str(total)),
+        ("lower bound of these orders", str(program.bound_bytes)),
+    ]
+    if ram is not None:
+        rows += [("RAM for it", str(ram)), ("free" if total <= ram else "MISSING", str(abs(ram - total)))]
+    lines = [table(("memory", "bytes"), rows, right=(1,))]
+    if ram is not None and total > ram:
+        live = ", ".join(f"{name} {size}" for name, size in live_at_peak(program)[:6])
+        lines.append(f"does not fit {board.id}; live at the peak: {live}")
+    return "\n".join(lines)
