@@ -216,7 +216,7 @@ class Model:
             gradients = grad(self.loss, [v for _, v in trained])
         except GraphError as error:
             raise ModelError(str(error)) from None
-        in_loss = {n for n in topological([self.loss])}
+        in_loss = set(topological([self.loss]))
         for (state, v), g in zip(trained, gradients, strict=True):
             if v.node not in in_loss:
                 raise ModelError(

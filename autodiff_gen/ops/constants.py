@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import Type, f32, s32
-from ..op import Extent, Iota, Op, register
+from ..op import Extent, Iota, Op, Sample, register
 
 iota = register(
     Op(
@@ -16,6 +16,8 @@ iota = register(
         ref=lambda *, size: np.arange(size, dtype="int32"),
         vjp=None,
         lower=Iota(),
+        samples=(Sample((), {"size": 5}), Sample((), {"size": 1})),
+        torch="torch.arange(size, dtype=torch.int32)",
     )
 )
 
@@ -31,5 +33,7 @@ extent = register(
         ref=_extent,
         vjp=None,
         lower=Extent(),
+        samples=(Sample((), {"extent": 6}),),
+        torch="torch.tensor(float(extent))",
     )
 )

@@ -32,7 +32,11 @@ def transposed(v: Value) -> Value:
 
 
 def _matmul_vjp(
-    dys: Sequence[Value | None], inputs: Sequence[Value], outs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
 ) -> list[Value | None]:
     (dy,), (a, b) = dys, inputs
     return [

@@ -1,7 +1,6 @@
-"""Weights, data and labels of the benchmark workloads, from one linear congruential generator, so that every program starts
-from the same numbers:
+"""Weights, data and labels of the benchmark workloads, from one generator, so that every program starts from the same numbers:
 
-    s <- s * 1664525 + 1013904223 (mod 2^32), first value after one step from the seed;  u = (s >> 8) / 2^24
+s <- s * 1664525 + 1013904223 (mod 2^32), first value after one step from the seed;  u = (s >> 8) / 2^24
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ def states(n: int, seed: int) -> np.ndarray:
 
 def data(shape: tuple[int, ...], seed: int) -> np.ndarray:
     """f32 numbers u in [0, 1), row by row."""
-    return ((states(math.prod(shape), seed) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)).reshape(shape)
+    u = (states(math.prod(shape), seed) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+    return u.reshape(shape)
 
 
 def weight(shape: tuple[int, ...], bound: float, seed: int) -> np.ndarray:

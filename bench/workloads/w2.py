@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import autodiff_gen as ag
 import numpy as np
-from autodiff_gen import nn, optim
 from common import cycled, data, labels, linear, weight
+
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
 
 X, Y = data((256, 784), 11), labels(256, 10, 12)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import autodiff_gen as ag
 import numpy as np
-from autodiff_gen import nn, optim
 from common import cycled, linear, weight
+
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
 
 X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.float32)
 Y = np.array([0, 1, 1, 0], dtype=np.uint8)

@@ -1,0 +1,339 @@
+"""Every op x sample of the registry: shapes, values, and gradients against finite differences and PyTorch, in
+the interpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from op_cases import (
+    DIFFERENTIABLE,
+    EDGES,
+    GRADIENT_ROWS,
+    INTERNAL,
+    ROWS,
+    SAMPLED,
+    case,
+    edge_error,
+    gradient_error,
+    row_id,
+    torch_outputs,
+)  # fmt: skip
+
+from autodiff_gen import functional as F
+from autodiff_gen.autodiff import grad
+from autodiff_gen.dtypes import Dim, Type, bound, dtype, f32, s32
+from autodiff_gen.errors import ShapeError
+from autodiff_gen.interpret import evaluate
+from autodiff_gen.ir import apply, apply_node, make_input
+from autodiff_gen.op import OPS, Elementwise, Op, Reduce, register
+
+TOLERANCE = 1e-7  # of float64 gradients against central differences with steps of 1e-6
+
+
+def test_every_op_has_samples_and_a_torch_expression() -> None:
+    for name in SAMPLED:
+        assert OPS[name].samples, f"{name} has no samples"
+        assert OPS[name].torch, f"{name} has no PyTorch expression"
+    for name in INTERNAL & set(OPS):
+        assert OPS[name].vjp is None
+
+
+def test_a_name_cannot_be_registered_twice() -> None:
+    with pytest.raises(ValueError, match="'exp' is registered twice"):
+        register(OPS["exp"])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=row_id)
+def test_reference_has_the_inferred_type(row: tuple[str, int]) -> None:
+    c = case(*row)
+    raw = c.op.ref(*c.arrays, **c.sample.attrs)
+    for out, value in zip(raw if isinstance(raw, tuple) else (raw,), c.outs, strict=True):
+        assert np.shape(out) == value.shape
+        assert np.asarray(out).dtype.kind == value.dtype.kind
+
+
+@pytest.mark.parametrize("row", GRADIENT_ROWS, ids=row_id)
+def test_gradient_against_finite_differences(row: tuple[str, int]) -> None:
+    c = case(*row)
+    xs = [c.inputs[i] for i in c.wanted]
+    if c.op.name != "detach":
+        assert gradient_error(c.weighted(), c.feeds, xs) < TOLERANCE
+
+
+@pytest.mark.parametrize("row", GRADIENT_ROWS, ids=row_id)
+def test_gradient_where_every_input_is_used_twice(row: tuple[str, int]) -> None:
+    c = case(*row)
+    xs = [c.inputs[i] for i in c.wanted]
+    if c.op.name != "detach":
+        y = c.weighted() + 3.0 * c.weighted(c.again())
+        assert gradient_error(y, c.feeds, xs) < TOLERANCE
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in DIFFERENTIABLE if len(OPS[n].samples[0].inputs) == 2 and n != "pick"]
+)
+def test_gradient_where_both_operands_are_one_value(name: str) -> None:
+    low, high = OPS[name].samples[0].domain
+    x, dy = make_input("x", Type(f32, (2, 2))), make_input("dy", Type(f32, (2, 2)))
+    rng = np.random.default_rng(1)
+    feeds = {x: rng.uniform(low, high, (2, 2)), dy: rng.uniform(0.5, 1.5, (2, 2))}
+    y = F.sum(apply(name, x, x) * dy)
+    assert gradient_error(y, feeds, [x]) < TOLERANCE
+
+
+@pytest.mark.parametrize("row", EDGES, ids=lambda r: r[0])
+def test_edges(row: Any) -> None:
+    assert edge_error(row) < 1e-6
+
+
+@pytest.mark.parametrize("row", GRADIENT_ROWS, ids=row_id)
+def test_only_wanted_gradients_are_built(row: tuple[str, int]) -> None:
+    c = case(*row)
+    assert c.op.vjp is not None
+    dys = [v if v.dtype.kind == "f" else None for v in c.outs]
+    for k in range(len(c.inputs)):
+        wanted = [i == k for i in range(len(c.inputs))]
+        found = c.op.vjp(dys, c.inputs, c.outs, c.sample.attrs, wanted)
+        assert len(found) == len(c.inputs)
+        assert all(g is None for g, want in zip(found, wanted, strict=True) if not want)
+
+
+# Shapes that follow the batch: operands (n is the batch extent), attributes.
+n = Dim(1, 4)
+BATCHED: list[tuple[str, list[Any], dict[str, Any]]] = [
+    *((name, [(n, 3), (3,)], {}) for name in ("add", "sub", "mul", "div", "maximum", "minimum", "lt", "eq")),
+    *((name, [(n, 3)], {}) for name in ("exp", "relu", "sigmoid", "tanh", "square", "to_s32")),
+    ("add", [(n, 3), (n, 1)], {}),
+    ("matmul", [(n, 3), (3, 2)], {}),
+    ("matmul", [(3, n), (n, 2)], {}),
+    ("matmul", [(n, 2, 3), (n, 3, 2)], {}),
+    ("sum", [(n, 3)], {"axes": (0,), "keepdim": False}),
+    ("sum", [(n, 3)], {"axes": (1,), "keepdim": True}),
+    ("sum", [(n, 3)], {"axes": (0, 1), "keepdim": False}),
+    ("amax", [(n, 3)], {"axes": (0,), "keepdim": True}),
+    ("max_with_index", [(n, 3)], {"axes": (0,), "keepdim": False}),
+    ("max_with_index", [(n, 3)], {"axes": (1,), "keepdim": False}),
+    ("reshape", [(n, 6)], {"shape": (n, 2, 3)}),
+    ("reshape", [(n, 6)], {"shape": (Dim(6, 4),)}),
+    ("permute", [(n, 3)], {"dims": (1, 0)}),
+    ("broadcast_to", [(3,)], {"shape": (n, 3)}),
+    ("pick", [(n, 3), ((n,), "u8")], {}),
+]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4])
+@pytest.mark.parametrize("name, operands, attrs", BATCHED)
+def test_batch_of_any_size(name: str, operands: list[Any], attrs: dict[str, Any], rows: int) -> None:
+    """A graph over n equals the graph over that many rows, value and gradient."""
+    rng = np.random.default_rng(rows)
+
+    def build(size: int | None) -> tuple[list[Any], list[Any]]:
+        fixed = (lambda s: s) if size is None else (lambda s: bound(s, size))
+        inputs = []
+        for i, operand in enumerate(operands):
+            shape, kind = operand if isinstance(operand[-1], str) else (operand, "f32")
+            inputs.append(make_input("ab"[i], Type(dtype(kind), fixed(shape))))
+        settled = {k: fixed(v) if k == "shape" else v for k, v in attrs.items()}
+        y = apply_first(name, inputs, settled)
+        xs = [v for v in inputs if v.dtype.kind == "f"]
+        gradients = grad(F.sum(F.square(y)), xs) if y.dtype.kind == "f" else []
+        return inputs, [y, *gradients]
+
+    inputs, free = build(None)
+    plain, fixed = build(rows)
+    arrays = [
+        rng.integers(0, 3, v.shape) if v.dtype.kind != "f" else rng.uniform(0.5, 2.0, v.shape) for v in plain
+    ]
+    got = evaluate(free, dict(zip(inputs, arrays, strict=True)), n=rows)
+    want = evaluate(fixed, dict(zip(plain, arrays, strict=True)))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def apply_first(name: str, inputs: list[Any], attrs: dict[str, Any]) -> Any:
+    return apply_node(name, *inputs, **attrs).results[0]
+
+
+# op, operand types, attributes, part of the message
+REFUSED: list[tuple[str, list[Type], dict[str, Any], str]] = [
+    (
+        "add",
+        [Type(f32, (2, 3)), Type(f32, (4,))],
+        {},
+        r"add\(a: f32\[2,3\], b: f32\[4\]\): shapes .* do not broadcast",
+    ),
+    ("add", [Type(f32, (2,)), Type(s32, (2,))], {}, "dtypes differ; convert with F.to"),
+    ("add", [Type(dtype("u8"), (2,)), Type(dtype("u8"), (2,))], {}, "needs floats or s32, not u8"),
+    ("add", [Type(f32, (Dim(1, 4),)), Type(f32, (4,))], {}, "do not broadcast: n against 4"),
+    ("exp", [Type(s32, (2,))], {}, "needs a float, not s32"),
+    ("where", [Type(f32, (2,)), Type(f32, (2,)), Type(f32, (2,))], {}, "the condition must be a mask"),
+    ("logical_and", [Type(f32, (2,)), Type(f32, (2,))], {}, "needs masks"),
+    ("sum", [Type(f32, (2, 3))], {"axes": (2,), "keepdim": False}, "axis 2 is out of range for 2 axes"),
+    ("sum", [Type(f32, (2, 3))], {"axes": (0, 0), "keepdim": False}, "an axis is named twice"),
+    ("sum", [Type(dtype("bool"), (2,))], {"axes": (0,), "keepdim": False}, "needs a float, not bool"),
+    ("max_with_index", [Type(f32, (2, 3))], {"axes": (0, 1), "keepdim": False}, "needs one axis"),
+    (
+        "matmul",
+        [Type(f32, (2, 3)), Type(f32, (4, 5))],
+        {},
+        "the inner extents differ: 3 columns against 4 rows",
+    ),
+    ("pick", [Type(f32, (2, 3)), Type(f32, (2,))], {}, "the index must be of an integer dtype, not f32"),
+    (
+        "pick",
+        [Type(f32, (2, 3)), Type(s32, (3,))],
+        {},
+        "the index must have the first operand's shape less its last",
+    ),
+    ("reshape", [Type(f32, (2, 3))], {"shape": (4,)}, r"6 elements do not fill the shape \[4\]"),
+    ("permute", [Type(f32, (2, 3))], {"dims": (0, 0)}, "is no permutation of 2 axes"),
+    ("broadcast_to", [Type(f32, (2, 3))], {"shape": (2, 4)}, "do not broadcast|cannot be broadcast"),
+]
+
+
+@pytest.mark.parametrize("name, types, attrs, message", REFUSED)
+def test_wrong_operands_are_refused_in_one_line(
+    name: str, types: list[Type], attrs: dict[str, Any], message: str
+) -> None:
+    inputs = [make_input("abc"[i], t) for i, t in enumerate(types)]
+    with pytest.raises(ShapeError, match=message) as caught:
+        apply_first(name, inputs, attrs)
+    assert str(caught.value).startswith(f"{name}(") and "\n" not in str(caught.value)
+
+
+# With PyTorch
+
+
+def tensors(c: Any, kind: Any) -> list[Any]:
+    import torch
+
+    floats = [
+        torch.tensor(a.astype(kind), requires_grad=True) if a.dtype.kind == "f" else None for a in c.arrays
+    ]
+    return [t if t is not None else torch.tensor(a) for t, a in zip(floats, c.arrays, strict=True)]
+
+
+def as_numpy(t: Any) -> Any:
+    return t.detach().numpy(force=True)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("kind, rtol", [("float64", 1e-12), ("float32", 2e-6)])
+@pytest.mark.parametrize("row", ROWS, ids=row_id)
+def test_values_against_torch(row: tuple[str, int], kind: str, rtol: float) -> None:
+    c = case(*row)
+    want = torch_outputs(c.op, tensors(c, kind), c.sample.attrs)
+    got = evaluate(c.outs, dict(zip(c.inputs, c.arrays, strict=True)), float_dtype=kind)
+    assert len(want) == len(got)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, as_numpy(b), rtol=rtol, atol=rtol)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("row", GRADIENT_ROWS, ids=row_id)
+def test_gradients_of_both_orders_against_torch(row: tuple[str, int]) -> None:
+    """The gradient of each input; then the gradient of sum(gradient * v), a Hessian-vector product, v =
+    cos(1), cos(2), ..."""
+    import torch
+
+    c = case(*row)
+    if c.op.name == "detach":
+        return
+    ts = tensors(c, "float64")
+    leaves = [ts[i] for i in c.wanted]
+    outs = [t for t in torch_outputs(c.op, ts, c.sample.attrs) if t.dtype.is_floating_point]
+    y = sum((t * torch.tensor(dy, dtype=torch.float64)).sum() for t, dy in zip(outs, c.dys, strict=True))
+    want = torch.autograd.grad(y, leaves, create_graph=True, allow_unused=True)
+    assert all(w is not None for w in want), "PyTorch has no gradient for an operand for which we have one"
+
+    xs = [c.inputs[i] for i in c.wanted]
+    first = grad(c.weighted(), xs)
+    vs = [np.cos(1.0 + np.arange(max(1, np.prod(x.shape)))).reshape(x.shape) for x in xs]
+    product: Any = 0.0
+    for g, v in zip(first, vs, strict=True):
+        product = F.sum(g * v.astype(np.float32)) + product
+    got = evaluate([*first, *grad(product, xs)], c.feeds, float_dtype="float64")
+
+    hv = sum(
+        (w * torch.tensor(v.astype(np.float32), dtype=torch.float64)).sum()
+        for w, v in zip(want, vs, strict=True)
+    )
+    second: list[Any] = [None] * len(leaves)
+    if isinstance(hv, torch.Tensor) and hv.requires_grad:
+        second = list(torch.autograd.grad(hv, leaves, allow_unused=True))
+    both = [as_numpy(w) for w in want] + [
+        np.zeros(x.shape) if w is None else as_numpy(w) for w, x in zip(second, xs, strict=True)
+    ]
+    for a, b in zip(got, both, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("row", EDGES, ids=lambda r: r[0])
+def test_the_table_of_edges_is_torchs(row: Any) -> None:
+    import torch
+
+    name, operands, attrs, value, gradients = row
+    if name == "detach":
+        return
+    ts = [torch.tensor(np.asarray(a, dtype=np.float64), requires_grad=True) for a in operands]
+    y = torch_outputs(OPS[name], ts, attrs)[0]
+    np.testing.assert_allclose(as_numpy(y), np.asarray(value), rtol=1e-12)
+    for t, want in zip(torch.autograd.grad(y.sum(), ts), gradients, strict=True):
+        np.testing.assert_allclose(as_numpy(t), np.asarray(want), rtol=1e-12)
+
+
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, 3e38, -0.5], dtype=np.float32)
+
+
+def special_operands(op: Op) -> list[Any]:
+    """Every pair of special numbers, or each of them."""
+    if len(op.samples[0].inputs) == 1:
+        return [SPECIAL]
+    a, b = np.meshgrid(SPECIAL, SPECIAL)
+    return [a.ravel(), b.ravel()]
+
+
+SPECIAL_OPS = [
+    name
+    for name in SAMPLED
+    if isinstance(OPS[name].lower, Elementwise)
+    and not OPS[name].samples[0].dtypes
+    and not name.startswith("to_")
+]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", SPECIAL_OPS)
+def test_special_numbers_as_torch(name: str) -> None:
+    import torch
+
+    arrays = special_operands(OPS[name])
+    inputs = [make_input("ab"[i], Type(f32, a.shape)) for i, a in enumerate(arrays)]
+    (got,) = evaluate([apply(name, *inputs)], dict(zip(inputs, arrays, strict=True)))
+    want = torch_outputs(OPS[name], [torch.tensor(a) for a in arrays], {})[0]
+    np.testing.assert_allclose(got, want.numpy(), rtol=2e-6, atol=1e-44)
+
+
+REDUCTIONS = [name for name in SAMPLED if isinstance(OPS[name].lower, Reduce)]
+ROWS_OF_SPECIALS = [
+    [1.0, np.nan, 2.0],
+    [np.inf, -np.inf, 1.0],
+    [-np.inf, -np.inf, -np.inf],
+    [np.inf, np.inf, np.inf],
+]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_of_special_numbers_as_torch(name: str) -> None:
+    import torch
+
+    array = np.array(ROWS_OF_SPECIALS, dtype=np.float32)
+    x = make_input("x", Type(f32, array.shape))
+    attrs = {"axes": (1,), "keepdim": False}
+    got = evaluate(apply_node(name, x, **attrs).results, {x: array})
+    for a, b in zip(got, torch_outputs(OPS[name], [torch.tensor(array)], attrs), strict=True):
+        np.testing.assert_array_equal(a, b.numpy())
