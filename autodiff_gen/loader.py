@@ -93,7 +93,7 @@ def load_model(model: str) -> tuple[Model, str, list[str]]:
         sys.path.remove(str(path.parent))
         sys.dont_write_bytecode = cached
         # Another model's `common.py` is not this one's.
-        for k in [k for k in sys.modules if k not in before and _is_users(_file(sys.modules[k]))]:
+        for k in [k for k in list(sys.modules) if k not in before and _is_users(_file(sys.modules[k]))]:
             del sys.modules[k]
     found = getattr(module, "model", None)
     if found is None:
