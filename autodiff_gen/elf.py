@@ -33,7 +33,8 @@ class Usage:
 def usage(board: Board, elf: Path | str) -> list[Usage]:
     """Bytes used per memory region of the board, the stack's reserve in it; on the host code with constants, and data.
 
-    Initialised variables count twice: where they live, and in flash where their values lie. Raises ToolError.
+    As the linker counts: from a region's start to the last byte used, padding in it. Initialised variables count
+    twice, where they live and where their first values lie. Raises ToolError.
     """
     sections, segments = _headers(Path(elf))
     if board.is_host:
@@ -42,17 +43,17 @@ def usage(board: Board, elf: Path | str) -> list[Usage]:
         return [Usage("code", code, None), Usage("data", data, None)]
     used = {region.name: 0 for region in board.memory.values()}
 
-    def add(address: int, size: int) -> None:
+    def reach(address: int, size: int) -> None:
         for region in board.memory.values():
             if region.origin <= address < region.end:
-                used[region.name] += size
+                used[region.name] = max(used[region.name], address + size - region.origin)
 
     for address, size, flags, _kind in sections:
-        if flags & _ALLOC:
-            add(address, size)
-    for virtual, physical, size in segments:
-        if physical != virtual:
-            add(physical, size)
+        if flags & _ALLOC and size:
+            reach(address, size)
+    for _virtual, physical, size in segments:
+        if size:
+            reach(physical, size)
     return [Usage(region.name, used[region.name], region.bytes) for region in board.memory.values()]
 
 
