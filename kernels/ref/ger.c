@@ -8,8 +8,19 @@ void ag_ger_f32_ref(float *a, int32_t lda, const float *x, const float *y, int32
     for (int32_t i = 0; i < m; i++) {
         float *row = a + (ptrdiff_t)i * lda;
         const float ax = alpha * x[i];
-        for (int32_t j = 0; j < n; j++) {
-            row[j] = beta == 0.0f ? ax * y[j] : ax * y[j] + beta * row[j];
+        /* one loop per case: at -O2 compilers leave the question in the loop */
+        if (beta == 0.0f) {
+            for (int32_t j = 0; j < n; j++) {
+                row[j] = ax * y[j];
+            }
+        } else if (beta == 1.0f) {
+            for (int32_t j = 0; j < n; j++) {
+                row[j] = ax * y[j] + row[j];
+            }
+        } else {
+            for (int32_t j = 0; j < n; j++) {
+                row[j] = ax * y[j] + beta * row[j];
+            }
         }
     }
 }
