@@ -1,7 +1,8 @@
 """Reverse-mode differentiation: one walk over the graph, from the loss back to what is wanted.
 
-Each node's VJP (vector-Jacobian product) turns the gradients of its results into gradients of its operands, as more graph
-values; so a gradient can be differentiated again. A value that is used k times receives the sum of k contributions.
+Each node's VJP (vector-Jacobian product) turns the gradients of its results into gradients of its operands,
+as more graph values; so a gradient can be differentiated again. A value that is used k times receives the sum
+of k contributions.
 """
 
 from __future__ import annotations
@@ -31,15 +32,19 @@ def grad(y: Value, xs: Sequence[Value], dy: Value | None = None) -> list[Value]:
 
 
 def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Value | list[Value]:
-    """The gradient of `y` with respect to each of `xs`: one value per x, of x's shape, zeros where y does not depend on it.
+    """The gradient of `y` with respect to each of `xs`: one value per x, of x's shape, zeros where y does not
+    depend on it.
 
-    `y` is a scalar unless `dy`, a value of y's shape, is given. Raises GraphError for a y that is not a scalar, for an x that is
-    not a float, and for an op without a gradient on the way from an x to y (the path is named).
+    `y` is a scalar unless `dy`, a value of y's shape, is given. Raises GraphError for a y that is not a
+    scalar, for an x that is not a float, and for an op without a gradient on the way from an x to y (the path
+    is named).
     """
     wanted = [xs] if isinstance(xs, Value) else list(xs)
     if dy is None:
         if y.type.shape != ():
-            raise GraphError(f"grad: y is {y.type}, not a scalar; reduce it (F.sum, F.mean) or give dy= of its shape")
+            raise GraphError(
+                f"grad: y is {y.type}, not a scalar; reduce it (F.sum, F.mean) or give dy= of its shape"
+            )
         dy = constant(1.0, y.type.dtype)
     elif dy.type != y.type:
         raise GraphError(f"grad: dy is {dy.type}, but y is {y.type}")
@@ -60,7 +65,9 @@ def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Valu
 
 
 def _number(order: Sequence[Node]) -> None:
-    """Give every node a hint such as matmul2, by which generated code and reports call its value and its gradient."""
+    """Give every node a hint such as matmul2, by which generated code and reports call its value and its
+    gradient.
+    """
     count: dict[str, int] = {}
     for node in order:
         if not node.hint and not isinstance(node.op.lower, Leaf | View):
@@ -83,7 +90,9 @@ def _pull_back(node: Node, needed: Sequence[bool], grads: dict[Value, Value], xs
         return
     if node.op.vjp is None:
         raise GraphError(f"{node.op.name} has no gradient; it lies on the path {_path(node, xs)}")
-    for v, needs, d in zip(node.operands, needed, node.op.vjp(dys, node.operands, node.results, node.attrs, needed), strict=True):
+    for v, needs, d in zip(
+        node.operands, needed, node.op.vjp(dys, node.operands, node.results, node.attrs, needed), strict=True
+    ):
         if d is None or not needs:
             continue
         if d.type != v.type:

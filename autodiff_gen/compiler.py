@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from . import backends as kernel_tables
 from .backends import Backends
-from .dtypes import Dim, Type
+from .dtypes import Dim
 from .errors import ModelError, PlanError
-from .ir import INPUT, Graph, State, Value, verify
+from .ir import INPUT, Graph, State, Value
 from .names import Scope, identifier
 from .program import Arg, Entry, Program, Slot
 from .steps import EntryPlan, plan_entry
+from .verify import verify
 
 if TYPE_CHECKING:
     from .board import Board
@@ -31,7 +32,8 @@ def compile_model(
 ) -> Program:
     """Compile `model` into a trainer called `name`.
 
-    kernels: backends in the order in which they are asked; board: whose features they may need and whose RAM the trainer must fit;
+    kernels: backends in the order in which they are asked; board: whose features they may need and whose RAM
+    the trainer must fit;
     ram: bytes that override the board's. Raises ModelError, KernelError, PlanError.
     """
     tables = _load_kernels(kernels, board)
@@ -39,14 +41,25 @@ def compile_model(
     scope = Scope()
     slots = tuple(_slot(s, scope) for s in model.states)
     entries = tuple(_entry(g, name, tables, dump) for g in model.entries())
-    program = Program(name, f"{name}_trainer", model.batch, slots, entries, _graph_id(slots, entries), model.default_lr, tables)
+    program = Program(
+        name,
+        f"{name}_trainer",
+        model.batch,
+        slots,
+        entries,
+        _graph_id(slots, entries),
+        model.default_lr,
+        tables,
+    )
     budget = ram if ram is not None else (board.ram_bytes if board is not None else None)
     if budget is not None and program.struct_bytes > budget:
         raise PlanError(_does_not_fit(program, budget, board))
     return program
 
 
-def compile_function(function: Function, name: str, kernels: Sequence[str] = ("ref",), dump: Path | None = None) -> Program:
+def compile_function(
+    function: Function, name: str, kernels: Sequence[str] = ("ref",), dump: Path | None = None
+) -> Program:
     """Compile a plain function of graph values: one entry, no state of its own."""
     _check_name(name)
     tables = _load_kernels(kernels, None)
@@ -63,14 +76,18 @@ def _load_kernels(kernels: Sequence[str], board: Board | None) -> Backends:
 
 def _check_name(name: str) -> None:
     if identifier(name) != name:
-        raise ModelError(f"{name!r} cannot name C functions; give a C identifier with --name, such as {identifier(name)!r}")
+        raise ModelError(
+            f"{name!r} cannot name C functions; give a C identifier with --name, such as {identifier(name)!r}"
+        )
 
 
 def _slot(state: State, scope: Scope) -> Slot:
     return Slot(state.name, scope.fresh(state.name), state.type, state.init, state.trainable, state)
 
 
-def _entry(graph: Graph, program: str, tables: Backends, dump: Path | None, c_name: str | None = None) -> Entry:
+def _entry(
+    graph: Graph, program: str, tables: Backends, dump: Path | None, c_name: str | None = None
+) -> Entry:
     verify(graph)
     plan = plan_entry(graph, tables, dump)
     scope = Scope()
@@ -92,7 +109,9 @@ def _input(v: Value, scope: Scope) -> Arg:
 
 
 def _graph_id(slots: Sequence[Slot], entries: Sequence[Entry]) -> int:
-    """A checksum of everything that a checkpoint or a peer must agree on: names, shapes, dtypes, order. Never kernels."""
+    """A checksum of everything that a checkpoint or a peer must agree on: names, shapes, dtypes, order. Never
+    kernels.
+    """
     lines = [f"state {s.name} {s.type!r}" for s in slots]
     lines += [f"{e.name} {a.role} {a.name} {a.type!r}" for e in entries for a in e.args]
     return zlib.crc32("\n".join(lines).encode())
@@ -115,7 +134,11 @@ def live_at_peak(program: Program) -> list[tuple[str, int]]:
     total = -1
     for entry in program.entries:
         for step in entry.plan.steps:
-            live = [(_describe(entry.plan, b.values[0]), b.bytes) for b in entry.plan.placed if b.start <= step.number <= b.end]
+            live = [
+                (_describe(entry.plan, b.values[0]), b.bytes)
+                for b in entry.plan.placed
+                if b.start <= step.number <= b.end
+            ]
             if sum(n for _, n in live) > total:
                 total, worst = sum(n for _, n in live), live
     states = [(s.name, s.type.bytes) for s in program.slots]
@@ -126,5 +149,3 @@ def _describe(plan: EntryPlan, v: Value) -> str:
     from .entry_text import hint
 
     return f"{hint(v)} {v.type!r}"
-
-

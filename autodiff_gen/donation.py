@@ -1,7 +1,7 @@
 """Donation: the new value of a state takes the bytes of the old one.
 
-So every reader of the old value comes before the writer of the new one. These are edges beside those of the data; the passes and
-the scheduler both honour them.
+So every reader of the old value comes before the writer of the new one. These are edges beside those of the
+data; the passes and the scheduler both honour them.
 """
 
 from __future__ import annotations

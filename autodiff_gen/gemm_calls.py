@@ -1,4 +1,5 @@
-"""From the layouts of a contraction's operands to one call of the gemm family: which kernel, with which leading dimensions.
+"""From the layouts of a contraction's operands to one call of the gemm family: which kernel, with which
+leading dimensions.
 
 Transposes and slices are views, so they show up here as strides; no operand is moved.
 """
@@ -15,9 +16,11 @@ from .layout import Strided
 
 @dataclass(frozen=True)
 class GemmCall:
-    """A kernel of the contract, and what stands for its parameters: `pointers` name the roles "a", "b", "c"; `sizes` are numbers.
+    """A kernel of the contract, and what stands for its parameters: `pointers` name the roles "a", "b", "c";
+    `sizes` are numbers.
 
-    alpha and beta are added by whoever writes the call."""
+    alpha and beta are added by whoever writes the call.
+    """
 
     kernel: str
     pointers: Mapping[str, str]
@@ -28,9 +31,16 @@ class GemmCall:
         known: dict[str, int | float] = {k: v for k, v in self.sizes.items() if isinstance(v, int)}
         return {**known, "beta": beta}
 
-    def text(self, symbol: str, pointers: Mapping[str, str], alpha: str, beta: str, sizes: Mapping[str, str]) -> str:
+    def text(
+        self, symbol: str, pointers: Mapping[str, str], alpha: str, beta: str, sizes: Mapping[str, str]
+    ) -> str:
         """The C statement."""
-        values = {**{p: pointers[role] for p, role in self.pointers.items()}, **sizes, "alpha": alpha, "beta": beta}
+        values = {
+            **{p: pointers[role] for p, role in self.pointers.items()},
+            **sizes,
+            "alpha": alpha,
+            "beta": beta,
+        }
         return f"{symbol}({', '.join(values[p] for p in CONTRACT[self.kernel].param_names)});"
 
 
@@ -41,7 +51,7 @@ def _matrix(at: Strided) -> tuple[int, int, int, int]:
 
 
 def _stored(at: Strided) -> tuple[str, int]:
-    """"n" with the leading dimension when rows are contiguous, else "t" with that of the transpose."""
+    """ "n" with the leading dimension when rows are contiguous, else "t" with that of the transpose."""
     rows, columns, row_step, column_step = _matrix(at)
     if (columns == 1 or column_step == 1) and (rows == 1 or row_step >= columns):
         return "n", row_step if rows > 1 else columns
@@ -51,7 +61,8 @@ def _stored(at: Strided) -> tuple[str, int]:
 def choose(a: Strided, b: Strided) -> GemmCall:
     """The call for c[m,n] = a[m,k] . b[k,n], c dense; the operands have been made readable by kernels.
 
-    Products of vectors become ger, those with one vector gemv; the rest is gemm. Extents of 1 are recognised where they are fixed.
+    Products of vectors become ger, those with one vector gemv; the rest is gemm. Extents of 1 are recognised
+    where they are fixed.
     """
     m, k = a.shape[-2:]
     n = b.shape[-1]

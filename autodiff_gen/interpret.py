@@ -25,7 +25,9 @@ def bind(attr: Any, n: int | None) -> Any:
     return attr
 
 
-def evaluate(roots: Sequence[Value], feeds: Mapping[Value, Any], n: int | None = None, float_dtype: str = "float32") -> list[Any]:
+def evaluate(
+    roots: Sequence[Value], feeds: Mapping[Value, Any], n: int | None = None, float_dtype: str = "float32"
+) -> list[Any]:
     """The arrays of `roots`, given arrays for the inputs and states. Floats are computed in `float_dtype`.
 
     n is the batch size; by default it is read off the first fed input that has a batch axis.
@@ -61,4 +63,7 @@ def _compute(node: Node, env: Mapping[Value, Any], n: int | None, float_dtype: s
     out = node.op.ref(*(env[v] for v in node.operands), **{k: bind(a, n) for k, a in node.attrs.items()})
     outs = out if isinstance(out, tuple) else (out,)
     kinds = [r.type.dtype for r in node.results]
-    return [np.asarray(o, dtype=float_dtype if d.kind == "f" else d.numpy) for o, d in zip(outs, kinds, strict=True)]
+    return [
+        np.asarray(o, dtype=float_dtype if d.kind == "f" else d.numpy)
+        for o, d in zip(outs, kinds, strict=True)
+    ]

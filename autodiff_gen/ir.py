@@ -1,6 +1,7 @@
 """Values, nodes and graphs: the form in which a model travels from the model file to C.
 
-Nodes are immutable and pure; values hash by identity. Nothing here recurses along the graph, so chains of any length work.
+Nodes are immutable and pure; values hash by identity. Nothing here recurses along the graph, so chains of any
+length work.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import op as _op
-from .dtypes import DTYPES, Dim, DType, Shape, Type, bool_, dtype, f32, f64, planned, s32
+from .dtypes import DTYPES, DType, Type, bool_, f32, s32
 from .errors import GraphError, ShapeError
 from .op import OPS, Leaf, Op
 
@@ -36,7 +37,7 @@ class State:
 class Node:
     """One application of an op. `regions` hold the sub-graphs of fused nodes (later: scan and cond)."""
 
-    __slots__ = ("op", "operands", "attrs", "regions", "results", "serial", "hint")
+    __slots__ = ("attrs", "hint", "op", "operands", "regions", "results", "serial")
 
     def __init__(
         self,
@@ -54,9 +55,11 @@ class Node:
 
 
 class Value:
-    """One result of a node: `(node, index)` with a type. Arithmetic on values builds more nodes; `==` stays identity (use F.eq)."""
+    """One result of a node: `(node, index)` with a type. Arithmetic on values builds more nodes; `==` stays
+    identity (use F.eq).
+    """
 
-    __slots__ = ("node", "index", "type")
+    __slots__ = ("index", "node", "type")
     __array_priority__ = 1000
     __array_ufunc__ = None  # so that numpy_array * value builds a node
 
@@ -134,7 +137,9 @@ class Value:
         return apply("ge", self, other)
 
     def __bool__(self) -> bool:
-        raise GraphError("a graph value has no truth value while the graph is built; use F.where for a choice by value")
+        raise GraphError(
+            "a graph value has no truth value while the graph is built; use F.where for a choice by value"
+        )
 
     def __iter__(self) -> Iterator[Value]:
         raise GraphError("a graph value cannot be iterated over")
@@ -170,6 +175,11 @@ class Region:
     params: tuple[Value, ...]
     results: tuple[Value, ...]
 
+    def nodes(self) -> list[Node]:
+        """The nodes inside, operands first; the params are not among them."""
+        params = {v.node for v in self.params}
+        return [n for n in topological(self.results, stop=params.__contains__) if n not in params]
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -204,6 +214,8 @@ class Graph:
         )
 
     def __str__(self) -> str:
+        from .ir_text import show
+
         return show(self)
 
 
@@ -244,7 +256,9 @@ def constant(value: Any, dtype_: DType | None = None) -> Value:
 
 
 def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
-    """Operands as values; Python scalars are weakly typed: they take the dtype of the first value beside them."""
+    """Operands as values; Python scalars are weakly typed: they take the dtype of the first value beside
+    them.
+    """
     if all(isinstance(v, Value) for v in operands):
         return tuple(operands)
     like = next((v.dtype for v in operands if isinstance(v, Value) and v.dtype.kind != "b"), f32)
@@ -255,10 +269,14 @@ def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
             continue
         array = np.asarray(v)
         if array.dtype.kind not in "fiub":
-            raise ShapeError(f"{v!r} cannot stand as an operand; give a graph value, a NumPy array or a number")
+            raise ShapeError(
+                f"{v!r} cannot stand as an operand; give a graph value, a NumPy array or a number"
+            )
         weak = array.ndim == 0 and array.dtype.kind != "b"
         if weak and array.dtype.kind == "f" and like.kind != "f":
-            raise ShapeError(f"the float {v!r} cannot stand beside a value of dtype {like}; convert with F.to first")
+            raise ShapeError(
+                f"the float {v!r} cannot stand beside a value of dtype {like}; convert with F.to first"
+            )
         out.append(constant(array, like if weak else None))
     return tuple(out)
 
@@ -312,8 +330,12 @@ def users(nodes: Iterable[Node]) -> dict[Value, list[Node]]:
     return out
 
 
-def substitute(roots: Sequence[Value], rewrite: Callable[[Node, tuple[Value, ...]], Sequence[Value] | None]) -> list[Value]:
-    """Rebuild the graph below `roots`. `rewrite(node, new operands)` gives the node's new results, or None to keep it as it is."""
+def substitute(
+    roots: Sequence[Value], rewrite: Callable[[Node, tuple[Value, ...]], Sequence[Value] | None]
+) -> list[Value]:
+    """Rebuild the graph below `roots`. `rewrite(node, new operands)` gives the node's new results, or None to
+    keep it as it is.
+    """
     mapping: dict[Value, Value] = {}
     for node in topological(roots):
         operands = tuple(mapping[v] for v in node.operands)
@@ -326,67 +348,3 @@ def substitute(roots: Sequence[Value], rewrite: Callable[[Node, tuple[Value, ...
                 results = Node(node.op, operands, node.attrs, types, node.regions, node.hint).results
         mapping.update(zip(node.results, results, strict=True))
     return [mapping[v] for v in roots]
-
-
-def verify(graph: Graph) -> None:
-    """Raise GraphError unless every rule of the IR holds: inferred types, unique names, known inputs, typed updates."""
-    known = {v.node for v in graph.inputs}
-    names: dict[str, object] = {}
-    for node in topological(graph.roots):
-        if isinstance(node.op.lower, Leaf):
-            if node.op is INPUT and node not in known:
-                raise GraphError(f"{graph.name}: input {node.attrs['name']!r} is used but is not among the inputs")
-            thing = node.attrs.get("state") or (node if node.op is INPUT else None)
-            name = thing and node.results[0].name
-            if name and names.setdefault(name, thing) is not thing:
-                raise GraphError(f"{graph.name}: two inputs or parameters are called {name!r}; rename one")
-            continue
-        if node.regions:
-            continue
-        types = node.op.infer(*(v.type for v in node.operands), **node.attrs)
-        types = types if isinstance(types, tuple) else (types,)
-        if types != tuple(r.type for r in node.results):
-            raise GraphError(f"{graph.name}: {node.op.name} has results {node.results}, but its rule says {types}")
-    for state, value in graph.updates.items():
-        if value.type != state.type:
-            raise GraphError(f"{graph.name}: the new value of {state.name!r} is {value.type}, the state is {state.type}")
-
-
-def show(graph: Graph) -> str:
-    """The graph as text: one line per node, `%7: f32[4,32] = matmul(%1, %2)`."""
-    names: dict[Value, str] = {}
-    lines = [f"entry {graph.name}({', '.join(f'{v.name}: {v.type}' for v in graph.inputs)})"]
-
-    def line(node: Node, indent: str) -> None:
-        if node.op in (INPUT, STATE):
-            names[node.results[0]] = f"{node.results[0].name}"
-            return
-        if node.op is CONST and node.attrs["value"].ndim == 0:
-            names[node.results[0]] = repr(node.attrs["value"].item())
-            return
-        for r in node.results:
-            names[r] = f"%{len(names)}"
-        shown = [names[v] for v in node.operands]
-        shown += [f"{k}={v!r}" for k, v in node.attrs.items() if not isinstance(v, np.ndarray)]
-        left = ", ".join(f"{names[r]}: {r.type}" for r in node.results)
-        lines.append(f"{indent}{left} = {node.op.name}({', '.join(shown)})")
-        for region in node.regions:
-            for inner, outer in zip(region.params, node.operands, strict=True):
-                names[inner] = names[outer]
-            for n in topological(region.results, stop=lambda n: n.results[0] in region.params):
-                if n.results[0] not in region.params:
-                    line(n, indent + "    ")
-            lines.append(f"{indent}    yield {', '.join(names[r] for r in region.results)}")
-
-    for node in topological(graph.roots):
-        line(node, "  ")
-    lines += [f"  {name} <- {names[v]}" for name, v in graph.outputs.items()]
-    lines += [f"  {state.name}' <- {names[v]}" for state, v in graph.updates.items()]
-    return "\n".join(lines) + "\n"
-
-
-__all__ = [
-    "CONST", "Dim", "Graph", "INPUT", "Node", "Region", "STATE", "Shape", "State", "Type", "Value", "apply",
-    "apply_node", "constant", "dtype", "f32", "f64", "make_input", "make_state", "planned", "show", "substitute",
-    "topological", "users", "verify",
-]  # fmt: skip

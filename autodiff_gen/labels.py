@@ -1,7 +1,7 @@
 """Loop axes: for a set of nodes that may share loops, which loop each axis of each value walks along.
 
-Every axis of a value gets a label; broadcasting and views carry labels from value to value, and values that are computed
-together share them. A set of nodes for which no consistent labelling exists cannot share loops.
+Every axis of a value gets a label; broadcasting and views carry labels from value to value, and values that
+are computed together share them. A set of nodes for which no consistent labelling exists cannot share loops.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class Labels:
 
 
 def through_views(v: Value, labels: Labels) -> Axes | None:
-    """The labels of v, a view of a value that is labelled already; None when axes are split or merged on the way."""
+    """The labels of v, a view of a value that is labelled already; None when axes are split or merged on the
+    way.
+    """
     chain = []
     while isinstance(v.node.op.lower, View) and v not in labels.of:
         chain.append(v.node)
@@ -69,8 +71,9 @@ def through_views(v: Value, labels: Labels) -> Axes | None:
 
 
 def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
-    """Labels for `nodes`, given in topological order; `inside` are the values (views aside) that they compute. None when
-    no consistent labelling exists."""
+    """Labels for `nodes`, given in topological order; `inside` are the values (views aside) that they
+    compute. None when no consistent labelling exists.
+    """
     out = Labels()
     for node in nodes:
         if isinstance(node.op.lower, View):

@@ -11,8 +11,10 @@ from .op import View
 
 @dataclass(frozen=True)
 class Strided:
-    """Element `idx` lies at `offset + sum(idx * strides)`, counted in elements of the base's dtype; strides are planned for the
-    largest batch, so they are plain integers. An axis of extent 1 may carry any stride."""
+    """Element `idx` lies at `offset + sum(idx * strides)`, counted in elements of the base's dtype; strides
+    are planned for the largest batch, so they are plain integers. An axis of extent 1 may carry any
+    stride.
+    """
 
     shape: Shape
     strides: tuple[int, ...]
@@ -68,7 +70,9 @@ def layout(v: Value) -> Strided | None:
 
 
 def _split_or_merge(at: Strided, out: Shape) -> tuple[int, ...] | None:
-    """Strides of a general reshape: merge what lies contiguously, then cut; None where the elements do not line up."""
+    """Strides of a general reshape: merge what lies contiguously, then cut; None where the elements do not
+    line up.
+    """
     merged: list[tuple[Size, int]] = []
     for d, s in zip(at.shape, at.strides, strict=True):
         if d == 1:

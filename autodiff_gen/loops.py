@@ -1,7 +1,9 @@
-"""From a fused node to a loop nest: which loops there are, what is computed in each, and what must be kept in memory.
+"""From a fused node to a loop nest: which loops there are, what is computed in each, and what must be kept in
+memory.
 
-Only *roots* have a place of their own: results, reductions, rows of products, and expensive values that several loops want. All else is
-written into the expressions of the roots (loop_text.py). Roots enter an open loop wherever their operands are ready.
+Only *roots* have a place of their own: results, reductions, rows of products, and expensive values that
+several loops want. All else is written into the expressions of the roots (loop_text.py). Roots enter an open
+loop wherever their operands are ready.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from .dtypes import DType, Shape, Size, normalise_axes
-from .ir import Node, Region, Value, topological
+from .ir import Node, Region, Value
 from .labels import Labels, label, through_views
 from .layout import base
 from .op import Elementwise, Pick, Reduce, RowContraction, View
@@ -52,7 +54,9 @@ class Body:
 
 @dataclass(eq=False)
 class Root:
-    """A node with a place of its own. `nest` are its loops, outermost first; the last `reduced` of them are reduced over."""
+    """A node with a place of its own. `nest` are its loops, outermost first; the last `reduced` of them are
+    reduced over.
+    """
 
     node: Node
     nest: tuple[int, ...]
@@ -68,7 +72,9 @@ class Root:
 
 @dataclass(eq=False)
 class Step:
-    """One statement of a root: "begin" declares accumulators, "step" accumulates or stores, "finish" stores what was reduced."""
+    """One statement of a root: "begin" declares accumulators, "step" accumulates or stores, "finish" stores
+    what was reduced.
+    """
 
     root: Root
     kind: str
@@ -89,8 +95,7 @@ class LoopNest:
 
     def __init__(self, region: Region) -> None:
         self.region = region
-        params = set(region.params)
-        self.nodes = [n for n in topological(region.results, stop=lambda n: n.results[0] in params) if n.results[0] not in params]
+        self.nodes = region.nodes()
         self.inside = {r for n in self.nodes for r in n.results if not isinstance(n.op.lower, View)}
         labels = label(self.nodes, self.inside)
         assert labels is not None, "fuse_elementwise only makes groups that can be labelled"
@@ -125,7 +130,9 @@ class LoopNest:
         return self.labels.settled(axes)
 
     def _root(self, node: Node) -> Root:
-        moving = sorted({a for a in self.labels.of[node.results[0]] if a is not None}, key=self.rank.__getitem__)
+        moving = sorted(
+            {a for a in self.labels.of[node.results[0]] if a is not None}, key=self.rank.__getitem__
+        )
         if isinstance(node.op.lower, RowContraction):
             row = self.labels.of[node.results[0]][0]
             return Root(node, () if row is None else (row,))
@@ -155,7 +162,9 @@ class LoopNest:
                 self._reach[node] = self._needs(node)
 
     def _needs(self, node: Node) -> dict[Root, set[int]]:
-        """The roots that `node` reads, itself or through what is written into its expression, and the axes that must be complete."""
+        """The roots that `node` reads, itself or through what is written into its expression, and the axes
+        that must be complete.
+        """
         out: dict[Root, set[int]] = {}
         for k, v in enumerate(node.operands):
             source = base(v)
@@ -194,9 +203,13 @@ class LoopNest:
     def _enter(self, body: Body, axis: int, root: Root) -> Body:
         """The last loop over `axis` in `body` that the root may join, or a new one at the end."""
         for item in reversed(body.items):
-            within = set(s.root for s in (item.steps() if isinstance(item, Body) else [item]))
+            within = {s.root for s in (item.steps() if isinstance(item, Body) else [item])}
             needed = within & root.needs.keys()
-            if isinstance(item, Body) and item.axis == axis and not any(axis in root.needs[r] for r in needed):
+            if (
+                isinstance(item, Body)
+                and item.axis == axis
+                and not any(axis in root.needs[r] for r in needed)
+            ):
                 return item
             if needed:
                 break
@@ -207,7 +220,9 @@ class LoopNest:
     # What must be kept
 
     def _computed_twice(self, promoted: set[Node]) -> Node | None:
-        """An expensive value that would be computed in two different places, first in order; None when there is none."""
+        """An expensive value that would be computed in two different places, first in order; None when there
+        is none.
+        """
         places: dict[Node, set[Body]] = {}
         picked: dict[Node, int] = {}
         for root in self.roots.values():
@@ -224,7 +239,9 @@ class LoopNest:
         return None
 
     def _inlined(self, node: Node) -> list[tuple[Node, bool]]:
-        """The expensive elementwise nodes that the expression of a root computes, and whether a pick chooses the element."""
+        """The expensive elementwise nodes that the expression of a root computes, and whether a pick chooses
+        the element.
+        """
         out: list[tuple[Node, bool]] = []
         pending = [(v, isinstance(node.op.lower, Pick) and k == 0) for k, v in enumerate(node.operands)]
         seen = set()
@@ -241,7 +258,9 @@ class LoopNest:
         return out
 
     def _scratch(self) -> dict[Value, Scratch]:
-        """Memory for roots that are read outside the body where their value is a local. Results have memory anyway."""
+        """Memory for roots that are read outside the body where their value is a local. Results have memory
+        anyway.
+        """
         results = {base(v) for v in self.region.results}
         out: dict[Value, Scratch] = {}
         for root in self.roots.values():
@@ -258,6 +277,10 @@ class LoopNest:
             within = {b.axis for b in common}
             for v in root.node.results:
                 if v not in results:
-                    kept = [(a, d) for a, d in zip(self.labels.of[v], v.type.shape, strict=True) if a is not None and a not in within]
+                    kept = [
+                        (a, d)
+                        for a, d in zip(self.labels.of[v], v.type.shape, strict=True)
+                        if a is not None and a not in within
+                    ]
                     out[v] = Scratch(v, tuple(a for a, _ in kept), tuple(d for _, d in kept), v.type.dtype)
         return out

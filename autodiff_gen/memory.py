@@ -1,4 +1,6 @@
-"""Placement: buffers with lifetimes get offsets in one arena; the peak is compared with the lower bound of the order."""
+"""Placement: buffers with lifetimes get offsets in one arena; the peak is compared with the lower bound of
+the order.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def _first_fit(buffers: Sequence[Buffer]) -> tuple[dict[int, int], int]:
 
 
 def place(buffers: Sequence[Buffer]) -> Plan:
-    """The best of several first-fit orders, then of seeded shuffles until the bound is met or `TRIES` are spent."""
+    """The best of several first-fit orders, then of seeded shuffles until the bound is met or `TRIES` are
+    spent.
+    """
     bound = lower_bound(buffers)
     orders: list[Callable[[Buffer], tuple[int, ...]]] = [
         lambda b: (-b.size, b.start, b.key),

@@ -12,10 +12,11 @@ from . import init
 from .autodiff import grad
 from .dtypes import Dim, Size, Type, dtype, f32, s32, u8
 from .errors import GraphError, ModelError
-from .ir import CONST, INPUT, STATE, Graph, State, Value, make_input, make_state, topological, verify
+from .ir import CONST, INPUT, STATE, Graph, State, Value, make_input, make_state, topological
 from .names import KEYWORDS, is_identifier
 from .nn import Module
 from .optim import Optimizer
+from .verify import verify
 
 
 def Input(name: str, shape: int | Sequence[int], dtype: Any = "f32", batch_axis: int | None = None) -> Value:

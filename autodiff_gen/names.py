@@ -5,23 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-KEYWORDS = frozenset(
-    """auto break case char const continue default do double else enum extern float for goto if inline int long register
-    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
-    alignas alignof and and_eq asm atomic_cancel atomic_commit bitand bitor bool catch char16_t char32_t char8_t class co_await
-    co_return co_yield compl concept const_cast consteval constexpr constinit decltype default delete dynamic_cast explicit export
-    false friend mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public
-    reinterpret_cast requires static_assert static_cast template this thread_local throw true try typeid typename using
-    virtual wchar_t xor xor_eq main NULL NAN INFINITY""".split()
-)
+_KEYWORDS = """
+         auto break case char const continue default do double else enum extern float for goto if inline int
+    long register     restrict return short signed sizeof static struct switch typedef union unsigned void
+    volatile while     alignas alignof and and_eq asm atomic_cancel atomic_commit bitand bitor bool catch
+    char16_t char32_t char8_t class co_await     co_return co_yield compl concept const_cast consteval
+    constexpr constinit decltype default delete dynamic_cast explicit export     false friend mutable
+    namespace new noexcept not not_eq nullptr operator or or_eq private protected public     reinterpret_cast
+    requires static_assert static_cast template this thread_local throw true try typeid typename using
+    virtual wchar_t xor xor_eq main NULL NAN INFINITY
+"""
+KEYWORDS = frozenset(_KEYWORDS.split())
 
 # Names that generated functions use for themselves, and C library functions that a local must not hide.
-OURS = frozenset("t n lr i j k l p q r s ctx arena int_arena seed status read write header".split())
-LIBRARY = frozenset(
-    """abs acos asin atan ceil cos cosh div exp exp2 expm1 fabs floor fma fmax fmin fmod frexp free gamma index j0 j1 jn
-    ldexp lgamma log log10 log1p log2 malloc memcpy memset modf pow printf puts remainder rint round scanf signal sin sinh
-    sqrt stdin stdout stderr tan tanh time trunc y0 y1 yn""".split()
-)
+_OURS = "t n lr i j k l p q r s ctx arena int_arena seed status read write header"
+OURS = frozenset(_OURS.split())
+_LIBRARY = """
+         abs acos asin atan ceil cos cosh div exp exp2 expm1 fabs floor fma fmax fmin fmod frexp free gamma
+    index j0 j1 jn     ldexp lgamma log log10 log1p log2 malloc memcpy memset modf pow printf puts remainder
+    rint round scanf signal sin sinh     sqrt stdin stdout stderr tan tanh time trunc y0 y1 yn
+"""
+LIBRARY = frozenset(_LIBRARY.split())
 
 
 def is_identifier(name: str) -> bool:

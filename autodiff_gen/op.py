@@ -1,7 +1,7 @@
 """The record of an op, and the registry of all of them.
 
-One record holds everything the project knows of an op: its shape rule, its meaning in NumPy, its VJP, how it becomes C,
-what PyTorch calls it, and samples for the tests. Nothing else may special-case an op by name.
+One record holds everything the project knows of an op: its shape rule, its meaning in NumPy, its VJP, how it
+becomes C, what PyTorch calls it, and samples for the tests. Nothing else may special-case an op by name.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Elementwise:
-    """One C expression per element; operands broadcast. `{0}`, `{1}` stand for operands, `{name}` for attributes.
+    """One C expression per element; operands broadcast. `{0}`, `{1}` stand for operands, `{name}` for
+    attributes.
 
-    `precedence` is that of the expression's outermost operator; `operand_precedence` is what an operand must reach to
-    stand without parentheses (one value, or one per operand). `cheap` expressions may be computed again rather than stored.
+    `precedence` is that of the expression's outermost operator; `operand_precedence` is what an operand must
+    reach to stand without parentheses (one value, or one per operand). `cheap` expressions may be computed
+    again rather than stored.
     """
 
     c: str
@@ -54,8 +56,8 @@ class Extent:
 class Reduce:
     """A reduction over `attrs["axes"]`, kept or dropped by `attrs["keepdim"]`, in ascending index order.
 
-    One C initialiser per result, and a step statement over `{acc0}`, `{acc1}`..., `{x}` (the element) and `{i}` (its index
-    along the only reduced axis, for arg-reductions).
+    One C initialiser per result, and a step statement over `{acc0}`, `{acc1}`..., `{x}` (the element) and
+    `{i}` (its index along the only reduced axis, for arg-reductions).
     """
 
     init: tuple[str, ...]
@@ -66,8 +68,9 @@ class Reduce:
 class View:
     """The same bytes seen through another shape.
 
-    `dims(in_shape, out_shape, attrs)` gives for each axis of the result the operand's axis that it walks, or None for an axis
-    that does not move (a 1, or a broadcast); it returns None itself when axes are split or merged, as by a general reshape.
+    `dims(in_shape, out_shape, attrs)` gives for each axis of the result the operand's axis that it walks, or
+    None for an axis that does not move (a 1, or a broadcast); it returns None itself when axes are split or
+    merged, as by a general reshape.
     """
 
     dims: Callable[[Shape, Shape, Attrs], tuple[int | None, ...] | None]
@@ -80,7 +83,9 @@ class Pick:
 
 @dataclass(frozen=True)
 class Contraction:
-    """`y[..., m, n] = a[..., m, k] . b[..., k, n]`: the gemm family of kernels; either operand may be any strided view."""
+    """`y[..., m, n] = a[..., m, k] . b[..., k, n]`: the gemm family of kernels; either operand may be any
+    strided view.
+    """
 
 
 @dataclass(frozen=True)
@@ -93,15 +98,18 @@ class Fused:
     """A region of elementwise ops and reductions, lowered to loops. Made by passes only."""
 
 
-Lowering: TypeAlias = Leaf | Elementwise | Iota | Extent | Reduce | View | Pick | Contraction | RowContraction | Fused
+Lowering: TypeAlias = (
+    Leaf | Elementwise | Iota | Extent | Reduce | View | Pick | Contraction | RowContraction | Fused
+)
 
 
 @dataclass(frozen=True)
 class Sample:
     """One row of an op's test table.
 
-    `inputs` are shapes (drawn from a seeded generator in `domain`, (low, high)), or NumPy-like literals; `attrs` as given to `apply`.
-    `dtypes` names an operand's dtype where it is not f32; integer operands are drawn below `high`.
+    `inputs` are shapes (drawn from a seeded generator in `domain`, (low, high)), or NumPy-like literals;
+    `attrs` as given to `apply`. `dtypes` names an operand's dtype where it is not f32; integer operands are
+    drawn below `high`.
     """
 
     inputs: tuple[tuple[int, ...], ...]
@@ -112,7 +120,8 @@ class Sample:
 
 
 VJP: TypeAlias = Callable[
-    [Sequence["Value | None"], Sequence["Value"], Sequence["Value"], Attrs, Sequence[bool]], "Sequence[Value | None]"
+    [Sequence["Value | None"], Sequence["Value"], Sequence["Value"], Attrs, Sequence[bool]],
+    "Sequence[Value | None]",
 ]
 
 
@@ -120,13 +129,14 @@ VJP: TypeAlias = Callable[
 class Op:
     """An operation.
 
-    infer: (*operand types, **attrs) -> result type, or a tuple of them; raises ShapeError with the rule that failed
-           (the caller prefixes the op's name and appends the operand types).
+    infer: (*operand types, **attrs) -> result type, or a tuple of them; raises ShapeError with the rule that
+           failed (the caller prefixes the op's name and appends the operand types).
     ref:   (*arrays, **attrs) -> array, or a tuple of them; works in any float dtype; the op's meaning.
-    vjp:   (dys, inputs, outs, attrs, wanted) -> one gradient value (or None) per input; `dys` has None where no gradient
-           arrives, `wanted` tells which inputs need one. None instead of a function: not differentiable.
+    vjp:   (dys, inputs, outs, attrs, wanted) -> one gradient value (or None) per input; `dys` has None where
+           no gradient arrives, `wanted` tells which inputs need one. None: the op is not differentiable.
     lower: how it becomes C.
-    torch: the same thing as a PyTorch expression over a, b, c (operands) and the attributes' names; None where PyTorch has none.
+    torch: the same thing as a PyTorch expression over a, b, c (operands) and the attributes' names; None
+           where PyTorch has none.
     """
 
     name: str

@@ -94,7 +94,9 @@ class Program:
     @property
     def bound_bytes(self) -> int:
         """The least struct_bytes that any placement of the chosen orders could reach."""
-        return self.state_bytes + sum(max(e.plan.plans[pool].bound for e in self.entries) for pool in ("float", "int"))
+        return self.state_bytes + sum(
+            max(e.plan.plans[pool].bound for e in self.entries) for pool in ("float", "int")
+        )
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:

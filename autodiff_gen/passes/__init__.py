@@ -1,7 +1,7 @@
 """The pipeline: one list, read top to bottom; each pass is one Graph -> Graph rewrite in a file of its own.
 
-Differentiation and the optimizer come before it, when `Model` builds its entries. `verify` runs after each pass, and `--dump DIR`
-writes the graph after each as text.
+Differentiation and the optimizer come before it, when `Model` builds its entries. `verify` runs after each
+pass, and `--dump DIR` writes the graph after each as text.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ..ir import Graph, verify
+from ..ir import Graph
+from ..verify import verify
 from .cancel_layouts import cancel_layouts
 from .common_values import common_values
 from .fold_constants import fold_constants

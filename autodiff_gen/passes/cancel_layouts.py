@@ -1,4 +1,6 @@
-"""Cancel transposes: two in a row compose, and one on a product moves onto its factors, where kernels read any stride."""
+"""Cancel transposes: two in a row compose, and one on a product moves onto its factors, where kernels read
+any stride.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def _permuted(v: Value, dims: tuple[int, ...]) -> Value:
 
 
 def cancel_layouts(graph: Graph) -> Graph:
-    """(a . b)' = b' . a'; a product that is also read untransposed keeps its form, and the transpose stays a view."""
+    """(a . b)' = b' . a'; a product that is also read untransposed keeps its form, and the transpose stays a
+    view.
+    """
     readers = users(topological(graph.roots))
     roots = set(graph.roots)
 

@@ -1,7 +1,8 @@
 """Fuse elementwise ops, reductions and picks into groups, each of which becomes one loop nest.
 
-A group is convex (no way out of it leads back in, donation's ordering included), its values can share loop axes, and its size is capped.
-What depends on nothing (indices, counts, single constants) is computed again in every group that wants it.
+A group is convex (no way out of it leads back in, donation's ordering included), its values can share loop
+axes, and its size is capped. What depends on nothing (indices, counts, single constants) is computed again in
+every group that wants it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class _Groups:
 
     def __init__(self, graph: Graph) -> None:
         self.edges = ordering_edges(graph)
-        self.order = [n for n in topological(graph.roots) if not isinstance(n.op.lower, View) and not is_free(n)]
+        self.order = [
+            n for n in topological(graph.roots) if not isinstance(n.op.lower, View) and not is_free(n)
+        ]
         self.position = {n: i for i, n in enumerate(self.order)}
         self.members: dict[int, list[Node]] = {}
         self.group: dict[Node, int] = {}
@@ -82,7 +85,9 @@ class _Groups:
         return not self.reaches(outside, both, both) and self._labelled(nodes)
 
     def _labelled(self, nodes: list[Node]) -> bool:
-        """Whether the nodes can share loops, and no product by rows wants the whole of what they only have in part."""
+        """Whether the nodes can share loops, and no product by rows wants the whole of what they only have in
+        part.
+        """
         nodes = sorted(nodes, key=self.position.__getitem__)
         inside = {r for n in with_free(nodes) for r in n.results}
         for n in nodes:
@@ -95,9 +100,10 @@ class _Groups:
         for n in self.members[a]:
             self.group[n] = a
 
-
     def sink(self, graph: Graph) -> None:
-        """Compute cheap values again where they are read, when their operands are in memory anyway, rather than store them."""
+        """Compute cheap values again where they are read, when their operands are in memory anyway, rather
+        than store them.
+        """
         roots = {base(v) for v in graph.roots}
         for node in reversed(self.order):
             if not _is_cheap(node) or node.results[0] in roots:
@@ -115,7 +121,8 @@ class _Groups:
 
     def _recomputed(self, node: Node, stored: set[Value], updated: set[State]) -> list[Node] | None:
         """The cheap nodes that compute `node` from stored values, or None when it takes more than a few."""
-        again, pending = [], [node]
+        again: list[Node] = []
+        pending = [node]
         while pending:
             n = pending.pop()
             if not _is_cheap(n) or len(again) == MOST_RECOMPUTED:
@@ -124,7 +131,12 @@ class _Groups:
                 return None  # an updated state must not be read any later than now
             again.append(n)
             for v in map(base, n.operands):
-                if not is_free(v.node) and not isinstance(v.node.op.lower, Leaf) and (v not in stored) and v.node not in again:
+                if (
+                    not is_free(v.node)
+                    and not isinstance(v.node.op.lower, Leaf)
+                    and (v not in stored)
+                    and v.node not in again
+                ):
                     pending.append(v.node)
         return again
 
@@ -153,7 +165,9 @@ def fuse_elementwise(graph: Graph) -> Graph:
     for node in groups.order:
         if not is_fusable(node):
             continue
-        producers = sorted({n for n in groups.before(node) if is_fusable(n)}, key=groups.position.__getitem__, reverse=True)
+        producers = sorted(
+            {n for n in groups.before(node) if is_fusable(n)}, key=groups.position.__getitem__, reverse=True
+        )
         for producer in producers:
             mine, other = groups.group[node], groups.group[producer]
             if mine != other and groups.may_merge(other, mine):
@@ -181,7 +195,8 @@ def _rebuilt(graph: Graph, groups: _Groups) -> Graph:
         if is_fusable(members[0]):
             if not any(r in needed for n in members for r in n.results):
                 continue  # all of it is computed where it is read
-            new.update(_fused(members, needed, outside, lambda n, g=g: groups.group[n] == g))
+            owned = {n for n in members if groups.group[n] == g}
+            new.update(_fused(members, needed & {r for n in owned for r in n.results}, outside))
         elif members[0].operands:
             (n,) = members
             types = tuple(r.type for r in n.results)
@@ -209,12 +224,10 @@ def _condensed_order(groups: _Groups) -> list[int]:
     return order
 
 
-def _fused(
-    members: list[Node], needed: set[Value], outside: Callable[[Value], Value], owned: Callable[[Node], bool]
-) -> dict[Value, Value]:
+def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], Value]) -> dict[Value, Value]:
     """One fused node for the members; returns what stands for each of their results that others read."""
     inside = {r for n in with_free(members) for r in n.results}
-    results = [r for n in members if owned(n) for r in n.results if r in needed]
+    results = [r for n in members for r in n.results if r in needed]
     flat = _flat_shape(members, inside)
     params: dict[Value, Value] = {}
     inner: dict[Value, Value] = {}
@@ -236,12 +249,16 @@ def _fused(
     region_results = tuple(resolve(r) for r in results)
     operands = tuple(_reshaped(outside(v), p.type) for v, p in params.items())
     types = tuple(r.type for r in region_results)
-    node = Node(FUSED, operands, {}, types, (Region(tuple(params.values()), region_results),), hint=members[-1].hint)
+    node = Node(
+        FUSED, operands, {}, types, (Region(tuple(params.values()), region_results),), hint=members[-1].hint
+    )
     return {r: _reshaped(made, r.type) for r, made in zip(results, node.results, strict=True)}
 
 
 def _flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
-    """The one shape that all arrays of a purely elementwise group have, when they lie dense: one loop can run over all of it."""
+    """The one shape that all arrays of a purely elementwise group have, when they lie dense: one loop can run
+    over all of it.
+    """
     shapes = set()
     for n in members:
         if not isinstance(n.op.lower, Elementwise):
@@ -259,7 +276,9 @@ def _flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
             shapes.add(v.type.shape)
     (shape, *others) = shapes
     moving = [d for d in shape if d != 1]
-    gaps = any(isinstance(d, Dim) for d in moving[1:])  # rows are planned for the largest batch, so smaller ones leave gaps
+    gaps = any(
+        isinstance(d, Dim) for d in moving[1:]
+    )  # rows are planned for the largest batch, so smaller ones leave gaps
     return None if others or gaps or len(moving) < 2 else shape
 
 

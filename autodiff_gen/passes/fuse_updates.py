@@ -1,9 +1,9 @@
 """Updates become contractions that accumulate into the state, so that no weight gradient is ever stored.
 
-    W' = W - lr * (a . b)         ->  W' = accumulate(a, b, W, -lr, beta=1)
-    v' = mu * v + (a . b)         ->  v' = accumulate(a, b, v, 1, beta=mu)
-    any other elementwise rule    ->  the product is completed row by row in one row of scratch (`matmul_rows`), and the rule is
-                                      the epilogue that reads the row and writes the state
+W' = W - lr * (a . b)         ->  W' = accumulate(a, b, W, -lr, beta=1) v' = mu * v + (a . b)         ->
+v' = accumulate(a, b, v, 1, beta=mu) any other elementwise rule    ->  the product is completed row by row
+in one row of scratch (`matmul_rows`), and the rule is
+                                  the epilogue that reads the row and writes the state
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def _scaled_state(v: Value, state: State) -> float | None:
 
 
 def _accumulating(state: State, new: Value, readers: dict[Value, list[Node]]) -> Value | None:
-    """The accumulate node that computes `new`, when its rule has that form and nothing else reads the gradient."""
+    """The accumulate node that computes `new`, when its rule has that form and nothing else reads the
+    gradient.
+    """
     if new.node.op.name not in ("add", "sub") or len(state.type.shape) != 2:
         return None
     left, right = new.node.operands
@@ -81,7 +83,11 @@ def _by_rows(graph: Graph) -> Graph:
                 return False
             for node in readers.get(v, ()):
                 (r,) = node.results if len(node.results) == 1 else (None,)
-                if r is None or not isinstance(node.op.lower, Elementwise) or r.type.shape != product.type.shape:
+                if (
+                    r is None
+                    or not isinstance(node.op.lower, Elementwise)
+                    or r.type.shape != product.type.shape
+                ):
                     return False
                 if r not in seen:
                     seen.add(r)

@@ -1,8 +1,10 @@
 """Give bytes of their own to the values that need them, by a copy.
 
-- A reshape that does not line up with its operand's strides, and a factor of a product that no kernel can read.
+- A reshape that does not line up with its operand's strides, and a factor of a product that no kernel can
+read.
 - An output or new state that is a view, a leaf, or the value of another output or state.
-- An old state that is still read after, or at other places than, its new value is written. The copy's hint says so.
+- An old state that is still read after, or at other places than, its new value is written. The copy's hint
+says so.
 """
 
 from __future__ import annotations
@@ -80,7 +82,9 @@ def _reaches(start: Node, goal: Node, edges: dict[Node, list[Node]]) -> bool:
 
 
 def _late_reader(graph: Graph) -> tuple[Node, Value] | None:
-    """A node, and the old state that it reads too late: after the writer, or inside the contraction that overwrites it."""
+    """A node, and the old state that it reads too late: after the writer, or inside the contraction that
+    overwrites it.
+    """
     every = ordering_edges(graph)
     edges: dict[Node, list[Node]] = {}
     for writer, readers in every.items():
@@ -94,14 +98,18 @@ def _late_reader(graph: Graph) -> tuple[Node, Value] | None:
             for v in node.operands[:2]:
                 if state_of(v) is state:
                     return node, v
-            if node.op.name == "accumulate" and base(new) is node.results[0] and state_of(node.operands[2]) is not state:
+            if (
+                node.op.name == "accumulate"
+                and base(new) is node.results[0]
+                and state_of(node.operands[2]) is not state
+            ):
                 raise AssertionError("accumulate adds into another state than it updates")
     return None
 
 
 def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
     state = state_of(v)
-    return state in graph.updates and base(graph.updates[state]).node is writer
+    return state is not None and state in graph.updates and base(graph.updates[state]).node is writer
 
 
 def own_bytes(graph: Graph) -> Graph:
@@ -122,8 +130,8 @@ def with_kept_state(graph: Graph, reader: Node, operand: Value) -> Graph:
             return None
         index = node.operands.index(operand)
         fixed = (*operands[:index], kept, *operands[index + 1 :])
-        return Node(node.op, fixed, node.attrs, tuple(r.type for r in node.results), node.regions, node.hint).results
+        return Node(
+            node.op, fixed, node.attrs, tuple(r.type for r in node.results), node.regions, node.hint
+        ).results
 
     return graph.with_roots(substitute(graph.roots, rewrite))
-
-

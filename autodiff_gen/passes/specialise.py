@@ -13,6 +13,8 @@ def specialise(graph: Graph) -> Graph:
         if node.attrs.get("train", training) == training:
             return None
         types = tuple(r.type for r in node.results)
-        return Node(node.op, operands, {**node.attrs, "train": training}, types, node.regions, node.hint).results
+        return Node(
+            node.op, operands, {**node.attrs, "train": training}, types, node.regions, node.hint
+        ).results
 
     return graph.with_roots(substitute(graph.roots, rewrite))

@@ -1,0 +1,39 @@
+"""The verifier of the IR: it runs before the first pass and after each."""
+
+from __future__ import annotations
+
+from .errors import GraphError
+from .ir import INPUT, Graph, topological
+from .op import Leaf
+
+
+def verify(graph: Graph) -> None:
+    """Raise GraphError unless every rule of the IR holds: inferred types, unique names, known inputs, typed
+    updates.
+    """
+    known = {v.node for v in graph.inputs}
+    names: dict[str, object] = {}
+    for node in topological(graph.roots):
+        if isinstance(node.op.lower, Leaf):
+            if node.op is INPUT and node not in known:
+                raise GraphError(
+                    f"{graph.name}: input {node.attrs['name']!r} is used but is not among the inputs"
+                )
+            thing = node.attrs.get("state") or (node if node.op is INPUT else None)
+            name = thing and node.results[0].name
+            if name and names.setdefault(name, thing) is not thing:
+                raise GraphError(f"{graph.name}: two inputs or parameters are called {name!r}; rename one")
+            continue
+        if node.regions:
+            continue
+        types = node.op.infer(*(v.type for v in node.operands), **node.attrs)
+        types = types if isinstance(types, tuple) else (types,)
+        if types != tuple(r.type for r in node.results):
+            raise GraphError(
+                f"{graph.name}: {node.op.name} has results {node.results}, but its rule says {types}"
+            )
+    for state, value in graph.updates.items():
+        if value.type != state.type:
+            raise GraphError(
+                f"{graph.name}: the new value of {state.name!r} is {value.type}, the state is {state.type}"
+            )
