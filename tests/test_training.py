@@ -1,0 +1,144 @@
+"""Training in generated C against PyTorch: whole trajectories, single steps from PyTorch's own state, and bits."""
+
+import zlib
+
+import numpy as np
+import pytest
+
+from autodiff_gen.host import host_trainer
+
+STEPS = 200
+WORKLOADS = ("w1", "w2", "w4", "w5")
+pytestmark = [pytest.mark.cc, pytest.mark.torch]
+
+
+@pytest.fixture(scope="module", params=WORKLOADS)
+def run(request):
+    """Losses and states of 200 steps: C from its own state, C from PyTorch's, PyTorch in both precisions."""
+    import torch
+    from torch_side import Torch, workload
+
+    module = workload(request.param)
+    ours, followed = host_trainer(module.model), host_trainer(module.model)
+    start = ours.state_dict()
+    single, double = Torch(request.param, start), Torch(request.param, start, torch.float64)
+    losses = {"ours": [], "followed": [], "single": []}
+    single_steps = []
+    for step in range(STEPS):
+        x, t = module.batch(step)
+        followed.load_state_dict(single.state_dict())
+        losses["followed"].append(followed.train_step(x, t))
+        losses["ours"].append(ours.train_step(x, t))
+        losses["single"].append(single.train_step(x, t))
+        double.train_step(x, t)
+        single_steps.append((followed.state_dict(), single.state_dict()))
+    return request.param, losses, single_steps, ours.state_dict(), single.state_dict(), double.state_dict()
+
+
+def test_losses_of_200_steps_equal_pytorchs(run):
+    _, losses, *_ = run
+    ours, theirs = np.array(losses["ours"]), np.array(losses["single"])
+    assert np.all(np.abs(ours - theirs) <= 1e-5 * np.abs(theirs) + 1e-6), np.abs(ours - theirs).max()
+
+
+def test_losses_are_those_of_the_workload_table(run):
+    from torch_side import LOSSES
+
+    name, losses, *_ = run
+    for trainer in ("ours", "single"):
+        measured = [losses[trainer][step - 1] for step in (1, 2, 3, 50)]
+        np.testing.assert_allclose(measured, LOSSES[name], rtol=1e-5, atol=1e-6, err_msg=trainer)
+
+
+def test_parameters_after_200_steps_equal_pytorchs(run):
+    name, _, _, ours, single, double = run
+    for key, theirs in single.items():
+        largest = np.abs(theirs).max()
+        rounding = np.abs(theirs - double[key]).max()
+        off = np.abs(ours[key] - theirs).max()
+        print(
+            f"{name} {key}: off by {off:.2e}; largest {largest:.2e}; PyTorch f32 against f64 {rounding:.2e}"
+        )
+        assert off <= max(1e-5 * largest, 3 * rounding), key
+
+
+def test_every_step_from_pytorchs_own_state(run):
+    _, losses, single_steps, *_ = run
+    for step, (ours, theirs) in enumerate(single_steps):
+        loss, expected = losses["followed"][step], losses["single"][step]
+        assert abs(loss - expected) <= 1e-5 * abs(expected) + 1e-6, step
+        for key, value in theirs.items():
+            assert np.abs(ours[key] - value).max() <= 1e-5 * np.abs(value).max(), (step, key)
+
+
+@pytest.mark.parametrize("name", ["w2", "w4", "w5"])
+def test_fewer_rows_than_the_batch(name):
+    """n = 1..B in one trajectory: the loss and the update are those of n rows."""
+    from torch_side import Torch, workload
+
+    module = workload(name)
+    ours = host_trainer(module.model)
+    theirs = Torch(name, ours.state_dict())
+    for n in range(1, module.model.batch + 1):
+        x, t = module.batch(n)
+        np.testing.assert_allclose(ours.predict(x[:n]), theirs.forward(x[:n]).detach(), rtol=1e-4, atol=1e-5)
+        expected = theirs.train_step(x[:n], t[:n])
+        assert abs(ours.train_step(x[:n], t[:n]) - expected) <= 1e-5 * abs(expected) + 1e-6, n
+    for key, value in theirs.state_dict().items():
+        assert np.abs(ours.state_dict()[key] - value).max() <= 1e-5 * np.abs(value).max(), key
+
+
+def checksum(trainer, module, steps=STEPS):
+    """CRC-32 of all losses and of the state after them, bit by bit."""
+    crc = 0
+    for step in range(steps):
+        crc = zlib.crc32(np.float32(trainer.train_step(*module.batch(step))).tobytes(), crc)
+    for value in trainer.state_dict().values():
+        crc = zlib.crc32(value.tobytes(), crc)
+    return crc
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_bits_do_not_depend_on_compiler_and_optimisation(name):
+    from torch_side import workload
+
+    module = workload(name)
+    sums = {
+        (cc, opt): checksum(host_trainer(module.model, cc=cc, opt=opt), module)
+        for cc in ("gcc", "clang")
+        for opt in ("-O0", "-O2", "-O3")
+    }
+    print(sums)
+    assert len(set(sums.values())) == 1
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_predict_leaves_the_trajectory_unchanged(name):
+    from torch_side import workload
+
+    module = workload(name)
+    plain, watched = host_trainer(module.model), host_trainer(module.model)
+    for step in range(20):
+        x, t = module.batch(step)
+        before = watched.state_dict()
+        watched.predict(x)
+        assert all(np.array_equal(before[k], v) for k, v in watched.state_dict().items())
+        assert watched.train_step(x, t) == plain.train_step(x, t)
+    assert all(np.array_equal(plain.state_dict()[k], v) for k, v in watched.state_dict().items())
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_training_resumed_from_a_checkpoint_has_the_same_bits(name, tmp_path):
+    from torch_side import workload
+
+    module = workload(name)
+    first = host_trainer(module.model)
+    for step in range(10):
+        first.train_step(*module.batch(step))
+    first.save(tmp_path / "checkpoint")
+    second = host_trainer(module.model)
+    second.init(seed=5)
+    second.load(tmp_path / "checkpoint")
+    for step in range(10, 30):
+        assert first.train_step(*module.batch(step)) == second.train_step(*module.batch(step))
+    assert all(np.array_equal(first.state_dict()[k], v) for k, v in second.state_dict().items())
