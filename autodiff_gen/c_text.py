@@ -40,6 +40,14 @@ def attribute(value: Any) -> str:
     return float_literal(value) if isinstance(value, float) else str(int(value))
 
 
+def element(place: str, index: str) -> str:
+    """Element `index` of an array: `name[i]`, or `buf[OFFSET + i]` where the place is the sum `buf + OFFSET`."""
+    pointer, plus, start = place.partition(" + ")
+    if not plus or place.startswith("("):
+        return f"{place}[{index}]"
+    return f"{pointer}[{start}]" if index == "0" else f"{pointer}[{start} + {index}]"
+
+
 def extent(size: Size) -> str:
     """An extent as a C expression over the run-time batch size n."""
     if isinstance(size, int):

@@ -5,7 +5,7 @@ The text is a function of the program alone: no time, path, host or hash order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from .init import Constant, Uniform
 from .ir import CONST, Value, topological
 from .names import Scope
 from .program import Arg, Entry, Program, Slot
+from .steps import EntryPlan
 
 WIDTH = 110
 
@@ -42,7 +43,7 @@ def emit(program: Program) -> dict[str, str]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    tables, table_names = _constant_tables(program)
+    tables, table_names = constant_tables(e.plan for e in program.entries)
     entries = [_entry(e, program, table_names) for e in program.entries]
     common = {"p": program, "P": program.name.upper(), "version": __version__, "kind": "trainer" if program.is_model else "work"}
     header = env.get_template("header.h.j2").render(
@@ -179,23 +180,23 @@ def _aligned(pointers: Sequence[Pointer]) -> list[str]:
 # Constants and initial values
 
 
-def _constant_tables(program: Program) -> tuple[list[Table], dict[Value, str]]:
+def constant_tables(plans: Iterable[EntryPlan]) -> tuple[list[Table], dict[Value, str]]:
     """Constant arrays that are too large to be written into expressions."""
     scope, tables, names = Scope(), [], {}
     seen: dict[bytes, str] = {}
-    for entry in program.entries:
-        for node in topological(entry.plan.graph.roots):
+    for plan in plans:
+        for node in topological(plan.graph.roots):
             if node.op is CONST and node.attrs["value"].size > 1:
                 v = node.results[0]
                 key = node.attrs["value"].tobytes() + v.type.dtype.name.encode()
                 if key not in seen:
                     seen[key] = scope.fresh("table")
-                    tables.append(_table(seen[key], node.attrs["value"], v.type.dtype))
+                    tables.append(table(seen[key], node.attrs["value"], v.type.dtype))
                 names[v] = seen[key]
     return tables, names
 
 
-def _table(name: str, array: np.ndarray[Any, Any], dtype: DType) -> Table:
+def table(name: str, array: np.ndarray[Any, Any], dtype: DType) -> Table:
     lines, line = [], ""
     for x in array.reshape(-1).tolist():
         item = c_text.literal(x, dtype) + ","
@@ -224,7 +225,7 @@ def _init_lines(slots: Sequence[Slot]) -> tuple[list[str], list[Table], bool]:
             lines += _fill(slot, count, c_text.literal(init.value, slot.type.dtype))
         else:
             name = scope.fresh(f"{slot.c_name}_initial")
-            tables.append(_table(name, init.values, slot.type.dtype))
+            tables.append(table(name, init.values, slot.type.dtype))
             lines += _fill(slot, count, f"{name}[i]")
     if not draws:
         lines.insert(0, "(void)seed; /* nothing is drawn */")

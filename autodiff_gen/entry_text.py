@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from . import c_text
 from .backends import Kernel
+from .dtypes import Type
 from .gemm_calls import GemmCall
 from .ir import CONST, INPUT, STATE, Node, State, Value
 from .layout import Strided, base, dense, layout
@@ -52,20 +53,34 @@ class EntryText:
         ends = f"step {buffer.start}" if buffer.start == buffer.end else f"steps {buffer.start} to {buffer.end}"
         for k, v in enumerate(buffer.values):
             name = self.scope.fresh(hint(v) if buffer.owner is None else f"{hint(v)}_row")
-            if buffer.owner is None:
-                self.names[v] = name
-                shape = v.type.shape
-            else:
-                self.scratch[buffer.owner, v] = name
+            shape = v.type.shape
+            if buffer.owner is not None:
                 assert buffer.owner.nest is not None
                 shape = buffer.owner.nest.scratch[v].shape
-            c_type, words = v.type.dtype.c, buffer.offset // 4
-            arena = "int_arena" if buffer.pool == "int" else "arena"
-            start = f"t->{arena} + {words}" if words else f"t->{arena}"
-            if c_type not in ("float", "int32_t"):
-                start = f"({c_type} *)({start})"
-            note = ends if k == 0 else f"in place of {self.names[buffer.values[k - 1]]}"
-            self.pointers.append(Pointer(f"{c_type} *const {name} = {start};", f"{_shape(shape)} {note}"))
+            note = ends if k == 0 else f"in place of {self._bare(self.names[buffer.values[k - 1]])}"
+            place = self._point(name, Type(v.type.dtype, shape), buffer, note)
+            if buffer.owner is None:
+                self.names[v] = place
+            else:
+                self.scratch[buffer.owner, v] = place
+
+    def _point(self, name: str, type: Type, buffer: Placed, note: str) -> str:
+        """Declare `name` for bytes of the arena; what stands for it in the code."""
+        c_type, words = type.dtype.c, buffer.offset // 4
+        arena = "int_arena" if buffer.pool == "int" else "arena"
+        start = f"t->{arena} + {words}" if words else f"t->{arena}"
+        if c_type not in ("float", "int32_t"):
+            start = f"({c_type} *)({start})"
+        self.pointers.append(Pointer(f"{c_type} *const {name} = {start};", f"{shown(type.shape)} {note}"))
+        return name
+
+    def _state(self, state: State) -> str:
+        """The memory of a state."""
+        return f"t->{self.slots[state]}"
+
+    def _bare(self, place: str) -> str:
+        """A place as comments call it."""
+        return place.removeprefix("t->")
 
     def place(self, v: Value) -> str:
         """The C name of the memory in which base(v) lies."""
@@ -73,7 +88,7 @@ class EntryText:
         if source in self.args:
             return self.args[source]
         if source in self.plan.states:
-            return f"t->{self.slots[self.plan.states[source]]}"
+            return self._state(self.plan.states[source])
         if source.node.op is CONST:
             return self.tables[source]
         return self.names[source]
@@ -84,7 +99,7 @@ class EntryText:
 
     def short(self, v: Value) -> str:
         """A value's name in a comment, with a prime for a transpose."""
-        name = self.place(v).removeprefix("t->")
+        name = self._bare(self.place(v))
         swaps, at = 0, v
         while isinstance(at.node.op.lower, View):
             swaps += at.node.op.name == "permute"
@@ -103,18 +118,18 @@ class EntryText:
         return line if len(line) <= WIDTH else line[: WIDTH - 6] + "... */"
 
     def _fused_comment(self, step: Step) -> str:
-        shown = []
+        parts = []
         for r in step.node.results:
             state = self.plan.states.get(r)
-            shown.append(f"new {self.slots[state]}" if state is not None else self.names[r])
-            shown[-1] += _shape(r.type.shape) if r.type.shape else ""
-        return ", ".join(shown)
+            parts.append(f"new {self.slots[state]}" if state is not None else self._bare(self.names[r]))
+            parts[-1] += shown(r.type.shape) if r.type.shape else ""
+        return ", ".join(parts)
 
     def _call_comment(self, step: Step) -> str:
         node = step.node
         a, b = (self.short(v) for v in node.operands[:2])
         (r,) = node.results
-        target = f"{self.place(r).removeprefix('t->')}{_shape(r.type.shape)}"
+        target = f"{self._bare(self.place(r))}{shown(r.type.shape)}"
         if node.op.name != "accumulate":
             return f"{target} = {a} . {b}"
         alpha = self._scalar(node.operands[3])
@@ -186,7 +201,7 @@ class EntryText:
         source = base(v)
         if source.node.op is CONST:
             return c_text.literal(source.node.attrs["value"].reshape(-1)[0], v.type.dtype)
-        return self.place(v) if self.by_value(v) else f"{self.place(v)}[0]"
+        return self.place(v) if self.by_value(v) else c_text.element(self.place(v), "0")
 
 
 def hint(v: Value) -> str:
@@ -197,7 +212,8 @@ def hint(v: Value) -> str:
     return node.hint or node.op.name
 
 
-def _shape(shape: tuple[object, ...]) -> str:
+def shown(shape: tuple[object, ...]) -> str:
+    """A shape in a comment."""
     return f"[{','.join(map(repr, shape))}]" if shape else "scalar"
 
 

@@ -15,7 +15,21 @@ from .dtypes import DType, normalise_axes, s32
 from .ir import CONST, Node, Value
 from .layout import Strided, dense
 from .loops import Body, LoopNest, Root, Step
-from .op import ADD, ATOM, MUL, SELECT, UNARY, Attrs, Elementwise, Extent, Iota, Pick, Reduce, RowContraction, View
+from .op import (
+    ADD,
+    ATOM,
+    MUL,
+    SELECT,
+    UNARY,
+    Attrs,
+    Elementwise,
+    Extent,
+    Iota,
+    Pick,
+    Reduce,
+    RowContraction,
+    View,
+)
 
 LOOP_NAMES = "ijklpqrs"
 C_TYPES = {"f32": "float", "s8": "int32_t", "u8": "int32_t", "s32": "int32_t", "u32": "uint32_t", "bool": "int32_t"}
@@ -358,7 +372,7 @@ class LoopText:
             if i is not None and step:
                 var = self._text(i, ATOM if step != 1 else MUL, body)
                 terms.append(var if step == 1 else f"{var} * {step}")
-        return f"{place}[{' + '.join(terms) or '0'}]"
+        return c_text.element(place, " + ".join(terms) or "0")
 
     def _fresh(self, hint: str, first: str = "") -> str:
         name, k = hint + first, 1

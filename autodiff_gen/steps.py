@@ -5,14 +5,14 @@ This is the last stage that thinks; program.py and emit.py only write down what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import passes
 from .backends import Backends, Kernel
-from .dtypes import planned_size
 from .donation import ordering_edges, state_of
+from .dtypes import planned_size
 from .gemm_calls import GemmCall, choose
 from .ir import Graph, Node, State, Value, topological
 from .layout import base, dense, layout
@@ -69,15 +69,20 @@ class EntryPlan:
         return next(b for b in self.placed if v in b.values)
 
 
-def plan_entry(graph: Graph, backends: Backends, dump: Path | None = None) -> EntryPlan:
-    """Run the passes, order the steps, choose kernels and place every buffer."""
+def plan_entry(
+    graph: Graph, backends: Backends, dump: Path | None = None, first: Collection[str] = ()
+) -> EntryPlan:
+    """Run the passes, order the steps, choose kernels and place every buffer.
+
+    `first` names outputs, of a graph without updates, that are complete before any other step begins.
+    """
     graph = passes.run(graph, dump)
     while (hazard := _overwritten_too_early(graph)) is not None:
         graph = fuse_elementwise(with_kept_state(graph, *hazard))
     nodes = [n for n in topological(graph.roots) if _is_step(n)]
     steps = [_step(n, graph, backends) for n in nodes]
     states, outputs = _homes(graph)
-    steps = _ordered(graph, steps, states, outputs)
+    steps = _ordered(graph, steps, states, outputs, first)
     placed = _lifetimes(steps, states, outputs)
     plans = {}
     for pool in ("float", "int"):
@@ -205,7 +210,18 @@ def _scratch_bytes(step: Step) -> list[tuple[Value, int]]:
     return [(v, planned_size(s.shape) * s.dtype.size) for v, s in step.nest.scratch.items()]
 
 
-def _ordered(graph: Graph, steps: list[Step], states: Mapping[Value, State], outputs: Mapping[Value, str]) -> list[Step]:
+def needed_by(graph: Graph, outputs: Collection[str]) -> set[Node]:
+    """The nodes that compute the outputs of these names."""
+    return set(topological(v for name, v in graph.outputs.items() if name in outputs))
+
+
+def _ordered(
+    graph: Graph,
+    steps: list[Step],
+    states: Mapping[Value, State],
+    outputs: Mapping[Value, str],
+    first: Collection[str],
+) -> list[Step]:
     index = {s.node: i for i, s in enumerate(steps)}
     ids: dict[Value, int] = {}
     makes: list[dict[int, int]] = []
@@ -218,6 +234,11 @@ def _ordered(graph: Graph, steps: list[Step], states: Mapping[Value, State], out
         sources = [base(v) for v in s.node.operands]
         before.append([index[v.node] for v in sources if v.node in index] + [index[n] for n in edges.get(s.node, ())])
         reads.append([ids[v] for v in sources if v in ids])
+    if first:
+        urgent = needed_by(graph, first)
+        early = [i for node, i in index.items() if node in urgent]
+        for node, i in index.items():
+            before[i] += [] if node in urgent else early
     scratch = [sum(n for _, n in _scratch_bytes(s)) for s in steps]
     ordered = [steps[i] for i in order_steps(before, makes, reads, scratch)]
     for number, s in enumerate(ordered, start=1):

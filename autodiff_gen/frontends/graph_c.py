@@ -1,0 +1,219 @@
+"""C in one file over one `float *buf`: the compiler's plan and text, with places written `buf + NAME_OFFSET`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jinja2
+import numpy as np
+
+from .. import __version__, backends
+from ..dtypes import Type, f32
+from ..emit import Table, constant_tables, table
+from ..entry_text import EntryText, shown
+from ..ir import Graph, State, Value, make_input, make_state
+from ..names import Scope, identifier
+from ..steps import EntryPlan, Placed, needed_by, plan_entry
+from .inline_c import static_functions
+
+
+@dataclass(frozen=True)
+class Place:
+    """Part of buf: `words` floats from `offset`, for one value after another where lifetimes allow."""
+
+    name: str  # as comments call it
+    macro: str  # the name of its offset
+    type: Type
+    offset: int
+    words: int
+    note: str = ""
+
+    @property
+    def at(self) -> str:
+        """Where it is, in C."""
+        if self.type.dtype.c == "float":
+            return f"buf + {self.macro}"
+        return f"(({self.type.dtype.c} *)(buf + {self.macro}))"
+
+    @property
+    def shown(self) -> str:
+        return f"{self.name}{shown(self.type.shape)}" if self.type.shape else self.name
+
+
+@dataclass(eq=False)
+class Buffer:
+    """Where everything lies in buf. What outlives a call comes first, the work area of the steps last."""
+
+    places: list[Place] = field(default_factory=list)
+    kept: int = 0  # floats that outlive a call
+    names: Scope = field(default_factory=Scope)
+
+    def keep(self, name: str, type: Type, note: str = "") -> Place:
+        place = self.add(name, type, self.kept, note)
+        self.kept += place.words
+        return place
+
+    def add(self, name: str, type: Type, offset: int, note: str = "") -> Place:
+        base = identifier(name)
+        unique = self.names.fresh(base.upper())
+        base += unique[len(base) :]
+        self.places.append(Place(base, f"{unique}_OFFSET", type, offset, (type.bytes + 3) // 4, note))
+        return self.places[-1]
+
+
+class BufferText(EntryText):
+    """The steps of one function over buf."""
+
+    def __init__(
+        self,
+        plan: EntryPlan,
+        buffer: Buffer,
+        homes: Mapping[State, Place],
+        outputs: Mapping[str, Place],
+        tables: Mapping[Value, str],
+        args: Mapping[Value, str],
+    ) -> None:
+        self.buffer, self.homes = buffer, homes
+        self.bare = {p.at: p.name for p in (*homes.values(), *outputs.values())}
+        slots = {s: p.name for s, p in homes.items()}
+        super().__init__(plan, args, {k: p.at for k, p in outputs.items()}, slots, tables)
+        self.scope.taken.add("buf")
+
+    def _point(self, name: str, type: Type, buffer: Placed, note: str) -> str:
+        # Integers have words of their own behind the floats, so that no byte is used as both.
+        pool = self.plan.plans["float"].peak if buffer.pool == "int" else 0
+        place = self.buffer.add(name, type, self.buffer.kept + (pool + buffer.offset) // 4, note)
+        self.bare[place.at] = name
+        return place.at
+
+    def _state(self, state: State) -> str:
+        return self.homes[state].at
+
+    def _bare(self, place: str) -> str:
+        return self.bare.get(place, place)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A parameter as the generator needs it: `data` are its first values, `role` is "weight" or "input"."""
+
+    name: str
+    state: State
+    data: np.ndarray[Any, Any] | None
+    role: str
+
+
+class GraphC:
+    """The C of one differentiated graph.
+
+    leaves: every parameter, in buf's order; outputs: name -> value, "loss" among them; early: the outputs that
+    `forward` computes; gradients: a leaf's state -> the name of its gradient among the outputs.
+    """
+
+    def __init__(
+        self,
+        leaves: Sequence[Leaf],
+        outputs: Mapping[str, Value],
+        early: Sequence[str],
+        gradients: Mapping[State, str],
+    ) -> None:
+        self.leaves, self.tables = leaves, backends.load(["ref"])
+        graph = Graph("graph", (), outputs)
+        self.plan = plan_entry(graph, self.tables, first=early)
+        self.buffer = Buffer()
+        self.homes: dict[State, Place] = {}
+        for leaf in leaves:
+            self.homes[leaf.state] = self.buffer.keep(
+                leaf.name, leaf.state.type, "you set it" if leaf.role == "input" else "weight"
+            )
+        self.outputs = {k: self.buffer.keep(k, v.type, "result") for k, v in outputs.items()}
+        self.gradients = {s: self.outputs[name] for s, name in gradients.items()}
+        constants, names = constant_tables([self.plan])
+        self.constants = [*constants, *(self._initial(leaf) for leaf in leaves if leaf.data is not None)]
+        self.text = BufferText(self.plan, self.buffer, self.homes, self.outputs, names, {})
+        forward = needed_by(self.plan.graph, early)
+        self.forward = [self.text.lines(s) for s in self.plan.steps if s.node in forward]
+        self.backward = [self.text.lines(s) for s in self.plan.steps if s.node not in forward]
+        self.floats = self.buffer.kept + sum(p.peak for p in self.plan.plans.values()) // 4
+
+    def code(self) -> str:
+        """Includes, offsets, kernels, `graph_new`, `forward` and `backward`."""
+        body = "\n".join(line for step in (*self.forward, *self.backward) for line in step)
+        headers = sorted((self.tables.root / "ref").glob("*.h"))
+        offsets = [f"{p.macro} = {p.offset}," for p in self.buffer.places]
+        width = max(len(o) for o in offsets)
+        return _render(
+            "graph.c.j2",
+            version=__version__,
+            floats=self.floats,
+            first=self._copies("weight"),
+            inputs=self._copies("input"),
+            results=_columns((_reached(p), p.shown) for p in self.outputs.values()),
+            offsets=[
+                f"{o:<{width}} /* {p.shown}: {p.note} */"
+                for o, p in zip(offsets, self.buffer.places, strict=True)
+            ],
+            tables=self.constants,
+            functions=static_functions(self.plan.kernels, headers, body),
+            initial=[
+                (self.homes[leaf.state].macro, f"{self.homes[leaf.state].name}_initial")
+                for leaf in self.leaves
+                if leaf.data is not None
+            ],
+            forward=self.forward,
+            backward=self.backward,
+        )
+
+    def sgd(self, states: Sequence[State]) -> str:
+        """The function `sgd`: W <- W - lr * dW for each of `states`."""
+        lr = make_input("lr", Type(f32, ()))
+        homes = dict(self.homes)
+        updates: dict[State, Value] = {}
+        for state in states:
+            gradient = State("", state.type, None)
+            homes[gradient] = self.gradients[state]
+            updates[state] = make_state(state) - lr * make_state(gradient)
+        plan = plan_entry(Graph("sgd", (lr,), {}, updates), self.tables)
+        assert not plan.placed, "an update needs no memory of its own"
+        text = BufferText(plan, Buffer(), homes, {}, {}, {lr: "lr"})
+        return _render(
+            "graph_sgd.c.j2",
+            inputs=self._copies("input"),
+            loss=_reached(self.outputs["loss"]),
+            steps=[text.lines(s) for s in plan.steps],
+        )
+
+    def _copies(self, role: str) -> list[str]:
+        """What a caller writes to fill the inputs, or the weights that graph_new leaves at 0."""
+        chosen = [x for x in self.leaves if x.role == role and (role == "input" or x.data is None)]
+        places = [self.homes[x.state] for x in chosen]
+        return _columns(
+            (f"memcpy(buf + {p.macro}, {p.name}, {p.words} * sizeof(float));", p.shown) for p in places
+        )
+
+    def _initial(self, leaf: Leaf) -> Table:
+        assert leaf.data is not None
+        return table(f"{self.homes[leaf.state].name}_initial", leaf.data, leaf.state.type.dtype)
+
+
+def _reached(place: Place) -> str:
+    return f"buf[{place.macro}]" if place.words == 1 else place.at
+
+
+def _columns(rows: Iterable[tuple[str, str]]) -> list[str]:
+    rows = list(rows)
+    width = max((len(left) for left, _ in rows), default=0)
+    return [f"{left:<{width}}  {right}" for left, right in rows]
+
+
+def _render(template: str, **values: Any) -> str:
+    env = jinja2.Environment(
+        loader=jinja2.PackageLoader("autodiff_gen", "templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return env.get_template(template).render(**values)
