@@ -32,12 +32,23 @@ static int read_flash(void *ctx, uint32_t offset, void *data, uint32_t bytes) {
 int ag_samples_open(ag_samples *s) {
     s->handle = ag_system_open("samples.bin");
     if (s->handle >= 0) {
-        return ag_samples_open_source(s, read_file, s);
+        const int status = ag_samples_open_source(s, read_file, s);
+        if (status != AG_SAMPLES_OK) {
+            ag_samples_close(s);
+        }
+        return status;
     }
     if (&ag_samples_in_flash_bytes != NULL) {
         return ag_samples_open_source(s, read_flash, NULL);
     }
     return AG_SAMPLES_ERR_NONE;
+}
+
+void ag_samples_close(ag_samples *s) {
+    if (s->handle >= 0) {
+        ag_system_close(s->handle);
+        s->handle = -1;
+    }
 }
 
 int ag_samples_open_source(ag_samples *s, ag_read_fn *read, void *ctx) {

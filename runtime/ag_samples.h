@@ -52,6 +52,9 @@ int ag_samples_seek(ag_samples *s, uint32_t index);
 /* Copy the next record, s->record_bytes bytes, and go on to the one behind it. */
 int ag_samples_next(ag_samples *s, uint8_t *record);
 
+/* Give a file back; afterwards only opening is allowed. */
+void ag_samples_close(ag_samples *s);
+
 /* What a negative status means. */
 const char *ag_samples_strstatus(int status);
 

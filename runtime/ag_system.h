@@ -22,6 +22,9 @@ int32_t ag_system_open(const char *name);
  * does not seek. */
 int ag_system_read(int32_t handle, uint32_t offset, void *data, uint32_t bytes);
 
+/* Give the handle back. */
+void ag_system_close(int32_t handle);
+
 /* End the program; `status` becomes the exit code where there is one. Text goes out first. Bare boards park.
  */
 #if defined(__GNUC__)

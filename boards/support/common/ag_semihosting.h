@@ -14,6 +14,7 @@ extern volatile uint32_t ag_semihosting_probing;
 
 int32_t ag_semihosting_open(const char *name,
                             uint32_t mode); /* mode 1: "rb", 4: "w"; the name ":tt" is the console */
+void ag_semihosting_close(int32_t handle);
 int32_t ag_semihosting_seek(int32_t handle, uint32_t offset);
 uint32_t ag_semihosting_read(int32_t handle, void *data,
                              uint32_t bytes); /* returns the bytes that are missing */

@@ -6,6 +6,7 @@
 
 enum {
     SYS_OPEN = 0x01,
+    SYS_CLOSE = 0x02,
     SYS_WRITE = 0x05,
     SYS_READ = 0x06,
     SYS_ISERROR = 0x08,
@@ -48,6 +49,13 @@ bool ag_semihosting_present(void) {
 int32_t ag_semihosting_open(const char *name, uint32_t mode) {
     const uint32_t block[3] = {(uint32_t)name, mode, (uint32_t)strlen(name)};
     return present ? (int32_t)call(SYS_OPEN, block) : -1;
+}
+
+void ag_semihosting_close(int32_t handle) {
+    const uint32_t block[1] = {(uint32_t)handle};
+    if (present) {
+        (void)call(SYS_CLOSE, block);
+    }
 }
 
 int32_t ag_semihosting_seek(int32_t handle, uint32_t offset) {

@@ -54,6 +54,11 @@ int ag_system_read(int32_t handle, uint32_t offset, void *data, uint32_t bytes) 
     return 0;
 }
 
+void ag_system_close(int32_t handle) {
+    ag_semihosting_close(handle);
+    opened = -1;
+}
+
 void ag_system_exit(int status) {
     if (!ag_semihosting_present()) {
         ag_print("exit ");

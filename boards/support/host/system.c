@@ -40,6 +40,13 @@ int ag_system_read(int32_t handle, uint32_t offset, void *data, uint32_t bytes) 
     return got == bytes ? 0 : -1;
 }
 
+void ag_system_close(int32_t handle) {
+    if (handle >= 0 && handle < FILES && file[handle] != NULL) {
+        (void)fclose(file[handle]);
+        file[handle] = NULL;
+    }
+}
+
 void ag_system_exit(int status) {
     ag_print_flush();
     exit(status);
