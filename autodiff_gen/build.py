@@ -44,16 +44,17 @@ def write_all(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     aside = {folder / name: folder / f".{name}.{os.getpid()}.new" for name in texts}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for (target, temporary), text in zip(aside.items(), texts.values(), strict=True):
+        for target in aside:
             if target.is_dir():
                 raise ToolError(f"{target} is a folder; remove it, or choose another --out")
-            with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-        for target, temporary in aside.items():
-            os.replace(temporary, target)
+        try:
+            for temporary, text in zip(aside.values(), texts.values(), strict=True):
+                temporary.write_text(text, encoding="utf-8", newline="\n")
+            for target, temporary in aside.items():
+                os.replace(temporary, target)
+        finally:
+            for temporary in aside.values():
+                temporary.unlink(missing_ok=True)
     except OSError as error:
         raise ToolError(f"cannot write to {folder}: {error.strerror}") from None
-    finally:
-        for temporary in aside.values():
-            temporary.unlink(missing_ok=True)
     return list(aside)

@@ -25,6 +25,12 @@ settings.register_profile("repository", deadline=None, print_blob=True, derandom
 settings.load_profile("repository")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="write tests/golden anew; then read the diff"
+    )
+
+
 def pytest_report_header() -> str:
     return f"seed: AUTODIFF_SEED={SEED}"
 

@@ -245,7 +245,7 @@ def test_no_compiler_is_an_error_with_the_install_command(monkeypatch, tmp_path)
     with pytest.raises(ToolError, match="apt-get install"):
         find_compiler()
     monkeypatch.setenv("CC", "no-such-cc")
-    with pytest.raises(ToolError, match="no-such-cc.*apt-get install"):
+    with pytest.raises(ToolError, match=r"no-such-cc.*apt-get install"):
         find_compiler()
 
 
