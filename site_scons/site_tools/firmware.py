@@ -100,10 +100,7 @@ def run_program(env, elf):
     if shutil.which(argv[0], path=env["ENV"]["PATH"]) is None:
         hint = env.AutodiffPackage("toolchain").install_hint(board)
         raise env.AutodiffPackage("errors").ToolError(f"{argv[0]} is not installed; run: {hint}")
-    done = subprocess.run(argv, cwd=os.path.dirname(elf), stdin=subprocess.DEVNULL)
-    if done.returncode == 0:
-        print_usage(env, elf)
-    return done.returncode
+    return subprocess.run(argv, cwd=os.path.dirname(elf), stdin=subprocess.DEVNULL).returncode
 
 
 def upload_program(env, elf):
