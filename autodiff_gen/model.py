@@ -1,78 +1,22 @@
-"""What a model file writes: inputs, parameters, and the model that ties them to a loss and an optimizer."""
+"""Models and functions: graphs with named inputs and outputs, from which C is generated."""
 
 from __future__ import annotations
 
-import re
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import functional as _functional  # noqa: F401  (fills the registry)
-from . import init
 from .autodiff import grad
-from .dtypes import Dim, Size, Type, dtype, f32, s32, u8
+from .dtypes import Dim, Type, f32, s32, u8
 from .errors import GraphError, ModelError
-from .ir import CONST, INPUT, STATE, Graph, State, Value, make_input, make_state, topological
-from .names import KEYWORDS, is_identifier
+from .ir import CONST, INPUT, STATE, Graph, State, Value, make_input, topological
+from .leaves import Input, Param, check_outputs, check_parameter_name, why_not
+from .names import is_identifier
 from .nn import Module
 from .optim import Optimizer
 from .verify import verify
 
-
-def Input(name: str, shape: int | Sequence[int], dtype: Any = "f32", batch_axis: int | None = None) -> Value:
-    """An input of a generated function: its C argument's name, shape and dtype ("f32", "s8", "u8", "s32").
-
-    With `batch_axis`, that axis takes any n up to its extent at run time. Raises ModelError for a name that C
-    cannot have.
-    """
-    if not is_identifier(name):
-        raise ModelError(f"input {name!r}: {_why_not(name)}")
-    extents = _extents(f"input {name!r}", shape)
-    sizes: list[Size] = list(extents)
-    if batch_axis is not None:
-        if not -len(sizes) <= batch_axis < len(sizes):
-            raise ModelError(
-                f"input {name!r}: batch_axis={batch_axis} is out of range for shape {list(extents)}"
-            )
-        if extents[batch_axis] > 1:
-            sizes[batch_axis] = Dim(1, extents[batch_axis])
-    return make_input(name, Type(_dtype(dtype), tuple(sizes)))
-
-
-_dtype = dtype
-
-
-def Param(name: str, values: Any, requires_grad: bool = True) -> Value:
-    """A parameter, f32, as a graph value. `values` is an initialiser of `ag.init`, an array or a number; an
-    initialiser without a seed gets one that follows from the name. Raises ModelError for a name that C cannot
-    have and for values that are not finite."""
-    _check_parameter_name(name)
-    first = init.initialiser(name, values, zlib.crc32(name.encode()))
-    return make_state(State(name, Type(f32, first.shape), first, requires_grad))
-
-
-def _why_not(name: str) -> str:
-    if name in KEYWORDS:
-        return f"this is a keyword of C or C++; call it {name + '_'!r}"
-    return "a name is made of letters, digits and _ and does not begin with a digit"
-
-
-def _check_parameter_name(name: str) -> None:
-    """Names as in a state_dict, `fc1.weight` or `0.weight`: segments of letters, digits and _."""
-    if name in KEYWORDS:
-        raise ModelError(f"parameter {name!r}: {_why_not(name)}")
-    if not re.fullmatch(r"\w+(\.\w+)*", name, re.ASCII):
-        raise ModelError(
-            f"parameter {name!r}: a name is made of letters, digits and _, in segments separated by dots"
-        )
-
-
-def _extents(what: str, shape: int | Sequence[int]) -> tuple[int, ...]:
-    extents = (shape,) if isinstance(shape, int) else tuple(shape)
-    for d in extents:
-        if isinstance(d, bool) or not isinstance(d, int) or d < 1:
-            raise ModelError(f"{what}: shape {list(extents)} must be made of whole numbers of at least 1")
-    return extents
+__all__ = ["Function", "Input", "Model", "Param", "function"]
 
 
 class Model:
@@ -167,11 +111,7 @@ class Model:
             for v in values:
                 if not isinstance(v, Value) or v.node.op is not INPUT:
                     raise ModelError(f"{role} {v!r} is not an ag.Input")
-        for name, v in self.outputs.items():
-            if not isinstance(v, Value):
-                raise ModelError(f"output {name!r} is {type(v).__name__}, not a graph value")
-            if not is_identifier(name):
-                raise ModelError(f"output {name!r}: {_why_not(name)}")
+        check_outputs("", self.outputs, self.inputs)
         if not isinstance(self.optimizer, Optimizer):
             raise ModelError(f"optimizer: expected one of ag.optim, got {self.optimizer!r}")
         if not isinstance(self.loss, Value):
@@ -190,7 +130,7 @@ class Model:
         for role, name in named:
             assert name is not None
             if role == "parameter":
-                _check_parameter_name(name)
+                check_parameter_name(name)
             if name in seen:
                 other = "the learning rate" if name == "lr" else "something else"
                 raise ModelError(f"{role} {name!r}: {other} has this name already; rename one")
@@ -262,18 +202,19 @@ class Function:
 
     def __init__(self, inputs: Sequence[Value], outputs: Mapping[str, Value], name: str) -> None:
         if not is_identifier(name):
-            raise ModelError(f"function {name!r}: {_why_not(name)}")
+            raise ModelError(f"function {name!r}: {why_not(name)}")
         for v in inputs:
             if not isinstance(v, Value) or v.node.op not in (INPUT, STATE):
                 raise ModelError(f"function {name!r}: {v!r} is neither an ag.Input nor an ag.Param")
         given = {v.node for v in inputs}
         if len(given) != len(inputs):
             raise ModelError(f"function {name!r}: an input is given twice")
-        for key, v in outputs.items():
-            if not isinstance(v, Value):
-                raise ModelError(
-                    f"function {name!r}: output {key!r} is {type(v).__name__}, not a graph value"
-                )
+        names = [v.name for v in inputs]
+        if len(set(names)) != len(names):
+            raise ModelError(
+                f"function {name!r}: two inputs are called {max(names, key=names.count)!r}; rename one"
+            )
+        check_outputs(f"function {name!r}: ", outputs, inputs)
         for node in topological(outputs.values()):
             if node.op in (INPUT, STATE) and node not in given:
                 raise ModelError(
