@@ -1,13 +1,95 @@
 """The order of the steps: the one with the lowest peak of live bytes that a beam search finds (exact on small graphs).
 
-Which steps are done decides what is live, so states with the same done set are compared and only the best is kept.
+Which steps are done decides what is live, so states with the same done set are compared and only the best is kept. A step that needs no
+more than the peak so far and leaves no more bytes alive than before is taken at once: no order gains by putting it off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-BEAM = 256
+WORK = 8192  # the beam holds WORK / steps states, so that time grows with the square of the steps and not faster
+NARROWEST, WIDEST = 16, 256
+
+
+@dataclass(frozen=True)
+class _State:
+    """Some steps done: the peak on the way, the bytes now alive, the steps that may come next, and how it was reached."""
+
+    done: int
+    peak: int
+    live: int
+    ready: tuple[int, ...]
+    last: int = -1
+    parent: _State | None = None
+
+    def steps(self) -> list[int]:
+        out, at = [], self
+        while at.parent is not None:
+            out.append(at.last)
+            at = at.parent
+        return out[::-1]
+
+
+class _Problem:
+    def __init__(
+        self,
+        before: Sequence[Sequence[int]],
+        makes: Sequence[Mapping[int, int]],
+        reads: Sequence[Sequence[int]],
+        scratch: Sequence[int],
+    ) -> None:
+        count = len(before)
+        self.needs = [sum(1 << p for p in set(before[s])) for s in range(count)]
+        self.after: list[list[int]] = [[] for _ in range(count)]
+        for s in range(count):
+            for p in sorted(set(before[s])):
+                self.after[p].append(s)
+        size = {b: n for s in range(count) for b, n in makes[s].items()}
+        readers: dict[int, int] = {}
+        for s in range(count):
+            for b in reads[s]:
+                readers[b] = readers.get(b, 0) | 1 << s
+        self.made = [sum(m.values()) for m in makes]
+        self.during = [self.made[s] + scratch[s] for s in range(count)]
+        self.unread = [sum(n for b, n in makes[s].items() if b not in readers) for s in range(count)]
+        self.frees = [[(size[b], readers[b]) for b in sorted(set(reads[s])) if b in size] for s in range(count)]
+        self.may_be_free = [self.made[s] <= self.unread[s] + sum(n for n, _ in self.frees[s]) for s in range(count)]
+        # Steps of one kind are interchangeable: it is enough to try the first of them.
+        self.kind = [
+            (self.needs[s], self.during[s], tuple(self.frees[s]), tuple(self.after[s]), tuple((n, readers.get(b)) for b, n in makes[s].items()))
+            for s in range(count)
+        ]
+
+    def start(self) -> _State:
+        return self.settled(_State(0, 0, 0, tuple(s for s, n in enumerate(self.needs) if n == 0)))
+
+    def step(self, state: _State, s: int) -> _State:
+        done = state.done | 1 << s
+        freed = self.unread[s] + sum(n for n, readers in self.frees[s] if not readers & ~done)
+        new = [a for a in self.after[s] if not self.needs[a] & ~done]
+        ready = tuple(sorted([*(r for r in state.ready if r != s), *new]))
+        peak = max(state.peak, state.live + self.during[s])
+        return _State(done, peak, state.live + self.made[s] - freed, ready, s, state)
+
+    def settled(self, state: _State) -> _State:
+        """The state after every step that costs nothing."""
+        while True:
+            for s in (s for s in state.ready if self.may_be_free[s]):
+                new = self.step(state, s)
+                if new.peak == state.peak and new.live <= state.live:
+                    state = new
+                    break
+            else:
+                return state
+
+    def following(self, state: _State) -> Iterator[_State]:
+        tried = set()
+        for s in state.ready:
+            if self.kind[s] not in tried:
+                tried.add(self.kind[s])
+                yield self.settled(self.step(state, s))
 
 
 def order_steps(
@@ -19,31 +101,26 @@ def order_steps(
     """An order of steps 0..S-1.
 
     before[s]: the steps that must come earlier; makes[s]: buffer -> bytes that step s produces; reads[s]: the buffers that it reads;
-    scratch[s]: bytes that it needs for itself. Ties keep the given order, so the result is a function of the input.
+    scratch[s]: bytes that it needs for itself. Ties prefer the given order, so the result is a function of the input.
     """
-    count = len(before)
-    readers: dict[int, int] = {}
-    for s in range(count):
-        for b in reads[s]:
-            readers[b] = readers.get(b, 0) | 1 << s
-    needs = [sum(1 << p for p in set(before[s])) for s in range(count)]
-    size = {b: n for s in range(count) for b, n in makes[s].items()}
-    # done set -> (peak, live bytes, order)
-    front: dict[int, tuple[int, int, tuple[int, ...]]] = {0: (0, 0, ())}
-    for _ in range(count):
-        after: dict[int, tuple[int, int, tuple[int, ...]]] = {}
-        for done, (peak, live, order) in front.items():
-            for s in range(count):
-                if done >> s & 1 or needs[s] & ~done:
-                    continue
-                new = done | 1 << s
-                during = live + sum(makes[s].values()) + scratch[s]
-                dead = sum(size[b] for b in set(reads[s]) if b in size and not readers[b] & ~new)
-                dead += sum(n for b, n in makes[s].items() if b not in readers)
-                candidate = (max(peak, during), live + sum(makes[s].values()) - dead, (*order, s))
-                if new not in after or candidate < after[new]:
-                    after[new] = candidate
-        best = sorted(after.items(), key=lambda item: item[1])[:BEAM]
-        front = dict(best)
-    ((_, _, order),) = front.values()
-    return list(order)
+    problem = _Problem(before, makes, reads, scratch)
+    everything = (1 << len(before)) - 1
+    beam = min(max(WORK // max(len(before), 1), NARROWEST), WIDEST)
+    front = [problem.start()]
+    best: _State | None = None
+    while front:
+        found: dict[int, _State] = {}
+        for state in front:
+            if state.done == everything:
+                best = state if best is None or state.peak < best.peak else best
+                continue
+            for new in problem.following(state):
+                other = found.get(new.done)
+                if other is None or (new.peak, new.live) < (other.peak, other.live):
+                    found[new.done] = new
+        # States have done different numbers of steps; each round, all of them have made one more choice.
+        front = sorted(found.values(), key=lambda s: (s.peak, s.live))[:beam]
+        if best is not None:
+            front = [s for s in front if s.peak < best.peak]
+    assert best is not None, "the steps wait for each other in a circle"
+    return best.steps()

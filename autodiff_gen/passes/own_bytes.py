@@ -24,14 +24,14 @@ def copied(v: Value, hint: str = "") -> Value:
 
 
 def readable_by_kernels(v: Value) -> bool:
-    """Whether a gemm kernel can read v: one of the last two axes must be contiguous."""
+    """Whether a gemm kernel can read v: one of the last two axes must be contiguous, and neither repeats."""
     if isinstance(base(v).node.op.lower, Iota | Extent):
         return False
     at = layout(v)
     assert at is not None
     (rows, columns), (row_step, column_step) = at.shape[-2:], at.strides[-2:]
-    if rows == 1 or columns == 1:
-        return (columns == 1 or column_step == 1) or (rows == 1 or row_step == 1)
+    if rows == 1 or columns == 1:  # a vector that moves, so not a broadcast
+        return (rows == 1 or row_step > 0) and (columns == 1 or column_step > 0)
     return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
 
 
