@@ -62,14 +62,14 @@ def layout(v: Value) -> Strided | None:
         if dims is not None:
             at = Strided(out, tuple(0 if d is None else at.strides[d] for d in dims), at.offset)
             continue
-        strides = _split_or_merge(at, out)
+        strides = split_or_merge(at, out)
         if strides is None:
             return None
         at = Strided(out, strides, at.offset)
     return at
 
 
-def _split_or_merge(at: Strided, out: Shape) -> tuple[int, ...] | None:
+def split_or_merge(at: Strided, out: Shape) -> tuple[int, ...] | None:
     """Strides of a general reshape: merge what lies contiguously, then cut; None where the elements do not
     line up.
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .dtypes import Dim
 from .errors import GraphError
-from .ir import INPUT, Graph, topological
+from .ir import INPUT, Graph, Value, topological
 from .op import Leaf
 
 
@@ -32,8 +33,21 @@ def verify(graph: Graph) -> None:
             raise GraphError(
                 f"{graph.name}: {node.op.name} has results {node.results}, but its rule says {types}"
             )
+    for v in graph.inputs:
+        _check_batch_axis(graph, f"input {v.name!r}", v)
+    for name, v in graph.outputs.items():
+        _check_batch_axis(graph, f"output {name!r}", v)
     for state, value in graph.updates.items():
         if value.type != state.type:
             raise GraphError(
                 f"{graph.name}: the new value of {state.name!r} is {value.type}, the state is {state.type}"
             )
+
+
+def _check_batch_axis(graph: Graph, what: str, v: Value) -> None:
+    """The caller's arrays hold n samples without gaps, while strides are planned for the largest batch."""
+    moving = [d for d in v.type.shape if d != 1]
+    if any(isinstance(d, Dim) for d in moving[1:]):
+        raise GraphError(
+            f"{graph.name}: {what} is {v.type}; the batch axis must come first, so permute the axes"
+        )

@@ -9,6 +9,7 @@ import numpy as np
 from ..dtypes import Shape, Type, broadcast, product
 from ..errors import ShapeError
 from ..ir import Value, apply
+from ..layout import dense, split_or_merge
 from ..op import Attrs, Elementwise, Op, Sample, View, register
 from .support import sum_to
 
@@ -16,6 +17,11 @@ from .support import sum_to
 def _reshape_type(x: Type, *, shape: Shape) -> Type:
     if product(x.shape) != product(shape):
         raise ShapeError(f"{product(x.shape)} elements do not fill the shape {list(shape)}")
+    if split_or_merge(dense(x.shape), tuple(shape)) is None:
+        raise ShapeError(
+            f"the shape {list(shape)} splits or merges axes around the batch axis n where it is not the "
+            "outermost; permute it to the front first"
+        )
     return Type(x.dtype, tuple(shape))
 
 
