@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,28 +106,31 @@ def _kernel_list(kernels: str | Sequence[str]) -> list[str]:
     return _backends.parse_list(kernels) if isinstance(kernels, str) else list(kernels)
 
 
+class HostFunction:
+    """A function of graph values as a callable; `source` has the generated files (name -> text)."""
+
+    def __init__(self, program: Program, compiler: Compiler) -> None:
+        self._compiled = _Compiled(program, compiler)
+        self.program, self.source = program, self._compiled.source
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        """Arrays in the order of the function's inputs (parameters among them) -> a list of its outputs."""
+        return self._compiled.run(self.program.entries[0], arrays)
+
+
 def host_function(
     function: Function, kernels: str | Sequence[str] = "ref", opt: str = "-O2", cc: str | None = None
-) -> Callable[..., list[Any]]:
-    """A callable: arrays in the order of the function's inputs (parameters among them) -> a list of its outputs."""
-    names = _kernel_list(kernels)
-    compiled = _Compiled(compile_function(function, "function", names), Compiler(find_compiler(cc), opt))
-    (entry,) = compiled.program.entries
-
-    def call(*arrays: Any) -> list[Any]:
-        return compiled.run(entry, arrays)
-
-    call.source = compiled.source  # type: ignore[attr-defined]
-    call.program = compiled.program  # type: ignore[attr-defined]
-    return call
+) -> HostFunction:
+    """The function compiled for the host. `opt` and `cc` choose optimisation and compiler."""
+    program = compile_function(function, "function", _kernel_list(kernels))
+    return HostFunction(program, Compiler(find_compiler(cc), opt))
 
 
 def host_trainer(
     model: Model, kernels: str | Sequence[str] = "ref", opt: str = "-O2", cc: str | None = None
 ) -> Trainer:
     """The model compiled for the host and initialised with seed 0. `opt` and `cc` choose optimisation and compiler."""
-    names = _kernel_list(kernels)
-    return Trainer(compile_model(model, "model", names), Compiler(find_compiler(cc), opt))
+    return Trainer(compile_model(model, "model", _kernel_list(kernels)), Compiler(find_compiler(cc), opt))
 
 
 class Trainer:

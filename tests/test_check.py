@@ -1,6 +1,7 @@
 """`check`: right gradients pass, wrong ones are found and named, kinks are told from faults."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.check import _feeds, _with_gradients, check
 from autodiff_gen.errors import ModelError
 from autodiff_gen.ir import apply
+from autodiff_gen.loader import load_model
 from autodiff_gen.op import OPS
 
 
@@ -107,3 +109,15 @@ def test_a_loss_that_is_never_finite_is_an_error():
     model = with_parameter(lambda w, x: F.sum(F.log(x - 5.0) * w))
     with pytest.raises(ModelError, match="nothing can be compared"):
         check(model, "net")
+
+
+ROOT = Path(__file__).resolve().parents[1]
+MODELS = sorted([*ROOT.glob("examples/*/model.py"), *ROOT.glob("bench/workloads/w[0-9]*.py")])
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("path", MODELS, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_every_example_and_workload(path):
+    report, good = check(*load_model(str(path))[:2], samples=20)
+    assert good, report
+    assert "PyTorch in float64" in report
