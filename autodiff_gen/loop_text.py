@@ -228,9 +228,7 @@ class LoopText:
             (at_,) = index
             return at_ if at_ is not None else Expr("0", ATOM, self.nest.top)
         if isinstance(lower, Pick):
-            chosen = self._value(node.operands[1], index, body)
-            chosen.uses += 1
-            return self._value(node.operands[0], (*index, chosen), body)
+            return self._value(node.operands[0], self._picked_at(node, index, body), body)
         return self._compute(v, index, body)
 
     def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
@@ -264,11 +262,17 @@ class LoopText:
         )
 
     def _make_pick(self, node: Node, index: tuple[Index, ...], body: Body) -> Expr:
-        chosen = self._value(node.operands[1], index, body)
-        chosen.uses += 1
-        picked = self._value(node.operands[0], (*index, chosen), body)
+        picked = self._value(node.operands[0], self._picked_at(node, index, body), body)
         picked.uses += 1
         return Expr("{0}", picked.precedence, picked.home, (picked,), (SELECT,), picked.dtype, "picked")
+
+    def _picked_at(self, node: Node, index: tuple[Index, ...], body: Body) -> tuple[Index, ...]:
+        """Where a pick reads its first operand; an axis of extent 1 has one element, whatever the index says."""
+        if node.operands[0].type.shape[-1] == 1:
+            return (*index, None)
+        chosen = self._value(node.operands[1], index, body)
+        chosen.uses += 1
+        return (*index, chosen)
 
     def _load(self, v: Value, index: tuple[Index, ...], dtype: DType) -> Expr:
         home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)
