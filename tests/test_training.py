@@ -5,6 +5,8 @@ import zlib
 import numpy as np
 import pytest
 
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
 from autodiff_gen.host import host_trainer
 
 STEPS = 200
@@ -142,3 +144,60 @@ def test_training_resumed_from_a_checkpoint_has_the_same_bits(name, tmp_path):
     for step in range(10, 30):
         assert first.train_step(*module.batch(step)) == second.train_step(*module.batch(step))
     assert all(np.array_equal(first.state_dict()[k], v) for k, v in second.state_dict().items())
+
+
+OPTIMIZERS = {
+    "sgd with weight decay": ("SGD", {"lr": 0.1, "weight_decay": 0.01}),
+    "momentum": ("SGD", {"lr": 0.05, "momentum": 0.9}),
+    "dampening": ("SGD", {"lr": 0.05, "momentum": 0.9, "dampening": 0.5}),
+    "nesterov": ("SGD", {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
+    "adam": ("Adam", {"lr": 0.01}),
+    "adam with weight decay": ("Adam", {"lr": 0.01, "betas": (0.8, 0.99), "eps": 1e-6, "weight_decay": 0.01}),
+}
+
+
+def torch_state(net, optimizer):
+    """Parameters and the optimizer's state in PyTorch by our names, and the number of steps taken."""
+    state, steps = {}, 0.0
+    for name, p in net.named_parameters():
+        state[name] = p.detach().numpy().copy()
+        for key, value in optimizer.state.get(p, {}).items():
+            if key == "step":
+                steps = float(value)
+            elif value is not None:
+                state[f"{name}.{key}"] = value.numpy().copy()
+    return state, steps
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("rule", OPTIMIZERS)
+def test_every_optimizers_step_from_pytorchs_own_state(rule, batch, rng):
+    """100 steps, each from PyTorch's parameters and moments."""
+    import torch
+
+    name, arguments = OPTIMIZERS[rule]
+    ours = host_trainer(
+        ag.Model.supervised(
+            nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3)),
+            input=(batch, 6),
+            loss=nn.CrossEntropyLoss(),
+            optimizer=getattr(optim, name)(**arguments),
+        )
+    )
+    net = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
+    net.load_state_dict({k: torch.tensor(v) for k, v in ours.state_dict().items() if k in net.state_dict()})
+    optimizer = getattr(torch.optim, name)(net.parameters(), **arguments)
+    for step in range(100):
+        x, label = rng.standard_normal((batch, 6)).astype("float32"), rng.integers(0, 3, batch)
+        before, steps = torch_state(net, optimizer)
+        if "optimizer.step" in ours.state_dict():
+            before["optimizer.step"] = steps or float(step)
+        ours.load_state_dict(before, strict=step > 0)  # PyTorch makes its moments in the first step
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(net(torch.tensor(x)), torch.tensor(label))
+        loss.backward()
+        optimizer.step()
+        assert abs(ours.train_step(x, label) - loss.item()) <= 1e-5 * abs(loss.item()) + 1e-6
+        after = ours.state_dict()
+        for key, value in torch_state(net, optimizer)[0].items():
+            assert np.abs(after[key] - value).max() <= 1e-5 * np.abs(value).max(), (step, key)
