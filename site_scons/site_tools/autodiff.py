@@ -204,11 +204,7 @@ def train_lib(env, name, model):
     stem, folder = os.path.splitext(base.name)[0], str(base.dir)
     model = env.File(model)
     command = python_command(env, "-m", "autodiff_gen", "build", "$SOURCE")
-    command += ["--board", literal(_board_word(env))]
-    command += ["--out", "${TARGET.dir}", "--name", literal(stem)]
-    for key in ("kernels", "ram"):
-        value = env.subst(f"$AUTODIFF_{key.upper()}")
-        command += [f"--{key}", literal(value)] if value else []
+    command += ["--out", "${TARGET.dir}", "--name", literal(stem), *generator_flags(env)]
     outputs = [f"{folder}/{stem}{end}" for end in (".c", ".h", "_params.c", ".deps.json")]
     made = env.Command(outputs, model, SCons.Script.Action([command], "$AUTODIFF_GENCOMSTR"))
     env.Precious(made)
@@ -227,9 +223,14 @@ def train_lib(env, name, model):
     return [*library, kernel_archive(env, f"{folder}/obj")]
 
 
-def _board_word(env):
-    text = env.subst("$AUTODIFF_BOARD")
-    return os.path.abspath(text) if text.endswith(".toml") or "/" in text else text
+def generator_flags(env):
+    """The environment's board, kernels and RAM as flags of the generator, for a list-form action."""
+    words = []
+    for key in ("board", "kernels", "ram"):
+        value = env.subst(f"$AUTODIFF_{key.upper()}")
+        if value:
+            words += [f"--{key}", literal(value)]
+    return words
 
 
 def compile_commands(env, target):
@@ -274,6 +275,7 @@ def generate(env):
     env.AddMethod(build_of, "AutodiffBuild")
     env.AddMethod(lambda env, name: package(name), "AutodiffPackage")
     env.AddMethod(find_python, "AutodiffFindPython")
+    env.AddMethod(generator_flags, "AutodiffFlags")
     env.AddMethod(python_command, "AutodiffPython")
     env.AddMethod(compile_commands, "CompileCommands")
     env.AddMethod(short_lines, "ShortLines")
