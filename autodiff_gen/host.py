@@ -1,4 +1,6 @@
-"""Generated C on the host: the very code that the board runs, compiled by the host's compiler, through ctypes."""
+"""Generated C on the host: the very code that the board runs, compiled by the host's compiler, through
+ctypes.
+"""
 
 from __future__ import annotations
 
@@ -129,14 +131,17 @@ def host_function(
 def host_trainer(
     model: Model, kernels: str | Sequence[str] = "ref", opt: str = "-O2", cc: str | None = None
 ) -> Trainer:
-    """The model compiled for the host and initialised with seed 0. `opt` and `cc` choose optimisation and compiler."""
+    """The model compiled for the host and initialised with seed 0. `opt` and `cc` choose optimisation and
+    compiler.
+    """
     return Trainer(compile_model(model, "model", _kernel_list(kernels)), Compiler(find_compiler(cc), opt))
 
 
 class Trainer:
     """A trainer of one model: its parameters, optimizer state and arena in one struct, as on the board.
 
-    `source` has the generated files (name -> text), `program` what they were made from, `nbytes` is sizeof the struct.
+    `source` has the generated files (name -> text), `program` what they were made from, `nbytes` is sizeof
+    the struct.
     """
 
     def __init__(self, program: Program, compiler: Compiler) -> None:
@@ -156,13 +161,16 @@ class Trainer:
         return self._compiled.memory
 
     def init(self, seed: int = 0) -> None:
-        """Set the initial weights: for seed 0 those of the model, for any other seed random ones drawn anew. u32."""
+        """Set the initial weights: for seed 0 those of the model, for any other seed random ones drawn anew.
+        u32.
+        """
         if not 0 <= seed < 1 << 32:
             raise ShapeError(f"seed {seed} is outside 0 to 2^32 - 1")
         self._compiled.call(f"{self.program.name}_init", ctypes.c_uint32(seed))
 
     def train_step(self, *arrays: Any, lr: float | None = None) -> float:
-        """One step on one batch: inputs, then targets, in the model's order. Returns the loss before the update.
+        """One step on one batch: inputs, then targets, in the model's order. Returns the loss before the
+        update.
 
         The first axis may have any number of rows up to the model's batch. `lr` defaults to the optimizer's.
         """
@@ -170,15 +178,19 @@ class Trainer:
         return float(outs[0])
 
     def predict(self, *arrays: Any) -> Any:
-        """The model's outputs for its inputs, in evaluation mode: an array, or a dict by name if there are several."""
+        """The model's outputs for its inputs, in evaluation mode: an array, or a dict by name if there are
+        several.
+        """
         entry = self._entries["predict"]
         outs = self._compiled.run(entry, arrays)
         names = [a.name for a in entry.args if a.role == "output"]
         return outs[0] if len(outs) == 1 else dict(zip(names, outs, strict=True))
 
     def state_dict(self) -> dict[str, Any]:
-        """Copies of all parameters, then of the optimizer's state, by name, in the shapes that the model gives them."""
-        return {s.name: self._view(s).copy() for s in self._slots()}
+        """Copies of all parameters, then of the optimizer's state, by name, in the shapes that the model
+        gives them.
+        """
+        return {s.name: self._view(s).copy() for s in self.program.slots}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
         """Set parameters and optimizer state from arrays (or PyTorch tensors) by name.
@@ -186,7 +198,7 @@ class Trainer:
         Nothing changes when one does not fit. `strict`: every name must be there and none besides.
         Raises ModelError for names, ShapeError for shapes.
         """
-        slots = {s.name: s for s in self._slots()}
+        slots = {s.name: s for s in self.program.slots}
         if strict:
             missing, unexpected = [n for n in slots if n not in state], [n for n in state if n not in slots]
             if missing or unexpected:
@@ -232,9 +244,6 @@ class Trainer:
             self._compiled.call(f"{self.program.name}_load", _CALLBACK(read), None)
         except AutodiffError as error:
             raise DataError(f"checkpoint {path} ({len(data)} bytes): {error}") from None
-
-    def _slots(self) -> list[Slot]:
-        return sorted(self.program.slots, key=lambda s: not s.trainable)
 
     def _view(self, slot: Slot) -> Any:
         """The slot's own memory as an array."""

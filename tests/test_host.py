@@ -125,6 +125,19 @@ def test_state_dict_has_parameters_first_then_the_optimizers_state(batch):
     assert all(np.array_equal(other.state_dict()[k], v) for k, v in trainer.state_dict().items())
 
 
+def test_a_frozen_parameter_keeps_its_place_and_its_value(batch):
+    x, t = ag.Input("x", (4, 6)), ag.Input("t", (4, 3))
+    frozen = ag.Param("first", np.full((5, 6), 0.25), requires_grad=False)
+    trained = ag.Param("second", np.full((3, 5), 0.5))
+    z = F.matmul(F.tanh(F.matmul(x, frozen.T)), trained.T)
+    model = ag.Model([x], [t], {"z": z}, F.mse_loss(z, t), optim.SGD(lr=0.1, momentum=0.9))
+    trainer = host_trainer(model)
+    trainer.train_step(batch[0], np.ones((4, 3)))
+    state = trainer.state_dict()
+    assert list(state)[:2] == ["first", "second"]
+    assert (state["first"] == 0.25).all() and (state["second"] != 0.5).all()
+
+
 def test_state_dict_is_a_copy(trainer):
     trainer.state_dict()["0.weight"][...] = 9.0
     assert trainer.state_dict()["0.weight"].max() < 9.0
