@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 ALIGNMENT = 4
-TRIES = 200
+EFFORT = 20_000  # buffers that seeded shuffles may place, all tries together
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,7 @@ def _first_fit(buffers: Sequence[Buffer]) -> tuple[dict[int, int], int]:
 
 
 def place(buffers: Sequence[Buffer]) -> Plan:
-    """The best of several first-fit orders, then of seeded shuffles until the bound is met or `TRIES` are
-    spent.
-    """
+    """The best of several first-fit orders, then of seeded shuffles until the bound is met or EFFORT is spent."""
     bound = lower_bound(buffers)
     orders: list[Callable[[Buffer], tuple[int, ...]]] = [
         lambda b: (-b.size, b.start, b.key),
@@ -72,7 +70,7 @@ def place(buffers: Sequence[Buffer]) -> Plan:
     candidates = [_first_fit(sorted(buffers, key=key)) for key in orders]
     best = min(candidates, key=lambda c: c[1])
     shuffled, generator = list(buffers), random.Random(1)
-    for _ in range(TRIES):
+    for _ in range(EFFORT // max(len(buffers), 1)):
         if best[1] == bound:
             break
         generator.shuffle(shuffled)
