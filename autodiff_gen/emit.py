@@ -45,7 +45,12 @@ def emit(program: Program) -> dict[str, str]:
     )
     tables, table_names = constant_tables(e.plan for e in program.entries)
     entries = [_entry(e, program, table_names) for e in program.entries]
-    common = {"p": program, "P": program.name.upper(), "version": __version__, "kind": "trainer" if program.is_model else "work"}
+    common = {
+        "p": program,
+        "P": program.name.upper(),
+        "version": __version__,
+        "kind": "trainer" if program.is_model else "work",
+    }
     header = env.get_template("header.h.j2").render(
         **common,
         what="a trainer" if program.is_model else "a function",
@@ -58,7 +63,9 @@ def emit(program: Program) -> dict[str, str]:
     declarations = [k.declaration for k in program.kernels if not k.declared]
     if declarations:
         declarations.append("")
-    source = env.get_template("source.c.j2").render(**common, entries=entries, tables=tables, declarations=declarations)
+    source = env.get_template("source.c.j2").render(
+        **common, entries=entries, tables=tables, declarations=declarations
+    )
     lines, init_tables, draws = _init_lines(program.slots)
     params = env.get_template("params.c.j2").render(**common, lines=lines, tables=init_tables, draws=draws)
     name = program.name
@@ -72,18 +79,26 @@ def _facts(program: Program) -> list[str]:
     """What the header tells: sizes, and the kernel of every call."""
     lines = []
     if program.slots:
-        lines.append(f"State {program.state_bytes} bytes, arena {4 * program.arena_words}, together {program.struct_bytes};")
+        lines.append(
+            f"State {program.state_bytes} bytes, arena {4 * program.arena_words}, together {program.struct_bytes};"
+        )
         lines.append(f"lower bound of this order: {program.bound_bytes}.")
     else:
-        lines.append(f"Arena {4 * program.arena_words} bytes; lower bound of this order: {program.bound_bytes}.")
+        lines.append(
+            f"Arena {4 * program.arena_words} bytes; lower bound of this order: {program.bound_bytes}."
+        )
     lines.append(f"Kernels asked in this order: {', '.join(program.backends.names)}.")
     for entry in program.entries:
         for step in entry.plan.steps:
             for call, kernel in step.calls.values():
-                sizes = " ".join(f"{k}={c_text.extent(v)}" for k, v in call.sizes.items() if not k.startswith("ld"))
+                sizes = " ".join(
+                    f"{k}={c_text.extent(v)}" for k, v in call.sizes.items() if not k.startswith("ld")
+                )
                 lines.append(f"  {entry.name} step {step.number}: {kernel.symbol} ({sizes})")
         for state in entry.plan.copies:
-            lines.append(f"  {entry.name} keeps a copy of the old {state}, which is still read after its update")
+            lines.append(
+                f"  {entry.name} keeps a copy of the old {state}, which is still read after its update"
+            )
     return lines
 
 
@@ -152,7 +167,11 @@ def _checks(entry: Entry, program: Program) -> list[str]:
     pointers = ["t", *(a.c_name for a in entry.args if not a.by_value)]
     used = {v for n in topological(entry.plan.graph.roots) for v in n.operands}
     lines = [f"(void){a.c_name};" for a in entry.args if a.by_value and a.value not in used]
-    lines += [f"if ({' || '.join(f'{p} == NULL' for p in pointers)}) {{", f"    return {prefix}_ERR_NULL;", "}"]
+    lines += [
+        f"if ({' || '.join(f'{p} == NULL' for p in pointers)}) {{",
+        f"    return {prefix}_ERR_NULL;",
+        "}",
+    ]
     if entry.takes_n:
         lines += [f"if (n < 1 || n > {prefix}_BATCH) {{", f"    return {prefix}_ERR_BATCH;", "}"]
     for a in entry.args:
@@ -167,7 +186,11 @@ def _range_check(arg: Arg, prefix: str) -> list[str]:
     if arg.type.dtype.kind == "i":
         test = f"{arg.c_name}[i] < 0 || {test}"
     if count == "1":
-        return [f"if ({test.replace('[i]', '[0]')}) {{", f"    return {prefix}_ERR_LABEL;", "}"]
+        return [
+            f"if ({test.replace('[i]', '' if arg.by_value else '[0]')}) {{",
+            f"    return {prefix}_ERR_LABEL;",
+            "}",
+        ]
     inner = [f"    if ({test}) {{", f"        return {prefix}_ERR_LABEL;", "    }"]
     return [f"for (int32_t i = 0; i < {count}; i++) {{", *inner, "}"]
 

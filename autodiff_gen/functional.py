@@ -367,6 +367,8 @@ def matmul(input: Any, other: Any) -> Value:
     a, b = _value(input), _value(other)
     if a.ndim == 0 or b.ndim == 0:
         raise _refuse("matmul", [a, b], "needs vectors or matrices, not a scalar")
+    if a.ndim == b.ndim == 1 and a.shape == b.shape:
+        return sum(a * b)
     if a.ndim == 1 or b.ndim == 1:
         left = reshape(a, (1, *a.shape)) if a.ndim == 1 else a
         right = reshape(b, (*b.shape, 1)) if b.ndim == 1 else b

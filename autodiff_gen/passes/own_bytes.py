@@ -10,7 +10,7 @@ says so.
 from __future__ import annotations
 
 from ..donation import ordering_edges, state_of
-from ..ir import Graph, Node, Value, apply, substitute
+from ..ir import CONST, Graph, Node, Value, apply, substitute
 from ..layout import base, layout
 from ..op import Contraction, Extent, Iota, Leaf, RowContraction, View
 
@@ -25,8 +25,9 @@ def copied(v: Value, hint: str = "") -> Value:
 
 def readable_by_kernels(v: Value) -> bool:
     """Whether a gemm kernel can read v: one of the last two axes must be contiguous, and neither repeats."""
-    if isinstance(base(v).node.op.lower, Iota | Extent):
-        return False
+    source = base(v).node
+    if isinstance(source.op.lower, Iota | Extent) or (source.op is CONST and source.attrs["value"].size == 1):
+        return False  # written into expressions, so without an address
     at = layout(v)
     assert at is not None
     (rows, columns), (row_step, column_step) = at.shape[-2:], at.strides[-2:]

@@ -1,0 +1,323 @@
+"""F against torch: values and gradients in float64, and as generated C; then what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen.autodiff import grad
+from autodiff_gen.dtypes import Dim, Type, dtype
+from autodiff_gen.errors import ShapeError
+from autodiff_gen.interpret import evaluate
+from autodiff_gen.ir import make_input
+
+# Name, an expression over F (ours, or functions of torch with the same names), operands (shape; shape, dtype, high; array).
+Row = tuple[str, Callable[..., Any], list[Any]]
+
+LABELS = ((4,), "u8", 3)
+POSITIVE = np.array([0.5, 1.5, 2.0])
+REDUCTIONS = ("mean", "sum", "none")
+
+ROWS: list[Row] = [
+    *((f"pow_{e}", lambda F, a, e=e: a**e, [POSITIVE]) for e in (0, 1, 2, 3, 4, 2.5, 0.5, -1, -2, -0.5)),
+    ("pow_function", lambda F, a: F.pow(a, 1.5), [POSITIVE]),
+    ("pow_both", lambda F, a, b: F.pow(a, b), [POSITIVE, (2, 3)]),
+    ("rpow", lambda F, a: 2.0**a, [(2, 3)]),
+    ("operators", lambda F, a, b: (1.0 - a) * b + a / (b * b + 1.0) - 2.0, [(2, 3), (3,)]),
+    ("functions", lambda F, a, b: F.add(F.mul(a, b), F.sub(F.neg(a), F.div(b, F.exp(a)))), [(2, 3), (3,)]),
+    ("unary", lambda F, a: F.sin(F.tanh(a)) * F.cos(F.sigmoid(F.abs(a))) + F.relu(F.square(a)), [(2, 3)]),
+    ("sqrt_log_expm1", lambda F, a: F.sqrt(F.log(1.0 + a)) + F.expm1(a), [POSITIVE]),
+    ("minimum_maximum", lambda F, a, b: F.minimum(a, F.maximum(b, 0.5 * a)), [(2, 3), (3,)]),
+    ("where", lambda F, a, b: F.where(a > b, a, 0.5 * b), [(2, 3), (3,)]),
+    ("where_number", lambda F, a: F.where(F.le(a, 0.5), a * a, 0.0), [(2, 3)]),
+    (
+        "logic",
+        lambda F, a: F.where(
+            F.logical_or(F.logical_not(F.gt(a, 0.0)), F.logical_and(a > 0.5, a < 1.0)), a, 0.0
+        ),
+        [(3, 4)],
+    ),
+    (
+        "comparisons",
+        lambda F, a, b: F.logical_and(F.ne(a, b), F.logical_or(F.ge(a, b), F.eq(a, a))),
+        [(2, 3), (3,)],
+    ),
+    ("sum", lambda F, a: F.sum(a), [(2, 3)]),
+    ("sum_dim", lambda F, a: F.sum(a, 1), [(2, 3)]),
+    ("sum_negative_dim", lambda F, a: F.sum(a, -2, keepdim=True), [(2, 3)]),
+    ("sum_dims", lambda F, a: F.sum(a, dim=(0, -1)), [(2, 3, 4)]),
+    ("sum_of_ones", lambda F, a: a.sum(1), [(2, 1, 3)]),
+    ("mean", lambda F, a: F.mean(a), [(2, 3)]),
+    ("mean_dim", lambda F, a: F.mean(a, -1), [(2, 3)]),
+    ("mean_dims", lambda F, a: a.mean((0, 2), keepdim=True), [(2, 3, 4)]),
+    ("amax", lambda F, a: F.amax(a, (0, 1)), [(2, 3, 4)]),
+    ("amin_all", lambda F, a: F.amin(a), [(2, 3)]),
+    ("max", lambda F, a: F.max(a), [(2, 3)]),
+    ("max_dim", lambda F, a: F.max(a, 1)[0], [(2, 3)]),
+    ("max_dim_indices", lambda F, a: F.max(a, -1, keepdim=True)[1], [(2, 3)]),
+    ("max_of_two", lambda F, a, b: F.max(a, b), [(2, 3), (3,)]),
+    ("min", lambda F, a: F.min(a), [(2, 3)]),
+    ("min_dim", lambda F, a: F.min(a, 0)[0], [(2, 3)]),
+    ("matmul", lambda F, a, b: F.matmul(a, b), [(2, 3), (3, 4)]),
+    ("matmul_operator", lambda F, a, b: a @ b.T, [(2, 3), (4, 3)]),
+    ("matmul_vectors", lambda F, a, b: a @ b, [(3,), (3,)]),
+    ("matmul_row_column", lambda F, a, b: F.sum(a @ b), [(1, 3), (3, 1)]),
+    ("matmul_vector_left", lambda F, a, b: a @ b, [(3,), (3, 4)]),
+    ("matmul_vector_right", lambda F, a, b: a @ b, [(2, 3), (3,)]),
+    ("matmul_stack_vector", lambda F, a, b: a @ b, [(5, 2, 3), (3,)]),
+    ("matmul_vector_stack", lambda F, a, b: a @ b, [(3,), (5, 3, 2)]),
+    ("matmul_stack", lambda F, a, b: a @ b, [(5, 2, 3), (5, 3, 4)]),
+    ("matmul_stack_matrix", lambda F, a, b: a @ b, [(5, 2, 3), (3, 4)]),
+    ("matmul_matrix_stack", lambda F, a, b: a @ b, [(2, 3), (5, 3, 4)]),
+    ("matmul_broadcast", lambda F, a, b: a @ b, [(2, 1, 2, 3), (3, 3, 4)]),
+    ("linear", lambda F, a, b, c: F.linear(a, b, c), [(4, 3), (2, 3), (2,)]),
+    ("linear_no_bias", lambda F, a, b: F.linear(a, b), [(4, 3), (2, 3)]),
+    ("linear_vector", lambda F, a, b, c: F.linear(a, b, c), [(3,), (2, 3), (2,)]),
+    ("linear_stack", lambda F, a, b, c: F.linear(a, b, c), [(2, 4, 3), (2, 3), (2,)]),
+    ("reshape", lambda F, a: F.reshape(a, (3, -1)), [(2, 6)]),
+    ("reshape_method", lambda F, a: a.reshape(-1, 4).T, [(2, 6)]),
+    ("transpose", lambda F, a: F.transpose(a, 0, -1), [(2, 3, 4)]),
+    ("permute", lambda F, a: F.permute(a, (1, -1, 0)), [(2, 3, 4)]),
+    ("flatten", lambda F, a: F.flatten(a, 1), [(2, 3, 4)]),
+    ("squeeze", lambda F, a: F.squeeze(a), [(1, 3, 1)]),
+    ("squeeze_dim", lambda F, a: F.squeeze(a, (0, 1)), [(1, 3, 1)]),
+    ("unsqueeze", lambda F, a: F.unsqueeze(a, -2), [(2, 3)]),
+    ("broadcast_to", lambda F, a: F.broadcast_to(a, (4, 2, 3)), [(2, 1)]),
+    ("softmax", lambda F, a: F.softmax(a, -1), [(2, 3)]),
+    ("softmax_columns", lambda F, a: F.softmax(a, 0), [(2, 3)]),
+    ("softmax_of_one", lambda F, a: F.softmax(a, 1), [(2, 1)]),
+    ("softmax_stack", lambda F, a: F.softmax(a, 1), [(2, 3, 4)]),
+    ("softmax_large", lambda F, a: F.softmax(a * 1e4, 1), [(2, 3)]),
+    ("log_softmax", lambda F, a: F.log_softmax(a, dim=1), [(2, 3)]),
+    ("log_softmax_squared", lambda F, a: F.log_softmax(a, 1) ** 2, [(2, 3)]),
+    ("log_softmax_large", lambda F, a: F.log_softmax(a * 1e4, 1), [(2, 3)]),
+    *((f"nll_{r}", lambda F, a, b, r=r: F.nll_loss(a, b, reduction=r), [(4, 3), LABELS]) for r in REDUCTIONS),
+    ("nll_one_sample", lambda F, a, b: F.nll_loss(a, b), [(1, 3), ((1,), "s32", 3)]),
+    ("nll_no_batch", lambda F, a, b: F.nll_loss(a, b), [(3,), ((), "s32", 3)]),
+    *(
+        (f"classes_{r}", lambda F, a, b, r=r: F.cross_entropy(a, b, reduction=r), [(4, 3), LABELS])
+        for r in REDUCTIONS
+    ),
+    ("classes_no_batch", lambda F, a, b: F.cross_entropy(a, b), [(3,), ((), "s32", 3)]),
+    ("classes_large", lambda F, a, b: F.cross_entropy(a * 1e4, b), [(4, 3), LABELS]),
+    (
+        "classes_defaults",
+        lambda F, a, b: F.cross_entropy(a, b, weight=None, ignore_index=-100),
+        [(4, 3), LABELS],
+    ),
+    *(
+        (
+            f"probabilities_{r}",
+            lambda F, a, b, r=r: F.cross_entropy(a, F.softmax(b, 1), reduction=r),
+            [(4, 3), (4, 3)],
+        )
+        for r in REDUCTIONS
+    ),
+    ("probabilities_no_batch", lambda F, a, b: F.cross_entropy(a, F.softmax(b, 0)), [(3,), (3,)]),
+    *((f"mse_{r}", lambda F, a, b, r=r: F.mse_loss(a, b, reduction=r), [(4, 3), (4, 3)]) for r in REDUCTIONS),
+    *(
+        (
+            f"bce_{r}",
+            lambda F, a, b, r=r: F.binary_cross_entropy(F.sigmoid(a), F.sigmoid(b), reduction=r),
+            [(4, 3), (4, 3)],
+        )
+        for r in REDUCTIONS
+    ),
+    ("bce_no_axes", lambda F, a, b: F.binary_cross_entropy(F.sigmoid(a), F.sigmoid(b)), [(), ()]),
+]
+
+
+class TorchFunctions:
+    """torch.nn.functional, and torch's own functions where it has none."""
+
+    def __getattr__(self, name: str) -> Any:
+        import torch
+
+        return getattr(torch.nn.functional, name, None) or getattr(torch, name)
+
+
+def prepared(operands: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Inputs of the graph and arrays for them."""
+    rng = np.random.default_rng(7)
+    inputs, arrays = [], []
+    for i, operand in enumerate(operands):
+        if isinstance(operand, np.ndarray):
+            array = operand.astype(np.float32)
+        elif len(operand) == 3 and isinstance(operand[1], str):
+            shape, kind, high = operand
+            array = np.asarray(rng.integers(0, high, shape), dtype=dtype(kind).numpy)
+        else:
+            array = np.asarray(rng.uniform(-2.0, 2.0, operand), dtype=np.float32)
+        kinds = {"float32": "f32", "uint8": "u8", "int32": "s32"}
+        inputs.append(make_input("abc"[i], Type(dtype(kinds[array.dtype.name]), array.shape)))
+        arrays.append(array)
+    return inputs, arrays
+
+
+def with_gradients(y: Any, inputs: list[Any]) -> list[Any]:
+    """y, and the gradients of sum(y * (1, 2, 3, ...))."""
+    if y.dtype.kind != "f":
+        return [y]
+    weights = 1.0 + np.arange(np.prod(y.shape, dtype=int)).reshape(y.shape).astype(np.float32)
+    return [y, *grad(F.sum(y * weights), [x for x in inputs if x.dtype.kind == "f"])]
+
+
+def torch_values(expression: Callable[..., Any], arrays: list[Any], kind: str) -> list[Any]:
+    import torch
+
+    tensors = [torch.tensor(a.astype(kind if a.dtype.kind == "f" else "int64")) for a in arrays]
+    leaves = [t.requires_grad_() for t in tensors if t.dtype.is_floating_point]
+    y = expression(TorchFunctions(), *tensors)
+    if not y.dtype.is_floating_point:
+        return [y.numpy()]
+    weights = 1.0 + torch.arange(y.numel(), dtype=y.dtype).reshape(y.shape)
+    if not y.requires_grad:  # a constant
+        return [y.numpy(), *(np.zeros(t.shape) for t in leaves)]
+    found = torch.autograd.grad((y * weights).sum(), leaves, allow_unused=True)
+    gradients = [torch.zeros_like(t) if g is None else g for g, t in zip(found, leaves, strict=True)]
+    return [y.detach().numpy(), *(g.numpy(force=True) for g in gradients)]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
+def test_against_torch(row: Row) -> None:
+    _, expression, operands = row
+    inputs, arrays = prepared(operands)
+    outputs = with_gradients(expression(F, *inputs), inputs)
+    got = evaluate(outputs, dict(zip(inputs, arrays, strict=True)), float_dtype="float64")
+    for a, b in zip(got, torch_values(expression, arrays, "float64"), strict=True):
+        assert np.shape(a) == np.shape(b)
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-7)  # constants are float32
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
+def test_generated_c_against_torch(row: Row) -> None:
+    _, expression, operands = row
+    inputs, arrays = prepared(operands)
+    outputs = with_gradients(expression(F, *inputs), inputs)
+    got = ag.function(inputs, outputs).on_host(kernels="ref")(*arrays)
+    for a, b in zip(got, torch_values(expression, arrays, "float32"), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * max(1.0, float(np.max(np.abs(b)))))
+
+
+# Saturated probabilities: the logarithms are -100, and no gradient is NaN.
+@pytest.mark.torch
+@pytest.mark.parametrize("p", [0.0, 1.0])
+@pytest.mark.parametrize("t", [0.0, 1.0])
+def test_binary_cross_entropy_of_certainty(p: float, t: float) -> None:
+    import torch
+
+    x, target = ag.Input("x", (1,)), ag.Input("target", (1,))
+    y = F.binary_cross_entropy(x, target)
+    value, dx = evaluate([y, grad(y, x)], {x: [p], target: [t]})
+    want = torch.nn.functional.binary_cross_entropy(torch.tensor([p]), torch.tensor([t]))
+    np.testing.assert_allclose(value, want.numpy(), rtol=1e-6)
+    assert np.isfinite(dx).all()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, t: F.cross_entropy(x, t),
+        lambda x, t: F.nll_loss(F.log_softmax(x, 1), t),
+        lambda x, t: F.mse_loss(x, 0.5 * x),
+        lambda x, t: F.mean(F.square(F.mean(x, 0))),
+        lambda x, t: F.mean(F.square(F.mean(x, 1))),
+        lambda x, t: F.mean(F.square(F.linear(x, np.ones((2, 3)), np.ones(2)))),
+        lambda x, t: F.mean(F.square(F.matmul(x.T, x))),
+        lambda x, t: F.mean(F.flatten(F.reshape(x, (-1, 3, 1)), 1)),
+    ],
+)
+def test_means_over_the_rows_that_are_given(f: Callable[..., Any], rows: int) -> None:
+    """A graph for up to 4 rows, given fewer, equals the graph for that many."""
+    rng = np.random.default_rng(rows)
+    arrays = [rng.uniform(-1, 1, (rows, 3)), rng.integers(0, 3, rows)]
+    results = []
+    for size in (4, rows):
+        x = ag.Input("x", (size, 3), batch_axis=0)
+        t = ag.Input("t", (size,), dtype="u8", batch_axis=0)
+        y = f(x, t)
+        results.append(evaluate([y, grad(y, x)], {x: arrays[0], t: arrays[1]}))
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+X, W = make_input("x", Type(dtype("f32"), (2, 3))), make_input("w", Type(dtype("f32"), (4, 5)))
+BATCH = ag.Input("images", (8, 28, 28), batch_axis=0)
+Y = ag.Input("y", (2,), dtype="s32")
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: F.matmul(X, W), r"^matmul\(x: f32\[2,3\], w: f32\[4,5\]\): the inner extents differ: 3 columns .* 4 rows$"),
+    (lambda: F.matmul(X, 2.0), r"^matmul\(x: f32\[2,3\], f32\[\]\): needs vectors or matrices, not a scalar$"),
+    (lambda: F.linear(X, W), r"^linear\(x: f32\[2,3\], w: f32\[4,5\]\): the input's last axis"),
+    (lambda: F.linear(X, np.ones((4, 3)), np.ones(3)), r"the bias must have shape \[4\]$"),
+    (lambda: X + W, r"^add\(x: f32\[2,3\], w: f32\[4,5\]\): shapes \[2, 3\] and \[4, 5\] do not broadcast"),
+    (lambda: F.sum(X, 2), r"^sum\(x: f32\[2,3\]\): dim=2: axis 2 is out of range for 2 axes$"),
+    (lambda: F.sum(X, (0, 0)), r"^sum\(x: f32\[2,3\]\): dim=\(0, 0\): an axis is named twice"),
+    (lambda: F.softmax(X, -3), r"^softmax\(x: f32\[2,3\]\): dim=-3: axis -3 is out of range"),
+    (lambda: F.softmax(X, None), r"^softmax\(x: f32\[2,3\]\): dim must be one integer, not None$"),
+    (lambda: F.max(X, (0, 1)), r"^max\(x: f32\[2,3\]\): dim must be one integer"),
+    (lambda: F.reshape(X, (4, -1)), r"^reshape\(x: f32\[2,3\]\): 6 elements do not fill the shape \[4, -1\]$"),
+    (lambda: F.reshape(X, (-1, -1)), "only one extent"),
+    (lambda: F.reshape(BATCH, (8, 784)), "use -1 or x.shape|do not fill"),
+    (lambda: F.unsqueeze(X, 4), "dim=4 is out of range"),
+    (lambda: F.nll_loss(X, X), r"^nll_loss\(x: .*, x: .*\): the target must hold class indices"),
+    (lambda: F.nll_loss(X, ag.Input("t", (3,), dtype="s32")), r"^nll_loss\(x: f32\[2,3\], t: s32\[3\]\): scores"),
+    (lambda: F.cross_entropy(X, W), r"^cross_entropy\(x: .*, w: .*\): probabilities must have the shape"),
+    (lambda: F.mse_loss(X, W), r"^mse_loss\(x: .*, w: .*\): input and target must have the same shape$"),
+    (lambda: F.mse_loss(X, X, reduction="avg"), r'^mse_loss: reduction=\'avg\'; known: "mean", "sum", "none"$'),
+    (lambda: F.cross_entropy(X, Y, label_smoothing=0.1), "^cross_entropy: the argument 'label_smoothing' is not"),
+    (lambda: F.nll_loss(X, Y, weight=[1.0, 2.0, 3.0]), "^nll_loss: the argument 'weight' is not supported$"),
+    (lambda: F.to(X, "f16"), "unknown dtype 'f16'"),
+    (lambda: X + "1", "cannot stand as an operand"),
+    (lambda: F.exp(Y), r"^exp\(y: s32\[2\]\): needs a float, not s32"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("build, message", REFUSED)
+def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ShapeError, match=message) as caught:
+        build()
+    assert "\n" not in str(caught.value)
+
+
+def test_arrays_and_numbers_are_constants() -> None:
+    a = ag.Input("a", (2, 3))
+    y = np.array([1.0, 2.0, 3.0]) * a + np.float64(2) - 1
+    assert y.dtype.name == "f32"
+    np.testing.assert_array_equal(evaluate([y], {a: np.ones((2, 3))})[0], [[2, 3, 4]] * 2)
+    assert F.to(F.to(a > 0.0, "s32") + 1, "f32").dtype.name == "f32"
+
+
+def test_labels_from_outside_know_their_classes() -> None:
+    """The generated function checks them, so the smallest axis that they index must be on record."""
+    label = ag.Input("label", (2,), dtype="u8")
+    F.cross_entropy(ag.Input("wide", (2, 10)), label)
+    F.cross_entropy(X, label)
+    assert label.node.attrs["classes"] == 3
+
+
+def test_log_softmax_costs_one_division_per_row() -> None:
+    """The gradient of softmax and log-softmax divides once per row, not once per element."""
+    from autodiff_gen.ir import topological
+
+    for f in (F.softmax, F.log_softmax):
+        y = F.sum(F.square(f(X, 1)))
+        for node in topological([y, grad(y, X)]):
+            if node.op.name == "div":
+                assert node.results[0].shape == (2, 1)
+
+
+def test_dim_follows_the_batch() -> None:
+    assert F.flatten(BATCH, 1).shape == (Dim(1, 8), 784)
+    assert F.reshape(BATCH, (-1, 784)).shape == (Dim(1, 8), 784)
+    assert F.reshape(BATCH, (BATCH.shape[0], -1)).shape == (Dim(1, 8), 784)
+    assert F.reshape(BATCH, -1).shape == (Dim(784, 8),)
