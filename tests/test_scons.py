@@ -172,6 +172,9 @@ def test_clean_removes_one_or_all(tree: Tree) -> None:
     assert tree.scons("clean", "board=host", f"model={tree.model}").returncode == 0
     assert not tree.out().exists()
     assert (tree.root / "build/host/net+kernels=ref").is_dir()
+    done = tree.scons("clean", "firmware", "board=host", f"model={tree.model}")
+    assert done.returncode == 0, done.stderr
+    assert tree.out().is_dir()
     assert tree.scons("clean").returncode == 0
     assert not (tree.root / "build").exists()
 

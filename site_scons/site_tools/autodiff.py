@@ -225,11 +225,12 @@ def train_lib(env, name, model):
 
 def generator_flags(env):
     """The environment's board, kernels and RAM as flags of the generator, for a list-form action."""
-    words = []
-    for key in ("board", "kernels", "ram"):
+    board = build_of(env).board
+    own = board.path.parent != package("board").boards_dir()
+    words = ["--board", literal(board.path if own else board.id)]
+    for key in ("kernels", "ram"):
         value = env.subst(f"$AUTODIFF_{key.upper()}")
-        if value:
-            words += [f"--{key}", literal(value)]
+        words += [f"--{key}", literal(value)] if value else []
     return words
 
 
