@@ -11,7 +11,8 @@ from .dtypes import Type
 from .gemm_calls import GemmCall
 from .ir import CONST, INPUT, STATE, Node, State, Value
 from .layout import Strided, base, dense, layout
-from .loop_text import LOOP_NAMES, LoopText
+from .loop_statements import LOOP_NAMES
+from .loop_text import LoopText
 from .names import Scope
 from .op import View
 from .steps import EntryPlan, Placed, Step
@@ -28,8 +29,10 @@ class Pointer:
 
 
 class EntryText:
-    """Names and lines of one entry. `args` maps the graph's inputs to C names, `outputs` the outputs' names to C names, `slots` states to
-    members of the struct, `tables` constant arrays to the names of their tables."""
+    """Names and lines of one entry. `args` maps the graph's inputs to C names, `outputs` the outputs' names
+    to C names, `slots` states to members of the struct, `tables` constant arrays to the names of their
+    tables.
+    """
 
     def __init__(
         self,
@@ -50,7 +53,9 @@ class EntryText:
     # Names
 
     def _declare(self, buffer: Placed) -> None:
-        ends = f"step {buffer.start}" if buffer.start == buffer.end else f"steps {buffer.start} to {buffer.end}"
+        ends = (
+            f"step {buffer.start}" if buffer.start == buffer.end else f"steps {buffer.start} to {buffer.end}"
+        )
         for k, v in enumerate(buffer.values):
             name = self.scope.fresh(hint(v) if buffer.owner is None else f"{hint(v)}_row")
             shape = v.type.shape
@@ -160,7 +165,11 @@ class EntryText:
             at_a, at_b = layout(a), layout(b)
             assert at_a is not None and at_b is not None
             start = _plus(self.place(a), _sum(at_a.offset, [(row, at_a.strides[0])]))
-            pointers = {"a": start, "b": _plus(self.place(b), _sum(at_b.offset, [])), "c": _plus(target, offset)}
+            pointers = {
+                "a": start,
+                "b": _plus(self.place(b), _sum(at_b.offset, [])),
+                "c": _plus(target, offset),
+            }
             call, kernel = step.calls[node]
             return [_call_text(call, kernel, pointers, "1.0f", "0.0f")]
 
@@ -183,13 +192,19 @@ class EntryText:
         leading = [i for i, d in enumerate(r.type.shape[:-2]) if d != 1]
         loops = [(LOOP_NAMES[k], i) for k, i in enumerate(leading)]
         pointers = {
-            role: _plus(self.place(v), _sum(at[role].offset, [(var, at[role].strides[i]) for var, i in loops]))
+            role: _plus(
+                self.place(v), _sum(at[role].offset, [(var, at[role].strides[i]) for var, i in loops])
+            )
             for role, v in operands.items()
         }
         alpha, beta = "1.0f", "0.0f"
         if node.op.name == "accumulate":
             alpha = self._scalar(node.operands[3])
-            alpha = (alpha.removeprefix("-") if alpha.startswith("-") else f"-{alpha}") if node.attrs["negate"] else alpha
+            alpha = (
+                (alpha.removeprefix("-") if alpha.startswith("-") else f"-{alpha}")
+                if node.attrs["negate"]
+                else alpha
+            )
             beta = c_text.float_literal(node.attrs["beta"])
         lines = [_call_text(call, kernel, pointers, alpha, beta)]
         for var, i in reversed(loops):

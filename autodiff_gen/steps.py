@@ -27,7 +27,9 @@ from .schedule import order_steps
 
 @dataclass(eq=False)
 class Placed:
-    """A buffer of the arena: the values that take its bytes one after the other, its steps, and its offset in bytes."""
+    """A buffer of the arena: the values that take its bytes one after the other, its steps, and its offset in
+    bytes.
+    """
 
     values: list[Value]
     owner: Step | None  # the step whose scratch it is
@@ -123,7 +125,9 @@ def _text(nest: LoopNest, node: Node, locked: frozenset[Value] = frozenset()) ->
 
 
 def _donors(graph: Graph, node: Node) -> list[tuple[Value, Value, Value]]:
-    """(operand, param, result) where the result of a fused node takes the bytes of a state that the operand shows."""
+    """(operand, param, result) where the result of a fused node takes the bytes of a state that the operand
+    shows.
+    """
     out = []
     region = node.regions[0]
     for state, new in graph.updates.items():
@@ -232,7 +236,9 @@ def _ordered(
     before, reads = [], []
     for s in steps:
         sources = [base(v) for v in s.node.operands]
-        before.append([index[v.node] for v in sources if v.node in index] + [index[n] for n in edges.get(s.node, ())])
+        before.append(
+            [index[v.node] for v in sources if v.node in index] + [index[n] for n in edges.get(s.node, ())]
+        )
         reads.append([ids[v] for v in sources if v in ids])
     if first:
         urgent = needed_by(graph, first)
@@ -246,8 +252,12 @@ def _ordered(
     return ordered
 
 
-def _lifetimes(steps: list[Step], states: Mapping[Value, State], outputs: Mapping[Value, str]) -> list[Placed]:
-    """Buffers with lifetimes; a result takes the bytes of an operand that dies in its step, where the loops allow it."""
+def _lifetimes(
+    steps: list[Step], states: Mapping[Value, State], outputs: Mapping[Value, str]
+) -> list[Placed]:
+    """Buffers with lifetimes; a result takes the bytes of an operand that dies in its step, where the loops
+    allow it.
+    """
     last: dict[Value, int] = {}
     for s in steps:
         for v in s.node.operands:
@@ -282,7 +292,12 @@ def _dying_operand(
     result = region.results[r.index]
     for source in dict.fromkeys(base(v) for v in s.node.operands):
         buffer = holder.get(source)
-        if buffer is None or buffer.end != s.number or last[source] != s.number or buffer.values[-1] is not source:
+        if (
+            buffer is None
+            or buffer.end != s.number
+            or last[source] != s.number
+            or buffer.values[-1] is not source
+        ):
             continue
         if source.type.dtype != r.type.dtype or source.type.bytes != r.type.bytes:
             continue
@@ -290,5 +305,3 @@ def _dying_operand(
         if all(layout(v) == dense(result.type.shape) and text.may_share(p, result) for v, p in views):
             return buffer
     return None
-
-

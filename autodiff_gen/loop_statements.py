@@ -1,0 +1,275 @@
+"""The statements of a loop nest: expressions built on demand, shared ones as locals, what does not change in
+a loop moved out of it.
+
+They are built in the order in which they will stand, so that a value is a local exactly where it is in scope.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from . import c_text
+from .dtypes import DType, normalise_axes, s32
+from .ir import CONST, Node, Value
+from .loops import Body, LoopNest, Root, Step
+from .op import ATOM, SELECT, UNARY, Attrs, Elementwise, Extent, Iota, Pick, Reduce, RowContraction, View
+
+LOOP_NAMES = "ijklpqrs"
+
+
+@dataclass(eq=False)
+class Expr:
+    """A C expression: a template over arguments, built once and printed where it is used."""
+
+    template: str
+    precedence: int
+    home: Body  # the outermost body in which it can be computed
+    args: tuple[Expr, ...] = ()
+    needs: tuple[int, ...] = ()  # the precedence each argument must reach to stand bare
+    dtype: DType = s32
+    hint: str = ""
+    uses: int = 0
+    moved: bool = False  # used in a deeper body than its home
+    worth_a_name: bool = False
+    memory: tuple[Value, tuple[Index, ...]] | None = None  # a load: of what, at which index
+    name: str = ""  # once it is a local
+
+
+Index: TypeAlias = Expr | None
+
+
+@dataclass(frozen=True)
+class Local:
+    """The place where `expr` becomes a local, if it is used more than once or in a deeper loop."""
+
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Loop:
+    body: Body
+    statements: list[Statement]
+
+
+@dataclass(frozen=True)
+class Begin:
+    """The accumulators of a reduction are declared."""
+
+    root: Root
+
+
+@dataclass(frozen=True)
+class Accumulate:
+    root: Root
+    x: Expr
+    at: Index  # the index along the first reduced axis, for arg-reductions
+
+
+@dataclass(frozen=True)
+class Store:
+    value: Value
+    index: tuple[Index, ...]
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a product is completed."""
+
+    root: Root
+    row: Index
+
+
+Statement: TypeAlias = Local | Loop | Begin | Accumulate | Store | Row
+
+
+@dataclass(eq=False)
+class Statements:
+    """The statements of `nest`. `locked` params are loaded into a local when they are used twice, because a
+    result takes their bytes.
+    """
+
+    nest: LoopNest
+    locked: frozenset[Value] = frozenset()
+    loop_vars: dict[Body, Expr] = field(default_factory=dict)
+    accumulators: dict[Root, list[Expr]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.params = set(self.nest.region.params)
+        self.stored = set(self.nest.region.results) | set(self.nest.scratch)
+        self._memo: dict[Body, dict[tuple[Value, tuple[Index, ...]], Expr]] = {}
+        self._out: dict[Body, list[Statement]] = {}
+        self.top = self._build(self.nest.top)
+
+    def index_in_memory(self, v: Value, index: tuple[Index, ...]) -> tuple[Index, ...]:
+        """The part of an index that addresses v's memory: scratch holds only the axes that its readers need."""
+        if v not in self.nest.scratch:
+            return index
+        kept = self.nest.scratch[v].axes
+        return tuple(i for i, a in zip(index, self.nest.labels.of[v], strict=True) if a in kept)
+
+    def _build(self, body: Body) -> list[Statement]:
+        self._memo[body] = {}
+        out = self._out[body] = []
+        for item in body.items:
+            if isinstance(item, Body):
+                name = LOOP_NAMES[item.depth - 1] if item.depth <= len(LOOP_NAMES) else f"i{item.depth}"
+                self.loop_vars[item] = Expr(name, ATOM, item)
+                inner = self._build(item)
+                out.append(Loop(item, inner))
+            else:
+                self._build_step(item, body, out)
+        return out
+
+    def _build_step(self, step: Step, body: Body, out: list[Statement]) -> None:
+        root, lower = step.root, step.root.node.op.lower
+        if isinstance(lower, RowContraction):
+            out.append(Row(root, self._index_of(root.node.results[0], body)[0]))
+        elif isinstance(lower, Reduce):
+            self._build_reduce(step, lower, body, out)
+        else:
+            (v,) = root.node.results
+            index = self._index_of(v, body)
+            value = self._compute(v, index, body)
+            self._memo[body][v, index] = value
+            self._out[value.home].append(Local(self._seen_from(value, body)))
+            if v in self.stored:
+                value.uses += 1
+                out.append(Store(v, index, value))
+
+    def _build_reduce(self, step: Step, lower: Reduce, body: Body, out: list[Statement]) -> None:
+        root, node = step.root, step.root.node
+        if step.kind == "begin":
+            names = [node.op.name, f"{node.op.name}_at"]
+            self.accumulators[root] = [
+                Expr("", ATOM, body, dtype=r.type.dtype, hint=names[i], uses=1)
+                for i, r in enumerate(node.results)
+            ]
+            out.append(Begin(root))
+        elif step.kind == "step":
+            walked = self.nest.labels.walked[node]
+            vars_ = {b.axis: self.loop_vars[b] for b in body.path[1:]}
+            index = tuple(None if a is None else vars_[a] for a in walked)
+            x = self._value(node.operands[0], index, body)
+            x.uses += lower.step.count("{x}")
+            gone = normalise_axes(node.attrs["axes"], len(walked))
+            at = next((index[i] for i in gone if index[i] is not None), None)
+            out.append(Accumulate(root, x, at))
+        else:
+            for r, acc in zip(node.results, self.accumulators[root], strict=True):
+                if r in self.stored:
+                    out.append(Store(r, self._index_of(r, body), acc))
+
+    def _index_of(self, v: Value, body: Body) -> tuple[Index, ...]:
+        vars_ = {b.axis: self.loop_vars[b] for b in body.path[1:]}
+        return tuple(None if a is None else vars_.get(a) for a in self.nest.labels.of[v])
+
+    def _value(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+        """The expression of v at `index`, as seen from `body`."""
+        node = v.node
+        if isinstance(node.op.lower, View) and v not in self.params:
+            source = node.operands[0]
+            dims = node.op.lower.dims(source.type.shape, v.type.shape, node.attrs)
+            assert dims is not None
+            inner: list[Index] = [None] * len(source.type.shape)
+            for out_axis, in_axis in enumerate(dims):
+                if in_axis is not None:
+                    inner[in_axis] = index[out_axis]
+            return self._value(source, tuple(inner), body)
+        for place in reversed(body.path):
+            found = self._memo[place].get((v, index))
+            if found is not None:
+                return self._seen_from(found, body)
+        expr = self._make(v, index, body)
+        self._memo[expr.home][v, index] = expr
+        self._out[expr.home].append(Local(expr))
+        return self._seen_from(expr, body)
+
+    def _seen_from(self, expr: Expr, body: Body) -> Expr:
+        if expr.home is not body and expr.worth_a_name:
+            expr.moved = True
+        return expr
+
+    def _make(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+        node, lower = v.node, v.node.op.lower
+        if v in self.params:
+            return self._load(v, index)
+        root = self.nest.roots.get(node)
+        if root is not None:
+            if root in self.accumulators and root.home.encloses(body):
+                return self.accumulators[root][v.index]
+            return self._load(v, self.index_in_memory(v, index))
+        if node.op is CONST:
+            text = c_text.literal(node.attrs["value"].reshape(-1)[0], v.type.dtype)
+            return Expr(text, UNARY if text.startswith("-") else ATOM, self.nest.top, dtype=v.type.dtype)
+        if isinstance(lower, Extent):
+            text = c_text.extent(node.attrs["extent"])
+            return Expr(
+                f"(float)({text})" if " " in text else f"(float){text}",
+                ATOM,
+                self.nest.top,
+                dtype=v.type.dtype,
+            )
+        if isinstance(lower, Iota):
+            (at_,) = index
+            return at_ if at_ is not None else Expr("0", ATOM, self.nest.top)
+        if isinstance(lower, Pick):
+            return self._value(node.operands[0], self._picked_at(node, index, body), body)
+        return self._compute(v, index, body)
+
+    def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
+        """The expression that computes an elementwise value, even where it is also in memory."""
+        node, lower = v.node, v.node.op.lower
+        if isinstance(lower, Pick):
+            return self._make_pick(node, index, body)
+        assert isinstance(lower, Elementwise), node.op.name
+        args = []
+        for operand in node.operands:
+            rank = len(operand.type.shape)
+            mine = index[len(index) - rank :]
+            at = tuple(None if d == 1 else i for d, i in zip(operand.type.shape, mine, strict=True))
+            args.append(self._value(operand, at, body))
+        if lower.c == "{0}":
+            return args[0]
+        for k, arg in enumerate(args):
+            arg.uses += max(lower.c.count(f"{{{k}}}"), 1)
+        needs = lower.operand_precedence
+        per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
+        home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
+        return Expr(
+            _filled(lower.c, node.attrs),
+            lower.precedence,
+            home,
+            tuple(args),
+            per_arg,
+            v.type.dtype,
+            node.op.name,
+            worth_a_name=True,
+        )
+
+    def _make_pick(self, node: Node, index: tuple[Index, ...], body: Body) -> Expr:
+        picked = self._value(node.operands[0], self._picked_at(node, index, body), body)
+        picked.uses += 1
+        return Expr("{0}", picked.precedence, picked.home, (picked,), (SELECT,), picked.dtype, "picked")
+
+    def _picked_at(self, node: Node, index: tuple[Index, ...], body: Body) -> tuple[Index, ...]:
+        """Where a pick reads its first operand; an axis of extent 1 has one element, whatever the index says."""
+        if node.operands[0].type.shape[-1] == 1:
+            return (*index, None)
+        chosen = self._value(node.operands[1], index, body)
+        chosen.uses += 1
+        return (*index, chosen)
+
+    def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
+        home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)
+        named = v in self.locked
+        return Expr("", ATOM, home, dtype=v.type.dtype, hint="old", worth_a_name=named, memory=(v, index))
+
+
+def _filled(template: str, attrs: Attrs) -> str:
+    """The template with its attributes in place and its operands left."""
+    for key, value in attrs.items():
+        if f"{{{key}}}" in template:
+            template = template.replace(f"{{{key}}}", c_text.attribute(value))
+    return template
