@@ -1,8 +1,8 @@
 """The reference kernels as text: static functions for C that must stand in one file, without our headers.
 
-What is taken are the top-level items of `kernels/ref` (functions, types, tables, #defines) that the code needs, in
-the order of their files. clang-format keeps the sources in a form that can be cut at lines: an item begins in the
-first column and ends at a line that begins with `}` or, when it has no braces, ends with `;`.
+What is taken are the top-level items of `kernels/ref` (functions, types, tables, #defines) that the code
+needs, in the order of their files. clang-format keeps the sources in a form that can be cut at lines: an item
+begins in the first column and ends at a line that begins with `}` or, when it has no braces, ends with `;`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from pathlib import Path
 from ..backends import Kernel
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Item:
-    """One top-level item of a C file with the comment above it; `name` is empty for a check that is always wanted."""
+    """One top-level item of a C file with the comment above it; `name` is empty for a check that is always
+    wanted.
+    """
 
     name: str
     text: str
@@ -28,8 +31,8 @@ class Item:
 def static_functions(kernels: Iterable[Kernel], headers: Sequence[Path], code: str) -> list[str]:
     """The items that `code` and the `kernels` that it calls need, helpers included, as static C99.
 
-    headers: files of static inline functions, in the order of their dependence. The result needs <stdint.h>, and
-    <math.h> and <string.h> as far as the items do; ptrdiff_t becomes intptr_t, which needs no <stddef.h>.
+    headers: files of static inline functions, in the order of their dependence. The result needs <stdint.h>,
+    and <math.h> and <string.h> as far as the items do; ptrdiff_t becomes intptr_t, which needs no <stddef.h>.
     """
     files = [items(path) for path in headers]
     files += [_apart(items(path), path.stem) for path in dict.fromkeys(k.source for k in kernels)]
@@ -37,7 +40,7 @@ def static_functions(kernels: Iterable[Kernel], headers: Sequence[Path], code: s
     needed: set[str] = set()
     pending = [code]
     while pending:
-        for word in _WORD.findall(pending.pop()):
+        for word in _WORD.findall(_COMMENT.sub("", pending.pop())):
             if word in known and word not in needed:
                 needed.add(word)
                 pending.append(known[word].text)

@@ -1,0 +1,517 @@
+"""The graph API: the program of docs/graph-api.md, its C as users compile it, gradients as PyTorch's, and errors."""
+
+import contextlib
+import ctypes
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from autodiff_gen import backends
+from autodiff_gen.errors import AutodiffError, GraphError, ModelError, ShapeError
+from autodiff_gen.frontends import graph as ag
+from autodiff_gen.frontends.graph import Interpreter, Param, backward, grads
+from autodiff_gen.frontends.inline_c import items, static_functions
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLE = ROOT / "examples" / "graph_api"
+FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror")
+STRICT = ("-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion")
+HEADERS = ["math.h", "stdint.h", "stdlib.h", "string.h"]
+COMPILERS = ("gcc", "clang")
+
+# The program as users have written it.
+PROGRAM = """
+from autodiff_gen.frontends.graph import Interpreter, Param, backward, grads, log_softmax, matmul, nll_loss, sigmoid
+image = Param(None, shape=(1, 784), var_name="input");  label = Param(None, shape=(1, 10), var_name="output")
+w1 = Param(None, shape=(32, 784), var_name="w1");       w2 = Param(None, shape=(10, 32), var_name="w2")
+loss = nll_loss(log_softmax(matmul(sigmoid(matmul(image, w1.t())), w2.t())), label)
+ops = backward(loss, [w1.id, w2.id]).build()
+c = Interpreter(ops, [w1, w2, image, label])
+print(c.gen_code()); print(c.gen_sgd(grads, [w1.id, w2.id]))
+"""
+
+
+def printed(program):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(program, {})
+    return out.getvalue()
+
+
+def compiled(cc, text, folder, *flags, name="model"):
+    """Compile a file that stands alone in its folder; warnings are errors."""
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.c").write_text(text)
+    command = [cc, *FLAGS, *STRICT, *flags, f"{name}.c", "-o", name, *([] if "-c" in flags else ["-lm"])]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
+    return folder / name
+
+
+class Library:
+    """The generated C in this process, by the offsets that its own enum states."""
+
+    def __init__(self, text, folder, cc="gcc", *flags):
+        self.library = ctypes.CDLL(str(compiled(cc, text, folder, "-O2", "-shared", "-fPIC", *flags)))
+        self.offsets = {k: int(v) for k, v in re.findall(r"^    (\w+) = (\d+),? ", text + " ", re.MULTILINE)}
+        self.floats = int(re.search(r"GRAPH_FLOATS = (\d+)$", text, re.MULTILINE)[1])
+        self.library.graph_new.restype = ctypes.POINTER(ctypes.c_float)
+        self.pointer = self.library.graph_new()
+        self.buf = np.ctypeslib.as_array(self.pointer, (self.floats,))
+
+    def at(self, name, shape=()):
+        start = self.offsets[f"{name}_OFFSET"]
+        return self.buf[start : start + int(np.prod(shape))].reshape(shape)
+
+    def call(self, name, *args):
+        self.library[name].restype = None
+        self.library[name](self.pointer, *args)
+
+
+# The program
+
+
+def w1_data():
+    sys.path.insert(0, str(ROOT / "bench" / "workloads"))
+    import common
+
+    x, y = common.data((256, 784), 11), common.labels(256, 10, 12)
+    weights = common.weight((32, 784), 1 / 28, 1001), common.weight((10, 32), 0.17677669, 1002)
+    return x, np.eye(10, dtype=np.float32)[y], *weights
+
+
+# What the caller of the generated C writes; stdio.h is the caller's own.
+CALLER = """
+#include <stdio.h>
+static float image[784], label[10];
+int main(void) {
+    float *buf = graph_new();
+    FILE *f = fopen("data.bin", "rb");
+    if (buf == NULL || f == NULL || fread(buf + W1_OFFSET, sizeof(float), 25088, f) != 25088 ||
+        fread(buf + W2_OFFSET, sizeof(float), 320, f) != 320) {
+        return 1;
+    }
+    for (int step = 0; step < 100; step++) {
+        if (fread(image, sizeof(float), 784, f) != 784 || fread(label, sizeof(float), 10, f) != 10) {
+            return 1;
+        }
+        memcpy(buf + INPUT_OFFSET, image, 784 * sizeof(float));
+        memcpy(buf + OUTPUT_OFFSET, label, 10 * sizeof(float));
+        forward(buf);
+        backward(buf);
+        sgd(buf, 0.01f);
+        printf("%.9g\\n", (double)buf[LOSS_OFFSET]);
+    }
+    free(buf);
+    return fclose(f);
+}
+"""
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+@pytest.mark.parametrize("cc", COMPILERS)
+@pytest.mark.parametrize("opt", ["-O0", "-O3"])
+def test_the_program_trains_as_pytorch_does(cc, opt, tmp_path):
+    import torch
+
+    x, t, w1, w2 = w1_data()
+    with open(tmp_path / "data.bin", "wb") as f:
+        f.write(w1.tobytes() + w2.tobytes())
+        for step in range(100):
+            f.write(x[step].tobytes() + t[step].tobytes())
+    binary = compiled(cc, printed(PROGRAM) + CALLER, tmp_path, opt)
+    out = subprocess.run([binary], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    ours = np.array([float(line) for line in out.split()])
+
+    v1, v2 = (torch.tensor(w, requires_grad=True) for w in (w1, w2))
+    optimizer = torch.optim.SGD([v1, v2], lr=0.01)
+    theirs = []
+    for step in range(100):
+        scores = torch.sigmoid(torch.tensor(x[step : step + 1]) @ v1.T) @ v2.T
+        loss = torch.nn.functional.nll_loss(
+            torch.log_softmax(scores, 1), torch.tensor([int(t[step].argmax())])
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        theirs.append(loss.item())
+    assert len(ours) == 100
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=0)
+    np.testing.assert_allclose(ours[:3], [2.453889, 2.439670, 2.367322], rtol=1e-5)  # the workload's table
+
+
+def test_the_program_prints_what_a_user_looks_for():
+    text = printed(PROGRAM)
+    code, update = text.split("\nvoid sgd(")[0], text[text.index("/* weights -=") :]
+    assert re.findall(r"#include\s*(\S+)", text) == [f"<{h}>" for h in HEADERS]
+    for part in (code, update):  # where input and label belong
+        assert "memcpy(buf + INPUT_OFFSET, input, 784 * sizeof(float));   input[1,784]" in part
+        assert "memcpy(buf + OUTPUT_OFFSET, output, 10 * sizeof(float));  output[1,10]" in part
+    assert "calloc(GRAPH_FLOATS, sizeof(float))" in code
+    order = [
+        "calloc(",
+        "void forward(",
+        "matmul1[1,32] = input . w1'",
+        "void backward(",
+        "d_w1[32,784] =",
+        "void sgd(",
+    ]
+    assert [text.index(o) for o in order] == sorted(text.index(o) for o in order)
+    assert text == printed(PROGRAM)  # ids differ, the text does not
+
+
+def test_memory_is_planned():
+    text = printed(PROGRAM)
+    kept = 25088 + 320 + 784 + 10 + 1 + 25088 + 320  # weights, input, label, loss, gradients
+    floats = int(re.search(r"GRAPH_FLOATS = (\d+)", text)[1])
+    assert kept < floats <= kept + 32 + 32 + 10  # z1 or h1, dz1, scores or their gradient
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("cc", COMPILERS)
+def test_the_example_prints_the_program_and_its_caller_learns(cc, tmp_path):
+    run = [sys.executable, str(EXAMPLE / "main.py")]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    out = subprocess.run(run, env=env, capture_output=True, text=True, check=True).stdout
+    assert out == printed(PROGRAM)
+    (tmp_path / "model.c").write_text(out)
+    binary = compiled(cc, (EXAMPLE / "train.c").read_text(), tmp_path, "-O2", name="train")
+    lines = subprocess.run([binary], capture_output=True, text=True, check=True).stdout.splitlines()
+    losses = [float(line.split()[-1]) for line in lines]
+    assert len(losses) == 5 and losses[-1] < 0.2 < 2 < losses[0], lines
+    readme = (EXAMPLE / "README.md").read_text()
+    assert "".join(f"    {line}\n" for line in lines) in readme
+
+
+# Gradients
+
+
+def t_nll(p, t):
+    return -(t * p).sum(-1).mean()
+
+
+def in_torch():
+    import torch
+
+    f = torch.nn.functional
+    log_softmax = lambda x: f.log_softmax(x, -1)
+    same = {k: getattr(torch, k) for k in ("matmul", "sigmoid", "relu", "tanh")}
+    return SimpleNamespace(
+        **same,
+        log_softmax=log_softmax,
+        nll_loss=t_nll,
+        mse=f.mse_loss,
+        binary_cross_entropy=f.binary_cross_entropy,
+    )
+
+
+# name -> (shapes of the parameters; the loss, in our functions or PyTorch's, of which all get a gradient)
+GRAPHS = {
+    "two layers": (
+        [(2, 6), (5, 6), (3, 5), (2, 3)],
+        lambda f, x, w1, w2, t: f.nll_loss(
+            f.log_softmax(f.matmul(f.sigmoid(f.matmul(x, w1.t())), w2.t())), t
+        ),
+    ),
+    "a label that is no distribution": ([(4, 5), (4, 5)], lambda f, a, t: f.nll_loss(f.log_softmax(a), t)),
+    "nll of anything": ([(3, 4), (3, 4)], lambda f, a, t: f.nll_loss(a * 2.0 - a * a, t)),
+    "nll of a vector": ([(4,), (4,)], lambda f, a, t: f.nll_loss(f.log_softmax(a), t)),
+    "log_softmax under mse": ([(3, 4), (3, 4)], lambda f, a, t: f.mse(f.log_softmax(a), t)),
+    "softmax": ([(3, 4), (3, 4)], lambda f, a, t: f.mse(f.log_softmax(a).exp() * a, t)),
+    "used twice": ([(3, 4), (3, 4), (3, 4)], lambda f, a, b, t: f.mse(a * b + a, t)),
+    "times itself": ([(3, 4), (3, 4)], lambda f, a, t: f.mse(a * a - a, t)),
+    "both ways to use w": ([(4, 3), (2, 3)], lambda f, w, x: f.mse(f.matmul(f.matmul(x, w.t()), w), x)),
+    "a weight in two layers": (
+        [(2, 3), (3, 3), (2, 3)],
+        lambda f, x, w, t: f.mse(f.tanh(f.matmul(f.tanh(f.matmul(x, w)), w)), t),
+    ),
+    "fan-out of a value": (
+        [(2, 3), (3, 3), (3, 3)],
+        lambda f, x, w, v: f.mse(f.matmul(f.relu(x), w) + f.relu(x), f.matmul(f.relu(x), v) * f.relu(x)),
+    ),
+    "broadcast bias": (
+        [(4, 3), (2, 3), (2,), (4, 2)],
+        lambda f, x, w, b, t: f.mse(f.tanh(f.matmul(x, w.t()) + b), t),
+    ),
+    "numbers on either side": ([(3,), (3,)], lambda f, a, t: f.mse(1.0 - 2.0 * a + 0.5, (3.0 + -t) * 2)),
+    "a scalar": ([(), (2, 2)], lambda f, s, a: f.mse(s * a, a + s)),
+    "reshapes": (
+        [(2, 6), (4, 3), (3, 3)],
+        lambda f, a, b, t: f.mse(f.matmul(a.reshape(3, 4), b.reshape((4, 3))), t.t()),
+    ),
+    "a reshape of a transpose": ([(2, 3), (6,)], lambda f, a, t: f.mse(a.t().reshape(-1).exp(), t)),
+    "binary cross-entropy": (
+        [(4, 3), (3, 2), (4, 2)],
+        lambda f, x, w, t: f.binary_cross_entropy(f.sigmoid(f.matmul(x, w)), f.sigmoid(t)),
+    ),
+    "gradients that are one value": ([(3, 2), (3, 2), (3, 2)], lambda f, a, b, t: f.mse(a + b, t)),
+    "loss is a view": ([(1, 1), (1, 1)], lambda f, a, t: f.nll_loss(a, t)),
+}
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+@pytest.mark.parametrize("name", GRAPHS)
+def test_gradients_equal_pytorchs(name, tmp_path, rng):
+    import torch
+
+    shapes, loss = GRAPHS[name]
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in shapes]
+    names = [f"p{i}" for i in range(len(shapes))]
+    params = [Param(None, shape=s, var_name=n) for s, n in zip(shapes, names, strict=True)]
+    ids = [p.id for p in params]
+    c = Interpreter(backward(loss(ag, *params), ids).build(), params)
+    library = Library(c.gen_code() + c.gen_sgd(grads, ids), tmp_path)
+    library.buf[:] = np.nan  # what is read before it is written shows
+    for n, a in zip(names, arrays, strict=True):
+        library.at(n.upper(), a.shape)[...] = a
+    tensors = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in arrays]
+    expected = loss(in_torch(), *tensors)
+    expected.backward()
+    for _ in range(2):  # a second call starts from what the first one left
+        library.call("forward")
+        np.testing.assert_allclose(library.at("LOSS"), expected.item(), rtol=1e-5, atol=1e-6)
+        library.call("backward")
+    for n, a, t in zip(names, arrays, tensors, strict=True):
+        theirs = t.grad.numpy()
+        ours = library.at(f"D_{n}".upper(), a.shape)
+        np.testing.assert_allclose(
+            ours, theirs, rtol=1e-4, atol=2e-6 * max(1, np.abs(theirs).max()), err_msg=n
+        )
+        assert np.array_equal(library.at(n.upper(), a.shape), a)  # nothing but sgd changes them
+    before = {n: library.at(f"D_{n}".upper(), a.shape).copy() for n, a in zip(names, arrays, strict=True)}
+    library.call("sgd", ctypes.c_float(0.25))
+    for n, a in zip(names, arrays, strict=True):
+        np.testing.assert_allclose(library.at(n.upper(), a.shape), a - 0.25 * before[n], rtol=1e-6, atol=1e-7)
+
+
+# Names, values and results
+
+
+def classifier(**data):
+    """A one-layer classifier: its parameters by name, the scores and the loss."""
+    x, t = Param(None, shape=(1, 4), var_name="x"), Param(None, shape=(1, 3), var_name="t")
+    w = Param(data.get("w"), shape=(3, 4), var_name="w")
+    scores = ag.log_softmax(ag.matmul(x, w.t()))
+    return x, t, w, scores, ag.nll_loss(scores, t)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("cc", COMPILERS)
+def test_data_of_a_param_and_results_that_are_kept(cc, tmp_path, rng):
+    values = rng.standard_normal((3, 4))
+    x, t, w, scores, loss = classifier(w=values)
+    scores.var_name = "scores"
+    c = Interpreter(backward(loss, [w.id]).build(), [w, x, t, scores])
+    library = Library(c.gen_code() + c.gen_sgd(grads, [w.id]), tmp_path, cc)
+    assert np.array_equal(library.at("W", (3, 4)), values.astype(np.float32))
+    library.at("X", (4,))[:] = [1, 2, 3, 4]
+    library.call("forward")
+    z = np.array([1, 2, 3, 4]) @ values.T
+    expected = z - np.log(np.exp(z).sum())
+    np.testing.assert_allclose(library.at("SCORES", (3,)), expected, rtol=1e-5)
+    library.call("backward")
+    np.testing.assert_allclose(library.at("SCORES", (3,)), expected, rtol=1e-5)  # until the next step
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+def test_gradient_of_a_computed_value(tmp_path):
+    x, t, w, _, _ = classifier()
+    hidden = ag.tanh(ag.matmul(x, w.t()))
+    hidden.var_name = "hidden"
+    loss = ag.mse(hidden, t)
+    ops = backward(loss, [hidden.id]).build()
+    c = Interpreter(ops, [w, x, t, hidden])
+    library = Library(c.gen_code(), tmp_path)
+    library.at("W", (3, 4))[...] = np.arange(12).reshape(3, 4) / 10
+    library.at("X", (4,))[:] = [1, -1, 0.5, 0.25]
+    library.call("forward")
+    library.call("backward")
+    np.testing.assert_allclose(library.at("D_HIDDEN", (3,)), 2 / 3 * library.at("HIDDEN", (3,)), rtol=1e-6)
+    with pytest.raises(GraphError, match="is computed; only parameters are updated"):
+        c.gen_sgd(ops.grads, [hidden.id])
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("cc", COMPILERS)
+def test_names_that_c_could_not_have(cc, tmp_path):
+    """Keywords, C library macros, names that differ in case alone or not at all, comments, names of results."""
+    names = [
+        "int",
+        "NULL",
+        "a",
+        "A",
+        "a.b",
+        "a_b",
+        "*/",
+        "loss",
+        "d_a",
+        "buf",
+        "0",
+        None,
+        "graph_floats",
+        "EXP1",
+    ]
+    params = [Param(np.full(2, i + 1.0), var_name=n) for i, n in enumerate(names)]
+    product = params[0]
+    for p in params[1:]:
+        product = product * p.exp()
+    ids = [p.id for p in params]
+    c = Interpreter(backward(ag.mse(product, params[0]), ids).build(), params)
+    library = Library(c.gen_code() + c.gen_sgd(grads, ids), tmp_path, cc)
+    first = [library.buf[o] for o in list(library.offsets.values())[: len(names)]]
+    assert first == [i + 1.0 for i in range(len(names))]  # in the order of the list
+
+
+def test_two_graphs_in_one_process_do_not_meet():
+    x, t, w, _, loss = classifier()
+    alone = Interpreter(backward(loss, [w.id]).build(), [w, x, t])
+    code, update = alone.gen_code(), alone.gen_sgd(grads, [w.id])
+    other_x, other_t, other_w, _, other_loss = classifier()
+    assert len({p.id for p in (x, t, w, other_x, other_t, other_w)}) == 6
+    other = Interpreter(backward(other_loss, [other_w.id]).build(), [other_w, other_x, other_t])
+    assert (alone.gen_code(), alone.gen_sgd(grads, [w.id])) == (code, update)
+    assert (other.gen_code(), other.gen_sgd(grads, [other_w.id])) == (code, update)
+    with pytest.raises(GraphError, match="no gradient for id"):
+        other.gen_sgd(grads, [w.id])
+
+
+def test_a_param_shared_by_two_graphs_needs_the_graphs_own_gradients():
+    x, t, w, _, loss = classifier()
+    first = backward(loss, [w.id]).build()
+    c = Interpreter(first, [w, x, t])
+    backward(ag.mse(ag.matmul(x, w.t()), t), [w.id])
+    with pytest.raises(GraphError, match=r"give ops\.grads of this graph's ops"):
+        c.gen_sgd(grads, [w.id])
+    assert "void sgd(" in c.gen_sgd(first.grads, [w.id])
+
+
+def test_ops_stand_forward_then_backward():
+    *_, w, _scores, loss = classifier()
+    ops = backward(loss, [w.id]).build()
+    assert ops.loss is loss and set(ops.grads) == {w.id}
+    assert ops.grads[w.id].shape == w.shape and ops.grads[w.id].var_name == "d_w"
+    at = {n: i for i, n in enumerate(ops)}
+    assert at[loss.value.node] < at[ops.grads[w.id].value.node] == len(ops) - 1
+
+
+# Errors
+
+
+def a_param(shape=(2, 3), **kwargs):
+    return Param(None, shape=shape, **kwargs)
+
+
+def unreached():
+    *_, w, _scores, loss = classifier()
+    backward(loss, [w.id, a_param().id])
+
+
+def no_gradient_wanted():
+    a = a_param(var_name="frozen", require_grads=False)
+    backward(ag.mse(a, 1.0 * a), [a.id])
+
+
+def unlisted():
+    x, _t, w, _, loss = classifier()
+    Interpreter(backward(loss, [w.id]).build(), [w, x])
+
+
+def listed_twice():
+    x, t, w, _, loss = classifier()
+    Interpreter(backward(loss, [w.id]).build(), [w, x, t, w])
+
+
+def one_name():
+    a, b = a_param(var_name="a"), a_param(var_name="a")
+    Interpreter(backward(ag.mse(a, b), [a.id]).build(), [a, b])
+
+
+def no_update():
+    x, t, w, _, loss = classifier()
+    Interpreter(backward(loss, [w.id]).build(), [w, x, t]).gen_sgd(grads, [])
+
+
+ERRORS = [
+    (lambda: Param(None), ShapeError, "without data it needs a shape"),
+    (
+        lambda: Param(None, shape=(0, 3), var_name="w"),
+        ShapeError,
+        r"Param w: shape \[0, 3\] must be made of whole",
+    ),
+    (
+        lambda: Param(np.zeros(3), shape=(4,), var_name="w"),
+        ShapeError,
+        r"w: data has shape \[3\], shape= says \[4\]",
+    ),
+    (
+        lambda: Param([1.0, float("nan")], var_name="w"),
+        ModelError,
+        "w: data has an element that is not a finite",
+    ),
+    (lambda: Param([1e39]), ModelError, "not a finite float32"),
+    (lambda: Param("zeros", shape=(3,)), ModelError, "data must be numbers or None, got str"),
+    (
+        lambda: ag.matmul(a_param(var_name="a"), a_param(var_name="b")),
+        ShapeError,
+        r"a: f32\[2,3\], b: f32\[2,3\]",
+    ),
+    (lambda: a_param() + a_param((4,)), ShapeError, r"add\(f32\[2,3\], f32\[4\]\)"),
+    (lambda: a_param((2,)).t(), ShapeError, "not a matrix"),
+    (lambda: a_param().reshape(4, 4), ShapeError, "reshape"),
+    (lambda: ag.nll_loss(a_param((1, 3)), a_param((3,))), ShapeError, "a vector of probabilities"),
+    (lambda: ag.mse(a_param((1, 3)), a_param((3,))), ShapeError, "same shape"),
+    (lambda: backward(a_param(), []), GraphError, "not a scalar"),
+    (lambda: backward(3.0, []), GraphError, "must be a Param, got float"),
+    (lambda: backward(ag.mse(a_param(), 1.0), [0]), ShapeError, "same shape"),
+    (lambda: backward(ag.mse(a := a_param(), 2.0 * a), [a]), GraphError, "give ids"),
+    (unreached, GraphError, "does not depend on a Param with id"),
+    (no_gradient_wanted, GraphError, r"frozen \[2, 3\] was made with require_grads=False"),
+    (lambda: Interpreter([], []), GraphError, "what backward"),
+    (unlisted, GraphError, r"reads t \[1, 3\], which is not in the list"),
+    (listed_twice, GraphError, r"w \[3, 4\] is listed twice"),
+    (one_name, GraphError, "two parameters are called 'a'"),
+    (no_update, GraphError, "no ids given"),
+    (lambda: bool(a_param()), GraphError, "has no value while the graph is built"),
+    (lambda: ag.conv2d(a_param(), a_param()), GraphError, "conv2d is not in this version"),
+    (lambda: ag.max_pool2d(a_param(), 2), GraphError, "max_pool2d is not in this version"),
+]
+
+
+@pytest.mark.parametrize("call, error, message", ERRORS, ids=lambda v: v if isinstance(v, str) else "")
+def test_errors_are_one_line(call, error, message):
+    with pytest.raises(AutodiffError, match=message) as caught:
+        call()
+    assert type(caught.value) is error
+    assert "\n" not in str(caught.value)
+
+
+# Kernels as text
+
+
+def headers(tables):
+    return sorted((tables.root / "ref").glob("*.h"))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("cc", COMPILERS)
+def test_every_reference_kernel_and_function_can_be_inlined_alone(cc, tmp_path):
+    """Each with just the helpers that it names: nothing is missing, and nothing is unused."""
+    tables = backends.load(["ref"])
+    kernels = {k.symbol: [k] for k in tables.backends[-1].kernels}
+    functions = {i.name: [] for h in headers(tables) for i in items(h) if re.search(rf" {i.name}\(", i.text)}
+    assert len(kernels) >= 7 and len(functions) >= 20
+    for symbol, calls in {**kernels, **functions}.items():
+        text = "\n\n".join(static_functions(calls, headers(tables), f"{symbol}("))
+        includes = "".join(f"#include <{h}>\n" for h in HEADERS)
+        use = f"\ntypedef void any(void);\nany *use(void);\nany *use(void) {{\n    return (any *){symbol};\n}}\n"
+        compiled(cc, includes + text + use, tmp_path, "-c", name=symbol)
