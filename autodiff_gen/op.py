@@ -62,6 +62,7 @@ class Reduce:
 
     init: tuple[str, ...]
     step: str
+    alone: str | None = None  # the op that computes the first result alone, for when nothing reads the others
 
 
 @dataclass(frozen=True)

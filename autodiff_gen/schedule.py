@@ -1,7 +1,9 @@
-"""The order of the steps: the one with the lowest peak of live bytes that a beam search finds (exact on small graphs).
+"""The order of the steps: the one with the lowest peak of live bytes that a beam search finds (exact on small
+graphs).
 
-Which steps are done decides what is live, so states with the same done set are compared and only the best is kept. A step that needs no
-more than the peak so far and leaves no more bytes alive than before is taken at once: no order gains by putting it off.
+Which steps are done decides what is live, so states with the same done set are compared and only the best is
+kept. A step that needs no more than the peak so far and leaves no more bytes alive than before is taken at
+once: no order gains by putting it off.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ NARROWEST, WIDEST = 16, 256
 
 @dataclass(frozen=True)
 class _State:
-    """Some steps done: the peak on the way, the bytes now alive, the steps that may come next, and how it was reached."""
+    """Some steps done: the peak on the way, the bytes now alive, the steps that may come next, and how it was
+    reached.
+    """
 
     done: int
     peak: int
@@ -100,8 +104,10 @@ def order_steps(
 ) -> list[int]:
     """An order of steps 0..S-1.
 
-    before[s]: the steps that must come earlier; makes[s]: buffer -> bytes that step s produces; reads[s]: the buffers that it reads;
-    scratch[s]: bytes that it needs for itself. Ties prefer the given order, so the result is a function of the input.
+    before[s]: the steps that must come earlier; makes[s]: buffer -> bytes that step s produces; reads[s]: the
+    buffers that it reads;
+    scratch[s]: bytes that it needs for itself. Ties prefer the given order, so the result is a function of
+    the input.
     """
     problem = _Problem(before, makes, reads, scratch)
     everything = (1 << len(before)) - 1

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from graphs import Case, Model
 
 import autodiff_gen.emit as emit_module
 from autodiff_gen.compiler import compile_function, compile_model
@@ -24,10 +25,15 @@ from autodiff_gen.host_cc import Compiler, find_compiler
 from autodiff_gen.ir import Graph, Value
 from autodiff_gen.program import Entry, Program
 from autodiff_gen.steps import Step
-from graphs import Case, Model
 
 FENCE = 16  # elements before and after an array that must stay as they are
-C_TYPES = {"f32": ctypes.c_float, "s32": ctypes.c_int32, "u32": ctypes.c_uint32, "s8": ctypes.c_int8, "u8": ctypes.c_uint8}
+C_TYPES = {
+    "f32": ctypes.c_float,
+    "s32": ctypes.c_int32,
+    "u32": ctypes.c_uint32,
+    "s8": ctypes.c_int8,
+    "u8": ctypes.c_uint8,
+}
 C_TYPES["bool"] = ctypes.c_uint8
 
 
@@ -77,8 +83,13 @@ class Running:
 
     def __init__(self, library: ctypes.CDLL, program: Program) -> None:
         self.library, self.program = library, program
-        fields: list[tuple[str, Any]] = [(s.c_name, C_TYPES[s.type.dtype.name] * planned_size(s.type.shape)) for s in program.slots]
-        fields += [("arena", ctypes.c_float * max(program.arena_words, 1)), ("int_arena", ctypes.c_int32 * program.int_words)]
+        fields: list[tuple[str, Any]] = [
+            (s.c_name, C_TYPES[s.type.dtype.name] * planned_size(s.type.shape)) for s in program.slots
+        ]
+        fields += [
+            ("arena", ctypes.c_float * max(program.arena_words, 1)),
+            ("int_arena", ctypes.c_int32 * program.int_words),
+        ]
         fields += [("fence", ctypes.c_uint8 * 64)]
         self.memory = type("work", (ctypes.Structure,), {"_fields_": fields})()
         ctypes.memset(ctypes.byref(self.memory), 0xFF, ctypes.sizeof(self.memory))
@@ -105,7 +116,9 @@ class Running:
                 continue
             shape = bound(arg.type.shape, n)
             size = int(np.prod(shape))
-            whole = np.full(size + 2 * FENCE, 77, dtype=arg.type.dtype.numpy if arg.type.dtype.kind != "b" else "uint8")
+            whole = np.full(
+                size + 2 * FENCE, 77, dtype=arg.type.dtype.numpy if arg.type.dtype.kind != "b" else "uint8"
+            )
             inside = whole[FENCE : FENCE + size]
             if arg.role == "output":
                 inside[...] = np.nan if arg.type.dtype.kind == "f" else 99
@@ -117,7 +130,9 @@ class Running:
         status = self.library[entry.c_name](ctypes.byref(self.memory), *args)
         assert status == 0, f"{entry.c_name}: status {status}"
         for name, whole, size in fenced:
-            assert (whole[:FENCE] == 77).all() and (whole[FENCE + size :] == 77).all(), f"{name}: written outside"
+            assert (whole[:FENCE] == 77).all() and (whole[FENCE + size :] == 77).all(), (
+                f"{name}: written outside"
+            )
         assert bytes(self.memory.fence) == b"\xff" * 64, "written past the arena"
         return {k: v.astype(bool) if _dtype(entry, k) == "bool" else v for k, v in outs.items()}
 
@@ -129,4 +144,6 @@ def _dtype(entry: Entry, output: str) -> str:
 def expected(graph: Graph, values: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The interpreter's values of a graph's roots, as outputs by name and new states by name."""
     k = len(graph.outputs)
-    return dict(zip(graph.outputs, values[:k], strict=True)), {s.name: a for s, a in zip(graph.updates, values[k:], strict=True)}
+    return dict(zip(graph.outputs, values[:k], strict=True)), {
+        s.name: a for s, a in zip(graph.updates, values[k:], strict=True)
+    }

@@ -67,7 +67,9 @@ class Case:
     def is_tame(self) -> bool:
         for n in self.batches:
             for single, double in zip(self.values(n), self.values(n, "float64"), strict=True):
-                if not np.isfinite(np.asarray(double, dtype="float64")).all() or not close(single, double, 0.1):
+                if not np.isfinite(np.asarray(double, dtype="float64")).all() or not close(
+                    single, double, 0.1
+                ):
                     return False
         return True
 
@@ -171,7 +173,7 @@ class Builder:
     def compare(self, name: str, a: Value, b: Value) -> Value:
         """A comparison with no near ties of values that are computed differently."""
         x, y = (evaluate([v], self.data, self.batch, "float64")[0] for v in (a, b))
-        if a.dtype.kind == "f" and np.any((np.abs(x - y) < 1e-3)):
+        if a.dtype.kind == "f" and np.any(np.abs(x - y) < 1e-3):
             b = b + 0.0173
             (y,) = evaluate([b], self.data, self.batch, "float64")
             if np.any(np.abs(x - y) < 1e-3):
@@ -179,7 +181,11 @@ class Builder:
         return apply(name, a, b)
 
     def elementwise(self) -> Value:
-        names = [k for k, op in OPS.items() if isinstance(op.lower, Elementwise) and op.samples and k not in ("copy",)]
+        names = [
+            k
+            for k, op in OPS.items()
+            if isinstance(op.lower, Elementwise) and op.samples and k not in ("copy",)
+        ]
         name = self.random.choice(sorted(names))
         sample = self.random.choice(OPS[name].samples)
         operands: list[Value] = []
@@ -257,7 +263,14 @@ class Builder:
         x = self.pick(lambda v: v.dtype is f32 and v.ndim >= 1 and not isinstance(v.shape[-1], Dim))
         if x is None:
             raise ShapeError("nothing to pick from")
-        index = self.pick(lambda v: v.dtype.kind in "iu" and v.shape == x.shape[:-1] and int(self.data[v].max()) < x.shape[-1] and int(self.data[v].min()) >= 0)
+        index = self.pick(
+            lambda v: (
+                v.dtype.kind in "iu"
+                and v.shape == x.shape[:-1]
+                and int(self.data[v].max()) < x.shape[-1]
+                and int(self.data[v].min()) >= 0
+            )
+        )
         if index is None:
             index = apply_node("max_with_index", x, axes=(x.ndim - 1,), keepdim=False).results[1]
         return self.keep(apply("pick", x, index))
@@ -270,7 +283,13 @@ class Builder:
         return self.keep(apply("extent", extent=self.n * 2 if self.batch > 1 else 2) * 0.25)
 
     def grow(self, count: int) -> None:
-        steps = [self.elementwise] * 12 + [self.reduction] * 3 + [self.view] * 4 + [self.product] * 3 + [self.chosen, self.extra]
+        steps = (
+            [self.elementwise] * 12
+            + [self.reduction] * 3
+            + [self.view] * 4
+            + [self.product] * 3
+            + [self.chosen, self.extra]
+        )
         made = 0
         while made < count:
             before = len(self.pool)
@@ -360,7 +379,11 @@ def random_model(seed: int, size: int, batch: int = BATCH) -> Case:
     b.feeds[lr] = b.data[lr] = np.float32(0.05)
     x = b.input((b.n, 3))
     square = b.random.random() < 0.5
-    olds = [b.state((3, 3) if square else (4, 3)), b.state((3, 3) if square else (4, 3)), b.state(b.random.choice(((3,), (3, 4), (4, 3), ())))]
+    olds = [
+        b.state((3, 3) if square else (4, 3)),
+        b.state((3, 3) if square else (4, 3)),
+        b.state(b.random.choice(((3,), (3, 4), (4, 3), ()))),
+    ]
     h = b.keep(apply("tanh", apply("matmul", x, apply("permute", olds[0], dims=(1, 0)))))
     b.keep(apply("tanh", apply("matmul", x, apply("permute", olds[1], dims=(1, 0)))) * h)
     b.grow(size)
@@ -374,7 +397,11 @@ def random_model(seed: int, size: int, batch: int = BATCH) -> Case:
         if b.random.random() < 0.9:
             _rule(b, lr, old, g, olds, updates)
     outputs = {"loss": loss}
-    extras = [v for v in [*olds, *updates.values(), *(F.sum(u) for u in updates.values()), *smooth] if not gaps(v.shape)]
+    extras = [
+        v
+        for v in [*olds, *updates.values(), *(F.sum(u) for u in updates.values()), *smooth]
+        if not gaps(v.shape)
+    ]
     for i, v in enumerate(b.random.sample(extras, b.random.randint(0, 2))):
         outputs[f"y{i}"] = v
     graph = Graph("train_step", tuple(b.inputs), outputs, updates)
@@ -385,7 +412,9 @@ def _state_feeds(b: Builder) -> list[tuple[State, Value]]:
     return [(v.node.attrs["state"], v) for v in b.feeds if v.node.attrs.get("state") is not None]
 
 
-def _rule(b: Builder, lr: Value, old: Value, g: Value, olds: list[Value], updates: dict[State, Value]) -> None:
+def _rule(
+    b: Builder, lr: Value, old: Value, g: Value, olds: list[Value], updates: dict[State, Value]
+) -> None:
     state = old.node.attrs["state"]
     peers = [o for o in olds if o is not old and o.shape == old.shape]
     kinds = ["sgd", "sgd", "decay", "momentum", "nesterov", "adam", "normalised", "of_new"]
@@ -432,7 +461,9 @@ def _rule(b: Builder, lr: Value, old: Value, g: Value, olds: list[Value], update
 # Small graphs with a name
 
 
-def graph_of(outputs: Mapping[str, Value], updates: Mapping[State, Value] | None = None, inputs: Sequence[Value] = ()) -> Graph:
+def graph_of(
+    outputs: Mapping[str, Value], updates: Mapping[State, Value] | None = None, inputs: Sequence[Value] = ()
+) -> Graph:
     return Graph("g", tuple(inputs), dict(outputs), dict(updates or {}))
 
 

@@ -34,7 +34,18 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 LEVEL = {name: k for k, layer in enumerate(LAYERS) for name in layer}
 
 # board.py and what SCons reads beside it run in SCons' interpreter, which has neither NumPy nor Jinja.
-STDLIB_ONLY = ("board", "board_schema", "backends", "conditions", "errors", "firmware", "resources", "table", "toolchain", "elf")
+STDLIB_ONLY = (
+    "board",
+    "board_schema",
+    "backends",
+    "conditions",
+    "errors",
+    "firmware",
+    "resources",
+    "table",
+    "toolchain",
+    "elf",
+)
 
 
 def modules() -> list[Path]:
@@ -74,7 +85,11 @@ def imported(path: Path) -> set[str]:
             stem = [*above, *(s.module.split(".") if s.module else [])]
             names = [[*stem, a.name] for a in s.names] if stem == ["autodiff_gen"] else [stem]
         for name in names:
-            if name[0] == "autodiff_gen" and len(name) > 1 and (PACKAGE / f"{name[1]}.py").exists() | (PACKAGE / name[1]).is_dir():
+            if (
+                name[0] == "autodiff_gen"
+                and len(name) > 1
+                and (PACKAGE / f"{name[1]}.py").exists() | (PACKAGE / name[1]).is_dir()
+            ):
                 found.add(name[1])
     return found
 
@@ -123,12 +138,16 @@ def test_a_build_loads_no_heavy_modules(code: str, tmp_path: Path) -> None:
     # Whatever a model file reads is its own affair, but examples/mnist needs only NumPy too.
     program = f"OUT = {str(tmp_path)!r}\ntry:\n    {code}\nexcept SystemExit as e:\n    assert not e.code\n"
     program += f"import sys; print([m for m in {heavy!r} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=PACKAGE.parent, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=PACKAGE.parent, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith("[]"), done.stdout
 
 
 def test_the_leaves_load_without_numpy() -> None:
     code = "import autodiff_gen.board, autodiff_gen.backends, sys; print('numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PACKAGE.parent, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=PACKAGE.parent, check=True
+    )
     assert done.stdout.strip() == "False"

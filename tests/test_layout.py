@@ -43,7 +43,13 @@ def random_views(r: random.Random) -> tuple[Value, list[Value]]:
                 parts = r.choice([(merged,), (merged // 2, 2), (merged // 3, 3), (merged // 6, 3, 2)])
                 chain.append(apply("reshape", v, shape=(*v.shape[:k], *parts, *v.shape[k + 2 :])))
             elif np.prod(planned(v.shape)) < 500:
-                chain.append(apply("broadcast_to", v, shape=(r.choice((1, 4)), *(r.choice((1, 5)) if d == 1 else d for d in v.shape))))
+                chain.append(
+                    apply(
+                        "broadcast_to",
+                        v,
+                        shape=(r.choice((1, 4)), *(r.choice((1, 5)) if d == 1 else d for d in v.shape)),
+                    )
+                )
         except ShapeError:  # the elements do not fill the shape, or the batch would have to move
             continue
     return source, chain
@@ -151,7 +157,15 @@ def test_calls_compute_the_product() -> None:
         interpreted(call, memory, c)
         expected = matrix(memory["a"], a) @ matrix(memory["b"], b)
         assert np.allclose(c.reshape(m, n), expected), f"{m}x{k}x{n} {stored_a}{stored_b} {call}"
-    assert {"ger_f32", "gemv_f32", "gemv_t_f32", "gemm_nn_f32", "gemm_nt_f32", "gemm_tn_f32", "gemm_tt_f32"} == kernels
+    assert {
+        "ger_f32",
+        "gemv_f32",
+        "gemv_t_f32",
+        "gemm_nn_f32",
+        "gemm_nt_f32",
+        "gemm_tn_f32",
+        "gemm_tt_f32",
+    } == kernels
 
 
 def test_a_batch_of_one_at_run_time_still_computes_the_product() -> None:
@@ -189,5 +203,7 @@ def test_kernels_read_what_is_said_to_be_readable(shape: tuple[Any, Any]) -> Non
         memory = {"a": numbers.uniform(size=size), "b": numbers.uniform(size=int(planned((columns,))[0]) * 2)}
         c = np.full(planned((rows,))[0] * 2, np.nan)
         interpreted(choose(a, dense((columns, 2))), memory, c)
-        assert np.allclose(c.reshape(-1, 2), matrix(memory["a"], a) @ memory["b"].reshape(-1, 2)), f"{source} -> {shape}"
+        assert np.allclose(c.reshape(-1, 2), matrix(memory["a"], a) @ memory["b"].reshape(-1, 2)), (
+            f"{source} -> {shape}"
+        )
     assert readable

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from generated import program_of
+from graphs import random_function, random_model
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,8 +14,6 @@ import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.compiler import compile_model
 from autodiff_gen.memory import ALIGNMENT, Buffer, lower_bound, place
-from generated import program_of
-from graphs import random_function, random_model
 
 
 @st.composite
@@ -26,14 +26,17 @@ def check(given_buffers: list[Buffer]) -> None:
     plan = place(given_buffers)
     for b in given_buffers:
         assert plan.offsets[b.key] % ALIGNMENT == 0
-        assert 0 <= plan.offsets[b.key] and plan.offsets[b.key] + b.bytes <= plan.peak
+        assert plan.offsets[b.key] >= 0 and plan.offsets[b.key] + b.bytes <= plan.peak
     for a in given_buffers:
         for b in given_buffers:
             if a.key < b.key and a.start <= b.end and b.start <= a.end:
                 apart = plan.offsets[a.key] + a.bytes <= plan.offsets[b.key]
                 apart = apart or plan.offsets[b.key] + b.bytes <= plan.offsets[a.key]
                 assert apart, f"{a} and {b} overlap"
-    live = [sum((b.bytes + 3) // 4 * 4 for b in given_buffers if b.start <= s <= b.end) for s in {b.start for b in given_buffers}]
+    live = [
+        sum((b.bytes + 3) // 4 * 4 for b in given_buffers if b.start <= s <= b.end)
+        for s in {b.start for b in given_buffers}
+    ]
     assert plan.bound == max(live, default=0)
     assert plan.peak >= plan.bound
     assert plan.peak <= sum(b.size for b in given_buffers)
@@ -74,7 +77,9 @@ def test_plans_of_random_graphs(block: int) -> None:
                 assert a.offset % ALIGNMENT == 0 and a.offset + a.bytes <= plan.peak, f"seed {seed}"
                 for b in mine[:i]:
                     if a.start <= b.end and b.start <= a.end:
-                        assert a.offset + a.bytes <= b.offset or b.offset + b.bytes <= a.offset, f"seed {seed}"
+                        assert a.offset + a.bytes <= b.offset or b.offset + b.bytes <= a.offset, (
+                            f"seed {seed}"
+                        )
 
 
 def mlp(batch: int, activation: nn.Module, *last: nn.Module, loss: nn.Module) -> ag.Model:

@@ -137,7 +137,9 @@ def _extreme_with_index(name: str, c: str, start: str, arg: Callable[..., Any]) 
         infer=_indexed_type,
         ref=ref,
         vjp=_indexed_vjp,
-        lower=Reduce((start, "0"), f"if ({better}) {{{{ {{acc0}} = {{x}}; {{acc1}} = {{i}}; }}}}"),
+        lower=Reduce(
+            (start, "0"), f"if ({better}) {{{{ {{acc0}} = {{x}}; {{acc1}} = {{i}}; }}}}", alone=f"a{name}"
+        ),
         samples=(
             Sample(((3, 4),), {"axes": (1,), "keepdim": False}),
             Sample(((3, 4),), {"axes": (0,), "keepdim": True}),

@@ -1,4 +1,7 @@
-"""Common values: the same op on the same operands with the same attributes is computed once."""
+"""Common values: the same op on the same operands with the same attributes is computed once.
+
+A reduction with several results of which only the first is read becomes the plain one.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import Graph, Node, Value, substitute
-from ..op import Leaf
+from ..ir import Graph, Node, Value, apply, substitute, topological
+from ..op import Leaf, Reduce
 
 
 def _key(attr: Any) -> Any:
@@ -17,15 +20,20 @@ def _key(attr: Any) -> Any:
 def common_values(graph: Graph) -> Graph:
     """Values that nothing needs are gone as well, since graphs are walked from their roots."""
     seen: dict[Any, tuple[Value, ...]] = {}
+    read = {v for n in topological(graph.roots) for v in n.operands} | set(graph.roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if isinstance(node.op.lower, Leaf) and node.op.name != "const":
             return None
         attrs = tuple((k, _key(a)) for k, a in sorted(node.attrs.items()))
-        key = (node.op.name, operands, attrs, tuple(r.type for r in node.results))
+        alone = node.op.lower.alone if isinstance(node.op.lower, Reduce) else None
+        alone = alone if read.isdisjoint(node.results[1:]) else None
+        key = (alone or node.op.name, operands, attrs, tuple(r.type for r in node.results))
         if key in seen:
             return seen[key]
-        if operands == node.operands:
+        if alone is not None:  # what stands for the other results here is never looked at
+            seen[key] = (apply(alone, *operands, **node.attrs), *node.results[1:])
+        elif operands == node.operands:
             seen[key] = node.results
         else:
             types = tuple(r.type for r in node.results)

@@ -11,7 +11,7 @@ import numpy as np
 from ..dtypes import Type, broadcast
 from ..ir import CONST, Graph, Node, Value, apply, constant, substitute
 from ..layout import base
-from ..op import Elementwise, View
+from ..op import Elementwise, Pick, View
 
 EXACT = {"add", "sub", "mul", "div", "neg", "sqrt"}
 
@@ -69,6 +69,10 @@ def fold_constants(graph: Graph) -> Graph:
         if isinstance(node.op.lower, View):
             same = operands[0].type == node.results[0].type and node.op.name != "permute"
             return operands if same else None
+        if (
+            isinstance(node.op.lower, Pick) and operands[0].type.shape[-1] == 1
+        ):  # there is nothing to choose from
+            return (apply("reshape", operands[0], shape=node.results[0].type.shape),)
         if not isinstance(node.op.lower, Elementwise) or node.op.name == "copy":
             return None
         (result,) = node.results
