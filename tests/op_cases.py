@@ -128,7 +128,7 @@ def gradient_error(y: Value, feeds: dict[Value, Any], xs: Sequence[Value]) -> fl
     return worst
 
 
-# Values and gradients (for dy = 1) as in PyTorch, at ties, kinks and ends of domains, where finite differences cannot go.
+# Values and gradients (dy = 1), as in PyTorch, at ties, kinks and ends of domains, where finite differences cannot go.
 # op, operands, attributes, values, gradients
 INF, NAN = float("inf"), float("nan")
 EDGES: list[tuple[str, list[Any], dict[str, Any], Any, list[Any]]] = [

@@ -16,7 +16,7 @@ from autodiff_gen.errors import ShapeError
 from autodiff_gen.interpret import evaluate
 from autodiff_gen.ir import make_input
 
-# Name, an expression over F (ours, or functions of torch with the same names), operands (shape; shape, dtype, high; array).
+# Name, an expression over F (ours, or functions of torch with the same names), operands (see `prepared`).
 Row = tuple[str, Callable[..., Any], list[Any]]
 
 LABELS = ((4,), "u8", 3)
@@ -255,7 +255,7 @@ BATCH = ag.Input("images", (8, 28, 28), batch_axis=0)
 Y = ag.Input("y", (2,), dtype="s32")
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: F.matmul(X, W), r"^matmul\(x: f32\[2,3\], w: f32\[4,5\]\): the inner extents differ: 3 columns .* 4 rows$"),
+    (lambda: F.matmul(X, W), r"^matmul\(x: f32\[2,3\], w: f32\[4,5\]\): the inner extents differ: 3 .* 4 rows$"),
     (lambda: F.matmul(X, 2.0), r"^matmul\(x: f32\[2,3\], f32\[\]\): needs vectors or matrices, not a scalar$"),
     (lambda: F.linear(X, W), r"^linear\(x: f32\[2,3\], w: f32\[4,5\]\): the input's last axis"),
     (lambda: F.linear(X, np.ones((4, 3)), np.ones(3)), r"the bias must have shape \[4\]$"),

@@ -414,6 +414,10 @@ def model_of(**changes: Any) -> Callable[[], ag.Model]:
     return build
 
 
+def supervised(net: Any, shape: tuple[int, ...]) -> ag.Model:
+    return ag.Model.supervised(net, shape, nn.CrossEntropyLoss(), optim.SGD())
+
+
 class Unused(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -429,10 +433,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (model_of(loss=lambda **_: 1.0), "the loss is float, not a graph value"),
     (model_of(loss=lambda t, **_: F.mean(t)), "the loss does not reach the parameter 'w'"),
     (model_of(loss=lambda y, **_: F.mean(F.detach(y))), "no gradient reaches the parameter 'w'"),
-    (model_of(y=lambda x, w, **_: x @ w + ag.Param("w", init.ones((1,)))), "parameter 'w': something else has this name"),
-    (model_of(y=lambda x, w, **_: x @ w + ag.Param("x", init.ones((1,)))), "parameter 'x': something else has this name"),
-    (model_of(y=lambda x, w, **_: x @ w + ag.Param("lr", init.ones((1,)))), "parameter 'lr': the learning rate has this"),
-    (model_of(inputs=lambda **_: []), "output 'y' depends on 'x', which is not among the inputs"),
+    (model_of(y=lambda x, w, **_: x @ w + ag.Param("w", init.ones((1,)))), "parameter 'w': something else has"),
+    (model_of(y=lambda x, w, **_: x @ w + ag.Param("x", init.ones((1,)))), "parameter 'x': something else has"),
+    (model_of(y=lambda x, w, **_: x @ w + ag.Param("lr", init.ones((1,)))), "parameter 'lr': the learning rate has"),
+    (model_of(inputs=lambda **_: [ag.Input("u", (2,), batch_axis=0)]), "'y' depends on 'x', which is not among the inputs"),
     (model_of(targets=lambda **_: []), "the loss depends on 't', which is neither input nor target"),
     (model_of(inputs=lambda w, x, **_: [x, w]), "input <w: .*> is not an ag.Input"),
     (model_of(outputs=lambda y, **_: {"int": y}), r"output 'int': this is a keyword of C or C.*; call it 'int_'"),
@@ -440,10 +444,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (model_of(outputs=lambda **_: {"y": 3}), "output 'y' is int, not a graph value"),
     (model_of(outputs=lambda x, **_: {"y": x.T}), "output 'y': the batch axis must come first"),
     (model_of(optimizer=lambda **_: "SGD"), "optimizer: expected one of ag.optim, got 'SGD'"),
-    (lambda: ag.Model.supervised(Unused(), (1, 3), nn.CrossEntropyLoss(), optim.SGD()), "the loss does not reach the parameter 'unused.weight'"),
-    (lambda: ag.Model.supervised(nn.Flatten(), (1, 3), nn.CrossEntropyLoss(), optim.SGD()), "depends on no parameter"),
-    (lambda: ag.Model.supervised(mlp(3, 2), (1, 4), nn.CrossEntropyLoss(), optim.SGD()), r"^linear\(x: f32\[1,4\], 0.weight: f32\[2,3\]\)"),
-    (lambda: ag.Model.supervised(lambda x: (x, x), (1, 3), nn.MSELoss(), optim.SGD()), "the network returned tuple"),
+    (lambda: supervised(Unused(), (1, 3)), "the loss does not reach the parameter 'unused.weight'"),
+    (lambda: supervised(nn.Flatten(), (1, 3)), "depends on no parameter"),
+    (lambda: supervised(mlp(3, 2), (1, 4)), r"^linear\(x: f32\[1,4\], 0.weight: f32\[2,3\]\)"),
+    (lambda: supervised(lambda x: (x, x), (1, 3)), "the network returned tuple"),
     (lambda: ag.Input("while", (1,)), "input 'while': this is a keyword of C or C.*; call it 'while_'"),
     (lambda: ag.Input("class", (1,)), "input 'class': this is a keyword"),
     (lambda: ag.Input("2x", (1,)), "a name is made of letters, digits and _ and does not begin with a digit"),
@@ -464,9 +468,9 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: init.kaiming_uniform((3, 3), mode="fan"), "mode='fan'"),
     (lambda: nn.Linear(0, 3), "Linear: in_features=0 must be a whole number"),
     (lambda: nn.Linear(2, 3, device="cuda"), "Linear: the argument 'device' is not supported"),
-    (lambda: nn.CrossEntropyLoss(label_smoothing=0.1), "CrossEntropyLoss: the argument 'label_smoothing' is not supported"),
+    (lambda: nn.CrossEntropyLoss(label_smoothing=0.1), "CrossEntropyLoss: the argument 'label_smoothing' is not"),
     (lambda: nn.MSELoss("avg"), "MSELoss: reduction='avg'"),
-    (lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU), "Sequential: '1' is .*, not a module; did you forget the parentheses"),
+    (lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU), "Sequential: '1' is .*, not a module; did you"),
     (lambda: nn.Module()(1), "Module defines no forward method"),
     (lambda: optim.SGD(lr=-1.0), "optim.SGD: lr=-1.0 must be a number of at least 0"),
     (lambda: optim.SGD(nesterov=True), "nesterov=True needs a momentum"),
@@ -558,7 +562,7 @@ BAD_FILES = [
     ("def f(:\n", r"model.py:1: invalid syntax$"),
     ("import sys\nsys.exit(3)\n", r"model.py:2: SystemExit: 3$"),
     ("from autodiff_gen import nn\nnn.Linear(0, 1)\n", r"model.py:2: Linear: in_features=0 must be"),
-    ("from autodiff_gen import functional as F\nF.softmax([1.0])\n", r"model.py:2: TypeError: .*missing 1 required .*'dim'$"),
+    ("from autodiff_gen import functional as F\nF.softmax([1.0])\n", r"model.py:2: TypeError: .* argument: 'dim'$"),
     ("from autodiff_gen import functional as F\nimport numpy as np\nF.matmul(np.ones((2, 3)), np.ones((2, 3)))\n",
      r"model.py:3: matmul\(f32\[2,3\], f32\[2,3\]\): the inner extents differ"),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Weights, data and labels of the benchmark workloads, from one generator, so that every program starts from the same numbers:
+"""Weights, data and labels of the benchmark workloads, all from one generator:
 
 s <- s * 1664525 + 1013904223 (mod 2^32), first value after one step from the seed;  u = (s >> 8) / 2^24
 """
