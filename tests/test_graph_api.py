@@ -323,6 +323,34 @@ def test_data_of_a_param_and_results_that_are_kept(cc, tmp_path, rng):
 
 
 @pytest.mark.cc
+def test_all_of_forward_comes_before_any_of_backward(tmp_path, rng):
+    """A kept result with a large intermediate of its own, which would need less memory at the very end."""
+    x, t = Param(None, shape=(6, 3), var_name="x"), Param(None, shape=(6, 5), var_name="t")
+    w1, w2 = Param(None, shape=(3, 30), var_name="w1"), Param(None, shape=(30, 5), var_name="w2")
+    a, b = Param(None, shape=(5, 40), var_name="a"), Param(None, shape=(40, 2), var_name="b")
+    h = ag.tanh(ag.matmul(ag.tanh(ag.matmul(x, w1)), w2))
+    kept = ag.matmul(ag.tanh(ag.matmul(h, a)), b)
+    kept.var_name = "kept"
+    params = [x, t, w1, w2, a, b]
+    c = Interpreter(backward(ag.mse(h, t), [w1.id, w2.id]).build(), [*params, kept])
+    library = Library(c.gen_code(), tmp_path)
+    n = {p.var_name: rng.standard_normal(p.shape).astype(np.float32) for p in params}
+    for name, values in n.items():
+        library.at(name.upper(), values.shape)[...] = values
+    library.call("forward")
+    h1 = np.tanh(n["x"] @ n["w1"])
+    h2 = np.tanh(h1 @ n["w2"])
+    np.testing.assert_allclose(
+        library.at("KEPT", (6, 2)), np.tanh(h2 @ n["a"]) @ n["b"], rtol=1e-4, atol=1e-5
+    )
+    library.call("backward")
+    dz2 = 2 / 30 * (h2 - n["t"]) * (1 - h2 * h2)
+    dz1 = dz2 @ n["w2"].T * (1 - h1 * h1)
+    np.testing.assert_allclose(library.at("D_W2", (30, 5)), h1.T @ dz2, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(library.at("D_W1", (3, 30)), n["x"].T @ dz1, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.cc
 @pytest.mark.torch
 def test_gradient_of_a_computed_value(tmp_path):
     x, t, w, _, _ = classifier()
