@@ -1,4 +1,4 @@
-"""Draw a terminal's text as an SVG: `./scons board=stm32 model=mnist run | python docs/images/terminal.py > run.svg`."""
+"""Draw a terminal's text as an SVG: `./scons model=mnist run | python docs/images/terminal.py TITLE > run.svg`."""
 
 import html
 import sys
@@ -18,7 +18,8 @@ def svg(text: str, title: str) -> str:
     height = len(lines) * LINE + 2 * PAD + 24
     rows = "\n".join(row(line, PAD + 40 + k * LINE) for k, line in enumerate(lines))
     dots = "".join(f'<circle cx="{PAD + 4 + 18 * k}" cy="20" r="5" fill="#50596b"/>' for k in range(3))
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img">
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}"
+ role="img" xml:space="preserve">
 <title>{html.escape(title)}</title>
 <style>text {{ font: 14px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace }}
 .t {{ fill: #d7dde8 }} .c {{ fill: #8fd3a6 }}</style>
