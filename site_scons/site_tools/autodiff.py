@@ -160,7 +160,7 @@ def board_env(env):
         CC=compiler,
         LINK="$CC",
         AR=firmware.tool(board, "ar"),
-        RANLIB=firmware.tool(board, "ranlib"),
+        ARFLAGS="rcs",
         OBJCOPY=firmware.tool(board, "objcopy"),
         OBJSUFFIX=".o",
         LIBSUFFIX=".a",
@@ -181,6 +181,11 @@ def board_object(env, target, source, flags=()):
     return node
 
 
+def archive(env, target, objects):
+    """A static library; `env` is a board_env. (SCons' StaticLibrary also runs ranlib, where the host has one.)"""
+    return env.Command(target, objects, SCons.Script.Action("$ARCOM", "$ARCOMSTR"))[0]
+
+
 def kernel_archive(env, folder):
     """Every kernel of the board's backends, once per folder; the linker takes what is called."""
     build = build_of(env)
@@ -190,7 +195,7 @@ def kernel_archive(env, folder):
             board_object(compiler, f"{folder}/{s.backend}/{s.path.stem}.o", str(s.path), list(s.cflags))
             for s in build.backends.sources()
         ]
-        build.archives[folder] = compiler.StaticLibrary(f"{folder}/libag_kernels.a", objects)[0]
+        build.archives[folder] = archive(compiler, f"{folder}/libag_kernels.a", objects)
     return build.archives[folder]
 
 
@@ -219,8 +224,8 @@ def train_lib(env, name, model):
     contract = ["-ffp-contract=off" if build.backends.only_ref else "-ffp-contract=fast"]
     sources = (made[0], made[2])
     objects = [board_object(compiler, f"{folder}/obj/{f.name[:-2]}.o", f, contract) for f in sources]
-    library = compiler.StaticLibrary(f"{folder}/obj/lib{stem}.a", objects)
-    return [*library, kernel_archive(env, f"{folder}/obj")]
+    library = archive(compiler, f"{folder}/obj/lib{stem}.a", objects)
+    return [library, kernel_archive(env, f"{folder}/obj")]
 
 
 def generator_flags(env):
@@ -259,8 +264,7 @@ def short_lines(env):
         ("AUTODIFF_COPYCOMSTR", "COPY"),
         ("AUTODIFF_DATACOMSTR", "DATA"),
     ):
-        env[name] = f"  {word:<5} ${{TARGET.file}}"
-    env["RANLIBCOMSTR"] = "  INDEX ${TARGET.file}"
+        env[name] = f"  {word:<4} ${{TARGET.file}}"
 
 
 def generate(env):
