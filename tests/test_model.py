@@ -436,7 +436,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (model_of(y=lambda x, w, **_: x @ w + ag.Param("w", init.ones((1,)))), "parameter 'w': something else has"),
     (model_of(y=lambda x, w, **_: x @ w + ag.Param("x", init.ones((1,)))), "parameter 'x': something else has"),
     (model_of(y=lambda x, w, **_: x @ w + ag.Param("lr", init.ones((1,)))), "parameter 'lr': the learning rate has"),
-    (model_of(inputs=lambda **_: [ag.Input("u", (2,), batch_axis=0)]), "'y' depends on 'x', which is not among the inputs"),
+    (model_of(inputs=lambda **_: [ag.Input("u", (2,), batch_axis=0)]), "'y' depends on 'x', which is not among"),
     (model_of(targets=lambda **_: []), "the loss depends on 't', which is neither input nor target"),
     (model_of(inputs=lambda w, x, **_: [x, w]), "input <w: .*> is not an ag.Input"),
     (model_of(outputs=lambda y, **_: {"int": y}), r"output 'int': this is a keyword of C or C.*; call it 'int_'"),

@@ -22,12 +22,29 @@ add = register(
     )
 )
 
+
+def _sub_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    """dy and -dy, negated after the sum over what was broadcast: once, not per element."""
+    (dy,), (a, b) = dys, inputs
+    assert dy is not None
+    return [
+        sum_to(dy, a.type.shape) if wanted[0] else None,
+        apply("neg", sum_to(dy, b.type.shape)) if wanted[1] else None,
+    ]
+
+
 sub = register(
     Op(
         "sub",
         infer=arithmetic,
         ref=lambda a, b: a - b,
-        vjp=simple(lambda dy, a, b, y: dy, lambda dy, a, b, y: apply("neg", dy)),
+        vjp=_sub_vjp,
         lower=Elementwise("{0} - {1}", ADD, (ADD, MUL), cheap=True),
         samples=PAIRS,
         torch="a - b",

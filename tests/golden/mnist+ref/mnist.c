@@ -51,10 +51,11 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
             const float exp1 = ag_expf(matmul2[i] - amax);
             exp1_row[i] = exp1;
             sum += exp1;
-            sum2 += -(i == to_s32_1 ? -1.0f : 0.0f);
+            sum2 += (i == to_s32_1 ? -1.0f : 0.0f);
         }
         loss[0] = -(matmul2[label[0]] - amax - ag_logf(sum));
-        const float div1 = sum2 / sum;
+        const float neg1 = -sum2;
+        const float div1 = neg1 / sum;
         for (int32_t i = 0; i < 10; i++) {
             d_sub1[i] = (i == to_s32_1 ? -1.0f : 0.0f) + div1 * exp1_row[i];
         }
