@@ -36,7 +36,7 @@ OUTPUTS = (
     "firmware.hex",
     "firmware.map",
 )
-pytestmark = pytest.mark.qemu
+pytestmark = [pytest.mark.qemu, pytest.mark.slow]
 
 
 def number(text):
