@@ -7,7 +7,7 @@ every group that wants it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ..donation import ordering_edges, state_of
 from ..dtypes import Dim, Shape, Type, product
@@ -54,35 +54,38 @@ class _Groups:
         for i, node in enumerate(self.order):
             self.group[node] = i
             self.members[i] = [node]
+        self._before = {n: self._found_before(n) for n in self.order}
+        # The same between groups: which must come before, which after.
+        self.above = {i: {self.group[b] for b in self._before[n]} for i, n in enumerate(self.order)}
+        self.below: dict[int, set[int]] = {i: set() for i in self.members}
+        for g, above in self.above.items():
+            for h in above:
+                self.below[h].add(g)
 
-    def before(self, node: Node) -> list[Node]:
-        """The nodes that must come before `node`: its operands, and the readers of a state that it writes."""
+    def _found_before(self, node: Node) -> list[Node]:
         sources = [base(v).node for v in node.operands]
         return [n for n in (*sources, *self.edges.get(node, ())) if n in self.group]
 
-    def reaches(self, starts: Iterable[Node], goal: set[int], within: set[int]) -> bool:
-        """Whether, going up from `starts` outside the groups `within`, one comes to a group in `goal`."""
-        pending = [self.group[n] for n in starts if self.group[n] not in within]
-        seen = set(pending)
-        while pending:
-            g = pending.pop()
-            if g in goal:
-                return True
-            for n in self.members[g]:
-                for b in self.before(n):
-                    h = self.group[b]
-                    if h not in seen:
-                        seen.add(h)
-                        pending.append(h)
-        return False
+    def before(self, node: Node) -> list[Node]:
+        """The nodes that must come before `node`: its operands, and the readers of a state that it writes."""
+        return self._before[node]
 
     def may_merge(self, a: int, b: int) -> bool:
         nodes = [*self.members[a], *self.members[b]]
-        if len(nodes) > LARGEST_GROUP:
-            return False
+        return len(nodes) <= LARGEST_GROUP and not self._around(a, b) and self._labelled(nodes)
+
+    def _around(self, a: int, b: int) -> bool:
+        """Whether a way leads from one of two groups to one of them through others."""
         both = {a, b}
-        outside = [p for n in nodes for p in self.before(n) if self.group[p] not in both]
-        return not self.reaches(outside, both, both) and self._labelled(nodes)
+        pending = list((self.above[a] | self.above[b]) - both)
+        seen = set(pending)
+        while pending:
+            above = self.above[pending.pop()]
+            if not both.isdisjoint(above):
+                return True
+            pending.extend(above - seen)
+            seen |= above
+        return False
 
     def _labelled(self, nodes: list[Node]) -> bool:
         """Whether the nodes can share loops, and no product by rows wants the whole of what they only have in
@@ -96,30 +99,51 @@ class _Groups:
         return label(with_free(nodes), inside) is not None
 
     def merge(self, a: int, b: int) -> None:
-        self.members[a] += self.members.pop(b)
-        for n in self.members[a]:
+        self.members[a] += (moved := self.members.pop(b))
+        for n in moved:
             self.group[n] = a
+        for there, back in ((self.above, self.below), (self.below, self.above)):
+            there[a] = (there[a] | there.pop(b)) - {a, b}
+            for g in there[a]:
+                back[g].discard(b)
+                back[g].add(a)
 
     def sink(self, graph: Graph) -> None:
         """Compute cheap values again where they are read, when their operands are in memory anyway, rather
         than store them.
         """
         roots = {base(v) for v in graph.roots}
+        readers: dict[Value, list[Node]] = {}
+        for n in self.order:
+            for v in n.operands:
+                readers.setdefault(base(v), []).append(n)
+        holders = {n: {g} for n, g in self.group.items()}  # the groups that compute a node
+
+        def is_stored(v: Value) -> bool:
+            return v in roots or any(
+                holders[n] - holders[v.node] for n in readers.get(v, ()) if v.node in holders
+            )
+
         for node in reversed(self.order):
             if not _is_cheap(node) or node.results[0] in roots:
                 continue
-            home = self.group[node]
-            readers = [g for g, members in self.members.items() if g != home and self._reads(members, node)]
-            if not readers or not all(is_fusable(self.members[g][0]) for g in readers):
+            reading = {g for n in readers.get(node.results[0], ()) for g in holders[n]} - {self.group[node]}
+            if not reading or not all(is_fusable(self.members[g][0]) for g in reading):
                 continue
-            again = self._recomputed(node, self.needed(graph), set(graph.updates))
+            again = self._recomputed(node, is_stored, set(graph.updates))
             if again is None:
                 continue
-            merged = {g: [*self.members[g], *(n for n in again if n not in self.members[g])] for g in readers}
+            merged = {
+                g: [*self.members[g], *(n for n in again if g not in holders[n])] for g in sorted(reading)
+            }
             if all(self._labelled(members) for members in merged.values()):
                 self.members.update(merged)
+                for n in again:
+                    holders[n] |= reading
 
-    def _recomputed(self, node: Node, stored: set[Value], updated: set[State]) -> list[Node] | None:
+    def _recomputed(
+        self, node: Node, is_stored: Callable[[Value], bool], updated: set[State]
+    ) -> list[Node] | None:
         """The cheap nodes that compute `node` from stored values, or None when it takes more than a few."""
         again: list[Node] = []
         pending = [node]
@@ -131,18 +155,10 @@ class _Groups:
                 return None  # an updated state must not be read any later than now
             again.append(n)
             for v in map(base, n.operands):
-                if (
-                    not is_free(v.node)
-                    and not isinstance(v.node.op.lower, Leaf)
-                    and (v not in stored)
-                    and v.node not in again
-                ):
+                at_hand = is_free(v.node) or isinstance(v.node.op.lower, Leaf) or is_stored(v)
+                if not at_hand and v.node not in again:
                     pending.append(v.node)
         return again
-
-    @staticmethod
-    def _reads(members: list[Node], node: Node) -> bool:
-        return any(base(v).node is node for n in members for v in n.operands)
 
     def needed(self, graph: Graph) -> set[Value]:
         """Values that a group reads without computing them, or that the caller wants: they are stored."""
