@@ -300,6 +300,40 @@ def test_missing_compiler_names_the_packages(example_tree: Tree, tmp_path: Path)
 
 
 @pytest.mark.cc
+def test_python_without_numpy_names_the_command(example_tree: Tree, tmp_path: Path) -> None:
+    python = tmp_path / "a python"
+    python.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'numpy'\" >&2\nexit 1\n")
+    python.chmod(0o755)
+    done = example_tree.scons("board=host", f"python={python}")
+    assert done.returncode == 1
+    requirements = example_tree.root / "requirements/runtime.txt"
+    assert done.stderr == (
+        f"error: {python} cannot run the generator (ModuleNotFoundError: No module named 'numpy'); "
+        f"run: '{python}' -m pip install -r '{requirements}'\n"
+    )
+
+
+@pytest.mark.qemu
+def test_missing_emulator_names_the_packages(tree: Tree, tmp_path: Path) -> None:
+    board = tmp_path / "odd.toml"
+    board.write_text(
+        'schema = 1\nname = "odd"\ninherits = "mps2_an386"\n[qemu]\nbinary = "qemu-system-odd"\n'
+    )
+    done = tree.scons(f"model={tree.model}", f"board={board}", "run")
+    assert done.returncode != 0
+    assert "error: qemu-system-odd is not installed; run: sudo apt-get install -y " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.cc
+def test_upload_says_what_is_missing(tree: Tree) -> None:
+    done = tree.scons(f"model={tree.model}", "board=host", "upload")
+    assert done.returncode != 0
+    assert done.stderr.startswith("error: board host: ")
+    assert "[upload]" in done.stderr.splitlines()[0]
+
+
+@pytest.mark.cc
 def test_paths_start_where_the_user_stands(tree: Tree) -> None:
     done = tree.scons("model=net/model.py", "board=host", cwd=tree.model.parent)
     assert done.returncode == 0, done.stderr

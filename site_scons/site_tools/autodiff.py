@@ -13,6 +13,7 @@ Python of the standard library only: SCons' interpreter need not be the one that
 import importlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -83,10 +84,11 @@ def check_python(python, env):
     done = subprocess.run([python, "-P", "-c", probe], env=env["ENV"], capture_output=True, text=True)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["it fails"])[-1]
-        what = f"-r {_CHECKOUT / 'requirements' / 'runtime.txt'}" if _IN_CHECKOUT else "autodiff_gen"
-        raise SCons.Errors.UserError(
-            f"{python} cannot run the generator ({why}); run: {python} -m pip install {what}"
+        packages = (
+            ["-r", str(_CHECKOUT / "requirements" / "runtime.txt")] if _IN_CHECKOUT else ["autodiff_gen"]
         )
+        install = shlex.join([python, "-m", "pip", "install", *packages])
+        raise SCons.Errors.UserError(f"{python} cannot run the generator ({why}); run: {install}")
 
 
 def literal(text):
