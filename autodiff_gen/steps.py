@@ -98,10 +98,15 @@ def plan_entry(
 
 
 def _kept_states(node: Node) -> list[State]:
-    inner = [n for r in node.regions for n in topological(r.results)]
-    if not any(n.hint == KEPT for n in inner):
-        return []
-    return [s for v in node.operands if (s := state_of(v)) is not None]
+    """The states of whose old values a fused node stores a copy."""
+    out = []
+    for region in node.regions:
+        outer = dict(zip(region.params, node.operands, strict=True))
+        for v in map(base, region.results):
+            source = base(v.node.operands[0]) if v.node.hint == KEPT else None
+            state = state_of(outer[source]) if source in outer else None
+            out += [state] if state is not None else []
+    return out
 
 
 def _is_step(node: Node) -> bool:

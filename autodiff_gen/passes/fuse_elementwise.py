@@ -181,10 +181,9 @@ def fuse_elementwise(graph: Graph) -> Graph:
     for node in groups.order:
         if not is_fusable(node):
             continue
-        producers = sorted(
-            {n for n in groups.before(node) if is_fusable(n)}, key=groups.position.__getitem__, reverse=True
-        )
-        for producer in producers:
+        # A node that merely reads a state before this one writes it stays apart: in one loop nest it might read too late.
+        sources = {base(v).node for v in node.operands} & groups.group.keys()
+        for producer in sorted(filter(is_fusable, sources), key=groups.position.__getitem__, reverse=True):
             mine, other = groups.group[node], groups.group[producer]
             if mine != other and groups.may_merge(other, mine):
                 groups.merge(other, mine)
