@@ -96,6 +96,7 @@ ROWS: list[Row] = [
     ("log_softmax", lambda F, a: F.log_softmax(a, dim=1), [(2, 3)]),
     ("log_softmax_squared", lambda F, a: F.log_softmax(a, 1) ** 2, [(2, 3)]),
     ("log_softmax_large", lambda F, a: F.log_softmax(a * 1e4, 1), [(2, 3)]),
+    ("pick_of_max", lambda F, a: F.nll_loss(F.log_softmax(a, 1), F.max(a, 1)[1]), [(4, 3)]),
     *((f"nll_{r}", lambda F, a, b, r=r: F.nll_loss(a, b, reduction=r), [(4, 3), LABELS]) for r in REDUCTIONS),
     ("nll_one_sample", lambda F, a, b: F.nll_loss(a, b), [(1, 3), ((1,), "s32", 3)]),
     ("nll_no_batch", lambda F, a, b: F.nll_loss(a, b), [(3,), ((), "s32", 3)]),
@@ -276,6 +277,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.mse_loss(X, X, reduction="avg"), r'^mse_loss: reduction=\'avg\'; known: "mean", "sum", "none"$'),
     (lambda: F.cross_entropy(X, Y, label_smoothing=0.1), "^cross_entropy: the argument 'label_smoothing' is not"),
     (lambda: F.nll_loss(X, Y, weight=[1.0, 2.0, 3.0]), "^nll_loss: the argument 'weight' is not supported$"),
+    (lambda: F.pick(X, [0, 3]), r"^pick\(x: f32\[2,3\], s32\[2\]\): an index is outside 0 to 2$"),
+    (lambda: F.pick(X, Y + 1), "the index must be an integer input, a constant, or indices that F.max or F.min gave"),
+    (lambda: F.pick(X, F.to(F.sum(X, 1), "s32")), "the index must be an integer input"),
+    (lambda: F.pick(X, F.max(F.matmul(X, np.ones((3, 5))), 1)[1]), "the index must be an integer input"),
     (lambda: F.to(X, "f16"), "unknown dtype 'f16'"),
     (lambda: X + "1", "cannot stand as an operand"),
     (lambda: F.exp(Y), r"^exp\(y: s32\[2\]\): needs a float, not s32"),
@@ -301,7 +306,7 @@ def test_labels_from_outside_know_their_classes() -> None:
     """The generated function checks them, so the smallest axis that they index must be on record."""
     label = ag.Input("label", (2,), dtype="u8")
     F.cross_entropy(ag.Input("wide", (2, 10)), label)
-    F.cross_entropy(X, label)
+    F.cross_entropy(X, F.to(label, "s32"))
     assert label.node.attrs["classes"] == 3
 
 

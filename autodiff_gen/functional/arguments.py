@@ -1,0 +1,64 @@
+"""Arguments of functions: values, axes, and the ones that PyTorch has and we have not."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar, cast
+
+from ..dtypes import normalise_axes
+from ..errors import ShapeError
+from ..ir import Value, constant
+
+Dims: TypeAlias = int | Sequence[int] | None
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def torch_lacks(**defaults: Any) -> Callable[[_F], _F]:
+    """Refuse, by name, arguments that PyTorch's function has and ours has not; PyTorch's default values
+    pass."""
+
+    def wrap(f: _F) -> _F:
+        @functools.wraps(f)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            for name in [k for k in kwargs if k in defaults]:
+                if kwargs.pop(name) != defaults[name]:
+                    raise ShapeError(
+                        f"{f.__qualname__.removesuffix('.__init__')}: the argument {name!r} is not supported"
+                    )
+            return f(*args, **kwargs)
+
+        return cast(_F, checked)
+
+    return wrap
+
+
+def as_value(x: Any) -> Value:
+    """x as a graph value."""
+    if isinstance(x, Value):
+        return x
+    return constant(float(x) if isinstance(x, int | float) else x)
+
+
+def shown(*values: Value) -> str:
+    return ", ".join(f"{v.name}: {v.type}" if v.name else repr(v.type) for v in values)
+
+
+def refusal(name: str, values: Sequence[Value], rule: str) -> ShapeError:
+    return ShapeError(f"{name}({shown(*values)}): {rule}")
+
+
+def axes_of(name: str, x: Value, dim: Dims) -> tuple[int, ...]:
+    """dim as sorted non-negative axes; None and () mean all of them."""
+    try:
+        return normalise_axes(
+            None if dim is None or dim == () else dim if isinstance(dim, int) else tuple(dim), x.ndim
+        )
+    except ShapeError as error:
+        raise refusal(name, [x], f"dim={dim}: {error}") from None
+
+
+def axis_of(name: str, x: Value, dim: int) -> int:
+    if not isinstance(dim, int):
+        raise refusal(name, [x], f"dim must be one integer, not {dim!r}")
+    return axes_of(name, x, dim)[0]

@@ -1,0 +1,153 @@
+"""Elementwise arithmetic, functions, comparisons, choices and conversions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtypes import DType
+from ..dtypes import dtype as dtype_of
+from ..ir import Value, apply
+from ..op import OPS
+from ..ops.elementwise import power
+from .arguments import as_value, refusal
+
+
+def add(input: Any, other: Any) -> Value:
+    return apply("add", input, other)
+
+
+def sub(input: Any, other: Any) -> Value:
+    return apply("sub", input, other)
+
+
+def mul(input: Any, other: Any) -> Value:
+    return apply("mul", input, other)
+
+
+def div(input: Any, other: Any) -> Value:
+    """input / other, of floats."""
+    return apply("div", input, other)
+
+
+def neg(input: Any) -> Value:
+    return apply("neg", input)
+
+
+def square(input: Any) -> Value:
+    return apply("square", input)
+
+
+def pow(input: Any, exponent: Any) -> Value:
+    """input ** exponent; either may be a number. Constant exponents such as 2, 0.5 and -1 cost no call of
+    powf."""
+    if isinstance(exponent, int | float):
+        return power(as_value(input), float(exponent))
+    return apply("pow", input, exponent)
+
+
+def exp(input: Any) -> Value:
+    return apply("exp", input)
+
+
+def expm1(input: Any) -> Value:
+    """exp(input) - 1, right for small input too."""
+    return apply("expm1", input)
+
+
+def log(input: Any) -> Value:
+    return apply("log", input)
+
+
+def sqrt(input: Any) -> Value:
+    return apply("sqrt", input)
+
+
+def sin(input: Any) -> Value:
+    return apply("sin", input)
+
+
+def cos(input: Any) -> Value:
+    return apply("cos", input)
+
+
+def tanh(input: Any) -> Value:
+    return apply("tanh", input)
+
+
+def sigmoid(input: Any) -> Value:
+    return apply("sigmoid", input)
+
+
+def relu(input: Any) -> Value:
+    return apply("relu", input)
+
+
+def abs(input: Any) -> Value:
+    return apply("abs", input)
+
+
+def maximum(input: Any, other: Any) -> Value:
+    """The greater of two values, NaN when either is; where they tie, each gets half of the gradient."""
+    return apply("maximum", input, other)
+
+
+def minimum(input: Any, other: Any) -> Value:
+    """The smaller of two values, NaN when either is; where they tie, each gets half of the gradient."""
+    return apply("minimum", input, other)
+
+
+def eq(input: Any, other: Any) -> Value:
+    return apply("eq", input, other)
+
+
+def ne(input: Any, other: Any) -> Value:
+    return apply("ne", input, other)
+
+
+def lt(input: Any, other: Any) -> Value:
+    return apply("lt", input, other)
+
+
+def le(input: Any, other: Any) -> Value:
+    return apply("le", input, other)
+
+
+def gt(input: Any, other: Any) -> Value:
+    return apply("gt", input, other)
+
+
+def ge(input: Any, other: Any) -> Value:
+    return apply("ge", input, other)
+
+
+def logical_and(input: Any, other: Any) -> Value:
+    return apply("logical_and", input, other)
+
+
+def logical_or(input: Any, other: Any) -> Value:
+    return apply("logical_or", input, other)
+
+
+def logical_not(input: Any) -> Value:
+    return apply("logical_not", input)
+
+
+def where(condition: Any, input: Any, other: Any) -> Value:
+    """input where the mask `condition` holds, other elsewhere."""
+    return apply("where", condition, input, other)
+
+
+def to(input: Any, dtype: str | DType) -> Value:
+    """input converted to another dtype ("f32", "s32", "s8", "u8", "bool"); a float loses its fraction on the
+    way to an integer."""
+    x, target = as_value(input), dtype_of(dtype)
+    if x.dtype is target:
+        return x
+    if f"to_{target.name}" not in OPS:
+        raise refusal("to", [x], f"there is no conversion to {target}")
+    return apply(f"to_{target.name}", x)
+
+
+def detach(input: Any) -> Value:
+    """The same values, through which no gradient flows."""
+    return apply("detach", input)

@@ -1,0 +1,80 @@
+"""The same elements in another shape; all are views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtypes import Dim, Shape, Size, product
+from ..ir import Value, apply
+from .arguments import Dims, as_value, axes_of, axis_of, refusal
+
+
+def reshape(input: Any, shape: Sequence[Size] | Size) -> Value:
+    """The same elements, in row-major order, in another shape; one extent may be -1. The batch axis is
+    written as -1 or x.shape[0]."""
+    x = as_value(input)
+    wanted: Shape = (shape,) if isinstance(shape, int | Dim) else tuple(shape)
+    if sum(1 for d in wanted if d == -1) > 1:
+        raise refusal("reshape", [x], f"only one extent of {list(wanted)} may be -1")
+    if -1 in wanted:
+        rest = product(tuple(d for d in wanted if d != -1))
+        wanted = tuple(_quotient(x, wanted, product(x.shape), rest) if d == -1 else d for d in wanted)
+    return x if wanted == x.shape else apply("reshape", x, shape=wanted)
+
+
+def _quotient(x: Value, wanted: Shape, total: Size, rest: Size) -> Size:
+    """What -1 stands for."""
+    if isinstance(rest, Dim):
+        if isinstance(total, Dim) and total.coef % rest.coef == 0:
+            return total.coef // rest.coef
+    elif rest > 0 and (total.coef if isinstance(total, Dim) else total) % rest == 0:
+        return total // rest
+    raise refusal("reshape", [x], f"{total} elements do not fill the shape {list(wanted)}")
+
+
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Value:
+    """Axes start_dim to end_dim merged into one."""
+    x = as_value(input)
+    if x.ndim == 0:
+        return reshape(x, (1,))
+    first, last = axis_of("flatten", x, start_dim), axis_of("flatten", x, end_dim)
+    if first > last:
+        raise refusal("flatten", [x], f"start_dim={start_dim} comes after end_dim={end_dim}")
+    return reshape(x, (*x.shape[:first], product(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+
+
+def squeeze(input: Any, dim: Dims = None) -> Value:
+    """Without the axes of extent 1 (those in `dim` alone, when given)."""
+    x = as_value(input)
+    axes = axes_of("squeeze", x, dim)
+    return reshape(x, tuple(d for i, d in enumerate(x.shape) if not (i in axes and d == 1)))
+
+
+def unsqueeze(input: Any, dim: int) -> Value:
+    """With an axis of extent 1 inserted at `dim`."""
+    x = as_value(input)
+    if not -x.ndim - 1 <= dim <= x.ndim:
+        raise refusal("unsqueeze", [x], f"dim={dim} is out of range")
+    at = dim % (x.ndim + 1)
+    return reshape(x, (*x.shape[:at], 1, *x.shape[at:]))
+
+
+def permute(input: Any, dims: Sequence[int]) -> Value:
+    """Axis i of the result is axis dims[i] of the input; a view."""
+    x = as_value(input)
+    return apply("permute", x, dims=tuple(d % x.ndim if -x.ndim <= d < x.ndim else d for d in dims))
+
+
+def transpose(input: Any, dim0: int, dim1: int) -> Value:
+    """Two axes exchanged; a view."""
+    x = as_value(input)
+    a, b = axis_of("transpose", x, dim0), axis_of("transpose", x, dim1)
+    order = list(range(x.ndim))
+    order[a], order[b] = b, a
+    return apply("permute", x, dims=tuple(order))
+
+
+def broadcast_to(input: Any, shape: Sequence[Size]) -> Value:
+    x = as_value(input)
+    return x if x.shape == tuple(shape) else apply("broadcast_to", x, shape=tuple(shape))
