@@ -1,11 +1,11 @@
 """SCons tool: programs for a board, from its profile. Needs the tool `autodiff`, which knows the board.
 
-    elf = env.Firmware("build/firmware", ["main.c", net])   # -> build/firmware.elf .map, on a board .bin and .hex too
-    env.Alias("size", env.Size(elf[0]))      # prints flash and RAM used against the board's
-    env.Alias("run", env.Run(elf[0]))        # runs it in QEMU, in its own folder; fails when the program fails
-    env.Alias("upload", env.Upload(elf[0]))  # writes it with openocd or st-flash
+    made = env.Firmware("build/firmware", ["main.c", net])  # -> build/firmware.elf .map, on a board .bin and .hex too
+    env.Size(made)      # `scons size` prints flash and RAM used against the board's
+    env.Run(made)       # `scons run` runs it in QEMU, in its own folder; fails when the program fails
+    env.Upload(made)    # `scons upload` writes it with openocd or st-flash
 
-The nodes of Size, Run and Upload are no files: they are built anew each time.
+With several programs in one project, name= gives each its own alias. Nothing runs unless its alias is asked for.
 """
 
 import os
@@ -50,8 +50,7 @@ def firmware(env, target, source):
 
 
 def always(env, name, source, function):
-    """A node that is no file and runs `function(env, path of the first source)` each time; a number
-    is an exit code."""
+    """An alias that runs `function(env, path of the first source)` each time; a number is an exit code."""
 
     def act(target, source, env):
         sys.stdout.flush()
@@ -62,25 +61,24 @@ def always(env, name, source, function):
             print(f"error: {mistake}", file=sys.stderr)
             return 1
 
-    folder = os.path.dirname(str(Flatten([source])[0])) or "."
-    node = env.Command(f"{folder}/{name}", source, Action(act, None))
-    env.AlwaysBuild(node)
-    return node
+    alias = env.Alias(name, source, Action(act, None))
+    env.AlwaysBuild(alias)
+    return alias
 
 
-def size(env, source):
+def size(env, source, name="size"):
     """Print flash and RAM used against the board's."""
-    return always(env, "size", source, print_usage)
+    return always(env, name, source, print_usage)
 
 
-def run(env, source):
+def run(env, source, name="run"):
     """Run the first source, after the others are built; its exit code decides."""
-    return always(env, "run", source, run_program)
+    return always(env, name, source, run_program)
 
 
-def upload(env, source):
+def upload(env, source, name="upload"):
     """Write the program to the board's flash."""
-    return always(env, "upload", source, upload_program)
+    return always(env, name, source, upload_program)
 
 
 def print_usage(env, elf):
@@ -113,6 +111,7 @@ def generate(env):
     if not hasattr(env, "BoardEnv"):
         raise SCons.Errors.UserError('the tool "firmware" needs the tool "autodiff" before it')
     env.AddMethod(firmware, "Firmware")
+    env.AddMethod(print_usage, "AutodiffUsage")
     env.AddMethod(size, "Size")
     env.AddMethod(run, "Run")
     env.AddMethod(upload, "Upload")
