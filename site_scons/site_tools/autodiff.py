@@ -193,10 +193,12 @@ def kernel_archive(env, folder):
     build = build_of(env)
     if folder not in build.archives:
         compiler = board_env(env)
-        objects = [
-            board_object(compiler, f"{folder}/{s.backend}/{s.path.stem}.o", str(s.path), list(s.cflags))
-            for s in build.backends.sources()
-        ]
+        homes = {b.name: b.folder for b in build.backends.backends}
+        objects = []
+        for source in build.backends.sources():
+            name = source.path.relative_to(homes[source.backend]).with_suffix(".o")
+            target = f"{folder}/kernels/{source.backend}/{name}"
+            objects.append(board_object(compiler, target, str(source.path), list(source.cflags)))
         build.archives[folder] = archive(compiler, f"{folder}/libag_kernels.a", objects)
     return build.archives[folder]
 

@@ -29,7 +29,7 @@ def firmware(env, target, source):
         return compiler.BoardObject(f"{folder}/obj/{name}.o", path)
 
     paths = support.support_sources(board)
-    objects = [compiled(f"{path.parent.name}/{path.stem}", str(path)) for path in paths]
+    objects = [compiled(f"support/{path.parent.name}/{path.stem}", str(path)) for path in paths]
     for item in Flatten([source]):
         name, end = os.path.splitext(os.path.basename(str(item)))
         objects.append(compiled(name, item) if end == ".c" else item)
