@@ -1,7 +1,7 @@
 """Generated C under test: many programs in one library, called by ctypes with fences around every array.
 
-`poisoned` makes the emitter add statements that fill a buffer of the arena with NaN as soon as its lifetime ends, so that a value
-which is read after its death, or before it is written, shows up in the results.
+`poisoned` makes the emitter add statements that fill a buffer of the arena with NaN as soon as its lifetime ends, so
+that a value which is read after its death, or before it is written, shows up in the results.
 """
 
 from __future__ import annotations

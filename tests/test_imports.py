@@ -11,7 +11,8 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "autodiff_gen"
 
-# Bottom up. A module imports from its own layer and from those below; imports inside functions and for type checking are free.
+# Bottom up. A module imports from its own layer and from those below; imports inside functions and for type checking
+# are free.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "names", "resources", "table", "rng", "conditions", "kernel_contract"),
     ("dtypes", "board_schema", "init", "samples"),

@@ -107,7 +107,7 @@ LARGE = 4
 
 
 def operand(rows: int, columns: int, stored: str, extra: int) -> Strided:
-    """[rows, columns] over bytes that hold it row-major ("n") or transposed ("t"), each line with `extra` elements behind it."""
+    """[rows, columns] over bytes that hold it row-major ("n") or transposed ("t"), each line with `extra` more."""
     if stored == "n":
         return Strided((rows, columns), (columns + extra, 1))
     return Strided((rows, columns), (1, rows + extra))
@@ -180,7 +180,7 @@ def test_a_batch_of_one_at_run_time_still_computes_the_product() -> None:
 
 @pytest.mark.parametrize("shape", list(itertools.product((1, 2, 3, Dim(1, 3)), repeat=2)))
 def test_kernels_read_what_is_said_to_be_readable(shape: tuple[Any, Any]) -> None:
-    """Every way to broadcast, transpose or take whole: readable operands go into calls that agree with NumPy, the others are copied."""
+    """Operands that count as readable go into calls that agree with NumPy; only broadcasts are copied."""
     numbers = np.random.default_rng(2)
     readable = 0
     rows, columns = shape

@@ -1,6 +1,7 @@
 """Random graphs and models through the generated C, against the interpreter in float32; every n from 1 to the batch.
 
-Every call begins with an arena of NaN, and buffers are filled with NaN when their life ends; every array stands between fences.
+Every call begins with an arena of NaN, and buffers are filled with NaN when their life ends; every array stands
+between fences.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Make = Callable[[int, int], Case]
 
 
 def cases(make: Make, block: int, count: int = BLOCK) -> list[Case]:
-    """`count` graphs of 3 to 30 nodes. Those in which float32 itself goes astray are left out: few, or the test would be hollow."""
+    """`count` graphs of 3 to 30 nodes, less the few in which float32 itself goes astray."""
     first = 10_000 * SEED + block * count
     made = [make(seed, 3 + seed % 28) for seed in range(first, first + count)]
     tame = [c for c in made if c.is_tame()]
