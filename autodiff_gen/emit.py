@@ -205,7 +205,7 @@ def _aligned(pointers: Sequence[Pointer]) -> list[str]:
 
 def constant_tables(plans: Iterable[EntryPlan]) -> tuple[list[Table], dict[Value, str]]:
     """Constant arrays that are too large to be written into expressions."""
-    scope, tables, names = Scope(), [], {}
+    scope, tables, names = Scope([a.c_name for e in program.entries for a in e.args]), [], {}
     seen: dict[bytes, str] = {}
     for plan in plans:
         for node in topological(plan.graph.roots):
@@ -260,7 +260,7 @@ def _drawn(init: Uniform) -> str:
     if init.bound is not None:
         return f"ag_uniformf(key, 0, i, {c_text.float_literal(init.bound)})"
     span = float(np.float32(init.high) - np.float32(init.low))
-    return f"{c_text.float_literal(init.low)} + ag_unitf(key, 0, i) * {c_text.float_literal(span)}"
+    return f"ag_uniform_fromf(key, 0, i, {c_text.float_literal(init.low)}, {c_text.float_literal(span)})"
 
 
 def _fill(slot: Slot, count: int, value: str) -> list[str]:

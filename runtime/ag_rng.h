@@ -3,9 +3,14 @@
  * A number is a function of (key, counter, index), for instance (seed of a tensor, step, logical index). With
  * all arithmetic modulo 2^32:
  *
- *     mix(x):  x ^= x >> 16;  x *= 0x21f0aaad;  x ^= x >> 15;  x *= 0x735a2d97;  x ^= x >> 15      (a
- * bijection) s = mix(mix(key + 0x9e3779b9) ^ counter) t = mix(mix(counter + 0x7f4a7c15) ^ key) r =
- * mix(mix(index ^ s) + t)
+ *     mix(x):  x ^= x >> 16;  x *= 0x21f0aaad;  x ^= x >> 15;
+ *              x *= 0x735a2d97;  x ^= x >> 15                       (a bijection)
+ *
+ *     s = mix(mix(key + 0x9e3779b9) ^ counter)
+ *
+ *     t = mix(mix(counter + 0x7f4a7c15) ^ key)
+ *
+ *     r = mix(mix(index ^ s) + t)
  *
  * r -> float: u = (r >> 8) * 2^-24, exact in float32, 0 <= u < 1. For fixed (key, counter) r is a bijection
  * of index: 2^32 distinct numbers, none twice. s and t do not depend on the index, so a compiler takes them
@@ -42,6 +47,13 @@ static inline float ag_unitf(uint32_t key, uint32_t counter, uint32_t index) {
 /* Uniform in [-bound, bound): (2u - 1) * bound. 2u - 1 is exact in float32, so there is one rounding. */
 static inline float ag_uniformf(uint32_t key, uint32_t counter, uint32_t index, float bound) {
     return (2.0f * ag_unitf(key, counter, index) - 1.0f) * bound;
+}
+
+/* Uniform in [low, low + span): the product is rounded before the sum, also where the compiler may contract.
+ */
+static inline float ag_uniform_fromf(uint32_t key, uint32_t counter, uint32_t index, float low, float span) {
+    volatile float scaled = ag_unitf(key, counter, index) * span;
+    return low + scaled;
 }
 
 #endif

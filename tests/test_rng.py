@@ -1,13 +1,14 @@
 """The random numbers of the host and of the board are the same bits."""
 
 import ctypes
+import platform
 from pathlib import Path
 
 import numpy as np
 import pytest
 from c_build import HOST, compile_c, shared_library
 
-from autodiff_gen import rng
+from autodiff_gen import init, rng
 
 KNOWN = [1903711600, 4009561374, 1737027458]
 INDEX = np.concatenate([np.arange(5000), 2**32 - 1 - np.arange(50), 2**31 + np.arange(-5, 5)]).astype(
@@ -44,6 +45,23 @@ def test_uniform_equals_the_c(library, key, counter, bound):
     python = rng.uniform(key, counter, INDEX, bound)
     assert python.dtype == np.float32
     assert np.array_equal(c.view(np.uint32), python.view(np.uint32))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("low, high", [(1.0, 3.0), (-0.1, 0.7), (100.0, 100.3)])
+def test_no_contraction_into_a_draw(low, high, tmp_path):
+    """A tuned build may fuse multiplication and addition; initial weights must still be the host's."""
+    fma = ("-mfma",) if platform.machine() in ("x86_64", "AMD64") else ()
+    source = Path(__file__).parent / "c" / "rng.c"
+    flags = ("-O3", "-ffp-contract=fast", *fma)
+    library = shared_library("gcc", [source], tmp_path / "rng.so", flags)
+    drawn = init.uniform(INDEX.size, low=low, high=high, seed=7)
+    span = np.float32(high) - np.float32(low)
+    index, c = np.arange(INDEX.size, dtype=np.uint32), np.zeros(INDEX.size, np.float32)
+    library.rng_uniform_from(
+        7, address(index), ctypes.c_float(low), ctypes.c_float(span), address(c), index.size
+    )
+    assert np.array_equal(c, drawn.array())
 
 
 @pytest.mark.cc

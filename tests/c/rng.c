@@ -17,3 +17,11 @@ void rng_uniform(uint32_t key, uint32_t counter, const uint32_t *index, float bo
         result[i] = ag_uniformf(key, counter, index[i], bound);
     }
 }
+
+void rng_uniform_from(uint32_t key, const uint32_t *index, float low, float span, float *result, int32_t n);
+
+void rng_uniform_from(uint32_t key, const uint32_t *index, float low, float span, float *result, int32_t n) {
+    for (int32_t i = 0; i < n; i++) {
+        result[i] = ag_uniform_fromf(key, 0, index[i], low, span);
+    }
+}
