@@ -12,7 +12,7 @@ from .backends import Backends
 from .dtypes import Dim
 from .errors import ModelError, PlanError
 from .ir import INPUT, Graph, State, Value
-from .names import Scope, identifier
+from .names import Scope, identifier, of_program
 from .program import Arg, Entry, Program, Slot
 from .steps import EntryPlan, plan_entry
 from .verify import verify
@@ -38,7 +38,7 @@ def compile_model(
     """
     tables = _load_kernels(kernels, board)
     _check_name(name)
-    scope = Scope()
+    scope = Scope(of_program(name))
     slots = tuple(_slot(s, scope) for s in model.states)
     entries = tuple(_entry(g, name, tables, dump) for g in model.entries())
     program = Program(
@@ -90,7 +90,7 @@ def _entry(
 ) -> Entry:
     verify(graph)
     plan = plan_entry(graph, tables, dump)
-    scope = Scope()
+    scope = Scope(of_program(program))
     scope.taken -= {"n", "lr", "read", "write"}
     takes_n = any(isinstance(d, Dim) for v in graph.inputs for d in v.type.shape)
     if takes_n:

@@ -43,7 +43,9 @@ def emit(program: Program) -> dict[str, str]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    tables, table_names = constant_tables(e.plan for e in program.entries)
+    tables, table_names = constant_tables(
+        (e.plan for e in program.entries), [a.c_name for e in program.entries for a in e.args]
+    )
     entries = [_entry(e, program, table_names) for e in program.entries]
     common = {
         "p": program,
@@ -203,9 +205,11 @@ def _aligned(pointers: Sequence[Pointer]) -> list[str]:
 # Constants and initial values
 
 
-def constant_tables(plans: Iterable[EntryPlan]) -> tuple[list[Table], dict[Value, str]]:
-    """Constant arrays that are too large to be written into expressions."""
-    scope, tables, names = Scope([a.c_name for e in program.entries for a in e.args]), [], {}
+def constant_tables(
+    plans: Iterable[EntryPlan], taken: Iterable[str] = ()
+) -> tuple[list[Table], dict[Value, str]]:
+    """Constant arrays that are too large to be written into expressions; `taken` are the names of arguments."""
+    scope, tables, names = Scope(taken), [], {}
     seen: dict[bytes, str] = {}
     for plan in plans:
         for node in topological(plan.graph.roots):

@@ -43,7 +43,7 @@ class EntryText:
         tables: Mapping[Value, str],
     ) -> None:
         self.plan, self.args, self.slots, self.tables = plan, args, slots, tables
-        self.scope = Scope([*args.values(), *outputs.values()])
+        self.scope = Scope([*args.values(), *outputs.values(), *tables.values()])
         self.names: dict[Value, str] = {v: outputs[name] for v, name in plan.outputs.items()}
         self.scratch: dict[tuple[Step, Value], str] = {}
         self.pointers: list[Pointer] = []

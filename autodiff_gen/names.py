@@ -25,7 +25,15 @@ _LIBRARY = """
     index j0 j1 jn     ldexp lgamma log log10 log1p log2 malloc memcpy memset modf pow printf puts remainder
     rint round scanf signal sin sinh     sqrt stdin stdout stderr tan tanh time trunc y0 y1 yn
 """
-LIBRARY = frozenset(_LIBRARY.split())
+LIBRARY = frozenset(_LIBRARY.split()) | {f"{name}f" for name in _LIBRARY.split()}
+_TYPES = "int8_t uint8_t int16_t uint16_t int32_t uint32_t int64_t uint64_t size_t ptrdiff_t float_t double_t"
+TYPES = frozenset(_TYPES.split())
+
+# Macros and functions of every program, less its own name and the underscore.
+_PROGRAM = """
+    OK ERR_NULL ERR_BATCH ERR_LABEL ERR_IO ERR_CHECKPOINT BATCH GRAPH_ID DEFAULT_LR STATE_BYTES
+    TRAINER_BYTES WORK_BYTES H init save load strstatus trainer work size_is_as_planned
+"""
 
 
 def is_identifier(name: str) -> bool:
@@ -41,15 +49,22 @@ def identifier(name: str) -> str:
     return f"{text}_" if text in KEYWORDS else text
 
 
+def of_program(name: str) -> set[str]:
+    """The identifiers that the files of the program `name` define beside its entries."""
+    words = _PROGRAM.split()
+    return {name, *(f"{name.upper() if w.isupper() else name}_{w}" for w in words)}
+
+
 class Scope:
     """Hands out identifiers, each once."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
-        self.taken = set(taken) | OURS | LIBRARY | KEYWORDS
+        self.taken = set(taken) | OURS | LIBRARY | TYPES | KEYWORDS
 
     def fresh(self, wish: str) -> str:
-        """`wish` as an identifier, or with the lowest free number behind it."""
+        """`wish` as an identifier, or with the lowest free number behind it; the prefix ag_ is the kernels'."""
         base = identifier(wish)
+        base = f"x_{base}" if base.lower().startswith("ag_") else base
         name, k = base, 1
         while name in self.taken:
             k += 1

@@ -27,7 +27,7 @@ LARGEST = 300  # elements of a value
 STEEP = 40.0  # magnitude beyond which a value is squashed
 
 # float32 in C against float32 in NumPy: |c - numpy| <= RELATIVE * max|numpy| + ABSOLUTE, per array. The same bound
-# decides whether a graph is tame enough to be compared at all: its float32 and float64 values agree within a tenth of it.
+# decides whether a graph is tame enough to be compared: its float32 and float64 values agree within a tenth of it.
 RELATIVE, ABSOLUTE = 2e-4, 2e-6
 
 

@@ -28,6 +28,8 @@ def readable_by_kernels(v: Value) -> bool:
     source = base(v).node
     if isinstance(source.op.lower, Iota | Extent) or (source.op is CONST and source.attrs["value"].size == 1):
         return False  # written into expressions, so without an address
+    if isinstance(source.op.lower, Leaf) and source.results[0].type.shape == ():
+        return False  # passed by value
     at = layout(v)
     assert at is not None
     (rows, columns), (row_step, column_step) = at.shape[-2:], at.strides[-2:]

@@ -1,0 +1,52 @@
+"""Inputs with names that generated code needs: `table` gave wrong results without a word, others did not compile."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import backends, resources
+from autodiff_gen import functional as F
+from autodiff_gen.compiler import compile_function
+from autodiff_gen.emit import emit
+
+_NAMES = """
+    table sum i n t ag_expf sqrtf int32_t size_t loss arena tanh1 exp1 f_work f F_OK F_BATCH ag_gemm_nn_f32_ref
+"""
+NAMES = _NAMES.split()
+_STRICT = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wdouble-promotion -Werror"
+STRICT = ["-std=c99", *_STRICT.split(), "-fsyntax-only"]
+C = np.arange(6, dtype="float32").reshape(2, 3)
+
+
+def made(name: str) -> ag.Function:
+    x, s = ag.Input(name, (2, 3)), ag.Input("scale", ())
+    y = F.exp(x * C) + s + F.sum(F.sqrt(F.abs(x)), 1, keepdim=True)
+    return ag.function([x, s], [y, F.matmul(F.tanh(x), C.T)])
+
+
+@pytest.mark.cc
+def test_table() -> None:
+    x = np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)
+    y, z = made("table").on_host()(x, 0.5)
+    assert np.allclose(y, np.exp(x * C) + 0.5 + np.sqrt(np.abs(x)).sum(1, keepdims=True), rtol=1e-5)
+    assert np.allclose(z, np.tanh(x) @ C.T, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.cc
+def test_every_name_compiles(tmp_path: Path) -> None:
+    sources = []
+    for name in NAMES:
+        folder = tmp_path / name
+        folder.mkdir()
+        for file, text in emit(compile_function(made(name), "f")).items():
+            (folder / file).write_text(text)
+        sources.append(folder / "f.c")
+    include = [f"-I{p}" for p in (*backends.load(["ref"]).include_dirs(), resources.runtime())]
+    command = ["gcc", *STRICT, *include, *map(str, sources)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[:3000]
