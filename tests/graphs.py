@@ -65,8 +65,13 @@ class Case:
         return evaluate((graph or self.graph).roots, self.at(n), n, float_dtype)
 
     def is_tame(self) -> bool:
+        """Whether float32 and float64 agree for every n, all numbers are finite and all indices in range."""
         for n in self.batches:
-            for single, double in zip(self.values(n), self.values(n, "float64"), strict=True):
+            try:
+                pairs = list(zip(self.values(n), self.values(n, "float64"), strict=True))
+            except IndexError:
+                return False
+            for single, double in pairs:
                 if not np.isfinite(np.asarray(double, dtype="float64")).all() or not close(
                     single, double, 0.1
                 ):
