@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-WORK = 8192  # the beam holds WORK / steps states, so that time grows with the square of the steps and not faster
+WORK = (
+    8192  # the beam holds WORK / steps states, so that time grows with the square of the steps and not faster
+)
 NARROWEST, WIDEST = 16, 256
 
 
@@ -58,11 +60,21 @@ class _Problem:
         self.made = [sum(m.values()) for m in makes]
         self.during = [self.made[s] + scratch[s] for s in range(count)]
         self.unread = [sum(n for b, n in makes[s].items() if b not in readers) for s in range(count)]
-        self.frees = [[(size[b], readers[b]) for b in sorted(set(reads[s])) if b in size] for s in range(count)]
-        self.may_be_free = [self.made[s] <= self.unread[s] + sum(n for n, _ in self.frees[s]) for s in range(count)]
+        self.frees = [
+            [(size[b], readers[b]) for b in sorted(set(reads[s])) if b in size] for s in range(count)
+        ]
+        self.may_be_free = [
+            self.made[s] <= self.unread[s] + sum(n for n, _ in self.frees[s]) for s in range(count)
+        ]
         # Steps of one kind are interchangeable: it is enough to try the first of them.
         self.kind = [
-            (self.needs[s], self.during[s], tuple(self.frees[s]), tuple(self.after[s]), tuple((n, readers.get(b)) for b, n in makes[s].items()))
+            (
+                self.needs[s],
+                self.during[s],
+                tuple(self.frees[s]),
+                tuple(self.after[s]),
+                tuple((n, readers.get(b)) for b, n in makes[s].items()),
+            )
             for s in range(count)
         ]
 

@@ -103,7 +103,7 @@ def _kept_states(node: Node) -> list[State]:
     for region in node.regions:
         outer = dict(zip(region.params, node.operands, strict=True))
         for v in map(base, region.results):
-            source = base(v.node.operands[0]) if v.node.hint == KEPT else None
+            source = base(v.node.operands[0]) if v.node.hint.startswith(KEPT) else None
             state = state_of(outer[source]) if source in outer else None
             out += [state] if state is not None else []
     return out

@@ -181,7 +181,8 @@ def fuse_elementwise(graph: Graph) -> Graph:
     for node in groups.order:
         if not is_fusable(node):
             continue
-        # A node that merely reads a state before this one writes it stays apart: in one loop nest it might read too late.
+        # A node that merely reads a state before this one writes it stays apart: in one loop nest it might
+        # read too late.
         sources = {base(v).node for v in node.operands} & groups.group.keys()
         for producer in sorted(filter(is_fusable, sources), key=groups.position.__getitem__, reverse=True):
             mine, other = groups.group[node], groups.group[producer]

@@ -14,7 +14,7 @@ from ..ir import CONST, Graph, Node, Value, apply, substitute
 from ..layout import base, layout
 from ..op import Contraction, Extent, Iota, Leaf, RowContraction, View
 
-KEPT = "old value, still read"  # the hint of a copy that breaks a cycle of updates; the report shows it
+KEPT = "old "  # how the hint of a copy of a state begins that is still read after its update; the report names it
 
 
 def copied(v: Value, hint: str = "") -> Value:
@@ -126,7 +126,9 @@ def own_bytes(graph: Graph) -> Graph:
 
 def with_kept_state(graph: Graph, reader: Node, operand: Value) -> Graph:
     """The graph in which `reader` reads a copy of the old state in place of `operand`."""
-    kept = copied(operand, KEPT)
+    state = state_of(operand)
+    assert state is not None
+    kept = copied(operand, KEPT + state.name)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if node is not reader:
