@@ -82,6 +82,7 @@ def load_model(model: str) -> tuple[Model, str, list[str]]:
     Raises ModelError, in one line, when the file is missing, raises, or defines no ag.Model called `model`.
     """
     path, name = find_model(model)
+    hidden = _hide_namesakes(path.parent)
     before = set(sys.modules)
     cached, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     sys.path.insert(0, str(path.parent))
@@ -95,6 +96,7 @@ def load_model(model: str) -> tuple[Model, str, list[str]]:
         # Another model's `common.py` is not this one's.
         for k in [k for k in list(sys.modules) if k not in before and _is_users(_file(sys.modules[k]))]:
             del sys.modules[k]
+        sys.modules.update(hidden)
     found = getattr(module, "model", None)
     if found is None:
         raise ModelError(f"{path} defines no `model`; assign an ag.Model to that name")
@@ -106,6 +108,17 @@ def load_model(model: str) -> tuple[Model, str, list[str]]:
         if _is_users(f) and not f.endswith(".pyc") and os.path.isfile(f)
     }
     return found, name, sorted(files)
+
+
+def _hide_namesakes(folder: Path) -> dict[str, ModuleType]:
+    """Take out of sys.modules, and return, what would stand in the way of the modules beside the model: a
+    `common` that somebody imported from elsewhere is not the model's `common`.
+    """
+    names = {p.stem for p in folder.glob("*.py")} | {p.parent.name for p in folder.glob("*/__init__.py")}
+    namesakes = [
+        k for k in list(sys.modules) if k.split(".")[0] in names and _is_users(_file(sys.modules[k]))
+    ]
+    return {k: sys.modules.pop(k) for k in namesakes}
 
 
 def _execute(path: Path) -> ModuleType:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import types
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import pairwise
@@ -546,6 +547,22 @@ def test_two_models_with_modules_of_one_name(tmp_path: Path) -> None:
         )
         path = write(tmp_path / folder, "model.py", text)
         assert load_model(path)[0].inputs[0].shape == (1, size)
+
+
+def test_a_module_imported_elsewhere_does_not_stand_in_for_the_models(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    other = types.ModuleType("common")
+    other.__file__ = str(tmp_path / "elsewhere" / "common.py")
+    monkeypatch.setitem(sys.modules, "common", other)
+    write(tmp_path, "common.py", "SIZE = 3\n")
+    text = (
+        GOOD.format(imports="from common import SIZE")
+        .replace("(2, 2)", "(SIZE, 2)")
+        .replace("(1, 2)", "(1, SIZE)")
+    )
+    assert load_model(write(tmp_path, "model.py", text))[0].inputs[0].shape == (1, 3)
+    assert sys.modules["common"] is other
 
 
 def test_an_example_is_found_by_its_name() -> None:
