@@ -34,15 +34,20 @@ class Table:
     lines: tuple[str, ...]
 
 
-def emit(program: Program) -> dict[str, str]:
-    """File name -> text."""
-    env = jinja2.Environment(
+def templates() -> jinja2.Environment:
+    """The templates of generated files; an undefined name is an error."""
+    return jinja2.Environment(
         loader=jinja2.PackageLoader("autodiff_gen", "templates"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+
+
+def emit(program: Program) -> dict[str, str]:
+    """File name -> text."""
+    env = templates()
     tables, table_names = constant_tables(
         (e.plan for e in program.entries), [a.c_name for e in program.entries for a in e.args]
     )

@@ -20,7 +20,8 @@ from .loop_text import LoopText
 from .loops import LoopNest
 from .memory import Buffer, Plan, place
 from .op import Contraction, Leaf, RowContraction, View
-from .passes.fuse_elementwise import fuse_elementwise, is_free
+from .passes.fuse_elementwise import fuse_elementwise
+from .passes.grouping import is_free
 from .passes.own_bytes import KEPT, with_kept_state
 from .schedule import order_steps
 

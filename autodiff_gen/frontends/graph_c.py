@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jinja2
 import numpy as np
 
 from .. import __version__, backends
 from ..dtypes import Type, f32
-from ..emit import Table, constant_tables, table
+from ..emit import Table, constant_tables, table, templates
 from ..entry_text import EntryText, shown
 from ..ir import Graph, State, Value, make_input, make_state
 from ..names import Scope, identifier
@@ -209,11 +208,4 @@ def _columns(rows: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _render(template: str, **values: Any) -> str:
-    env = jinja2.Environment(
-        loader=jinja2.PackageLoader("autodiff_gen", "templates"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return env.get_template(template).render(**values)
+    return templates().get_template(template).render(**values)
