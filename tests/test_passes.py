@@ -37,8 +37,8 @@ from autodiff_gen.ir import (
 from autodiff_gen.passes.cancel_layouts import cancel_layouts
 from autodiff_gen.passes.common_values import common_values
 from autodiff_gen.passes.fold_constants import fold_constants
-from autodiff_gen.passes.fuse_elementwise import LARGEST_GROUP
 from autodiff_gen.passes.fuse_updates import fuse_updates
+from autodiff_gen.passes.grouping import LARGEST_GROUP
 from autodiff_gen.passes.own_bytes import own_bytes
 from autodiff_gen.passes.specialise import specialise
 from autodiff_gen.verify import verify
