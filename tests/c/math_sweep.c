@@ -18,13 +18,15 @@ UNARY(tanhf)
 UNARY(sigmoidf)
 UNARY(sinf)
 UNARY(cosf)
+UNARY(erff)
+UNARY(rintf)
 
 static const struct {
     const char *name;
     function *f;
-} functions[] = {{"expf", expf_},     {"logf", logf_},   {"expm1f", expm1f_},
-                 {"log1pf", log1pf_}, {"tanhf", tanhf_}, {"sigmoidf", sigmoidf_},
-                 {"sinf", sinf_},     {"cosf", cosf_},   {"powf", ag_powf}};
+} functions[] = {{"expf", expf_},   {"logf", logf_},         {"expm1f", expm1f_}, {"log1pf", log1pf_},
+                 {"tanhf", tanhf_}, {"sigmoidf", sigmoidf_}, {"sinf", sinf_},     {"cosf", cosf_},
+                 {"erff", erff_},   {"rintf", rintf_},       {"powf", ag_powf}};
 
 const char *sweep_name(int which) {
     return which < (int)(sizeof functions / sizeof *functions) ? functions[which].name : 0;
