@@ -90,11 +90,12 @@ def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
 
 
 def _operand(v: Value, inside: Collection[Value], out: Labels) -> Axes | None:
-    """Labels of an operand; an operand from outside does not bind any."""
+    """Labels of an operand; an operand from outside does not bind any, nor does an index: one node may walk
+    the same index along two axes."""
     source = v
     while isinstance(source.node.op.lower, View):
         source = source.node.operands[0]
-    if source not in inside:
+    if source not in inside or isinstance(source.node.op.lower, Iota):
         return (None,) * len(v.type.shape)
     return through_views(v, out)
 

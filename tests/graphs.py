@@ -202,7 +202,12 @@ class Builder:
         if self.random.random() < 0.15 and len(operands) == 2 and operands[0].dtype.kind == "f":
             operands[1] = constant(np.float32(self.random.choice((1.0, 0.5, -1.0, 2.0, 0.0))))
         guarded = _guard(name, operands)
-        made = apply(name, *guarded)
+        if name in JUMPS:
+            (x,) = evaluate([guarded[0]], self.data, self.batch, "float64")
+            from_jump = x - JUMPS[name](x)
+            if np.any(np.abs(from_jump) < 1e-3):
+                raise ShapeError("too close to a jump")
+        made = apply(name, *guarded, **sample.attrs)
         if made.dtype.kind == "b" and len(guarded) == 2 and guarded[0].dtype.kind == "f":
             made = self.compare(name, guarded[0], guarded[1])
         return self.keep(made)
@@ -213,7 +218,7 @@ class Builder:
         if not x.shape:
             raise ShapeError("nothing to reduce")
         axes = tuple(sorted(self.random.sample(range(x.ndim), self.random.randint(1, x.ndim))))
-        if name.endswith("_with_index"):
+        if name.endswith("_with_index") or name == "prod":
             axes = axes[:1]
         node = apply_node(name, x, axes=axes, keepdim=self.random.random() < 0.5)
         for r in node.results:
@@ -305,6 +310,14 @@ class Builder:
             made += max(len(self.pool) - before, 1)
 
 
+# The jump nearest to x of functions that have some.
+JUMPS: dict[str, Any] = {
+    "floor": np.rint,
+    "round": lambda x: np.floor(x) + 0.5,
+    "sign": np.zeros_like,
+}
+
+
 def _guard(name: str, operands: list[Value]) -> list[Value]:
     """Operands brought into the op's domain, with margin."""
     if name in ("exp", "expm1"):
@@ -313,6 +326,8 @@ def _guard(name: str, operands: list[Value]) -> list[Value]:
         return [apply("square", operands[0]) + 0.4]
     if name == "pow":
         return [apply("square", operands[0]) + 0.4, apply("tanh", operands[1])]
+    if name == "reciprocal":
+        return [apply("square", operands[0]) + 0.6]
     if name == "div":
         return [operands[0], apply("square", operands[1]) + 0.6]
     if name.startswith("to_") and DTYPES[name[3:]].kind in "iu" and operands[0].dtype.kind == "f":

@@ -22,6 +22,7 @@ INTERNAL = {"input", "state", "const", "accumulate", "matmul_rows", "fused"}
 
 SAMPLED = [name for name in OPS if name not in INTERNAL]
 DIFFERENTIABLE = [name for name in SAMPLED if OPS[name].vjp is not None]
+FLAT = {"detach", "floor", "round", "sign"}  # no gradient flows through them
 ROWS = [(name, i) for name in SAMPLED for i in range(len(OPS[name].samples))]
 
 
@@ -32,6 +33,14 @@ def has_float_operand(sample: Sample) -> bool:
 GRADIENT_ROWS = [
     (name, i) for name, i in ROWS if OPS[name].vjp is not None and has_float_operand(OPS[name].samples[i])
 ]
+
+
+# float64 gradients that hold constants rounded to float32, such as 1/6 or 2/sqrt(pi), are up to 2^-25 off in each.
+ROUNDED_CONSTANTS = {"erf", "selu", "gelu", "gelu_tanh", "hardsigmoid", "hardswish"}
+
+
+def tolerance_of(name: str, exact: float) -> float:
+    return 1e-6 if name in ROUNDED_CONSTANTS else exact
 
 
 def row_id(row: tuple[str, int]) -> str:
@@ -146,6 +155,30 @@ EDGES: list[tuple[str, list[Any], dict[str, Any], Any, list[Any]]] = [
      [[0.0, 0.0, 0.0, 12.0], [0.0, 0.0, np.log(2.0), NAN]]),
     ("div", [[1.0, 0.0], [0.0, 2.0]], {}, [INF, 0.0], [[INF, 0.5], [-INF, 0.0]]),
     ("detach", [[1.0, 2.0]], {}, [1.0, 2.0], [[0.0, 0.0]]),
+    ("reciprocal", [[0.0, INF, -2.0]], {}, [INF, 0.0, -0.5], [[-INF, 0.0, -0.25]]),
+    ("rsqrt", [[0.0, INF, 4.0]], {}, [INF, 0.0, 0.5], [[-INF, 0.0, -0.0625]]),
+    ("log1p", [[-1.0, 0.0, INF]], {}, [-INF, 0.0, INF], [[INF, 1.0, 0.0]]),
+    ("floor", [[-1.5, -0.0, 2.0, INF]], {}, [-2.0, 0.0, 2.0, INF], [[0.0, 0.0, 0.0, 0.0]]),
+    ("round", [[-1.5, -0.5, 0.5, 1.5, 2.5, 2.6]], {}, [-2.0, 0.0, 0.0, 2.0, 2.0, 3.0], [[0.0] * 6]),
+    ("sign", [[-3.0, -0.0, 0.0, INF, NAN]], {}, [-1.0, 0.0, 0.0, 1.0, 0.0], [[0.0] * 5]),
+    ("erf", [[-INF, 0.0, INF]], {}, [-1.0, 0.0, 1.0], [[0.0, 2.0 / np.sqrt(np.pi), 0.0]]),
+    ("hardtanh", [[-9.0, -1.0, 0.0, 1.0, INF]], {"min_val": -1.0, "max_val": 1.0},
+     [-1.0, -1.0, 0.0, 1.0, 1.0], [[0.0, 0.0, 1.0, 0.0, 0.0]]),
+    ("hardtanh", [[-1.0, 0.0, 3.0, 6.0, 7.0]], {"min_val": 0.0, "max_val": 6.0},
+     [0.0, 0.0, 3.0, 6.0, 6.0], [[0.0, 0.0, 1.0, 0.0, 0.0]]),
+    ("leaky_relu", [[-INF, -2.0, 0.0, 2.0]], {"negative_slope": 0.25}, [-INF, -0.5, 0.0, 2.0],
+     [[0.25, 0.25, 0.25, 1.0]]),
+    ("leaky_relu", [[-2.0, 0.0, 2.0]], {"negative_slope": 0.0}, [0.0, 0.0, 2.0], [[0.0, 0.0, 1.0]]),
+    ("elu", [[-INF, 0.0, INF]], {"alpha": 1.5}, [-1.5, 0.0, INF], [[0.0, 1.5, 1.0]]),
+    ("selu", [[-INF, 0.0, INF]], {}, [-1.7580993408473766, 0.0, INF], [[0.0, 1.7580993408473766, 1.0507009873554805]]),
+    ("softplus", [[-INF, 0.0, 20.0, 21.0, INF]], {"threshold": 20.0},
+     [0.0, np.log(2.0), np.log1p(np.exp(20.0)), 21.0, INF], [[0.0, 0.5, 1.0 / (1.0 + np.exp(-20.0)), 1.0, 1.0]]),
+    ("logsigmoid", [[-INF, 0.0, INF]], {}, [-INF, -np.log(2.0), 0.0], [[1.0, 0.5, 0.0]]),
+    ("softsign", [[-1.0, 0.0, 3.0]], {}, [-0.5, 0.0, 0.75], [[0.25, 1.0, 0.0625]]),
+    ("hardsigmoid", [[-INF, -3.0, 0.0, 3.0, INF]], {}, [0.0, 0.0, 0.5, 1.0, 1.0], [[0.0, 0.0, 1.0 / 6.0, 0.0, 0.0]]),
+    ("hardswish", [[-4.0, -3.0, 0.0, 3.0, INF]], {}, [0.0, 0.0, 0.0, 3.0, INF], [[0.0, 0.0, 0.5, 1.0, 1.0]]),
+    ("prod", [[[2.0, 0.0, 3.0], [0.0, 0.0, 5.0], [2.0, 3.0, 4.0]]], {"axes": (1,), "keepdim": False}, [0.0, 0.0, 24.0],
+     [[[0.0, 6.0, 0.0], [0.0, 0.0, 0.0], [12.0, 8.0, 6.0]]]),
 ]  # fmt: skip
 
 

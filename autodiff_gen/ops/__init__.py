@@ -1,14 +1,27 @@
 """All ops; importing this package fills the registry."""
 
-from . import constants, contraction, elementwise, functions, masks, reductions, selection, views
+from . import (
+    activations,
+    constants,
+    contraction,
+    elementwise,
+    functions,
+    masks,
+    reductions,
+    rounding,
+    selection,
+    views,
+)
 
 __all__ = [
+    "activations",
     "constants",
     "contraction",
     "elementwise",
     "functions",
     "masks",
     "reductions",
+    "rounding",
     "selection",
     "views",
 ]

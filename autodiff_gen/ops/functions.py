@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from ..ir import apply
-from ..op import ADD, ATOM, SELECT, Elementwise, Op, register
+from ..op import ADD, ATOM, MUL, SELECT, UNARY, Elementwise, Op, register
 from .support import ONES, floating, simple, within
+
+TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 
 exp = register(
     Op(
@@ -46,6 +49,18 @@ log = register(
     )
 )
 
+log1p = register(
+    Op(
+        "log1p",  # log(1 + x), right for small x too
+        infer=floating,
+        ref=np.log1p,
+        vjp=simple(lambda dy, x, y: dy / (x + 1.0)),
+        lower=Elementwise("ag_log1pf({0})", ATOM),
+        samples=within(-0.7, 2.0, ONES),
+        torch="torch.log1p(a)",
+    )
+)
+
 sqrt = register(
     Op(
         "sqrt",
@@ -55,6 +70,30 @@ sqrt = register(
         lower=Elementwise("sqrtf({0})", ATOM),
         samples=within(0.3, 3.0, ONES),
         torch="torch.sqrt(a)",
+    )
+)
+
+rsqrt = register(
+    Op(
+        "rsqrt",
+        infer=floating,
+        ref=lambda x: 1 / np.sqrt(x),
+        vjp=simple(lambda dy, x, y: dy * -0.5 * (apply("square", y) * y)),
+        lower=Elementwise("1.0f / sqrtf({0})", MUL),
+        samples=within(0.3, 3.0, ONES),
+        torch="torch.rsqrt(a)",
+    )
+)
+
+reciprocal = register(
+    Op(
+        "reciprocal",
+        infer=floating,
+        ref=lambda x: 1 / x,
+        vjp=simple(lambda dy, x, y: -(dy * apply("square", y))),
+        lower=Elementwise("1.0f / {0}", MUL, UNARY),
+        samples=(*within(0.5, 2.0, ONES), *within(-2.0, -0.5, ONES[:1])),
+        torch="torch.reciprocal(a)",
     )
 )
 
@@ -109,6 +148,23 @@ sigmoid = register(
         lower=Elementwise("ag_sigmoidf({0})", ATOM),
         samples=ONES,
         torch="torch.sigmoid(a)",
+    )
+)
+
+
+def _erf(x: Any) -> Any:
+    return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), dtype=np.asarray(x).dtype)
+
+
+erf = register(
+    Op(
+        "erf",
+        infer=floating,
+        ref=_erf,
+        vjp=simple(lambda dy, x, y: dy * TWO_OVER_ROOT_PI * apply("exp", -apply("square", x))),
+        lower=Elementwise("ag_erff({0})", ATOM),
+        samples=ONES,
+        torch="torch.erf(a)",
     )
 )
 

@@ -19,6 +19,12 @@ SAMPLES = (
     Sample(((2, 3, 4),), {"axes": (0, 1, 2), "keepdim": False}),
     Sample(((1, 1),), {"axes": (1,), "keepdim": False}),
 )
+ONE_AXIS = (
+    Sample(((3, 4),), {"axes": (1,), "keepdim": False}),
+    Sample(((3, 4),), {"axes": (0,), "keepdim": True}),
+    Sample(((2, 3, 4),), {"axes": (1,), "keepdim": False}),
+    Sample(((1, 1),), {"axes": (1,), "keepdim": False}),
+)
 
 
 def reduced(x: Shape, axes: Sequence[int], keepdim: bool) -> Shape:
@@ -66,6 +72,48 @@ sum_ = register(
 )
 
 
+def _one_axis(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> Type:
+    if len(axes) != 1:
+        raise ShapeError(f"needs one axis, not {axes}")
+    return _reduce_type(x, axes=axes, keepdim=keepdim)
+
+
+def _prod_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    """dy times the product of the other elements, formed without a division: right where elements are 0, and
+    to every order. It takes as many steps as the square of the axis' extent, and no memory."""
+    (dy,), (x,) = dys, inputs
+    assert dy is not None
+    (axis,) = normalise_axes(attrs["axes"], len(x.type.shape))
+    before, extent, after = x.type.shape[:axis], x.type.shape[axis], x.type.shape[axis + 1 :]
+    if extent == 1:
+        return [expanded(dy, x, attrs)]
+    ones = (1,) * len(after)
+    mine = apply("reshape", apply("iota", size=extent), shape=(extent, 1, *ones))
+    other = apply("reshape", apply("iota", size=extent), shape=(extent, *ones))
+    each = apply("reshape", x, shape=(*before, 1, extent, *after))
+    others = apply("where", apply("eq", mine, other), 1.0, each)
+    return [expanded(dy, x, attrs) * apply("prod", others, axes=(axis + 1,), keepdim=False)]
+
+
+prod = register(
+    Op(
+        "prod",
+        infer=_one_axis,
+        ref=lambda x, *, axes, keepdim: np.prod(x, axis=axes[0], keepdims=keepdim, dtype=x.dtype),
+        vjp=_prod_vjp,
+        lower=Reduce(("1.0f",), "{acc0} *= {x};"),
+        samples=ONE_AXIS,
+        torch="torch.prod(a, dim=axes[0], keepdim=keepdim)",
+    )
+)
+
+
 def _extreme_vjp(
     dys: Sequence[Value | None],
     inputs: Sequence[Value],
@@ -98,9 +146,7 @@ amin = register(_extreme("amin", "<", "INFINITY", np.min))
 
 
 def _indexed_type(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> tuple[Type, Type]:
-    if len(axes) != 1:
-        raise ShapeError(f"needs one axis, not {axes}")
-    y = _reduce_type(x, axes=axes, keepdim=keepdim)
+    y = _one_axis(x, axes=axes, keepdim=keepdim)
     return y, Type(s32, y.shape)
 
 
@@ -140,12 +186,7 @@ def _extreme_with_index(name: str, c: str, start: str, arg: Callable[..., Any]) 
         lower=Reduce(
             (start, "0"), f"if ({better}) {{{{ {{acc0}} = {{x}}; {{acc1}} = {{i}}; }}}}", alone=f"a{name}"
         ),
-        samples=(
-            Sample(((3, 4),), {"axes": (1,), "keepdim": False}),
-            Sample(((3, 4),), {"axes": (0,), "keepdim": True}),
-            Sample(((2, 3, 4),), {"axes": (1,), "keepdim": False}),
-            Sample(((1, 1),), {"axes": (1,), "keepdim": False}),
-        ),
+        samples=ONE_AXIS,
         torch=f"torch.{name}(a, dim=axes[0], keepdim=keepdim)",
     )
 

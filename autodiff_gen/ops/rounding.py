@@ -1,0 +1,51 @@
+"""Functions that are flat but for jumps: their gradient is zero, so none flows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..op import ADD, ATOM, SELECT, Elementwise, Op, register
+from .support import ONES, floating, simple
+
+floor = register(
+    Op(
+        "floor",
+        infer=floating,
+        ref=np.floor,
+        vjp=simple(None),
+        lower=Elementwise("floorf({0})", ATOM),
+        samples=ONES,
+        torch="torch.floor(a)",
+    )
+)
+
+round_ = register(
+    Op(
+        "round",  # to the nearest integer, to the even one of two
+        infer=floating,
+        ref=np.rint,
+        vjp=simple(None),
+        lower=Elementwise("ag_rintf({0})", ATOM),
+        samples=ONES,
+        torch="torch.round(a)",
+    )
+)
+
+
+def _sign(x: Any) -> Any:
+    return np.where(x > 0, 1, np.where(x < 0, -1, 0)).astype(np.asarray(x).dtype)
+
+
+sign = register(
+    Op(
+        "sign",  # -1, 0 or 1; 0 for NaN, as in PyTorch
+        infer=floating,
+        ref=_sign,
+        vjp=simple(None),
+        lower=Elementwise("{0} > 0.0f ? 1.0f : {0} < 0.0f ? -1.0f : 0.0f", SELECT, ADD, cheap=True),
+        samples=ONES,
+        torch="torch.sign(a)",
+    )
+)
