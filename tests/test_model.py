@@ -137,6 +137,38 @@ def test_layers_without_parameters(
     np.testing.assert_allclose(evaluate([module(x)], {x: array})[0], expected(array), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("ReLU6", {}),
+        ("ReLU6", {"inplace": True}),
+        ("Hardtanh", {"min_val": -0.5, "max_val": 2.0}),
+        ("LeakyReLU", {"negative_slope": 0.2}),
+        ("ELU", {"alpha": 0.5}),
+        ("SELU", {}),
+        ("GELU", {}),
+        ("GELU", {"approximate": "tanh"}),
+        ("SiLU", {}),
+        ("Mish", {}),
+        ("Softplus", {"beta": 2.0, "threshold": 3.0}),
+        ("Softsign", {}),
+        ("Hardsigmoid", {}),
+        ("Hardswish", {}),
+        ("LogSigmoid", {}),
+    ],
+)
+def test_activations_against_torch(name: str, options: dict[str, Any]) -> None:
+    import torch
+
+    array = np.linspace(-8, 8, 41, dtype=np.float32)
+    x = ag.Input("x", array.shape)
+    for given in (options, {}):  # and with the defaults
+        want = getattr(torch.nn, name)(**given)(torch.tensor(array)).numpy()
+        (got,) = evaluate([getattr(nn, name)(**given)(x)], {x: array})
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 # Initial values
 
 

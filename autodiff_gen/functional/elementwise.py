@@ -9,7 +9,7 @@ from ..dtypes import dtype as dtype_of
 from ..ir import Value, apply
 from ..op import OPS
 from ..ops.elementwise import power
-from .arguments import as_value, refusal
+from .arguments import as_value, refusal, torch_lacks
 
 
 def add(input: Any, other: Any) -> Value:
@@ -54,12 +54,46 @@ def expm1(input: Any) -> Value:
     return apply("expm1", input)
 
 
+def log1p(input: Any) -> Value:
+    """log(1 + input), right for small input too."""
+    return apply("log1p", input)
+
+
 def log(input: Any) -> Value:
     return apply("log", input)
 
 
 def sqrt(input: Any) -> Value:
     return apply("sqrt", input)
+
+
+def rsqrt(input: Any) -> Value:
+    """1 / sqrt(input)."""
+    return apply("rsqrt", input)
+
+
+def reciprocal(input: Any) -> Value:
+    """1 / input, of floats."""
+    return apply("reciprocal", input)
+
+
+def erf(input: Any) -> Value:
+    return apply("erf", input)
+
+
+def floor(input: Any) -> Value:
+    return apply("floor", input)
+
+
+@torch_lacks(decimals=0)
+def round(input: Any) -> Value:
+    """The nearest integer, the even one of two."""
+    return apply("round", input)
+
+
+def sign(input: Any) -> Value:
+    """-1, 0 or 1; 0 for NaN."""
+    return apply("sign", input)
 
 
 def sin(input: Any) -> Value:
@@ -94,6 +128,24 @@ def maximum(input: Any, other: Any) -> Value:
 def minimum(input: Any, other: Any) -> Value:
     """The smaller of two values, NaN when either is; where they tie, each gets half of the gradient."""
     return apply("minimum", input, other)
+
+
+def clamp(input: Any, min: float | None = None, max: float | None = None) -> Value:
+    """input between the numbers min and max, either of which may be None; max everywhere when min > max. The
+    gradient is 1 at min and max themselves, 0 beyond."""
+    x = as_value(input)
+    if min is None and max is None:
+        raise refusal("clamp", [x], "min or max must be given")
+    for name, bound in (("min", min), ("max", max)):
+        if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
+            raise refusal("clamp", [x], f"{name}={bound!r} must be a number; use F.maximum or F.minimum")
+    if min is None:
+        return apply("where", x > max, max, x)
+    if max is None:
+        return apply("where", x < min, min, x)
+    if min > max:  # NaN stays NaN
+        return apply("where", apply("ne", x, x), x, max)
+    return apply("where", x < min, min, apply("where", x > max, max, x))
 
 
 def eq(input: Any, other: Any) -> Value:

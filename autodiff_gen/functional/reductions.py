@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import Dim, product
+from ..dtypes import Dim, Size, product
 from ..ir import Value, apply, apply_node
-from .arguments import Dims, as_value, axes_of, axis_of, torch_lacks
-from .shapes import reshape
+from .arguments import Dims, as_value, axes_of, axis_of, refusal, torch_lacks
+from .elementwise import abs, detach, eq, exp, log, sqrt, square, where
+from .shapes import flatten, reshape
 
 
 def reduce(name: str, input: Any, dim: Dims, keepdim: bool) -> Value:
     x = as_value(input)
     axes = axes_of(name, x, dim)
     if all(x.shape[i] == 1 for i in axes) and x.dtype.kind == "f":  # nothing to reduce: a view will do
-        return reshape(x, tuple(d for i, d in enumerate(x.shape) if keepdim or i not in axes))
+        return _dropped(x, axes, keepdim)
     return apply(name, x, axes=axes, keepdim=keepdim)
+
+
+def _dropped(x: Value, axes: tuple[int, ...], keepdim: bool) -> Value:
+    """x, whose extents along `axes` are 1, without these axes unless they are kept."""
+    return reshape(x, tuple(d for i, d in enumerate(x.shape) if keepdim or i not in axes))
 
 
 @torch_lacks(dtype=None)
@@ -31,10 +37,19 @@ def mean(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
     x = as_value(input)
     axes = axes_of("mean", x, dim)
     total = reduce("sum", x, axes, keepdim) if axes else x
-    count = product(tuple(x.shape[i] for i in axes))
-    if isinstance(count, int) and count == 1:
+    return _divided(total, product(tuple(x.shape[i] for i in axes)), 0.0)
+
+
+def _divided(total: Value, count: Size, less: float) -> Value:
+    """total / (count - less)."""
+    if isinstance(count, int) and count - less == 1:
         return total
-    size = apply("extent", extent=count) if isinstance(count, Dim) else float(count)
+    size: Value | float
+    if isinstance(count, Dim):
+        size = apply("extent", extent=count)
+        size = size - less if less else size
+    else:
+        size = count - less
     # One division for a scalar; many elements are multiplied by one reciprocal.
     return total / size if product(total.shape) == 1 else total * (1.0 / size)
 
@@ -69,3 +84,97 @@ def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest element; with `dim`, the pair (values, s32 indices) along that axis; with a value as
     `dim`, minimum of two values."""
     return _extreme("min", input, dim, keepdim)
+
+
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Value:
+    """Where the greatest element along `dim` first stands, as s32; among all elements in row-major order when
+    dim is None."""
+    return _place("max", input, dim, keepdim)
+
+
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Value:
+    """Where the smallest element along `dim` first stands, as s32; among all elements in row-major order when
+    dim is None."""
+    return _place("min", input, dim, keepdim)
+
+
+def _place(name: str, input: Any, dim: int | None, keepdim: bool) -> Value:
+    x = as_value(input)
+    if dim is not None:
+        axis = axis_of(f"arg{name}", x, dim)
+        return apply_node(f"{name}_with_index", x, axes=(axis,), keepdim=keepdim).results[1]
+    index = apply_node(f"{name}_with_index", flatten(x), axes=(0,), keepdim=False).results[1]
+    return reshape(index, (1,) * x.ndim) if keepdim else index
+
+
+@torch_lacks(dtype=None)
+def prod(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
+    """The product over the axes `dim` (all by default). The gradient is right where elements are 0; it takes
+    as many steps as the square of each axis' extent."""
+    x = as_value(input)
+    axes = axes_of("prod", x, dim)
+    y = x
+    for axis in axes:
+        y = reduce("prod", y, axis, True)
+    return _dropped(y, axes, keepdim)
+
+
+def _spread(name: str, input: Any, dim: Any, correction: float, keepdim: bool) -> Value:
+    x = as_value(input)
+    if isinstance(dim, bool):
+        raise refusal(name, [x], "the argument 'unbiased' is not supported; use correction=0 or 1")
+    if isinstance(correction, bool) or not isinstance(correction, int | float):
+        raise refusal(name, [x], f"correction={correction!r} must be a number")
+    axes = axes_of(name, x, dim)
+    count = product(tuple(x.shape[i] for i in axes))
+    if isinstance(count, int) and count <= correction:
+        raise refusal(name, [x], f"{count} elements with correction={correction} leave nothing to divide by")
+    total = sum(square(x - mean(x, axes, keepdim=True)), axes, keepdim)
+    return _divided(total, count, float(correction))
+
+
+@torch_lacks(unbiased=True)
+def var(input: Any, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Value:
+    """The variance over the axes `dim` (all by default): the squared distances from the mean, summed and
+    divided by their number less `correction`."""
+    return _spread("var", input, dim, correction, keepdim)
+
+
+@torch_lacks(unbiased=True)
+def std(input: Any, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Value:
+    """The square root of var; where it is 0, so is the gradient."""
+    return _root(_spread("std", input, dim, correction, keepdim))
+
+
+def _root(x: Value) -> Value:
+    """sqrt(x) for x >= 0 with the gradient 0 at 0; no infinity arises on the way."""
+    zero = eq(x, 0.0)
+    return where(zero, 0.0, sqrt(where(zero, 1.0, x)))
+
+
+@torch_lacks(out=None, dtype=None)
+def norm(input: Any, p: float | str = "fro", dim: Dims = None, keepdim: bool = False) -> Value:
+    """The p-norm over the axes `dim` (all by default) for p = 2 (also "fro"), 1 and infinity. At 0 the
+    gradient is 0; elements that tie for the greatest share the gradient of the infinity norm evenly."""
+    x = as_value(input)
+    axes = axes_of("norm", x, dim)
+    if p in ("fro", 2):
+        if all(x.shape[i] == 1 for i in axes):
+            return _dropped(abs(x), axes, keepdim)
+        return _root(sum(square(x), axes, keepdim))
+    if p == 1:
+        return sum(abs(x), axes, keepdim)
+    if p == float("inf"):
+        return amax(abs(x), axes, keepdim)
+    raise refusal("norm", [x], f'p={p!r}; known: "fro", 1, 2, inf')
+
+
+def logsumexp(input: Any, dim: Dims, keepdim: bool = False) -> Value:
+    """log(sum(exp(x))) over the axes `dim`, without overflow."""
+    x = as_value(input)
+    axes = axes_of("logsumexp", x, dim)
+    greatest = detach(amax(x, axes, keepdim=True))
+    # An infinity is not subtracted: inf - inf is no number. The maximum cancels in the gradient.
+    shift = where(eq(abs(greatest), float("inf")), 0.0, greatest)
+    y = log(sum(exp(x - shift), axes, keepdim))
+    return y + (shift if keepdim else _dropped(shift, axes, False))
