@@ -115,6 +115,7 @@ BATCHED: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("gelu", [(n, 3)], {}),
     ("round", [(n, 3)], {}),
     ("prod", [(n, 3)], {"axes": (1,), "keepdim": True}),
+    ("prod", [(n, 3)], {"axes": (0,), "keepdim": False}),
     ("sum", [(n, 3)], {"axes": (0,), "keepdim": False}),
     ("sum", [(n, 3)], {"axes": (1,), "keepdim": True}),
     ("sum", [(n, 3)], {"axes": (0, 1), "keepdim": False}),
