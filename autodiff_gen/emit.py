@@ -5,6 +5,7 @@ The text is a function of the program alone: no time, path, host or hash order.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -152,7 +153,12 @@ def _signature(entry: Entry, program: Program) -> str:
             parts.append(f"{arg.type.dtype.c} {arg.c_name}")
         else:
             parts.append(f"{'' if arg.role == 'output' else 'const '}{arg.type.dtype.c} *{arg.c_name}")
-    return f"int {entry.c_name}({', '.join(parts)})"
+    return _wrapped(f"int {entry.c_name}({', '.join(parts)})")
+
+
+def _wrapped(text: str) -> str:
+    """A statement cut into lines of at most WIDTH columns, at its blanks; what follows is set in by eight."""
+    return "\n".join(textwrap.wrap(text, WIDTH - 4, subsequent_indent=" " * 8, break_on_hyphens=False))
 
 
 def _doc(entry: Entry) -> str:
@@ -162,7 +168,8 @@ def _doc(entry: Entry) -> str:
     }.get(entry.name, "Outputs must not overlap inputs.")
     shapes = ", ".join(f"{a.c_name}{_dims(a)}" for a in entry.args if a.type.shape)
     n = "; 1 <= n <= the batch" if entry.takes_n else ""
-    return f"{what} {shapes}{n}"
+    text = f"/* {what} {shapes}{n} */"
+    return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent=" * ", break_on_hyphens=False))
 
 
 def _dims(arg: Arg) -> str:
@@ -174,11 +181,8 @@ def _checks(entry: Entry, program: Program) -> list[str]:
     pointers = ["t", *(a.c_name for a in entry.args if not a.by_value)]
     used = {v for n in topological(entry.plan.graph.roots) for v in n.operands}
     lines = [f"(void){a.c_name};" for a in entry.args if a.by_value and a.value not in used]
-    lines += [
-        f"if ({' || '.join(f'{p} == NULL' for p in pointers)}) {{",
-        f"    return {prefix}_ERR_NULL;",
-        "}",
-    ]
+    missing = _wrapped(f"if ({' || '.join(f'{p} == NULL' for p in pointers)}) {{").split("\n")
+    lines += [*missing, f"    return {prefix}_ERR_NULL;", "}"]
     if entry.takes_n:
         lines += [f"if (n < 1 || n > {prefix}_BATCH) {{", f"    return {prefix}_ERR_BATCH;", "}"]
     for a in entry.args:

@@ -97,6 +97,20 @@ ROWS: list[Row] = [
     ("elu_alpha", lambda F, a: F.elu(a, alpha=0.7), [(4, 5)]),
     ("softplus_beta", lambda F, a: F.softplus(a, 3.0, 2.0), [(4, 5)]),
     ("softplus_negative_beta", lambda F, a: F.softplus(a, -2), [(4, 5)]),
+    ("layer_norm", lambda F, a: F.layer_norm(a, (8,)), [(4, 8)]),
+    ("layer_norm_affine", lambda F, a, b, c: F.layer_norm(a, (3, 4), b, c), [(2, 3, 4), (3, 4), (3, 4)]),
+    ("layer_norm_eps", lambda F, a, b: F.layer_norm(a, [4], weight=b, eps=0.1), [(3, 4), (4,)]),
+    ("rms_norm", lambda F, a: F.rms_norm(a, (8,)), [(4, 8)]),
+    ("rms_norm_affine", lambda F, a, b: F.rms_norm(a, (3, 4), b, 1e-3), [(2, 3, 4), (3, 4)]),
+    ("group_norm", lambda F, a: F.group_norm(a, 2), [(3, 4, 8)]),
+    ("group_norm_affine", lambda F, a, b, c: F.group_norm(a, 3, b, c), [(2, 6, 2, 3), (6,), (6,)]),
+    ("group_norm_of_vectors", lambda F, a, b: F.group_norm(a, 2, b), [(3, 6), (6,)]),
+    ("instance_norm", lambda F, a: F.instance_norm(a), [(2, 3, 4)]),
+    (
+        "instance_norm_affine",
+        lambda F, a, b, c: F.instance_norm(a, weight=b, bias=c),
+        [(2, 3, 2, 4), (3,), (3,)],
+    ),
     ("prod", lambda F, a: F.prod(a), [(2, 3)]),
     ("prod_dim", lambda F, a: F.prod(a, 1), [(2, 3)]),
     ("prod_keepdim", lambda F, a: F.prod(a, 0, keepdim=True), [(2, 3, 4)]),
@@ -280,6 +294,21 @@ def test_generated_c_against_torch(row: Row) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * max(1.0, float(np.max(np.abs(b)))))
 
 
+# 1/5 and 1/10 are rounded to float32, so these are compared in float32 only.
+ODD_EXTENTS: list[Row] = [
+    ("layer_norm", lambda F, a: F.layer_norm(a, (5,)), [(4, 5)]),
+    ("rms_norm", lambda F, a: F.rms_norm(a, (5,)), [(4, 5)]),
+    ("group_norm", lambda F, a: F.group_norm(a, 2), [(3, 4, 5)]),
+]
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+@pytest.mark.parametrize("row", ODD_EXTENTS, ids=lambda r: r[0])
+def test_normalisation_over_odd_extents(row: Row) -> None:
+    test_generated_c_against_torch(row)
+
+
 # Saturated probabilities: the logarithms are -100, and no gradient is NaN.
 @pytest.mark.torch
 @pytest.mark.parametrize("p", [0.0, 1.0])
@@ -406,6 +435,11 @@ BATCH = ag.Input("images", (8, 28, 28), batch_axis=0)
 Y = ag.Input("y", (2,), dtype="s32")
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: F.layer_norm(X, (4,)), r"layer_norm.*normalized_shape=\[4\] must be the last extents"),
+    (lambda: F.layer_norm(X, 3, np.ones(2)), r"layer_norm.*weight must have the shape \[3\], not \[2\]"),
+    (lambda: F.group_norm(X, 2), r"group_norm.*3 channels cannot be cut into num_groups=2"),
+    (lambda: F.instance_norm(X), r"instance_norm.*at least one axis of places"),
+    (lambda: F.instance_norm(X, np.ones(3), np.ones(3)), r"instance_norm.*running statistics"),
     (lambda: F.matmul(X, W), r"^matmul\(x: f32\[2,3\], w: f32\[4,5\]\): the inner extents differ: 3 .* 4 rows$"),
     (lambda: F.matmul(X, 2.0), r"^matmul\(x: f32\[2,3\], f32\[\]\): needs vectors or matrices, not a scalar$"),
     (lambda: F.linear(X, W), r"^linear\(x: f32\[2,3\], w: f32\[4,5\]\): the input's last axis"),

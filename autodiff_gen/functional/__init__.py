@@ -65,6 +65,7 @@ from .elementwise import (
     where,
 )
 from .losses import binary_cross_entropy, cross_entropy, log_softmax, mse_loss, nll_loss, softmax
+from .normalization import group_norm, instance_norm, layer_norm, rms_norm
 from .products import linear, matmul, pick
 from .reductions import (
     amax,
@@ -106,10 +107,13 @@ __all__ = [
     "floor",
     "ge",
     "gelu",
+    "group_norm",
     "gt",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "instance_norm",
+    "layer_norm",
     "le",
     "leaky_relu",
     "linear",
@@ -143,6 +147,7 @@ __all__ = [
     "relu",
     "relu6",
     "reshape",
+    "rms_norm",
     "round",
     "rsqrt",
     "selu",

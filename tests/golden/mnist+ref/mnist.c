@@ -115,12 +115,13 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
     return MNIST_OK;
 }
 
-/* A checkpoint: magic "AGCK", format, graph id, bytes of state, CRC-32 of the state, CRC-32 of the five words before; then the state. */
+/* A checkpoint: magic "AGCK", format, graph id, bytes of state, CRC-32 of the state, CRC-32 of the five words
+ * before; then the state. */
 #define CHECKPOINT_MAGIC 0x4b434741u
 #define CHECKPOINT_FORMAT 1u
 #define CHECKPOINT_HEADER 24u
 
-int mnist_save(const mnist_trainer *t, int (*write)(void *ctx, uint32_t offset, const void *data, uint32_t bytes), void *ctx) {
+int mnist_save(const mnist_trainer *t, mnist_write_fn *write, void *ctx) {
     uint32_t header[6];
     if (t == NULL || write == NULL) {
         return MNIST_ERR_NULL;
@@ -131,13 +132,14 @@ int mnist_save(const mnist_trainer *t, int (*write)(void *ctx, uint32_t offset, 
     header[3] = MNIST_STATE_BYTES;
     header[4] = ag_crc32(0, t, MNIST_STATE_BYTES);
     header[5] = ag_crc32(0, header, 20);
-    if (write(ctx, 0, header, CHECKPOINT_HEADER) != 0 || write(ctx, CHECKPOINT_HEADER, t, MNIST_STATE_BYTES) != 0) {
+    if (write(ctx, 0, header, CHECKPOINT_HEADER) != 0 ||
+        write(ctx, CHECKPOINT_HEADER, t, MNIST_STATE_BYTES) != 0) {
         return MNIST_ERR_IO;
     }
     return MNIST_OK;
 }
 
-int mnist_load(mnist_trainer *t, int (*read)(void *ctx, uint32_t offset, void *data, uint32_t bytes), void *ctx) {
+int mnist_load(mnist_trainer *t, mnist_read_fn *read, void *ctx) {
     uint32_t header[6];
     uint32_t chunk[16];
     uint32_t crc = 0;
@@ -147,8 +149,8 @@ int mnist_load(mnist_trainer *t, int (*read)(void *ctx, uint32_t offset, void *d
     if (read(ctx, 0, header, CHECKPOINT_HEADER) != 0) {
         return MNIST_ERR_IO;
     }
-    if (header[0] != CHECKPOINT_MAGIC || header[1] != CHECKPOINT_FORMAT || header[2] != MNIST_GRAPH_ID ||
-        header[3] != MNIST_STATE_BYTES || header[5] != ag_crc32(0, header, 20)) {
+    if (header[0] != CHECKPOINT_MAGIC || header[1] != CHECKPOINT_FORMAT ||
+        header[2] != MNIST_GRAPH_ID || header[3] != MNIST_STATE_BYTES || header[5] != ag_crc32(0, header, 20)) {
         return MNIST_ERR_CHECKPOINT;
     }
     for (uint32_t at = 0; at < MNIST_STATE_BYTES; at += (uint32_t)sizeof chunk) {

@@ -34,7 +34,8 @@ typedef struct mnist_trainer {
     float arena[74]; /* shared by the entries: train_step 296 bytes, predict 168 bytes */
 } mnist_trainer;
 
-/* Every function returns MNIST_OK or a negative status; on a negative status the weights are unchanged. */
+/* Every function returns MNIST_OK or a negative status;
+ * on a negative status the weights are unchanged. */
 enum {
     MNIST_OK = 0,
     MNIST_ERR_NULL = -1, /* a pointer is NULL */
@@ -53,10 +54,12 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
 /* Evaluation; leaves the weights as they are. x[1][784], scores[1][10] */
 int mnist_predict(mnist_trainer *t, const float *x, float *scores);
 
-/* Write or read a checkpoint through a callback, which returns 0 when all `bytes` at `offset` were moved. _load checks all of it before it
- * changes `t`. */
-int mnist_save(const mnist_trainer *t, int (*write)(void *ctx, uint32_t offset, const void *data, uint32_t bytes), void *ctx);
-int mnist_load(mnist_trainer *t, int (*read)(void *ctx, uint32_t offset, void *data, uint32_t bytes), void *ctx);
+/* Write or read a checkpoint through a callback, which returns 0 when all `bytes` at `offset` were moved.
+ * _load checks all of it before it changes `t`. */
+typedef int mnist_write_fn(void *ctx, uint32_t offset, const void *data, uint32_t bytes);
+typedef int mnist_read_fn(void *ctx, uint32_t offset, void *data, uint32_t bytes);
+int mnist_save(const mnist_trainer *t, mnist_write_fn *write, void *ctx);
+int mnist_load(mnist_trainer *t, mnist_read_fn *read, void *ctx);
 
 /* A status in words. */
 const char *mnist_strstatus(int status);
