@@ -105,7 +105,9 @@ def _entry(
 def _input(v: Value, scope: Scope) -> Arg:
     attrs = v.node.attrs
     role = "input" if v.node.op is INPUT else "param"
-    return Arg(v.name or "x", scope.fresh(v.name or "x"), v.type, role, attrs.get("classes"), v)
+    return Arg(
+        v.name or "x", scope.fresh(v.name or "x"), v.type, role, attrs.get("classes"), attrs.get("ignored"), v
+    )
 
 
 def _graph_id(slots: Sequence[Slot], entries: Sequence[Entry]) -> int:

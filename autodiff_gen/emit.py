@@ -196,6 +196,8 @@ def _range_check(arg: Arg, prefix: str) -> list[str]:
     test = f"{arg.c_name}[i] >= {arg.classes}"
     if arg.type.dtype.kind == "i":
         test = f"{arg.c_name}[i] < 0 || {test}"
+    if arg.ignored is not None:
+        test = f"{arg.c_name}[i] != {arg.ignored} && ({test})"
     if count == "1":
         return [
             f"if ({test.replace('[i]', '' if arg.by_value else '[0]')}) {{",

@@ -78,8 +78,9 @@ def _check_range(arg: Arg, array: Any) -> None:
     low, high = (0, 1) if info is None else (int(info.min), int(info.max))
     if arg.classes is not None:
         low, high = 0, arg.classes - 1
-    wrong = np.argwhere((array < low) | (array > high))
+    wrong = np.argwhere(((array < low) | (array > high)) & (array != arg.ignored))
     if len(wrong):
         at = tuple(int(i) for i in wrong[0])
+        also = f" (or {arg.ignored}, which is ignored)" if arg.ignored is not None else ""
         where = f"{arg.name}[{', '.join(map(str, at))}]" if at else arg.name
-        raise ShapeError(f"{where} is {array[at]}, outside {low} to {high}")
+        raise ShapeError(f"{where} is {array[at]}, outside {low} to {high}{also}")

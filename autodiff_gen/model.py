@@ -18,6 +18,8 @@ from .verify import verify
 
 __all__ = ["Function", "Input", "Model", "Param", "function"]
 
+NO_INDEX = -100  # PyTorch's default of ignore_index, which no label of type u8 equals
+
 
 class Model:
     """Inputs, targets, outputs, a scalar loss and an optimizer: what `train_step` and `predict` are generated
@@ -56,8 +58,8 @@ class Model:
         """A model of one input "x" of shape `input` (the batch size first), one output "scores" and one
         target.
 
-        The target is "label", the class indices u8[B] (s32 for more than 256 classes), for the losses over
-        classes; else "target", of the scores' shape.
+        The target is "label", the class indices u8[B] (s32 for more than 256 classes, or for an ignore_index of
+        the loss that u8 cannot hold), for the losses over classes; else "target", of the scores' shape.
         """
         x = Input("x", input, batch_axis=0)
         scores = net(x)
@@ -67,7 +69,9 @@ class Model:
             if scores.ndim != 2:
                 raise ModelError(f"the scores are {scores.type}; a loss over classes wants [batch, classes]")
             classes = scores.shape[-1]
-            target = make_input("label", Type(u8 if classes <= 256 else s32, scores.shape[:1]))
+            ignored = getattr(loss, "ignore_index", NO_INDEX)
+            narrow = classes <= 256 and (ignored == NO_INDEX or 0 <= ignored <= 255)
+            target = make_input("label", Type(u8 if narrow else s32, scores.shape[:1]))
             target.node.attrs["classes"] = classes
         else:
             target = make_input("target", scores.type)

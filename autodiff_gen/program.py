@@ -21,6 +21,7 @@ class Arg:
     type: Type
     role: str  # "input", "param" (a parameter given to a plain function), "output"
     classes: int | None = None  # integer inputs: values must lie in [0, classes)
+    ignored: int | None = None  # one more value that such an input may hold
     value: Value | None = None  # the graph's input, None for outputs
 
     @property

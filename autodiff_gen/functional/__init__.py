@@ -23,6 +23,8 @@ from .activations import (
     softsign,
 )
 from .arguments import torch_lacks
+from .class_losses import cross_entropy, nll_loss
+from .distance_losses import cosine_embedding_loss, hinge_embedding_loss, triplet_margin_loss
 from .elementwise import (
     abs,
     add,
@@ -64,7 +66,15 @@ from .elementwise import (
     to,
     where,
 )
-from .losses import binary_cross_entropy, cross_entropy, log_softmax, mse_loss, nll_loss, softmax
+from .losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    smooth_l1_loss,
+)
 from .normalization import group_norm, instance_norm, layer_norm, rms_norm
 from .products import linear, matmul, pick
 from .reductions import (
@@ -83,6 +93,7 @@ from .reductions import (
     var,
 )
 from .shapes import broadcast_to, flatten, permute, reshape, squeeze, transpose, unsqueeze
+from .softmax import log_softmax, softmax
 
 __all__ = [
     "abs",
@@ -92,9 +103,11 @@ __all__ = [
     "argmax",
     "argmin",
     "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
     "broadcast_to",
     "clamp",
     "cos",
+    "cosine_embedding_loss",
     "cross_entropy",
     "detach",
     "div",
@@ -112,7 +125,11 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hinge_embedding_loss",
+    "huber_loss",
     "instance_norm",
+    "kl_div",
+    "l1_loss",
     "layer_norm",
     "le",
     "leaky_relu",
@@ -155,6 +172,7 @@ __all__ = [
     "sign",
     "silu",
     "sin",
+    "smooth_l1_loss",
     "softmax",
     "softplus",
     "softsign",
@@ -168,6 +186,7 @@ __all__ = [
     "to",
     "torch_lacks",
     "transpose",
+    "triplet_margin_loss",
     "unsqueeze",
     "var",
     "where",

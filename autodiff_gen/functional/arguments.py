@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 
+import numpy as np
+
 from ..dtypes import normalise_axes
 from ..errors import ShapeError
 from ..ir import Value, constant
@@ -22,7 +24,8 @@ def torch_lacks(**defaults: Any) -> Callable[[_F], _F]:
         @functools.wraps(f)
         def checked(*args: Any, **kwargs: Any) -> Any:
             for name in [k for k in kwargs if k in defaults]:
-                if kwargs.pop(name) != defaults[name]:
+                given, default = kwargs.pop(name), defaults[name]
+                if given is not default and (np.ndim(given) > 0 or given != default):
                     raise ShapeError(
                         f"{f.__qualname__.removesuffix('.__init__')}: the argument {name!r} is not supported"
                     )

@@ -1,111 +1,185 @@
-"""Softmax and losses, built from other functions: stable, and cheap once fused."""
+"""Losses over values, probabilities and log-probabilities of one shape; and what all losses share."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ..dtypes import Dim, broadcast
 from ..errors import ShapeError
-from ..ir import Value, apply
-from .arguments import as_value, axis_of, refusal, torch_lacks
-from .elementwise import detach, exp, log, maximum, neg, square, where
-from .products import pick
+from ..ir import Value, apply, constant
+from .arguments import as_value, refusal, torch_lacks
+from .elementwise import abs, detach, eq, exp, log, log1p, maximum, neg, square, where
 from .reductions import mean, sum
 
-
-def _shifted(name: str, input: Any, dim: int) -> tuple[Value, int]:
-    """x - max(x), whose exponentials cannot overflow; the maximum cancels in the gradient, so none flows
-    through it."""
-    x = as_value(input)
-    axis = axis_of(name, x, dim)
-    if x.shape[axis] == 1:
-        return x - detach(x), axis
-    return x - detach(apply("amax", x, axes=(axis,), keepdim=True)), axis
+KNOWN = '"mean", "sum", "none"'
 
 
-@torch_lacks(dtype=None)
-def softmax(input: Any, dim: int) -> Value:
-    """exp(x) / sum(exp(x)) along `dim`."""
-    z, axis = _shifted("softmax", input, dim)
-    e = exp(z)
-    return e * (1.0 / sum(e, axis, keepdim=True))
-
-
-@torch_lacks(dtype=None)
-def log_softmax(input: Any, dim: int) -> Value:
-    """log(softmax(x)) along `dim`, without its loss of digits."""
-    z, axis = _shifted("log_softmax", input, dim)
-    return z - log(sum(exp(z), axis, keepdim=True))
-
-
-def _reduced(name: str, losses: Value, reduction: str) -> Value:
+def reduced(name: str, losses: Value, reduction: str, known: str = KNOWN) -> Value:
+    """The losses as `reduction` says; a mean over the batch is that of the samples given at run time."""
     if reduction == "none":
         return losses
     if reduction == "sum":
         return sum(losses)
     if reduction == "mean":
         return mean(losses)
-    raise ShapeError(f'{name}: reduction={reduction!r}; known: "mean", "sum", "none"')
+    raise ShapeError(f"{name}: reduction={reduction!r}; known: {known}")
 
 
-def _check_classes(name: str, x: Value, target: Value) -> None:
-    if target.dtype.kind not in "iu":
-        raise refusal(name, [x, target], "the target must hold class indices, of an integer dtype")
-    if x.ndim not in (1, 2) or target.shape != x.shape[:-1]:
+def weights_of(name: str, argument: str, weight: Any) -> Value:
+    """A weight as a float value; whole numbers are floats too. ShapeError for what holds no numbers."""
+    if isinstance(weight, Value):
+        return weight
+    try:
+        return constant(np.asarray(weight, dtype=np.float32))
+    except (TypeError, ValueError):
+        raise ShapeError(f"{name}: {argument}={weight!r} is not an array of numbers") from None
+
+
+def number_of(name: str, argument: str, value: Any, low: float, high: float | None = None) -> float:
+    """A hyperparameter within low to high, both included; ShapeError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+        raise ShapeError(f"{name}: {argument}={value!r} must be a finite number")
+    if value < low or (high is not None and value > high):
+        limits = f"at least {low:g}" if high is None else f"from {low:g} to {high:g}"
+        raise ShapeError(f"{name}: {argument}={value!r} must be {limits}")
+    return float(value)
+
+
+def _pair(name: str, input: Any, target: Any) -> tuple[Value, Value]:
+    x, t = as_value(input), as_value(target)
+    if x.shape != t.shape:
+        raise refusal(name, [x, t], "input and target must have the same shape")
+    return x, t
+
+
+def _weighted(name: str, losses: Value, weight: Any) -> Value:
+    """losses * weight; the weight broadcasts to the losses, never the other way."""
+    if weight is None:
+        return losses
+    w = weights_of(name, "weight", weight)
+    _check_broadcast(name, losses, w, "weight")
+    return losses * w
+
+
+def _check_broadcast(name: str, losses: Value, w: Value, argument: str) -> None:
+    try:
+        fits = broadcast(losses.shape, w.shape) == losses.shape
+    except ShapeError:
+        fits = False
+    if not fits:
         raise refusal(
-            name,
-            [x, target],
-            f"scores [N, C] want a target [N], scores [C] a scalar; got {list(target.shape)}",
+            name, [losses, w], f"{argument} {list(w.shape)} does not broadcast to the input's shape"
         )
-
-
-@torch_lacks(weight=None, size_average=None, ignore_index=-100, reduce=None)
-def nll_loss(input: Any, target: Any, reduction: str = "mean") -> Value:
-    """Minus the log-probability of the right class. input: f32[N, C] log-probabilities; target: integer [N]
-    class indices."""
-    x, t = as_value(input), as_value(target)
-    _check_classes("nll_loss", x, t)
-    return neg(_reduced("nll_loss", pick(x, t), reduction))
-
-
-@torch_lacks(weight=None, size_average=None, ignore_index=-100, reduce=None, label_smoothing=0.0)
-def cross_entropy(input: Any, target: Any, reduction: str = "mean") -> Value:
-    """Cross-entropy of softmax(input) against `target`: integer class indices [N], or probabilities of the
-    input's shape f32[N, C]."""
-    x, t = as_value(input), as_value(target)
-    if t.dtype.kind == "f":
-        if x.ndim not in (1, 2) or t.shape != x.shape:
-            raise refusal(
-                "cross_entropy", [x, t], "probabilities must have the shape of the scores, [N, C] or [C]"
-            )
-        return _reduced("cross_entropy", neg(sum(t * log_softmax(x, -1), -1)), reduction)
-    _check_classes("cross_entropy", x, t)
-    z, axis = _shifted("cross_entropy", x, -1)
-    return _reduced("cross_entropy", log(sum(exp(z), axis)) - pick(z, t), reduction)
-
-
-def _check_same(name: str, x: Value, target: Value) -> None:
-    if x.shape != target.shape:
-        raise refusal(name, [x, target], "input and target must have the same shape")
 
 
 @torch_lacks(size_average=None, reduce=None, weight=None)
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Value:
     """(input - target)^2; both of one shape (PyTorch broadcasts them with a warning)."""
-    x, t = as_value(input), as_value(target)
-    _check_same("mse_loss", x, t)
-    return _reduced("mse_loss", square(x - t), reduction)
+    x, t = _pair("mse_loss", input, target)
+    return reduced("mse_loss", square(x - t), reduction)
 
 
-def _log_or_minus_100(p: Value) -> Value:
-    """max(log(p), -100), whose gradient is 0 and not NaN where p is 0."""
-    positive = p > 0.0
-    return maximum(where(positive, log(where(positive, p, 1.0)), -100.0), -100.0)
+@torch_lacks(size_average=None, reduce=None, weight=None)
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Value:
+    """|input - target|, whose gradient is 0 where they are equal; both of one shape."""
+    x, t = _pair("l1_loss", input, target)
+    return reduced("l1_loss", abs(x - t), reduction)
 
 
-@torch_lacks(weight=None, size_average=None, reduce=None)
-def binary_cross_entropy(input: Any, target: Any, reduction: str = "mean") -> Value:
-    """-(t log(p) + (1 - t) log(1 - p)) of probabilities p; each logarithm is at least -100, as in PyTorch."""
-    p, t = as_value(input), as_value(target)
-    _check_same("binary_cross_entropy", p, t)
-    losses = (t - 1.0) * _log_or_minus_100(1.0 - p) - t * _log_or_minus_100(p)
-    return _reduced("binary_cross_entropy", losses, reduction)
+@torch_lacks(size_average=None, reduce=None)
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Value:
+    """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, of d = input - target; beta=0 is l1_loss."""
+    x, t = _pair("smooth_l1_loss", input, target)
+    beta = number_of("smooth_l1_loss", "beta", beta, 0.0)
+    d = x - t
+    size = abs(d)
+    losses = where(size < beta, square(d) * (0.5 / beta), size - 0.5 * beta) if beta else size
+    return reduced("smooth_l1_loss", losses, reduction)
+
+
+@torch_lacks(weight=None)
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Value:
+    """d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), of d = input - target."""
+    x, t = _pair("huber_loss", input, target)
+    if number_of("huber_loss", "delta", delta, 0.0) == 0:
+        raise ShapeError("huber_loss: delta=0 must be greater than 0")
+    d = x - t
+    size = abs(d)
+    losses = where(size <= delta, 0.5 * square(d), delta * (size - 0.5 * delta))
+    return reduced("huber_loss", losses, reduction)
+
+
+def _or_minus_100(v: Value) -> Value:
+    """max(v, -100), no gradient."""
+    return detach(maximum(v, -100.0))
+
+
+# PyTorch divides the gradient of binary_cross_entropy by p (1 - p), but by no less than this.
+LEAST_VARIANCE = 1e-12
+
+
+@torch_lacks(size_average=None, reduce=None)
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Value:
+    """-(t log(p) + (1 - t) log(1 - p)) of probabilities p; each logarithm is at least -100, as in PyTorch.
+
+    Its gradient is (p - t) / max(p (1 - p), 1e-12): finite, and PyTorch's, where p is 0 or 1. `weight`
+    broadcasts to the input.
+    """
+    p, t = _pair("binary_cross_entropy", input, target)
+    certain = p * (1.0 - p) < LEAST_VARIANCE
+    inside = where(certain, 0.5, p)
+    losses = where(
+        certain,
+        # The value of the loss, and a slope for p.
+        (t - 1.0) * _or_minus_100(log1p(neg(p)))
+        - t * _or_minus_100(log(p))
+        + (p - detach(p)) * detach((p - t) * (1.0 / LEAST_VARIANCE)),
+        (t - 1.0) * log1p(neg(inside)) - t * log(inside),
+    )
+    return reduced("binary_cross_entropy", _weighted("binary_cross_entropy", losses, weight), reduction)
+
+
+@torch_lacks(size_average=None, reduce=None)
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, *, reduction: str = "mean", pos_weight: Any = None
+) -> Value:
+    """binary_cross_entropy of sigmoid(input), for scores of any size.
+
+    `weight` broadcasts to the input; so does `pos_weight`, the weight of what the target counts as positive.
+    """
+    name = "binary_cross_entropy_with_logits"
+    x, t = _pair(name, input, target)
+    # The loss is (1 - t) x + w log(1 + exp(-x)), w = 1 + (pos_weight - 1) t: small losses keep their digits when
+    # each side of 0 has its own form, and both forms have the same derivatives at 0.
+    right = x > 0.0
+    rest = log1p(exp(where(right, neg(x), x)))
+    slope = t
+    if pos_weight is not None:
+        w = weights_of(name, "pos_weight", pos_weight)
+        _check_broadcast(name, x, w, "pos_weight")
+        slope, rest = w * t, ((w - 1.0) * t + 1.0) * rest
+    losses = where(right, 1.0 - t, neg(slope)) * x + rest
+    return reduced(name, _weighted(name, losses, weight), reduction)
+
+
+@torch_lacks(size_average=None, reduce=None)
+def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Value:
+    """target (log(target) - input), 0 where the target is 0; input: log-probabilities, target: probabilities,
+    or log-probabilities with log_target.
+
+    "batchmean" divides the sum by the number of samples, "mean" by that of all elements.
+    """
+    x, t = _pair("kl_div", input, target)
+    losses = exp(t) * (t - x) if log_target else t * log(where(eq(t, 0.0), 1.0, t)) - t * x
+    if reduction == "batchmean":
+        total = sum(losses)
+        return total / _rows(x) if x.ndim else total
+    return reduced("kl_div", losses, reduction, known=f'"batchmean", {KNOWN}')
+
+
+def _rows(x: Value) -> Any:
+    """The number of samples given, as a float."""
+    first = x.shape[0]
+    return apply("extent", extent=first) if isinstance(first, Dim) else float(first)

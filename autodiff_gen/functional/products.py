@@ -67,24 +67,41 @@ def pick(input: Any, index: Any) -> Value:
     """
     x, i = as_value(input), as_value(index)
     y = apply("pick", x, i)
+    known_index("pick", x, i)
+    return y
+
+
+def index_source(i: Value) -> Value:
+    """What an index shows through views and conversions."""
+    while isinstance(i.node.op.lower, View) or i.node.op.name == "to_s32":
+        i = i.node.operands[0]
+    return i
+
+
+def known_index(name: str, x: Value, i: Value, ignored: int | None = None) -> None:
+    """Refuse an index of x's last axis that nothing checks; note on an integer input what it may hold.
+
+    `ignored` may stand in the input besides, because its reader never looks there with it; if not all readers
+    agree on that, it may not.
+    """
     extent = x.shape[-1]
     assert isinstance(extent, int)
-    source = i
-    while isinstance(source.node.op.lower, View) or source.node.op.name == "to_s32":
-        source = source.node.operands[0]
+    source = index_source(i)
     node = source.node
     if node.op is INPUT and source.dtype.kind in "iu":
         node.attrs["classes"] = min(node.attrs.get("classes", extent), extent)
+        if node.attrs.setdefault("ignored", ignored) != ignored:
+            node.attrs["ignored"] = None
     elif node.op is CONST:
-        if not ((node.attrs["value"] >= 0) & (node.attrs["value"] < extent)).all():
-            raise refusal("pick", [x, i], f"an index is outside 0 to {extent - 1}")
+        value = node.attrs["value"]
+        if not (((value >= 0) & (value < extent)) | (value == ignored)).all():
+            raise refusal(name, [x, i], f"an index is outside 0 to {extent - 1}")
     elif not (source.index == 1 and node.op.name.endswith("_with_index") and _walked(node) <= extent):
         raise refusal(
-            "pick",
+            name,
             [x, i],
             "the index must be an integer input, a constant, or indices that F.max or F.min gave",
         )
-    return y
 
 
 def _walked(node: Node) -> int:

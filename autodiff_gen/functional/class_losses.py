@@ -1,0 +1,169 @@
+"""Losses over classes: the target holds class indices, or probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import bound
+from ..errors import ShapeError
+from ..ir import CONST, INPUT, Value, apply
+from .arguments import as_value, refusal, torch_lacks
+from .elementwise import eq, exp, log, logical_not, neg, to, where
+from .losses import number_of, reduced, weights_of
+from .products import index_source, known_index, pick
+from .reductions import sum
+from .shapes import broadcast_to, permute, reshape
+from .softmax import log_softmax, shifted
+
+
+def _classes_last(name: str, x: Value, target: Value) -> Value:
+    """Scores [N, C, ...] as [N, ..., C], once they fit the target."""
+    if target.dtype.kind not in "iu":
+        raise refusal(name, [x, target], "the target must hold class indices, of an integer dtype")
+    y = permute(x, (0, *range(2, x.ndim), 1)) if x.ndim > 2 else x
+    if x.ndim == 0 or target.shape != y.shape[:-1]:
+        raise refusal(
+            name,
+            [x, target],
+            "scores [N, C] want a target [N], [N, C, d] wants [N, d], scores [C] a scalar; "
+            f"got {list(target.shape)}",
+        )
+    return y
+
+
+class _Chosen:
+    """What a target of class indices chooses: an index that is always in range, the targets that count for
+    nothing (None: all count), and the weight of each sample (None: all weigh 1)."""
+
+    def __init__(self, name: str, x: Value, t: Value, weight: Any, ignore_index: int) -> None:
+        if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
+            raise ShapeError(f"{name}: ignore_index={ignore_index!r} must be a whole number")
+        classes = x.shape[-1]
+        assert isinstance(classes, int)
+        self.index, self.replaced = t, False
+        self.ignored: Value | None = None
+        self.weight: Value | None = None
+        self.table: Value | None = None
+        if _may_be(t, ignore_index):
+            self.ignored = eq(t, ignore_index)
+            if not 0 <= ignore_index < classes:
+                known_index(name, x, t, ignore_index)
+                self.index, self.replaced = where(self.ignored, 0, t), True
+        if weight is not None:
+            self.table = weights_of(name, "weight", weight)
+            if self.table.shape != (classes,):
+                raise refusal(
+                    name, [x, self.table], f"weight must have one number for each class, [{classes}]"
+                )
+            self.weight = self.pick(broadcast_to(self.table, x.shape))
+        if self.ignored is not None:
+            counts = to(logical_not(self.ignored), "f32")
+            self.weight = counts if self.weight is None else where(self.ignored, 0.0, self.weight)
+
+    def pick(self, x: Value) -> Value:
+        """x[..., target], something finite where the target is ignored."""
+        return apply("pick", x, self.index) if self.replaced else pick(x, self.index)
+
+    def reduced(self, name: str, losses: Value, reduction: str) -> Value:
+        """Losses of samples that count; their mean is weighted."""
+        if self.ignored is not None:
+            losses = where(self.ignored, 0.0, losses)
+        if reduction == "mean" and self.weight is not None:
+            return sum(losses) / sum(self.weight)
+        return reduced(name, losses, reduction)
+
+
+def _may_be(t: Value, number: int) -> bool:
+    """Whether the target can hold this number at all."""
+    source = index_source(t)
+    for v in (t, source):
+        info = np.iinfo(v.dtype.numpy)
+        if not info.min <= number <= info.max:
+            return False
+    if source.node.op is CONST:
+        return bool((source.node.attrs["value"] == number).any())
+    return source.node.op is INPUT or number >= 0
+
+
+@torch_lacks(size_average=None, reduce=None)
+def nll_loss(
+    input: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean"
+) -> Value:
+    """Minus the log-probability of the right class.
+
+    input: f32[N, C], [N, C, ...] or [C] log-probabilities; target: integer [N], [N, ...] or a scalar. `weight` f32[C]
+    weighs the classes, and the mean is weighted. Targets equal to `ignore_index` count for nothing; any
+    other target outside 0 to C-1 is refused when the generated function is called.
+    """
+    x, t = as_value(input), as_value(target)
+    x = _classes_last("nll_loss", x, t)
+    chosen = _Chosen("nll_loss", x, t, weight, ignore_index)
+    if chosen.weight is None:
+        return neg(reduced("nll_loss", chosen.pick(x), reduction))
+    picked = neg(chosen.pick(x))
+    losses = picked if chosen.table is None else chosen.weight * picked
+    return chosen.reduced("nll_loss", losses, reduction)
+
+
+@torch_lacks(size_average=None, reduce=None)
+def cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Value:
+    """Cross-entropy of softmax(input) against `target`.
+
+    input: f32[N, C], [N, C, ...] or [C] scores; target: integer class indices as for nll_loss, or
+    probabilities of the input's shape. `weight` and `ignore_index` as for nll_loss (no ignore_index for
+    probabilities, whose mean is over samples whatever they weigh). `label_smoothing` mixes the target with
+    the same probability for all classes.
+    """
+    name = "cross_entropy"
+    x, t = as_value(input), as_value(target)
+    smoothing = number_of(name, "label_smoothing", label_smoothing, 0.0, 1.0)
+    if t.dtype.kind == "f":
+        return _of_probabilities(x, t, weight, ignore_index, reduction, smoothing)
+    x = _classes_last(name, x, t)
+    chosen = _Chosen(name, x, t, weight, ignore_index)
+    z, axis = shifted(name, x, -1)
+    largest = log(sum(exp(z), axis))
+    losses = largest - chosen.pick(z)
+    if chosen.table is not None:
+        assert chosen.weight is not None
+        losses = chosen.weight * losses
+    if smoothing:
+        each = reshape(largest, (*largest.shape, 1)) - z
+        spread = sum(each if chosen.table is None else chosen.table * each, axis)
+        losses = (1.0 - smoothing) * losses + (smoothing / bound(x.shape, 1)[-1]) * spread
+    return chosen.reduced(name, losses, reduction)
+
+
+def _of_probabilities(
+    x: Value, t: Value, weight: Any, ignore_index: int, reduction: str, smoothing: float
+) -> Value:
+    name = "cross_entropy"
+    if x.ndim == 0 or t.shape != x.shape:
+        raise refusal(
+            name, [x, t], "probabilities must have the shape of the scores, [N, C], [N, C, ...] or [C]"
+        )
+    if ignore_index >= 0:
+        raise ShapeError(
+            f"{name}: ignore_index={ignore_index} is for class indices; the target holds probabilities"
+        )
+    axis = 1 if x.ndim > 1 else 0
+    classes = x.shape[axis]
+    assert isinstance(classes, int)
+    if smoothing:
+        t = t * (1.0 - smoothing) + smoothing / classes
+    if weight is not None:
+        w = weights_of(name, "weight", weight)
+        if w.shape != (classes,):
+            raise refusal(name, [x, w], f"weight must have one number for each class, [{classes}]")
+        t = t * reshape(w, (classes, *(1,) * (x.ndim - axis - 1)))
+    return reduced(name, neg(sum(t * log_softmax(x, axis), axis)), reduction)

@@ -1,0 +1,102 @@
+"""Losses over pairs and triplets of embeddings, and over distances."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import ShapeError
+from ..ir import Value
+from .arguments import as_value, refusal, torch_lacks
+from .elementwise import abs, eq, minimum, ne, sqrt, square, where
+from .losses import number_of, reduced
+from .reductions import sum
+
+TINY = 1e-12  # PyTorch adds it to squared lengths, so that a vector of zeros has a cosine
+
+
+def _at_least_0(v: Value) -> Value:
+    """v where it is not negative, else 0. At 0 the gradient passes, as through PyTorch's clamp."""
+    return where(v < 0.0, 0.0, v)
+
+
+def _one(t: Value, number: int) -> Any:
+    """The number as a constant beside t."""
+    return float(number) if t.dtype.kind == "f" else number
+
+
+def _check_signs(name: str, values: list[Value], t: Value) -> None:
+    if t.dtype.kind == "u" or t.dtype.kind == "b":
+        raise refusal(name, [*values, t], "the target holds 1 and -1; its dtype must be signed")
+
+
+@torch_lacks(size_average=None, reduce=None)
+def cosine_embedding_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean"
+) -> Value:
+    """1 - cos(input1, input2) where the target is 1, max(0, cos - margin) where it is -1.
+
+    Inputs f32[N, D] with a target [N], or [D] with a scalar; the target is a float or signed integer.
+    """
+    name = "cosine_embedding_loss"
+    a, b, t = as_value(input1), as_value(input2), as_value(target)
+    margin = number_of(name, "margin", margin, -float("inf"))
+    if a.shape != b.shape or a.ndim not in (1, 2) or t.shape != a.shape[:-1]:
+        raise refusal(name, [a, b, t], "inputs [N, D] want a target [N], inputs [D] a scalar")
+    _check_signs(name, [a, b], t)
+    lengths = (sum(square(a), -1) + TINY) * (sum(square(b), -1) + TINY)
+    cosine = sum(a * b, -1) / sqrt(lengths)
+    alike = where(eq(t, _one(t, 1)), 1.0 - cosine, 0.0)
+    return reduced(name, where(eq(t, _one(t, -1)), _at_least_0(cosine - margin), alike), reduction)
+
+
+@torch_lacks(size_average=None, reduce=None)
+def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, *, reduction: str = "mean") -> Value:
+    """input where the target is 1, max(0, margin - input) where it is -1; both of one shape."""
+    name = "hinge_embedding_loss"
+    x, t = as_value(input), as_value(target)
+    margin = number_of(name, "margin", margin, -float("inf"))
+    if x.shape != t.shape:
+        raise refusal(name, [x, t], "input and target must have the same shape")
+    _check_signs(name, [x], t)
+    apart = where(ne(t, _one(t, 1)), _at_least_0(margin - x), 0.0)
+    return reduced(name, apart + where(ne(t, _one(t, -1)), x, 0.0), reduction)
+
+
+def _distance(a: Value, b: Value, p: float, eps: float) -> Value:
+    """|a - b + eps| along the last axis, whose gradient is 0 where it is 0."""
+    d = a - b + eps
+    if p == 1:
+        return sum(abs(d), -1)
+    squares = sum(square(d), -1)
+    apart = squares > 0.0
+    return where(apart, sqrt(where(apart, squares, 1.0)), squares)
+
+
+@torch_lacks(size_average=None, reduce=None)
+def triplet_margin_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    *,
+    reduction: str = "mean",
+) -> Value:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) of distances d(a, b) = |a - b + eps| in the
+    norm `p` (1 or 2).
+
+    swap: the negative's distance is that to the anchor or to the positive, whichever is less. All f32[N, D] or [D].
+    """
+    name = "triplet_margin_loss"
+    a, near, far = as_value(anchor), as_value(positive), as_value(negative)
+    if not a.shape == near.shape == far.shape or a.ndim not in (1, 2):
+        raise refusal(name, [a, near, far], "all three must have one shape, [N, D] or [D]")
+    if p not in (1, 2):
+        raise ShapeError(f"{name}: p={p!r} is not supported; known: 1, 2")
+    margin, eps = number_of(name, "margin", margin, 0.0), number_of(name, "eps", eps, 0.0)
+    to_far = _distance(a, far, p, eps)
+    if swap:
+        to_far = minimum(to_far, _distance(near, far, p, eps))
+    return reduced(name, _at_least_0(margin + _distance(a, near, p, eps) - to_far), reduction)

@@ -1,0 +1,35 @@
+"""Softmax and its logarithm, built from other functions: stable, and cheap once fused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir import Value, apply
+from .arguments import as_value, axis_of, torch_lacks
+from .elementwise import detach, exp, log
+from .reductions import sum
+
+
+def shifted(name: str, input: Any, dim: int) -> tuple[Value, int]:
+    """x - max(x), whose exponentials cannot overflow; the maximum cancels in the gradient, so none flows
+    through it."""
+    x = as_value(input)
+    axis = axis_of(name, x, dim)
+    if x.shape[axis] == 1:
+        return x - detach(x), axis
+    return x - detach(apply("amax", x, axes=(axis,), keepdim=True)), axis
+
+
+@torch_lacks(dtype=None)
+def softmax(input: Any, dim: int) -> Value:
+    """exp(x) / sum(exp(x)) along `dim`."""
+    z, axis = shifted("softmax", input, dim)
+    e = exp(z)
+    return e * (1.0 / sum(e, axis, keepdim=True))
+
+
+@torch_lacks(dtype=None)
+def log_softmax(input: Any, dim: int) -> Value:
+    """log(softmax(x)) along `dim`, without its loss of digits."""
+    z, axis = shifted("log_softmax", input, dim)
+    return z - log(sum(exp(z), axis, keepdim=True))
