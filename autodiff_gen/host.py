@@ -57,6 +57,8 @@ class _Compiled:
 
     def run(self, entry: Entry, given: Sequence[Any], lr: float | None = None) -> list[Any]:
         """Call an entry with arrays in the order of its inputs; its outputs in their order."""
+        if lr is not None and not any(_is_lr(entry, a) for a in entry.args):
+            raise ModelError(f"{entry.name} takes no lr: the model's schedule computes it")
         order = {v: i for i, v in enumerate(entry.plan.graph.inputs)}
         asked = [a for a in entry.args if a.value is not None and not _is_lr(entry, a)]
         # C takes arrays before scalars, Python takes the model's order.
@@ -172,7 +174,8 @@ class Trainer:
         """One step on one batch: inputs, then targets, in the model's order. Returns the loss before the
         update.
 
-        The first axis may have any number of rows up to the model's batch. `lr` defaults to the optimizer's.
+        The first axis may have any number of rows up to the model's batch. `lr` defaults to the optimizer's; a model
+        with a schedule takes none.
         """
         outs = self._compiled.run(self._entries["train_step"], arrays, lr)
         return float(outs[0])

@@ -13,7 +13,8 @@ from .ir import CONST, INPUT, STATE, Graph, State, Value, make_input, topologica
 from .leaves import Input, Param, check_outputs, check_parameter_name, why_not
 from .names import is_identifier
 from .nn import Module
-from .optim import Optimizer
+from .optim import Optimizer, clip_grad_norm, clip_grad_value
+from .optim.lr_scheduler import LRScheduler
 from .verify import verify
 
 __all__ = ["Function", "Input", "Model", "Param", "function"]
@@ -27,6 +28,11 @@ class Model:
 
     outputs maps names to values that depend on inputs and parameters; `predict` returns them. Raises
     ModelError, GraphError or ShapeError with the name of what is wrong.
+
+    schedule: one of optim.lr_scheduler, by which the device computes the learning rate of each step; without one it is
+    an argument of train_step. clip_grad_value: no element of a gradient exceeds it; clip_grad_norm: nor does
+    the length of all gradients together, after that. Parameters with requires_grad=False, and those that
+    the optimizer was not given, keep their values.
     """
 
     def __init__(
@@ -36,9 +42,14 @@ class Model:
         outputs: Mapping[str, Value],
         loss: Value,
         optimizer: Optimizer,
+        *,
+        schedule: LRScheduler | None = None,
+        clip_grad_norm: float | None = None,
+        clip_grad_value: float | None = None,
     ) -> None:
         self.inputs, self.targets, self.outputs = tuple(inputs), tuple(targets), dict(outputs)
-        self.loss, self.optimizer = loss, optimizer
+        self.loss, self.optimizer, self.schedule = loss, optimizer, schedule
+        self.clip_grad_norm, self.clip_grad_value = clip_grad_norm, clip_grad_value
         self._check_kinds()
         self.batch = _batch((*self.inputs, *self.targets))
         self._parameters = _parameters([loss, *self.outputs.values()])
@@ -54,6 +65,10 @@ class Model:
         input: Sequence[int],
         loss: Callable[[Value, Value], Value],
         optimizer: Optimizer,
+        *,
+        schedule: LRScheduler | None = None,
+        clip_grad_norm: float | None = None,
+        clip_grad_value: float | None = None,
     ) -> Model:
         """A model of one input "x" of shape `input` (the batch size first), one output "scores" and one
         target.
@@ -75,19 +90,30 @@ class Model:
             target.node.attrs["classes"] = classes
         else:
             target = make_input("target", scores.type)
-        model = cls([x], [target], {"scores": scores}, loss(scores, target), optimizer)
+        model = cls(
+            [x],
+            [target],
+            {"scores": scores},
+            loss(scores, target),
+            optimizer,
+            schedule=schedule,
+            clip_grad_norm=clip_grad_norm,
+            clip_grad_value=clip_grad_value,
+        )
         if isinstance(net, Module):
             reached = {state for state, _ in model._parameters}
             for name, value in net.named_parameters():
-                if value.node.attrs["state"] not in reached:
+                state = value.node.attrs["state"]
+                if state not in reached and model._is_trained(state):
                     raise ModelError(
                         f"the loss does not reach the parameter {name!r}: the network does not use it"
                     )
         return model
 
     @property
-    def default_lr(self) -> float:
-        return self.optimizer.lr
+    def default_lr(self) -> float | None:
+        """What train_step takes when no learning rate is given; None where a schedule computes it."""
+        return self.optimizer.lr if self.schedule is None else None
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -97,7 +123,7 @@ class Model:
 
     def entries(self) -> list[Graph]:
         """train_step and predict."""
-        arguments = (*self.inputs, *self.targets, self.lr)
+        arguments = (*self.inputs, *self.targets, *([] if self.lr is None else [self.lr]))
         return [
             Graph("train_step", arguments, {"loss": self.loss}, self._updates),
             Graph("predict", self.inputs, self.outputs),
@@ -118,6 +144,8 @@ class Model:
         check_outputs("", self.outputs, self.inputs)
         if not isinstance(self.optimizer, Optimizer):
             raise ModelError(f"optimizer: expected one of ag.optim, got {self.optimizer!r}")
+        if self.schedule is not None and not isinstance(self.schedule, LRScheduler):
+            raise ModelError(f"schedule: expected one of optim.lr_scheduler, got {self.schedule!r}")
         if not isinstance(self.loss, Value):
             raise ModelError(f"the loss is {type(self.loss).__name__}, not a graph value")
         if self.loss.shape != () or self.loss.dtype is not f32:
@@ -153,10 +181,19 @@ class Model:
                     f"the loss depends on {node.attrs['name']!r}, which is neither input nor target"
                 )
 
-    def _differentiate(self) -> tuple[dict[State, Value], Value]:
-        trained = [(state, v) for state, v in self._parameters if state.trainable]
+    def _is_trained(self, state: State) -> bool:
+        """Whether the optimizer would train a parameter that the model does not use."""
+        return state.trainable and self.optimizer.takes_all
+
+    def _differentiate(self) -> tuple[dict[State, Value], Value | None]:
+        parameters = [(state, v) for state, v in self._parameters if state.trainable]
+        if not parameters:
+            raise ModelError("the loss depends on no parameter that may be trained")
+        groups = self.optimizer.groups([state for state, _ in self._parameters])
+        chosen = {state for group in groups for state in group.states}
+        trained = [(state, v) for state, v in parameters if state in chosen]
         if not trained:
-            raise ModelError("the loss depends on no parameter")
+            raise ModelError("the optimizer was given parameters with requires_grad=False alone")
         try:
             gradients = grad(self.loss, [v for _, v in trained])
         except GraphError as error:
@@ -171,10 +208,13 @@ class Model:
                 raise ModelError(
                     f"no gradient reaches the parameter {state.name!r}: only masks or F.detach read it"
                 )
-        lr = make_input("lr", Type(f32, ()))
-        updates = self.optimizer.updates(
-            [(s, v, g) for (s, v), g in zip(trained, gradients, strict=True)], lr
-        )
+        if self.clip_grad_value is not None:
+            gradients = clip_grad_value(gradients, self.clip_grad_value)
+        if self.clip_grad_norm is not None:
+            gradients = clip_grad_norm(gradients, self.clip_grad_norm)
+        lr = make_input("lr", Type(f32, ())) if self.schedule is None else None
+        params = [(state, v, g) for (state, v), g in zip(trained, gradients, strict=True)]
+        updates = self.optimizer.updates(groups, params, lr, self.schedule)
         return updates, lr
 
 

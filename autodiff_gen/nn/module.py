@@ -101,6 +101,21 @@ class Module:
     def parameters(self) -> Iterator[Value]:
         return (v for _, v in self.named_parameters())
 
+    def requires_grad_(self, requires_grad: bool = True) -> Module:
+        """Whether the parameters of this module and of those below are trained; said before the network is called.
+        Returns the module."""
+        for name, module in self.named_modules():
+            for k, parameter in module._members()[0].items():
+                if parameter is None or parameter.requires_grad == requires_grad:
+                    continue
+                if parameter.value is not None:
+                    raise ModelError(
+                        f"requires_grad_: {f'{name}.{k}' if name else k!r} is part of a graph already; call "
+                        "requires_grad_ before the network is called or asked for its parameters"
+                    )
+                parameter.requires_grad = requires_grad
+        return self
+
     def children(self) -> Iterator[Module]:
         return (m for m in self._members()[1].values() if m is not None)
 

@@ -1,0 +1,21 @@
+"""Update rules, learning-rate schedules and clipping as graph ops, so that fusion, in-place writing and memory planning
+serve them as they serve the model; with the names, arguments, defaults and arithmetic of torch.optim."""
+
+from . import lr_scheduler
+from .clip import clip_grad_norm, clip_grad_value
+from .optimizer import Gradients, Optimizer, Step
+from .rules import SGD, Adagrad, Adam, AdamW, RMSprop
+
+__all__ = [
+    "SGD",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Gradients",
+    "Optimizer",
+    "RMSprop",
+    "Step",
+    "clip_grad_norm",
+    "clip_grad_value",
+    "lr_scheduler",
+]

@@ -1,0 +1,203 @@
+"""What all update rules share: parameter groups, the state that a rule keeps, and the learning rate of a step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from .. import init
+from ..dtypes import Type, f32, planned
+from ..errors import ModelError
+from ..ir import STATE, State, Value, make_state
+from ..nn import Module, Parameter
+from .lr_scheduler import Clock, LRScheduler
+
+Gradients: TypeAlias = Sequence[tuple[State, Value, Value]]  # (parameter, its old value, its gradient)
+
+
+def number(rule: str, name: str, value: Any, below: float = math.inf) -> float:
+    """A hyperparameter of at least 0 and less than `below`; ModelError otherwise."""
+    if isinstance(value, LRScheduler):
+        raise ModelError(
+            f"optim.{rule}: {name} must be a number; a schedule is given to the model, as schedule="
+        )
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < below:
+        limit = "" if below == math.inf else f" and below {below:g}"
+        raise ModelError(f"optim.{rule}: {name}={value!r} must be a number of at least 0{limit}")
+    return float(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Parameters that share options: the states that a model has of them."""
+
+    options: Mapping[str, Any]
+    states: tuple[State, ...]
+
+
+class Step:
+    """One step of training as a rule sees it, for the parameters of one group.
+
+    options: the group's; lr: its learning rate, f32 scalar; momentum: what a cyclic schedule puts in the place of the
+    group's momentum (of betas[0]), else None; clock: the number of steps.
+    """
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        lr: Value,
+        momentum: Value | None,
+        clock: Clock,
+        kept: dict[State, Value],
+    ) -> None:
+        self.options, self.lr, self.momentum, self.clock, self._kept = options, lr, momentum, clock, kept
+
+    def keep(self, parameter: State, name: str, rule: Callable[[Value], Value], first: float = 0.0) -> Value:
+        """State beside a parameter, of its shape, `first` in the beginning: its new value, which `rule` makes of
+        the old one."""
+        start = init.constant(planned(parameter.type.shape), first)
+        state = State(f"{parameter.name}.{name}", Type(f32, parameter.type.shape), start, trainable=False)
+        self._kept[state] = rule(make_state(state))
+        return self._kept[state]
+
+
+class Optimizer:
+    """Base of the update rules; one of your own defines `rule`, and `checked` for its options.
+
+    params: what is trained, a module, parameters, or their names or first segments of names ("fc1" is fc1.weight
+    and fc1.bias); None is everything that the loss depends on. Or a list of dicts, each with "params" and the
+    options that differ for them. A parameter that is in no group keeps its value.
+
+    The learning rate of a step is an argument of the generated function, `lr` its default, unless the model has a
+    schedule; a group whose own lr is k times as large uses k times the argument.
+    """
+
+    uses_momentum = False  # whether a cyclic schedule has a momentum (or betas[0]) to vary
+
+    def __init__(self, params: Any = None, **defaults: Any) -> None:
+        self.defaults = self.checked(defaults)
+        self.lr: float = self.defaults["lr"]
+        if isinstance(params, int | float):
+            raise ModelError(
+                f"{self._name}: params={params!r} is a number; give the learning rate as lr={params!r}"
+            )
+        if isinstance(params, list | tuple) and params and all(isinstance(p, Mapping) for p in params):
+            self._groups = [self._group(k, dict(p)) for k, p in enumerate(params)]
+        else:
+            self._groups = [(params, self.defaults)]
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every parameter is trained, as when no params are given."""
+        return any(selectors is None for selectors, _ in self._groups)
+
+    @property
+    def _name(self) -> str:
+        return f"optim.{type(self).__name__}"
+
+    def checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options of a group, in their ranges; ModelError otherwise."""
+        return {**options, "lr": number(type(self).__name__, "lr", options["lr"])}
+
+    def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
+        """The new value of a parameter from its old one and its gradient."""
+        raise NotImplementedError
+
+    def _group(self, k: int, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        if "params" not in given:
+            raise ModelError(f'{self._name}: parameter group {k} has no "params"')
+        selectors = given.pop("params")
+        for name in given:
+            if name not in self.defaults:
+                known = ", ".join(self.defaults)
+                raise ModelError(
+                    f"{self._name}: parameter group {k}: unknown option {name!r}; known: {known}"
+                )
+        return selectors, self.checked({**self.defaults, **given})
+
+    def groups(self, states: Sequence[State]) -> list[Group]:
+        """The groups, and which of a model's parameters are in each.
+
+        ModelError for a selection that finds none, and for a parameter in two groups.
+        """
+        found: list[Group] = []
+        owner: dict[State, int] = {}
+        for k, (selectors, options) in enumerate(self._groups):
+            if selectors is None:
+                found.append(Group(options, tuple(states)))
+                continue
+            if not isinstance(selectors, str | Module | Value | Parameter | list | tuple):
+                selectors = list(selectors)  # a generator, read once its module has given names
+                self._groups[k] = (selectors, options)
+            many = selectors if isinstance(selectors, list | tuple) else [selectors]
+            chosen = {s: None for selector in many for s in self._selected(selector, states)}
+            for state in chosen:
+                if owner.setdefault(state, k) != k:
+                    raise ModelError(f"{self._name}: {state.name!r} is in more than one parameter group")
+            found.append(Group(options, tuple(s for s in states if s in chosen)))
+        return found
+
+    def _selected(self, selector: Any, states: Sequence[State]) -> list[State]:
+        if isinstance(selector, tuple) and len(selector) == 2 and isinstance(selector[0], str):
+            selector = selector[1]  # as named_parameters gives them
+        if isinstance(selector, str):
+            chosen = [s for s in states if s.name == selector or s.name.startswith(f"{selector}.")]
+            what = repr(selector)
+        elif isinstance(selector, Module):
+            below = {v.node.attrs["state"] for v in selector.parameters()}
+            chosen, what = [s for s in states if s in below], f"the module {type(selector).__name__}"
+        else:
+            value = selector.value if isinstance(selector, Parameter) else selector
+            if not isinstance(value, Value) or value.node.op is not STATE:
+                raise ModelError(
+                    f"{self._name}: {selector!r} in params is no parameter; give modules, parameters or names"
+                )
+            chosen, what = [s for s in states if s is value.node.attrs["state"]], repr(value.name)
+        if not chosen:
+            known = ", ".join(s.name for s in states)
+            raise ModelError(
+                f"{self._name}: {what} in params is no parameter of this model, which has {known}"
+            )
+        return chosen
+
+    def updates(
+        self,
+        groups: Sequence[Group],
+        params: Gradients,
+        lr: Value | None = None,
+        schedule: LRScheduler | None = None,
+    ) -> dict[State, Value]:
+        """New values of the parameters, then of the rule's own state.
+
+        lr: f32 scalar, in the place of the default rate; or a schedule, which counts the steps itself.
+        """
+        clock = Clock()
+        new: dict[State, Value] = {}
+        kept: dict[State, Value] = {}
+        for group in groups:
+            rate = self._rate(group.options["lr"], lr, schedule, clock)
+            momentum = schedule.momentum(clock.before) if schedule is not None else None
+            if momentum is not None and not self.uses_momentum:
+                raise ModelError(
+                    f"{self._name} has no momentum that a schedule could cycle; give cycle_momentum=False"
+                )
+            step = Step(group.options, rate, momentum, clock, kept)
+            for state, w, g in params:
+                if state in group.states:
+                    new[state] = self.rule(step, state, w, g)
+        return new | clock.updates() | kept
+
+    def _rate(self, base: float, lr: Value | None, schedule: LRScheduler | None, clock: Clock) -> Value:
+        """The learning rate of a group whose own is `base`."""
+        if schedule is not None:
+            return schedule.rate(base, clock.before)
+        assert lr is not None
+        if base == self.lr:
+            return lr
+        if self.lr == 0:
+            raise ModelError(
+                f"{self._name}: a group has lr={base:g}, which is no multiple of the default, lr=0"
+            )
+        return lr * (base / self.lr)

@@ -1,0 +1,226 @@
+"""The update rules of torch.optim. Hyperparameters are computed in Python floats and rounded to float32 once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import functional as F
+from ..errors import ModelError
+from ..functional import torch_lacks
+from ..ir import State, Value
+from .optimizer import Optimizer, Step, number
+
+
+class SGD(Optimizer):
+    """w -= lr * g, with momentum, dampening, weight decay (g += weight_decay * w) and Nesterov's variant, as
+    torch.optim.SGD."""
+
+    uses_momentum = True
+
+    @torch_lacks(maximize=False, foreach=None, differentiable=False, fused=None)
+    def __init__(
+        self,
+        params: Any = None,
+        lr: float = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            lr=lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+        )
+
+    def checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        o = _numbers("SGD", options, "lr", "momentum", "dampening", "weight_decay")
+        if o["nesterov"] and (o["momentum"] == 0 or o["dampening"] != 0):
+            raise ModelError("optim.SGD: nesterov=True needs a momentum and dampening=0")
+        return o
+
+    def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
+        o = step.options
+        if o["weight_decay"]:
+            g = g + o["weight_decay"] * w
+        if step.momentum is not None or o["momentum"]:
+            momentum = o["momentum"] if step.momentum is None else step.momentum
+            entering = g
+            if o["dampening"]:  # the first gradient enters the buffer undampened
+                entering = F.where(step.clock.now <= 1.0, 1.0, 1.0 - o["dampening"]) * g
+            buffer = step.keep(parameter, "momentum_buffer", lambda old: momentum * old + entering)
+            g = g + momentum * buffer if o["nesterov"] else buffer
+        return w - step.lr * g
+
+
+class Adam(Optimizer):
+    """Kingma and Ba 2015, as torch.optim.Adam: moments exp_avg and exp_avg_sq, corrected for their start at
+    zero.
+
+    1 - beta^t is computed as -expm1(t log(beta)): the naive form loses 1e-5 of its value in float32 at t = 1.
+    """
+
+    uses_momentum = True
+
+    @torch_lacks(amsgrad=False, maximize=False, decoupled_weight_decay=False)
+    @torch_lacks(foreach=None, capturable=False, differentiable=False, fused=None)
+    def __init__(
+        self,
+        params: Any = None,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+
+    def checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        name = type(self).__name__
+        o = _numbers(name, options, "lr", "eps", "weight_decay")
+        betas = o["betas"]
+        if not isinstance(betas, list | tuple) or len(betas) != 2:
+            raise ModelError(f"optim.{name}: betas={betas!r} must be two numbers")
+        return {**o, "betas": tuple(number(name, f"betas[{k}]", b, 1.0) for k, b in enumerate(betas))}
+
+    def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
+        if step.options["weight_decay"]:
+            g = g + step.options["weight_decay"] * w
+        return w - self._change(step, parameter, g)
+
+    def _change(self, step: Step, parameter: State, g: Value) -> Value:
+        o, t = step.options, step.clock.now
+        beta1 = o["betas"][0] if step.momentum is None else step.momentum
+        beta2 = o["betas"][1]
+        step_size = step.lr / _until(beta1, t)
+        rescale = 1.0 / F.sqrt(_until(beta2, t))
+        first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * (1.0 - beta1))
+        second = step.keep(parameter, "exp_avg_sq", lambda v: v * beta2 + F.square(g) * (1.0 - beta2))
+        change: Value = step_size * (first / (F.sqrt(second) * rescale + o["eps"]))
+        return change
+
+
+class AdamW(Adam):
+    """Loshchilov and Hutter 2019, as torch.optim.AdamW: Adam whose weight decay, lr * weight_decay * w, does not pass
+    through the moments.
+
+    The decay is subtracted: 1 - lr * weight_decay would round small decays away.
+    """
+
+    @torch_lacks(amsgrad=False, maximize=False)
+    @torch_lacks(foreach=None, capturable=False, differentiable=False, fused=None)
+    def __init__(
+        self,
+        params: Any = None,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+    ) -> None:
+        Optimizer.__init__(self, params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+
+    def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
+        change = self._change(step, parameter, g)
+        if step.options["weight_decay"]:
+            change = (step.lr * step.options["weight_decay"]) * w + change
+        return w - change
+
+
+class RMSprop(Optimizer):
+    """Hinton's lecture 6e, as torch.optim.RMSprop: g over the root of its mean square (`centered`: of its variance),
+    with momentum."""
+
+    uses_momentum = True
+
+    @torch_lacks(capturable=False, foreach=None, maximize=False, differentiable=False)
+    def __init__(
+        self,
+        params: Any = None,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            lr=lr,
+            alpha=alpha,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            centered=centered,
+        )
+
+    def checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        return _numbers("RMSprop", options, "lr", "alpha", "eps", "weight_decay", "momentum")
+
+    def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
+        o = step.options
+        alpha = o["alpha"]
+        if o["weight_decay"]:
+            g = g + o["weight_decay"] * w
+        spread = step.keep(parameter, "square_avg", lambda v: v * alpha + F.square(g) * (1.0 - alpha))
+        if o["centered"]:
+            mean = step.keep(parameter, "grad_avg", lambda m: m + (g - m) * (1.0 - alpha))
+            spread = F.relu(spread - F.square(mean))  # rounding may leave it below 0
+        change: Value = g / (F.sqrt(spread) + o["eps"])
+        if step.momentum is not None or o["momentum"]:
+            momentum = o["momentum"] if step.momentum is None else step.momentum
+            direction = change
+            change = step.keep(parameter, "momentum_buffer", lambda old: momentum * old + direction)
+        return w - step.lr * change
+
+
+class Adagrad(Optimizer):
+    """Duchi, Hazan and Singer 2011, as torch.optim.Adagrad: g over the root of the sum of its squares."""
+
+    @torch_lacks(foreach=None, maximize=False, differentiable=False, fused=None)
+    def __init__(
+        self,
+        params: Any = None,
+        lr: float = 1e-2,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+    ) -> None:
+        super().__init__(
+            params,
+            lr=lr,
+            lr_decay=lr_decay,
+            weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value,
+            eps=eps,
+        )
+
+    def checked(self, options: dict[str, Any]) -> dict[str, Any]:
+        return _numbers(
+            "Adagrad", options, "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps"
+        )
+
+    def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
+        o = step.options
+        if o["weight_decay"]:
+            g = g + o["weight_decay"] * w
+        rate = step.lr / (1.0 + step.clock.before * o["lr_decay"]) if o["lr_decay"] else step.lr
+        first = o["initial_accumulator_value"]
+        total = step.keep(parameter, "sum", lambda s: s + F.square(g), first)
+        change: Value = g / (F.sqrt(total) + o["eps"])
+        return w - rate * change
+
+
+def _numbers(rule: str, options: dict[str, Any], *names: str) -> dict[str, Any]:
+    """The options with those of the given names as floats of at least 0."""
+    return {k: number(rule, k, v) if k in names else v for k, v in options.items()}
+
+
+def _until(beta: Value | float, t: Value) -> Value:
+    """1 - beta^t."""
+    if isinstance(beta, Value):
+        return -F.expm1(t * F.log(beta))
+    return -F.expm1(t * math.log(beta)) if beta else t * 0.0 + 1.0
