@@ -177,7 +177,8 @@ class CosineAnnealingLR(LRScheduler):
         period = 2.0 * self.T_max
         within = t - _whole(t / period) * period  # whole numbers: exact
         # (1 + cos(2 a)) / 2 = cos(a)^2, which keeps its digits where it is small
-        return self.eta_min + (base - self.eta_min) * F.square(F.cos(within * (math.pi / period)))
+        above = (base - self.eta_min) * F.square(F.cos(within * (math.pi / period)))
+        return self.eta_min + above if self.eta_min else above
 
 
 class OneCycleLR(LRScheduler):
