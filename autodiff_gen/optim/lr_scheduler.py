@@ -59,11 +59,6 @@ def _count(where: str, value: Any) -> int:
     return value
 
 
-def _whole(x: Value) -> Value:
-    """x without its fraction; x is not negative."""
-    return F.to(F.to(x, "s32"), "f32")
-
-
 def _powers(gamma: float, exponent: Value) -> Value:
     """gamma^exponent. The logarithm is taken in double: powers of a rounded gamma would drift."""
     return F.exp(exponent * math.log(gamma))
@@ -110,7 +105,7 @@ class StepLR(LRScheduler):
         self.gamma = _number("StepLR: gamma", gamma, open=True)
 
     def rate(self, base: float, t: Value) -> Value:
-        return base * _powers(self.gamma, _whole(t / float(self.step_size)))
+        return base * _powers(self.gamma, F.floor(t / float(self.step_size)))
 
 
 class MultiStepLR(LRScheduler):
@@ -175,7 +170,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def rate(self, base: float, t: Value) -> Value:
         period = 2.0 * self.T_max
-        within = t - _whole(t / period) * period  # whole numbers: exact
+        within = t - F.floor(t / period) * period  # whole numbers: exact
         # (1 + cos(2 a)) / 2 = cos(a)^2, which keeps its digits where it is small
         above = (base - self.eta_min) * F.square(F.cos(within * (math.pi / period)))
         return self.eta_min + above if self.eta_min else above
