@@ -4,20 +4,25 @@ freezing; what is refused."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from c_build import HOST, compile_c
 from test_model import mlp
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import init, nn, optim
+from autodiff_gen.compiler import compile_model
+from autodiff_gen.emit import emit
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.interpret import evaluate
 from autodiff_gen.optim import lr_scheduler as lrs
 
 STEPS = 10
+WEIGHT = np.float32([0.5, 2.0])
 Options = dict[str, Any]
 
 OPTIMIZERS: list[tuple[str, Options]] = [
@@ -483,6 +488,36 @@ def test_frozen_layers_cost_no_backward_pass() -> None:
         model = ag.Model.supervised(mlp(3, 4, 2), (5, 3), nn.MSELoss(), optim.SGD(params))
         sizes.append(str(model.entries()[0]).count("matmul"))
     assert sizes[1] == sizes[0] - 2
+
+
+# Generated C
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("cc", HOST)
+@pytest.mark.parametrize("k", range(len(RULES)))
+def test_no_warning_under_the_strict_flags(k: int, cc: str, tmp_path: Path) -> None:
+    losses = [
+        nn.CrossEntropyLoss(WEIGHT, ignore_index=255, label_smoothing=0.1),
+        nn.CrossEntropyLoss(ignore_index=-1),
+        nn.BCEWithLogitsLoss(pos_weight=WEIGHT),
+        nn.KLDivLoss(reduction="batchmean"),
+        nn.SmoothL1Loss(beta=0.5),
+        nn.HingeEmbeddingLoss(),
+    ]
+    rule, options = RULES[k]
+    for j, schedule in enumerate(SCHEDULES[k % 3 :: 3]):
+        model = ag.Model.supervised(
+            mlp(3, 4, 2),
+            (5, 3),
+            losses[(k + j) % len(losses)],
+            getattr(optim, rule)([{"params": "0", "lr": 0.01}, {"params": "2"}], **options),
+            schedule=schedule_of(lrs, schedule, rule),
+            **CLIPS[(k + j) % 2],
+        )
+        for file, text in emit(compile_model(model, f"m{j}")).items():
+            (tmp_path / file).write_text(text)
+        compile_c(cc, [tmp_path / f"m{j}.c"], tmp_path / "m.o", ("-c", "-O2"))
 
 
 # Rules of one's own
