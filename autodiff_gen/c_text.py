@@ -13,18 +13,22 @@ def float_literal(x: float) -> str:
     """The shortest decimal that reads back as the float32 nearest to x; independent of NumPy's printing."""
     if math.isnan(x):
         return "NAN"
-    if math.isinf(x):
-        return "INFINITY" if x > 0 else "-INFINITY"
     exact = _float32(x)
+    if math.isinf(exact):
+        return "INFINITY" if x > 0 else "-INFINITY"
     for digits in range(1, 10):
         text = f"{exact:.{digits}g}"
         if _float32(float(text)) == exact:
             break
-    return text + ("f" if any(c in text for c in ".e") else ".0f")
+    return f"{float(text)!r}f"  # 200.0f rather than 2e+02f
 
 
 def _float32(x: float) -> float:
-    number: float = struct.unpack("<f", struct.pack("<f", x))[0]
+    """x rounded to float32; beyond its range, an infinity."""
+    try:
+        number: float = struct.unpack("<f", struct.pack("<f", x))[0]
+    except OverflowError:
+        return math.copysign(math.inf, x)
     return number
 
 
