@@ -36,6 +36,7 @@ from .losses import (
     TripletMarginLoss,
 )
 from .module import Module, Parameter, Sequential
+from .normalization import GroupNorm, LayerNorm, RMSNorm
 
 __all__ = [
     "ELU",
@@ -46,6 +47,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CrossEntropyLoss",
     "Flatten",
+    "GroupNorm",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
@@ -54,6 +56,7 @@ __all__ = [
     "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LayerNorm",
     "LeakyReLU",
     "Linear",
     "LogSigmoid",
@@ -63,6 +66,7 @@ __all__ = [
     "Module",
     "NLLLoss",
     "Parameter",
+    "RMSNorm",
     "ReLU",
     "ReLU6",
     "Sequential",

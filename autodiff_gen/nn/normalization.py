@@ -1,0 +1,80 @@
+"""Normalisation layers without running statistics, as in torch.nn: weights start at 1, biases at 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import functional as F
+from .. import init
+from ..errors import ModelError
+from ..functional import torch_lacks
+from ..ir import Value
+from .module import Module, Parameter
+
+
+def _extents(layer: str, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape or not all(isinstance(d, int) and d >= 1 for d in shape):
+        raise ModelError(
+            f"{layer}: normalized_shape={normalized_shape!r} must be whole numbers of at least 1"
+        )
+    return shape
+
+
+class LayerNorm(Module):
+    """F.layer_norm over the last axes, with a weight and a bias of their shape."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape, self.eps = _extents("LayerNorm", normalized_shape), eps
+        ones, zeros = init.ones(self.normalized_shape), init.zeros(self.normalized_shape)
+        self.register_parameter("weight", Parameter(ones) if elementwise_affine else None)
+        self.register_parameter("bias", Parameter(zeros) if elementwise_affine and bias else None)
+
+    def forward(self, input: Any) -> Value:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+
+class RMSNorm(Module):
+    """F.rms_norm over the last axes, with a weight of their shape."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+    ) -> None:
+        super().__init__()
+        self.normalized_shape, self.eps = _extents("RMSNorm", normalized_shape), eps
+        ones = init.ones(self.normalized_shape)
+        self.register_parameter("weight", Parameter(ones) if elementwise_affine else None)
+
+    def forward(self, input: Any) -> Value:
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+
+class GroupNorm(Module):
+    """F.group_norm of [N, num_channels, ...] in num_groups groups, with a weight and a bias per channel."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+        super().__init__()
+        if not isinstance(num_groups, int) or num_groups < 1 or num_channels % num_groups:
+            raise ModelError(
+                f"GroupNorm: num_channels={num_channels!r} cannot be cut into num_groups={num_groups!r} groups"
+            )
+        self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
+        self.register_parameter("weight", Parameter(init.ones((num_channels,))) if affine else None)
+        self.register_parameter("bias", Parameter(init.zeros((num_channels,))) if affine else None)
+
+    def forward(self, input: Any) -> Value:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
