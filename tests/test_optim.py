@@ -147,7 +147,7 @@ class Torch:
         self.steps += 1
         if self.schedule is not None and self.steps < STEPS:
             self.schedule.step()
-        return float(loss)
+        return loss.item()
 
     def state(self) -> dict[str, Any]:
         out: dict[str, Any] = {"optimizer.step": np.float32(self.steps)}
