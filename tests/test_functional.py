@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from against_torch import Row, TorchFunctions, check_c, check_float64
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -16,8 +17,7 @@ from autodiff_gen.errors import ShapeError
 from autodiff_gen.interpret import evaluate
 from autodiff_gen.ir import make_input
 
-# Name, an expression over F (ours, or functions of torch with the same names), operands (see `prepared`).
-Row = tuple[str, Callable[..., Any], list[Any]]
+# Name, an expression over F (ours, or functions of torch with the same names), operands (see against_torch.prepared).
 
 LABELS = ((4,), "u8", 3)
 POSITIVE = np.array([0.5, 1.5, 2.0])
@@ -218,80 +218,17 @@ ROWS: list[Row] = [
 ]
 
 
-class TorchFunctions:
-    """torch.nn.functional, and torch's own functions where it has none."""
-
-    def __getattr__(self, name: str) -> Any:
-        import torch
-
-        return getattr(torch.nn.functional, name, None) or getattr(torch, name)
-
-
-def prepared(operands: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Inputs of the graph and arrays for them."""
-    rng = np.random.default_rng(7)
-    inputs, arrays = [], []
-    for i, operand in enumerate(operands):
-        if isinstance(operand, np.ndarray):
-            array = operand.astype(np.float32) if operand.dtype.kind == "f" else operand
-        elif len(operand) == 3 and isinstance(operand[1], str):
-            shape, kind, high = operand
-            array = np.asarray(rng.integers(0, high, shape), dtype=dtype(kind).numpy)
-        else:
-            array = np.asarray(rng.uniform(-2.0, 2.0, operand), dtype=np.float32)
-        kinds = {"float32": "f32", "uint8": "u8", "int32": "s32"}
-        inputs.append(make_input("abc"[i], Type(dtype(kinds[array.dtype.name]), array.shape)))
-        arrays.append(array)
-    return inputs, arrays
-
-
-def with_gradients(y: Any, inputs: list[Any]) -> list[Any]:
-    """y, and the gradients of sum(y * (1, 2, 3, ...))."""
-    if y.dtype.kind != "f":
-        return [y]
-    weights = 1.0 + np.arange(np.prod(y.shape, dtype=int)).reshape(y.shape).astype(np.float32)
-    return [y, *grad(F.sum(y * weights), [x for x in inputs if x.dtype.kind == "f"])]
-
-
-def torch_values(expression: Callable[..., Any], arrays: list[Any], kind: str) -> list[Any]:
-    import torch
-
-    tensors = [torch.tensor(a.astype(kind if a.dtype.kind == "f" else "int64")) for a in arrays]
-    leaves = [t.requires_grad_() for t in tensors if t.dtype.is_floating_point]
-    y = expression(TorchFunctions(), *tensors)
-    if not y.dtype.is_floating_point:
-        return [y.numpy()]
-    weights = 1.0 + torch.arange(y.numel(), dtype=y.dtype).reshape(y.shape)
-    if not y.requires_grad:  # a constant
-        return [y.numpy(), *(np.zeros(t.shape) for t in leaves)]
-    found = torch.autograd.grad((y * weights).sum(), leaves, allow_unused=True)
-    gradients = [torch.zeros_like(t) if g is None else g for g, t in zip(found, leaves, strict=True)]
-    return [y.detach().numpy(), *(g.numpy(force=True) for g in gradients)]
-
-
 @pytest.mark.torch
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
 def test_against_torch(row: Row) -> None:
-    _, expression, operands = row
-    inputs, arrays = prepared(operands)
-    outputs = with_gradients(expression(F, *inputs), inputs)
-    got = evaluate(outputs, dict(zip(inputs, arrays, strict=True)), float_dtype="float64")
-    for a, b in zip(got, torch_values(expression, arrays, "float64"), strict=True):
-        assert np.shape(a) == np.shape(b)
-        scale = max(1.0, float(np.max(np.abs(b))))
-        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-7 * scale)  # constants are float32
+    check_float64(row)
 
 
 @pytest.mark.cc
 @pytest.mark.torch
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
 def test_generated_c_against_torch(row: Row) -> None:
-    _, expression, operands = row
-    inputs, arrays = prepared(operands)
-    outputs = with_gradients(expression(F, *inputs), inputs)
-    got = ag.function(inputs, outputs).on_host(kernels="ref")(*arrays)
-    for a, b in zip(got, torch_values(expression, arrays, "float32"), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * max(1.0, float(np.max(np.abs(b)))))
+    check_c(row)
 
 
 # 1/5 and 1/10 are rounded to float32, so these are compared in float32 only.
@@ -306,7 +243,7 @@ ODD_EXTENTS: list[Row] = [
 @pytest.mark.torch
 @pytest.mark.parametrize("row", ODD_EXTENTS, ids=lambda r: r[0])
 def test_normalisation_over_odd_extents(row: Row) -> None:
-    test_generated_c_against_torch(row)
+    check_c(row)
 
 
 # Saturated probabilities: the logarithms are -100, and no gradient is NaN.

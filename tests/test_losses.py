@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_functional import REDUCTIONS, Row, prepared, torch_values, with_gradients
+from against_torch import Row, check_c, check_float64
+from test_functional import REDUCTIONS
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -150,25 +151,14 @@ ROWS: list[Row] = [
 @pytest.mark.torch
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
 def test_against_torch(row: Row) -> None:
-    _, expression, operands = row
-    inputs, arrays = prepared(operands)
-    outputs = with_gradients(expression(F, *inputs), inputs)
-    got = evaluate(outputs, dict(zip(inputs, arrays, strict=True)), float_dtype="float64")
-    for a, b in zip(got, torch_values(expression, arrays, "float64"), strict=True):
-        assert np.shape(a) == np.shape(b)
-        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)  # constants are float32
+    check_float64(row, 1e-6)  # weights and smoothing are constants in float32
 
 
 @pytest.mark.cc
 @pytest.mark.torch
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
 def test_generated_c_against_torch(row: Row) -> None:
-    _, expression, operands = row
-    inputs, arrays = prepared(operands)
-    outputs = with_gradients(expression(F, *inputs), inputs)
-    got = ag.function(inputs, outputs).on_host(kernels="ref")(*arrays)
-    for a, b in zip(got, torch_values(expression, arrays, "float32"), strict=True):
-        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-5 * max(1.0, float(np.max(np.abs(b)))))
+    check_c(row)
 
 
 @pytest.mark.torch
