@@ -1,9 +1,9 @@
-"""Optimizers, schedules and clipping against torch.optim: every parameter and state of every step; parameter groups and
+"""Optimizers and clipping against torch.optim: every parameter and state of every step; parameter groups and
 freezing; what is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,22 @@ import numpy as np
 import pytest
 from c_build import HOST, compile_c
 from test_model import mlp
+from torch_optim import (
+    CLIPS,
+    OPTIMIZERS,
+    RULES,
+    SCHEDULES,
+    WEIGHT,
+    Options,
+    Torch,
+    batches,
+    built,
+    compare,
+    in_c,
+    interpreted,
+    name_of,
+    schedule_of,
+)
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -20,199 +36,6 @@ from autodiff_gen.emit import emit
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.interpret import evaluate
 from autodiff_gen.optim import lr_scheduler as lrs
-
-STEPS = 10
-WEIGHT = np.float32([0.5, 2.0])
-Options = dict[str, Any]
-
-OPTIMIZERS: list[tuple[str, Options]] = [
-    ("SGD", {"lr": 0.1}),
-    ("SGD", {"lr": 0.1, "weight_decay": 0.1}),
-    ("SGD", {"lr": 0.1, "momentum": 0.9}),
-    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.3}),
-    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
-    ("SGD", {"lr": 0.1, "dampening": 0.5}),
-    ("SGD", {}),
-    ("Adam", {"lr": 0.05}),
-    ("Adam", {"lr": 0.05, "betas": (0.8, 0.99), "eps": 1e-3, "weight_decay": 0.1}),
-    ("Adam", {"lr": 0.05, "betas": (0.0, 0.9)}),
-    ("Adam", {}),
-    ("AdamW", {"lr": 0.05}),
-    ("AdamW", {"lr": 0.05, "betas": (0.8, 0.99), "eps": 1e-3, "weight_decay": 0.3}),
-    ("AdamW", {"weight_decay": 0.0}),
-    ("AdamW", {}),
-    ("RMSprop", {}),
-    ("RMSprop", {"lr": 0.05, "alpha": 0.9, "eps": 1e-3, "weight_decay": 0.1, "momentum": 0.5}),
-    ("RMSprop", {"lr": 0.02, "alpha": 0.8, "centered": True}),
-    ("RMSprop", {"lr": 0.02, "alpha": 0.8, "eps": 1e-4, "centered": True, "momentum": 0.9, "weight_decay": 0.01}),
-    ("Adagrad", {}),
-    ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.01, "initial_accumulator_value": 0.1, "eps": 1e-3}),
-]  # fmt: skip
-
-# One of each rule for what is tried with all of them; large epsilons, where a gradient near 0 would decide a sign.
-RULES: list[tuple[str, Options]] = [
-    ("SGD", {"lr": 0.1}),
-    ("SGD", {"lr": 0.05, "momentum": 0.8, "dampening": 0.3}),
-    ("Adam", {"lr": 0.05, "eps": 1e-3}),
-    ("AdamW", {"lr": 0.05, "eps": 1e-3}),
-    ("RMSprop", {"lr": 0.02, "eps": 1e-3, "centered": True, "momentum": 0.5}),
-    ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "eps": 1e-3}),
-]
-
-SCHEDULES: list[tuple[str, Options]] = [
-    ("StepLR", {"step_size": 3, "gamma": 0.5}),
-    ("MultiStepLR", {"milestones": [2, 5, 6], "gamma": 0.3}),
-    ("ConstantLR", {"factor": 0.25, "total_iters": 4}),
-    ("LinearLR", {"start_factor": 0.1, "total_iters": 6}),
-    ("LinearLR", {}),
-    ("ExponentialLR", {"gamma": 0.8}),
-    ("CosineAnnealingLR", {"T_max": 4, "eta_min": 0.01}),
-    ("OneCycleLR", {"max_lr": 0.05, "total_steps": 10}),
-    ("OneCycleLR", {"max_lr": 0.05, "total_steps": 12, "anneal_strategy": "linear", "three_phase": True}),
-]  # fmt: skip
-CLIPS: list[Options] = [{"clip_grad_norm": 0.3}, {"clip_grad_value": 0.05}]
-
-
-def name_of(v: Any) -> str:
-    return v if isinstance(v, str) else ""
-
-
-def takes_momentum(rule: str) -> bool:
-    return rule != "Adagrad"
-
-
-def schedule_of(module: Any, schedule: tuple[str, Options] | None, rule: str, *first: Any) -> Any:
-    if schedule is None:
-        return None
-    name, options = schedule
-    if name == "OneCycleLR" and not takes_momentum(rule):
-        options = {**options, "cycle_momentum": False}
-    return getattr(module, name)(*first, **options)
-
-
-def built(
-    rule: str, options: Options, schedule: tuple[str, Options] | None = None, clip: Options | None = None
-) -> ag.Model:
-    return ag.Model.supervised(
-        mlp(3, 4, 2),
-        (5, 3),
-        nn.MSELoss(),
-        getattr(optim, rule)(**options),
-        schedule=schedule_of(lrs, schedule, rule),
-        **(clip or {}),
-    )
-
-
-class Torch:
-    """The same network, optimizer, schedule and clipping in PyTorch."""
-
-    def __init__(
-        self,
-        model: ag.Model,
-        kind: str,
-        rule: str,
-        options: Options,
-        schedule: tuple[str, Options] | None = None,
-        clip: Options | None = None,
-    ) -> None:
-        import torch
-
-        self.dtype = getattr(torch, kind)
-        net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)).to(
-            self.dtype
-        )
-        net.load_state_dict({s.name: torch.tensor(s.init.array()) for s in model.states if s.trainable})
-        self.net, self.clip = net, clip or {}
-        params = options.get("params")
-        groups = params(net) if callable(params) else net.parameters()
-        self.optimizer = getattr(torch.optim, rule)(
-            groups, **{k: v for k, v in options.items() if k != "params"}
-        )
-        self.schedule = schedule_of(torch.optim.lr_scheduler, schedule, rule, self.optimizer)
-        self.steps = 0
-
-    def step(self, x: Any, t: Any) -> float:
-        import torch
-
-        self.optimizer.zero_grad()
-        y = self.net(torch.tensor(x, dtype=self.dtype))
-        loss = torch.nn.functional.mse_loss(y, torch.tensor(t, dtype=self.dtype))
-        loss.backward()
-        parameters = list(self.net.parameters())
-        if "clip_grad_value" in self.clip:
-            torch.nn.utils.clip_grad_value_(parameters, self.clip["clip_grad_value"])
-        if "clip_grad_norm" in self.clip:
-            torch.nn.utils.clip_grad_norm_(parameters, self.clip["clip_grad_norm"])
-        self.optimizer.step()
-        self.steps += 1
-        if self.schedule is not None and self.steps < STEPS:
-            self.schedule.step()
-        return loss.item()
-
-    def state(self) -> dict[str, Any]:
-        out: dict[str, Any] = {"optimizer.step": np.float32(self.steps)}
-        for name, p in self.net.named_parameters():
-            out[name] = p.detach().numpy().copy()
-            for key, value in self.optimizer.state.get(p, {}).items():
-                if key != "step" and value is not None:
-                    out[f"{name}.{key}"] = value.detach().numpy().copy()
-        return out
-
-
-def batches() -> Iterator[tuple[Any, Any]]:
-    rng = np.random.default_rng(11)
-    for _ in range(STEPS):
-        yield (
-            rng.uniform(-1, 1, (5, 3)).astype(np.float32),
-            rng.uniform(-1, 1, (5, 2)).astype(np.float32),
-        )
-
-
-def interpreted(model: ag.Model, kind: str) -> Callable[[dict[str, Any], Any, Any], dict[str, Any]]:
-    """A step of the model in the interpreter: states by name, x, t -> the states and the loss after it."""
-    graph = model.entries()[0]
-    leaves = {v.node.attrs["state"]: v for v in graph.leaves("state")}
-
-    def step(state: dict[str, Any], x: Any, t: Any) -> dict[str, Any]:
-        given = [x, t] if model.default_lr is None else [x, t, model.default_lr]
-        feeds = dict(zip(graph.inputs, given, strict=True))
-        old = {v: state[s.name] for s, v in leaves.items()}
-        loss, *new = evaluate(graph.roots, {**feeds, **old}, float_dtype=kind)
-        return {**state, **{s.name: v for s, v in zip(graph.updates, new, strict=True)}, "loss": loss}
-
-    return step
-
-
-def in_c(model: ag.Model) -> Callable[[dict[str, Any], Any, Any], dict[str, Any]]:
-    """The same in generated C."""
-    trainer = model.on_host(kernels="ref")
-
-    def step(state: dict[str, Any], x: Any, t: Any) -> dict[str, Any]:
-        trainer.load_state_dict(state)
-        loss = trainer.train_step(x, t)
-        return {**trainer.state_dict(), "loss": loss}
-
-    return step
-
-
-def compare(model: ag.Model, theirs: Torch, step: Callable[..., Any], rtol: float) -> None:
-    """Ten steps of PyTorch, each also taken by ours from PyTorch's own state."""
-    first = {s.name: s.init.array() for s in model.states}
-    for x, t in batches():
-        state = {**first, **{k: v for k, v in theirs.state().items() if k in first}}
-        loss = theirs.step(x, t)
-        ours, want = step(state, x, t), theirs.state()
-        assert set(ours) - {"loss", "optimizer.step"} == set(want) - {"optimizer.step"}
-        for name, value in ours.items():
-            expected = np.asarray(loss if name == "loss" else want[name])
-            np.testing.assert_allclose(
-                value,
-                expected,
-                rtol=rtol,
-                atol=rtol * np.abs(expected).max(),
-                err_msg=f"{name}, step {theirs.steps}",
-            )
-
 
 KINDS = [("float64", 3e-6), ("float32", 1e-5)]
 
@@ -262,85 +85,6 @@ def test_every_optimizer_with_every_schedule_in_generated_c(k: int) -> None:
     clip = [None, *CLIPS][(k + k // len(RULES)) % 3]
     model = built(rule, options, schedule, clip)
     compare(model, Torch(model, "float32", rule, options, schedule, clip), in_c(model), 1e-5)
-
-
-# Schedules alone
-
-LONG: list[tuple[str, Callable[[Any], Any], Callable[[Any, Any], Any]]] = [
-    ("step", lambda s: s.StepLR(7, 0.9), lambda s, o: s.StepLR(o, 7, 0.9)),
-    ("multistep", lambda s: s.MultiStepLR([30, 10]), lambda s, o: s.MultiStepLR(o, [10, 30])),
-    ("exponential", lambda s: s.ExponentialLR(0.999), lambda s, o: s.ExponentialLR(o, 0.999)),
-    ("cosine", lambda s: s.CosineAnnealingLR(30, 1e-4), lambda s, o: s.CosineAnnealingLR(o, 30, 1e-4)),
-    ("linear", lambda s: s.LinearLR(0.01, 0.5, 100), lambda s, o: s.LinearLR(o, 0.01, 0.5, 100)),
-    ("one cycle", lambda s: s.OneCycleLR(1.0, 1000), lambda s, o: s.OneCycleLR(o, 1.0, 1000)),
-    (
-        "three phases",
-        lambda s: s.OneCycleLR(1.0, 1000, pct_start=0.2, three_phase=True, div_factor=10, final_div_factor=100),
-        lambda s, o: s.OneCycleLR(o, 1.0, 1000, pct_start=0.2, three_phase=True, div_factor=10, final_div_factor=100),
-    ),
-    ("lambda", lambda s: s.LambdaLR(lambda t: 1.0 / (1.0 + t)), lambda s, o: s.LambdaLR(o, lambda t: 1.0 / (1.0 + t))),
-    (
-        "warm-up, then cosine",
-        lambda s: s.SequentialLR(
-            [s.LinearLR(0.1, total_iters=20), s.CosineAnnealingLR(400), s.ConstantLR(0.1)], [20, 420]
-        ),
-        lambda s, o: s.SequentialLR(
-            o, [s.LinearLR(o, 0.1, total_iters=20), s.CosineAnnealingLR(o, 400), s.ConstantLR(o, 0.1)], [20, 420]
-        ),
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize("kind", ["float32", "float64"])
-@pytest.mark.parametrize("name, ours, theirs", LONG, ids=name_of)
-def test_rates_of_a_thousand_steps(
-    name: str, ours: Callable[..., Any], theirs: Callable[..., Any], kind: str
-) -> None:
-    import torch
-
-    base = 0.05
-    t = ag.Input("t", ())
-    rate = ours(lrs).rate(base, t)
-    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=base)
-    schedule = theirs(torch.optim.lr_scheduler, optimizer)
-    largest = 0.0
-    for step in range(1000):
-        want = optimizer.param_groups[0]["lr"]
-        largest = max(largest, want)
-        (got,) = evaluate([rate], {t: step}, float_dtype=kind)
-        assert abs(got - want) <= 2e-6 * want + 2e-7 * largest, (step, got, want)
-        optimizer.step()
-        schedule.step()
-
-
-def test_a_powers_error_does_not_grow_with_the_steps() -> None:
-    t = ag.Input("t", ())
-    (got,) = evaluate([lrs.ExponentialLR(0.9999).rate(1.0, t)], {t: 50_000})
-    assert got == pytest.approx(0.9999**50_000, rel=2e-6)
-
-
-def test_a_step_falls_on_its_step() -> None:
-    """t // step_size in float is exact as long as t is."""
-    t = ag.Input("t", ())
-    for size in (3, 7, 1000, 99_991):
-        rate = lrs.StepLR(size, 0.5).rate(1.0, t)
-        for k in (1, 5, 12):
-            got = [float(evaluate([rate], {t: k * size + d})[0]) for d in (-1, 0)]
-            assert got == pytest.approx([0.5 ** (k - 1), 0.5**k], rel=1e-6)
-
-
-@pytest.mark.cc
-def test_a_model_with_a_schedule_takes_no_lr() -> None:
-    model = built("SGD", {"lr": 0.1}, SCHEDULES[0])
-    assert model.default_lr is None and model.lr is None
-    assert [v.name for v in model.entries()[0].inputs] == ["x", "target"]
-    trainer = model.on_host()
-    header = trainer.source["model.h"]
-    assert "const float *target, int32_t n, float *loss);" in header and "DEFAULT_LR" not in header
-    with pytest.raises(AutodiffError, match=r"^train_step takes no lr: the model's schedule computes it$"):
-        trainer.train_step(*next(batches()), lr=0.1)
-    assert [s.name for s in model.states][4:] == ["optimizer.step"]
 
 
 @pytest.mark.cc
