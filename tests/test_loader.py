@@ -1,0 +1,123 @@
+"""Model files: what they open, whose modules they see, and what is said of broken ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen.errors import ModelError
+from autodiff_gen.loader import load_model
+
+GOOD = """
+    import autodiff_gen as ag
+    from autodiff_gen import nn, optim
+    {imports}
+    model = ag.Model.supervised(nn.Linear(2, 2), (1, 2), nn.CrossEntropyLoss(), optim.SGD())
+"""
+
+
+def write(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(textwrap.dedent(text))
+    return str(path)
+
+
+def test_a_model_file_with_its_modules_and_data(tmp_path: Path) -> None:
+    """Everything that was opened is a dependency, modules that come from a cache too; libraries and ourselves
+    are not."""
+    folder = tmp_path / "my net"
+    folder.mkdir()
+    write(folder, "layers.py", "SIZE = 2\n")
+    write(folder, "sizes.txt", "2")
+    imports = "import json, layers; import numpy; open(__file__.replace('model.py', 'sizes.txt')).close()"
+    path = write(folder, "model.py", GOOD.format(imports=imports))
+    for _ in range(2):
+        model, name, files = load_model(path)
+        assert isinstance(model, ag.Model) and name == "my net"
+        assert files == [str(folder / f) for f in ("layers.py", "model.py", "sizes.txt")]
+    subprocess.run([sys.executable, "-c", "import layers"], cwd=folder, check=True)  # leaves a .pyc
+    assert load_model(path)[2] == files
+    assert "layers" not in sys.modules and str(folder) not in sys.path
+
+
+def test_what_a_model_writes_is_no_dependency(tmp_path: Path) -> None:
+    path = write(tmp_path, "net.py", GOOD.format(imports=f"open({str(tmp_path / 'log')!r}, 'a').close()"))
+    _, name, files = load_model(path)
+    assert (name, files) == ("net", [path])
+
+
+def test_two_models_with_modules_of_one_name(tmp_path: Path) -> None:
+    for folder, size in (("a", 2), ("b", 3)):
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder, "common.py", f"SIZE = {size}\n")
+        text = (
+            GOOD.format(imports="from common import SIZE")
+            .replace("(2, 2)", "(SIZE, 2)")
+            .replace("(1, 2)", "(1, SIZE)")
+        )
+        path = write(tmp_path / folder, "model.py", text)
+        assert load_model(path)[0].inputs[0].shape == (1, size)
+
+
+def test_a_module_imported_elsewhere_does_not_stand_in_for_the_models(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    other = types.ModuleType("common")
+    other.__file__ = str(tmp_path / "elsewhere" / "common.py")
+    monkeypatch.setitem(sys.modules, "common", other)
+    write(tmp_path, "common.py", "SIZE = 3\n")
+    text = (
+        GOOD.format(imports="from common import SIZE")
+        .replace("(2, 2)", "(SIZE, 2)")
+        .replace("(1, 2)", "(1, SIZE)")
+    )
+    assert load_model(write(tmp_path, "model.py", text))[0].inputs[0].shape == (1, 3)
+    assert sys.modules["common"] is other
+
+
+def test_an_example_is_found_by_its_name() -> None:
+    model, name, files = load_model("mnist")
+    assert name == "mnist" and model.inputs[0].shape == (1, 784)
+    assert [Path(f).name for f in files] == ["model.py"]
+
+
+BAD_FILES = [
+    ("x = 1\n", r"model.py defines no `model`; assign an ag.Model to that name$"),
+    ("model = 3\n", r"model.py: `model` is int, not an ag.Model$"),
+    ("\nimport nosuchmodule\n", r"model.py:2: ModuleNotFoundError: No module named 'nosuchmodule'$"),
+    ("\n\nraise ValueError('one\\ntwo')\n", r"model.py:3: ValueError: one two$"),
+    ("def f(:\n", r"model.py:1: invalid syntax$"),
+    ("import sys\nsys.exit(3)\n", r"model.py:2: SystemExit: 3$"),
+    ("from autodiff_gen import nn\nnn.Linear(0, 1)\n", r"model.py:2: Linear: in_features=0 must be"),
+    ("from autodiff_gen import functional as F\nF.softmax([1.0])\n", r"model.py:2: TypeError: .* argument: 'dim'$"),
+    ("from autodiff_gen import functional as F\nimport numpy as np\nF.matmul(np.ones((2, 3)), np.ones((2, 3)))\n",
+     r"model.py:3: matmul\(f32\[2,3\], f32\[2,3\]\): the inner extents differ"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text, message", BAD_FILES)
+def test_a_broken_model_file_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, "model.py", text)
+    with pytest.raises(ModelError, match=message) as caught:
+        load_model(path)
+    assert "\n" not in str(caught.value)
+    assert str(tmp_path) not in sys.path
+
+
+@pytest.mark.parametrize(
+    "model, message",
+    [
+        ("nosuch/model.py", "^model file nosuch/model.py does not exist$"),
+        ("mnits", "^unknown model 'mnits', did you mean 'mnist'\\?; examples: .*mnist"),
+    ],
+)
+def test_a_model_that_is_not_there(model: str, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        load_model(model)
