@@ -99,10 +99,7 @@ def _facts(program: Program) -> list[str]:
     for entry in program.entries:
         for step in entry.plan.steps:
             for call, kernel in step.calls.values():
-                sizes = " ".join(
-                    f"{k}={c_text.extent(v)}" for k, v in call.sizes.items() if not k.startswith("ld")
-                )
-                lines.append(f"  {entry.name} step {step.number}: {kernel.symbol} ({sizes})")
+                lines.append(f"  {entry.name} step {step.number}: {kernel.symbol} ({call.shown})")
         for state in entry.plan.copies:
             lines.append(
                 f"  {entry.name} keeps a copy of the old {state}, which is still read after its update"

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from . import c_text
 from .backends import Kernel
 from .dtypes import Type
-from .gemm_calls import GemmCall
 from .ir import CONST, INPUT, STATE, Node, State, Value
+from .kernel_calls import Factor, KernelCall, Operand, Result
+from .kernel_contract import CONTRACT, STRUCTS
 from .layout import Strided, base, dense, layout
 from .loop_statements import LOOP_NAMES
 from .loop_text import LoopText
 from .names import Scope
-from .op import View
+from .op import Call, Contraction, View
 from .steps import EntryPlan, Placed, Step
 
 WIDTH = 108
@@ -46,6 +48,7 @@ class EntryText:
         self.scope = Scope([*args.values(), *outputs.values(), *tables.values()])
         self.names: dict[Value, str] = {v: outputs[name] for v, name in plan.outputs.items()}
         self.scratch: dict[tuple[Step, Value], str] = {}
+        self.geometry = ""  # what tables of geometry are called, once there is one
         self.pointers: list[Pointer] = []
         for buffer in plan.placed:
             self._declare(buffer)
@@ -131,19 +134,26 @@ class EntryText:
         return ", ".join(parts)
 
     def _call_comment(self, step: Step) -> str:
-        node = step.node
-        a, b = (self.short(v) for v in node.operands[:2])
-        (r,) = node.results
-        target = f"{self._bare(self.place(r))}{shown(r.type.shape)}"
-        if node.op.name != "accumulate":
-            return f"{target} = {a} . {b}"
-        alpha = self._scalar(node.operands[3])
+        node, lower = step.node, step.node.op.lower
+        assert isinstance(lower, Call | Contraction)
+        scalars = lower.scalars if isinstance(lower, Call) else ()
+        last = len(node.operands) if lower.into is None else lower.into
+        terms = [
+            self._scalar(v) if i in scalars else self.short(v) for i, v in enumerate(node.operands[:last])
+        ]
+        what = " . ".join(terms)
+        if isinstance(lower, Call):
+            what = f"{lower.term or node.op.name}({', '.join(terms)})"
+        target = ", ".join(f"{self._bare(self.place(r))}{shown(r.type.shape)}" for r in node.results)
+        if lower.into is None:
+            return f"{target} = {what}"
+        alpha = self._scalar(node.operands[lower.into + 1])
         factor = "" if alpha in ("1.0f", "-1.0f") else f"{alpha} "
         sign = "-" if node.attrs["negate"] else "+"
         beta = node.attrs["beta"]
         if beta == 1.0:
-            return f"{target} {sign}= {factor}{a} . {b}"
-        return f"{target} = {c_text.float_literal(beta)} * itself {sign} {factor}{a} . {b}"
+            return f"{target} {sign}= {factor}{what}"
+        return f"{target} = {c_text.float_literal(beta)} * itself {sign} {factor}{what}"
 
     def _loops(self, step: Step) -> list[str]:
         assert step.nest is not None
@@ -165,13 +175,13 @@ class EntryText:
             at_a, at_b = layout(a), layout(b)
             assert at_a is not None and at_b is not None
             start = _plus(self.place(a), _sum(at_a.offset, [(row, at_a.strides[0])]))
-            pointers = {
-                "a": start,
-                "b": _plus(self.place(b), _sum(at_b.offset, [])),
-                "c": _plus(target, offset),
-            }
+            places = [start, _plus(self.place(b), _sum(at_b.offset, []))]
             call, kernel = step.calls[node]
-            return [_call_text(call, kernel, pointers, "1.0f", "0.0f")]
+            values = {
+                p: places[role.index] if isinstance(role, Operand) else _plus(target, offset)
+                for p, role in call.pointers.items()
+            }
+            return self._statement(call, kernel, values, node)
 
         text = LoopText(nest, step.locked)
         lines = text.render(place, layout_of, row_call, self.scope.taken)
@@ -181,36 +191,53 @@ class EntryText:
 
     def _call(self, step: Step) -> list[str]:
         node = step.node
-        (r,) = node.results
         call, kernel = step.calls[node]
-        operands = {"a": node.operands[0], "b": node.operands[1], "c": r}
-        at: dict[str, Strided] = {}
-        for role, v in operands.items():
-            found = dense(v.type.shape) if role == "c" else layout(v)
-            assert found is not None
-            at[role] = found
-        leading = [i for i, d in enumerate(r.type.shape[:-2]) if d != 1]
-        loops = [(LOOP_NAMES[k], i) for k, i in enumerate(leading)]
-        pointers = {
-            role: _plus(
-                self.place(v), _sum(at[role].offset, [(var, at[role].strides[i]) for var, i in loops])
-            )
-            for role, v in operands.items()
-        }
-        alpha, beta = "1.0f", "0.0f"
-        if node.op.name == "accumulate":
-            alpha = self._scalar(node.operands[3])
-            alpha = (
-                (alpha.removeprefix("-") if alpha.startswith("-") else f"-{alpha}")
-                if node.attrs["negate"]
-                else alpha
-            )
-            beta = c_text.float_literal(node.attrs["beta"])
-        lines = [_call_text(call, kernel, pointers, alpha, beta)]
+        extents = node.results[0].type.shape
+        loops = [(LOOP_NAMES[k], i) for k, i in enumerate(call.over)]
+        pointers = {p: self._start(node, role, loops) for p, role in call.pointers.items()}
+        lines = self._statement(call, kernel, pointers, node)
         for var, i in reversed(loops):
-            head = f"for (int32_t {var} = 0; {var} < {c_text.extent(r.type.shape[i])}; {var}++) {{"
+            head = f"for (int32_t {var} = 0; {var} < {c_text.extent(extents[i])}; {var}++) {{"
             lines = [head, *("    " + line for line in lines), "}"]
         return lines
+
+    def _start(self, node: Node, role: Operand | Result, loops: list[tuple[str, int]]) -> str:
+        """Where an operand or result of a call begins."""
+        if isinstance(role, Result):
+            v = node.results[role.index]
+            at: Strided | None = dense(v.type.shape)
+        else:
+            v = node.operands[role.index]
+            at = layout(v)
+        assert at is not None
+        return _plus(self.place(v), _sum(at.offset, [(var, at.strides[i]) for var, i in loops]))
+
+    def _statement(
+        self, call: KernelCall, kernel: Kernel, pointers: Mapping[str, str], node: Node
+    ) -> list[str]:
+        """The call itself; geometry stands before it as a table."""
+        values = dict(pointers)
+        values.update((k, c_text.extent(v)) for k, v in call.sizes.items())
+        values.update((k, self._factor(v, node)) for k, v in call.factors.items())
+        struct = next((p for p in CONTRACT[call.kernel].params if p.struct), None)
+        if struct is None:
+            return [call.text(kernel.symbol, values)]
+        if not self.geometry:
+            self.geometry = self.scope.fresh("shape")
+        fields = ", ".join(f".{k} = {call.shape[k]}" for k in STRUCTS[struct.struct or ""])
+        head = f"static const ag_{struct.struct} {self.geometry} = {{"
+        table = textwrap.wrap(fields, WIDTH - 12, break_on_hyphens=False)
+        values[struct.name] = f"&{self.geometry}"
+        inner = [head, *("    " + line for line in table), "};", call.text(kernel.symbol, values)]
+        return ["{", *("    " + line for line in inner), "}"]
+
+    def _factor(self, factor: Factor, node: Node) -> str:
+        if isinstance(factor, float):
+            return c_text.float_literal(factor)
+        text = self._scalar(node.operands[factor.index])
+        if not factor.negate:
+            return text
+        return text.removeprefix("-") if text.startswith("-") else f"-{text}"
 
     def _scalar(self, v: Value) -> str:
         source = base(v)
@@ -240,8 +267,3 @@ def _sum(offset: int, terms: list[tuple[str, int]]) -> str:
 
 def _plus(pointer: str, offset: str) -> str:
     return f"{pointer} + {offset}" if offset else pointer
-
-
-def _call_text(call: GemmCall, kernel: Kernel, pointers: Mapping[str, str], alpha: str, beta: str) -> str:
-    sizes = {k: c_text.extent(v) for k, v in call.sizes.items()}
-    return call.text(kernel.symbol, pointers, alpha, beta, sizes)

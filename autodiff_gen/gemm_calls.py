@@ -6,42 +6,13 @@ Transposes and slices are views, so they show up here as strides; no operand is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
-from .dtypes import Size, planned
-from .kernel_contract import CONTRACT
+from .dtypes import planned
+from .kernel_calls import Factor, KernelCall, Operand, Place, Result
 from .layout import Strided
 
-
-@dataclass(frozen=True)
-class GemmCall:
-    """A kernel of the contract, and what stands for its parameters: `pointers` name the roles "a", "b", "c";
-    `sizes` are numbers.
-
-    alpha and beta are added by whoever writes the call.
-    """
-
-    kernel: str
-    pointers: Mapping[str, str]
-    sizes: Mapping[str, Size]
-
-    def facts(self, beta: float) -> dict[str, int | float]:
-        """What a kernel table's conditions may compare: the numbers that are known when the C is generated."""
-        known: dict[str, int | float] = {k: v for k, v in self.sizes.items() if isinstance(v, int)}
-        return {**known, "beta": beta}
-
-    def text(
-        self, symbol: str, pointers: Mapping[str, str], alpha: str, beta: str, sizes: Mapping[str, str]
-    ) -> str:
-        """The C statement."""
-        values = {
-            **{p: pointers[role] for p, role in self.pointers.items()},
-            **sizes,
-            "alpha": alpha,
-            "beta": beta,
-        }
-        return f"{symbol}({', '.join(values[p] for p in CONTRACT[self.kernel].param_names)});"
+A: Place = Operand(0)
+B: Place = Operand(1)
+C: Place = Result()
 
 
 def _matrix(at: Strided) -> tuple[int, int, int, int]:
@@ -58,8 +29,8 @@ def _stored(at: Strided) -> tuple[str, int]:
     return "t", column_step if columns > 1 else rows
 
 
-def choose(a: Strided, b: Strided) -> GemmCall:
-    """The call for c[m,n] = a[m,k] . b[k,n], c dense; the operands have been made readable by kernels.
+def choose(a: Strided, b: Strided, alpha: Factor = 1.0, beta: float = 0.0) -> KernelCall:
+    """The call for c[m,n] = alpha a[m,k] . b[k,n] + beta c, c dense; the operands have been made readable by kernels.
 
     Products of vectors become ger, those with one vector gemv; the rest is gemm. Extents of 1 are recognised
     where they are fixed.
@@ -70,13 +41,18 @@ def choose(a: Strided, b: Strided) -> GemmCall:
     _, _, b_row, b_column = _matrix(b)
     (ta, lda), (tb, ldb) = _stored(a), _stored(b)
     ldc = planned((n,))[0]
+    over = tuple(i for i, d in enumerate(a.shape[:-2]) if d != 1)
+    factors = {"alpha": alpha, "beta": beta}
     if k == 1 and (m == 1 or a_row == 1) and (n == 1 or b_column == 1):
-        return GemmCall("ger_f32", {"a": "c", "x": "a", "y": "b"}, {"lda": ldc, "m": m, "n": n})
+        pointers = {"a": C, "x": A, "y": B}
+        return KernelCall("ger_f32", pointers, {"lda": ldc, "m": m, "n": n}, factors, over=over)
     if m == 1 and (k == 1 or a_column == 1):
         sizes = {"lda": ldb, "m": k, "n": n} if tb == "n" else {"lda": ldb, "m": n, "n": k}
-        return GemmCall("gemv_t_f32" if tb == "n" else "gemv_f32", {"a": "b", "x": "a", "y": "c"}, sizes)
+        kernel, pointers = "gemv_t_f32" if tb == "n" else "gemv_f32", {"a": B, "x": A, "y": C}
+        return KernelCall(kernel, pointers, sizes, factors, over=over)
     if n == 1 and (k == 1 or b_row == 1):
         sizes = {"lda": lda, "m": m, "n": k} if ta == "n" else {"lda": lda, "m": k, "n": m}
-        return GemmCall("gemv_f32" if ta == "n" else "gemv_t_f32", {"a": "a", "x": "b", "y": "c"}, sizes)
+        kernel, pointers = "gemv_f32" if ta == "n" else "gemv_t_f32", {"a": A, "x": B, "y": C}
+        return KernelCall(kernel, pointers, sizes, factors, over=over)
     sizes = {"lda": lda, "ldb": ldb, "ldc": ldc, "m": m, "n": n, "k": k}
-    return GemmCall(f"gemm_{ta}{tb}_f32", {"a": "a", "b": "b", "c": "c"}, sizes)
+    return KernelCall(f"gemm_{ta}{tb}_f32", {"a": A, "b": B, "c": C}, sizes, factors, over=over)

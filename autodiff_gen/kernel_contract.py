@@ -4,24 +4,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-POINTERS = ("const float *", "float *")
+ELEMENTS = {"f32": "float", "u8": "uint8_t", "s32": "int32_t"}
+
+# The structs of ag_shapes.h: geometry that is the same at every call. Each field is an int32_t.
+STRUCTS: dict[str, tuple[str, ...]] = {
+    "pool2d_shape": (
+        *("h", "w", "c", "oh", "ow", "kh", "kw", "stride_h", "stride_w", "pad_top", "pad_bottom"),
+        *("pad_left", "pad_right", "dilation_h", "dilation_w", "divisor", "count_pad"),
+        *("x_n", "x_h", "x_w", "x_c"),
+    ),
+}
 
 
 @dataclass(frozen=True)
 class Param:
-    """One C parameter: `const float *` is read, `float *` is written (and read when beta != 0)."""
+    """One C parameter: a `const` pointer is read, another written (and read when beta != 0); the rest are
+    numbers, but for a pointer to a struct of geometry.
+    """
 
     name: str
     ctype: str
 
     @property
+    def struct(self) -> str | None:
+        """The struct of STRUCTS that it points to, if any."""
+        name = self.ctype.removeprefix("const ag_").removesuffix(" *")
+        return name if name in STRUCTS else None
+
+    @property
     def is_pointer(self) -> bool:
-        return self.ctype in POINTERS
+        """Whether it points to elements."""
+        return self.ctype.endswith("*") and self.struct is None
 
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """One kernel of the contract, e.g. `gemv_f32`; float32, row-major, sizes int32."""
+    """One kernel of the contract, e.g. `gemv_f32`; float32, row-major, sizes int32; geometry in a struct."""
 
     name: str
     params: tuple[Param, ...]
@@ -38,26 +56,33 @@ class KernelSpec:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What a table's condition may compare: every parameter that is a number."""
-        return tuple(p.name for p in self.params if not p.is_pointer)
+        """What a table's condition may compare: every parameter that is a number, and the geometry."""
+        names: list[str] = []
+        for p in self.params:
+            names += STRUCTS[p.struct] if p.struct else [] if p.is_pointer else [p.name]
+        return tuple(names)
 
     @property
     def output(self) -> str:
-        """The parameter that the kernel writes."""
-        return next(p.name for p in self.params if p.ctype == "float *")
+        """The first parameter that the kernel writes."""
+        return next(p.name for p in self.params if p.is_pointer and not p.ctype.startswith("const"))
 
 
 def _spec(name: str, params: str, math: str) -> KernelSpec:
-    """`params` in order: capitals are read, `name!` is written, Greek names are float, the rest int32_t."""
+    """`params` in order: capitals are read, `NAME!` is written, of f32 or the type behind a colon; `name:struct`
+    is geometry, Greek names are float, the rest int32_t.
+    """
     types = {"alpha": "float", "beta": "float"}
     made = []
     for word in params.split():
-        if word.endswith("!"):
-            made.append(Param(word[:-1].lower(), "float *"))
-        elif word.isupper():
-            made.append(Param(word.lower(), "const float *"))
+        label, _, kind = word.rstrip("!").partition(":")
+        if kind in STRUCTS:
+            made.append(Param(label, f"const ag_{kind} *"))
+        elif label.isupper():
+            const = "" if word.endswith("!") else "const "
+            made.append(Param(label.lower(), f"{const}{ELEMENTS[kind or 'f32']} *"))
         else:
-            made.append(Param(word, types.get(word, "int32_t")))
+            made.append(Param(label, types.get(label, "int32_t")))
     return KernelSpec(name, tuple(made), math)
 
 
@@ -73,5 +98,7 @@ CONTRACT: dict[str, KernelSpec] = {
         _spec("gemv_f32", "A lda X Y! m n alpha beta", "y[m] = alpha A[m,n] x[n] + beta y"),
         _spec("gemv_t_f32", "A lda X Y! m n alpha beta", "y[n] = alpha A[m,n]' x[m] + beta y"),
         _spec("ger_f32", "A! lda X Y m n alpha beta", "A[m,n] = alpha x[m] y[n]' + beta A"),
+        _spec("avg_pool2d_f32", "X Y! n shape:pool2d_shape", "y = means over windows of x"),
+        _spec("avg_pool2d_dx_f32", "DY DX! n shape:pool2d_shape", "the adjoint of avg_pool2d"),
     )
 }

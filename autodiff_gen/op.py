@@ -14,6 +14,8 @@ from .dtypes import Shape, Type
 
 if TYPE_CHECKING:
     from .ir import Value
+    from .kernel_calls import KernelCall
+    from .layout import Strided
 
 Attrs: TypeAlias = Mapping[str, Any]
 
@@ -85,8 +87,28 @@ class Pick:
 @dataclass(frozen=True)
 class Contraction:
     """`y[..., m, n] = a[..., m, k] . b[..., k, n]`: the gemm family of kernels; either operand may be any
-    strided view.
+    strided view. `into` as in Call.
     """
+
+    into: int | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a kernel of the contract: `choose(layouts, result types, attrs)` says which, and with what.
+
+    layouts: where each operand lies; those in `strided` may be any view, all others have been made dense (from
+    an offset on); those in `scalars` are numbers, passed by value. Results are dense. An op that is added to
+    memory, y = (+ or -) alpha term + beta old, has the old value as operand `into`, whose bytes the result takes,
+    alpha as the operand behind it, and the attributes `beta` and `negate`; `term` is then the name of the op
+    that computes what is added.
+    """
+
+    choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
+    strided: tuple[int, ...] = ()
+    scalars: tuple[int, ...] = ()
+    into: int | None = None
+    term: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,7 +122,7 @@ class Fused:
 
 
 Lowering: TypeAlias = (
-    Leaf | Elementwise | Iota | Extent | Reduce | View | Pick | Contraction | RowContraction | Fused
+    Leaf | Elementwise | Iota | Extent | Reduce | View | Pick | Contraction | Call | RowContraction | Fused
 )
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from .backends import Kernel
 from .board import Board
-from .c_text import extent
 from .compiler import live_at_peak
 from .entry_text import EntryText, hint
-from .gemm_calls import GemmCall
 from .ir import CONST, Value, topological
+from .kernel_calls import KernelCall
 from .program import Entry, Program
 from .steps import Placed
 from .table import table
@@ -60,10 +59,9 @@ def _steps(entry: Entry, program: Program) -> str:
     return "\n".join(lines)
 
 
-def _call(call: GemmCall, kernel: Kernel) -> str:
-    sizes = " ".join(f"{k}={extent(v)}" for k, v in call.sizes.items() if not k.startswith("ld"))
+def _call(call: KernelCall, kernel: Kernel) -> str:
     conditions = f", chosen for {' and '.join(map(str, kernel.when))}" if kernel.when else ""
-    return f"{kernel.symbol} ({sizes}{conditions})"
+    return f"{kernel.symbol} ({call.shown}{conditions})"
 
 
 # Memory

@@ -11,15 +11,16 @@ from pathlib import Path
 
 from . import passes
 from .backends import Backends, Kernel
+from .calls import call_of, readable, row_call
 from .donation import ordering_edges, state_of
 from .dtypes import planned_size
-from .gemm_calls import GemmCall, choose
 from .ir import Graph, Node, State, Value, topological
+from .kernel_calls import KernelCall
 from .layout import base, dense, layout
 from .loop_text import LoopText
 from .loops import LoopNest
 from .memory import Buffer, Plan, place
-from .op import Contraction, Leaf, RowContraction, View
+from .op import Leaf, RowContraction, View
 from .passes.fuse_elementwise import fuse_elementwise
 from .passes.grouping import is_free
 from .passes.own_bytes import KEPT, with_kept_state
@@ -49,7 +50,7 @@ class Step:
     number: int = 0
     nest: LoopNest | None = None
     locked: frozenset[Value] = frozenset()
-    calls: dict[Node, tuple[GemmCall, Kernel]] = field(default_factory=dict)
+    calls: dict[Node, tuple[KernelCall, Kernel]] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -180,25 +181,16 @@ def _step(node: Node, graph: Graph, backends: Backends) -> Step:
         operand = dict(zip(node.regions[0].params, node.operands, strict=True))
         for inner in step.nest.roots:
             if isinstance(inner.op.lower, RowContraction):
-                a, b = (operand[v] for v in inner.operands)
-                call = _row_call(a, b)
-                step.calls[inner] = call, backends.select(call.kernel, call.facts(0.0))
+                step.calls[inner] = _with_kernel(
+                    row_call(inner, [readable(operand[v]) for v in inner.operands]), backends
+                )
     else:
-        assert isinstance(node.op.lower, Contraction), node.op.name
-        at_a, at_b = layout(node.operands[0]), layout(node.operands[1])
-        assert at_a is not None and at_b is not None
-        call = choose(at_a, at_b)
-        beta = node.attrs.get("beta", 0.0)
-        step.calls[node] = call, backends.select(call.kernel, call.facts(beta))
+        step.calls[node] = _with_kernel(call_of(node), backends)
     return step
 
 
-def _row_call(a: Value, b: Value) -> GemmCall:
-    """The call that completes one row of a . b."""
-    at_a, at_b = layout(a), layout(b)
-    assert at_a is not None and at_b is not None
-    row = type(at_a)((1, at_a.shape[1]), at_a.strides, at_a.offset)
-    return choose(row, at_b)
+def _with_kernel(call: KernelCall, backends: Backends) -> tuple[KernelCall, Kernel]:
+    return call, backends.select(call.kernel, call.facts())
 
 
 # Homes, order, lifetimes

@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+#include "ag_shapes.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -43,6 +45,16 @@ ag_gemv_t_f32_fn ag_gemv_t_f32_ref;
 typedef void ag_ger_f32_fn(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n,
                            float alpha, float beta);
 ag_ger_f32_fn ag_ger_f32_ref;
+
+/* y[n,oh,ow,c] = the mean over each window of x[n,h,w,c]: the sum over ascending rows and columns inside x,
+ * divided by the count that ag_pool2d_shape tells. y does not overlap x. */
+typedef void ag_avg_pool2d_f32_fn(const float *x, float *y, int32_t n, const ag_pool2d_shape *shape);
+ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_ref;
+
+/* dx[n,h,w,c] = the sum over all windows that hold the element of dy[n,oh,ow,c] / count, over ascending
+ * windows: the adjoint of ag_avg_pool2d. dx does not overlap dy. */
+typedef void ag_avg_pool2d_dx_f32_fn(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *shape);
+ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_ref;
 
 #ifdef __cplusplus
 }

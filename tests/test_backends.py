@@ -7,7 +7,7 @@ import pytest
 
 from autodiff_gen import backends
 from autodiff_gen.errors import KernelError
-from autodiff_gen.kernel_contract import CONTRACT
+from autodiff_gen.kernel_contract import CONTRACT, STRUCTS
 
 KERNELS = Path(__file__).resolve().parents[1] / "kernels"
 HEADER = (KERNELS / "ag_kernels.h").read_text()
@@ -41,6 +41,21 @@ def declared_types():
     return types
 
 
+def declared_structs():
+    """The structs of ag_shapes.h by name: their fields, all int32_t."""
+    text = re.sub(r"/\*.*?\*/", "", (KERNELS / "ag_shapes.h").read_text(), flags=re.DOTALL)
+    found = {}
+    for body, name in re.findall(r"typedef struct \{(.*?)\} ag_(\w+);", text, flags=re.DOTALL):
+        lines = [" ".join(line.split()) for line in body.split(";") if line.strip()]
+        assert all(line.startswith("int32_t ") for line in lines)
+        found[name] = tuple(f for line in lines for f in line.removeprefix("int32_t ").split(", "))
+    return found
+
+
+def test_the_structs_of_geometry_are_those_of_the_contract():
+    assert declared_structs() == STRUCTS
+
+
 def test_the_header_has_each_kernel_with_the_parameters_of_the_contract():
     types = declared_types()
     for spec in CONTRACT.values():
@@ -65,7 +80,7 @@ def test_ref_serves_every_kernel_without_conditions():
         kernel = loaded.select(name, {})
         assert kernel.symbol == f"ag_{name}_ref"
     assert all(s.cflags == ("-ffp-contract=off",) and s.path.is_file() for s in loaded.sources())
-    assert {s.path.name for s in loaded.sources()} == {"gemm.c", "gemv.c", "ger.c"}
+    assert {s.path.name for s in loaded.sources()} == {"gemm.c", "gemv.c", "ger.c", "pool2d.c"}
     assert loaded.include_dirs() == (KERNELS, KERNELS / "ref")
 
 
@@ -140,6 +155,10 @@ def test_conditions(tmp_path, condition, facts, holds):
         (row(when='["n > 1"]') + row(when='["n > 2"]', head=""), "kernel 2: duplicate row for gemv_f32"),
         (row(when="[3]"), "when: must be a list of strings"),
         (row(when='["k > 1"]'), "names 'k'; this kernel's numbers are lda, m, n, alpha, beta"),
+        (
+            row("avg_pool2d_f32", when='["kx > 1"]'),
+            "this kernel's numbers are n, h, w, c, oh, ow, kh, kw, stride_h",
+        ),
         (row(when='["n"]'), "is not a comparison"),
         (row(when='["n >"]'), "is not a comparison"),
         (row(when='["n in m"]'), "is not a comparison"),

@@ -13,9 +13,10 @@ from numpy.lib.stride_tricks import as_strided
 from autodiff_gen import functional as F  # noqa: F401  (fills the registry)
 from autodiff_gen.dtypes import Dim, Type, bound, f32, planned
 from autodiff_gen.errors import ShapeError
-from autodiff_gen.gemm_calls import GemmCall, choose
+from autodiff_gen.gemm_calls import choose
 from autodiff_gen.interpret import evaluate
 from autodiff_gen.ir import Value, apply, make_input
+from autodiff_gen.kernel_calls import KernelCall, Operand
 from autodiff_gen.layout import Strided, dense, layout
 from autodiff_gen.passes.own_bytes import readable_by_kernels
 
@@ -117,10 +118,12 @@ def matrix(memory: Any, at: Strided) -> Any:
     return as_strided(memory[at.offset :], planned(at.shape), tuple(8 * s for s in at.strides))
 
 
-def interpreted(call: GemmCall, memory: dict[str, Any], c: Any) -> None:
+def interpreted(call: KernelCall, memory: dict[str, Any], c: Any) -> None:
     """What the contract says of the kernel, on flat arrays; alpha 1, beta 0."""
     size = {k: planned((v,))[0] for k, v in call.sizes.items()}
-    flat = {p: memory[role] if role != "c" else c for p, role in call.pointers.items()}
+    flat = {
+        p: memory["ab"[role.index]] if isinstance(role, Operand) else c for p, role in call.pointers.items()
+    }
 
     def rows(name: str, count: int, width: int, lead: int) -> Any:
         assert lead >= width, f"{call}: the leading dimension is less than a row"

@@ -29,6 +29,7 @@ from autodiff_gen.errors import ShapeError
 from autodiff_gen.interpret import evaluate
 from autodiff_gen.ir import apply, apply_node, make_input
 from autodiff_gen.op import OPS, Elementwise, Op, Reduce, register
+from autodiff_gen.ops.pooling import averaging
 
 TOLERANCE = 1e-7  # of float64 gradients against central differences with steps of 1e-6
 
@@ -127,6 +128,7 @@ BATCHED: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("permute", [(n, 3)], {"dims": (1, 0)}),
     ("broadcast_to", [(3,)], {"shape": (n, 3)}),
     ("pick", [(n, 3), ((n,), "u8")], {}),
+    ("avg_pool2d", [(n, 4, 5, 3)], averaging((2, 2), (2, 1))),
 ]
 
 
@@ -197,6 +199,38 @@ REFUSED: list[tuple[str, list[Type], dict[str, Any], str]] = [
         [Type(f32, (2, 3)), Type(s32, (3,))],
         {},
         "the index must have the first operand's shape less its last",
+    ),
+    ("avg_pool2d", [Type(f32, (2, 3, 4))], averaging((2, 2), (2, 2)), r"needs 4 axes, \[n, h, w, c\], not 3"),
+    ("avg_pool2d", [Type(s32, (1, 4, 4, 1))], averaging((2, 2), (2, 2)), "needs a float, not s32"),
+    (
+        "avg_pool2d",
+        [Type(f32, (1, Dim(1, 4), 4, 1))],
+        averaging((2, 2), (2, 2)),
+        "only the first axis may be the batch axis",
+    ),
+    (
+        "avg_pool2d",
+        [Type(f32, (1, 4, 4, 1))],
+        averaging((5, 2), (1, 1)),
+        "a window of 5 does not fit into 4 with padding 0 and 0 along axis 1",
+    ),
+    (
+        "avg_pool2d",
+        [Type(f32, (1, 4, 4, 1))],
+        averaging((2, 2), (0, 1)),
+        r"stride=\(0, 1\): must be integers of at",
+    ),
+    (
+        "avg_pool2d",
+        [Type(f32, (1, 4, 4, 1))],
+        averaging((2, 2), (1, 1), (2, 0, 0, 0)),
+        r"padding=\(2, 0, 0, 0\) is more than half of kernel_size=\(2, 2\)",
+    ),
+    (
+        "avg_pool2d_dx",
+        [Type(f32, (1, 2, 3, 1))],
+        {**averaging((2, 2), (2, 2)), "size": (4, 4)},
+        r"the gradient of an image of \[4, 4\] has \[2, 2\] windows",
     ),
     ("reshape", [Type(f32, (2, 3))], {"shape": (4,)}, r"6 elements do not fill the shape \[4\]"),
     ("permute", [Type(f32, (2, 3))], {"dims": (0, 0)}, "is no permutation of 2 axes"),

@@ -15,7 +15,7 @@ from ..entry_text import EntryText, shown
 from ..ir import Graph, State, Value, make_input, make_state
 from ..names import Scope, identifier
 from ..steps import EntryPlan, Placed, needed_by, plan_entry
-from .inline_c import static_functions
+from .inline_c import header_files, static_functions
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class GraphC:
     def code(self) -> str:
         """Includes, offsets, kernels, `graph_new`, `forward` and `backward`."""
         body = "\n".join(line for step in (*self.forward, *self.backward) for line in step)
-        headers = sorted((self.tables.root / "ref").glob("*.h"))
+        headers = header_files(self.tables.root)
         offsets = [f"{p.macro} = {p.offset}," for p in self.buffer.places]
         width = max(len(o) for o in offsets)
         return _render(

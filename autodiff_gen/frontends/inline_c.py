@@ -28,6 +28,11 @@ class Item:
     text: str
 
 
+def header_files(kernels: Path) -> list[Path]:
+    """The headers in the folder of kernels whose items may be needed, in the order of their dependence."""
+    return [kernels / "ag_shapes.h", *sorted((kernels / "ref").glob("*.h"))]
+
+
 def static_functions(kernels: Iterable[Kernel], headers: Sequence[Path], code: str) -> list[str]:
     """The items that `code` and the `kernels` that it calls need, helpers included, as static C99.
 

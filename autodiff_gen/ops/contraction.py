@@ -82,7 +82,7 @@ accumulate = register(
         infer=_accumulate_type,
         ref=_accumulate,
         vjp=None,
-        lower=Contraction(),
+        lower=Contraction(into=2),
     )
 )
 

@@ -1,7 +1,6 @@
 """Give bytes of their own to the values that need them, by a copy.
 
-- A reshape that does not line up with its operand's strides, and a factor of a product that no kernel can
-read.
+- A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read.
 - An output or new state that is a view, a leaf, or the value of another output or state.
 - An old state that is still read after, or at other places than, its new value is written. The copy's hint
 says so.
@@ -11,8 +10,8 @@ from __future__ import annotations
 
 from ..donation import ordering_edges, state_of
 from ..ir import CONST, Graph, Node, Value, apply, substitute
-from ..layout import base, layout
-from ..op import Contraction, Extent, Iota, Leaf, RowContraction, View
+from ..layout import Strided, base, layout
+from ..op import Call, Contraction, Extent, Iota, Leaf, RowContraction, View
 
 KEPT = "old "  # how the hint of a copy of a state begins that is still read after its update; the report names it
 
@@ -23,13 +22,18 @@ def copied(v: Value, hint: str = "") -> Value:
     return node.results[0]
 
 
-def readable_by_kernels(v: Value) -> bool:
-    """Whether a gemm kernel can read v: one of the last two axes must be contiguous, and neither repeats."""
+def has_address(v: Value) -> bool:
+    """Whether v lies in memory: it is not written into expressions, nor passed by value."""
     source = base(v).node
     if isinstance(source.op.lower, Iota | Extent) or (source.op is CONST and source.attrs["value"].size == 1):
-        return False  # written into expressions, so without an address
-    if isinstance(source.op.lower, Leaf) and source.results[0].type.shape == ():
-        return False  # passed by value
+        return False
+    return not (isinstance(source.op.lower, Leaf) and source.results[0].type.shape == ())
+
+
+def readable_by_kernels(v: Value) -> bool:
+    """Whether a gemm kernel can read v: one of the last two axes must be contiguous, and neither repeats."""
+    if not has_address(v):
+        return False
     at = layout(v)
     assert at is not None
     (rows, columns), (row_step, column_step) = at.shape[-2:], at.strides[-2:]
@@ -49,7 +53,20 @@ def _views_that_fail(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ..
         fixed = [v if readable_by_kernels(v) else copied(v) for v in operands[:2]]
         types = tuple(r.type for r in node.results)
         return Node(node.op, (*fixed, *operands[2:]), node.attrs, types, hint=node.hint).results
+    if isinstance(node.op.lower, Call):
+        fixed = [v if _serves(node.op.lower, i, v) else copied(v) for i, v in enumerate(operands)]
+        types = tuple(r.type for r in node.results)
+        return Node(node.op, tuple(fixed), node.attrs, types, hint=node.hint).results
     return None
+
+
+def _serves(call: Call, i: int, v: Value) -> bool:
+    """Whether the call can read v as its i-th operand."""
+    if i in call.scalars or i == call.into:
+        return True
+    at = layout(v)
+    assert at is not None
+    return has_address(v) and (i in call.strided or Strided(at.shape, at.strides).dense)
 
 
 def _with_owned_roots(graph: Graph) -> Graph:
@@ -97,14 +114,15 @@ def _late_reader(graph: Graph) -> tuple[Node, Value] | None:
             edges.setdefault(writer, []).append(reader)
     for state, new in graph.updates.items():
         node = base(new).node
-        if isinstance(node.op.lower, Contraction):
-            for v in node.operands[:2]:
+        if isinstance(node.op.lower, Contraction | Call):
+            into = node.op.lower.into
+            for v in node.operands[:into]:
                 if state_of(v) is state:
                     return node, v
             if (
-                node.op.name == "accumulate"
+                into is not None
                 and base(new) is node.results[0]
-                and state_of(node.operands[2]) is not state
+                and state_of(node.operands[into]) is not state
             ):
                 raise AssertionError("accumulate adds into another state than it updates")
     return None

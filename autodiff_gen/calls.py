@@ -1,0 +1,37 @@
+"""From a node to the kernel call that computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .gemm_calls import choose
+from .ir import Node, Value
+from .kernel_calls import KernelCall, Scalar
+from .layout import Strided, layout
+from .op import Call, Contraction
+
+
+def call_of(node: Node) -> KernelCall:
+    """The call of a contraction or of an op that is a call."""
+    lower = node.op.lower
+    if isinstance(lower, Call):
+        types = [r.type for r in node.results]
+        return lower.choose([readable(v) for v in node.operands], types, node.attrs)
+    assert isinstance(lower, Contraction), node.op.name
+    a, b = (readable(v) for v in node.operands[:2])
+    if lower.into is None:
+        return choose(a, b)
+    return choose(a, b, Scalar(lower.into + 1, node.attrs["negate"]), node.attrs["beta"])
+
+
+def row_call(node: Node, layouts: Sequence[Strided]) -> KernelCall:
+    """The call that completes one row of a product by rows, whose operands lie so."""
+    a, b = layouts
+    return choose(Strided((1, a.shape[1]), a.strides, a.offset), b)
+
+
+def readable(v: Value) -> Strided:
+    """Where v lies; passes have seen to it that it can be told."""
+    at = layout(v)
+    assert at is not None
+    return at

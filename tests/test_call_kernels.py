@@ -1,0 +1,141 @@
+"""Kernels that ops call through their record, against the record's reference in float64: every op that is a call x
+sample, operands dense and strided, between guards; outputs begin as NaN."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from c_build import HOST
+from op_cases import case
+from test_kernels import EPSILON, GUARD, PAD, PORTABLE, build
+
+from autodiff_gen.dtypes import Type, dtype
+from autodiff_gen.kernel_calls import Operand, Scalar
+from autodiff_gen.kernel_contract import CONTRACT, STRUCTS
+from autodiff_gen.layout import Strided, row_major
+from autodiff_gen.op import OPS, Call
+
+CALLS = [name for name, op in OPS.items() if isinstance(op.lower, Call)]
+SCALES = [(1.0, 0.0), (-0.01, 1.0), (0.5, -2.0), (0.0, 0.0), (0.0, 1.0)]
+ORDERS = ("dense", "reversed", "slack")
+
+
+class Array:
+    """An array in a guarded buffer of its own: row-major, with its axes stored in another order, or with room
+    behind each row."""
+
+    def __init__(self, values, order):
+        shape = values.shape
+        slack = 3 if order == "slack" and shape else 0
+        stored = shape[::-1] if order == "reversed" else (*shape[:-1], *(d + slack for d in shape[-1:]))
+        strides = row_major(stored)
+        self.strides = strides[::-1] if order == "reversed" else strides
+        guard = PAD if values.dtype.kind == "f" else values.dtype.type(77)
+        self.buffer = np.full(2 * GUARD + int(np.prod(stored)), guard, values.dtype)
+        steps = tuple(s * values.itemsize for s in self.strides)
+        self.view = np.lib.stride_tricks.as_strided(self.buffer[GUARD:], shape, steps)
+        self.view[...] = values
+        self.before = self.buffer.copy()
+
+    @property
+    def layout(self):
+        return Strided(self.view.shape, self.strides)
+
+    @property
+    def pointer(self):
+        return ctypes.c_void_p(self.buffer.ctypes.data + GUARD * self.buffer.itemsize)
+
+    def untouched(self, written):
+        now = self.buffer.copy()
+        if written:
+            steps = tuple(s * now.itemsize for s in self.strides)
+            inside = np.lib.stride_tricks.as_strided(now[GUARD:], self.view.shape, steps)
+            before = np.lib.stride_tricks.as_strided(self.before[GUARD:], self.view.shape, steps)
+            inside[...] = before
+        return now.tobytes() == self.before.tobytes()
+
+
+def struct_of(name, fields):
+    """A pointer to a C struct of STRUCTS."""
+    made = type(name, (ctypes.Structure,), {"_fields_": [(f, ctypes.c_int32) for f in STRUCTS[name]]})
+    assert set(fields) == set(STRUCTS[name])
+    return ctypes.byref(made(**fields))
+
+
+def argument(param, call, places, scalars):
+    if param.struct:
+        return struct_of(param.struct, call.shape)
+    if param.is_pointer:
+        return places[call.pointers[param.name]].pointer
+    if param.ctype == "float":
+        factor = call.factors[param.name]
+        value = scalars[factor.index] * (-1 if factor.negate else 1) if isinstance(factor, Scalar) else factor
+        return ctypes.c_float(value)
+    return ctypes.c_int32(call.sizes[param.name])
+
+
+@pytest.fixture(scope="module", params=HOST)
+def libraries(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    return {b.name: build(b, request.param, folder) for b in PORTABLE}
+
+
+def run(libraries, op, attrs, arrays, order):
+    """Each portable kernel that serves the call, with its results beside the reference's; returns the kernels."""
+    lower = op.lower
+    given = [
+        a if i in lower.scalars or i == lower.into
+        else Array(a, order if i in lower.strided else "dense")
+        for i, a in enumerate(arrays)
+    ]  # fmt: skip
+    types = op.infer(*(Type(dtype_of(a), a.shape) for a in arrays), **attrs)
+    types = types if isinstance(types, tuple) else (types,)
+    layouts = [g.layout if isinstance(g, Array) else Strided((), ()) for g in given]
+    call = lower.choose(layouts, types, attrs)
+    exact = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays]
+    want = op.ref(*exact, **attrs)
+    want = want if isinstance(want, tuple) else (want,)
+    size = op.ref(*(np.abs(a) for a in exact), **{k: abs(v) if k == "beta" else v for k, v in attrs.items()})
+    size = size if isinstance(size, tuple) else (size,)
+    served = []
+    for kernel in (
+        k for b in PORTABLE for k in b.kernels if k.name == call.kernel and k.matches(call.facts())
+    ):
+        results = []
+        for t in types:
+            start = np.zeros(t.shape, t.dtype.numpy)
+            start[...] = np.nan if t.dtype.kind == "f" else 255
+            if lower.into is not None and attrs["beta"] != 0.0:
+                start[...] = arrays[lower.into]
+            results.append(Array(start, "dense"))
+        places = {role: given[role.index] if isinstance(role, Operand) else results[role.index]
+                  for role in call.pointers.values()}  # fmt: skip
+        arguments = [argument(p, call, places, arrays) for p in CONTRACT[kernel.name].params]
+        function = getattr(libraries[kernel.backend], kernel.symbol)
+        function.restype = None
+        function(*arguments)
+        where = f"{kernel.symbol} {[a.shape for a in arrays]} {attrs} {order}"
+        for got, right, scale in zip(results, want, size, strict=True):
+            # sums of at most a few hundred terms; without cancellation they would be as large as `scale`
+            bound = 300 * EPSILON * np.abs(scale) if got.view.dtype.kind == "f" else 0
+            np.testing.assert_array_equal(np.abs(got.view - right.astype(np.float64)) <= bound, True, where)
+            assert got.untouched(written=True), f"{where}: wrote outside its result"
+        assert all(a.untouched(written=False) for a in given if isinstance(a, Array)), (
+            f"{where}: changed an operand"
+        )
+        served.append(kernel)
+    return served
+
+
+def dtype_of(array):
+    return next(dtype(k) for k in ("f32", "u8", "s32", "u32", "s8") if dtype(k).numpy == array.dtype.name)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", [c for c in CALLS if OPS[c].lower.into is None])
+def test_calls_against_the_record(libraries, name, order):
+    op, served = OPS[name], []
+    for i in range(len(op.samples)):
+        served += run(libraries, op, op.samples[i].attrs, case(name, i).arrays, order)
+    assert served
