@@ -24,14 +24,14 @@ def build(
 
     Nothing is written, and earlier files stay, when the model cannot be compiled. Raises AutodiffError.
     """
-    from .compiler import compile_model
+    from .compiler import compile_file
     from .emit import emit
-    from .loader import load_model
+    from .loader import load_file
 
-    made, found, files = load_model(model)
-    name = name if name is not None else found
-    texts = emit(compile_model(made, name, kernels, board, ram, dump))
-    return write_all(out, {**texts, f"{name}.deps.json": deps_json(files)})
+    file = load_file(model)
+    name = name if name is not None else file.name
+    texts = emit(compile_file(file.made, name, kernels, board, ram, dump))
+    return write_all(out, {**texts, f"{name}.deps.json": deps_json(file.files)})
 
 
 def deps_json(files: Iterable[str | Path]) -> str:

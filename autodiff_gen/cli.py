@@ -113,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
 
     check = command(
         "check",
-        "Compare the model's gradients with finite differences in float64, and with PyTorch where it is installed.",
+        "Compare gradients with finite differences in float64, and with PyTorch where it is installed.",
     )
     _model_argument(check)
     check.add_argument(
@@ -125,6 +125,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     check.add_argument(
         "--seed", metavar="N", type=_count, default=0, help="of the data and of the choice of elements"
+    )
+    check.add_argument(
+        "--steps",
+        metavar="N",
+        type=_count,
+        help="check after N training steps in float64; 0 for the initial values "
+        "(default: the initial values, moved a little)",
     )
     check.set_defaults(run=_check)
 
@@ -192,31 +199,31 @@ def _build(args: argparse.Namespace) -> int:
 
 def _deps(args: argparse.Namespace) -> int:
     from .build import deps_json
-    from .loader import load_model
+    from .loader import load_file
 
-    print(deps_json(load_model(args.model)[2]), end="")
+    print(deps_json(load_file(args.model).files), end="")
     return 0
 
 
 def _check(args: argparse.Namespace) -> int:
     from .check import check
-    from .loader import load_model
+    from .loader import load_file
 
-    model, name, _ = load_model(args.model)
-    report, good = check(model, name, samples=args.samples, seed=args.seed)
+    file = load_file(args.model)
+    report, good = check(file.made, file.name, args.samples, args.seed, file.samples, args.steps)
     print(report)
     return 0 if good else 1
 
 
 def _explain(args: argparse.Namespace) -> int:
-    from .compiler import compile_model
-    from .loader import load_model
+    from .compiler import compile_file
+    from .loader import load_file
     from .report import explain
 
     board, kernels = _board_and_kernels(args)
-    model, name, _ = load_model(args.model)
+    file = load_file(args.model)
     # A plan that does not fit is explained as well, so the board's RAM is not held here.
-    program = compile_model(model, args.name or name, kernels)
+    program = compile_file(file.made, args.name or file.name, kernels)
     print(explain(program, board, args.ram if args.ram is not None else board.ram_bytes))
     return 0
 

@@ -19,7 +19,7 @@ from .verify import verify
 
 if TYPE_CHECKING:
     from .board import Board
-    from .model import Function, Model
+    from .model import Function, Functions, Model
 
 
 def compile_model(
@@ -51,21 +51,59 @@ def compile_model(
         model.default_lr,
         tables,
     )
-    budget = ram if ram is not None else (board.ram_bytes if board is not None else None)
-    if budget is not None and program.struct_bytes > budget:
-        raise PlanError(_does_not_fit(program, budget, board))
+    _check_budget(program, board, ram)
     return program
 
 
 def compile_function(
     function: Function, name: str, kernels: Sequence[str] = ("ref",), dump: Path | None = None
 ) -> Program:
-    """Compile a plain function of graph values: one entry, no state of its own."""
-    _check_name(name)
+    """Compile a plain function of graph values: one entry, called `name`, no state of its own."""
+    if identifier(name) != name:
+        raise ModelError(_bad_name(name))
     tables = _load_kernels(kernels, None)
-    entry = _entry(function.graph, name, tables, dump, c_name=name)
-    batch = max([1, *(d.cap for a in entry.args for d in a.type.shape if isinstance(d, Dim))])
-    return Program(name, f"{name}_work", batch, (), (entry,), _graph_id((), (entry,)), None, tables)
+    return _functions(name, function.batch, [_entry(function.graph, name, tables, dump, c_name=name)], tables)
+
+
+def compile_functions(
+    functions: Functions,
+    name: str,
+    kernels: Sequence[str] = ("ref",),
+    board: Board | None = None,
+    ram: int | None = None,
+    dump: Path | None = None,
+) -> Program:
+    """Compile several functions into one program: entries called `name`_<function>, which share an arena. The
+    arguments are those of compile_model."""
+    _check_name(name)
+    tables = _load_kernels(kernels, board)
+    for f in functions:
+        if f"{name}_{f.name}" in of_program(name):
+            raise ModelError(f"function {f.name!r}: {name}_{f.name} is another name of {name}.h; rename it")
+    entries = [_entry(f.graph, name, tables, dump) for f in functions]
+    program = _functions(name, functions.batch, entries, tables)
+    _check_budget(program, board, ram)
+    return program
+
+
+def _functions(name: str, batch: int, entries: Sequence[Entry], tables: Backends) -> Program:
+    return Program(name, f"{name}_work", batch, (), tuple(entries), _graph_id((), entries), None, tables)
+
+
+def compile_file(
+    made: Model | Functions,
+    name: str,
+    kernels: Sequence[str] = ("ref",),
+    board: Board | None = None,
+    ram: int | None = None,
+    dump: Path | None = None,
+) -> Program:
+    """Compile what a model file defines; the arguments are those of compile_model."""
+    from .model import Model
+
+    if isinstance(made, Model):
+        return compile_model(made, name, kernels, board, ram, dump)
+    return compile_functions(made, name, kernels, board, ram, dump)
 
 
 def _load_kernels(kernels: Sequence[str], board: Board | None) -> Backends:
@@ -74,11 +112,20 @@ def _load_kernels(kernels: Sequence[str], board: Board | None) -> Backends:
     return kernel_tables.load(list(kernels), features=board.target.features)
 
 
+def _check_budget(program: Program, board: Board | None, ram: int | None) -> None:
+    budget = ram if ram is not None else (board.ram_bytes if board is not None else None)
+    if budget is not None and program.struct_bytes > budget:
+        raise PlanError(_does_not_fit(program, budget, board))
+
+
 def _check_name(name: str) -> None:
-    if identifier(name) != name:
-        raise ModelError(
-            f"{name!r} cannot name C functions; give a C identifier with --name, such as {identifier(name)!r}"
-        )
+    """A name that only begins others may be a keyword, such as `xor`."""
+    if identifier(f"{name}_") != f"{name}_":
+        raise ModelError(_bad_name(name))
+
+
+def _bad_name(name: str) -> str:
+    return f"{name!r} cannot name C functions; give a C identifier with --name, such as {identifier(name)!r}"
 
 
 def _slot(state: State, scope: Scope) -> Slot:

@@ -61,7 +61,7 @@ def emit(program: Program) -> dict[str, str]:
     }
     header = env.get_template("header.h.j2").render(
         **common,
-        what="a trainer" if program.is_model else "a function",
+        what="a trainer" if program.is_model else "functions" if len(program.entries) > 1 else "a function",
         facts=_facts(program),
         slots=[_slot(s) for s in program.slots],
         entries=entries,
@@ -165,7 +165,7 @@ def _doc(entry: Entry) -> str:
     }.get(entry.name, "Outputs must not overlap inputs.")
     shapes = ", ".join(f"{a.c_name}{_dims(a)}" for a in entry.args if a.type.shape)
     n = "; 1 <= n <= the batch" if entry.takes_n else ""
-    text = f"/* {what} {shapes}{n} */"
+    text = " ".join(["/*", what, *([shapes + n] if shapes else []), "*/"])
     return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent=" * ", break_on_hyphens=False))
 
 

@@ -1,4 +1,5 @@
-"""Run a model file and find its `model`, with the files that it opened: what a build must be repeated for."""
+"""Run a model file and find its `model` or `functions`, with the files that it opened: what a build must be
+repeated for."""
 
 from __future__ import annotations
 
@@ -6,15 +7,15 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import resources
 from .errors import AutodiffError, ModelError
-from .model import Model
+from .model import Function, Functions, Model
 
 _listeners: list[
     set[str]
@@ -76,11 +77,26 @@ def _nearest(name: str, known: list[str]) -> str:
 
 
 def load_model(model: str) -> tuple[Model, str, list[str]]:
-    """Run the model file: its `model`, its name, and the files that it opened, imported modules among them,
-    as sorted absolute paths.
+    """As load_file, for a file that must define an ag.Model called `model`."""
+    file = load_file(model)
+    if not isinstance(file.made, Model):
+        raise ModelError(f"{find_model(model)[0]} defines functions, not a `model`")
+    return file.made, file.name, file.files
 
-    Raises ModelError, in one line, when the file is missing, raises, or defines no ag.Model called `model`.
-    """
+
+class LoadedFile(NamedTuple):
+    """What a model file defines, its name, the files that it opened, imported modules among them, as sorted
+    absolute paths, and its `samples`, if any: arrays by the names of inputs and targets."""
+
+    made: Model | Functions
+    name: str
+    files: list[str]
+    samples: Mapping[str, Any]
+
+
+def load_file(model: str) -> LoadedFile:
+    """Run the model file, which defines an ag.Model called `model`, or a list of what ag.function returns called
+    `functions`. Raises ModelError, in one line, when the file is missing, raises, or defines neither."""
     path, name = find_model(model)
     hidden = _hide_namesakes(path.parent)
     before = set(sys.modules)
@@ -97,17 +113,43 @@ def load_model(model: str) -> tuple[Model, str, list[str]]:
         for k in [k for k in list(sys.modules) if k not in before and _is_users(_file(sys.modules[k]))]:
             del sys.modules[k]
         sys.modules.update(hidden)
-    found = getattr(module, "model", None)
-    if found is None:
-        raise ModelError(f"{path} defines no `model`; assign an ag.Model to that name")
-    if not isinstance(found, Model):
-        raise ModelError(f"{path}: `model` is {type(found).__name__}, not an ag.Model")
+    found = _defined(path, module)
     files = {
         f
         for f in opened | sources | {str(path)}
         if _is_users(f) and not f.endswith(".pyc") and os.path.isfile(f)
     }
-    return found, name, sorted(files)
+    return LoadedFile(found, name, sorted(files), _samples(path, module))
+
+
+def _defined(path: Path, module: ModuleType) -> Model | Functions:
+    """The `model` or the `functions` of a file."""
+    model, functions = getattr(module, "model", None), getattr(module, "functions", None)
+    if model is not None and functions is not None:
+        raise ModelError(f"{path} defines `model` and `functions`; make two files of it")
+    if model is not None:
+        if not isinstance(model, Model):
+            raise ModelError(f"{path}: `model` is {type(model).__name__}, not an ag.Model")
+        return model
+    if functions is None:
+        raise ModelError(
+            f"{path} defines no `model`; assign an ag.Model to that name, or a list of ag.function to `functions`"
+        )
+    if isinstance(functions, Function):
+        functions = [functions]
+    if not isinstance(functions, list | tuple):
+        raise ModelError(f"{path}: `functions` is {type(functions).__name__}, not a list of ag.function")
+    try:
+        return Functions(functions)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+def _samples(path: Path, module: ModuleType) -> Mapping[str, Any]:
+    samples = getattr(module, "samples", {})
+    if not isinstance(samples, Mapping):
+        raise ModelError(f"{path}: `samples` is {type(samples).__name__}, not a dict of arrays by input")
+    return samples
 
 
 def _hide_namesakes(folder: Path) -> dict[str, ModuleType]:

@@ -276,6 +276,30 @@ class Function:
         return host_function(self, kernels=kernels)
 
 
+class Functions(tuple[Function, ...]):
+    """Functions that a file defines together: their names differ, and their largest batch is the same."""
+
+    def __new__(cls, functions: Sequence[Function]) -> Functions:
+        if not functions:
+            raise ModelError("functions: the list is empty")
+        for f in functions:
+            if not isinstance(f, Function):
+                raise ModelError(f"functions: expected what ag.function returns, got {type(f).__name__}")
+        names = [f.name for f in functions]
+        if len(set(names)) != len(names):
+            twice = max(names, key=names.count)
+            raise ModelError(f"functions: two are called {twice!r}; give another name to ag.function")
+        caps = {f.batch: f.name for f in functions if f.batch > 1}
+        if len(caps) > 1:
+            shown = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())
+            raise ModelError(f"functions: the batch sizes differ: {shown}")
+        return super().__new__(cls, functions)
+
+    @property
+    def batch(self) -> int:
+        return max(f.batch for f in self)
+
+
 def function(
     inputs: Sequence[Value], outputs: Sequence[Value] | Mapping[str, Value], name: str = "f"
 ) -> Function:

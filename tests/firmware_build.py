@@ -110,7 +110,7 @@ def copy_of_the_project(folder):
             shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__", "_data"))
         else:
             shutil.copy2(source, folder / part)
-    shutil.copytree(ROOT / "examples" / "mnist", folder / "examples" / "mnist")
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def scons(tree, *words, timeout=300):

@@ -9,10 +9,11 @@ import pytest
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
-from autodiff_gen.check import _feeds, _with_gradients, check
+from autodiff_gen.check import check
+from autodiff_gen.check_problem import problems
 from autodiff_gen.errors import ModelError
 from autodiff_gen.ir import apply
-from autodiff_gen.loader import load_model
+from autodiff_gen.loader import load_file
 from autodiff_gen.op import OPS
 
 
@@ -90,9 +91,8 @@ def test_a_wrong_vjp_is_found_without_pytorch(wrong_vjp, monkeypatch):
 def test_a_kink_is_named_and_is_no_fault():
     """relu(w - c) with c a rounding away from the point at which the check stands."""
     plain = with_parameter(lambda w, x: F.sum(w))
-    graph = _with_gradients(plain)
-    feeds, _ = _feeds(plain, graph, seed=0)
-    (point,) = (array for v, array in feeds.items() if v.name == "w")
+    (problem,) = problems(plain, "net", 0, None, None)
+    (point,) = (array for v, array in problem.feeds.items() if v.name == "w")
     c = np.array([point[0], -5.0], dtype="float32")
     report, good = check(with_parameter(lambda w, x: F.sum(F.relu(w - c))), "net")
     assert good, report
@@ -118,6 +118,7 @@ MODELS = sorted([*ROOT.glob("examples/*/model.py"), *ROOT.glob("bench/workloads/
 @pytest.mark.torch
 @pytest.mark.parametrize("path", MODELS, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_every_example_and_workload(path):
-    report, good = check(*load_model(str(path))[:2], samples=20)
+    file = load_file(str(path))
+    report, good = check(file.made, file.name, samples=20, data=file.samples)
     assert good, report
     assert "PyTorch in float64" in report

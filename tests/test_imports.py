@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("schedule", "memory", "steps"),
     ("program",),
     ("compiler", "entry_text", "emit", "frontends"),
-    ("host_args", "host_cc", "host", "report", "check", "check_torch"),
+    ("host_args", "host_cc", "host", "report", "check", "check_problem", "check_torch"),
     ("loader", "build"),
     ("cli", "__main__", "__init__"),
 )

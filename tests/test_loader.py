@@ -88,9 +88,21 @@ def test_an_example_is_found_by_its_name() -> None:
     assert [Path(f).name for f in files] == ["model.py"]
 
 
+FUNCTIONS = """import autodiff_gen as ag
+x, y = ag.Input("x", (4, 2), batch_axis=0), ag.Input("y", (3, 2), batch_axis=0)
+f, g = ag.function([x], [x * 2], "f"), ag.function([y], [y * 2], "g")
+"""
 BAD_FILES = [
-    ("x = 1\n", r"model.py defines no `model`; assign an ag.Model to that name$"),
+    ("x = 1\n", r"model.py defines no `model`; assign an ag.Model to that name, or a list of ag.function to "
+     r"`functions`$"),
     ("model = 3\n", r"model.py: `model` is int, not an ag.Model$"),
+    ("functions = 3\n", r"model.py: `functions` is int, not a list of ag.function$"),
+    ("functions = []\n", r"model.py: functions: the list is empty$"),
+    ("functions = [3]\n", r"model.py: functions: expected what ag.function returns, got int$"),
+    ("model = functions = 3\n", r"model.py defines `model` and `functions`; make two files of it$"),
+    (FUNCTIONS + "functions = [f, f]\n", r"functions: two are called 'f'; give another name to ag.function$"),
+    (FUNCTIONS + "functions = [f, g]\n", r"functions: the batch sizes differ: 'f' has 4 and 'g' has 3$"),
+    (FUNCTIONS + "functions = f\nsamples = 3\n", r"model.py: `samples` is int, not a dict of arrays by input$"),
     ("\nimport nosuchmodule\n", r"model.py:2: ModuleNotFoundError: No module named 'nosuchmodule'$"),
     ("\n\nraise ValueError('one\\ntwo')\n", r"model.py:3: ValueError: one two$"),
     ("def f(:\n", r"model.py:1: invalid syntax$"),

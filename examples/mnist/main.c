@@ -3,8 +3,8 @@
 
 #include "ag_console.h"
 #include "ag_crc32.h"
+#include "ag_main.h"
 #include "ag_samples.h"
-#include "ag_system.h"
 
 enum { PIXELS = 28 * 28, CLASSES = 10 };
 
@@ -12,38 +12,17 @@ enum { PIXELS = 28 * 28, CLASSES = 10 };
 #error main.c feeds one digit at a time: give the model an input of batch 1
 #endif
 
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
-#ifndef AG_BOARD
-#define AG_BOARD an unnamed board
-#endif
-
 static mnist_trainer trainer;
 static ag_samples samples;
 static uint8_t record[PIXELS + 1]; /* the digit as it is stored: pixels 0..255, then the label */
 static float image[PIXELS];        /* the digit as the network takes it: 0..1 */
 
-static void fail(const char *doing, int status, const char *meaning) {
-    ag_print("error: ");
-    ag_print(doing);
-    ag_print(": ");
-    ag_print(meaning);
-    ag_print(" (status ");
-    ag_print_i32(status, 0);
-    ag_print(")\n");
-    ag_system_exit(1);
-}
-
 static void check_samples(int status) {
-    if (status < 0) {
-        fail("samples", status, ag_samples_strstatus(status));
-    }
+    ag_require("samples", status, ag_samples_strstatus(status));
 }
 
 static void check(const char *doing, int status) {
-    if (status < 0) {
-        fail(doing, status, mnist_strstatus(status));
-    }
+    ag_require(doing, status, mnist_strstatus(status));
 }
 
 static void next_digit(uint32_t *crc) {
@@ -84,26 +63,16 @@ static uint32_t test(uint32_t *crc) {
     return right;
 }
 
-static void print_use(const char *name, uint32_t used, uint32_t bytes, const char *note) {
-    ag_print_left(name, 8);
-    ag_print_grouped(used, 9);
-    ag_print(" of ");
-    ag_print_grouped(bytes, 9);
-    ag_print(" bytes");
-    ag_print_f32(100.0f * (float)used / (float)bytes, 7, 1);
-    ag_print(" %");
-    ag_print(note);
-    ag_print("\n");
-}
-
 int main(void) {
     check_samples(ag_samples_open(&samples));
     if (samples.input_bytes != PIXELS || samples.label_bytes != 1) {
-        fail("samples", AG_SAMPLES_ERR_HEADER, "records must be 784 pixels and a label");
+        ag_require("samples", AG_SAMPLES_ERR_HEADER, "records must be 784 pixels and a label");
     }
     check("init", mnist_init(&trainer, 0));
 
-    ag_print("mnist on " TEXT(AG_BOARD) ": ");
+    ag_print("mnist on ");
+    ag_print(ag_board_name());
+    ag_print(": ");
     ag_print_grouped(samples.train, 0);
     ag_print(" digits to train, ");
     ag_print_grouped(samples.test, 0);
@@ -128,13 +97,6 @@ int main(void) {
         ag_print_hex(trained);
         ag_print("\n");
     }
-
-    const ag_memory m = ag_system_memory();
-    if (m.ram_bytes > 0) { /* a computer has no such limits */
-        ag_print("\n");
-        print_use("flash", m.flash_used, m.flash_bytes, "");
-        print_use("RAM", m.ram_used, m.ram_bytes, "   the stack's reserve in it");
-        print_use("stack", m.stack_used, m.stack_bytes, "   at its highest");
-    }
+    ag_print_memory();
     return 0;
 }
