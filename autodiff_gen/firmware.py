@@ -84,13 +84,17 @@ def qemu_argv(board: Board, elf: Path | str, *, semihosting: bool = True) -> lis
         raise ToolError(
             f"board {board.id}: {board.path} has no [qemu] section, so it cannot be run here; use upload"
         )
-    argv = [board.qemu.binary, "-M", board.qemu.machine]
-    if board.qemu.cpu is not None:
-        argv += ["-cpu", board.qemu.cpu]
-    argv += [*board.qemu.args, "-display", "none", "-monitor", "none", "-serial", "stdio"]
+    argv = [*qemu_machine(board), *("-display", "none", "-monitor", "none", "-serial", "stdio")]
     if semihosting:
         argv += ["-semihosting-config", "enable=on,target=native"]
     return [*argv, "-kernel", str(elf)]
+
+
+def qemu_machine(board: Board) -> list[str]:
+    """The emulator and the machine that it is to be, of a board that has [qemu]; console and program are not in it."""
+    assert board.qemu is not None
+    cpu = [] if board.qemu.cpu is None else ["-cpu", board.qemu.cpu]
+    return [board.qemu.binary, "-M", board.qemu.machine, *cpu, *board.qemu.args]
 
 
 def upload_argv(board: Board, binary: Path | str) -> list[str]:

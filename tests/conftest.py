@@ -19,7 +19,7 @@ TOOLS = {
     "cc": ("gcc", "clang"),
     "qemu": ("arm-none-eabi-gcc", "qemu-system-arm"),
 }
-MODULES = {"torch": "torch"}
+MODULES = {"torch": "torch", "pio": "platformio"}
 
 settings.register_profile("repository", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("repository")

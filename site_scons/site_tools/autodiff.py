@@ -203,11 +203,8 @@ def kernel_archive(env, folder):
     return build.archives[folder]
 
 
-def train_lib(env, name, model):
-    """Generate NAME.h, NAME.c and NAME_params.c from a model file, and build archives for a program to link with.
-
-    `name` may begin with a folder, where the files go; the environment's CPPPATH gets it. Returns the archives.
-    """
+def train_sources(env, name, model):
+    """Generate NAME.c, NAME.h, NAME_params.c and NAME.deps.json from a model file: the four files, in this order."""
     build = build_of(env)
     base = env.File(f"{name}.c")
     stem, folder = os.path.splitext(base.name)[0], str(base.dir)
@@ -220,14 +217,30 @@ def train_lib(env, name, model):
     files = model_files(env, Path(made[3].get_abspath()), model.get_abspath())
     tables = [b.folder / "kernels.toml" for b in build.backends.backends]
     env.Depends(made, [env.File(str(f)) for f in (*files, *generator_files(), *build.board.files, *tables)])
+    return made
+
+
+def contract_flag(env):
+    """How generated C is compiled: without contraction into FMA when `ref` alone serves it, for the same bits."""
+    return "-ffp-contract=off" if build_of(env).backends.only_ref else "-ffp-contract=fast"
+
+
+def train_lib(env, name, model):
+    """Generate NAME.h, NAME.c and NAME_params.c from a model file, and build archives for a program to link with.
+
+    `name` may begin with a folder, where the files go; the environment's CPPPATH gets it. Returns the archives.
+    """
+    build = build_of(env)
+    made = train_sources(env, name, model)
+    stem, folder = os.path.splitext(made[0].name)[0], str(made[0].dir)
 
     env.AppendUnique(CPPPATH=[env.Dir(folder)])
     for path in (*build.backends.include_dirs(), *package("firmware").include_dirs(build.board)):
         env.AppendUnique(CPPPATH=[str(path)])
     compiler = board_env(env)
-    contract = ["-ffp-contract=off" if build.backends.only_ref else "-ffp-contract=fast"]
     sources = (made[0], made[2])
-    objects = [board_object(compiler, f"{folder}/obj/{f.name[:-2]}.o", f, contract) for f in sources]
+    flags = [contract_flag(env)]
+    objects = [board_object(compiler, f"{folder}/obj/{f.name[:-2]}.o", f, flags) for f in sources]
     library = archive(compiler, f"{folder}/obj/lib{stem}.a", objects)
     return [library, kernel_archive(env, f"{folder}/obj")]
 
@@ -274,9 +287,10 @@ def short_lines(env):
 def generate(env):
     env.EnsurePythonVersion(3, 11)
     env.SetDefault(AUTODIFF_BOARD="host", AUTODIFF_KERNELS="", AUTODIFF_RAM="", AUTODIFF_PYTHON="")
-    for name, value in os.environ.items():
-        if name in ("PATH", "HOME", "TMPDIR") or name.startswith("AUTODIFF_"):
-            env["ENV"][name] = value
+    kept = {
+        k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR") or k.startswith("AUTODIFF_")
+    }
+    env["ENV"] = {**env["ENV"], **kept}  # a copy: PlatformIO's is os.environ itself
     if _IN_CHECKOUT:
         env["ENV"]["PYTHONPATH"] = str(_CHECKOUT)
     env.AddMethod(board_env, "BoardEnv")
@@ -288,7 +302,9 @@ def generate(env):
     env.AddMethod(python_command, "AutodiffPython")
     env.AddMethod(compile_commands, "CompileCommands")
     env.AddMethod(short_lines, "ShortLines")
+    env.AddMethod(contract_flag, "AutodiffContractFlag")
     env.AddMethod(train_lib, "TrainLib")
+    env.AddMethod(train_sources, "TrainSources")
 
 
 def exists(env):

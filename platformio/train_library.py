@@ -1,0 +1,149 @@
+"""What a PlatformIO build does with the library: generate the trainer, and compile it with the kernels of the board.
+
+Its options are OPTIONS, each as custom_autodiff_<option> of an environment; docs/platformio.md explains them.
+"""
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from SCons.Errors import UserError
+from SCons.Script import Action, DefaultEnvironment
+
+OPTIONS = ("model", "name", "board", "kernels", "ram", "python", "samples")
+PREFIX = "custom_autodiff_"
+
+
+class Mistake(Exception):
+    """The user's; one line."""
+
+
+def add(env, home):
+    """Declare the generated C, the kernels and the samples in `env`, the library's environment. `home`: its folder."""
+    try:
+        env.Tool("autodiff", toolpath=[os.path.join(home, "site_scons", "site_tools")])
+        error = env.AutodiffPackage("errors").AutodiffError
+        try:
+            declare(env, Options(env))
+        except (error, UserError) as mistake:
+            raise Mistake(mistake) from None
+    except Mistake as mistake:
+        sys.stderr.write(f"Error: {mistake}\n")
+        env.Exit(1)
+
+
+class Options:
+    """The environment's options, checked. Paths are absolute; they are read from the project's folder."""
+
+    def __init__(self, env):
+        self.section = f"[env:{env['PIOENV']}]"
+        self.project = env.subst("$PROJECT_DIR")
+        given = {n.removeprefix(PREFIX): v for n, v in env.GetProjectOptions() if n.startswith(PREFIX)}
+        for name in given:
+            if name not in OPTIONS:
+                near = env.AutodiffPackage("board_schema").near(name, OPTIONS)
+                raise Mistake(f"{self.section}: unknown option {PREFIX}{name}{near}")
+        for name in OPTIONS:
+            setattr(self, name, os.path.expanduser(given.get(name, "").strip()))
+        if not self.model:
+            raise Mistake(
+                f"{self.section} of platformio.ini has no {PREFIX}model: add {PREFIX}model = model.py"
+            )
+        text, self.model = self.model, self.path(self.model)
+        if not os.path.isfile(self.model):
+            raise Mistake(f"{PREFIX}model = {text}: no such file: {self.model}")
+        self.name = self.name or self.default_name()
+        if not self.name.isidentifier() or not self.name.isascii():
+            raise Mistake(f"{self.name!r} cannot be the name of C files and functions: set {PREFIX}name")
+        if self.ram and not (self.ram.isascii() and self.ram.isdecimal()):
+            raise Mistake(f"{PREFIX}ram = {self.ram}: must be a number of bytes")
+        if self.board.endswith(".toml") or "/" in self.board:
+            self.board = self.path(self.board)
+        self.kernels = ",".join(self.path(k) if "/" in k else k for k in self.kernels.split(","))
+        if self.python and ("/" in self.python or shutil.which(self.python) is None):
+            self.python = self.path(self.python)
+            if not os.access(self.python, os.X_OK):
+                raise Mistake(f"{PREFIX}python = {given['python']}: no such program")
+
+    def path(self, text):
+        return os.path.normpath(os.path.join(self.project, text))
+
+    def default_name(self):
+        """The folder's name when the file is called model.py, else the file's stem."""
+        path = Path(self.model)
+        return path.parent.name if path.name == "model.py" else path.stem
+
+
+def declare(env, options):
+    """Raises Mistake, UserError, or an error of the generator's package."""
+    profile = board_profile(env, options)
+    env.Replace(
+        AUTODIFF_BOARD=profile,
+        AUTODIFF_KERNELS=options.kernels,
+        AUTODIFF_RAM=options.ram,
+        AUTODIFF_PYTHON=options.python,
+    )
+    for word, what in (("GEN", "Generating"), ("DATA", "Generating")):
+        env[f"AUTODIFF_{word}COMSTR"] = f"{what} $TARGET"
+    build = env.AutodiffBuild()
+    folder = os.path.join(env.subst("$BUILD_DIR"), "autodiff")
+    made = env.TrainSources(os.path.join(folder, options.name), options.model)
+
+    env.Append(CPPPATH=[env.Dir(folder), *(str(p) for p in build.backends.include_dirs())])
+    compiler = env.Clone()
+    # The same objects serve the program and its tests.
+    compiler["CPPDEFINES"] = [
+        d for d in env.get("CPPDEFINES", []) if d not in ("PIO_UNIT_TESTING", "UNIT_TEST")
+    ]
+    compiler.Append(CFLAGS=["-std=c99"], CCFLAGS=["-fno-strict-aliasing"])
+    homes = {b.name: b.folder for b in build.backends.backends}
+    objects = [
+        compile_one(compiler, f"{folder}/{options.name}{end}", source, [env.AutodiffContractFlag()])
+        for end, source in (("", made[0]), ("_params", made[2]))
+    ]
+    for source in build.backends.sources():
+        name = source.path.relative_to(homes[source.backend]).with_suffix("")
+        target = f"{folder}/kernels/{source.backend}/{name}"
+        objects.append(compile_one(compiler, target, str(source.path), source.cflags))
+    archive = env.StaticLibrary(os.path.join(folder, options.name), objects)
+    env.Prepend(LIBS=[archive])
+    if options.samples:
+        samples(env, options, folder)
+
+
+def board_profile(env, options):
+    """A board's name, or the path of the user's own file, that agrees with what PlatformIO says about the board."""
+    boards, platformio = env.AutodiffPackage("board"), env.AutodiffPackage("platformio")
+    board_id = env.get("BOARD", "")
+    if not options.board and not board_id:
+        raise Mistake(f"{options.section} has no board: set board, or {PREFIX}board to a profile")
+    profile = options.board or platformio.profile_of(board_id)
+    if board_id:
+        ram = int(options.ram) if options.ram else None
+        platformio.check_profile(boards.load(profile), board_id, env.BoardConfig().manifest, ram)
+    return profile
+
+
+def compile_one(env, target, source, flags):
+    return env.Object(f"{target}.o", source, CCFLAGS=[*env["CCFLAGS"], *flags])
+
+
+def samples(env, options, folder):
+    """Run the user's script for the records that the program reads: samples.bin beside the program in QEMU, else a C
+    file that puts them into the board's flash."""
+    script, *words = shlex.split(options.samples)
+    script = options.path(script)
+    if not os.path.isfile(script):
+        raise Mistake(f"{PREFIX}samples = {options.samples}: no such file: {script}")
+    emulated = env["PIOPLATFORM"] == env.AutodiffPackage("platformio").PLATFORM
+    target = os.path.join(env.subst("$BUILD_DIR"), "samples.bin") if emulated else f"{folder}/samples.c"
+    command = env.AutodiffPython("$SOURCE", "--out", "$TARGET", *(w.replace("$", "$$") for w in words))
+    made = env.Command(target, script, Action([command], "$AUTODIFF_DATACOMSTR"))
+    env.Depends(made, [env.File(str(p)) for p in sorted(Path(script).parent.glob("*.py"))])
+    env.Depends(made, env.Value(os.environ.get("AUTODIFF_DATA", "")))
+    if emulated:
+        env.Requires(env.File("$PROGPATH"), made)
+    else:
+        DefaultEnvironment().Append(PIOBUILDFILES=compile_one(env, f"{folder}/samples", made[0], []))
