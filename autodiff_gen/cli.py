@@ -144,9 +144,15 @@ def _parser() -> argparse.ArgumentParser:
 
     command("boards", "List the boards.").set_defaults(run=_boards)
     command("models", "List the examples.").set_defaults(run=_models)
-    command(
+    ops = command(
         "ops", "List the operations: how each becomes C, whether it has a gradient, and PyTorch's name."
-    ).set_defaults(run=_ops)
+    )
+    ops.add_argument(
+        "--markdown",
+        action="store_true",
+        help="with all functions, layers, optimizers and schedules, as docs/operations.md has them",
+    )
+    ops.set_defaults(run=_ops)
     return parser
 
 
@@ -254,6 +260,11 @@ def _ops(args: argparse.Namespace) -> int:
     from . import ops as _records  # noqa: F401  (fills the registry)
     from .op import OPS, Leaf
 
+    if args.markdown:
+        from .operations import markdown
+
+        print(markdown(), end="")
+        return 0
     rows = []
     for name in sorted(OPS):
         op = OPS[name]

@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("program",),
     ("compiler", "entry_text", "emit", "frontends"),
     ("host_args", "host_cc", "host", "report", "check", "check_problem", "check_torch"),
-    ("loader", "build"),
+    ("loader", "build", "operations"),
     ("cli", "__main__", "__init__"),
 )
 LEVEL = {name: k for k, layer in enumerate(LAYERS) for name in layer}

@@ -31,6 +31,7 @@ def torch_lacks(**defaults: Any) -> Callable[[_F], _F]:
                     )
             return f(*args, **kwargs)
 
+        checked.refused = tuple(defaults)  # type: ignore[attr-defined]  # for docs/operations.md
         return cast(_F, checked)
 
     return wrap
