@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # the same names as in _HOME, for type checkers and editors
     from .autodiff import grad as grad
     from .errors import AutodiffError as AutodiffError
+    from .model import Buffer as Buffer
     from .model import Input as Input
     from .model import Model as Model
     from .model import Param as Param
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 # Public name -> the module that defines it; a module that is public itself stands for itself.
 _HOME = {
     "AutodiffError": "errors",
+    "Buffer": "model",
     "Input": "model",
     "Model": "model",
     "Param": "model",

@@ -15,7 +15,6 @@ from .errors import ModelError, ShapeError
 from .interpret import evaluate
 from .ir import STATE, State, Value, topological
 from .model import Function, Functions, Model
-from .passes.specialise import specialise
 
 MOVED = 0.05  # how far parameters are moved from their initial values, so that zero biases are tested too
 
@@ -51,7 +50,7 @@ def problems(
 
 
 def _of_model(model: Model, name: str, seed: int, data: Mapping[str, Any], steps: int | None) -> Problem:
-    step = specialise(model.entries()[0])
+    step = model.entries()[0]
     loss = step.outputs["loss"]
     states = _states([*step.outputs.values(), *step.updates.values()])
     variables = tuple(v for v in _states([loss]) if v.node.attrs["state"].trainable)

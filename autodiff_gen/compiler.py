@@ -129,7 +129,7 @@ def _bad_name(name: str) -> str:
 
 
 def _slot(state: State, scope: Scope) -> Slot:
-    return Slot(state.name, scope.fresh(state.name), state.type, state.init, state.trainable, state)
+    return Slot(state.name, scope.fresh(state.name), state.type, state.init, state.role, state)
 
 
 def _entry(

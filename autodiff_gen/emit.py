@@ -113,12 +113,11 @@ def _arena_comment(program: Program) -> str:
 
 
 def _slot(slot: Slot) -> dict[str, Any]:
-    kind = "parameter" if slot.trainable else "state"
     return {
         "c_type": slot.type.dtype.c,
         "c_name": slot.c_name,
         "count": planned_size(slot.type.shape),
-        "comment": f"{list(slot.type.shape)} {kind} {slot.name}",
+        "comment": f"{list(slot.type.shape)} {slot.role} {slot.name}",
     }
 
 
@@ -164,7 +163,7 @@ def _doc(entry: Entry) -> str:
         "predict": "Evaluation; leaves the weights as they are.",
     }.get(entry.name, "Outputs must not overlap inputs.")
     shapes = ", ".join(f"{a.c_name}{_dims(a)}" for a in entry.args if a.type.shape)
-    n = "; 1 <= n <= the batch" if entry.takes_n else ""
+    n = f"; {entry.least_n} <= n <= the batch" if entry.takes_n else ""
     text = " ".join(["/*", what, *([shapes + n] if shapes else []), "*/"])
     return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent=" * ", break_on_hyphens=False))
 
@@ -181,7 +180,11 @@ def _checks(entry: Entry, program: Program) -> list[str]:
     missing = _wrapped(f"if ({' || '.join(f'{p} == NULL' for p in pointers)}) {{").split("\n")
     lines += [*missing, f"    return {prefix}_ERR_NULL;", "}"]
     if entry.takes_n:
-        lines += [f"if (n < 1 || n > {prefix}_BATCH) {{", f"    return {prefix}_ERR_BATCH;", "}"]
+        lines += [
+            f"if (n < {entry.least_n} || n > {prefix}_BATCH) {{",
+            f"    return {prefix}_ERR_BATCH;",
+            "}",
+        ]
     for a in entry.args:
         if a.classes is not None and not (a.type.dtype.name == "u8" and a.classes >= 256):
             lines += _range_check(a, prefix)

@@ -66,7 +66,7 @@ class _Compiled:
         if len(given) != len(asked):
             expected = ", ".join(f"{a.name}: {a.type}" for a in asked) or "nothing"
             raise ShapeError(f"{entry.name} takes {len(asked)} arrays ({expected}), got {len(given)}")
-        batch = Batch(self.program.batch)
+        batch = Batch(self.program.batch, entry.least_n)
         arrays = {a.c_name: checked(a, value, batch) for a, value in zip(asked, given, strict=True)}
         outs = {a.c_name: out_array(a, batch) for a in entry.args if a.role == "output"}
         args: list[Any] = []
@@ -260,6 +260,6 @@ def _loaded(slot: Slot, value: Any) -> Any:
     array, shape = np.asarray(value), tuple(slot.type.shape)
     if array.shape != shape:
         raise ShapeError(f"load_state_dict: {slot.name} has shape {list(shape)}, got {list(array.shape)}")
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in ("fiub" if slot.type.dtype.kind == "f" else "iub"):
         raise ShapeError(f"load_state_dict: {slot.name} is {slot.type}, got an array of {array.dtype}")
     return array.astype(slot.type.dtype.numpy)

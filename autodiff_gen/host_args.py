@@ -17,6 +17,7 @@ class Batch:
     """The number of rows of one call: that of the first array with a batch axis, which the others must match."""
 
     cap: int
+    least: int = 1
     given: int | None = None
     giver: str = ""
 
@@ -57,9 +58,10 @@ def _check_shape(arg: Arg, shape: tuple[int, ...], batch: Batch) -> None:
             continue
         if batch.given is None and shape[axis] % extent.coef == 0:
             rows = shape[axis] // extent.coef
-            if not 1 <= rows <= batch.cap:
+            if not batch.least <= rows <= batch.cap:
+                takes = f"{batch.least} to {batch.cap}"
                 raise ShapeError(
-                    f"{arg.name}: {rows} rows given ({list(shape)}), but the model takes 1 to {batch.cap}: {arg.type}"
+                    f"{arg.name}: {rows} rows given ({list(shape)}), but the model takes {takes}: {arg.type}"
                 )
             batch.given, batch.giver = rows, arg.name
     expected = bound(rule, batch.given)

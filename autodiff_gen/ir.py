@@ -21,17 +21,22 @@ from .op import OPS, Leaf, Op
 _serial = itertools.count()
 
 
+ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for, in the order of a state_dict
+
+
 @dataclass(frozen=True, eq=False)
 class State:
-    """A named piece of memory that outlives a call: a parameter, an optimizer moment, a counter.
+    """A named piece of memory that outlives a call: a parameter, running statistics, an optimizer moment.
 
     `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` asks for its gradient.
+    Parameters are given to optimizers; buffers and counters change as a forward pass says (`with_updates`).
     """
 
     name: str
     type: Type
     init: Any
     trainable: bool = True
+    role: str = "parameter"
 
 
 class Node:
@@ -183,12 +188,16 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """One entry function in SSA form: inputs and old states -> outputs and new states."""
+    """One entry function in SSA form: inputs and old states -> outputs and new states.
+
+    least_n: the fewest samples that it takes, where the batch may vary.
+    """
 
     name: str
     inputs: tuple[Value, ...]
     outputs: Mapping[str, Value]
     updates: Mapping[State, Value] = field(default_factory=dict)
+    least_n: int = 1
 
     @property
     def roots(self) -> tuple[Value, ...]:
@@ -211,6 +220,7 @@ class Graph:
             self.inputs,
             dict(zip(self.outputs, roots[:k], strict=True)),
             dict(zip(self.updates, roots[k:], strict=True)),
+            self.least_n,
         )
 
     def __str__(self) -> str:

@@ -47,6 +47,21 @@ def Param(name: str, values: Any, requires_grad: bool = True) -> Value:
     return make_state(State(name, Type(f32, first.shape), first, requires_grad))
 
 
+def Buffer(name: str, values: Any, dtype: str = "f32") -> Value:
+    """State that a forward pass may change (F.with_updates) and that no gradient reaches, as a graph value: running
+    statistics, counters. `values` as for Param; dtype: "f32" or "s32"."""
+    check_parameter_name(name)
+    return make_buffer(name, values, dtype)
+
+
+def make_buffer(name: str, values: Any, dtype: str) -> Value:
+    kind = _dtype(dtype)
+    if kind.name not in ("f32", "s32"):
+        raise ModelError(f"buffer {name!r}: dtype={dtype!r}; known: 'f32', 's32'")
+    first = init.initialiser(name, values, zlib.crc32(name.encode()))
+    return make_state(State(name, Type(kind, first.shape), first, False, "buffer"))
+
+
 def why_not(name: str) -> str:
     if name in KEYWORDS:
         return f"this is a keyword of C or C++; call it {name + '_'!r}"

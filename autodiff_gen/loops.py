@@ -105,9 +105,10 @@ class LoopNest:
         while True:
             self._place(promoted)
             again = self._computed_twice(promoted)
-            if again is None:
+            more = {again} if again is not None else self._computed_per_element()
+            if not more:
                 break
-            promoted.add(again)
+            promoted |= more
         self.scratch = self._scratch()
 
     # Axes
@@ -238,6 +239,38 @@ class LoopNest:
                 return node
         return None
 
+    def _computed_per_element(self) -> set[Node]:
+        """Values of few axes that hold something expensive and would be computed in each turn of an innermost loop,
+        though they do not change along a loop around it: a scale per channel, for every sample anew. The largest
+        such expressions."""
+        holds: dict[Node, bool] = {}
+        for node in self.nodes:
+            below = (base(v).node for v in node.operands if base(v) in self.inside)
+            holds[node] = _is_expensive(node) or any(holds[n] for n in below if n not in self.roots)
+        found: set[Node] = set()
+        for root in self.roots.values():
+            around = {b.axis for b in root.inner.path[1:]}
+            pending, seen = [root.node], {root.node}
+            while pending:
+                node = pending.pop()
+                for v in node.operands if not isinstance(node.op.lower, Pick) else ():
+                    source = base(v).node
+                    if base(v) not in self.inside or source in self.roots or source in seen:
+                        continue
+                    seen.add(source)
+                    moving = {a for a in self.labels.of[source.results[0]] if a is not None}
+                    innermost = root.inner.axis in moving
+                    if (
+                        innermost
+                        and around - moving
+                        and holds[source]
+                        and isinstance(source.op.lower, Elementwise)
+                    ):
+                        found.add(source)
+                    else:
+                        pending.append(source)
+        return found
+
     def _inlined(self, node: Node) -> list[tuple[Node, bool]]:
         """The expensive elementwise nodes that the expression of a root computes, and whether a pick chooses
         the element.
@@ -251,7 +284,7 @@ class LoopNest:
             if base(v) not in self.inside or source in self.roots or (source, through_pick) in seen:
                 continue
             seen.add((source, through_pick))
-            if isinstance(source.op.lower, Elementwise) and not source.op.lower.cheap:
+            if _is_expensive(source):
                 out.append((source, through_pick))
             for k, o in enumerate(source.operands):
                 pending.append((o, through_pick or (isinstance(source.op.lower, Pick) and k == 0)))
@@ -284,3 +317,7 @@ class LoopNest:
                     ]
                     out[v] = Scratch(v, tuple(a for a, _ in kept), tuple(d for _, d in kept), v.type.dtype)
         return out
+
+
+def _is_expensive(node: Node) -> bool:
+    return isinstance(node.op.lower, Elementwise) and not node.op.lower.cheap

@@ -9,15 +9,16 @@ from . import functional as _functional  # noqa: F401  (fills the registry)
 from .autodiff import grad
 from .dtypes import Dim, Type, f32, s32, u8
 from .errors import GraphError, ModelError
-from .ir import CONST, INPUT, STATE, Graph, State, Value, make_input, topological
-from .leaves import Input, Param, check_outputs, check_parameter_name, why_not
+from .ir import CONST, INPUT, ROLES, STATE, Graph, State, Value, make_input, topological
+from .leaves import Buffer, Input, Param, check_outputs, check_parameter_name, why_not
 from .names import is_identifier
 from .nn import Module
 from .optim import Optimizer, clip_grad_norm, clip_grad_value
 from .optim.lr_scheduler import LRScheduler
+from .passes.specialise import settled
 from .verify import verify
 
-__all__ = ["Function", "Input", "Model", "Param", "function"]
+__all__ = ["Buffer", "Function", "Input", "Model", "Param", "function"]
 
 NO_INDEX = -100  # PyTorch's default of ignore_index, which no label of type u8 equals
 
@@ -52,7 +53,12 @@ class Model:
         self.clip_grad_norm, self.clip_grad_value = clip_grad_norm, clip_grad_value
         self._check_kinds()
         self.batch = _batch((*self.inputs, *self.targets))
-        self._parameters = _parameters([loss, *self.outputs.values()])
+        self._states = _states([loss, *self.outputs.values()])
+        try:
+            self._training = settled([loss], training=True)
+            self._evaluation = settled(list(self.outputs.values()), training=False)
+        except GraphError as error:
+            raise ModelError(str(error)) from None
         self._check_names()
         self._updates, self.lr = self._differentiate()
         for graph in self.entries():
@@ -101,7 +107,7 @@ class Model:
             clip_grad_value=clip_grad_value,
         )
         if isinstance(net, Module):
-            reached = {state for state, _ in model._parameters}
+            reached = {state for state, _ in model._states}
             for name, value in net.named_parameters():
                 state = value.node.attrs["state"]
                 if state not in reached and model._is_trained(state):
@@ -117,16 +123,18 @@ class Model:
 
     @property
     def states(self) -> tuple[State, ...]:
-        """Parameters, then the optimizer's state."""
-        parameters = [state for state, _ in self._parameters]
-        return (*parameters, *(s for s in self._updates if s not in parameters))
+        """Parameters, then buffers, in the order of a state_dict, then the optimizer's state."""
+        own = [state for state, _ in self._states]
+        return (*own, *(s for s in self._updates if s not in own))
 
     def entries(self) -> list[Graph]:
         """train_step and predict."""
         arguments = (*self.inputs, *self.targets, *([] if self.lr is None else [self.lr]))
+        (loss,) = self._training.roots
+        outputs = dict(zip(self.outputs, self._evaluation.roots, strict=True))
         return [
-            Graph("train_step", arguments, {"loss": self.loss}, self._updates),
-            Graph("predict", self.inputs, self.outputs),
+            Graph("train_step", arguments, {"loss": loss}, self._updates, self._training.least_n),
+            Graph("predict", self.inputs, outputs, least_n=self._evaluation.least_n),
         ]
 
     def on_host(self, kernels: str = "ref") -> Any:
@@ -156,26 +164,24 @@ class Model:
     def _check_names(self) -> None:
         seen = {"lr"}
         named = [("input", v.name) for v in self.inputs] + [("target", v.name) for v in self.targets]
-        named += [("output", name) for name in self.outputs] + [
-            ("parameter", s.name) for s, _ in self._parameters
-        ]
+        named += [("output", name) for name in self.outputs] + [(s.role, s.name) for s, _ in self._states]
         for role, name in named:
             assert name is not None
-            if role == "parameter":
+            if role in ROLES:
                 check_parameter_name(name)
             if name in seen:
                 other = "the learning rate" if name == "lr" else "something else"
                 raise ModelError(f"{role} {name!r}: {other} has this name already; rename one")
             seen.add(name)
         given = {v.node for v in self.inputs}
-        for name, v in self.outputs.items():
+        for name, v in zip(self.outputs, self._evaluation.roots, strict=True):
             for node in topological([v]):
                 if node.op is INPUT and node not in given:
                     raise ModelError(
                         f"output {name!r} depends on {node.attrs['name']!r}, which is not among the inputs"
                     )
         given |= {v.node for v in self.targets}
-        for node in topological([self.loss]):
+        for node in topological([*self._training.roots, *self._training.updates.values()]):
             if node.op is INPUT and node not in given:
                 raise ModelError(
                     f"the loss depends on {node.attrs['name']!r}, which is neither input nor target"
@@ -186,19 +192,20 @@ class Model:
         return state.trainable and self.optimizer.takes_all
 
     def _differentiate(self) -> tuple[dict[State, Value], Value | None]:
-        parameters = [(state, v) for state, v in self._parameters if state.trainable]
+        (loss,) = self._training.roots
+        parameters = [(state, v) for state, v in self._states if state.trainable]
         if not parameters:
             raise ModelError("the loss depends on no parameter that may be trained")
-        groups = self.optimizer.groups([state for state, _ in self._parameters])
+        groups = self.optimizer.groups([state for state, _ in self._states if state.role == "parameter"])
         chosen = {state for group in groups for state in group.states}
         trained = [(state, v) for state, v in parameters if state in chosen]
         if not trained:
             raise ModelError("the optimizer was given parameters with requires_grad=False alone")
         try:
-            gradients = grad(self.loss, [v for _, v in trained])
+            gradients = grad(loss, [v for _, v in trained])
         except GraphError as error:
             raise ModelError(str(error)) from None
-        in_loss = set(topological([self.loss]))
+        in_loss = set(topological([loss]))
         for (state, v), g in zip(trained, gradients, strict=True):
             if v.node not in in_loss:
                 raise ModelError(
@@ -215,7 +222,7 @@ class Model:
         lr = make_input("lr", Type(f32, ())) if self.schedule is None else None
         params = [(state, v, g) for (state, v), g in zip(trained, gradients, strict=True)]
         updates = self.optimizer.updates(groups, params, lr, self.schedule)
-        return updates, lr
+        return {**self._training.updates, **updates}, lr
 
 
 def _is_zero(v: Value) -> bool:
@@ -225,11 +232,12 @@ def _is_zero(v: Value) -> bool:
     return v.node.op is CONST and not v.node.attrs["value"].any()
 
 
-def _parameters(roots: Sequence[Value]) -> list[tuple[State, Value]]:
-    """The states below `roots` with their old values, in the order in which they were made, which is that of
-    state_dict."""
+def _states(roots: Sequence[Value]) -> list[tuple[State, Value]]:
+    """The states below `roots` with their old values: by role, and in the order in which they were made, which is that
+    of state_dict."""
     leaves = [n for n in topological(roots) if n.op is STATE]
-    return [(n.attrs["state"], n.results[0]) for n in sorted(leaves, key=lambda n: n.serial)]
+    leaves.sort(key=lambda n: (ROLES.index(n.attrs["state"].role), n.serial))
+    return [(n.attrs["state"], n.results[0]) for n in leaves]
 
 
 def _batch(inputs: Sequence[Value]) -> int:
@@ -244,7 +252,9 @@ def _batch(inputs: Sequence[Value]) -> int:
 class Function:
     """A graph as one C function: `graph` is what is generated from, `on_host()` gives a Python callable."""
 
-    def __init__(self, inputs: Sequence[Value], outputs: Mapping[str, Value], name: str) -> None:
+    def __init__(
+        self, inputs: Sequence[Value], outputs: Mapping[str, Value], name: str, training: bool = False
+    ) -> None:
         if not is_identifier(name):
             raise ModelError(f"function {name!r}: {why_not(name)}")
         for v in inputs:
@@ -259,13 +269,15 @@ class Function:
                 f"function {name!r}: two inputs are called {max(names, key=names.count)!r}; rename one"
             )
         check_outputs(f"function {name!r}: ", outputs, inputs)
-        for node in topological(outputs.values()):
+        in_mode = settled(list(outputs.values()), training)
+        for node in topological(in_mode.roots):
             if node.op in (INPUT, STATE) and node not in given:
                 raise ModelError(
                     f"function {name!r}: {node.results[0].name!r} is used, but not among the inputs"
                 )
         self.name, self.batch = name, _batch(inputs)
-        self.graph = Graph(name, tuple(inputs), dict(outputs))
+        named = dict(zip(outputs, in_mode.roots, strict=True))
+        self.graph = Graph(name, tuple(inputs), named, least_n=in_mode.least_n)
         verify(self.graph)
 
     def on_host(self, kernels: str = "ref") -> Any:
@@ -301,9 +313,17 @@ class Functions(tuple[Function, ...]):
 
 
 def function(
-    inputs: Sequence[Value], outputs: Sequence[Value] | Mapping[str, Value], name: str = "f"
+    inputs: Sequence[Value],
+    outputs: Sequence[Value] | Mapping[str, Value],
+    name: str = "f",
+    *,
+    training: bool = False,
 ) -> Function:
     """A C function of the given inputs (parameters may be among them). Outputs in a list are called out0,
-    out1, ..."""
+    out1, ...
+
+    training: what differs between the modes (batch_norm, dropout) is as in training, else as in evaluation. A
+    function has no state, so running statistics stay as they are; ask for new values as outputs.
+    """
     named = dict(outputs) if isinstance(outputs, Mapping) else {f"out{i}": v for i, v in enumerate(outputs)}
-    return Function(inputs, named, name)
+    return Function(inputs, named, name, training)

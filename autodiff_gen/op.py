@@ -117,12 +117,28 @@ class RowContraction:
 
 
 @dataclass(frozen=True)
+class Moded:
+    """Settled by the entry's mode, training or evaluation, before anything is lowered."""
+
+
+@dataclass(frozen=True)
 class Fused:
     """A region of elementwise ops and reductions, lowered to loops. Made by passes only."""
 
 
 Lowering: TypeAlias = (
-    Leaf | Elementwise | Iota | Extent | Reduce | View | Pick | Contraction | Call | RowContraction | Fused
+    Leaf
+    | Elementwise
+    | Iota
+    | Extent
+    | Reduce
+    | View
+    | Pick
+    | Contraction
+    | Call
+    | RowContraction
+    | Moded
+    | Fused
 )
 
 

@@ -37,7 +37,7 @@ class Slot:
     c_name: str
     type: Type
     init: Any
-    trainable: bool
+    role: str  # one of ROLES
     state: State
 
     @property
@@ -54,6 +54,11 @@ class Entry:
     args: tuple[Arg, ...]
     takes_n: bool
     plan: EntryPlan
+
+    @property
+    def least_n(self) -> int:
+        """The fewest samples that it takes."""
+        return self.plan.graph.least_n
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,11 @@ class Program:
     @property
     def is_model(self) -> bool:
         return self.struct.endswith("_trainer")
+
+    @property
+    def too_few(self) -> str:
+        """What is wrong with n when it is too small."""
+        return "below 1" if all(e.least_n == 1 for e in self.entries) else "less than the function takes"
 
     @property
     def arena_words(self) -> int:

@@ -94,10 +94,7 @@ def _type(v: Value, b: Placed) -> str:
 
 
 def _states(program: Program) -> str:
-    rows = [
-        (s.name, s.c_name, repr(s.type), str(s.type.bytes), "parameter" if s.trainable else "state")
-        for s in program.slots
-    ]
+    rows = [(s.name, s.c_name, repr(s.type), str(s.type.bytes), s.role) for s in program.slots]
     return table(("state", "in C", "type", "bytes", ""), rows, right=(3,))
 
 

@@ -40,7 +40,6 @@ from autodiff_gen.passes.fold_constants import fold_constants
 from autodiff_gen.passes.fuse_updates import fuse_updates
 from autodiff_gen.passes.grouping import LARGEST_GROUP
 from autodiff_gen.passes.own_bytes import own_bytes
-from autodiff_gen.passes.specialise import specialise
 from autodiff_gen.verify import verify
 
 
@@ -166,17 +165,6 @@ def test_text_before_and_after(row: Row) -> None:
     outputs, updates = row.make()
     graph = Graph("g", inputs_of(outputs, updates), outputs, updates)
     assert shown(row.step(graph)) == numbered(row.after)
-
-
-def test_training_is_settled_by_the_entry() -> None:
-    x = x_of(2)
-    s, w = float_state("w", 2)
-    y = x + w
-    y.node.attrs["train"] = False
-    node = specialise(Graph("g", (x,), {"y": y}, {s: w * 2.0})).outputs["y"].node
-    assert node.attrs["train"] is True
-    y.node.attrs["train"] = True
-    assert specialise(Graph("g", (x,), {"y": y})).outputs["y"].node.attrs["train"] is False
 
 
 # Meaning

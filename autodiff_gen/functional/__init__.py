@@ -23,6 +23,7 @@ from .activations import (
     softsign,
 )
 from .arguments import torch_lacks
+from .batch_norm import batch_norm, instance_norm
 from .class_losses import cross_entropy, nll_loss
 from .distance_losses import cosine_embedding_loss, hinge_embedding_loss, triplet_margin_loss
 from .elementwise import (
@@ -75,7 +76,8 @@ from .losses import (
     mse_loss,
     smooth_l1_loss,
 )
-from .normalization import group_norm, instance_norm, layer_norm, rms_norm
+from .modes import by_mode, with_updates
+from .normalization import group_norm, layer_norm, rms_norm
 from .products import linear, matmul, pick
 from .reductions import (
     amax,
@@ -102,9 +104,11 @@ __all__ = [
     "amin",
     "argmax",
     "argmin",
+    "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "broadcast_to",
+    "by_mode",
     "clamp",
     "cos",
     "cosine_embedding_loss",
@@ -190,4 +194,5 @@ __all__ = [
     "unsqueeze",
     "var",
     "where",
+    "with_updates",
 ]

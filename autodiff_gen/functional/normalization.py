@@ -1,4 +1,4 @@
-"""Normalisation by the statistics of the sample itself: layer, RMS, group and instance norm."""
+"""Normalisation by the statistics of the sample itself: layer, RMS and group norm."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _trailing(name: str, x: Value, normalized_shape: int | Sequence[int]) -> tup
     return axes
 
 
-def _affine(name: str, x: Value, weight: Any, bias: Any, shape: Shape, reshaped: Shape) -> Value:
+def affine(name: str, x: Value, weight: Any, bias: Any, shape: Shape, reshaped: Shape) -> Value:
     """x * weight + bias, where given; both of `shape`, spread over x as `reshaped`."""
     for role, v, op in (("weight", weight, "mul"), ("bias", bias, "add")):
         if v is None:
@@ -41,8 +41,15 @@ def _affine(name: str, x: Value, weight: Any, bias: Any, shape: Shape, reshaped:
 
 def _standardised(x: Value, axes: tuple[int, ...], eps: float) -> Value:
     """(x - mean) / sqrt(variance + eps) over the axes; the variance is that of all elements (no correction)."""
-    centred = x - mean(x, axes, keepdim=True)
-    return centred * rsqrt(mean(square(centred), axes, keepdim=True) + eps)
+    centred, _, variance = moments(x, axes)
+    return centred * rsqrt(variance + eps)
+
+
+def moments(x: Value, axes: tuple[int, ...]) -> tuple[Value, Value, Value]:
+    """x less its mean over the axes, the mean, and the variance of all elements (no correction); axes are kept."""
+    average = mean(x, axes, keepdim=True)
+    centred = x - average
+    return centred, average, mean(square(centred), axes, keepdim=True)
 
 
 def layer_norm(
@@ -52,7 +59,7 @@ def layer_norm(
     x = as_value(input)
     axes = _trailing("layer_norm", x, normalized_shape)
     shape = tuple(x.shape[i] for i in axes)
-    return _affine("layer_norm", _standardised(x, axes, eps), weight, bias, shape, shape)
+    return affine("layer_norm", _standardised(x, axes, eps), weight, bias, shape, shape)
 
 
 def rms_norm(
@@ -63,47 +70,21 @@ def rms_norm(
     axes = _trailing("rms_norm", x, normalized_shape)
     shape = tuple(x.shape[i] for i in axes)
     scale = rsqrt(mean(square(x), axes, keepdim=True) + (FLOAT32_EPS if eps is None else eps))
-    return _affine("rms_norm", x * scale, weight, None, shape, shape)
+    return affine("rms_norm", x * scale, weight, None, shape, shape)
 
 
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Value:
     """Wu and He 2018: the channels of input [N, C, ...] in num_groups groups, each standardised with its places,
     then * weight[C] + bias[C]."""
-    return _grouped("group_norm", input, num_groups, weight, bias, eps)
-
-
-def _grouped(name: str, input: Any, num_groups: Any, weight: Any, bias: Any, eps: float) -> Value:
     x = as_value(input)
     if x.ndim < 2 or not isinstance(x.shape[1], int):
-        raise ShapeError(f"{name}({x!r}): the input must be [N, C, ...]")
+        raise ShapeError(f"group_norm({x!r}): the input must be [N, C, ...]")
     samples, channels, *places = x.shape
     if not isinstance(num_groups, int) or num_groups < 1 or channels % num_groups:
         raise ShapeError(
-            f"{name}({x!r}): {channels} channels cannot be cut into num_groups={num_groups} groups"
+            f"group_norm({x!r}): {channels} channels cannot be cut into num_groups={num_groups} groups"
         )
     split: tuple[Size, ...] = (samples, num_groups, channels // num_groups, *places)
     standard = _standardised(reshape(x, split), tuple(range(2, len(split))), eps)
     spread = (channels, *(1 for _ in places))
-    return _affine(name, reshape(standard, x.shape), weight, bias, (channels,), spread)
-
-
-def instance_norm(
-    input: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
-    use_input_stats: bool = True,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Value:
-    """Ulyanov et al. 2016: each channel of each sample of input [N, C, ...] standardised over its places, then
-    * weight[C] + bias[C]. Running statistics are refused; `momentum` only concerns them."""
-    x = as_value(input)
-    if running_mean is not None or running_var is not None or not use_input_stats:
-        raise ShapeError(f"instance_norm({x!r}): running statistics are not supported")
-    if x.ndim < 3:
-        raise ShapeError(
-            f"instance_norm({x!r}): the input must be [N, C, ...] with at least one axis of places"
-        )
-    return _grouped("instance_norm", x, x.shape[1], weight, bias, eps)
+    return affine("group_norm", reshape(standard, x.shape), weight, bias, (channels,), spread)

@@ -20,6 +20,7 @@ from .activations import (
     Softsign,
     Tanh,
 )
+from .batch_norm import BatchNorm1d, BatchNorm2d, InstanceNorm1d, InstanceNorm2d
 from .layers import Flatten, Identity, Linear
 from .losses import (
     BCELoss,
@@ -35,7 +36,7 @@ from .losses import (
     SmoothL1Loss,
     TripletMarginLoss,
 )
-from .module import Module, Parameter, Sequential
+from .module import Buffer, Module, Parameter, Sequential
 from .normalization import GroupNorm, LayerNorm, RMSNorm
 
 __all__ = [
@@ -44,6 +45,9 @@ __all__ = [
     "SELU",
     "BCELoss",
     "BCEWithLogitsLoss",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "Buffer",
     "CosineEmbeddingLoss",
     "CrossEntropyLoss",
     "Flatten",
@@ -54,6 +58,8 @@ __all__ = [
     "HingeEmbeddingLoss",
     "HuberLoss",
     "Identity",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
     "KLDivLoss",
     "L1Loss",
     "LayerNorm",

@@ -1,5 +1,5 @@
-"""A `Module` holds parameters and modules as attributes and computes in `forward`. Parameters get their names
-(those of PyTorch's state_dict) and their seeds when the outermost module is first called, or asked for its
+"""A `Module` holds parameters, buffers and modules as attributes and computes in `forward`. Parameters and buffers get
+their names (those of PyTorch's state_dict) and their seeds when the outermost module is first called, or asked for its
 parameters: a seed follows from the position in that module.
 """
 
@@ -12,7 +12,9 @@ from typing import Any
 from .. import init
 from ..dtypes import Type, f32
 from ..errors import ModelError
+from ..functional import torch_lacks
 from ..ir import STATE, State, Value, make_state
+from ..leaves import make_buffer
 
 
 class Parameter:
@@ -31,9 +33,33 @@ class Parameter:
         return self.value
 
 
+class Buffer:
+    """What a module keeps beside its parameters, such as running statistics: no gradient, but part of the state_dict.
+
+    data: an initialiser or an array; dtype: "f32" or "s32". A new value is given by F.with_updates.
+    """
+
+    def __init__(self, data: Any, dtype: str = "f32") -> None:
+        self.data, self.dtype = data, dtype
+        self.value: Value | None = None
+
+    def bind(self, name: str) -> Value:
+        """The graph value; named by the first call."""
+        if self.value is None:
+            self.value = make_buffer(name, self.data, self.dtype)
+        return self.value
+
+
 class Module:
-    """Base of all layers and of the user's own networks: set parameters and modules as attributes, define
-    `forward`."""
+    """Base of all layers and of the user's own networks: set parameters, buffers and modules as attributes, define
+    `forward`.
+
+    `training` says whether a layer may behave otherwise while the model trains: `eval()`, called before the network
+    is, makes it behave in training as in evaluation (frozen running statistics, no dropout), as in PyTorch. Evaluation
+    itself needs no call: `predict` always evaluates.
+    """
+
+    training = True
 
     def __init__(self) -> None:
         self._members()
@@ -44,16 +70,24 @@ class Module:
         own = self.__dict__
         return own.setdefault("_parameters", {}), own.setdefault("_modules", {})
 
+    def _own_buffers(self) -> dict[str, Buffer | None]:
+        buffers: dict[str, Buffer | None] = self.__dict__.setdefault("_buffers", {})
+        return buffers
+
     def __setattr__(self, name: str, value: Any) -> None:
         parameters, modules = self._members()
+        buffers = self._own_buffers()
         if isinstance(value, Value) and value.node.op is STATE:
-            bound = Parameter(value.node.attrs["state"].init)
+            state = value.node.attrs["state"]
+            bound = Buffer(state.init) if state.role == "buffer" else Parameter(state.init)
             bound.value = value
             value = bound
-        for store in (parameters, modules, self.__dict__):
+        for store in (parameters, buffers, modules, self.__dict__):
             store.pop(name, None)
         if isinstance(value, Parameter):
             parameters[name] = value
+        elif isinstance(value, Buffer):
+            buffers[name] = value
         elif isinstance(value, Module):
             modules[name] = value
         else:
@@ -61,9 +95,10 @@ class Module:
 
     def __getattr__(self, name: str) -> Any:
         parameters, modules = self._members()
-        if name in parameters:
-            parameter = parameters[name]
-            return parameter.value if parameter is not None and parameter.value is not None else parameter
+        held: dict[str, Any] = {**parameters, **self._own_buffers()}
+        if name in held:
+            own = held[name]
+            return own.value if own is not None and own.value is not None else own
         if name in modules:
             return modules[name]
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
@@ -72,6 +107,23 @@ class Module:
         """Set a parameter, or note that there is none (a layer without bias)."""
         self.__dict__.pop(name, None)
         self._members()[0][name] = param
+
+    @torch_lacks(persistent=True)
+    def register_buffer(self, name: str, tensor: Any) -> None:
+        """Set a buffer from a Buffer, an initialiser or an array, or note that there is none."""
+        self.__dict__.pop(name, None)
+        self._own_buffers()[name] = tensor if tensor is None or isinstance(tensor, Buffer) else Buffer(tensor)
+
+    def train(self, mode: bool = True) -> Module:
+        """Whether this module and those below behave differently in training; said before the network is called.
+        Returns the module."""
+        for _, module in self.named_modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Module:
+        """train(False): in training too as in evaluation. Returns the module."""
+        return self.train(False)
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
         """This module and those below it, each once, in state_dict order."""
@@ -101,6 +153,19 @@ class Module:
     def parameters(self) -> Iterator[Value]:
         return (v for _, v in self.named_parameters())
 
+    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
+        """(name, value) of every buffer, each once, in state_dict order."""
+        seen: set[int] = set()
+        for module_name, module in self.named_modules(prefix):
+            for k, buffer in module._own_buffers().items():
+                if buffer is not None and id(buffer) not in seen:
+                    seen.add(id(buffer))
+                    value = buffer.bind(f"{module_name}.{k}" if module_name else k)
+                    yield value.node.attrs["state"].name, value
+
+    def buffers(self) -> Iterator[Value]:
+        return (v for _, v in self.named_buffers())
+
     def requires_grad_(self, requires_grad: bool = True) -> Module:
         """Whether the parameters of this module and of those below are trained; said before the network is called.
         Returns the module."""
@@ -123,7 +188,7 @@ class Module:
         raise ModelError(f"{type(self).__name__} defines no forward method")
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        for _ in self.named_parameters():  # gives names to those that have none yet
+        for _ in (*self.named_parameters(), *self.named_buffers()):  # gives names to those that have none yet
             pass
         return self.forward(*inputs, **options)
 

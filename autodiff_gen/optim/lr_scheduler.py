@@ -29,7 +29,7 @@ class Clock:
     def before(self) -> Value:
         """The number of steps before this one."""
         if self._state is None:
-            self._state = State("optimizer.step", Type(f32, ()), init.zeros(()), trainable=False)
+            self._state = State("optimizer.step", Type(f32, ()), init.zeros(()), False, "optimizer")
             self._before = make_state(self._state)
             self._now = self._before + 1.0
         return self._before

@@ -58,7 +58,13 @@ class Step:
         """State beside a parameter, of its shape, `first` in the beginning: its new value, which `rule` makes of
         the old one."""
         start = init.constant(planned(parameter.type.shape), first)
-        state = State(f"{parameter.name}.{name}", Type(f32, parameter.type.shape), start, trainable=False)
+        state = State(
+            f"{parameter.name}.{name}",
+            Type(f32, parameter.type.shape),
+            start,
+            trainable=False,
+            role="optimizer",
+        )
         self._kept[state] = rule(make_state(state))
         return self._kept[state]
 

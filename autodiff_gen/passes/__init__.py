@@ -22,7 +22,7 @@ from .specialise import specialise
 Pass = Callable[[Graph], Graph]
 
 PIPELINE: tuple[Pass, ...] = (
-    specialise,  # train= by entry
+    specialise,  # evaluation, where training has not been settled before
     fold_constants,  # constants, x * 1, broadcasts that happen anyway
     common_values,  # the same op on the same operands once
     cancel_layouts,  # transposes move onto the operands of contractions

@@ -1,20 +1,57 @@
-"""Ops that differ between training and evaluation carry `train=`; each entry settles it."""
+"""Settle the mode: `by_mode` becomes one of its operands, and what `with_updates` asks for is collected.
+
+Models settle training before they differentiate the loss; whatever reaches the pipeline unsettled is evaluation.
+"""
 
 from __future__ import annotations
 
-from ..ir import Graph, Node, Value, substitute
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..errors import GraphError
+from ..ir import Graph, Node, State, Value, substitute, topological
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Values in one mode, free of `by_mode` and `with_updates`.
+
+    updates: the new values of the states that a pass through the roots leaves behind; least_n: the fewest samples
+    that it takes.
+    """
+
+    roots: list[Value]
+    updates: dict[State, Value]
+    least_n: int
+
+
+def settled(roots: Sequence[Value], training: bool) -> Settled:
+    """`roots` in training or in evaluation. GraphError when one state would be updated twice."""
+    chosen = substitute(roots, lambda node, operands: _choice(node, operands, training))
+    asking = [n for n in topological(chosen) if n.op.name == "with_updates"]
+    new: dict[State, Value] = {}
+    for node in asking:
+        for state, value in zip(node.attrs["states"], node.operands[1:], strict=True):
+            if value.node.attrs.get("state") is state:
+                continue  # it keeps its value
+            if new.setdefault(state, value) is not value:
+                raise GraphError(
+                    f"{state.name!r} would be updated twice in one step: its module is called twice; "
+                    "use one module for each call"
+                )
+    bare = substitute([*chosen, *new.values()], _stripped)
+    least_n = max((int(n.attrs["least_n"]) for n in asking), default=1)
+    return Settled(bare[: len(chosen)], dict(zip(new, bare[len(chosen) :], strict=True)), least_n)
+
+
+def _choice(node: Node, operands: tuple[Value, ...], training: bool) -> tuple[Value, ...] | None:
+    return (operands[0 if training else 1],) if node.op.name == "by_mode" else None
+
+
+def _stripped(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+    return operands[:1] if node.op.name == "with_updates" else None
 
 
 def specialise(graph: Graph) -> Graph:
-    """Set `train` to whether this entry updates state."""
-    training = bool(graph.updates)
-
-    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if node.attrs.get("train", training) == training:
-            return None
-        types = tuple(r.type for r in node.results)
-        return Node(
-            node.op, operands, {**node.attrs, "train": training}, types, node.regions, node.hint
-        ).results
-
-    return graph.with_roots(substitute(graph.roots, rewrite))
+    """The graph in evaluation mode, where nothing has settled it yet; updates that it asks for are not made."""
+    return graph.with_roots(settled(graph.roots, training=False).roots)

@@ -1,0 +1,36 @@
+"""What differs between training and evaluation, and states that a forward pass changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ShapeError
+from ..ir import STATE, State, Value, apply
+from .arguments import as_value
+
+
+def by_mode(train_value: Any, eval_value: Any) -> Value:
+    """train_value where the model trains (train_step), eval_value where it is evaluated (predict, ag.function); both
+    of one type."""
+    return apply("by_mode", as_value(train_value), as_value(eval_value))
+
+
+def with_updates(input: Any, updates: Mapping[Value, Any], least_n: int = 1) -> Value:
+    """`input`, and the wish that a step of training whose loss depends on it leaves new values in states.
+
+    updates: the state's value (a buffer) -> its new value, of the same type. Evaluation leaves all states as they are.
+    least_n: the fewest samples for which `input` has a meaning; the generated function refuses fewer.
+    """
+    states = []
+    for old in updates:
+        if not isinstance(old, Value) or old.node.op is not STATE:
+            raise ShapeError(
+                f"with_updates: {old!r} is no state that could be updated; make it with ag.Buffer"
+            )
+        state: State = old.node.attrs["state"]
+        if state.role == "parameter":
+            raise ShapeError(f"with_updates: {state.name!r} is a parameter, which the optimizer updates")
+        states.append(state)
+    new = [as_value(v) for v in updates.values()]
+    return apply("with_updates", as_value(input), *new, states=tuple(states), least_n=least_n)

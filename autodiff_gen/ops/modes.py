@@ -1,0 +1,78 @@
+"""What training and evaluation do differently, and what a forward pass leaves behind in states.
+
+Both ops stand in a graph until the mode of its entry is settled (passes/specialise.py); no C is made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..dtypes import Type
+from ..errors import ShapeError
+from ..ir import State, Value, apply
+from ..op import Attrs, Moded, Op, register
+
+
+def _by_mode_type(train_value: Type, eval_value: Type) -> Type:
+    if train_value != eval_value:
+        raise ShapeError("the value in training and that in evaluation must have one type")
+    return eval_value
+
+
+def _by_mode_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    (dy,) = dys
+    assert dy is not None
+    nothing = dy * 0.0
+    return [
+        apply("by_mode", dy, nothing) if wanted[0] else None,
+        apply("by_mode", nothing, dy) if wanted[1] else None,
+    ]
+
+
+by_mode = register(
+    Op(
+        "by_mode",  # the first operand in training, the second in evaluation
+        infer=_by_mode_type,
+        ref=lambda train_value, eval_value: eval_value,
+        vjp=_by_mode_vjp,
+        lower=Moded(),
+    )
+)
+
+
+def _with_updates_type(y: Type, *new: Type, states: tuple[State, ...], least_n: int) -> Type:
+    if len(new) != len(states):
+        raise ShapeError(f"{len(new)} new values for {len(states)} states")
+    for value, state in zip(new, states, strict=True):
+        if value != state.type:
+            raise ShapeError(f"the new value of {state.name!r} is {value}, the state is {state.type}")
+    return y
+
+
+def _with_updates_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    return [dys[0], *(None for _ in inputs[1:])]
+
+
+with_updates = register(
+    Op(
+        # The first operand; whoever trains through it gives the states the other operands as their new values, and
+        # takes at least `least_n` samples.
+        "with_updates",
+        infer=_with_updates_type,
+        ref=lambda y, *new, states, least_n: y,
+        vjp=_with_updates_vjp,
+        lower=Moded(),
+    )
+)
