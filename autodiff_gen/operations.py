@@ -25,6 +25,7 @@ from .op import (
     Fused,
     Iota,
     Leaf,
+    Moded,
     Op,
     Pick,
     Reduce,
@@ -103,6 +104,8 @@ def _in_c(op: Op) -> str:
             return "kernel `gemm`, `gemv` or `ger`"
         case RowContraction():
             return "kernel `gemv`, row by row in a loop"
+        case Moded():
+            return "nothing: settled by the mode before"
         case Call():
             return "kernel " + ", ".join(_code(k) for k in _kernels(op))
     return type(op.lower).__name__.lower()

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ..dtypes import Type
 from ..errors import ShapeError
 from ..ir import State, Value, apply
-from ..op import Attrs, Moded, Op, register
+from ..op import Attrs, Moded, Op, Sample, register
 
 
 def _by_mode_type(train_value: Type, eval_value: Type) -> Type:
@@ -42,6 +42,7 @@ by_mode = register(
         ref=lambda train_value, eval_value: eval_value,
         vjp=_by_mode_vjp,
         lower=Moded(),
+        samples=(Sample(((2, 3), (2, 3))),),
     )
 )
 
@@ -74,5 +75,6 @@ with_updates = register(
         ref=lambda y, *new, states, least_n: y,
         vjp=_with_updates_vjp,
         lower=Moded(),
+        samples=(Sample(((2, 3),), {"states": (), "least_n": 1}),),
     )
 )
