@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from .check_problem import Problem, problems
+from .dtypes import planned
 from .interpret import evaluate
-from .ir import Value
+from .ir import State, Value
 from .model import Functions, Model
 from .table import table
 
@@ -48,11 +50,17 @@ class Finding:
 
     name: str
     shape: tuple[int, ...]
+    order: Any  # the logical index of each element as it is stored
     checked: int
     size: int
     differences: Comparison
     torch: Comparison | None = None
     kinks: list[str] = field(default_factory=list)
+
+    def element(self, i: int) -> str:
+        """`0.weight[3,17]` for the i-th element as it is stored."""
+        index = np.unravel_index(self.order[i], self.shape)
+        return f"{self.name}[{','.join(str(int(k)) for k in index)}]" if self.shape else self.name
 
 
 def check(
@@ -98,7 +106,7 @@ def _differences(
     if point.size > samples:
         chosen = np.sort(np.random.default_rng(seed).choice(point.size, samples, replace=False))
     scale = float(np.abs(gradient).max())
-    finding = Finding(v.name or "?", point.shape, len(chosen), point.size, Comparison())
+    finding = Finding(v.name or "?", *_logical(v, point.shape), len(chosen), point.size, Comparison())
     allowed = TOLERANCE["finite differences"] * scale + FLOOR * max(1.0, abs(at))
 
     def loss_at(i: int, h: float) -> float:
@@ -111,7 +119,7 @@ def _differences(
         ours, h = float(gradient.reshape(-1)[i]), STEP * max(1.0, abs(float(point.reshape(-1)[i])))
         up, down = loss_at(i, h), loss_at(i, -h)
         central = (up - down) / (2 * h)
-        element = element_name(finding.name, point.shape, i)
+        element = finding.element(i)
         if abs(central - ours) > allowed:
             # One-sided differences of second order: their errors are as small as the central one's.
             right = (4 * up - loss_at(i, 2 * h) - 3 * at) / (2 * h)
@@ -123,9 +131,13 @@ def _differences(
     return finding
 
 
-def element_name(name: str, shape: tuple[int, ...], i: int) -> str:
-    """`0.weight[3,17]`."""
-    return f"{name}[{','.join(str(int(k)) for k in np.unravel_index(i, shape))}]" if shape else name
+def _logical(v: Value, shape: tuple[int, ...]) -> tuple[tuple[int, ...], Any]:
+    """The shape of v as the model gives it, and the logical index of each element as it is stored."""
+    state: State | None = v.node.attrs.get("state")
+    if state is None or state.storage is None:
+        return shape, np.arange(math.prod(shape))
+    logical = planned(state.logical.shape)
+    return logical, state.stored(np.arange(math.prod(logical)).reshape(logical)).reshape(-1)
 
 
 def _compare_torch(
@@ -150,7 +162,7 @@ def _compare_torch(
         scale = float(np.abs(ours).max())
         allowed = TOLERANCE["PyTorch"] * scale + 1e-14
         for i, (a, b) in enumerate(zip(ours.reshape(-1).tolist(), other.reshape(-1).tolist(), strict=True)):
-            finding.torch.add(element_name(finding.name, finding.shape, i), a, b, scale, allowed)
+            finding.torch.add(finding.element(i), a, b, scale, allowed)
     return "compared with PyTorch in float64, every element"
 
 

@@ -67,10 +67,8 @@ def _of_model(model: Model, name: str, seed: int, data: Mapping[str, Any], steps
                 if steps is None and v in variables
                 else 0.0
             )
-            found[v] = (
-                state.init.array().astype(v.type.dtype.numpy if v.type.dtype.kind != "f" else "float64")
-                + moved
-            )
+            first = state.stored(state.init.array())
+            found[v] = first.astype(v.type.dtype.numpy if v.type.dtype.kind != "f" else "float64") + moved
         for v in inputs:
             bounds = (low, high) if v in model.inputs else (0.1, 0.9)
             found[v] = _data(v, generator, bounds, data, n)

@@ -7,32 +7,19 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jinja2
-import numpy as np
 
 from . import __version__, c_text
-from .dtypes import DType, planned_size, product
+from .c_tables import WIDTH, Table, table
+from .dtypes import planned_size, product
 from .entry_text import EntryText, Pointer
-from .init import Constant, Uniform
+from .init_text import init_lines
 from .ir import CONST, Value, topological
 from .names import Scope
 from .program import Arg, Entry, Program, Slot
 from .steps import EntryPlan
-
-WIDTH = 110
-
-
-@dataclass(frozen=True)
-class Table:
-    """A constant array of the generated C."""
-
-    name: str
-    c_type: str
-    count: int
-    lines: tuple[str, ...]
 
 
 def templates() -> jinja2.Environment:
@@ -74,7 +61,7 @@ def emit(program: Program) -> dict[str, str]:
     source = env.get_template("source.c.j2").render(
         **common, entries=entries, tables=tables, declarations=declarations
     )
-    lines, init_tables, draws = _init_lines(program.slots)
+    lines, init_tables, draws = init_lines(program.slots)
     params = env.get_template("params.c.j2").render(**common, lines=lines, tables=init_tables, draws=draws)
     name = program.name
     return {f"{name}.h": header, f"{name}.c": source, f"{name}_params.c": params}
@@ -117,8 +104,14 @@ def _slot(slot: Slot) -> dict[str, Any]:
         "c_type": slot.type.dtype.c,
         "c_name": slot.c_name,
         "count": planned_size(slot.type.shape),
-        "comment": f"{list(slot.type.shape)} {slot.role} {slot.name}",
+        "comment": f"{_extents(slot)} {slot.role} {slot.name}",
     }
+
+
+def _extents(slot: Slot) -> str:
+    if slot.state.storage is None:
+        return str(list(slot.type.shape))
+    return f"{list(slot.state.logical.shape)} stored as {list(slot.type.shape)}:"
 
 
 # Entries
@@ -213,7 +206,7 @@ def _aligned(pointers: Sequence[Pointer]) -> list[str]:
     return [f"{p.text:<{width}} /* {p.comment} */" for p in pointers]
 
 
-# Constants and initial values
+# Constants
 
 
 def constant_tables(
@@ -232,51 +225,3 @@ def constant_tables(
                     tables.append(table(seen[key], node.attrs["value"], v.type.dtype))
                 names[v] = seen[key]
     return tables, names
-
-
-def table(name: str, array: np.ndarray[Any, Any], dtype: DType) -> Table:
-    lines, line = [], ""
-    for x in array.reshape(-1).tolist():
-        item = c_text.literal(x, dtype) + ","
-        if line and len(line) + 1 + len(item) > WIDTH - 4:
-            lines.append(line)
-            line = item
-        else:
-            line = f"{line} {item}" if line else item
-    return Table(name, dtype.c, array.size, (*lines, line))
-
-
-def _init_lines(slots: Sequence[Slot]) -> tuple[list[str], list[Table], bool]:
-    """The statements of _init, the tables that they copy, and whether any value is drawn."""
-    lines: list[str] = []
-    tables: list[Table] = []
-    scope = Scope([s.c_name for s in slots])
-    draws = False
-    for slot in slots:
-        count, init = planned_size(slot.type.shape), slot.init
-        if isinstance(init, Uniform):
-            draws = True
-            key = f"seed == 0 ? {init.seed}u : ag_rand_u32(seed, 0, {init.seed}u)"
-            lines += ["{", f"    const uint32_t key = {key};"]
-            lines += [f"    {line}" for line in _fill(slot, count, _drawn(init))] + ["}"]
-        elif isinstance(init, Constant):
-            lines += _fill(slot, count, c_text.literal(init.value, slot.type.dtype))
-        else:
-            name = scope.fresh(f"{slot.c_name}_initial")
-            tables.append(table(name, init.values, slot.type.dtype))
-            lines += _fill(slot, count, f"{name}[i]")
-    if not draws:
-        lines.insert(0, "(void)seed; /* nothing is drawn */")
-    return lines, tables, draws
-
-
-def _drawn(init: Uniform) -> str:
-    """C for element i of a uniform draw, operation by operation what `Uniform.array` does."""
-    if init.bound is not None:
-        return f"ag_uniformf(key, 0, i, {c_text.float_literal(init.bound)})"
-    span = float(np.float32(init.high) - np.float32(init.low))
-    return f"ag_uniform_fromf(key, 0, i, {c_text.float_literal(init.low)}, {c_text.float_literal(span)})"
-
-
-def _fill(slot: Slot, count: int, value: str) -> list[str]:
-    return [f"for (uint32_t i = 0; i < {count}u; i++) {{", f"    t->{slot.c_name}[i] = {value};", "}"]

@@ -193,7 +193,7 @@ class Trainer:
         """Copies of all parameters, then of the optimizer's state, by name, in the shapes that the model
         gives them.
         """
-        return {s.name: self._view(s).copy() for s in self.program.slots}
+        return {s.name: s.state.restored(self._view(s)).copy() for s in self.program.slots}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
         """Set parameters and optimizer state from arrays (or PyTorch tensors) by name.
@@ -210,7 +210,7 @@ class Trainer:
                 raise ModelError(f"load_state_dict: {'; '.join(parts)}; the model has {', '.join(slots)}")
         arrays = {name: _loaded(slots[name], value) for name, value in state.items() if name in slots}
         for name, array in arrays.items():
-            self._view(slots[name])[...] = array
+            self._view(slots[name])[...] = slots[name].state.stored(array)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a checkpoint by the generated code's own `save`: the file that the board writes and reads."""
@@ -257,7 +257,7 @@ class Trainer:
 def _loaded(slot: Slot, value: Any) -> Any:
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
-    array, shape = np.asarray(value), tuple(slot.type.shape)
+    array, shape = np.asarray(value), tuple(slot.state.logical.shape)
     if array.shape != shape:
         raise ShapeError(f"load_state_dict: {slot.name} has shape {list(shape)}, got {list(array.shape)}")
     if array.dtype.kind not in ("fiub" if slot.type.dtype.kind == "f" else "iub"):

@@ -17,6 +17,7 @@ from . import op as _op
 from .dtypes import DTYPES, DType, Type, bool_, f32, s32
 from .errors import GraphError, ShapeError
 from .op import OPS, Leaf, Op
+from .storage import Storage
 
 _serial = itertools.count()
 
@@ -30,6 +31,8 @@ class State:
 
     `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` asks for its gradient.
     Parameters are given to optimizers; buffers and counters change as a forward pass says (`with_updates`).
+    Graphs and generated code see `type`; with a `storage` that is the shape in which the elements lie in memory,
+    while `init`, `state_dict` and everything that users see keep the `logical` one.
     """
 
     name: str
@@ -37,6 +40,20 @@ class State:
     init: Any
     trainable: bool = True
     role: str = "parameter"
+    storage: Storage | None = None
+
+    @property
+    def logical(self) -> Type:
+        """The type as the model gives it."""
+        return self.type if self.storage is None else Type(self.type.dtype, self.storage.logical)
+
+    def stored(self, array: Any) -> Any:
+        """An array of the logical shape as it lies in memory."""
+        return array if self.storage is None else self.storage.stored(array)
+
+    def restored(self, array: Any) -> Any:
+        """The inverse of `stored`."""
+        return array if self.storage is None else self.storage.restored(array)
 
 
 class Node:

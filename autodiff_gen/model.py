@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from . import functional as _functional  # noqa: F401  (fills the registry)
@@ -15,6 +16,7 @@ from .names import is_identifier
 from .nn import Module
 from .optim import Optimizer, clip_grad_norm, clip_grad_value
 from .optim.lr_scheduler import LRScheduler
+from .passes.settle_layouts import Layouts, settle_layouts
 from .passes.specialise import settled
 from .verify import verify
 
@@ -60,6 +62,7 @@ class Model:
         except GraphError as error:
             raise ModelError(str(error)) from None
         self._check_names()
+        self._layouts = self._laid_out()
         self._updates, self.lr = self._differentiate()
         for graph in self.entries():
             verify(graph)
@@ -124,7 +127,7 @@ class Model:
     @property
     def states(self) -> tuple[State, ...]:
         """Parameters, then buffers, in the order of a state_dict, then the optimizer's state."""
-        own = [state for state, _ in self._states]
+        own = [self._layouts.state(state) for state, _ in self._states]
         return (*own, *(s for s in self._updates if s not in own))
 
     def entries(self) -> list[Graph]:
@@ -187,6 +190,16 @@ class Model:
                     f"the loss depends on {node.attrs['name']!r}, which is neither input nor target"
                 )
 
+    def _laid_out(self) -> Layouts:
+        """Settle where the elements of values and parameters lie, in both modes at once."""
+        training, evaluation = self._training, self._evaluation
+        found = settle_layouts([*training.roots, *training.updates.values(), *evaluation.roots])
+        first, last = len(training.roots), len(training.roots) + len(training.updates)
+        updates = dict(zip(training.updates, found.roots[first:last], strict=True))
+        self._training = replace(training, roots=found.roots[:first], updates=updates)
+        self._evaluation = replace(evaluation, roots=found.roots[last:])
+        return found
+
     def _is_trained(self, state: State) -> bool:
         """Whether the optimizer would train a parameter that the model does not use."""
         return state.trainable and self.optimizer.takes_all
@@ -201,6 +214,9 @@ class Model:
         trained = [(state, v) for state, v in parameters if state in chosen]
         if not trained:
             raise ModelError("the optimizer was given parameters with requires_grad=False alone")
+        layouts = self._layouts
+        groups = [replace(group, states=tuple(map(layouts.state, group.states))) for group in groups]
+        trained = [(layouts.state(state), layouts.value(v)) for state, v in trained]
         try:
             gradients = grad(loss, [v for _, v in trained])
         except GraphError as error:

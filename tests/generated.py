@@ -65,7 +65,7 @@ def program_of(case: Case, name: str) -> Program:
     if case.init:
         states = tuple(case.init)
         return compile_model(Model(states, max(case.batches), 0.05, [case.graph]), name)  # type: ignore[arg-type]
-    return compile_function(SimpleNamespace(graph=case.graph), name)  # type: ignore[arg-type]
+    return compile_function(SimpleNamespace(graph=case.graph, batch=max(case.batches)), name)  # type: ignore[arg-type]
 
 
 def library_of(programs: Sequence[Program], opt: str = "-O1", cc: str | None = None) -> ctypes.CDLL:

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "autodiff_gen"
 # are free.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "names", "resources", "table", "rng", "conditions", "kernel_contract"),
-    ("dtypes", "board_schema", "init", "samples"),
+    ("dtypes", "board_schema", "init", "samples", "storage"),
     ("c_text",),
     ("op", "kernel_calls", "board", "backends", "firmware", "datasets"),
     ("ir", "ir_text", "verify", "toolchain", "elf", "platformio"),
@@ -27,8 +27,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("loop_statements",),
     ("loop_text",),
     ("schedule", "memory", "steps"),
-    ("program",),
-    ("compiler", "entry_text", "emit", "frontends"),
+    ("program", "c_tables"),
+    ("compiler", "entry_text", "init_text", "emit", "frontends"),
     ("host_args", "host_cc", "host", "report", "check", "check_problem", "check_torch"),
     ("loader", "build", "operations"),
     ("cli", "__main__", "__init__"),

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import __version__, backends
+from ..c_tables import Table, table
 from ..dtypes import Type, f32
-from ..emit import Table, constant_tables, table, templates
+from ..emit import constant_tables, templates
 from ..entry_text import EntryText, shown
 from ..ir import Graph, State, Value, make_input, make_state
 from ..names import Scope, identifier

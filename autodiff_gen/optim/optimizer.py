@@ -55,15 +55,16 @@ class Step:
         self.options, self.lr, self.momentum, self.clock, self._kept = options, lr, momentum, clock, kept
 
     def keep(self, parameter: State, name: str, rule: Callable[[Value], Value], first: float = 0.0) -> Value:
-        """State beside a parameter, of its shape, `first` in the beginning: its new value, which `rule` makes of
-        the old one."""
-        start = init.constant(planned(parameter.type.shape), first)
+        """State beside a parameter, of its shape and storage, `first` in the beginning: its new value, which `rule`
+        makes of the old one."""
+        start = init.constant(planned(parameter.logical.shape), first)
         state = State(
             f"{parameter.name}.{name}",
             Type(f32, parameter.type.shape),
             start,
             trainable=False,
             role="optimizer",
+            storage=parameter.storage,
         )
         self._kept[state] = rule(make_state(state))
         return self._kept[state]
