@@ -44,7 +44,7 @@ def _compute(node: Node, env: Mapping[Value, Any], n: int) -> list[Any]:
     attrs = {k: bind(a, n) for k, a in node.attrs.items()}
     if node.op.torch is not None:
         names = dict(zip("abcdefgh", operands, strict=False))
-        out = eval(node.op.torch, {"torch": torch}, {**attrs, **names})
+        out = eval(node.op.torch, {"torch": torch}, {**attrs, **names, "operands": operands})
     elif any(t.requires_grad for t in operands):
         raise NoTorch(node.op.name)
     else:

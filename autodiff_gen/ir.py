@@ -166,6 +166,11 @@ class Value:
     def __iter__(self) -> Iterator[Value]:
         raise GraphError("a graph value cannot be iterated over")
 
+    def __getitem__(self, key: Any) -> Value:
+        from .functional import getitem
+
+        return getitem(self, key)
+
     @property
     def T(self) -> Value:
         """The transpose of a matrix: [m, n] -> [n, m]; a view."""

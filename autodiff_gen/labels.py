@@ -11,17 +11,20 @@ from dataclasses import dataclass, field
 
 from .dtypes import Size, normalise_axes
 from .ir import Node, Value
-from .op import Elementwise, Iota, Pick, Reduce, RowContraction, View
+from .op import Assemble, Elementwise, Iota, Pick, Reduce, RowContraction, View
 
 Axes = tuple[int | None, ...]  # one label per axis; None for an axis that does not move
 
 
 @dataclass
 class Labels:
-    """The labelling of a set of nodes: of results (`of`) and of what reductions and picks walk (`walked`)."""
+    """The labelling of a set of nodes: of results (`of`), of what reductions and picks walk (`walked`), and of
+    the operands of nodes that assemble (`pieces`).
+    """
 
     of: dict[Value, Axes] = field(default_factory=dict)
     walked: dict[Node, Axes] = field(default_factory=dict)
+    pieces: dict[Node, tuple[Axes, ...]] = field(default_factory=dict)
     extents: list[Size] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
 
@@ -52,7 +55,7 @@ class Labels:
 
 def through_views(v: Value, labels: Labels) -> Axes | None:
     """The labels of v, a view of a value that is labelled already; None when axes are split or merged on the
-    way.
+    way, or cut where they move.
     """
     chain = []
     while isinstance(v.node.op.lower, View) and v not in labels.of:
@@ -66,8 +69,18 @@ def through_views(v: Value, labels: Labels) -> Axes | None:
         dims = node.op.lower.dims(shape, out, node.attrs)
         if dims is None:
             return None
+        if node.op.lower.window and any(
+            a is not None and not is_whole(d, e, step)
+            for a, d, e, step in zip(axes, shape, out, node.attrs["steps"], strict=True)
+        ):
+            return None
         axes, shape = tuple(None if d is None else axes[d] for d in dims), out
     return axes
+
+
+def is_whole(extent: Size, taken: Size, step: int) -> bool:
+    """Whether a window takes all of an axis, in order."""
+    return extent == taken and step == 1
 
 
 def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
@@ -80,23 +93,27 @@ def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
             continue
         if not _label_node(node, inside, out):
             return None
-    for axes in (*out.of.values(), *out.walked.values()):
+    pieces = [axes for node in out.pieces.values() for axes in node]
+    for axes in (*out.of.values(), *out.walked.values(), *pieces):
         moving = [a for a in out.settled(axes) if a is not None]
         if len(set(moving)) != len(moving):
             return None
     out.of = {v: out.settled(axes) for v, axes in out.of.items()}
     out.walked = {n: out.settled(axes) for n, axes in out.walked.items()}
+    out.pieces = {n: tuple(map(out.settled, each)) for n, each in out.pieces.items()}
     return out
 
 
 def _operand(v: Value, inside: Collection[Value], out: Labels) -> Axes | None:
     """Labels of an operand; an operand from outside does not bind any, nor does an index: one node may walk
-    the same index along two axes."""
+    the same index along two axes. None when loops cannot be shared: what is assembled is read from memory."""
     source = v
     while isinstance(source.node.op.lower, View):
         source = source.node.operands[0]
     if source not in inside or isinstance(source.node.op.lower, Iota):
         return (None,) * len(v.type.shape)
+    if isinstance(source.node.op.lower, Assemble):
+        return None
     return through_views(v, out)
 
 
@@ -122,8 +139,34 @@ def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
         for axes in (operands[0][:-1], operands[1]):
             if not all(out.unify(a, b) for a, b in zip(axes, mine, strict=True)):
                 return False
+    elif isinstance(lower, Assemble):
+        return _label_pieces(node, operands, out)
     elif not isinstance(lower, Iota | RowContraction):
         return node.op.name in ("extent", "const")
+    return True
+
+
+def _label_pieces(node: Node, operands: Sequence[Axes], out: Labels) -> bool:
+    """Pieces share the loops over the axes that each of them fills, and have their own over the others."""
+    (y,) = node.results
+    mine = out.of[y]
+    partial = set()
+    for v, steps in zip(node.operands, node.attrs["steps"], strict=True):
+        for i, (d, taken, step) in enumerate(zip(y.type.shape, v.type.shape, steps, strict=True)):
+            if not is_whole(d, taken, step):
+                partial.add(i)
+    pieces = []
+    for v, given in zip(node.operands, operands, strict=True):
+        piece = []
+        for i, (a, d) in enumerate(zip(given, v.type.shape, strict=True)):
+            if i in partial:
+                piece.append(out.fresh(d) if a is None else a)
+            else:
+                if not out.unify(a, mine[i]):
+                    return False
+                piece.append(mine[i])
+        pieces.append(tuple(piece))
+    out.pieces[node] = tuple(pieces)
     return True
 
 

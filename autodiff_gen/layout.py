@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .dtypes import Dim, Shape, Size, planned
-from .ir import Value
+from .ir import Node, Value
 from .op import View
 
 
@@ -26,6 +27,11 @@ class Strided:
         return self.offset == 0 and all(
             a == b or d == 1 for a, b, d in zip(self.strides, row_major(self.shape), self.shape, strict=True)
         )
+
+    def window(self, shape: Shape, starts: Sequence[int], steps: Sequence[int]) -> Strided:
+        """The elements at starts + i * steps."""
+        offset = self.offset + sum(a * s for a, s in zip(starts, self.strides, strict=True))
+        return Strided(shape, tuple(k * s for k, s in zip(steps, self.strides, strict=True)), offset)
 
 
 def row_major(shape: Shape) -> tuple[int, ...]:
@@ -54,19 +60,23 @@ def layout(v: Value) -> Strided | None:
     while isinstance(v.node.op.lower, View):
         chain.append(v.node)
         v = v.node.operands[0]
-    at = dense(v.type.shape)
+    at: Strided | None = dense(v.type.shape)
     for node in reversed(chain):
-        assert isinstance(node.op.lower, View)
-        out = node.results[0].type.shape
-        dims = node.op.lower.dims(at.shape, out, node.attrs)
-        if dims is not None:
-            at = Strided(out, tuple(0 if d is None else at.strides[d] for d in dims), at.offset)
-            continue
-        strides = split_or_merge(at, out)
-        if strides is None:
-            return None
-        at = Strided(out, strides, at.offset)
+        at = seen_through(node, at) if at is not None else None
     return at
+
+
+def seen_through(view: Node, at: Strided) -> Strided | None:
+    """The layout of a view whose operand lies at `at`; None when a reshape needs a copy first."""
+    lower, out = view.op.lower, view.results[0].type.shape
+    assert isinstance(lower, View)
+    if lower.window:
+        return at.window(out, view.attrs["starts"], view.attrs["steps"])
+    dims = lower.dims(at.shape, out, view.attrs)
+    if dims is not None:
+        return Strided(out, tuple(0 if d is None else at.strides[d] for d in dims), at.offset)
+    strides = split_or_merge(at, out)
+    return None if strides is None else Strided(out, strides, at.offset)
 
 
 def split_or_merge(at: Strided, out: Shape) -> tuple[int, ...] | None:

@@ -7,13 +7,29 @@ They are built in the order in which they will stand, so that a value is a local
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from . import c_text
 from .dtypes import DType, normalise_axes, s32
 from .ir import CONST, Node, Value
+from .labels import Axes
 from .loops import Body, LoopNest, Root, Step
-from .op import ATOM, SELECT, UNARY, Attrs, Elementwise, Extent, Iota, Pick, Reduce, RowContraction, View
+from .op import (
+    ADD,
+    ATOM,
+    MUL,
+    SELECT,
+    UNARY,
+    Assemble,
+    Attrs,
+    Elementwise,
+    Extent,
+    Iota,
+    Pick,
+    Reduce,
+    RowContraction,
+    View,
+)
 
 LOOP_NAMES = "ijklpqrs"
 
@@ -68,9 +84,12 @@ class Accumulate:
 
 @dataclass(frozen=True)
 class Store:
+    """One element is written; `index` counts within the window of operand `piece`, where that is given."""
+
     value: Value
     index: tuple[Index, ...]
     expr: Expr
+    piece: int | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +147,8 @@ class Statements:
             out.append(Row(root, self._index_of(root.node.results[0], body)[0]))
         elif isinstance(lower, Reduce):
             self._build_reduce(step, lower, body, out)
+        elif isinstance(lower, Assemble):
+            self._build_piece(root, body, out)
         else:
             (v,) = root.node.results
             index = self._index_of(v, body)
@@ -137,6 +158,19 @@ class Statements:
             if v in self.stored:
                 value.uses += 1
                 out.append(Store(v, index, value))
+
+    def _build_piece(self, root: Root, body: Body, out: list[Statement]) -> None:
+        node = root.node
+        (y,) = node.results
+        assert root.piece is not None
+        if root.piece < 0:
+            fill = self._constant(node.attrs["fill"], y.type.dtype)
+            out.append(Store(y, self._index_of(y, body), fill))
+            return
+        index = self._at(self.nest.labels.pieces[node][root.piece], body)
+        value = self._value(node.operands[root.piece], index, body)
+        value.uses += 1
+        out.append(Store(y, index, value, root.piece))
 
     def _build_reduce(self, step: Step, lower: Reduce, body: Body, out: list[Statement]) -> None:
         root, node = step.root, step.root.node
@@ -162,8 +196,24 @@ class Statements:
                     out.append(Store(r, self._index_of(r, body), acc))
 
     def _index_of(self, v: Value, body: Body) -> tuple[Index, ...]:
+        return self._at(self.nest.labels.of[v], body)
+
+    def _at(self, axes: Axes, body: Body) -> tuple[Index, ...]:
+        """The variables of the loops over these axes around `body`."""
         vars_ = {b.axis: self.loop_vars[b] for b in body.path[1:]}
-        return tuple(None if a is None else vars_.get(a) for a in self.nest.labels.of[v])
+        return tuple(None if a is None else vars_.get(a) for a in axes)
+
+    def _moved(self, at: Index, start: int, step: int) -> Index:
+        """The index start + at * step."""
+        if at is None:
+            return Expr(str(start), ATOM, self.nest.top) if start else None
+        if step == 1:
+            return at if start == 0 else Expr(f"{{0}} + {start}", ADD, at.home, (at,), (ADD,))
+        return Expr(f"{start} + {{0}} * {step}", ADD, at.home, (at,), (MUL,))
+
+    def _constant(self, value: Any, dtype: DType) -> Expr:
+        text = c_text.literal(value, dtype)
+        return Expr(text, UNARY if text.startswith("-") else ATOM, self.nest.top, dtype=dtype)
 
     def _value(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
         """The expression of v at `index`, as seen from `body`."""
@@ -176,6 +226,11 @@ class Statements:
             for out_axis, in_axis in enumerate(dims):
                 if in_axis is not None:
                     inner[in_axis] = index[out_axis]
+            if node.op.lower.window:
+                inner = [
+                    self._moved(at, start, step)
+                    for at, start, step in zip(inner, node.attrs["starts"], node.attrs["steps"], strict=True)
+                ]
             return self._value(source, tuple(inner), body)
         for place in reversed(body.path):
             found = self._memo[place].get((v, index))
@@ -201,8 +256,7 @@ class Statements:
                 return self.accumulators[root][v.index]
             return self._load(v, self.index_in_memory(v, index))
         if node.op is CONST:
-            text = c_text.literal(node.attrs["value"].reshape(-1)[0], v.type.dtype)
-            return Expr(text, UNARY if text.startswith("-") else ATOM, self.nest.top, dtype=v.type.dtype)
+            return self._constant(node.attrs["value"].reshape(-1)[0], v.type.dtype)
         if isinstance(lower, Extent):
             text = c_text.extent(node.attrs["extent"])
             return Expr(

@@ -147,8 +147,14 @@ class LoopText:
         text = self._text(expr, SELECT, body)
         if v.type.dtype.size < 4:
             text = f"({v.type.dtype.c})({text})"
-        target = self._element(v, index, body)
-        self.writes.append(Access(v, index, tuple(body.path), self.time))
+        if store.piece is None:
+            target = self._element(v, index, body)
+            self.writes.append(Access(v, index, tuple(body.path), self.time))
+        else:
+            attrs, shape = v.node.attrs, v.node.operands[store.piece].type.shape
+            at = dense(v.type.shape).window(shape, attrs["starts"][store.piece], attrs["steps"][store.piece])
+            target = self._at(self.place_of(v), at, index, body)
+            self.writes.append(Access(v, None, tuple(body.path), self.time))
         if not expr.name and expr.template in ("{0} + {1}", "{0} - {1}") and v.type.dtype.size == 4:
             first, second = expr.args
             if self._text(first, SELECT, body) == target:
@@ -188,14 +194,19 @@ class LoopText:
         else:
             at = self.layout_of(v)
         place = self.place_of(v)
-        if at is None:
-            return place
-        terms = [] if at.offset == 0 else [str(at.offset)]
+        return place if at is None else self._at(place, at, index, body)
+
+    def _at(self, place: str, at: Strided, index: tuple[Index, ...], body: Body) -> str:
+        """`name[i * 10 + j + 4]`; what counts downwards stands last."""
+        up: list[str] = []
+        down: list[str] = []
         for i, step in zip(index, at.strides, strict=True):
             if i is not None and step:
-                var = self._text(i, ATOM if step != 1 else MUL, body)
-                terms.append(var if step == 1 else f"{var} * {step}")
-        return c_text.element(place, " + ".join(terms) or "0")
+                var = self._text(i, ATOM if abs(step) != 1 else MUL, body)
+                (up if step > 0 else down).append(var if abs(step) == 1 else f"{var} * {abs(step)}")
+        if at.offset:
+            up.append(str(at.offset))
+        return c_text.element(place, " - ".join([" + ".join(up) or "0", *down]))
 
     def _fresh(self, hint: str, first: str = "") -> str:
         name, k = hint + first, 1

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .dtypes import DType, Shape, Size, normalise_axes
+from .dtypes import DType, Shape, Size, normalise_axes, planned_size
 from .ir import Node, Region, Value
-from .labels import Labels, label, through_views
+from .labels import Axes, Labels, label, through_views
 from .layout import base
-from .op import Elementwise, Pick, Reduce, RowContraction, View
+from .op import Assemble, Elementwise, Pick, Reduce, RowContraction, View
 
 
 @dataclass(eq=False)
@@ -61,9 +61,16 @@ class Root:
     node: Node
     nest: tuple[int, ...]
     reduced: int = 0
+    piece: int | None = None  # the operand that a node that assembles puts into its window; -1 for the fill
     needs: dict[Root, set[int]] = field(default_factory=dict)  # roots it reads -> axes that must be complete
     home: Body = field(default_factory=Body)  # where the finished value can be read as a local
     inner: Body = field(default_factory=Body)  # where its innermost statement stands
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """The operands of its statement."""
+        operands = self.node.operands
+        return operands if self.piece is None else operands[self.piece : self.piece + 1]
 
     @property
     def in_memory_only(self) -> bool:
@@ -116,6 +123,7 @@ class LoopNest:
     def _axis_order(self) -> list[int]:
         """Loop axes, outermost first: as the axes of the largest values follow each other."""
         every = [*self.labels.walked.values(), *self.labels.of.values()]
+        every += [axes for pieces in self.labels.pieces.values() for axes in pieces]
         order: list[int] = []
         for axes in sorted(every, key=lambda a: -sum(x is not None for x in a)):
             for i, axis in enumerate(axes):
@@ -130,10 +138,12 @@ class LoopNest:
         assert axes is not None
         return self.labels.settled(axes)
 
+    def _nest(self, axes: Axes) -> tuple[int, ...]:
+        """The loops over these axes, outermost first."""
+        return tuple(sorted({a for a in axes if a is not None}, key=self.rank.__getitem__))
+
     def _root(self, node: Node) -> Root:
-        moving = sorted(
-            {a for a in self.labels.of[node.results[0]] if a is not None}, key=self.rank.__getitem__
-        )
+        moving = self._nest(self.labels.of[node.results[0]])
         if isinstance(node.op.lower, RowContraction):
             row = self.labels.of[node.results[0]][0]
             return Root(node, () if row is None else (row,))
@@ -142,7 +152,7 @@ class LoopNest:
             gone = normalise_axes(node.attrs["axes"], len(walked))
             over = sorted({walked[i] for i in gone if walked[i] is not None}, key=lambda a: self.rank[a or 0])
             return Root(node, (*moving, *(a for a in over if a is not None)), len(over))
-        return Root(node, tuple(moving))
+        return Root(node, moving)
 
     # Placement
 
@@ -150,24 +160,45 @@ class LoopNest:
         results = {base(v).node for v in self.region.results}
         self.top = Body()
         self.roots: dict[Node, Root] = {}
+        self.pieces: list[Root] = []
         self._reach: dict[Node, dict[Root, set[int]]] = {}
         for node in self.nodes:
             if isinstance(node.op.lower, View):
                 continue
-            if node in results or node in promoted or isinstance(node.op.lower, Reduce | RowContraction):
+            if isinstance(node.op.lower, Assemble):
+                self._place_pieces(node)
+            elif node in results or node in promoted or isinstance(node.op.lower, Reduce | RowContraction):
                 root = self.roots[node] = self._root(node)
-                root.needs = self._needs(node)
+                root.needs = self._needs(node, root.reads)
                 self._insert(root)
                 self._reach[node] = {root: set()}
             else:
-                self._reach[node] = self._needs(node)
+                self._reach[node] = self._needs(node, node.operands)
 
-    def _needs(self, node: Node) -> dict[Root, set[int]]:
-        """The roots that `node` reads, itself or through what is written into its expression, and the axes
-        that must be complete.
+    def _place_pieces(self, node: Node) -> None:
+        """One root for each window of what is assembled, after one for the fill, where there are gaps."""
+        (y,) = node.results
+        pieces = self.labels.pieces[node]
+        partial = {a for a in self.labels.of[y] if a is not None} - set(pieces[0])
+        fill: Root | None = None
+        if sum(planned_size(v.type.shape) for v in node.operands) < planned_size(y.type.shape):
+            fill = Root(node, self._nest(self.labels.of[y]), piece=-1)
+            self.pieces.append(fill)
+            self._insert(fill)
+        for k, axes in enumerate(pieces):
+            root = Root(node, self._nest(axes), piece=k)
+            root.needs = self._needs(node, root.reads)
+            if fill is not None:
+                root.needs[fill] = partial
+            self.pieces.append(root)
+            self._insert(root)
+
+    def _needs(self, node: Node, reads: tuple[Value, ...]) -> dict[Root, set[int]]:
+        """The roots that `node` reads with these operands, itself or through what is written into its
+        expression, and the axes that must be complete.
         """
         out: dict[Root, set[int]] = {}
-        for k, v in enumerate(node.operands):
+        for k, v in enumerate(reads):
             source = base(v)
             if source not in self.inside:
                 continue
@@ -226,8 +257,8 @@ class LoopNest:
         """
         places: dict[Node, set[Body]] = {}
         picked: dict[Node, int] = {}
-        for root in self.roots.values():
-            for node, through_pick in self._inlined(root.node):
+        for root in (*self.roots.values(), *self.pieces):
+            for node, through_pick in self._inlined(root):
                 moving = {a for a in self.labels.of[node.results[0]] if a is not None}
                 at = root.inner
                 while at.parent is not None and at.axis not in moving:
@@ -248,12 +279,13 @@ class LoopNest:
             below = (base(v).node for v in node.operands if base(v) in self.inside)
             holds[node] = _is_expensive(node) or any(holds[n] for n in below if n not in self.roots)
         found: set[Node] = set()
-        for root in self.roots.values():
+        for root in (*self.roots.values(), *self.pieces):
             around = {b.axis for b in root.inner.path[1:]}
             pending, seen = [root.node], {root.node}
             while pending:
                 node = pending.pop()
-                for v in node.operands if not isinstance(node.op.lower, Pick) else ():
+                read = root.reads if node is root.node else node.operands
+                for v in read if not isinstance(node.op.lower, Pick) else ():
                     source = base(v).node
                     if base(v) not in self.inside or source in self.roots or source in seen:
                         continue
@@ -271,12 +303,13 @@ class LoopNest:
                         pending.append(source)
         return found
 
-    def _inlined(self, node: Node) -> list[tuple[Node, bool]]:
+    def _inlined(self, root: Root) -> list[tuple[Node, bool]]:
         """The expensive elementwise nodes that the expression of a root computes, and whether a pick chooses
         the element.
         """
         out: list[tuple[Node, bool]] = []
-        pending = [(v, isinstance(node.op.lower, Pick) and k == 0) for k, v in enumerate(node.operands)]
+        picks = isinstance(root.node.op.lower, Pick)
+        pending = [(v, picks and k == 0) for k, v in enumerate(root.node.operands) if root.piece in (None, k)]
         seen = set()
         while pending:
             v, through_pick = pending.pop()
@@ -297,7 +330,7 @@ class LoopNest:
         results = {base(v) for v in self.region.results}
         out: dict[Value, Scratch] = {}
         for root in self.roots.values():
-            readers = [r for r in self.roots.values() if root in r.needs]
+            readers = [r for r in (*self.roots.values(), *self.pieces) if root in r.needs]
             common = root.home.path
             far = root.in_memory_only
             for reader in readers:

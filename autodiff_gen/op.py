@@ -73,15 +73,24 @@ class View:
 
     `dims(in_shape, out_shape, attrs)` gives for each axis of the result the operand's axis that it walks, or
     None for an axis that does not move (a 1, or a broadcast); it returns None itself when axes are split or
-    merged, as by a general reshape.
+    merged, as by a general reshape. With `window`, index i along an axis of the result is starts[axis] + i *
+    steps[axis] along that of the operand.
     """
 
     dims: Callable[[Shape, Shape, Attrs], tuple[int | None, ...] | None]
+    window: bool = False
 
 
 @dataclass(frozen=True)
 class Pick:
     """`y[...] = x[..., index[...]]`: one element of the last axis, chosen by an integer operand."""
+
+
+@dataclass(frozen=True)
+class Assemble:
+    """Operand k stands in its window of the result, y[starts[k] + i * steps[k]] = x_k[i], and `fill` elsewhere.
+    Windows do not overlap.
+    """
 
 
 @dataclass(frozen=True)
@@ -134,6 +143,7 @@ Lowering: TypeAlias = (
     | Reduce
     | View
     | Pick
+    | Assemble
     | Contraction
     | Call
     | RowContraction
@@ -174,7 +184,7 @@ class Op:
     vjp:   (dys, inputs, outs, attrs, wanted) -> one gradient value (or None) per input; `dys` has None where
            no gradient arrives, `wanted` tells which inputs need one. None: the op is not differentiable.
     lower: how it becomes C.
-    torch: the same thing as a PyTorch expression over a, b, c (operands) and the attributes' names; None
+    torch: the same thing as a PyTorch expression over a, b, c (or `operands`) and the attributes' names; None
            where PyTorch has none.
     """
 

@@ -18,6 +18,7 @@ from .ir import apply_node, make_input, topological
 from .layout import dense
 from .op import (
     OPS,
+    Assemble,
     Call,
     Contraction,
     Elementwise,
@@ -96,6 +97,8 @@ def _in_c(op: Op) -> str:
             return "reduction"
         case View():
             return "view"
+        case Assemble():
+            return "a loop for each part"
         case Pick():
             return "one load"
         case Iota() | Extent():

@@ -26,8 +26,8 @@ class TorchFunctions:
         return getattr(torch.nn.functional, name, None) or getattr(torch, name)
 
 
-def prepared(operands: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Inputs of the graph and arrays for them."""
+def prepared(operands: list[Any], suffix: str = "") -> tuple[list[Any], list[Any]]:
+    """Inputs of the graph and arrays for them; `suffix` ends the inputs' names."""
     rng = np.random.default_rng(7)
     inputs, arrays = [], []
     for i, operand in enumerate(operands):
@@ -39,7 +39,7 @@ def prepared(operands: list[Any]) -> tuple[list[Any], list[Any]]:
         else:
             array = np.asarray(rng.uniform(-2.0, 2.0, operand), dtype=np.float32)
         kinds = {"float32": "f32", "uint8": "u8", "int32": "s32"}
-        inputs.append(make_input("abc"[i], Type(dtype(kinds[array.dtype.name]), array.shape)))
+        inputs.append(make_input("abcdef"[i] + suffix, Type(dtype(kinds[array.dtype.name]), array.shape)))
         arrays.append(array)
     return inputs, arrays
 
@@ -88,3 +88,19 @@ def check_c(row: Row, tolerance: float = 1e-5) -> None:
     got = ag.function(inputs, outputs).on_host(kernels="ref")(*arrays)
     for a, b in zip(got, torch_values(expression, arrays, "float32"), strict=True):
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * max(1.0, float(np.max(np.abs(b)))))
+
+
+def check_c_together(rows: list[Row], tolerance: float = 1e-5) -> None:
+    """As check_c, all rows in one C function."""
+    inputs, outputs, arrays, want = [], [], [], []
+    for k, (name, expression, operands) in enumerate(rows):
+        given, numbers = prepared(operands, f"{k}")
+        found = with_gradients(expression(F, *given), given)
+        inputs += given
+        arrays += numbers
+        outputs += found
+        want += [(f"{name} {i}", v) for i, v in enumerate(torch_values(expression, numbers, "float32"))]
+    got = ag.function(inputs, outputs).on_host(kernels="ref")(*arrays)
+    for a, (name, b) in zip(got, want, strict=True):
+        scale = max(1.0, float(np.max(np.abs(b))))
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * scale, err_msg=name)

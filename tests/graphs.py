@@ -245,6 +245,50 @@ class Builder:
         shape.insert(self.random.randint(0, x.ndim), 1)
         return self.keep(apply("reshape", x, shape=tuple(shape)))
 
+    def window(self) -> Value:
+        """A part of a value; the batch axis whole."""
+        x = self.pick(lambda v: v.ndim >= 1)
+        if x is None:
+            raise ShapeError("nothing to cut")
+        return self.keep(self.cut(x, [None] * x.ndim))
+
+    def cut(self, x: Value, sizes: Sequence[Any]) -> Value:
+        """A random window of x, of the given extents (None: any)."""
+        shape, starts, steps = [], [], []
+        for d, wanted in zip(x.shape, sizes, strict=True):
+            taken = d if isinstance(d, Dim) else wanted or self.random.choice((1, d, (d + 1) // 2))
+            step = 1 if isinstance(d, Dim) or taken == 1 else self.random.choice((1, -1, 2))
+            if not isinstance(d, Dim) and (taken - 1) * abs(step) >= d:
+                step = 1
+            reach = 0 if isinstance(d, Dim) else (taken - 1) * step
+            free = 0 if isinstance(d, Dim) else d - 1 - abs(reach)
+            starts.append(self.random.randint(0, free) - min(reach, 0))
+            shape.append(taken)
+            steps.append(step)
+        return apply("slice", x, shape=tuple(shape), starts=tuple(starts), steps=tuple(steps))
+
+    def assembled(self) -> Value:
+        """Values of one shape side by side, in a frame perhaps."""
+        x = self.pick(
+            lambda v: v.dtype.kind in "fi" and v.ndim >= 1 and planned_size(v.shape) <= LARGEST // 3
+        )
+        if x is None or all(isinstance(d, Dim) for d in x.shape):
+            raise ShapeError("nothing to assemble")
+        axis = self.random.choice([i for i, d in enumerate(x.shape) if not isinstance(d, Dim)])
+        others = [v for v in self.pool if v.type == x.type]
+        parts = [x, *(self.random.choice(others) for _ in range(self.random.randint(0, 2)))]
+        before, after, step = self.random.choice((0, 0, 1)), self.random.choice((0, 0, 2)), len(parts)
+        d, woven = x.shape[axis], self.random.random() < 0.3
+        starts = tuple(
+            tuple((before + (k if woven else k * d)) if i == axis else 0 for i in range(x.ndim))
+            for k in range(len(parts))
+        )
+        shape = tuple(before + d * step + after if i == axis else e for i, e in enumerate(x.shape))
+        steps = tuple(step if woven and i == axis else 1 for i in range(x.ndim))
+        fill = self.random.choice((0.0, -1.0))
+        attrs = {"shape": shape, "starts": starts, "steps": (steps,) * len(parts), "fill": fill}
+        return self.keep(apply("assemble", *parts, **attrs))
+
     def product(self) -> Value:
         a = self.pick(lambda v: v.dtype is f32 and v.ndim >= 2)
         if a is None:
@@ -264,6 +308,8 @@ class Builder:
             raise ShapeError("the batch is the outermost axis of an input")
         if b is None:
             other = self.random.choice((1, 2, 4))
+            if gaps((*lead, k)):
+                raise ShapeError("the batch is the outermost axis of an input")
             b = self.input((*lead, other, k) if swapped else (*lead, k, other))
         if swapped:
             b = apply("permute", b, dims=(*range(b.ndim - 2), b.ndim - 1, b.ndim - 2))
@@ -298,6 +344,7 @@ class Builder:
             + [self.reduction] * 3
             + [self.view] * 4
             + [self.product] * 3
+            + [self.window, self.window, self.assembled]
             + [self.chosen, self.extra]
         )
         made = 0

@@ -216,5 +216,5 @@ def torch_outputs(op: Op, tensors: Sequence[Any], attrs: Any) -> list[Any]:
 
     assert op.torch is not None
     names = dict(zip("abcdef", tensors, strict=False))
-    out = eval(op.torch, {"torch": torch, **names, **attrs})
+    out = eval(op.torch, {"torch": torch, "operands": list(tensors), **names, **attrs})
     return [out] if isinstance(out, torch.Tensor) else list(out)

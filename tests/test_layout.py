@@ -30,10 +30,16 @@ def random_views(r: random.Random) -> tuple[Value, list[Value]]:
     chain = [source]
     for _ in range(r.randint(1, 5)):
         v = chain[-1]
-        kind = r.choice(("permute", "unit", "reshape", "broadcast"))
+        kind = r.choice(("permute", "unit", "reshape", "reshape", "broadcast", "slice"))
         try:
             if kind == "permute":
                 chain.append(apply("permute", v, dims=tuple(r.sample(range(v.ndim), v.ndim))))
+            elif kind == "slice":
+                taken = [d if isinstance(d, Dim) else r.randint(1, d) for d in v.shape]
+                turned = [isinstance(d, int) and r.random() < 0.3 for d in v.shape]
+                starts = tuple(t - 1 if turn else 0 for t, turn in zip(taken, turned, strict=True))
+                steps = tuple(-1 if turn else 1 for turn in turned)
+                chain.append(apply("slice", v, shape=tuple(taken), starts=starts, steps=steps))
             elif kind == "unit":
                 shape = [d for d in v.shape if d != 1 or r.random() < 0.5]
                 shape.insert(r.randint(0, len(shape)), 1)

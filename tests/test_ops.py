@@ -74,7 +74,7 @@ def test_gradient_where_every_input_is_used_twice(row: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in DIFFERENTIABLE if len(OPS[n].samples[0].inputs) == 2 and n != "pick"]
+    "name", [n for n in DIFFERENTIABLE if len(OPS[n].samples[0].inputs) == 2 and not OPS[n].samples[0].dtypes]
 )
 def test_gradient_where_both_operands_are_one_value(name: str) -> None:
     low, high = OPS[name].samples[0].domain
@@ -129,6 +129,13 @@ BATCHED: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("broadcast_to", [(3,)], {"shape": (n, 3)}),
     ("pick", [(n, 3), ((n,), "u8")], {}),
     ("avg_pool2d", [(n, 4, 5, 3)], averaging((2, 2), (2, 1))),
+    ("slice", [(n, 5)], {"shape": (n, 2), "starts": (0, 4), "steps": (1, -2)}),
+    ("slice", [(4, n)], {"shape": (3, n), "starts": (1, 0), "steps": (1, 1)}),
+    (
+        "assemble",
+        [(n, 3), (n, 2)],
+        {"shape": (n, 6), "starts": ((0, 3), (0, 0)), "steps": ((1, 1), (1, 1)), "fill": 0.5},
+    ),
 ]
 
 
@@ -235,6 +242,23 @@ REFUSED: list[tuple[str, list[Type], dict[str, Any], str]] = [
     ("reshape", [Type(f32, (2, 3))], {"shape": (4,)}, r"6 elements do not fill the shape \[4\]"),
     ("permute", [Type(f32, (2, 3))], {"dims": (0, 0)}, "is no permutation of 2 axes"),
     ("broadcast_to", [Type(f32, (2, 3))], {"shape": (2, 4)}, "do not broadcast|cannot be broadcast"),
+    *(
+        ("slice", [Type(f32, (5,))], {"shape": (taken,), "starts": (start,), "steps": (step,)}, "has no")
+        for taken, start, step in ((4, 2, 1), (0, 0, 1), (2, -1, 1), (3, 3, -2), (2, 0, 0))
+    ),
+    (
+        "slice",
+        [Type(f32, (5,))],
+        {"shape": (1, 1), "starts": (0,), "steps": (1,)},
+        "a window of .* needs 1 extents",
+    ),
+    ("slice", [Type(f32, (n,))], {"shape": (n,), "starts": (0,), "steps": (-1,)}, "can only be taken whole"),
+    (
+        "assemble",
+        [Type(f32, (2,)), Type(f32, (2,))],
+        {"shape": (4,), "starts": ((0,), (1,)), "steps": ((1,), (1,)), "fill": 0.0},
+        "parts 0 and 1 overlap",
+    ),
 ]
 
 

@@ -12,7 +12,9 @@ from . import (
     reductions,
     rounding,
     selection,
+    slices,
     views,
+    windows,
 )
 
 __all__ = [
@@ -27,5 +29,7 @@ __all__ = [
     "reductions",
     "rounding",
     "selection",
+    "slices",
     "views",
+    "windows",
 ]

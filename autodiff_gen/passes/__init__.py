@@ -16,6 +16,7 @@ from .common_values import common_values
 from .fold_constants import fold_constants
 from .fuse_elementwise import fuse_elementwise
 from .fuse_updates import fuse_updates
+from .join_windows import join_windows
 from .own_bytes import own_bytes
 from .specialise import specialise
 
@@ -25,6 +26,7 @@ PIPELINE: tuple[Pass, ...] = (
     specialise,  # evaluation, where training has not been settled before
     fold_constants,  # constants, x * 1, broadcasts that happen anyway
     common_values,  # the same op on the same operands once
+    join_windows,  # gradients of several parts of one value are assembled, not added up
     cancel_layouts,  # transposes move onto the operands of contractions
     fuse_updates,  # W - lr * (a . b) becomes one contraction that accumulates into W
     own_bytes,  # copies where a view cannot serve, or an old state is still read

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..dtypes import Type, broadcast
 from ..ir import CONST, Graph, Node, Value, apply, constant, substitute
-from ..layout import base
+from ..layout import base, dense, seen_through
 from ..op import Elementwise, Pick, View
 
 EXACT = {"add", "sub", "mul", "div", "neg", "sqrt"}
@@ -67,8 +67,9 @@ def fold_constants(graph: Graph) -> Graph:
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if isinstance(node.op.lower, View):
-            same = operands[0].type == node.results[0].type and node.op.name != "permute"
-            return operands if same else None
+            same = operands[0].type == node.results[0].type
+            at = seen_through(node, dense(operands[0].type.shape)) if same else None
+            return operands if at is not None and at.dense else None
         if (
             isinstance(node.op.lower, Pick) and operands[0].type.shape[-1] == 1
         ):  # there is nothing to choose from

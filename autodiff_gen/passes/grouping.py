@@ -13,7 +13,7 @@ from ..donation import ordering_edges, state_of
 from ..ir import CONST, Graph, Node, State, Value, topological
 from ..labels import label
 from ..layout import base
-from ..op import Elementwise, Extent, Iota, Leaf, Pick, Reduce, RowContraction, View
+from ..op import Assemble, Elementwise, Extent, Iota, Leaf, Pick, Reduce, RowContraction, View
 
 LARGEST_GROUP = 48
 MOST_RECOMPUTED = 4  # cheap operations that are done again rather than their result stored
@@ -29,7 +29,7 @@ def _is_cheap(node: Node) -> bool:
 
 
 def is_fusable(node: Node) -> bool:
-    return isinstance(node.op.lower, Elementwise | Reduce | Pick | RowContraction)
+    return isinstance(node.op.lower, Elementwise | Reduce | Pick | Assemble | RowContraction)
 
 
 class Groups:

@@ -1,0 +1,175 @@
+"""Values joined, surrounded and repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtypes import Dim, product
+from ..errors import ShapeError
+from ..ir import Value, apply
+from .arguments import Dims, as_value, axis_of, refusal
+from .shapes import broadcast_to, flatten, reshape, unsqueeze
+from .slicing import cut, extent_of, flip, whole
+
+
+def _list(name: str, tensors: Any) -> list[Value]:
+    if isinstance(tensors, Value) or not isinstance(tensors, Sequence) or not tensors:
+        raise ShapeError(f"{name}: needs a list of values")
+    return [as_value(v) for v in tensors]
+
+
+def cat(tensors: Sequence[Any], dim: int = 0) -> Value:
+    """Values one after the other along `dim`; their other extents are the same."""
+    values = _list("cat", tensors)
+    axis = axis_of("cat", values[0], dim)
+    for v in values:
+        if v.ndim != values[0].ndim or any(
+            a != b for i, (a, b) in enumerate(zip(v.shape, values[0].shape, strict=True)) if i != axis
+        ):
+            raise refusal("cat", values, f"all extents but that of axis {axis} must be the same")
+    sizes = [extent_of("cat", v, axis) for v in values]
+    if len(values) == 1:
+        return values[0]
+    rank = values[0].ndim
+    starts = tuple(tuple(sum(sizes[:k]) if i == axis else 0 for i in range(rank)) for k in range(len(sizes)))
+    shape = tuple(sum(sizes) if i == axis else d for i, d in enumerate(values[0].shape))
+    return apply("assemble", *values, shape=shape, starts=starts, steps=((1,) * rank,) * len(sizes), fill=0.0)
+
+
+def stack(tensors: Sequence[Any], dim: int = 0) -> Value:
+    """Values of one shape along a new axis `dim`."""
+    values = _list("stack", tensors)
+    if any(v.shape != values[0].shape for v in values):
+        raise refusal("stack", values, "all shapes must be the same")
+    return cat([unsqueeze(v, dim) for v in values], dim if dim >= 0 else dim + values[0].ndim + 1)
+
+
+def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Value:
+    """Elements added before and after: `pad` holds the two numbers of the last axis, then those of the one before
+    it, and so on.
+
+    Modes: "constant" (`value`, 0 by default; negative numbers take elements away), "reflect" (mirrored about the
+    border element, which is not repeated), "replicate" (the border element), "circular" (from the other end).
+    """
+    x = as_value(input)
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+        raise ShapeError(f'pad: mode={mode!r}; known: "constant", "reflect", "replicate", "circular"')
+    numbers = [whole("pad", x, "pad", p) for p in pad]
+    if len(numbers) % 2 or len(numbers) > 2 * x.ndim:
+        raise refusal("pad", [x], f"pad={numbers} must hold two numbers for each of at most {x.ndim} axes")
+    if mode != "constant" and value:
+        raise refusal("pad", [x], f'value={value} goes with mode="constant" only')
+    sides = {x.ndim - 1 - k: (numbers[2 * k], numbers[2 * k + 1]) for k in range(len(numbers) // 2)}
+    sides = {axis: both for axis, both in sides.items() if both != (0, 0)}
+    if mode == "constant":
+        return _framed(x, sides, 0.0 if value is None else float(value))
+    for axis, (before, after) in sorted(sides.items()):
+        x = _extended(x, axis, before, after, mode)
+    return x
+
+
+def _framed(x: Value, sides: dict[int, tuple[int, int]], fill: float) -> Value:
+    shape = list(x.shape)
+    starts = [0] * x.ndim
+    for axis, (before, after) in sides.items():
+        d = extent_of("pad", x, axis)
+        first, last = max(0, -before), d - max(0, -after)
+        if before + d + after < 1 or last <= first:
+            raise refusal("pad", [x], f"({before}, {after}) leaves nothing of axis {axis} of extent {d}")
+        x = cut(x, axis, first, last - first)
+        shape[axis], starts[axis] = before + d + after, max(0, before)
+    if tuple(shape) == x.shape:
+        return x
+    steps = ((1,) * x.ndim,)
+    return apply("assemble", x, shape=tuple(shape), starts=(tuple(starts),), steps=steps, fill=fill)
+
+
+def _extended(x: Value, axis: int, before: int, after: int, mode: str) -> Value:
+    d = extent_of("pad", x, axis)
+    most = {"reflect": d - 1, "circular": d}.get(mode)
+    if min(before, after) < 0:
+        raise refusal("pad", [x], f'({before}, {after}): only mode="constant" takes elements away')
+    if most is not None and max(before, after) > most:
+        raise refusal("pad", [x], f"({before}, {after}): mode={mode!r} adds at most {most} to extent {d}")
+
+    def border(size: int, start: int) -> list[Value]:
+        if size == 0:
+            return []
+        if mode != "replicate":
+            part = cut(x, axis, start, size)
+            return [flip(part, axis) if mode == "reflect" else part]
+        shape = tuple(size if i == axis else e for i, e in enumerate(x.shape))
+        return [broadcast_to(cut(x, axis, start, 1), shape)]
+
+    first = {"reflect": 1, "replicate": 0, "circular": d - before}[mode]
+    last = {"reflect": d - 1 - after, "replicate": d - 1, "circular": 0}[mode]
+    return cat([*border(before, first), x, *border(after, last)], axis)
+
+
+def roll(input: Any, shifts: int | Sequence[int], dims: Dims = None) -> Value:
+    """The elements moved on by `shifts` along `dims`, those beyond the end to the beginning; in row-major order
+    when dims is None."""
+    x = as_value(input)
+    if dims is None:
+        return reshape(roll(flatten(x), shifts, 0), x.shape)
+    moves = [shifts] if not isinstance(shifts, Sequence) else list(shifts)
+    axes = [dims] if isinstance(dims, int) else list(dims)
+    if len(moves) != len(axes):
+        raise refusal("roll", [x], f"{len(moves)} shifts for {len(axes)} dims")
+    for move, dim in zip(moves, axes, strict=True):
+        axis = axis_of("roll", x, dim)
+        d = extent_of("roll", x, axis)
+        k = whole("roll", x, "shifts", move) % d
+        x = cat([cut(x, axis, d - k, k), cut(x, axis, 0, d - k)], axis) if k else x
+    return x
+
+
+def expand(input: Any, sizes: Sequence[int]) -> Value:
+    """Axes of extent 1 stretched to `sizes`, and new ones in front; -1 keeps an extent. A view."""
+    x = as_value(input)
+    added = len(sizes) - x.ndim
+    if added < 0 or any(d == -1 for d in sizes[:added]):
+        raise refusal(
+            "expand", [x], f"sizes={list(sizes)} must name all {x.ndim} axes; -1 keeps what is there"
+        )
+    return broadcast_to(x, tuple(x.shape[i - added] if d == -1 else d for i, d in enumerate(sizes)))
+
+
+def repeat(input: Any, sizes: Sequence[int]) -> Value:
+    """The value sizes[i] times one after the other along axis i, as Tensor.repeat; further axes come in front."""
+    return _repeated("repeat", as_value(input), sizes)
+
+
+def tile(input: Any, dims: Sequence[int]) -> Value:
+    """As repeat; the numbers belong to the last axes where there are fewer of them than axes."""
+    x = as_value(input)
+    return _repeated("tile", x, (*(1,) * (x.ndim - len(dims)), *dims))
+
+
+def _repeated(name: str, x: Value, sizes: Sequence[int]) -> Value:
+    times = [whole(name, x, "sizes", s) for s in sizes]
+    if min(times, default=1) < 1 or len(times) < x.ndim:
+        raise refusal(name, [x], f"{times} must hold a number of at least 1 for each axis")
+    shape = (*(1,) * (len(times) - x.ndim), *x.shape)
+    for axis, k in enumerate(times):
+        if k > 1 and isinstance(shape[axis], Dim):
+            raise refusal(name, [x], f"axis {axis} is the batch axis, which cannot be repeated")
+    apart = tuple(e for k, d in zip(times, shape, strict=True) for e in (1, d))
+    spread = tuple(e for k, d in zip(times, shape, strict=True) for e in (k, d))
+    joined = tuple(d * k for k, d in zip(times, shape, strict=True))
+    return reshape(broadcast_to(reshape(x, apart), spread), joined)
+
+
+def repeat_interleave(input: Any, repeats: int, dim: int | None = None) -> Value:
+    """Each element `repeats` times, one after the other, along `dim`; in row-major order when dim is None."""
+    x = as_value(input)
+    name = "repeat_interleave"
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        raise refusal(name, [x], f"repeats={repeats!r} must be one whole number of at least 1")
+    if dim is None:
+        x, dim = flatten(x), 0
+    axis = axis_of(name, x, dim)
+    left, right = x.shape[: axis + 1], x.shape[axis + 1 :]
+    spread = broadcast_to(reshape(x, (*left, 1, *right)), (*left, repeats, *right))
+    return reshape(spread, (*left[:-1], product((left[-1], repeats)), *right))
