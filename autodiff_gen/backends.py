@@ -52,12 +52,14 @@ class Source:
 
 @dataclass(frozen=True)
 class Backend:
-    """One kernel folder and its table. `requires` names core features of the board, such as "fpu"."""
+    """One kernel folder and its table. `requires` names core features of the board, such as "fpu"; `shared` are
+    the files that several of its kernels call."""
 
     name: str
     folder: Path
     requires: tuple[str, ...]
     cflags: tuple[str, ...]
+    shared: tuple[Path, ...]
     kernels: tuple[Kernel, ...]
 
 
@@ -95,7 +97,10 @@ class Backends:
 
     def sources(self) -> tuple[Source, ...]:
         """Every file of every backend, each once, in table order: the linker takes what is called."""
-        found = {k.source: Source(b.name, k.source, b.cflags) for b in self.backends for k in b.kernels}
+        found: dict[Path, Source] = {}
+        for b in self.backends:
+            for path in (*(k.source for k in b.kernels), *b.shared):
+                found.setdefault(path, Source(b.name, path, b.cflags))
         return tuple(found.values())
 
     def include_dirs(self) -> tuple[Path, ...]:
@@ -199,7 +204,7 @@ def _load_backend(folder: Path, root: Path) -> Backend:
         raise KernelError(f"{path}: cannot be read: {error.strerror}") from None
     _keys(
         table,
-        {"schema": int, "requires": list, "cflags": list, "kernel": list},
+        {"schema": int, "requires": list, "cflags": list, "shared": list, "kernel": list},
         ("schema", "kernel"),
         str(path),
     )
@@ -221,9 +226,12 @@ def _load_backend(folder: Path, root: Path) -> Backend:
                 )
                 raise KernelError(f"{path}: kernel {number}: duplicate row for {kernel.name}: {why}")
         kernels.append(kernel)
-    return Backend(
-        name, folder, _strings(table.get("requires", []), f"{path}: requires"), cflags, tuple(kernels)
-    )
+    shared = tuple(folder / s for s in _strings(table.get("shared", []), f"{path}: shared"))
+    for source in shared:
+        if not source.is_file():
+            raise KernelError(f"{path}: shared: {source.name!r} is not a file in {folder}")
+    requires = _strings(table.get("requires", []), f"{path}: requires")
+    return Backend(name, folder, requires, cflags, shared, tuple(kernels))
 
 
 def _load_row(row: Any, where: str, folder: Path, cflags: tuple[str, ...], declared: bool) -> Kernel:

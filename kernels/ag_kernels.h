@@ -24,8 +24,14 @@ typedef void ag_gemm_f32_fn(const float *a, int32_t lda, const float *b, int32_t
                             int32_t m, int32_t n, int32_t k, float alpha, float beta);
 typedef ag_gemm_f32_fn ag_gemm_nn_f32_fn, ag_gemm_nt_f32_fn, ag_gemm_tn_f32_fn, ag_gemm_tt_f32_fn;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_ref;
+ag_gemm_nn_f32_fn ag_gemm_nn_f32_armv7em;
+ag_gemm_nn_f32_fn ag_gemm_nn_f32_mve;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_ref;
+ag_gemm_nt_f32_fn ag_gemm_nt_f32_armv7em;
+ag_gemm_nt_f32_fn ag_gemm_nt_f32_mve;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_ref;
+ag_gemm_tn_f32_fn ag_gemm_tn_f32_armv7em;
+ag_gemm_tn_f32_fn ag_gemm_tn_f32_mve;
 ag_gemm_tt_f32_fn ag_gemm_tt_f32_ref;
 
 /* y[m] = alpha * A[m,n] . x[n] + beta * y[m]; the sum over ascending n is complete before y is read.
@@ -33,18 +39,24 @@ ag_gemm_tt_f32_fn ag_gemm_tt_f32_ref;
 typedef void ag_gemv_f32_fn(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                             float alpha, float beta);
 ag_gemv_f32_fn ag_gemv_f32_ref;
+ag_gemv_f32_fn ag_gemv_f32_armv7em;
+ag_gemv_f32_fn ag_gemv_f32_mve;
 
 /* y[n] = alpha * A[m,n]' . x[m] + beta * y[n]; the sum over ascending m is complete before y is read.
  * y overlaps neither A nor x; A and x may overlap. */
 typedef void ag_gemv_t_f32_fn(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                               float alpha, float beta);
 ag_gemv_t_f32_fn ag_gemv_t_f32_ref;
+ag_gemv_t_f32_fn ag_gemv_t_f32_armv7em;
+ag_gemv_t_f32_fn ag_gemv_t_f32_mve;
 
 /* A[m,n] = (alpha * x[m]) y[n]' + beta * A[m,n].
  * A overlaps neither x nor y; x and y may overlap. */
 typedef void ag_ger_f32_fn(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n,
                            float alpha, float beta);
 ag_ger_f32_fn ag_ger_f32_ref;
+ag_ger_f32_fn ag_ger_f32_armv7em;
+ag_ger_f32_fn ag_ger_f32_mve;
 
 /* y[n,oh,ow,c] = the mean over each window of x[n,h,w,c]: the sum over ascending rows and columns inside x,
  * divided by the count that ag_pool2d_shape tells. y does not overlap x. */

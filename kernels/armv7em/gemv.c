@@ -1,0 +1,142 @@
+/* Matrix times vector with VLDM: four rows (gemv) or eight columns (gemv_t) at a time. */
+#include "ag_kernels.h"
+
+#include <stddef.h>
+
+enum { ROWS = 4, COLUMNS = 8 };
+
+/* clang-format off */
+#define FMA(sum, a, b) "vfma.f32 %[" #sum "], s" #a ", s" #b "\n"
+/* eight columns of two rows, in s12..s19 and s20..s27, times x in s4..s11 */
+#define TWO_ROWS(u, v)                                                                                    \
+    FMA(u, 4, 12) FMA(v, 4, 20) FMA(u, 5, 13) FMA(v, 5, 21) FMA(u, 6, 14) FMA(v, 6, 22) FMA(u, 7, 15)     \
+    FMA(v, 7, 23) FMA(u, 8, 16) FMA(v, 8, 24) FMA(u, 9, 17) FMA(v, 9, 25) FMA(u, 10, 18) FMA(v, 10, 26)   \
+    FMA(u, 11, 19) FMA(v, 11, 27)
+/* clang-format on */
+
+static inline float finished(float sum, float alpha, float beta, const float *y) {
+    return beta == 0.0f ? alpha * sum : alpha * sum + beta * *y;
+}
+
+static float dot(const float *row, const float *x, int32_t n) {
+    float sum = 0.0f;
+    for (int32_t j = 0; j < n; j++) {
+        sum += row[j] * x[j];
+    }
+    return sum;
+}
+
+void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
+                         float alpha, float beta) {
+    const int32_t whole = n & ~(COLUMNS - 1);
+    int32_t i = 0;
+    for (; i + ROWS <= m; i += ROWS) {
+        const float *r0 = a + (ptrdiff_t)i * lda, *r1 = r0 + lda, *r2 = r1 + lda, *r3 = r2 + lda, *px = x;
+        float y0 = 0.0f, y1 = 0.0f, y2 = 0.0f, y3 = 0.0f;
+        int32_t left = whole;
+        if (left > 0) {
+            /* clang-format off */
+            __asm__ volatile(
+                "1: vldmia %[x]!, {s4-s11}\n"
+                "vldmia %[r0]!, {s12-s19}\n"
+                "vldmia %[r1]!, {s20-s27}\n"
+                "subs %[left], #8\n"
+                TWO_ROWS(y0, y1)
+                "vldmia %[r2]!, {s12-s19}\n"
+                "vldmia %[r3]!, {s20-s27}\n"
+                TWO_ROWS(y2, y3)
+                "bne 1b\n"
+                : [y0] "+t"(y0), [y1] "+t"(y1), [y2] "+t"(y2), [y3] "+t"(y3), [r0] "+r"(r0), [r1] "+r"(r1),
+                  [r2] "+r"(r2), [r3] "+r"(r3), [x] "+r"(px), [left] "+r"(left)
+                :
+                : "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16", "s17",
+                  "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "cc", "memory");
+            /* clang-format on */
+        }
+        for (left = n - whole; left > 0; left--) {
+            const float xj = *px++;
+            y0 += *r0++ * xj;
+            y1 += *r1++ * xj;
+            y2 += *r2++ * xj;
+            y3 += *r3++ * xj;
+        }
+        y[i] = finished(y0, alpha, beta, &y[i]);
+        y[i + 1] = finished(y1, alpha, beta, &y[i + 1]);
+        y[i + 2] = finished(y2, alpha, beta, &y[i + 2]);
+        y[i + 3] = finished(y3, alpha, beta, &y[i + 3]);
+    }
+    for (; i < m; i++) {
+        y[i] = finished(dot(a + (ptrdiff_t)i * lda, x, n), alpha, beta, &y[i]);
+    }
+}
+
+#define EIGHT(x, a0, a1, a2, a3, a4, a5, a6, a7)                                                             \
+    "vfma.f32 s0, s" #a0 ", s" #x "\n vfma.f32 s1, s" #a1 ", s" #x "\n vfma.f32 s2, s" #a2 ", s" #x "\n"     \
+    "vfma.f32 s3, s" #a3 ", s" #x "\n vfma.f32 s4, s" #a4 ", s" #x "\n vfma.f32 s5, s" #a5 ", s" #x "\n"     \
+    "vfma.f32 s6, s" #a6 ", s" #x "\n vfma.f32 s7, s" #a7 ", s" #x "\n"
+
+/* y[0..7] = alpha times eight neighbouring columns of A, each times x; `step` bytes from row to row */
+static inline void columns(const float *a, int32_t step, const float *x, int32_t m, float alpha, float *y) {
+    /* clang-format off */
+    __asm__ volatile(
+        "vmov s0, %[zero]\n vmov s1, %[zero]\n vmov s2, %[zero]\n vmov s3, %[zero]\n"
+        "vmov s4, %[zero]\n vmov s5, %[zero]\n vmov s6, %[zero]\n vmov s7, %[zero]\n"
+        "subs %[m], #4\n"
+        "blt 2f\n"
+        "1: vldmia %[x]!, {s24-s27}\n"
+        "vldm %[a], {s8-s15}\n add %[a], %[step]\n"
+        "vldm %[a], {s16-s23}\n add %[a], %[step]\n"
+        "subs %[m], #4\n"
+        EIGHT(24, 8, 9, 10, 11, 12, 13, 14, 15)
+        EIGHT(25, 16, 17, 18, 19, 20, 21, 22, 23)
+        "vldm %[a], {s8-s15}\n add %[a], %[step]\n"
+        "vldm %[a], {s16-s23}\n add %[a], %[step]\n"
+        EIGHT(26, 8, 9, 10, 11, 12, 13, 14, 15)
+        EIGHT(27, 16, 17, 18, 19, 20, 21, 22, 23)
+        "bge 1b\n"
+        "2: adds %[m], #4\n"
+        "beq 4f\n"
+        "3: vldmia %[x]!, {s24}\n"
+        "vldm %[a], {s8-s15}\n add %[a], %[step]\n"
+        "subs %[m], #1\n"
+        EIGHT(24, 8, 9, 10, 11, 12, 13, 14, 15)
+        "bne 3b\n"
+        "4: vmul.f32 s0, s0, %[alpha]\n vmul.f32 s1, s1, %[alpha]\n"
+        "vmul.f32 s2, s2, %[alpha]\n vmul.f32 s3, s3, %[alpha]\n"
+        "vmul.f32 s4, s4, %[alpha]\n vmul.f32 s5, s5, %[alpha]\n"
+        "vmul.f32 s6, s6, %[alpha]\n vmul.f32 s7, s7, %[alpha]\n"
+        "vstm %[y], {s0-s7}\n"
+        : [a] "+r"(a), [x] "+r"(x), [m] "+r"(m)
+        : [step] "r"(step), [y] "r"(y), [zero] "r"(0), [alpha] "t"(alpha)
+        : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",
+          "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "cc",
+          "memory");
+    /* clang-format on */
+}
+
+void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
+                           float alpha, float beta) {
+    const int32_t step = lda * (int32_t)sizeof(float);
+    if (n < COLUMNS) {
+        for (int32_t j = 0; j < n; j++) {
+            float sum = 0.0f;
+            for (int32_t i = 0; i < m; i++) {
+                sum += a[(ptrdiff_t)i * lda + j] * x[i];
+            }
+            y[j] = finished(sum, alpha, beta, &y[j]);
+        }
+        return;
+    }
+    for (int32_t j = 0; j < n; j += COLUMNS) {
+        const int32_t back = j + COLUMNS > n ? j + COLUMNS - n : 0; /* the last block is moved back inside */
+        if (beta == 0.0f) {
+            columns(a + j - back, step, x, m, alpha, y + j - back);
+        } else {
+            float sums[COLUMNS];
+            columns(a + j - back, step, x, m, alpha, sums);
+            for (int32_t q = back; q < COLUMNS; q++) {
+                y[j - back + q] = sums[q] + beta * y[j - back + q];
+            }
+        }
+    }
+}

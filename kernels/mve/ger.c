@@ -1,0 +1,48 @@
+/* The outer product added to a matrix with Helium: four rows and four columns at a time. */
+#include "ag_kernels.h"
+
+#include <arm_mve.h>
+#include <stddef.h>
+
+enum { ROWS = 4, LANES = 4 };
+
+/* row = ax y + beta row */
+static void scaled(float *row, float ax, const float *y, int32_t n, float beta) {
+    for (int32_t j = 0; j < n; j += LANES) {
+        const mve_pred16_t p = vctp32q((uint32_t)(n - j));
+        float32x4_t v = vmulq_n_f32(vldrwq_z_f32(y + j, p), ax);
+        if (beta != 0.0f) {
+            v = vfmaq_n_f32(v, vldrwq_z_f32(row + j, p), beta);
+        }
+        vstrwq_p_f32(row + j, v, p);
+    }
+}
+
+void ag_ger_f32_mve(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n, float alpha,
+                    float beta) {
+    const mve_pred16_t rest = vctp32q((uint32_t)(n & (LANES - 1)));
+    int32_t i = 0;
+    for (; beta == 1.0f && i + ROWS <= m; i += ROWS) {
+        const float x0 = alpha * x[i], x1 = alpha * x[i + 1], x2 = alpha * x[i + 2], x3 = alpha * x[i + 3];
+        float *r0 = a + (ptrdiff_t)i * lda, *r1 = r0 + lda, *r2 = r1 + lda, *r3 = r2 + lda;
+        const float *py = y;
+        for (int32_t q = n >> 2; q > 0; q--) {
+            const float32x4_t v = vldrwq_f32(py);
+            vstrwq_f32(r0, vfmaq_n_f32(vldrwq_f32(r0), v, x0));
+            vstrwq_f32(r1, vfmaq_n_f32(vldrwq_f32(r1), v, x1));
+            vstrwq_f32(r2, vfmaq_n_f32(vldrwq_f32(r2), v, x2));
+            vstrwq_f32(r3, vfmaq_n_f32(vldrwq_f32(r3), v, x3));
+            py += LANES, r0 += LANES, r1 += LANES, r2 += LANES, r3 += LANES;
+        }
+        if ((n & (LANES - 1)) != 0) {
+            const float32x4_t v = vldrwq_z_f32(py, rest);
+            vstrwq_p_f32(r0, vfmaq_n_f32(vldrwq_z_f32(r0, rest), v, x0), rest);
+            vstrwq_p_f32(r1, vfmaq_n_f32(vldrwq_z_f32(r1, rest), v, x1), rest);
+            vstrwq_p_f32(r2, vfmaq_n_f32(vldrwq_z_f32(r2, rest), v, x2), rest);
+            vstrwq_p_f32(r3, vfmaq_n_f32(vldrwq_z_f32(r3, rest), v, x3), rest);
+        }
+    }
+    for (; i < m; i++) {
+        scaled(a + (ptrdiff_t)i * lda, alpha * x[i], y, n, beta);
+    }
+}

@@ -1,0 +1,82 @@
+/* The gemm family over blocks (tile.h). A block that would reach over the border of the matrix is moved back
+ * inside, and only its new elements are stored; what is narrower than a block goes by plain loops. */
+#ifndef AG_TILES_GEMM_H
+#define AG_TILES_GEMM_H
+
+#include "tiles/tile.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A matrix as blocks see it: element [i, p] at data + i * i_step + p * p_step; one of both steps is 1. */
+typedef struct {
+    const float *data;
+    ptrdiff_t i_step, p_step;
+} ag_operand;
+
+static inline int32_t ag_bytes(ptrdiff_t floats) {
+    return (int32_t)(floats * (ptrdiff_t)sizeof(float));
+}
+
+/* Elements [i0.., j0..] of a block that was moved back. */
+static void ag_store_part(float *c, ptrdiff_t ldc, const float sums[AG_TILE_M][AG_TILE_N], int32_t i0,
+                          int32_t j0, float beta) {
+    for (int32_t i = i0; i < AG_TILE_M; i++) {
+        for (int32_t j = j0; j < AG_TILE_N; j++) {
+            float *to = c + i * ldc + j;
+            *to = beta == 0.0f ? sums[i][j] : sums[i][j] + beta * *to;
+        }
+    }
+}
+
+static void ag_narrow(const ag_operand *a, const ag_operand *b, float *c, ptrdiff_t ldc, int32_t m, int32_t n,
+                      int32_t k, float alpha, float beta) {
+    for (int32_t i = 0; i < m; i++) {
+        for (int32_t j = 0; j < n; j++) {
+            const float *pa = a->data + i * a->i_step, *pb = b->data + j * b->i_step;
+            float sum = 0.0f, *to = c + i * ldc + j;
+            for (int32_t p = 0; p < k; p++, pa += a->p_step, pb += b->p_step) {
+                sum += *pa * *pb;
+            }
+            *to = beta == 0.0f ? alpha * sum : alpha * sum + beta * *to;
+        }
+    }
+}
+
+static void ag_gemm_by_tiles(ag_tile_fn *tile, ag_operand a, ag_operand b, float *c, ptrdiff_t ldc, int32_t m,
+                             int32_t n, int32_t k, float alpha, float beta) {
+    ag_tile t;
+    float sums[AG_TILE_M][AG_TILE_N];
+    if (m < AG_TILE_M || n < AG_TILE_N) {
+        ag_narrow(&a, &b, c, ldc, m, n, k, alpha, beta);
+        return;
+    }
+    t.k = k;
+    t.segments = 1;
+    t.alpha = alpha;
+    t.a_step = ag_bytes(a.p_step);
+    t.b_step = ag_bytes(b.p_step);
+    for (int32_t i = 0; i < m; i += AG_TILE_M) {
+        const int32_t i_back = i + AG_TILE_M > m ? i + AG_TILE_M - m : 0;
+        for (int32_t q = 0; q < AG_TILE_M; q++) {
+            t.a[q] = a.data + (i - i_back + q) * a.i_step;
+        }
+        for (int32_t j = 0; j < n; j += AG_TILE_N) {
+            const int32_t j_back = j + AG_TILE_N > n ? j + AG_TILE_N - n : 0;
+            const bool whole = i_back == 0 && j_back == 0;
+            float *to = c + (i - i_back) * ldc + (j - j_back);
+            for (int32_t q = 0; q < AG_TILE_N; q++) {
+                t.b[q] = b.data + (j - j_back + q) * b.i_step;
+            }
+            t.c = whole ? to : &sums[0][0];
+            t.c_step = ag_bytes(whole ? ldc : AG_TILE_N);
+            t.beta = whole ? beta : 0.0f;
+            tile(&t);
+            if (!whole) {
+                ag_store_part(to, ldc, (const float (*)[AG_TILE_N])sums, i_back, j_back, beta);
+            }
+        }
+    }
+}
+
+#endif
