@@ -10,7 +10,7 @@ from . import c_text
 from .backends import Kernel
 from .dtypes import Type
 from .ir import CONST, INPUT, STATE, Node, State, Value
-from .kernel_calls import Factor, KernelCall, Operand, Result
+from .kernel_calls import Factor, KernelCall, Operand, Place, Result
 from .kernel_contract import CONTRACT, STRUCTS
 from .layout import Strided, base, dense, layout
 from .loop_statements import LOOP_NAMES
@@ -201,7 +201,7 @@ class EntryText:
             lines = [head, *("    " + line for line in lines), "}"]
         return lines
 
-    def _start(self, node: Node, role: Operand | Result, loops: list[tuple[str, int]]) -> str:
+    def _start(self, node: Node, role: Place, loops: list[tuple[str, int]]) -> str:
         """Where an operand or result of a call begins."""
         if isinstance(role, Result):
             v = node.results[role.index]

@@ -7,12 +7,10 @@ Transposes and slices are views, so they show up here as strides; no operand is 
 from __future__ import annotations
 
 from .dtypes import planned
-from .kernel_calls import Factor, KernelCall, Operand, Place, Result
+from .kernel_calls import Factor, KernelCall, Operand, Result
 from .layout import Strided
 
-A: Place = Operand(0)
-B: Place = Operand(1)
-C: Place = Result()
+A, B, C = Operand(0), Operand(1), Result()
 
 
 def _matrix(at: Strided) -> tuple[int, int, int, int]:

@@ -12,17 +12,18 @@ from .kernel_contract import CONTRACT
 
 
 @dataclass(frozen=True)
-class Operand:
-    """The memory of a node's operand."""
-
-    index: int
-
-
-@dataclass(frozen=True)
-class Result:
-    """The memory of a node's result."""
+class Place:
+    """Memory that a call reads or writes."""
 
     index: int = 0
+
+
+class Operand(Place):
+    """The memory of a node's operand."""
+
+
+class Result(Place):
+    """The memory of a node's result."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,6 @@ class Scalar:
     negate: bool = False
 
 
-Place: TypeAlias = Operand | Result
 Factor: TypeAlias = float | Scalar
 
 

@@ -8,6 +8,10 @@ ELEMENTS = {"f32": "float", "u8": "uint8_t", "s32": "int32_t"}
 
 # The structs of ag_shapes.h: geometry that is the same at every call. Each field is an int32_t.
 STRUCTS: dict[str, tuple[str, ...]] = {
+    "conv2d_shape": (
+        *("h", "w", "c", "oh", "ow", "o", "kh", "kw", "stride_h", "stride_w", "pad_top", "pad_left"),
+        *("dilation_h", "dilation_w", "groups", "x_n", "x_h", "x_w", "x_c", "ldy"),
+    ),
     "pool2d_shape": (
         *("h", "w", "c", "oh", "ow", "kh", "kw", "stride_h", "stride_w", "pad_top", "pad_bottom"),
         *("pad_left", "pad_right", "dilation_h", "dilation_w", "divisor", "count_pad"),
@@ -87,6 +91,7 @@ def _spec(name: str, params: str, math: str) -> KernelSpec:
 
 
 _GEMM = "A lda B ldb C! ldc m n k alpha beta"
+_CONV_DW = "X DY DW! n shape:conv2d_shape alpha beta"
 
 CONTRACT: dict[str, KernelSpec] = {
     spec.name: spec
@@ -98,6 +103,15 @@ CONTRACT: dict[str, KernelSpec] = {
         _spec("gemv_f32", "A lda X Y! m n alpha beta", "y[m] = alpha A[m,n] x[n] + beta y"),
         _spec("gemv_t_f32", "A lda X Y! m n alpha beta", "y[n] = alpha A[m,n]' x[m] + beta y"),
         _spec("ger_f32", "A! lda X Y m n alpha beta", "A[m,n] = alpha x[m] y[n]' + beta A"),
+        _spec("conv2d_f32", "X W Y! n shape:conv2d_shape", "y = x * w over windows of x"),
+        _spec("conv2d_dx_f32", "DY W DX! n shape:conv2d_shape", "the adjoint of conv2d in x"),
+        _spec("conv2d_dw_f32", _CONV_DW, "dw = alpha (the adjoint of conv2d in w) + beta dw"),
+        _spec("depthwise2d_f32", "X W Y! n shape:conv2d_shape", "conv2d with a window for each channel"),
+        _spec("depthwise2d_dx_f32", "DY W DX! n shape:conv2d_shape", "the adjoint of depthwise2d in x"),
+        _spec("depthwise2d_dw_f32", _CONV_DW, "dw = alpha (the adjoint of depthwise2d in w) + beta dw"),
+        _spec("max_pool2d_f32", "X Y! INDEX:u8! n shape:pool2d_shape", "y = the largest of each window of x"),
+        _spec("max_pool2d_dx_f32", "DY INDEX:u8 DX! n shape:pool2d_shape", "dx = dy where index says"),
+        _spec("max_pool2d_pick_f32", "X INDEX:u8 Y! n shape:pool2d_shape", "y = x where index says"),
         _spec("avg_pool2d_f32", "X Y! n shape:pool2d_shape", "y = means over windows of x"),
         _spec("avg_pool2d_dx_f32", "DY DX! n shape:pool2d_shape", "the adjoint of avg_pool2d"),
     )

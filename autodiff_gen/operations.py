@@ -34,6 +34,8 @@ from .op import (
     View,
 )
 
+_LONGEST = 100  # characters of a PyTorch expression in the table
+
 _HEAD = """\
 # Operations
 
@@ -47,6 +49,7 @@ What functions are built from, and what their gradients are made of.
   costs nothing, everything else calls a kernel of the board's backends.
 - *gradient*: whether there is one.
 - *twice*: whether that can be differentiated again; "linear" where it does not depend on the operands.
+- *in PyTorch*: what the op is compared with; where that is long, it stands in the op's record.
 """
 
 
@@ -83,6 +86,8 @@ def _code(text: str) -> str:
 
 def _op_row(op: Op) -> tuple[str, ...]:
     torch = _code(op.torch) if op.torch is not None else "-"
+    if len(torch) > _LONGEST:
+        torch = "in the record"
     if op.vjp is None and not op.samples:
         return _code(op.name), _in_c(op), "made by passes, after differentiation", "", torch
     return _code(op.name), _in_c(op), "yes" if op.vjp is not None else "no", _twice(op), torch
@@ -109,6 +114,8 @@ def _in_c(op: Op) -> str:
             return "kernel `gemv`, row by row in a loop"
         case Moded():
             return "nothing: settled by the mode before"
+        case Call(term=term) if term:
+            return f"as `{term}`, added to memory"
         case Call():
             return "kernel " + ", ".join(_code(k) for k in _kernels(op))
     return type(op.lower).__name__.lower()

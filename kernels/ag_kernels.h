@@ -58,6 +58,54 @@ ag_ger_f32_fn ag_ger_f32_ref;
 ag_ger_f32_fn ag_ger_f32_armv7em;
 ag_ger_f32_fn ag_ger_f32_mve;
 
+/* y[n,oh,ow,o] = x[n,h,w,c] * w[o,kh,kw,c/groups], as ag_conv2d_shape tells; each sum over ascending rows,
+ * columns and channels of the window. y overlaps neither x nor w. */
+typedef void ag_conv2d_f32_fn(const float *x, const float *w, float *y, int32_t n,
+                              const ag_conv2d_shape *shape);
+ag_conv2d_f32_fn ag_conv2d_f32_ref;
+
+/* dx[n,h,w,c] = the sum of dy[n,oh,ow,o] w over the windows and output channels that hold the element,
+ * ascending. dx overlaps neither dy nor w. */
+typedef void ag_conv2d_dx_f32_fn(const float *dy, const float *w, float *dx, int32_t n,
+                                 const ag_conv2d_shape *shape);
+ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_ref;
+
+/* dw[o,kh,kw,c/groups] = alpha * (the sum of x dy over images and windows, ascending) + beta * dw; the sum of
+ * an element is complete before the element is read. dw overlaps neither x nor dy. */
+typedef void ag_conv2d_dw_f32_fn(const float *x, const float *dy, float *dw, int32_t n,
+                                 const ag_conv2d_shape *shape, float alpha, float beta);
+ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_ref;
+
+/* The same three where every channel has a window of its own: y[n,oh,ow,c], w[kh,kw,c], dw[kh,kw,c]. */
+typedef void ag_depthwise2d_f32_fn(const float *x, const float *w, float *y, int32_t n,
+                                   const ag_conv2d_shape *shape);
+typedef void ag_depthwise2d_dx_f32_fn(const float *dy, const float *w, float *dx, int32_t n,
+                                      const ag_conv2d_shape *shape);
+typedef void ag_depthwise2d_dw_f32_fn(const float *x, const float *dy, float *dw, int32_t n,
+                                      const ag_conv2d_shape *shape, float alpha, float beta);
+ag_depthwise2d_f32_fn ag_depthwise2d_f32_ref;
+ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_ref;
+ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_ref;
+
+/* y[n,oh,ow,c] = the largest element of each window of x[n,h,w,c] that lies inside x, index = which it is,
+ * row * kw + column: the first of equals; NaN is larger than all. Windows have at most 256 elements. y and
+ * index overlap neither x nor each other. */
+typedef void ag_max_pool2d_f32_fn(const float *x, float *y, uint8_t *index, int32_t n,
+                                  const ag_pool2d_shape *shape);
+ag_max_pool2d_f32_fn ag_max_pool2d_f32_ref;
+
+/* dx[n,h,w,c] = the sum of dy[n,oh,ow,c] over the windows whose index names the element, ascending; what an
+ * index names in the padding is dropped. dx overlaps neither dy nor index. */
+typedef void ag_max_pool2d_dx_f32_fn(const float *dy, const uint8_t *index, float *dx, int32_t n,
+                                     const ag_pool2d_shape *shape);
+ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_ref;
+
+/* y[n,oh,ow,c] = the element of each window of x[n,h,w,c] that index names, 0 in the padding: the adjoint of
+ * ag_max_pool2d_dx. y overlaps neither x nor index. */
+typedef void ag_max_pool2d_pick_f32_fn(const float *x, const uint8_t *index, float *y, int32_t n,
+                                       const ag_pool2d_shape *shape);
+ag_max_pool2d_pick_f32_fn ag_max_pool2d_pick_f32_ref;
+
 /* y[n,oh,ow,c] = the mean over each window of x[n,h,w,c]: the sum over ascending rows and columns inside x,
  * divided by the count that ag_pool2d_shape tells. y does not overlap x. */
 typedef void ag_avg_pool2d_f32_fn(const float *x, float *y, int32_t n, const ag_pool2d_shape *shape);

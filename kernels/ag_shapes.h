@@ -5,6 +5,17 @@
 
 #include <stdint.h>
 
+/* Convolution of x[n,h,w,c] with w[o,kh,kw,c/groups] into y[n,oh,ow,o]; images lie channel last. Window (p,
+ * q) of y begins at row p * stride_h - pad_top and column q * stride_w - pad_left of x; its elements are
+ * dilation_h and dilation_w apart, and those outside x count as 0. Output channels are in `groups` groups of
+ * as many, each of which sees its own c / groups channels of x. x_n, x_h, x_w and x_c are the distances in
+ * elements between neighbours of x along each axis; ldy is that between two pixels of y, at least o. The
+ * gradients of a convolution have the same shape: dx lies as x, dy as y. Depthwise: o == c == groups. */
+typedef struct {
+    int32_t h, w, c, oh, ow, o, kh, kw, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
+    int32_t groups, x_n, x_h, x_w, x_c, ldy;
+} ag_conv2d_shape;
+
 /* Pooling. Images lie channel last; x has h * w pixels of c channels, y has oh * ow. Window (p, q) of y
  * begins at row p * stride_h - pad_top and column q * stride_w - pad_left of x; its kh * kw elements are
  * dilation_h and dilation_w apart, and those outside x are padding. x_n, x_h, x_w and x_c are the distances

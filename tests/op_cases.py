@@ -16,9 +16,19 @@ from autodiff_gen.dtypes import Type, dtype
 from autodiff_gen.interpret import evaluate
 from autodiff_gen.ir import Value, apply_node, make_input
 from autodiff_gen.op import OPS, Moded, Op, Sample
+from autodiff_gen.ops.max_pooling import pooling
 
 # Leaves, and what only passes make, after differentiation: they have no gradient and no row of their own.
-INTERNAL = {"input", "state", "const", "accumulate", "matmul_rows", "fused"}
+INTERNAL = {
+    "input",
+    "state",
+    "const",
+    "accumulate",
+    "matmul_rows",
+    "fused",
+    "conv2d_dw_into",
+    "depthwise2d_dw_into",
+}
 
 SAMPLED = [
     name for name in OPS if name not in INTERNAL and not isinstance(OPS[name].lower, Moded)
@@ -181,6 +191,11 @@ EDGES: list[tuple[str, list[Any], dict[str, Any], Any, list[Any]]] = [
     ("hardswish", [[-4.0, -3.0, 0.0, 3.0, INF]], {}, [0.0, 0.0, 0.0, 3.0, INF], [[0.0, 0.0, 0.5, 1.0, 1.0]]),
     ("prod", [[[2.0, 0.0, 3.0], [0.0, 0.0, 5.0], [2.0, 3.0, 4.0]]], {"axes": (1,), "keepdim": False}, [0.0, 0.0, 24.0],
      [[[0.0, 6.0, 0.0], [0.0, 0.0, 0.0], [12.0, 8.0, 6.0]]]),
+    ("max_pool2d", [[[[[1.0], [3.0], [3.0]]]]], pooling((1, 3), (1, 1)), [[[[3.0]]]], [[[[[0.0], [1.0], [0.0]]]]]),
+    ("max_pool2d", [[[[[NAN], [3.0], [INF]]]]], pooling((1, 2), (1, 1)), [[[[NAN], [INF]]]],
+     [[[[[1.0], [0.0], [1.0]]]]]),
+    ("max_pool2d", [[[[[-INF], [-INF]]]]], pooling((1, 2), (1, 1), (0, 0, 1, 1)), [[[[-INF], [-INF], [-INF]]]],
+     [[[[[2.0], [1.0]]]]]),
 ]  # fmt: skip
 
 

@@ -108,3 +108,10 @@ def cropped(x: Any, size: Pair, padding: Padding) -> Any:
 
 def with_size(shape: Shape, size: Pair, channels: int) -> Shape:
     return (shape[0], *size, channels)
+
+
+def pair_of(shape: Sequence[Any]) -> Pair:
+    """The two middle extents of an image or of weights[o, kh, kw, c]."""
+    rows, columns = shape[1:3]
+    assert isinstance(rows, int) and isinstance(columns, int)
+    return rows, columns

@@ -1,4 +1,4 @@
-"""Pooling over windows of x[n, h, w, c]. Gradients are adjoints, records of their own."""
+"""Means over windows of x[n, h, w, c]. Gradients are adjoints, records of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..ir import Value, apply
 from ..kernel_calls import KernelCall, Operand, Result
 from ..layout import Strided, dense
 from ..op import Attrs, Call, Op, Sample, register
-from .windows import Padding, Pair, cropped, geometry, image, output_size, padded, tap, with_size
+from .windows import Padding, Pair, cropped, geometry, image, output_size, padded, pair_of, tap, with_size
 
 NO_DILATION = (1, 1)
 
@@ -81,16 +81,9 @@ def _avg_dx(dy: Any, *, size: Pair, **attrs: Any) -> Any:
 def _avg_shape(at: Strided, size: Pair, out: Pair, attrs: Attrs) -> dict[str, int]:
     fields = geometry(at, size, attrs["kernel"], attrs["stride"], attrs["padding"], NO_DILATION, out)
     counted = {"divisor": attrs["divisor"], "count_pad": int(attrs["count_include_pad"])}
-    return {**fields, "c": _number(at.shape[3]), **counted}
-
-
-def _number(d: Any) -> int:
-    assert isinstance(d, int)
-    return d
-
-
-def _pair(shape: Any) -> Pair:
-    return _number(shape[1]), _number(shape[2])
+    c = at.shape[3]
+    assert isinstance(c, int)
+    return {**fields, "c": c, **counted}
 
 
 def _avg_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
@@ -99,7 +92,7 @@ def _avg_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs)
         "avg_pool2d_f32",
         {"x": Operand(0), "y": Result()},
         {"n": x.shape[0]},
-        shape=_avg_shape(x, _pair(x.shape), _pair(y.shape), attrs),
+        shape=_avg_shape(x, pair_of(x.shape), pair_of(y.shape), attrs),
     )
 
 
@@ -109,7 +102,7 @@ def _avg_dx_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Att
         "avg_pool2d_dx_f32",
         {"dy": Operand(0), "dx": Result()},
         {"n": dy.shape[0]},
-        shape=_avg_shape(dense(dx.shape), attrs["size"], _pair(dy.shape), attrs),
+        shape=_avg_shape(dense(dx.shape), attrs["size"], pair_of(dy.shape), attrs),
     )
 
 
