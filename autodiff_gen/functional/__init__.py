@@ -23,6 +23,7 @@ from .activations import (
     softsign,
 )
 from .arguments import torch_lacks
+from .attention import scaled_dot_product_attention
 from .batch_norm import batch_norm, instance_norm
 from .class_losses import cross_entropy, nll_loss
 from .distance_losses import cosine_embedding_loss, hinge_embedding_loss, triplet_margin_loss
@@ -183,6 +184,7 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "scaled_dot_product_attention",
     "select",
     "selu",
     "sigmoid",
