@@ -52,19 +52,28 @@ def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Valu
         if x.type.dtype.kind != "f":
             raise GraphError(f"grad: {x!r} is not a float; only floats have gradients")
 
-    order = topological([y])
-    _number(order)
-    active = _downstream(order, wanted)
-    grads: dict[Value, Value] = {y: dy} if y in active else {}
-    for node in reversed(order):
-        needed = [v in active for v in node.operands]
-        if any(needed):
-            _pull_back(node, needed, grads, wanted)
-    results = [grads[x] if x in grads else zeros_like(x) for x in wanted]
+    found = pull_back([y], [dy], wanted)
+    results = [zeros_like(x) if g is None else g for x, g in zip(wanted, found, strict=True)]
     return results[0] if isinstance(xs, Value) else results
 
 
-def _number(order: Sequence[Node]) -> None:
+def pull_back(ys: Sequence[Value], dys: Sequence[Value], xs: Sequence[Value]) -> list[Value | None]:
+    """The gradient of sum(ys * dys) with respect to each of `xs`; None where no y depends on it."""
+    order = topological(ys)
+    number(order)
+    active = downstream(order, xs)
+    grads: dict[Value, Value] = {}
+    for y, dy in zip(ys, dys, strict=True):
+        if y in active:
+            grads[y] = apply("add", grads[y], dy) if y in grads else dy
+    for node in reversed(order):
+        needed = [v in active for v in node.operands]
+        if any(needed):
+            _pull_back(node, needed, grads, xs)
+    return [grads.get(x) for x in xs]
+
+
+def number(order: Sequence[Node]) -> None:
     """Give every node a hint such as matmul2, by which generated code and reports call its value and its
     gradient.
     """
@@ -75,7 +84,7 @@ def _number(order: Sequence[Node]) -> None:
             node.hint = f"{node.op.name}{count[node.op.name]}"
 
 
-def _downstream(order: Sequence[Node], xs: Sequence[Value]) -> set[Value]:
+def downstream(order: Sequence[Node], xs: Sequence[Value]) -> set[Value]:
     """The float values that depend on one of xs."""
     active = set(xs)
     for node in order:

@@ -57,3 +57,13 @@ def extent(size: Size) -> str:
     if isinstance(size, int):
         return str(size)
     return "n" if size.coef == 1 else f"{size.coef} * n"
+
+
+def plus(pointer: str, offset: str) -> str:
+    """A pointer moved by an offset, which may be empty."""
+    return f"{pointer} + {offset}" if offset else pointer
+
+
+def shown(shape: tuple[object, ...]) -> str:
+    """A shape in a comment."""
+    return f"[{','.join(map(repr, shape))}]" if shape else "scalar"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .gemm_calls import choose
 from .ir import Node, Value
 from .kernel_calls import KernelCall, Scalar
-from .layout import Strided, layout
+from .layout import Strided, layout, stored
 from .op import Call, Contraction
 
 
@@ -20,7 +20,7 @@ def call_of(node: Node) -> KernelCall:
     assert isinstance(lower, Contraction), node.op.name
     a, b = (readable(v) for v in node.operands[:2])
     if lower.into is None:
-        return choose(a, b)
+        return choose(a, b, c=stored(node.results[0]))
     return choose(a, b, Scalar(lower.into + 1, node.attrs["negate"]), node.attrs["beta"])
 
 

@@ -84,9 +84,9 @@ def _facts(program: Program) -> list[str]:
         )
     lines.append(f"Kernels asked in this order: {', '.join(program.backends.names)}.")
     for entry in program.entries:
-        for step in entry.plan.steps:
+        for number, step in entry.plan.all_steps():
             for call, kernel in step.calls.values():
-                lines.append(f"  {entry.name} step {step.number}: {kernel.symbol} ({call.shown})")
+                lines.append(f"  {entry.name} step {number}: {kernel.symbol} ({call.shown})")
         for state in entry.plan.copies:
             lines.append(
                 f"  {entry.name} keeps a copy of the old {state}, which is still read after its update"
@@ -215,7 +215,7 @@ def constant_tables(
     """Constant arrays that are too large to be written into expressions; `taken` are the names of arguments."""
     scope, tables, names = Scope(taken), [], {}
     seen: dict[bytes, str] = {}
-    for plan in plans:
+    for plan in (p for outer in plans for p in outer.all_plans()):
         for node in topological(plan.graph.roots):
             if node.op is CONST and node.attrs["value"].size > 1:
                 v = node.results[0]

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 
 from . import c_text
 from .backends import Kernel
+from .c_text import plus, shown
 from .dtypes import Type
 from .ir import CONST, INPUT, STATE, Node, State, Value
 from .kernel_calls import Factor, KernelCall, Operand, Place, Result
 from .kernel_contract import CONTRACT, STRUCTS
-from .layout import Strided, base, dense, layout
+from .layout import Strided, base, layout, stored
 from .loop_statements import LOOP_NAMES
 from .loop_text import LoopText
 from .names import Scope
 from .op import Call, Contraction, View
+from .region_text import Inside, scan_lines
 from .steps import EntryPlan, Placed, Step
 
 WIDTH = 108
@@ -43,9 +45,11 @@ class EntryText:
         outputs: Mapping[str, str],
         slots: Mapping[State, str],
         tables: Mapping[Value, str],
+        inside: Inside | None = None,
     ) -> None:
         self.plan, self.args, self.slots, self.tables = plan, args, slots, tables
-        self.scope = Scope([*args.values(), *outputs.values(), *tables.values()])
+        self.inside = inside or Inside()
+        self.scope = Scope([*self.inside.taken, *args.values(), *outputs.values(), *tables.values()])
         self.names: dict[Value, str] = {v: outputs[name] for v, name in plan.outputs.items()}
         self.scratch: dict[tuple[Step, Value], str] = {}
         self.geometry = ""  # what tables of geometry are called, once there is one
@@ -56,16 +60,15 @@ class EntryText:
     # Names
 
     def _declare(self, buffer: Placed) -> None:
-        ends = (
-            f"step {buffer.start}" if buffer.start == buffer.end else f"steps {buffer.start} to {buffer.end}"
-        )
+        first, last = self.number(buffer.start), self.number(buffer.end)
+        ends = f"step {first}" if first == last else f"steps {first} to {last}"
         for k, v in enumerate(buffer.values):
             name = self.scope.fresh(hint(v) if buffer.owner is None else f"{hint(v)}_row")
             shape = v.type.shape
             if buffer.owner is not None:
                 assert buffer.owner.nest is not None
                 shape = buffer.owner.nest.scratch[v].shape
-            note = ends if k == 0 else f"in place of {self._bare(self.names[buffer.values[k - 1]])}"
+            note = ends if k == 0 else f"in place of {self.bare(self.names[buffer.values[k - 1]])}"
             place = self._point(name, Type(v.type.dtype, shape), buffer, note)
             if buffer.owner is None:
                 self.names[v] = place
@@ -74,7 +77,7 @@ class EntryText:
 
     def _point(self, name: str, type: Type, buffer: Placed, note: str) -> str:
         """Declare `name` for bytes of the arena; what stands for it in the code."""
-        c_type, words = type.dtype.c, buffer.offset // 4
+        c_type, words = type.dtype.c, (self.inside.offsets.get(buffer.pool, 0) + buffer.offset) // 4
         arena = "int_arena" if buffer.pool == "int" else "arena"
         start = f"t->{arena} + {words}" if words else f"t->{arena}"
         if c_type not in ("float", "int32_t"):
@@ -82,11 +85,14 @@ class EntryText:
         self.pointers.append(Pointer(f"{c_type} *const {name} = {start};", f"{shown(type.shape)} {note}"))
         return name
 
+    def number(self, number: int) -> str:
+        return f"{self.inside.prefix}{self.inside.start + number}"
+
     def _state(self, state: State) -> str:
         """The memory of a state."""
-        return f"t->{self.slots[state]}"
+        return self.slots[state] if self.plan.graph.inner else f"t->{self.slots[state]}"
 
-    def _bare(self, place: str) -> str:
+    def bare(self, place: str) -> str:
         """A place as comments call it."""
         return place.removeprefix("t->")
 
@@ -107,7 +113,7 @@ class EntryText:
 
     def short(self, v: Value) -> str:
         """A value's name in a comment, with a prime for a transpose."""
-        name = self._bare(self.place(v))
+        name = self.bare(self.place(v))
         swaps, at = 0, v
         while isinstance(at.node.op.lower, View):
             swaps += at.node.op.name == "permute"
@@ -117,19 +123,23 @@ class EntryText:
     # Steps
 
     def lines(self, step: Step) -> list[str]:
+        if step.inner is not None:
+            return scan_lines(self, step)
         if step.nest is not None:
-            return [self._comment(step.number, self._fused_comment(step)), *self._loops(step)]
-        return [self._comment(step.number, self._call_comment(step)), *self._call(step)]
+            return [self.comment(step.number, self._fused_comment(step)), *self._loops(step)]
+        return [self.comment(step.number, self._call_comment(step)), *self._call(step)]
 
-    def _comment(self, number: int, text: str) -> str:
-        line = f"/* {number:<2} {text} */"
+    def comment(self, number: int, text: str) -> str:
+        line = f"/* {self.number(number):<2} {text} */"
         return line if len(line) <= WIDTH else line[: WIDTH - 6] + "... */"
 
     def _fused_comment(self, step: Step) -> str:
         parts = []
         for r in step.node.results:
             state = self.plan.states.get(r)
-            parts.append(f"new {self.slots[state]}" if state is not None else self._bare(self.names[r]))
+            parts.append(
+                f"new {self.bare(self._state(state))}" if state is not None else self.bare(self.names[r])
+            )
             parts[-1] += shown(r.type.shape) if r.type.shape else ""
         return ", ".join(parts)
 
@@ -144,7 +154,7 @@ class EntryText:
         what = " . ".join(terms)
         if isinstance(lower, Call):
             what = f"{lower.term or node.op.name}({', '.join(terms)})"
-        target = ", ".join(f"{self._bare(self.place(r))}{shown(r.type.shape)}" for r in node.results)
+        target = ", ".join(f"{self.bare(self.place(r))}{shown(r.type.shape)}" for r in node.results)
         if lower.into is None:
             return f"{target} = {what}"
         alpha = self._scalar(node.operands[lower.into + 1])
@@ -167,18 +177,18 @@ class EntryText:
 
         def layout_of(v: Value) -> Strided | None:
             if v in region.results:
-                return dense(v.type.shape)
+                return stored(v)
             return None if self.by_value(outer[v]) else layout(outer[v])
 
         def row_call(node: Node, row: str, target: str, offset: str) -> list[str]:
             a, b = (outer[v] for v in node.operands)
             at_a, at_b = layout(a), layout(b)
             assert at_a is not None and at_b is not None
-            start = _plus(self.place(a), _sum(at_a.offset, [(row, at_a.strides[0])]))
-            places = [start, _plus(self.place(b), _sum(at_b.offset, []))]
+            start = plus(self.place(a), offset_text(at_a.offset, [(row, at_a.strides[0])]))
+            places = [start, plus(self.place(b), offset_text(at_b.offset, []))]
             call, kernel = step.calls[node]
             values = {
-                p: places[role.index] if isinstance(role, Operand) else _plus(target, offset)
+                p: places[role.index] if isinstance(role, Operand) else plus(target, offset)
                 for p, role in call.pointers.items()
             }
             return self._statement(call, kernel, values, node)
@@ -205,12 +215,12 @@ class EntryText:
         """Where an operand or result of a call begins."""
         if isinstance(role, Result):
             v = node.results[role.index]
-            at: Strided | None = dense(v.type.shape)
+            at: Strided | None = stored(v)
         else:
             v = node.operands[role.index]
             at = layout(v)
         assert at is not None
-        return _plus(self.place(v), _sum(at.offset, [(var, at.strides[i]) for var, i in loops]))
+        return plus(self.place(v), offset_text(at.offset, [(var, at.strides[i]) for var, i in loops]))
 
     def _statement(
         self, call: KernelCall, kernel: Kernel, pointers: Mapping[str, str], node: Node
@@ -254,16 +264,7 @@ def hint(v: Value) -> str:
     return node.hint or node.op.name
 
 
-def shown(shape: tuple[object, ...]) -> str:
-    """A shape in a comment."""
-    return f"[{','.join(map(repr, shape))}]" if shape else "scalar"
-
-
-def _sum(offset: int, terms: list[tuple[str, int]]) -> str:
+def offset_text(offset: int, terms: list[tuple[str, int]]) -> str:
     parts = [str(offset)] if offset else []
     parts += [var if step == 1 else f"{var} * {step}" for var, step in terms if step and var != "0"]
     return " + ".join(parts)
-
-
-def _plus(pointer: str, offset: str) -> str:
-    return f"{pointer} + {offset}" if offset else pointer

@@ -27,8 +27,11 @@ def _stored(at: Strided) -> tuple[str, int]:
     return "t", column_step if columns > 1 else rows
 
 
-def choose(a: Strided, b: Strided, alpha: Factor = 1.0, beta: float = 0.0) -> KernelCall:
-    """The call for c[m,n] = alpha a[m,k] . b[k,n] + beta c, c dense; the operands have been made readable by kernels.
+def choose(
+    a: Strided, b: Strided, alpha: Factor = 1.0, beta: float = 0.0, c: Strided | None = None
+) -> KernelCall:
+    """The call for c[m,n] = alpha a[m,k] . b[k,n] + beta c, c dense unless told; the operands have been made readable
+    by kernels.
 
     Products of vectors become ger, those with one vector gemv; the rest is gemm. Extents of 1 are recognised
     where they are fixed.
@@ -38,7 +41,7 @@ def choose(a: Strided, b: Strided, alpha: Factor = 1.0, beta: float = 0.0) -> Ke
     _, _, a_row, a_column = _matrix(a)
     _, _, b_row, b_column = _matrix(b)
     (ta, lda), (tb, ldb) = _stored(a), _stored(b)
-    ldc = planned((n,))[0]
+    ldc = planned((n,))[0] if c is None or m == 1 else c.strides[-2]
     over = tuple(i for i, d in enumerate(a.shape[:-2]) if d != 1)
     factors = {"alpha": alpha, "beta": beta}
     if k == 1 and (m == 1 or a_row == 1) and (n == 1 or b_column == 1):
@@ -48,7 +51,7 @@ def choose(a: Strided, b: Strided, alpha: Factor = 1.0, beta: float = 0.0) -> Ke
         sizes = {"lda": ldb, "m": k, "n": n} if tb == "n" else {"lda": ldb, "m": n, "n": k}
         kernel, pointers = "gemv_t_f32" if tb == "n" else "gemv_f32", {"a": B, "x": A, "y": C}
         return KernelCall(kernel, pointers, sizes, factors, over=over)
-    if n == 1 and (k == 1 or b_row == 1):
+    if n == 1 and (k == 1 or b_row == 1) and ldc == 1:
         sizes = {"lda": lda, "m": m, "n": k} if ta == "n" else {"lda": lda, "m": k, "n": m}
         kernel, pointers = "gemv_f32" if ta == "n" else "gemv_t_f32", {"a": A, "x": B, "y": C}
         return KernelCall(kernel, pointers, sizes, factors, over=over)

@@ -13,7 +13,7 @@ import numpy as np
 from .dtypes import Dim
 from .errors import ShapeError
 from .ir import CONST, Node, Value, topological
-from .op import Leaf
+from .op import Cond, Leaf, Scan
 
 
 def bind(attr: Any, n: int | None) -> Any:
@@ -57,9 +57,7 @@ def _compute(node: Node, env: Mapping[Value, Any], n: int | None, float_dtype: s
     if isinstance(node.op.lower, Leaf):
         raise ShapeError(f"no array was given for {node.results[0]!r}")
     if node.regions:
-        region = node.regions[0]
-        inner = dict(zip(region.params, (env[v] for v in node.operands), strict=True))
-        return evaluate(region.results, inner, n, float_dtype)
+        return _run_regions(node, [env[v] for v in node.operands], n, float_dtype)
     out = node.op.ref(*(env[v] for v in node.operands), **{k: bind(a, n) for k, a in node.attrs.items()})
     outs = out if isinstance(out, tuple) else (out,)
     kinds = [r.type.dtype for r in node.results]
@@ -67,3 +65,28 @@ def _compute(node: Node, env: Mapping[Value, Any], n: int | None, float_dtype: s
         np.asarray(o, dtype=float_dtype if d.kind == "f" else d.numpy)
         for o, d in zip(outs, kinds, strict=True)
     ]
+
+
+def _run_regions(node: Node, given: Sequence[Any], n: int | None, float_dtype: str) -> Sequence[Any]:
+    region = node.regions[0]
+    if isinstance(node.op.lower, Scan):
+        return _scan(node, given, n, float_dtype)
+    if isinstance(node.op.lower, Cond):
+        region, given = node.regions[0 if given[0] else 1], given[1:]
+    return evaluate(region.results, dict(zip(region.params, given, strict=True)), n, float_dtype)
+
+
+def _scan(node: Node, given: Sequence[Any], n: int | None, float_dtype: str) -> Sequence[Any]:
+    """The loop of ops/scan.py."""
+    (region,), carries, xs = node.regions, node.attrs["carries"], node.attrs["xs"]
+    times = range(node.attrs["length"])
+    state = list(given[:carries])
+    out: list[list[Any]] = [[] for _ in times]
+    for t in reversed(times) if node.attrs["reverse"] else times:
+        now = [*state, *(x[t] for x in given[carries : carries + xs]), *given[carries + xs :]]
+        results = evaluate(region.results, dict(zip(region.params, now, strict=True)), n, float_dtype)
+        state, out[t] = results[:carries], results[carries:]
+    stacks = [
+        np.stack(s, axis=axis) for s, axis in zip(zip(*out, strict=True), node.attrs["axes"], strict=True)
+    ]
+    return [*state, *stacks]

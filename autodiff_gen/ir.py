@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ class State:
 
 
 class Node:
-    """One application of an op. `regions` hold the sub-graphs of fused nodes (later: scan and cond)."""
+    """One application of an op. `regions` hold the sub-graphs of fused nodes, scan and cond."""
 
     __slots__ = ("attrs", "hint", "op", "operands", "regions", "results", "serial")
 
@@ -213,6 +213,7 @@ class Graph:
     """One entry function in SSA form: inputs and old states -> outputs and new states.
 
     least_n: the fewest samples that it takes, where the batch may vary.
+    `inner`: the body of a loop or a branch of a condition, whose memory is another plan's.
     """
 
     name: str
@@ -220,6 +221,7 @@ class Graph:
     outputs: Mapping[str, Value]
     updates: Mapping[State, Value] = field(default_factory=dict)
     least_n: int = 1
+    inner: bool = False
 
     @property
     def roots(self) -> tuple[Value, ...]:
@@ -237,12 +239,10 @@ class Graph:
     def with_roots(self, roots: Sequence[Value]) -> Graph:
         """The same entry with its outputs and updates replaced, in the order of `roots`."""
         k = len(self.outputs)
-        return Graph(
-            self.name,
-            self.inputs,
-            dict(zip(self.outputs, roots[:k], strict=True)),
-            dict(zip(self.updates, roots[k:], strict=True)),
-            self.least_n,
+        return replace(
+            self,
+            outputs=dict(zip(self.outputs, roots[:k], strict=True)),
+            updates=dict(zip(self.updates, roots[k:], strict=True)),
         )
 
     def __str__(self) -> str:
@@ -380,3 +380,18 @@ def substitute(
                 results = Node(node.op, operands, node.attrs, types, node.regions, node.hint).results
         mapping.update(zip(node.results, results, strict=True))
     return [mapping[v] for v in roots]
+
+
+def replaced(roots: Sequence[Value], mapping: Mapping[Value, Value]) -> list[Value]:
+    """The graph below `roots` with other values in place of the keys of `mapping`; what does not depend on
+    them stays as it is.
+    """
+    new = dict(mapping)
+    for node in topological(roots, stop=lambda n: all(r in new for r in n.results)):
+        operands = tuple(new.get(v, v) for v in node.operands)
+        if operands != node.operands and not all(r in new for r in node.results):
+            types = tuple(r.type for r in node.results)
+            made = Node(node.op, operands, node.attrs, types, node.regions, node.hint)
+            for old, fresh in zip(node.results, made.results, strict=True):
+                new.setdefault(old, fresh)
+    return [new.get(v, v) for v in roots]

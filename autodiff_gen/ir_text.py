@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .ir import CONST, INPUT, STATE, Graph, Node, Value, topological
+from .op import Fused
 
 
 def show(graph: Graph) -> str:
@@ -26,8 +27,13 @@ def show(graph: Graph) -> str:
         left = ", ".join(f"{names[r]}: {r.type}" for r in node.results)
         lines.append(f"{indent}{left} = {node.op.name}({', '.join(shown)})")
         for region in node.regions:
-            for inner, outer in zip(region.params, node.operands, strict=True):
-                names[inner] = names[outer]
+            if isinstance(node.op.lower, Fused):
+                names.update(zip(region.params, (names[v] for v in node.operands), strict=True))
+            else:
+                for v in region.params:
+                    names[v] = f"%{len(names)}"
+                header = ", ".join(f"{names[v]} {v.name}: {v.type}" for v in region.params)
+                lines.append(f"{indent}    with {header}")
             for n in region.nodes():
                 line(n, indent + "    ")
             lines.append(f"{indent}    yield {', '.join(names[r] for r in region.results)}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .dtypes import Dim, Shape, Size, planned
 from .ir import Node, Value
-from .op import View
+from .op import Fused, View
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,17 @@ def dense(shape: Shape) -> Strided:
     return Strided(shape, row_major(shape))
 
 
+def stored(v: Value) -> Strided:
+    """Where the elements of v, which is no view, lie from its own first byte on: row-major without gaps, unless the
+    plan around a loop says otherwise.
+    """
+    node = v.node
+    if node.regions and isinstance(node.op.lower, Fused):
+        node = node.regions[0].results[v.index].node
+    at: Strided = node.attrs.get("layout") or dense(v.type.shape)
+    return at
+
+
 def base(v: Value) -> Value:
     """The value whose bytes a chain of views shows."""
     while isinstance(v.node.op.lower, View):
@@ -55,12 +66,12 @@ def base(v: Value) -> Value:
 
 
 def layout(v: Value) -> Strided | None:
-    """The layout of `v` over the bytes of base(v), which are dense; None when a reshape needs a copy first."""
+    """The layout of `v` over the bytes of base(v); None when a reshape needs a copy first."""
     chain = []
     while isinstance(v.node.op.lower, View):
         chain.append(v.node)
         v = v.node.operands[0]
-    at: Strided | None = dense(v.type.shape)
+    at: Strided | None = stored(v)
     for node in reversed(chain):
         at = seen_through(node, at) if at is not None else None
     return at

@@ -135,6 +135,16 @@ class Fused:
     """A region of elementwise ops and reductions, lowered to loops. Made by passes only."""
 
 
+@dataclass(frozen=True)
+class Scan:
+    """A region that is run once per element of the time axis; a C loop whose body is planned like an entry."""
+
+
+@dataclass(frozen=True)
+class Cond:
+    """Two regions of which one is run; an if statement whose branches are planned like entries."""
+
+
 Lowering: TypeAlias = (
     Leaf
     | Elementwise
@@ -149,6 +159,8 @@ Lowering: TypeAlias = (
     | RowContraction
     | Moded
     | Fused
+    | Scan
+    | Cond
 )
 
 

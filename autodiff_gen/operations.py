@@ -20,6 +20,7 @@ from .op import (
     OPS,
     Assemble,
     Call,
+    Cond,
     Contraction,
     Elementwise,
     Extent,
@@ -31,6 +32,7 @@ from .op import (
     Pick,
     Reduce,
     RowContraction,
+    Scan,
     View,
 )
 
@@ -116,6 +118,12 @@ def _in_c(op: Op) -> str:
             return "nothing: settled by the mode before"
         case Call(term=term) if term:
             return f"as `{term}`, added to memory"
+        case Scan() | Cond():
+            return (
+                "`for` around steps of its own"
+                if isinstance(op.lower, Scan)
+                else "`if` around steps of its own"
+            )
         case Call():
             return "kernel " + ", ".join(_code(k) for k in _kernels(op))
     return type(op.lower).__name__.lower()
@@ -142,6 +150,8 @@ def _applied(op: Op, k: int) -> Any:
 def _twice(op: Op) -> str:
     """Whether the gradient can be differentiated: "yes", "linear" where it does not depend on the operands, or
     "no"."""
+    if isinstance(op.lower, Scan | Cond):
+        return "yes"  # their gradients are scan and cond again
     if op.vjp is None or not op.samples:
         return "-"
     node = _applied(op, 0)

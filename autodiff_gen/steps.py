@@ -5,7 +5,7 @@ This is the last stage that thinks; program.py and emit.py only write down what 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,14 +16,15 @@ from .donation import ordering_edges, state_of
 from .dtypes import planned_size
 from .ir import Graph, Node, State, Value, topological
 from .kernel_calls import KernelCall
-from .layout import base, dense, layout
+from .layout import base, dense, layout, stored
 from .loop_text import LoopText
 from .loops import LoopNest
 from .memory import Buffer, Plan, place
-from .op import Leaf, RowContraction, View
+from .op import Fused, Leaf, RowContraction, Scan, View
 from .passes.fuse_elementwise import fuse_elementwise
 from .passes.grouping import is_free
 from .passes.own_bytes import KEPT, with_kept_state
+from .region_plans import ScanPlan, plan_scan
 from .schedule import order_steps
 
 
@@ -33,7 +34,7 @@ class Placed:
     bytes.
     """
 
-    values: list[Value]
+    values: list[Value]  # none: memory for the steps of a region
     owner: Step | None  # the step whose scratch it is
     bytes: int
     start: int
@@ -44,10 +45,11 @@ class Placed:
 
 @dataclass(eq=False)
 class Step:
-    """One call or loop nest. `number` counts from 1 in the order of execution."""
+    """One call, loop nest, or region with steps of its own. `number` counts from 1 in the order of execution."""
 
     node: Node
     number: int = 0
+    inner: ScanPlan | None = None
     nest: LoopNest | None = None
     locked: frozenset[Value] = frozenset()
     calls: dict[Node, tuple[KernelCall, Kernel]] = field(default_factory=dict)
@@ -67,7 +69,22 @@ class EntryPlan:
 
     @property
     def kernels(self) -> list[Kernel]:
-        return [kernel for step in self.steps for _, kernel in step.calls.values()]
+        return [kernel for _, step in self.all_steps() for _, kernel in step.calls.values()]
+
+    def all_steps(self, prefix: str = "", start: int = 0) -> Iterator[tuple[str, Step]]:
+        """Every step with its number, "3"; those of regions, "3.1", behind the step that has them."""
+        for step in self.steps:
+            number = f"{prefix}{start + step.number}"
+            yield number, step
+            for part in step.inner.parts if step.inner is not None else ():
+                yield from part.plan.all_steps(f"{number}.", part.start)
+
+    def all_plans(self) -> Iterator[EntryPlan]:
+        """This plan and those of the regions in it."""
+        yield self
+        for step in self.steps:
+            for part in step.inner.parts if step.inner is not None else ():
+                yield from part.plan.all_plans()
 
     def buffer_of(self, v: Value) -> Placed:
         return next(b for b in self.placed if v in b.values)
@@ -102,7 +119,7 @@ def plan_entry(
 def _kept_states(node: Node) -> list[State]:
     """The states of whose old values a fused node stores a copy."""
     out = []
-    for region in node.regions:
+    for region in node.regions if isinstance(node.op.lower, Fused) else ():
         outer = dict(zip(region.params, node.operands, strict=True))
         for v in map(base, region.results):
             source = base(v.node.operands[0]) if v.node.hint.startswith(KEPT) else None
@@ -149,7 +166,7 @@ def _donors(graph: Graph, node: Node) -> list[tuple[Value, Value, Value]]:
 
 def _may_share(text: LoopText, operand: Value, param: Value, result: Value) -> bool:
     at = layout(operand)
-    if at is None or at != dense(result.type.shape):
+    if at is None or at != stored(result):
         return not any(
             b.parent is not None and b in w.path
             for w in text.writes if w.value is result
@@ -164,7 +181,7 @@ def _may_share(text: LoopText, operand: Value, param: Value, result: Value) -> b
 def _overwritten_too_early(graph: Graph) -> tuple[Node, Value] | None:
     """A fused node, and its operand that shows a state whose bytes the node overwrites before the last read."""
     for node in topological(graph.roots):
-        donors = _donors(graph, node) if node.regions else []
+        donors = _donors(graph, node) if isinstance(node.op.lower, Fused) else []
         if donors:
             text = _text(LoopNest(node.regions[0]), node, frozenset(p for _, p, _ in donors))
             for operand, param, result in donors:
@@ -175,7 +192,9 @@ def _overwritten_too_early(graph: Graph) -> tuple[Node, Value] | None:
 
 def _step(node: Node, graph: Graph, backends: Backends) -> Step:
     step = Step(node)
-    if node.regions:
+    if isinstance(node.op.lower, Scan):
+        step.inner = plan_scan(node, graph, lambda g: plan_entry(g, backends))
+    elif node.regions:
         step.nest = LoopNest(node.regions[0])
         step.locked = frozenset(p for _, p, _ in _donors(graph, node))
         operand = dict(zip(node.regions[0].params, node.operands, strict=True))
@@ -206,10 +225,19 @@ def _pool(v: Value) -> str:
     return "int" if v.type.dtype.kind in "iu" and v.type.dtype.size == 4 else "float"
 
 
-def _scratch_bytes(step: Step) -> list[tuple[Value, int]]:
-    if step.nest is None:
-        return []
-    return [(v, planned_size(s.shape) * s.dtype.size) for v, s in step.nest.scratch.items()]
+def _scratch(step: Step) -> list[Placed]:
+    """What a step needs for itself while it runs: scratch of a loop nest, the arenas of its regions."""
+    out = []
+    if step.nest is not None:
+        for v, s in step.nest.scratch.items():
+            out.append(
+                Placed([v], step, planned_size(s.shape) * s.dtype.size, step.number, step.number, _pool(v))
+            )
+    if step.inner is not None:
+        for pool in ("float", "int"):
+            size = max(part.plan.plans[pool].peak for part in step.inner.parts)
+            out += [Placed([], step, size, step.number, step.number, pool)] if size else []
+    return out
 
 
 def needed_by(graph: Graph, outputs: Collection[str]) -> set[Node]:
@@ -243,7 +271,7 @@ def _ordered(
         early = [i for node, i in index.items() if node in urgent]
         for node, i in index.items():
             before[i] += [] if node in urgent else early
-    scratch = [sum(n for _, n in _scratch_bytes(s)) for s in steps]
+    scratch = [sum(p.bytes for p in _scratch(s)) for s in steps]
     ordered = [steps[i] for i in order_steps(before, makes, reads, scratch)]
     for number, s in enumerate(ordered, start=1):
         s.number = number
@@ -271,6 +299,8 @@ def _lifetimes(
             if s.nest is not None and text is None:
                 text = _text(s.nest, s.node, s.locked)
             donor = _dying_operand(s, r, last, holder, text) if text is not None else None
+            if s.inner is not None and r.index in s.inner.takes:
+                donor = holder[base(s.inner.takes[r.index])]
             if donor is not None:
                 donor.values.append(r)
                 donor.end = end
@@ -278,8 +308,7 @@ def _lifetimes(
                 continue
             holder[r] = Placed([r], None, r.type.bytes, s.number, end, _pool(r))
             placed.append(holder[r])
-        for v, size in _scratch_bytes(s):
-            placed.append(Placed([v], s, size, s.number, s.number, _pool(v)))
+        placed += _scratch(s)
     return placed
 
 

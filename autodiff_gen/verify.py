@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .dtypes import Dim
 from .errors import GraphError
-from .ir import INPUT, Graph, Value, topological
-from .op import Leaf
+from .ir import INPUT, STATE, Graph, Node, Value, topological
+from .op import Fused, Leaf
 
 
 def verify(graph: Graph) -> None:
@@ -26,13 +26,11 @@ def verify(graph: Graph) -> None:
                 raise GraphError(f"{graph.name}: two inputs or parameters are called {name!r}; rename one")
             continue
         if node.regions:
+            _check_regions(graph, node)
             continue
-        types = node.op.infer(*(v.type for v in node.operands), **node.attrs)
-        types = types if isinstance(types, tuple) else (types,)
-        if types != tuple(r.type for r in node.results):
-            raise GraphError(
-                f"{graph.name}: {node.op.name} has results {node.results}, but its rule says {types}"
-            )
+        _check_types(graph, node)
+    if graph.inner:  # the plan around it knows where its inputs and outputs lie
+        return
     for v in graph.inputs:
         _check_batch_axis(graph, f"input {v.name!r}", v)
     for name, v in graph.outputs.items():
@@ -42,6 +40,28 @@ def verify(graph: Graph) -> None:
             raise GraphError(
                 f"{graph.name}: the new value of {state.name!r} is {value.type}, the state is {state.type}"
             )
+
+
+def _check_types(graph: Graph, node: Node) -> None:
+    types = node.op.infer(*(v.type for v in node.operands), **node.attrs)
+    types = types if isinstance(types, tuple) else (types,)
+    if types != tuple(r.type for r in node.results):
+        raise GraphError(
+            f"{graph.name}: {node.op.name} has results {node.results}, but its rule says {types}"
+        )
+
+
+def _check_regions(graph: Graph, node: Node) -> None:
+    """Regions read nothing but their params; those of fused nodes are flattened, so their types are their own."""
+    for region in node.regions:
+        params = {v.node for v in region.params}
+        for inner in region.nodes():
+            if inner.op in (INPUT, STATE) and inner not in params:
+                raise GraphError(f"{graph.name}: {node.op.name} reads {inner.results[0]!r} past its operands")
+            if inner.regions:
+                _check_regions(graph, inner)
+            elif not isinstance(inner.op.lower, Leaf) and not isinstance(node.op.lower, Fused):
+                _check_types(graph, inner)
 
 
 def _check_batch_axis(graph: Graph, what: str, v: Value) -> None:

@@ -25,14 +25,19 @@ INTERNAL = {
     "const",
     "accumulate",
     "matmul_rows",
+    "matmul_placed",
+    "place",
     "fused",
     "conv2d_dw_into",
     "depthwise2d_dw_into",
 }
+REGIONS = {"scan", "cond"}  # their operands are functions: tests/test_scan.py and test_cond.py
 
 SAMPLED = [
-    name for name in OPS if name not in INTERNAL and not isinstance(OPS[name].lower, Moded)
-]  # test_modes.py
+    name
+    for name in OPS
+    if name not in INTERNAL | REGIONS and not isinstance(OPS[name].lower, Moded)  # test_modes.py
+]
 DIFFERENTIABLE = [name for name in SAMPLED if OPS[name].vjp is not None]
 FLAT = {"detach", "floor", "round", "sign"}  # no gradient flows through them
 ROWS = [(name, i) for name in SAMPLED for i in range(len(OPS[name].samples))]

@@ -10,9 +10,10 @@ import numpy as np
 
 from .. import __version__, backends
 from ..c_tables import Table, table
+from ..c_text import shown
 from ..dtypes import Type, f32
 from ..emit import constant_tables, templates
-from ..entry_text import EntryText, shown
+from ..entry_text import EntryText
 from ..ir import Graph, State, Value, make_input, make_state
 from ..names import Scope, identifier
 from ..steps import EntryPlan, Placed, needed_by, plan_entry
@@ -76,7 +77,7 @@ class BufferText(EntryText):
         args: Mapping[Value, str],
     ) -> None:
         self.buffer, self.homes = buffer, homes
-        self.bare = {p.at: p.name for p in (*homes.values(), *outputs.values())}
+        self.plain = {p.at: p.name for p in (*homes.values(), *outputs.values())}
         slots = {s: p.name for s, p in homes.items()}
         super().__init__(plan, args, {k: p.at for k, p in outputs.items()}, slots, tables)
         self.scope.taken.add("buf")
@@ -85,14 +86,14 @@ class BufferText(EntryText):
         # Integers have words of their own behind the floats, so that no byte is used as both.
         pool = self.plan.plans["float"].peak if buffer.pool == "int" else 0
         place = self.buffer.add(name, type, self.buffer.kept + (pool + buffer.offset) // 4, note)
-        self.bare[place.at] = name
+        self.plain[place.at] = name
         return place.at
 
     def _state(self, state: State) -> str:
         return self.homes[state].at
 
-    def _bare(self, place: str) -> str:
-        return self.bare.get(place, place)
+    def bare(self, place: str) -> str:
+        return self.plain.get(place, place)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from .arguments import torch_lacks
 from .attention import scaled_dot_product_attention
 from .batch_norm import batch_norm, instance_norm
 from .class_losses import cross_entropy, nll_loss
+from .control import scan
 from .distance_losses import cosine_embedding_loss, hinge_embedding_loss, triplet_margin_loss
 from .elementwise import (
     abs,
@@ -185,6 +186,7 @@ __all__ = [
     "round",
     "rsqrt",
     "scaled_dot_product_attention",
+    "scan",
     "select",
     "selu",
     "sigmoid",

@@ -95,3 +95,13 @@ matmul_rows = register(
         lower=RowContraction(),
     )
 )
+
+matmul_placed = register(
+    Op(
+        "matmul_placed",  # a product whose elements lie as `layout` says; made by the plan of a loop's body
+        infer=lambda a, b, *, layout, of: _matmul_type(a, b),
+        ref=lambda a, b, *, layout, of: np.matmul(a, b),
+        vjp=None,
+        lower=Contraction(),
+    )
+)

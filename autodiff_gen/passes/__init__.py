@@ -13,6 +13,7 @@ from ..ir import Graph
 from ..verify import verify
 from .cancel_layouts import cancel_layouts
 from .common_values import common_values
+from .drop_unread import drop_unread
 from .fold_constants import fold_constants
 from .fuse_elementwise import fuse_elementwise
 from .fuse_updates import fuse_updates
@@ -27,6 +28,7 @@ PIPELINE: tuple[Pass, ...] = (
     fold_constants,  # constants, x * 1, broadcasts that happen anyway
     common_values,  # the same op on the same operands once
     join_windows,  # gradients of several parts of one value are assembled, not added up
+    drop_unread,  # stacks of a scan that nothing reads
     cancel_layouts,  # transposes move onto the operands of contractions
     fuse_updates,  # W - lr * (a . b) becomes one contraction that accumulates into W
     own_bytes,  # copies where a view cannot serve, or an old state is still read

@@ -28,7 +28,7 @@ def common_values(graph: Graph) -> Graph:
         attrs = tuple((k, _key(a)) for k, a in sorted(node.attrs.items()))
         alone = node.op.lower.alone if isinstance(node.op.lower, Reduce) else None
         alone = alone if read.isdisjoint(node.results[1:]) else None
-        key = (alone or node.op.name, operands, attrs, tuple(r.type for r in node.results))
+        key = (alone or node.op.name, operands, attrs, node.regions, tuple(r.type for r in node.results))
         if key in seen:
             return seen[key]
         if alone is not None:  # what stands for the other results here is never looked at

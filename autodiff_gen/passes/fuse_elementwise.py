@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ..dtypes import Dim, Shape, Type, product
 from ..ir import INPUT, Graph, Node, Region, Value, apply
-from ..layout import base, layout
+from ..layout import base, layout, stored
 from ..op import Elementwise, Fused, Op, View, register
 from .grouping import Groups, grouped, is_fusable, with_free
 
@@ -113,6 +113,8 @@ def _flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
     shapes = set()
     for n in members:
         if not isinstance(n.op.lower, Elementwise):
+            return None
+        if not stored(n.results[0]).dense:
             return None
         shapes.add(n.results[0].type.shape)
         for v in n.operands:

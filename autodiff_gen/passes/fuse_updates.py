@@ -66,7 +66,7 @@ def fuse_updates(graph: Graph) -> Graph:
         fused = None if new in outputs or readers.get(new) else _accumulating(state, new, readers)
         roots.append(fused if fused is not None else new)
     graph = graph.with_roots(roots)
-    return _by_rows(graph)
+    return graph if graph.inner else _by_rows(graph)
 
 
 def _by_rows(graph: Graph) -> Graph:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..donation import ordering_edges, state_of
 from ..ir import CONST, Graph, Node, Value, apply, substitute
 from ..layout import Strided, base, layout
-from ..op import Call, Contraction, Extent, Iota, Leaf, RowContraction, View
+from ..op import Call, Cond, Contraction, Extent, Iota, Leaf, RowContraction, Scan, View
 
 KEPT = "old "  # how the hint of a copy of a state begins that is still read after its update; the report names it
 
@@ -53,15 +53,19 @@ def _views_that_fail(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ..
         fixed = [v if readable_by_kernels(v) else copied(v) for v in operands[:2]]
         types = tuple(r.type for r in node.results)
         return Node(node.op, (*fixed, *operands[2:]), node.attrs, types, hint=node.hint).results
-    if isinstance(node.op.lower, Call):
-        fixed = [v if _serves(node.op.lower, i, v) else copied(v) for i, v in enumerate(operands)]
+    if isinstance(node.op.lower, Call | Scan | Cond):
+        fixed = [v if _serves(node, i, v) else copied(v) for i, v in enumerate(operands)]
         types = tuple(r.type for r in node.results)
-        return Node(node.op, tuple(fixed), node.attrs, types, hint=node.hint).results
+        return Node(node.op, tuple(fixed), node.attrs, types, node.regions, node.hint).results
     return None
 
 
-def _serves(call: Call, i: int, v: Value) -> bool:
-    """Whether the call can read v as its i-th operand."""
+def _serves(node: Node, i: int, v: Value) -> bool:
+    """Whether a call or a region can read v as its i-th operand."""
+    call = node.op.lower
+    if not isinstance(call, Call):  # by value, or as a constant that is written into expressions inside
+        source = base(v).node
+        return has_address(v) or source.op is CONST or (isinstance(source.op.lower, Leaf) and v.shape == ())
     if i in call.scalars or i == call.into:
         return True
     at = layout(v)
@@ -76,13 +80,18 @@ def _with_owned_roots(graph: Graph) -> Graph:
     def owned(v: Value) -> Value:
         source, at = base(v), layout(v)
         free = isinstance(source.node.op.lower, Leaf | Iota | Extent)
-        if free or at is None or not at.dense or source in taken or source.type.bytes != v.type.bytes:
+        whole = v is source or (at is not None and at.dense and source.type.bytes == v.type.bytes)
+        if free or not whole or source in taken:
             v = copied(v)
             source = v
         taken.add(source)
         return v
 
-    updates = [owned(v) for v in graph.updates.values()]
+    # a loop reads its operands after it has begun to write its carries
+    updates = [
+        owned(copied(v) if isinstance(base(v).node.op.lower, Scan | Cond) else v)
+        for v in graph.updates.values()
+    ]
     outputs = [owned(v) for v in graph.outputs.values()]
     return graph.with_roots([*outputs, *updates])
 

@@ -1,0 +1,285 @@
+"""Back-propagation through time: the gradient of a scan is a scan in the other direction.
+
+Its body is the VJP of the region. Old carries and products come from the stacks of the forward scan; what is cheap is
+computed again. A captured weight's gradient is a sum over all times: where one time contributes a product or a sum,
+its factors are stacked and multiplied once, outside, so that no weight gradient is carried along and the update of the
+weight fuses with the product as usual. Other captures accumulate in a carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..dtypes import product
+from ..ir import Node, Value, apply, replaced
+from ..op import Contraction
+from ..regions import param
+from .contraction import transposed
+from .scan import make_scan, stack_axis, time_first
+
+
+@dataclass
+class _Backward:
+    """The scan that is being built: carries with their first values and results, xs, ys and what ys are needed for."""
+
+    init: list[Value] = field(default_factory=list)
+    carried: list[Value] = field(default_factory=list)  # the params that stand for the carries
+    xs: list[Value] = field(default_factory=list)
+    walked: list[Value] = field(default_factory=list)  # the params that stand for elements of xs
+    ys: list[Value] = field(default_factory=list)
+
+    def walk(self, name: str, outer: Value, like: Value) -> Value:
+        """A param for the elements of `outer`, [time, ...]."""
+        inner = param(name, like.type)
+        self.xs.append(outer)
+        self.walked.append(inner)
+        return inner
+
+    def carry(self, name: str, first: Value) -> Value:
+        inner = param(name, first.type)
+        self.init.append(first)
+        self.carried.append(inner)
+        return inner
+
+    def stack(self, v: Value) -> int:
+        if v not in self.ys:
+            self.ys.append(v)
+        return self.ys.index(v)
+
+
+def scan_vjp(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) -> list[Value | None]:
+    """One gradient per operand of the scan `node`."""
+    from ..autodiff import number, pull_back, zeros_like
+
+    (region,), count, walked = node.regions, node.attrs["carries"], node.attrs["xs"]
+    number(region.nodes())
+    old, axes = region.params[:count], node.attrs["axes"]
+    active, reached = _carries(node, dys, wanted)
+    live = [i for i in range(count) if i in active and i in reached]
+    back = _Backward()
+    d_carry = {}
+    for i in live:
+        dy = dys[i]
+        d_carry[i] = back.carry(f"d_{_name(old[i])}", zeros_like(node.results[i]) if dy is None else dy)
+    ys, d_ys = [region.results[i] for i in live], [d_carry[i] for i in live]
+    for k, axis in enumerate(axes, start=count):
+        dy = dys[k]
+        if dy is not None:
+            ys.append(region.results[k])
+            d_ys.append(back.walk(f"d_{_name(region.results[k])}", time_first(dy, axis), region.results[k]))
+
+    sources = [
+        v
+        for i, v in enumerate(region.params)
+        if (i in live if i < count else wanted[i]) and v.type.dtype.kind == "f"
+    ]
+    found = dict(zip(sources, pull_back(ys, d_ys, sources), strict=True))
+    mapping = _forward_values(node, back)
+    given = [v for v in found.values() if v is not None]
+    now = dict(zip(given, replaced(given, mapping), strict=True))
+    pulled = {v: now[g] for v, g in found.items() if g is not None}
+
+    carries = [pulled.get(old[i], zeros_like(old[i])) for i in live]
+    x_grads: dict[int, int] = {}
+    for i in range(count, count + walked):
+        if region.params[i] in pulled:
+            x_grads[i] = back.stack(pulled[region.params[i]])
+    sums = [_Sum(v, back, region.params.index(v)) for v in region.params[count + walked :] if v in pulled]
+    for phase in (_Sum.take_products, _Sum.take_sums):
+        for s in sums:
+            phase(s, pulled[s.capture])
+    for s in sums:
+        s.take_rest(carries)
+
+    made = make_scan(
+        back.init,
+        back.xs,
+        [*back.carried, *back.walked],
+        carries,
+        back.ys,
+        node.attrs["length"],
+        not node.attrs["reverse"],
+    )
+    out: list[Value | None] = [None] * len(region.params)
+    for k, i in enumerate(live):
+        out[i] = made.results[k] if wanted[i] else None
+    for i, k in x_grads.items():
+        out[i] = _stack(made, k)
+    for s in sums:
+        out[s.operand] = s.total(made)
+    return out
+
+
+def _name(v: Value) -> str:
+    return v.node.hint or v.node.op.name
+
+
+def _stack(made: Node, k: int) -> Value:
+    """The k-th stack of a scan, [time, ...]."""
+    return time_first(made.results[made.attrs["carries"] + k], made.attrs["axes"][k])
+
+
+def _carries(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) -> tuple[set[int], set[int]]:
+    """The carries that depend on what is wanted, and those on which something depends whose gradient is given."""
+    from ..autodiff import downstream
+
+    (region,), count = node.regions, node.attrs["carries"]
+    order = region.nodes()
+    active: set[int] = {i for i in range(count) if wanted[i]}
+    while True:
+        sources = [v for i, v in enumerate(region.params) if (i in active if i < count else wanted[i])]
+        below = downstream(order, sources)
+        more = {i for i in range(count) if region.results[i] in below} | active
+        if more == active:
+            break
+        active = more
+    reached = {i for i in range(count) if dys[i] is not None}
+    given = [r for r, dy in zip(region.results[count:], dys[count:], strict=True) if dy is not None]
+    while True:
+        ends = {*given, *(region.results[i] for i in reached)}
+        more = reached | {
+            i for i in range(count) if not ends.isdisjoint(downstream(order, [region.params[i]]))
+        }
+        if more == reached:
+            return active, reached
+        reached = more
+
+
+def _forward_values(node: Node, back: _Backward) -> dict[Value, Value]:
+    """What stands in the backward body for the region's params and products."""
+    (region,), count = node.regions, node.attrs["carries"]
+    mapping: dict[Value, Value] = {}
+    for k, axis in enumerate(node.attrs["axes"], start=count):
+        v = region.results[k]
+        if v not in mapping and (v in region.params[:count] or isinstance(v.node.op.lower, Contraction)):
+            mapping[v] = back.walk(_name(v), time_first(node.results[k], axis), v)
+    for i in range(count, len(region.params)):
+        v = region.params[i]
+        if v in mapping:
+            continue
+        if i < count + node.attrs["xs"]:
+            mapping[v] = back.walk(_name(v), node.operands[i], v)
+        else:
+            mapping[v] = node.operands[i]
+    return mapping
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A value of the backward body for all times: the stack of `ys[k]` or an element of xs, its axes permuted."""
+
+    outer: Value | None
+    k: int
+    dims: tuple[int, ...]
+
+    def value(self, made: Node) -> Value:
+        """[time, ...]"""
+        v = _stack(made, self.k) if self.outer is None else self.outer
+        return _permuted(v, (0, *(d + 1 for d in self.dims)))
+
+
+class _Sum:
+    """The gradient of one capture: products and sums that leave the loop, and the rest, which a carry adds up."""
+
+    def __init__(self, capture: Value, back: _Backward, operand: int) -> None:
+        self.capture, self.back, self.operand = capture, back, operand
+        self.products: list[tuple[_Factor, _Factor, tuple[int, ...]]] = []
+        self.summed: list[tuple[_Factor, tuple[int, ...]]] = []
+        self.rest: list[Value] = []
+        self.carry: int | None = None
+
+    def take_products(self, gradient: Value) -> None:
+        for term in _terms(gradient):
+            core, dims = _unpermuted(term)
+            if core.node.op.name == "matmul" and len(core.type.shape) == 2:
+                a, b = core.node.operands
+                self.products.append((self._factor(a), self._factor(b), dims))
+            else:
+                self.rest.append(term)
+
+    def take_sums(self, gradient: Value) -> None:
+        """Sums over what is stacked anyway; what is stacked for nothing else is better added up in a carry."""
+        rest, self.rest = self.rest, []
+        for term in rest:
+            core = term.node.operands[0] if term.node.op.name == "reshape" else term
+            source = core.node.operands[0] if core.node.op.name == "sum" else None
+            if source is not None and self._is_stacked(source):
+                self.summed.append((self._factor(source), tuple(core.node.attrs["axes"])))
+            else:
+                self.rest.append(term)
+
+    def take_rest(self, carries: list[Value]) -> None:
+        from ..autodiff import zeros_like
+
+        if self.rest:
+            self.carry = len(carries)
+            total = self.back.carry(f"d_{_name(self.capture)}", zeros_like(self.capture))
+            for term in self.rest:
+                total = apply("add", total, term)
+            carries.append(total)
+
+    def _is_stacked(self, v: Value) -> bool:
+        source, _ = _unpermuted(v)
+        return source in self.back.walked or source in self.back.ys
+
+    def _factor(self, v: Value) -> _Factor:
+        source, dims = _unpermuted(v)
+        if source in self.back.walked:
+            return _Factor(self.back.xs[self.back.walked.index(source)], -1, dims)
+        return _Factor(None, self.back.stack(source), dims)
+
+    def total(self, made: Node) -> Value:
+        parts = [self._product(made, *p) for p in self.products]
+        for factor, axes in self.summed:
+            whole = apply("sum", factor.value(made), axes=(0, *(a + 1 for a in axes)), keepdim=False)
+            parts.append(_shaped(whole, self.capture))
+        if self.carry is not None:
+            parts.append(made.results[self.carry])
+        out = parts[0]
+        for part in parts[1:]:
+            out = apply("add", out, part)
+        return out
+
+    def _product(self, made: Node, a: _Factor, b: _Factor, dims: tuple[int, ...]) -> Value:
+        """The sum over the times of a . b: their rows at all times, one product."""
+        left, right = _permuted(a.value(made), (0, 2, 1)), b.value(made)  # [time, rows, ...]
+        batch_first = stack_axis(right.type.shape[1:], 1 in made.attrs["axes"]) == 1
+        return _permuted(
+            apply("matmul", transposed(_rows(left, batch_first)), _rows(right, batch_first)), dims
+        )
+
+
+def _rows(v: Value, batch_first: bool) -> Value:
+    """[time, rows, k] as [rows * time, k] or [time * rows, k]."""
+    v = _permuted(v, (1, 0, 2)) if batch_first else v
+    return apply("reshape", v, shape=(product(v.type.shape[:2]), v.type.shape[2]))
+
+
+def _shaped(v: Value, like: Value) -> Value:
+    return v if v.type == like.type else apply("reshape", v, shape=like.type.shape)
+
+
+def _permuted(v: Value, dims: Sequence[int]) -> Value:
+    return v if tuple(dims) == tuple(range(len(dims))) else apply("permute", v, dims=tuple(dims))
+
+
+def _unpermuted(v: Value) -> tuple[Value, tuple[int, ...]]:
+    """(source, dims) with v = permute(source, dims)."""
+    dims = tuple(range(len(v.type.shape)))
+    while v.node.op.name == "permute":
+        inner: Sequence[int] = v.node.attrs["dims"]
+        dims, v = tuple(inner[i] for i in dims), v.node.operands[0]
+    return v, dims
+
+
+def _terms(v: Value) -> list[Value]:
+    """The terms of a sum of gradients."""
+    out, pending = [], [v]
+    while pending:
+        at = pending.pop()
+        if at.node.op.name == "add" and all(o.type == v.type for o in at.node.operands):
+            pending.extend(reversed(at.node.operands))
+        else:
+            out.append(at)
+    return out
