@@ -21,7 +21,7 @@ from autodiff_gen.dtypes import Dim, Type, bound, f32, planned_size
 from autodiff_gen.errors import DataError, GraphError, ShapeError
 from autodiff_gen.interpret import evaluate
 from autodiff_gen.ir import Graph, State, Value, apply, make_input, make_state, topological
-from autodiff_gen.passes.settle_layouts import Layouts, settle_layouts, sunk
+from autodiff_gen.passes.settle_layouts import Layouts, settle_layouts, settled
 from autodiff_gen.storage import Storage
 from autodiff_gen.verify import verify
 
@@ -35,7 +35,7 @@ def count(roots: list[Value], op: str) -> int:
 # Random graphs
 
 KINDS = ["permute"] * 3 + ["two"] * 2
-KINDS += ["one", "reduce", "index", "merge", "split", "broadcast", "where", "matmul"]
+KINDS += ["one", "reduce", "index", "merge", "split", "broadcast", "where", "matmul", "window", "join"]
 
 
 @dataclass
@@ -96,6 +96,13 @@ class Drawn:
         if x.ndim == 0:
             raise ShapeError("has no axis")
         axis = r.randrange(x.ndim)
+        if kind == "window":
+            if isinstance(x.shape[axis], Dim):
+                raise ShapeError("has no window")
+            return F.flip(x, (axis,)) if r.random() < 0.4 else F.narrow(x, axis, x.shape[axis] // 2, 1)
+        if kind == "join":
+            fitting = [v for v in self.pool if same_but(v.shape, x.shape, axis)]
+            return F.cat([x, r.choice(fitting), x], axis)
         if kind == "index":
             return apply("to_f32", F.argmax(x, axis))
         if kind == "merge":
@@ -121,6 +128,10 @@ class Drawn:
         return F.matmul(x, self.state((out, columns)).T)
 
 
+def same_but(a: Any, b: Any, axis: int) -> bool:
+    return len(a) == len(b) and all(d == e for k, (d, e) in enumerate(zip(a, b, strict=True)) if k != axis)
+
+
 def rows(feeds: dict[Value, Any], n: int) -> dict[Value, Any]:
     return {v: a[tuple(slice(e) for e in bound(v.shape, n))] for v, a in feeds.items()}
 
@@ -140,7 +151,7 @@ def test_random_graphs_mean_the_same(may_store: bool) -> None:
     permutes, stored, verified = 0, 0, 0
     for seed in range(250):
         drawn = Drawn(seed)
-        done = sunk(drawn.roots, may_store)
+        done = settled(drawn.roots, may_store)
         feeds = stored_feeds(drawn.feeds, done)
         for n in range(1, BATCH + 1):
             before = evaluate(drawn.roots, rows(drawn.feeds, n), n, "float64")
@@ -167,7 +178,7 @@ def is_verified(roots: list[Value]) -> bool:
 def test_settling_keeps_what_can_be_compiled() -> None:
     for seed in range(250):
         roots = Drawn(seed).roots
-        assert not is_verified(roots) or is_verified(sunk(roots).roots), seed
+        assert not is_verified(roots) or is_verified(settled(roots).roots), seed
 
 
 @pytest.mark.cc
@@ -185,7 +196,7 @@ def test_settled_graphs_as_c() -> None:
 
 
 def settled_case(drawn: Drawn) -> Case:
-    done = sunk(drawn.roots)
+    done = settled(drawn.roots)
     feeds = stored_feeds(drawn.feeds, done)
     leaves = [n.results[0] for n in topological(done.roots) if n.op.name in ("input", "state")]
     graph = Graph("g", tuple(leaves), {f"out{i}": v for i, v in enumerate(done.roots)})
@@ -222,6 +233,10 @@ SUNK: dict[str, Callable[[Value], Value]] = {
     "softmax over channels": lambda x: nhwc(F.softmax(nchw(x), 1)),
     "squeeze and excite": lambda x: nhwc(nchw(x) * F.sigmoid(F.mean(nchw(x), (2, 3), keepdim=True))),
     "group norm": lambda x: nhwc(F.group_norm(nchw(x), 2)),
+    "window": lambda x: nhwc(F.relu(nchw(x)[:, 1:3, ::2, :])),
+    "flip": lambda x: nhwc(F.flip(nchw(x), (1, 3))),
+    "cat": lambda x: nhwc(F.cat([nchw(x), F.tanh(nchw(x))], 1)),
+    "pad": lambda x: nhwc(F.pad(nchw(x), (1, 1, 0, 2))),
     "NCW": lambda x: F.permute(F.tanh(F.permute(F.reshape(x, (-1, 15, 4)), (0, 2, 1))), (0, 2, 1)),
     "one channel": lambda x: nhwc(nchw(F.reshape(x, (-1, 12, 5, 1)))),
 }
@@ -230,7 +245,7 @@ SUNK: dict[str, Callable[[Value], Value]] = {
 @pytest.mark.parametrize("name", SUNK)
 def test_permutes_cancel(name: str) -> None:
     y = SUNK[name](image(2, 3, 5, 4))
-    (after,) = sunk([y]).roots
+    (after,) = settled([y]).roots
     assert count([y], "permute") > 0 and count([after], "permute") == 0, str(after)
 
 
@@ -244,8 +259,8 @@ def test_a_weight_that_two_layers_read_differently_keeps_its_order() -> None:
     x, w = image(2, 3, 5, 4), ag.Param("w", init.uniform((2, 60), bound=1.0, seed=1))
     folded = F.matmul(F.flatten(nchw(x), 1), w.T)
     plain = F.matmul(F.flatten(x, 1), w.T)
-    assert sunk([folded]).states and count(sunk([folded]).roots, "permute") == 1  # w.T
-    assert not sunk([folded, plain]).states and not sunk([plain]).states
+    assert settled([folded]).states and count(settled([folded]).roots, "permute") == 1  # w.T
+    assert not settled([folded, plain]).states and not settled([plain]).states
 
 
 # Models: storage order from end to end

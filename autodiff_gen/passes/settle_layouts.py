@@ -11,24 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..dtypes import Shape, Size, Type, broadcast, normalise_axes, planned, planned_size
+from ..dtypes import Type, planned
 from ..ir import STATE, Node, State, Value, make_state, topological
 from ..layout import base, layout
-from ..op import Call, Contraction, Elementwise, Reduce, View
+from ..op import Call, Contraction, Elementwise, View
 from ..storage import Storage
-from .moved import (
-    Form,
-    Moved,
-    broadcast_form,
-    common_pieces,
-    in_shape,
-    parts,
-    permuted,
-    pieces_of,
-    reshaped,
-    seen,
-    value_of,
-)
+from .moved import Form, Moved, common_pieces, in_shape, parts, pieces_of, reshaped, seen, value_of
+from .sinking import sunk
 
 
 @dataclass(frozen=True)
@@ -55,7 +44,7 @@ def settle_layouts(roots: Sequence[Value]) -> Layouts:
     """
     if not wants_dense(roots):
         return Layouts(list(roots), {})
-    return sunk(roots)
+    return settled(roots)
 
 
 def wants_dense(roots: Sequence[Value]) -> bool:
@@ -66,7 +55,7 @@ def wants_dense(roots: Sequence[Value]) -> bool:
     )
 
 
-def sunk(roots: Sequence[Value], may_store: bool = True) -> Layouts:
+def settled(roots: Sequence[Value], may_store: bool = True) -> Layouts:
     """As settle_layouts, whatever the graph; `may_store`: whether states may be stored in another order."""
     storage: dict[State, Storage] = {}
     if may_store:
@@ -113,20 +102,23 @@ class _Walk:
         if node.op is STATE and node.attrs["state"] in self.storage:
             return [self._stored_state(node)]
         found: Sequence[Form] | None = None
-        if isinstance(lower, View):
-            found = self._view(node)
-        elif isinstance(lower, Contraction):
+        if isinstance(lower, Contraction):
             found = self._contraction(node)
-        elif any(isinstance(self.forms[v], Moved) for v in node.operands):
-            if isinstance(lower, Elementwise):
-                found = self._elementwise(node)
-            elif isinstance(lower, Reduce):
-                found = self._reduce(node)
+        elif self.may_store or not self._is_update(node):
+            found = sunk(node, [self.forms[v] for v in node.operands])
         if found is not None:
             return found
         if self.asking and isinstance(lower, Call):
             self._ask(node, lower)
         return self._with(node, [self.value(v) for v in node.operands])
+
+    def _is_update(self, node: Node) -> bool:
+        """Whether the node computes beside a whole state, which stays in its own order."""
+        shape = node.results[0].type.shape
+        whole = [self.forms[v] for v in node.operands if v.type.shape == shape]
+        return isinstance(node.op.lower, Elementwise) and any(
+            isinstance(form, Value) and base(form).node.op is STATE for form in whole
+        )
 
     def _with(self, node: Node, operands: Sequence[Value]) -> Sequence[Value]:
         """The node on other operands of the same types."""
@@ -146,86 +138,6 @@ class _Walk:
         form = in_shape(split, storage.logical)
         assert form is not None
         return form
-
-    # Views
-
-    def _view(self, node: Node) -> Sequence[Form] | None:
-        (operand,), (result,) = node.operands, node.results
-        form = self.forms[operand]
-        given, shape = operand.type.shape, result.type.shape
-        assert isinstance(node.op.lower, View)
-        dims = node.op.lower.dims(given, shape, node.attrs)
-        if dims is None:
-            changed = in_shape(form, shape) if isinstance(form, Moved) else None
-            return None if changed is None else [changed]
-        if any(d is not None and given[d] != shape[k] for k, d in enumerate(dims)):
-            return None
-        repeats = any(d is None and shape[k] != 1 for k, d in enumerate(dims))
-        if not repeats and all(d in dims for d, extent in enumerate(given) if extent != 1):
-            # A transposed row stays a permute, which products know.
-            moving = [d for d in dims if d is not None and (given[d] != 1 or len(given) > 2)]
-            if isinstance(form, Value) and moving == sorted(moving):
-                return None
-            return [permuted(form, dims)]
-        if node.op.name == "broadcast_to" and isinstance(form, Moved):
-            return [broadcast_form(form, shape)]
-        return None
-
-    # Elementwise ops and reductions
-
-    def _elementwise(self, node: Node) -> Sequence[Form] | None:
-        forms = [self.forms[v] for v in node.operands]
-        shapes = [v.type.shape for v in node.operands]
-        shape = broadcast(*shapes)
-        whole = [(f, v) for f, v in zip(forms, node.operands, strict=True) if v.type.shape == shape]
-        if not self.may_store and any(isinstance(f, Value) and base(f).node.op is STATE for f, _ in whole):
-            return None  # an update: the state stays in its own order
-        moved = [(planned_size(f.shape), f) for f in forms if isinstance(f, Moved)]
-        leader = max(moved, key=lambda item: item[0])[1]
-        if leader.shape != shape and any(isinstance(f, Value) for f, _ in whole):
-            return None  # the large operand stays, and the small one is read by strides
-        fine = _pieces(forms, shapes, shape)
-        if fine is None:
-            return None
-        led = _cut(leader, fine, len(shape))
-        if led is None:
-            return None
-        _, axes = parts(led)
-        rank = {a: k for k, a in enumerate(sorted(a for group in axes for a in group))}
-        order = sorted(range(len(axes)), key=lambda k: (bool(axes[k]), rank[axes[k][0]] if axes[k] else k))
-        operands = []
-        for form in forms:
-            cut = _cut(form, fine, len(shape))
-            if cut is None:
-                return None
-            operands.append(_without_leading_ones(value_of(permuted(cut, order))))
-        extents = [d for pieces in fine for d in pieces]
-        types = tuple(Type(r.type.dtype, tuple(extents[k] for k in order)) for r in node.results)
-        made = Node(node.op, tuple(operands), node.attrs, types, node.regions, node.hint)
-        place = {k: i for i, k in enumerate(order)}
-        groups, at = [], 0
-        for pieces in fine:
-            groups.append(tuple(place[at + i] for i in range(len(pieces))))
-            at += len(pieces)
-        return [seen(r, groups) for r in made.results]
-
-    def _reduce(self, node: Node) -> Sequence[Form] | None:
-        form = self.forms[node.operands[0]]
-        assert isinstance(form, Moved) and isinstance(node.op.lower, Reduce)
-        gone = normalise_axes(node.attrs["axes"], len(form.axes))
-        walked = tuple(sorted(a for k in gone for a in form.axes[k]))
-        indexed = "{i}" in node.op.lower.step and len(walked) > 1
-        if not walked or indexed:
-            return None
-        attrs = {**node.attrs, "axes": walked, "keepdim": False}
-        types = node.op.infer(form.source.type, **attrs)
-        types = types if isinstance(types, tuple) else (types,)
-        made = Node(node.op, (form.source,), attrs, types, node.regions, node.hint)
-        left = [a for a in range(form.source.ndim) if a not in walked]
-        groups = [() if k in gone else tuple(map(left.index, group)) for k, group in enumerate(form.axes)]
-        if not node.attrs["keepdim"]:
-            groups = [group for k, group in enumerate(groups) if k not in gone]
-        return [seen(r, groups) for r in made.results]
 
     # Contractions
 
@@ -320,38 +232,6 @@ def _state(form: Form) -> State | None:
     at = layout(source)
     state: State = below.node.attrs["state"]
     return state if at is not None and at.dense else None
-
-
-def _pieces(forms: Sequence[Form], shapes: Sequence[Shape], shape: Shape) -> list[tuple[Size, ...]] | None:
-    """For each axis of the broadcast shape the pieces into which it must be cut to suit all operands."""
-    out = []
-    for k, extent in enumerate(shape):
-        splits: list[tuple[Size, ...]] = []
-        for form, own in zip(forms, shapes, strict=True):
-            axis = k - len(shape) + len(own)
-            if axis >= 0 and own[axis] != 1:
-                splits.append(pieces_of(form, axis))
-        pieces = common_pieces(extent, splits)
-        if pieces is None:
-            return None
-        out.append(pieces)
-    return out
-
-
-def _cut(form: Form, fine: Sequence[tuple[Size, ...]], rank: int) -> Form | None:
-    """The form with its axes cut into `fine`, and of full rank."""
-    shape = form.shape
-    extents: list[Size] = []
-    for k, pieces in enumerate(fine):
-        axis = k - rank + len(shape)
-        extents += (1,) * len(pieces) if axis < 0 or shape[axis] == 1 else pieces
-    return in_shape(form, tuple(extents))
-
-
-def _without_leading_ones(v: Value) -> Value:
-    shape = v.type.shape
-    first = next((i for i, d in enumerate(shape) if d != 1), len(shape))
-    return reshaped(v, shape[first:])
 
 
 def _contracted(form: Form, first: int, order: Sequence[int]) -> Form:
