@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from . import c_text
-from .dtypes import DType, normalise_axes, s32
+from .dtypes import DType, Shape, normalise_axes, product, s32
 from .ir import CONST, Node, Value
 from .labels import Axes
 from .loops import Body, LoopNest, Root, Step
@@ -50,6 +50,11 @@ class Expr:
     worth_a_name: bool = False
     memory: tuple[Value, tuple[Index, ...]] | None = None  # a load: of what, at which index
     name: str = ""  # once it is a local
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether this is the load of a scalar, which is a local where a deeper loop would read it in every turn."""
+        return self.memory is not None and all(i is None for i in self.memory[1])
 
 
 Index: TypeAlias = Expr | None
@@ -242,7 +247,7 @@ class Statements:
         return self._seen_from(expr, body)
 
     def _seen_from(self, expr: Expr, body: Body) -> Expr:
-        if expr.home is not body and expr.worth_a_name:
+        if expr.home is not body and expr.worth_a_name and not expr.is_scalar:
             expr.moved = True
         return expr
 
@@ -266,11 +271,27 @@ class Statements:
                 dtype=v.type.dtype,
             )
         if isinstance(lower, Iota):
-            (at_,) = index
-            return at_ if at_ is not None else Expr("0", ATOM, self.nest.top)
+            return self._row_major(v.type.shape, index)
         if isinstance(lower, Pick):
             return self._value(node.operands[0], self._picked_at(node, index, body), body)
         return self._compute(v, index, body)
+
+    def _row_major(self, shape: Shape, index: tuple[Index, ...]) -> Expr:
+        """The number of the element at `index`, counted row by row."""
+        terms: list[tuple[str, Expr]] = []
+        for k, at in enumerate(index):
+            if at is not None:
+                step = c_text.extent(product(shape[k + 1 :]))
+                text = f"{{{len(terms)}}}" if step == "1" else f"{{{len(terms)}}} * {step}"
+                terms.append((text if " " not in step else text.replace(step, f"({step})"), at))
+        if len(terms) < 2:
+            bare = [at for text, at in terms if text == "{0}"]
+            if bare or not terms:
+                return bare[0] if bare else Expr("0", ATOM, self.nest.top)
+        args = tuple(at for _, at in terms)
+        home = max((a.home for a in args), key=lambda b: b.depth)
+        precedence = ADD if len(terms) > 1 else MUL
+        return Expr(" + ".join(text for text, _ in terms), precedence, home, args, (MUL,) * len(args))
 
     def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
         """The expression that computes an elementwise value, even where it is also in memory."""
@@ -291,6 +312,8 @@ class Statements:
         needs = lower.operand_precedence
         per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
         home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
+        for arg in args:
+            arg.moved = arg.moved or (arg.is_scalar and arg.home is not home)
         return Expr(
             _filled(lower.c, node.attrs),
             lower.precedence,
@@ -317,8 +340,9 @@ class Statements:
 
     def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
         home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)
-        named = v in self.locked
-        return Expr("", ATOM, home, dtype=v.type.dtype, hint="old", worth_a_name=named, memory=(v, index))
+        named = v in self.locked or all(i is None for i in index)
+        hint = "old" if v in self.locked else ""
+        return Expr("", ATOM, home, dtype=v.type.dtype, hint=hint, worth_a_name=named, memory=(v, index))
 
 
 def _filled(template: str, attrs: Attrs) -> str:

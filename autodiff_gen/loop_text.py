@@ -6,6 +6,7 @@ accesses in the order in which they are written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -112,6 +113,12 @@ class LoopText:
     def _local(self, expr: Expr, body: Body) -> list[str]:
         if not expr.worth_a_name or expr.name or not (expr.moved or expr.uses > 1):
             return []
+        if expr.memory is not None and not expr.hint:
+            v = expr.memory[0]
+            by_value = v not in self.nest.scratch and self.layout_of(v) is None
+            if by_value or not expr.moved:
+                return []
+            expr.hint = re.sub(r"\W+", "_", self.place_of(v).removeprefix("t->")).strip("_") + "_"
         text = self._text(expr, SELECT, body)
         expr.name = self._fresh(expr.hint, first="_1" if expr.hint[-1:].isdigit() else "1")
         return [f"const {C_TYPES[expr.dtype.name]} {expr.name} = {text};"]

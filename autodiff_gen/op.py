@@ -35,18 +35,19 @@ class Elementwise:
 
     `precedence` is that of the expression's outermost operator; `operand_precedence` is what an operand must
     reach to stand without parentheses (one value, or one per operand). `cheap` expressions may be computed
-    again rather than stored.
+    again rather than stored. `header` declares what the expression calls, beyond ag_math.h.
     """
 
     c: str
     precedence: int = ATOM
     operand_precedence: int | tuple[int, ...] = SELECT
     cheap: bool = False
+    header: str = ""
 
 
 @dataclass(frozen=True)
 class Iota:
-    """The index along the one axis of the result, as s32."""
+    """The row-major index of each element of the result, as s32."""
 
 
 @dataclass(frozen=True)

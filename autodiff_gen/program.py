@@ -9,6 +9,7 @@ from typing import Any
 from .backends import Backends, Kernel
 from .dtypes import Type
 from .ir import State, Value
+from .op import Elementwise
 from .steps import EntryPlan
 
 
@@ -77,6 +78,13 @@ class Program:
     @property
     def is_model(self) -> bool:
         return self.struct.endswith("_trainer")
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """What the entries' expressions need beyond ag_math.h."""
+        regions = [r for e in self.entries for s in e.plan.steps for r in s.node.regions]
+        lowers = [n.op.lower for r in regions for n in r.nodes()]
+        return tuple(sorted({k.header for k in lowers if isinstance(k, Elementwise) and k.header}))
 
     @property
     def too_few(self) -> str:

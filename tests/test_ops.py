@@ -37,10 +37,13 @@ from autodiff_gen.ops.max_pooling import pooling
 TOLERANCE = 1e-7  # of float64 gradients against central differences with steps of 1e-6
 
 
+NOT_IN_TORCH = {"rand_u32"}  # held to runtime/ag_rng.h by test_ops_c.py, and that to its twin by test_rng.py
+
+
 def test_every_op_has_samples_and_a_torch_expression() -> None:
     for name in SAMPLED:
         assert OPS[name].samples, f"{name} has no samples"
-        assert OPS[name].torch, f"{name} has no PyTorch expression"
+        assert OPS[name].torch or name in NOT_IN_TORCH, f"{name} has no PyTorch expression"
     for name in INTERNAL & set(OPS):
         assert OPS[name].vjp is None
 
@@ -197,7 +200,7 @@ REFUSED: list[tuple[str, list[Type], dict[str, Any], str]] = [
         r"add\(a: f32\[2,3\], b: f32\[4\]\): shapes .* do not broadcast",
     ),
     ("add", [Type(f32, (2,)), Type(s32, (2,))], {}, "dtypes differ; convert with F.to"),
-    ("add", [Type(dtype("u8"), (2,)), Type(dtype("u8"), (2,))], {}, "needs floats or s32, not u8"),
+    ("add", [Type(dtype("u8"), (2,)), Type(dtype("u8"), (2,))], {}, "needs floats, s32 or u32, not u8"),
     ("add", [Type(f32, (Dim(1, 4),)), Type(f32, (4,))], {}, "do not broadcast: n against 4"),
     ("exp", [Type(s32, (2,))], {}, "needs a float, not s32"),
     ("where", [Type(f32, (2,)), Type(f32, (2,)), Type(f32, (2,))], {}, "the condition must be a mask"),
@@ -411,7 +414,7 @@ def as_numpy(t: Any) -> Any:
 
 @pytest.mark.torch
 @pytest.mark.parametrize("kind, rtol", [("float64", 1e-12), ("float32", 2e-6)])
-@pytest.mark.parametrize("row", ROWS, ids=row_id)
+@pytest.mark.parametrize("row", [r for r in ROWS if r[0] not in NOT_IN_TORCH], ids=row_id)
 def test_values_against_torch(row: tuple[str, int], kind: str, rtol: float) -> None:
     c = case(*row)
     want = torch_outputs(c.op, tensors(c, kind), c.sample.attrs)

@@ -28,6 +28,7 @@ from .batch_norm import batch_norm, instance_norm
 from .class_losses import cross_entropy, nll_loss
 from .control import scan
 from .distance_losses import cosine_embedding_loss, hinge_embedding_loss, triplet_margin_loss
+from .dropout import dropout, dropout1d, dropout2d, random_step
 from .elementwise import (
     abs,
     add,
@@ -121,6 +122,9 @@ __all__ = [
     "cross_entropy",
     "detach",
     "div",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
     "elu",
     "eq",
     "erf",
@@ -175,6 +179,7 @@ __all__ = [
     "pick",
     "pow",
     "prod",
+    "random_step",
     "reciprocal",
     "relu",
     "relu6",

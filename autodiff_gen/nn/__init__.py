@@ -21,6 +21,7 @@ from .activations import (
     Tanh,
 )
 from .batch_norm import BatchNorm1d, BatchNorm2d, InstanceNorm1d, InstanceNorm2d
+from .dropout import Dropout, Dropout1d, Dropout2d
 from .layers import Flatten, Identity, Linear
 from .losses import (
     BCELoss,
@@ -50,6 +51,9 @@ __all__ = [
     "Buffer",
     "CosineEmbeddingLoss",
     "CrossEntropyLoss",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
     "Flatten",
     "GroupNorm",
     "Hardsigmoid",

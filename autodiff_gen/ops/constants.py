@@ -6,18 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Type, f32, s32
+from ..dtypes import Shape, Type, f32, planned, planned_size, s32
 from ..op import Extent, Iota, Op, Sample, register
+
+
+def _extents(size: Any) -> Shape:
+    return size if isinstance(size, tuple) else (size,)
+
+
+def _iota(*, size: Any) -> Any:
+    return np.arange(planned_size(_extents(size)), dtype="int32").reshape(planned(_extents(size)))
+
 
 iota = register(
     Op(
-        "iota",  # y[size] = 0, 1, 2, ...
-        infer=lambda *, size: Type(s32, (size,)),
-        ref=lambda *, size: np.arange(size, dtype="int32"),
+        "iota",  # y[size] = 0, 1, 2, ..., row by row where size names several extents
+        infer=lambda *, size: Type(s32, _extents(size)),
+        ref=_iota,
         vjp=None,
         lower=Iota(),
-        samples=(Sample((), {"size": 5}), Sample((), {"size": 1})),
-        torch="torch.arange(size, dtype=torch.int32)",
+        samples=(Sample((), {"size": 5}), Sample((), {"size": 1}), Sample((), {"size": (2, 1, 3)})),
+        torch="torch.ones(size, dtype=torch.int32).flatten().cumsum(0, dtype=torch.int32).sub(1).reshape(size)",
     )
 )
 

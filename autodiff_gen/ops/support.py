@@ -41,8 +41,8 @@ def broadcasting(*types: Type) -> Type:
 def arithmetic(*types: Type) -> Type:
     """The shape rule of arithmetic; the narrow integers are storage, and C would compute with them in another
     width."""
-    if types[0].dtype.kind != "f" and types[0].dtype.name != "s32":
-        raise ShapeError(f"needs floats or s32, not {types[0].dtype}; convert with F.to first")
+    if types[0].dtype.kind != "f" and types[0].dtype.name not in ("s32", "u32"):
+        raise ShapeError(f"needs floats, s32 or u32, not {types[0].dtype}; convert with F.to first")
     return broadcasting(*types)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ..dtypes import Dim, Shape, Type, product
 from ..ir import INPUT, Graph, Node, Region, Value, apply
 from ..layout import base, layout, stored
-from ..op import Elementwise, Fused, Op, View, register
+from ..op import Elementwise, Fused, Iota, Op, View, register
 from .grouping import Groups, grouped, is_fusable, with_free
 
 
@@ -93,7 +93,10 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
             return params[v]
         operands = tuple(resolve(o) for o in v.node.operands)
         types = tuple(_flattened(r.type, flat) for r in v.node.results)
-        made = Node(v.node.op, operands, v.node.attrs, types, hint=v.node.hint)
+        attrs = v.node.attrs
+        if isinstance(v.node.op.lower, Iota) and types[0] != v.type:
+            attrs = {"size": types[0].shape}
+        made = Node(v.node.op, operands, attrs, types, hint=v.node.hint)
         inner.update(zip(v.node.results, made.results, strict=True))
         return inner[v]
 

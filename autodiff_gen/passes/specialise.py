@@ -5,11 +5,12 @@ Models settle training before they differentiate the loss; whatever reaches the 
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import GraphError
-from ..ir import Graph, Node, State, Value, substitute, topological
+from ..ir import Graph, Node, State, Value, apply, substitute, topological
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Settled:
 def settled(roots: Sequence[Value], training: bool) -> Settled:
     """`roots` in training or in evaluation. GraphError when one state would be updated twice."""
     chosen = substitute(roots, lambda node, operands: _choice(node, operands, training))
+    chosen = _with_keys(chosen)
     asking = [n for n in topological(chosen) if n.op.name == "with_updates"]
     new: dict[State, Value] = {}
     for node in asking:
@@ -42,6 +44,26 @@ def settled(roots: Sequence[Value], training: bool) -> Settled:
     bare = substitute([*chosen, *new.values()], _stripped)
     least_n = max((int(n.attrs["least_n"]) for n in asking), default=1)
     return Settled(bare[: len(chosen)], dict(zip(new, bare[len(chosen) :], strict=True)), least_n)
+
+
+def _with_keys(roots: Sequence[Value]) -> list[Value]:
+    """Each draw of random numbers without a key gets one, by its position; before equal nodes are merged, so that two
+    draws of one shape differ."""
+    count = 0
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        nonlocal count
+        if node.attrs.get("key", 0) is not None:
+            return None
+        count += 1
+        return (apply(node.op.name, *operands, **{**node.attrs, "key": position_key(count)}),)
+
+    return substitute(roots, rewrite)
+
+
+def position_key(k: int) -> int:
+    """The key of the k-th draw in a model, from 1."""
+    return zlib.crc32(f"random {k}".encode())
 
 
 def _choice(node: Node, operands: tuple[Value, ...], training: bool) -> tuple[Value, ...] | None:

@@ -154,8 +154,11 @@ int tanh4_predict(tanh4_trainer *t, const float *x, int32_t n, float *scores) {
     ag_gemv_f32_ref(tanh2, 4, t->layer4_weight, matmul3, n, 4, 1.0f, 0.0f);
 
     /* 6  scores[n,1] */
-    for (int32_t i = 0; i < n; i++) {
-        scores[i] = ag_tanhf(matmul3[i] + t->layer4_bias[0]);
+    {
+        const float layer4_bias_1 = t->layer4_bias[0];
+        for (int32_t i = 0; i < n; i++) {
+            scores[i] = ag_tanhf(matmul3[i] + layer4_bias_1);
+        }
     }
     return TANH4_OK;
 }

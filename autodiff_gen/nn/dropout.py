@@ -1,0 +1,44 @@
+"""Dropout layers, with the arguments of torch.nn; `seed` names the stream of random numbers (F.dropout)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import functional as F
+from ..errors import ModelError
+from ..functional import torch_lacks
+from ..ir import Value
+from .module import Module
+
+
+class _Dropout(Module):
+    function: Callable[..., Value]
+
+    @torch_lacks(inplace=False)
+    def __init__(self, p: float = 0.5, *, seed: int | None = None) -> None:
+        super().__init__()
+        if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
+            raise ModelError(f"{type(self).__name__}: p={p!r} must be a probability, from 0 to 1")
+        self.p, self.seed = p, seed
+
+    def forward(self, input: Any) -> Value:
+        return type(self).function(input, self.p, self.training, seed=self.seed)
+
+
+class Dropout(_Dropout):
+    """Elements are 0 with probability p in training; see F.dropout."""
+
+    function = F.dropout
+
+
+class Dropout1d(_Dropout):
+    """Whole channels of [N, C, L] or [C, L] are 0 with probability p in training."""
+
+    function = F.dropout1d
+
+
+class Dropout2d(_Dropout):
+    """Whole channels of [N, C, H, W] are 0 with probability p in training."""
+
+    function = F.dropout2d

@@ -1,0 +1,41 @@
+"""Random numbers by counter: a function of (key, counter, index), so that they are drawn again rather than kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtypes import Type, u32
+from ..errors import ShapeError
+from ..op import ATOM, SELECT, UNARY, Elementwise, Op, Sample, register
+from ..rng import rand_u32 as drawn
+
+
+def _rand_u32_type(counter: Type, index: Type, *, key: int | None) -> Type:
+    if counter != Type(u32, ()):
+        raise ShapeError(f"the counter must be a scalar u32[], not {counter}")
+    if index.dtype.name != "s32":
+        raise ShapeError(f"the index must be s32, not {index.dtype}")
+    return Type(u32, index.shape)
+
+
+def _rand_u32(counter: Any, index: Any, *, key: int | None) -> Any:
+    assert key is not None, "the key is given when the mode is settled"
+    return drawn(key, counter, index)
+
+
+rand_u32 = register(
+    Op(
+        # 32 random bits for each index; `key` names the stream. None: specialise numbers the streams of a model.
+        "rand_u32",
+        infer=_rand_u32_type,
+        ref=_rand_u32,
+        vjp=None,
+        lower=Elementwise(
+            "ag_rand_u32({key}u, {0}, (uint32_t){1})", ATOM, (SELECT, UNARY), cheap=True, header="ag_rng.h"
+        ),
+        samples=(
+            Sample(((), (2, 3)), {"key": 5}, dtypes={0: "u32", 1: "s32"}, high=1000),
+            Sample(((), ()), {"key": 2**32 - 1}, dtypes={0: "u32", 1: "s32"}, high=1000),
+        ),
+    )
+)
