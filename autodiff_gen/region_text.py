@@ -38,11 +38,18 @@ def scan_lines(text: EntryText, step: Step) -> list[str]:
     lines = [text.comment(step.number, f"{targets}: {times}")]
     scope = Scope(text.scope.taken)
     if plan.first is not None:
-        lines += _part_lines(text, step, plan.first, Scope(scope.taken), "")
+        lines += _block(_part_lines(text, step, plan.first, Scope(scope.taken), ""))
     time = scope.fresh("time_step")
     lines += [_loop(time, plan.length, plan.reverse)]
     lines += ["    " + line for line in _part_lines(text, step, plan.body, scope, time)]
     return [*lines, "}"]
+
+
+def _block(lines: list[str]) -> list[str]:
+    """Lines in braces where they declare something."""
+    if any("*const " in line for line in lines if not line.startswith(" ")):
+        return ["{", *("    " + line for line in lines), "}"]
+    return lines
 
 
 def _loop(time: str, length: int, reverse: bool) -> str:

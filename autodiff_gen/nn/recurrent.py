@@ -1,0 +1,317 @@
+"""Recurrent layers and cells, as in torch.nn: RNN, LSTM, GRU.
+
+The product of the input with its weights is taken for all times at once, before the loop; the loop is F.scan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .. import functional as F
+from .. import init
+from ..dtypes import Dim, Size
+from ..errors import ModelError, ShapeError
+from ..functional import torch_lacks
+from ..functional.arguments import as_value
+from ..ir import Value
+from .module import Module, Parameter
+
+States = tuple[Value, ...]  # h, and c of an LSTM: [n, hidden_size] each
+
+
+def _rnn(nonlinearity: str) -> Callable[[States, Value, Value], States]:
+    activation = F.tanh if nonlinearity == "tanh" else F.relu
+    return lambda states, x, h: (activation(x + h),)
+
+
+def _lstm(states: States, x: Value, h: Value) -> States:
+    i, f, g, o = F.chunk(x + h, 4, -1)
+    c = F.sigmoid(f) * states[1] + F.sigmoid(i) * F.tanh(g)
+    return F.sigmoid(o) * F.tanh(c), c
+
+
+def _gru(states: States, x: Value, h: Value) -> States:
+    (x_r, x_z, x_n), (h_r, h_z, h_n) = F.chunk(x, 3, -1), F.chunk(h, 3, -1)
+    z = F.sigmoid(x_z + h_z)
+    n = F.tanh(x_n + F.sigmoid(x_r + h_r) * h_n)
+    return (n + z * (states[0] - n),)
+
+
+class _Kind:
+    """What the three kinds of layers differ in: gates, states, and the step (states, W x + b, U h + b) -> states."""
+
+    def __init__(self, gates: int, states: int, step: Callable[[States, Value, Value], States]) -> None:
+        self.gates, self.states, self.step = gates, states, step
+
+
+def _kind(name: str, nonlinearity: str = "tanh") -> _Kind:
+    if nonlinearity not in ("tanh", "relu"):
+        raise ModelError(f'{name}: nonlinearity={nonlinearity!r}; known: "tanh", "relu"')
+    if name.startswith("LSTM"):
+        return _Kind(4, 2, _lstm)
+    return _Kind(3, 1, _gru) if name.startswith("GRU") else _Kind(1, 1, _rnn(nonlinearity))
+
+
+def _check_sizes(name: str, **sizes: Any) -> None:
+    for argument, n in sizes.items():
+        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+            raise ModelError(f"{name}: {argument}={n!r} must be a whole number of at least 1")
+
+
+def _weights(module: Module, kind: _Kind, features: int, hidden: int, bias: bool, suffix: str) -> None:
+    """The parameters of one layer in one direction, uniform within 1 / sqrt(hidden_size)."""
+    rows, bound = kind.gates * hidden, 1.0 / math.sqrt(hidden)
+    shapes = {
+        "weight_ih": (rows, features),
+        "weight_hh": (rows, hidden),
+        "bias_ih": (rows,),
+        "bias_hh": (rows,),
+    }
+    for name, shape in shapes.items():
+        wanted = bias or len(shape) == 2
+        parameter = Parameter(init.uniform(shape, bound)) if wanted else None
+        module.register_parameter(name + suffix, parameter)
+
+
+class _Recurrent(Module):
+    """What RNN, LSTM and GRU share."""
+
+    def __init__(
+        self,
+        kind: _Kind,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        bias: bool,
+        batch_first: bool,
+        dropout: float,
+        bidirectional: bool,
+    ) -> None:
+        super().__init__()
+        self.name = type(self).__name__
+        _check_sizes(self.name, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        if not isinstance(dropout, int | float) or not 0 <= dropout <= 1:
+            raise ModelError(f"{self.name}: dropout={dropout!r} must be a number between 0 and 1")
+        if dropout:
+            raise ModelError(
+                f"{self.name}: dropout={dropout!r} between layers is not supported; put Dropout between several layers"
+            )
+        self.kind, self.input_size, self.hidden_size = kind, input_size, hidden_size
+        self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
+        self.bidirectional, self.directions = bidirectional, 2 if bidirectional else 1
+        for layer in range(num_layers):
+            features = input_size if layer == 0 else hidden_size * self.directions
+            for suffix in self._suffixes(layer):
+                _weights(self, kind, features, hidden_size, bias, suffix)
+
+    def _suffixes(self, layer: int) -> list[str]:
+        return [f"_l{layer}", f"_l{layer}_reverse"][: self.directions]
+
+    def _run(self, input: Any, hx: Any) -> tuple[Value, list[Value]]:
+        """The outputs of the last layer, and the last states, [num_layers * directions, n, hidden_size] each."""
+        x = as_value(input)
+        if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
+            shape = f"[n, time, {self.input_size}]" if self.batch_first else f"[time, n, {self.input_size}]"
+            raise ShapeError(
+                f"{self.name}({x.type}): the input must be {shape}, or [time, {self.input_size}] for one sample"
+            )
+        alone = x.ndim == 2
+        x = F.unsqueeze(x, 1) if alone else x
+        given_first = self.batch_first and not alone
+        n = x.shape[0 if given_first else 1]
+        batch_first = given_first or isinstance(
+            n, Dim
+        )  # the rows of a batch that varies lie behind each other
+        if batch_first != given_first:
+            x = F.transpose(x, 0, 1)
+        first = self._first(hx, n, alone)
+        last: list[States] = []
+        for layer in range(self.num_layers):
+            outputs = []
+            for suffix in self._suffixes(layer):
+                states, y = self._layer(x, first[len(last)], suffix, batch_first)
+                outputs.append(y)
+                last.append(states)
+            x = outputs[0] if len(outputs) == 1 else F.cat(outputs, -1)
+        joined = [F.stack([states[k] for states in last]) for k in range(self.kind.states)]
+        if alone:
+            return F.squeeze(x, 1), [F.squeeze(v, 1) for v in joined]
+        return x if batch_first == given_first else F.transpose(x, 0, 1), joined
+
+    def _first(self, hx: Any, n: Size, alone: bool) -> list[States]:
+        """The first states of every layer and direction."""
+        count = self.num_layers * self.directions
+        if hx is None:
+            zeros = F.broadcast_to(0.0, (n, self.hidden_size))
+            return [(zeros,) * self.kind.states] * count
+        given = [as_value(v) for v in (hx if isinstance(hx, tuple | list) else [hx])]
+        shape = (count, self.hidden_size) if alone else (count, n, self.hidden_size)
+        if len(given) != self.kind.states or any(v.shape != shape for v in given):
+            shown = ", ".join(str(v.type) for v in given)
+            wanted = "(h_0, c_0), each" if self.kind.states == 2 else "h_0,"
+            raise ShapeError(f"{self.name}: the first state must be {wanted} {list(shape)}, not {shown}")
+        whole = (n, self.hidden_size)
+        return [tuple(F.reshape(F.select(v, 0, k), whole) for v in given) for k in range(count)]
+
+    def _layer(self, x: Value, first: States, suffix: str, batch_first: bool) -> tuple[States, Value]:
+        """One layer in one direction: x[..., features] -> last states, y[..., hidden_size]."""
+        w, u, b, c = (
+            getattr(self, name + suffix) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        )
+        inputs = F.linear(x, w, b)
+        outside = c is not None and self.kind.gates != 3  # a GRU multiplies its part of the candidate's bias
+        if outside:
+            inputs = inputs + c
+
+        def step(states: States, x: Value) -> tuple[States, Value]:
+            new = self.kind.step(states, x, F.linear(states[0], u, None if outside else c))
+            return new, new[0]
+
+        inputs = F.transpose(inputs, 0, 1) if batch_first else inputs
+        last, y = F.scan(step, first, inputs, reverse=suffix.endswith("_reverse"))
+        return last, F.transpose(y, 0, 1) if batch_first else y
+
+
+class RNN(_Recurrent):
+    """h = tanh(W x + b + U h + c), or relu of it, over x[time, n, input_size] ([n, time, input_size] if batch_first).
+
+    forward(x, h_0=None) -> (y, h_n): y is h at every time, h_n [num_layers * directions, n, hidden_size].
+    """
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+    ) -> None:
+        kind = _kind("RNN", nonlinearity)
+        super().__init__(kind, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Value, Value]:
+        y, (h,) = self._run(input, hx)
+        return y, h
+
+
+class LSTM(_Recurrent):
+    """Hochreiter and Schmidhuber 1997, gates i, f, g, o, over x[time, n, input_size] ([n, time, input_size] if
+    batch_first). forward(x, (h_0, c_0)=None) -> (y, (h_n, c_n)).
+    """
+
+    @torch_lacks(proj_size=0, device=None, dtype=None)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+    ) -> None:
+        kind = _kind("LSTM")
+        super().__init__(kind, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Value, tuple[Value, Value]]:
+        y, (h, c) = self._run(input, hx)
+        return y, (h, c)
+
+
+class GRU(_Recurrent):
+    """Cho et al. 2014, gates r, z, n with the bias of n's recurrent part inside r's product, over
+    x[time, n, input_size] ([n, time, input_size] if batch_first). forward(x, h_0=None) -> (y, h_n).
+    """
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+    ) -> None:
+        kind = _kind("GRU")
+        super().__init__(kind, input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Value, Value]:
+        y, (h,) = self._run(input, hx)
+        return y, h
+
+
+class _Cell(Module):
+    """What RNNCell, LSTMCell and GRUCell share: one step."""
+
+    def __init__(self, kind: _Kind, input_size: int, hidden_size: int, bias: bool) -> None:
+        super().__init__()
+        self.name = type(self).__name__
+        _check_sizes(self.name, input_size=input_size, hidden_size=hidden_size)
+        self.kind, self.input_size, self.hidden_size, self.bias = kind, input_size, hidden_size, bias
+        _weights(self, kind, input_size, hidden_size, bias, "")
+
+    def _run(self, input: Any, hx: Any) -> States:
+        x = as_value(input)
+        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"{self.name}({x.type}): the input must be [n, {self.input_size}], or [{self.input_size}] alone"
+            )
+        shape = (*x.shape[:-1], self.hidden_size)
+        if hx is None:
+            given: States = (F.broadcast_to(0.0, shape),) * self.kind.states
+        else:
+            given = tuple(as_value(v) for v in (hx if isinstance(hx, tuple | list) else [hx]))
+            if len(given) != self.kind.states or any(v.shape != shape for v in given):
+                shown = ", ".join(str(v.type) for v in given)
+                wanted = "(h, c), each" if self.kind.states == 2 else "h,"
+                raise ShapeError(f"{self.name}: the state must be {wanted} {list(shape)}, not {shown}")
+        if x.ndim == 1:
+            x, given = F.unsqueeze(x, 0), tuple(F.unsqueeze(v, 0) for v in given)
+        gates = F.linear(x, self.weight_ih, self.bias_ih)
+        new = self.kind.step(given, gates, F.linear(given[0], self.weight_hh, self.bias_hh))
+        return tuple(F.reshape(v, shape) for v in new)
+
+
+class RNNCell(_Cell):
+    """One step of an RNN: forward(x[n, input_size], h=None) -> h."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh"
+    ) -> None:
+        super().__init__(_kind("RNNCell", nonlinearity), input_size, hidden_size, bias)
+
+    def forward(self, input: Any, hx: Any = None) -> Value:
+        return self._run(input, hx)[0]
+
+
+class LSTMCell(_Cell):
+    """One step of an LSTM: forward(x[n, input_size], (h, c)=None) -> (h, c)."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
+        super().__init__(_kind("LSTMCell"), input_size, hidden_size, bias)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Value, Value]:
+        h, c = self._run(input, hx)
+        return h, c
+
+
+class GRUCell(_Cell):
+    """One step of a GRU: forward(x[n, input_size], h=None) -> h."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
+        super().__init__(_kind("GRUCell"), input_size, hidden_size, bias)
+
+    def forward(self, input: Any, hx: Any = None) -> Value:
+        return self._run(input, hx)[0]

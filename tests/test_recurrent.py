@@ -1,0 +1,198 @@
+"""RNN, LSTM, GRU and their cells beside torch.nn, with the same weights: values and every gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen import init, nn, optim
+from autodiff_gen.dtypes import Type, f32
+from autodiff_gen.errors import ModelError, ShapeError
+from autodiff_gen.interpret import evaluate
+from autodiff_gen.ir import make_input
+
+T, B, N, H = 5, 3, 4, 6
+Make = Callable[[Any], Any]
+
+# name -> (the layer, the shape of x, whether first states are given)
+LAYERS: dict[str, tuple[Make, tuple[int, ...], bool]] = {
+    "rnn": (lambda nn: nn.RNN(N, H), (T, B, N), False),
+    "rnn relu, no bias": (lambda nn: nn.RNN(N, H, nonlinearity="relu", bias=False), (T, B, N), True),
+    "rnn, two directions": (lambda nn: nn.RNN(N, H, 2, bidirectional=True), (T, B, N), True),
+    "lstm": (lambda nn: nn.LSTM(N, H, batch_first=True), (B, T, N), False),
+    "lstm, two layers": (lambda nn: nn.LSTM(N, H, num_layers=2), (T, B, N), True),
+    "lstm, two directions": (
+        lambda nn: nn.LSTM(N, H, batch_first=True, bidirectional=True),
+        (B, T, N),
+        True,
+    ),
+    "gru": (lambda nn: nn.GRU(N, H, batch_first=True), (B, T, N), True),
+    "gru, all of it": (lambda nn: nn.GRU(N, H, 2, bidirectional=True, batch_first=True), (B, T, N), False),
+    "gru without bias": (lambda nn: nn.GRU(N, H, bias=False), (T, B, N), False),
+    "gru, one step": (lambda nn: nn.GRU(N, H), (1, B, N), True),
+    "gru, many steps": (lambda nn: nn.GRU(N, H), (60, 2, N), True),
+    "lstm, one sample": (lambda nn: nn.LSTM(N, H, 2), (T, N), True),
+    "gru, one sample": (lambda nn: nn.GRU(N, H, batch_first=True), (T, N), False),
+    "rnn cell": (lambda nn: nn.RNNCell(N, H, nonlinearity="relu"), (B, N), True),
+    "lstm cell": (lambda nn: nn.LSTMCell(N, H), (B, N), True),
+    "lstm cell, one sample": (lambda nn: nn.LSTMCell(N, H), (N,), False),
+    "gru cell": (lambda nn: nn.GRUCell(N, H, bias=False), (B, N), True),
+}
+
+
+def flat(out: Any) -> list[Any]:
+    return [v for part in out for v in flat(part)] if isinstance(out, tuple | list) else [out]
+
+
+def state_arrays(layer: Any, shape: tuple[int, ...], rng: np.random.Generator) -> list[Any]:
+    """First states as the layer takes them."""
+    if hasattr(layer, "num_layers"):
+        samples = () if len(shape) == 2 else (shape[0] if layer.batch_first else shape[1],)
+        whole: tuple[int, ...] = (layer.num_layers * (2 if layer.bidirectional else 1), *samples, H)
+    else:
+        whole = (*shape[:-1], H)
+    count = 2 if type(layer).__name__.startswith("LSTM") else 1
+    return [rng.normal(size=whole).astype(np.float32) for _ in range(count)]
+
+
+def given(states: list[Any]) -> Any:
+    return None if not states else states[0] if len(states) == 1 else tuple(states)
+
+
+def case(name: str) -> tuple[list[Any], list[Any], list[Any], dict[str, Any]]:
+    """Inputs and parameters, arrays, results with the gradients of sum(y * (1, 2, ...)), parameters by name."""
+    make, shape, with_states = LAYERS[name]
+    layer, rng = make(nn), np.random.default_rng(2)
+    arrays = [rng.normal(size=shape).astype(np.float32)]
+    arrays += state_arrays(layer, shape, rng) if with_states else []
+    inputs = [make_input("xhc"[i], Type(f32, a.shape)) for i, a in enumerate(arrays)]
+    ys = flat(layer(inputs[0], given(inputs[1:])))
+    parameters = dict(layer.named_parameters())
+    arrays += [v.node.attrs["state"].init.array() for v in parameters.values()]
+    inputs += parameters.values()
+    terms = [F.sum(y * (1.0 + np.arange(np.prod(y.shape)).reshape(y.shape).astype(np.float32))) for y in ys]
+    return inputs, arrays, [*ys, *ag.grad(sum(terms[1:], terms[0]), inputs)], parameters
+
+
+def torch_outputs(name: str, arrays: list[Any], parameters: dict[str, Any], kind: str) -> list[Any]:
+    import torch
+
+    make = LAYERS[name][0]
+    twin = make(torch.nn).to(getattr(torch, kind))
+    count = len(arrays) - len(parameters)
+    assert list(twin.state_dict()) == list(parameters)
+    twin.load_state_dict({k: torch.tensor(a) for k, a in zip(parameters, arrays[count:], strict=True)})
+    leaves = [torch.tensor(a.astype(kind), requires_grad=True) for a in arrays[:count]]
+    ys = flat(twin(leaves[0], given(leaves[1:])))
+    total = sum((y * (1.0 + torch.arange(y.numel(), dtype=y.dtype).reshape(y.shape))).sum() for y in ys)
+    found = torch.autograd.grad(total, [*leaves, *twin.parameters()])
+    return [v.detach().numpy() for v in (*ys, *found)]
+
+
+def assert_close(got: list[Any], want: list[Any], tolerance: float) -> None:
+    for a, b in zip(got, want, strict=True):
+        assert np.shape(a) == np.shape(b)
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * max(1.0, float(np.max(np.abs(b)))))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", LAYERS)
+def test_values_and_gradients_in_float64(name: str) -> None:
+    inputs, arrays, outs, parameters = case(name)
+    got = evaluate(outs, dict(zip(inputs, arrays, strict=True)), float_dtype="float64")
+    assert_close(got, torch_outputs(name, arrays, parameters, "float64"), 1e-9)
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "name",
+    ["rnn, two directions", "lstm, two layers", "lstm, two directions", "gru, all of it", "gru, one step",
+     "gru, many steps", "lstm, one sample"],
+)  # fmt: skip
+def test_values_and_gradients_in_c(name: str) -> None:
+    inputs, arrays, outs, parameters = case(name)
+    got = ag.function(inputs, outs).on_host()(*arrays)
+    assert_close(got, torch_outputs(name, arrays, parameters, "float32"), 1e-5)
+
+
+def test_parameters_begin_within_the_bound_of_torch() -> None:
+    for name, value in nn.LSTM(3, 16).named_parameters():
+        first = value.node.attrs["state"].init
+        assert isinstance(first, init.Uniform) and first.bound == 0.25, name
+
+
+class Classifier(nn.Module):
+    """The last state of a GRU over x[n, T, N], and a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(N, H, batch_first=True)
+        self.out = nn.Linear(H, 3)
+
+    def forward(self, x: Any) -> Any:
+        _, h = self.gru(x)
+        return self.out(F.squeeze(h, 0))
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+def test_training_of_a_classifier_equals_pytorchs() -> None:
+    import torch
+
+    model = ag.Model.supervised(Classifier(), (4, 12, N), nn.CrossEntropyLoss(), optim.Adam(lr=0.01))
+    trainer = model.on_host()
+    gru, out = torch.nn.GRU(N, H, batch_first=True), torch.nn.Linear(H, 3)
+    twin = torch.nn.ModuleDict({"gru": gru, "out": out})
+    state = trainer.state_dict()
+    twin.load_state_dict({k: torch.tensor(state[k]) for k in twin.state_dict()})
+    adam = torch.optim.Adam(twin.parameters(), lr=0.01)
+    rng = np.random.default_rng(5)
+    for k in range(20):
+        rows = 1 + k % 4  # any number of rows up to the batch
+        x = rng.normal(size=(rows, 12, N)).astype(np.float32)
+        label = rng.integers(0, 3, rows)
+        scores = out(gru(torch.tensor(x))[1][0])
+        np.testing.assert_allclose(trainer.predict(x), scores.detach().numpy(), atol=2e-5)
+        loss = torch.nn.functional.cross_entropy(scores, torch.tensor(label))
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        assert trainer.train_step(x, label) == pytest.approx(loss.item(), abs=1e-5)
+    for name, value in twin.state_dict().items():
+        np.testing.assert_allclose(trainer.state_dict()[name], value.numpy(), atol=2e-5)
+
+
+def test_no_weight_gradient_of_a_recurrent_layer_takes_memory() -> None:
+    model = ag.Model.supervised(Classifier(), (2, 3, N), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
+    from autodiff_gen.compiler import compile_model
+
+    program = compile_model(model, "gru")
+    shapes = [v.type.shape for e in program.entries for b in e.plan.placed for v in b.values]
+    assert (3 * H, H) not in shapes and (3 * H, N) not in shapes
+
+
+X = make_input("x", Type(f32, (T, B, N)))
+REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: nn.GRU(0, 3), ModelError, r"^GRU: input_size=0 must be a whole number of at least 1$"),
+    (lambda: nn.RNN(3, 3, nonlinearity="sin"), ModelError, r"^RNN: nonlinearity='sin'; known: \"tanh\", \"relu\"$"),
+    (lambda: nn.LSTM(3, 3, 2, dropout=0.5), ModelError, r"^LSTM: dropout=0.5 between layers is not supported"),
+    (lambda: nn.LSTM(3, 3, dropout=2), ModelError, r"^LSTM: dropout=2 must be a number between 0 and 1$"),
+    (lambda: nn.LSTM(3, 3, proj_size=2), ShapeError, r"^LSTM: the argument 'proj_size' is not supported$"),
+    (lambda: nn.GRU(N + 1, 3)(X), ShapeError, r"^GRU\(f32\[5,3,4\]\): the input must be \[time, n, 5\]"),
+    (lambda: nn.GRU(N, 3)(X, X), ShapeError, r"^GRU: the first state must be h_0, \[1, 3, 3\], not f32\[5,3,4\]$"),
+    (lambda: nn.LSTM(N, 3)(X, X), ShapeError, r"^LSTM: the first state must be \(h_0, c_0\), each \[1, 3, 3\]"),
+    (lambda: nn.GRUCell(N, 3)(X), ShapeError, r"^GRUCell\(f32\[5,3,4\]\): the input must be \[n, 4\]"),
+    (lambda: nn.LSTMCell(N, 3)(F.reshape(X, (15, N)), X), ShapeError, r"^LSTMCell: the state must be \(h, c\), each"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("build, kind, message", REFUSED)
+def test_refused_in_one_line(build: Callable[[], Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        build()
