@@ -27,6 +27,7 @@ from .attention import scaled_dot_product_attention
 from .batch_norm import batch_norm, instance_norm
 from .class_losses import cross_entropy, nll_loss
 from .control import scan
+from .convolution import conv1d, conv2d, conv_transpose1d, conv_transpose2d
 from .distance_losses import cosine_embedding_loss, hinge_embedding_loss, triplet_margin_loss
 from .dropout import dropout, dropout1d, dropout2d, random_step
 from .elementwise import (
@@ -82,6 +83,16 @@ from .losses import (
 )
 from .modes import by_mode, with_updates
 from .normalization import group_norm, layer_norm, rms_norm
+from .pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    avg_pool1d,
+    avg_pool2d,
+    max_pool1d,
+    max_pool2d,
+)
 from .products import linear, matmul, pick
 from .reductions import (
     amax,
@@ -104,11 +115,17 @@ from .softmax import log_softmax, softmax
 
 __all__ = [
     "abs",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
     "add",
     "amax",
     "amin",
     "argmax",
     "argmin",
+    "avg_pool1d",
+    "avg_pool2d",
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
@@ -117,6 +134,10 @@ __all__ = [
     "cat",
     "chunk",
     "clamp",
+    "conv1d",
+    "conv2d",
+    "conv_transpose1d",
+    "conv_transpose2d",
     "cos",
     "cosine_embedding_loss",
     "cross_entropy",
@@ -162,6 +183,8 @@ __all__ = [
     "lt",
     "matmul",
     "max",
+    "max_pool1d",
+    "max_pool2d",
     "maximum",
     "mean",
     "min",

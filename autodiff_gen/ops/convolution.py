@@ -43,7 +43,6 @@ def _weights(w: Type, groups: int) -> tuple[int, Pair, int]:
         raise ShapeError("the weights need 4 fixed axes, [o, kh, kw, c / groups]")
     o, kh, kw, c = w.shape
     assert isinstance(o, int) and isinstance(kh, int) and isinstance(kw, int) and isinstance(c, int)
-    _check_groups(c * max(groups, 1), o, groups)
     return o, (kh, kw), c * groups
 
 
@@ -51,10 +50,11 @@ def _conv2d_type(x: Type, w: Type, **attrs: Any) -> Type:
     same_dtype(x, w)
     h, width, c = image(x)
     o, kernel, channels = _weights(w, attrs["groups"])
-    if c != channels:
+    if c != channels and attrs["groups"] >= 1:
         raise ShapeError(
             f"the image has {c} channels, the weights are for {channels} (groups={attrs['groups']})"
         )
+    _check_groups(c, o, attrs["groups"])
     return Type(x.dtype, with_size(x.shape, _out((h, width), kernel, attrs), o))
 
 
@@ -67,6 +67,7 @@ def _check_gradient(dy: Type, size: Pair, kernel: Pair, o: int, attrs: Attrs) ->
 def _conv2d_dx_type(dy: Type, w: Type, *, size: Pair, **attrs: Any) -> Type:
     same_dtype(dy, w)
     o, kernel, c = _weights(w, attrs["groups"])
+    _check_groups(c, o, attrs["groups"])
     _check_gradient(dy, size, kernel, o, attrs)
     return Type(dy.dtype, with_size(dy.shape, size, c))
 

@@ -61,7 +61,7 @@ def output_size(
             span = dilation[axis] * (kernel[axis] - 1) + 1
             raise ShapeError(
                 f"a window of {span} does not fit into {size[axis]} with padding {before} and {after} "
-                f"along axis {1 + axis}"
+                f"along the {('height', 'width')[axis]}"
             )
         out.append(count)
     return out[0], out[1]

@@ -1,0 +1,140 @@
+"""Pooling layers as in torch.nn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import functional as F
+from ..functional import torch_lacks
+from ..functional.pooling import Sizes
+from ..functional.windows import Numbers
+from ..ir import Value
+from .module import Module
+
+
+class MaxPool1d(Module):
+    """F.max_pool1d."""
+
+    @torch_lacks(return_indices=False)
+    def __init__(
+        self,
+        kernel_size: Numbers,
+        stride: Numbers | None = None,
+        padding: Numbers = 0,
+        dilation: Numbers = 1,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.dilation, self.ceil_mode = dilation, ceil_mode
+
+    def forward(self, input: Any) -> Value:
+        return F.max_pool1d(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+
+
+class MaxPool2d(Module):
+    """F.max_pool2d."""
+
+    @torch_lacks(return_indices=False)
+    def __init__(
+        self,
+        kernel_size: Numbers,
+        stride: Numbers | None = None,
+        padding: Numbers = 0,
+        dilation: Numbers = 1,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.dilation, self.ceil_mode = dilation, ceil_mode
+
+    def forward(self, input: Any) -> Value:
+        return F.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+
+
+class AvgPool1d(Module):
+    """F.avg_pool1d."""
+
+    def __init__(
+        self,
+        kernel_size: Numbers,
+        stride: Numbers | None = None,
+        padding: Numbers = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+
+    def forward(self, input: Any) -> Value:
+        numbers = self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        return F.avg_pool1d(input, *numbers)
+
+
+class AvgPool2d(Module):
+    """F.avg_pool2d."""
+
+    def __init__(
+        self,
+        kernel_size: Numbers,
+        stride: Numbers | None = None,
+        padding: Numbers = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input: Any) -> Value:
+        numbers = self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        return F.avg_pool2d(input, *numbers, self.divisor_override)
+
+
+class AdaptiveAvgPool1d(Module):
+    """F.adaptive_avg_pool1d."""
+
+    def __init__(self, output_size: Sizes) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Any) -> Value:
+        return F.adaptive_avg_pool1d(input, self.output_size)
+
+
+class AdaptiveAvgPool2d(Module):
+    """F.adaptive_avg_pool2d."""
+
+    def __init__(self, output_size: Sizes) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Any) -> Value:
+        return F.adaptive_avg_pool2d(input, self.output_size)
+
+
+class AdaptiveMaxPool1d(Module):
+    """F.adaptive_max_pool1d."""
+
+    @torch_lacks(return_indices=False)
+    def __init__(self, output_size: Sizes) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Any) -> Value:
+        return F.adaptive_max_pool1d(input, self.output_size)
+
+
+class AdaptiveMaxPool2d(Module):
+    """F.adaptive_max_pool2d."""
+
+    @torch_lacks(return_indices=False)
+    def __init__(self, output_size: Sizes) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Any) -> Value:
+        return F.adaptive_max_pool2d(input, self.output_size)
