@@ -161,13 +161,13 @@ def _graph_id(slots: Sequence[Slot], entries: Sequence[Entry]) -> int:
     """A checksum of everything that a checkpoint or a peer must agree on: names, shapes, dtypes, order. Never
     kernels.
     """
-    lines = [f"state {s.name} {s.type!r}{_order(s.state)}" for s in slots]
+    lines = [f"state {s.name} {s.state.logical!r}{_order(s.state)}" for s in slots]
     lines += [f"{e.name} {a.role} {a.name} {a.type!r}" for e in entries for a in e.args]
     return zlib.crc32("\n".join(lines).encode())
 
 
 def _order(state: State) -> str:
-    return "" if state.storage is None else f" of {state.storage}"
+    return "" if state.storage is None or state.storage.in_order else f" of {state.storage}"
 
 
 def _does_not_fit(program: Program, budget: int, board: Board | None) -> str:

@@ -54,13 +54,14 @@ def _drawn(slot: Slot, init: Uniform) -> list[str]:
         span = float(np.float32(init.high) - np.float32(init.low))
         return f"ag_uniform_fromf(key, 0, {index}, {c_text.float_literal(init.low)}, {c_text.float_literal(span)})"
 
-    return _filled(slot, value("i")) if slot.state.storage is None else _in_storage_order(slot, value)
+    storage = slot.state.storage
+    if storage is None or storage.in_order:
+        return _filled(slot, value("i"))
+    return _in_order(slot, storage.loops, value)
 
 
-def _in_storage_order(slot: Slot, value: Callable[[str], str]) -> list[str]:
+def _in_order(slot: Slot, loops: Sequence[tuple[int, int]], value: Callable[[str], str]) -> list[str]:
     """Loops over the elements as they are stored, `value` of their logical index."""
-    assert slot.state.storage is not None
-    loops = slot.state.storage.loops
     lines, terms = ["uint32_t at = 0;"], []
     for k, (extent, step) in enumerate(loops):
         lines.append(f"{'    ' * k}for (uint32_t i{k} = 0; i{k} < {extent}u; i{k}++) {{")

@@ -34,6 +34,11 @@ class Storage:
         return np.ascontiguousarray(np.transpose(pieces, np.argsort(self.dims))).reshape(self.logical)
 
     @property
+    def in_order(self) -> bool:
+        """Whether the elements lie in their logical order, and only the shape differs."""
+        return self.dims == tuple(range(len(self.dims)))
+
+    @property
     def loops(self) -> list[tuple[int, int]]:
         """For each stored axis, outermost first, its extent and the step of the logical index along it."""
         steps = [math.prod(self.split[i + 1 :]) for i in range(len(self.split))]

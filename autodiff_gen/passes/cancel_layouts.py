@@ -1,11 +1,13 @@
 """Cancel transposes: two in a row compose, and one on a product moves onto its factors, where kernels read
-any stride.
+any stride. In a function with kernels that want dense operands permutes sink first, as they do in a model before it
+is differentiated; its updates are left alone, since products are looked for right where a state changes.
 """
 
 from __future__ import annotations
 
 from ..ir import Graph, Node, Value, apply, substitute, topological, users
 from ..ops.contraction import transposed
+from .settle_layouts import settled, wants_dense
 
 
 def _swaps_last_two(node: Node) -> bool:
@@ -26,6 +28,8 @@ def cancel_layouts(graph: Graph) -> Graph:
     """(a . b)' = b' . a'; a product that is also read untransposed keeps its form, and the transpose stays a
     view.
     """
+    if not graph.updates and wants_dense(graph.roots):
+        graph = graph.with_roots(settled(graph.roots, may_store=False).roots)
     readers = users(topological(graph.roots))
     roots = set(graph.roots)
 

@@ -42,22 +42,32 @@ def readable_by_kernels(v: Value) -> bool:
     return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
 
 
-def _views_that_fail(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-    if isinstance(node.op.lower, View):
-        made = Node(node.op, operands, node.attrs, (node.results[0].type,), hint=node.hint).results
-        if layout(made[0]) is None:
-            operands = (copied(operands[0]),)
-            made = Node(node.op, operands, node.attrs, (node.results[0].type,), hint=node.hint).results
-        return made
-    if isinstance(node.op.lower, Contraction | RowContraction):
-        fixed = [v if readable_by_kernels(v) else copied(v) for v in operands[:2]]
+def _with_readable_operands(graph: Graph) -> Graph:
+    """Views that fail and operands that do not serve are copied, each once for all its readers."""
+    copies: dict[Value, Value] = {}
+
+    def copy_of(v: Value) -> Value:
+        if v not in copies:
+            copies[v] = copied(v)
+        return copies[v]
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        lower = node.op.lower
         types = tuple(r.type for r in node.results)
-        return Node(node.op, (*fixed, *operands[2:]), node.attrs, types, hint=node.hint).results
-    if isinstance(node.op.lower, Call | Scan | Cond):
-        fixed = [v if _serves(node, i, v) else copied(v) for i, v in enumerate(operands)]
-        types = tuple(r.type for r in node.results)
-        return Node(node.op, tuple(fixed), node.attrs, types, node.regions, node.hint).results
-    return None
+        if isinstance(lower, View):
+            made = Node(node.op, operands, node.attrs, types, hint=node.hint).results
+            if layout(made[0]) is None:
+                made = Node(node.op, (copy_of(operands[0]),), node.attrs, types, hint=node.hint).results
+            return made
+        if isinstance(lower, Contraction | RowContraction):
+            fixed = [v if readable_by_kernels(v) else copy_of(v) for v in operands[:2]]
+            return Node(node.op, (*fixed, *operands[2:]), node.attrs, types, hint=node.hint).results
+        if isinstance(lower, Call | Scan | Cond):
+            fixed = [v if _serves(node, i, v) else copy_of(v) for i, v in enumerate(operands)]
+            return Node(node.op, tuple(fixed), node.attrs, types, node.regions, node.hint).results
+        return None
+
+    return graph.with_roots(substitute(graph.roots, rewrite))
 
 
 def _serves(node: Node, i: int, v: Value) -> bool:
@@ -144,8 +154,7 @@ def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
 
 def own_bytes(graph: Graph) -> Graph:
     """See the module."""
-    graph = graph.with_roots(substitute(graph.roots, _views_that_fail))
-    graph = _with_owned_roots(graph)
+    graph = _with_owned_roots(_with_readable_operands(graph))
     while (late := _late_reader(graph)) is not None:
         graph = with_kept_state(graph, *late)
     return graph

@@ -201,12 +201,11 @@ class _Walk:
             state = _state(form)
             if i in call.strided or i in call.scalars or state is None:
                 continue
-            storage = None
-            if isinstance(form, Moved):
-                dims = tuple(a for group in form.axes for a in group)
-                logical, split = planned(state.type.shape), planned(form.source.type.shape)
-                storage = Storage(logical, split, dims, planned(form.shape))
-            self._want(base(parts(form)[0]), storage)
+            source, axes = parts(form)
+            split, dims = planned(source.type.shape), tuple(a for group in axes for a in group)
+            logical, shape = planned(state.type.shape), planned(form.shape)
+            as_it_is = shape == logical and dims == tuple(range(len(shape)))
+            self._want(base(source), None if as_it_is else Storage(logical, split, dims, shape))
 
     def _want_columns(self, form: Form, first: int, order: Sequence[int]) -> bool:
         """Ask for a state whose contracted axis is stored in `order`; False when it is none that can be asked."""
