@@ -111,7 +111,7 @@ class LoopNest:
         promoted: set[Node] = set()
         while True:
             self._place(promoted)
-            again = self._computed_twice(promoted)
+            again = self._computed_twice(promoted) or self._computed_in_vain(promoted)
             more = {again} if again is not None else self._computed_per_element()
             if not more:
                 break
@@ -302,6 +302,30 @@ class LoopNest:
                     else:
                         pending.append(source)
         return found
+
+    def _computed_in_vain(self, promoted: set[Node]) -> Node | None:
+        """An expression of two or more operations that a reduction would compute once more for every turn of a loop
+        on which it does not depend, first in order; None when there is none."""
+        for root in self.roots.values():
+            if not root.reduced:
+                continue
+            axes = [body.axis for body in root.inner.path if body.parent is not None]
+            pending = [base(v).node for v in root.node.operands]
+            while pending:
+                node = pending.pop()
+                if node in self.roots or node in promoted or node.results[0] not in self.labels.of:
+                    continue
+                inner = [base(o).node for o in node.operands]
+                pending += inner
+                moving = {a for a in self.labels.of[node.results[0]] if a is not None}
+                first = next((k for k, a in enumerate(axes) if a not in moving), len(axes))
+                in_vain = any(a in moving for a in axes[first:])
+                computed = any(
+                    isinstance(n.op.lower, Elementwise) and n.results[0] in self.inside for n in inner
+                )
+                if in_vain and computed and isinstance(node.op.lower, Elementwise):
+                    return node
+        return None
 
     def _inlined(self, root: Root) -> list[tuple[Node, bool]]:
         """The expensive elementwise nodes that the expression of a root computes, and whether a pick chooses

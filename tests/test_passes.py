@@ -366,6 +366,13 @@ def test_every_pass_survives(name: str) -> None:
     preserves(survivor(name)[0])
 
 
+@pytest.fixture
+def large_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No product counts as tiny."""
+    monkeypatch.setattr(sys.modules["autodiff_gen.passes.inline_products"], "LARGEST", 0)
+
+
+@pytest.mark.usefixtures("large_products")
 @pytest.mark.parametrize("name", SURVIVORS)
 def test_the_copies_are_those_that_are_needed_and_are_named(name: str) -> None:
     case, kept = survivor(name)
@@ -374,7 +381,10 @@ def test_the_copies_are_those_that_are_needed_and_are_named(name: str) -> None:
 
 
 @pytest.mark.cc
-def test_survivors_in_c() -> None:
+@pytest.mark.parametrize("products", ["tiny_products", "large_products"])
+def test_survivors_in_c(products: str, request: pytest.FixtureRequest) -> None:
+    if products == "large_products":
+        request.getfixturevalue(products)
     cases = {name: survivor(name)[0] for name in SURVIVORS}
     programs = {name: program_of(case, name) for name, case in cases.items()}
     with poisoned():
@@ -392,6 +402,7 @@ def test_survivors_in_c() -> None:
                 assert close(running.array(key), array), f"{name}, n = {n}, new {key}"
 
 
+@pytest.mark.usefixtures("large_products")
 @pytest.mark.parametrize("name", ["sgd_momentum", "weight_decay", "adam", "shared_adam"])
 def test_no_gradient_of_a_weight_is_stored(name: str) -> None:
     """Products that only feed the rules of their weights are completed by rows."""

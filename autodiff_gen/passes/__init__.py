@@ -17,6 +17,7 @@ from .drop_unread import drop_unread
 from .fold_constants import fold_constants
 from .fuse_elementwise import fuse_elementwise
 from .fuse_updates import fuse_updates
+from .inline_products import inline_products
 from .join_windows import join_windows
 from .own_bytes import own_bytes
 from .specialise import specialise
@@ -30,6 +31,7 @@ PIPELINE: tuple[Pass, ...] = (
     join_windows,  # gradients of several parts of one value are assembled, not added up
     drop_unread,  # stacks of a scan that nothing reads
     cancel_layouts,  # transposes move onto the operands of contractions
+    inline_products,  # tiny products join the loops around them
     fuse_updates,  # W - lr * (a . b) becomes one contraction that accumulates into W
     own_bytes,  # copies where a view cannot serve, or an old state is still read
     fuse_elementwise,  # everything between the contractions becomes loops

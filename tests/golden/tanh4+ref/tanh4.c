@@ -20,99 +20,90 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
         return TANH4_ERR_BATCH;
     }
 
-    float *const matmul1 = t->arena;      /* [n,4] steps 1 to 13 */
-    float *const tanh1 = t->arena;        /* [n,4] in place of matmul1 */
-    float *const matmul2 = t->arena + 16; /* [n,4] steps 3 to 9 */
-    float *const tanh2 = t->arena + 16;   /* [n,4] in place of matmul2 */
-    float *const matmul3 = t->arena + 48; /* [n,1] steps 5 to 8 */
-    float *const d_add3 = t->arena + 48;  /* [n,1] in place of matmul3 */
-    float *const d_tanh2 = t->arena + 32; /* [n,4] steps 7 to 13 */
-    float *const d_add2 = t->arena + 32;  /* [n,4] in place of d_tanh2 */
-    float *const d_tanh1 = t->arena + 16; /* [n,4] steps 10 to 12 */
-    float *const d_add1 = t->arena + 16;  /* [n,4] in place of d_tanh1 */
+    float *const mul = t->arena + 68;        /* [1] steps 1 to 2 */
+    float *const tanh1_row = t->arena;       /* [n,4] step 1 */
+    float *const tanh2_row = t->arena + 16;  /* [n,4] step 1 */
+    float *const d_add3_row = t->arena + 64; /* [n] step 1 */
+    float *const d_add2_row = t->arena + 32; /* [n,4] step 1 */
+    float *const d_add1_row = t->arena + 48; /* [n,4] step 1 */
 
-    /* 1  matmul1[n,4] = x . layer0_weight' */
-    ag_gemm_nt_f32_ref(x, 3, t->layer0_weight, 3, matmul1, 4, n, 4, 3, 1.0f, 0.0f);
-
-    /* 2  tanh1[n,4] */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 4; j++) {
-            tanh1[i * 4 + j] = ag_tanhf(matmul1[i * 4 + j] + t->layer0_bias[j]);
-        }
-    }
-
-    /* 3  matmul2[n,4] = tanh1 . layer2_weight' */
-    ag_gemm_nt_f32_ref(tanh1, 4, t->layer2_weight, 4, matmul2, 4, n, 4, 4, 1.0f, 0.0f);
-
-    /* 4  tanh2[n,4] */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 4; j++) {
-            tanh2[i * 4 + j] = ag_tanhf(matmul2[i * 4 + j] + t->layer2_bias[j]);
-        }
-    }
-
-    /* 5  matmul3[n,1] = tanh2 . layer4_weight' */
-    ag_gemv_f32_ref(tanh2, 4, t->layer4_weight, matmul3, n, 4, 1.0f, 0.0f);
-
-    /* 6  loss, d_add3[n,1], new layer4_bias[1] */
+    /* 1  loss, new layer0_weight[4,3], new layer0_bias[4], new layer2_weight[4,4], new layer2_bias[4], ne... */
     {
         float sum = 0.0f;
         float sum2 = 0.0f;
-        const float old1 = t->layer4_bias[0];
+        const float layer4_bias_1 = t->layer4_bias[0];
         for (int32_t i = 0; i < n; i++) {
-            const float tanh3 = ag_tanhf(matmul3[i] + old1);
-            const float sub1 = tanh3 - target[i];
+            for (int32_t j = 0; j < 4; j++) {
+                float sum3 = 0.0f;
+                for (int32_t k = 0; k < 3; k++) {
+                    sum3 += x[i * 3 + k] * t->layer0_weight[k + j * 3];
+                }
+                tanh1_row[i * 4 + j] = ag_tanhf(sum3 + t->layer0_bias[j]);
+            }
+            float sum3 = 0.0f;
+            for (int32_t j = 0; j < 4; j++) {
+                float sum4 = 0.0f;
+                for (int32_t k = 0; k < 4; k++) {
+                    sum4 += tanh1_row[i * 4 + k] * t->layer2_weight[k + j * 4];
+                }
+                const float tanh1 = ag_tanhf(sum4 + t->layer2_bias[j]);
+                tanh2_row[i * 4 + j] = tanh1;
+                sum3 += tanh1 * t->layer4_weight[j];
+            }
+            const float tanh1 = ag_tanhf(sum3 + layer4_bias_1);
+            const float sub1 = tanh1 - target[i];
             sum += sub1 * sub1;
-            const float mul1 = 2.0f * sub1 * (1.0f - tanh3 * tanh3);
-            d_add3[i] = mul1;
+            const float mul1 = 2.0f * sub1 * (1.0f - tanh1 * tanh1);
+            d_add3_row[i] = mul1;
+            for (int32_t j = 0; j < 4; j++) {
+                d_add2_row[i * 4 + j] = mul1 * t->layer4_weight[j] * (1.0f - tanh2_row[i * 4 + j] * tanh2_row[i * 4 + j]);
+            }
+            for (int32_t j = 0; j < 4; j++) {
+                float sum4 = 0.0f;
+                for (int32_t k = 0; k < 4; k++) {
+                    sum4 += d_add2_row[i * 4 + k] * t->layer2_weight[k * 4 + j];
+                }
+                d_add1_row[i * 4 + j] = sum4 * (1.0f - tanh1_row[i * 4 + j] * tanh1_row[i * 4 + j]);
+            }
             sum2 += mul1;
         }
         loss[0] = sum;
-        t->layer4_bias[0] = old1 - lr * sum2;
-    }
-
-    /* 7  d_tanh2[n,4] = d_add3 . layer4_weight */
-    ag_ger_f32_ref(d_tanh2, 4, d_add3, t->layer4_weight, n, 4, 1.0f, 0.0f);
-
-    /* 8  layer4_weight[1,4] -= lr d_add3' . tanh2 */
-    ag_gemv_t_f32_ref(tanh2, 4, d_add3, t->layer4_weight, n, 4, -lr, 1.0f);
-
-    /* 9  d_add2[n,4], new layer2_bias[4] */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 4; j++) {
-            d_add2[i * 4 + j] = d_tanh2[i * 4 + j] * (1.0f - tanh2[i * 4 + j] * tanh2[i * 4 + j]);
+        for (int32_t i = 0; i < 4; i++) {
+            for (int32_t j = 0; j < 3; j++) {
+                float sum3 = 0.0f;
+                for (int32_t k = 0; k < n; k++) {
+                    sum3 += d_add1_row[k * 4 + i] * x[k * 3 + j];
+                }
+                t->layer0_weight[i * 3 + j] -= lr * sum3;
+            }
+            float sum3 = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum3 += d_add1_row[j * 4 + i];
+            }
+            t->layer0_bias[i] -= lr * sum3;
+            for (int32_t j = 0; j < 4; j++) {
+                float sum4 = 0.0f;
+                for (int32_t k = 0; k < n; k++) {
+                    sum4 += d_add2_row[k * 4 + j] * tanh1_row[k * 4 + i];
+                }
+                t->layer2_weight[j * 4 + i] -= lr * sum4;
+            }
         }
-    }
-    for (int32_t i = 0; i < 4; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add2[j * 4 + i];
+        for (int32_t i = 0; i < 4; i++) {
+            float sum3 = 0.0f;
+            float sum4 = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum3 += d_add2_row[j * 4 + i];
+                sum4 += d_add3_row[j] * tanh2_row[j * 4 + i];
+            }
+            t->layer2_bias[i] -= lr * sum3;
+            t->layer4_weight[i] -= lr * sum4;
         }
-        t->layer2_bias[i] -= lr * sum;
+        mul[0] = lr * sum2;
     }
 
-    /* 10 d_tanh1[n,4] = d_add2 . layer2_weight */
-    ag_gemm_nn_f32_ref(d_add2, 4, t->layer2_weight, 4, d_tanh1, 4, n, 4, 4, 1.0f, 0.0f);
-
-    /* 11 d_add1[n,4], new layer0_bias[4] */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 4; j++) {
-            d_add1[i * 4 + j] = d_tanh1[i * 4 + j] * (1.0f - tanh1[i * 4 + j] * tanh1[i * 4 + j]);
-        }
-    }
-    for (int32_t i = 0; i < 4; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add1[j * 4 + i];
-        }
-        t->layer0_bias[i] -= lr * sum;
-    }
-
-    /* 12 layer0_weight[4,3] -= lr d_add1' . x */
-    ag_gemm_tn_f32_ref(d_add1, 4, x, 3, t->layer0_weight, 3, 4, 3, n, -lr, 1.0f);
-
-    /* 13 layer2_weight[4,4] -= lr d_add2' . tanh1 */
-    ag_gemm_tn_f32_ref(d_add2, 4, tanh1, 4, t->layer2_weight, 4, 4, 4, n, -lr, 1.0f);
+    /* 2  new layer4_bias[1] */
+    t->layer4_bias[0] -= mul[0];
     return TANH4_OK;
 }
 
@@ -124,40 +115,28 @@ int tanh4_predict(tanh4_trainer *t, const float *x, int32_t n, float *scores) {
         return TANH4_ERR_BATCH;
     }
 
-    float *const matmul1 = t->arena;      /* [n,4] steps 1 to 3 */
-    float *const tanh1 = t->arena;        /* [n,4] in place of matmul1 */
-    float *const matmul2 = t->arena + 16; /* [n,4] steps 3 to 5 */
-    float *const tanh2 = t->arena + 16;   /* [n,4] in place of matmul2 */
-    float *const matmul3 = t->arena;      /* [n,1] steps 5 to 6 */
+    float *const tanh1_row = t->arena; /* [4] step 1 */
 
-    /* 1  matmul1[n,4] = x . layer0_weight' */
-    ag_gemm_nt_f32_ref(x, 3, t->layer0_weight, 3, matmul1, 4, n, 4, 3, 1.0f, 0.0f);
-
-    /* 2  tanh1[n,4] */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 4; j++) {
-            tanh1[i * 4 + j] = ag_tanhf(matmul1[i * 4 + j] + t->layer0_bias[j]);
-        }
-    }
-
-    /* 3  matmul2[n,4] = tanh1 . layer2_weight' */
-    ag_gemm_nt_f32_ref(tanh1, 4, t->layer2_weight, 4, matmul2, 4, n, 4, 4, 1.0f, 0.0f);
-
-    /* 4  tanh2[n,4] */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 4; j++) {
-            tanh2[i * 4 + j] = ag_tanhf(matmul2[i * 4 + j] + t->layer2_bias[j]);
-        }
-    }
-
-    /* 5  matmul3[n,1] = tanh2 . layer4_weight' */
-    ag_gemv_f32_ref(tanh2, 4, t->layer4_weight, matmul3, n, 4, 1.0f, 0.0f);
-
-    /* 6  scores[n,1] */
+    /* 1  scores[n,1] */
     {
         const float layer4_bias_1 = t->layer4_bias[0];
         for (int32_t i = 0; i < n; i++) {
-            scores[i] = ag_tanhf(matmul3[i] + layer4_bias_1);
+            for (int32_t j = 0; j < 4; j++) {
+                float sum = 0.0f;
+                for (int32_t k = 0; k < 3; k++) {
+                    sum += x[i * 3 + k] * t->layer0_weight[k + j * 3];
+                }
+                tanh1_row[j] = ag_tanhf(sum + t->layer0_bias[j]);
+            }
+            float sum = 0.0f;
+            for (int32_t j = 0; j < 4; j++) {
+                float sum2 = 0.0f;
+                for (int32_t k = 0; k < 4; k++) {
+                    sum2 += tanh1_row[k] * t->layer2_weight[k + j * 4];
+                }
+                sum += ag_tanhf(sum2 + t->layer2_bias[j]) * t->layer4_weight[j];
+            }
+            scores[i] = ag_tanhf(sum + layer4_bias_1);
         }
     }
     return TANH4_OK;

@@ -16,30 +16,40 @@ int tanh_matmul_step(tanh_matmul_work *t, const float *a, const float *b, float 
         return TANH_MATMUL_ERR_NULL;
     }
 
-    float *const matmul1 = t->arena; /* [5,8] steps 1 to 4 */
-    float *const sub = t->arena;     /* [5,8] in place of matmul1 */
+    float *const sub_row = t->arena; /* [5,8] step 1 */
 
-    /* 1  matmul1[5,8] = a . b */
-    ag_gemm_nn_f32_ref(a, 4, b, 8, matmul1, 8, 5, 8, 4, 1.0f, 0.0f);
-
-    /* 2  loss, sub[5,8] */
+    /* 1  loss, da[5,4], db[4,8] */
     {
         float sum = 0.0f;
         for (int32_t i = 0; i < 5; i++) {
             for (int32_t j = 0; j < 8; j++) {
-                const float tanh1 = ag_tanhf(matmul1[i * 8 + j]);
+                float sum2 = 0.0f;
+                for (int32_t k = 0; k < 4; k++) {
+                    sum2 += a[i * 4 + k] * b[k * 8 + j];
+                }
+                const float tanh1 = ag_tanhf(sum2);
                 sum += tanh1;
-                sub[i * 8 + j] = 1.0f - tanh1 * tanh1;
+                sub_row[i * 8 + j] = 1.0f - tanh1 * tanh1;
+            }
+            for (int32_t j = 0; j < 4; j++) {
+                float sum2 = 0.0f;
+                for (int32_t k = 0; k < 8; k++) {
+                    sum2 += sub_row[i * 8 + k] * b[k + j * 8];
+                }
+                da[i * 4 + j] = sum2;
             }
         }
         loss[0] = sum;
+        for (int32_t i = 0; i < 4; i++) {
+            for (int32_t j = 0; j < 8; j++) {
+                float sum2 = 0.0f;
+                for (int32_t k = 0; k < 5; k++) {
+                    sum2 += a[i + k * 4] * sub_row[k * 8 + j];
+                }
+                db[i * 8 + j] = sum2;
+            }
+        }
     }
-
-    /* 3  da[5,4] = sub . b' */
-    ag_gemm_nt_f32_ref(sub, 8, b, 8, da, 4, 5, 4, 8, 1.0f, 0.0f);
-
-    /* 4  db[4,8] = a' . sub */
-    ag_gemm_tn_f32_ref(a, 4, sub, 8, db, 8, 4, 8, 5, 1.0f, 0.0f);
     return TANH_MATMUL_OK;
 }
 

@@ -3,9 +3,6 @@
  *
  * Arena 160 bytes; lower bound of this order: 160.
  * Kernels asked in this order: ref.
- *   step step 1: ag_gemm_nn_f32_ref (m=5 n=8 k=4)
- *   step step 3: ag_gemm_nt_f32_ref (m=5 n=4 k=8)
- *   step step 4: ag_gemm_tn_f32_ref (m=4 n=8 k=5)
  */
 #ifndef TANH_MATMUL_H
 #define TANH_MATMUL_H

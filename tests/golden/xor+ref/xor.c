@@ -24,84 +24,86 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         }
     }
 
-    float *const matmul1 = t->arena;       /* [n,8] steps 1 to 8 */
-    float *const relu1 = t->arena;         /* [n,8] in place of matmul1 */
-    float *const d_add1 = t->arena;        /* [n,8] in place of relu1 */
-    float *const matmul2 = t->arena + 64;  /* [n,2] steps 3 to 6 */
-    float *const d_sub1 = t->arena + 64;   /* [n,2] in place of matmul2 */
-    float *const exp1_row = t->arena + 32; /* [2] step 4 */
-    float *const d_relu1 = t->arena + 32;  /* [n,8] steps 5 to 7 */
+    float *const relu1_row = t->arena;        /* [n,8] step 1 */
+    float *const matmul2_row = t->arena + 72; /* [2] step 1 */
+    float *const exp1_row = t->arena + 74;    /* [2] step 1 */
+    float *const d_sub1_row = t->arena + 64;  /* [n,2] step 1 */
+    float *const d_add1_row = t->arena + 32;  /* [n,8] step 1 */
 
-    /* 1  matmul1[n,8] = x . layer0_weight' */
-    ag_gemm_nt_f32_ref(x, 2, t->layer0_weight, 2, matmul1, 8, n, 8, 2, 1.0f, 0.0f);
-
-    /* 2  relu1[n,8] */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 8; j++) {
-            const float add1 = matmul1[i * 8 + j] + t->layer0_bias[j];
-            relu1[i * 8 + j] = add1 < 0.0f ? 0.0f : add1;
-        }
-    }
-
-    /* 3  matmul2[n,2] = relu1 . layer2_weight' */
-    ag_gemm_nt_f32_ref(relu1, 8, t->layer2_weight, 8, matmul2, 2, n, 2, 8, 1.0f, 0.0f);
-
-    /* 4  loss, d_sub1[n,2], new layer2_bias[2] */
+    /* 1  loss, new layer0_weight[8,2], new layer0_bias[8], new layer2_weight[2,8], new layer2_bias[2] */
     {
         float sum = 0.0f;
         const float div1 = 1.0f / (float)n;
         const float neg1 = -div1;
         for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 8; j++) {
+                float sum2 = 0.0f;
+                for (int32_t k = 0; k < 2; k++) {
+                    sum2 += x[i * 2 + k] * t->layer0_weight[k + j * 2];
+                }
+                const float add1 = sum2 + t->layer0_bias[j];
+                relu1_row[i * 8 + j] = add1 < 0.0f ? 0.0f : add1;
+            }
             float amax = -INFINITY;
             for (int32_t j = 0; j < 2; j++) {
-                const float add1 = matmul2[i * 2 + j] + t->layer2_bias[j];
+                float sum2 = 0.0f;
+                for (int32_t k = 0; k < 8; k++) {
+                    sum2 += relu1_row[i * 8 + k] * t->layer2_weight[k + j * 8];
+                }
+                matmul2_row[j] = sum2;
+                const float add1 = sum2 + t->layer2_bias[j];
                 amax = (add1 > amax || add1 != add1) ? add1 : amax;
             }
             float sum2 = 0.0f;
             for (int32_t j = 0; j < 2; j++) {
-                const float exp1 = ag_expf(matmul2[i * 2 + j] + t->layer2_bias[j] - amax);
+                const float exp1 = ag_expf(matmul2_row[j] + t->layer2_bias[j] - amax);
                 exp1_row[j] = exp1;
                 sum2 += exp1;
             }
-            sum += ag_logf(sum2) - (matmul2[i * 2 + label[i]] + t->layer2_bias[label[i]] - amax);
-            const int32_t to_s32_1 = (int32_t)label[i];
+            sum += ag_logf(sum2) - (matmul2_row[label[i]] + t->layer2_bias[label[i]] - amax);
             const float div2 = div1 / sum2;
+            const int32_t to_s32_1 = (int32_t)label[i];
             for (int32_t j = 0; j < 2; j++) {
-                d_sub1[i * 2 + j] = (j == to_s32_1 ? neg1 : 0.0f) + div2 * exp1_row[j];
+                d_sub1_row[i * 2 + j] = (j == to_s32_1 ? neg1 : 0.0f) + div2 * exp1_row[j];
+            }
+            for (int32_t j = 0; j < 8; j++) {
+                float sum3 = 0.0f;
+                for (int32_t k = 0; k < 2; k++) {
+                    sum3 += d_sub1_row[i * 2 + k] * t->layer2_weight[k * 8 + j];
+                }
+                d_add1_row[i * 8 + j] = relu1_row[i * 8 + j] <= 0.0f ? 0.0f : sum3;
             }
         }
         loss[0] = sum / (float)n;
+        for (int32_t i = 0; i < 8; i++) {
+            for (int32_t j = 0; j < 2; j++) {
+                float sum2 = 0.0f;
+                for (int32_t k = 0; k < n; k++) {
+                    sum2 += d_add1_row[k * 8 + i] * x[k * 2 + j];
+                }
+                t->layer0_weight[i * 2 + j] -= lr * sum2;
+            }
+            float sum2 = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum2 += d_add1_row[j * 8 + i];
+            }
+            t->layer0_bias[i] -= lr * sum2;
+            for (int32_t j = 0; j < 2; j++) {
+                float sum3 = 0.0f;
+                for (int32_t k = 0; k < n; k++) {
+                    sum3 += d_sub1_row[k * 2 + j] * relu1_row[k * 8 + i];
+                }
+                t->layer2_weight[j * 8 + i] -= lr * sum3;
+            }
+        }
         for (int32_t i = 0; i < 2; i++) {
             float sum2 = 0.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += d_sub1[j * 2 + i];
+                sum2 += d_sub1_row[j * 2 + i];
             }
             t->layer2_bias[i] -= lr * sum2;
         }
     }
-
-    /* 5  d_relu1[n,8] = d_sub1 . layer2_weight */
-    ag_gemm_nn_f32_ref(d_sub1, 2, t->layer2_weight, 8, d_relu1, 8, n, 8, 2, 1.0f, 0.0f);
-
-    /* 6  layer2_weight[2,8] -= lr d_sub1' . relu1 */
-    ag_gemm_tn_f32_ref(d_sub1, 2, relu1, 8, t->layer2_weight, 8, 2, 8, n, -lr, 1.0f);
-
-    /* 7  d_add1[n,8], new layer0_bias[8] */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 8; j++) {
-            d_add1[i * 8 + j] = relu1[i * 8 + j] <= 0.0f ? 0.0f : d_relu1[i * 8 + j];
-        }
-    }
-    for (int32_t i = 0; i < 8; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add1[j * 8 + i];
-        }
-        t->layer0_bias[i] -= lr * sum;
-    }
-
-    /* 8  layer0_weight[8,2] -= lr d_add1' . x */
-    ag_gemm_tn_f32_ref(d_add1, 8, x, 2, t->layer0_weight, 2, 8, 2, n, -lr, 1.0f);
     return XOR_OK;
 }
 
@@ -113,28 +115,24 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
         return XOR_ERR_BATCH;
     }
 
-    float *const matmul1 = t->arena;      /* [n,8] steps 1 to 3 */
-    float *const relu1 = t->arena;        /* [n,8] in place of matmul1 */
-    float *const matmul2 = t->arena + 32; /* [n,2] steps 3 to 4 */
+    float *const relu1_row = t->arena; /* [8] step 1 */
 
-    /* 1  matmul1[n,8] = x . layer0_weight' */
-    ag_gemm_nt_f32_ref(x, 2, t->layer0_weight, 2, matmul1, 8, n, 8, 2, 1.0f, 0.0f);
-
-    /* 2  relu1[n,8] */
+    /* 1  scores[n,2] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 8; j++) {
-            const float add1 = matmul1[i * 8 + j] + t->layer0_bias[j];
-            relu1[i * 8 + j] = add1 < 0.0f ? 0.0f : add1;
+            float sum = 0.0f;
+            for (int32_t k = 0; k < 2; k++) {
+                sum += x[i * 2 + k] * t->layer0_weight[k + j * 2];
+            }
+            const float add1 = sum + t->layer0_bias[j];
+            relu1_row[j] = add1 < 0.0f ? 0.0f : add1;
         }
-    }
-
-    /* 3  matmul2[n,2] = relu1 . layer2_weight' */
-    ag_gemm_nt_f32_ref(relu1, 8, t->layer2_weight, 8, matmul2, 2, n, 2, 8, 1.0f, 0.0f);
-
-    /* 4  scores[n,2] */
-    for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            scores[i * 2 + j] = matmul2[i * 2 + j] + t->layer2_bias[j];
+            float sum = 0.0f;
+            for (int32_t k = 0; k < 8; k++) {
+                sum += relu1_row[k] * t->layer2_weight[k + j * 8];
+            }
+            scores[i * 2 + j] = sum + t->layer2_bias[j];
         }
     }
     return XOR_OK;

@@ -1,0 +1,31 @@
+"""Tiny products become sums inside fused loops: a call of a kernel would cost more than its work, and in a loop
+nest the bias, the activation and the update join them."""
+
+from __future__ import annotations
+
+from ..dtypes import planned
+from ..ir import Graph, Node, Value, apply, substitute
+
+LARGEST = 256  # multiply-accumulates
+
+
+def inline_products(graph: Graph) -> Graph:
+    """See the module."""
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        if node.op.name != "matmul" or len(node.results[0].type.shape) != 2:
+            return None
+        a, b = operands
+        m, k = a.type.shape
+        n = b.type.shape[1]
+        pm, pk, pn = planned((m, k, n))
+        if pm * pk * pn > LARGEST:
+            return None
+        if k == 1:
+            return (apply("mul", a, b),)
+        each = apply("mul", apply("reshape", a, shape=(m, k, 1)), apply("reshape", b, shape=(1, k, n)))
+        total = apply("sum", each, axes=(1,), keepdim=False)
+        total.node.hint = node.hint
+        return (total,)
+
+    return graph.with_roots(substitute(graph.roots, rewrite))
