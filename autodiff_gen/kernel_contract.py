@@ -114,5 +114,16 @@ CONTRACT: dict[str, KernelSpec] = {
         _spec("max_pool2d_pick_f32", "X INDEX:u8 Y! n shape:pool2d_shape", "y = x where index says"),
         _spec("avg_pool2d_f32", "X Y! n shape:pool2d_shape", "y = means over windows of x"),
         _spec("avg_pool2d_dx_f32", "DY DX! n shape:pool2d_shape", "the adjoint of avg_pool2d"),
+        _spec(
+            "scatter_sum_f32",
+            "INDEX:s32 X Y! outer rows count inner",
+            "y = sums of x by index of each element",
+        ),
+        _spec(
+            "index_sum_f32",
+            "INDEX:s32 X Y! outer rows count inner alpha beta",
+            "y = alpha (sums of the rows of x by index) + beta y",
+        ),
+        _spec("cumsum_f32", "X Y! outer count inner reverse", "y = sums of x up to each element"),
     )
 }

@@ -136,8 +136,9 @@ def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
                 return False
     elif isinstance(lower, Pick):
         out.walked[node] = operands[0]
-        for axes in (operands[0][:-1], operands[1]):
-            if not all(out.unify(a, b) for a, b in zip(axes, mine, strict=True)):
+        for axes, walks in zip(operands, lower.of(node), strict=True):
+            moving = zip(axes, walks, strict=True)
+            if not all(out.unify(a, mine[k]) for a, k in moving if k is not None):
                 return False
     elif isinstance(lower, Assemble):
         return _label_pieces(node, operands, out)

@@ -273,7 +273,7 @@ class Statements:
         if isinstance(lower, Iota):
             return self._row_major(v.type.shape, index)
         if isinstance(lower, Pick):
-            return self._value(node.operands[0], self._picked_at(node, index, body), body)
+            return self._value(node.operands[0], self._picked_at(node, lower, index, body), body)
         return self._compute(v, index, body)
 
     def _row_major(self, shape: Shape, index: tuple[Index, ...]) -> Expr:
@@ -297,7 +297,7 @@ class Statements:
         """The expression that computes an elementwise value, even where it is also in memory."""
         node, lower = v.node, v.node.op.lower
         if isinstance(lower, Pick):
-            return self._make_pick(node, index, body)
+            return self._make_pick(node, lower, index, body)
         assert isinstance(lower, Elementwise), node.op.name
         args = []
         for operand in node.operands:
@@ -325,18 +325,20 @@ class Statements:
             worth_a_name=True,
         )
 
-    def _make_pick(self, node: Node, index: tuple[Index, ...], body: Body) -> Expr:
-        picked = self._value(node.operands[0], self._picked_at(node, index, body), body)
+    def _make_pick(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> Expr:
+        picked = self._value(node.operands[0], self._picked_at(node, lower, index, body), body)
         picked.uses += 1
         return Expr("{0}", picked.precedence, picked.home, (picked,), (SELECT,), picked.dtype, "picked")
 
-    def _picked_at(self, node: Node, index: tuple[Index, ...], body: Body) -> tuple[Index, ...]:
+    def _picked_at(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> tuple[Index, ...]:
         """Where a pick reads its first operand; an axis of extent 1 has one element, whatever the index says."""
-        if node.operands[0].type.shape[-1] == 1:
-            return (*index, None)
-        chosen = self._value(node.operands[1], index, body)
-        chosen.uses += 1
-        return (*index, chosen)
+        of_x, of_index = lower.of(node)
+        x = node.operands[0].type.shape
+        chosen: Index = None
+        if x[lower.chosen(node)] != 1:
+            chosen = self._value(node.operands[1], tuple(index[k] for k in of_index), body)
+            chosen.uses += 1
+        return tuple(chosen if k is None else index[k] for k in of_x)
 
     def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
         home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)

@@ -207,7 +207,7 @@ class LoopNest:
                 if root.node is source.node:
                     out[root].update(root.nest[len(root.nest) - root.reduced :])
                 if isinstance(node.op.lower, Pick) and k == 0:
-                    picked = self.labels.walked[node][-1]
+                    picked = self.labels.walked[node][node.op.lower.chosen(node)]
                     out[root].update(() if picked is None else (picked,))
         return out
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from .dtypes import Shape, Type
 
 if TYPE_CHECKING:
-    from .ir import Value
+    from .ir import Node, Value
     from .kernel_calls import KernelCall
     from .layout import Strided
 
@@ -84,7 +84,22 @@ class View:
 
 @dataclass(frozen=True)
 class Pick:
-    """`y[...] = x[..., index[...]]`: one element of the last axis, chosen by an integer operand."""
+    """An integer operand chooses the place along one axis of x; loops walk over the others.
+
+    `axes(x shape, index shape, attrs)` gives for each axis of x the result's axis that it walks along, None for
+    the one that is chosen, and for each axis of the index the same.
+    """
+
+    axes: Callable[[Shape, Shape, Attrs], tuple[tuple[int | None, ...], tuple[int, ...]]]
+
+    def of(self, node: Node) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
+        """The axes of x and of the index."""
+        x, index = node.operands
+        return self.axes(x.type.shape, index.type.shape, node.attrs)
+
+    def chosen(self, node: Node) -> int:
+        """The axis of x along which the index chooses."""
+        return self.of(node)[0].index(None)
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,25 @@ ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_ref;
 typedef void ag_avg_pool2d_dx_f32_fn(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *shape);
 ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_ref;
 
+/* y[o,v,i] = the sum of x[o,j,i] over ascending j with index[o,j,i] == v, for o < outer, v < rows, j < count,
+ * i < inner. Indices lie in [0, rows). y overlaps neither x nor index. */
+typedef void ag_scatter_sum_f32_fn(const int32_t *index, const float *x, float *y, int32_t outer,
+                                   int32_t rows, int32_t count, int32_t inner);
+ag_scatter_sum_f32_fn ag_scatter_sum_f32_ref;
+
+/* y[o,v,i] = alpha * (the sum of x[o,j,i] over ascending j with index[j] == v) + beta * y[o,v,i]; with beta
+ * == 1 only rows that the index names are touched. Indices lie in [0, rows). y overlaps neither x nor index.
+ */
+typedef void ag_index_sum_f32_fn(const int32_t *index, const float *x, float *y, int32_t outer, int32_t rows,
+                                 int32_t count, int32_t inner, float alpha, float beta);
+ag_index_sum_f32_fn ag_index_sum_f32_ref;
+
+/* y[o,j,i] = the sum of x[o,k,i] over k = 0 ... j, for o < outer, j < count, i < inner; over k = count - 1
+ * down to j where reverse != 0. y may be x. */
+typedef void ag_cumsum_f32_fn(const float *x, float *y, int32_t outer, int32_t count, int32_t inner,
+                              int32_t reverse);
+ag_cumsum_f32_fn ag_cumsum_f32_ref;
+
 #ifdef __cplusplus
 }
 #endif

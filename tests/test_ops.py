@@ -142,6 +142,13 @@ BATCHED: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("broadcast_to", [(3,)], {"shape": (n, 3)}),
     ("pick", [(n, 3), ((n,), "u8")], {}),
     ("avg_pool2d", [(n, 4, 5, 3)], averaging((2, 2), (2, 1))),
+    ("gather", [(n, 5), ((n, 2), "u8")], {"dim": 1}),
+    ("index_select", [(5, 2), ((n, 3), "s32")], {"dim": 0}),
+    ("index_select", [(n, 5), ((2,), "u8")], {"dim": 1}),
+    ("scatter_sum", [((n, 4), "s32"), (n, 4)], {"dim": 1, "size": 3}),
+    ("index_sum", [((n, 2), "s32"), (n, 2, 3)], {"dim": 0, "size": 4}),
+    ("cumsum", [(n, 3)], {"dim": 0, "reverse": True}),
+    ("cumsum", [(n, 3, 2)], {"dim": 1, "reverse": False}),
     ("slice", [(n, 5)], {"shape": (n, 2), "starts": (0, 4), "steps": (1, -2)}),
     ("slice", [(4, n)], {"shape": (3, n), "starts": (1, 0), "steps": (1, 1)}),
     (
@@ -366,6 +373,42 @@ REFUSED: list[tuple[str, list[Type], dict[str, Any], str]] = [
     ("reshape", [Type(f32, (2, 3))], {"shape": (4,)}, r"6 elements do not fill the shape \[4\]"),
     ("permute", [Type(f32, (2, 3))], {"dims": (0, 0)}, "is no permutation of 2 axes"),
     ("broadcast_to", [Type(f32, (2, 3))], {"shape": (2, 4)}, "do not broadcast|cannot be broadcast"),
+    ("gather", [Type(f32, (2, 3)), Type(f32, (2, 1))], {"dim": 1}, "must be of an integer dtype, not f32"),
+    (
+        "gather",
+        [Type(f32, (2, 3)), Type(s32, (1, 1))],
+        {"dim": 1},
+        "the first operand's extents, but for axis 1",
+    ),
+    ("gather", [Type(f32, (n, 3)), Type(s32, (2, 3))], {"dim": 0}, "axis 0 is the batch axis"),
+    ("index_select", [Type(f32, (2, 3)), Type(s32, (2,))], {"dim": 2}, "dim=2 is out of range for 2 axes"),
+    ("index_select", [Type(f32, (n, 3)), Type(s32, (n,))], {"dim": 1}, "both follow the batch"),
+    (
+        "scatter_sum",
+        [Type(dtype("u8"), (2,)), Type(f32, (2,))],
+        {"dim": 0, "size": 2},
+        "must be of s32, not u8",
+    ),
+    ("scatter_sum", [Type(s32, (2,)), Type(f32, (3,))], {"dim": 0, "size": 2}, "must have the same shape"),
+    (
+        "scatter_sum",
+        [Type(s32, (2,)), Type(s32, (2,))],
+        {"dim": 0, "size": 2},
+        "needs floats to add, not s32",
+    ),
+    (
+        "index_sum",
+        [Type(s32, (2,)), Type(f32, (3, 2))],
+        {"dim": 0, "size": 2},
+        "the values' extents from axis 0 on",
+    ),
+    (
+        "index_sum",
+        [Type(s32, (n,)), Type(f32, (2, n))],
+        {"dim": 1, "size": 3},
+        "the batch axis must come first",
+    ),
+    ("cumsum", [Type(f32, (2, n))], {"dim": 0, "reverse": False}, "the batch axis must come first"),
     *(
         ("slice", [Type(f32, (5,))], {"shape": (taken,), "starts": (start,), "steps": (step,)}, "has no")
         for taken, start, step in ((4, 2, 1), (0, 0, 1), (2, -1, 1), (3, 3, -2), (2, 0, 0))

@@ -28,6 +28,7 @@ from .batch_norm import batch_norm, instance_norm
 from .class_losses import cross_entropy, nll_loss
 from .control import scan
 from .convolution import conv1d, conv2d, conv_transpose1d, conv_transpose2d
+from .cumulative import cumsum, tril, triu
 from .distance_losses import cosine_embedding_loss, hinge_embedding_loss, triplet_margin_loss
 from .dropout import dropout, dropout1d, dropout2d, random_step
 from .elementwise import (
@@ -71,6 +72,16 @@ from .elementwise import (
     to,
     where,
 )
+from .indexing import (
+    embedding,
+    gather,
+    index_add,
+    index_select,
+    one_hot,
+    pick,
+    scatter_add,
+    take_along_dim,
+)
 from .joining import cat, expand, pad, repeat, repeat_interleave, roll, stack, tile
 from .losses import (
     binary_cross_entropy,
@@ -93,7 +104,7 @@ from .pooling import (
     max_pool1d,
     max_pool2d,
 )
-from .products import linear, matmul, pick
+from .products import linear, matmul
 from .reductions import (
     amax,
     amin,
@@ -141,12 +152,14 @@ __all__ = [
     "cos",
     "cosine_embedding_loss",
     "cross_entropy",
+    "cumsum",
     "detach",
     "div",
     "dropout",
     "dropout1d",
     "dropout2d",
     "elu",
+    "embedding",
     "eq",
     "erf",
     "exp",
@@ -155,6 +168,7 @@ __all__ = [
     "flatten",
     "flip",
     "floor",
+    "gather",
     "ge",
     "gelu",
     "getitem",
@@ -165,6 +179,8 @@ __all__ = [
     "hardtanh",
     "hinge_embedding_loss",
     "huber_loss",
+    "index_add",
+    "index_select",
     "instance_norm",
     "kl_div",
     "l1_loss",
@@ -197,6 +213,7 @@ __all__ = [
     "neg",
     "nll_loss",
     "norm",
+    "one_hot",
     "pad",
     "permute",
     "pick",
@@ -215,6 +232,7 @@ __all__ = [
     "rsqrt",
     "scaled_dot_product_attention",
     "scan",
+    "scatter_add",
     "select",
     "selu",
     "sigmoid",
@@ -233,12 +251,15 @@ __all__ = [
     "std",
     "sub",
     "sum",
+    "take_along_dim",
     "tanh",
     "tile",
     "to",
     "torch_lacks",
     "transpose",
+    "tril",
     "triplet_margin_loss",
+    "triu",
     "unbind",
     "unsqueeze",
     "var",

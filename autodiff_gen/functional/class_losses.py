@@ -11,8 +11,8 @@ from ..errors import ShapeError
 from ..ir import CONST, INPUT, Value, apply
 from .arguments import as_value, refusal, torch_lacks
 from .elementwise import eq, exp, log, logical_not, neg, to, where
+from .indexing import index_source, known_index, pick
 from .losses import number_of, reduced, weights_of
-from .products import index_source, known_index, pick
 from .reductions import sum
 from .shapes import broadcast_to, permute, reshape
 from .softmax import log_softmax, shifted

@@ -1,13 +1,12 @@
-"""Products of matrices, and elements chosen by an index."""
+"""Products of vectors and matrices."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import broadcast, planned, product
+from ..dtypes import broadcast, product
 from ..errors import ShapeError
-from ..ir import CONST, INPUT, Node, Value, apply
-from ..op import View
+from ..ir import Value, apply
 from ..ops.contraction import transposed
 from .arguments import as_value, refusal
 from .reductions import sum
@@ -56,55 +55,3 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Value:
     if b.shape != (w.shape[0],):
         raise refusal("linear", [x, w, b], f"the bias must have shape [{w.shape[0]}]")
     return y + b
-
-
-def pick(input: Any, index: Any) -> Value:
-    """input[..., index[...]]: one element of the last axis each, as torch.gather with one index does.
-
-    The index is an integer input, which the generated function checks against the axis when it is called, a
-    constant, or what max or min gave as indices; computed indices are refused, since nothing would check
-    them.
-    """
-    x, i = as_value(input), as_value(index)
-    y = apply("pick", x, i)
-    known_index("pick", x, i)
-    return y
-
-
-def index_source(i: Value) -> Value:
-    """What an index shows through views and conversions."""
-    while isinstance(i.node.op.lower, View) or i.node.op.name == "to_s32":
-        i = i.node.operands[0]
-    return i
-
-
-def known_index(name: str, x: Value, i: Value, ignored: int | None = None) -> None:
-    """Refuse an index of x's last axis that nothing checks; note on an integer input what it may hold.
-
-    `ignored` may stand in the input besides, because its reader never looks there with it; if not all readers
-    agree on that, it may not.
-    """
-    extent = x.shape[-1]
-    assert isinstance(extent, int)
-    source = index_source(i)
-    node = source.node
-    if node.op is INPUT and source.dtype.kind in "iu":
-        node.attrs["classes"] = min(node.attrs.get("classes", extent), extent)
-        if node.attrs.setdefault("ignored", ignored) != ignored:
-            node.attrs["ignored"] = None
-    elif node.op is CONST:
-        value = node.attrs["value"]
-        if not (((value >= 0) & (value < extent)) | (value == ignored)).all():
-            raise refusal(name, [x, i], f"an index is outside 0 to {extent - 1}")
-    elif not (source.index == 1 and node.op.name.endswith("_with_index") and _walked(node) <= extent):
-        raise refusal(
-            name,
-            [x, i],
-            "the index must be an integer input, a constant, or indices that F.max or F.min gave",
-        )
-
-
-def _walked(node: Node) -> int:
-    """The largest extent of the axis in which max or min looked."""
-    axis: int = node.attrs["axes"][0]
-    return planned(node.operands[0].type.shape)[axis]

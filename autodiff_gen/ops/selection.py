@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Dim, Type
+from ..dtypes import Dim, Shape, Type
 from ..errors import ShapeError
 from ..ir import Value, apply
 from ..op import Attrs, Op, Pick, Sample, register
+from .support import as_s32
 
 
 def _pick_type(x: Type, index: Type) -> Type:
@@ -23,6 +24,11 @@ def _pick_type(x: Type, index: Type) -> Type:
     if isinstance(x.shape[-1], Dim):
         raise ShapeError("the last axis cannot be the batch axis")
     return Type(x.dtype, index.shape)
+
+
+def _pick_axes(x: Shape, index: Shape, attrs: Attrs) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
+    along = tuple(range(len(index)))
+    return (*along, None), along
 
 
 def _pick(x: Any, index: Any) -> Any:
@@ -41,9 +47,7 @@ def _pick_vjp(
     if not wanted[0]:
         return [None, None]
     column = (*index.type.shape, 1)
-    where_ = apply(
-        "reshape", index if index.type.dtype.name == "s32" else apply("to_s32", index), shape=column
-    )
+    where_ = apply("reshape", as_s32(index), shape=column)
     chosen = apply("eq", apply("iota", size=x.type.shape[-1]), where_)
     return [apply("where", chosen, apply("reshape", dy, shape=column), 0.0), None]
 
@@ -54,7 +58,7 @@ pick = register(
         infer=_pick_type,
         ref=_pick,
         vjp=_pick_vjp,
-        lower=Pick(),
+        lower=Pick(_pick_axes),
         samples=(
             Sample(((3, 4), (3,)), dtypes={1: "s32"}, high=4),
             Sample(((3, 4), (3,)), dtypes={1: "u8"}, high=4),

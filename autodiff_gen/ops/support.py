@@ -91,6 +91,11 @@ def simple(*pullbacks: Callable[..., Value] | None) -> VJP:
     return vjp
 
 
+def as_s32(index: Value) -> Value:
+    """An integer value as s32, as kernels take indices."""
+    return index if index.type.dtype.name == "s32" else apply("to_s32", index)
+
+
 def number(v: Value) -> float | None:
     """The number when v is a constant scalar, else None."""
     value: Any = v.node.attrs.get("value") if v.node.op.name == "const" else None

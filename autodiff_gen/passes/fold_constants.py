@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dtypes import Type, broadcast
+from ..dtypes import Type, broadcast, planned_size
 from ..ir import CONST, Graph, Node, Value, apply, constant, substitute
 from ..layout import base, dense, seen_through
 from ..op import Elementwise, Pick, View
@@ -45,8 +45,10 @@ def _without_broadcasts(node: Node, operands: tuple[Value, ...]) -> tuple[Value,
 
 
 def _identity(name: str, operands: tuple[Value, ...], type: Type) -> Value | None:
-    """What x * 1, x / 1 and -(-x) come to, when the shape stays."""
+    """What x * 1, x / 1, -(-x) and a choice between x and x come to, when the shape stays."""
     numbers = [uniform(v) for v in operands]
+    if name == "where" and operands[1] is operands[2]:
+        return _stretched(operands[1], type)
     if name == "neg" and operands[0].node.op.name == "neg":
         return operands[0].node.operands[0]
     if len(operands) == 2:
@@ -70,12 +72,14 @@ def fold_constants(graph: Graph) -> Graph:
             same = operands[0].type == node.results[0].type
             at = seen_through(node, dense(operands[0].type.shape)) if same else None
             return operands if at is not None and at.dense else None
-        if (
-            isinstance(node.op.lower, Pick) and operands[0].type.shape[-1] == 1
-        ):  # there is nothing to choose from
-            return (apply("reshape", operands[0], shape=node.results[0].type.shape),)
+        if isinstance(node.op.lower, Pick):
+            x, y = operands[0].type.shape, node.results[0].type.shape
+            alone = x[node.op.lower.chosen(node)] == 1 and planned_size(x) == planned_size(y)
+            return (apply("reshape", operands[0], shape=y),) if alone else None  # nothing to choose from
         if not isinstance(node.op.lower, Elementwise) or node.op.name == "copy":
             return None
+        if node.op.lower.c == "{0}":  # it mattered to differentiation alone
+            return operands
         (result,) = node.results
         numbers = [uniform(v) for v in operands]
         if node.op.name in EXACT and all(x is not None for x in numbers):

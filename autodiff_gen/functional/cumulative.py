@@ -1,0 +1,41 @@
+"""Sums up to each element, and parts of matrices on one side of a diagonal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir import Value, apply
+from .arguments import as_value, axis_of, refusal, torch_lacks
+from .elementwise import ge, le, where
+from .shapes import reshape
+from .slicing import whole
+
+
+@torch_lacks(dtype=None)
+def cumsum(input: Any, dim: int) -> Value:
+    """The sum of all elements along `dim` up to each, itself included."""
+    x = as_value(input)
+    if x.ndim == 0:
+        axis_of("cumsum", reshape(x, (1,)), dim)
+        return x
+    return apply("cumsum", x, dim=axis_of("cumsum", x, dim), reverse=False)
+
+
+def tril(input: Any, diagonal: int = 0) -> Value:
+    """The last two axes' elements on the diagonal and below it, or below another diagonal; 0 elsewhere."""
+    return _one_side("tril", as_value(input), diagonal)
+
+
+def triu(input: Any, diagonal: int = 0) -> Value:
+    """The last two axes' elements on the diagonal and above it, or above another diagonal; 0 elsewhere."""
+    return _one_side("triu", as_value(input), diagonal)
+
+
+def _one_side(name: str, x: Value, diagonal: int) -> Value:
+    if x.ndim < 2:
+        raise refusal(name, [x], "needs at least two axes")
+    shift = whole(name, x, "diagonal", diagonal)
+    rows = reshape(apply("iota", size=x.shape[-2]), (x.shape[-2], 1))
+    columns = apply("iota", size=x.shape[-1])
+    inside = (le if name == "tril" else ge)(columns, rows + shift if shift else rows)
+    return where(inside, x, 0 if x.dtype.kind in "iu" else 0.0)

@@ -1,0 +1,212 @@
+"""Elements chosen by indices.
+
+An index that is an integer input is checked by the generated function when it is called; constants are checked
+here, and the places that F.max or F.min found are in range. Indices that the graph computes in another way are
+brought into range with 0 and the last place as bounds, where PyTorch would raise an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtypes import Dim, Shape, planned
+from ..ir import CONST, INPUT, Node, Value, apply, constant
+from ..op import Iota, View
+from ..ops.support import as_s32
+from .arguments import as_value, axis_of, refusal, torch_lacks
+from .elementwise import detach, eq, ge, lt, to, where
+from .joining import pad
+from .shapes import broadcast_to, flatten, reshape, unsqueeze
+from .slicing import cut, extent_of, whole
+
+
+def index_source(i: Value) -> Value:
+    """What an index shows through views and conversions."""
+    while isinstance(i.node.op.lower, View) or i.node.op.name == "to_s32":
+        i = i.node.operands[0]
+    return i
+
+
+def is_known(name: str, x: Value, i: Value, extent: int, ignored: int | None = None) -> bool:
+    """Whether something sees to it that an index of x lies below `extent`; an integer input takes note of it.
+
+    `ignored` may stand in the input besides, because its reader never looks there with it; if not all readers
+    agree on that, it may not.
+    """
+    source = index_source(i)
+    node = source.node
+    if node.op is INPUT and source.dtype.kind in "iu":
+        node.attrs["classes"] = min(node.attrs.get("classes", extent), extent)
+        if node.attrs.setdefault("ignored", ignored) != ignored:
+            node.attrs["ignored"] = None
+        return True
+    if node.op is CONST:
+        value = node.attrs["value"]
+        if not (((value >= 0) & (value < extent)) | (value == ignored)).all():
+            raise refusal(name, [x, i], f"an index is outside 0 to {extent - 1}")
+        return True
+    if isinstance(node.op.lower, Iota):
+        return planned(source.shape)[0] <= extent
+    return source.index == 1 and node.op.name.endswith("_with_index") and _walked(node) <= extent
+
+
+def _walked(node: Node) -> int:
+    """The largest extent of the axis in which max or min looked."""
+    axis: int = node.attrs["axes"][0]
+    return planned(node.operands[0].type.shape)[axis]
+
+
+def known_index(name: str, x: Value, i: Value, ignored: int | None = None) -> None:
+    """Refuse an index of x's last axis that nothing checks."""
+    extent = x.shape[-1]
+    assert isinstance(extent, int)
+    if not is_known(name, x, i, extent, ignored):
+        raise refusal(
+            name,
+            [x, i],
+            "the index must be an integer input, a constant, or indices that F.max or F.min gave",
+        )
+
+
+def _in_range(name: str, x: Value, index: Any, extent: int) -> Value:
+    """The index, brought into range where nothing else sees to that."""
+    i = index if isinstance(index, Value) else constant(index)
+    if i.dtype.kind not in "iu":
+        raise refusal(name, [x, i], f"the index must be of an integer dtype, not {i.dtype}")
+    if is_known(name, x, i, extent):
+        return i
+    i = as_s32(i)
+    return where(lt(i, 0), 0, where(ge(i, extent), extent - 1, i))
+
+
+def pick(input: Any, index: Any) -> Value:
+    """input[..., index[...]]: one element of the last axis each, as torch.gather with one index does.
+
+    The index is an integer input, which the generated function checks against the axis when it is called, a
+    constant, or what max or min gave as indices; computed indices are refused, since nothing would check
+    them.
+    """
+    x, i = as_value(input), as_value(index)
+    y = apply("pick", x, i)
+    known_index("pick", x, i)
+    return y
+
+
+def _cut_to(name: str, x: Value, values: list[Value], shape: Shape, dim: int | None) -> Value:
+    """The first elements of x, as many along each axis but `dim` as `shape` has."""
+    for axis, d in enumerate(shape):
+        if axis == dim or d == x.shape[axis]:
+            continue
+        if isinstance(d, Dim) or isinstance(x.shape[axis], Dim) or d > x.shape[axis]:
+            raise refusal(
+                name,
+                values,
+                f"axis {axis} of the index has extent {d}, more than there is; only along dim={dim} may it",
+            )
+        x = cut(x, axis, 0, d)
+    return x
+
+
+@torch_lacks(sparse_grad=False)
+def gather(input: Any, dim: int, index: Any) -> Value:
+    """y[i, j, k] = input[i, index[i, j, k], k] for dim=1; along other axes the index may be shorter than the
+    input."""
+    x = as_value(input)
+    axis = axis_of("gather", x, dim)
+    i = _in_range("gather", x, index, extent_of("gather", x, axis))
+    if i.ndim != x.ndim:
+        raise refusal("gather", [x, i], "the index must have as many axes as the input")
+    return apply("gather", _cut_to("gather", x, [x, i], i.shape, axis), i, dim=axis)
+
+
+def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Value:
+    """As gather, the other axes of input and indices broadcast together; both flat when dim is None."""
+    x, name = as_value(input), "take_along_dim"
+    i = indices if isinstance(indices, Value) else constant(indices)
+    if dim is None:
+        return gather(flatten(x), 0, flatten(i))
+    axis = axis_of(name, x, dim)
+    if i.ndim != x.ndim:
+        raise refusal(name, [x, i], "the indices must have as many axes as the input")
+    for k, (a, b) in enumerate(zip(x.shape, i.shape, strict=True)):
+        if k != axis and a != b and 1 not in (a, b):
+            raise refusal(name, [x, i], f"axis {k}: {a} and {b} do not broadcast")
+    shape = [b if a == 1 else a for a, b in zip(x.shape, i.shape, strict=True)]
+    of_x = tuple(x.shape[k] if k == axis else d for k, d in enumerate(shape))
+    of_i = tuple(i.shape[k] if k == axis else d for k, d in enumerate(shape))
+    return gather(broadcast_to(x, of_x), axis, broadcast_to(i, of_i))
+
+
+def index_select(input: Any, dim: int, index: Any) -> Value:
+    """The parts of the input at the places index[j] along `dim`, one after the other."""
+    x = as_value(input)
+    axis = axis_of("index_select", x, dim)
+    i = _in_range("index_select", x, index, extent_of("index_select", x, axis))
+    if i.ndim > 1:
+        raise refusal("index_select", [x, i], "the index must have one axis")
+    return apply("index_select", x, reshape(i, (1,)) if i.ndim == 0 else i, dim=axis)
+
+
+@torch_lacks(max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False)
+def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Value:
+    """weight[input]: the row of weight [V, D] that each index of input [...] names, [..., D]. The row
+    `padding_idx` receives no gradient.
+
+    Only rows that are named are read, and the update of plain SGD writes no others.
+    """
+    w, name = as_value(weight), "embedding"
+    if w.ndim != 2 or isinstance(w.shape[0], Dim):
+        raise refusal(name, [w], "the weight must have the shape [rows, columns]")
+    rows = w.shape[0]
+    i = _in_range(name, w, input, rows)
+    y = apply("index_select", w, i, dim=0)
+    if padding_idx is None:
+        return y
+    if not -rows <= whole(name, w, "padding_idx", padding_idx) < rows:
+        raise refusal(name, [w], f"padding_idx={padding_idx} is outside 0 to {rows - 1}")
+    return where(eq(unsqueeze(as_s32(i), -1), padding_idx % rows), detach(y), y)
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Value:
+    """s32[..., num_classes]: 1 at the place that the index names, 0 elsewhere. The number of classes must be
+    given."""
+    t = tensor if isinstance(tensor, Value) else constant(tensor)
+    if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
+        raise refusal("one_hot", [t], f"num_classes={num_classes!r} must be a whole number of at least 1")
+    if t.dtype.kind not in "iu":
+        raise refusal("one_hot", [t], f"the index must be of an integer dtype, not {t.dtype}")
+    is_known("one_hot", t, t, num_classes)
+    return to(eq(unsqueeze(as_s32(t), -1), apply("iota", size=num_classes)), "s32")
+
+
+@torch_lacks(reduce=None)
+def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Value:
+    """input with src[i, j, k] added at [i, index[i, j, k], k] for dim=1; along other axes the index may be
+    shorter than both. Sums run over ascending j."""
+    x, s, name = as_value(input), as_value(src), "scatter_add"
+    axis = axis_of(name, x, dim)
+    d = extent_of(name, x, axis)
+    i = _in_range(name, x, index, d)
+    if not i.ndim == x.ndim == s.ndim:
+        raise refusal(name, [x, i, s], "input, index and src must have as many axes")
+    s = _cut_to(name, s, [x, i, s], i.shape, None)
+    _cut_to(name, x, [x, i, s], i.shape, axis)
+    added = apply("scatter_sum", as_s32(i), s, dim=axis, size=d)
+    missing: list[int] = []
+    for k in reversed(range(x.ndim)):
+        missing += [0, 0 if x.shape[k] == added.shape[k] else x.shape[k] - added.shape[k]]
+    return x + pad(added, missing)
+
+
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1.0) -> Value:
+    """input with alpha * source[i, j, k] added at [i, index[j], k] for dim=1. Sums run over ascending j."""
+    x, s, name = as_value(input), as_value(source), "index_add"
+    axis = axis_of(name, x, dim)
+    d = extent_of(name, x, axis)
+    i = _in_range(name, x, index, d)
+    if i.ndim != 1 or s.shape != (*x.shape[:axis], *i.shape, *x.shape[axis + 1 :]):
+        raise refusal(
+            name, [x, i, s], f"source must have the input's shape but for axis {axis}, as long as the index"
+        )
+    added = apply("index_sum", as_s32(i), s, dim=axis, size=d)
+    return x + (added if alpha == 1 else alpha * added)

@@ -1,0 +1,63 @@
+"""Sums of all elements up to each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import Type
+from ..errors import ShapeError
+from ..ir import Value, apply
+from ..kernel_calls import KernelCall, Operand, Result
+from ..layout import Strided
+from ..op import Attrs, Call, Op, Sample, register
+from .indexing import blocks
+
+
+def _type(x: Type, *, dim: int, reverse: bool) -> Type:
+    if x.dtype.kind != "f":
+        raise ShapeError(f"needs a float, not {x.dtype}; convert with F.to first")
+    if not 0 <= dim < len(x.shape):
+        raise ShapeError(f"dim={dim} is out of range for {len(x.shape)} axes")
+    blocks(x.shape, dim)
+    return x
+
+
+def _cumsum(x: Any, *, dim: int, reverse: bool) -> Any:
+    return np.flip(np.cumsum(np.flip(x, dim), dim), dim) if reverse else np.cumsum(x, dim)
+
+
+def _vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    return [apply("cumsum", dys[0], dim=attrs["dim"], reverse=not attrs["reverse"])]
+
+
+def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+    outer, count, inner = blocks(layouts[0].shape, attrs["dim"])
+    sizes = {"outer": outer, "count": count, "inner": inner, "reverse": int(attrs["reverse"])}
+    return KernelCall("cumsum_f32", {"x": Operand(0), "y": Result()}, sizes)
+
+
+cumsum = register(
+    Op(
+        "cumsum",  # y[i, j, k] = the sum of x[i, 0..j, k] for dim=1, or of x[i, j.., k] in reverse
+        infer=_type,
+        ref=_cumsum,
+        vjp=_vjp,
+        lower=Call(_call),
+        samples=(
+            Sample(((3, 4),), {"dim": 1, "reverse": False}),
+            Sample(((3, 4),), {"dim": 0, "reverse": True}),
+            Sample(((2, 3, 4),), {"dim": 1, "reverse": False}),
+            Sample(((1,),), {"dim": 0, "reverse": True}),
+        ),
+        torch="torch.cumsum(a.flip(dim), dim).flip(dim) if reverse else torch.cumsum(a, dim)",
+    )
+)

@@ -1,0 +1,269 @@
+"""Elements chosen along an axis by integers, and their adjoints, which add up where the same place is named twice.
+
+Indices lie in range: functional/indexing.py sees to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import Dim, Shape, Size, Type, product
+from ..errors import ShapeError
+from ..ir import Value, apply
+from ..kernel_calls import KernelCall, Operand, Result, Scalar
+from ..layout import Strided
+from ..op import Attrs, Call, Op, Pick, Sample, register
+from .support import as_s32
+
+
+def _integers(index: Type, only: str = "") -> None:
+    if index.dtype.kind not in "iu" or (only and index.dtype.name != only):
+        raise ShapeError(f"the index must be of {only or 'an integer dtype'}, not {index.dtype}")
+
+
+def blocks(shape: Shape, dim: int, rank: int = 1) -> tuple[Size, Size, Size]:
+    """How a kernel walks a dense array along axes dim to dim + rank - 1: blocks before, places along, elements
+    behind.
+    """
+    moving = [d for d in shape if d != 1]
+    if any(isinstance(d, Dim) for d in moving[1:]):
+        raise ShapeError("the batch axis must come first; use F.permute")
+    return product(shape[:dim]), product(shape[dim : dim + rank]), product(shape[dim + rank :])
+
+
+def _axis(shape: Shape, dim: int) -> int:
+    if not 0 <= dim < len(shape):
+        raise ShapeError(f"dim={dim} is out of range for {len(shape)} axes")
+    d = shape[dim]
+    if isinstance(d, Dim):
+        raise ShapeError(f"axis {dim} is the batch axis, along which no index chooses")
+    return d
+
+
+# gather: one index for each element
+
+
+def _gather_type(x: Type, index: Type, *, dim: int) -> Type:
+    _integers(index)
+    _axis(x.shape, dim)
+    if len(x.shape) != len(index.shape) or any(
+        a != b for i, (a, b) in enumerate(zip(x.shape, index.shape, strict=True)) if i != dim
+    ):
+        raise ShapeError(f"the index must have the first operand's extents, but for axis {dim}")
+    return Type(x.dtype, index.shape)
+
+
+def _gather_axes(x: Shape, index: Shape, attrs: Attrs) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
+    along = tuple(range(len(x)))
+    return tuple(None if i == attrs["dim"] else i for i in along), along
+
+
+def _gather_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    (dy,), (x, index), dim = dys, inputs, attrs["dim"]
+    if not wanted[0]:
+        return [None, None]
+    return [apply("scatter_sum", as_s32(index), dy, dim=dim, size=x.type.shape[dim]), None]
+
+
+gather = register(
+    Op(
+        "gather",  # y[i, j, k] = x[i, index[i, j, k], k] for dim=1
+        infer=_gather_type,
+        ref=lambda x, index, *, dim: np.take_along_axis(x, index.astype(np.intp), dim),
+        vjp=_gather_vjp,
+        lower=Pick(_gather_axes),
+        samples=(
+            Sample(((3, 4), (3, 6)), {"dim": 1}, dtypes={1: "s32"}, high=4),
+            Sample(((3, 4), (2, 4)), {"dim": 0}, dtypes={1: "u8"}, high=3),
+            Sample(((2, 3, 4), (2, 5, 4)), {"dim": 1}, dtypes={1: "s32"}, high=3),
+            Sample(((5,), (1,)), {"dim": 0}, dtypes={1: "s32"}, high=5),
+            Sample(((1, 2), (3, 2)), {"dim": 0}, dtypes={1: "s32"}, high=1),
+        ),
+        torch="torch.gather(a, dim, b.long())",
+    )
+)
+
+
+def _scatter_type(index: Type, src: Type, *, dim: int, size: int) -> Type:
+    _integers(index, "s32")
+    if src.dtype.kind != "f":
+        raise ShapeError(f"needs floats to add, not {src.dtype}")
+    if index.shape != src.shape or not 0 <= dim < len(src.shape):
+        raise ShapeError("index and values must have the same shape, and dim must be one of its axes")
+    y = Type(src.dtype, (*src.shape[:dim], size, *src.shape[dim + 1 :]))
+    blocks(src.shape, dim)
+    blocks(y.shape, dim)
+    return y
+
+
+def _scatter(index: Any, src: Any, *, dim: int, size: int) -> Any:
+    y = np.zeros((*src.shape[:dim], size, *src.shape[dim + 1 :]), src.dtype)
+    at = list(np.indices(src.shape))
+    at[dim] = index.astype(np.intp)
+    np.add.at(y, tuple(at), src)
+    return y
+
+
+def _scatter_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    return [None, apply("gather", dys[0], inputs[0], dim=attrs["dim"]) if wanted[1] else None]
+
+
+def _scatter_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+    outer, count, inner = blocks(layouts[1].shape, attrs["dim"])
+    return KernelCall(
+        "scatter_sum_f32",
+        {"index": Operand(0), "x": Operand(1), "y": Result()},
+        {"outer": outer, "rows": attrs["size"], "count": count, "inner": inner},
+    )
+
+
+scatter_sum = register(
+    Op(
+        "scatter_sum",  # y[i, v, k] = the sum of src[i, j, k] over all j with index[i, j, k] = v, for dim=1
+        infer=_scatter_type,
+        ref=_scatter,
+        vjp=_scatter_vjp,
+        lower=Call(_scatter_call),
+        samples=(
+            Sample(((3, 6), (3, 6)), {"dim": 1, "size": 4}, dtypes={0: "s32"}, high=4),
+            Sample(((5, 2), (5, 2)), {"dim": 0, "size": 3}, dtypes={0: "s32"}, high=3),
+            Sample(((2, 5, 3), (2, 5, 3)), {"dim": 1, "size": 2}, dtypes={0: "s32"}, high=2),
+            Sample(((1,), (1,)), {"dim": 0, "size": 1}, dtypes={0: "s32"}, high=1),
+        ),
+        torch="torch.zeros([*b.shape[:dim], size, *b.shape[dim + 1:]], dtype=b.dtype)"
+        ".scatter_add(dim, a.long(), b)",
+    )
+)
+
+
+# index_select: one index for each row
+
+
+def _select_type(x: Type, index: Type, *, dim: int) -> Type:
+    _integers(index)
+    _axis(x.shape, dim)
+    shape = (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :])
+    if sum(isinstance(d, Dim) for d in shape) > 1:
+        raise ShapeError("index and values both follow the batch")
+    return Type(x.dtype, shape)
+
+
+def _select_axes(x: Shape, index: Shape, attrs: Attrs) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
+    dim, rank = attrs["dim"], len(index)
+    of_x = (None if i == dim else i if i < dim else i + rank - 1 for i in range(len(x)))
+    return tuple(of_x), tuple(range(dim, dim + rank))
+
+
+def _select_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    (dy,), (x, index), dim = dys, inputs, attrs["dim"]
+    if not wanted[0]:
+        return [None, None]
+    return [apply("index_sum", as_s32(index), dy, dim=dim, size=x.type.shape[dim]), None]
+
+
+index_select = register(
+    Op(
+        "index_select",  # y[i, j..., k] = x[i, index[j...], k] for dim=1
+        infer=_select_type,
+        ref=lambda x, index, *, dim: np.take(x, index.astype(np.intp), axis=dim),
+        vjp=_select_vjp,
+        lower=Pick(_select_axes),
+        samples=(
+            Sample(((5, 3), (4,)), {"dim": 0}, dtypes={1: "s32"}, high=5),
+            Sample(((5, 3), (2, 3)), {"dim": 0}, dtypes={1: "u8"}, high=5),
+            Sample(((2, 4, 3), (5,)), {"dim": 1}, dtypes={1: "s32"}, high=4),
+            Sample(((2, 4), (3,)), {"dim": 1}, dtypes={1: "s32"}, high=4),
+            Sample(((4, 2), ()), {"dim": 0}, dtypes={1: "s32"}, high=4),
+            Sample(((1, 2), (3,)), {"dim": 0}, dtypes={1: "s32"}, high=1),
+        ),
+        torch="a.index_select(dim, b.reshape(-1).long()).reshape((*a.shape[:dim], *b.shape, *a.shape[dim + 1:]))",
+    )
+)
+
+
+def _sum_type(index: Type, src: Type, *, dim: int, size: int) -> Type:
+    _integers(index, "s32")
+    if src.dtype.kind != "f":
+        raise ShapeError(f"needs floats to add, not {src.dtype}")
+    rank = len(index.shape)
+    if src.shape[dim : dim + rank] != index.shape or dim > len(src.shape) - rank:
+        raise ShapeError(f"the index must have the values' extents from axis {dim} on")
+    y = Type(src.dtype, (*src.shape[:dim], size, *src.shape[dim + rank :]))
+    blocks(src.shape, dim, rank)
+    blocks(index.shape, 0, rank)
+    blocks(y.shape, dim)
+    return y
+
+
+def _sum(index: Any, src: Any, *, dim: int, size: int) -> Any:
+    after = src.shape[dim + index.ndim :]
+    y = np.zeros((*src.shape[:dim], size, *after), src.dtype)
+    rows = src.reshape((*src.shape[:dim], index.size, *after))
+    np.add.at(y, (slice(None),) * dim + (index.reshape(-1).astype(np.intp),), rows)
+    return y
+
+
+def _sum_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    return [None, apply("index_select", dys[0], inputs[0], dim=attrs["dim"]) if wanted[1] else None]
+
+
+def _sum_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+    index, src = layouts[:2]
+    outer, count, inner = blocks(src.shape, attrs["dim"], len(index.shape))
+    return KernelCall(
+        "index_sum_f32",
+        {"index": Operand(0), "x": Operand(1), "y": Result()},
+        {"outer": outer, "rows": attrs["size"], "count": count, "inner": inner},
+        {
+            "alpha": Scalar(3, attrs["negate"]) if "negate" in attrs else 1.0,
+            "beta": attrs.get("beta", 0.0),
+        },
+    )
+
+
+index_sum = register(
+    Op(
+        "index_sum",  # y[i, v, k] = the sum of src[i, j..., k] over all j... with index[j...] = v, for dim=1
+        infer=_sum_type,
+        ref=_sum,
+        vjp=_sum_vjp,
+        lower=Call(_sum_call),
+        samples=(
+            Sample(((4,), (4, 3)), {"dim": 0, "size": 5}, dtypes={0: "s32"}, high=5),
+            Sample(((2, 3), (2, 3, 2)), {"dim": 0, "size": 4}, dtypes={0: "s32"}, high=4),
+            Sample(((5,), (2, 5, 3)), {"dim": 1, "size": 3}, dtypes={0: "s32"}, high=3),
+            Sample(((40,), (40, 20)), {"dim": 0, "size": 6}, dtypes={0: "s32"}, high=6),
+            Sample(((), (3,)), {"dim": 0, "size": 4}, dtypes={0: "s32"}, high=4),
+            Sample(((3,), (2, 3)), {"dim": 1, "size": 1}, dtypes={0: "s32"}, high=1),
+        ),
+        torch="torch.zeros([*b.shape[:dim], size, *b.shape[dim + a.ndim:]], dtype=b.dtype).index_add(dim, "
+        "a.reshape(-1).long(), b.reshape([*b.shape[:dim], -1, *b.shape[dim + a.ndim:]]))",
+    )
+)
