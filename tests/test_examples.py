@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from firmware_build import ROOT, copy_of_the_project, once, scons
+from firmware_build import ROOT, call, copy_of_the_project, once, run, scons
+from torch_twin import with_weights_of
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -20,11 +23,11 @@ MEMORY = re.compile(r"^(flash|RAM|stack) .*\n?", re.MULTILINE)
 
 
 def shown(example: str) -> str:
-    """The block of the README that begins with "<example> on stm32", without its figures of memory."""
+    """The block of the README that begins with "<example> on <board>", without board and figures of memory."""
     text = (ROOT / "examples" / example / "README.md").read_text()
-    found = re.search(rf"^    {example} on stm32.*\n(?:(?:    .*)?\n)*", text, re.MULTILINE)
+    found = re.search(rf"^    {example} on \w+(: .*\n(?:(?:    .*)?\n)*)", text, re.MULTILINE)
     assert found is not None, f"{example}/README.md shows no output"
-    return MEMORY.sub("", re.sub(r"^    ", "", found.group(), flags=re.MULTILINE)).rstrip()
+    return MEMORY.sub("", re.sub(r"^    ", "", found.group(1), flags=re.MULTILINE)).rstrip()
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +42,42 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("example", PRINTED)
 def test_the_readme_shows_what_is_printed(example: str, board: str, tree: Path) -> None:
     said = scons(tree, f"board={board}", f"model={example}", "kernels=ref", "run")
-    said = said[said.index(f"{example} on {board}") :]
-    assert MEMORY.sub("", said).rstrip() == shown(example).replace(" on stm32", f" on {board}", 1)
+    said = said.split(f"{example} on {board}")[1]
+    assert MEMORY.sub("", said).rstrip() == shown(example)
     assert (len(MEMORY.findall(said)) == 3) == (board != "host")
+
+
+# ---- autoencoder
+
+
+@pytest.fixture(scope="module")
+def sounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with few sounds, gone through once."""
+
+    def make(folder: Path) -> None:
+        words = ["--train", "128", "--test", "64", "--epochs", "1", "--out", str(folder / "samples.bin")]
+        script = str(ROOT / "examples" / "autoencoder" / "data.py")
+        call([sys.executable, script, *words], folder, 100, {**os.environ, "PYTHONPATH": str(ROOT)})
+
+    return once(tmp_path_factory, "sounds", make)
+
+
+@pytest.mark.slow
+@pytest.mark.qemu
+@pytest.mark.cc
+def test_the_autoencoder_adapts_and_learns_the_same_on_a_board(tree: Path, sounds: Path) -> None:
+    said = {}
+    for board, target in (("host", "run"), ("mps2_an386", "firmware")):
+        text = scons(tree, f"board={board}", "model=autoencoder", "kernels=ref", target)
+        program = tree / "build" / board / "autoencoder+kernels=ref" / "firmware.elf"
+        said[board] = MEMORY.sub("", run(board, program, sounds).split(f"on {board}")[1]).rstrip()
+        if target == "run":
+            full = text.split("autoencoder on host")[1].rstrip()
+    assert full == shown("autoencoder")
+    before, after = (float(line.split()[-1]) for line in full.splitlines()[-2:])
+    assert before < 0.9 < after
+    assert "64 sounds of the factory, 64 of the site, 64 to judge" in said["host"]
+    assert said["host"] == said["mps2_an386"]
 
 
 # ---- xor
@@ -52,15 +88,6 @@ def xor() -> Any:
     return load_file("xor")
 
 
-def torch_twin(net: Any, state: dict[str, Any]) -> Any:
-    """A PyTorch network with the weights of a trainer."""
-    import torch
-
-    torch.set_num_threads(1)
-    net.load_state_dict({k: torch.tensor(v) for k, v in state.items()})
-    return net
-
-
 @pytest.mark.cc
 @pytest.mark.torch
 def test_xor_has_pytorchs_loss_curve(xor: Any) -> None:
@@ -69,7 +96,7 @@ def test_xor_has_pytorchs_loss_curve(xor: Any) -> None:
     x, label = xor.samples["x"], xor.samples["label"]
     trainer = xor.made.on_host()
     layers = (torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
-    twin = torch_twin(torch.nn.Sequential(*layers), trainer.state_dict())
+    twin = with_weights_of(torch.nn.Sequential(*layers), trainer.state_dict())
     update = torch.optim.SGD(twin.parameters(), lr=0.5)
     for _ in range(500):
         wanted = torch.nn.functional.cross_entropy(
@@ -120,7 +147,7 @@ def test_tanh4_has_pytorchs_loss_and_gradients_at_each_step() -> None:
     gradients = ag.function(inputs, [model.loss, *ag.grad(model.loss, parameters)]).on_host()
 
     layers = (nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1), nn.Tanh())
-    twin = torch_twin(nn.Sequential(*layers), trainer.state_dict())
+    twin = with_weights_of(nn.Sequential(*layers), trainer.state_dict())
     update = torch.optim.SGD(twin.parameters(), lr=0.05)
     for _ in range(50):
         ours = gradients(x, target, *trainer.state_dict().values())
