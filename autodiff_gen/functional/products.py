@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import broadcast, product
+from ..dtypes import Dim, broadcast, product
 from ..errors import ShapeError
 from ..ir import Value, apply
 from ..ops.contraction import transposed
 from .arguments import as_value, refusal
 from .reductions import sum
-from .shapes import broadcast_to, reshape
+from .shapes import broadcast_to, reshape, transpose
 
 
 def matmul(input: Any, other: Any) -> Value:
@@ -31,6 +31,9 @@ def matmul(input: Any, other: Any) -> Value:
             "matmul", [a, b], f"the inner extents differ: {a.shape[-1]} columns against {b.shape[-2]} rows"
         )
     if b.ndim == 2 and a.ndim > 2:  # one product of all the rows
+        axis = next((i for i, d in enumerate(a.shape[:-1]) if isinstance(d, Dim)), 0)
+        if axis:  # rows merge around the batch axis where it comes first
+            return transpose(matmul(transpose(a, 0, axis), b), 0, axis)
         y = apply("matmul", reshape(a, (product(a.shape[:-1]), a.shape[-1])), b)
         return reshape(y, (*a.shape[:-1], b.shape[-1]))
     try:

@@ -20,6 +20,7 @@ from .activations import (
     Softsign,
     Tanh,
 )
+from .attention import MultiheadAttention
 from .batch_norm import BatchNorm1d, BatchNorm2d, InstanceNorm1d, InstanceNorm2d
 from .convolution import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
 from .dropout import Dropout, Dropout1d, Dropout2d
@@ -51,6 +52,7 @@ from .pooling import (
     MaxPool2d,
 )
 from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from .transformer import TransformerEncoderLayer
 
 __all__ = [
     "ELU",
@@ -103,6 +105,7 @@ __all__ = [
     "MaxPool2d",
     "Mish",
     "Module",
+    "MultiheadAttention",
     "NLLLoss",
     "Parameter",
     "RMSNorm",
@@ -117,5 +120,6 @@ __all__ = [
     "Softplus",
     "Softsign",
     "Tanh",
+    "TransformerEncoderLayer",
     "TripletMarginLoss",
 ]

@@ -1,0 +1,163 @@
+"""Multi-head attention, with the names, arguments, defaults and initialisation of torch.nn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import functional as F
+from .. import init
+from ..errors import ModelError
+from ..functional import torch_lacks
+from ..functional.arguments import as_value, refusal
+from ..functional.attention import split_mask, weights
+from ..ir import Value
+from .layers import Linear
+from .module import Module, Parameter
+
+
+class MultiheadAttention(Module):
+    """Vaswani et al. 2017: num_heads attentions, each over its part of the projected query, key and value, side by
+    side, then projected. query [L, N, E], key [S, N, kdim], value [S, N, vdim] -> output [L, N, E] and weights
+    [N, L, S]; N first with batch_first, no N at all for one sequence."""
+
+    @torch_lacks(add_bias_kv=False, add_zero_attn=False, device=None, dtype=None)
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+    ) -> None:
+        super().__init__()
+        for name, n in (("embed_dim", embed_dim), ("num_heads", num_heads)):
+            if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+                raise ModelError(f"MultiheadAttention: {name}={n!r} must be a whole number of at least 1")
+        if embed_dim % num_heads:
+            raise ModelError(
+                f"MultiheadAttention: embed_dim={embed_dim} cannot be cut into num_heads={num_heads} heads"
+            )
+        if dropout != 0.0:
+            raise ModelError(f"MultiheadAttention: dropout={dropout} is not supported; it must be 0")
+        self.embed_dim, self.num_heads, self.batch_first = embed_dim, num_heads, batch_first
+        self.kdim = embed_dim if kdim is None else kdim
+        self.vdim = embed_dim if vdim is None else vdim
+        self.packed = self.kdim == self.vdim == embed_dim
+        names = ("in_proj_weight",) if self.packed else ("q_proj_weight", "k_proj_weight", "v_proj_weight")
+        for name, width in zip(names, (embed_dim, self.kdim, self.vdim), strict=False):
+            rows = 3 * embed_dim if self.packed else embed_dim
+            setattr(self, name, Parameter(init.xavier_uniform((rows, width))))
+        self.register_parameter("in_proj_bias", Parameter(init.zeros(3 * embed_dim)) if bias else None)
+        self.out_proj = Linear(embed_dim, embed_dim, bias=bias)
+        if bias:
+            self.out_proj.bias = Parameter(init.zeros(embed_dim))
+
+    def forward(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        key_padding_mask: Any = None,
+        need_weights: bool = True,
+        attn_mask: Any = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Value, Value | None]:
+        """Output and weights; the weights are None without need_weights, and those of each head, [N, num_heads, L,
+        S], with average_attn_weights=False. Weights that nobody reads cost nothing.
+
+        Masks of bool are True where a key does NOT take part, masks of floats are added to the scores:
+        key_padding_mask [N, S], attn_mask [L, S] or [N * num_heads, L, S]. is_causal only says that attn_mask is
+        causal. A query without any key gives zeros, where PyTorch gives NaN.
+        """
+        given = [as_value(v) for v in (query, key, value)]
+        if is_causal and attn_mask is None:
+            raise refusal("MultiheadAttention", given, "is_causal=True needs an attn_mask that says so")
+        alone = given[0].ndim == 2
+        q, k, v = self._batch_first(given)
+        allowed, added = self._masks(q, k, key_padding_mask, attn_mask)
+        heads = [self._heads(x) for x in self._project(q, k, v)]
+        p = weights("MultiheadAttention", heads[0], heads[1], allowed, added, None)
+        context = F.permute(F.matmul(p, heads[2]), (0, 2, 1, 3))
+        output = self.out_proj(F.reshape(context, q.shape))
+        if alone:
+            output = F.squeeze(output, 0)
+        elif not self.batch_first:
+            output = F.transpose(output, 0, 1)
+        if not need_weights:
+            return output, None
+        shown = F.mean(p, 1) if average_attn_weights else p
+        return output, F.squeeze(shown, 0) if alone else shown
+
+    def _batch_first(self, given: list[Value]) -> list[Value]:
+        """query, key and value as [N, L, E] and so on; what is one value stays one value."""
+        q, k, v = given
+        extents = (self.embed_dim, self.kdim, self.vdim)
+        ranks = {x.ndim for x in given}
+        if ranks not in ({2}, {3}) or any(x.shape[-1] != d for x, d in zip(given, extents, strict=True)):
+            layout = "[N, length, width]" if self.batch_first else "[length, N, width]"
+            raise refusal(
+                "MultiheadAttention", given, f"needs {layout}, or [length, width], of widths {list(extents)}"
+            )
+        made: dict[Value, Value] = {}
+        for x in given:
+            if x not in made:
+                made[x] = (
+                    F.unsqueeze(x, 0) if x.ndim == 2 else x if self.batch_first else F.transpose(x, 0, 1)
+                )
+        q, k, v = (made[x] for x in given)
+        if k.shape[:2] != v.shape[:2] or q.shape[0] != k.shape[0]:
+            raise refusal(
+                "MultiheadAttention", given, "key and value are as long, and all have one batch size"
+            )
+        return [q, k, v]
+
+    def _project(self, q: Value, k: Value, v: Value) -> list[Value]:
+        """Query, key and value by their weights, in one product where they are one value."""
+        width, bias = self.embed_dim, self.in_proj_bias
+        if not self.packed:
+            ws = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+            bs = F.chunk(bias, 3) if bias is not None else (None, None, None)
+            return [F.linear(x, w, b) for x, w, b in zip((q, k, v), ws, bs, strict=True)]
+        groups = [[q, k, v]] if q is k is v else [[q], [k, v]] if k is v else [[q], [k], [v]]
+        out: list[Value] = []
+        for group in groups:
+            start, rows = len(out) * width, len(group) * width
+            w = F.narrow(self.in_proj_weight, 0, start, rows)
+            b = F.narrow(bias, 0, start, rows) if bias is not None else None
+            out += F.chunk(F.linear(group[0], w, b), len(group), -1)
+        return out
+
+    def _heads(self, x: Value) -> Value:
+        """[N, L, E] -> [N, num_heads, L, E / num_heads]; a view."""
+        split = F.reshape(x, (*x.shape[:2], self.num_heads, self.embed_dim // self.num_heads))
+        return F.permute(split, (0, 2, 1, 3))
+
+    def _masks(self, q: Value, k: Value, padding: Any, mask: Any) -> tuple[Value | None, Value | None]:
+        """(where keys take part, what is added) of [N, num_heads, L, S], as far as it varies."""
+        length, keys = q.shape[1], k.shape[1]
+        found: list[tuple[Value | None, Value | None]] = []
+        for name, given, shapes in (
+            ("key_padding_mask", padding, [(k.shape[0], keys)]),
+            ("attn_mask", mask, [(length, keys), (q.shape[0] * self.num_heads, length, keys)]),
+        ):
+            if given is None:
+                continue
+            m = as_value(given)
+            if m.ndim == len(shapes[0]) - 1 and name == "key_padding_mask":
+                m = F.unsqueeze(m, 0)
+            if m.shape not in shapes:
+                known = " or ".join(str(list(s)) for s in shapes)
+                raise refusal("MultiheadAttention", [m], f"{name} must have the shape {known}")
+            if name == "key_padding_mask":
+                m = F.reshape(m, (k.shape[0], 1, 1, keys))
+            elif m.ndim == 3:
+                m = F.reshape(m, (q.shape[0], self.num_heads, length, keys))
+            found.append(split_mask("MultiheadAttention", F.logical_not(m) if m.dtype.kind == "b" else m))
+        alloweds = [a for a, _ in found if a is not None]
+        addeds = [a for _, a in found if a is not None]
+        allowed = F.logical_and(*alloweds) if len(alloweds) == 2 else alloweds[0] if alloweds else None
+        added = addeds[0] + addeds[1] if len(addeds) == 2 else addeds[0] if addeds else None
+        return allowed, added

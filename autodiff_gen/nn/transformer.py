@@ -1,0 +1,75 @@
+"""Transformer blocks, with the names, arguments, defaults and initialisation of torch.nn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import functional as F
+from ..errors import ModelError
+from ..functional import torch_lacks
+from ..functional.arguments import as_value
+from ..ir import Value
+from .attention import MultiheadAttention
+from .layers import Linear
+from .module import Module
+from .normalization import LayerNorm
+
+
+class TransformerEncoderLayer(Module):
+    """Self-attention, then two linear layers with an activation between them, each added to what it was made from and
+    normalised (norm_first: made from the normalised). src [L, N, E], N first with batch_first. `dropout` must be 0."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Value], Value] = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        if dropout != 0.0:
+            raise ModelError(f"TransformerEncoderLayer: dropout={dropout} is not supported; give dropout=0.0")
+        known = {"relu": F.relu, "gelu": F.gelu}
+        if not callable(activation) and activation not in known:
+            raise ModelError(
+                f'TransformerEncoderLayer: activation={activation!r}; known: "relu", "gelu", or a function'
+            )
+        self.activation = activation if callable(activation) else known[activation]
+        self.norm_first = norm_first
+        self.self_attn = MultiheadAttention(d_model, nhead, bias=bias, batch_first=batch_first)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias)
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias)
+
+    def forward(
+        self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
+    ) -> Value:
+        """Masks as in MultiheadAttention."""
+        x = as_value(src)
+
+        def attend(v: Value) -> Value:
+            options = {
+                "key_padding_mask": src_key_padding_mask,
+                "attn_mask": src_mask,
+                "is_causal": is_causal,
+            }
+            y: Value = self.self_attn(v, v, v, need_weights=False, **options)[0]
+            return y
+
+        def feed_forward(v: Value) -> Value:
+            y: Value = self.linear2(self.activation(self.linear1(v)))
+            return y
+
+        if self.norm_first:
+            x = x + attend(self.norm1(x))
+            return x + feed_forward(self.norm2(x))
+        x = self.norm1(x + attend(x))
+        return self.norm2(x + feed_forward(x))  # type: ignore[no-any-return]
