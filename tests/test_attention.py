@@ -15,6 +15,7 @@ from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.errors import ShapeError
 from autodiff_gen.interpret import evaluate
+from autodiff_gen.passes.specialise import settled
 
 RNG = np.random.default_rng(3)
 BOOL = RNG.random((4, 6)) > 0.4
@@ -111,8 +112,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
         r"give either attn_mask or is_causal=True$",
     ),
     (
-        lambda: F.scaled_dot_product_attention(X, X, X, dropout_p=0.1),
-        r"^scaled_dot_product_attention: dropout_p=0.1 is not supported; it must be 0$",
+        lambda: F.scaled_dot_product_attention(X, X, X, dropout_p=1.5),
+        r"^dropout\(f32\[2,4,4\]\): p=1.5 must be a probability, from 0 to 1$",
     ),
     (
         lambda: F.scaled_dot_product_attention(X, X, X, enable_gqa=True),
@@ -246,6 +247,18 @@ def test_steps_of_an_encoder_block_equal_pytorchs(options: dict[str, Any]) -> No
         np.testing.assert_allclose(state[name][compared], value.numpy()[compared], rtol=1e-4, atol=2e-4)
 
 
+def test_dropout_acts_in_training_alone() -> None:
+    """With the identity as value the weights are seen: in training each is 0 or twice what it is in evaluation."""
+    x = ag.Input("x", (20, 5))
+    array = RNG.normal(size=(20, 5)).astype(np.float32)
+    y = F.scaled_dot_product_attention(x, x, np.eye(20, dtype=np.float32), dropout_p=0.5)
+    (want,) = evaluate(settled([y], training=False).roots, {x: array})
+    (got,) = evaluate(settled([y], training=True).roots, {x: array, F.random_step(): np.uint32(3)})
+    dropped = got == 0.0
+    assert 0.4 < dropped.mean() < 0.6
+    np.testing.assert_allclose(got[~dropped], 2.0 * want[~dropped], rtol=1e-6)
+
+
 @pytest.mark.torch
 def test_weights_start_as_torchs_do() -> None:
     """Uniform within PyTorch's own bounds, biases 0."""
@@ -273,8 +286,8 @@ REFUSED_LAYERS: list[tuple[Callable[[], Any], str]] = [
         "^MultiheadAttention: embed_dim=0 must be a whole number of at least 1$",
     ),
     (
-        lambda: nn.MultiheadAttention(6, 2, 0.1),
-        "^MultiheadAttention: dropout=0.1 is not supported; it must be 0$",
+        lambda: nn.MultiheadAttention(6, 2, 1.1),
+        "^MultiheadAttention: p=1.1 must be a probability, from 0 to 1$",
     ),
     (
         lambda: nn.MultiheadAttention(6, 2, add_zero_attn=True),
@@ -291,10 +304,6 @@ REFUSED_LAYERS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: nn.MultiheadAttention(6, 1)(SHORT, SHORT, SHORT, is_causal=True),
         r"is_causal=True needs an attn_mask that says so$",
-    ),
-    (
-        lambda: nn.TransformerEncoderLayer(6, 2),
-        "^TransformerEncoderLayer: dropout=0.1 is not supported; give dropout=0.0$",
     ),
     (
         lambda: nn.TransformerEncoderLayer(6, 2, dropout=0.0, activation="tanh"),

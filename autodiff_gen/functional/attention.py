@@ -11,6 +11,7 @@ from ..dtypes import broadcast
 from ..errors import ShapeError
 from ..ir import CONST, Value, apply, constant
 from .arguments import as_value, refusal, torch_lacks
+from .dropout import dropout
 from .elementwise import exp, where
 from .products import matmul
 from .reductions import amax, sum
@@ -34,12 +35,10 @@ def scaled_dot_product_attention(
 
     Leading axes broadcast. attn_mask [..., L, S]: of bool, True where a key takes part; of floats, added to the scores,
     -inf where a key does not. is_causal: key j takes part for query i where j <= i. A query without any key gives
-    zeros. scale: 1 / sqrt(E) by default. dropout_p must be 0.
+    zeros. scale: 1 / sqrt(E) by default. dropout_p: F.dropout of the weights; unlike PyTorch's, not in evaluation.
     """
     q, k, v = as_value(query), as_value(key), as_value(value)
     name = "scaled_dot_product_attention"
-    if dropout_p != 0.0:
-        raise ShapeError(f"{name}: dropout_p={dropout_p} is not supported; it must be 0")
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise refusal(name, [q, k, v], "needs query [..., L, E], key [..., S, E] and value [..., S, Ev]")
     if is_causal and attn_mask is not None:
@@ -49,7 +48,7 @@ def scaled_dot_product_attention(
         allowed = causal(q.shape[-2], k.shape[-2])
     elif attn_mask is not None:
         allowed, added = split_mask(name, as_value(attn_mask))
-    return matmul(weights(name, q, k, allowed, added, scale), v)
+    return matmul(dropout(weights(name, q, k, allowed, added, scale), dropout_p), v)
 
 
 def causal(queries: Any, keys: Any) -> Value:

@@ -11,6 +11,7 @@ from ..functional import torch_lacks
 from ..functional.arguments import as_value, refusal
 from ..functional.attention import split_mask, weights
 from ..ir import Value
+from .dropout import probability
 from .layers import Linear
 from .module import Module, Parameter
 
@@ -39,9 +40,8 @@ class MultiheadAttention(Module):
             raise ModelError(
                 f"MultiheadAttention: embed_dim={embed_dim} cannot be cut into num_heads={num_heads} heads"
             )
-        if dropout != 0.0:
-            raise ModelError(f"MultiheadAttention: dropout={dropout} is not supported; it must be 0")
         self.embed_dim, self.num_heads, self.batch_first = embed_dim, num_heads, batch_first
+        self.dropout = probability("MultiheadAttention", dropout)
         self.kdim = embed_dim if kdim is None else kdim
         self.vdim = embed_dim if vdim is None else vdim
         self.packed = self.kdim == self.vdim == embed_dim
@@ -80,6 +80,7 @@ class MultiheadAttention(Module):
         allowed, added = self._masks(q, k, key_padding_mask, attn_mask)
         heads = [self._heads(x) for x in self._project(q, k, v)]
         p = weights("MultiheadAttention", heads[0], heads[1], allowed, added, None)
+        p = F.dropout(p, self.dropout, self.training)
         context = F.permute(F.matmul(p, heads[2]), (0, 2, 1, 3))
         output = self.out_proj(F.reshape(context, q.shape))
         if alone:

@@ -12,15 +12,20 @@ from ..ir import Value
 from .module import Module
 
 
+def probability(layer: str, p: float) -> float:
+    """p, refused when it is none."""
+    if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
+        raise ModelError(f"{layer}: p={p!r} must be a probability, from 0 to 1")
+    return p
+
+
 class _Dropout(Module):
     function: Callable[..., Value]
 
     @torch_lacks(inplace=False)
     def __init__(self, p: float = 0.5, *, seed: int | None = None) -> None:
         super().__init__()
-        if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
-            raise ModelError(f"{type(self).__name__}: p={p!r} must be a probability, from 0 to 1")
-        self.p, self.seed = p, seed
+        self.p, self.seed = probability(type(self).__name__, p), seed
 
     def forward(self, input: Any) -> Value:
         return type(self).function(input, self.p, self.training, seed=self.seed)

@@ -11,6 +11,7 @@ from ..functional import torch_lacks
 from ..functional.arguments import as_value
 from ..ir import Value
 from .attention import MultiheadAttention
+from .dropout import Dropout
 from .layers import Linear
 from .module import Module
 from .normalization import LayerNorm
@@ -18,7 +19,9 @@ from .normalization import LayerNorm
 
 class TransformerEncoderLayer(Module):
     """Self-attention, then two linear layers with an activation between them, each added to what it was made from and
-    normalised (norm_first: made from the normalised). src [L, N, E], N first with batch_first. `dropout` must be 0."""
+    normalised (norm_first: made from the normalised). src [L, N, E], N first with batch_first.
+
+    Dropout acts on the weights of attention, behind the activation, and on what is added."""
 
     @torch_lacks(device=None, dtype=None)
     def __init__(
@@ -43,11 +46,12 @@ class TransformerEncoderLayer(Module):
             )
         self.activation = activation if callable(activation) else known[activation]
         self.norm_first = norm_first
-        self.self_attn = MultiheadAttention(d_model, nhead, bias=bias, batch_first=batch_first)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias)
         self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias)
         self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias)
+        self.dropout, self.dropout1, self.dropout2 = (Dropout(dropout) for _ in range(3))
 
     def forward(
         self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
@@ -61,12 +65,10 @@ class TransformerEncoderLayer(Module):
                 "attn_mask": src_mask,
                 "is_causal": is_causal,
             }
-            y: Value = self.self_attn(v, v, v, need_weights=False, **options)[0]
-            return y
+            return self.dropout1(self.self_attn(v, v, v, need_weights=False, **options)[0])  # type: ignore[no-any-return]
 
         def feed_forward(v: Value) -> Value:
-            y: Value = self.linear2(self.activation(self.linear1(v)))
-            return y
+            return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(v)))))  # type: ignore[no-any-return]
 
         if self.norm_first:
             x = x + attend(self.norm1(x))

@@ -208,32 +208,36 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     ag_gemm_nt_f32_ref(relu1, 128, t->layer3_weight, 128, matmul2, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 11 sub2[n,128], rsqrt2[1,128], relu2[n,128], new layer4_running_mean[128], new layer4_running_var[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += matmul2[j * 128 + i] + t->layer3_bias[i];
+    {
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += matmul2[j * 128 + i] + t->layer3_bias[i];
+            }
+            sum3_row[i] = sum;
         }
-        sum3_row[i] = sum;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            sub2[i * 128 + j] = matmul2[i * 128 + j] + t->layer3_bias[j] - sum3_row[j] * div1[0];
+        const float div1_1 = div1[0];
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                sub2[i * 128 + j] = matmul2[i * 128 + j] + t->layer3_bias[j] - sum3_row[j] * div1_1;
+            }
         }
-    }
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += sub2[j * 128 + i] * sub2[j * 128 + i];
+        const float div2_1 = div2[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += sub2[j * 128 + i] * sub2[j * 128 + i];
+            }
+            const float mul1 = sum * div1_1;
+            rsqrt2[i] = 1.0f / sqrtf(mul1 + 1e-05f);
+            t->layer4_running_mean[i] = t->layer4_running_mean[i] * 0.9f + sum3_row[i] * div1_1 * 0.1f;
+            t->layer4_running_var[i] = t->layer4_running_var[i] * 0.9f + mul1 * div2_1 * 0.1f;
         }
-        const float mul1 = sum * div1[0];
-        rsqrt2[i] = 1.0f / sqrtf(mul1 + 1e-05f);
-        t->layer4_running_mean[i] = t->layer4_running_mean[i] * 0.9f + sum3_row[i] * div1[0] * 0.1f;
-        t->layer4_running_var[i] = t->layer4_running_var[i] * 0.9f + mul1 * div2[0] * 0.1f;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            const float add1 = sub2[i * 128 + j] * rsqrt2[j] * t->layer4_weight[j] + t->layer4_bias[j];
-            relu2[i * 128 + j] = add1 < 0.0f ? 0.0f : add1;
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                const float add1 = sub2[i * 128 + j] * rsqrt2[j] * t->layer4_weight[j] + t->layer4_bias[j];
+                relu2[i * 128 + j] = add1 < 0.0f ? 0.0f : add1;
+            }
         }
     }
 
@@ -241,32 +245,36 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     ag_gemm_nt_f32_ref(relu2, 128, t->layer6_weight, 128, matmul3, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 13 sub3[n,128], rsqrt3[1,128], relu3[n,128], new layer7_running_mean[128], new layer7_running_var[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += matmul3[j * 128 + i] + t->layer6_bias[i];
+    {
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += matmul3[j * 128 + i] + t->layer6_bias[i];
+            }
+            sum5_row[i] = sum;
         }
-        sum5_row[i] = sum;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            sub3[i * 128 + j] = matmul3[i * 128 + j] + t->layer6_bias[j] - sum5_row[j] * div1[0];
+        const float div1_1 = div1[0];
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                sub3[i * 128 + j] = matmul3[i * 128 + j] + t->layer6_bias[j] - sum5_row[j] * div1_1;
+            }
         }
-    }
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += sub3[j * 128 + i] * sub3[j * 128 + i];
+        const float div2_1 = div2[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += sub3[j * 128 + i] * sub3[j * 128 + i];
+            }
+            const float mul1 = sum * div1_1;
+            rsqrt3[i] = 1.0f / sqrtf(mul1 + 1e-05f);
+            t->layer7_running_mean[i] = t->layer7_running_mean[i] * 0.9f + sum5_row[i] * div1_1 * 0.1f;
+            t->layer7_running_var[i] = t->layer7_running_var[i] * 0.9f + mul1 * div2_1 * 0.1f;
         }
-        const float mul1 = sum * div1[0];
-        rsqrt3[i] = 1.0f / sqrtf(mul1 + 1e-05f);
-        t->layer7_running_mean[i] = t->layer7_running_mean[i] * 0.9f + sum5_row[i] * div1[0] * 0.1f;
-        t->layer7_running_var[i] = t->layer7_running_var[i] * 0.9f + mul1 * div2[0] * 0.1f;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            const float add1 = sub3[i * 128 + j] * rsqrt3[j] * t->layer7_weight[j] + t->layer7_bias[j];
-            relu3[i * 128 + j] = add1 < 0.0f ? 0.0f : add1;
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                const float add1 = sub3[i * 128 + j] * rsqrt3[j] * t->layer7_weight[j] + t->layer7_bias[j];
+                relu3[i * 128 + j] = add1 < 0.0f ? 0.0f : add1;
+            }
         }
     }
 
@@ -274,32 +282,36 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     ag_gemm_nt_f32_ref(relu3, 128, t->layer9_weight, 128, matmul4, 8, n, 8, 128, 1.0f, 0.0f);
 
     /* 15 sub4[n,8], rsqrt4[1,8], relu4[n,8], new layer10_running_mean[8], new layer10_running_var[8] */
-    for (int32_t i = 0; i < 8; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += matmul4[j * 8 + i] + t->layer9_bias[i];
+    {
+        for (int32_t i = 0; i < 8; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += matmul4[j * 8 + i] + t->layer9_bias[i];
+            }
+            sum7_row[i] = sum;
         }
-        sum7_row[i] = sum;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 8; j++) {
-            sub4[i * 8 + j] = matmul4[i * 8 + j] + t->layer9_bias[j] - sum7_row[j] * div1[0];
+        const float div1_1 = div1[0];
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 8; j++) {
+                sub4[i * 8 + j] = matmul4[i * 8 + j] + t->layer9_bias[j] - sum7_row[j] * div1_1;
+            }
         }
-    }
-    for (int32_t i = 0; i < 8; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += sub4[j * 8 + i] * sub4[j * 8 + i];
+        const float div2_1 = div2[0];
+        for (int32_t i = 0; i < 8; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += sub4[j * 8 + i] * sub4[j * 8 + i];
+            }
+            const float mul1 = sum * div1_1;
+            rsqrt4[i] = 1.0f / sqrtf(mul1 + 1e-05f);
+            t->layer10_running_mean[i] = t->layer10_running_mean[i] * 0.9f + sum7_row[i] * div1_1 * 0.1f;
+            t->layer10_running_var[i] = t->layer10_running_var[i] * 0.9f + mul1 * div2_1 * 0.1f;
         }
-        const float mul1 = sum * div1[0];
-        rsqrt4[i] = 1.0f / sqrtf(mul1 + 1e-05f);
-        t->layer10_running_mean[i] = t->layer10_running_mean[i] * 0.9f + sum7_row[i] * div1[0] * 0.1f;
-        t->layer10_running_var[i] = t->layer10_running_var[i] * 0.9f + mul1 * div2[0] * 0.1f;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 8; j++) {
-            const float add1 = sub4[i * 8 + j] * rsqrt4[j] * t->layer10_weight[j] + t->layer10_bias[j];
-            relu4[i * 8 + j] = add1 < 0.0f ? 0.0f : add1;
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 8; j++) {
+                const float add1 = sub4[i * 8 + j] * rsqrt4[j] * t->layer10_weight[j] + t->layer10_bias[j];
+                relu4[i * 8 + j] = add1 < 0.0f ? 0.0f : add1;
+            }
         }
     }
 
@@ -307,32 +319,36 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     ag_gemm_nt_f32_ref(relu4, 8, t->layer12_weight, 8, matmul5, 128, n, 128, 8, 1.0f, 0.0f);
 
     /* 17 sub5[n,128], rsqrt5[1,128], relu5[n,128], new layer13_running_mean[128], new layer13_running_var... */
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += matmul5[j * 128 + i] + t->layer12_bias[i];
+    {
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += matmul5[j * 128 + i] + t->layer12_bias[i];
+            }
+            sum9_row[i] = sum;
         }
-        sum9_row[i] = sum;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            sub5[i * 128 + j] = matmul5[i * 128 + j] + t->layer12_bias[j] - sum9_row[j] * div1[0];
+        const float div1_1 = div1[0];
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                sub5[i * 128 + j] = matmul5[i * 128 + j] + t->layer12_bias[j] - sum9_row[j] * div1_1;
+            }
         }
-    }
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += sub5[j * 128 + i] * sub5[j * 128 + i];
+        const float div2_1 = div2[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += sub5[j * 128 + i] * sub5[j * 128 + i];
+            }
+            const float mul1 = sum * div1_1;
+            rsqrt5[i] = 1.0f / sqrtf(mul1 + 1e-05f);
+            t->layer13_running_mean[i] = t->layer13_running_mean[i] * 0.9f + sum9_row[i] * div1_1 * 0.1f;
+            t->layer13_running_var[i] = t->layer13_running_var[i] * 0.9f + mul1 * div2_1 * 0.1f;
         }
-        const float mul1 = sum * div1[0];
-        rsqrt5[i] = 1.0f / sqrtf(mul1 + 1e-05f);
-        t->layer13_running_mean[i] = t->layer13_running_mean[i] * 0.9f + sum9_row[i] * div1[0] * 0.1f;
-        t->layer13_running_var[i] = t->layer13_running_var[i] * 0.9f + mul1 * div2[0] * 0.1f;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            const float add1 = sub5[i * 128 + j] * rsqrt5[j] * t->layer13_weight[j] + t->layer13_bias[j];
-            relu5[i * 128 + j] = add1 < 0.0f ? 0.0f : add1;
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                const float add1 = sub5[i * 128 + j] * rsqrt5[j] * t->layer13_weight[j] + t->layer13_bias[j];
+                relu5[i * 128 + j] = add1 < 0.0f ? 0.0f : add1;
+            }
         }
     }
 
@@ -340,32 +356,36 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     ag_gemm_nt_f32_ref(relu5, 128, t->layer15_weight, 128, matmul6, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 19 sub6[n,128], rsqrt6[1,128], relu6[n,128], new layer16_running_mean[128], new layer16_running_var... */
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += matmul6[j * 128 + i] + t->layer15_bias[i];
+    {
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += matmul6[j * 128 + i] + t->layer15_bias[i];
+            }
+            sum11_row[i] = sum;
         }
-        sum11_row[i] = sum;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            sub6[i * 128 + j] = matmul6[i * 128 + j] + t->layer15_bias[j] - sum11_row[j] * div1[0];
+        const float div1_1 = div1[0];
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                sub6[i * 128 + j] = matmul6[i * 128 + j] + t->layer15_bias[j] - sum11_row[j] * div1_1;
+            }
         }
-    }
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += sub6[j * 128 + i] * sub6[j * 128 + i];
+        const float div2_1 = div2[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += sub6[j * 128 + i] * sub6[j * 128 + i];
+            }
+            const float mul1 = sum * div1_1;
+            rsqrt6[i] = 1.0f / sqrtf(mul1 + 1e-05f);
+            t->layer16_running_mean[i] = t->layer16_running_mean[i] * 0.9f + sum11_row[i] * div1_1 * 0.1f;
+            t->layer16_running_var[i] = t->layer16_running_var[i] * 0.9f + mul1 * div2_1 * 0.1f;
         }
-        const float mul1 = sum * div1[0];
-        rsqrt6[i] = 1.0f / sqrtf(mul1 + 1e-05f);
-        t->layer16_running_mean[i] = t->layer16_running_mean[i] * 0.9f + sum11_row[i] * div1[0] * 0.1f;
-        t->layer16_running_var[i] = t->layer16_running_var[i] * 0.9f + mul1 * div2[0] * 0.1f;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            const float add1 = sub6[i * 128 + j] * rsqrt6[j] * t->layer16_weight[j] + t->layer16_bias[j];
-            relu6[i * 128 + j] = add1 < 0.0f ? 0.0f : add1;
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                const float add1 = sub6[i * 128 + j] * rsqrt6[j] * t->layer16_weight[j] + t->layer16_bias[j];
+                relu6[i * 128 + j] = add1 < 0.0f ? 0.0f : add1;
+            }
         }
     }
 
@@ -373,32 +393,36 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     ag_gemm_nt_f32_ref(relu6, 128, t->layer18_weight, 128, matmul7, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 21 sub7[n,128], rsqrt7[1,128], relu7[n,128], new layer19_running_mean[128], new layer19_running_var... */
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += matmul7[j * 128 + i] + t->layer18_bias[i];
+    {
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += matmul7[j * 128 + i] + t->layer18_bias[i];
+            }
+            sum13_row[i] = sum;
         }
-        sum13_row[i] = sum;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            sub7[i * 128 + j] = matmul7[i * 128 + j] + t->layer18_bias[j] - sum13_row[j] * div1[0];
+        const float div1_1 = div1[0];
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                sub7[i * 128 + j] = matmul7[i * 128 + j] + t->layer18_bias[j] - sum13_row[j] * div1_1;
+            }
         }
-    }
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += sub7[j * 128 + i] * sub7[j * 128 + i];
+        const float div2_1 = div2[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += sub7[j * 128 + i] * sub7[j * 128 + i];
+            }
+            const float mul1 = sum * div1_1;
+            rsqrt7[i] = 1.0f / sqrtf(mul1 + 1e-05f);
+            t->layer19_running_mean[i] = t->layer19_running_mean[i] * 0.9f + sum13_row[i] * div1_1 * 0.1f;
+            t->layer19_running_var[i] = t->layer19_running_var[i] * 0.9f + mul1 * div2_1 * 0.1f;
         }
-        const float mul1 = sum * div1[0];
-        rsqrt7[i] = 1.0f / sqrtf(mul1 + 1e-05f);
-        t->layer19_running_mean[i] = t->layer19_running_mean[i] * 0.9f + sum13_row[i] * div1[0] * 0.1f;
-        t->layer19_running_var[i] = t->layer19_running_var[i] * 0.9f + mul1 * div2[0] * 0.1f;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            const float add1 = sub7[i * 128 + j] * rsqrt7[j] * t->layer19_weight[j] + t->layer19_bias[j];
-            relu7[i * 128 + j] = add1 < 0.0f ? 0.0f : add1;
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                const float add1 = sub7[i * 128 + j] * rsqrt7[j] * t->layer19_weight[j] + t->layer19_bias[j];
+                relu7[i * 128 + j] = add1 < 0.0f ? 0.0f : add1;
+            }
         }
     }
 
@@ -437,378 +461,399 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     ag_gemm_nn_f32_ref(d_sub8, 640, t->layer21_weight, 128, d_relu7, 128, n, 128, 640, 1.0f, 0.0f);
 
     /* 25 d_add19[n,128], new layer18_bias_exp_avg[128], new layer18_bias_exp_avg_sq[128], sqrt3[128], new... */
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += (relu7[j * 128 + i] <= 0.0f ? 0.0f : d_relu7[j * 128 + i]) * t->layer19_weight[i] * sub7[j * 128 + i];
+    {
+        const float div1_1 = div1[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += (relu7[j * 128 + i] <= 0.0f ? 0.0f : d_relu7[j * 128 + i]) * t->layer19_weight[i] * sub7[j * 128 + i];
+            }
+            d_rsqrt7_row[i] = sum;
+            float sum2 = 0.0f;
+            const float mul1 = sum * -0.5f;
+            const float square1 = rsqrt7[i] * rsqrt7[i];
+            const float mul2 = square1 * rsqrt7[i];
+            const float mul3 = mul1 * mul2;
+            const float mul4 = mul3 * div1_1;
+            const float mul5 = mul4 * 2.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum2 += (relu7[j * 128 + i] <= 0.0f ? 0.0f : d_relu7[j * 128 + i]) * t->layer19_weight[i] * rsqrt7[i] + mul5 * sub7[j * 128 + i];
+            }
+            sum_row[i] = sum2;
         }
-        d_rsqrt7_row[i] = sum;
-        float sum2 = 0.0f;
-        const float mul1 = sum * -0.5f;
-        const float square1 = rsqrt7[i] * rsqrt7[i];
-        const float mul2 = square1 * rsqrt7[i];
-        const float mul3 = mul1 * mul2;
-        const float mul4 = mul3 * div1[0];
-        const float mul5 = mul4 * 2.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum2 += (relu7[j * 128 + i] <= 0.0f ? 0.0f : d_relu7[j * 128 + i]) * t->layer19_weight[i] * rsqrt7[i] + mul5 * sub7[j * 128 + i];
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                d_add19[i * 128 + j] = (relu7[i * 128 + j] <= 0.0f ? 0.0f : d_relu7[i * 128 + j]) * t->layer19_weight[j] * rsqrt7[j] + d_rsqrt7_row[j] * -0.5f * (rsqrt7[j] * rsqrt7[j] * rsqrt7[j]) * div1_1 * 2.0f * sub7[i * 128 + j] + -sum_row[j] * div1_1;
+            }
         }
-        sum_row[i] = sum2;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            d_add19[i * 128 + j] = (relu7[i * 128 + j] <= 0.0f ? 0.0f : d_relu7[i * 128 + j]) * t->layer19_weight[j] * rsqrt7[j] + d_rsqrt7_row[j] * -0.5f * (rsqrt7[j] * rsqrt7[j] * rsqrt7[j]) * div1[0] * 2.0f * sub7[i * 128 + j] + -sum_row[j] * div1[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += d_add19[j * 128 + i];
+                const float where1 = relu7[j * 128 + i] <= 0.0f ? 0.0f : d_relu7[j * 128 + i];
+                sum2 += where1 * (sub7[j * 128 + i] * rsqrt7[i]);
+                sum3 += where1;
+            }
+            const float old1 = t->layer18_bias_exp_avg[i];
+            t->layer18_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
+            const float add1 = t->layer18_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
+            t->layer18_bias_exp_avg_sq[i] = add1;
+            sqrt3[i] = sqrtf(add1);
+            const float old2 = t->layer19_weight_exp_avg[i];
+            t->layer19_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
+            const float add2 = t->layer19_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
+            t->layer19_weight_exp_avg_sq[i] = add2;
+            sqrt4[i] = sqrtf(add2);
+            const float old3 = t->layer19_bias_exp_avg[i];
+            t->layer19_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
+            const float add3 = t->layer19_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer19_bias_exp_avg_sq[i] = add3;
+            sqrt5[i] = sqrtf(add3);
         }
-    }
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        float sum2 = 0.0f;
-        float sum3 = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add19[j * 128 + i];
-            const float where1 = relu7[j * 128 + i] <= 0.0f ? 0.0f : d_relu7[j * 128 + i];
-            sum2 += where1 * (sub7[j * 128 + i] * rsqrt7[i]);
-            sum3 += where1;
-        }
-        const float old1 = t->layer18_bias_exp_avg[i];
-        t->layer18_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-        const float add1 = t->layer18_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-        t->layer18_bias_exp_avg_sq[i] = add1;
-        sqrt3[i] = sqrtf(add1);
-        const float old2 = t->layer19_weight_exp_avg[i];
-        t->layer19_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-        const float add2 = t->layer19_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-        t->layer19_weight_exp_avg_sq[i] = add2;
-        sqrt4[i] = sqrtf(add2);
-        const float old3 = t->layer19_bias_exp_avg[i];
-        t->layer19_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-        const float add3 = t->layer19_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-        t->layer19_bias_exp_avg_sq[i] = add3;
-        sqrt5[i] = sqrtf(add3);
     }
 
     /* 26 d_relu6[n,128] = d_add19 . layer18_weight */
     ag_gemm_nn_f32_ref(d_add19, 128, t->layer18_weight, 128, d_relu6, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 27 d_add16[n,128], new layer15_bias_exp_avg[128], new layer15_bias_exp_avg_sq[128], sqrt6[128], new... */
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += (relu6[j * 128 + i] <= 0.0f ? 0.0f : d_relu6[j * 128 + i]) * t->layer16_weight[i] * sub6[j * 128 + i];
+    {
+        const float div1_1 = div1[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += (relu6[j * 128 + i] <= 0.0f ? 0.0f : d_relu6[j * 128 + i]) * t->layer16_weight[i] * sub6[j * 128 + i];
+            }
+            d_rsqrt6_row[i] = sum;
+            float sum2 = 0.0f;
+            const float mul1 = sum * -0.5f;
+            const float square1 = rsqrt6[i] * rsqrt6[i];
+            const float mul2 = square1 * rsqrt6[i];
+            const float mul3 = mul1 * mul2;
+            const float mul4 = mul3 * div1_1;
+            const float mul5 = mul4 * 2.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum2 += (relu6[j * 128 + i] <= 0.0f ? 0.0f : d_relu6[j * 128 + i]) * t->layer16_weight[i] * rsqrt6[i] + mul5 * sub6[j * 128 + i];
+            }
+            sum_row2[i] = sum2;
         }
-        d_rsqrt6_row[i] = sum;
-        float sum2 = 0.0f;
-        const float mul1 = sum * -0.5f;
-        const float square1 = rsqrt6[i] * rsqrt6[i];
-        const float mul2 = square1 * rsqrt6[i];
-        const float mul3 = mul1 * mul2;
-        const float mul4 = mul3 * div1[0];
-        const float mul5 = mul4 * 2.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum2 += (relu6[j * 128 + i] <= 0.0f ? 0.0f : d_relu6[j * 128 + i]) * t->layer16_weight[i] * rsqrt6[i] + mul5 * sub6[j * 128 + i];
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                d_add16[i * 128 + j] = (relu6[i * 128 + j] <= 0.0f ? 0.0f : d_relu6[i * 128 + j]) * t->layer16_weight[j] * rsqrt6[j] + d_rsqrt6_row[j] * -0.5f * (rsqrt6[j] * rsqrt6[j] * rsqrt6[j]) * div1_1 * 2.0f * sub6[i * 128 + j] + -sum_row2[j] * div1_1;
+            }
         }
-        sum_row2[i] = sum2;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            d_add16[i * 128 + j] = (relu6[i * 128 + j] <= 0.0f ? 0.0f : d_relu6[i * 128 + j]) * t->layer16_weight[j] * rsqrt6[j] + d_rsqrt6_row[j] * -0.5f * (rsqrt6[j] * rsqrt6[j] * rsqrt6[j]) * div1[0] * 2.0f * sub6[i * 128 + j] + -sum_row2[j] * div1[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += d_add16[j * 128 + i];
+                const float where1 = relu6[j * 128 + i] <= 0.0f ? 0.0f : d_relu6[j * 128 + i];
+                sum2 += where1 * (sub6[j * 128 + i] * rsqrt6[i]);
+                sum3 += where1;
+            }
+            const float old1 = t->layer15_bias_exp_avg[i];
+            t->layer15_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
+            const float add1 = t->layer15_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
+            t->layer15_bias_exp_avg_sq[i] = add1;
+            sqrt6[i] = sqrtf(add1);
+            const float old2 = t->layer16_weight_exp_avg[i];
+            t->layer16_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
+            const float add2 = t->layer16_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
+            t->layer16_weight_exp_avg_sq[i] = add2;
+            sqrt7[i] = sqrtf(add2);
+            const float old3 = t->layer16_bias_exp_avg[i];
+            t->layer16_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
+            const float add3 = t->layer16_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer16_bias_exp_avg_sq[i] = add3;
+            sqrt8[i] = sqrtf(add3);
         }
-    }
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        float sum2 = 0.0f;
-        float sum3 = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add16[j * 128 + i];
-            const float where1 = relu6[j * 128 + i] <= 0.0f ? 0.0f : d_relu6[j * 128 + i];
-            sum2 += where1 * (sub6[j * 128 + i] * rsqrt6[i]);
-            sum3 += where1;
-        }
-        const float old1 = t->layer15_bias_exp_avg[i];
-        t->layer15_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-        const float add1 = t->layer15_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-        t->layer15_bias_exp_avg_sq[i] = add1;
-        sqrt6[i] = sqrtf(add1);
-        const float old2 = t->layer16_weight_exp_avg[i];
-        t->layer16_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-        const float add2 = t->layer16_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-        t->layer16_weight_exp_avg_sq[i] = add2;
-        sqrt7[i] = sqrtf(add2);
-        const float old3 = t->layer16_bias_exp_avg[i];
-        t->layer16_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-        const float add3 = t->layer16_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-        t->layer16_bias_exp_avg_sq[i] = add3;
-        sqrt8[i] = sqrtf(add3);
     }
 
     /* 28 d_relu5[n,128] = d_add16 . layer15_weight */
     ag_gemm_nn_f32_ref(d_add16, 128, t->layer15_weight, 128, d_relu5, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 29 d_add13[n,128], new layer12_bias_exp_avg[128], new layer12_bias_exp_avg_sq[128], sqrt9[128], new... */
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += (relu5[j * 128 + i] <= 0.0f ? 0.0f : d_relu5[j * 128 + i]) * t->layer13_weight[i] * sub5[j * 128 + i];
+    {
+        const float div1_1 = div1[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += (relu5[j * 128 + i] <= 0.0f ? 0.0f : d_relu5[j * 128 + i]) * t->layer13_weight[i] * sub5[j * 128 + i];
+            }
+            d_rsqrt5_row[i] = sum;
+            float sum2 = 0.0f;
+            const float mul1 = sum * -0.5f;
+            const float square1 = rsqrt5[i] * rsqrt5[i];
+            const float mul2 = square1 * rsqrt5[i];
+            const float mul3 = mul1 * mul2;
+            const float mul4 = mul3 * div1_1;
+            const float mul5 = mul4 * 2.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum2 += (relu5[j * 128 + i] <= 0.0f ? 0.0f : d_relu5[j * 128 + i]) * t->layer13_weight[i] * rsqrt5[i] + mul5 * sub5[j * 128 + i];
+            }
+            sum_row3[i] = sum2;
         }
-        d_rsqrt5_row[i] = sum;
-        float sum2 = 0.0f;
-        const float mul1 = sum * -0.5f;
-        const float square1 = rsqrt5[i] * rsqrt5[i];
-        const float mul2 = square1 * rsqrt5[i];
-        const float mul3 = mul1 * mul2;
-        const float mul4 = mul3 * div1[0];
-        const float mul5 = mul4 * 2.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum2 += (relu5[j * 128 + i] <= 0.0f ? 0.0f : d_relu5[j * 128 + i]) * t->layer13_weight[i] * rsqrt5[i] + mul5 * sub5[j * 128 + i];
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                d_add13[i * 128 + j] = (relu5[i * 128 + j] <= 0.0f ? 0.0f : d_relu5[i * 128 + j]) * t->layer13_weight[j] * rsqrt5[j] + d_rsqrt5_row[j] * -0.5f * (rsqrt5[j] * rsqrt5[j] * rsqrt5[j]) * div1_1 * 2.0f * sub5[i * 128 + j] + -sum_row3[j] * div1_1;
+            }
         }
-        sum_row3[i] = sum2;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            d_add13[i * 128 + j] = (relu5[i * 128 + j] <= 0.0f ? 0.0f : d_relu5[i * 128 + j]) * t->layer13_weight[j] * rsqrt5[j] + d_rsqrt5_row[j] * -0.5f * (rsqrt5[j] * rsqrt5[j] * rsqrt5[j]) * div1[0] * 2.0f * sub5[i * 128 + j] + -sum_row3[j] * div1[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += d_add13[j * 128 + i];
+                const float where1 = relu5[j * 128 + i] <= 0.0f ? 0.0f : d_relu5[j * 128 + i];
+                sum2 += where1 * (sub5[j * 128 + i] * rsqrt5[i]);
+                sum3 += where1;
+            }
+            const float old1 = t->layer12_bias_exp_avg[i];
+            t->layer12_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
+            const float add1 = t->layer12_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
+            t->layer12_bias_exp_avg_sq[i] = add1;
+            sqrt9[i] = sqrtf(add1);
+            const float old2 = t->layer13_weight_exp_avg[i];
+            t->layer13_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
+            const float add2 = t->layer13_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
+            t->layer13_weight_exp_avg_sq[i] = add2;
+            sqrt10[i] = sqrtf(add2);
+            const float old3 = t->layer13_bias_exp_avg[i];
+            t->layer13_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
+            const float add3 = t->layer13_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer13_bias_exp_avg_sq[i] = add3;
+            sqrt11[i] = sqrtf(add3);
         }
-    }
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        float sum2 = 0.0f;
-        float sum3 = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add13[j * 128 + i];
-            const float where1 = relu5[j * 128 + i] <= 0.0f ? 0.0f : d_relu5[j * 128 + i];
-            sum2 += where1 * (sub5[j * 128 + i] * rsqrt5[i]);
-            sum3 += where1;
-        }
-        const float old1 = t->layer12_bias_exp_avg[i];
-        t->layer12_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-        const float add1 = t->layer12_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-        t->layer12_bias_exp_avg_sq[i] = add1;
-        sqrt9[i] = sqrtf(add1);
-        const float old2 = t->layer13_weight_exp_avg[i];
-        t->layer13_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-        const float add2 = t->layer13_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-        t->layer13_weight_exp_avg_sq[i] = add2;
-        sqrt10[i] = sqrtf(add2);
-        const float old3 = t->layer13_bias_exp_avg[i];
-        t->layer13_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-        const float add3 = t->layer13_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-        t->layer13_bias_exp_avg_sq[i] = add3;
-        sqrt11[i] = sqrtf(add3);
     }
 
     /* 30 d_relu4[n,8] = d_add13 . layer12_weight */
     ag_gemm_nn_f32_ref(d_add13, 128, t->layer12_weight, 8, d_relu4, 8, n, 8, 128, 1.0f, 0.0f);
 
     /* 31 d_add10[n,8], new layer9_bias_exp_avg[8], new layer9_bias_exp_avg_sq[8], sqrt12[8], new layer10_... */
-    for (int32_t i = 0; i < 8; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += (relu4[j * 8 + i] <= 0.0f ? 0.0f : d_relu4[j * 8 + i]) * t->layer10_weight[i] * sub4[j * 8 + i];
+    {
+        const float div1_1 = div1[0];
+        for (int32_t i = 0; i < 8; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += (relu4[j * 8 + i] <= 0.0f ? 0.0f : d_relu4[j * 8 + i]) * t->layer10_weight[i] * sub4[j * 8 + i];
+            }
+            d_rsqrt4_row[i] = sum;
+            float sum2 = 0.0f;
+            const float mul1 = sum * -0.5f;
+            const float square1 = rsqrt4[i] * rsqrt4[i];
+            const float mul2 = square1 * rsqrt4[i];
+            const float mul3 = mul1 * mul2;
+            const float mul4 = mul3 * div1_1;
+            const float mul5 = mul4 * 2.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum2 += (relu4[j * 8 + i] <= 0.0f ? 0.0f : d_relu4[j * 8 + i]) * t->layer10_weight[i] * rsqrt4[i] + mul5 * sub4[j * 8 + i];
+            }
+            sum_row4[i] = sum2;
         }
-        d_rsqrt4_row[i] = sum;
-        float sum2 = 0.0f;
-        const float mul1 = sum * -0.5f;
-        const float square1 = rsqrt4[i] * rsqrt4[i];
-        const float mul2 = square1 * rsqrt4[i];
-        const float mul3 = mul1 * mul2;
-        const float mul4 = mul3 * div1[0];
-        const float mul5 = mul4 * 2.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum2 += (relu4[j * 8 + i] <= 0.0f ? 0.0f : d_relu4[j * 8 + i]) * t->layer10_weight[i] * rsqrt4[i] + mul5 * sub4[j * 8 + i];
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 8; j++) {
+                d_add10[i * 8 + j] = (relu4[i * 8 + j] <= 0.0f ? 0.0f : d_relu4[i * 8 + j]) * t->layer10_weight[j] * rsqrt4[j] + d_rsqrt4_row[j] * -0.5f * (rsqrt4[j] * rsqrt4[j] * rsqrt4[j]) * div1_1 * 2.0f * sub4[i * 8 + j] + -sum_row4[j] * div1_1;
+            }
         }
-        sum_row4[i] = sum2;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 8; j++) {
-            d_add10[i * 8 + j] = (relu4[i * 8 + j] <= 0.0f ? 0.0f : d_relu4[i * 8 + j]) * t->layer10_weight[j] * rsqrt4[j] + d_rsqrt4_row[j] * -0.5f * (rsqrt4[j] * rsqrt4[j] * rsqrt4[j]) * div1[0] * 2.0f * sub4[i * 8 + j] + -sum_row4[j] * div1[0];
+        for (int32_t i = 0; i < 8; i++) {
+            float sum = 0.0f;
+            float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += d_add10[j * 8 + i];
+                const float where1 = relu4[j * 8 + i] <= 0.0f ? 0.0f : d_relu4[j * 8 + i];
+                sum2 += where1 * (sub4[j * 8 + i] * rsqrt4[i]);
+                sum3 += where1;
+            }
+            const float old1 = t->layer9_bias_exp_avg[i];
+            t->layer9_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
+            const float add1 = t->layer9_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
+            t->layer9_bias_exp_avg_sq[i] = add1;
+            sqrt12[i] = sqrtf(add1);
+            const float old2 = t->layer10_weight_exp_avg[i];
+            t->layer10_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
+            const float add2 = t->layer10_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
+            t->layer10_weight_exp_avg_sq[i] = add2;
+            sqrt13[i] = sqrtf(add2);
+            const float old3 = t->layer10_bias_exp_avg[i];
+            t->layer10_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
+            const float add3 = t->layer10_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer10_bias_exp_avg_sq[i] = add3;
+            sqrt14[i] = sqrtf(add3);
         }
-    }
-    for (int32_t i = 0; i < 8; i++) {
-        float sum = 0.0f;
-        float sum2 = 0.0f;
-        float sum3 = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add10[j * 8 + i];
-            const float where1 = relu4[j * 8 + i] <= 0.0f ? 0.0f : d_relu4[j * 8 + i];
-            sum2 += where1 * (sub4[j * 8 + i] * rsqrt4[i]);
-            sum3 += where1;
-        }
-        const float old1 = t->layer9_bias_exp_avg[i];
-        t->layer9_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-        const float add1 = t->layer9_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-        t->layer9_bias_exp_avg_sq[i] = add1;
-        sqrt12[i] = sqrtf(add1);
-        const float old2 = t->layer10_weight_exp_avg[i];
-        t->layer10_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-        const float add2 = t->layer10_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-        t->layer10_weight_exp_avg_sq[i] = add2;
-        sqrt13[i] = sqrtf(add2);
-        const float old3 = t->layer10_bias_exp_avg[i];
-        t->layer10_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-        const float add3 = t->layer10_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-        t->layer10_bias_exp_avg_sq[i] = add3;
-        sqrt14[i] = sqrtf(add3);
     }
 
     /* 32 d_relu3[n,128] = d_add10 . layer9_weight */
     ag_gemm_nn_f32_ref(d_add10, 8, t->layer9_weight, 128, d_relu3, 128, n, 128, 8, 1.0f, 0.0f);
 
     /* 33 d_add7[n,128], new layer6_bias_exp_avg[128], new layer6_bias_exp_avg_sq[128], sqrt15[128], new l... */
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += (relu3[j * 128 + i] <= 0.0f ? 0.0f : d_relu3[j * 128 + i]) * t->layer7_weight[i] * sub3[j * 128 + i];
+    {
+        const float div1_1 = div1[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += (relu3[j * 128 + i] <= 0.0f ? 0.0f : d_relu3[j * 128 + i]) * t->layer7_weight[i] * sub3[j * 128 + i];
+            }
+            d_rsqrt3_row[i] = sum;
+            float sum2 = 0.0f;
+            const float mul1 = sum * -0.5f;
+            const float square1 = rsqrt3[i] * rsqrt3[i];
+            const float mul2 = square1 * rsqrt3[i];
+            const float mul3 = mul1 * mul2;
+            const float mul4 = mul3 * div1_1;
+            const float mul5 = mul4 * 2.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum2 += (relu3[j * 128 + i] <= 0.0f ? 0.0f : d_relu3[j * 128 + i]) * t->layer7_weight[i] * rsqrt3[i] + mul5 * sub3[j * 128 + i];
+            }
+            sum_row5[i] = sum2;
         }
-        d_rsqrt3_row[i] = sum;
-        float sum2 = 0.0f;
-        const float mul1 = sum * -0.5f;
-        const float square1 = rsqrt3[i] * rsqrt3[i];
-        const float mul2 = square1 * rsqrt3[i];
-        const float mul3 = mul1 * mul2;
-        const float mul4 = mul3 * div1[0];
-        const float mul5 = mul4 * 2.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum2 += (relu3[j * 128 + i] <= 0.0f ? 0.0f : d_relu3[j * 128 + i]) * t->layer7_weight[i] * rsqrt3[i] + mul5 * sub3[j * 128 + i];
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                d_add7[i * 128 + j] = (relu3[i * 128 + j] <= 0.0f ? 0.0f : d_relu3[i * 128 + j]) * t->layer7_weight[j] * rsqrt3[j] + d_rsqrt3_row[j] * -0.5f * (rsqrt3[j] * rsqrt3[j] * rsqrt3[j]) * div1_1 * 2.0f * sub3[i * 128 + j] + -sum_row5[j] * div1_1;
+            }
         }
-        sum_row5[i] = sum2;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            d_add7[i * 128 + j] = (relu3[i * 128 + j] <= 0.0f ? 0.0f : d_relu3[i * 128 + j]) * t->layer7_weight[j] * rsqrt3[j] + d_rsqrt3_row[j] * -0.5f * (rsqrt3[j] * rsqrt3[j] * rsqrt3[j]) * div1[0] * 2.0f * sub3[i * 128 + j] + -sum_row5[j] * div1[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += d_add7[j * 128 + i];
+                const float where1 = relu3[j * 128 + i] <= 0.0f ? 0.0f : d_relu3[j * 128 + i];
+                sum2 += where1 * (sub3[j * 128 + i] * rsqrt3[i]);
+                sum3 += where1;
+            }
+            const float old1 = t->layer6_bias_exp_avg[i];
+            t->layer6_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
+            const float add1 = t->layer6_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
+            t->layer6_bias_exp_avg_sq[i] = add1;
+            sqrt15[i] = sqrtf(add1);
+            const float old2 = t->layer7_weight_exp_avg[i];
+            t->layer7_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
+            const float add2 = t->layer7_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
+            t->layer7_weight_exp_avg_sq[i] = add2;
+            sqrt16[i] = sqrtf(add2);
+            const float old3 = t->layer7_bias_exp_avg[i];
+            t->layer7_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
+            const float add3 = t->layer7_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer7_bias_exp_avg_sq[i] = add3;
+            sqrt17[i] = sqrtf(add3);
         }
-    }
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        float sum2 = 0.0f;
-        float sum3 = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add7[j * 128 + i];
-            const float where1 = relu3[j * 128 + i] <= 0.0f ? 0.0f : d_relu3[j * 128 + i];
-            sum2 += where1 * (sub3[j * 128 + i] * rsqrt3[i]);
-            sum3 += where1;
-        }
-        const float old1 = t->layer6_bias_exp_avg[i];
-        t->layer6_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-        const float add1 = t->layer6_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-        t->layer6_bias_exp_avg_sq[i] = add1;
-        sqrt15[i] = sqrtf(add1);
-        const float old2 = t->layer7_weight_exp_avg[i];
-        t->layer7_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-        const float add2 = t->layer7_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-        t->layer7_weight_exp_avg_sq[i] = add2;
-        sqrt16[i] = sqrtf(add2);
-        const float old3 = t->layer7_bias_exp_avg[i];
-        t->layer7_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-        const float add3 = t->layer7_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-        t->layer7_bias_exp_avg_sq[i] = add3;
-        sqrt17[i] = sqrtf(add3);
     }
 
     /* 34 d_relu2[n,128] = d_add7 . layer6_weight */
     ag_gemm_nn_f32_ref(d_add7, 128, t->layer6_weight, 128, d_relu2, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 35 d_add4[n,128], new layer3_bias_exp_avg[128], new layer3_bias_exp_avg_sq[128], sqrt18[128], new l... */
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += (relu2[j * 128 + i] <= 0.0f ? 0.0f : d_relu2[j * 128 + i]) * t->layer4_weight[i] * sub2[j * 128 + i];
+    {
+        const float div1_1 = div1[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += (relu2[j * 128 + i] <= 0.0f ? 0.0f : d_relu2[j * 128 + i]) * t->layer4_weight[i] * sub2[j * 128 + i];
+            }
+            d_rsqrt2_row[i] = sum;
+            float sum2 = 0.0f;
+            const float mul1 = sum * -0.5f;
+            const float square1 = rsqrt2[i] * rsqrt2[i];
+            const float mul2 = square1 * rsqrt2[i];
+            const float mul3 = mul1 * mul2;
+            const float mul4 = mul3 * div1_1;
+            const float mul5 = mul4 * 2.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum2 += (relu2[j * 128 + i] <= 0.0f ? 0.0f : d_relu2[j * 128 + i]) * t->layer4_weight[i] * rsqrt2[i] + mul5 * sub2[j * 128 + i];
+            }
+            sum_row6[i] = sum2;
         }
-        d_rsqrt2_row[i] = sum;
-        float sum2 = 0.0f;
-        const float mul1 = sum * -0.5f;
-        const float square1 = rsqrt2[i] * rsqrt2[i];
-        const float mul2 = square1 * rsqrt2[i];
-        const float mul3 = mul1 * mul2;
-        const float mul4 = mul3 * div1[0];
-        const float mul5 = mul4 * 2.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum2 += (relu2[j * 128 + i] <= 0.0f ? 0.0f : d_relu2[j * 128 + i]) * t->layer4_weight[i] * rsqrt2[i] + mul5 * sub2[j * 128 + i];
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                d_add4[i * 128 + j] = (relu2[i * 128 + j] <= 0.0f ? 0.0f : d_relu2[i * 128 + j]) * t->layer4_weight[j] * rsqrt2[j] + d_rsqrt2_row[j] * -0.5f * (rsqrt2[j] * rsqrt2[j] * rsqrt2[j]) * div1_1 * 2.0f * sub2[i * 128 + j] + -sum_row6[j] * div1_1;
+            }
         }
-        sum_row6[i] = sum2;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            d_add4[i * 128 + j] = (relu2[i * 128 + j] <= 0.0f ? 0.0f : d_relu2[i * 128 + j]) * t->layer4_weight[j] * rsqrt2[j] + d_rsqrt2_row[j] * -0.5f * (rsqrt2[j] * rsqrt2[j] * rsqrt2[j]) * div1[0] * 2.0f * sub2[i * 128 + j] + -sum_row6[j] * div1[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += d_add4[j * 128 + i];
+                const float where1 = relu2[j * 128 + i] <= 0.0f ? 0.0f : d_relu2[j * 128 + i];
+                sum2 += where1 * (sub2[j * 128 + i] * rsqrt2[i]);
+                sum3 += where1;
+            }
+            const float old1 = t->layer3_bias_exp_avg[i];
+            t->layer3_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
+            const float add1 = t->layer3_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
+            t->layer3_bias_exp_avg_sq[i] = add1;
+            sqrt18[i] = sqrtf(add1);
+            const float old2 = t->layer4_weight_exp_avg[i];
+            t->layer4_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
+            const float add2 = t->layer4_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
+            t->layer4_weight_exp_avg_sq[i] = add2;
+            sqrt19[i] = sqrtf(add2);
+            const float old3 = t->layer4_bias_exp_avg[i];
+            t->layer4_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
+            const float add3 = t->layer4_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer4_bias_exp_avg_sq[i] = add3;
+            sqrt20[i] = sqrtf(add3);
         }
-    }
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        float sum2 = 0.0f;
-        float sum3 = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add4[j * 128 + i];
-            const float where1 = relu2[j * 128 + i] <= 0.0f ? 0.0f : d_relu2[j * 128 + i];
-            sum2 += where1 * (sub2[j * 128 + i] * rsqrt2[i]);
-            sum3 += where1;
-        }
-        const float old1 = t->layer3_bias_exp_avg[i];
-        t->layer3_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-        const float add1 = t->layer3_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-        t->layer3_bias_exp_avg_sq[i] = add1;
-        sqrt18[i] = sqrtf(add1);
-        const float old2 = t->layer4_weight_exp_avg[i];
-        t->layer4_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-        const float add2 = t->layer4_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-        t->layer4_weight_exp_avg_sq[i] = add2;
-        sqrt19[i] = sqrtf(add2);
-        const float old3 = t->layer4_bias_exp_avg[i];
-        t->layer4_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-        const float add3 = t->layer4_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-        t->layer4_bias_exp_avg_sq[i] = add3;
-        sqrt20[i] = sqrtf(add3);
     }
 
     /* 36 d_relu1[n,128] = d_add4 . layer3_weight */
     ag_gemm_nn_f32_ref(d_add4, 128, t->layer3_weight, 128, d_relu1, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 37 d_add1[n,128], new layer0_bias_exp_avg[128], new layer0_bias_exp_avg_sq[128], sqrt21[128], new l... */
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += (relu1[j * 128 + i] <= 0.0f ? 0.0f : d_relu1[j * 128 + i]) * t->layer1_weight[i] * sub1[j * 128 + i];
+    {
+        const float div1_1 = div1[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += (relu1[j * 128 + i] <= 0.0f ? 0.0f : d_relu1[j * 128 + i]) * t->layer1_weight[i] * sub1[j * 128 + i];
+            }
+            d_rsqrt1_row[i] = sum;
+            float sum2 = 0.0f;
+            const float mul1 = sum * -0.5f;
+            const float square1 = rsqrt1[i] * rsqrt1[i];
+            const float mul2 = square1 * rsqrt1[i];
+            const float mul3 = mul1 * mul2;
+            const float mul4 = mul3 * div1_1;
+            const float mul5 = mul4 * 2.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum2 += (relu1[j * 128 + i] <= 0.0f ? 0.0f : d_relu1[j * 128 + i]) * t->layer1_weight[i] * rsqrt1[i] + mul5 * sub1[j * 128 + i];
+            }
+            sum_row7[i] = sum2;
         }
-        d_rsqrt1_row[i] = sum;
-        float sum2 = 0.0f;
-        const float mul1 = sum * -0.5f;
-        const float square1 = rsqrt1[i] * rsqrt1[i];
-        const float mul2 = square1 * rsqrt1[i];
-        const float mul3 = mul1 * mul2;
-        const float mul4 = mul3 * div1[0];
-        const float mul5 = mul4 * 2.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum2 += (relu1[j * 128 + i] <= 0.0f ? 0.0f : d_relu1[j * 128 + i]) * t->layer1_weight[i] * rsqrt1[i] + mul5 * sub1[j * 128 + i];
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 128; j++) {
+                d_add1[i * 128 + j] = (relu1[i * 128 + j] <= 0.0f ? 0.0f : d_relu1[i * 128 + j]) * t->layer1_weight[j] * rsqrt1[j] + d_rsqrt1_row[j] * -0.5f * (rsqrt1[j] * rsqrt1[j] * rsqrt1[j]) * div1_1 * 2.0f * sub1[i * 128 + j] + -sum_row7[j] * div1_1;
+            }
         }
-        sum_row7[i] = sum2;
-    }
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 128; j++) {
-            d_add1[i * 128 + j] = (relu1[i * 128 + j] <= 0.0f ? 0.0f : d_relu1[i * 128 + j]) * t->layer1_weight[j] * rsqrt1[j] + d_rsqrt1_row[j] * -0.5f * (rsqrt1[j] * rsqrt1[j] * rsqrt1[j]) * div1[0] * 2.0f * sub1[i * 128 + j] + -sum_row7[j] * div1[0];
+        for (int32_t i = 0; i < 128; i++) {
+            float sum = 0.0f;
+            float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += d_add1[j * 128 + i];
+                const float where1 = relu1[j * 128 + i] <= 0.0f ? 0.0f : d_relu1[j * 128 + i];
+                sum2 += where1 * (sub1[j * 128 + i] * rsqrt1[i]);
+                sum3 += where1;
+            }
+            const float old1 = t->layer0_bias_exp_avg[i];
+            t->layer0_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
+            const float add1 = t->layer0_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
+            t->layer0_bias_exp_avg_sq[i] = add1;
+            sqrt21[i] = sqrtf(add1);
+            const float old2 = t->layer1_weight_exp_avg[i];
+            t->layer1_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
+            const float add2 = t->layer1_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
+            t->layer1_weight_exp_avg_sq[i] = add2;
+            sqrt22[i] = sqrtf(add2);
+            const float old3 = t->layer1_bias_exp_avg[i];
+            t->layer1_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
+            const float add3 = t->layer1_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer1_bias_exp_avg_sq[i] = add3;
+            sqrt23[i] = sqrtf(add3);
         }
-    }
-    for (int32_t i = 0; i < 128; i++) {
-        float sum = 0.0f;
-        float sum2 = 0.0f;
-        float sum3 = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add1[j * 128 + i];
-            const float where1 = relu1[j * 128 + i] <= 0.0f ? 0.0f : d_relu1[j * 128 + i];
-            sum2 += where1 * (sub1[j * 128 + i] * rsqrt1[i]);
-            sum3 += where1;
-        }
-        const float old1 = t->layer0_bias_exp_avg[i];
-        t->layer0_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-        const float add1 = t->layer0_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-        t->layer0_bias_exp_avg_sq[i] = add1;
-        sqrt21[i] = sqrtf(add1);
-        const float old2 = t->layer1_weight_exp_avg[i];
-        t->layer1_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-        const float add2 = t->layer1_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-        t->layer1_weight_exp_avg_sq[i] = add2;
-        sqrt22[i] = sqrtf(add2);
-        const float old3 = t->layer1_bias_exp_avg[i];
-        t->layer1_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-        const float add3 = t->layer1_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-        t->layer1_bias_exp_avg_sq[i] = add3;
-        sqrt23[i] = sqrtf(add3);
     }
 
     /* 38 new optimizer_step, div3, new layer0_weight_exp_avg[128,640], new layer0_weight_exp_avg_sq[128,6... */
@@ -850,15 +895,19 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 39 new layer3_weight_exp_avg[128,128], new layer3_weight_exp_avg_sq[128,128], new layer3_weight[128... */
-    for (int32_t i = 0; i < 128; i++) {
-        ag_gemm_tn_f32_ref(d_add4 + i, 128, relu1, 128, matmul_rows_row2, 128, 1, 128, n, 1.0f, 0.0f);
-        for (int32_t j = 0; j < 128; j++) {
-            const float old1 = t->layer3_weight_exp_avg[i * 128 + j];
-            const float add1 = old1 + (matmul_rows_row2[j] - old1) * 0.1f;
-            t->layer3_weight_exp_avg[i * 128 + j] = add1;
-            const float add2 = t->layer3_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row2[j] * matmul_rows_row2[j] * 0.001f;
-            t->layer3_weight_exp_avg_sq[i * 128 + j] = add2;
-            t->layer3_weight[i * 128 + j] -= div3[0] * (add1 / (sqrtf(add2) * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            ag_gemm_tn_f32_ref(d_add4 + i, 128, relu1, 128, matmul_rows_row2, 128, 1, 128, n, 1.0f, 0.0f);
+            for (int32_t j = 0; j < 128; j++) {
+                const float old1 = t->layer3_weight_exp_avg[i * 128 + j];
+                const float add1 = old1 + (matmul_rows_row2[j] - old1) * 0.1f;
+                t->layer3_weight_exp_avg[i * 128 + j] = add1;
+                const float add2 = t->layer3_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row2[j] * matmul_rows_row2[j] * 0.001f;
+                t->layer3_weight_exp_avg_sq[i * 128 + j] = add2;
+                t->layer3_weight[i * 128 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+            }
         }
     }
 
@@ -868,166 +917,258 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 41 new layer4_bias[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer4_bias[i] -= div3[0] * (t->layer4_bias_exp_avg[i] / (sqrt20[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer4_bias[i] -= div3_1 * (t->layer4_bias_exp_avg[i] / (sqrt20[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 42 new layer6_weight_exp_avg[128,128], new layer6_weight_exp_avg_sq[128,128], new layer6_weight[128... */
-    for (int32_t i = 0; i < 128; i++) {
-        ag_gemm_tn_f32_ref(d_add7 + i, 128, relu2, 128, matmul_rows_row3, 128, 1, 128, n, 1.0f, 0.0f);
-        for (int32_t j = 0; j < 128; j++) {
-            const float old1 = t->layer6_weight_exp_avg[i * 128 + j];
-            const float add1 = old1 + (matmul_rows_row3[j] - old1) * 0.1f;
-            t->layer6_weight_exp_avg[i * 128 + j] = add1;
-            const float add2 = t->layer6_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row3[j] * matmul_rows_row3[j] * 0.001f;
-            t->layer6_weight_exp_avg_sq[i * 128 + j] = add2;
-            t->layer6_weight[i * 128 + j] -= div3[0] * (add1 / (sqrtf(add2) * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            ag_gemm_tn_f32_ref(d_add7 + i, 128, relu2, 128, matmul_rows_row3, 128, 1, 128, n, 1.0f, 0.0f);
+            for (int32_t j = 0; j < 128; j++) {
+                const float old1 = t->layer6_weight_exp_avg[i * 128 + j];
+                const float add1 = old1 + (matmul_rows_row3[j] - old1) * 0.1f;
+                t->layer6_weight_exp_avg[i * 128 + j] = add1;
+                const float add2 = t->layer6_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row3[j] * matmul_rows_row3[j] * 0.001f;
+                t->layer6_weight_exp_avg_sq[i * 128 + j] = add2;
+                t->layer6_weight[i * 128 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+            }
         }
     }
 
     /* 43 new layer6_bias[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer6_bias[i] -= div3[0] * (t->layer6_bias_exp_avg[i] / (sqrt15[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer6_bias[i] -= div3_1 * (t->layer6_bias_exp_avg[i] / (sqrt15[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 44 new layer7_weight[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer7_weight[i] -= div3[0] * (t->layer7_weight_exp_avg[i] / (sqrt16[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer7_weight[i] -= div3_1 * (t->layer7_weight_exp_avg[i] / (sqrt16[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 45 new layer7_bias[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer7_bias[i] -= div3[0] * (t->layer7_bias_exp_avg[i] / (sqrt17[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer7_bias[i] -= div3_1 * (t->layer7_bias_exp_avg[i] / (sqrt17[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 46 new layer9_weight_exp_avg[8,128], new layer9_weight_exp_avg_sq[8,128], new layer9_weight[8,128] */
-    for (int32_t i = 0; i < 8; i++) {
-        ag_gemm_tn_f32_ref(d_add10 + i, 8, relu3, 128, matmul_rows_row4, 128, 1, 128, n, 1.0f, 0.0f);
-        for (int32_t j = 0; j < 128; j++) {
-            const float old1 = t->layer9_weight_exp_avg[i * 128 + j];
-            const float add1 = old1 + (matmul_rows_row4[j] - old1) * 0.1f;
-            t->layer9_weight_exp_avg[i * 128 + j] = add1;
-            const float add2 = t->layer9_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row4[j] * matmul_rows_row4[j] * 0.001f;
-            t->layer9_weight_exp_avg_sq[i * 128 + j] = add2;
-            t->layer9_weight[i * 128 + j] -= div3[0] * (add1 / (sqrtf(add2) * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 8; i++) {
+            ag_gemm_tn_f32_ref(d_add10 + i, 8, relu3, 128, matmul_rows_row4, 128, 1, 128, n, 1.0f, 0.0f);
+            for (int32_t j = 0; j < 128; j++) {
+                const float old1 = t->layer9_weight_exp_avg[i * 128 + j];
+                const float add1 = old1 + (matmul_rows_row4[j] - old1) * 0.1f;
+                t->layer9_weight_exp_avg[i * 128 + j] = add1;
+                const float add2 = t->layer9_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row4[j] * matmul_rows_row4[j] * 0.001f;
+                t->layer9_weight_exp_avg_sq[i * 128 + j] = add2;
+                t->layer9_weight[i * 128 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+            }
         }
     }
 
     /* 47 new layer9_bias[8] */
-    for (int32_t i = 0; i < 8; i++) {
-        t->layer9_bias[i] -= div3[0] * (t->layer9_bias_exp_avg[i] / (sqrt12[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 8; i++) {
+            t->layer9_bias[i] -= div3_1 * (t->layer9_bias_exp_avg[i] / (sqrt12[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 48 new layer10_weight[8] */
-    for (int32_t i = 0; i < 8; i++) {
-        t->layer10_weight[i] -= div3[0] * (t->layer10_weight_exp_avg[i] / (sqrt13[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 8; i++) {
+            t->layer10_weight[i] -= div3_1 * (t->layer10_weight_exp_avg[i] / (sqrt13[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 49 new layer10_bias[8] */
-    for (int32_t i = 0; i < 8; i++) {
-        t->layer10_bias[i] -= div3[0] * (t->layer10_bias_exp_avg[i] / (sqrt14[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 8; i++) {
+            t->layer10_bias[i] -= div3_1 * (t->layer10_bias_exp_avg[i] / (sqrt14[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 50 new layer12_weight_exp_avg[128,8], new layer12_weight_exp_avg_sq[128,8], new layer12_weight[128,8] */
-    for (int32_t i = 0; i < 128; i++) {
-        ag_gemm_tn_f32_ref(d_add13 + i, 128, relu4, 8, matmul_rows_row5, 8, 1, 8, n, 1.0f, 0.0f);
-        for (int32_t j = 0; j < 8; j++) {
-            const float old1 = t->layer12_weight_exp_avg[i * 8 + j];
-            const float add1 = old1 + (matmul_rows_row5[j] - old1) * 0.1f;
-            t->layer12_weight_exp_avg[i * 8 + j] = add1;
-            const float add2 = t->layer12_weight_exp_avg_sq[i * 8 + j] * 0.999f + matmul_rows_row5[j] * matmul_rows_row5[j] * 0.001f;
-            t->layer12_weight_exp_avg_sq[i * 8 + j] = add2;
-            t->layer12_weight[i * 8 + j] -= div3[0] * (add1 / (sqrtf(add2) * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            ag_gemm_tn_f32_ref(d_add13 + i, 128, relu4, 8, matmul_rows_row5, 8, 1, 8, n, 1.0f, 0.0f);
+            for (int32_t j = 0; j < 8; j++) {
+                const float old1 = t->layer12_weight_exp_avg[i * 8 + j];
+                const float add1 = old1 + (matmul_rows_row5[j] - old1) * 0.1f;
+                t->layer12_weight_exp_avg[i * 8 + j] = add1;
+                const float add2 = t->layer12_weight_exp_avg_sq[i * 8 + j] * 0.999f + matmul_rows_row5[j] * matmul_rows_row5[j] * 0.001f;
+                t->layer12_weight_exp_avg_sq[i * 8 + j] = add2;
+                t->layer12_weight[i * 8 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+            }
         }
     }
 
     /* 51 new layer12_bias[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer12_bias[i] -= div3[0] * (t->layer12_bias_exp_avg[i] / (sqrt9[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer12_bias[i] -= div3_1 * (t->layer12_bias_exp_avg[i] / (sqrt9[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 52 new layer13_weight[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer13_weight[i] -= div3[0] * (t->layer13_weight_exp_avg[i] / (sqrt10[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer13_weight[i] -= div3_1 * (t->layer13_weight_exp_avg[i] / (sqrt10[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 53 new layer13_bias[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer13_bias[i] -= div3[0] * (t->layer13_bias_exp_avg[i] / (sqrt11[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer13_bias[i] -= div3_1 * (t->layer13_bias_exp_avg[i] / (sqrt11[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 54 new layer15_weight_exp_avg[128,128], new layer15_weight_exp_avg_sq[128,128], new layer15_weight[... */
-    for (int32_t i = 0; i < 128; i++) {
-        ag_gemm_tn_f32_ref(d_add16 + i, 128, relu5, 128, matmul_rows_row6, 128, 1, 128, n, 1.0f, 0.0f);
-        for (int32_t j = 0; j < 128; j++) {
-            const float old1 = t->layer15_weight_exp_avg[i * 128 + j];
-            const float add1 = old1 + (matmul_rows_row6[j] - old1) * 0.1f;
-            t->layer15_weight_exp_avg[i * 128 + j] = add1;
-            const float add2 = t->layer15_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row6[j] * matmul_rows_row6[j] * 0.001f;
-            t->layer15_weight_exp_avg_sq[i * 128 + j] = add2;
-            t->layer15_weight[i * 128 + j] -= div3[0] * (add1 / (sqrtf(add2) * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            ag_gemm_tn_f32_ref(d_add16 + i, 128, relu5, 128, matmul_rows_row6, 128, 1, 128, n, 1.0f, 0.0f);
+            for (int32_t j = 0; j < 128; j++) {
+                const float old1 = t->layer15_weight_exp_avg[i * 128 + j];
+                const float add1 = old1 + (matmul_rows_row6[j] - old1) * 0.1f;
+                t->layer15_weight_exp_avg[i * 128 + j] = add1;
+                const float add2 = t->layer15_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row6[j] * matmul_rows_row6[j] * 0.001f;
+                t->layer15_weight_exp_avg_sq[i * 128 + j] = add2;
+                t->layer15_weight[i * 128 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+            }
         }
     }
 
     /* 55 new layer15_bias[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer15_bias[i] -= div3[0] * (t->layer15_bias_exp_avg[i] / (sqrt6[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer15_bias[i] -= div3_1 * (t->layer15_bias_exp_avg[i] / (sqrt6[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 56 new layer16_weight[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer16_weight[i] -= div3[0] * (t->layer16_weight_exp_avg[i] / (sqrt7[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer16_weight[i] -= div3_1 * (t->layer16_weight_exp_avg[i] / (sqrt7[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 57 new layer16_bias[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer16_bias[i] -= div3[0] * (t->layer16_bias_exp_avg[i] / (sqrt8[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer16_bias[i] -= div3_1 * (t->layer16_bias_exp_avg[i] / (sqrt8[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 58 new layer18_weight_exp_avg[128,128], new layer18_weight_exp_avg_sq[128,128], new layer18_weight[... */
-    for (int32_t i = 0; i < 128; i++) {
-        ag_gemm_tn_f32_ref(d_add19 + i, 128, relu6, 128, matmul_rows_row7, 128, 1, 128, n, 1.0f, 0.0f);
-        for (int32_t j = 0; j < 128; j++) {
-            const float old1 = t->layer18_weight_exp_avg[i * 128 + j];
-            const float add1 = old1 + (matmul_rows_row7[j] - old1) * 0.1f;
-            t->layer18_weight_exp_avg[i * 128 + j] = add1;
-            const float add2 = t->layer18_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row7[j] * matmul_rows_row7[j] * 0.001f;
-            t->layer18_weight_exp_avg_sq[i * 128 + j] = add2;
-            t->layer18_weight[i * 128 + j] -= div3[0] * (add1 / (sqrtf(add2) * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            ag_gemm_tn_f32_ref(d_add19 + i, 128, relu6, 128, matmul_rows_row7, 128, 1, 128, n, 1.0f, 0.0f);
+            for (int32_t j = 0; j < 128; j++) {
+                const float old1 = t->layer18_weight_exp_avg[i * 128 + j];
+                const float add1 = old1 + (matmul_rows_row7[j] - old1) * 0.1f;
+                t->layer18_weight_exp_avg[i * 128 + j] = add1;
+                const float add2 = t->layer18_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row7[j] * matmul_rows_row7[j] * 0.001f;
+                t->layer18_weight_exp_avg_sq[i * 128 + j] = add2;
+                t->layer18_weight[i * 128 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+            }
         }
     }
 
     /* 59 new layer18_bias[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer18_bias[i] -= div3[0] * (t->layer18_bias_exp_avg[i] / (sqrt3[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer18_bias[i] -= div3_1 * (t->layer18_bias_exp_avg[i] / (sqrt3[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 60 new layer19_weight[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer19_weight[i] -= div3[0] * (t->layer19_weight_exp_avg[i] / (sqrt4[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer19_weight[i] -= div3_1 * (t->layer19_weight_exp_avg[i] / (sqrt4[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 61 new layer19_bias[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer19_bias[i] -= div3[0] * (t->layer19_bias_exp_avg[i] / (sqrt5[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer19_bias[i] -= div3_1 * (t->layer19_bias_exp_avg[i] / (sqrt5[i] * div4_1 + 1e-08f));
+        }
     }
 
     /* 62 new layer21_weight_exp_avg[640,128], new layer21_weight_exp_avg_sq[640,128], new layer21_weight[... */
-    for (int32_t i = 0; i < 640; i++) {
-        ag_gemm_tn_f32_ref(d_sub8 + i, 640, relu7, 128, matmul_rows_row8, 128, 1, 128, n, 1.0f, 0.0f);
-        for (int32_t j = 0; j < 128; j++) {
-            const float old1 = t->layer21_weight_exp_avg[i * 128 + j];
-            const float add1 = old1 + (matmul_rows_row8[j] - old1) * 0.1f;
-            t->layer21_weight_exp_avg[i * 128 + j] = add1;
-            const float add2 = t->layer21_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row8[j] * matmul_rows_row8[j] * 0.001f;
-            t->layer21_weight_exp_avg_sq[i * 128 + j] = add2;
-            t->layer21_weight[i * 128 + j] -= div3[0] * (add1 / (sqrtf(add2) * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 640; i++) {
+            ag_gemm_tn_f32_ref(d_sub8 + i, 640, relu7, 128, matmul_rows_row8, 128, 1, 128, n, 1.0f, 0.0f);
+            for (int32_t j = 0; j < 128; j++) {
+                const float old1 = t->layer21_weight_exp_avg[i * 128 + j];
+                const float add1 = old1 + (matmul_rows_row8[j] - old1) * 0.1f;
+                t->layer21_weight_exp_avg[i * 128 + j] = add1;
+                const float add2 = t->layer21_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row8[j] * matmul_rows_row8[j] * 0.001f;
+                t->layer21_weight_exp_avg_sq[i * 128 + j] = add2;
+                t->layer21_weight[i * 128 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+            }
         }
     }
 
     /* 63 new layer21_bias[640] */
-    for (int32_t i = 0; i < 640; i++) {
-        t->layer21_bias[i] -= div3[0] * (t->layer21_bias_exp_avg[i] / (sqrt2[i] * div4[0] + 1e-08f));
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 640; i++) {
+            t->layer21_bias[i] -= div3_1 * (t->layer21_bias_exp_avg[i] / (sqrt2[i] * div4_1 + 1e-08f));
+        }
     }
     return AUTOENCODER_OK;
 }
