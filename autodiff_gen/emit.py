@@ -153,7 +153,10 @@ def _wrapped(text: str) -> str:
 def _doc(entry: Entry) -> str:
     what = {
         "train_step": "One step of training on n samples; loss is that before the update.",
+        "accumulate": "Adds the gradients of n samples to those that wait for apply; loss is theirs.",
+        "apply": "One step of training by the gradients that were accumulated, which are cleared.",
         "predict": "Evaluation; leaves the weights as they are.",
+        "predict_averaged": "Evaluation with the averages of the weights.",
     }.get(entry.name, "Outputs must not overlap inputs.")
     shapes = ", ".join(f"{a.c_name}{_dims(a)}" for a in entry.args if a.type.shape)
     n = f"; {entry.least_n} <= n <= the batch" if entry.takes_n else ""

@@ -92,7 +92,7 @@ class _Compiled:
 
 
 def _is_lr(entry: Entry, arg: Arg) -> bool:
-    return entry.name == "train_step" and arg.by_value and arg.name == "lr"
+    return entry.name in ("train_step", "apply") and arg.by_value and arg.name == "lr"
 
 
 def _struct(program: Program) -> type[ctypes.Structure]:
@@ -180,11 +180,32 @@ class Trainer:
         outs = self._compiled.run(self._entries["train_step"], arrays, lr)
         return float(outs[0])
 
+    def accumulate(self, *arrays: Any) -> float:
+        """Add the gradients of one small batch to those that wait for `apply`. Returns its loss. For models with
+        accumulate=."""
+        outs = self._compiled.run(self._entry("accumulate", "accumulate="), arrays)
+        return float(outs[0])
+
+    def apply(self, lr: float | None = None) -> None:
+        """One step by the accumulated gradients, as if their batches had been one; clears them."""
+        self._compiled.run(self._entry("apply", "accumulate="), (), lr)
+
+    def predict_averaged(self, *arrays: Any) -> Any:
+        """As predict, with the averages of the weights. For models with ema=."""
+        return self._predicted(self._entry("predict_averaged", "ema="), arrays)
+
     def predict(self, *arrays: Any) -> Any:
         """The model's outputs for its inputs, in evaluation mode: an array, or a dict by name if there are
         several.
         """
-        entry = self._entries["predict"]
+        return self._predicted(self._entries["predict"], arrays)
+
+    def _entry(self, name: str, option: str) -> Entry:
+        if name not in self._entries:
+            raise ModelError(f"{self.program.name} has no {name}: the model was made without {option}")
+        return self._entries[name]
+
+    def _predicted(self, entry: Entry, arrays: Sequence[Any]) -> Any:
         outs = self._compiled.run(entry, arrays)
         names = [a.name for a in entry.args if a.role == "output"]
         return outs[0] if len(outs) == 1 else dict(zip(names, outs, strict=True))

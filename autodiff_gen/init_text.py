@@ -12,6 +12,7 @@ from .dtypes import planned_size
 from .init import Constant, Uniform
 from .names import Scope
 from .program import Slot
+from .storage import Storage
 
 
 def init_lines(slots: Sequence[Slot]) -> tuple[list[str], list[Table], bool]:
@@ -19,6 +20,7 @@ def init_lines(slots: Sequence[Slot]) -> tuple[list[str], list[Table], bool]:
     lines: list[str] = []
     tables: list[Table] = []
     scope = Scope([s.c_name for s in slots])
+    names: dict[tuple[int, Storage | None], str] = {}
     draws = False
     for slot in slots:
         init = slot.init
@@ -30,9 +32,11 @@ def init_lines(slots: Sequence[Slot]) -> tuple[list[str], list[Table], bool]:
         elif isinstance(init, Constant):
             lines += _filled(slot, c_text.literal(init.value, slot.type.dtype))
         else:
-            name = scope.fresh(f"{slot.c_name}_initial")
-            tables.append(table(name, slot.state.stored(init.values), slot.type.dtype))
-            lines += _filled(slot, f"{name}[i]")
+            known = (id(init), slot.state.storage)  # an average begins with the table of its parameter
+            if known not in names:
+                names[known] = scope.fresh(f"{slot.c_name}_initial")
+                tables.append(table(names[known], slot.state.stored(init.values), slot.type.dtype))
+            lines += _filled(slot, f"{names[known]}[i]")
     if not draws:
         lines.insert(0, "(void)seed; /* nothing is drawn */")
     return lines, tables, draws

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from . import functional as _functional  # noqa: F401  (fills the registry)
-from .autodiff import grad
 from .dtypes import Dim, Type, f32, s32, u8
 from .errors import GraphError, ModelError
-from .ir import CONST, INPUT, ROLES, STATE, Graph, State, Value, make_input, topological
+from .ir import INPUT, ROLES, STATE, Graph, State, Value, make_input, replaced, topological
 from .leaves import Buffer, Input, Param, check_outputs, check_parameter_name, why_not
 from .names import is_identifier
 from .nn import Module
-from .optim import Optimizer, clip_grad_norm, clip_grad_value
+from .optim import EMA, Optimizer
 from .optim.lr_scheduler import LRScheduler
 from .passes.settle_layouts import Layouts, settle_layouts
 from .passes.specialise import settled
+from .training import ACCUMULATE, Steps, Training, steps_of
 from .verify import verify
 
 __all__ = ["Buffer", "Function", "Input", "Model", "Param", "function"]
@@ -36,6 +36,10 @@ class Model:
     an argument of train_step. clip_grad_value: no element of a gradient exceeds it; clip_grad_norm: nor does
     the length of all gradients together, after that. Parameters with requires_grad=False, and those that
     the optimizer was not given, keep their values.
+
+    accumulate: "mean" or "sum", what the loss is over its samples: there are entries `accumulate`, which sums the
+    gradients of small batches, and `apply`, which makes one step of their total, equal to that of one large batch.
+    ema: optim.EMA keeps averages of the parameters, and `predict_averaged` computes with them.
     """
 
     def __init__(
@@ -49,10 +53,13 @@ class Model:
         schedule: LRScheduler | None = None,
         clip_grad_norm: float | None = None,
         clip_grad_value: float | None = None,
+        accumulate: str | None = None,
+        ema: EMA | None = None,
     ) -> None:
         self.inputs, self.targets, self.outputs = tuple(inputs), tuple(targets), dict(outputs)
         self.loss, self.optimizer, self.schedule = loss, optimizer, schedule
         self.clip_grad_norm, self.clip_grad_value = clip_grad_norm, clip_grad_value
+        self.accumulate, self.ema = accumulate, ema
         self._check_kinds()
         self.batch = _batch((*self.inputs, *self.targets))
         self._states = _states([loss, *self.outputs.values()])
@@ -63,7 +70,9 @@ class Model:
             raise ModelError(str(error)) from None
         self._check_names()
         self._layouts = self._laid_out()
-        self._updates, self.lr = self._differentiate()
+        self._steps = self._differentiate()
+        self.lr = self._steps.lr
+        self._check_states()
         for graph in self.entries():
             verify(graph)
 
@@ -78,6 +87,8 @@ class Model:
         schedule: LRScheduler | None = None,
         clip_grad_norm: float | None = None,
         clip_grad_value: float | None = None,
+        accumulate: str | None = None,
+        ema: EMA | None = None,
     ) -> Model:
         """A model of one input "x" of shape `input` (the batch size first), one output "scores" and one
         target.
@@ -108,6 +119,8 @@ class Model:
             schedule=schedule,
             clip_grad_norm=clip_grad_norm,
             clip_grad_value=clip_grad_value,
+            accumulate=accumulate,
+            ema=ema,
         )
         if isinstance(net, Module):
             reached = {state for state, _ in model._states}
@@ -128,17 +141,19 @@ class Model:
     def states(self) -> tuple[State, ...]:
         """Parameters, then buffers, in the order of a state_dict, then the optimizer's state."""
         own = [self._layouts.state(state) for state, _ in self._states]
-        return (*own, *(s for s in self._updates if s not in own))
+        return tuple(dict.fromkeys((*own, *(s for g in self._steps.entries for s in g.updates))))
 
     def entries(self) -> list[Graph]:
-        """train_step and predict."""
-        arguments = (*self.inputs, *self.targets, *([] if self.lr is None else [self.lr]))
-        (loss,) = self._training.roots
+        """train_step, accumulate and apply where asked for, predict, and predict_averaged where there are averages."""
         outputs = dict(zip(self.outputs, self._evaluation.roots, strict=True))
-        return [
-            Graph("train_step", arguments, {"loss": loss}, self._updates, self._training.least_n),
-            Graph("predict", self.inputs, outputs, least_n=self._evaluation.least_n),
-        ]
+        least_n = self._evaluation.least_n
+        entries = [*self._steps.entries, Graph("predict", self.inputs, outputs, least_n=least_n)]
+        if self.ema is not None:
+            old = {self._layouts.state(s): self._layouts.value(v) for s, v in self._states}
+            averages = {old[s]: average for s, average in self._steps.averages.items()}
+            averaged = dict(zip(outputs, replaced(list(outputs.values()), averages), strict=True))
+            entries.append(Graph("predict_averaged", self.inputs, averaged, least_n=least_n))
+        return entries
 
     def on_host(self, kernels: str = "ref") -> Any:
         """The model's generated C, compiled with the host compiler: train_step, predict, state_dict, save,
@@ -157,6 +172,12 @@ class Model:
             raise ModelError(f"optimizer: expected one of ag.optim, got {self.optimizer!r}")
         if self.schedule is not None and not isinstance(self.schedule, LRScheduler):
             raise ModelError(f"schedule: expected one of optim.lr_scheduler, got {self.schedule!r}")
+        if self.accumulate not in ACCUMULATE:
+            raise ModelError(
+                f'accumulate={self.accumulate!r}; known: "mean" and "sum", what the loss is over the samples'
+            )
+        if self.ema is not None and not isinstance(self.ema, EMA):
+            raise ModelError(f"ema: expected optim.EMA, got {self.ema!r}")
         if not isinstance(self.loss, Value):
             raise ModelError(f"the loss is {type(self.loss).__name__}, not a graph value")
         if self.loss.shape != () or self.loss.dtype is not f32:
@@ -200,12 +221,18 @@ class Model:
         self._evaluation = replace(evaluation, roots=found.roots[last:])
         return found
 
+    def _check_states(self) -> None:
+        names: set[str] = set()
+        for state in self.states:
+            if state.name in names:
+                raise ModelError(f"two states are called {state.name!r}; rename the parameter or buffer")
+            names.add(state.name)
+
     def _is_trained(self, state: State) -> bool:
         """Whether the optimizer would train a parameter that the model does not use."""
         return state.trainable and self.optimizer.takes_all
 
-    def _differentiate(self) -> tuple[dict[State, Value], Value | None]:
-        (loss,) = self._training.roots
+    def _differentiate(self) -> Steps:
         parameters = [(state, v) for state, v in self._states if state.trainable]
         if not parameters:
             raise ModelError("the loss depends on no parameter that may be trained")
@@ -217,35 +244,20 @@ class Model:
         layouts = self._layouts
         groups = [replace(group, states=tuple(map(layouts.state, group.states))) for group in groups]
         trained = [(layouts.state(state), layouts.value(v)) for state, v in trained]
-        try:
-            gradients = grad(loss, [v for _, v in trained])
-        except GraphError as error:
-            raise ModelError(str(error)) from None
-        in_loss = set(topological([loss]))
-        for (state, v), g in zip(trained, gradients, strict=True):
-            if v.node not in in_loss:
-                raise ModelError(
-                    f"the loss does not reach the parameter {state.name!r}; use it or set requires_grad=False"
-                )
-            if _is_zero(g):
-                raise ModelError(
-                    f"no gradient reaches the parameter {state.name!r}: only masks or F.detach read it"
-                )
-        if self.clip_grad_value is not None:
-            gradients = clip_grad_value(gradients, self.clip_grad_value)
-        if self.clip_grad_norm is not None:
-            gradients = clip_grad_norm(gradients, self.clip_grad_norm)
-        lr = make_input("lr", Type(f32, ())) if self.schedule is None else None
-        params = [(state, v, g) for (state, v), g in zip(trained, gradients, strict=True)]
-        updates = self.optimizer.updates(groups, params, lr, self.schedule)
-        return {**self._training.updates, **updates}, lr
-
-
-def _is_zero(v: Value) -> bool:
-    """Whether v is the zeros that `grad` returns where nothing depends on an x."""
-    if v.node.op.name == "broadcast_to":
-        v = v.node.operands[0]
-    return v.node.op is CONST and not v.node.attrs["value"].any()
+        arguments = (*self.inputs, *self.targets)
+        way = Training(
+            arguments,
+            self._training,
+            trained,
+            self.optimizer,
+            groups,
+            self.schedule,
+            self.clip_grad_norm,
+            self.clip_grad_value,
+            self.accumulate,
+            self.ema,
+        )
+        return steps_of(way)
 
 
 def _states(roots: Sequence[Value]) -> list[tuple[State, Value]]:

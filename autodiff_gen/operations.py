@@ -63,7 +63,12 @@ def markdown() -> str:
     parts += [
         _section("Functions", "`functional`, as in torch and torch.nn.functional.", F, _functions(F)),
         _section("Layers and losses", "`nn`, as in torch.nn.", nn, _classes(nn, nn.Module)),
-        _section("Optimizers", "`optim`, as in torch.optim.", optim, _classes(optim, optim.Optimizer)),
+        _section(
+            "Optimizers",
+            "`optim`, as in torch.optim; EMA as in torch.optim.swa_utils.",
+            optim,
+            {"EMA": optim.EMA, **_classes(optim, optim.Optimizer)},
+        ),
         _section(
             "Schedules",
             "`optim.lr_scheduler`, computed on the device; as in torch.optim.lr_scheduler, without the optimizer.",

@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("ops", "leaves"),
     ("autodiff", "functional", "donation", "labels", "gemm_calls", "calls"),
     ("nn", "optim", "passes"),
-    ("loops", "model"),
+    ("loops", "training", "model"),
     ("loop_statements",),
     ("loop_text",),
     ("schedule", "memory", "region_plans", "steps"),

@@ -3,10 +3,12 @@ serve them as they serve the model; with the names, arguments, defaults and arit
 
 from . import lr_scheduler
 from .clip import clip_grad_norm, clip_grad_value
+from .ema import EMA
 from .optimizer import Gradients, Optimizer, Step
 from .rules import SGD, Adagrad, Adam, AdamW, RMSprop
 
 __all__ = [
+    "EMA",
     "SGD",
     "Adagrad",
     "Adam",

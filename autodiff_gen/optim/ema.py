@@ -1,0 +1,51 @@
+"""Moving averages of the parameters, as torch.optim.swa_utils.AveragedModel keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from .. import functional as F
+from .. import init
+from ..dtypes import Type, s32
+from ..errors import ModelError
+from ..ir import State, Value, make_state
+
+MOST_UPDATES = 2**31 - 1  # where n_averaged stays
+
+
+class EMA:
+    """The exponential moving average of every parameter that is trained, as
+    torch.optim.swa_utils.get_ema_multi_avg_fn(decay): the first update copies, each later one moves the average by 1 -
+    decay of the way to the parameter. States ema.<parameter>, and ema.n_averaged, the number of updates (s32).
+
+    `<m>_predict_averaged` computes with the averages; frozen parameters and buffers are those of the model.
+    """
+
+    def __init__(self, decay: float = 0.999) -> None:
+        if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 <= decay <= 1:
+            raise ModelError(f"optim.EMA: decay={decay!r} must be a number from 0 to 1")
+        self.decay = float(decay)
+
+    def averages(self, parameters: Sequence[State]) -> dict[State, Value]:
+        """parameter -> the old value of its average, which begins as the parameter does."""
+        return {
+            p: make_state(replace(p, name=f"ema.{p.name}", trainable=False, role="optimizer"))
+            for p in parameters
+        }
+
+    def updates(self, averages: Mapping[State, Value], new: Mapping[State, Value]) -> dict[State, Value]:
+        """The new averages and their number, given the new parameters."""
+        before = make_state(State("ema.n_averaged", Type(s32, ()), init.zeros(()), False, "optimizer"))
+        first = F.eq(before, 0)
+        out: dict[State, Value] = {}
+        for parameter, old in averages.items():
+            moved = old + (new[parameter] - old) * (1.0 - self.decay)
+            out[_state(old)] = F.where(first, new[parameter], moved)
+        out[_state(before)] = before + F.to(before < MOST_UPDATES, "s32")
+        return out
+
+
+def _state(old: Value) -> State:
+    state: State = old.node.attrs["state"]
+    return state

@@ -1,0 +1,277 @@
+"""Gradients summed over small batches, and averages of the parameters, beside PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen import nn, optim
+from autodiff_gen.compiler import compile_model
+from autodiff_gen.emit import emit
+from autodiff_gen.errors import ModelError
+
+BATCH, FEATURES, CLASSES = 8, 5, 3
+
+
+def net(nn: Any, norm: bool = False) -> Any:
+    layers = [nn.Linear(FEATURES, 12), nn.BatchNorm1d(12)] if norm else [nn.Linear(FEATURES, 12)]
+    return nn.Sequential(*layers, nn.Tanh(), nn.Linear(12, CLASSES))
+
+
+def model(norm: bool = False, rate: Any = None, **options: Any) -> ag.Model:
+    rate = optim.SGD(lr=0.1) if rate is None else rate
+    loss = nn.CrossEntropyLoss(reduction="sum" if options.get("accumulate") == "sum" else "mean")
+    return ag.Model.supervised(net(nn, norm), input=(BATCH, FEATURES), loss=loss, optimizer=rate, **options)
+
+
+def data(k: int, rows: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(k)
+    return rng.normal(size=(rows, FEATURES)).astype(np.float32), rng.integers(0, CLASSES, rows)
+
+
+def twin_of(trainer: Any, norm: bool = False) -> Any:
+    import torch
+
+    twin = net(torch.nn, norm)
+    state = trainer.state_dict()
+    twin.load_state_dict({k: torch.tensor(state[k]) for k in twin.state_dict()})
+    return twin
+
+
+def assert_equal(trainer: Any, twin: Any, tolerance: float = 1e-5) -> None:
+    state = trainer.state_dict()
+    for name, value in twin.state_dict().items():
+        np.testing.assert_allclose(state[name], value.numpy(), rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+def pieces(x: Any, label: Any, sizes: list[int]) -> list[tuple[Any, Any]]:
+    ends = np.cumsum(sizes)
+    return [(x[b - a : b], label[b - a : b]) for a, b in zip(sizes, ends, strict=True)]
+
+
+ADAM: dict[str, Any] = {"rate": optim.Adam(lr=0.01), "clip_grad_norm": 0.5}
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("options", [{}, ADAM], ids=["sgd", "adam"])
+def test_small_batches_equal_one_large_one(reduction: str, options: dict[str, Any]) -> None:
+    import torch
+
+    trainer = model(accumulate=reduction, **options).on_host()
+    twin = twin_of(trainer)
+    step = (
+        torch.optim.Adam(twin.parameters(), lr=0.01)
+        if options
+        else torch.optim.SGD(twin.parameters(), lr=0.1)
+    )
+    loss_of = torch.nn.CrossEntropyLoss(reduction=reduction)
+    for k, sizes in enumerate([[8, 8, 8, 8], [1, 8, 3], [8], [2, 5, 7, 8, 1]]):
+        x, label = data(k, sum(sizes))
+        for a, b in pieces(x, label, sizes):
+            expected = loss_of(twin(torch.tensor(a)), torch.tensor(b)).item()
+            assert trainer.accumulate(a, b) == pytest.approx(expected, rel=1e-5)
+        trainer.apply()
+        loss = loss_of(twin(torch.tensor(x)), torch.tensor(label))
+        step.zero_grad()
+        loss.backward()
+        if options:
+            torch.nn.utils.clip_grad_norm_(twin.parameters(), 0.5)
+        step.step()
+        assert_equal(trainer, twin, 2e-5)
+        assert all(
+            not v.any() for n, v in trainer.state_dict().items() if n.endswith((".grad", "grad.count"))
+        )
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+def test_forward_states_move_with_every_small_batch() -> None:
+    import torch
+
+    trainer = model(norm=True, accumulate="mean").on_host()
+    twin = twin_of(trainer, norm=True)
+    step = torch.optim.SGD(twin.parameters(), lr=0.2)
+    for k in range(3):
+        x, label = data(k, 16)
+        step.zero_grad()
+        for a, b in pieces(x, label, [8, 8]):
+            trainer.accumulate(a, b)
+            (torch.nn.functional.cross_entropy(twin(torch.tensor(a)), torch.tensor(b)) / 2).backward()
+        trainer.apply(lr=0.2)
+        step.step()
+    assert trainer.state_dict()["1.num_batches_tracked"] == 6
+    assert_equal(trainer, twin)
+
+
+@pytest.mark.cc
+def test_a_checkpoint_between_the_halves(tmp_path: Path) -> None:
+    first, second = (model(accumulate="mean", ema=optim.EMA(0.9)).on_host() for _ in range(2))
+    x, label = data(0, 8)
+    first.train_step(x, label)  # both ways of training share their states
+    first.accumulate(x[:3], label[:3])
+    first.save(tmp_path / "half")
+    second.load(tmp_path / "half")
+    for trainer in (first, second):
+        trainer.accumulate(x[3:], label[3:])
+        trainer.apply()
+    for name, value in first.state_dict().items():
+        np.testing.assert_array_equal(second.state_dict()[name], value)
+
+
+@pytest.mark.cc
+def test_apply_without_gradients_changes_nothing() -> None:
+    trainer = model(accumulate="mean").on_host()
+    before = trainer.state_dict()
+    trainer.apply()
+    for name, value in trainer.state_dict().items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_products_are_added_where_the_sums_lie() -> None:
+    program = compile_model(model(accumulate="mean"), "m")
+    plain = compile_model(model(), "m")
+    weights = sum(s.type.bytes for s in plain.slots)
+    assert program.state_bytes == plain.state_bytes + weights + 4
+    assert program.arena_words <= plain.arena_words + 8  # no gradient is stored beside its sum
+    text = emit(program)["m.c"]
+    accumulate = text.split("int m_accumulate")[1].split("int m_apply")[0]
+    assert "t->layer0_weight_grad, 5, 12, 5, n, 1.0f, 1.0f);" in accumulate
+    header = emit(program)["m.h"]
+    assert "int m_apply(m_trainer *t, float lr);" in header
+    assert (
+        "int m_accumulate(m_trainer *t, const float *x, const uint8_t *label, int32_t n, float *loss);"
+        in header
+    )
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+def test_a_batch_of_one_size_is_counted() -> None:
+    import torch
+
+    x, w = ag.Input("x", (2, 3)), ag.Param("w", np.array([0.5, -1.0, 2.0], dtype=np.float32))
+    loss = F.mean(F.square(F.sum(x * w, 1)))
+    trainer = ag.Model([x], [], {"y": x * w}, loss, optim.SGD(lr=0.1), accumulate="mean").on_host()
+    rows = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    for k in range(3):
+        trainer.accumulate(rows[2 * k : 2 * k + 2])
+    trainer.apply()
+    twin = torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
+    (torch.tensor(rows) * twin).sum(1).square().mean().backward()
+    expected = (twin - 0.1 * twin.grad).detach().numpy()
+    np.testing.assert_allclose(trainer.state_dict()["w"], expected, rtol=1e-5, atol=1e-6)
+
+
+# Averages
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+@pytest.mark.parametrize("way", ["train_step", "accumulate"])
+def test_averages_equal_pytorchs(way: str) -> None:
+    import torch
+    from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+    accumulate = "mean" if way == "accumulate" else None
+    trainer = model(norm=True, accumulate=accumulate, ema=optim.EMA(decay=0.8)).on_host()
+    twin = twin_of(trainer, norm=True)
+    averaged = AveragedModel(twin, multi_avg_fn=get_ema_multi_avg_fn(0.8))
+    step = torch.optim.SGD(twin.parameters(), lr=0.1)
+    for k in range(6):
+        x, label = data(k, BATCH)
+        loss = torch.nn.functional.cross_entropy(twin(torch.tensor(x)), torch.tensor(label))
+        step.zero_grad()
+        loss.backward()
+        step.step()
+        averaged.update_parameters(twin)
+        if way == "accumulate":
+            trainer.accumulate(x, label)
+            trainer.apply()
+        else:
+            trainer.train_step(x, label)
+        state = trainer.state_dict()
+        for name, value in averaged.state_dict().items():
+            is_buffer = "running" in name or "tracked" in name  # which the model has already
+            ours = state[name.removeprefix("module.") if is_buffer else f"ema.{name.removeprefix('module.')}"]
+            np.testing.assert_allclose(ours, value.numpy(), rtol=2e-5, atol=2e-5, err_msg=name)
+        expected = averaged.eval()(torch.tensor(x)).detach().numpy()
+        np.testing.assert_allclose(trainer.predict_averaged(x), expected, rtol=1e-4, atol=1e-4)
+        averaged.train()
+    assert np.abs(trainer.predict(x) - expected).max() > 1e-3
+
+
+@pytest.mark.cc
+def test_averages_begin_as_the_weights_do() -> None:
+    trainer = model(ema=optim.EMA()).on_host()
+    for seed in (0, 5):
+        trainer.init(seed)
+        state = trainer.state_dict()
+        for name in ("0.weight", "0.bias", "2.weight"):
+            np.testing.assert_array_equal(state[f"ema.{name}"], state[name])
+    x, _ = data(0, 4)
+    np.testing.assert_array_equal(trainer.predict_averaged(x), trainer.predict(x))
+
+
+def test_given_weights_lie_in_flash_once() -> None:
+    x, w = ag.Input("x", (2, 3)), ag.Param("w", np.arange(3.0))
+    made = ag.Model([x], [], {"y": x * w}, F.sum(x * w), optim.SGD(lr=0.1), ema=optim.EMA())
+    assert emit(compile_model(made, "m"))["m_params.c"].count("static const float") == 1
+
+
+def frozen() -> ag.Model:
+    made = net(nn)
+    made[0].requires_grad_(False)
+    rate = optim.SGD(lr=0.1)
+    loss = nn.CrossEntropyLoss()
+    return ag.Model.supervised(
+        made, input=(BATCH, FEATURES), loss=loss, optimizer=rate, accumulate="mean", ema=optim.EMA()
+    )
+
+
+def test_frozen_parameters_have_neither_sum_nor_average() -> None:
+    names = [s.name for s in frozen().states]
+    assert names == [
+        *("0.weight", "0.bias", "2.weight", "2.bias", "ema.2.weight", "ema.2.bias", "ema.n_averaged"),
+        *("2.weight.grad", "2.bias.grad", "grad.count"),
+    ]
+
+
+def clash() -> ag.Model:
+    x, w, v = ag.Input("x", (2, 3)), ag.Param("w", np.ones(3)), ag.Param("w.grad", np.ones(3))
+    return ag.Model([x], [], {"y": x * w}, F.sum(x * w * v), optim.SGD(lr=0.1), accumulate="sum")
+
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: model(accumulate=True),
+        r'^accumulate=True; known: "mean" and "sum", what the loss is over the samples$',
+    ),
+    (lambda: model(ema=0.9), r"^ema: expected optim.EMA, got 0.9$"),
+    (lambda: optim.EMA(1.5), r"^optim.EMA: decay=1.5 must be a number from 0 to 1$"),
+    (clash, r"^two states are called 'w.grad'; rename the parameter or buffer$"),
+]
+
+
+@pytest.mark.parametrize("build, message", REFUSED)
+def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        build()
+
+
+@pytest.mark.cc
+def test_a_model_without_them_says_so() -> None:
+    trainer = model().on_host()
+    with pytest.raises(
+        ModelError, match=r"^model has no accumulate: the model was made without accumulate=$"
+    ):
+        trainer.accumulate(*data(0, 2))
+    with pytest.raises(ModelError, match=r"^model has no predict_averaged: the model was made without ema=$"):
+        trainer.predict_averaged(data(0, 2)[0])
