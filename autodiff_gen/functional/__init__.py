@@ -31,6 +31,7 @@ from .convolution import conv1d, conv2d, conv_transpose1d, conv_transpose2d
 from .cumulative import cumsum, tril, triu
 from .distance_losses import cosine_embedding_loss, hinge_embedding_loss, triplet_margin_loss
 from .dropout import dropout, dropout1d, dropout2d, random_step
+from .einsum import einsum
 from .elementwise import (
     abs,
     add,
@@ -104,7 +105,7 @@ from .pooling import (
     max_pool1d,
     max_pool2d,
 )
-from .products import linear, matmul
+from .products import bmm, dot, linear, matmul, mm, mv, outer
 from .reductions import (
     amax,
     amin,
@@ -140,6 +141,7 @@ __all__ = [
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "bmm",
     "broadcast_to",
     "by_mode",
     "cat",
@@ -155,9 +157,11 @@ __all__ = [
     "cumsum",
     "detach",
     "div",
+    "dot",
     "dropout",
     "dropout1d",
     "dropout2d",
+    "einsum",
     "elu",
     "embedding",
     "eq",
@@ -206,14 +210,17 @@ __all__ = [
     "min",
     "minimum",
     "mish",
+    "mm",
     "mse_loss",
     "mul",
+    "mv",
     "narrow",
     "ne",
     "neg",
     "nll_loss",
     "norm",
     "one_hot",
+    "outer",
     "pad",
     "permute",
     "pick",

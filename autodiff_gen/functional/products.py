@@ -58,3 +58,39 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Value:
     if b.shape != (w.shape[0],):
         raise refusal("linear", [x, w, b], f"the bias must have shape [{w.shape[0]}]")
     return y + b
+
+
+def _with_ranks(name: str, a: Any, b: Any, ranks: tuple[int, int]) -> tuple[Value, Value]:
+    x, y = as_value(a), as_value(b)
+    if (x.ndim, y.ndim) != ranks:
+        raise refusal(name, [x, y], f"needs operands of {ranks[0]} and {ranks[1]} axes")
+    return x, y
+
+
+def mm(input: Any, mat2: Any) -> Value:
+    """The product of two matrices."""
+    return matmul(*_with_ranks("mm", input, mat2, (2, 2)))
+
+
+def bmm(input: Any, mat2: Any) -> Value:
+    """The products of two stacks of as many matrices."""
+    a, b = _with_ranks("bmm", input, mat2, (3, 3))
+    if a.shape[0] != b.shape[0]:
+        raise refusal("bmm", [a, b], f"stacks of {a.shape[0]} and {b.shape[0]} matrices")
+    return matmul(a, b)
+
+
+def mv(input: Any, vec: Any) -> Value:
+    """A matrix times a vector."""
+    return matmul(*_with_ranks("mv", input, vec, (2, 1)))
+
+
+def dot(input: Any, tensor: Any) -> Value:
+    """The sum of the products of two vectors' elements."""
+    return matmul(*_with_ranks("dot", input, tensor, (1, 1)))
+
+
+def outer(input: Any, vec2: Any) -> Value:
+    """y[i, j] = input[i] * vec2[j]."""
+    a, b = _with_ranks("outer", input, vec2, (1, 1))
+    return reshape(a, (a.shape[0], 1)) * b

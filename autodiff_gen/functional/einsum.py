@@ -1,0 +1,113 @@
+"""Products told by letters for axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtypes import Dim, Shape, Size, product
+from ..errors import ShapeError
+from ..ir import Value
+from .arguments import as_value, refusal
+from .products import matmul
+from .reductions import sum
+from .shapes import permute, reshape
+
+
+def einsum(equation: str, *operands: Any) -> Value:
+    """The product of one or two operands over axes that letters name, summed over those that the result has not:
+    "ij,jk->ik". Without "->" the result has the letters that occur once, in alphabetical order.
+
+    An Ellipsis, and a letter twice in one operand, are refused.
+    """
+    values = [as_value(v) for v in operands]
+    terms, out = _parsed(equation, values)
+    sizes = _sizes(equation, terms, values)
+    if len(values) == 1:
+        return _arranged(_summed(values[0], terms[0], out), [c for c in terms[0] if c in out], out)
+    a, b = (
+        _summed(v, mine, out + other) for v, mine, other in zip(values, terms, reversed(terms), strict=True)
+    )
+    left = "".join(c for c in terms[0] if c in out + terms[1])
+    right = "".join(c for c in terms[1] if c in out + terms[0])
+    if not [c for c in left if c in right and c not in out]:
+        return _aligned(a, left, out) * _aligned(b, right, out)
+    return _contracted(a, left, b, right, out, sizes)
+
+
+def _parsed(equation: str, values: Sequence[Value]) -> tuple[list[str], str]:
+    text = equation.replace(" ", "")
+    if "." in text:
+        raise ShapeError(f"einsum: {equation!r}: an Ellipsis is not supported; write a letter for each axis")
+    inputs, arrow, out = text.partition("->")
+    terms = inputs.split(",")
+    if not all(c.isascii() and c.isalpha() for c in inputs.replace(",", "") + out):
+        raise ShapeError(f"einsum: {equation!r}: axes are named by letters, as in 'ij,jk->ik'")
+    if len(terms) != len(values):
+        raise refusal("einsum", values, f"{equation!r} names {len(terms)} operands, {len(values)} are given")
+    if len(values) > 2:
+        raise refusal("einsum", values, f"{equation!r}: at most two operands; multiply the others first")
+    for term in terms:
+        if len(set(term)) != len(term):
+            raise refusal(
+                "einsum",
+                values,
+                f"{equation!r}: a letter stands twice in {term!r}; diagonals are not supported",
+            )
+    if not arrow:
+        out = "".join(sorted(c for c in set(inputs) - {","} if inputs.count(c) == 1))
+    if len(set(out)) != len(out) or not set(out) <= set(inputs):
+        raise refusal(
+            "einsum", values, f"{equation!r}: the result's letters must be the operands', each once"
+        )
+    return terms, out
+
+
+def _sizes(equation: str, terms: Sequence[str], values: Sequence[Value]) -> dict[str, Size]:
+    sizes: dict[str, Size] = {}
+    for term, v in zip(terms, values, strict=True):
+        if len(term) != v.ndim:
+            raise refusal("einsum", values, f"{equation!r}: {term!r} names {len(term)} axes of {v.ndim}")
+        for c, d in zip(term, v.shape, strict=True):
+            if sizes.setdefault(c, d) != d:
+                raise refusal("einsum", values, f"{equation!r}: axis {c!r} has extents {sizes[c]} and {d}")
+    return sizes
+
+
+def _summed(v: Value, term: str, kept: str) -> Value:
+    """v summed over the axes that nobody else names."""
+    gone = tuple(i for i, c in enumerate(term) if c not in kept)
+    return sum(v, gone) if gone else v
+
+
+def _arranged(v: Value, term: Sequence[str], out: Sequence[str]) -> Value:
+    """v with its axes in the order of `out`."""
+    return v if list(term) == list(out) else permute(v, [list(term).index(c) for c in out])
+
+
+def _aligned(v: Value, term: str, out: str) -> Value:
+    """v as it broadcasts with a value of the letters `out`."""
+    v = _arranged(v, term, [c for c in out if c in term])
+    extents = iter(v.shape)
+    return reshape(v, tuple(next(extents) if c in term else 1 for c in out))
+
+
+def _contracted(a: Value, left: str, b: Value, right: str, out: str, sizes: dict[str, Size]) -> Value:
+    """The sum over shared letters that the result has not, as a product of matrices."""
+
+    def order(letters: list[str]) -> list[str]:
+        """The batch axis first, so that others may be merged with it."""
+        return sorted(letters, key=lambda c: not isinstance(sizes[c], Dim))
+
+    def shape(letters: list[str]) -> Shape:
+        return tuple(sizes[c] for c in letters)
+
+    leading = order([c for c in left if c in right and c in out])
+    inner = order([c for c in left if c in right and c not in out])
+    rows, columns = order([c for c in left if c not in right]), order([c for c in right if c not in left])
+    a, b = _arranged(a, left, leading + rows + inner), _arranged(b, right, leading + inner + columns)
+    k = product(shape(inner))
+    a = reshape(a, (*shape(leading), product(shape(rows)), k))
+    b = reshape(b, (*shape(leading), k, product(shape(columns))))
+    y = reshape(matmul(a, b), shape(leading + rows + columns))
+    return _arranged(y, leading + rows + columns, list(out))
