@@ -35,6 +35,13 @@ def _finite(name: str, value: float) -> float:
     return float(value)
 
 
+def _key(own: int | None, seed: int) -> int:
+    """What the device draws with: see the module."""
+    from .rng import rand_u32
+
+    return (own or 0) if seed == 0 else int(rand_u32(seed, 0, own or 0))
+
+
 @dataclass(frozen=True)
 class Uniform:
     """Numbers in [-bound, bound) as (2u - 1) * bound, or in [low, high) as low + u * (high - low), with u =
@@ -55,8 +62,7 @@ class Uniform:
         """The values, f32 of `shape`; `seed` is the one given to `<m>_init` on the device."""
         from .rng import rand_u32
 
-        own = self.seed or 0
-        key = own if seed == 0 else int(rand_u32(seed, 0, own))
+        key = _key(self.seed, seed)
         drawn = np.asarray(
             rand_u32(key, 0, np.arange(math.prod(self.shape), dtype=np.uint32)), dtype=np.uint32
         )
@@ -65,6 +71,32 @@ class Uniform:
             values = (np.float32(2.0) * u - np.float32(1.0)) * np.float32(self.bound)
         else:
             values = np.float32(self.low) + u * (np.float32(self.high) - np.float32(self.low))
+        return values.reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Numbers of a normal distribution as mean + z * std, each operation rounded to float32; z is the sum of
+    twelve uniform numbers less its mean, which differs from the normal distribution by less than 0.003 and is
+    never beyond 6.
+
+    The elements of `zeros`, a range of logical indices, are 0 instead. `seed` as in Uniform.
+    """
+
+    shape: tuple[int, ...]
+    mean: float
+    std: float
+    seed: int | None
+    zeros: range = range(0)
+    kind: str = field(default="normal", init=False)
+
+    def array(self, seed: int = 0) -> Array:
+        """The values, f32 of `shape`; `seed` is the one given to `<m>_init` on the device."""
+        from .rng import normal as drawn
+
+        z = drawn(_key(self.seed, seed), 0, np.arange(math.prod(self.shape), dtype=np.uint32))
+        values = np.float32(self.mean) + z * np.float32(self.std)
+        values[self.zeros.start : self.zeros.stop] = 0.0
         return values.reshape(self.shape)
 
 
@@ -95,7 +127,7 @@ class Given:
         return self.values.copy()
 
 
-Initialiser: TypeAlias = Uniform | Constant | Given
+Initialiser: TypeAlias = Uniform | Normal | Constant | Given
 
 
 def uniform(
@@ -108,8 +140,7 @@ def uniform(
 ) -> Uniform:
     """Uniform in [-bound, bound), or in [low, high) (0 and 1 by default). Without a seed one follows from the
     parameter's name or position."""
-    if seed is not None and not 0 <= seed < 2**32:
-        raise ModelError(f"init.uniform: seed {seed} is not in 0 ... 2^32 - 1")
+    _check_seed("uniform", seed)
     if bound is not None:
         if low is not None or high is not None:
             raise ModelError("init.uniform: give either bound, or low and high")
@@ -117,6 +148,23 @@ def uniform(
         return Uniform(_checked_shape(shape), -b, b, b, seed)
     a, b = _finite("uniform", 0.0 if low is None else low), _finite("uniform", 1.0 if high is None else high)
     return Uniform(_checked_shape(shape), a, b, None, seed)
+
+
+def normal(
+    shape: int | Sequence[int], mean: float = 0.0, std: float = 1.0, *, seed: int | None = None
+) -> Normal:
+    """Normal with this mean and standard deviation. Without a seed one follows from the parameter's name or
+    position."""
+    _check_seed("normal", seed)
+    deviation = _finite("normal", std)
+    if deviation < 0:
+        raise ModelError(f"init.normal: std={std} is negative")
+    return Normal(_checked_shape(shape), _finite("normal", mean), deviation, seed)
+
+
+def _check_seed(name: str, seed: int | None) -> None:
+    if seed is not None and not 0 <= seed < 2**32:
+        raise ModelError(f"init.{name}: seed {seed} is not in 0 ... 2^32 - 1")
 
 
 def constant(shape: int | Sequence[int], value: float) -> Constant:
@@ -162,10 +210,33 @@ def kaiming_uniform(
     seed: int | None = None,
 ) -> Uniform:
     """He et al. 2015, as torch.nn.init.kaiming_uniform_: bound = gain * sqrt(3 / fan)."""
-    fans = dict(zip(("fan_in", "fan_out"), _fans("kaiming_uniform", shape), strict=True))
+    fan = _fan("kaiming_uniform", shape, mode)
+    return uniform(shape, _gain(nonlinearity, a) * math.sqrt(3.0 / fan), seed=seed)
+
+
+def _fan(name: str, shape: int | Sequence[int], mode: str) -> int:
+    fans = dict(zip(("fan_in", "fan_out"), _fans(name, shape), strict=True))
     if mode not in fans:
-        raise ModelError(f'init.kaiming_uniform: mode={mode!r}; known: "fan_in", "fan_out"')
-    return uniform(shape, _gain(nonlinearity, a) * math.sqrt(3.0 / fans[mode]), seed=seed)
+        raise ModelError(f'init.{name}: mode={mode!r}; known: "fan_in", "fan_out"')
+    return fans[mode]
+
+
+def kaiming_normal(
+    shape: int | Sequence[int],
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    *,
+    seed: int | None = None,
+) -> Normal:
+    """He et al. 2015, as torch.nn.init.kaiming_normal_: std = gain / sqrt(fan)."""
+    fan = _fan("kaiming_normal", shape, mode)
+    return normal(shape, std=_gain(nonlinearity, a) / math.sqrt(fan), seed=seed)
+
+
+def xavier_normal(shape: int | Sequence[int], gain: float = 1.0, *, seed: int | None = None) -> Normal:
+    """Glorot and Bengio 2010, as torch.nn.init.xavier_normal_: std = gain * sqrt(2 / (fan_in + fan_out))."""
+    return normal(shape, std=gain * math.sqrt(2.0 / sum(_fans("xavier_normal", shape))), seed=seed)
 
 
 def xavier_uniform(shape: int | Sequence[int], gain: float = 1.0, *, seed: int | None = None) -> Uniform:
@@ -181,7 +252,7 @@ def initialiser(name: str, values: Any, seed: int) -> Initialiser:
     Raises ModelError, naming the parameter, for what is no array of numbers and for values that are not
     finite.
     """
-    if isinstance(values, Uniform):
+    if isinstance(values, Uniform | Normal):
         return values if values.seed is not None else replace(values, seed=seed)
     if isinstance(values, Constant | Given):
         return values

@@ -9,7 +9,7 @@ import numpy as np
 from . import c_text
 from .c_tables import Table, table
 from .dtypes import planned_size
-from .init import Constant, Uniform
+from .init import Constant, Normal, Uniform
 from .names import Scope
 from .program import Slot
 from .storage import Storage
@@ -24,7 +24,7 @@ def init_lines(slots: Sequence[Slot]) -> tuple[list[str], list[Table], bool]:
     draws = False
     for slot in slots:
         init = slot.init
-        if isinstance(init, Uniform):
+        if isinstance(init, Uniform | Normal):
             draws = True
             key = f"seed == 0 ? {init.seed}u : ag_rand_u32(seed, 0, {init.seed}u)"
             lines += ["{", f"    const uint32_t key = {key};"]
@@ -48,11 +48,17 @@ def _filled(slot: Slot, value: str) -> list[str]:
     return [f"for (uint32_t i = 0; i < {count}u; i++) {{", f"    t->{slot.c_name}[i] = {value};", "}"]
 
 
-def _drawn(slot: Slot, init: Uniform) -> list[str]:
-    """A uniform draw: each element by its logical index, wherever it is stored."""
+def _drawn(slot: Slot, init: Uniform | Normal) -> list[str]:
+    """A draw: each element by its logical index, wherever it is stored."""
 
     def value(index: str) -> str:
-        """C for one element, operation by operation what `Uniform.array` does."""
+        """C for one element, operation by operation what the record's `array` does."""
+        if isinstance(init, Normal):
+            mean, std = c_text.float_literal(init.mean), c_text.float_literal(init.std)
+            draw = f"ag_normal_fromf(key, 0, {index}, {mean}, {std})"
+            if not init.zeros:
+                return draw
+            return f"{index} - {init.zeros.start}u < {len(init.zeros)}u ? 0.0f : {draw}"
         if init.bound is not None:
             return f"ag_uniformf(key, 0, {index}, {c_text.float_literal(init.bound)})"
         span = float(np.float32(init.high) - np.float32(init.low))

@@ -48,3 +48,12 @@ def unit(key: ArrayLike, counter: ArrayLike, index: ArrayLike) -> NDArray[np.flo
 def uniform(key: ArrayLike, counter: ArrayLike, index: ArrayLike, bound: float) -> NDArray[np.float32]:
     """Uniform in [-bound, bound), float32: `ag_uniformf`. `bound` is rounded to float32 first."""
     return (np.float32(2) * unit(key, counter, index) - np.float32(1)) * np.float32(bound)
+
+
+def normal(key: ArrayLike, counter: int, index: ArrayLike) -> NDArray[np.float32]:
+    """Normal with mean 0 and variance 1, to a good approximation, float32: `ag_normalf`."""
+    total = np.zeros(np.shape(index), np.int32)
+    for k in range(6):
+        r = rand_u32(key, counter + k, index)
+        total += (r >> np.uint32(16)).astype(np.int32) + (r & np.uint32(0xFFFF)).astype(np.int32)
+    return (total - np.int32(6 * 65535)).astype(np.float32) * np.float32(2.0**-16)

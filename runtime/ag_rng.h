@@ -56,4 +56,22 @@ static inline float ag_uniform_fromf(uint32_t key, uint32_t counter, uint32_t in
     return low + scaled;
 }
 
+/* Normal with mean 0 and variance 1, to a good approximation: the sum of twelve uniform numbers of 16 bits,
+ * from counters counter ... counter + 5, less its mean. Integers but for the last step, which is exact; |z|
+ * <= 6. */
+static inline float ag_normalf(uint32_t key, uint32_t counter, uint32_t index) {
+    int32_t sum = 0;
+    for (uint32_t k = 0; k < 6; k++) {
+        const uint32_t r = ag_rand_u32(key, counter + k, index);
+        sum += (int32_t)(r >> 16) + (int32_t)(r & 0xffffu);
+    }
+    return (float)(sum - 6 * 65535) * 1.52587890625e-05f;
+}
+
+/* Normal with this mean and standard deviation, rounded as ag_uniform_fromf. */
+static inline float ag_normal_fromf(uint32_t key, uint32_t counter, uint32_t index, float mean, float std) {
+    volatile float scaled = ag_normalf(key, counter, index) * std;
+    return mean + scaled;
+}
+
 #endif

@@ -12,6 +12,7 @@ from test_slicing import c_of
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
+from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
 from autodiff_gen.dtypes import Dim
 from autodiff_gen.errors import ShapeError
@@ -227,3 +228,57 @@ def test_shapes_follow_the_batch() -> None:
     i = ag.Input("i", (4, 2), dtype="s32", batch_axis=0)
     assert F.embedding(i, ag.Input("w", (5, 3))).shape == (Dim(1, 4), 2, 3)
     assert F.one_hot(i, 5).shape == (Dim(1, 4), 2, 5)
+
+
+def test_the_table_of_embeddings_starts_as_in_torch() -> None:
+    """Normal with variance 1, and a row of zeros for the padding."""
+    layer = nn.Embedding(50, 40, padding_idx=-2)
+    assert layer.padding_idx == 48
+    (value,) = (v for _, v in layer.named_parameters())
+    table = value.node.attrs["state"].init.array()
+    assert not table[48].any() and np.abs(np.delete(table, 48, 0)).min() > 0
+    assert abs(table.mean()) < 0.1 and abs(np.delete(table, 48, 0).std() - 1.0) < 0.1
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+@pytest.mark.parametrize("seed", [0, 9])
+def test_an_embedding_trains_as_in_torch(seed: int) -> None:
+    """Drawn on the device as on the host; three steps of SGD, tokens that repeat, fewer rows than the batch."""
+    import torch
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(7, 5, padding_idx=3)
+            self.head = nn.Linear(5, 2)
+
+        def forward(self, tokens: Any) -> Any:
+            return self.head(F.mean(F.tanh(self.table(tokens)), 1))
+
+    tokens, label = ag.Input("tokens", (4, 6), dtype="u8", batch_axis=0), ag.Input("y", (4,), "u8", 0)
+    net = Net()
+    scores = net(tokens)
+    model = ag.Model([tokens], [label], {"scores": scores}, F.cross_entropy(scores, label), optim.SGD(lr=0.5))
+    trainer = model.on_host(kernels="ref")
+    trainer.init(seed)
+    start = trainer.state_dict()
+    want = next(v for n, v in net.named_parameters() if n == "table.weight").node.attrs["state"].init
+    np.testing.assert_array_equal(start["table.weight"], want.array(seed))
+
+    twin = torch.nn.ModuleDict(
+        {"table": torch.nn.Embedding(7, 5, padding_idx=3), "head": torch.nn.Linear(5, 2)}
+    )
+    twin.load_state_dict({k: torch.tensor(v) for k, v in start.items()})
+    sgd = torch.optim.SGD(twin.parameters(), lr=0.5)
+    rng = np.random.default_rng(seed)
+    for rows in (4, 2, 4):
+        x, t = rng.integers(0, 7, (rows, 6)), rng.integers(0, 2, rows)
+        sgd.zero_grad()
+        y = twin["head"](torch.tanh(twin["table"](torch.tensor(x))).mean(1))
+        loss = torch.nn.functional.cross_entropy(y, torch.tensor(t))
+        loss.backward()
+        sgd.step()
+        assert trainer.train_step(x, t) == pytest.approx(loss.item(), rel=1e-5)
+    for name, value in trainer.state_dict().items():
+        np.testing.assert_allclose(value, twin.state_dict()[name].numpy(), rtol=1e-5, atol=1e-6)

@@ -1,6 +1,7 @@
 """The random numbers of the host and of the board are the same bits."""
 
 import ctypes
+import math
 import platform
 from pathlib import Path
 
@@ -48,6 +49,24 @@ def test_uniform_equals_the_c(library, key, counter, bound):
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize("key, counter", KEYS)
+def test_normal_equals_the_c(library, key, counter):
+    c = np.zeros(INDEX.size, np.float32)
+    library.rng_normal(ctypes.c_uint32(key), ctypes.c_uint32(counter), address(INDEX), address(c), INDEX.size)
+    assert np.array_equal(c, rng.normal(key, counter, INDEX))
+
+
+def test_normal_is_nearly_normal():
+    """Moments, tails and the distribution function of 200,000 numbers."""
+    z = rng.normal(5, 0, np.arange(200_000)).astype(np.float64)
+    assert abs(z.mean()) < 0.01 and abs(z.std() - 1) < 0.01 and np.abs(z).max() <= 6
+    assert abs((z**3).mean()) < 0.03 and abs((z**4).mean() - 2.9) < 0.05  # that of twelve uniform numbers
+    below = np.array([math.erfc(-t / math.sqrt(2)) / 2 for t in np.linspace(-3, 3, 25)])
+    assert np.abs(np.mean(z[:, None] <= np.linspace(-3, 3, 25), axis=0) - below).max() < 0.006
+    assert abs(np.corrcoef(z[:-1], z[1:])[0, 1]) < 0.01
+
+
+@pytest.mark.cc
 @pytest.mark.parametrize("low, high", [(1.0, 3.0), (-0.1, 0.7), (100.0, 100.3)])
 def test_no_contraction_into_a_draw(low, high, tmp_path):
     """A tuned build may fuse multiplication and addition; initial weights must still be the host's."""
@@ -62,6 +81,10 @@ def test_no_contraction_into_a_draw(low, high, tmp_path):
         7, address(index), ctypes.c_float(low), ctypes.c_float(span), address(c), index.size
     )
     assert np.array_equal(c, drawn.array())
+    normal = init.normal(INDEX.size, mean=low, std=high, seed=7)
+    mean, std = ctypes.c_float(low), ctypes.c_float(high)
+    library.rng_normal_from(7, address(index), mean, std, address(c), index.size)
+    assert np.array_equal(c, normal.array())
 
 
 @pytest.mark.cc

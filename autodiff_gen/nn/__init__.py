@@ -24,7 +24,7 @@ from .attention import MultiheadAttention
 from .batch_norm import BatchNorm1d, BatchNorm2d, InstanceNorm1d, InstanceNorm2d
 from .convolution import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
 from .dropout import Dropout, Dropout1d, Dropout2d
-from .layers import Flatten, Identity, Linear
+from .layers import Embedding, Flatten, Identity, Linear
 from .losses import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -81,6 +81,7 @@ __all__ = [
     "Dropout",
     "Dropout1d",
     "Dropout2d",
+    "Embedding",
     "Flatten",
     "GRUCell",
     "GroupNorm",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from .. import functional as F
@@ -33,6 +34,41 @@ class Linear(Module):
 
     def forward(self, input: Any) -> Value:
         return F.linear(input, self.weight, self.bias)
+
+
+class Embedding(Module):
+    """F.embedding with a table [num_embeddings, embedding_dim], which starts normal with variance 1; the row
+    `padding_idx` starts at 0 and stays there."""
+
+    @torch_lacks(
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        sparse=False,
+        _weight=None,
+        _freeze=False,
+        device=None,
+        dtype=None,
+    )
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None) -> None:
+        super().__init__()
+        for name, n in (("num_embeddings", num_embeddings), ("embedding_dim", embedding_dim)):
+            if not isinstance(n, int) or n < 1:
+                raise ModelError(f"Embedding: {name}={n!r} must be a whole number of at least 1")
+        start = init.normal((num_embeddings, embedding_dim))
+        if padding_idx is not None:
+            if not isinstance(padding_idx, int) or not -num_embeddings <= padding_idx < num_embeddings:
+                raise ModelError(
+                    f"Embedding: padding_idx={padding_idx!r} must lie in 0 to {num_embeddings - 1}"
+                )
+            padding_idx %= num_embeddings
+            at = padding_idx * embedding_dim
+            start = replace(start, zeros=range(at, at + embedding_dim))
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.weight = Parameter(start)
+
+    def forward(self, input: Any) -> Value:
+        return F.embedding(input, self.weight, self.padding_idx)
 
 
 class Identity(Module):
