@@ -14,7 +14,7 @@ from .errors import ModelError, PlanError
 from .ir import INPUT, Graph, State, Value
 from .names import Scope, identifier, of_program
 from .program import Arg, Entry, Program, Slot
-from .steps import EntryPlan, plan_entry
+from .steps import EntryPlan, Placed, plan_entry
 from .verify import verify
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def live_at_peak(program: Program) -> list[tuple[str, int]]:
     for entry in program.entries:
         for step in entry.plan.steps:
             live = [
-                (_describe(entry.plan, b.values[0]), b.bytes)
+                (_describe(entry.plan, b), b.bytes)
                 for b in entry.plan.placed
                 if b.start <= step.number <= b.end
             ]
@@ -198,7 +198,9 @@ def live_at_peak(program: Program) -> list[tuple[str, int]]:
     return sorted([*worst, *states], key=lambda item: (-item[1], item[0]))
 
 
-def _describe(plan: EntryPlan, v: Value) -> str:
+def _describe(plan: EntryPlan, buffer: Placed) -> str:
     from .entry_text import hint
 
-    return f"{hint(v)} {v.type!r}"
+    if not buffer.values:
+        return f"the steps inside step {buffer.start} of {plan.graph.name}"
+    return f"{hint(buffer.values[0])} {buffer.values[0].type!r}"

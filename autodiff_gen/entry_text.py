@@ -18,7 +18,7 @@ from .loop_statements import LOOP_NAMES
 from .loop_text import LoopText
 from .names import Scope
 from .op import Call, Contraction, View
-from .region_text import Inside, scan_lines
+from .region_text import Inside, region_lines
 from .steps import EntryPlan, Placed, Step
 
 WIDTH = 108
@@ -124,14 +124,16 @@ class EntryText:
 
     def lines(self, step: Step) -> list[str]:
         if step.inner is not None:
-            return scan_lines(self, step)
+            return region_lines(self, step)
         if step.nest is not None:
             return [self.comment(step.number, self._fused_comment(step)), *self._loops(step)]
         return [self.comment(step.number, self._call_comment(step)), *self._call(step)]
 
     def comment(self, number: int, text: str) -> str:
         line = f"/* {self.number(number):<2} {text} */"
-        return line if len(line) <= WIDTH else line[: WIDTH - 6] + "... */"
+        line = line if len(line) <= WIDTH else line[: WIDTH - 6] + "... */"
+        self.inside.said[self.number(number)] = line[3:-3].partition(" ")[2].strip()
+        return line
 
     def _fused_comment(self, step: Step) -> str:
         parts = []
@@ -149,7 +151,7 @@ class EntryText:
         scalars = lower.scalars if isinstance(lower, Call) else ()
         last = len(node.operands) if lower.into is None else lower.into
         terms = [
-            self._scalar(v) if i in scalars else self.short(v) for i, v in enumerate(node.operands[:last])
+            self.scalar(v) if i in scalars else self.short(v) for i, v in enumerate(node.operands[:last])
         ]
         what = " . ".join(terms)
         if isinstance(lower, Call):
@@ -157,7 +159,7 @@ class EntryText:
         target = ", ".join(f"{self.bare(self.place(r))}{shown(r.type.shape)}" for r in node.results)
         if lower.into is None:
             return f"{target} = {what}"
-        alpha = self._scalar(node.operands[lower.into + 1])
+        alpha = self.scalar(node.operands[lower.into + 1])
         factor = "" if alpha in ("1.0f", "-1.0f") else f"{alpha} "
         sign = "-" if node.attrs["negate"] else "+"
         beta = node.attrs["beta"]
@@ -244,12 +246,12 @@ class EntryText:
     def _factor(self, factor: Factor, node: Node) -> str:
         if isinstance(factor, float):
             return c_text.float_literal(factor)
-        text = self._scalar(node.operands[factor.index])
+        text = self.scalar(node.operands[factor.index])
         if not factor.negate:
             return text
         return text.removeprefix("-") if text.startswith("-") else f"-{text}"
 
-    def _scalar(self, v: Value) -> str:
+    def scalar(self, v: Value) -> str:
         source = base(v)
         if source.node.op is CONST:
             return c_text.literal(source.node.attrs["value"].reshape(-1)[0], v.type.dtype)

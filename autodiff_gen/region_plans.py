@@ -9,8 +9,8 @@ operand's bytes, element by element.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 from .dtypes import Type
 from .ir import CONST, INPUT, STATE, Graph, Node, State, Value, apply, constant, replaced, topological
@@ -69,6 +69,22 @@ class ScanPlan:
     @property
     def parts(self) -> list[Part]:
         return [self.body] if self.first is None else [self.first, self.body]
+
+
+@dataclass(frozen=True, eq=False)
+class CondPlan:
+    """The parts of which one is run."""
+
+    then: Part
+    otherwise: Part
+    takes: Mapping[int, Value] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> list[Part]:
+        return [self.then, self.otherwise]
+
+
+RegionPlan: TypeAlias = ScanPlan | CondPlan
 
 
 class _Inputs:
@@ -179,6 +195,23 @@ def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
         attrs["reverse"],
         takes,
     )
+
+
+def plan_cond(node: Node, graph: Graph, plan: Planner) -> CondPlan:
+    """Plan both regions of the cond `node` of `graph`."""
+    parts: list[Part] = []
+    for region, word in zip(node.regions, ("true", "false"), strict=True):
+        inputs, names = _Inputs(), [f"{graph.name}_{i}" for i in range(len(node.results))]
+        mapping = {
+            v: inputs.bring(_name(v), outer)
+            for v, outer in zip(region.params, node.operands[1:], strict=True)
+        }
+        outputs = dict(zip(names, replaced(region.results, mapping), strict=True))
+        inner = Graph(f"{graph.name}_{word}", tuple(b.inner for b in inputs.bound), outputs, inner=True)
+        written = [Written(names[i], i, r.type.shape, r.type.dtype.c) for i, r in enumerate(node.results)]
+        start = sum(len(p.plan.steps) for p in parts)
+        parts.append(Part(plan(inner), tuple(inputs.bound), tuple(written), start))
+    return CondPlan(parts[0], parts[1])
 
 
 def _name(v: Value) -> str:

@@ -10,7 +10,7 @@ from . import c_text
 from .c_text import plus, shown
 from .ir import INPUT, State, Value
 from .names import Scope
-from .region_plans import Bound, Part, Written
+from .region_plans import Bound, CondPlan, Part, Written
 
 if TYPE_CHECKING:
     from .entry_text import EntryText
@@ -20,17 +20,20 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Inside:
     """Where the text of a region stands: its arenas' offsets in bytes by pool, names that are in scope, and how its
-    steps are numbered.
+    steps are numbered. `said` collects what every step computes, by its number.
     """
 
     offsets: Mapping[str, int] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()
     prefix: str = ""
     start: int = 0
+    said: dict[str, str] = field(default_factory=dict)
 
 
-def scan_lines(text: EntryText, step: Step) -> list[str]:
-    """The lines of a scan."""
+def region_lines(text: EntryText, step: Step) -> list[str]:
+    """The lines of a scan or cond."""
+    if isinstance(step.inner, CondPlan):
+        return _cond_lines(text, step, step.inner)
     assert step.inner is not None
     plan, results = step.inner, step.node.results
     targets = ", ".join(f"{text.bare(text.place(r))}{shown(r.type.shape)}" for r in results)
@@ -42,6 +45,18 @@ def scan_lines(text: EntryText, step: Step) -> list[str]:
     time = scope.fresh("time_step")
     lines += [_loop(time, plan.length, plan.reverse)]
     lines += ["    " + line for line in _part_lines(text, step, plan.body, scope, time)]
+    return [*lines, "}"]
+
+
+def _cond_lines(text: EntryText, step: Step, plan: CondPlan) -> list[str]:
+    targets = ", ".join(f"{text.bare(text.place(r))}{shown(r.type.shape)}" for r in step.node.results)
+    (pred, *_) = step.node.operands
+    name = text.scalar(pred)
+    test = f"{name} != 0.0f" if pred.type.dtype.kind == "f" else f"{name} != 0"
+    lines = [text.comment(step.number, f"{targets}, chosen by {name}"), f"if ({test}) {{"]
+    for k, part in enumerate(plan.parts):
+        lines += ["} else {"] if k else []
+        lines += ["    " + line for line in _part_lines(text, step, part, Scope(text.scope.taken), "")]
     return [*lines, "}"]
 
 
@@ -74,7 +89,7 @@ def _part_lines(text: EntryText, step: Step, part: Part, scope: Scope, time: str
         else:
             outputs[w.key] = name
     number = f"{text.number(step.number)}."
-    inside = Inside(_offsets(text, step), frozenset(scope.taken), number, part.start)
+    inside = Inside(_offsets(text, step), frozenset(scope.taken), number, part.start, text.inside.said)
     inner = type(text)(part.plan, args, outputs, slots, text.tables, inside)
     lines += [f"{p.text} /* {p.comment} */" for p in inner.pointers]
     for s in part.plan.steps:

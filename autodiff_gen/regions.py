@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .dtypes import Type
-from .ir import CONST, Node, Region, Value, make_input, replaced, topological
+from .ir import CONST, INPUT, STATE, Node, Region, Value, make_input, replaced, topological
 from .op import Extent, Iota, View
 
 
@@ -52,6 +52,21 @@ def _frontier(params: Sequence[Value], results: Sequence[Value]) -> list[Value]:
             inside.add(node)  # a broadcast of an outer value is done again inside, where it costs nothing
             needed.update(node.operands)
     read = [v for n in order if n in inside and n not in own for v in n.operands]
+    return list(dict.fromkeys(v for v in (*read, *results) if v.node not in inside))
+
+
+def read_from_outside(results: Sequence[Value], since: int) -> list[Value]:
+    """What the nodes made after `since` below `results` read of older ones, and results that are older themselves."""
+
+    def outside(node: Node) -> bool:
+        return node.op in (INPUT, STATE) or node.serial < since
+
+    order = topological(results, stop=outside)
+    inside: set[Node] = set()
+    for node in order:
+        if not outside(node) or _is_constant(node, inside):
+            inside.add(node)
+    read = [v for n in order if n in inside for v in n.operands]
     return list(dict.fromkeys(v for v in (*read, *results) if v.node not in inside))
 
 

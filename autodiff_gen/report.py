@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .backends import Kernel
 from .board import Board
 from .compiler import live_at_peak
@@ -9,7 +11,8 @@ from .entry_text import EntryText, hint
 from .ir import CONST, Value, topological
 from .kernel_calls import KernelCall
 from .program import Entry, Program
-from .steps import Placed
+from .region_plans import ScanPlan
+from .steps import EntryPlan, Placed, Step
 from .table import table
 
 
@@ -34,29 +37,30 @@ def _heading(program: Program, board: Board) -> str:
 def _text(entry: Entry, program: Program) -> EntryText:
     args = {a.value: a.c_name for a in entry.args if a.value is not None}
     outputs = {a.name: a.c_name for a in entry.args if a.role == "output"}
-    constants = {n.results[0]: "table" for n in topological(entry.plan.graph.roots) if n.op is CONST}
+    graphs = [plan.graph for plan in entry.plan.all_plans()]
+    constants = {n.results[0]: "table" for g in graphs for n in topological(g.roots) if n.op is CONST}
     return EntryText(entry.plan, args, outputs, program.slot_names, constants)
 
 
 def _steps(entry: Entry, program: Program) -> str:
     text = _text(entry, program)
-    rows = []
     for step in entry.plan.steps:
-        what = (
-            text.lines(step)[0]
-            .removeprefix("/*")
-            .removesuffix("*/")
-            .strip()
-            .removeprefix(str(step.number))
-            .strip()
-        )
-        calls = [_call(call, kernel) for call, kernel in step.calls.values()] or ["loops"]
-        rows += [(str(step.number), what, calls[0]), *(("", "", more) for more in calls[1:])]
+        text.lines(step)
+    rows = []
+    for number, step in entry.plan.all_steps():
+        calls = [_call(call, kernel) for call, kernel in step.calls.values()] or [_loops(step)]
+        rows += [(number, text.inside.said[number], calls[0]), *(("", "", more) for more in calls[1:])]
     lines = [table(("step", "what it computes", "by"), rows, right=(0,))]
     lines += [
         f"a copy of the old {state} is kept: it is read after its update" for state in entry.plan.copies
     ]
     return "\n".join(lines)
+
+
+def _loops(step: Step) -> str:
+    if isinstance(step.inner, ScanPlan):
+        return f"a loop of {step.inner.length} around its own steps"
+    return "loops" if step.inner is None else "its own steps, one part or the other"
 
 
 def _call(call: KernelCall, kernel: Kernel) -> str:
@@ -68,10 +72,7 @@ def _call(call: KernelCall, kernel: Kernel) -> str:
 
 
 def _arena(entry: Entry) -> str:
-    rows = []
-    for b in sorted(entry.plan.placed, key=lambda b: (b.pool, b.offset, b.start)):
-        steps = str(b.start) if b.start == b.end else f"{b.start} to {b.end}"
-        rows.append((b.pool, str(b.offset), str(b.bytes), steps, _tensors(b)))
+    rows = _buffers(entry.plan, "", 0, {})
     lines = [table(("arena", "offset", "bytes", "steps", "tensor"), rows, right=(1, 2))] if rows else []
     for pool, plan in entry.plan.plans.items():
         if plan.peak or pool == "float":
@@ -82,9 +83,33 @@ def _arena(entry: Entry) -> str:
     return "\n".join(lines)
 
 
-def _tensors(b: Placed) -> str:
+def _buffers(plan: EntryPlan, prefix: str, start: int, offsets: Mapping[str, int]) -> list[tuple[str, ...]]:
+    """A row per buffer of a plan whose arenas begin at `offsets`; those of regions follow the memory they lie in."""
+    rows: list[tuple[str, ...]] = []
+    for b in sorted(plan.placed, key=lambda b: (b.pool, b.offset, b.start)):
+        first, last = f"{prefix}{start + b.start}", f"{prefix}{start + b.end}"
+        offset = offsets.get(b.pool, 0) + b.offset
+        rows.append(
+            (
+                b.pool,
+                str(offset),
+                str(b.bytes),
+                first if first == last else f"{first} to {last}",
+                _tensors(b, first),
+            )
+        )
+        if not b.values and b.owner is not None and b.owner.inner is not None:
+            for part in b.owner.inner.parts:
+                inner = _buffers(part.plan, f"{first}.", part.start, {b.pool: offset})
+                rows += [row for row in inner if row[0] == b.pool]
+    return rows
+
+
+def _tensors(b: Placed, step: str) -> str:
+    if not b.values:
+        return "for the steps inside"
     shown = ", then in its place ".join(f"{hint(v)} {_type(v, b)}" for v in b.values)
-    return shown if b.owner is None else f"scratch of step {b.owner.number}: {shown}"
+    return shown if b.owner is None else f"scratch of step {step}: {shown}"
 
 
 def _type(v: Value, b: Placed) -> str:

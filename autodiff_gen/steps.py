@@ -20,11 +20,11 @@ from .layout import base, dense, layout, stored
 from .loop_text import LoopText
 from .loops import LoopNest
 from .memory import Buffer, Plan, place
-from .op import Fused, Leaf, RowContraction, Scan, View
+from .op import Cond, Fused, Leaf, RowContraction, Scan, View
 from .passes.fuse_elementwise import fuse_elementwise
 from .passes.grouping import is_free
 from .passes.own_bytes import KEPT, with_kept_state
-from .region_plans import ScanPlan, plan_scan
+from .region_plans import RegionPlan, plan_cond, plan_scan
 from .schedule import order_steps
 
 
@@ -49,7 +49,7 @@ class Step:
 
     node: Node
     number: int = 0
-    inner: ScanPlan | None = None
+    inner: RegionPlan | None = None
     nest: LoopNest | None = None
     locked: frozenset[Value] = frozenset()
     calls: dict[Node, tuple[KernelCall, Kernel]] = field(default_factory=dict)
@@ -194,6 +194,8 @@ def _step(node: Node, graph: Graph, backends: Backends) -> Step:
     step = Step(node)
     if isinstance(node.op.lower, Scan):
         step.inner = plan_scan(node, graph, lambda g: plan_entry(g, backends))
+    elif isinstance(node.op.lower, Cond):
+        step.inner = plan_cond(node, graph, lambda g: plan_entry(g, backends))
     elif node.regions:
         step.nest = LoopNest(node.regions[0])
         step.locked = frozenset(p for _, p, _ in _donors(graph, node))

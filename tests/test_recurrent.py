@@ -130,10 +130,10 @@ def test_parameters_begin_within_the_bound_of_torch() -> None:
 class Classifier(nn.Module):
     """The last state of a GRU over x[n, T, N], and a linear layer."""
 
-    def __init__(self) -> None:
+    def __init__(self, hidden: int = H) -> None:
         super().__init__()
-        self.gru = nn.GRU(N, H, batch_first=True)
-        self.out = nn.Linear(H, 3)
+        self.gru = nn.GRU(N, hidden, batch_first=True)
+        self.out = nn.Linear(hidden, 3)
 
     def forward(self, x: Any) -> Any:
         _, h = self.gru(x)
@@ -196,3 +196,26 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
 def test_refused_in_one_line(build: Callable[[], Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         build()
+
+
+def test_explain_and_header_tell_the_steps_inside_a_loop() -> None:
+    from autodiff_gen.board import load as load_board
+    from autodiff_gen.compiler import compile_model
+    from autodiff_gen.emit import emit
+    from autodiff_gen.report import explain
+
+    model = ag.Model.supervised(Classifier(24), (2, 7, N), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
+    program = compile_model(model, "gru")
+    text = explain(program, load_board("host"), None)
+    assert "a loop of 7 around its own steps" in text
+    (loop,) = [s for s in program.entries[1].plan.steps if s.inner is not None]
+    inner = [
+        number for number, _ in program.entries[1].plan.all_steps() if number.startswith(f"{loop.number}.")
+    ]
+    assert len(inner) >= 3 and all(f" {number} " in text for number in inner)
+    header = emit(program)["gru.h"]
+    assert f"predict step {loop.number}." in header
+    scratch = [b for e in program.entries for b in e.plan.placed if not b.values]
+    assert scratch and all(
+        b.bytes == max(p.plan.plans[b.pool].peak for p in b.owner.inner.parts) for b in scratch if b.owner
+    )

@@ -26,7 +26,7 @@ from .arguments import torch_lacks
 from .attention import scaled_dot_product_attention
 from .batch_norm import batch_norm, instance_norm
 from .class_losses import cross_entropy, nll_loss
-from .control import scan
+from .control import cond, scan
 from .convolution import conv1d, conv2d, conv_transpose1d, conv_transpose2d
 from .cumulative import cumsum, tril, triu
 from .distance_losses import cosine_embedding_loss, hinge_embedding_loss, triplet_margin_loss
@@ -147,6 +147,7 @@ __all__ = [
     "cat",
     "chunk",
     "clamp",
+    "cond",
     "conv1d",
     "conv2d",
     "conv_transpose1d",

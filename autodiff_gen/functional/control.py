@@ -9,6 +9,7 @@ from ..dtypes import Dim, Type
 from ..errors import ShapeError
 from ..ir import Node, Value
 from ..op import Moded
+from ..ops.cond import make_cond, marker
 from ..ops.scan import make_scan, time_first
 from ..regions import param
 from .arguments import as_value, shown
@@ -53,6 +54,35 @@ def scan(
     _check_modes("scan", node)
     stacks = zip(node.results[len(new) : len(new) + len(ys)], node.attrs["axes"], strict=False)
     return like(made[0], node.results[: len(new)]), like(made[1], [time_first(v, a) for v, a in stacks])
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+    """true_fn(*operands) where the scalar `pred` is true (or a number other than 0), else false_fn(*operands), as
+    jax.lax.cond: only one of them is computed when the code runs.
+
+    Both return values of the same nesting, shapes and dtypes. They are called once each, while the graph is built.
+    """
+    p = as_value(pred)
+    if p.shape != ():
+        raise ShapeError(f"cond(pred: {p.type}): pred must be a scalar; F.where chooses by element")
+    since = marker()
+    made = [f(*operands) for f in (true_fn, false_fn)]
+    if structure(made[0]) != structure(made[1]):
+        raise ShapeError(
+            f"cond: true_fn returns {structure(made[0])}, but false_fn returns {structure(made[1])}; they must agree"
+        )
+    then, otherwise = ([as_value(v) for v in leaves("cond", tree)] for tree in made)
+    if not then:
+        raise ShapeError("cond: the functions return no value")
+    for i, (a, b) in enumerate(zip(then, otherwise, strict=True)):
+        if a.type != b.type:
+            which = "" if len(then) == 1 else f" as value {i}"
+            raise ShapeError(
+                f"cond: true_fn returns {a.type}{which}, but false_fn returns {b.type}; they must agree"
+            )
+    node = make_cond(p, then, otherwise, since)
+    _check_modes("cond", node)
+    return like(made[0], node.results)
 
 
 def _check_modes(name: str, node: Node) -> None:

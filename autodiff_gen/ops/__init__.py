@@ -3,6 +3,7 @@
 from . import (
     activations,
     avg_pooling,
+    cond,
     constants,
     contraction,
     convolution,
@@ -27,6 +28,7 @@ from . import (
 __all__ = [
     "activations",
     "avg_pooling",
+    "cond",
     "constants",
     "contraction",
     "convolution",

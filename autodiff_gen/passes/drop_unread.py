@@ -1,9 +1,9 @@
-"""Scans give only the stacks that something reads, and take only the operands that what is left needs."""
+"""Scan and cond give only the results that something reads, and take only the operands that what is left needs."""
 
 from __future__ import annotations
 
 from ..ir import Graph, Node, Region, Value, substitute, topological
-from ..op import Scan
+from ..op import Cond, Scan
 
 
 def drop_unread(graph: Graph) -> Graph:
@@ -12,7 +12,9 @@ def drop_unread(graph: Graph) -> Graph:
         order = topological(graph.roots)
         read = {v for n in order for v in n.operands} | set(graph.roots)
         wasteful = {
-            n: keep for n in order if isinstance(n.op.lower, Scan) and (keep := _wanted(n, read)) is not None
+            n: keep
+            for n in order
+            if isinstance(n.op.lower, Scan | Cond) and (keep := _wanted(n, read)) is not None
         }
         if not wasteful:
             return graph
@@ -28,29 +30,43 @@ def drop_unread(graph: Graph) -> Graph:
 
 
 def _wanted(node: Node, read: set[Value]) -> tuple[list[int], list[int]] | None:
-    """The operands and results to keep; None when all are."""
-    (region,), carries = node.regions, node.attrs["carries"]
-    results = [i for i, r in enumerate(node.results) if i < carries or r in read]
-    used = {v for n in topological([region.results[i] for i in results]) for v in n.operands}
-    used |= {region.results[i] for i in results}
-    operands = [i for i, v in enumerate(region.params) if i < carries or v in used]
+    """The operands and results to keep; None when all are. Carries and the choice of a cond always are."""
+    first, kept = _spared(node)
+    results = [i for i, r in enumerate(node.results) if i < kept or r in read]
+    used: set[Value] = set()
+    for region in node.regions:
+        ends = [region.results[i] for i in results]
+        used.update(ends, *(n.operands for n in topological(ends)))
+    params = [[region.params[i - first] for region in node.regions] for i in range(first, len(node.operands))]
+    operands = [
+        *range(first),
+        *(i for i, each in enumerate(params, first) if i < kept or not used.isdisjoint(each)),
+    ]
     if len(results) == len(node.results) and len(operands) == len(node.operands):
         return None
     return operands, results
 
 
+def _spared(node: Node) -> tuple[int, int]:
+    """How many operands no param stands for, and how many operands and results are always kept."""
+    return (0, node.attrs["carries"]) if isinstance(node.op.lower, Scan) else (1, 0)
+
+
 def _narrowed(
     node: Node, operands: tuple[Value, ...], kept: list[int], results: list[int]
 ) -> tuple[Value, ...]:
-    (region,), carries, xs = node.regions, node.attrs["carries"], node.attrs["xs"]
-    attrs = {
-        **node.attrs,
-        "xs": sum(carries <= i < carries + xs for i in kept),
-        "axes": tuple(node.attrs["axes"][i - carries] for i in results if i >= carries),
-    }
-    narrow = Region(tuple(region.params[i] for i in kept), tuple(region.results[i] for i in results))
+    first, _ = _spared(node)
+    attrs = dict(node.attrs)
+    if isinstance(node.op.lower, Scan):
+        carries, xs = attrs["carries"], attrs["xs"]
+        attrs["xs"] = sum(carries <= i < carries + xs for i in kept)
+        attrs["axes"] = tuple(attrs["axes"][i - carries] for i in results if i >= carries)
+    regions = tuple(
+        Region(tuple(r.params[i - first] for i in kept[first:]), tuple(r.results[i] for i in results))
+        for r in node.regions
+    )
     types = tuple(node.results[i].type for i in results)
-    made = Node(node.op, tuple(operands[i] for i in kept), attrs, types, (narrow,), node.hint)
+    made = Node(node.op, tuple(operands[i] for i in kept), attrs, types, regions, node.hint)
     out = list(node.results)  # what stands for the others is never looked at
     for i, r in zip(results, made.results, strict=True):
         out[i] = r

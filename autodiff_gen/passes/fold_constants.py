@@ -76,7 +76,7 @@ def fold_constants(graph: Graph) -> Graph:
             x, y = operands[0].type.shape, node.results[0].type.shape
             alone = x[node.op.lower.chosen(node)] == 1 and planned_size(x) == planned_size(y)
             return (apply("reshape", operands[0], shape=y),) if alone else None  # nothing to choose from
-        if not isinstance(node.op.lower, Elementwise) or node.op.name == "copy":
+        if not isinstance(node.op.lower, Elementwise) or node.op.name == "copy" or "layout" in node.attrs:
             return None
         if node.op.lower.c == "{0}":  # it mattered to differentiation alone
             return operands

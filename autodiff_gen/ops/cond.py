@@ -1,0 +1,62 @@
+"""cond: one of two regions is run, by a number that is known when the code runs.
+
+Operands are the choice and what the regions read, both of them taking all of it; results are those of the region that
+is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..dtypes import Type
+from ..ir import Node, Region, Value, constant, replaced
+from ..op import Attrs, Cond, Op, register
+from ..regions import param, read_from_outside
+
+
+def _never(*_: object, **__: object) -> Type:
+    raise AssertionError("cond is built by make_cond and computed by the interpreter")
+
+
+def _vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    """A cond of the regions' VJPs; each computes again what it needs of its forward pass."""
+    from ..autodiff import pull_back, zeros_like
+
+    node, since = outs[0].node, marker()
+    which = [i for i, want in enumerate(wanted) if want and i > 0]
+    branches = []
+    for region in node.regions:
+        given = [(r, dy) for r, dy in zip(region.results, dys, strict=True) if dy is not None]
+        sources = [region.params[i - 1] for i in which]
+        found = pull_back([r for r, _ in given], [dy for _, dy in given], sources)
+        grads = [zeros_like(v) if g is None else g for v, g in zip(sources, found, strict=True)]
+        branches.append(replaced(grads, dict(zip(region.params, inputs[1:], strict=True))))
+    made = make_cond(inputs[0], branches[0], branches[1], since)
+    out: list[Value | None] = [None] * len(inputs)
+    for i, g in zip(which, made.results, strict=True):
+        out[i] = g
+    return out
+
+
+COND = register(Op("cond", infer=_never, ref=_never, vjp=_vjp, lower=Cond()))
+
+
+def marker() -> int:
+    """A number that divides the nodes made before from those made after."""
+    return constant(0.0).node.serial
+
+
+def make_cond(pred: Value, then: Sequence[Value], otherwise: Sequence[Value], since: int) -> Node:
+    """The node that gives `then` where pred is not 0; what was made after `since` is computed in its region only."""
+    outer = list(dict.fromkeys(v for results in (then, otherwise) for v in read_from_outside(results, since)))
+    regions = []
+    for results in (then, otherwise):
+        inside = {v: param(v.name or v.node.hint or v.node.op.name, v.type) for v in outer}
+        regions.append(Region(tuple(inside.values()), tuple(replaced(results, inside))))
+    return Node(COND, (pred, *outer), {}, tuple(v.type for v in then), tuple(regions))
