@@ -112,10 +112,11 @@ class Assemble:
 @dataclass(frozen=True)
 class Contraction:
     """`y[..., m, n] = a[..., m, k] . b[..., k, n]`: the gemm family of kernels; either operand may be any
-    strided view. `into` as in Call.
+    strided view. `into` and `added` as in Call.
     """
 
     into: int | None = None
+    added: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class Call:
     an offset on); those in `scalars` are numbers, passed by value. Results are dense. An op that is added to
     memory, y = (+ or -) alpha term + beta old, has the old value as operand `into`, whose bytes the result takes,
     alpha as the operand behind it, and the attributes `beta` and `negate`; `term` is then the name of the op
-    that computes what is added.
+    that computes what is added, and that op has the name of this one as `added`.
     """
 
     choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
@@ -134,6 +135,7 @@ class Call:
     scalars: tuple[int, ...] = ()
     into: int | None = None
     term: str = ""
+    added: str = ""
 
 
 @dataclass(frozen=True)

@@ -80,8 +80,9 @@ def libraries(request, tmp_path_factory):
     return {b.name: build(b, request.param, folder) for b in PORTABLE}
 
 
-def run(libraries, op, attrs, arrays, order):
-    """Each portable kernel that serves the call, with its results beside the reference's; returns the kernels."""
+def run(libraries, op, attrs, arrays, order, kept=None):
+    """Each portable kernel that serves the call, with its results beside the reference's; returns the kernels, and puts
+    the results into `kept`."""
     lower = op.lower
     given = [
         a if i in lower.scalars or i == lower.into
@@ -124,6 +125,8 @@ def run(libraries, op, attrs, arrays, order):
             f"{where}: changed an operand"
         )
         served.append(kernel)
+        if kept is not None:
+            kept += results
     return served
 
 
@@ -139,3 +142,40 @@ def test_calls_against_the_record(libraries, name, order):
     for i in range(len(op.samples)):
         served += run(libraries, op, op.samples[i].attrs, case(name, i).arrays, order)
     assert served
+
+
+INTO = {"conv2d_dw_into": "conv2d_dw", "depthwise2d_dw_into": "depthwise2d_dw"}
+
+
+def test_every_call_that_adds_is_in_the_table():
+    assert set(INTO) == {c for c in CALLS if OPS[c].lower.into is not None}
+    assert all(OPS[term].lower.added == name for name, term in INTO.items())
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("alpha, beta", SCALES)
+@pytest.mark.parametrize("name", INTO)
+def test_calls_that_add_against_the_record(libraries, name, alpha, beta):
+    """alpha may be 0; where beta is 0 the memory begins as NaN, which must not show."""
+    op, term, served = OPS[name], OPS[INTO[name]], []
+    rng = np.random.default_rng(3)
+    for i, sample in enumerate(term.samples):
+        x, dy = case(term.name, i).arrays
+        old = rng.uniform(-1, 1, term.ref(x, dy, **sample.attrs).shape).astype(np.float32)
+        attrs = {**sample.attrs, "beta": beta, "negate": bool(i % 2)}
+        for order in ORDERS:
+            served += run(libraries, op, attrs, (x, dy, old, np.float32(alpha)), order)
+    assert served
+
+
+@pytest.mark.cc
+def test_a_weights_sum_is_complete_before_it_is_read(libraries):
+    """Products far below the weight's last digit must still add up: 1024 of 2^-26 change 1 by 2^-16."""
+    x = np.full((1, 32, 32, 1), 2.0**-13, np.float32)
+    one = np.ones((1, 1, 1, 1), np.float32)
+    attrs = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "kernel": (1, 1)}
+    for name, more, old in (("conv2d_dw_into", {"groups": 1}, one), ("depthwise2d_dw_into", {}, one[0])):
+        given = {**attrs, **more, "beta": 1.0, "negate": False}
+        results = []
+        run(libraries, OPS[name], given, (x, x, old, np.float32(1.0)), "dense", results)
+        assert results and all(r.view.reshape(-1)[0] == np.float32(1 + 2.0**-16) for r in results)

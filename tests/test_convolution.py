@@ -14,6 +14,7 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
+from autodiff_gen.compiler import compile_model
 from autodiff_gen.errors import ModelError, ShapeError
 from autodiff_gen.interpret import evaluate
 
@@ -154,6 +155,24 @@ def test_a_hessian_vector_product() -> None:
     hv = sum((g * torch.tensor(v, dtype=torch.float64)).sum() for g, v in zip(firsts, vs, strict=True))
     for a, b in zip(got, torch.autograd.grad(hv, ts), strict=True):
         np.testing.assert_allclose(a, b.numpy(), rtol=1e-9, atol=1e-9 * float(b.abs().max()))
+
+
+# What a network becomes
+
+
+def test_weights_are_updated_by_the_kernel_that_computes_their_gradient() -> None:
+    """No weight gradient is stored, and nothing is copied into another order."""
+    net = nn.Sequential(
+        nn.Conv2d(2, 6, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 6, 3, padding=1, groups=6), nn.ReLU(),
+        nn.Conv2d(6, 3, 1), nn.Flatten(), nn.Linear(27, 3),
+    )  # fmt: skip
+    rate = optim.SGD(net.parameters(), lr=0.1)
+    model = ag.Model.supervised(net, input=(4, 2, 8, 8), loss=nn.CrossEntropyLoss(), optimizer=rate)
+    (entry,) = (e for e in compile_model(model, "net").entries if e.name == "train_step")
+    steps = [step.node.op.name for step in entry.plan.steps]
+    assert steps.count("conv2d_dw_into") == 2 and steps.count("depthwise2d_dw_into") == 1
+    assert steps.count("accumulate") == 1 and not {"conv2d_dw", "depthwise2d_dw", "copy"} & set(steps)
+    assert steps.count("conv2d_dx") == 1  # nobody wants the image's gradient
 
 
 # Layers

@@ -13,7 +13,14 @@ from autodiff_gen.host import host_trainer
 STEPS = 200
 PREDICTIONS = 4  # batches, as in c/trajectory.c
 # W2's batches of 32 do not leave room on the STM32F405; its 128 KB hold all of the others.
-PLACES = [("w1", "stm32"), ("w1", "mps2_an386"), ("w2", "mps2_an386"), ("w4", "stm32"), ("w5", "stm32")]
+PLACES = [
+    ("w1", "stm32"),
+    ("w1", "mps2_an386"),
+    ("w2", "mps2_an386"),
+    ("w3b1", "mps2_an386"),
+    ("w4", "stm32"),
+    ("w5", "stm32"),
+]
 HOSTS = [(cc, opt) for cc in ("gcc", "clang") for opt in ("-O0", "-O3")]
 pytestmark = [pytest.mark.cc, pytest.mark.qemu, pytest.mark.torch]
 

@@ -210,6 +210,8 @@ def in_torch():
         nll_loss=t_nll,
         mse=f.mse_loss,
         binary_cross_entropy=f.binary_cross_entropy,
+        conv2d=f.conv2d,
+        max_pool2d=f.max_pool2d,
     )
 
 
@@ -253,6 +255,18 @@ GRAPHS = {
         lambda f, x, w, t: f.binary_cross_entropy(f.sigmoid(f.matmul(x, w)), f.sigmoid(t)),
     ),
     "gradients that are one value": ([(3, 2), (3, 2), (3, 2)], lambda f, a, b, t: f.mse(a + b, t)),
+    "convolutions": (
+        [(2, 1, 7, 7), (3, 1, 2, 2), (3,), (4, 3, 2, 2), (2, 16)],
+        lambda f, x, w1, b1, w2, t: f.mse(
+            f.conv2d(f.max_pool2d(f.relu(f.conv2d(x, w1, b1)), 2), w2).reshape(2, 16), t
+        ),
+    ),
+    "strides, groups and padding": (
+        [(1, 4, 5, 6), (4, 1, 3, 2), (4, 2, 1, 1), (1, 4, 3, 3)],
+        lambda f, x, w1, w2, t: f.mse(
+            f.conv2d(f.conv2d(x, w1, stride=2, padding=(1, 0), groups=4), w2, groups=2), t
+        ),
+    ),
     "loss is a view": ([(1, 1), (1, 1)], lambda f, a, t: f.nll_loss(a, t)),
 }
 
@@ -510,8 +524,8 @@ ERRORS = [
     (one_name, GraphError, "two parameters are called 'a'"),
     (no_update, GraphError, "no ids given"),
     (lambda: bool(a_param()), GraphError, "has no value while the graph is built"),
-    (lambda: ag.conv2d(a_param(), a_param()), GraphError, "conv2d is not in this version"),
-    (lambda: ag.max_pool2d(a_param(), 2), GraphError, "max_pool2d is not in this version"),
+    (lambda: ag.conv2d(a_param(), a_param()), ShapeError, r"the input must be \[N, C, H, W\]"),
+    (lambda: ag.max_pool2d(a_param((1, 1, 2, 2)), 3), ShapeError, "a window of 3 does not fit into 2"),
 ]
 
 

@@ -10,7 +10,12 @@ from autodiff_gen import nn, optim
 from autodiff_gen.host import host_trainer
 
 STEPS = 200
-WORKLOADS = ("w1", "w2", "w4", "w5")
+WORKLOADS = ("w1", "w2", "w3b1", "w3b8", "w4", "w5", "w6")
+# Steps in which some value may lie on the other side of a kink of ReLU6 than in PyTorch, so that one gradient of tens
+# of thousands passes in one program and not in the other.
+FLIPS = {"w6": 2}
+BRIEF = tuple(name for name in WORKLOADS if name != "w3b8")
+LARGE = ("w3b1", "w6")
 pytestmark = [pytest.mark.cc, pytest.mark.torch]
 
 
@@ -65,15 +70,19 @@ def test_parameters_after_200_steps_equal_pytorchs(run):
 
 
 def test_every_step_from_pytorchs_own_state(run):
-    _, losses, single_steps, *_ = run
+    name, losses, single_steps, *_ = run
+    flipped = []
     for step, (ours, theirs) in enumerate(single_steps):
         loss, expected = losses["followed"][step], losses["single"][step]
         assert abs(loss - expected) <= 1e-5 * abs(expected) + 1e-6, step
-        for key, value in theirs.items():
-            assert np.abs(ours[key] - value).max() <= 1e-5 * np.abs(value).max(), (step, key)
+        off = {k: np.abs(ours[k] - v).max() / max(np.abs(v).max(), 1e-30) for k, v in theirs.items()}
+        if max(off.values()) > 1e-5:
+            assert max(off.values()) <= 1e-3, (step, off)
+            flipped.append(step)
+    assert len(flipped) <= FLIPS.get(name, 0), flipped
 
 
-@pytest.mark.parametrize("name", ["w2", "w4", "w5"])
+@pytest.mark.parametrize("name", ["w2", "w3b8", "w4", "w5"])
 def test_fewer_rows_than_the_batch(name):
     """n = 1..B in one trajectory: the loss and the update are those of n rows."""
     from torch_side import Torch, workload
@@ -100,13 +109,15 @@ def checksum(trainer, module, steps=STEPS):
     return crc
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", BRIEF)
 def test_bits_do_not_depend_on_compiler_and_optimisation(name):
     from torch_side import workload
 
     module = workload(name)
     sums = {
-        (cc, opt): checksum(host_trainer(module.model, cc=cc, opt=opt), module)
+        (cc, opt): checksum(
+            host_trainer(module.model, cc=cc, opt=opt), module, 20 if name in LARGE else STEPS
+        )
         for cc in ("gcc", "clang")
         for opt in ("-O0", "-O2", "-O3")
     }
@@ -114,7 +125,7 @@ def test_bits_do_not_depend_on_compiler_and_optimisation(name):
     assert len(set(sums.values())) == 1
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", BRIEF)
 def test_predict_leaves_the_trajectory_unchanged(name):
     from torch_side import workload
 
@@ -129,7 +140,7 @@ def test_predict_leaves_the_trajectory_unchanged(name):
     assert all(np.array_equal(plain.state_dict()[k], v) for k, v in watched.state_dict().items())
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", BRIEF)
 def test_training_resumed_from_a_checkpoint_has_the_same_bits(name, tmp_path):
     from torch_side import workload
 

@@ -15,7 +15,7 @@ means the same here, but for `nll_loss`, whose label is a vector of probabilitie
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -74,20 +74,23 @@ def binary_cross_entropy(input: Any, target: Any) -> Param:
     return on_values(F.binary_cross_entropy, input, target)
 
 
-def conv2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0) -> Param:
-    """Not there yet: GraphError."""
-    _missing("conv2d")
+def conv2d(
+    input: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Param:
+    """As torch.nn.functional.conv2d: [N, in, H, W], [out, in / groups, kh, kw], [out] -> [N, out, rows, columns]."""
+    operands = (input, weight) if bias is None else (input, weight, bias)
+    return on_values(F.conv2d, *operands, stride=stride, padding=padding, dilation=dilation, groups=groups)
 
 
 def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Param:
-    """Not there yet: GraphError."""
-    _missing("max_pool2d")
-
-
-def _missing(name: str) -> NoReturn:
-    raise GraphError(
-        f"{name} is not in this version: no convolution or pooling yet; build the model from matmul"
-    )
+    """As torch.nn.functional.max_pool2d: the largest element of each window of [N, C, H, W]."""
+    return on_values(F.max_pool2d, input, kernel_size=kernel_size, stride=stride, padding=padding)
 
 
 def _like(x: Any) -> Param:

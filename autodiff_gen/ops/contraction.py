@@ -51,7 +51,7 @@ matmul = register(
         infer=_matmul_type,
         ref=lambda a, b: np.matmul(a, b),
         vjp=_matmul_vjp,
-        lower=Contraction(),
+        lower=Contraction(added="accumulate"),
         samples=(
             Sample(((2, 3), (3, 4))),
             Sample(((1, 5), (5, 1))),

@@ -223,7 +223,7 @@ depthwise2d_dw = register(
         infer=_depthwise_dw_type,
         ref=_depthwise_dw,
         vjp=_depthwise_dw_vjp,
-        lower=Call(_depthwise_dw_call, strided=(0,)),
+        lower=Call(_depthwise_dw_call, strided=(0,), added="depthwise2d_dw_into"),
         samples=tuple(Sample((x, _outputs(x, w, a)), {**a, "kernel": w[:2]}) for x, w, a in _ROWS),
         torch=f"(lambda w: torch.autograd.grad({_TORCH.format(x='a', w='w')}, w, b, create_graph=True)[0])("
         "torch.zeros(*kernel, a.shape[3], dtype=a.dtype, requires_grad=True))",

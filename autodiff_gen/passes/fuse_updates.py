@@ -1,26 +1,56 @@
-"""Updates become contractions that accumulate into the state, so that no weight gradient is ever stored.
+"""Updates are added to the state by the kernel that computes the gradient, so that no weight gradient is ever stored.
 
-W' = W - lr * (a . b)         ->  W' = accumulate(a, b, W, -lr, beta=1) v' = mu * v + (a . b)         ->
-v' = accumulate(a, b, v, 1, beta=mu) any other elementwise rule    ->  the product is completed row by row
-in one row of scratch (`matmul_rows`), and the rule is
-                                  the epilogue that reads the row and writes the state
+W' = W - lr * (a . b)       ->  W' = accumulate(a, b, W, lr, beta=1, negate=True)
+v' = mu * v + (a . b)       ->  v' = accumulate(a, b, v, 1, beta=mu)
+W' = W - lr * conv2d_dw(..) ->  W' = conv2d_dw_into(.., W, lr, beta=1, negate=True)
+
+and so on for every op whose record names one that adds to memory. Under any other elementwise rule a product is
+completed row by row in one row of scratch (`matmul_rows`), and the rule is the epilogue that reads the row and writes
+the state.
 """
 
 from __future__ import annotations
 
+from ..dtypes import Shape
 from ..ir import STATE, Graph, Node, State, Value, apply, constant, substitute, topological, users
-from ..op import OPS, Elementwise
+from ..layout import layout
+from ..op import OPS, Call, Contraction, Elementwise, View
 from .fold_constants import uniform
 
 
-def _product(v: Value) -> tuple[Value, Value | None] | None:
-    """v as scalar * (a . b): the product and the scalar (None for 1), or None when it is something else."""
-    if v.node.op.name == "matmul":
-        return v, None
-    if v.node.op.name == "mul":
-        for x, s in (v.node.operands, v.node.operands[::-1]):
-            if x.node.op.name == "matmul" and s.type.shape == ():
-                return x, s
+def _whole(v: Value) -> list[Value]:
+    """v and the values below it, as long as each shows all elements of the next in the same order."""
+    out = [v]
+    while isinstance(v.node.op.lower, View):
+        at, below = layout(v), v.node.operands[0]
+        if at is None or not at.dense or v.type.bytes != below.type.bytes:
+            break
+        v = below
+        out.append(v)
+    return out
+
+
+def _added(v: Value) -> str:
+    """The name of the op that would add v to memory, if there is one."""
+    lower = v.node.op.lower
+    if isinstance(lower, Contraction) and v.ndim != 2:
+        return ""
+    return lower.added if isinstance(lower, Contraction | Call) else ""
+
+
+def _product(v: Value) -> tuple[list[Value], Value | None] | None:
+    """v as scalar * product: the values from v down to the product, and the scalar (None for 1); None when it is
+    something else.
+    """
+    way = _whole(v)
+    if _added(way[-1]):
+        return way, None
+    if way[-1].node.op.name == "mul":
+        operands = way[-1].node.operands
+        for x, s in (operands, operands[::-1]):
+            below = _whole(x)
+            if _added(below[-1]) and s.type.shape == ():
+                return [*way, *below], s
     return None
 
 
@@ -39,7 +69,7 @@ def _accumulating(state: State, new: Value, readers: dict[Value, list[Node]]) ->
     """The accumulate node that computes `new`, when its rule has that form and nothing else reads the
     gradient.
     """
-    if new.node.op.name not in ("add", "sub") or len(state.type.shape) != 2:
+    if new.node.op.name not in ("add", "sub"):
         return None
     left, right = new.node.operands
     sides = [(left, right)] if new.node.op.name == "sub" else [(left, right), (right, left)]
@@ -47,14 +77,21 @@ def _accumulating(state: State, new: Value, readers: dict[Value, list[Node]]) ->
         beta, found = _scaled_state(old, state), _product(change)
         if beta is None or found is None:
             continue
-        product, scale = found
-        if len(readers[product]) != 1 or len(readers.get(change, ())) != 1:
+        way, scale = found
+        if any(len(readers.get(v, ())) != 1 for v in way):
             return None
+        product = way[-1]
         alpha = scale if scale is not None else constant(1.0, state.type.dtype)
         leaf = old if old.node.op is STATE else next(v for v in old.node.operands if v.node.op is STATE)
-        a, b = product.node.operands
-        return apply("accumulate", a, b, leaf, alpha, beta=beta, negate=new.node.op.name == "sub")
+        attrs = {**product.node.attrs, "beta": beta, "negate": new.node.op.name == "sub"}
+        seen = _in_shape(leaf, product.type.shape)
+        result = apply(_added(product), *product.node.operands, seen, alpha, **attrs)
+        return _in_shape(result, state.type.shape)
     return None
+
+
+def _in_shape(v: Value, shape: Shape) -> Value:
+    return v if v.type.shape == shape else apply("reshape", v, shape=shape)
 
 
 def fuse_updates(graph: Graph) -> Graph:

@@ -45,6 +45,15 @@ def linear(weights: np.ndarray, bias: bool = False) -> nn.Linear:
     return layer
 
 
+def convolution(weights: np.ndarray, **geometry: int) -> nn.Conv2d:
+    """A layer with the given weights [out, in / groups, k, k], and biases of 0."""
+    outputs, inputs, kernel, _ = weights.shape
+    layer = nn.Conv2d(inputs * geometry.get("groups", 1), outputs, kernel, **geometry)
+    layer.weight = nn.Parameter(weights)
+    layer.bias = nn.Parameter(np.zeros(outputs, dtype=np.float32))
+    return layer
+
+
 def cycled(step: int, batch: int, *arrays: np.ndarray) -> list[np.ndarray]:
     """The batch of a step (counted from 0): rows in order, from the start again after the last."""
     rows = (np.arange(batch) + step * batch) % len(arrays[0])
