@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from . import c_text
-from .dtypes import DType, Shape, normalise_axes, product, s32
+from .dtypes import DType, normalise_axes, product, s32
 from .ir import CONST, Node, Value
 from .labels import Axes
 from .loops import Body, LoopNest, Root, Step
@@ -271,27 +271,30 @@ class Statements:
                 dtype=v.type.dtype,
             )
         if isinstance(lower, Iota):
-            return self._row_major(v.type.shape, index)
+            return self._place(v, index)
         if isinstance(lower, Pick):
             return self._value(node.operands[0], self._picked_at(node, lower, index, body), body)
         return self._compute(v, index, body)
 
-    def _row_major(self, shape: Shape, index: tuple[Index, ...]) -> Expr:
-        """The number of the element at `index`, counted row by row."""
-        terms: list[tuple[str, Expr]] = []
-        for k, at in enumerate(index):
-            if at is not None:
-                step = c_text.extent(product(shape[k + 1 :]))
-                text = f"{{{len(terms)}}}" if step == "1" else f"{{{len(terms)}}} * {step}"
-                terms.append((text if " " not in step else text.replace(step, f"({step})"), at))
-        if len(terms) < 2:
-            bare = [at for text, at in terms if text == "{0}"]
-            if bare or not terms:
-                return bare[0] if bare else Expr("0", ATOM, self.nest.top)
-        args = tuple(at for _, at in terms)
-        home = max((a.home for a in args), key=lambda b: b.depth)
-        precedence = ADD if len(terms) > 1 else MUL
-        return Expr(" + ".join(text for text, _ in terms), precedence, home, args, (MUL,) * len(args))
+    def _place(self, v: Value, index: tuple[Index, ...]) -> Expr:
+        """The number of the element at `index`: row by row, or by the strides of the node."""
+        shape, attrs = v.type.shape, v.node.attrs
+        steps = attrs.get("strides") or [product(shape[k + 1 :]) for k in range(len(shape))]
+        terms: list[str] = []
+        args: list[Expr] = []
+        for at, size in zip(index, steps, strict=True):
+            if at is None or size == 0:
+                continue
+            step, name = c_text.extent(size), f"{{{len(args)}}}"
+            terms.append(name if step == "1" else f"{name} * ({step})" if " " in step else f"{name} * {step}")
+            args.append(at)
+        if attrs.get("offset"):
+            terms.append(str(attrs["offset"]))
+        if terms == ["{0}"]:
+            return args[0]
+        home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
+        precedence = ADD if len(terms) > 1 else MUL if args else ATOM
+        return Expr(" + ".join(terms) or "0", precedence, home, tuple(args), (MUL,) * len(args))
 
     def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
         """The expression that computes an elementwise value, even where it is also in memory."""

@@ -24,6 +24,7 @@ INTERNAL = {
     "state",
     "const",
     "accumulate",
+    "places",
     "matmul_rows",
     "matmul_placed",
     "place",

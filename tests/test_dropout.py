@@ -17,6 +17,8 @@ from autodiff_gen.compiler import compile_model
 from autodiff_gen.emit import emit
 from autodiff_gen.errors import AutodiffError, ModelError, ShapeError
 from autodiff_gen.interpret import evaluate
+from autodiff_gen.ir import Graph, apply
+from autodiff_gen.passes.redraw import redraw
 from autodiff_gen.passes.specialise import position_key, settled
 from autodiff_gen.rng import rand_u32
 
@@ -107,50 +109,114 @@ def data(k: int, rows: int = 8) -> tuple[Any, Any]:
     return rng.normal(size=(rows, 6)).astype(np.float32), rng.integers(0, 3, rows).astype(np.uint8)
 
 
-@pytest.mark.cc
-@pytest.mark.torch
-def test_steps_equal_pytorchs_with_the_same_masks() -> None:
+def masked(*arguments: Any) -> Any:
+    """PyTorch's module with our masks: key, p and the shape of a mask."""
     import torch
 
     class Masks(torch.nn.Module):
-        def __init__(self, key: int, p: float) -> None:
+        def __init__(self, key: int, p: float, per_channel: bool = False) -> None:
             super().__init__()
-            self.key, self.p, self.steps = key, p, 0
+            self.key, self.p, self.per_channel, self.steps = key, p, per_channel, 0
 
         def forward(self, x: Any) -> Any:
             if not self.training:
                 return x
             self.steps += 1
-            return x * torch.tensor(noise(self.key, self.steps, tuple(x.shape), self.p))
+            shape = (*x.shape[:2], 1, 1) if self.per_channel else tuple(x.shape)
+            return x * torch.tensor(noise(self.key, self.steps, shape, self.p))
 
-    t = torch.nn
-    layers = [
-        t.Linear(6, 16),
-        Masks(position_key(1), 0.5),
-        t.ReLU(),
-        t.Linear(16, 16),
-        t.ReLU(),
-        Masks(7, 0.2),
-    ]
-    twin = t.Sequential(*layers, t.Linear(16, 3))
-    trainer = model().on_host()
+    return Masks(*arguments)
+
+
+def compare(trainer: Any, twin: Any, step: Any, given: Callable[[int], tuple[Any, Any]]) -> None:
+    """Steps side by side, with predict in between."""
+    import torch
+
     state = trainer.state_dict()
-    assert list(state)[:7] == [*twin.state_dict(), "random.step"]
-    twin.load_state_dict({k: torch.tensor(v) for k, v in state.items() if k in twin.state_dict()})
-    step = torch.optim.Adam(twin.parameters(), lr=0.01)
-    for k in range(20):
-        x, label = data(k, 1 + k % 8)
-        loss = t.functional.cross_entropy(twin(torch.tensor(x)), torch.tensor(label.astype("int64")))
+    twin.load_state_dict({k: torch.tensor(state[k]) for k in twin.state_dict()})
+    for k in range(16):
+        x, label = given(k)
+        loss = torch.nn.functional.cross_entropy(twin(torch.tensor(x)), torch.tensor(label.astype("int64")))
         step.zero_grad()
         loss.backward()
         step.step()
         assert trainer.train_step(x, label) == pytest.approx(loss.item(), rel=2e-5, abs=1e-6)
         scores = twin.eval()(torch.tensor(x)).detach().numpy()
-        np.testing.assert_allclose(trainer.predict(x), scores, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(trainer.predict(x), scores, rtol=1e-4, atol=1e-4)
         twin.train()
-    assert trainer.state_dict()["random.step"] == 20
+    assert trainer.state_dict()["random.step"] == 16
     for name, value in twin.state_dict().items():
-        np.testing.assert_allclose(trainer.state_dict()[name], value.numpy(), rtol=2e-5, atol=2e-5)
+        np.testing.assert_allclose(trainer.state_dict()[name], value.numpy(), rtol=1e-4, atol=5e-5)
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+def test_steps_equal_pytorchs_with_the_same_masks() -> None:
+    import torch
+
+    t = torch.nn
+    layers = [t.Linear(6, 16), masked(position_key(1), 0.5), t.ReLU(), t.Linear(16, 16), t.ReLU()]
+    twin = t.Sequential(*layers, masked(7, 0.2), t.Linear(16, 3))
+    trainer = model().on_host()
+    assert list(trainer.state_dict())[:7] == [*twin.state_dict(), "random.step"]
+    compare(trainer, twin, torch.optim.Adam(twin.parameters(), lr=0.01), lambda k: data(k, 1 + k % 8))
+
+
+def images(p: float = 0.3) -> ag.Model:
+    first = [nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout2d(p), nn.AvgPool2d(3)]
+    net = nn.Sequential(*first, nn.Flatten(), nn.Dropout(p + 0.1 if p else 0.0), nn.Linear(16, 3))
+    return ag.Model.supervised(
+        net, input=(4, 1, 6, 6), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1)
+    )
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+def test_masks_follow_the_logical_order_of_images() -> None:
+    """Inside, images lie channels last, and the flattened mask is drawn in that order."""
+    import torch
+
+    t = torch.nn
+    first = [t.Conv2d(1, 4, 3, padding=1), t.BatchNorm2d(4), t.ReLU(), masked(position_key(1), 0.3, True)]
+    twin = t.Sequential(*first, t.AvgPool2d(3), t.Flatten(), masked(position_key(2), 0.4), t.Linear(16, 3))
+
+    def given(k: int) -> tuple[Any, Any]:
+        rng = np.random.default_rng(k)
+        n = 1 + k % 4
+        return rng.normal(size=(n, 1, 6, 6)).astype(np.float32), rng.integers(0, 3, n).astype(np.uint8)
+
+    compare(images().on_host(), twin, torch.optim.SGD(twin.parameters(), lr=0.1), given)
+    plain, dropped = (compile_model(images(p), "m") for p in (0.0, 0.3))
+    assert (
+        dropped.struct_bytes <= plain.struct_bytes + 4 + 4 * 4
+    )  # the counter, and a factor per channel in passing
+    step = emit(dropped)["m.c"].split("int m_predict")[0]
+    draws = [line for line in step.splitlines() if f"ag_rand_u32({position_key(1)}u" in line]
+    assert len(draws) == 2 and all("_row" in line.split("=")[0] for line in draws)  # once per channel
+
+
+def test_a_mask_seen_otherwise_is_drawn_otherwise() -> None:
+    x = ag.Input("x", (2, 3, 4), batch_axis=0)
+    flat = F.dropout(F.reshape(x, (x.shape[0], 12)), 0.5, seed=1)
+    seen = F.permute(F.reshape(flat, (x.shape[0], 2, 2, 3)), (2, 0, 3, 1))[:, :, ::2]
+    graph = Graph("g", (x, F.random_step()), {"y": settled([seen], training=True).roots[0]})
+    noisy = redraw(graph)
+    feeds = {x: np.random.default_rng(0).normal(size=(2, 3, 4)), F.random_step(): np.uint32(4)}
+    for n in (1, 2):
+        given = {x: feeds[x][:n], F.random_step(): feeds[F.random_step()]}
+        before, after = (evaluate(list(g.outputs.values()), given)[0] for g in (graph, noisy))
+        np.testing.assert_array_equal(before, after)
+
+
+def test_noise_behind_a_view_is_drawn_again_by_places() -> None:
+    shape, step = (3, 8), F.random_step()
+    drawn = apply("rand_u32", step, apply("iota", size=shape), key=9)
+    seen = F.permute(F.reshape(drawn, (3, 2, 4)), (2, 0, 1))
+    graph = Graph("g", (step,), {"y": seen})
+    again = redraw(graph)
+    assert "places" in str(again) and "reshape" not in str(again)
+    one, other = (evaluate(list(g.outputs.values()), {step: np.uint32(3)})[0] for g in (graph, again))
+    np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.cc

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import Dim, Shape, planned
+from ..dtypes import Dim, Shape, planned, planned_size
 from ..ir import CONST, INPUT, Node, Value, apply, constant
 from ..op import Iota, View
 from ..ops.support import as_s32
@@ -46,7 +46,7 @@ def is_known(name: str, x: Value, i: Value, extent: int, ignored: int | None = N
             raise refusal(name, [x, i], f"an index is outside 0 to {extent - 1}")
         return True
     if isinstance(node.op.lower, Iota):
-        return planned(source.shape)[0] <= extent
+        return planned_size(source.shape) <= extent
     return source.index == 1 and node.op.name.endswith("_with_index") and _walked(node) <= extent
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import Shape, Type, f32, planned, planned_size, s32
+from ..errors import ShapeError
 from ..op import Extent, Iota, Op, Sample, register
 
 
@@ -27,6 +28,31 @@ iota = register(
         lower=Iota(),
         samples=(Sample((), {"size": 5}), Sample((), {"size": 1}), Sample((), {"size": (2, 1, 3)})),
         torch="torch.ones(size, dtype=torch.int32).flatten().cumsum(0, dtype=torch.int32).sub(1).reshape(size)",
+    )
+)
+
+
+def _places_type(*, shape: Shape, strides: tuple[int, ...], offset: int) -> Type:
+    if len(strides) != len(shape):
+        raise ShapeError(f"{len(strides)} strides for {len(shape)} axes")
+    return Type(s32, shape)
+
+
+def _places(*, shape: Shape, strides: tuple[int, ...], offset: int) -> Any:
+    index = np.indices(planned(shape), dtype="int32")
+    steps = np.array(strides, dtype="int32").reshape(-1, *(1 for _ in shape))
+    return np.asarray(offset + (index * steps).sum(0, dtype="int32"), dtype="int32")
+
+
+places = register(
+    Op(
+        # offset + the sum of each index times its stride: where a view finds its elements; made by the pass that draws
+        # masks in the order in which they are read
+        "places",
+        infer=_places_type,
+        ref=_places,
+        vjp=None,
+        lower=Iota(),
     )
 )
 

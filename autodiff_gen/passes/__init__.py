@@ -20,6 +20,7 @@ from .fuse_updates import fuse_updates
 from .inline_products import inline_products
 from .join_windows import join_windows
 from .own_bytes import own_bytes
+from .redraw import redraw
 from .specialise import specialise
 
 Pass = Callable[[Graph], Graph]
@@ -30,6 +31,7 @@ PIPELINE: tuple[Pass, ...] = (
     common_values,  # the same op on the same operands once
     join_windows,  # gradients of several parts of one value are assembled, not added up
     drop_unread,  # stacks of a scan that nothing reads
+    redraw,  # masks are drawn in the order in which they are read
     cancel_layouts,  # transposes move onto the operands of contractions
     inline_products,  # tiny products join the loops around them
     fuse_updates,  # W - lr * (a . b) becomes one contraction that accumulates into W

@@ -125,7 +125,7 @@ def _flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
                 continue
             at = layout(v)
             if base(v) in inside:
-                if v is not base(v):
+                if v is not base(v) or "strides" in v.node.attrs:
                     return None
             elif at is None or not at.dense:
                 return None
