@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..dtypes import Dim, Shape, Type
-from ..ir import Node, Value, apply
+from ..ir import Node, Region, Value, apply, users
 from ..layout import layout
-from ..op import Attrs, Contraction, Op, Scan, register
+from ..op import Attrs, Call, Contraction, Elementwise, Op, Scan, register
 from ..regions import close
 
 
@@ -51,8 +51,7 @@ def make_scan(
     old = params[: len(init)]
     closed = close(params, (*carries, *ys, *old))
     results = list(closed.region.results)
-    expensive = [r for n in closed.region.nodes() if isinstance(n.op.lower, Contraction) for r in n.results]
-    results += [v for v in expensive if v not in results[len(init) :]]
+    results += [v for chain in products(closed.region) for v in chain if v not in results[len(init) :]]
     region = type(closed.region)(closed.region.params, tuple(results))
     batch_first = any(_batch_first(x) for x in xs)
     axes = tuple(stack_axis(v.type.shape, batch_first) for v in results[len(init) :])
@@ -60,6 +59,25 @@ def make_scan(
     types += [stacked(v.type, length, axis) for v, axis in zip(results[len(init) :], axes, strict=True)]
     attrs = {"carries": len(init), "xs": len(xs), "length": length, "reverse": reverse, "axes": axes}
     return Node(SCAN, (*init, *xs, *closed.captures), attrs, tuple(types), (region,), hint)
+
+
+def products(region: Region) -> list[list[Value]]:
+    """What is not computed again on the way back: every result of a kernel, and behind it the elementwise values of its
+    shape that are computed from it alone and then from each other. Any of a chain may stand for those before it.
+    """
+    nodes = region.nodes()
+    readers = users(nodes)
+    chains = []
+    for node in nodes:
+        for r in node.results if isinstance(node.op.lower, Contraction | Call) else ():
+            chain = [r]
+            while len(readers.get(chain[-1], ())) == 1:
+                (reader,) = readers[chain[-1]]
+                if not isinstance(reader.op.lower, Elementwise) or reader.results[0].type != r.type:
+                    break
+                chain.append(reader.results[0])
+            chains.append(chain)
+    return chains
 
 
 def _batch_first(x: Value) -> bool:

@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..dtypes import product
-from ..ir import Node, Value, apply, replaced
-from ..op import Contraction
+from ..ir import Node, Value, apply, replaced, topological
 from ..regions import param
 from .contraction import transposed
-from .scan import make_scan, stack_axis, time_first
+from .scan import make_scan, products, stack_axis, time_first
 
 
 @dataclass
@@ -75,8 +74,8 @@ def scan_vjp(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) ->
         if (i in live if i < count else wanted[i]) and v.type.dtype.kind == "f"
     ]
     found = dict(zip(sources, pull_back(ys, d_ys, sources), strict=True))
-    mapping = _forward_values(node, back)
     given = [v for v in found.values() if v is not None]
+    mapping = _forward_values(node, back, given)
     now = dict(zip(given, replaced(given, mapping), strict=True))
     pulled = {v: now[g] for v, g in found.items() if g is not None}
 
@@ -146,13 +145,20 @@ def _carries(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) ->
         reached = more
 
 
-def _forward_values(node: Node, back: _Backward) -> dict[Value, Value]:
-    """What stands in the backward body for the region's params and products."""
+def _forward_values(node: Node, back: _Backward, gradients: Sequence[Value]) -> dict[Value, Value]:
+    """What stands in the backward body for the region's params, and for its products: of each chain the first value
+    that the gradients read, or the last.
+    """
     (region,), count = node.regions, node.attrs["carries"]
+    forward = set(region.nodes())
+    read = {v for n in topological(gradients) if n not in forward for v in n.operands}
+    saved = set(region.params[:count])
+    for chain in products(region):
+        saved.add(next((v for v in chain if v in read), chain[-1]))
     mapping: dict[Value, Value] = {}
     for k, axis in enumerate(node.attrs["axes"], start=count):
         v = region.results[k]
-        if v not in mapping and (v in region.params[:count] or isinstance(v.node.op.lower, Contraction)):
+        if v in saved and v not in mapping:
             mapping[v] = back.walk(_name(v), time_first(node.results[k], axis), v)
     for i in range(count, len(region.params)):
         v = region.params[i]
