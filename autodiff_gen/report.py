@@ -119,8 +119,11 @@ def _type(v: Value, b: Placed) -> str:
 
 
 def _states(program: Program) -> str:
-    rows = [(s.name, s.c_name, repr(s.type), str(s.type.bytes), s.role) for s in program.slots]
-    return table(("state", "in C", "type", "bytes", ""), rows, right=(3,))
+    rows = [(s.name, s.c_name, repr(s.state.logical), str(s.type.bytes), s.role) for s in program.slots]
+    orders = [
+        f"{s.name} is stored as {s.type!r}: {o}" for s in program.slots if (o := s.state.storage) is not None
+    ]
+    return "\n".join([table(("state", "in C", "type", "bytes", ""), rows, right=(3,)), *orders])
 
 
 def _sizes(program: Program, board: Board, ram: int | None) -> str:

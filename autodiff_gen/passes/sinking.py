@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ..dtypes import Shape, Size, Type, broadcast, normalise_axes, planned_size
 from ..ir import Node, Value
-from ..op import Assemble, Elementwise, Iota, Reduce, View
+from ..op import Assemble, Elementwise, Reduce, View
 from .moved import (
     Form,
     Moved,
@@ -149,27 +149,7 @@ def _cut(form: Form, fine: Sequence[tuple[Size, ...]], rank: int) -> Form | None
     for k, pieces in enumerate(fine):
         axis = k - rank + len(shape)
         extents += (1,) * len(pieces) if axis < 0 or shape[axis] == 1 else pieces
-    counted = _recounted(form, tuple(extents)) if isinstance(form, Value) else None
-    return counted if counted is not None else in_shape(form, tuple(extents))
-
-
-def _recounted(v: Value, shape: Shape, depth: int = 4) -> Value | None:
-    """A value that follows from the row-major index alone, such as a mask of dropout, computed in another shape: so
-    that loops which cut its axes compute it for themselves."""
-    node = v.node
-    if isinstance(node.op.lower, Iota):
-        return _made(node, [], {"size": shape})[0]
-    if not isinstance(node.op.lower, Elementwise) or depth == 0:
-        return None
-    operands: list[Value] = []
-    for operand in node.operands:
-        counted = operand if operand.type.shape == () else None
-        if counted is None and operand.type.shape == v.type.shape:
-            counted = _recounted(operand, shape, depth - 1)
-        if counted is None:
-            return None
-        operands.append(counted)
-    return _made(node, operands, {})[0] if any(u.type.shape for u in operands) else None
+    return in_shape(form, tuple(extents))
 
 
 def _without_leading_ones(v: Value) -> Value:
