@@ -18,7 +18,7 @@ from autodiff_gen import functional as F
 from autodiff_gen.check import check
 from autodiff_gen.loader import load_file, load_model
 
-PRINTED = ("scalar", "tanh4", "tanh_matmul", "xor")
+PRINTED = ("attention", "scalar", "tanh4", "tanh_matmul", "xor")
 MEMORY = re.compile(r"^(flash|RAM|stack) .*\n?", re.MULTILINE)
 
 
@@ -45,6 +45,17 @@ def test_the_readme_shows_what_is_printed(example: str, board: str, tree: Path) 
     said = said.split(f"{example} on {board}")[1]
     assert MEMORY.sub("", said).rstrip() == shown(example)
     assert (len(MEMORY.findall(said)) == 3) == (board != "host")
+
+
+# ---- attention
+
+
+def test_the_block_answers_and_the_linear_model_does_not() -> None:
+    """Of what the README shows, which test_the_readme_shows_what_is_printed holds to what is printed."""
+    rows = re.findall(r"^ *(\d+) +[\d.]+ +([\d.]+) % +([\d.]+) %$", shown("attention"), re.MULTILINE)
+    assert len(rows) == 8 and rows[-1][0] == "400"
+    assert float(rows[-1][1]) >= 99.0
+    assert all(20.0 < float(linear) < 30.0 for _, _, linear in rows)
 
 
 # ---- autoencoder
