@@ -38,7 +38,7 @@ def _tensor(array: Any, v: Value) -> Any:
 
 def _compute(node: Node, env: Mapping[Value, Any], n: int) -> list[Any]:
     if node.op is CONST:
-        return [_tensor(node.attrs["value"], node.results[0])]
+        return [_tensor(node.attrs.get("exact", node.attrs["value"]), node.results[0])]
     assert not isinstance(node.op.lower, Leaf), node.results[0]
     operands = [env[v] for v in node.operands]
     attrs = {k: bind(a, n) for k, a in node.attrs.items()}

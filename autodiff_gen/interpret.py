@@ -53,7 +53,9 @@ def evaluate(
 def _compute(node: Node, env: Mapping[Value, Any], n: int | None, float_dtype: str) -> Sequence[Any]:
     if node.op is CONST:
         value = node.attrs["value"]
-        return [value.astype(float_dtype) if value.dtype.kind == "f" else value]
+        if value.dtype.kind == "f":
+            value = np.asarray(node.attrs.get("exact", value), dtype=float_dtype)
+        return [value]
     if isinstance(node.op.lower, Leaf):
         raise ShapeError(f"no array was given for {node.results[0]!r}")
     if node.regions:

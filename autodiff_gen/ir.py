@@ -271,8 +271,9 @@ def make_state(state: State) -> Value:
 
 
 def constant(value: Any, dtype_: DType | None = None) -> Value:
-    """A constant of the graph. Floats become f32 unless `dtype_` says otherwise."""
-    array = np.asarray(value)
+    """A constant of the graph. Floats become f32 unless `dtype_` says otherwise; the interpreter, in float64, takes a
+    number as it was before that (the attribute `exact`)."""
+    array = given = np.asarray(value)
     if dtype_ is None:
         if array.dtype.kind == "f":
             dtype_ = f32
@@ -284,7 +285,10 @@ def constant(value: Any, dtype_: DType | None = None) -> Value:
             dtype_ = s32
     array = np.array(array, dtype=dtype_.numpy)
     array.flags.writeable = False
-    return Node(CONST, (), {"value": array}, (Type(dtype_, array.shape),)).results[0]
+    attrs: dict[str, Any] = {"value": array}
+    if dtype_.kind == "f" and given.ndim == 0 and given.dtype == np.float64 and float(given) != float(array):
+        attrs["exact"] = float(given)
+    return Node(CONST, (), attrs, (Type(dtype_, array.shape),)).results[0]
 
 
 def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:

@@ -68,8 +68,8 @@ def torch_values(expression: Callable[..., Any], arrays: list[Any], kind: str) -
     return [y.detach().numpy(), *(g.numpy(force=True) for g in gradients)]
 
 
-def check_float64(row: Row, tolerance: float = 1e-7) -> None:
-    """The value and every gradient, interpreted in float64; constants are float32, hence the tolerance."""
+def check_float64(row: Row, tolerance: float = 1e-10) -> None:
+    """The value and every gradient, interpreted in float64."""
     _, expression, operands = row
     inputs, arrays = prepared(operands)
     outputs = with_gradients(expression(F, *inputs), inputs)

@@ -53,14 +53,6 @@ GRADIENT_ROWS = [
 ]
 
 
-# float64 gradients that hold constants rounded to float32, such as 1/6 or 2/sqrt(pi), are up to 2^-25 off in each.
-ROUNDED_CONSTANTS = {"erf", "selu", "gelu", "gelu_tanh", "hardsigmoid", "hardswish"}
-
-
-def tolerance_of(name: str, exact: float) -> float:
-    return 1e-6 if name in ROUNDED_CONSTANTS else exact
-
-
 def row_id(row: tuple[str, int]) -> str:
     return f"{row[0]}-{row[1]}"
 

@@ -109,7 +109,7 @@ TABLE = [*CONVOLUTIONS, *POOLS]
 @pytest.mark.torch
 @pytest.mark.parametrize("row", TABLE, ids=lambda r: r[0])
 def test_float64(row: Row) -> None:
-    check_float64(row)
+    check_float64(row, 1e-7 if row[0].startswith("adaptive_avg") else 1e-10)  # tables of weights are float32
 
 
 @pytest.mark.torch

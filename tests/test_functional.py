@@ -218,10 +218,14 @@ ROWS: list[Row] = [
 ]
 
 
+# PyTorch in float64 is another function here: hardsigmoid's gradient is 1/6 in float32, rms_norm's eps float64's.
+UNLIKE_TORCH = {"hardsigmoid": 1e-7, "rms_norm": 1e-6}
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
 def test_against_torch(row: Row) -> None:
-    check_float64(row)
+    check_float64(row, UNLIKE_TORCH.get(row[0], 1e-10))
 
 
 @pytest.mark.cc
@@ -231,7 +235,6 @@ def test_generated_c_against_torch(row: Row) -> None:
     check_c(row)
 
 
-# 1/5 and 1/10 are rounded to float32, so these are compared in float32 only.
 ODD_EXTENTS: list[Row] = [
     ("layer_norm", lambda F, a: F.layer_norm(a, (5,)), [(4, 5)]),
     ("rms_norm", lambda F, a: F.rms_norm(a, (5,)), [(4, 5)]),
@@ -243,6 +246,7 @@ ODD_EXTENTS: list[Row] = [
 @pytest.mark.torch
 @pytest.mark.parametrize("row", ODD_EXTENTS, ids=lambda r: r[0])
 def test_normalisation_over_odd_extents(row: Row) -> None:
+    check_float64(row, UNLIKE_TORCH.get(row[0], 1e-10))
     check_c(row)
 
 

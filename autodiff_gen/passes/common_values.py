@@ -25,7 +25,7 @@ def common_values(graph: Graph) -> Graph:
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if isinstance(node.op.lower, Leaf) and node.op.name != "const":
             return None
-        attrs = tuple((k, _key(a)) for k, a in sorted(node.attrs.items()))
+        attrs = tuple((k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact")
         alone = node.op.lower.alone if isinstance(node.op.lower, Reduce) else None
         alone = alone if read.isdisjoint(node.results[1:]) else None
         key = (alone or node.op.name, operands, attrs, node.regions, tuple(r.type for r in node.results))
