@@ -16,6 +16,7 @@ from torch_twin import with_weights_of
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.check import check
+from autodiff_gen.ir import STATE, topological
 from autodiff_gen.loader import load_file, load_model
 
 PRINTED = ("attention", "scalar", "tanh4", "tanh_matmul", "xor")
@@ -153,7 +154,8 @@ def test_tanh4_has_pytorchs_loss_and_gradients_at_each_step() -> None:
     model, x, target = file.made, file.samples["x"], file.samples["target"]
     assert isinstance(model, ag.Model)
     trainer = model.on_host()
-    parameters = [v for _, v in model._parameters]
+    leaves = {n.results[0].name: n.results[0] for n in topological([model.loss]) if n.op is STATE}
+    parameters = [leaves[name] for name in trainer.state_dict()]
     inputs = [*model.inputs, *model.targets, *parameters]
     gradients = ag.function(inputs, [model.loss, *ag.grad(model.loss, parameters)]).on_host()
 

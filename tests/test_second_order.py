@@ -137,4 +137,9 @@ def test_the_registry_is_differentiated_twice() -> None:
     """Every op with a gradient has a row in the table that test_ops.py differentiates twice."""
     covered = {name for name, _ in GRADIENT_ROWS}
     missing = {name for name, op in OPS.items() if op.vjp is not None and name not in covered}
-    assert missing == {"by_mode", "with_updates", "scan", "cond"}  # test_modes.py, test_scan.py and test_cond.py
+    assert missing == {
+        "by_mode",
+        "with_updates",
+        "scan",
+        "cond",
+    }  # test_modes.py, test_scan.py and test_cond.py
