@@ -25,73 +25,75 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    float *const matmul1 = t->arena + 1440;        /* [5n,16] steps 1 to 15 */
-    float *const add1 = t->arena + 1440;           /* [n,5,16] in place of matmul1 */
-    float *const add6 = t->arena + 1440;           /* [n,5,16] in place of add1 */
-    float *const add11 = t->arena + 1440;          /* [n,5,16] in place of add6 */
-    float *const sub1 = t->arena + 5808;           /* [n,5,16] steps 2 to 47 */
-    float *const rsqrt1 = t->arena + 12436;        /* [n,5,1] steps 2 to 47 */
-    float *const add3 = t->arena + 80;             /* [n,5,16] steps 2 to 38 */
-    float *const matmul2 = t->arena + 10484;       /* [5n,48] steps 3 to 33 */
-    float *const add4 = t->arena + 10484;          /* [n,5,48] in place of matmul2 */
-    float *const matmul3 = t->arena + 6448;        /* [n,2,5,5] steps 5 to 30 */
-    float *const exp1 = t->arena + 6448;           /* [n,2,5,5] in place of matmul3 */
-    float *const div1 = t->arena;                  /* [n,2,5,1] steps 6 to 30 */
-    float *const mul6 = t->arena + 6848;           /* [n,2,5,5] steps 6 to 27 */
-    float *const div2 = t->arena + 1360;           /* [n,2,5,1] steps 6 to 30 */
-    float *const matmul4 = t->arena + 720;         /* [n,2,5,8] steps 7 to 8 */
-    float *const copy = t->arena + 7280;           /* [n,5,2,8] steps 8 to 41 */
-    float *const matmul5 = t->arena + 7924;        /* [5n,16] steps 9 to 49 */
-    float *const sub3 = t->arena + 7924;           /* [n,5,16] in place of matmul5 */
-    float *const rsqrt2 = t->arena + 2800;         /* [n,5,1] steps 10 to 49 */
-    float *const add8 = t->arena + 9844;           /* [n,5,16] steps 10 to 43 */
-    float *const matmul6 = t->arena + 3248;        /* [5n,32] steps 11 to 45 */
-    float *const gelu1 = t->arena + 3248;          /* [n,5,32] in place of matmul6 */
-    float *const add = t->arena + 8564;            /* [n,5,32] steps 12 to 23 */
-    float *const matmul7 = t->arena + 720;         /* [5n,16] steps 13 to 14 */
-    float *const sub4 = t->arena + 2976;           /* [n,16] steps 15 to 51 */
-    float *const rsqrt3 = t->arena + 2968;         /* [n,1] steps 15 to 51 */
-    float *const add13 = t->arena + 3120;          /* [n,16] steps 15 to 53 */
-    float *const mul = t->arena + 728;             /* [4] steps 16 to 19 */
-    float *const matmul8 = t->arena + 7248;        /* [n,4] steps 17 to 53 */
-    float *const d_sub5 = t->arena + 7248;         /* [n,4] in place of matmul8 */
-    float *const matmul9 = t->arena + 2128;        /* [n,4] steps 18 to 55 */
-    float *const d_sub7 = t->arena + 2128;         /* [n,4] in place of matmul9 */
-    float *const sqrt2 = t->arena + 7920;          /* [4] steps 19 to 54 */
-    float *const exp2_row = t->arena + 720;        /* [4] step 19 */
-    float *const exp3_row = t->arena + 724;        /* [4] step 19 */
-    float *const d_add13 = t->arena + 2840;        /* [n,16] steps 20 to 52 */
-    float *const d_add11 = t->arena + 2160;        /* [n,5,16] steps 21 to 46 */
-    float *const matmul = t->arena + 4528;         /* [5n,32] steps 22 to 43 */
-    float *const d_add9 = t->arena + 4528;         /* [n,5,32] in place of matmul */
-    float *const sqrt3 = t->arena + 12404;         /* [32] steps 23 to 44 */
-    float *const matmul10 = t->arena + 1488;       /* [5n,16] steps 24 to 50 */
-    float *const d_add6 = t->arena + 8564;         /* [n,5,16] steps 25 to 41 */
-    float *const sqrt4 = t->arena + 3104;          /* [16] steps 25 to 42 */
-    float *const matmul11 = t->arena + 720;        /* [5n,16] steps 26 to 28 */
-    float *const matmul12 = t->arena + 9204;       /* [n,2,5,8] steps 27 to 29 */
-    float *const d_mul6 = t->arena + 6848;         /* [n,2,5,5] steps 28 to 33 */
-    float *const d_matmul3 = t->arena + 6848;      /* [n,2,5,5] in place of d_mul6 */
-    float *const copy2 = t->arena + 12476;         /* [n,5,2,8] steps 29 to 35 */
-    float *const matmul13 = t->arena + 9204;       /* [n,2,5,8] steps 31 to 32 */
-    float *const copy3 = t->arena + 720;           /* [n,5,2,8] steps 32 to 35 */
-    float *const matmul14 = t->arena + 9204;       /* [n,2,5,8] steps 33 to 34 */
-    float *const copy4 = t->arena + 6448;          /* [n,5,2,8] steps 34 to 35 */
-    float *const d_add4 = t->arena + 10484;        /* [n,5,48] steps 35 to 40 */
-    float *const matmul15 = t->arena + 9204;       /* [5n,16] steps 36 to 48 */
-    float *const d_add1 = t->arena + 6448;         /* [n,5,16] steps 37 to 38 */
-    float *const sqrt5 = t->arena;                 /* [16] steps 37 to 38 */
-    float *const div3 = t->arena + 16;             /* scalar steps 38 to 56 */
-    float *const div4 = t->arena + 49;             /* scalar steps 38 to 56 */
-    float *const mul2 = t->arena + 12476;          /* [48,16] steps 38 to 39 */
-    float *const mul3 = t->arena + 720;            /* [48,16] steps 38 to 39 */
-    float *const matmul_rows_row = t->arena + 33;  /* [11] step 38 */
-    float *const matmul_rows_row2 = t->arena + 17; /* [16] step 38 */
-    float *const matmul_rows_row3 = t->arena;      /* [16] step 41 */
-    float *const matmul_rows_row4 = t->arena;      /* [16] step 43 */
-    float *const matmul_rows_row5 = t->arena + 17; /* [32] step 45 */
-    float *const matmul_rows_row6 = t->arena;      /* [16] step 53 */
-    float *const matmul_rows_row7 = t->arena + 50; /* [55] step 55 */
+    float *const matmul1 = t->arena + 1792;          /* [5n,16] steps 1 to 17 */
+    float *const add1 = t->arena + 1792;             /* [n,5,16] in place of matmul1 */
+    float *const add6 = t->arena + 1792;             /* [n,5,16] in place of add1 */
+    float *const sub1 = t->arena + 10221;            /* [n,5,16] steps 2 to 49 */
+    float *const rsqrt1 = t->arena + 4211;           /* [n,5,1] steps 2 to 49 */
+    float *const add3 = t->arena + 7596;             /* [n,5,16] steps 2 to 40 */
+    float *const matmul2 = t->arena + 4251;          /* [5n,48] steps 3 to 6 */
+    float *const add4 = t->arena + 3443;             /* [n,5,16] steps 4 to 33 */
+    float *const add42 = t->arena + 6827;            /* [n,5,16] steps 5 to 35 */
+    float *const add43 = t->arena + 1072;            /* [n,5,16] steps 6 to 29 */
+    float *const matmul3 = t->arena + 672;           /* [n,2,5,5] steps 7 to 32 */
+    float *const exp1 = t->arena + 672;              /* [n,2,5,5] in place of matmul3 */
+    float *const div1 = t->arena + 4083;             /* [n,2,5,1] steps 8 to 32 */
+    float *const mul6 = t->arena + 40;               /* [n,2,5,5] steps 8 to 30 */
+    float *const div2 = t->arena + 1712;             /* [n,2,5,1] steps 8 to 32 */
+    float *const matmul4 = t->arena + 2432;          /* [n,2,5,8] steps 9 to 10 */
+    float *const copy = t->arena + 4267;             /* [n,5,2,8] steps 10 to 43 */
+    float *const matmul5 = t->arena + 6187;          /* [5n,16] steps 11 to 51 */
+    float *const sub3 = t->arena + 6187;             /* [n,5,16] in place of matmul5 */
+    float *const rsqrt2 = t->arena + 3371;           /* [n,5,1] steps 12 to 51 */
+    float *const add8 = t->arena + 12281;            /* [n,5,16] steps 12 to 45 */
+    float *const matmul6 = t->arena + 4907;          /* [5n,32] steps 13 to 47 */
+    float *const gelu1 = t->arena + 4907;            /* [n,5,32] in place of matmul6 */
+    float *const add = t->arena + 8268;              /* [n,5,32] steps 14 to 25 */
+    float *const matmul7 = t->arena + 2720;          /* [5n,16] steps 15 to 17 */
+    float *const add10 = t->arena + 2720;            /* [n,5,16] in place of matmul7 */
+    float *const sub4 = t->arena + 2592;             /* [n,16] steps 17 to 53 */
+    float *const rsqrt3 = t->arena + 10989;          /* [n,1] steps 17 to 53 */
+    float *const add13 = t->arena + 10861;           /* [n,16] steps 17 to 55 */
+    float *const mul = t->arena + 440;               /* [4] steps 18 to 21 */
+    float *const matmul8 = t->arena + 3411;          /* [n,4] steps 19 to 55 */
+    float *const d_sub5 = t->arena + 3411;           /* [n,4] in place of matmul8 */
+    float *const matmul9 = t->arena;                 /* [n,4] steps 20 to 57 */
+    float *const d_sub7 = t->arena;                  /* [n,4] in place of matmul9 */
+    float *const sqrt2 = t->arena + 12277;           /* [4] steps 21 to 56 */
+    float *const exp2_row = t->arena + 32;           /* [4] step 21 */
+    float *const exp3_row = t->arena + 36;           /* [4] step 21 */
+    float *const d_add13 = t->arena + 12921;         /* [n,16] steps 22 to 54 */
+    float *const d_add11 = t->arena + 9581;          /* [n,5,16] steps 23 to 48 */
+    float *const matmul = t->arena + 10997;          /* [5n,32] steps 24 to 45 */
+    float *const d_add9 = t->arena + 10997;          /* [n,5,32] in place of matmul */
+    float *const sqrt3 = t->arena + 8236;            /* [32] steps 25 to 46 */
+    float *const matmul10 = t->arena + 8268;         /* [5n,16] steps 26 to 52 */
+    float *const d_add6 = t->arena + 2720;           /* [n,5,16] steps 27 to 43 */
+    float *const sqrt4 = t->arena + 8924;            /* [16] steps 27 to 44 */
+    float *const matmul11 = t->arena + 8940;         /* [5n,16] steps 28 to 30 */
+    float *const d_mul6 = t->arena + 1792;           /* [n,2,5,5] steps 29 to 35 */
+    float *const d_matmul3 = t->arena + 1792;        /* [n,2,5,5] in place of d_mul6 */
+    float *const matmul12 = t->arena + 1072;         /* [n,2,5,8] steps 30 to 31 */
+    float *const copy2 = t->arena + 32;              /* [n,5,2,8] steps 31 to 37 */
+    float *const matmul13 = t->arena + 672;          /* [n,2,5,8] steps 33 to 34 */
+    float *const copy3 = t->arena + 3443;            /* [n,5,2,8] steps 34 to 37 */
+    float *const matmul14 = t->arena + 672;          /* [n,2,5,8] steps 35 to 36 */
+    float *const copy4 = t->arena + 6827;            /* [n,5,2,8] steps 36 to 37 */
+    float *const d_add4 = t->arena + 672;            /* [n,5,48] steps 37 to 42 */
+    float *const matmul15 = t->arena + 32;           /* [5n,16] steps 38 to 50 */
+    float *const d_add1 = t->arena + 8941;           /* [n,5,16] steps 39 to 40 */
+    float *const sqrt5 = t->arena + 8908;            /* [16] steps 39 to 40 */
+    float *const div3 = t->arena + 8940;             /* scalar steps 40 to 58 */
+    float *const div4 = t->arena + 6827;             /* scalar steps 40 to 58 */
+    float *const mul2 = t->arena + 6828;             /* [48,16] steps 40 to 41 */
+    float *const mul3 = t->arena + 3443;             /* [48,16] steps 40 to 41 */
+    float *const matmul_rows_row = t->arena + 3360;  /* [11] step 40 */
+    float *const matmul_rows_row2 = t->arena + 4251; /* [16] step 40 */
+    float *const matmul_rows_row3 = t->arena + 672;  /* [16] step 43 */
+    float *const matmul_rows_row4 = t->arena + 672;  /* [16] step 45 */
+    float *const matmul_rows_row5 = t->arena + 672;  /* [32] step 47 */
+    float *const matmul_rows_row6 = t->arena + 32;   /* [16] step 55 */
+    float *const matmul_rows_row7 = t->arena + 32;   /* [55] step 57 */
 
     /* 1  matmul1[5n,16] = x . embed_weight' */
     ag_gemm_nt_f32_ref(x, 11, t->embed_weight, 11, matmul1, 16, 5 * n, 16, 11, 1.0f, 0.0f);
@@ -123,23 +125,41 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     /* 3  matmul2[5n,48] = add3 . block_self_attn_in_proj_weight' */
     ag_gemm_nt_f32_ref(add3, 16, t->block_self_attn_in_proj_weight, 16, matmul2, 48, 5 * n, 48, 16, 1.0f, 0.0f);
 
-    /* 4  add4[n,5,48] */
+    /* 4  add4[n,5,16] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
-            for (int32_t k = 0; k < 48; k++) {
-                add4[i * 240 + j * 48 + k] = matmul2[i * 240 + j * 48 + k] + t->block_self_attn_in_proj_bias[k];
+            for (int32_t k = 0; k < 16; k++) {
+                add4[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k] + t->block_self_attn_in_proj_bias[k];
             }
         }
     }
 
-    /* 5  matmul3[n,2,5,5] = add4' . add4' */
+    /* 5  add42[n,5,16] */
     for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nt_f32_ref(add4 + i * 240 + j * 8, 48, add4 + 16 + i * 240 + j * 8, 48, matmul3 + i * 50 + j * 25, 5, 5, 5, 8, 1.0f, 0.0f);
+        for (int32_t j = 0; j < 5; j++) {
+            for (int32_t k = 0; k < 16; k++) {
+                add42[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 16] + t->block_self_attn_in_proj_bias[k + 16];
+            }
         }
     }
 
-    /* 6  exp1[n,2,5,5], div1[n,2,5,1], mul6[n,2,5,5], div2[n,2,5,1] */
+    /* 6  add43[n,5,16] */
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t j = 0; j < 5; j++) {
+            for (int32_t k = 0; k < 16; k++) {
+                add43[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 32] + t->block_self_attn_in_proj_bias[k + 32];
+            }
+        }
+    }
+
+    /* 7  matmul3[n,2,5,5] = add4' . add42' */
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t j = 0; j < 2; j++) {
+            ag_gemm_nt_f32_ref(add4 + i * 80 + j * 8, 16, add42 + i * 80 + j * 8, 16, matmul3 + i * 50 + j * 25, 5, 5, 5, 8, 1.0f, 0.0f);
+        }
+    }
+
+    /* 8  exp1[n,2,5,5], div1[n,2,5,1], mul6[n,2,5,5], div2[n,2,5,1] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             for (int32_t k = 0; k < 5; k++) {
@@ -164,14 +184,14 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 7  matmul4[n,2,5,8] = mul6 . add4' */
+    /* 9  matmul4[n,2,5,8] = mul6 . add43' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nn_f32_ref(mul6 + i * 50 + j * 25, 5, add4 + 32 + i * 240 + j * 8, 48, matmul4 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_nn_f32_ref(mul6 + i * 50 + j * 25, 5, add43 + i * 80 + j * 8, 16, matmul4 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
-    /* 8  copy[n,5,2,8] */
+    /* 10 copy[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -182,10 +202,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 9  matmul5[5n,16] = copy . block_self_attn_out_proj_weight' */
+    /* 11 matmul5[5n,16] = copy . block_self_attn_out_proj_weight' */
     ag_gemm_nt_f32_ref(copy, 16, t->block_self_attn_out_proj_weight, 16, matmul5, 16, 5 * n, 16, 16, 1.0f, 0.0f);
 
-    /* 10 add6[n,5,16], sub3[n,5,16], rsqrt2[n,5,1], add8[n,5,16] */
+    /* 12 add6[n,5,16], sub3[n,5,16], rsqrt2[n,5,1], add8[n,5,16] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -209,10 +229,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 11 matmul6[5n,32] = add8 . block_linear1_weight' */
+    /* 13 matmul6[5n,32] = add8 . block_linear1_weight' */
     ag_gemm_nt_f32_ref(add8, 16, t->block_linear1_weight, 16, matmul6, 32, 5 * n, 32, 16, 1.0f, 0.0f);
 
-    /* 12 gelu1[n,5,32], add[n,5,32] */
+    /* 14 gelu1[n,5,32], add[n,5,32] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -224,28 +244,28 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 13 matmul7[5n,16] = gelu1 . block_linear2_weight' */
+    /* 15 matmul7[5n,16] = gelu1 . block_linear2_weight' */
     ag_gemm_nt_f32_ref(gelu1, 32, t->block_linear2_weight, 32, matmul7, 16, 5 * n, 16, 32, 1.0f, 0.0f);
 
-    /* 14 add11[n,5,16] */
+    /* 16 add10[n,5,16] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
-                add11[i * 80 + j * 16 + k] = add6[i * 80 + j * 16 + k] + (matmul7[i * 80 + j * 16 + k] + t->block_linear2_bias[k]);
+                add10[i * 80 + j * 16 + k] = matmul7[i * 80 + j * 16 + k] + t->block_linear2_bias[k];
             }
         }
     }
 
-    /* 15 sub4[n,16], rsqrt3[n,1], add13[n,16] */
+    /* 17 sub4[n,16], rsqrt3[n,1], add13[n,16] */
     for (int32_t i = 0; i < n; i++) {
         float sum = 0.0f;
         for (int32_t j = 0; j < 16; j++) {
-            sum += add11[i * 80 + j + 64];
+            sum += add6[i * 80 + j + 64] + add10[i * 80 + j + 64];
         }
         float sum2 = 0.0f;
         const float mul1 = sum * 0.0625f;
         for (int32_t j = 0; j < 16; j++) {
-            const float sub2 = add11[i * 80 + j + 64] - mul1;
+            const float sub2 = add6[i * 80 + j + 64] + add10[i * 80 + j + 64] - mul1;
             sub4[i * 16 + j] = sub2;
             sum2 += sub2 * sub2;
         }
@@ -256,18 +276,18 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 16 mul[4] */
+    /* 18 mul[4] */
     for (int32_t i = 0; i < 4; i++) {
         mul[i] = t->linear_bias_exp_avg_sq[i] * 0.999f;
     }
 
-    /* 17 matmul8[n,4] = add13 . head_weight' */
+    /* 19 matmul8[n,4] = add13 . head_weight' */
     ag_gemm_nt_f32_ref(add13, 16, t->head_weight, 16, matmul8, 4, n, 4, 16, 1.0f, 0.0f);
 
-    /* 18 matmul9[n,4] = x . linear_weight' */
+    /* 20 matmul9[n,4] = x . linear_weight' */
     ag_gemm_nt_f32_ref(x, 55, t->linear_weight, 55, matmul9, 4, n, 4, 55, 1.0f, 0.0f);
 
-    /* 19 loss, d_sub5[n,4], new head_bias_exp_avg[4], new head_bias_exp_avg_sq[4], sqrt2[4], d_sub7[n,4],... */
+    /* 21 loss, d_sub5[n,4], new head_bias_exp_avg[4], new head_bias_exp_avg_sq[4], sqrt2[4], d_sub7[n,4],... */
     {
         float sum = 0.0f;
         float sum2 = 0.0f;
@@ -323,10 +343,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 20 d_add13[n,16] = d_sub5 . head_weight */
+    /* 22 d_add13[n,16] = d_sub5 . head_weight */
     ag_gemm_nn_f32_ref(d_sub5, 4, t->head_weight, 16, d_add13, 16, n, 16, 4, 1.0f, 0.0f);
 
-    /* 21 d_add11[n,5,16] */
+    /* 23 d_add11[n,5,16] */
     for (int32_t i = 0; i < n; i++) {
         float sum = 0.0f;
         for (int32_t j = 0; j < 16; j++) {
@@ -355,10 +375,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 22 matmul[5n,32] = d_add11 . block_linear2_weight */
+    /* 24 matmul[5n,32] = d_add11 . block_linear2_weight */
     ag_gemm_nn_f32_ref(d_add11, 16, t->block_linear2_weight, 32, matmul, 32, 5 * n, 32, 16, 1.0f, 0.0f);
 
-    /* 23 d_add9[n,5,32], new block_linear1_bias_exp_avg[32], new block_linear1_bias_exp_avg_sq[32], sqrt3... */
+    /* 25 d_add9[n,5,32], new block_linear1_bias_exp_avg[32], new block_linear1_bias_exp_avg_sq[32], sqrt3... */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -380,10 +400,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         sqrt3[i] = sqrtf(add2);
     }
 
-    /* 24 matmul10[5n,16] = d_add9 . block_linear1_weight */
+    /* 26 matmul10[5n,16] = d_add9 . block_linear1_weight */
     ag_gemm_nn_f32_ref(d_add9, 32, t->block_linear1_weight, 16, matmul10, 16, 5 * n, 16, 32, 1.0f, 0.0f);
 
-    /* 25 d_add6[n,5,16], new block_self_attn_out_proj_bias_exp_avg[16], new block_self_attn_out_proj_bias... */
+    /* 27 d_add6[n,5,16], new block_self_attn_out_proj_bias_exp_avg[16], new block_self_attn_out_proj_bias... */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -422,24 +442,24 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         sqrt4[i] = sqrtf(add2);
     }
 
-    /* 26 matmul11[5n,16] = d_add6 . block_self_attn_out_proj_weight */
+    /* 28 matmul11[5n,16] = d_add6 . block_self_attn_out_proj_weight */
     ag_gemm_nn_f32_ref(d_add6, 16, t->block_self_attn_out_proj_weight, 16, matmul11, 16, 5 * n, 16, 16, 1.0f, 0.0f);
 
-    /* 27 matmul12[n,2,5,8] = mul6' . matmul11' */
+    /* 29 d_mul6[n,2,5,5] = matmul11' . add43' */
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t j = 0; j < 2; j++) {
+            ag_gemm_nt_f32_ref(matmul11 + i * 80 + j * 8, 16, add43 + i * 80 + j * 8, 16, d_mul6 + i * 50 + j * 25, 5, 5, 5, 8, 1.0f, 0.0f);
+        }
+    }
+
+    /* 30 matmul12[n,2,5,8] = mul6' . matmul11' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_tn_f32_ref(mul6 + i * 50 + j * 25, 5, matmul11 + i * 80 + j * 8, 16, matmul12 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
-    /* 28 d_mul6[n,2,5,5] = matmul11' . add4' */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nt_f32_ref(matmul11 + i * 80 + j * 8, 16, add4 + 32 + i * 240 + j * 8, 48, d_mul6 + i * 50 + j * 25, 5, 5, 5, 8, 1.0f, 0.0f);
-        }
-    }
-
-    /* 29 copy2[n,5,2,8] */
+    /* 31 copy2[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -450,7 +470,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 30 d_matmul3[n,2,5,5] */
+    /* 32 d_matmul3[n,2,5,5] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             for (int32_t k = 0; k < 5; k++) {
@@ -467,14 +487,14 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 31 matmul13[n,2,5,8] = d_matmul3' . add4' */
+    /* 33 matmul13[n,2,5,8] = d_matmul3' . add4' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_tn_f32_ref(d_matmul3 + i * 50 + j * 25, 5, add4 + i * 240 + j * 8, 48, matmul13 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_tn_f32_ref(d_matmul3 + i * 50 + j * 25, 5, add4 + i * 80 + j * 8, 16, matmul13 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
-    /* 32 copy3[n,5,2,8] */
+    /* 34 copy3[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -485,14 +505,14 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 33 matmul14[n,2,5,8] = d_matmul3 . add4' */
+    /* 35 matmul14[n,2,5,8] = d_matmul3 . add42' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nn_f32_ref(d_matmul3 + i * 50 + j * 25, 5, add4 + 16 + i * 240 + j * 8, 48, matmul14 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_nn_f32_ref(d_matmul3 + i * 50 + j * 25, 5, add42 + i * 80 + j * 8, 16, matmul14 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
-    /* 34 copy4[n,5,2,8] */
+    /* 36 copy4[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -503,7 +523,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 35 d_add4[n,5,48] */
+    /* 37 d_add4[n,5,48] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
@@ -518,10 +538,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 36 matmul15[5n,16] = d_add4 . block_self_attn_in_proj_weight */
+    /* 38 matmul15[5n,16] = d_add4 . block_self_attn_in_proj_weight */
     ag_gemm_nn_f32_ref(d_add4, 48, t->block_self_attn_in_proj_weight, 16, matmul15, 16, 5 * n, 16, 48, 1.0f, 0.0f);
 
-    /* 37 d_add1[n,5,16], new embed_bias_exp_avg[16], new embed_bias_exp_avg_sq[16], sqrt5[16] */
+    /* 39 d_add1[n,5,16], new embed_bias_exp_avg[16], new embed_bias_exp_avg_sq[16], sqrt5[16] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -560,7 +580,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         sqrt5[i] = sqrtf(add2);
     }
 
-    /* 38 new optimizer_step, div3, new embed_weight_exp_avg[16,11], new embed_weight_exp_avg_sq[16,11], d... */
+    /* 40 new optimizer_step, div3, new embed_weight_exp_avg[16,11], new embed_weight_exp_avg_sq[16,11], d... */
     {
         const float add2 = t->optimizer_step[0] + 1.0f;
         t->optimizer_step[0] = add2;
@@ -605,12 +625,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 39 new block_self_attn_in_proj_weight[768] */
+    /* 41 new block_self_attn_in_proj_weight[768] */
     for (int32_t i = 0; i < 768; i++) {
         t->block_self_attn_in_proj_weight[i] -= mul2[i] + mul3[i];
     }
 
-    /* 40 new block_self_attn_in_proj_bias_exp_avg[48], new block_self_attn_in_proj_bias_exp_avg_sq[48], n... */
+    /* 42 new block_self_attn_in_proj_bias_exp_avg[48], new block_self_attn_in_proj_bias_exp_avg_sq[48], n... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -632,7 +652,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 41 new block_self_attn_out_proj_weight_exp_avg[16,16], new block_self_attn_out_proj_weight_exp_avg_... */
+    /* 43 new block_self_attn_out_proj_weight_exp_avg[16,16], new block_self_attn_out_proj_weight_exp_avg_... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -651,7 +671,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 42 new block_self_attn_out_proj_bias[16] */
+    /* 44 new block_self_attn_out_proj_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -662,7 +682,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 43 new block_linear1_weight_exp_avg[32,16], new block_linear1_weight_exp_avg_sq[32,16], new block_l... */
+    /* 45 new block_linear1_weight_exp_avg[32,16], new block_linear1_weight_exp_avg_sq[32,16], new block_l... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -681,7 +701,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 44 new block_linear1_bias[32] */
+    /* 46 new block_linear1_bias[32] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -692,7 +712,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 45 new block_linear2_weight_exp_avg[16,32], new block_linear2_weight_exp_avg_sq[16,32], new block_l... */
+    /* 47 new block_linear2_weight_exp_avg[16,32], new block_linear2_weight_exp_avg_sq[16,32], new block_l... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -711,7 +731,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 46 new block_linear2_bias_exp_avg[16], new block_linear2_bias_exp_avg_sq[16], new block_linear2_bia... */
+    /* 48 new block_linear2_bias_exp_avg[16], new block_linear2_bias_exp_avg_sq[16], new block_linear2_bia... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -733,7 +753,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 47 new block_norm1_weight_exp_avg[16], new block_norm1_weight_exp_avg_sq[16], new block_norm1_weigh... */
+    /* 49 new block_norm1_weight_exp_avg[16], new block_norm1_weight_exp_avg_sq[16], new block_norm1_weigh... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -755,7 +775,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 48 new block_norm1_bias_exp_avg[16], new block_norm1_bias_exp_avg_sq[16], new block_norm1_bias[16] */
+    /* 50 new block_norm1_bias_exp_avg[16], new block_norm1_bias_exp_avg_sq[16], new block_norm1_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -777,7 +797,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 49 new block_norm2_weight_exp_avg[16], new block_norm2_weight_exp_avg_sq[16], new block_norm2_weigh... */
+    /* 51 new block_norm2_weight_exp_avg[16], new block_norm2_weight_exp_avg_sq[16], new block_norm2_weigh... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -799,7 +819,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 50 new block_norm2_bias_exp_avg[16], new block_norm2_bias_exp_avg_sq[16], new block_norm2_bias[16] */
+    /* 52 new block_norm2_bias_exp_avg[16], new block_norm2_bias_exp_avg_sq[16], new block_norm2_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -821,7 +841,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 51 new norm_weight_exp_avg[16], new norm_weight_exp_avg_sq[16], new norm_weight[16] */
+    /* 53 new norm_weight_exp_avg[16], new norm_weight_exp_avg_sq[16], new norm_weight[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -841,7 +861,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 52 new norm_bias_exp_avg[16], new norm_bias_exp_avg_sq[16], new norm_bias[16] */
+    /* 54 new norm_bias_exp_avg[16], new norm_bias_exp_avg_sq[16], new norm_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -861,7 +881,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 53 new head_weight_exp_avg[4,16], new head_weight_exp_avg_sq[4,16], new head_weight[4,16] */
+    /* 55 new head_weight_exp_avg[4,16], new head_weight_exp_avg_sq[4,16], new head_weight[4,16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -880,7 +900,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 54 new head_bias[4] */
+    /* 56 new head_bias[4] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -891,7 +911,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 55 new linear_weight_exp_avg[4,55], new linear_weight_exp_avg_sq[4,55], new linear_weight[4,55] */
+    /* 57 new linear_weight_exp_avg[4,55], new linear_weight_exp_avg_sq[4,55], new linear_weight[4,55] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -910,7 +930,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 56 new linear_bias[4] */
+    /* 58 new linear_bias[4] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -931,24 +951,27 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         return ATTENTION_ERR_BATCH;
     }
 
-    float *const matmul1 = t->arena + 1920;  /* [5n,16] steps 1 to 15 */
-    float *const add11 = t->arena + 1920;    /* [n,5,16] in place of matmul1 */
+    float *const matmul1 = t->arena + 1920;  /* [5n,16] steps 1 to 17 */
+    float *const add6 = t->arena + 1920;     /* [n,5,16] in place of matmul1 */
     float *const add3 = t->arena + 2560;     /* [n,5,16] steps 2 to 3 */
-    float *const matmul2 = t->arena;         /* [5n,48] steps 3 to 7 */
-    float *const add4 = t->arena;            /* [n,5,48] in place of matmul2 */
-    float *const matmul3 = t->arena + 3200;  /* [n,2,5,5] steps 5 to 7 */
-    float *const mul6 = t->arena + 3200;     /* [n,2,5,5] in place of matmul3 */
-    float *const exp1_row = t->arena + 2560; /* [5] step 6 */
-    float *const matmul4 = t->arena + 2560;  /* [n,2,5,8] steps 7 to 8 */
-    float *const copy = t->arena;            /* [n,5,2,8] steps 8 to 9 */
-    float *const matmul5 = t->arena + 1280;  /* [5n,16] steps 9 to 14 */
-    float *const add8 = t->arena + 2560;     /* [n,5,16] steps 10 to 11 */
-    float *const matmul6 = t->arena;         /* [5n,32] steps 11 to 13 */
+    float *const matmul2 = t->arena;         /* [5n,48] steps 3 to 8 */
+    float *const add4 = t->arena + 2560;     /* [n,5,16] steps 4 to 6 */
+    float *const add42 = t->arena + 3200;    /* [n,5,16] steps 5 to 6 */
+    float *const matmul3 = t->arena + 3840;  /* [n,2,5,5] steps 6 to 9 */
+    float *const mul6 = t->arena + 3840;     /* [n,2,5,5] in place of matmul3 */
+    float *const exp1_row = t->arena + 2560; /* [5] step 7 */
+    float *const add43 = t->arena + 2560;    /* [n,5,16] steps 8 to 9 */
+    float *const matmul4 = t->arena;         /* [n,2,5,8] steps 9 to 10 */
+    float *const copy = t->arena + 640;      /* [n,5,2,8] steps 10 to 11 */
+    float *const matmul5 = t->arena + 1280;  /* [5n,16] steps 11 to 13 */
+    float *const add8 = t->arena + 1280;     /* [n,5,16] in place of matmul5 */
+    float *const matmul6 = t->arena;         /* [5n,32] steps 13 to 15 */
     float *const gelu1 = t->arena;           /* [n,5,32] in place of matmul6 */
-    float *const matmul7 = t->arena + 2560;  /* [5n,16] steps 13 to 14 */
-    float *const add13 = t->arena;           /* [n,16] steps 15 to 16 */
-    float *const matmul8 = t->arena + 128;   /* [n,4] steps 16 to 17 */
-    float *const matmul9 = t->arena;         /* [n,4] steps 18 to 19 */
+    float *const matmul7 = t->arena + 1280;  /* [5n,16] steps 15 to 17 */
+    float *const add10 = t->arena + 1280;    /* [n,5,16] in place of matmul7 */
+    float *const add13 = t->arena;           /* [n,16] steps 17 to 18 */
+    float *const matmul8 = t->arena + 128;   /* [n,4] steps 18 to 19 */
+    float *const matmul9 = t->arena;         /* [n,4] steps 20 to 21 */
 
     /* 1  matmul1[5n,16] = x . embed_weight' */
     ag_gemm_nt_f32_ref(x, 11, t->embed_weight, 11, matmul1, 16, 5 * n, 16, 11, 1.0f, 0.0f);
@@ -978,23 +1001,32 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     /* 3  matmul2[5n,48] = add3 . block_self_attn_in_proj_weight' */
     ag_gemm_nt_f32_ref(add3, 16, t->block_self_attn_in_proj_weight, 16, matmul2, 48, 5 * n, 48, 16, 1.0f, 0.0f);
 
-    /* 4  add4[n,5,48] */
+    /* 4  add4[n,5,16] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
-            for (int32_t k = 0; k < 48; k++) {
-                add4[i * 240 + j * 48 + k] = matmul2[i * 240 + j * 48 + k] + t->block_self_attn_in_proj_bias[k];
+            for (int32_t k = 0; k < 16; k++) {
+                add4[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k] + t->block_self_attn_in_proj_bias[k];
             }
         }
     }
 
-    /* 5  matmul3[n,2,5,5] = add4' . add4' */
+    /* 5  add42[n,5,16] */
     for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nt_f32_ref(add4 + i * 240 + j * 8, 48, add4 + 16 + i * 240 + j * 8, 48, matmul3 + i * 50 + j * 25, 5, 5, 5, 8, 1.0f, 0.0f);
+        for (int32_t j = 0; j < 5; j++) {
+            for (int32_t k = 0; k < 16; k++) {
+                add42[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 16] + t->block_self_attn_in_proj_bias[k + 16];
+            }
         }
     }
 
-    /* 6  mul6[n,2,5,5] */
+    /* 6  matmul3[n,2,5,5] = add4' . add42' */
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t j = 0; j < 2; j++) {
+            ag_gemm_nt_f32_ref(add4 + i * 80 + j * 8, 16, add42 + i * 80 + j * 8, 16, matmul3 + i * 50 + j * 25, 5, 5, 5, 8, 1.0f, 0.0f);
+        }
+    }
+
+    /* 7  mul6[n,2,5,5] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             for (int32_t k = 0; k < 5; k++) {
@@ -1017,14 +1049,23 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
-    /* 7  matmul4[n,2,5,8] = mul6 . add4' */
+    /* 8  add43[n,5,16] */
     for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nn_f32_ref(mul6 + i * 50 + j * 25, 5, add4 + 32 + i * 240 + j * 8, 48, matmul4 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
+        for (int32_t j = 0; j < 5; j++) {
+            for (int32_t k = 0; k < 16; k++) {
+                add43[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 32] + t->block_self_attn_in_proj_bias[k + 32];
+            }
         }
     }
 
-    /* 8  copy[n,5,2,8] */
+    /* 9  matmul4[n,2,5,8] = mul6 . add43' */
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t j = 0; j < 2; j++) {
+            ag_gemm_nn_f32_ref(mul6 + i * 50 + j * 25, 5, add43 + i * 80 + j * 8, 16, matmul4 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
+        }
+    }
+
+    /* 10 copy[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -1035,35 +1076,37 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
-    /* 9  matmul5[5n,16] = copy . block_self_attn_out_proj_weight' */
+    /* 11 matmul5[5n,16] = copy . block_self_attn_out_proj_weight' */
     ag_gemm_nt_f32_ref(copy, 16, t->block_self_attn_out_proj_weight, 16, matmul5, 16, 5 * n, 16, 16, 1.0f, 0.0f);
 
-    /* 10 add8[n,5,16] */
+    /* 12 add6[n,5,16], add8[n,5,16] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
             for (int32_t k = 0; k < 16; k++) {
-                sum += matmul1[i * 80 + j * 16 + k] + t->embed_bias[k] + (matmul5[i * 80 + j * 16 + k] + t->block_self_attn_out_proj_bias[k]);
+                const float add1 = matmul1[i * 80 + j * 16 + k] + t->embed_bias[k] + (matmul5[i * 80 + j * 16 + k] + t->block_self_attn_out_proj_bias[k]);
+                add6[i * 80 + j * 16 + k] = add1;
+                sum += add1;
             }
             float sum2 = 0.0f;
             const float mul1 = sum * 0.0625f;
             for (int32_t k = 0; k < 16; k++) {
-                const float sub1 = matmul1[i * 80 + j * 16 + k] + t->embed_bias[k] + (matmul5[i * 80 + j * 16 + k] + t->block_self_attn_out_proj_bias[k]) - mul1;
+                const float sub1 = add6[i * 80 + j * 16 + k] - mul1;
                 sum2 += sub1 * sub1;
             }
             const float mul2 = sum2 * 0.0625f;
             const float add1 = mul2 + 1e-05f;
             const float rsqrt1 = 1.0f / sqrtf(add1);
             for (int32_t k = 0; k < 16; k++) {
-                add8[i * 80 + j * 16 + k] = (matmul1[i * 80 + j * 16 + k] + t->embed_bias[k] + (matmul5[i * 80 + j * 16 + k] + t->block_self_attn_out_proj_bias[k]) - mul1) * rsqrt1 * t->block_norm2_weight[k] + t->block_norm2_bias[k];
+                add8[i * 80 + j * 16 + k] = (add6[i * 80 + j * 16 + k] - mul1) * rsqrt1 * t->block_norm2_weight[k] + t->block_norm2_bias[k];
             }
         }
     }
 
-    /* 11 matmul6[5n,32] = add8 . block_linear1_weight' */
+    /* 13 matmul6[5n,32] = add8 . block_linear1_weight' */
     ag_gemm_nt_f32_ref(add8, 16, t->block_linear1_weight, 16, matmul6, 32, 5 * n, 32, 16, 1.0f, 0.0f);
 
-    /* 12 gelu1[n,5,32] */
+    /* 14 gelu1[n,5,32] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -1073,52 +1116,52 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
-    /* 13 matmul7[5n,16] = gelu1 . block_linear2_weight' */
+    /* 15 matmul7[5n,16] = gelu1 . block_linear2_weight' */
     ag_gemm_nt_f32_ref(gelu1, 32, t->block_linear2_weight, 32, matmul7, 16, 5 * n, 16, 32, 1.0f, 0.0f);
 
-    /* 14 add11[n,5,16] */
+    /* 16 add10[n,5,16] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
-                add11[i * 80 + j * 16 + k] = matmul1[i * 80 + j * 16 + k] + t->embed_bias[k] + (matmul5[i * 80 + j * 16 + k] + t->block_self_attn_out_proj_bias[k]) + (matmul7[i * 80 + j * 16 + k] + t->block_linear2_bias[k]);
+                add10[i * 80 + j * 16 + k] = matmul7[i * 80 + j * 16 + k] + t->block_linear2_bias[k];
             }
         }
     }
 
-    /* 15 add13[n,16] */
+    /* 17 add13[n,16] */
     for (int32_t i = 0; i < n; i++) {
         float sum = 0.0f;
         for (int32_t j = 0; j < 16; j++) {
-            sum += add11[i * 80 + j + 64];
+            sum += add6[i * 80 + j + 64] + add10[i * 80 + j + 64];
         }
         float sum2 = 0.0f;
         const float mul1 = sum * 0.0625f;
         for (int32_t j = 0; j < 16; j++) {
-            const float sub1 = add11[i * 80 + j + 64] - mul1;
+            const float sub1 = add6[i * 80 + j + 64] + add10[i * 80 + j + 64] - mul1;
             sum2 += sub1 * sub1;
         }
         const float mul2 = sum2 * 0.0625f;
         const float add1 = mul2 + 1e-05f;
         const float rsqrt1 = 1.0f / sqrtf(add1);
         for (int32_t j = 0; j < 16; j++) {
-            add13[i * 16 + j] = (add11[i * 80 + j + 64] - mul1) * rsqrt1 * t->norm_weight[j] + t->norm_bias[j];
+            add13[i * 16 + j] = (add6[i * 80 + j + 64] + add10[i * 80 + j + 64] - mul1) * rsqrt1 * t->norm_weight[j] + t->norm_bias[j];
         }
     }
 
-    /* 16 matmul8[n,4] = add13 . head_weight' */
+    /* 18 matmul8[n,4] = add13 . head_weight' */
     ag_gemm_nt_f32_ref(add13, 16, t->head_weight, 16, matmul8, 4, n, 4, 16, 1.0f, 0.0f);
 
-    /* 17 scores[n,4] */
+    /* 19 scores[n,4] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 4; j++) {
             scores[i * 4 + j] = matmul8[i * 4 + j] + t->head_bias[j];
         }
     }
 
-    /* 18 matmul9[n,4] = x . linear_weight' */
+    /* 20 matmul9[n,4] = x . linear_weight' */
     ag_gemm_nt_f32_ref(x, 55, t->linear_weight, 55, matmul9, 4, n, 4, 55, 1.0f, 0.0f);
 
-    /* 19 linear[n,4] */
+    /* 21 linear[n,4] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 4; j++) {
             linear[i * 4 + j] = matmul9[i * 4 + j] + t->linear_bias[j];
