@@ -105,9 +105,11 @@ def _apart(file: list[Item], stem: str) -> list[Item]:
     own = [i.name for i in file if i.name and not i.name.lower().startswith("ag_")]
     if not own:
         return file
-    pattern = re.compile(rf"\b({'|'.join(own)})\b(?=[(\[])")
+    numbers = [i.name for i in file if i.text.split("*/")[-1].lstrip().startswith("enum {")]
+    called = [name for name in own if name not in numbers]
+    pattern = re.compile("|".join([*(rf"\b{n}\b" for n in numbers), *(rf"\b{n}\b(?=[(\[])" for n in called)]))
     names = {name: f"ag_{stem}_{name}" for name in own}
-    return [Item(names.get(i.name, i.name), pattern.sub(lambda m: names[m[1]], i.text)) for i in file]
+    return [Item(names.get(i.name, i.name), pattern.sub(lambda m: names[m[0]], i.text)) for i in file]
 
 
 def _static(text: str) -> str:
