@@ -19,16 +19,30 @@ class NoTorch(Exception):
 
 def torch_gradients(loss: Value, variables: Sequence[Value], feeds: Mapping[Value, Any], n: int) -> list[Any]:
     """d loss / d variable as float64 arrays. `feeds` has arrays for all inputs and states; n is the batch size."""
-    env: dict[Value, Any] = {}
-    for v, array in feeds.items():
-        env[v] = _tensor(array, v)
-        if v in variables:
-            env[v].requires_grad_()
-    for node in topological([loss]):
-        if node.results[0] not in env:
-            env.update(zip(node.results, _compute(node, env, n), strict=True))
+    env = _leaves(feeds, variables)
+    _evaluate([loss], env, n)
     grads = torch.autograd.grad(env[loss], [env[v] for v in variables], allow_unused=True)
     return [np.zeros(env[v].shape) if g is None else g.numpy() for v, g in zip(variables, grads, strict=True)]
+
+
+def torch_values(roots: Sequence[Value], feeds: Mapping[Value, Any], n: int) -> list[Any]:
+    """The values of `roots`, floats in float64, as NumPy arrays."""
+    env = _leaves(feeds, ())
+    _evaluate(roots, env, n)
+    return [env[v].numpy() for v in roots]
+
+
+def _leaves(feeds: Mapping[Value, Any], variables: Sequence[Value]) -> dict[Value, Any]:
+    env = {v: _tensor(array, v) for v, array in feeds.items()}
+    for v in variables:
+        env[v].requires_grad_()
+    return env
+
+
+def _evaluate(roots: Sequence[Value], env: dict[Value, Any], n: int) -> None:
+    for node in topological(roots):
+        if node.results[0] not in env:
+            env.update(zip(node.results, _compute(node, env, n), strict=True))
 
 
 def _tensor(array: Any, v: Value) -> Any:

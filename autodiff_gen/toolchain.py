@@ -23,6 +23,7 @@ TESTS = (
     (("g++",), ("g++", "--version")),
     (("clang",), ("clang", "--version")),
     (("git",), ("git", "--version")),
+    (("strace",), ("strace", "--version")),
 )
 
 Needs = list[tuple[tuple[str, ...], tuple[str, ...]]]

@@ -107,6 +107,10 @@ def declare(env, options):
         name = source.path.relative_to(homes[source.backend]).with_suffix("")
         target = f"{folder}/kernels/{source.backend}/{name}"
         objects.append(compile_one(compiler, target, str(source.path), source.cflags))
+    if emulated(env):  # the platform brings the runtime
+        env["SRC_FILTER"] = "-<*>"
+    elif not any(d[0] == "AG_BOARD" for d in env.get("CPPDEFINES", []) if isinstance(d, tuple)):
+        env.Append(CPPDEFINES=[("AG_BOARD", build.board.id)])
     archive = env.StaticLibrary(os.path.join(folder, options.name), objects)
     env.Prepend(LIBS=[archive])
     if options.samples:
@@ -126,6 +130,11 @@ def board_profile(env, options):
     return profile
 
 
+def emulated(env):
+    """Whether this is a build for the local platform, where QEMU serves files."""
+    return env["PIOPLATFORM"] == env.AutodiffPackage("platformio").PLATFORM
+
+
 def compile_one(env, target, source, flags):
     return env.Object(f"{target}.o", source, CCFLAGS=[*env["CCFLAGS"], *flags])
 
@@ -137,13 +146,12 @@ def samples(env, options, folder):
     script = options.path(script)
     if not os.path.isfile(script):
         raise Mistake(f"{PREFIX}samples = {options.samples}: no such file: {script}")
-    emulated = env["PIOPLATFORM"] == env.AutodiffPackage("platformio").PLATFORM
-    target = os.path.join(env.subst("$BUILD_DIR"), "samples.bin") if emulated else f"{folder}/samples.c"
+    target = os.path.join(env.subst("$BUILD_DIR"), "samples.bin") if emulated(env) else f"{folder}/samples.c"
     command = env.AutodiffPython("$SOURCE", "--out", "$TARGET", *(w.replace("$", "$$") for w in words))
     made = env.Command(target, script, Action([command], "$AUTODIFF_DATACOMSTR"))
     env.Depends(made, [env.File(str(p)) for p in sorted(Path(script).parent.glob("*.py"))])
     env.Depends(made, env.Value(os.environ.get("AUTODIFF_DATA", "")))
-    if emulated:
+    if emulated(env):
         env.Requires(env.File("$PROGPATH"), made)
     else:
         DefaultEnvironment().Append(PIOBUILDFILES=compile_one(env, f"{folder}/samples", made[0], []))

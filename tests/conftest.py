@@ -18,6 +18,7 @@ SEED = int(os.environ.setdefault("AUTODIFF_SEED", "1"))  # workers inherit it
 TOOLS = {
     "cc": ("gcc", "clang"),
     "qemu": ("arm-none-eabi-gcc", "qemu-system-arm"),
+    "pio": ("strace",),
 }
 MODULES = {"torch": "torch", "pio": "platformio"}
 

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,10 +60,12 @@ def environment(core: Path) -> dict[str, str]:
     }
 
 
-def pio(project: Path, core: Path, *words: str, timeout: int = 240) -> subprocess.CompletedProcess[str]:
-    """Run `pio` in the project's folder; stderr is in stdout, as a user sees it."""
+def pio(
+    project: Path, core: Path, *words: str, timeout: int = 240, before: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run `pio` in the project's folder, behind the words `before`; stderr is in stdout, as a user sees it."""
     return subprocess.run(
-        [sys.executable, "-m", "platformio", *words],
+        [*before, sys.executable, "-m", "platformio", *words],
         cwd=project,
         env=environment(core),
         stdin=subprocess.DEVNULL,
@@ -73,8 +76,8 @@ def pio(project: Path, core: Path, *words: str, timeout: int = 240) -> subproces
     )
 
 
-def succeed(project: Path, core: Path, *words: str, timeout: int = 240) -> str:
+def succeed(project: Path, core: Path, *words: str, timeout: int = 240, before: Sequence[str] = ()) -> str:
     """What `pio` prints; it must exit with 0."""
-    done = pio(project, core, *words, timeout=timeout)
+    done = pio(project, core, *words, timeout=timeout, before=before)
     assert done.returncode == 0, f"pio {' '.join(words)}: exit code {done.returncode}\n{done.stdout}"
     return done.stdout

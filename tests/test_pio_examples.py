@@ -1,10 +1,14 @@
-"""The examples under PlatformIO: every one is built, tested and run on every emulated board, offline."""
+"""The examples under PlatformIO: each is built, and its tests run, on every emulated board, from an empty core folder
+and without a network."""
 
 from __future__ import annotations
 
+import json
 import re
+import resource
 import subprocess
 import sys
+import time
 
 import pytest
 from firmware_build import once
@@ -14,6 +18,8 @@ from autodiff_gen import board, platformio
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
 PROFILES = {"qemu_m4": "mps2_an386", "qemu_m7": "mps2_an500", "qemu_m55": "mps3_an547", "qemu_stm32": "stm32"}
+TRACED = "tanh_matmul"  # the smallest: strace is slow
+OWN_LINES = re.compile(r"^custom_autodiff_samples = .*\n", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -22,41 +28,112 @@ def tree(tmp_path_factory):
     return once(tmp_path_factory, "pio tree", copy_parts)
 
 
-@pytest.fixture(scope="module", params=examples())
-def built(request, tree, tmp_path_factory):
-    """An example's folder after `pio run`, and what that printed."""
-    folder = tree / "examples" / request.param
+def build(tree, factory, name):
+    """The folder of an example after `pio run` and `pio test`, and the folder with what they said."""
+    folder, core = tree / "examples" / name, tree / f"core of {name}"
 
     def make(out):
-        (out / "said").write_text(succeed(folder, out / "core", "run"))
+        strace = (
+            ["strace", "-f", "-qq", "-e", "trace=connect", "-o", str(out / "connects")]
+            if name == TRACED
+            else []
+        )
+        start = time.monotonic()
+        (out / "run").write_text(succeed(folder, core, "run", before=strace))
+        middle = time.monotonic()
+        words = ["test", "--json-output-path", str(out / "test.json")]
+        (out / "test").write_text(
+            succeed(folder, core, *words, before=strace and [*strace[:-1], str(out / "more")])
+        )
+        (out / "seconds").write_text(f"{middle - start:.1f} {time.monotonic() - middle:.1f}")
 
-    return folder, (once(tmp_path_factory, f"pio {request.param}", make) / "said").read_text()
+    return folder, once(factory, f"pio {name}", make)
 
 
-def test_pio_run_builds_every_emulated_board(built):
-    folder, said = built
-    assert re.findall(r"^(qemu_\w+) +SUCCESS", said, re.MULTILINE) == list(QEMU)
+@pytest.fixture(scope="module", params=examples())
+def built(request, tree, tmp_path_factory):
+    return build(tree, tmp_path_factory, request.param)
+
+
+def test_pio_run_builds_every_emulated_board(built, record_property):
+    folder, out = built
+    record_property("seconds of pio run and pio test", (out / "seconds").read_text())
+    print((out / "seconds").read_text())
+    assert re.findall(r"^(qemu_\w+) +SUCCESS", (out / "run").read_text(), re.MULTILINE) == list(QEMU)
     for env in QEMU:
         assert (folder / ".pio/build" / env / "firmware.elf").is_file()
+    assert re.findall(r"^.*(?:warning|error):.*$", (out / "run").read_text(), re.MULTILINE) == []
 
 
-@pytest.mark.parametrize("env", QEMU)
-def test_scons_generates_the_same_bytes(built, env, tmp_path):
-    folder, _ = built
-    name = folder.name
-    words = ["-m", "SCons", "-Q", f"board={PROFILES[env]}", f"model={folder / 'model.py'}"]
-    tree = folder.parents[1]
+def test_pio_test_passes_on_every_emulated_board(built):
+    report = json.loads((built[1] / "test.json").read_text())
+    ran = {s["env_name"]: s for s in report["test_suites"] if s["status"] != "SKIPPED"}
+    assert sorted(ran) == sorted(QEMU)
+    for suite in ran.values():
+        names = {c["name"] for c in suite["test_cases"]}
+        assert suite["status"] == "PASSED" and {c["status"] for c in suite["test_cases"]} == {"PASSED"}
+        assert {"steps_are_pytorchs", "bad_arguments_are_refused", "gemm_nn_f32", "ger_f32"} <= names
+
+
+@pytest.mark.parametrize(
+    ("name", "env"), [("mnist", e) for e in QEMU] + [(n, "qemu_stm32") for n in examples() if n != "mnist"]
+)
+def test_scons_generates_the_same_bytes(tree, tmp_path_factory, tmp_path, name, env):
+    folder, _ = build(tree, tmp_path_factory, name)
     out = f"build/{PROFILES[env]}/{name}"
     files = [f"{name}.c", f"{name}.h", f"{name}_params.c"]
+    words = [
+        "-m",
+        "SCons",
+        "-Q",
+        f"board={PROFILES[env]}",
+        f"model={name}",
+        *(f"{out}/{file}" for file in files),
+    ]
     done = subprocess.run(
-        [sys.executable, "-P", *words, *(f"{out}/{file}" for file in files)],
+        [sys.executable, "-P", *words],
         cwd=tree, env=environment(tmp_path), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     for file in files:
         ours = (folder / ".pio/build" / env / "autodiff" / file).read_bytes()
         assert ours == (tree / out / file).read_bytes()
-        assert len(ours) > 500
+        assert len(ours) > 200
+
+
+def test_no_connection_leaves_this_computer(tree, tmp_path_factory):
+    """From an empty core folder, every process followed."""
+    _, out = build(tree, tmp_path_factory, TRACED)
+    calls = [line for name in ("connects", "more") for line in (out / name).read_text().splitlines()]
+    inet = [c for c in calls if "AF_INET" in c and not re.search(r'inet_addr\("127\.|"::1"', c)]
+    assert inet == []
+
+
+def test_a_build_with_nothing_to_do_takes_less_than_3_seconds(tree, tmp_path_factory, record_property):
+    """Seconds of the processor: the clock of a machine that does other things as well tells little."""
+    folder, _ = build(tree, tmp_path_factory, "mnist")
+    core = tree / "core of mnist"
+    objects = list((folder / ".pio/build/qemu_stm32/autodiff").rglob("*.o"))
+    before = {p: p.stat().st_mtime_ns for p in objects}
+    succeed(folder, core, "run", "-e", "qemu_stm32")  # links the program after the build for tests
+    start, used = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    said = succeed(folder, core, "run", "-e", "qemu_stm32")
+    seconds, now = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    busy = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
+    record_property("seconds", f"{seconds:.2f}")
+    print(f"{seconds:.2f} s by the clock, {busy:.2f} s of the processor")
+    assert not re.search(r"^(?:Compiling|Archiving|Linking|Generating)", said, re.MULTILINE), said
+    assert busy < 3
+    assert objects and all(p.stat().st_mtime_ns == before[p] for p in objects)
+
+
+def test_all_examples_have_the_same_platformio_ini():
+    """Adding PlatformIO to an example is a copy of mnist's file; only its samples are its own."""
+    texts = {
+        name: OWN_LINES.sub("", (ROOT / "examples" / name / "platformio.ini").read_text())
+        for name in examples()
+    }
+    assert [name for name, text in texts.items() if text != texts["mnist"]] == []
 
 
 @pytest.mark.parametrize("name", platformio.emulated())

@@ -100,6 +100,7 @@ def serve(listener, seconds, words):
             ready, _, _ = select.select(readers, [], [], 1.0)
             if listener in ready:
                 client, _ = listener.accept()
+                time.sleep(0.3)  # pyserial throws away what is there when it has opened a port
             if client in ready and not carry(client, ours):
                 client.close()
                 client = None

@@ -91,9 +91,12 @@ Default(program)
 
 # What `pio test` starts: the emulator as if it were a program of this computer.
 command = emulator.command(board.get("qemu.command"))
-limit = env.GetProjectOption("custom_qemu_timeout", "600")
+seconds, default = (
+    ("custom_test_timeout", "60") if "test" in env["BUILD_TYPE"] else ("custom_qemu_timeout", "600")
+)
+limit = env.GetProjectOption(seconds, default)
 if not limit.isdecimal() or int(limit) == 0:
-    fail(f"custom_qemu_timeout = {limit}: must be a number of seconds")
+    fail(f"{seconds} = {limit}: must be a number of seconds")
 
 
 def write_starter(target, source, env):

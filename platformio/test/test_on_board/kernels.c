@@ -1,0 +1,13 @@
+#include "figures.h"
+#include "unity.h"
+
+#include "ag_kernels.h"
+#include "kernel_figures.h"
+
+void test_kernels(void);
+
+void test_kernels(void) {
+#define X(test) RUN_TEST(test);
+    KERNEL_FIGURES(X)
+#undef X
+}

@@ -1,0 +1,11 @@
+#include "figures.h"
+#include "unity.h"
+
+#include "model_figures.h" /* of the project */
+
+void test_model(void);
+
+void test_model(void) {
+    RUN_TEST(steps_are_pytorchs);
+    RUN_TEST(bad_arguments_are_refused);
+}
