@@ -32,11 +32,12 @@ from autodiff_gen.passes.specialise import specialise
 from autodiff_gen.program import Arg, Entry, Program
 
 ROOT = Path(__file__).resolve().parents[1]
-STEPS = 5  # of training
+STEPS = (2, 5)  # of training: at least, at most
 ELEMENTS = 16  # of an output, at most
 TOLERANCE = 1e-5  # of the largest figure of an array: float32 on the board against float64 here
 RANGES = ((-1.0, 2.0), (0.1, 0.8))  # (low, span) of inputs: the first for which all figures are finite
 TARGETS = (0.1, 0.8)
+ROUNDING = 2.0**-20  # of a gradient's largest element: what a sum of some hundred float32 products may be off
 
 
 def formatted(text: str) -> str:
@@ -373,14 +374,23 @@ def steps_of_functions(made: Functions, calls: Calls) -> list[str] | None:
 
 
 def steps_of_model(made: Model, calls: Calls) -> list[str] | None:
-    """STEPS steps of training, then a prediction, by PyTorch in float64."""
+    """Steps of training, then a prediction, by PyTorch in float64: as many steps as say something in float32. Where a
+    gradient is zero but for rounding, Adam makes whole steps of it: a second trainer with such gradients tells when."""
     train, predict = (
         next(e for e in calls.program.entries if e.name == n) for n in ("train_step", "predict")
     )
-    trainer, losses = TorchTrainer(made), []
-    for step in range(STEPS):
-        losses.append(trainer.step(calls.feeds(train, step)))
-    scores = trainer.predict(calls.feeds(predict, STEPS))
+    fewest, most = STEPS
+    trainer, rounded, losses = TorchTrainer(made), TorchTrainer(made, ROUNDING), []
+    for step in range(most):
+        given = calls.feeds(train, step)
+        before = dict(trainer.values)
+        loss = trainer.step(given)
+        if not abs(rounded.step(given) - loss) <= TOLERANCE / 4 * abs(loss) and np.isfinite(loss):
+            assert step >= fewest, f"rounded gradients change the loss after {step} steps"
+            trainer.values = before
+            break
+        losses.append(loss)
+    scores = trainer.predict(calls.feeds(predict, len(losses)))
     if not all(np.isfinite(v).all() for v in (losses, *scores.values())):
         return None
     ok = f"{calls.program.name.upper()}_OK"
@@ -388,10 +398,10 @@ def steps_of_model(made: Model, calls: Calls) -> list[str] | None:
     predict_call = f"{predict.c_name}({', '.join(calls.words(predict))})"
     lines = [
         f"static const float losses[] = {{{floats(losses)}}};",
-        f"for (uint32_t step = 0; step < {STEPS}; step++) {{", "draw(step);",
+        f"for (uint32_t step = 0; step < {len(losses)}; step++) {{", "draw(step);",
         f'figures_status("{train.c_name}", {step_call}, {ok});',
         f'figures_compare("loss", loss, &losses[step], 1, {bound(losses)});', "}",
-        f"draw({STEPS});", f'figures_status("{predict.c_name}", {predict_call}, {ok});',
+        f"draw({len(losses)});", f'figures_status("{predict.c_name}", {predict_call}, {ok});',
     ]  # fmt: skip
     return lines + [
         compared(a, scores[a.name]) for a in predict.args if a.role == "output" and a.type.dtype.kind == "f"
@@ -399,10 +409,13 @@ def steps_of_model(made: Model, calls: Calls) -> list[str] | None:
 
 
 class TorchTrainer:
-    """A model trained by PyTorch in float64: its graph's loss differentiated by autograd, the update by torch.optim."""
+    """A model trained by PyTorch in float64: its graph's loss differentiated by autograd, the update by torch.optim.
+    `rounding`: how far gradients are moved at random, relative to their largest element."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, rounding: float = 0.0) -> None:
         import torch
+
+        self.rounding, self.noise = rounding, np.random.default_rng(1)
 
         self.model, (self.train, self.eval) = model, map(specialise, model.entries()[:2])
         self.loss = self.train.outputs["loss"]
@@ -446,7 +459,9 @@ class TorchTrainer:
         for v, g in zip(
             variables, torch_gradients(self.loss, variables, feeds, self.model.batch), strict=True
         ):
-            self.parameters[v.node.attrs["state"]].grad = torch.from_numpy(np.array(g))
+            self.parameters[v.node.attrs["state"]].grad = torch.from_numpy(
+                g + self.rounding * np.abs(g).max() * self.noise.uniform(-1, 1, g.shape)
+            )
         self.optimizer.step()
         self.values |= dict(zip(buffers, news, strict=True))
         self.values |= {s: p.detach().numpy().copy() for s, p in self.parameters.items()}

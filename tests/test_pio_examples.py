@@ -3,6 +3,7 @@ and without a network."""
 
 from __future__ import annotations
 
+import configparser
 import json
 import re
 import resource
@@ -12,14 +13,21 @@ import time
 
 import pytest
 from firmware_build import once
-from pio_project import QEMU, ROOT, copy_parts, environment, examples, succeed
+from pio_project import QEMU, ROOT, copy_parts, environment, examples, pio, succeed
 
 from autodiff_gen import board, platformio
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
 PROFILES = {"qemu_m4": "mps2_an386", "qemu_m7": "mps2_an500", "qemu_m55": "mps3_an547", "qemu_stm32": "stm32"}
 TRACED = "tanh_matmul"  # the smallest: strace is slow
-OWN_LINES = re.compile(r"^custom_autodiff_samples = .*\n", re.MULTILINE)
+OWN_LINES = re.compile(r"^(?:custom_autodiff_samples|default_envs) = .*\n", re.MULTILINE)
+
+
+def default_envs(name):
+    """The emulated boards that an example is for: all, unless it does not fit the smaller ones."""
+    ini = configparser.ConfigParser()
+    ini.read(ROOT / "examples" / name / "platformio.ini")
+    return [e.strip() for e in ini["platformio"]["default_envs"].split(",")]
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +67,9 @@ def test_pio_run_builds_every_emulated_board(built, record_property):
     folder, out = built
     record_property("seconds of pio run and pio test", (out / "seconds").read_text())
     print((out / "seconds").read_text())
-    assert re.findall(r"^(qemu_\w+) +SUCCESS", (out / "run").read_text(), re.MULTILINE) == list(QEMU)
-    for env in QEMU:
+    envs = default_envs(folder.name)
+    assert re.findall(r"^(qemu_\w+) +SUCCESS", (out / "run").read_text(), re.MULTILINE) == envs
+    for env in envs:
         assert (folder / ".pio/build" / env / "firmware.elf").is_file()
     assert re.findall(r"^.*(?:warning|error):.*$", (out / "run").read_text(), re.MULTILINE) == []
 
@@ -68,7 +77,7 @@ def test_pio_run_builds_every_emulated_board(built, record_property):
 def test_pio_test_passes_on_every_emulated_board(built):
     report = json.loads((built[1] / "test.json").read_text())
     ran = {s["env_name"]: s for s in report["test_suites"] if s["status"] != "SKIPPED"}
-    assert sorted(ran) == sorted(QEMU)
+    assert sorted(ran) == sorted(default_envs(built[0].name))
     for suite in ran.values():
         names = {c["name"] for c in suite["test_cases"]}
         assert suite["status"] == "PASSED" and {c["status"] for c in suite["test_cases"]} == {"PASSED"}
@@ -76,7 +85,8 @@ def test_pio_test_passes_on_every_emulated_board(built):
 
 
 @pytest.mark.parametrize(
-    ("name", "env"), [("mnist", e) for e in QEMU] + [(n, "qemu_stm32") for n in examples() if n != "mnist"]
+    ("name", "env"),
+    [("mnist", e) for e in QEMU] + [(n, default_envs(n)[-1]) for n in examples() if n != "mnist"],
 )
 def test_scons_generates_the_same_bytes(tree, tmp_path_factory, tmp_path, name, env):
     folder, _ = build(tree, tmp_path_factory, name)
@@ -99,6 +109,16 @@ def test_scons_generates_the_same_bytes(tree, tmp_path_factory, tmp_path, name, 
         ours = (folder / ".pio/build" / env / "autodiff" / file).read_bytes()
         assert ours == (tree / out / file).read_bytes()
         assert len(ours) > 200
+
+
+@pytest.mark.parametrize(
+    ("name", "env"), [(n, e) for n in examples() for e in QEMU if e not in default_envs(n)]
+)
+def test_a_board_is_left_out_only_where_the_model_does_not_fit(tree, tmp_path_factory, name, env):
+    folder, _ = build(tree, tmp_path_factory, name)
+    done = pio(folder, tree / f"core of {name}", "run", "-e", env)
+    assert done.returncode == 1
+    assert re.search(rf"^error: {name} needs .* bytes are missing", done.stdout, re.MULTILINE), done.stdout
 
 
 def test_no_connection_leaves_this_computer(tree, tmp_path_factory):
@@ -128,7 +148,8 @@ def test_a_build_with_nothing_to_do_takes_less_than_3_seconds(tree, tmp_path_fac
 
 
 def test_all_examples_have_the_same_platformio_ini():
-    """Adding PlatformIO to an example is a copy of mnist's file; only its samples are its own."""
+    """Adding PlatformIO to an example is a copy of mnist's file; its own are only its samples, and the boards
+    that it fits."""
     texts = {
         name: OWN_LINES.sub("", (ROOT / "examples" / name / "platformio.ini").read_text())
         for name in examples()
