@@ -232,3 +232,14 @@ def test_parts_are_computed_in_place() -> None:
     assert "arena" not in text
     assert "out0[i * 4 + j] = ag_expf(a[i * 3 + j]);" in text
     assert "out0[i * 4 + 3] = ag_tanhf(b[i]);" in text
+
+
+def test_parts_of_a_sum_are_computed_where_they_are_used() -> None:
+    """The gates of a cell need no array of their own; what is also read whole keeps one."""
+    x, b = ag.Input("x", (3, 8), batch_axis=0), ag.Input("b", (8,))
+    i, g = F.chunk(F.tanh(x + b), 2, 1)
+    text = c_of([x, b], [i * g])
+    assert "arena" not in text and "out0[i * 4 + j] = ag_tanhf(x[i * 8 + j] + b[j]) * " in text
+    z = F.tanh(x + b)
+    assert c_of([x, b], [z[:, :4] * z[:, 4:], z]).count("ag_tanhf(") == 1
+    assert c_of([x, b], [z[:, :5] * z[:, 3:]]).count("ag_tanhf(") == 1

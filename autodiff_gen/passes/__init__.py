@@ -21,6 +21,7 @@ from .inline_products import inline_products
 from .join_windows import join_windows
 from .own_bytes import own_bytes
 from .redraw import redraw
+from .sink_windows import sink_windows
 from .specialise import specialise
 
 Pass = Callable[[Graph], Graph]
@@ -30,6 +31,7 @@ PIPELINE: tuple[Pass, ...] = (
     fold_constants,  # constants, x * 1, broadcasts that happen anyway
     common_values,  # the same op on the same operands once
     join_windows,  # gradients of several parts of one value are assembled, not added up
+    sink_windows,  # parts of an elementwise value are computed where they are used
     drop_unread,  # stacks of a scan that nothing reads
     redraw,  # masks are drawn in the order in which they are read
     cancel_layouts,  # transposes move onto the operands of contractions
