@@ -31,6 +31,7 @@ INTERNAL = {
     "fused",
     "conv2d_dw_into",
     "depthwise2d_dw_into",
+    "index_sum_into",
 }
 REGIONS = {"scan", "cond"}  # their operands are functions: tests/test_scan.py and test_cond.py
 

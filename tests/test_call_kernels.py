@@ -144,7 +144,11 @@ def test_calls_against_the_record(libraries, name, order):
     assert served
 
 
-INTO = {"conv2d_dw_into": "conv2d_dw", "depthwise2d_dw_into": "depthwise2d_dw"}
+INTO = {
+    "conv2d_dw_into": "conv2d_dw",
+    "depthwise2d_dw_into": "depthwise2d_dw",
+    "index_sum_into": "index_sum",
+}
 
 
 def test_every_call_that_adds_is_in_the_table():

@@ -282,3 +282,18 @@ def test_an_embedding_trains_as_in_torch(seed: int) -> None:
         assert trainer.train_step(x, t) == pytest.approx(loss.item(), rel=1e-5)
     for name, value in trainer.state_dict().items():
         np.testing.assert_allclose(value, twin.state_dict()[name].numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_plain_sgd_writes_the_rows_that_are_named() -> None:
+    """No gradient of the table is stored, and no other row is touched."""
+    from autodiff_gen.compiler import compile_model
+    from autodiff_gen.emit import emit
+
+    tokens, target = ag.Input("tokens", (6,), dtype="s32"), ag.Input("target", (6, 3))
+    table = ag.Param("table", np.ones((1000, 3)))
+    y = F.embedding(tokens, table)
+    model = ag.Model([tokens], [target], {"y": y}, F.mse_loss(y, target), optim.SGD(lr=0.1))
+    program = compile_model(model, "m")
+    assert program.arena_words < 100
+    text = emit(program)["m.c"]
+    assert "t->table, 1, 1000, 6, 3, -lr, 1.0f);" in text

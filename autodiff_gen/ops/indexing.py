@@ -254,7 +254,7 @@ index_sum = register(
         infer=_sum_type,
         ref=_sum,
         vjp=_sum_vjp,
-        lower=Call(_sum_call),
+        lower=Call(_sum_call, added="index_sum_into"),
         samples=(
             Sample(((4,), (4, 3)), {"dim": 0, "size": 5}, dtypes={0: "s32"}, high=5),
             Sample(((2, 3), (2, 3, 2)), {"dim": 0, "size": 4}, dtypes={0: "s32"}, high=4),
@@ -265,5 +265,27 @@ index_sum = register(
         ),
         torch="torch.zeros([*b.shape[:dim], size, *b.shape[dim + a.ndim:]], dtype=b.dtype).index_add(dim, "
         "a.reshape(-1).long(), b.reshape([*b.shape[:dim], -1, *b.shape[dim + a.ndim:]]))",
+    )
+)
+
+
+def _into_type(
+    index: Type, src: Type, old: Type, alpha: Type, *, dim: int, size: int, beta: float, negate: bool
+) -> Type:
+    y = _sum_type(index, src, dim=dim, size=size)
+    if y != old or alpha != Type(old.dtype, ()):
+        raise ShapeError(f"adds {y} times a scalar to {old}")
+    return y
+
+
+index_sum_into = register(
+    Op(
+        "index_sum_into",  # (+ or -) alpha index_sum(index, src) + beta old; made by the pass that fuses updates
+        infer=_into_type,
+        ref=lambda index, src, old, alpha, *, beta, negate, **attrs: (
+            (-alpha if negate else alpha) * _sum(index, src, **attrs) + old.dtype.type(beta) * old
+        ),
+        vjp=None,
+        lower=Call(_sum_call, scalars=(3,), into=2, term="index_sum"),
     )
 )

@@ -25,75 +25,74 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    float *const matmul1 = t->arena + 1792;          /* [5n,16] steps 1 to 17 */
+    float *const matmul1 = t->arena + 1792;          /* [5n,16] steps 1 to 16 */
     float *const add1 = t->arena + 1792;             /* [n,5,16] in place of matmul1 */
     float *const add6 = t->arena + 1792;             /* [n,5,16] in place of add1 */
-    float *const sub1 = t->arena + 10221;            /* [n,5,16] steps 2 to 49 */
-    float *const rsqrt1 = t->arena + 4211;           /* [n,5,1] steps 2 to 49 */
-    float *const add3 = t->arena + 7596;             /* [n,5,16] steps 2 to 40 */
+    float *const sub1 = t->arena + 10221;            /* [n,5,16] steps 2 to 48 */
+    float *const rsqrt1 = t->arena + 4211;           /* [n,5,1] steps 2 to 48 */
+    float *const add3 = t->arena + 7596;             /* [n,5,16] steps 2 to 39 */
     float *const matmul2 = t->arena + 4251;          /* [5n,48] steps 3 to 6 */
-    float *const add4 = t->arena + 3443;             /* [n,5,16] steps 4 to 33 */
-    float *const add42 = t->arena + 6827;            /* [n,5,16] steps 5 to 35 */
-    float *const add43 = t->arena + 1072;            /* [n,5,16] steps 6 to 29 */
-    float *const matmul3 = t->arena + 672;           /* [n,2,5,5] steps 7 to 32 */
+    float *const add4 = t->arena + 3443;             /* [n,5,16] steps 4 to 32 */
+    float *const add42 = t->arena + 6827;            /* [n,5,16] steps 5 to 34 */
+    float *const add43 = t->arena + 1072;            /* [n,5,16] steps 6 to 28 */
+    float *const matmul3 = t->arena + 672;           /* [n,2,5,5] steps 7 to 31 */
     float *const exp1 = t->arena + 672;              /* [n,2,5,5] in place of matmul3 */
-    float *const div1 = t->arena + 4083;             /* [n,2,5,1] steps 8 to 32 */
-    float *const mul6 = t->arena + 40;               /* [n,2,5,5] steps 8 to 30 */
-    float *const div2 = t->arena + 1712;             /* [n,2,5,1] steps 8 to 32 */
+    float *const div1 = t->arena + 4083;             /* [n,2,5,1] steps 8 to 31 */
+    float *const mul6 = t->arena + 40;               /* [n,2,5,5] steps 8 to 29 */
+    float *const div2 = t->arena + 1712;             /* [n,2,5,1] steps 8 to 31 */
     float *const matmul4 = t->arena + 2432;          /* [n,2,5,8] steps 9 to 10 */
-    float *const copy = t->arena + 4267;             /* [n,5,2,8] steps 10 to 43 */
-    float *const matmul5 = t->arena + 6187;          /* [5n,16] steps 11 to 51 */
+    float *const copy = t->arena + 4267;             /* [n,5,2,8] steps 10 to 42 */
+    float *const matmul5 = t->arena + 6187;          /* [5n,16] steps 11 to 50 */
     float *const sub3 = t->arena + 6187;             /* [n,5,16] in place of matmul5 */
-    float *const rsqrt2 = t->arena + 3371;           /* [n,5,1] steps 12 to 51 */
-    float *const add8 = t->arena + 12281;            /* [n,5,16] steps 12 to 45 */
-    float *const matmul6 = t->arena + 4907;          /* [5n,32] steps 13 to 47 */
+    float *const rsqrt2 = t->arena + 3371;           /* [n,5,1] steps 12 to 50 */
+    float *const add8 = t->arena + 12281;            /* [n,5,16] steps 12 to 44 */
+    float *const matmul6 = t->arena + 4907;          /* [5n,32] steps 13 to 46 */
     float *const gelu1 = t->arena + 4907;            /* [n,5,32] in place of matmul6 */
-    float *const add = t->arena + 8268;              /* [n,5,32] steps 14 to 25 */
-    float *const matmul7 = t->arena + 2720;          /* [5n,16] steps 15 to 17 */
-    float *const add10 = t->arena + 2720;            /* [n,5,16] in place of matmul7 */
-    float *const sub4 = t->arena + 2592;             /* [n,16] steps 17 to 53 */
-    float *const rsqrt3 = t->arena + 10989;          /* [n,1] steps 17 to 53 */
-    float *const add13 = t->arena + 10861;           /* [n,16] steps 17 to 55 */
-    float *const mul = t->arena + 440;               /* [4] steps 18 to 21 */
-    float *const matmul8 = t->arena + 3411;          /* [n,4] steps 19 to 55 */
+    float *const add = t->arena + 8268;              /* [n,5,32] steps 14 to 24 */
+    float *const matmul7 = t->arena + 2720;          /* [5n,16] steps 15 to 16 */
+    float *const sub4 = t->arena + 2592;             /* [n,16] steps 16 to 52 */
+    float *const rsqrt3 = t->arena + 10989;          /* [n,1] steps 16 to 52 */
+    float *const add13 = t->arena + 10861;           /* [n,16] steps 16 to 54 */
+    float *const mul = t->arena + 440;               /* [4] steps 17 to 20 */
+    float *const matmul8 = t->arena + 3411;          /* [n,4] steps 18 to 54 */
     float *const d_sub5 = t->arena + 3411;           /* [n,4] in place of matmul8 */
-    float *const matmul9 = t->arena;                 /* [n,4] steps 20 to 57 */
+    float *const matmul9 = t->arena;                 /* [n,4] steps 19 to 56 */
     float *const d_sub7 = t->arena;                  /* [n,4] in place of matmul9 */
-    float *const sqrt2 = t->arena + 12277;           /* [4] steps 21 to 56 */
-    float *const exp2_row = t->arena + 32;           /* [4] step 21 */
-    float *const exp3_row = t->arena + 36;           /* [4] step 21 */
-    float *const d_add13 = t->arena + 12921;         /* [n,16] steps 22 to 54 */
-    float *const d_add11 = t->arena + 9581;          /* [n,5,16] steps 23 to 48 */
-    float *const matmul = t->arena + 10997;          /* [5n,32] steps 24 to 45 */
+    float *const sqrt2 = t->arena + 12277;           /* [4] steps 20 to 55 */
+    float *const exp2_row = t->arena + 32;           /* [4] step 20 */
+    float *const exp3_row = t->arena + 36;           /* [4] step 20 */
+    float *const d_add13 = t->arena + 12921;         /* [n,16] steps 21 to 53 */
+    float *const d_add11 = t->arena + 9581;          /* [n,5,16] steps 22 to 47 */
+    float *const matmul = t->arena + 10997;          /* [5n,32] steps 23 to 44 */
     float *const d_add9 = t->arena + 10997;          /* [n,5,32] in place of matmul */
-    float *const sqrt3 = t->arena + 8236;            /* [32] steps 25 to 46 */
-    float *const matmul10 = t->arena + 8268;         /* [5n,16] steps 26 to 52 */
-    float *const d_add6 = t->arena + 2720;           /* [n,5,16] steps 27 to 43 */
-    float *const sqrt4 = t->arena + 8924;            /* [16] steps 27 to 44 */
-    float *const matmul11 = t->arena + 8940;         /* [5n,16] steps 28 to 30 */
-    float *const d_mul6 = t->arena + 1792;           /* [n,2,5,5] steps 29 to 35 */
+    float *const sqrt3 = t->arena + 8236;            /* [32] steps 24 to 45 */
+    float *const matmul10 = t->arena + 8268;         /* [5n,16] steps 25 to 51 */
+    float *const d_add6 = t->arena + 2720;           /* [n,5,16] steps 26 to 42 */
+    float *const sqrt4 = t->arena + 8924;            /* [16] steps 26 to 43 */
+    float *const matmul11 = t->arena + 8940;         /* [5n,16] steps 27 to 29 */
+    float *const d_mul6 = t->arena + 1792;           /* [n,2,5,5] steps 28 to 34 */
     float *const d_matmul3 = t->arena + 1792;        /* [n,2,5,5] in place of d_mul6 */
-    float *const matmul12 = t->arena + 1072;         /* [n,2,5,8] steps 30 to 31 */
-    float *const copy2 = t->arena + 32;              /* [n,5,2,8] steps 31 to 37 */
-    float *const matmul13 = t->arena + 672;          /* [n,2,5,8] steps 33 to 34 */
-    float *const copy3 = t->arena + 3443;            /* [n,5,2,8] steps 34 to 37 */
-    float *const matmul14 = t->arena + 672;          /* [n,2,5,8] steps 35 to 36 */
-    float *const copy4 = t->arena + 6827;            /* [n,5,2,8] steps 36 to 37 */
-    float *const d_add4 = t->arena + 672;            /* [n,5,48] steps 37 to 42 */
-    float *const matmul15 = t->arena + 32;           /* [5n,16] steps 38 to 50 */
-    float *const d_add1 = t->arena + 8941;           /* [n,5,16] steps 39 to 40 */
-    float *const sqrt5 = t->arena + 8908;            /* [16] steps 39 to 40 */
-    float *const div3 = t->arena + 8940;             /* scalar steps 40 to 58 */
-    float *const div4 = t->arena + 6827;             /* scalar steps 40 to 58 */
-    float *const mul2 = t->arena + 6828;             /* [48,16] steps 40 to 41 */
-    float *const mul3 = t->arena + 3443;             /* [48,16] steps 40 to 41 */
-    float *const matmul_rows_row = t->arena + 3360;  /* [11] step 40 */
-    float *const matmul_rows_row2 = t->arena + 4251; /* [16] step 40 */
-    float *const matmul_rows_row3 = t->arena + 672;  /* [16] step 43 */
-    float *const matmul_rows_row4 = t->arena + 672;  /* [16] step 45 */
-    float *const matmul_rows_row5 = t->arena + 672;  /* [32] step 47 */
-    float *const matmul_rows_row6 = t->arena + 32;   /* [16] step 55 */
-    float *const matmul_rows_row7 = t->arena + 32;   /* [55] step 57 */
+    float *const matmul12 = t->arena + 1072;         /* [n,2,5,8] steps 29 to 30 */
+    float *const copy2 = t->arena + 32;              /* [n,5,2,8] steps 30 to 36 */
+    float *const matmul13 = t->arena + 672;          /* [n,2,5,8] steps 32 to 33 */
+    float *const copy3 = t->arena + 3443;            /* [n,5,2,8] steps 33 to 36 */
+    float *const matmul14 = t->arena + 672;          /* [n,2,5,8] steps 34 to 35 */
+    float *const copy4 = t->arena + 6827;            /* [n,5,2,8] steps 35 to 36 */
+    float *const d_add4 = t->arena + 672;            /* [n,5,48] steps 36 to 41 */
+    float *const matmul15 = t->arena + 32;           /* [5n,16] steps 37 to 49 */
+    float *const d_add1 = t->arena + 8941;           /* [n,5,16] steps 38 to 39 */
+    float *const sqrt5 = t->arena + 8908;            /* [16] steps 38 to 39 */
+    float *const div3 = t->arena + 8940;             /* scalar steps 39 to 57 */
+    float *const div4 = t->arena + 6827;             /* scalar steps 39 to 57 */
+    float *const mul2 = t->arena + 6828;             /* [48,16] steps 39 to 40 */
+    float *const mul3 = t->arena + 3443;             /* [48,16] steps 39 to 40 */
+    float *const matmul_rows_row = t->arena + 3360;  /* [11] step 39 */
+    float *const matmul_rows_row2 = t->arena + 4251; /* [16] step 39 */
+    float *const matmul_rows_row3 = t->arena + 672;  /* [16] step 42 */
+    float *const matmul_rows_row4 = t->arena + 672;  /* [16] step 44 */
+    float *const matmul_rows_row5 = t->arena + 672;  /* [32] step 46 */
+    float *const matmul_rows_row6 = t->arena + 32;   /* [16] step 54 */
+    float *const matmul_rows_row7 = t->arena + 32;   /* [55] step 56 */
 
     /* 1  matmul1[5n,16] = x . embed_weight' */
     ag_gemm_nt_f32_ref(x, 11, t->embed_weight, 11, matmul1, 16, 5 * n, 16, 11, 1.0f, 0.0f);
@@ -247,25 +246,16 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     /* 15 matmul7[5n,16] = gelu1 . block_linear2_weight' */
     ag_gemm_nt_f32_ref(gelu1, 32, t->block_linear2_weight, 32, matmul7, 16, 5 * n, 16, 32, 1.0f, 0.0f);
 
-    /* 16 add10[n,5,16] */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 5; j++) {
-            for (int32_t k = 0; k < 16; k++) {
-                add10[i * 80 + j * 16 + k] = matmul7[i * 80 + j * 16 + k] + t->block_linear2_bias[k];
-            }
-        }
-    }
-
-    /* 17 sub4[n,16], rsqrt3[n,1], add13[n,16] */
+    /* 16 sub4[n,16], rsqrt3[n,1], add13[n,16] */
     for (int32_t i = 0; i < n; i++) {
         float sum = 0.0f;
         for (int32_t j = 0; j < 16; j++) {
-            sum += add6[i * 80 + j + 64] + add10[i * 80 + j + 64];
+            sum += add6[i * 80 + j + 64] + (matmul7[i * 80 + j + 64] + t->block_linear2_bias[j]);
         }
         float sum2 = 0.0f;
         const float mul1 = sum * 0.0625f;
         for (int32_t j = 0; j < 16; j++) {
-            const float sub2 = add6[i * 80 + j + 64] + add10[i * 80 + j + 64] - mul1;
+            const float sub2 = add6[i * 80 + j + 64] + (matmul7[i * 80 + j + 64] + t->block_linear2_bias[j]) - mul1;
             sub4[i * 16 + j] = sub2;
             sum2 += sub2 * sub2;
         }
@@ -276,18 +266,18 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 18 mul[4] */
+    /* 17 mul[4] */
     for (int32_t i = 0; i < 4; i++) {
         mul[i] = t->linear_bias_exp_avg_sq[i] * 0.999f;
     }
 
-    /* 19 matmul8[n,4] = add13 . head_weight' */
+    /* 18 matmul8[n,4] = add13 . head_weight' */
     ag_gemm_nt_f32_ref(add13, 16, t->head_weight, 16, matmul8, 4, n, 4, 16, 1.0f, 0.0f);
 
-    /* 20 matmul9[n,4] = x . linear_weight' */
+    /* 19 matmul9[n,4] = x . linear_weight' */
     ag_gemm_nt_f32_ref(x, 55, t->linear_weight, 55, matmul9, 4, n, 4, 55, 1.0f, 0.0f);
 
-    /* 21 loss, d_sub5[n,4], new head_bias_exp_avg[4], new head_bias_exp_avg_sq[4], sqrt2[4], d_sub7[n,4],... */
+    /* 20 loss, d_sub5[n,4], new head_bias_exp_avg[4], new head_bias_exp_avg_sq[4], sqrt2[4], d_sub7[n,4],... */
     {
         float sum = 0.0f;
         float sum2 = 0.0f;
@@ -343,10 +333,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 22 d_add13[n,16] = d_sub5 . head_weight */
+    /* 21 d_add13[n,16] = d_sub5 . head_weight */
     ag_gemm_nn_f32_ref(d_sub5, 4, t->head_weight, 16, d_add13, 16, n, 16, 4, 1.0f, 0.0f);
 
-    /* 23 d_add11[n,5,16] */
+    /* 22 d_add11[n,5,16] */
     for (int32_t i = 0; i < n; i++) {
         float sum = 0.0f;
         for (int32_t j = 0; j < 16; j++) {
@@ -375,10 +365,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 24 matmul[5n,32] = d_add11 . block_linear2_weight */
+    /* 23 matmul[5n,32] = d_add11 . block_linear2_weight */
     ag_gemm_nn_f32_ref(d_add11, 16, t->block_linear2_weight, 32, matmul, 32, 5 * n, 32, 16, 1.0f, 0.0f);
 
-    /* 25 d_add9[n,5,32], new block_linear1_bias_exp_avg[32], new block_linear1_bias_exp_avg_sq[32], sqrt3... */
+    /* 24 d_add9[n,5,32], new block_linear1_bias_exp_avg[32], new block_linear1_bias_exp_avg_sq[32], sqrt3... */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -400,10 +390,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         sqrt3[i] = sqrtf(add2);
     }
 
-    /* 26 matmul10[5n,16] = d_add9 . block_linear1_weight */
+    /* 25 matmul10[5n,16] = d_add9 . block_linear1_weight */
     ag_gemm_nn_f32_ref(d_add9, 32, t->block_linear1_weight, 16, matmul10, 16, 5 * n, 16, 32, 1.0f, 0.0f);
 
-    /* 27 d_add6[n,5,16], new block_self_attn_out_proj_bias_exp_avg[16], new block_self_attn_out_proj_bias... */
+    /* 26 d_add6[n,5,16], new block_self_attn_out_proj_bias_exp_avg[16], new block_self_attn_out_proj_bias... */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -442,24 +432,24 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         sqrt4[i] = sqrtf(add2);
     }
 
-    /* 28 matmul11[5n,16] = d_add6 . block_self_attn_out_proj_weight */
+    /* 27 matmul11[5n,16] = d_add6 . block_self_attn_out_proj_weight */
     ag_gemm_nn_f32_ref(d_add6, 16, t->block_self_attn_out_proj_weight, 16, matmul11, 16, 5 * n, 16, 16, 1.0f, 0.0f);
 
-    /* 29 d_mul6[n,2,5,5] = matmul11' . add43' */
+    /* 28 d_mul6[n,2,5,5] = matmul11' . add43' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_nt_f32_ref(matmul11 + i * 80 + j * 8, 16, add43 + i * 80 + j * 8, 16, d_mul6 + i * 50 + j * 25, 5, 5, 5, 8, 1.0f, 0.0f);
         }
     }
 
-    /* 30 matmul12[n,2,5,8] = mul6' . matmul11' */
+    /* 29 matmul12[n,2,5,8] = mul6' . matmul11' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_tn_f32_ref(mul6 + i * 50 + j * 25, 5, matmul11 + i * 80 + j * 8, 16, matmul12 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
-    /* 31 copy2[n,5,2,8] */
+    /* 30 copy2[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -470,7 +460,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 32 d_matmul3[n,2,5,5] */
+    /* 31 d_matmul3[n,2,5,5] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             for (int32_t k = 0; k < 5; k++) {
@@ -487,14 +477,14 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 33 matmul13[n,2,5,8] = d_matmul3' . add4' */
+    /* 32 matmul13[n,2,5,8] = d_matmul3' . add4' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_tn_f32_ref(d_matmul3 + i * 50 + j * 25, 5, add4 + i * 80 + j * 8, 16, matmul13 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
-    /* 34 copy3[n,5,2,8] */
+    /* 33 copy3[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -505,14 +495,14 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 35 matmul14[n,2,5,8] = d_matmul3 . add42' */
+    /* 34 matmul14[n,2,5,8] = d_matmul3 . add42' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_nn_f32_ref(d_matmul3 + i * 50 + j * 25, 5, add42 + i * 80 + j * 8, 16, matmul14 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
-    /* 36 copy4[n,5,2,8] */
+    /* 35 copy4[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -523,7 +513,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 37 d_add4[n,5,48] */
+    /* 36 d_add4[n,5,48] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
@@ -538,10 +528,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 38 matmul15[5n,16] = d_add4 . block_self_attn_in_proj_weight */
+    /* 37 matmul15[5n,16] = d_add4 . block_self_attn_in_proj_weight */
     ag_gemm_nn_f32_ref(d_add4, 48, t->block_self_attn_in_proj_weight, 16, matmul15, 16, 5 * n, 16, 48, 1.0f, 0.0f);
 
-    /* 39 d_add1[n,5,16], new embed_bias_exp_avg[16], new embed_bias_exp_avg_sq[16], sqrt5[16] */
+    /* 38 d_add1[n,5,16], new embed_bias_exp_avg[16], new embed_bias_exp_avg_sq[16], sqrt5[16] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -580,7 +570,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         sqrt5[i] = sqrtf(add2);
     }
 
-    /* 40 new optimizer_step, div3, new embed_weight_exp_avg[16,11], new embed_weight_exp_avg_sq[16,11], d... */
+    /* 39 new optimizer_step, div3, new embed_weight_exp_avg[16,11], new embed_weight_exp_avg_sq[16,11], d... */
     {
         const float add2 = t->optimizer_step[0] + 1.0f;
         t->optimizer_step[0] = add2;
@@ -625,12 +615,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 41 new block_self_attn_in_proj_weight[768] */
+    /* 40 new block_self_attn_in_proj_weight[768] */
     for (int32_t i = 0; i < 768; i++) {
         t->block_self_attn_in_proj_weight[i] -= mul2[i] + mul3[i];
     }
 
-    /* 42 new block_self_attn_in_proj_bias_exp_avg[48], new block_self_attn_in_proj_bias_exp_avg_sq[48], n... */
+    /* 41 new block_self_attn_in_proj_bias_exp_avg[48], new block_self_attn_in_proj_bias_exp_avg_sq[48], n... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -652,7 +642,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 43 new block_self_attn_out_proj_weight_exp_avg[16,16], new block_self_attn_out_proj_weight_exp_avg_... */
+    /* 42 new block_self_attn_out_proj_weight_exp_avg[16,16], new block_self_attn_out_proj_weight_exp_avg_... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -671,7 +661,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 44 new block_self_attn_out_proj_bias[16] */
+    /* 43 new block_self_attn_out_proj_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -682,7 +672,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 45 new block_linear1_weight_exp_avg[32,16], new block_linear1_weight_exp_avg_sq[32,16], new block_l... */
+    /* 44 new block_linear1_weight_exp_avg[32,16], new block_linear1_weight_exp_avg_sq[32,16], new block_l... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -701,7 +691,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 46 new block_linear1_bias[32] */
+    /* 45 new block_linear1_bias[32] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -712,7 +702,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 47 new block_linear2_weight_exp_avg[16,32], new block_linear2_weight_exp_avg_sq[16,32], new block_l... */
+    /* 46 new block_linear2_weight_exp_avg[16,32], new block_linear2_weight_exp_avg_sq[16,32], new block_l... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -731,7 +721,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 48 new block_linear2_bias_exp_avg[16], new block_linear2_bias_exp_avg_sq[16], new block_linear2_bia... */
+    /* 47 new block_linear2_bias_exp_avg[16], new block_linear2_bias_exp_avg_sq[16], new block_linear2_bia... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -753,7 +743,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 49 new block_norm1_weight_exp_avg[16], new block_norm1_weight_exp_avg_sq[16], new block_norm1_weigh... */
+    /* 48 new block_norm1_weight_exp_avg[16], new block_norm1_weight_exp_avg_sq[16], new block_norm1_weigh... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -775,7 +765,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 50 new block_norm1_bias_exp_avg[16], new block_norm1_bias_exp_avg_sq[16], new block_norm1_bias[16] */
+    /* 49 new block_norm1_bias_exp_avg[16], new block_norm1_bias_exp_avg_sq[16], new block_norm1_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -797,7 +787,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 51 new block_norm2_weight_exp_avg[16], new block_norm2_weight_exp_avg_sq[16], new block_norm2_weigh... */
+    /* 50 new block_norm2_weight_exp_avg[16], new block_norm2_weight_exp_avg_sq[16], new block_norm2_weigh... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -819,7 +809,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 52 new block_norm2_bias_exp_avg[16], new block_norm2_bias_exp_avg_sq[16], new block_norm2_bias[16] */
+    /* 51 new block_norm2_bias_exp_avg[16], new block_norm2_bias_exp_avg_sq[16], new block_norm2_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -841,7 +831,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 53 new norm_weight_exp_avg[16], new norm_weight_exp_avg_sq[16], new norm_weight[16] */
+    /* 52 new norm_weight_exp_avg[16], new norm_weight_exp_avg_sq[16], new norm_weight[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -861,7 +851,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 54 new norm_bias_exp_avg[16], new norm_bias_exp_avg_sq[16], new norm_bias[16] */
+    /* 53 new norm_bias_exp_avg[16], new norm_bias_exp_avg_sq[16], new norm_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -881,7 +871,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 55 new head_weight_exp_avg[4,16], new head_weight_exp_avg_sq[4,16], new head_weight[4,16] */
+    /* 54 new head_weight_exp_avg[4,16], new head_weight_exp_avg_sq[4,16], new head_weight[4,16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -900,7 +890,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 56 new head_bias[4] */
+    /* 55 new head_bias[4] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -911,7 +901,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 57 new linear_weight_exp_avg[4,55], new linear_weight_exp_avg_sq[4,55], new linear_weight[4,55] */
+    /* 56 new linear_weight_exp_avg[4,55], new linear_weight_exp_avg_sq[4,55], new linear_weight[4,55] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -930,7 +920,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 58 new linear_bias[4] */
+    /* 57 new linear_bias[4] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -951,7 +941,7 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         return ATTENTION_ERR_BATCH;
     }
 
-    float *const matmul1 = t->arena + 1920;  /* [5n,16] steps 1 to 17 */
+    float *const matmul1 = t->arena + 1920;  /* [5n,16] steps 1 to 16 */
     float *const add6 = t->arena + 1920;     /* [n,5,16] in place of matmul1 */
     float *const add3 = t->arena + 2560;     /* [n,5,16] steps 2 to 3 */
     float *const matmul2 = t->arena;         /* [5n,48] steps 3 to 8 */
@@ -967,11 +957,10 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     float *const add8 = t->arena + 1280;     /* [n,5,16] in place of matmul5 */
     float *const matmul6 = t->arena;         /* [5n,32] steps 13 to 15 */
     float *const gelu1 = t->arena;           /* [n,5,32] in place of matmul6 */
-    float *const matmul7 = t->arena + 1280;  /* [5n,16] steps 15 to 17 */
-    float *const add10 = t->arena + 1280;    /* [n,5,16] in place of matmul7 */
-    float *const add13 = t->arena;           /* [n,16] steps 17 to 18 */
-    float *const matmul8 = t->arena + 128;   /* [n,4] steps 18 to 19 */
-    float *const matmul9 = t->arena;         /* [n,4] steps 20 to 21 */
+    float *const matmul7 = t->arena + 1280;  /* [5n,16] steps 15 to 16 */
+    float *const add13 = t->arena;           /* [n,16] steps 16 to 17 */
+    float *const matmul8 = t->arena + 128;   /* [n,4] steps 17 to 18 */
+    float *const matmul9 = t->arena;         /* [n,4] steps 19 to 20 */
 
     /* 1  matmul1[5n,16] = x . embed_weight' */
     ag_gemm_nt_f32_ref(x, 11, t->embed_weight, 11, matmul1, 16, 5 * n, 16, 11, 1.0f, 0.0f);
@@ -1119,49 +1108,40 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     /* 15 matmul7[5n,16] = gelu1 . block_linear2_weight' */
     ag_gemm_nt_f32_ref(gelu1, 32, t->block_linear2_weight, 32, matmul7, 16, 5 * n, 16, 32, 1.0f, 0.0f);
 
-    /* 16 add10[n,5,16] */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 5; j++) {
-            for (int32_t k = 0; k < 16; k++) {
-                add10[i * 80 + j * 16 + k] = matmul7[i * 80 + j * 16 + k] + t->block_linear2_bias[k];
-            }
-        }
-    }
-
-    /* 17 add13[n,16] */
+    /* 16 add13[n,16] */
     for (int32_t i = 0; i < n; i++) {
         float sum = 0.0f;
         for (int32_t j = 0; j < 16; j++) {
-            sum += add6[i * 80 + j + 64] + add10[i * 80 + j + 64];
+            sum += add6[i * 80 + j + 64] + (matmul7[i * 80 + j + 64] + t->block_linear2_bias[j]);
         }
         float sum2 = 0.0f;
         const float mul1 = sum * 0.0625f;
         for (int32_t j = 0; j < 16; j++) {
-            const float sub1 = add6[i * 80 + j + 64] + add10[i * 80 + j + 64] - mul1;
+            const float sub1 = add6[i * 80 + j + 64] + (matmul7[i * 80 + j + 64] + t->block_linear2_bias[j]) - mul1;
             sum2 += sub1 * sub1;
         }
         const float mul2 = sum2 * 0.0625f;
         const float add1 = mul2 + 1e-05f;
         const float rsqrt1 = 1.0f / sqrtf(add1);
         for (int32_t j = 0; j < 16; j++) {
-            add13[i * 16 + j] = (add6[i * 80 + j + 64] + add10[i * 80 + j + 64] - mul1) * rsqrt1 * t->norm_weight[j] + t->norm_bias[j];
+            add13[i * 16 + j] = (add6[i * 80 + j + 64] + (matmul7[i * 80 + j + 64] + t->block_linear2_bias[j]) - mul1) * rsqrt1 * t->norm_weight[j] + t->norm_bias[j];
         }
     }
 
-    /* 18 matmul8[n,4] = add13 . head_weight' */
+    /* 17 matmul8[n,4] = add13 . head_weight' */
     ag_gemm_nt_f32_ref(add13, 16, t->head_weight, 16, matmul8, 4, n, 4, 16, 1.0f, 0.0f);
 
-    /* 19 scores[n,4] */
+    /* 18 scores[n,4] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 4; j++) {
             scores[i * 4 + j] = matmul8[i * 4 + j] + t->head_bias[j];
         }
     }
 
-    /* 20 matmul9[n,4] = x . linear_weight' */
+    /* 19 matmul9[n,4] = x . linear_weight' */
     ag_gemm_nt_f32_ref(x, 55, t->linear_weight, 55, matmul9, 4, n, 4, 55, 1.0f, 0.0f);
 
-    /* 21 linear[n,4] */
+    /* 20 linear[n,4] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 4; j++) {
             linear[i * 4 + j] = matmul9[i * 4 + j] + t->linear_bias[j];
