@@ -262,7 +262,13 @@ def hint(v: Value) -> str:
     """What to call a value: the name it was given on the way, else its op's."""
     node = v.node
     if node.regions:
-        node = base(node.regions[0].results[v.index]).node
+        region, carries = node.regions[0], node.attrs.get("carries", 0)
+        if v.index < carries:
+            node = region.params[v.index].node
+        elif region.results[v.index] in region.params[:carries]:
+            return f"{region.results[v.index].node.hint}_before"
+        else:
+            node = base(region.results[v.index]).node
     return node.hint or node.op.name
 
 

@@ -44,8 +44,12 @@ def region_lines(text: EntryText, step: Step) -> list[str]:
         lines += _block(_part_lines(text, step, plan.first, Scope(scope.taken), ""))
     time = scope.fresh("time_step")
     lines += [_loop(time, plan.length, plan.reverse)]
-    lines += ["    " + line for line in _part_lines(text, step, plan.body, scope, time)]
+    lines += _indented(_part_lines(text, step, plan.body, scope, time))
     return [*lines, "}"]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return ["    " + line if line else "" for line in lines]
 
 
 def _cond_lines(text: EntryText, step: Step, plan: CondPlan) -> list[str]:
@@ -56,14 +60,14 @@ def _cond_lines(text: EntryText, step: Step, plan: CondPlan) -> list[str]:
     lines = [text.comment(step.number, f"{targets}, chosen by {name}"), f"if ({test}) {{"]
     for k, part in enumerate(plan.parts):
         lines += ["} else {"] if k else []
-        lines += ["    " + line for line in _part_lines(text, step, part, Scope(text.scope.taken), "")]
+        lines += _indented(_part_lines(text, step, part, Scope(text.scope.taken), ""))
     return [*lines, "}"]
 
 
 def _block(lines: list[str]) -> list[str]:
     """Lines in braces where they declare something."""
     if any("*const " in line for line in lines if not line.startswith(" ")):
-        return ["{", *("    " + line for line in lines), "}"]
+        return ["{", *_indented(lines), "}"]
     return lines
 
 
@@ -93,7 +97,7 @@ def _part_lines(text: EntryText, step: Step, part: Part, scope: Scope, time: str
     inner = type(text)(part.plan, args, outputs, slots, text.tables, inside)
     lines += [f"{p.text} /* {p.comment} */" for p in inner.pointers]
     for s in part.plan.steps:
-        lines += inner.lines(s)
+        lines += [*([""] if lines else []), *inner.lines(s)]
     return lines
 
 

@@ -22,10 +22,11 @@ class Closed:
     captures: tuple[Value, ...]
 
 
-def param(name: str, type: Type) -> Value:
-    """A parameter of a region, called `name` in generated code."""
+def param(name: str, type: Type, source: Value | None = None) -> Value:
+    """A parameter of a region, called `name` in generated code; `source` is the outer value whose elements it shows."""
     v = make_input(name, type)
     v.node.hint = name
+    v.node.attrs["inner"], v.node.attrs["source"] = True, source
     return v
 
 

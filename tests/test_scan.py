@@ -11,7 +11,7 @@ import pytest
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
-from autodiff_gen.dtypes import Dim, Type, f32
+from autodiff_gen.dtypes import Dim, Type, f32, s32
 from autodiff_gen.errors import ShapeError
 from autodiff_gen.interpret import evaluate
 from autodiff_gen.ir import make_input
@@ -268,3 +268,21 @@ def test_training_with_any_number_of_rows_equals_pytorchs() -> None:
         assert trainer.train_step(x, label) == pytest.approx(loss.item(), abs=1e-5)
     for name, value in twin.items():
         np.testing.assert_allclose(trainer.state_dict()[name], value.detach().numpy(), atol=2e-5)
+
+
+@pytest.mark.cc
+def test_an_index_that_a_loop_walks_along_is_checked_when_the_function_is_called() -> None:
+    i, table = make_input("i", Type(s32, (T, B))), make_input("table", Type(f32, (7, 4)))
+    total, _ = F.scan(lambda h, i: (h + F.embedding(i, table), None), np.zeros((B, 4), np.float32), i)
+    f = ag.function([i, table], [total]).on_host()
+    index = np.random.default_rng(1).integers(0, 7, (T, B))
+    weights = np.arange(28, dtype=np.float32).reshape(7, 4)
+    np.testing.assert_allclose(f(index, weights)[0], weights[index].sum(0))
+    with pytest.raises(ShapeError, match="outside 0 to 6"):
+        f(index + 7, weights)
+
+
+def test_an_index_that_a_loop_carries_is_refused_where_nothing_brings_it_into_range() -> None:
+    x = make_input("x", Type(f32, (3,)))
+    with pytest.raises(ShapeError, match="the index must be an integer input"):
+        F.scan(lambda i, _: (i, F.pick(x, i)), make_input("i", Type(s32, ())), length=2)

@@ -8,6 +8,7 @@ from typing import Any
 from ..dtypes import Dim, Type
 from ..errors import ShapeError
 from ..ir import Node, Value
+from ..names import identifier
 from ..op import Moded
 from ..ops.cond import make_cond, marker
 from ..ops.scan import make_scan, time_first
@@ -31,8 +32,9 @@ def scan(
     """
     first, given = [as_value(v) for v in leaves("scan", init)], [as_value(v) for v in leaves("scan", xs)]
     steps = _length(given, length)
-    old = [param(_hint(v, f"carry{i}"), v.type) for i, v in enumerate(first)]
-    now = [param(f"{_hint(v, 'x')}_t", Type(v.dtype, v.shape[1:])) for v in given]
+    names = _names(init, "carry")
+    old = [param(name, v.type) for name, v in zip(names, first, strict=True)]
+    now = [param(f"{_hint(v, 'x')}_t", Type(v.dtype, v.shape[1:]), v) for v in given]
     made = f(like(init, old), like(xs, now))
     if not isinstance(made, tuple) or len(made) != 2:
         raise ShapeError("scan: the step must return (carry, y), two things; y may be None")
@@ -92,6 +94,18 @@ def _check_modes(name: str, node: Node) -> None:
                 f"{name}: a step that differs between training and evaluation (dropout, batch_norm) is not "
                 f"supported; apply it to what goes in or comes out"
             )
+
+
+def _names(tree: Any, name: str) -> list[str]:
+    """What the values of a tree are called: the keys of dicts, else `name` with a number where there are several."""
+    if tree is None:
+        return []
+    if isinstance(tree, dict):
+        return [n for key, part in tree.items() for n in _names(part, identifier(str(key)))]
+    if isinstance(tree, tuple | list):
+        several = len(tree) > 1
+        return [n for i, part in enumerate(tree) for n in _names(part, f"{name}{i}" if several else name)]
+    return [name]
 
 
 def _hint(v: Value, otherwise: str) -> str:

@@ -21,10 +21,14 @@ from .slicing import cut, extent_of, whole
 
 
 def index_source(i: Value) -> Value:
-    """What an index shows through views and conversions."""
-    while isinstance(i.node.op.lower, View) or i.node.op.name == "to_s32":
-        i = i.node.operands[0]
-    return i
+    """What an index shows through views and conversions, and as an element of what a loop walks along."""
+    while True:
+        if isinstance(i.node.op.lower, View) or i.node.op.name == "to_s32":
+            i = i.node.operands[0]
+        elif i.node.attrs.get("source") is not None:
+            i = i.node.attrs["source"]
+        else:
+            return i
 
 
 def is_known(name: str, x: Value, i: Value, extent: int, ignored: int | None = None) -> bool:
@@ -35,7 +39,7 @@ def is_known(name: str, x: Value, i: Value, extent: int, ignored: int | None = N
     """
     source = index_source(i)
     node = source.node
-    if node.op is INPUT and source.dtype.kind in "iu":
+    if node.op is INPUT and source.dtype.kind in "iu" and not node.attrs.get("inner"):
         node.attrs["classes"] = min(node.attrs.get("classes", extent), extent)
         if node.attrs.setdefault("ignored", ignored) != ignored:
             node.attrs["ignored"] = None

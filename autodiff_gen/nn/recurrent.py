@@ -165,13 +165,15 @@ class _Recurrent(Module):
         if outside:
             inputs = inputs + c
 
-        def step(states: States, x: Value) -> tuple[States, Value]:
-            new = self.kind.step(states, x, F.linear(states[0], u, None if outside else c))
-            return new, new[0]
+        def step(states: dict[str, Value], x: Value) -> tuple[dict[str, Value], Value]:
+            old = tuple(states.values())
+            new = self.kind.step(old, x, F.linear(old[0], u, None if outside else c))
+            return dict(zip("hc", new, strict=False)), new[0]
 
         inputs = F.transpose(inputs, 0, 1) if batch_first else inputs
-        last, y = F.scan(step, first, inputs, reverse=suffix.endswith("_reverse"))
-        return last, F.transpose(y, 0, 1) if batch_first else y
+        named = dict(zip("hc", first, strict=False))
+        last, y = F.scan(step, named, inputs, reverse=suffix.endswith("_reverse"))
+        return tuple(last.values()), F.transpose(y, 0, 1) if batch_first else y
 
 
 class RNN(_Recurrent):
