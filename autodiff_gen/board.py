@@ -79,6 +79,19 @@ class Upload:
 
 
 @dataclass(frozen=True)
+class Store:
+    """Flash for checkpoints: `slots` of `slot_bytes`, each erased as one, from `origin` on, behind the program."""
+
+    origin: int
+    slots: int
+    slot_bytes: int
+
+    @property
+    def end(self) -> int:
+        return self.origin + self.slots * self.slot_bytes
+
+
+@dataclass(frozen=True)
 class Board:
     """One board. `id` is the file's stem; `files` are all TOML files that were read, the board's own first."""
 
@@ -93,6 +106,7 @@ class Board:
     toolchain: Toolchain
     qemu: Qemu | None
     upload: Upload | None
+    store: Store | None
     platformio: Mapping[str, Any]
 
     @property
@@ -231,6 +245,7 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
         raise BoardError(f"{path}: stack_bytes is missing")
     qemu = section("qemu", "machine") if "qemu" in data else None
     upload = section("upload", "address") if "upload" in data else None
+    store = section("store", "origin", "slots", "slot_bytes") if "store" in data else None
     board = Board(
         id=path.stem,
         name=data["name"],
@@ -262,6 +277,7 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
         upload=None
         if upload is None
         else Upload(upload["address"], tuple(upload.get("openocd", ())), upload.get("st_flash", False)),
+        store=None if store is None else Store(store["origin"], store["slots"], store["slot_bytes"]),
         platformio=MappingProxyType(data.get("platformio", {})),
     )
     _check_memory(board)
@@ -307,6 +323,10 @@ def _check_memory(board: Board) -> None:
         raise BoardError(
             f"{board.path}: memory.{ram.name}: origin and bytes must be multiples of 32 (MPU guards)"
         )
+    flash = board.region("flash")
+    assert flash is not None
+    if board.store is not None and not flash.origin < board.store.origin <= board.store.end <= flash.end:
+        raise BoardError(f"{board.path}: [store] does not lie in memory.{flash.name}, behind the program")
     if board.stack_bytes % 8:
         raise BoardError(f"{board.path}: stack_bytes must be a multiple of 8, got {board.stack_bytes}")
     if board.stack_bytes >= ram.bytes:

@@ -104,6 +104,7 @@ _TREE: dict[str, Any] = {
     "toolchain": {"prefix": _text, "packages": _strings, "probes": _commands},
     "qemu": {"binary": _string, "machine": _string, "cpu": _string, "args": _strings},
     "upload": {"address": _ADDRESS, "openocd": _strings, "st_flash": _bool},
+    "store": {"origin": _ADDRESS, "slots": _integer(2, 1024), "slot_bytes": _integer(512, 0x7FFFFFFF)},
     "platformio": {"*": _anything},
 }
 

@@ -74,9 +74,15 @@ def support_sources(board: Board) -> list[Path]:
     return [path for folder in folders for path in sorted(folder.glob("*.c"))]
 
 
-def qemu_argv(board: Board, elf: Path | str, *, semihosting: bool = True) -> list[str]:
+def link_main() -> Path:
+    """The main program of the link's firmware, which serves any model (NAME_link.c)."""
+    return resources.root() / "boards" / "support" / "link" / "link_main.c"
+
+
+def qemu_argv(board: Board, elf: Path | str, *, semihosting: bool = True, serial: str = "stdio") -> list[str]:
     """The command that runs `elf`: by QEMU, or the program itself on the host. Run it in the folder that holds
-    samples.bin, with stdin closed; its exit code is the firmware's. Raises ToolError where the board has no emulator.
+    samples.bin, with stdin closed; its exit code is the firmware's. `serial`: where QEMU's serial port goes, such as
+    tcp:127.0.0.1:5555,server=on,wait=off. Raises ToolError where the board has no emulator.
     """
     if board.is_host:
         return [str(Path(elf).resolve())]
@@ -84,7 +90,7 @@ def qemu_argv(board: Board, elf: Path | str, *, semihosting: bool = True) -> lis
         raise ToolError(
             f"board {board.id}: {board.path} has no [qemu] section, so it cannot be run here; use upload"
         )
-    argv = [*qemu_machine(board), *("-display", "none", "-monitor", "none", "-serial", "stdio")]
+    argv = [*qemu_machine(board), *("-display", "none", "-monitor", "none", "-serial", serial)]
     if semihosting:
         argv += ["-semihosting-config", "enable=on,target=native"]
     return [*argv, "-kernel", str(elf)]
@@ -133,6 +139,9 @@ def _link_symbols(board: Board) -> dict[str, int]:
         "__stack_bytes": board.stack_bytes,
         "__guard_below_bytes": below,
         "__guard_above_bytes": above,
+        "__store_origin": board.store.origin if board.store else flash.end,
+        "__store_slots": board.store.slots if board.store else 0,
+        "__store_slot_bytes": board.store.slot_bytes if board.store else 0,
     }
 
 

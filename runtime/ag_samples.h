@@ -11,6 +11,8 @@
 #ifndef AG_SAMPLES_H
 #define AG_SAMPLES_H
 
+#include "ag_io.h"
+
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -25,10 +27,6 @@ enum {
     AG_SAMPLES_ERR_END = -4,     /* seek behind the last record */
     AG_SAMPLES_ERR_RECORDS = -5, /* the records are not those that the header's checksum names */
 };
-
-/* Where bytes come from: 0, or negative when `bytes` bytes are not there. The type that <m>_load takes as
- * well. */
-typedef int ag_read_fn(void *ctx, uint32_t offset, void *data, uint32_t bytes);
 
 typedef struct ag_samples {
     uint32_t record_bytes, input_bytes, label_bytes;

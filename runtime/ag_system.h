@@ -4,6 +4,7 @@
 #ifndef AG_SYSTEM_H
 #define AG_SYSTEM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -21,6 +22,13 @@ int32_t ag_system_open(const char *name);
 /* Read `bytes` from `offset`: 0, or -1 when not all of them are there. Reading on where the last call stopped
  * does not seek. */
 int ag_system_read(int32_t handle, uint32_t offset, void *data, uint32_t bytes);
+
+/* Open a file for reading and writing, or with `fresh` make an empty one: a handle >= 0, or -1. */
+int32_t ag_system_open_file(const char *name, bool fresh);
+
+/* Write `bytes` at `offset`: 0, or -1 when they could not all be written. They are out of the program when
+ * this returns. */
+int ag_system_write_file(int32_t handle, uint32_t offset, const void *data, uint32_t bytes);
 
 /* Give the handle back. */
 void ag_system_close(int32_t handle);

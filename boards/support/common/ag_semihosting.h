@@ -12,13 +12,21 @@ bool ag_semihosting_present(void);
 /* 1 while the probe's bkpt may be answered by the HardFault handler (fault.c). */
 extern volatile uint32_t ag_semihosting_probing;
 
-int32_t ag_semihosting_open(const char *name,
-                            uint32_t mode); /* mode 1: "rb", 4: "w"; the name ":tt" is the console */
+/* Modes: "rb", "r+b", "w", "w+b". */
+enum {
+    AG_SEMIHOSTING_READ = 1,
+    AG_SEMIHOSTING_UPDATE = 3,
+    AG_SEMIHOSTING_WRITE = 4,
+    AG_SEMIHOSTING_FRESH = 7,
+};
+
+int32_t ag_semihosting_open(const char *name, uint32_t mode); /* the name ":tt" is the console */
 void ag_semihosting_close(int32_t handle);
 int32_t ag_semihosting_seek(int32_t handle, uint32_t offset);
 uint32_t ag_semihosting_read(int32_t handle, void *data,
                              uint32_t bytes); /* returns the bytes that are missing */
-void ag_semihosting_write(int32_t handle, const void *data, uint32_t bytes);
+uint32_t ag_semihosting_write(int32_t handle, const void *data,
+                              uint32_t bytes); /* returns the bytes that were not written */
 void ag_semihosting_exit(int32_t status);
 
 #endif

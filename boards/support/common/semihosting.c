@@ -68,11 +68,9 @@ uint32_t ag_semihosting_read(int32_t handle, void *data, uint32_t bytes) {
     return present ? call(SYS_READ, block) : bytes;
 }
 
-void ag_semihosting_write(int32_t handle, const void *data, uint32_t bytes) {
+uint32_t ag_semihosting_write(int32_t handle, const void *data, uint32_t bytes) {
     const uint32_t block[3] = {(uint32_t)handle, (uint32_t)data, bytes};
-    if (present) {
-        (void)call(SYS_WRITE, block);
-    }
+    return present ? call(SYS_WRITE, block) : bytes;
 }
 
 void ag_semihosting_exit(int32_t status) {

@@ -16,12 +16,12 @@ static uint32_t position;
 
 void ag_system_start(void) {
     ag_semihosting_probe();
-    console = ag_semihosting_open(":tt", 4);
+    console = ag_semihosting_open(":tt", AG_SEMIHOSTING_WRITE);
 }
 
 void ag_system_write(const char *text, uint32_t bytes) {
     if (console >= 0) {
-        ag_semihosting_write(console, text, bytes);
+        (void)ag_semihosting_write(console, text, bytes);
         return;
     }
     for (uint32_t i = 0; i < bytes; i++) {
@@ -32,10 +32,26 @@ void ag_system_write(const char *text, uint32_t bytes) {
     }
 }
 
-int32_t ag_system_open(const char *name) {
-    opened = ag_semihosting_open(name, 1);
+static int32_t open_file(const char *name, uint32_t mode) {
+    opened = ag_semihosting_open(name, mode);
     position = 0;
     return opened;
+}
+
+int32_t ag_system_open(const char *name) {
+    return open_file(name, AG_SEMIHOSTING_READ);
+}
+
+int32_t ag_system_open_file(const char *name, bool fresh) {
+    return open_file(name, fresh ? AG_SEMIHOSTING_FRESH : AG_SEMIHOSTING_UPDATE);
+}
+
+int ag_system_write_file(int32_t handle, uint32_t offset, const void *data, uint32_t bytes) {
+    opened = -1; /* the next read seeks */
+    if (ag_semihosting_seek(handle, offset) != 0 || ag_semihosting_write(handle, data, bytes) != 0) {
+        return -1;
+    }
+    return 0;
 }
 
 int ag_system_read(int32_t handle, uint32_t offset, void *data, uint32_t bytes) {

@@ -16,15 +16,33 @@ void ag_system_write(const char *text, uint32_t bytes) {
     (void)fflush(stdout);
 }
 
-int32_t ag_system_open(const char *name) {
+static int32_t open_file(const char *name, const char *mode) {
     for (int32_t i = 0; i < FILES; i++) {
         if (file[i] == NULL) {
-            file[i] = fopen(name, "rb");
+            file[i] = fopen(name, mode);
             position[i] = 0;
             return file[i] == NULL ? -1 : i;
         }
     }
     return -1;
+}
+
+int32_t ag_system_open(const char *name) {
+    return open_file(name, "rb");
+}
+
+int32_t ag_system_open_file(const char *name, bool fresh) {
+    return open_file(name, fresh ? "w+b" : "r+b");
+}
+
+int ag_system_write_file(int32_t handle, uint32_t offset, const void *data, uint32_t bytes) {
+    if (handle < 0 || handle >= FILES || file[handle] == NULL || offset > (uint32_t)INT_MAX) {
+        return -1;
+    }
+    position[handle] = UINT32_MAX; /* the next read seeks */
+    const bool done = fseek(file[handle], (long)offset, SEEK_SET) == 0 &&
+                      fwrite(data, 1, bytes, file[handle]) == bytes && fflush(file[handle]) == 0;
+    return done ? 0 : -1;
 }
 
 int ag_system_read(int32_t handle, uint32_t offset, void *data, uint32_t bytes) {

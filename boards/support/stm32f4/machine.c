@@ -77,3 +77,21 @@ void ag_machine_put(char c) {
     (void)wait_for(&USART1_SR, 1u << 7, 1u << 7); /* transmit register empty */
     USART1_DR = (uint8_t)c;
 }
+
+void ag_machine_listen(void) {
+    USART1_CR1 |= 1u << 5; /* interrupt at every byte */
+    AG_NVIC_ENABLE(37u);   /* USART1 */
+}
+
+void ag_machine_interrupt(void) {
+    const uint32_t status = USART1_SR;
+    if (status & (1u << 5 | 1u << 3)) { /* a byte, or one that was overrun; reading it clears both */
+        const uint8_t byte = (uint8_t)USART1_DR;
+        if (status & 1u << 3) {
+            ag_uart_overran();
+        }
+        if (status & 1u << 5) {
+            ag_uart_received(byte);
+        }
+    }
+}

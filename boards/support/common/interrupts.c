@@ -1,0 +1,11 @@
+/* Vectors of the external interrupts, behind those of the core (startup.c), for programs that receive by
+ * interrupt. All lead to the machine's one handler. */
+#include "ag_machine.h"
+#include "ag_startup.h"
+
+#define H ag_machine_interrupt
+#define H8 H, H, H, H, H, H, H, H
+
+__attribute__((section(".vectors.external"), used)) void (*const ag_external_vectors[96])(void) = {
+    H8, H8, H8, H8, H8, H8, H8, H8, H8, H8, H8, H8,
+};

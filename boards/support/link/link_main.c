@@ -1,0 +1,31 @@
+/* The firmware of the link, for any model: NAME_link.c brings the model and its memory. Begins with the
+ * newest checkpoint where there is one, then does what the host asks. */
+#include "ag_flash.h"
+#include "ag_link.h"
+#include "ag_uart.h"
+
+#include <stddef.h>
+
+static ag_link board;
+static ag_flash flash;
+
+static void send(void *ctx, const uint8_t *data, uint32_t bytes) {
+    (void)ctx;
+    ag_uart_write(data, bytes);
+}
+
+int main(void) {
+    uint8_t data[AG_LINK_ENCODED];
+    const int status = ag_flash_open(&flash, ag_linked_model.state_bytes);
+    ag_link_start(&board, &ag_linked_model, ag_linked_memory, status == 0 ? &flash : NULL, send, NULL);
+    (void)ag_link_restore(&board);
+    ag_uart_start();
+    for (;;) {
+        const uint32_t bytes = ag_uart_read(data, sizeof data);
+        if (bytes == 0) {
+            return 0;
+        }
+        board.count.overruns = ag_uart_overruns();
+        ag_link_receive(&board, data, bytes);
+    }
+}

@@ -1,0 +1,148 @@
+/* The board's end of the link to a host: data in, losses and weights out, over any stream of bytes.
+ * docs/link.md describes every byte; autodiff_gen/device is the other end.
+ *
+ * A frame is a request or its reply, at most 60 bytes, COBS-encoded and ended by 0; its checksum covers all
+ * of it. The host sends one request, waits for the reply, and sends it again when none comes. A request that
+ * is carried out already gets the same reply again; TRAIN names the step that it is to be and the checksum of
+ * its data, so that no step is made twice or on damaged data. */
+#ifndef AG_LINK_H
+#define AG_LINK_H
+
+#include "ag_io.h"
+#include "ag_store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    AG_LINK_VERSION = 1,
+    AG_LINK_HEADER = 8,   /* request, status, session, sequence */
+    AG_LINK_PAYLOAD = 48, /* at most */
+    AG_LINK_FRAME = AG_LINK_HEADER + AG_LINK_PAYLOAD + 4,
+    AG_LINK_ENCODED = AG_LINK_FRAME + 2,
+    AG_LINK_NAME = 16,
+};
+
+/* Requests. */
+enum {
+    AG_LINK_HELLO = 1,
+    AG_LINK_READ = 2,
+    AG_LINK_WRITE = 3,
+    AG_LINK_SUM = 4,
+    AG_LINK_TRAIN = 5,
+    AG_LINK_PREDICT = 6,
+    AG_LINK_SET_LR = 7,
+    AG_LINK_INIT = 8,
+    AG_LINK_BEGIN = 9,
+    AG_LINK_END = 10,
+    AG_LINK_SAVE = 11,
+    AG_LINK_LOAD = 12,
+    AG_LINK_REPLY = 0x80, /* is added to the request in its reply */
+    AG_LINK_NAK = 0xff,   /* a frame came that is none */
+};
+
+/* What READ, WRITE and SUM speak of. */
+enum { AG_LINK_INPUT = 0, AG_LINK_OUTPUT = 1, AG_LINK_STATE = 2, AG_LINK_COUNTERS = 3 };
+
+/* How WRITE brings data: as they lie in memory; one byte for each float, which becomes byte / 255; or the
+ * same in runs, (zeros, count, count bytes) one after the other. */
+enum { AG_LINK_RAW = 0, AG_LINK_UNIT = 1, AG_LINK_RUNS = 2 };
+
+/* Statuses of the link; -1 to -15 are the model's own, -64 and below the store's. */
+enum {
+    AG_LINK_OK = 0,
+    AG_LINK_ERR_REQUEST = -32,    /* no such request */
+    AG_LINK_ERR_LENGTH = -33,     /* a payload of the wrong length */
+    AG_LINK_ERR_RANGE = -34,      /* offset or count outside the object, n outside the batch */
+    AG_LINK_ERR_SESSION = -35,    /* not the session that HELLO began */
+    AG_LINK_ERR_SEQUENCE = -36,   /* neither the next request nor the last one again */
+    AG_LINK_ERR_VERSION = -37,    /* HELLO of another version of the protocol */
+    AG_LINK_ERR_STEP = -38,       /* TRAIN names another step than the next one */
+    AG_LINK_ERR_SUM = -39,        /* data or state do not have the checksum that the request names */
+    AG_LINK_ERR_INCOMPLETE = -40, /* the state is half written: END, INIT or LOAD must come first */
+    AG_LINK_ERR_BUSY = -41,       /* a step is not finished */
+};
+
+/* One array among the inputs: its place, and its bytes for n rows, fixed + n * row. */
+typedef struct ag_link_array {
+    uint32_t offset, fixed, row;
+    bool is_target; /* PREDICT does not read it */
+    bool is_f32;    /* may be written as bytes */
+} ag_link_array;
+
+/* A model, as the generator describes it. Offsets lead into `memory`, the caller's, aligned to 4 bytes. */
+typedef struct ag_link_model {
+    const char *name;
+    uint32_t graph_id, batch, memory_bytes;
+    uint32_t state_offset, state_bytes;   /* parameters, then the optimizer's state */
+    uint32_t input_offset, input_bytes;   /* inputs, then targets, for a whole batch */
+    uint32_t output_offset, output_bytes; /* what predict returns, for a whole batch */
+    uint32_t output_row;                  /* bytes of it for one row; 0 where they do not depend on n */
+    const ag_link_array *array;
+    uint32_t arrays;
+    float lr; /* until SET_LR says otherwise */
+    int (*init)(void *memory, uint32_t seed);
+    int (*train_step)(void *memory, int32_t n, float lr, float *loss);
+    int (*predict)(void *memory, int32_t n);
+    ag_save_fn *save;
+    ag_load_fn *load;
+} ag_link_model;
+
+/* The program's model and its memory: NAME_link.c, which `autodiff-gen link` writes, defines both. */
+extern const ag_link_model ag_linked_model;
+extern void *const ag_linked_memory;
+
+/* READ of AG_LINK_COUNTERS, in this order. */
+typedef struct ag_link_counters {
+    uint32_t steps;      /* of training that the state has behind it */
+    uint32_t trained;    /* steps since the start of the program */
+    uint32_t refused;    /* steps that the model refused */
+    uint32_t predicted;  /* calls of predict */
+    uint32_t saved;      /* checkpoints written since the start */
+    uint32_t frames;     /* good frames */
+    uint32_t damaged;    /* frames with a wrong length, encoding or checksum */
+    uint32_t repeated;   /* requests that were answered again, not carried out */
+    uint32_t unexpected; /* frames of another session or out of sequence */
+    uint32_t overruns;   /* bytes for which there was no room */
+} ag_link_counters;
+
+typedef void ag_link_send_fn(void *ctx, const uint8_t *data, uint32_t bytes);
+
+typedef struct ag_link {
+    const ag_link_model *model;
+    uint8_t *memory;
+    const ag_flash *flash; /* NULL without one */
+    ag_link_send_fn *send;
+    void *send_ctx;
+    ag_link_counters count;
+    float lr, loss;
+    uint32_t checkpoint; /* sequence of the last one saved or loaded, 0 before */
+    bool incomplete;     /* the state is half written */
+    uint16_t session;
+    uint32_t nonce, sequence, hellos;
+    uint32_t last_sum;    /* checksum of the last request that was carried out */
+    uint32_t reply_bytes; /* of `reply`, which answers it */
+    uint32_t held;        /* bytes of the frame that is coming in; above its size: too many */
+    uint8_t frame[AG_LINK_ENCODED];
+    uint8_t reply[AG_LINK_FRAME];
+} ag_link;
+
+/* Begin with `memory` as it is: the model is neither initialised nor loaded. `flash` may be NULL. */
+void ag_link_start(ag_link *link, const ag_link_model *model, void *memory, const ag_flash *flash,
+                   ag_link_send_fn *send, void *send_ctx);
+
+/* Load the newest checkpoint, or draw the first weights where there is none. Returns the status of loading.
+ */
+int ag_link_restore(ag_link *link);
+
+/* Bytes that have come, in any pieces. Requests are carried out and answered before this returns. */
+void ag_link_receive(ag_link *link, const uint8_t *data, uint32_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

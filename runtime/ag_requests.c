@@ -1,0 +1,339 @@
+/* What each request of the link does. */
+#include "ag_requests.h"
+
+#include "ag_crc32.h"
+#include "ag_frame.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static uint8_t *input_of(const ag_link *l) {
+    return l->memory + l->model->input_offset;
+}
+
+static uint32_t bytes_for(const ag_link_array *a, uint32_t n) {
+    return a->fixed + n * a->row;
+}
+
+/* Checksum of the first n rows of all inputs, and of the targets too where `targets`. */
+static uint32_t input_sum(const ag_link *l, uint32_t n, bool targets) {
+    uint32_t crc = 0;
+    for (uint32_t i = 0; i < l->model->arrays; i++) {
+        const ag_link_array *a = &l->model->array[i];
+        if (targets || !a->is_target) {
+            crc = ag_crc32(crc, input_of(l) + a->offset, bytes_for(a, n));
+        }
+    }
+    return crc;
+}
+
+/* The memory behind an object's number: its bytes, 0 where it has none. */
+static uint32_t object(ag_link *l, uint32_t number, uint8_t **start) {
+    const ag_link_model *m = l->model;
+    switch (number) {
+    case AG_LINK_INPUT:
+        *start = l->memory + m->input_offset;
+        return m->input_bytes;
+    case AG_LINK_OUTPUT:
+        *start = l->memory + m->output_offset;
+        return m->output_bytes;
+    case AG_LINK_STATE:
+        *start = l->memory + m->state_offset;
+        return m->state_bytes;
+    case AG_LINK_COUNTERS:
+        *start = (uint8_t *)&l->count;
+        return sizeof l->count;
+    default:
+        *start = NULL;
+        return 0;
+    }
+}
+
+static bool is_inside(uint32_t offset, uint32_t bytes, uint32_t all) {
+    return offset <= all && bytes <= all - offset;
+}
+
+int ag_link_hello(ag_link *l, ag_exchange *x) {
+    const ag_link_model *m = l->model;
+    const uint32_t flags = (l->flash != NULL ? 1u : 0u) | (l->incomplete ? 2u : 0u);
+    const size_t name = strlen(m->name);
+    x->out[0] = AG_LINK_VERSION;
+    x->out[1] = AG_LINK_PAYLOAD;
+    ag_put16(x->out + 2, flags);
+    ag_put32(x->out + 4, m->graph_id);
+    ag_put32(x->out + 8, m->batch);
+    ag_put32(x->out + 12, m->state_bytes);
+    ag_put32(x->out + 16, m->input_bytes);
+    ag_put32(x->out + 20, m->output_bytes);
+    ag_put32(x->out + 24, l->count.steps);
+    ag_put32(x->out + 28, l->checkpoint);
+    memset(x->out + 32, 0, AG_LINK_NAME);
+    memcpy(x->out + 32, m->name, name < AG_LINK_NAME ? name : AG_LINK_NAME);
+    x->out_bytes = 32 + AG_LINK_NAME;
+    return x->in_bytes != 4 ? AG_LINK_ERR_LENGTH : x->in[0] != AG_LINK_VERSION ? AG_LINK_ERR_VERSION : 0;
+}
+
+static int read_object(ag_link *l, ag_exchange *x) {
+    if (x->in_bytes != 5) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    const uint32_t where = ag_get32(x->in), offset = where & 0xffffffu, bytes = x->in[4];
+    uint8_t *start;
+    const uint32_t all = object(l, where >> 28, &start);
+    if (start == NULL || !is_inside(offset, bytes, all) || bytes > AG_LINK_PAYLOAD) {
+        return AG_LINK_ERR_RANGE;
+    }
+    memcpy(x->out, start + offset, bytes);
+    x->out_bytes = bytes;
+    return AG_LINK_OK;
+}
+
+/* The float array of the inputs in which the bytes at `offset` lie as a whole. */
+static bool is_in_floats(const ag_link_model *m, uint32_t offset, uint32_t bytes) {
+    for (uint32_t i = 0; i < m->arrays; i++) {
+        const ag_link_array *a = &m->array[i];
+        if (a->is_f32 && offset >= a->offset &&
+            is_inside(offset - a->offset, bytes, bytes_for(a, m->batch))) {
+            return offset % 4 == 0;
+        }
+    }
+    return false;
+}
+
+static uint8_t *put_units(uint8_t *at, const uint8_t *byte, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++, at += sizeof(float)) {
+        const float value = byte == NULL ? 0.0f : (float)byte[i] / 255.0f;
+        memcpy(at, &value, sizeof value);
+    }
+    return at;
+}
+
+/* Floats that come as bytes; nothing is written unless all of them have their place. */
+static int write_floats(ag_link *l, uint32_t encoding, uint32_t offset, const uint8_t *in, uint32_t bytes) {
+    uint32_t floats = encoding == AG_LINK_UNIT ? bytes : 0;
+    if (encoding == AG_LINK_RUNS) {
+        for (uint32_t i = 0; i < bytes; i += 2u + in[i + 1]) {
+            if (bytes - i < 2 || bytes - i - 2 < in[i + 1]) {
+                return AG_LINK_ERR_LENGTH;
+            }
+            floats += (uint32_t)in[i] + in[i + 1];
+        }
+    } else if (encoding != AG_LINK_UNIT) {
+        return AG_LINK_ERR_RANGE;
+    }
+    if (!is_in_floats(l->model, offset, 4 * floats)) {
+        return AG_LINK_ERR_RANGE;
+    }
+    uint8_t *at = input_of(l) + offset;
+    if (encoding == AG_LINK_UNIT) {
+        (void)put_units(at, in, bytes);
+        return AG_LINK_OK;
+    }
+    for (uint32_t i = 0; i < bytes; i += 2u + in[i + 1]) {
+        at = put_units(at, NULL, in[i]);
+        at = put_units(at, in + i + 2, in[i + 1]);
+    }
+    return AG_LINK_OK;
+}
+
+static int write_object(ag_link *l, ag_exchange *x) {
+    if (x->in_bytes < 4) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    const uint32_t where = ag_get32(x->in), number = where >> 28, encoding = where >> 24 & 15u;
+    const uint32_t offset = where & 0xffffffu, count = x->in_bytes - 4;
+    uint8_t *start;
+    const uint32_t all = object(l, number, &start);
+    if (number != AG_LINK_INPUT && number != AG_LINK_STATE) {
+        return AG_LINK_ERR_RANGE;
+    }
+    if (number == AG_LINK_STATE && !l->incomplete) {
+        return AG_LINK_ERR_INCOMPLETE;
+    }
+    if (encoding != AG_LINK_RAW && number == AG_LINK_INPUT) {
+        return write_floats(l, encoding, offset, x->in + 4, count);
+    }
+    if (encoding != AG_LINK_RAW || !is_inside(offset, count, all)) {
+        return AG_LINK_ERR_RANGE;
+    }
+    memcpy(start + offset, x->in + 4, count);
+    return AG_LINK_OK;
+}
+
+static int sum_object(ag_link *l, ag_exchange *x) {
+    if (x->in_bytes != 4) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    uint8_t *start;
+    const uint32_t all = object(l, ag_get32(x->in) >> 28, &start);
+    if (start == NULL) {
+        return AG_LINK_ERR_RANGE;
+    }
+    ag_put32(x->out, ag_crc32(0, start, all));
+    x->out_bytes = 4;
+    return AG_LINK_OK;
+}
+
+static int check_rows(const ag_link *l, uint32_t n, uint32_t sum, bool targets) {
+    if (l->incomplete) {
+        return AG_LINK_ERR_INCOMPLETE;
+    }
+    if (n < 1 || n > l->model->batch) {
+        return AG_LINK_ERR_RANGE;
+    }
+    return input_sum(l, n, targets) == sum ? AG_LINK_OK : AG_LINK_ERR_SUM;
+}
+
+static int train(ag_link *l, ag_exchange *x) {
+    if (x->in_bytes != 16) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    const uint32_t step = ag_get32(x->in), n = ag_get16(x->in + 4), repeat = ag_get16(x->in + 6);
+    const float asked = ag_get_f32(x->in + 8), lr = asked != asked ? l->lr : asked;
+    ag_put_f32(x->out, l->loss);
+    ag_put32(x->out + 4, l->count.steps);
+    x->out_bytes = 8;
+    if (step != l->count.steps) {
+        return AG_LINK_ERR_STEP;
+    }
+    int status = check_rows(l, n, ag_get32(x->in + 12), true);
+    for (uint32_t i = 0; i < repeat && status == AG_LINK_OK; i++) {
+        status = l->model->train_step(l->memory, (int32_t)n, lr, &l->loss);
+        if (status == AG_LINK_OK) {
+            l->count.steps++;
+            l->count.trained++;
+        } else {
+            l->count.refused++;
+        }
+    }
+    ag_put_f32(x->out, l->loss);
+    ag_put32(x->out + 4, l->count.steps);
+    return status;
+}
+
+static int predict(ag_link *l, ag_exchange *x) {
+    if (x->in_bytes != 8) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    const ag_link_model *m = l->model;
+    const uint32_t n = ag_get16(x->in);
+    int status = check_rows(l, n, ag_get32(x->in + 4), false);
+    if (status == AG_LINK_OK) {
+        status = m->predict(l->memory, (int32_t)n);
+        l->count.predicted += status == AG_LINK_OK;
+    }
+    if (status == AG_LINK_OK) { /* the checksum, and as much of the outputs as there is room for */
+        const uint32_t bytes = m->output_row == 0 ? m->output_bytes : n * m->output_row;
+        const uint32_t room = AG_LINK_PAYLOAD - 4, shown = bytes < room ? bytes : room;
+        ag_put32(x->out, ag_crc32(0, l->memory + m->output_offset, bytes));
+        memcpy(x->out + 4, l->memory + m->output_offset, shown);
+        x->out_bytes = 4 + shown;
+    }
+    return status;
+}
+
+static int set_lr(ag_link *l, ag_exchange *x) {
+    if (x->in_bytes != 4) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    const float lr = ag_get_f32(x->in);
+    if (!(lr - lr == 0.0f)) { /* not finite */
+        return AG_LINK_ERR_RANGE;
+    }
+    l->lr = lr;
+    return AG_LINK_OK;
+}
+
+static int init(ag_link *l, ag_exchange *x) {
+    if (x->in_bytes != 4) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    const int status = l->model->init(l->memory, ag_get32(x->in));
+    if (status == AG_LINK_OK) {
+        l->incomplete = false;
+        l->count.steps = 0;
+        l->loss = 0.0f;
+        l->lr = l->model->lr;
+    }
+    return status;
+}
+
+static int end(ag_link *l, ag_exchange *x) {
+    if (x->in_bytes != 8) {
+        return AG_LINK_ERR_LENGTH;
+    }
+    if (!l->incomplete) {
+        return AG_LINK_ERR_INCOMPLETE;
+    }
+    if (ag_crc32(0, l->memory + l->model->state_offset, l->model->state_bytes) != ag_get32(x->in)) {
+        return AG_LINK_ERR_SUM;
+    }
+    l->incomplete = false;
+    l->count.steps = ag_get32(x->in + 4);
+    return AG_LINK_OK;
+}
+
+static int save(ag_link *l, ag_exchange *x) {
+    if (l->flash == NULL) {
+        return AG_STORE_ERR_NO_FLASH;
+    }
+    if (l->incomplete) {
+        return AG_LINK_ERR_INCOMPLETE;
+    }
+    ag_checkpoint c = {l->model->graph_id, l->count.steps, 0};
+    const int status = ag_store_save(l->flash, &c, l->model->save, l->memory);
+    if (status == AG_STORE_OK) {
+        l->checkpoint = c.sequence;
+        l->count.saved++;
+    }
+    ag_put32(x->out, c.sequence);
+    x->out_bytes = 4;
+    return status;
+}
+
+int ag_link_load(ag_link *l, ag_exchange *x) {
+    if (l->flash == NULL) {
+        return AG_STORE_ERR_NO_FLASH;
+    }
+    ag_checkpoint c = {l->model->graph_id, 0, 0};
+    const int status = ag_store_load(l->flash, &c, l->model->load, l->memory);
+    if (status == AG_STORE_OK) {
+        l->checkpoint = c.sequence;
+        l->count.steps = c.steps;
+        l->incomplete = false;
+    }
+    ag_put32(x->out, c.sequence);
+    ag_put32(x->out + 4, l->count.steps);
+    x->out_bytes = 8;
+    return status;
+}
+
+int ag_link_carry_out(ag_link *l, uint32_t request, ag_exchange *x) {
+    switch (request) {
+    case AG_LINK_READ:
+        return read_object(l, x);
+    case AG_LINK_WRITE:
+        return write_object(l, x);
+    case AG_LINK_SUM:
+        return sum_object(l, x);
+    case AG_LINK_TRAIN:
+        return train(l, x);
+    case AG_LINK_PREDICT:
+        return predict(l, x);
+    case AG_LINK_SET_LR:
+        return set_lr(l, x);
+    case AG_LINK_INIT:
+        return init(l, x);
+    case AG_LINK_BEGIN:
+        l->incomplete = true;
+        return AG_LINK_OK;
+    case AG_LINK_END:
+        return end(l, x);
+    case AG_LINK_SAVE:
+        return save(l, x);
+    case AG_LINK_LOAD:
+        return ag_link_load(l, x);
+    default:
+        return AG_LINK_ERR_REQUEST;
+    }
+}

@@ -1,0 +1,27 @@
+/* Requests of the link, without their frames. For ag_link.c alone. */
+#ifndef AG_REQUESTS_H
+#define AG_REQUESTS_H
+
+#include "ag_link.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The payload of a request, and that of its reply. */
+typedef struct ag_exchange {
+    const uint8_t *in;
+    uint32_t in_bytes;
+    uint8_t *out; /* AG_LINK_PAYLOAD bytes */
+    uint32_t out_bytes;
+} ag_exchange;
+
+/* All return the status of the reply. */
+int ag_link_hello(ag_link *l, ag_exchange *x);
+int ag_link_load(ag_link *l, ag_exchange *x);
+int ag_link_carry_out(ag_link *l, uint32_t request, ag_exchange *x); /* all but HELLO */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

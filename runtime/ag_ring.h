@@ -1,0 +1,38 @@
+/* Bytes from an interrupt to the program: one writes, one reads, nothing is locked. Bytes for which there is
+ * no room are counted and dropped. */
+#ifndef AG_RING_H
+#define AG_RING_H
+
+#include <stdint.h>
+
+#define AG_RING_BYTES 256u /* a power of two; four frames of the link */
+
+typedef struct ag_ring {
+    volatile uint32_t written, read; /* counted, modulo 2^32 */
+    volatile uint32_t overruns;
+    volatile uint8_t byte[AG_RING_BYTES];
+} ag_ring;
+
+/* By the interrupt. */
+static inline void ag_ring_put(ag_ring *r, uint8_t byte) {
+    const uint32_t at = r->written;
+    if (at - r->read >= AG_RING_BYTES) {
+        r->overruns++;
+        return;
+    }
+    r->byte[at % AG_RING_BYTES] = byte;
+    r->written = at + 1u;
+}
+
+/* By the program: at most `bytes` bytes, those that are there. Returns how many. */
+static inline uint32_t ag_ring_take(ag_ring *r, uint8_t *data, uint32_t bytes) {
+    uint32_t at = r->read, count = r->written - at;
+    count = count < bytes ? count : bytes;
+    for (uint32_t i = 0; i < count; i++, at++) {
+        data[i] = r->byte[at % AG_RING_BYTES];
+    }
+    r->read = at;
+    return count;
+}
+
+#endif

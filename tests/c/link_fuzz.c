@@ -1,0 +1,498 @@
+/* The link under fire. A host trains a model of one hash over a line that drops, doubles, cuts, delays,
+ * damages and replays what passes; or anybody sends requests that are well formed and senseless. Whatever
+ * happens, no step may be made twice, left out, or made on other data than the host's, and afterwards the
+ * link works.
+ *
+ * With libFuzzer: clang -fsanitize=fuzzer,address,undefined. Else (AG_STANDALONE) a seeded run: link_fuzz
+ * FRAMES SEED */
+#include "ag_crc32.h"
+#include "ag_flash_ram.h"
+#include "ag_frame.h"
+#include "ag_link.h"
+#include "ag_rng.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 3, WIDTH = 13, CLASSES = 5, JOBS = 6, SLOT = 256, KEPT = 16, LONGEST = 160 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* ---- the model: its state is a hash of all that it was trained on */
+
+typedef struct memory {
+    uint32_t before; /* nothing may write here */
+    uint32_t state[4];
+    uint32_t after;
+    float x[ROWS][WIDTH];
+    uint8_t label[ROWS + 1];
+    uint32_t beyond;
+    float scores[ROWS][CLASSES];
+    uint32_t end;
+} memory;
+
+static uint32_t hash_of(uint32_t hash, const memory *m, int32_t n, float lr) {
+    hash = ag_crc32(hash, m->x, (uint32_t)n * sizeof m->x[0]);
+    hash = ag_crc32(hash, m->label, (uint32_t)n);
+    hash = ag_crc32(hash, &lr, sizeof lr);
+    return ag_crc32(hash, &n, sizeof n);
+}
+
+static int init(void *at, uint32_t seed) {
+    memory *m = (memory *)at;
+    memset(m->state, 0, sizeof m->state);
+    m->state[0] = seed;
+    return 0;
+}
+
+static int train_step(void *at, int32_t n, float lr, float *loss) {
+    memory *m = (memory *)at;
+    for (int32_t i = 0; i < n; i++) {
+        if (m->label[i] >= CLASSES) {
+            return -3;
+        }
+    }
+    m->state[1] = hash_of(m->state[1], m, n, lr);
+    m->state[2]++;
+    *loss = (float)(m->state[1] & 1023u);
+    return 0;
+}
+
+static int predict(void *at, int32_t n) {
+    memory *m = (memory *)at;
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t c = 0; c < CLASSES; c++) {
+            m->scores[i][c] = m->x[i][c] + (float)c;
+        }
+    }
+    return 0;
+}
+
+static int save(const void *at, ag_write_fn *write, void *ctx) {
+    const memory *m = (const memory *)at;
+    return write(ctx, 0, m->state, sizeof m->state);
+}
+
+static int load(void *at, ag_read_fn *read, void *ctx) {
+    memory *m = (memory *)at;
+    return read(ctx, 0, m->state, sizeof m->state);
+}
+
+static const ag_link_array arrays[] = {
+    {0, 0, WIDTH * sizeof(float), false, true},
+    {offsetof(memory, label) - offsetof(memory, x), 0, 1, true, false},
+};
+static const ag_link_model model = {
+    "hash",
+    0x12345678u,
+    ROWS,
+    sizeof(memory),
+    offsetof(memory, state),
+    sizeof(uint32_t[4]),
+    offsetof(memory, x),
+    offsetof(memory, beyond) - offsetof(memory, x),
+    offsetof(memory, scores),
+    sizeof(float[ROWS][CLASSES]),
+    sizeof(float[CLASSES]),
+    arrays,
+    2,
+    0.5f,
+    init,
+    train_step,
+    predict,
+    save,
+    load,
+};
+
+/* ---- what decides on accidents: the fuzzer's bytes, then zeros, which mean none */
+
+typedef struct source {
+    const uint8_t *data;
+    size_t left;
+} source;
+
+static uint32_t draw(source *s) {
+    if (s->left == 0) {
+        return 0;
+    }
+    s->left--;
+    return *s->data++;
+}
+
+/* ---- a line: bytes on their way, and the last frames for replays */
+
+typedef struct line {
+    uint8_t kept[KEPT][LONGEST];
+    uint32_t kept_bytes[KEPT], count;
+    uint8_t held[LONGEST]; /* a frame that is late */
+    uint32_t held_bytes;
+    uint8_t out[16 * LONGEST];
+    uint32_t out_bytes;
+} line;
+
+static unsigned long frames, trained;
+
+static void put(line *l, const uint8_t *data, uint32_t bytes) {
+    if (bytes <= sizeof l->out - l->out_bytes) {
+        memcpy(l->out + l->out_bytes, data, bytes);
+        l->out_bytes += bytes;
+    }
+}
+
+/* A frame passes, or something happens to it. */
+static void pass(line *l, source *s, const uint8_t *data, uint32_t bytes) {
+    uint8_t copy[LONGEST];
+    const uint32_t accident = draw(s);
+    frames++;
+    memcpy(copy, data, bytes);
+    memcpy(l->kept[l->count % KEPT], data, bytes);
+    l->kept_bytes[l->count++ % KEPT] = bytes;
+    switch (accident % 12) {
+    case 1: /* lost */
+        return;
+    case 2: /* doubled */
+        put(l, copy, bytes);
+        put(l, copy, bytes);
+        break;
+    case 3: /* cut: its end is missing, and with it perhaps the 0 */
+        put(l, copy, draw(s) % bytes);
+        break;
+    case 4: /* its begin is missing */
+    {
+        const uint32_t cut = draw(s) % bytes;
+        put(l, copy + cut, bytes - cut);
+        break;
+    }
+    case 5: /* bits flip */
+        for (uint32_t n = 1 + draw(s) % 4; n > 0; n--) {
+            copy[draw(s) % bytes] ^= (uint8_t)(1u << draw(s) % 8);
+        }
+        put(l, copy, bytes);
+        break;
+    case 6: /* bytes change */
+        for (uint32_t n = 1 + draw(s) % 4; n > 0; n--) {
+            copy[draw(s) % bytes] = (uint8_t)draw(s);
+        }
+        put(l, copy, bytes);
+        break;
+    case 7: /* an old frame comes first */
+    case 8: /* or later */
+    {
+        const uint32_t old = draw(s) % (l->count < KEPT ? l->count : KEPT);
+        if (accident % 12 == 8) {
+            put(l, copy, bytes);
+        }
+        put(l, l->kept[old], l->kept_bytes[old]);
+        if (accident % 12 == 7) {
+            put(l, copy, bytes);
+        }
+        break;
+    }
+    case 9: /* noise before it */
+        for (uint32_t n = draw(s) % 100; n > 0; n--) {
+            const uint8_t noise = (uint8_t)draw(s);
+            put(l, &noise, 1);
+        }
+        put(l, copy, bytes);
+        break;
+    case 10: /* late: the next one overtakes it */
+        memcpy(l->held, copy, bytes);
+        l->held_bytes = bytes;
+        return;
+    case 11: /* the zero behind it is missing */
+        put(l, copy, bytes - 1);
+        break;
+    default:
+        put(l, copy, bytes);
+        break;
+    }
+    put(l, l->held, l->held_bytes);
+    l->held_bytes = 0;
+}
+
+/* ---- the board, and a host in the smallest form */
+
+typedef struct world {
+    memory m;
+    ag_link board;
+    ag_flash_ram ram;
+    ag_flash flash;
+    uint32_t word[2 * SLOT / 4];
+    source fate;
+    line up, down; /* to the board, to the host */
+    uint16_t session;
+    uint32_t sequence, nonce;
+    uint8_t in[LONGEST]; /* of the host: a reply that is coming in */
+    uint32_t in_bytes;
+} world;
+
+static void fail(const char *what, uint32_t a, uint32_t b) {
+    fprintf(stderr, "wrong: %s (%u, %u)\n", what, (unsigned)a, (unsigned)b);
+    abort();
+}
+
+static void reply_sent(void *ctx, const uint8_t *data, uint32_t bytes) {
+    world *w = (world *)ctx;
+    pass(&w->down, &w->fate, data, bytes);
+}
+
+static void check_fences(const memory *m) {
+    if (m->before != 0xfeedu || m->after != 0xfeedu || m->beyond != 0xfeedu || m->end != 0xfeedu) {
+        fail("a fence is broken", 0, 0);
+    }
+}
+
+/* Bytes that have come from the board: the payload's length when the reply to (request, sequence) is there,
+ * else -1. */
+static int32_t reply_in(world *w, uint32_t request, uint32_t sequence, uint8_t *reply) {
+    int32_t found = -1;
+    for (uint32_t i = 0; i < w->down.out_bytes; i++) {
+        if (w->down.out[i] != 0) {
+            if (w->in_bytes < sizeof w->in) {
+                w->in[w->in_bytes++] = w->down.out[i];
+            }
+            continue;
+        }
+        const uint32_t bytes = ag_frame_decode(w->in, w->in_bytes);
+        w->in_bytes = 0;
+        if (ag_frame_is_good(w->in, bytes) && w->in[0] == (request | AG_LINK_REPLY) &&
+            ag_get32(w->in + AG_FRAME_SEQUENCE) == sequence) {
+            memcpy(reply, w->in, bytes);
+            found = (int32_t)bytes - AG_LINK_HEADER - 4;
+        }
+    }
+    w->down.out_bytes = 0;
+    return found;
+}
+
+/* One request, until it is answered: the reply's length, or -1 when nothing came. */
+static int32_t ask(world *w, uint32_t request, uint32_t sequence, const uint8_t *payload, uint32_t bytes,
+                   uint8_t *reply) {
+    uint8_t frame[AG_LINK_FRAME], encoded[AG_LINK_ENCODED + 1];
+    for (uint32_t attempt = 0, clean = 0; clean < 10; attempt++, clean += w->fate.left == 0) {
+        ag_frame_fill(frame, request, 0, w->session, sequence);
+        memcpy(frame + AG_LINK_HEADER, payload, bytes);
+        encoded[0] = 0; /* ends what may have come before */
+        const uint32_t length = ag_frame_encode(encoded + 1, frame, ag_frame_seal(frame, bytes));
+        pass(&w->up, &w->fate, attempt == 0 ? encoded + 1 : encoded, attempt == 0 ? length : length + 1);
+        const uint32_t sent = w->up.out_bytes;
+        w->up.out_bytes = 0;
+        const uint32_t cut = sent == 0 ? 0 : draw(&w->fate) % (sent + 1);
+        ag_link_receive(&w->board, w->up.out, cut);
+        ag_link_receive(&w->board, w->up.out + cut, sent - cut);
+        check_fences(&w->m);
+        const int32_t got = reply_in(w, request, sequence, reply);
+        if (got >= 0) {
+            return got;
+        }
+    }
+    return -1;
+}
+
+/* Begin a session: the board's step count. */
+static uint32_t hello(world *w) {
+    static const uint8_t version[4] = {AG_LINK_VERSION, 0, 0, 0};
+    uint8_t reply[AG_LINK_FRAME];
+    const int32_t got = ask(w, AG_LINK_HELLO, ++w->nonce, version, 4, reply);
+    if (got != AG_LINK_PAYLOAD || reply[AG_FRAME_STATUS] != 0 ||
+        ag_get32(reply + AG_LINK_HEADER + 4) != model.graph_id) {
+        fail("no answer to HELLO", w->nonce, (uint32_t)got);
+    }
+    w->session = (uint16_t)ag_get16(reply + AG_FRAME_SESSION);
+    w->sequence = 0;
+    return ag_get32(reply + AG_LINK_HEADER + 24);
+}
+
+/* The next request of the session: its status; the session's failure is -1. */
+static int32_t request(world *w, uint32_t number, const uint8_t *payload, uint32_t bytes, uint8_t *reply) {
+    if (ask(w, number, w->sequence + 1, payload, bytes, reply) < 0) {
+        return -1;
+    }
+    w->sequence++;
+    return (int8_t)reply[AG_FRAME_STATUS];
+}
+
+static void fill(memory *m, uint32_t job) {
+    for (uint32_t i = 0; i < ROWS * WIDTH; i++) {
+        m->x[i / WIDTH][i % WIDTH] = (float)(ag_rand_u32(job, 0, i) & 255u) / 255.0f;
+    }
+    for (uint32_t i = 0; i < ROWS; i++) {
+        m->label[i] = (uint8_t)(ag_rand_u32(job, 1, i) % CLASSES);
+    }
+}
+
+static int32_t rows_of(uint32_t job) {
+    return 1 + (int32_t)(job % ROWS);
+}
+
+static float rate_of(uint32_t job) {
+    return 0.25f + (float)job;
+}
+
+/* Write the job's data; half of them as bytes that become floats. */
+static int32_t send_data(world *w, const memory *data, uint32_t job, uint8_t *reply) {
+    uint8_t payload[AG_LINK_PAYLOAD];
+    const uint32_t n = (uint32_t)rows_of(job), per = job % 2 == 0 ? 11u : 44u;
+    for (uint32_t at = 0; at < n * WIDTH; at += per) {
+        const uint32_t count = n * WIDTH - at < per ? n * WIDTH - at : per;
+        ag_put32(payload, (job % 2 == 0 ? 0u : 1u << 24) | at * 4u);
+        for (uint32_t i = 0; i < count; i++) {
+            const float x = (&data->x[0][0])[at + i];
+            if (job % 2 == 0) {
+                ag_put_f32(payload + 4 + 4 * i, x);
+            } else {
+                payload[4 + i] = (uint8_t)(x * 255.0f + 0.5f);
+            }
+        }
+        const int32_t status =
+            request(w, AG_LINK_WRITE, payload, 4 + (job % 2 == 0 ? 4 * count : count), reply);
+        if (status != 0) {
+            return status;
+        }
+    }
+    ag_put32(payload, arrays[1].offset);
+    memcpy(payload + 4, data->label, n);
+    return request(w, AG_LINK_WRITE, payload, 4 + n, reply);
+}
+
+/* Train one job for certain, whatever happens on the line. */
+static void train(world *w, uint32_t job) {
+    memory data;
+    uint8_t payload[16], reply[AG_LINK_FRAME];
+    const uint32_t n = (uint32_t)rows_of(job);
+    fill(&data, job);
+    uint32_t sum = ag_crc32(0, data.x, n * (uint32_t)sizeof data.x[0]);
+    sum = ag_crc32(sum, data.label, n);
+    ag_put32(payload, job);
+    ag_put16(payload + 4, n);
+    ag_put16(payload + 6, 1);
+    ag_put_f32(payload + 8, rate_of(job));
+    ag_put32(payload + 12, sum);
+    for (uint32_t clean = 0; clean < 10; clean += w->fate.left == 0) {
+        if (send_data(w, &data, job, reply) == 0 && request(w, AG_LINK_TRAIN, payload, 16, reply) == 0) {
+            return;
+        }
+        const uint32_t steps = hello(w); /* whatever went wrong: where does the board stand? */
+        if (steps == job + 1) {
+            return;
+        }
+        if (steps != job) {
+            fail("the board is at another step", steps, job);
+        }
+    }
+    fail("a job is never done", job, 0);
+}
+
+static uint32_t expected(uint32_t jobs) {
+    memory data;
+    uint32_t hash = 0;
+    for (uint32_t job = 0; job < jobs; job++) {
+        fill(&data, job);
+        hash = hash_of(hash, &data, rows_of(job), rate_of(job));
+    }
+    return hash;
+}
+
+static void train_under_fire(world *w) {
+    (void)hello(w);
+    for (uint32_t job = 0; job < JOBS; job++) {
+        train(w, job);
+    }
+    w->fate.left = 0;
+    train(w, JOBS); /* on a clean line */
+    if (w->m.state[2] != JOBS + 1 || w->m.state[1] != expected(JOBS + 1)) {
+        fail("other steps than the host's", w->m.state[2], w->m.state[1]);
+    }
+    if (w->board.count.trained != JOBS + 1) {
+        fail("the counter of steps", w->board.count.trained, JOBS + 1);
+    }
+    trained += JOBS + 1;
+}
+
+/* Requests of any kind with right checksums, sessions and sequences, and any payload. */
+static void ask_nonsense(world *w) {
+    uint8_t frame[AG_LINK_FRAME], encoded[AG_LINK_ENCODED], reply[AG_LINK_FRAME];
+    source line_is_clean = {NULL, 0}, *fate = &w->fate;
+    source nonsense = *fate;
+    *fate = line_is_clean;
+    (void)hello(w);
+    while (nonsense.left > 0) {
+        const uint32_t kind = draw(&nonsense), bytes = draw(&nonsense) % (AG_LINK_PAYLOAD + 1);
+        const uint32_t number = kind % 8 == 7 ? draw(&nonsense) : 1 + kind % 13;
+        ag_frame_fill(frame, number, 0, w->session, number == AG_LINK_HELLO ? w->nonce : ++w->sequence);
+        for (uint32_t i = 0; i < bytes; i++) {
+            frame[AG_LINK_HEADER + i] = (uint8_t)draw(&nonsense);
+        }
+        if (number == AG_LINK_WRITE && bytes >= 4) { /* often a place that exists */
+            ag_put32(frame + AG_LINK_HEADER, ag_get32(frame + AG_LINK_HEADER) & 0x210001ffu);
+        }
+        if (number == AG_LINK_TRAIN && bytes >= 8) {
+            ag_put16(frame + AG_LINK_HEADER + 6, ag_get16(frame + AG_LINK_HEADER + 6) % 3);
+        }
+        const uint32_t length = ag_frame_encode(encoded, frame, ag_frame_seal(frame, bytes));
+        frames++;
+        ag_link_receive(&w->board, encoded, length);
+        check_fences(&w->m);
+        (void)reply_in(w, number, w->sequence, reply);
+        if (number >= AG_LINK_REPLY) {
+            w->sequence--; /* ignored by the board */
+        }
+    }
+    static const uint8_t seed[4] = {0, 0, 0, 0};
+    (void)hello(w);
+    if (request(w, AG_LINK_INIT, seed, 4, reply) != 0) {
+        fail("INIT after nonsense", 0, 0);
+    }
+    w->m.state[1] = w->m.state[2] = 0;
+    train(w, 0);
+    if (w->m.state[2] != 1 || w->m.state[1] != expected(1)) {
+        fail("training after nonsense", w->m.state[2], 0);
+    }
+    trained++;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static world w;
+    memset(&w, 0, sizeof w);
+    memset(w.word, 0xff, sizeof w.word);
+    w.m.before = w.m.after = w.m.beyond = w.m.end = 0xfeedu;
+    w.ram.word = w.word;
+    w.ram.slots = 2;
+    w.ram.slot_bytes = SLOT;
+    w.flash = ag_flash_ram_open(&w.ram);
+    w.fate.data = data;
+    w.fate.left = size;
+    ag_link_start(&w.board, &model, &w.m, &w.flash, reply_sent, &w);
+    (void)ag_link_restore(&w.board);
+    if (draw(&w.fate) % 3 == 2) {
+        ask_nonsense(&w);
+    } else {
+        train_under_fire(&w);
+    }
+    return 0;
+}
+
+#if defined(AG_STANDALONE)
+int main(int argc, char **argv) {
+    const unsigned long wanted = argc > 1 ? strtoul(argv[1], NULL, 10) : 10000;
+    const uint32_t seed = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
+    static uint8_t fate[4096];
+    unsigned long runs = 0;
+    while (frames < wanted) {
+        const uint32_t run = (uint32_t)runs++, bytes = ag_rand_u32(seed, run, 0) % sizeof fate;
+        const uint32_t calm = 1 + ag_rand_u32(seed, run, 1) % 6; /* how many of the accidents do not happen */
+        for (uint32_t i = 0; i < bytes; i++) {
+            fate[i] = ag_rand_u32(seed, run, 2 * i + 2) % calm == 0
+                          ? (uint8_t)ag_rand_u32(seed, run, 2 * i + 3)
+                          : 0;
+        }
+        fate[0] = (uint8_t)run;
+        (void)LLVMFuzzerTestOneInput(fate, bytes);
+    }
+    printf("%lu frames in %lu runs, %lu steps of training: all as the host meant them\n", frames, runs,
+           trained);
+    return 0;
+}
+#endif

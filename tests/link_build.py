@@ -1,0 +1,40 @@
+"""The link's firmware for tests: a model, its NAME_link.c and the generic main program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from firmware_build import REF, call
+
+from autodiff_gen import backends, board, firmware
+from autodiff_gen.compiler import compile_model
+from autodiff_gen.emit import emit
+from autodiff_gen.link_text import link_source
+
+
+def link_program(name, model, folder, *, flags=(), main=None, cc=None):
+    """Path of the firmware for board `name`; the program is called `net`."""
+    b = board.load(name)
+    program = compile_model(model, "net", REF, b)
+    sources = {**emit(program), "net_link.c": link_source(program)}
+    for file, text in sources.items():
+        (folder / file).write_text(text)
+    tables = backends.load(REF, features=b.target.features)
+    elf = folder / "link.elf"
+    include = (folder, *tables.include_dirs(), *firmware.include_dirs(b))
+    command = [
+        cc or firmware.tool(b, "gcc"),
+        *firmware.compile_flags(b),
+        *firmware.STRICT_FLAGS,
+        "-ffp-contract=off",
+        *flags,
+        *(f"-I{path}" for path in include),
+        *(str(s.path) for s in tables.sources()),
+        *map(str, firmware.support_sources(b)),
+        *(str(folder / f) for f in sources if f.endswith(".c")),
+        str(main or firmware.link_main()),
+        *("-o", str(elf)),
+        *firmware.link_flags(b, folder / "link.map"),
+    ]
+    call(command, folder, 120)
+    return Path(elf)
