@@ -14,6 +14,7 @@ KEYS = {
     "board": "a name (see boards) or the path of a .toml file; stm32 if not given",
     "model": "an example's name (see models) or the path of a model file; mnist if not given",
     "kernels": "kernel backends in the order in which they are asked, such as ref or fast,ref",
+    "port": "for hil: /dev/ttyACM0, socket://host:number; QEMU if not given",
     "ram": "bytes for the trainer; the board's RAM less the stack if not given",
     "python": "the Python that runs the generator; .venv if not given",
     "verbose": "yes prints whole commands",
@@ -22,6 +23,8 @@ KEYS = {
 TARGETS = {
     "firmware": "generate C, compile and link (this is the default)",
     "run": "and run it in QEMU, or here with board=host",
+    "link": "firmware that serves the board link, for autodiff-gen train, pull and push; with run or upload, that one",
+    "hil": "check it against this computer: in QEMU, or on the port of port=",
     "upload": "and write it to the board with openocd or st-flash",
     "size": "and print flash and RAM used against the board's",
     "report": "print the model's plan: graph, kernels, arena, and the sizes",

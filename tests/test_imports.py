@@ -28,9 +28,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("loop_text",),
     ("schedule", "memory", "region_plans", "steps"),
     ("program", "c_tables", "region_text"),
-    ("compiler", "entry_text", "init_text", "emit", "frontends"),
-    ("host_args", "host_cc", "host", "report", "check", "check_problem", "check_torch"),
+    ("compiler", "link_layout", "entry_text", "init_text", "emit", "frontends"),
+    ("host_args", "host_cc", "host", "report", "check", "check_problem", "check_torch", "link_text"),
     ("loader", "build", "operations"),
+    ("device",),
+    ("cli_device",),
     ("cli", "__main__", "__init__"),
 )
 LEVEL = {name: k for k, layer in enumerate(LAYERS) for name in layer}

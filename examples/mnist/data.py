@@ -8,6 +8,17 @@ from autodiff_gen import datasets, samples
 from autodiff_gen.errors import DataError
 
 
+def dataset() -> dict[str, object]:
+    """Digits for `autodiff-gen train`: the same that samples.bin has, by the names of the model's input and target."""
+    digits, train = datasets.load_digits().split()
+    return {
+        "x": digits.images[:train].reshape(-1, 784),
+        "label": digits.labels[:train],
+        "test_x": digits.images[train:].reshape(-1, 784),
+        "test_label": digits.labels[train:],
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Write the digits that the firmware trains on.")
     parser.add_argument(

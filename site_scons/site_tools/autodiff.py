@@ -245,6 +245,19 @@ def train_lib(env, name, model):
     return [library, kernel_archive(env, f"{folder}/obj")]
 
 
+def link_lib(env, name, model):
+    """NAME_link.o: the model as the firmware of the board link takes it; `name` and `model` are those of train_lib."""
+    base = env.File(f"{name}.c")
+    stem, folder = os.path.splitext(base.name)[0], str(base.dir)
+    command = python_command(env, "-m", "autodiff_gen", "link", "$SOURCE")
+    command += ["--out", "${TARGET.dir}", "--name", literal(stem), *generator_flags(env)]
+    action = SCons.Script.Action([command], "$AUTODIFF_GENCOMSTR")
+    made = env.Command(f"{folder}/{stem}_link.c", env.File(model), action)
+    env.Precious(made)
+    env.Depends(made, [env.File(f"{folder}/{stem}.h"), *(env.File(str(f)) for f in generator_files())])
+    return board_object(board_env(env), f"{folder}/obj/{stem}_link.o", made[0])
+
+
 def generator_flags(env):
     """The environment's board, kernels and RAM as flags of the generator, for a list-form action."""
     board = build_of(env).board
@@ -303,6 +316,7 @@ def generate(env):
     env.AddMethod(compile_commands, "CompileCommands")
     env.AddMethod(short_lines, "ShortLines")
     env.AddMethod(contract_flag, "AutodiffContractFlag")
+    env.AddMethod(link_lib, "LinkLib")
     env.AddMethod(train_lib, "TrainLib")
     env.AddMethod(train_sources, "TrainSources")
 

@@ -1,0 +1,283 @@
+"""A board that runs a model, as an object: arrays in, losses and arrays out. Every step is made exactly once."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dtypes import bound
+from ..errors import DataError, ShapeError
+from ..host_args import Batch, checked
+from ..link_layout import LinkArray, LinkLayout, link_layout
+from ..program import Program
+from . import frames
+from .encoding import as_units, in_runs
+from .errors import STEP, SUM, DeviceError, LinkError
+from .link import Greeting, Link, SessionLost
+from .state import state_arrays, state_bytes
+from .transport import BAUD, open_port
+
+Array = NDArray[Any]
+T = TypeVar("T")
+TRIES = 20  # times that a lost session is begun anew for one piece of work
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What the board has counted (runtime/ag_link.h)."""
+
+    steps: int
+    trained: int
+    refused: int
+    predicted: int
+    saved: int
+    frames: int
+    damaged: int
+    repeated: int
+    unexpected: int
+    overruns: int
+
+
+def connect(
+    program: Program, port: str, baud: int = BAUD, patience: float = 10.0, wait: float = 0.0
+) -> Board:
+    """The board at `port`, which must run the link's firmware of this very program. LinkError."""
+    return Board(program, Link(open_port(port, baud, wait), patience))
+
+
+class Board:
+    """A model on a board. Arrays are those that the model's own `train_step` and `predict` take, in its order."""
+
+    def __init__(self, program: Program, link: Link) -> None:
+        self.program, self.link = program, link
+        self.layout: LinkLayout = link_layout(program)
+        self.greeting = self._greet()
+
+    def _greet(self) -> Greeting:
+        greeting = self.link.hello()
+        p = self.program
+        if greeting.graph_id != p.graph_id:
+            raise LinkError(
+                f"the board runs another model: {greeting.name!r} with graph id {greeting.graph_id:08x}, this one is "
+                f"{p.name!r} with {p.graph_id:08x}; build and upload its firmware, or name the board's model"
+            )
+        sizes = (p.batch, p.state_bytes, self.layout.input_bytes, self.layout.output_bytes)
+        theirs = (greeting.batch, greeting.state_bytes, greeting.input_bytes, greeting.output_bytes)
+        if sizes != theirs:
+            raise LinkError(
+                f"the board's firmware has other sizes (batch, state, inputs, outputs: {theirs}, here {sizes}); "
+                "build and upload it again"
+            )
+        return greeting
+
+    def close(self) -> None:
+        """Give the port back."""
+        self.link.port.close()
+
+    def _again(self, work: Callable[[], T]) -> T:
+        """Do the work, from its start in a new session when the session is lost."""
+        for _ in range(TRIES):
+            try:
+                return work()
+            except SessionLost:
+                self.greeting = self._greet()
+            except DeviceError as error:
+                if error.status != SUM:
+                    raise
+        raise LinkError("the board loses the session again and again; does somebody else use its port?")
+
+    # Data
+
+    def _send(self, arrays: Mapping[str, Array], n: int, targets: bool) -> int:
+        """Write the first n rows of all inputs; the checksum of them as the board holds them."""
+        crc = 0
+        for a in self.layout.inputs:
+            if a.is_target and not targets:
+                continue
+            raw = arrays[a.name].tobytes()
+            crc = zlib.crc32(raw, crc)
+            short = as_units(arrays[a.name]) if a.type.dtype.name == "f32" else None
+            if short is None:
+                self._write(frames.INPUT, a.offset, raw)
+                continue
+            for encoding, at, data in in_runs(short, frames.PAYLOAD - 4):
+                self._put(frames.INPUT, encoding, a.offset + 4 * at, data)
+        return crc
+
+    def _write(self, what: int, offset: int, data: bytes) -> None:
+        room = frames.PAYLOAD - 4
+        for at in range(0, len(data), room):
+            self._put(what, frames.RAW, offset + at, data[at : at + room])
+
+    def _put(self, what: int, encoding: int, offset: int, data: bytes) -> None:
+        self.link.request(frames.WRITE, struct.pack("<I", what << 28 | encoding << 24 | offset) + data)
+
+    def _read(self, what: int, offset: int, count: int) -> bytes:
+        parts = []
+        for at in range(offset, offset + count, frames.PAYLOAD):
+            size = min(frames.PAYLOAD, offset + count - at)
+            part = self.link.request(frames.READ, struct.pack("<IB", what << 28 | at, size))
+            parts.append(part)
+        return b"".join(parts)
+
+    def _batch(self, arrays: Sequence[Any], targets: bool) -> tuple[dict[str, Array], int]:
+        asked = [a for a in self.layout.inputs if targets or not a.is_target]
+        asked.sort(key=lambda a: self.order_of(a.name))
+        if len(arrays) != len(asked):
+            shown = ", ".join(f"{a.name}: {a.type!r}" for a in asked)
+            raise ShapeError(f"expected {len(asked)} arrays ({shown}), got {len(arrays)}")
+        batch = Batch(self.program.batch)
+        made = {a.name: checked(a.arg, value, batch) for a, value in zip(asked, arrays, strict=True)}
+        return made, batch.rows
+
+    def order_of(self, name: str) -> int:
+        """Where the model names an input; C takes arrays before scalars."""
+        entry = next(e for e in self.program.entries if e.name == "train_step")
+        return [v.name for v in entry.plan.graph.inputs].index(name)
+
+    # Work
+
+    @property
+    def steps(self) -> int:
+        """Steps that the board's weights have behind them."""
+        return self.greeting.steps
+
+    def train_step(self, *arrays: Any, lr: float | None = None, repeat: int = 1) -> float:
+        """One step (or `repeat`, on the same batch) on inputs, then targets; the last loss, before its update."""
+        given, n = self._batch(arrays, targets=True)
+        first = self.greeting.steps
+
+        def work() -> float:
+            done = self.greeting.steps - first
+            if done == repeat:  # the reply was lost with the session, the steps were not
+                return self._last_loss()
+            crc = self._send(given, n, targets=True)
+            rate = float("nan") if lr is None else lr
+            request = struct.pack("<IHHfI", first + done, n, repeat - done, rate, crc)
+            status, answer = self.link.ask(frames.TRAIN, request)
+            loss, steps = struct.unpack("<fI", answer) if len(answer) == 8 else (float("nan"), None)
+            if status == STEP and steps == first + repeat:
+                status = 0
+            if status:
+                raise DeviceError("the step was refused", status)
+            return float(loss)
+
+        loss = self._again(work)
+        self._set_steps(first + repeat)
+        return loss
+
+    def _last_loss(self) -> float:
+        """The loss of the last step, from a TRAIN of no steps that is refused for its number."""
+        answer = self.link.ask(frames.TRAIN, struct.pack("<IHHfI", 0xFFFFFFFF, 1, 0, 0.0, 0))[1]
+        return float(struct.unpack("<fI", answer)[0])
+
+    def _set_steps(self, steps: int, checkpoint: int | None = None) -> None:
+        known = {f.name: getattr(self.greeting, f.name) for f in fields(Greeting)}
+        known.update(steps=steps, incomplete=False)
+        known.update({} if checkpoint is None else {"checkpoint": checkpoint})
+        self.greeting = Greeting(**known)
+
+    def predict(self, *arrays: Any) -> Any:
+        """The outputs for the inputs: an array, or a dict by name where there are several."""
+        given, n = self._batch(arrays, targets=False)
+        outs = self.layout.outputs
+        size = sum(a.bytes(n) for a in outs) if len(outs) == 1 else self.layout.output_bytes
+
+        def work() -> bytes:
+            crc = self._send(given, n, targets=False)
+            answer = self.link.request(frames.PREDICT, struct.pack("<HHI", n, 0, crc))
+            whole = answer[4 : 4 + size]
+            if len(whole) < size:
+                whole = self._read(frames.OUTPUT, 0, size)
+            if zlib.crc32(whole) != struct.unpack_from("<I", answer)[0]:
+                raise DeviceError("outputs", SUM)
+            return whole
+
+        data = self._again(work)
+        found = {a.name: from_wire(a, data[a.offset : a.offset + a.bytes(n)], n) for a in outs}
+        return next(iter(found.values())) if len(found) == 1 else found
+
+    def set_lr(self, lr: float) -> None:
+        """The learning rate of steps that name none."""
+        self._again(lambda: self.link.request(frames.SET_LR, struct.pack("<f", lr)))
+
+    def init(self, seed: int = 0) -> None:
+        """The initial weights, and step 0."""
+        self._again(lambda: self.link.request(frames.INIT, struct.pack("<I", seed)))
+        self._set_steps(0)
+
+    def counters(self) -> Counters:
+        """What the board has counted since its start."""
+        data = self._again(lambda: self._read(frames.COUNTERS, 0, 40))
+        return Counters(*struct.unpack("<10I", data))
+
+    # Weights
+
+    def state_dict(self, progress: Callable[[int, int], None] | None = None) -> dict[str, Array]:
+        """All parameters, then the optimizer's state, by name, in the shapes that the model gives them."""
+        size = self.program.state_bytes
+
+        def work() -> bytes:
+            parts = []
+            for at in range(0, size, 40 * frames.PAYLOAD):
+                parts.append(self._read(frames.STATE, at, min(40 * frames.PAYLOAD, size - at)))
+                if progress is not None:
+                    progress(min(at + 40 * frames.PAYLOAD, size), size)
+            data = b"".join(parts)
+            (crc,) = struct.unpack("<I", self.link.request(frames.SUM, struct.pack("<I", frames.STATE << 28)))
+            if zlib.crc32(data) != crc:
+                raise DeviceError("state", SUM)
+            return data
+
+        return state_arrays(self.program, self._again(work))
+
+    def load_state_dict(
+        self,
+        state: Mapping[str, Any],
+        steps: int = 0,
+        strict: bool = True,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Send parameters and state by name; `steps` is what the board counts on from. Checked as a whole at the end.
+
+        `strict`: every name must be there and none besides; else the board's own values stay for what is missing.
+        """
+        own = {} if strict else self.state_dict()
+        data = state_bytes(self.program, {**own, **state}, strict)
+
+        def work() -> None:
+            self.link.request(frames.BEGIN)
+            room = frames.PAYLOAD - 4
+            for at in range(0, len(data), 40 * room):
+                self._write(frames.STATE, at, data[at : at + 40 * room])
+                if progress is not None:
+                    progress(min(at + 40 * room, len(data)), len(data))
+            self.link.request(frames.END, struct.pack("<II", zlib.crc32(data), steps))
+
+        self._again(work)
+        self._set_steps(steps)
+
+    def save(self) -> int:
+        """Write a checkpoint to the board's flash; its number."""
+        (sequence,) = struct.unpack("<I", self._again(lambda: self.link.request(frames.SAVE)))
+        self._set_steps(self.greeting.steps, sequence)
+        return int(sequence)
+
+    def load(self) -> int:
+        """Go back to the newest checkpoint of the board's flash; the steps that it has behind it."""
+        sequence, steps = struct.unpack("<II", self._again(lambda: self.link.request(frames.LOAD)))
+        self._set_steps(steps, sequence)
+        return int(steps)
+
+
+def from_wire(a: LinkArray, data: bytes, n: int) -> Array:
+    """The array of n rows whose bytes came."""
+    if len(data) != a.bytes(n):
+        raise DataError(f"{a.name}: {len(data)} bytes came, not {a.bytes(n)}")
+    return np.frombuffer(data, a.type.dtype.numpy).reshape(bound(a.type.shape, n)).copy()

@@ -1,0 +1,92 @@
+"""`autodiff-gen train`: what it says and writes around the training itself."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TypeVar
+
+from ..errors import DataError
+from .board import Board
+from .dataset import Dataset, load_dataset
+from .log import CsvLog, Progress, TensorBoard, curve
+from .session import Session
+from .training import Plan, Record, Run, make_plan, run_training
+
+T = TypeVar("T", CsvLog, TensorBoard)
+INTERRUPTED = 130
+
+
+def train(session: Session, board: Board, args: argparse.Namespace) -> int:
+    """The exit code: 0 at the end of the plan, 130 after Ctrl-C."""
+    data = _cut(load_dataset(args.data, session.path, board.layout), args.samples, args.tests)
+    plan = make_plan(board, data, args.epochs, args.batch, args.shuffle)
+    if args.lr is not None and session.program.default_lr is None:
+        raise DataError("--lr: the model's schedule computes the learning rate")
+    if args.fresh:
+        board.init()
+    first = board.steps
+    print(
+        f"{session.program.name} on {session.profile.id}: {len(data):,} samples from {data.source}, "
+        f"{plan.batch} a step, {plan.per_epoch:,} steps an epoch"
+    )
+    if first >= plan.steps:
+        print(
+            f"nothing to do: the board has {first:,} steps behind it, of {plan.steps:,}; "
+            "--fresh begins anew, --epochs goes on"
+        )
+        return 0
+    if first:
+        print(f"goes on at step {first:,}, epoch {first // plan.per_epoch + 1}; --fresh would begin anew")
+    return _report(session, board, plan, _logged(board, data, plan, args, first), first)
+
+
+def _logged(board: Board, data: Dataset, plan: Plan, args: argparse.Namespace, first: int) -> Run:
+    progress = Progress(plan, first)
+    sinks: list[Callable[[Record], None]] = [progress]
+    with ExitStack() as stack:
+
+        def opened(sink: T) -> T:
+            stack.callback(sink.close)
+            return sink
+
+        if args.log is not None:
+            sinks.append(opened(CsvLog(args.log, first)))
+        if args.tensorboard is not None:
+            sinks.append(opened(TensorBoard(args.tensorboard)))
+        stack.callback(progress.end)
+
+        def say(record: Record) -> None:
+            for sink in sinks:
+                sink(record)
+
+        return run_training(board, data, plan, say, lr=args.lr, save_every=args.save_every)
+
+
+def _report(session: Session, board: Board, plan: Plan, run: Run, first: int) -> int:
+    sys.stderr.flush()
+    drawn = curve(run.losses, first)
+    if drawn:
+        print(f"\nloss\n{drawn}\n")
+    t = board.link.traffic
+    kept = (
+        f"checkpoint {run.checkpoint}"
+        if run.checkpoint is not None
+        else "no flash for a checkpoint; pull keeps the weights"
+    )
+    print(
+        f"{len(run.losses):,} steps, {t.sent + t.received:,} bytes, {t.again:,} requests sent again; {kept}"
+    )
+    if run.stopped:
+        print(f"stopped at step {run.steps:,} of {plan.steps:,}; the same command goes on from there")
+        return INTERRUPTED
+    return 0
+
+
+def _cut(data: Dataset, samples: int | None, tests: int | None) -> Dataset:
+    train = {n: a[:samples] for n, a in data.train.items()}
+    test = {} if tests == 0 else {n: a[:tests] for n, a in data.test.items()}
+    return replace(data, train=train, test=test)

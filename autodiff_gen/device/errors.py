@@ -1,0 +1,48 @@
+"""What may go wrong on the way to a board, each as one line."""
+
+from __future__ import annotations
+
+from ..errors import AutodiffError
+
+# As in runtime/ag_link.h and runtime/ag_store.h; the model's own are those of the generated header.
+STATUS = {
+    0: "ok",
+    -1: "a pointer is NULL",
+    -2: "the number of samples is below 1 or above the batch",
+    -3: "a label or index is out of range",
+    -4: "a read or write callback failed",
+    -5: "the checkpoint is damaged or belongs to another model",
+    -32: "the board does not know this request",
+    -33: "a request of the wrong length",
+    -34: "a place or count outside the object",
+    -35: "not the session that HELLO began",
+    -36: "neither the next request nor the last one again",
+    -37: "another version of the protocol",
+    -38: "another step than the board's next one",
+    -39: "the data do not have the checksum that the request names",
+    -40: "the board's weights are half written: push again, load a checkpoint, or reset",
+    -41: "a step is not finished",
+    -64: "there is no good checkpoint",
+    -65: "the checkpoints belong to another model",
+    -66: "the checkpoints have a later format",
+    -67: "a checkpoint is larger than a slot of the flash",
+    -68: "the flash is worn: what was programmed does not read back",
+    -69: "the flash cannot be read",
+    -70: "the state changed while it was saved",
+    -71: "the model refused the checkpoint",
+    -72: "this board has no flash for checkpoints",
+}
+SESSION, SEQUENCE, VERSION, STEP, SUM = -35, -36, -37, -38, -39
+NO_CHECKPOINT, NO_FLASH = -64, -72
+
+
+class LinkError(AutodiffError):
+    """The line itself: no port, no answer, another firmware."""
+
+
+class DeviceError(AutodiffError):
+    """A request that the board refused; `status` is its number."""
+
+    def __init__(self, what: str, status: int) -> None:
+        super().__init__(f"{what}: {STATUS.get(status, 'unknown status')} (status {status})")
+        self.status = status

@@ -1,0 +1,103 @@
+"""Frames of the link: header, payload, CRC-32, encoded so that a 0 stands only at the end (docs/link.md)."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+VERSION = 1
+PAYLOAD = 48  # bytes at most
+HEADER = struct.Struct("<BbHI")
+LONGEST = HEADER.size + PAYLOAD + 4
+
+HELLO, READ, WRITE, SUM, TRAIN, PREDICT, SET_LR, INIT, BEGIN, END, SAVE, LOAD = range(1, 13)
+REPLY, NAK = 0x80, 0xFF
+INPUT, OUTPUT, STATE, COUNTERS = range(4)
+RAW, UNIT, RUNS = range(3)
+NAMES = {
+    HELLO: "HELLO",
+    READ: "READ",
+    WRITE: "WRITE",
+    SUM: "SUM",
+    TRAIN: "TRAIN",
+    PREDICT: "PREDICT",
+    SET_LR: "SET_LR",
+    INIT: "INIT",
+    BEGIN: "BEGIN",
+    END: "END",
+    SAVE: "SAVE",
+    LOAD: "LOAD",
+}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A request, or with REPLY added to its number the reply."""
+
+    request: int
+    status: int
+    session: int
+    sequence: int
+    payload: bytes = b""
+
+    def encode(self) -> bytes:
+        """As it goes over the line, the 0 at its end included."""
+        body = HEADER.pack(self.request, self.status, self.session, self.sequence) + self.payload
+        return stuff(body + struct.pack("<I", zlib.crc32(body))) + b"\0"
+
+
+def stuff(data: bytes) -> bytes:
+    """Consistent overhead byte stuffing of at most 253 bytes: no 0 in the result."""
+    return b"".join(bytes([len(run) + 1]) + run for run in data.split(b"\0"))
+
+
+def unstuff(data: bytes) -> bytes | None:
+    """The reverse of `stuff`; None where the data are no such encoding."""
+    runs = []
+    at = 0
+    while at < len(data):
+        code = data[at]
+        run = data[at + 1 : at + code]
+        if code == 0 or len(run) != code - 1:
+            return None
+        runs.append(run)
+        at += code
+    return b"\0".join(runs) if runs else None
+
+
+def decode(data: bytes) -> Frame | None:
+    """The frame in the bytes between two zeros; None where there is none or its checksum is wrong."""
+    body = unstuff(data)
+    if body is None or not HEADER.size + 4 <= len(body) <= LONGEST:
+        return None
+    if zlib.crc32(body[:-4]) != struct.unpack("<I", body[-4:])[0]:
+        return None
+    request, status, session, sequence = HEADER.unpack_from(body)
+    return Frame(request, status, session, sequence, body[HEADER.size : -4])
+
+
+class Decoder:
+    """Frames out of a stream of bytes, in whatever pieces they come; what is no frame is counted and dropped."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self.damaged = 0
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that end in `data`."""
+        found = []
+        parts = data.split(b"\0")
+        for k, part in enumerate(parts):
+            if len(self._held) <= 2 * LONGEST:  # longer is no frame, however long it gets
+                self._held += part
+            if k == len(parts) - 1:
+                break
+            held = bytes(self._held)
+            self._held.clear()
+            frame = decode(held) if held else None
+            if frame is not None:
+                found.append(frame)
+            elif held:
+                self.damaged += 1
+        return found

@@ -1,0 +1,150 @@
+"""Requests and replies: each is sent until it is answered, and carried out once."""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from dataclasses import dataclass
+
+from . import frames
+from .errors import STATUS, DeviceError, LinkError
+from .frames import Decoder, Frame
+from .transport import Transport
+
+SHORTEST, LONGEST = 0.02, 2.0  # seconds until a request is sent again
+
+
+class SessionLost(LinkError):
+    """The board has another session: it was reset, or somebody else speaks with it."""
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What the board says of itself in answer to HELLO."""
+
+    version: int
+    payload: int
+    has_flash: bool
+    incomplete: bool
+    graph_id: int
+    batch: int
+    state_bytes: int
+    input_bytes: int
+    output_bytes: int
+    steps: int
+    checkpoint: int  # sequence of the last one saved or loaded, 0 for none
+    name: str
+
+
+_GREETING = struct.Struct("<BBH7I16s")
+
+
+@dataclass
+class Traffic:
+    """What has passed, for reports."""
+
+    requests: int = 0
+    sent: int = 0  # bytes
+    received: int = 0
+    again: int = 0  # requests that were sent again
+    damaged: int = 0  # what came in and was no frame
+
+
+class Link:
+    """One end of a line. `patience`: seconds without any answer after which the board counts as silent."""
+
+    def __init__(self, port: Transport, patience: float = 10.0) -> None:
+        self.port, self.patience = port, patience
+        self.traffic = Traffic()
+        self._decoder = Decoder()
+        self._session = 0
+        self._sequence = 0
+        self._usual: dict[int, float] = {}  # seconds that the answer to a request takes
+
+    def hello(self) -> Greeting:
+        """Begin a session. LinkError when the board is silent or speaks another version of the protocol."""
+        nonce = struct.unpack("<I", os.urandom(4))[0]
+        reply = self._ask(Frame(frames.HELLO, 0, 0, nonce, bytes((frames.VERSION, 0, 0, 0))))
+        if reply is None:
+            raise LinkError(
+                f"the board is silent: no answer in {self.patience:g} s; is this its port, does it run the link's "
+                "firmware (./scons board=... model=... link), and is the speed right?"
+            )
+        version = reply.payload[0] if reply.payload else 0
+        if reply.status or version != frames.VERSION or len(reply.payload) != _GREETING.size:
+            raise LinkError(
+                f"the board speaks version {version} of the protocol, this host version {frames.VERSION}: "
+                "build and upload the firmware again"
+            )
+        self._session, self._sequence = reply.session, 0
+        _, payload, flags, *numbers, name = _GREETING.unpack(reply.payload)
+        text = name.rstrip(b"\0").decode("utf-8", "replace")
+        ids: tuple[int, int, int, int, int, int, int] = tuple(numbers)
+        return Greeting(version, payload, bool(flags & 1), bool(flags & 2), *ids, text)
+
+    def request(self, number: int, payload: bytes = b"") -> bytes:
+        """The payload of the reply. DeviceError when the board refuses, SessionLost when it has another session."""
+        status, answer = self.ask(number, payload)
+        if status:
+            raise DeviceError(frames.NAMES[number], status)
+        return answer
+
+    def ask(self, number: int, payload: bytes = b"") -> tuple[int, bytes]:
+        """Status and payload of the reply."""
+        self._sequence = (self._sequence + 1) & 0xFFFFFFFF
+        reply = self._ask(Frame(number, 0, self._session, self._sequence, payload))
+        if reply is None:
+            raise LinkError(
+                f"the board no longer answers: {frames.NAMES[number]} got no reply in {self.patience:g} s"
+            )
+        if reply.status in (-35, -36):
+            raise SessionLost(f"{frames.NAMES[number]}: {STATUS[reply.status]}")
+        return reply.status, reply.payload
+
+    def _ask(self, frame: Frame) -> Frame | None:
+        """Send until the answer comes; None when there is none."""
+        data = frame.encode()
+        usual = self._usual.get(frame.request, 0.1)
+        wait = min(max(SHORTEST, 4 * usual), LONGEST)
+        begin = time.monotonic()
+        self.traffic.requests += 1
+        attempt = 0
+        while True:
+            # What may have come before is ended by a 0 of its own.
+            self._send(data if attempt == 0 and frame.request != frames.HELLO else b"\0" + data)
+            limit = min(time.monotonic() + wait, begin + self.patience)
+            reply = self._reply(limit, frame)
+            if reply is not None:
+                took = time.monotonic() - begin
+                if attempt == 0:
+                    self._usual[frame.request] = (
+                        0.8 * usual + 0.2 * took if frame.request in self._usual else took
+                    )
+                return reply
+            attempt += 1
+            self.traffic.again += 1
+            if time.monotonic() >= begin + self.patience:
+                return None
+            wait = min(wait * 1.5, LONGEST)
+
+    def _send(self, data: bytes) -> None:
+        self.traffic.sent += len(data)
+        self.port.write(data)
+
+    def _reply(self, limit: float, frame: Frame) -> Frame | None:
+        """The reply to `frame`, if it comes before `limit`; a NAK in its place ends the wait early."""
+        while True:
+            left = limit - time.monotonic()
+            if left <= 0:
+                return None
+            data = self.port.read(left)
+            self.traffic.received += len(data)
+            refused = False
+            for got in self._decoder.feed(data):
+                if got.request == frame.request | frames.REPLY and got.sequence == frame.sequence:
+                    return got
+                refused |= got.request == frames.NAK
+            self.traffic.damaged = self._decoder.damaged
+            if refused:
+                return None

@@ -1,0 +1,149 @@
+"""Where losses go: a progress line, a CSV file, TensorBoard, and a curve of characters."""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from ..errors import ToolError
+from .training import Plan, Record
+
+COLUMNS = ("step", "epoch", "loss", "accuracy", "seconds")
+
+
+class Progress:
+    """One line that is written over on a terminal; elsewhere one line for each epoch."""
+
+    def __init__(self, plan: Plan, first: int, out: TextIO | None = None) -> None:
+        self.plan, self.first = plan, first
+        self.out = sys.stderr if out is None else out
+        self._shown = 0.0
+        self._sum, self._count = 0.0, 0
+
+    def __call__(self, record: Record) -> None:
+        self._sum, self._count = self._sum + record.loss, self._count + 1
+        last = record.step % self.plan.per_epoch == 0 or record.step == self.plan.steps
+        if self.out.isatty() and (last or time.monotonic() - self._shown > 0.1):
+            self._shown = time.monotonic()
+            self.out.write(f"\r\x1b[K{self.line(record)}" + ("\n" if last else ""))
+            self.out.flush()
+        elif last:
+            print(self.line(record), file=self.out, flush=True)
+        if last:
+            self._sum, self._count = 0.0, 0
+
+    def end(self) -> None:
+        """Leave the line that is written over."""
+        if self.out.isatty() and self._count:
+            self.out.write("\n")
+
+    def line(self, record: Record) -> str:
+        """`epoch 2/3 [#####-----] 1,234/2,000  312 samples/s  loss 0.4321  accuracy 91.20 %  0:21 left`."""
+        per = self.plan.per_epoch
+        done = (record.step - 1) % per + 1
+        rate = record.samples / record.seconds if record.seconds > 0 else 0.0
+        per_step = record.seconds / max(record.step - self.first, 1)
+        bar = "#" * (20 * done // per)
+        parts = [
+            f"epoch {record.epoch}/{self.plan.epochs} [{bar:-<20}] {done:,}/{per:,}",
+            f"{rate:,.0f} samples/s",
+            f"loss {self._sum / self._count:.4f}",
+        ]
+        if record.accuracy is not None:
+            parts.append(f"accuracy {100 * record.accuracy:.2f} %")
+        parts.append(f"{clock((self.plan.steps - record.step) * per_step)} left")
+        return "  ".join(parts)
+
+
+def clock(seconds: float) -> str:
+    """`0:21`, `1:02:03`."""
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else f"{rest // 60}:{rest % 60:02d}"
+
+
+class CsvLog:
+    """A row for every step; a run that is resumed writes on behind the step where it goes on."""
+
+    def __init__(self, path: Path, first: int) -> None:
+        kept = [row for row in _rows(path) if row and row[0].isdigit() and int(row[0]) <= first]
+        self._before = float(kept[-1][4]) if kept else 0.0
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("w", newline="", encoding="utf-8")
+        except OSError as error:
+            raise ToolError(f"log {path}: cannot be written: {error.strerror}") from None
+        self._writer = csv.writer(self._file)
+        self._writer.writerow(COLUMNS)
+        self._writer.writerows(kept)
+
+    def __call__(self, r: Record) -> None:
+        accuracy = "" if r.accuracy is None else f"{r.accuracy:.6f}"
+        self._writer.writerow((r.step, r.epoch, f"{r.loss:.9g}", accuracy, f"{self._before + r.seconds:.3f}"))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _rows(path: Path) -> list[list[str]]:
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.reader(file))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return []
+    return [r for r in rows[1:] if len(r) == len(COLUMNS)] if rows and tuple(rows[0]) == COLUMNS else []
+
+
+class TensorBoard:
+    """Scalars `loss` and `accuracy` by step, for TensorBoard."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise ToolError(
+                "--tensorboard needs torch and tensorboard, which are not installed; run: pip install torch tensorboard"
+            ) from None
+        self._writer: Any = SummaryWriter(str(folder))
+
+    def __call__(self, r: Record) -> None:
+        self._writer.add_scalar("loss", r.loss, r.step)
+        if r.accuracy is not None:
+            self._writer.add_scalar("accuracy", r.accuracy, r.step)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def curve(losses: Sequence[float], first: int = 0, width: int = 60, height: int = 8) -> str:
+    """Losses over steps in characters: means of as many steps as stand for one column."""
+    finite = [x for x in losses if math.isfinite(x)]
+    if len(finite) < 2:
+        return ""
+    width = min(width, len(losses))
+    columns = []
+    for k in range(width):
+        part = losses[len(losses) * k // width : len(losses) * (k + 1) // width]
+        part = [x for x in part if math.isfinite(x)]
+        columns.append(sum(part) / len(part) if part else math.nan)
+    known = [x for x in columns if not math.isnan(x)]
+    low, high = min(known), max(known)
+    span = high - low or 1.0
+    eighths = " ▁▂▃▄▅▆▇█"
+    lines = []
+    for row in reversed(range(height)):
+        text = ""
+        for x in columns:
+            filled = 0.0 if math.isnan(x) else (x - low) / span * (8 * height - 1) + 1 - 8 * row
+            text += eighths[min(8, max(0, int(filled)))]
+        label = high if row == height - 1 else low if row == 0 else None
+        lines.append(f"{'' if label is None else format(label, '.4g'):>10} |{text.rstrip()}")
+    end = str(first + len(losses))
+    lines.append(f"{'':>10} +{'-' * width}")
+    lines.append(f"{'step':>10}  {first + 1}{end:>{max(width - len(str(first + 1)), len(end) + 1)}}")
+    return "\n".join(lines)

@@ -1,0 +1,48 @@
+"""A bad line on purpose: frames are damaged, dropped or doubled, from a seed."""
+
+from __future__ import annotations
+
+import random
+
+from .transport import Transport
+
+
+class Noise:
+    """A transport to whose frames, either way, accidents happen: to `share` of all frames and `bytes` of all bytes."""
+
+    def __init__(self, port: Transport, seed: int, share: float = 0.0, bytes: float = 0.0) -> None:
+        self.port, self.share, self.bytes = port, share, bytes
+        self.accidents = 0
+        self._random = random.Random(seed)
+        self._held = b""
+
+    def write(self, data: bytes) -> None:
+        self.port.write(self._through(data))
+
+    def read(self, timeout: float) -> bytes:
+        self._held += self.port.read(timeout)
+        end = self._held.rfind(b"\0") + 1
+        whole, self._held = self._held[:end], self._held[end:]
+        return b"".join(self._through(part + b"\0") for part in whole.split(b"\0")[:-1])
+
+    def close(self) -> None:
+        self.port.close()
+
+    def _through(self, data: bytes) -> bytes:
+        if self.bytes:
+            changed = bytearray(data)
+            for i in range(len(changed)):
+                if self._random.random() < self.bytes:
+                    changed[i] = self._random.randrange(256)
+                    self.accidents += 1
+            data = bytes(changed)
+        if len(data) < 2 or self._random.random() >= self.share:
+            return data
+        self.accidents += 1
+        kind = self._random.choice(("damaged", "dropped", "doubled"))
+        if kind == "dropped":
+            return b""
+        if kind == "doubled":
+            return data + data
+        at = self._random.randrange(len(data) - 1)
+        return data[:at] + bytes([data[at] ^ 1 << self._random.randrange(8)]) + data[at + 1 :]

@@ -1,0 +1,77 @@
+"""A board in QEMU whose serial port is a socket; the same firmware and the same link as on hardware."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+from .. import board as boards
+from ..errors import ToolError
+from ..firmware import qemu_argv
+from ..toolchain import install_hint
+from .errors import LinkError
+from .transport import Stream, open_port
+
+
+class Qemu:
+    """A running emulator; `port` is what `open_port` takes. Its flash is the file flash.bin in `folder`."""
+
+    def __init__(self, board: boards.Board, elf: Path, folder: Path | None = None) -> None:
+        if not elf.is_file():
+            raise LinkError(f"{elf}: no such firmware; make it with ./scons board={board.id} model=... link")
+        number = free_port()
+        self.port = f"socket://127.0.0.1:{number}"
+        argv = qemu_argv(board, elf.resolve(), serial=f"tcp:127.0.0.1:{number},server=on,wait=off,nodelay=on")
+        if shutil.which(argv[0]) is None:
+            raise ToolError(f"{argv[0]} is not installed; run: {install_hint(board)}")
+        self._log = open(os.devnull, "w")  # noqa: SIM115  (as long as the emulator runs)
+        self.process = subprocess.Popen(
+            argv,
+            cwd=folder or elf.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,  # Ctrl-C is the host's, the board goes on
+        )
+
+    def kill(self) -> None:
+        """As a power cut does."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        self._log.close()
+
+
+class QemuPort:
+    """A port that brings its emulator along, for `qemu:firmware.elf`."""
+
+    def __init__(self, board: boards.Board, elf: Path) -> None:
+        self.machine = Qemu(board, elf)
+        try:
+            self._stream = open_port(self.machine.port, wait=10.0)
+        except BaseException:
+            self.machine.kill()
+            raise
+        assert isinstance(self._stream, Stream)
+
+    def write(self, data: bytes) -> None:
+        self._stream.write(data)
+
+    def read(self, timeout: float) -> bytes:
+        return self._stream.read(timeout)
+
+    def close(self) -> None:
+        self._stream.close()
+        self.machine.kill()
+
+
+def free_port() -> int:
+    """A TCP port of this computer that nobody listens on."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        number: int = s.getsockname()[1]
+    return number

@@ -1,0 +1,54 @@
+"""A trainer's state as the bytes of its struct, and as arrays by name in the shapes that the model gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dtypes import planned
+from ..errors import DataError, ModelError, ShapeError
+from ..program import Program, Slot
+
+Array = NDArray[Any]
+
+
+def state_arrays(program: Program, data: bytes) -> dict[str, Array]:
+    """Name -> array, from `program.state_bytes` bytes."""
+    if len(data) != program.state_bytes:
+        raise DataError(f"{len(data)} bytes of state came, {program.name} has {program.state_bytes}")
+    found, at = {}, 0
+    for slot in program.slots:
+        shape = planned(slot.type.shape)
+        part = data[at : at + slot.type.bytes]
+        stored = np.frombuffer(part, slot.type.dtype.numpy).reshape(shape)
+        found[slot.name] = np.ascontiguousarray(slot.state.restored(stored)).reshape(
+            planned(slot.state.logical.shape)
+        )
+        at += 4 * slot.words
+    return found
+
+
+def state_bytes(program: Program, state: Mapping[str, Any], strict: bool = True) -> bytes:
+    """The reverse. ModelError for names, ShapeError for shapes and dtypes; `strict`: no name too many."""
+    names = [s.name for s in program.slots]
+    missing = [n for n in names if n not in state]
+    unexpected = [n for n in state if n not in names]
+    if missing or (unexpected and strict):
+        parts = [f"missing {', '.join(missing)}"] if missing else []
+        parts += [f"unexpected {', '.join(unexpected)}"] if unexpected else []
+        raise ModelError(f"weights: {'; '.join(parts)}; the model has {', '.join(names)}")
+    return b"".join(_words(slot, state[slot.name]) for slot in program.slots)
+
+
+def _words(slot: Slot, value: Any) -> bytes:
+    array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    shape = tuple(slot.state.logical.shape)
+    if array.shape != shape:
+        raise ShapeError(f"weights: {slot.name} has shape {list(shape)}, got {list(array.shape)}")
+    if array.dtype.kind not in "fiub":
+        raise ShapeError(f"weights: {slot.name} is {slot.type}, got an array of {array.dtype}")
+    data = np.ascontiguousarray(slot.state.stored(array.astype(slot.type.dtype.numpy))).tobytes()
+    return data + bytes(4 * slot.words - len(data))

@@ -1,0 +1,188 @@
+"""`train`: a data set to a board, step by step, so that it can be stopped at any step and resumed at the same one."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError
+from .board import Board
+from .dataset import Dataset, rows_per_step
+from .errors import DeviceError
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which samples each step takes: a function of the step's number alone, so that a resumed run equals one that
+    never stopped. `shuffle`: a seed, by which every epoch has its own order; None: the order of the data set."""
+
+    samples: int
+    batch: int
+    epochs: int
+    shuffle: int | None = None
+    least: int = 1  # samples that a step takes at least; a smaller rest is left out
+
+    @property
+    def per_epoch(self) -> int:
+        whole, rest = divmod(self.samples, self.batch)
+        return whole + (rest >= self.least and rest > 0)
+
+    @property
+    def steps(self) -> int:
+        return self.per_epoch * self.epochs
+
+    def order(self, epoch: int) -> Any:
+        """Indices of the samples in the order of an epoch, counted from 0."""
+        if self.shuffle is None:
+            return np.arange(self.samples)
+        return np.random.default_rng((self.shuffle, epoch)).permutation(self.samples)
+
+    def batches(self, first: int) -> Iterator[tuple[int, int, Any]]:
+        """(step, epoch, indices) from step `first` on."""
+        epoch, order = -1, np.arange(0)
+        for step in range(first, self.steps):
+            if step // self.per_epoch != epoch:
+                epoch = step // self.per_epoch
+                order = self.order(epoch)
+            at = step % self.per_epoch * self.batch
+            yield step, epoch, order[at : at + self.batch]
+
+
+@dataclass
+class Record:
+    """One step, or the end of an epoch with the accuracy on the samples to test on."""
+
+    step: int  # steps made, this one among them
+    epoch: int  # counted from 1
+    samples: int  # trained since the start of this run
+    seconds: float
+    loss: float
+    accuracy: float | None = None
+
+
+@dataclass
+class Run:
+    """What a run of training came to."""
+
+    losses: list[float] = field(default_factory=list)
+    steps: int = 0  # that the board has behind it
+    stopped: bool = False  # by Ctrl-C, before the end
+    checkpoint: int | None = None
+
+
+def make_plan(board: Board, data: Dataset, epochs: int, batch: int | None, shuffle: int | None) -> Plan:
+    """The plan for a board and a data set. DataError where the batch is none that the model takes."""
+    whole = rows_per_step(board.layout.inputs)
+    train = next(e for e in board.program.entries if e.name == "train_step")
+    fixed = not train.takes_n
+    least = whole if fixed else train.least_n
+    size = whole if batch is None else batch
+    if not least <= size <= whole:
+        takes = f"{whole}" if fixed else f"{least} to {whole}"
+        raise DataError(f"--batch {size}: the model takes {takes} samples a step")
+    if len(data) < least:
+        raise DataError(f"data {data.source}: {len(data)} samples, a step takes at least {least}")
+    return Plan(len(data), min(size, len(data)), epochs, shuffle, least)
+
+
+def run_training(
+    board: Board,
+    data: Dataset,
+    plan: Plan,
+    say: Callable[[Record], None],
+    *,
+    lr: float | None = None,
+    save_every: int = 0,
+    tests: int | None = None,
+) -> Run:
+    """Train from the board's own step on to the plan's last. Ctrl-C stops behind a whole step.
+
+    At the end, behind every `save_every` steps and after Ctrl-C the board writes a checkpoint, where it has flash.
+    """
+    run = Run(steps=board.steps)
+    names = [a.name for a in sorted(board.layout.inputs, key=lambda a: board.order_of(a.name))]
+    begin = time.monotonic()
+    samples = 0
+    with _noting_interrupts() as interrupted:
+        for step, epoch, rows in plan.batches(board.steps):
+            loss = board.train_step(*(data.train[n][rows] for n in names), lr=lr)
+            samples += len(rows)
+            run.losses.append(loss)
+            run.steps = step + 1
+            record = Record(step + 1, epoch + 1, samples, time.monotonic() - begin, loss)
+            if (step + 1) % plan.per_epoch == 0 and data.tests and not interrupted:
+                record.accuracy = accuracy(board, data, tests)
+            say(record)
+            if save_every and run.steps % save_every == 0 and run.steps < plan.steps:
+                run.checkpoint = _save(board)
+            if interrupted and run.steps < plan.steps:
+                run.stopped = True
+                break
+        run.checkpoint = _save(board)
+    return run
+
+
+def accuracy(board: Board, data: Dataset, tests: int | None = None) -> float | None:
+    """Share of the samples to test on whose label has the highest score; None where the model has no one label."""
+    targets = [a for a in board.layout.inputs if a.is_target]
+    scores = board.layout.outputs
+    if (
+        len(targets) != 1
+        or targets[0].type.dtype.kind == "f"
+        or len(scores) != 1
+        or len(scores[0].type.shape) != 2
+    ):
+        return None
+    inputs = [
+        a.name for a in sorted(board.layout.inputs, key=lambda a: board.order_of(a.name)) if not a.is_target
+    ]
+    count = data.tests if tests is None else min(tests, data.tests)
+    size = rows_per_step(board.layout.inputs)
+    takes_n = next(e for e in board.program.entries if e.name == "predict").takes_n
+    right = seen = 0
+    for at in range(0, count, size):
+        rows = slice(at, min(at + size, count))
+        if rows.stop - rows.start < size and not takes_n:
+            break
+        found = board.predict(*(data.test[n][rows] for n in inputs))
+        right += int((found.argmax(axis=1) == data.test[targets[0].name][rows]).sum())
+        seen += rows.stop - rows.start
+    return right / seen if seen else None
+
+
+def _save(board: Board) -> int | None:
+    if not board.greeting.has_flash:
+        return None
+    try:
+        return board.save()
+    except DeviceError as error:
+        raise DeviceError(
+            f"training went on to step {board.steps}, but the checkpoint failed", error.status
+        ) from None
+
+
+@contextmanager
+def _noting_interrupts() -> Iterator[Sequence[int]]:
+    """Ctrl-C fills the list; a second one interrupts at once."""
+    seen: list[int] = []
+
+    def note(number: int, _: Any) -> None:
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(number)
+
+    try:
+        before = signal.signal(signal.SIGINT, note)
+    except ValueError:  # not the main thread: somebody else has the signals
+        yield seen
+        return
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,81 @@
+"""Weights as files: .npz with the whole state, .pt with what a PyTorch module has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import DataError, ToolError
+from ..program import Program
+
+Array = NDArray[Any]
+STEPS = "_steps"  # beside the arrays of a .npz
+TORCH = (".pt", ".pth")
+
+
+def check_suffix(path: Path) -> None:
+    """DataError for a file that is neither .npz nor .pt."""
+    if path.suffix not in (".npz", *TORCH):
+        raise DataError(f"{path}: weights go to .npz or, for PyTorch, .pt")
+
+
+def write_weights(path: Path, program: Program, state: Mapping[str, Array], steps: int) -> None:
+    """Write aside, then rename. A .pt gets parameters and buffers, by PyTorch's names; a .npz everything."""
+    check_suffix(path)
+    aside = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".npz":
+            np.savez(aside, **{STEPS: np.int64(steps)}, **state)  # type: ignore[arg-type]
+        else:
+            torch = _torch(path)
+            roles = {s.name: s.role for s in program.slots}
+            own = {
+                n: torch.from_numpy(a.copy()) for n, a in state.items() if roles[n] in ("parameter", "buffer")
+            }
+            torch.save(own, aside)
+        os.replace(aside, path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:
+    """Arrays by name, and the steps behind them where the file says. DataError."""
+    check_suffix(path)
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    if path.suffix == ".npz":
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                state = {n: file[n] for n in file.files}
+        except (OSError, ValueError, EOFError, KeyError) as error:
+            raise DataError(f"{path}: not a .npz file of arrays: {error}") from None
+        steps = state.pop(STEPS, None)
+        return state, None if steps is None else int(steps)
+    torch = _torch(path)
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:
+        raise DataError(
+            f"{path}: not a state_dict that PyTorch can read: {' '.join(str(error).split())[:200]}"
+        ) from None
+    if not isinstance(found, Mapping) or not all(hasattr(v, "detach") for v in found.values()):
+        raise DataError(f"{path}: not a state_dict: save model.state_dict()")
+    return {n: v.detach().cpu().numpy() for n, v in found.items()}, None
+
+
+def _torch(path: Path) -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise ToolError(
+            f"{path}: .pt needs PyTorch, which is not installed; take a .npz, or pip install torch"
+        ) from None
+    return torch
