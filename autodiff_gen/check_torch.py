@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from .dtypes import u32
 from .interpret import bind
 from .ir import CONST, Node, Value, topological
 from .op import Leaf
@@ -56,7 +57,9 @@ def _compute(node: Node, env: Mapping[Value, Any], n: int) -> list[Any]:
     assert not isinstance(node.op.lower, Leaf), node.results[0]
     operands = [env[v] for v in node.operands]
     attrs = {k: bind(a, n) for k, a in node.attrs.items()}
-    if node.op.torch is not None:
+    # PyTorch computes next to nothing with uint32, which carries no gradient anyway: counters, random bits.
+    in_numpy = any(v.type.dtype is u32 for v in (*node.operands, *node.results))
+    if node.op.torch is not None and not in_numpy:
         names = dict(zip("abcdefgh", operands, strict=False))
         out = eval(node.op.torch, {"torch": torch}, {**attrs, **names, "operands": operands})
     elif any(t.requires_grad for t in operands):

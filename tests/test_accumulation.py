@@ -275,3 +275,39 @@ def test_a_model_without_them_says_so() -> None:
         trainer.accumulate(*data(0, 2))
     with pytest.raises(ModelError, match=r"^model has no predict_averaged: the model was made without ema=$"):
         trainer.predict_averaged(data(0, 2)[0])
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+def test_convolutions_add_into_their_sums() -> None:
+    import torch
+
+    def images(nn: Any) -> Any:
+        return nn.Sequential(
+            nn.Conv2d(2, 4, 3, padding=1), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(16, 3)
+        )
+
+    made = ag.Model.supervised(
+        images(nn),
+        input=(4, 2, 4, 4),
+        loss=nn.CrossEntropyLoss(),
+        optimizer=optim.SGD(lr=0.1),
+        accumulate="mean",
+    )
+    step = emit(compile_model(made, "m"))["m.c"].split("int m_accumulate")[1].split("int m_apply")[0]
+    (call,) = [line for line in step.splitlines() if "ag_conv2d_dw_f32_ref(" in line]
+    assert "t->layer0_weight_grad" in call and call.endswith("1.0f, 1.0f);")
+    trainer, twin = made.on_host(), images(torch.nn)
+    twin.load_state_dict({k: torch.tensor(trainer.state_dict()[k]) for k in twin.state_dict()})
+    rate = torch.optim.SGD(twin.parameters(), lr=0.1)
+    rng = np.random.default_rng(2)
+    for sizes in ([4, 4], [1, 4, 2]):
+        n = sum(sizes)
+        x, label = rng.normal(size=(n, 2, 4, 4)).astype(np.float32), rng.integers(0, 3, n)
+        for a, b in pieces(x, label, sizes):
+            trainer.accumulate(a, b)
+        trainer.apply()
+        rate.zero_grad()
+        torch.nn.functional.cross_entropy(twin(torch.tensor(x)), torch.tensor(label)).backward()
+        rate.step()
+        assert_equal(trainer, twin)

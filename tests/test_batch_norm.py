@@ -12,6 +12,7 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
+from autodiff_gen.check import check
 from autodiff_gen.errors import AutodiffError, ModelError, ShapeError
 from autodiff_gen.interpret import evaluate
 from autodiff_gen.passes.specialise import settled
@@ -198,6 +199,14 @@ def test_steps_of_a_model_equal_pytorchs(name: str) -> None:
         np.testing.assert_allclose(
             trainer.state_dict()[key], value.numpy(), rtol=2e-5, atol=2e-5, err_msg=key
         )
+
+
+@pytest.mark.torch
+def test_gradients_are_checked_in_training_mode() -> None:
+    net = nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 3))
+    model = ag.Model.supervised(net, input=(4, 5), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1))
+    report, right = check(model, "m")
+    assert right, report
 
 
 @pytest.mark.cc

@@ -13,6 +13,7 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
+from autodiff_gen.check import check
 from autodiff_gen.compiler import compile_model
 from autodiff_gen.emit import emit
 from autodiff_gen.errors import AutodiffError, ModelError, ShapeError
@@ -233,6 +234,13 @@ def test_a_checkpoint_resumes_bit_for_bit(tmp_path: Path) -> None:
     assert [again.train_step(*data(k)) for k in range(3, 6)] == losses
     for name, value in again.state_dict().items():
         np.testing.assert_array_equal(value, end[name])
+
+
+@pytest.mark.torch
+def test_gradients_are_checked_through_the_masks() -> None:
+    report, right = check(model(), "m")
+    assert right, report
+    assert "compared with PyTorch in float64, every element" in report
 
 
 def test_masks_take_no_memory() -> None:
