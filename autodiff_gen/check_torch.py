@@ -61,7 +61,8 @@ def _compute(node: Node, env: Mapping[Value, Any], n: int) -> list[Any]:
     in_numpy = any(v.type.dtype is u32 for v in (*node.operands, *node.results))
     if node.op.torch is not None and not in_numpy:
         names = dict(zip("abcdefgh", operands, strict=False))
-        out = eval(node.op.torch, {"torch": torch}, {**attrs, **names, "operands": operands})
+        # all of them global: an expression may hold functions, which see no locals
+        out = eval(node.op.torch, {"torch": torch, **attrs, **names, "operands": operands})
     elif any(t.requires_grad for t in operands):
         raise NoTorch(node.op.name)
     else:
