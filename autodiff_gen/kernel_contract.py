@@ -12,6 +12,11 @@ STRUCTS: dict[str, tuple[str, ...]] = {
         *("h", "w", "c", "oh", "ow", "o", "kh", "kw", "stride_h", "stride_w", "pad_top", "pad_left"),
         *("dilation_h", "dilation_w", "groups", "x_n", "x_h", "x_w", "x_c", "ldy"),
     ),
+    "conv2d_pool_shape": (
+        *("h", "w", "c", "oh", "ow", "o", "kh", "kw", "stride_h", "stride_w", "pad_top", "pad_left"),
+        *("dilation_h", "dilation_w", "x_n", "x_h", "x_w", "x_c"),
+        *("pool_h", "pool_w", "pool_stride_h", "pool_stride_w", "ph", "pw"),
+    ),
     "pool2d_shape": (
         *("h", "w", "c", "oh", "ow", "kh", "kw", "stride_h", "stride_w", "pad_top", "pad_bottom"),
         *("pad_left", "pad_right", "dilation_h", "dilation_w", "divisor", "count_pad"),
@@ -91,6 +96,7 @@ def _spec(name: str, params: str, math: str) -> KernelSpec:
 
 
 _GEMM = "A lda B ldb C! ldc m n k alpha beta"
+_CONV_POOL_DW = "X DY INDEX:u8 DW! n shape:conv2d_pool_shape alpha beta"
 _CONV_DW = "X DY DW! n shape:conv2d_shape alpha beta"
 
 CONTRACT: dict[str, KernelSpec] = {
@@ -112,6 +118,11 @@ CONTRACT: dict[str, KernelSpec] = {
         _spec("max_pool2d_f32", "X Y! INDEX:u8! n shape:pool2d_shape", "y = the largest of each window of x"),
         _spec("max_pool2d_dx_f32", "DY INDEX:u8 DX! n shape:pool2d_shape", "dx = dy where index says"),
         _spec("max_pool2d_pick_f32", "X INDEX:u8 Y! n shape:pool2d_shape", "y = x where index says"),
+        _spec("conv2d_pool_f32", "X W Y! INDEX:u8! n shape:conv2d_pool_shape", "y = max_pool2d of x * w"),
+        _spec(
+            "conv2d_pool_dx_f32", "DY INDEX:u8 W DX! n shape:conv2d_pool_shape", "the adjoint of both in x"
+        ),
+        _spec("conv2d_pool_dw_f32", _CONV_POOL_DW, "dw = alpha (the adjoint of both in w) + beta dw"),
         _spec("avg_pool2d_f32", "X Y! n shape:pool2d_shape", "y = means over windows of x"),
         _spec("avg_pool2d_dx_f32", "DY DX! n shape:pool2d_shape", "the adjoint of avg_pool2d"),
         _spec(

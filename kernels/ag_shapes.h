@@ -16,6 +16,14 @@ typedef struct {
     int32_t groups, x_n, x_h, x_w, x_c, ldy;
 } ag_conv2d_shape;
 
+/* A convolution of one group into oh * ow pixels, as ag_conv2d_shape tells, and a pooling by maximum of its
+ * result y[n,ph,pw,o], without padding. The pooling's windows have pool_h * pool_w pixels, are pool_stride_h
+ * and pool_stride_w apart, which is no less, and may reach over the end of the convolution's result. */
+typedef struct {
+    int32_t h, w, c, oh, ow, o, kh, kw, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
+    int32_t x_n, x_h, x_w, x_c, pool_h, pool_w, pool_stride_h, pool_stride_w, ph, pw;
+} ag_conv2d_pool_shape;
+
 /* Pooling. Images lie channel last; x has h * w pixels of c channels, y has oh * ow. Window (p, q) of y
  * begins at row p * stride_h - pad_top and column q * stride_w - pad_left of x; its kh * kw elements are
  * dilation_h and dilation_w apart, and those outside x are padding. x_n, x_h, x_w and x_c are the distances

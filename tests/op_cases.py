@@ -32,6 +32,10 @@ INTERNAL = {
     "conv2d_dw_into",
     "depthwise2d_dw_into",
     "index_sum_into",
+    "conv2d_pool",
+    "conv2d_pool_dx",
+    "conv2d_pool_dw",
+    "conv2d_pool_dw_into",
 }
 REGIONS = {"scan", "cond"}  # their operands are functions: tests/test_scan.py and test_cond.py
 

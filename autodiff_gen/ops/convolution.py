@@ -169,11 +169,11 @@ def _conv2d_dw_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: 
     return KernelCall("conv2d_dw_f32", pointers, {"n": x.shape[0]}, factors_of(attrs), shape)
 
 
-def factors_of(attrs: Attrs) -> dict[str, Any]:
-    """alpha and beta of a kernel that adds: 1 and 0, or those of an op that is added to its third operand."""
+def factors_of(attrs: Attrs, scalar: int = 3) -> dict[str, Any]:
+    """alpha and beta of a kernel that adds: 1 and 0, or those of an op that adds operand `scalar` times its term."""
     if "beta" not in attrs:
         return {"alpha": 1.0, "beta": 0.0}
-    return {"alpha": Scalar(3, attrs["negate"]), "beta": attrs["beta"]}
+    return {"alpha": Scalar(scalar, attrs["negate"]), "beta": attrs["beta"]}
 
 
 def _last(shape: Any) -> int:

@@ -20,6 +20,7 @@ from .fuse_updates import fuse_updates
 from .inline_products import inline_products
 from .join_windows import join_windows
 from .own_bytes import own_bytes
+from .pool_convolutions import pool_convolutions
 from .redraw import redraw
 from .sink_windows import sink_windows
 from .specialise import specialise
@@ -35,6 +36,7 @@ PIPELINE: tuple[Pass, ...] = (
     drop_unread,  # stacks of a scan that nothing reads
     redraw,  # masks are drawn in the order in which they are read
     cancel_layouts,  # transposes move onto the operands of contractions
+    pool_convolutions,  # a convolution and the pooling of its result, in one kernel
     inline_products,  # tiny products join the loops around them
     fuse_updates,  # W - lr * (a . b) becomes one contraction that accumulates into W
     own_bytes,  # copies where a view cannot serve, or an old state is still read

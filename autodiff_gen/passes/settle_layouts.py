@@ -16,6 +16,7 @@ from ..ir import STATE, Node, State, Value, make_state, topological
 from ..layout import base, layout
 from ..op import Call, Contraction, Elementwise, View
 from ..storage import Storage
+from .early_pooling import early_pooling
 from .moved import Form, Moved, common_pieces, in_shape, parts, pieces_of, reshaped, seen, value_of
 from .sinking import sunk
 
@@ -40,11 +41,13 @@ class Layouts:
 def settle_layouts(roots: Sequence[Value]) -> Layouts:
     """The same values with as few permutes on the way as possible, and states stored as their readers want them.
 
-    A graph without a reader that wants its operands dense stays as it is: strides cost nothing there.
+    Poolings come before what may follow them. A graph without a reader that wants its operands dense stays as it is:
+    strides cost nothing there.
     """
     if not wants_dense(roots):
         return Layouts(list(roots), {})
-    return settled(roots)
+    found = settled(roots)
+    return Layouts(early_pooling(found.roots), found.states)
 
 
 def wants_dense(roots: Sequence[Value]) -> bool:

@@ -1,0 +1,157 @@
+"""A convolution whose result only a pooling by maximum reads, as one op: what is pooled is never stored, and what goes
+back passes only through the elements that were chosen. Made by the pass pool_convolutions, after differentiation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtypes import Type
+from ..errors import ShapeError
+from ..kernel_calls import KernelCall, Operand, Result
+from ..layout import Strided, dense
+from ..op import OPS, Attrs, Call, Op, register
+from .convolution import conv_shape, factors_of
+from .windows import Pair, output_size, pair_of
+
+
+def _parts(attrs: Attrs) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The attributes of conv2d, and those of max_pool2d."""
+    conv = {k: attrs[k] for k in ("stride", "padding", "dilation", "groups")}
+    return conv, {k.removeprefix("pool_"): v for k, v in attrs.items() if k.startswith("pool_")}
+
+
+def _conv_size(size: Pair, kernel: Pair, attrs: Attrs) -> Pair:
+    return output_size(size, kernel, attrs["stride"], attrs["padding"], attrs["dilation"])
+
+
+def _only(name: str, *types: Type, **attrs: Any) -> Type:
+    found = OPS[name].infer(*types, **attrs)
+    assert isinstance(found, Type)
+    return found
+
+
+def _pool_type(x: Type, w: Type, **attrs: Any) -> tuple[Type, ...]:
+    conv, pool = _parts(attrs)
+    found = OPS["max_pool2d"].infer(_only("conv2d", x, w, **conv), **pool)
+    assert isinstance(found, tuple)
+    return found
+
+
+def _dx_type(dy: Type, index: Type, w: Type, *, size: Pair, **attrs: Any) -> Type:
+    conv, pool = _parts(attrs)
+    inner = _conv_size(size, pair_of(w.shape), attrs)
+    return _only("conv2d_dx", _only("max_pool2d_dx", dy, index, size=inner, **pool), w, size=size, **conv)
+
+
+def _dw_type(x: Type, dy: Type, index: Type, *, kernel: Pair, **attrs: Any) -> Type:
+    conv, pool = _parts(attrs)
+    inner = _conv_size(pair_of(x.shape), kernel, attrs)
+    return _only("conv2d_dw", x, _only("max_pool2d_dx", dy, index, size=inner, **pool), kernel=kernel, **conv)
+
+
+def _into_type(
+    x: Type, dy: Type, index: Type, old: Type, alpha: Type, *, beta: float, negate: bool, **attrs: Any
+) -> Type:
+    dw = _dw_type(x, dy, index, **attrs)
+    if dw != old or alpha != Type(old.dtype, ()):
+        raise ShapeError(f"adds {dw} times a scalar to {old}")
+    return dw
+
+
+def _pool(x: Any, w: Any, **attrs: Any) -> Any:
+    conv, pool = _parts(attrs)
+    return OPS["max_pool2d"].ref(OPS["conv2d"].ref(x, w, **conv), **pool)
+
+
+def _dx(dy: Any, index: Any, w: Any, *, size: Pair, **attrs: Any) -> Any:
+    conv, pool = _parts(attrs)
+    inner = OPS["max_pool2d_dx"].ref(dy, index, size=_conv_size(size, w.shape[1:3], attrs), **pool)
+    return OPS["conv2d_dx"].ref(inner, w, size=size, **conv)
+
+
+def _dw(x: Any, dy: Any, index: Any, *, kernel: Pair, **attrs: Any) -> Any:
+    conv, pool = _parts(attrs)
+    inner = OPS["max_pool2d_dx"].ref(dy, index, size=_conv_size(x.shape[1:3], kernel, attrs), **pool)
+    return OPS["conv2d_dw"].ref(x, inner, kernel=kernel, **conv)
+
+
+def _into(
+    x: Any, dy: Any, index: Any, old: Any, alpha: Any, *, beta: float, negate: bool, **attrs: Any
+) -> Any:
+    return (-alpha if negate else alpha) * _dw(x, dy, index, **attrs) + old.dtype.type(beta) * old
+
+
+def _shape(x: Strided, size: Pair, kernel: Pair, y: Type, attrs: Attrs) -> dict[str, int]:
+    ph, pw = pair_of(y.shape)
+    o = y.shape[3]
+    assert isinstance(o, int)
+    fields = conv_shape(x, size, kernel, _conv_size(size, kernel, attrs), o, attrs)
+    del fields["groups"], fields["ldy"]
+    for name in ("kernel", "stride"):
+        tag = "pool" if name == "kernel" else "pool_stride"
+        fields |= {f"{tag}_{axis}": k for axis, k in zip("hw", attrs[f"pool_{name}"], strict=True)}
+    return fields | {"ph": ph, "pw": pw}
+
+
+def _pool_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+    (x, w), (y, _) = layouts, results
+    shape = _shape(x, pair_of(x.shape), pair_of(w.shape), y, attrs)
+    pointers = {"x": Operand(0), "w": Operand(1), "y": Result(0), "index": Result(1)}
+    return KernelCall("conv2d_pool_f32", pointers, {"n": x.shape[0]}, shape=shape)
+
+
+def _dx_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+    (dy, _, w), (dx,) = layouts, results
+    shape = _shape(dense(dx.shape), attrs["size"], pair_of(w.shape), Type(dx.dtype, dy.shape), attrs)
+    pointers = {"dy": Operand(0), "index": Operand(1), "w": Operand(2), "dx": Result()}
+    return KernelCall("conv2d_pool_dx_f32", pointers, {"n": dy.shape[0]}, shape=shape)
+
+
+def _dw_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+    (x, dy), (dw,) = layouts[:2], results
+    shape = _shape(x, pair_of(x.shape), attrs["kernel"], Type(dw.dtype, dy.shape), attrs)
+    pointers = {"x": Operand(0), "dy": Operand(1), "index": Operand(2), "dw": Result()}
+    return KernelCall("conv2d_pool_dw_f32", pointers, {"n": x.shape[0]}, factors_of(attrs, scalar=4), shape)
+
+
+conv2d_pool = register(
+    Op(
+        "conv2d_pool",  # y[n, ph, pw, o], index = max_pool2d(conv2d(x, w))
+        infer=_pool_type,
+        ref=_pool,
+        vjp=None,
+        lower=Call(_pool_call, strided=(0,)),
+    )
+)
+
+conv2d_pool_dx = register(
+    Op(
+        "conv2d_pool_dx",  # dx[n, h, w, c] = conv2d_dx(max_pool2d_dx(dy, index), w)
+        infer=_dx_type,
+        ref=_dx,
+        vjp=None,
+        lower=Call(_dx_call),
+    )
+)
+
+conv2d_pool_dw = register(
+    Op(
+        "conv2d_pool_dw",  # dw[o, kh, kw, c] = conv2d_dw(x, max_pool2d_dx(dy, index))
+        infer=_dw_type,
+        ref=_dw,
+        vjp=None,
+        lower=Call(_dw_call, strided=(0,), added="conv2d_pool_dw_into"),
+    )
+)
+
+conv2d_pool_dw_into = register(
+    Op(
+        "conv2d_pool_dw_into",  # (+ or -) alpha conv2d_pool_dw(x, dy, index) + beta old; made by fuse_updates
+        infer=_into_type,
+        ref=_into,
+        vjp=None,
+        lower=Call(_dw_call, strided=(0,), scalars=(4,), into=3, term="conv2d_pool_dw"),
+    )
+)

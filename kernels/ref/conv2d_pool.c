@@ -1,0 +1,142 @@
+/* Convolution whose result only a pooling by maximum reads: it is never stored. The order of the sums is the
+ * specification, and that of ag_conv2d. */
+#include "ag_kernels.h"
+
+#include <math.h>
+#include <stddef.h>
+
+/* Rows or columns [first, last) of a window that lie inside an axis of `extent`, the window beginning at
+ * `start`. */
+typedef struct {
+    int32_t first, last;
+} range;
+
+static inline range inside(int32_t start, int32_t count, int32_t apart, int32_t extent) {
+    const int32_t first = start < 0 ? (-start + apart - 1) / apart : 0;
+    const int32_t last = start >= extent ? 0 : (extent - 1 - start) / apart + 1;
+    return (range){first, last < count ? last : count};
+}
+
+/* One result of the convolution: rows, columns, channels ascending; padding is skipped. */
+static inline float window_sum(const float *x, const float *w, int32_t p, int32_t q,
+                               const ag_conv2d_pool_shape *s) {
+    const int32_t top = p * s->stride_h - s->pad_top, left = q * s->stride_w - s->pad_left;
+    const range rows = inside(top, s->kh, s->dilation_h, s->h),
+                columns = inside(left, s->kw, s->dilation_w, s->w);
+    float sum = 0.0f;
+    for (int32_t i = rows.first; i < rows.last; i++) {
+        for (int32_t j = columns.first; j < columns.last; j++) {
+            const float *at = x + (ptrdiff_t)(top + i * s->dilation_h) * s->x_h +
+                              (ptrdiff_t)(left + j * s->dilation_w) * s->x_w;
+            const float *weight = w + ((ptrdiff_t)i * s->kw + j) * s->c;
+            for (int32_t k = 0; k < s->c; k++) {
+                sum += at[(ptrdiff_t)k * s->x_c] * weight[k];
+            }
+        }
+    }
+    return sum;
+}
+
+void ag_conv2d_pool_f32_ref(const float *x, const float *w, float *y, uint8_t *index, int32_t n,
+                            const ag_conv2d_pool_shape *shape) {
+    const ag_conv2d_pool_shape *s = shape;
+    const ptrdiff_t filter = (ptrdiff_t)s->kh * s->kw * s->c;
+    for (int32_t b = 0; b < n; b++, x += s->x_n) {
+        for (int32_t p = 0; p < s->ph; p++) {
+            for (int32_t q = 0; q < s->pw; q++, y += s->o, index += s->o) {
+                const int32_t top = p * s->pool_stride_h, left = q * s->pool_stride_w;
+                for (int32_t o = 0; o < s->o; o++) {
+                    float best = 0.0f;
+                    int32_t which = -1;
+                    for (int32_t e = 0; e < s->pool_h * s->pool_w; e++) {
+                        const int32_t row = top + e / s->pool_w, column = left + e % s->pool_w;
+                        if (row < s->oh && column < s->ow) {
+                            const float sum = window_sum(x, w + o * filter, row, column, s);
+                            if (which < 0 || sum > best || isnan(sum)) {
+                                best = sum;
+                                which = e;
+                            }
+                        }
+                    }
+                    y[o] = best;
+                    index[o] = (uint8_t)which;
+                }
+            }
+        }
+    }
+}
+
+/* The corner in x of the convolution's window that was the largest. */
+static inline int32_t corner(int32_t p, int32_t within, int32_t pool_stride, int32_t stride, int32_t pad) {
+    return (p * pool_stride + within) * stride - pad;
+}
+
+void ag_conv2d_pool_dx_f32_ref(const float *dy, const uint8_t *index, const float *w, float *dx, int32_t n,
+                               const ag_conv2d_pool_shape *shape) {
+    const ag_conv2d_pool_shape *s = shape;
+    const ptrdiff_t filter = (ptrdiff_t)s->kh * s->kw * s->c;
+    for (int32_t b = 0; b < n; b++, dx += s->x_n) {
+        for (int32_t i = 0; i < s->h * s->w * s->c; i++) {
+            dx[i] = 0.0f;
+        }
+        for (int32_t p = 0; p < s->ph; p++) {
+            for (int32_t q = 0; q < s->pw; q++, dy += s->o, index += s->o) {
+                for (int32_t o = 0; o < s->o; o++) {
+                    const int32_t top =
+                        corner(p, index[o] / s->pool_w, s->pool_stride_h, s->stride_h, s->pad_top);
+                    const int32_t left =
+                        corner(q, index[o] % s->pool_w, s->pool_stride_w, s->stride_w, s->pad_left);
+                    const range rows = inside(top, s->kh, s->dilation_h, s->h);
+                    const range columns = inside(left, s->kw, s->dilation_w, s->w);
+                    for (int32_t i = rows.first; i < rows.last; i++) {
+                        for (int32_t j = columns.first; j < columns.last; j++) {
+                            float *at = dx + (ptrdiff_t)(top + i * s->dilation_h) * s->x_h +
+                                        (ptrdiff_t)(left + j * s->dilation_w) * s->x_w;
+                            const float *weight = w + o * filter + ((ptrdiff_t)i * s->kw + j) * s->c;
+                            for (int32_t k = 0; k < s->c; k++) {
+                                at[k] += dy[o] * weight[k];
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* The sum over all pooled results of channel o, ascending, of dy times the element (row, column) away from
+ * the corner of the window that was the largest. */
+static inline float weight_sum(const float *x, const float *dy, const uint8_t *index, int32_t row,
+                               int32_t column, int32_t n, const ag_conv2d_pool_shape *s) {
+    float sum = 0.0f;
+    for (int32_t b = 0; b < n; b++, x += s->x_n) {
+        for (int32_t p = 0; p < s->ph; p++) {
+            for (int32_t q = 0; q < s->pw; q++, dy += s->o, index += s->o) {
+                const int32_t r =
+                    corner(p, *index / s->pool_w, s->pool_stride_h, s->stride_h, s->pad_top) + row;
+                const int32_t c =
+                    corner(q, *index % s->pool_w, s->pool_stride_w, s->stride_w, s->pad_left) + column;
+                if (r >= 0 && r < s->h && c >= 0 && c < s->w) {
+                    sum += x[(ptrdiff_t)r * s->x_h + (ptrdiff_t)c * s->x_w] * *dy;
+                }
+            }
+        }
+    }
+    return sum;
+}
+
+void ag_conv2d_pool_dw_f32_ref(const float *x, const float *dy, const uint8_t *index, float *dw, int32_t n,
+                               const ag_conv2d_pool_shape *shape, float alpha, float beta) {
+    const ag_conv2d_pool_shape *s = shape;
+    for (int32_t o = 0; o < s->o; o++) {
+        for (int32_t i = 0; i < s->kh; i++) {
+            for (int32_t j = 0; j < s->kw; j++) {
+                for (int32_t k = 0; k < s->c; k++, dw++) {
+                    const float sum = weight_sum(x + (ptrdiff_t)k * s->x_c, dy + o, index + o,
+                                                 i * s->dilation_h, j * s->dilation_w, n, s);
+                    *dw = beta == 0.0f ? alpha * sum : alpha * sum + beta * *dw;
+                }
+            }
+        }
+    }
+}
