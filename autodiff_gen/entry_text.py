@@ -238,7 +238,9 @@ class EntryText:
             self.geometry = self.scope.fresh("shape")
         fields = ", ".join(f".{k}\0=\0{call.shape[k]}" for k in STRUCTS[struct.struct or ""])
         head = f"static const ag_{struct.struct} {self.geometry} = {{"
-        table = [line.replace("\0", " ") for line in textwrap.wrap(fields, WIDTH - 12, break_on_hyphens=False)]
+        table = [
+            line.replace("\0", " ") for line in textwrap.wrap(fields, WIDTH - 12, break_on_hyphens=False)
+        ]
         values[struct.name] = f"&{self.geometry}"
         inner = [head, *("    " + line for line in table), "};", call.text(kernel.symbol, values)]
         return ["{", *("    " + line for line in inner), "}"]

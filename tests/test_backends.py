@@ -11,7 +11,18 @@ from autodiff_gen.kernel_contract import CONTRACT, STRUCTS
 
 KERNELS = Path(__file__).resolve().parents[1] / "kernels"
 HEADER = (KERNELS / "ag_kernels.h").read_text()
-FAMILIES = ("gemm", "gemv", "ger", "conv2d", "depthwise2d", "avg_pool2d", "max_pool2d", "index", "cumsum")
+FAMILIES = (
+    "gemm",
+    "gemv",
+    "ger",
+    "conv2d",
+    "conv2d_pool",
+    "depthwise2d",
+    "avg_pool2d",
+    "max_pool2d",
+    "index",
+    "cumsum",
+)
 GEMV = {"lda": 784, "m": 32, "n": 784}
 
 
