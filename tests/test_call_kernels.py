@@ -96,7 +96,8 @@ def run(libraries, op, attrs, arrays, order, kept=None):
     exact = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays]
     want = op.ref(*exact, **attrs)
     want = want if isinstance(want, tuple) else (want,)
-    size = op.ref(*(np.abs(a) for a in exact), **{k: abs(v) if k == "beta" else v for k, v in attrs.items()})
+    added = {"beta": abs(attrs["beta"]), "negate": False} if lower.into is not None else {}
+    size = op.ref(*(np.abs(a) for a in exact), **{**attrs, **added})  # no term cancels another
     size = size if isinstance(size, tuple) else (size,)
     served = []
     for kernel in (
@@ -146,6 +147,7 @@ def test_calls_against_the_record(libraries, name, order):
 
 INTO = {
     "conv2d_dw_into": "conv2d_dw",
+    "conv2d_pool_dw_into": "conv2d_pool_dw",
     "depthwise2d_dw_into": "depthwise2d_dw",
     "index_sum_into": "index_sum",
 }
@@ -164,11 +166,11 @@ def test_calls_that_add_against_the_record(libraries, name, alpha, beta):
     op, term, served = OPS[name], OPS[INTO[name]], []
     rng = np.random.default_rng(3)
     for i, sample in enumerate(term.samples):
-        x, dy = case(term.name, i).arrays
-        old = rng.uniform(-1, 1, term.ref(x, dy, **sample.attrs).shape).astype(np.float32)
+        factors = case(term.name, i).arrays
+        old = rng.uniform(-1, 1, term.ref(*factors, **sample.attrs).shape).astype(np.float32)
         attrs = {**sample.attrs, "beta": beta, "negate": bool(i % 2)}
         for order in ORDERS:
-            served += run(libraries, op, attrs, (x, dy, old, np.float32(alpha)), order)
+            served += run(libraries, op, attrs, (*factors, old, np.float32(alpha)), order)
     assert served
 
 

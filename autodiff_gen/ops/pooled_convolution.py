@@ -11,8 +11,9 @@ from ..dtypes import Type
 from ..errors import ShapeError
 from ..kernel_calls import KernelCall, Operand, Result
 from ..layout import Strided, dense
-from ..op import OPS, Attrs, Call, Op, register
-from .convolution import conv_shape, factors_of
+from ..op import OPS, Attrs, Call, Op, Sample, register
+from .convolution import conv_shape, convolving, factors_of
+from .max_pooling import pooling
 from .windows import Pair, output_size, pair_of
 
 
@@ -116,6 +117,30 @@ def _dw_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) 
     return KernelCall("conv2d_pool_dw_f32", pointers, {"n": x.shape[0]}, factors_of(attrs, scalar=4), shape)
 
 
+# image, weights, pooled result, attributes
+_ROWS: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = tuple(
+    (x, w, y, {**conv, **{f"pool_{k}": v for k, v in pool.items()}})
+    for x, w, y, conv, pool in (
+        ((2, 9, 8, 3), (4, 3, 2, 3), (2, 3, 3, 4), convolving(), pooling((2, 2), (2, 2))),
+        ((1, 12, 12, 1), (6, 5, 5, 1), (1, 4, 4, 6), convolving(), pooling((2, 2), (2, 2))),
+        ((2, 7, 8, 2), (3, 3, 3, 2), (2, 2, 2, 3), convolving((2, 1), (1, 1, 1, 1)), pooling((2, 3), (2, 3))),
+        (
+            (1, 9, 9, 2),
+            (5, 2, 3, 2),
+            (1, 2, 5, 5),
+            convolving((1, 1), (0, 2, 1, 2), (2, 1)),
+            pooling((2, 2), (4, 2)),
+        ),
+        ((1, 1, 1, 1), (1, 1, 1, 1), (1, 1, 1, 1), convolving(), pooling((1, 1), (1, 1))),
+    )
+)
+
+
+def _indexed(shapes: tuple[tuple[int, ...], ...], index: int, attrs: dict[str, Any]) -> Sample:
+    rows, columns = attrs["pool_kernel"]
+    return Sample(shapes, attrs, dtypes={index: "u8"}, high=rows * columns)
+
+
 conv2d_pool = register(
     Op(
         "conv2d_pool",  # y[n, ph, pw, o], index = max_pool2d(conv2d(x, w))
@@ -123,6 +148,7 @@ conv2d_pool = register(
         ref=_pool,
         vjp=None,
         lower=Call(_pool_call, strided=(0,)),
+        samples=tuple(Sample((x, w), attrs) for x, w, _, attrs in _ROWS),
     )
 )
 
@@ -133,6 +159,7 @@ conv2d_pool_dx = register(
         ref=_dx,
         vjp=None,
         lower=Call(_dx_call),
+        samples=tuple(_indexed((y, y, w), 1, {**a, "size": x[1:3]}) for x, w, y, a in _ROWS),
     )
 )
 
@@ -143,6 +170,7 @@ conv2d_pool_dw = register(
         ref=_dw,
         vjp=None,
         lower=Call(_dw_call, strided=(0,), added="conv2d_pool_dw_into"),
+        samples=tuple(_indexed((x, y, y), 2, {**a, "kernel": w[1:3]}) for x, w, y, a in _ROWS),
     )
 )
 
