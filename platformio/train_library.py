@@ -111,6 +111,11 @@ def declare(env, options):
         env["SRC_FILTER"] = "-<*>"
     elif not any(d[0] == "AG_BOARD" for d in env.get("CPPDEFINES", []) if isinstance(d, tuple)):
         env.Append(CPPDEFINES=[("AG_BOARD", build.board.id)])
+    if not emulated(env) and "arduino" in env.get("PIOFRAMEWORK", []):
+        port = Path(env.AutodiffPackage("resources").boards()) / "support" / "arduino"
+        objects += [
+            compile_one(env, f"{folder}/arduino/{p.stem}", str(p), []) for p in sorted(port.glob("*.cpp"))
+        ]
     archive = env.StaticLibrary(os.path.join(folder, options.name), objects)
     env.Prepend(LIBS=[archive])
     if options.samples:

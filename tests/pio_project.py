@@ -35,6 +35,7 @@ def examples() -> list[str]:
 
 def copy_parts(target: Path) -> None:
     """What the library and the platform are made of."""
+    target.mkdir(exist_ok=True)
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():
@@ -61,13 +62,14 @@ def environment(core: Path) -> dict[str, str]:
 
 
 def pio(
-    project: Path, core: Path, *words: str, timeout: int = 240, before: Sequence[str] = ()
+    project: Path, core: Path, *words: str, timeout: int = 240, before: Sequence[str] = (), **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `pio` in the project's folder, behind the words `before`; stderr is in stdout, as a user sees it."""
+    """Run `pio` in the project's folder, behind the words `before`, with environment variables of its own; stderr is in
+    stdout, as a user sees it."""
     return subprocess.run(
         [*before, sys.executable, "-m", "platformio", *words],
         cwd=project,
-        env=environment(core),
+        env={**environment(core), **variables},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
