@@ -108,6 +108,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     build.set_defaults(run=_build)
 
+    export = command("export", "Write a PlatformIO project that holds all it needs.")
+    _model_argument(export)
+    _target_arguments(export)
+    export.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        required=True,
+        help="the project's folder; made when it is not there",
+    )
+    export.set_defaults(run=_export)
+
     deps = command("deps", "Print the files that the model opens when it is read, as JSON.")
     _model_argument(deps)
     deps.set_defaults(run=_deps)
@@ -203,6 +215,15 @@ def _build(args: argparse.Namespace) -> int:
 
     board, kernels = _board_and_kernels(args)
     build(args.model, board, args.out, name=args.name, kernels=kernels, ram=args.ram, dump=args.dump)
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    from .export import export
+
+    board, kernels = _board_and_kernels(args)
+    environments = export(args.model, board, args.out, name=args.name, kernels=kernels, ram=args.ram)
+    print(f"{args.out}: a PlatformIO project; pio run -e {environments[0]}")
     return 0
 
 

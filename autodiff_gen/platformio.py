@@ -13,6 +13,7 @@ from .board import Board
 from .board_schema import near
 from .errors import BoardError
 
+ARDUINO = "arduino"  # the support folder of boards that have no start-up code of ours, and the framework's
 PLATFORM = "qemuarm"  # the name of the local platform, in platformio/platform.json
 _C_ONLY = "-std=c99"
 _BUILDERS_OWN = ("-T", "-lm", "-Wl,--print-memory-usage")  # paths, and what PlatformIO prints itself

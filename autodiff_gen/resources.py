@@ -43,6 +43,11 @@ def examples() -> Path:
     return root() / "examples"
 
 
+def platformio() -> Path:
+    """PlatformIO's platform for emulated boards."""
+    return root() / "platformio"
+
+
 def scons_tools() -> Path:
     """The SCons tools `autodiff` and `firmware`."""
     tools = root() / "site_scons" / "site_tools"

@@ -26,6 +26,7 @@ TARGETS = {
     "link": "firmware that serves the board link, for autodiff-gen train, pull and push; with run or upload, that one",
     "hil": "check it against this computer: in QEMU, or on the port of port=",
     "upload": "and write it to the board with openocd or st-flash",
+    "pio": "write a PlatformIO project that holds all it needs, to carry away",
     "size": "and print flash and RAM used against the board's",
     "report": "print the model's plan: graph, kernels, arena, and the sizes",
     "test": "run all tests",

@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("program", "c_tables", "region_text"),
     ("compiler", "link_layout", "entry_text", "init_text", "emit", "frontends"),
     ("host_args", "host_cc", "host", "report", "check", "check_problem", "check_torch", "link_text"),
-    ("loader", "build", "operations"),
+    ("loader", "build", "export", "operations"),
     ("device",),
     ("cli_device",),
     ("cli", "__main__", "__init__"),

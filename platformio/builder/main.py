@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from SCons.Script import COMMAND_LINE_TARGETS, Action, AlwaysBuild, Default, DefaultEnvironment
+from SCons.Script import COMMAND_LINE_TARGETS, Action, AlwaysBuild, Copy, Default, DefaultEnvironment
 
 env = DefaultEnvironment()
 board = env.BoardConfig()
@@ -121,6 +121,11 @@ def upload(target, source, env):
     port = env.subst("$UPLOAD_PORT") or env.GetProjectOption(option, None)
     return emulator.upload(command, env.subst("$BUILD_DIR"), port, int(limit))
 
+
+samples = env.File(os.path.join("$PROJECT_DIR", "samples.bin"))
+if samples.exists():  # of a project that was carried away; the program runs in the build folder
+    copied = env.Command(os.path.join("$BUILD_DIR", "samples.bin"), samples, Copy("$TARGET", "$SOURCE"))
+    env.Requires(program, copied)
 
 made = [program, starter]
 env.AddPlatformTarget(

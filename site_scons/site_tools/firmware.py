@@ -16,14 +16,12 @@ import sys
 import SCons.Errors
 from SCons.Script import Action, Flatten
 
-ARDUINO = "arduino"  # the support folder of boards that have no start-up code of ours
-
 
 def firmware(env, target, source):
     """Link C sources, objects and archives with the board's start-up and support code. Returns the files made."""
     board = env.AutodiffBuild().board
     support = env.AutodiffPackage("firmware")
-    if board.target.support.name == ARDUINO:
+    if board.target.support.name == env.AutodiffPackage("platformio").ARDUINO:
         raise SCons.Errors.UserError(
             f"board {board.id}: its start-up code is Arduino's, so PlatformIO builds its programs; "
             "the target pio writes a project"
