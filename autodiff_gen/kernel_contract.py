@@ -118,7 +118,11 @@ CONTRACT: dict[str, KernelSpec] = {
         _spec("max_pool2d_f32", "X Y! INDEX:u8! n shape:pool2d_shape", "y = the largest of each window of x"),
         _spec("max_pool2d_dx_f32", "DY INDEX:u8 DX! n shape:pool2d_shape", "dx = dy where index says"),
         _spec("max_pool2d_pick_f32", "X INDEX:u8 Y! n shape:pool2d_shape", "y = x where index says"),
-        _spec("conv2d_pool_f32", "X W Y! INDEX:u8! n shape:conv2d_pool_shape", "y = max_pool2d of x * w"),
+        _spec(
+            "conv2d_pool_f32",
+            "X W BIAS Y! INDEX:u8! n shape:conv2d_pool_shape",
+            "y = max_pool2d of x * w + bias",
+        ),
         _spec(
             "conv2d_pool_dx_f32", "DY INDEX:u8 W DX! n shape:conv2d_pool_shape", "the adjoint of both in x"
         ),

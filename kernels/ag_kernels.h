@@ -106,10 +106,10 @@ typedef void ag_max_pool2d_pick_f32_fn(const float *x, const uint8_t *index, flo
                                        const ag_pool2d_shape *shape);
 ag_max_pool2d_pick_f32_fn ag_max_pool2d_pick_f32_ref;
 
-/* y[n,ph,pw,o], index = ag_max_pool2d of ag_conv2d of x and w, whose result is stored nowhere. y and index
- * overlap neither x nor w nor each other. */
-typedef void ag_conv2d_pool_f32_fn(const float *x, const float *w, float *y, uint8_t *index, int32_t n,
-                                   const ag_conv2d_pool_shape *shape);
+/* y[n,ph,pw,o], index = ag_max_pool2d of the result of ag_conv2d plus bias[o], which is stored nowhere. y and
+ * index overlap no operand, nor each other. */
+typedef void ag_conv2d_pool_f32_fn(const float *x, const float *w, const float *bias, float *y,
+                                   uint8_t *index, int32_t n, const ag_conv2d_pool_shape *shape);
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_ref;
 
 /* dx[n,h,w,c] = the sum of dy[n,ph,pw,o] w over the convolution's windows that index names and that hold the

@@ -28,7 +28,7 @@ CASES = [
     ((2, 7, 8, 2), (3, 3, 3, 2), convolving((2, 1), (1, 1, 1, 1)), pooling((2, 3), (2, 3))),
     ((1, 8, 9, 2), (2, 2, 3, 2), convolving((1, 1), (0, 2, 1, 0), (2, 1)), pooling((1, 2), (3, 2))),
     ((1, 6, 6, 1), (2, 2, 2, 1), convolving(), pooling((2, 2), (2, 2), ceil_mode=True)),
-    ((2, 3, 3, 2), (2, 3, 3, 2), convolving(), pooling((1, 1), (1, 1))),
+    ((2, 4, 4, 2), (2, 3, 3, 2), convolving(), pooling((2, 2), (2, 2))),
 ]
 KEPT = {
     "overlapping": ((1, 8, 8, 2), (3, 3, 3, 2), convolving(), pooling((3, 3), (2, 2))),

@@ -33,8 +33,10 @@ def _only(name: str, *types: Type, **attrs: Any) -> Type:
     return found
 
 
-def _pool_type(x: Type, w: Type, **attrs: Any) -> tuple[Type, ...]:
+def _pool_type(x: Type, w: Type, bias: Type, **attrs: Any) -> tuple[Type, ...]:
     conv, pool = _parts(attrs)
+    if bias != Type(w.dtype, w.shape[:1]):
+        raise ShapeError(f"the bias must be {Type(w.dtype, w.shape[:1])}")
     found = OPS["max_pool2d"].infer(_only("conv2d", x, w, **conv), **pool)
     assert isinstance(found, tuple)
     return found
@@ -61,9 +63,9 @@ def _into_type(
     return dw
 
 
-def _pool(x: Any, w: Any, **attrs: Any) -> Any:
+def _pool(x: Any, w: Any, bias: Any, **attrs: Any) -> Any:
     conv, pool = _parts(attrs)
-    return OPS["max_pool2d"].ref(OPS["conv2d"].ref(x, w, **conv), **pool)
+    return OPS["max_pool2d"].ref(OPS["conv2d"].ref(x, w, **conv) + bias, **pool)
 
 
 def _dx(dy: Any, index: Any, w: Any, *, size: Pair, **attrs: Any) -> Any:
@@ -97,9 +99,10 @@ def _shape(x: Strided, size: Pair, kernel: Pair, y: Type, attrs: Attrs) -> dict[
 
 
 def _pool_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
-    (x, w), (y, _) = layouts, results
+    (x, w, _), (y, _) = layouts, results
     shape = _shape(x, pair_of(x.shape), pair_of(w.shape), y, attrs)
-    pointers = {"x": Operand(0), "w": Operand(1), "y": Result(0), "index": Result(1)}
+    places = {"x": Operand(0), "w": Operand(1), "bias": Operand(2)}
+    pointers = {**places, "y": Result(0), "index": Result(1)}
     return KernelCall("conv2d_pool_f32", pointers, {"n": x.shape[0]}, shape=shape)
 
 
@@ -143,12 +146,12 @@ def _indexed(shapes: tuple[tuple[int, ...], ...], index: int, attrs: dict[str, A
 
 conv2d_pool = register(
     Op(
-        "conv2d_pool",  # y[n, ph, pw, o], index = max_pool2d(conv2d(x, w))
+        "conv2d_pool",  # y[n, ph, pw, o], index = max_pool2d(conv2d(x, w) + bias)
         infer=_pool_type,
         ref=_pool,
         vjp=None,
         lower=Call(_pool_call, strided=(0,)),
-        samples=tuple(Sample((x, w), attrs) for x, w, _, attrs in _ROWS),
+        samples=tuple(Sample((x, w, w[:1]), attrs) for x, w, _, attrs in _ROWS),
     )
 )
 

@@ -1,5 +1,5 @@
-"""A pooling by maximum moves ahead of the bias and the activation that it follows: max(relu(x + b)) = relu(max(x) + b)
-for every function that does not fall, and a quarter of the work, or less, is left for it.
+"""A pooling by maximum moves ahead of the activation that it follows: max(relu(x)) = relu(max(x)) for every function
+that does not fall, and a quarter of the work, or less, is left for it.
 """
 
 from __future__ import annotations
@@ -10,18 +10,10 @@ from ..dtypes import Shape
 from ..ir import Node, Value, apply, apply_node, substitute, topological, users
 
 
-def _image_operand(node: Node) -> int | None:
-    """Which operand of a node that does not fall along it is the image; None for other nodes."""
-    name = node.op.name
-    if name in ("relu", "hardtanh") or (name == "leaky_relu" and node.attrs["negative_slope"] >= 0):
-        return 0
-    if name == "add":
-        shape = node.results[0].type.shape
-        for k, other in ((0, node.operands[1]), (1, node.operands[0])):
-            by_channel = all(d == 1 for d in other.type.shape[:-1])
-            if node.operands[k].type.shape == shape and by_channel:
-                return k
-    return None
+def _never_falls(node: Node) -> bool:
+    """Whether a function of one value never falls, in float32 too."""
+    slope = node.attrs["negative_slope"] if node.op.name == "leaky_relu" else 0.0
+    return node.op.name in ("relu", "hardtanh", "leaky_relu") and slope >= 0
 
 
 def _only_ones_differ(node: Node) -> bool:
@@ -44,24 +36,21 @@ def early_pooling(roots: Sequence[Value]) -> list[Value]:
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if node.op.name != "max_pool2d":
             return None
-        passed: list[tuple[Node, int]] = []  # from the pooling back
+        passed: list[Node] = []  # from the pooling back
         image = operands[0]
         old, new = node.operands[0], operands[0]
         while len(readers[old]) == 1 and old not in asked and new.node.op is old.node.op:
-            if (k := _image_operand(old.node)) is not None:
-                passed.append((new.node, k))
-            elif _only_ones_differ(old.node):
-                k = 0
-            else:
+            if _never_falls(old.node):
+                passed.append(new.node)
+            elif not _only_ones_differ(old.node):
                 break
-            old, new = old.node.operands[k], new.node.operands[k]
+            old, new = old.node.operands[0], new.node.operands[0]
         if not passed:
             return None
         pooled = apply_node("max_pool2d", _in_shape(new, image.type.shape), **node.attrs)
         value = pooled.results[0]
-        for step, k in reversed(passed):
-            given = [value if i == k else v for i, v in enumerate(step.operands)]
-            value = apply(step.op.name, *given, **step.attrs)
+        for step in reversed(passed):
+            value = apply(step.op.name, value, **step.attrs)
         return value, pooled.results[1]
 
     return substitute(roots, rewrite)

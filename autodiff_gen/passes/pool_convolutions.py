@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir import Graph, Node, Value, apply, apply_node, substitute, topological, users
+from ..dtypes import normalise_axes
+from ..ir import Graph, Node, Value, apply, apply_node, constant, substitute, topological, users
 
 
 def _simple(pool: Node) -> bool:
@@ -22,6 +23,24 @@ def _joined(conv: Node, pool: Node) -> dict[str, Any]:
     return shared | {f"pool_{k}": v for k, v in pool.attrs.items() if k != "size"}
 
 
+def _with_bias(v: Value) -> list[tuple[Value, Value | None]]:
+    """What v may be read as: itself, or an image plus a bias for each channel."""
+    found: list[tuple[Value, Value | None]] = [(v, None)]
+    if v.node.op.name == "add":
+        a, b = v.node.operands
+        for image, bias in ((a, b), (b, a)):
+            by_channel = (
+                all(d == 1 for d in bias.type.shape[:-1]) and bias.type.shape[-1:] == v.type.shape[-1:]
+            )
+            if image.type.shape == v.type.shape and by_channel:
+                found.append((image, bias))
+    return found
+
+
+def _axes(node: Node) -> tuple[int, ...]:
+    return normalise_axes(node.attrs["axes"], node.operands[0].ndim)
+
+
 def pool_convolutions(graph: Graph) -> Graph:
     """See the module."""
     readers = users(topological(graph.roots))
@@ -31,12 +50,15 @@ def pool_convolutions(graph: Graph) -> Graph:
         found = readers.get(v, [])
         return v not in roots and bool(found) and all(n.op.name in names for n in found)
 
+    def once(v: Value) -> bool:
+        return v not in roots and len(readers[v]) == 1
+
     def forward(node: Node) -> bool:
-        if node.op.name != "max_pool2d" or not _simple(node):
+        """Whether a pooling reads a convolution of one group, or that plus a bias for each channel, alone."""
+        if node.op.name != "max_pool2d" or not _simple(node) or not once(node.operands[0]):
             return False
-        conv = node.operands[0]
-        joins = conv.node.op.name == "conv2d" and conv.node.attrs["groups"] == 1
-        return joins and len(readers[conv]) == 1 and conv not in roots
+        convs = [v for v, _ in _with_bias(node.operands[0]) if v.node.op.name == "conv2d"]
+        return bool(convs) and convs[0].node.attrs["groups"] == 1 and once(convs[0])
 
     def spread(v: Value) -> bool:
         """Whether v is what goes back through a pooling, into gradients of convolutions of one group alone."""
@@ -44,16 +66,21 @@ def pool_convolutions(graph: Graph) -> Graph:
         return (
             node.op.name == "max_pool2d_dx"
             and _simple(node)
-            and only_read_by(v, "conv2d_dx", "conv2d_dw")
-            and all(n.attrs["groups"] == 1 for n in readers[v])
+            and only_read_by(v, "conv2d_dx", "conv2d_dw", "sum")
+            and all(n.attrs.get("groups", 1) == 1 for n in readers[v])
+            and all(n.op.name != "sum" or {1, 2} <= set(_axes(n)) for n in readers[v])
             and not any(n.op.name == "conv2d_dx" and n.operands[1] is v for n in readers[v])
             and not any(n.op.name == "conv2d_dw" and n.operands[0] is v for n in readers[v])
         )
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if forward(node):
-            conv = operands[0].node
-            made = apply_node("conv2d_pool", *conv.operands, **_joined(conv, node))
+            conv, bias = next((v, b) for v, b in _with_bias(operands[0]) if v.node.op.name == "conv2d")
+            if bias is None:
+                bias = apply("broadcast_to", constant(0.0, conv.type.dtype), shape=conv.type.shape[-1:])
+            else:
+                bias = apply("reshape", bias, shape=conv.type.shape[-1:])
+            made = apply_node("conv2d_pool", *conv.node.operands, bias, **_joined(conv.node, node))
             made.hint = node.hint
             return made.results
         if node.op.name == "conv2d_dx" and spread(node.operands[0]):
@@ -66,6 +93,10 @@ def pool_convolutions(graph: Graph) -> Graph:
             result = apply(
                 "conv2d_pool_dw", x, dy, index, kernel=node.attrs["kernel"], **_joined(node, operands[1].node)
             )
+        elif node.op.name == "sum" and spread(node.operands[0]):
+            result = apply(
+                "sum", operands[0].node.operands[0], **node.attrs
+            )  # each element goes to one place
         else:
             return None
         result.node.hint = node.hint

@@ -3,6 +3,7 @@
 #include "ag_kernels.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Rows or columns [first, last) of a window that lie inside an axis of `extent`, the window beginning at
@@ -23,22 +24,28 @@ static inline float window_sum(const float *x, const float *w, int32_t p, int32_
     const int32_t top = p * s->stride_h - s->pad_top, left = q * s->stride_w - s->pad_left;
     const range rows = inside(top, s->kh, s->dilation_h, s->h),
                 columns = inside(left, s->kw, s->dilation_w, s->w);
+    const bool run =
+        s->dilation_w == 1 && s->x_w == s->c && (s->c == 1 || s->x_c == 1); /* no gaps in a row */
+    const int32_t turns = run ? 1 : columns.last - columns.first;
+    const int32_t length = run ? (columns.last - columns.first) * s->c : s->c;
+    const ptrdiff_t apart = run ? 1 : s->x_c;
     float sum = 0.0f;
     for (int32_t i = rows.first; i < rows.last; i++) {
-        for (int32_t j = columns.first; j < columns.last; j++) {
+        for (int32_t t = 0; t < turns; t++) {
+            const int32_t j = columns.first + t;
             const float *at = x + (ptrdiff_t)(top + i * s->dilation_h) * s->x_h +
                               (ptrdiff_t)(left + j * s->dilation_w) * s->x_w;
             const float *weight = w + ((ptrdiff_t)i * s->kw + j) * s->c;
-            for (int32_t k = 0; k < s->c; k++) {
-                sum += at[(ptrdiff_t)k * s->x_c] * weight[k];
+            for (int32_t k = 0; k < length; k++) {
+                sum += at[k * apart] * weight[k];
             }
         }
     }
     return sum;
 }
 
-void ag_conv2d_pool_f32_ref(const float *x, const float *w, float *y, uint8_t *index, int32_t n,
-                            const ag_conv2d_pool_shape *shape) {
+void ag_conv2d_pool_f32_ref(const float *x, const float *w, const float *bias, float *y, uint8_t *index,
+                            int32_t n, const ag_conv2d_pool_shape *shape) {
     const ag_conv2d_pool_shape *s = shape;
     const ptrdiff_t filter = (ptrdiff_t)s->kh * s->kw * s->c;
     for (int32_t b = 0; b < n; b++, x += s->x_n) {
@@ -51,7 +58,7 @@ void ag_conv2d_pool_f32_ref(const float *x, const float *w, float *y, uint8_t *i
                     for (int32_t e = 0; e < s->pool_h * s->pool_w; e++) {
                         const int32_t row = top + e / s->pool_w, column = left + e % s->pool_w;
                         if (row < s->oh && column < s->ow) {
-                            const float sum = window_sum(x, w + o * filter, row, column, s);
+                            const float sum = window_sum(x, w + o * filter, row, column, s) + bias[o];
                             if (which < 0 || sum > best || isnan(sum)) {
                                 best = sum;
                                 which = e;
@@ -104,37 +111,55 @@ void ag_conv2d_pool_dx_f32_ref(const float *dy, const uint8_t *index, const floa
     }
 }
 
-/* The sum over all pooled results of channel o, ascending, of dy times the element (row, column) away from
- * the corner of the window that was the largest. */
-static inline float weight_sum(const float *x, const float *dy, const uint8_t *index, int32_t row,
-                               int32_t column, int32_t n, const ag_conv2d_pool_shape *s) {
-    float sum = 0.0f;
+/* Adds dy times what row `i` of the window with this corner holds at the weights from `first` on. */
+static inline void add_row(float *sums, int32_t count, int32_t first, const float *row, float dy,
+                           int32_t left, const ag_conv2d_pool_shape *s) {
+    int32_t column = left + first / s->c * s->dilation_w, k = first % s->c;
+    for (int32_t t = 0; t < count; t++) {
+        if (column >= 0 && column < s->w) {
+            sums[t] += row[(ptrdiff_t)column * s->x_w + (ptrdiff_t)k * s->x_c] * dy;
+        }
+        if (++k == s->c) {
+            k = 0;
+            column += s->dilation_w;
+        }
+    }
+}
+
+/* The sums over all pooled results of one channel, ascending, for `count` weights of row `i`. */
+static inline void row_sums(float *sums, int32_t count, int32_t first, const float *x, const float *dy,
+                            const uint8_t *index, int32_t i, int32_t n, const ag_conv2d_pool_shape *s) {
+    for (int32_t t = 0; t < count; t++) {
+        sums[t] = 0.0f;
+    }
     for (int32_t b = 0; b < n; b++, x += s->x_n) {
         for (int32_t p = 0; p < s->ph; p++) {
             for (int32_t q = 0; q < s->pw; q++, dy += s->o, index += s->o) {
-                const int32_t r =
-                    corner(p, *index / s->pool_w, s->pool_stride_h, s->stride_h, s->pad_top) + row;
-                const int32_t c =
-                    corner(q, *index % s->pool_w, s->pool_stride_w, s->stride_w, s->pad_left) + column;
-                if (r >= 0 && r < s->h && c >= 0 && c < s->w) {
-                    sum += x[(ptrdiff_t)r * s->x_h + (ptrdiff_t)c * s->x_w] * *dy;
+                const int32_t top = corner(p, *index / s->pool_w, s->pool_stride_h, s->stride_h, s->pad_top);
+                const int32_t left =
+                    corner(q, *index % s->pool_w, s->pool_stride_w, s->stride_w, s->pad_left);
+                const int32_t row = top + i * s->dilation_h;
+                if (row >= 0 && row < s->h) {
+                    add_row(sums, count, first, x + (ptrdiff_t)row * s->x_h, *dy, left, s);
                 }
             }
         }
     }
-    return sum;
 }
 
 void ag_conv2d_pool_dw_f32_ref(const float *x, const float *dy, const uint8_t *index, float *dw, int32_t n,
                                const ag_conv2d_pool_shape *shape, float alpha, float beta) {
+    enum { AT_ONCE = 32 }; /* weights of a row, so that a window is looked up once for all of them */
     const ag_conv2d_pool_shape *s = shape;
+    const int32_t length = s->kw * s->c;
+    float sums[AT_ONCE];
     for (int32_t o = 0; o < s->o; o++) {
         for (int32_t i = 0; i < s->kh; i++) {
-            for (int32_t j = 0; j < s->kw; j++) {
-                for (int32_t k = 0; k < s->c; k++, dw++) {
-                    const float sum = weight_sum(x + (ptrdiff_t)k * s->x_c, dy + o, index + o,
-                                                 i * s->dilation_h, j * s->dilation_w, n, s);
-                    *dw = beta == 0.0f ? alpha * sum : alpha * sum + beta * *dw;
+            for (int32_t first = 0; first < length; first += AT_ONCE) {
+                const int32_t left = length - first, count = left < AT_ONCE ? left : AT_ONCE;
+                row_sums(sums, count, first, x, dy + o, index + o, i, n, s);
+                for (int32_t t = 0; t < count; t++, dw++) {
+                    *dw = beta == 0.0f ? alpha * sums[t] : alpha * sums[t] + beta * *dw;
                 }
             }
         }
