@@ -61,9 +61,10 @@ SOURCES = {
 
 
 def golden_cases():
-    """All boards for the digits, for the others one of each kernel list."""
+    """All boards for the digits, for the others one of each kernel list: that with the most memory."""
     for example in EXAMPLES:
-        lists = {tuple(board.load(name).kernels.backends): name for name in reversed(board.names())}
+        by_memory = sorted(board.names(), key=lambda name: board.load(name).ram_bytes or 1 << 40)
+        lists = {tuple(board.load(name).kernels.backends): name for name in by_memory}
         for name in board.names() if example == "mnist" else sorted(lists.values()):
             yield pytest.param(example, name, id=f"{example}-{name}")
 
