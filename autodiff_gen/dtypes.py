@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from .errors import ShapeError
 
@@ -138,10 +138,16 @@ def broadcast(*shapes: Shape) -> Shape:
     return tuple(out)
 
 
+def plain(x: Any) -> Any:
+    """A number of NumPy as Python's own; everything else as it is."""
+    return x.item() if hasattr(x, "item") and getattr(x, "shape", None) == () else x
+
+
 def normalise_axes(axes: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
     """Axes as sorted non-negative integers; None means all. ShapeError when one is out of range or doubled."""
     if axes is None:
         return tuple(range(rank))
+    axes = plain(axes)
     given = (axes,) if isinstance(axes, int) else tuple(axes)
     out = []
     for a in given:

@@ -211,8 +211,8 @@ class Trainer:
         return outs[0] if len(outs) == 1 else dict(zip(names, outs, strict=True))
 
     def state_dict(self) -> dict[str, Any]:
-        """Copies of all parameters, then of the optimizer's state, by name, in the shapes that the model
-        gives them.
+        """Copies of all parameters and buffers, in PyTorch's order, then of the optimizer's state, by name, in
+        the shapes that the model gives them.
         """
         return {s.name: s.state.restored(self._view(s)).copy() for s in self.program.slots}
 

@@ -16,13 +16,14 @@ import numpy as np
 from . import op as _op
 from .dtypes import DTYPES, DType, Type, bool_, f32, s32
 from .errors import GraphError, ShapeError
+from .methods import Methods
 from .op import OPS, Leaf, Op
 from .storage import Storage
 
 _serial = itertools.count()
 
 
-ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for, in the order of a state_dict
+ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +77,9 @@ class Node:
         self.hint = hint
 
 
-class Value:
+class Value(Methods):
     """One result of a node: `(node, index)` with a type. Arithmetic on values builds more nodes; `==` stays
-    identity (use F.eq).
+    identity (use F.eq). Methods are torch.Tensor's (see Methods).
     """
 
     __slots__ = ("index", "node", "type")
@@ -179,20 +180,17 @@ class Value:
     def t(self) -> Value:
         return self.T
 
-    def reshape(self, *shape: Any) -> Value:
-        from .functional import reshape
+    def __and__(self, other: Any) -> Value:
+        return apply("logical_and", self, other)
 
-        return reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+    def __or__(self, other: Any) -> Value:
+        return apply("logical_or", self, other)
 
-    def sum(self, dim: Any = None, keepdim: bool = False) -> Value:
-        from .functional import sum as sum_
+    def __invert__(self) -> Value:
+        return apply("logical_not", self)
 
-        return sum_(self, dim, keepdim)
-
-    def mean(self, dim: Any = None, keepdim: bool = False) -> Value:
-        from .functional import mean
-
-        return mean(self, dim, keepdim)
+    def __abs__(self) -> Value:
+        return apply("abs", self)
 
 
 @dataclass(frozen=True, eq=False)

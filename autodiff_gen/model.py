@@ -139,7 +139,7 @@ class Model:
 
     @property
     def states(self) -> tuple[State, ...]:
-        """Parameters, then buffers, in the order of a state_dict, then the optimizer's state."""
+        """Parameters and buffers in the order of a state_dict, then counters and the optimizer's state."""
         own = [self._layouts.state(state) for state, _ in self._states]
         return tuple(dict.fromkeys((*own, *(s for g in self._steps.entries for s in g.updates))))
 
@@ -261,10 +261,10 @@ class Model:
 
 
 def _states(roots: Sequence[Value]) -> list[tuple[State, Value]]:
-    """The states below `roots` with their old values: by role, and in the order in which they were made, which is that
-    of state_dict."""
+    """The states below `roots` with their old values: parameters and buffers in the order in which they were made,
+    which is that of a state_dict, then counters."""
     leaves = [n for n in topological(roots) if n.op is STATE]
-    leaves.sort(key=lambda n: (ROLES.index(n.attrs["state"].role), n.serial))
+    leaves.sort(key=lambda n: (max(1, ROLES.index(n.attrs["state"].role)), n.serial))
     return [(n.attrs["state"], n.results[0]) for n in leaves]
 
 

@@ -257,3 +257,37 @@ REFUSED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
 def test_refused_in_one_line(build: Callable[[], Any], error: type[AutodiffError], message: str) -> None:
     with pytest.raises(error, match=message):
         build()
+
+
+def siamese(nn: Any, momentum: float | None) -> Any:
+    return nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5, momentum=momentum), nn.ReLU(), nn.Linear(5, 3))
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_a_layer_called_three_times_in_a_step(momentum: float | None) -> None:
+    """Each call goes on with the running statistics that the call before it left, as in PyTorch."""
+    import torch
+
+    net, twin = siamese(nn, momentum), siamese(torch.nn, momentum)
+    given = [ag.Input(name, (4, 4), batch_axis=0) for name in ("anchor", "positive", "negative")]
+    embedded = [net(v) for v in given]
+    outputs = {"first": embedded[0]}
+    loss = F.triplet_margin_loss(embedded[0], embedded[2], embedded[1], margin=3.0)
+    trainer = ag.Model(given, [], outputs, loss, ag.optim.SGD(lr=0.1)).on_host()
+    trainer.load_state_dict(twin.state_dict())
+    update = torch.optim.SGD(twin.parameters(), lr=0.1)
+    rng = np.random.default_rng(1)
+    for n in (4, 4, 3):
+        arrays = [rng.normal(size=(n, 4)).astype(np.float32) for _ in given]
+        made = [twin(torch.tensor(a)) for a in arrays]
+        want = torch.nn.functional.triplet_margin_loss(made[0], made[2], made[1], margin=3.0)
+        update.zero_grad()
+        want.backward()
+        update.step()
+        assert trainer.train_step(*arrays) == pytest.approx(want.item(), rel=1e-5)
+    for key, value in twin.state_dict().items():
+        np.testing.assert_allclose(
+            trainer.state_dict()[key], value.numpy(), rtol=1e-4, atol=1e-5, err_msg=key
+        )

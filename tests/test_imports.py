@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "names", "resources", "table", "rng", "conditions", "kernel_contract"),
     ("dtypes", "board_schema", "init", "samples", "storage"),
     ("c_text",),
-    ("op", "kernel_calls", "board", "backends", "firmware", "datasets"),
+    ("op", "methods", "kernel_calls", "board", "backends", "firmware", "datasets"),
     ("ir", "ir_text", "verify", "toolchain", "elf", "platformio"),
     ("interpret", "layout", "regions"),
     ("ops", "leaves"),

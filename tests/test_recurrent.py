@@ -121,6 +121,27 @@ def test_values_and_gradients_in_c(name: str) -> None:
     assert_close(got, torch_outputs(name, arrays, parameters, "float32"), 1e-5)
 
 
+@pytest.mark.cc
+def test_dropout_between_layers_is_that_of_a_dropout_layer() -> None:
+    """Two layers in training, and one layer after the other with a dropout between them, by the generated C."""
+    array = np.random.default_rng(3).normal(size=(T, B, N)).astype(np.float32)
+    x = make_input("x", Type(f32, array.shape))
+    whole = nn.LSTM(N, H, 2, dropout=0.5)
+    first, second = nn.LSTM(N, H), nn.LSTM(H, H)
+    own = dict(whole.named_parameters())
+    for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"):
+        setattr(first, name, own[name])
+        setattr(second, name, own[name.replace("l0", "l1")])
+    results = []
+    for y in (whole(x)[0], second(nn.Dropout(0.5)(first(x)[0]))[0]):
+        weights = {v: v.node.attrs["state"].init.array() for v in own.values()}
+        f = ag.function([x, F.random_step(), *weights], [y], training=True)
+        results.append(f.on_host()(array, np.uint32(4), *weights.values())[0])
+    np.testing.assert_array_equal(*results)
+    plain = ag.function([x, *weights], [whole(x)[0]]).on_host()(array, *weights.values())[0]
+    assert not np.allclose(results[0], plain, atol=1e-3)
+
+
 def test_parameters_begin_within_the_bound_of_torch() -> None:
     for name, value in nn.LSTM(3, 16).named_parameters():
         first = value.node.attrs["state"].init
@@ -181,8 +202,7 @@ X = make_input("x", Type(f32, (T, B, N)))
 REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: nn.GRU(0, 3), ModelError, r"^GRU: input_size=0 must be a whole number of at least 1$"),
     (lambda: nn.RNN(3, 3, nonlinearity="sin"), ModelError, r"^RNN: nonlinearity='sin'; known: \"tanh\", \"relu\"$"),
-    (lambda: nn.LSTM(3, 3, 2, dropout=0.5), ModelError, r"^LSTM: dropout=0.5 between layers is not supported"),
-    (lambda: nn.LSTM(3, 3, dropout=2), ModelError, r"^LSTM: dropout=2 must be a number between 0 and 1$"),
+    (lambda: nn.LSTM(3, 3, dropout=2), ModelError, r"^LSTM: p=2 must be a probability, from 0 to 1$"),
     (lambda: nn.LSTM(3, 3, proj_size=2), ShapeError, r"^LSTM: the argument 'proj_size' is not supported$"),
     (lambda: nn.GRU(N + 1, 3)(X), ShapeError, r"^GRU\(f32\[5,3,4\]\): the input must be \[time, n, 5\]"),
     (lambda: nn.GRU(N, 3)(X, X), ShapeError, r"^GRU: the first state must be h_0, \[1, 3, 3\], not f32\[5,3,4\]$"),

@@ -52,7 +52,9 @@ from .elementwise import (
     logical_and,
     logical_not,
     logical_or,
+    logical_xor,
     lt,
+    masked_fill,
     maximum,
     minimum,
     mul,
@@ -121,7 +123,7 @@ from .reductions import (
     sum,
     var,
 )
-from .shapes import broadcast_to, flatten, permute, reshape, squeeze, transpose, unsqueeze
+from .shapes import broadcast_to, flatten, permute, reshape, squeeze, transpose, unflatten, unsqueeze
 from .slicing import chunk, flip, getitem, narrow, select, split, unbind
 from .softmax import log_softmax, softmax
 
@@ -199,9 +201,11 @@ __all__ = [
     "logical_and",
     "logical_not",
     "logical_or",
+    "logical_xor",
     "logsigmoid",
     "logsumexp",
     "lt",
+    "masked_fill",
     "matmul",
     "max",
     "max_pool1d",
@@ -269,6 +273,7 @@ __all__ = [
     "triplet_margin_loss",
     "triu",
     "unbind",
+    "unflatten",
     "unsqueeze",
     "var",
     "where",

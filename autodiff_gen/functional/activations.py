@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..dtypes import plain
 from ..errors import ShapeError
 from ..ir import Value, apply
 from .arguments import as_value
 
 
 def _number(name: str, argument: str, value: Any) -> float:
+    value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ShapeError(f"{name}: {argument}={value!r} must be a number")
     return float(value)

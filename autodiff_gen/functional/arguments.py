@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from ..dtypes import normalise_axes
+from ..dtypes import normalise_axes, plain
 from ..errors import ShapeError
 from ..ir import Value, constant
 
@@ -54,6 +54,7 @@ def refusal(name: str, values: Sequence[Value], rule: str) -> ShapeError:
 
 def axes_of(name: str, x: Value, dim: Dims) -> tuple[int, ...]:
     """dim as sorted non-negative axes; None and () mean all of them."""
+    dim = plain(dim)
     try:
         return normalise_axes(
             None if dim is None or dim == () else dim if isinstance(dim, int) else tuple(dim), x.ndim
@@ -63,6 +64,7 @@ def axes_of(name: str, x: Value, dim: Dims) -> tuple[int, ...]:
 
 
 def axis_of(name: str, x: Value, dim: int) -> int:
+    dim = plain(dim)
     if not isinstance(dim, int):
         raise refusal(name, [x], f"dim must be one integer, not {dim!r}")
     return axes_of(name, x, dim)[0]

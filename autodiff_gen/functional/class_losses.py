@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import bound
+from ..dtypes import bound, plain
 from ..errors import ShapeError
 from ..ir import CONST, INPUT, Value, apply
 from .arguments import as_value, refusal, torch_lacks
@@ -38,6 +38,7 @@ class _Chosen:
     nothing (None: all count), and the weight of each sample (None: all weigh 1)."""
 
     def __init__(self, name: str, x: Value, t: Value, weight: Any, ignore_index: int) -> None:
+        ignore_index = plain(ignore_index)
         if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
             raise ShapeError(f"{name}: ignore_index={ignore_index!r} must be a whole number")
         classes = x.shape[-1]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import init
-from ..dtypes import Shape, Type, u32
+from ..dtypes import Shape, Type, plain, u32
 from ..ir import State, Value, apply, make_state
 from .arguments import as_value, refusal, torch_lacks
 from .elementwise import ge, where
@@ -64,6 +64,7 @@ def _dropped(name: str, x: Value, shape: Shape, p: float, training: bool, seed: 
     """x times noise of `shape`, which broadcasts to x."""
     if x.dtype.kind != "f":
         raise refusal(name, [x], "needs a float")
+    p, seed = plain(p), plain(seed)
     if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
         raise refusal(name, [x], f"p={p!r} must be a probability, from 0 to 1")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import DType
+from ..dtypes import DType, plain
 from ..dtypes import dtype as dtype_of
 from ..ir import Value, apply
 from ..op import OPS
@@ -12,10 +12,12 @@ from ..ops.elementwise import power
 from .arguments import as_value, refusal, torch_lacks
 
 
+@torch_lacks(alpha=1)
 def add(input: Any, other: Any) -> Value:
     return apply("add", input, other)
 
 
+@torch_lacks(alpha=1)
 def sub(input: Any, other: Any) -> Value:
     return apply("sub", input, other)
 
@@ -24,6 +26,7 @@ def mul(input: Any, other: Any) -> Value:
     return apply("mul", input, other)
 
 
+@torch_lacks(rounding_mode=None)
 def div(input: Any, other: Any) -> Value:
     """input / other, of floats."""
     return apply("div", input, other)
@@ -40,6 +43,7 @@ def square(input: Any) -> Value:
 def pow(input: Any, exponent: Any) -> Value:
     """input ** exponent; either may be a number. Constant exponents such as 2, 0.5 and -1 cost no call of
     powf."""
+    exponent = plain(exponent)
     if isinstance(exponent, int | float):
         return power(as_value(input), float(exponent))
     return apply("pow", input, exponent)
@@ -112,7 +116,8 @@ def sigmoid(input: Any) -> Value:
     return apply("sigmoid", input)
 
 
-def relu(input: Any) -> Value:
+def relu(input: Any, inplace: bool = False) -> Value:
+    """max(input, 0). `inplace` means nothing: the planner decides where results lie."""
     return apply("relu", input)
 
 
@@ -133,7 +138,7 @@ def minimum(input: Any, other: Any) -> Value:
 def clamp(input: Any, min: float | None = None, max: float | None = None) -> Value:
     """input between the numbers min and max, either of which may be None; max everywhere when min > max. The
     gradient is 1 at min and max themselves, 0 beyond."""
-    x = as_value(input)
+    x, min, max = as_value(input), plain(min), plain(max)
     if min is None and max is None:
         raise refusal("clamp", [x], "min or max must be given")
     for name, bound in (("min", min), ("max", max)):
@@ -182,6 +187,19 @@ def logical_or(input: Any, other: Any) -> Value:
 
 def logical_not(input: Any) -> Value:
     return apply("logical_not", input)
+
+
+def logical_xor(input: Any, other: Any) -> Value:
+    return logical_and(logical_or(input, other), logical_not(logical_and(input, other)))
+
+
+def masked_fill(input: Any, mask: Any, value: Any) -> Value:
+    """The number `value` where the mask holds, input elsewhere; the mask broadcasts to the input."""
+    x, m = as_value(input), as_value(mask)
+    y = apply("where", m, value, x)
+    if y.shape != x.shape:
+        raise refusal("masked_fill", [x, m], "the mask must broadcast to the input")
+    return y
 
 
 def where(condition: Any, input: Any, other: Any) -> Value:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import Dim, Shape, planned, planned_size
+from ..dtypes import Dim, Shape, plain, planned, planned_size
 from ..ir import CONST, INPUT, Node, Value, apply, constant
 from ..op import Iota, View
 from ..ops.support import as_s32
@@ -175,6 +175,7 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Value:
     """s32[..., num_classes]: 1 at the place that the index names, 0 elsewhere. The number of classes must be
     given."""
     t = tensor if isinstance(tensor, Value) else constant(tensor)
+    num_classes = plain(num_classes)
     if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
         raise refusal("one_hot", [t], f"num_classes={num_classes!r} must be a whole number of at least 1")
     if t.dtype.kind not in "iu":

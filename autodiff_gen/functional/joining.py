@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtypes import Dim, product
+from ..dtypes import Dim, plain, product
 from ..errors import ShapeError
 from ..ir import Value, apply
-from .arguments import Dims, as_value, axis_of, refusal
+from .arguments import Dims, as_value, axis_of, refusal, torch_lacks
 from .shapes import broadcast_to, flatten, reshape, unsqueeze
 from .slicing import cut, extent_of, flip, whole
 
@@ -161,10 +161,12 @@ def _repeated(name: str, x: Value, sizes: Sequence[int]) -> Value:
     return reshape(broadcast_to(reshape(x, apart), spread), joined)
 
 
+@torch_lacks(output_size=None)
 def repeat_interleave(input: Any, repeats: int, dim: int | None = None) -> Value:
     """Each element `repeats` times, one after the other, along `dim`; in row-major order when dim is None."""
     x = as_value(input)
     name = "repeat_interleave"
+    repeats = plain(repeats)
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
         raise refusal(name, [x], f"repeats={repeats!r} must be one whole number of at least 1")
     if dim is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Dim, broadcast
+from ..dtypes import Dim, broadcast, plain
 from ..errors import ShapeError
 from ..ir import Value, apply, constant
 from .arguments import as_value, refusal, torch_lacks
@@ -39,6 +39,7 @@ def weights_of(name: str, argument: str, weight: Any) -> Value:
 
 def number_of(name: str, argument: str, value: Any, low: float, high: float | None = None) -> float:
     """A hyperparameter within low to high, both included; ShapeError otherwise."""
+    value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
         raise ShapeError(f"{name}: {argument}={value!r} must be a finite number")
     if value < low or (high is not None and value > high):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ShapeError
 from ..ir import STATE, State, Value, apply
 from .arguments import as_value
+
+_order = itertools.count()  # of calls of with_updates
 
 
 def by_mode(train_value: Any, eval_value: Any) -> Value:
@@ -20,6 +23,7 @@ def with_updates(input: Any, updates: Mapping[Value, Any], least_n: int = 1) -> 
     """`input`, and the wish that a step of training whose loss depends on it leaves new values in states.
 
     updates: the state's value (a buffer) -> its new value, of the same type. Evaluation leaves all states as they are.
+    Where several calls ask for new values of one state, each begins with what the call before it left.
     least_n: the fewest samples for which `input` has a meaning; the generated function refuses fewer.
     """
     states = []
@@ -33,4 +37,5 @@ def with_updates(input: Any, updates: Mapping[Value, Any], least_n: int = 1) -> 
             raise ShapeError(f"with_updates: {state.name!r} is a parameter, which the optimizer updates")
         states.append(state)
     new = [as_value(v) for v in updates.values()]
-    return apply("with_updates", as_value(input), *new, states=tuple(states), least_n=least_n)
+    order = next(_order)
+    return apply("with_updates", as_value(input), *new, states=tuple(states), least_n=least_n, order=order)

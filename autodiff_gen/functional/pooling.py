@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import plain
 from ..errors import ShapeError
 from ..ir import Value
 from ..ops.avg_pooling import averaging
@@ -153,7 +154,7 @@ def _adaptive(
     name: str, axes: int, input: Any, output_size: Sizes, pooled: Callable[[str, Images, Pair], Value]
 ) -> Value:
     x = images(name, input, axes)
-    given = output_size if isinstance(output_size, tuple | list) else (output_size,) * axes
+    given = tuple(map(plain, output_size if isinstance(output_size, tuple | list) else (output_size,) * axes))
     if len(given) != axes or not all(d is None or (isinstance(d, int) and d >= 1) for d in given):
         raise ShapeError(
             f"{name}: output_size={output_size!r} must be {axes} whole numbers of at least 1, or None"

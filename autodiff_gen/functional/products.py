@@ -8,7 +8,7 @@ from ..dtypes import Dim, broadcast, product
 from ..errors import ShapeError
 from ..ir import Value, apply
 from ..ops.contraction import transposed
-from .arguments import as_value, refusal
+from .arguments import as_value, refusal, torch_lacks
 from .reductions import sum
 from .shapes import broadcast_to, reshape, transpose
 
@@ -67,11 +67,13 @@ def _with_ranks(name: str, a: Any, b: Any, ranks: tuple[int, int]) -> tuple[Valu
     return x, y
 
 
+@torch_lacks(out_dtype=None)
 def mm(input: Any, mat2: Any) -> Value:
     """The product of two matrices."""
     return matmul(*_with_ranks("mm", input, mat2, (2, 2)))
 
 
+@torch_lacks(out_dtype=None)
 def bmm(input: Any, mat2: Any) -> Value:
     """The products of two stacks of as many matrices."""
     a, b = _with_ranks("bmm", input, mat2, (3, 3))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import Dim, Size, product
+from ..dtypes import Dim, Size, plain, product
 from ..ir import Value, apply, apply_node
 from .arguments import Dims, as_value, axes_of, axis_of, refusal, torch_lacks
 from .elementwise import abs, detach, eq, exp, log, sqrt, square, where
@@ -123,6 +123,7 @@ def _spread(name: str, input: Any, dim: Any, correction: float, keepdim: bool) -
     x = as_value(input)
     if isinstance(dim, bool):
         raise refusal(name, [x], "the argument 'unbiased' is not supported; use correction=0 or 1")
+    correction = plain(correction)
     if isinstance(correction, bool) or not isinstance(correction, int | float):
         raise refusal(name, [x], f"correction={correction!r} must be a number")
     axes = axes_of(name, x, dim)

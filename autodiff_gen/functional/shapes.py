@@ -44,6 +44,24 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Value:
     return reshape(x, (*x.shape[:first], product(x.shape[first : last + 1]), *x.shape[last + 1 :]))
 
 
+def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Value:
+    """The axis `dim` as several, of the extents `sizes`, one of which may be -1."""
+    x = as_value(input)
+    axis = axis_of("unflatten", x, dim)
+    inner: Shape = tuple(sizes)
+    d = x.shape[axis]
+    if sum(1 for s in inner if s == -1) > 1 or (isinstance(d, Dim) and -1 not in inner):
+        raise refusal(
+            "unflatten", [x], f"sizes={list(inner)}: one extent may be -1; that of the batch axis is"
+        )
+    if -1 in inner:
+        rest = product(tuple(s for s in inner if s != -1))
+        inner = tuple(_quotient(x, inner, d, rest) if s == -1 else s for s in inner)
+    if product(inner) != d:
+        raise refusal("unflatten", [x], f"sizes={list(inner)} do not make up axis {axis} of extent {d}")
+    return reshape(x, (*x.shape[:axis], *inner, *x.shape[axis + 1 :]))
+
+
 def squeeze(input: Any, dim: Dims = None) -> Value:
     """Without the axes of extent 1 (those in `dim` alone, when given)."""
     x = as_value(input)

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import functional as F
 from .. import init
+from ..dtypes import plain
 from ..errors import ModelError
 from ..functional import torch_lacks
 from ..functional.windows import Numbers
@@ -34,6 +35,7 @@ class _Convolution(Module):
         bias: bool,
     ) -> None:
         name = type(self).__name__
+        in_channels, out_channels, groups = plain(in_channels), plain(out_channels), plain(groups)
         for role, n in (("in_channels", in_channels), ("out_channels", out_channels), ("groups", groups)):
             if not isinstance(n, int) or n < 1:
                 raise ModelError(f"{name}: {role}={n!r} must be a whole number of at least 1")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import functional as F
+from ..dtypes import plain
 from ..errors import ModelError
 from ..functional import torch_lacks
 from ..ir import Value
@@ -14,6 +15,7 @@ from .module import Module
 
 def probability(layer: str, p: float) -> float:
     """p, refused when it is none."""
+    p = plain(p)
     if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
         raise ModelError(f"{layer}: p={p!r} must be a probability, from 0 to 1")
     return p

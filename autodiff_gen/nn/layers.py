@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from .. import functional as F
 from .. import init
+from ..dtypes import plain
 from ..errors import ModelError
 from ..functional import torch_lacks
 from ..ir import Value
@@ -21,6 +23,7 @@ class Linear(Module):
     @torch_lacks(device=None, dtype=None)
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()
+        in_features, out_features = plain(in_features), plain(out_features)
         for name, n in (("in_features", in_features), ("out_features", out_features)):
             if not isinstance(n, int) or n < 1:
                 raise ModelError(f"Linear: {name}={n!r} must be a whole number of at least 1")
@@ -52,6 +55,7 @@ class Embedding(Module):
     )
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None) -> None:
         super().__init__()
+        num_embeddings, embedding_dim = plain(num_embeddings), plain(embedding_dim)
         for name, n in (("num_embeddings", num_embeddings), ("embedding_dim", embedding_dim)):
             if not isinstance(n, int) or n < 1:
                 raise ModelError(f"Embedding: {name}={n!r} must be a whole number of at least 1")
@@ -72,6 +76,11 @@ class Embedding(Module):
 
 
 class Identity(Module):
+    """The input itself; whatever arguments are given mean nothing, as in PyTorch."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
     def forward(self, input: Any) -> Any:
         return input
 
@@ -83,3 +92,14 @@ class Flatten(Module):
 
     def forward(self, input: Any) -> Value:
         return F.flatten(input, self.start_dim, self.end_dim)
+
+
+class Unflatten(Module):
+    """One axis as several; see F.unflatten."""
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        super().__init__()
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, input: Any) -> Value:
+        return F.unflatten(input, self.dim, self.unflattened_size)

@@ -142,26 +142,30 @@ class Module:
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
         """(name, graph value) of every parameter, each once, in state_dict order."""
+        return self._named("parameter", prefix)
+
+    def _named(self, role: str, prefix: str = "") -> Iterator[tuple[str, Value]]:
+        """The values of one role, after all have got their names: in each module parameters first, then buffers."""
         seen: set[int] = set()
+        found: list[Value] = []
+        count = 0
         for module_name, module in self.named_modules(prefix):
-            for k, parameter in module._members()[0].items():
-                if parameter is not None and id(parameter) not in seen:
-                    seen.add(id(parameter))
-                    value = parameter.bind(f"{module_name}.{k}" if module_name else k, seed=len(seen))
-                    yield value.node.attrs["state"].name, value
+            for k, own in (*module._members()[0].items(), *module._own_buffers().items()):
+                if own is None or id(own) in seen:
+                    continue
+                seen.add(id(own))
+                name = f"{module_name}.{k}" if module_name else k
+                count += isinstance(own, Parameter)
+                found.append(own.bind(name, seed=count) if isinstance(own, Parameter) else own.bind(name))
+        states = [(v.node.attrs["state"], v) for v in found]
+        return ((state.name, v) for state, v in states if state.role == role)
 
     def parameters(self) -> Iterator[Value]:
         return (v for _, v in self.named_parameters())
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
         """(name, value) of every buffer, each once, in state_dict order."""
-        seen: set[int] = set()
-        for module_name, module in self.named_modules(prefix):
-            for k, buffer in module._own_buffers().items():
-                if buffer is not None and id(buffer) not in seen:
-                    seen.add(id(buffer))
-                    value = buffer.bind(f"{module_name}.{k}" if module_name else k)
-                    yield value.node.attrs["state"].name, value
+        return self._named("buffer", prefix)
 
     def buffers(self) -> Iterator[Value]:
         return (v for _, v in self.named_buffers())
@@ -188,8 +192,7 @@ class Module:
         raise ModelError(f"{type(self).__name__} defines no forward method")
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        for _ in (*self.named_parameters(), *self.named_buffers()):  # gives names to those that have none yet
-            pass
+        self._named("parameter")  # gives names to those that have none yet
         return self.forward(*inputs, **options)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import functional as F
 from .. import init
+from ..dtypes import plain
 from ..errors import ModelError
 from ..functional import torch_lacks
 from ..ir import Value
@@ -66,15 +67,18 @@ class GroupNorm(Module):
     """F.group_norm of [N, num_channels, ...] in num_groups groups, with a weight and a bias per channel."""
 
     @torch_lacks(device=None, dtype=None)
-    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, bias: bool = True
+    ) -> None:
         super().__init__()
+        num_groups, num_channels = plain(num_groups), plain(num_channels)
         if not isinstance(num_groups, int) or num_groups < 1 or num_channels % num_groups:
             raise ModelError(
                 f"GroupNorm: num_channels={num_channels!r} cannot be cut into num_groups={num_groups!r} groups"
             )
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.register_parameter("weight", Parameter(init.ones((num_channels,))) if affine else None)
-        self.register_parameter("bias", Parameter(init.zeros((num_channels,))) if affine else None)
+        self.register_parameter("bias", Parameter(init.zeros((num_channels,))) if affine and bias else None)
 
     def forward(self, input: Any) -> Value:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

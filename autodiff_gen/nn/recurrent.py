@@ -16,6 +16,7 @@ from ..errors import ModelError, ShapeError
 from ..functional import torch_lacks
 from ..functional.arguments import as_value
 from ..ir import Value
+from .dropout import probability
 from .module import Module, Parameter
 
 States = tuple[Value, ...]  # h, and c of an LSTM: [n, hidden_size] each
@@ -76,7 +77,7 @@ def _weights(module: Module, kind: _Kind, features: int, hidden: int, bias: bool
 
 
 class _Recurrent(Module):
-    """What RNN, LSTM and GRU share."""
+    """What RNN, LSTM and GRU share. dropout: of what each layer but the first is given, in training."""
 
     def __init__(
         self,
@@ -92,12 +93,7 @@ class _Recurrent(Module):
         super().__init__()
         self.name = type(self).__name__
         _check_sizes(self.name, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
-        if not isinstance(dropout, int | float) or not 0 <= dropout <= 1:
-            raise ModelError(f"{self.name}: dropout={dropout!r} must be a number between 0 and 1")
-        if dropout:
-            raise ModelError(
-                f"{self.name}: dropout={dropout!r} between layers is not supported; put Dropout between several layers"
-            )
+        self.dropout = probability(self.name, dropout)
         self.kind, self.input_size, self.hidden_size = kind, input_size, hidden_size
         self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
         self.bidirectional, self.directions = bidirectional, 2 if bidirectional else 1
@@ -129,6 +125,7 @@ class _Recurrent(Module):
         first = self._first(hx, n, alone)
         last: list[States] = []
         for layer in range(self.num_layers):
+            x = F.dropout(x, self.dropout, self.training) if layer else x
             outputs = []
             for suffix in self._suffixes(layer):
                 states, y = self._layer(x, first[len(last)], suffix, batch_first)

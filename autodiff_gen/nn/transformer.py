@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..functional import torch_lacks
 from ..functional.arguments import as_value
 from ..ir import Value
 from .attention import MultiheadAttention
+from .containers import ModuleList
 from .dropout import Dropout
 from .layers import Linear
 from .module import Module
@@ -37,9 +39,7 @@ class TransformerEncoderLayer(Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        if dropout != 0.0:
-            raise ModelError(f"TransformerEncoderLayer: dropout={dropout} is not supported; give dropout=0.0")
-        known = {"relu": F.relu, "gelu": F.gelu}
+        known: dict[str, Callable[..., Value]] = {"relu": F.relu, "gelu": F.gelu}
         if not callable(activation) and activation not in known:
             raise ModelError(
                 f'TransformerEncoderLayer: activation={activation!r}; known: "relu", "gelu", or a function'
@@ -75,3 +75,41 @@ class TransformerEncoderLayer(Module):
             return x + feed_forward(self.norm2(x))
         x = self.norm1(x + attend(x))
         return self.norm2(x + feed_forward(x))  # type: ignore[no-any-return]
+
+
+class TransformerEncoder(Module):
+    """num_layers encoder layers made as `encoder_layer` is, one after the other, then `norm`.
+
+    `encoder_layer` itself takes no part, as in PyTorch; unlike there, initial weights differ between the layers.
+    enable_nested_tensor and mask_check mean nothing.
+    """
+
+    def __init__(
+        self,
+        encoder_layer: TransformerEncoderLayer,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        super().__init__()
+        if isinstance(num_layers, bool) or not isinstance(num_layers, int) or num_layers < 1:
+            raise ModelError(
+                f"TransformerEncoder: num_layers={num_layers!r} must be a whole number of at least 1"
+            )
+        for _, module in encoder_layer.named_modules():
+            if any(p is not None and p.value is not None for p in module._members()[0].values()):
+                raise ModelError(
+                    "TransformerEncoder: encoder_layer is part of a graph already; give a new one"
+                )
+        self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
+    ) -> Value:
+        """Masks as in MultiheadAttention, for every layer."""
+        x = as_value(src)
+        for layer in self.layers:
+            x = layer(x, mask, src_key_padding_mask, bool(is_causal))
+        return x if self.norm is None else self.norm(x)

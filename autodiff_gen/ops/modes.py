@@ -47,7 +47,7 @@ by_mode = register(
 )
 
 
-def _with_updates_type(y: Type, *new: Type, states: tuple[State, ...], least_n: int) -> Type:
+def _with_updates_type(y: Type, *new: Type, states: tuple[State, ...], least_n: int, order: int) -> Type:
     if len(new) != len(states):
         raise ShapeError(f"{len(new)} new values for {len(states)} states")
     for value, state in zip(new, states, strict=True):
@@ -69,12 +69,12 @@ def _with_updates_vjp(
 with_updates = register(
     Op(
         # The first operand; whoever trains through it gives the states the other operands as their new values, and
-        # takes at least `least_n` samples.
+        # takes at least `least_n` samples. `order`: of calls, in which updates of one state follow each other.
         "with_updates",
         infer=_with_updates_type,
-        ref=lambda y, *new, states, least_n: y,
+        ref=lambda y, *new, states, least_n, order: y,
         vjp=_with_updates_vjp,
         lower=Moded(),
-        samples=(Sample(((2, 3),), {"states": (), "least_n": 1}),),
+        samples=(Sample(((2, 3),), {"states": (), "least_n": 1, "order": 0}),),
     )
 )

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import functional as F
+from ..dtypes import plain
 from ..errors import ModelError
 from ..ir import Value
 
 
 def _positive(name: str, argument: str, value: Any) -> float:
+    value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise ModelError(f"{name}: {argument}={value!r} must be a finite number greater than 0")
     return float(value)

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import functional as F
 from .. import init
-from ..dtypes import Type, f32
+from ..dtypes import Type, f32, plain
 from ..errors import ModelError
 from ..functional import torch_lacks
 from ..ir import State, Value, constant, make_state
@@ -45,6 +45,7 @@ class Clock:
 
 
 def _number(where: str, value: Any, low: float = 0.0, high: float = math.inf, open: bool = False) -> float:
+    value = plain(value)
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not known or value < low or value > high or (open and value == low):
         limit = f"{'greater than' if open else 'at least'} {low:g}"
@@ -54,6 +55,7 @@ def _number(where: str, value: Any, low: float = 0.0, high: float = math.inf, op
 
 
 def _count(where: str, value: Any) -> int:
+    value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 1 << 24:
         raise ModelError(f"{where}={value!r} must be a whole number of at least 1")
     return value

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .. import init
-from ..dtypes import Type, f32, planned
+from ..dtypes import Type, f32, plain, planned
 from ..errors import ModelError
 from ..ir import STATE, State, Value, make_state
 from ..nn import Module, Parameter
@@ -19,6 +19,7 @@ Gradients: TypeAlias = Sequence[tuple[State, Value, Value]]  # (parameter, its o
 
 def number(rule: str, name: str, value: Any, below: float = math.inf) -> float:
     """A hyperparameter of at least 0 and less than `below`; ModelError otherwise."""
+    value = plain(value)
     if isinstance(value, LRScheduler):
         raise ModelError(
             f"optim.{rule}: {name} must be a number; a schedule is given to the model, as schedule="

@@ -6,11 +6,11 @@ Models settle training before they differentiate the loss; whatever reaches the 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import GraphError
-from ..ir import Graph, Node, State, Value, apply, substitute, topological
+from ..ir import Graph, Node, State, Value, apply, replaced, substitute, topological
 
 
 @dataclass(frozen=True)
@@ -27,23 +27,46 @@ class Settled:
 
 
 def settled(roots: Sequence[Value], training: bool) -> Settled:
-    """`roots` in training or in evaluation. GraphError when one state would be updated twice."""
+    """`roots` in training or in evaluation.
+
+    A state that several calls of a module update is updated by one after the other. GraphError when values besides
+    depend on such a state: the second call would have to read what the first one left.
+    """
     chosen = substitute(roots, lambda node, operands: _choice(node, operands, training))
     chosen = _with_keys(chosen)
     asking = [n for n in topological(chosen) if n.op.name == "with_updates"]
-    new: dict[State, Value] = {}
-    for node in asking:
-        for state, value in zip(node.attrs["states"], node.operands[1:], strict=True):
-            if value.node.attrs.get("state") is state:
-                continue  # it keeps its value
-            if new.setdefault(state, value) is not value:
-                raise GraphError(
-                    f"{state.name!r} would be updated twice in one step: its module is called twice; "
-                    "use one module for each call"
-                )
-    bare = substitute([*chosen, *new.values()], _stripped)
+    asking.sort(key=lambda node: int(node.attrs["order"]))
+    wishes = [v for node in asking for v in node.operands[1:]]
+    bare = substitute([*chosen, *wishes], _stripped)
+    values = iter(bare[len(chosen) :])
+    updates = [{state: next(values) for state in node.attrs["states"]} for node in asking]
     least_n = max((int(n.attrs["least_n"]) for n in asking), default=1)
-    return Settled(bare[: len(chosen)], dict(zip(new, bare[len(chosen) :], strict=True)), least_n)
+    return Settled(bare[: len(chosen)], _in_turn(bare[: len(chosen)], updates), least_n)
+
+
+def _in_turn(roots: Sequence[Value], updates: Sequence[Mapping[State, Value]]) -> dict[State, Value]:
+    """The new value of each state after all updates, each of which begins where those before it ended."""
+    wishes: dict[State, set[Value]] = {}
+    for wished in updates:
+        for state, value in wished.items():
+            if value.node.attrs.get("state") is not state:  # else it keeps its value
+                wishes.setdefault(state, set()).add(value)
+    several = {state for state, values in wishes.items() if len(values) > 1}
+    for node in topological(roots) if several else ():
+        if node.attrs.get("state") in several:
+            raise GraphError(
+                f"{node.attrs['state'].name!r} would be updated twice in one step, and is read besides: its module is "
+                "called twice; use one module for each call"
+            )
+    new: dict[State, Value] = {}
+    for wished in updates:
+        states = {n.attrs["state"]: n.results[0] for n in topological(wished.values()) if "state" in n.attrs}
+        before = {old: new[state] for state, old in states.items() if state in several and state in new}
+        after = replaced(list(wished.values()), before)
+        new |= {
+            s: v for s, v, w in zip(wished, after, wished.values(), strict=True) if w is not states.get(s)
+        }
+    return new
 
 
 def _with_keys(roots: Sequence[Value]) -> list[Value]:
