@@ -46,7 +46,7 @@ extern "C" {
 #endif
 
 #define AUTOENCODER_BATCH 32 /* samples per call at most */
-#define AUTOENCODER_GRAPH_ID 0xb515d5f7u /* names, shapes, types and storage order; never kernels */
+#define AUTOENCODER_GRAPH_ID 0xa34c7d89u /* names, shapes, types and storage order; never kernels */
 #define AUTOENCODER_DEFAULT_LR 0.001f
 #define AUTOENCODER_STATE_BYTES 2818944u /* what a checkpoint holds */
 #define AUTOENCODER_TRAINER_BYTES 3145700u
@@ -57,53 +57,53 @@ typedef struct autoencoder_trainer {
     float layer0_bias[128]; /* [128] parameter 0.bias */
     float layer1_weight[128]; /* [128] parameter 1.weight */
     float layer1_bias[128]; /* [128] parameter 1.bias */
+    float layer1_running_mean[128]; /* [128] buffer 1.running_mean */
+    float layer1_running_var[128]; /* [128] buffer 1.running_var */
+    int32_t layer1_num_batches_tracked[1]; /* [] buffer 1.num_batches_tracked */
     float layer3_weight[16384]; /* [128, 128] parameter 3.weight */
     float layer3_bias[128]; /* [128] parameter 3.bias */
     float layer4_weight[128]; /* [128] parameter 4.weight */
     float layer4_bias[128]; /* [128] parameter 4.bias */
+    float layer4_running_mean[128]; /* [128] buffer 4.running_mean */
+    float layer4_running_var[128]; /* [128] buffer 4.running_var */
+    int32_t layer4_num_batches_tracked[1]; /* [] buffer 4.num_batches_tracked */
     float layer6_weight[16384]; /* [128, 128] parameter 6.weight */
     float layer6_bias[128]; /* [128] parameter 6.bias */
     float layer7_weight[128]; /* [128] parameter 7.weight */
     float layer7_bias[128]; /* [128] parameter 7.bias */
+    float layer7_running_mean[128]; /* [128] buffer 7.running_mean */
+    float layer7_running_var[128]; /* [128] buffer 7.running_var */
+    int32_t layer7_num_batches_tracked[1]; /* [] buffer 7.num_batches_tracked */
     float layer9_weight[1024]; /* [8, 128] parameter 9.weight */
     float layer9_bias[8]; /* [8] parameter 9.bias */
     float layer10_weight[8]; /* [8] parameter 10.weight */
     float layer10_bias[8]; /* [8] parameter 10.bias */
+    float layer10_running_mean[8]; /* [8] buffer 10.running_mean */
+    float layer10_running_var[8]; /* [8] buffer 10.running_var */
+    int32_t layer10_num_batches_tracked[1]; /* [] buffer 10.num_batches_tracked */
     float layer12_weight[1024]; /* [128, 8] parameter 12.weight */
     float layer12_bias[128]; /* [128] parameter 12.bias */
     float layer13_weight[128]; /* [128] parameter 13.weight */
     float layer13_bias[128]; /* [128] parameter 13.bias */
+    float layer13_running_mean[128]; /* [128] buffer 13.running_mean */
+    float layer13_running_var[128]; /* [128] buffer 13.running_var */
+    int32_t layer13_num_batches_tracked[1]; /* [] buffer 13.num_batches_tracked */
     float layer15_weight[16384]; /* [128, 128] parameter 15.weight */
     float layer15_bias[128]; /* [128] parameter 15.bias */
     float layer16_weight[128]; /* [128] parameter 16.weight */
     float layer16_bias[128]; /* [128] parameter 16.bias */
+    float layer16_running_mean[128]; /* [128] buffer 16.running_mean */
+    float layer16_running_var[128]; /* [128] buffer 16.running_var */
+    int32_t layer16_num_batches_tracked[1]; /* [] buffer 16.num_batches_tracked */
     float layer18_weight[16384]; /* [128, 128] parameter 18.weight */
     float layer18_bias[128]; /* [128] parameter 18.bias */
     float layer19_weight[128]; /* [128] parameter 19.weight */
     float layer19_bias[128]; /* [128] parameter 19.bias */
-    float layer21_weight[81920]; /* [640, 128] parameter 21.weight */
-    float layer21_bias[640]; /* [640] parameter 21.bias */
-    float layer1_running_mean[128]; /* [128] buffer 1.running_mean */
-    float layer1_running_var[128]; /* [128] buffer 1.running_var */
-    int32_t layer1_num_batches_tracked[1]; /* [] buffer 1.num_batches_tracked */
-    float layer4_running_mean[128]; /* [128] buffer 4.running_mean */
-    float layer4_running_var[128]; /* [128] buffer 4.running_var */
-    int32_t layer4_num_batches_tracked[1]; /* [] buffer 4.num_batches_tracked */
-    float layer7_running_mean[128]; /* [128] buffer 7.running_mean */
-    float layer7_running_var[128]; /* [128] buffer 7.running_var */
-    int32_t layer7_num_batches_tracked[1]; /* [] buffer 7.num_batches_tracked */
-    float layer10_running_mean[8]; /* [8] buffer 10.running_mean */
-    float layer10_running_var[8]; /* [8] buffer 10.running_var */
-    int32_t layer10_num_batches_tracked[1]; /* [] buffer 10.num_batches_tracked */
-    float layer13_running_mean[128]; /* [128] buffer 13.running_mean */
-    float layer13_running_var[128]; /* [128] buffer 13.running_var */
-    int32_t layer13_num_batches_tracked[1]; /* [] buffer 13.num_batches_tracked */
-    float layer16_running_mean[128]; /* [128] buffer 16.running_mean */
-    float layer16_running_var[128]; /* [128] buffer 16.running_var */
-    int32_t layer16_num_batches_tracked[1]; /* [] buffer 16.num_batches_tracked */
     float layer19_running_mean[128]; /* [128] buffer 19.running_mean */
     float layer19_running_var[128]; /* [128] buffer 19.running_var */
     int32_t layer19_num_batches_tracked[1]; /* [] buffer 19.num_batches_tracked */
+    float layer21_weight[81920]; /* [640, 128] parameter 21.weight */
+    float layer21_bias[640]; /* [640] parameter 21.bias */
     float optimizer_step[1]; /* [] optimizer optimizer.step */
     float layer0_weight_exp_avg[81920]; /* [128, 640] optimizer 0.weight.exp_avg */
     float layer0_weight_exp_avg_sq[81920]; /* [128, 640] optimizer 0.weight.exp_avg_sq */

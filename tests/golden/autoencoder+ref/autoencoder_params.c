@@ -27,6 +27,15 @@ int autoencoder_init(autoencoder_trainer *t, uint32_t seed) {
     for (uint32_t i = 0; i < 128u; i++) {
         t->layer1_bias[i] = 0.0f;
     }
+    for (uint32_t i = 0; i < 128u; i++) {
+        t->layer1_running_mean[i] = 0.0f;
+    }
+    for (uint32_t i = 0; i < 128u; i++) {
+        t->layer1_running_var[i] = 1.0f;
+    }
+    for (uint32_t i = 0; i < 1u; i++) {
+        t->layer1_num_batches_tracked[i] = 0;
+    }
     {
         const uint32_t key = seed == 0 ? 5u : ag_rand_u32(seed, 0, 5u);
         for (uint32_t i = 0; i < 16384u; i++) {
@@ -44,6 +53,15 @@ int autoencoder_init(autoencoder_trainer *t, uint32_t seed) {
     }
     for (uint32_t i = 0; i < 128u; i++) {
         t->layer4_bias[i] = 0.0f;
+    }
+    for (uint32_t i = 0; i < 128u; i++) {
+        t->layer4_running_mean[i] = 0.0f;
+    }
+    for (uint32_t i = 0; i < 128u; i++) {
+        t->layer4_running_var[i] = 1.0f;
+    }
+    for (uint32_t i = 0; i < 1u; i++) {
+        t->layer4_num_batches_tracked[i] = 0;
     }
     {
         const uint32_t key = seed == 0 ? 9u : ag_rand_u32(seed, 0, 9u);
@@ -63,6 +81,15 @@ int autoencoder_init(autoencoder_trainer *t, uint32_t seed) {
     for (uint32_t i = 0; i < 128u; i++) {
         t->layer7_bias[i] = 0.0f;
     }
+    for (uint32_t i = 0; i < 128u; i++) {
+        t->layer7_running_mean[i] = 0.0f;
+    }
+    for (uint32_t i = 0; i < 128u; i++) {
+        t->layer7_running_var[i] = 1.0f;
+    }
+    for (uint32_t i = 0; i < 1u; i++) {
+        t->layer7_num_batches_tracked[i] = 0;
+    }
     {
         const uint32_t key = seed == 0 ? 13u : ag_rand_u32(seed, 0, 13u);
         for (uint32_t i = 0; i < 1024u; i++) {
@@ -80,6 +107,15 @@ int autoencoder_init(autoencoder_trainer *t, uint32_t seed) {
     }
     for (uint32_t i = 0; i < 8u; i++) {
         t->layer10_bias[i] = 0.0f;
+    }
+    for (uint32_t i = 0; i < 8u; i++) {
+        t->layer10_running_mean[i] = 0.0f;
+    }
+    for (uint32_t i = 0; i < 8u; i++) {
+        t->layer10_running_var[i] = 1.0f;
+    }
+    for (uint32_t i = 0; i < 1u; i++) {
+        t->layer10_num_batches_tracked[i] = 0;
     }
     {
         const uint32_t key = seed == 0 ? 17u : ag_rand_u32(seed, 0, 17u);
@@ -99,6 +135,15 @@ int autoencoder_init(autoencoder_trainer *t, uint32_t seed) {
     for (uint32_t i = 0; i < 128u; i++) {
         t->layer13_bias[i] = 0.0f;
     }
+    for (uint32_t i = 0; i < 128u; i++) {
+        t->layer13_running_mean[i] = 0.0f;
+    }
+    for (uint32_t i = 0; i < 128u; i++) {
+        t->layer13_running_var[i] = 1.0f;
+    }
+    for (uint32_t i = 0; i < 1u; i++) {
+        t->layer13_num_batches_tracked[i] = 0;
+    }
     {
         const uint32_t key = seed == 0 ? 21u : ag_rand_u32(seed, 0, 21u);
         for (uint32_t i = 0; i < 16384u; i++) {
@@ -116,6 +161,15 @@ int autoencoder_init(autoencoder_trainer *t, uint32_t seed) {
     }
     for (uint32_t i = 0; i < 128u; i++) {
         t->layer16_bias[i] = 0.0f;
+    }
+    for (uint32_t i = 0; i < 128u; i++) {
+        t->layer16_running_mean[i] = 0.0f;
+    }
+    for (uint32_t i = 0; i < 128u; i++) {
+        t->layer16_running_var[i] = 1.0f;
+    }
+    for (uint32_t i = 0; i < 1u; i++) {
+        t->layer16_num_batches_tracked[i] = 0;
     }
     {
         const uint32_t key = seed == 0 ? 25u : ag_rand_u32(seed, 0, 25u);
@@ -135,6 +189,15 @@ int autoencoder_init(autoencoder_trainer *t, uint32_t seed) {
     for (uint32_t i = 0; i < 128u; i++) {
         t->layer19_bias[i] = 0.0f;
     }
+    for (uint32_t i = 0; i < 128u; i++) {
+        t->layer19_running_mean[i] = 0.0f;
+    }
+    for (uint32_t i = 0; i < 128u; i++) {
+        t->layer19_running_var[i] = 1.0f;
+    }
+    for (uint32_t i = 0; i < 1u; i++) {
+        t->layer19_num_batches_tracked[i] = 0;
+    }
     {
         const uint32_t key = seed == 0 ? 29u : ag_rand_u32(seed, 0, 29u);
         for (uint32_t i = 0; i < 81920u; i++) {
@@ -146,69 +209,6 @@ int autoencoder_init(autoencoder_trainer *t, uint32_t seed) {
         for (uint32_t i = 0; i < 640u; i++) {
             t->layer21_bias[i] = ag_uniformf(key, 0, i, 0.088388346f);
         }
-    }
-    for (uint32_t i = 0; i < 128u; i++) {
-        t->layer1_running_mean[i] = 0.0f;
-    }
-    for (uint32_t i = 0; i < 128u; i++) {
-        t->layer1_running_var[i] = 1.0f;
-    }
-    for (uint32_t i = 0; i < 1u; i++) {
-        t->layer1_num_batches_tracked[i] = 0;
-    }
-    for (uint32_t i = 0; i < 128u; i++) {
-        t->layer4_running_mean[i] = 0.0f;
-    }
-    for (uint32_t i = 0; i < 128u; i++) {
-        t->layer4_running_var[i] = 1.0f;
-    }
-    for (uint32_t i = 0; i < 1u; i++) {
-        t->layer4_num_batches_tracked[i] = 0;
-    }
-    for (uint32_t i = 0; i < 128u; i++) {
-        t->layer7_running_mean[i] = 0.0f;
-    }
-    for (uint32_t i = 0; i < 128u; i++) {
-        t->layer7_running_var[i] = 1.0f;
-    }
-    for (uint32_t i = 0; i < 1u; i++) {
-        t->layer7_num_batches_tracked[i] = 0;
-    }
-    for (uint32_t i = 0; i < 8u; i++) {
-        t->layer10_running_mean[i] = 0.0f;
-    }
-    for (uint32_t i = 0; i < 8u; i++) {
-        t->layer10_running_var[i] = 1.0f;
-    }
-    for (uint32_t i = 0; i < 1u; i++) {
-        t->layer10_num_batches_tracked[i] = 0;
-    }
-    for (uint32_t i = 0; i < 128u; i++) {
-        t->layer13_running_mean[i] = 0.0f;
-    }
-    for (uint32_t i = 0; i < 128u; i++) {
-        t->layer13_running_var[i] = 1.0f;
-    }
-    for (uint32_t i = 0; i < 1u; i++) {
-        t->layer13_num_batches_tracked[i] = 0;
-    }
-    for (uint32_t i = 0; i < 128u; i++) {
-        t->layer16_running_mean[i] = 0.0f;
-    }
-    for (uint32_t i = 0; i < 128u; i++) {
-        t->layer16_running_var[i] = 1.0f;
-    }
-    for (uint32_t i = 0; i < 1u; i++) {
-        t->layer16_num_batches_tracked[i] = 0;
-    }
-    for (uint32_t i = 0; i < 128u; i++) {
-        t->layer19_running_mean[i] = 0.0f;
-    }
-    for (uint32_t i = 0; i < 128u; i++) {
-        t->layer19_running_var[i] = 1.0f;
-    }
-    for (uint32_t i = 0; i < 1u; i++) {
-        t->layer19_num_batches_tracked[i] = 0;
     }
     for (uint32_t i = 0; i < 1u; i++) {
         t->optimizer_step[i] = 0.0f;
