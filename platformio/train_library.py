@@ -71,9 +71,10 @@ class Options:
         return os.path.normpath(os.path.join(self.project, text))
 
     def default_name(self):
-        """The folder's name when the file is called model.py, else the file's stem."""
+        """The folder's name when the file is called model.py and C can have that name, else the file's stem."""
         path = Path(self.model)
-        return path.parent.name if path.name == "model.py" else path.stem
+        folder = path.parent.name
+        return folder if path.name == "model.py" and folder.isascii() and folder.isidentifier() else path.stem
 
 
 def declare(env, options):

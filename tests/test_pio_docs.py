@@ -37,7 +37,9 @@ def test_the_project_trains_and_the_commands_work(tmp_path):
     assert len(losses) == 3 and losses[2] < losses[0]
 
     assert "pio run -t upload" in commands() and "pio device monitor" in commands()
-    (folder / "platformio.ini").write_text(ini + port.replace("5400", str(free_port())))
+    (folder / "platformio.ini").write_text(
+        ini + port.replace("5400", str(free_port())) + "custom_qemu_timeout = 5\n"
+    )
     assert "QEMU runs" in succeed(folder, core, "run", "-t", "upload")
 
     (folder / "src" / "main.c").rename(folder / "main.c")

@@ -28,6 +28,7 @@ platform = symlink://{platform}
 board = mps2_an386
 test_framework = custom
 custom_test_timeout = 4
+custom_qemu_timeout = 60
 [env:program]
 [env:port]
 test_port = socket://127.0.0.1:{port}
