@@ -68,6 +68,7 @@ CONVOLUTIONS: list[Row] = [
     back((1, 4, 3, 3), (4, 2, 3, 3), groups=2, dilation=2, padding=(1, 2)),
     back((1, 2, 3, 3), (2, 1, 2, 2), stride=2, dilation=3, output_padding=1),
     back((3, 3, 3), (3, 2, 2, 2), stride=2),
+    back((1, 2, 3, 3), (2, 1, 2, 2), dilation=3, output_padding=2, padding=(0, 1)),  # zeros behind all windows
     ("conv_transpose1d", lambda F, a, b, c: F.conv_transpose1d(a, b, c, 2, 1, 1), [(2, 3, 4), (3, 2, 3), (2,)]),
 ]  # fmt: skip
 
@@ -264,7 +265,6 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.conv_transpose2d(IMAGE, WEIGHT), "the image has 2 channels, the weight 3"),
     (lambda: F.conv_transpose2d(IMAGE, WEIGHT[:2], output_padding=1), "must be less than the stride or the dilation"),
     (lambda: F.conv_transpose2d(IMAGE, WEIGHT[:2], padding=9), r"the result would have the size \[-11, -11\]"),
-    (lambda: F.conv_transpose2d(IMAGE, WEIGHT[:2], dilation=3, output_padding=2), "adds whole windows behind stride 1"),
     (lambda: F.max_pool2d(IMAGE, 3, return_indices=True), "max_pool2d: the argument 'return_indices' is not supported"),
     (lambda: F.max_pool2d(IMAGE, 2, padding=2), "is more than half of a window, which spans 2"),
     (lambda: F.max_pool2d(IMAGE, 6), "a window of 6 does not fit into 5"),

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from op_cases import (
     DIFFERENTIABLE,
@@ -19,9 +20,12 @@ from op_cases import (
 )
 
 from autodiff_gen import autodiff
+from autodiff_gen import functional as F
 from autodiff_gen.autodiff import zeros_like
-from autodiff_gen.ir import Node, Value, substitute, topological
+from autodiff_gen.dtypes import Type, f32
+from autodiff_gen.ir import Node, Value, make_input, substitute, topological
 from autodiff_gen.op import OPS, VJP
+from autodiff_gen.ops import cond, scan
 
 CHECKED = [name for name in DIFFERENTIABLE if name not in FLAT]
 TOLERANCE = 1e-7
@@ -145,3 +149,42 @@ def test_gradients_that_are_not_summed_at_fan_out(kept: int, monkeypatch: pytest
         autodiff, "apply", lambda name, *v, **attrs: v[kept] if name == "add" else whole(name, *v, **attrs)
     )
     assert gradient_error(y, c.feeds, c.inputs) > TOLERANCE
+
+
+def looped(monkeypatch: pytest.MonkeyPatch | None = None, k: int = 0, factor: float = 1.0) -> float:
+    """The error of the gradients through a scan whose k-th operand's gradient is multiplied by `factor`."""
+    if monkeypatch is not None:
+        assert scan.SCAN.vjp is not None
+        wrong = mutated(scan.SCAN.vjp, lambda i, g, _: g * factor if i == k else g)
+        monkeypatch.setattr(scan, "SCAN", dataclasses.replace(scan.SCAN, vjp=wrong))
+    h, xs, w = (
+        make_input(name, Type(f32, shape)) for name, shape in (("h", (3,)), ("xs", (4, 3)), ("w", (3,)))
+    )
+    last, ys = F.scan(lambda h, x: (F.tanh(w * h + x), h * x), h, xs)
+    feeds = {v: np.random.default_rng(i).normal(size=v.shape) for i, v in enumerate((h, xs, w))}
+    return gradient_error(F.sum(F.square(last)) + F.sum(ys), feeds, [h, xs, w])
+
+
+def chosen(monkeypatch: pytest.MonkeyPatch | None = None, k: int = 0, factor: float = 1.0) -> float:
+    """The error of the gradients through a cond whose k-th operand's gradient is multiplied by `factor`."""
+    if monkeypatch is not None:
+        assert cond.COND.vjp is not None
+        wrong = mutated(cond.COND.vjp, lambda i, g, _: g * factor if i == k else g)
+        monkeypatch.setattr(cond, "COND", dataclasses.replace(cond.COND, vjp=wrong))
+    a, b = (make_input(name, Type(f32, (3,))) for name in "ab")
+    feeds = {v: np.random.default_rng(i).normal(size=3) for i, v in enumerate((a, b))}
+    errors = []
+    for sign in (1.0, -1.0):
+        which = F.sum(F.square(a)) * sign > 0.0
+        y = F.cond(which, lambda a, b: F.sin(a) * b, lambda a, b: F.exp(a) + F.square(b), a, b)
+        errors.append(gradient_error(F.sum(F.square(y)), feeds, [a, b]))
+    return max(errors)
+
+
+@pytest.mark.parametrize("factor", [1.01, 0.0])
+@pytest.mark.parametrize("error, k", [(looped, 0), (looped, 1), (looped, 2), (chosen, 1), (chosen, 2)])
+def test_loops_and_conditions(
+    error: Callable[..., float], k: int, factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert error() < TOLERANCE
+    assert not error(monkeypatch, k, factor) < TOLERANCE

@@ -7,6 +7,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir import Value, apply
 from .arguments import as_value, refusal
+from .joining import pad
 from .shapes import reshape
 from .windows import Numbers, Padding, Pair, applied, images, on_both_sides, pair
 
@@ -121,17 +122,12 @@ def _transposed(
         raise refusal(
             name, shown, f"output_padding={output_padding!r} must be less than the stride or the dilation"
         )
-    size, sides = [], []
+    size, sides, beyond = [], [], []
     for count, k, s, d, p, extra in zip(x.size, kernel, strides, dilations, before, more, strict=True):
-        size.append((count - 1) * s - 2 * p + d * (k - 1) + extra + 1)
-        # Rows beyond the last window are cut off less, rather than padded.
+        # Rows behind the last window are cut off less; what reaches further than a stride is zeros.
+        beyond.append(extra - p if extra - p >= s else 0)
+        size.append((count - 1) * s - 2 * p + d * (k - 1) + extra - beyond[-1] + 1)
         sides += [p, max(p - extra, 0)]
-        if extra - p >= s:
-            raise refusal(
-                name,
-                shown,
-                f"output_padding={extra} adds whole windows behind stride {s} and padding {p}; pad the result instead",
-            )
     if min(size) < 1:
         raise refusal(name, shown, f"the result would have the size {size[2 - axes :]}")
     attrs = {
@@ -142,6 +138,7 @@ def _transposed(
         "groups": groups,
     }
     (y,) = applied(name, shown, "conv2d_dx", x.value, _filters(w, kernel), **attrs).results
+    y = pad(y, (0, 0, 0, beyond[1], 0, beyond[0])) if any(beyond) else y
     return x.back(_biased(name, shown, y, bias))
 
 

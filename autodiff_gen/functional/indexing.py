@@ -173,7 +173,9 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Value:
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Value:
     """s32[..., num_classes]: 1 at the place that the index names, 0 elsewhere. The number of classes must be
-    given."""
+    given.
+
+    An index that the graph computes, and that is out of range, gives zeros alone, where PyTorch raises an error."""
     t = tensor if isinstance(tensor, Value) else constant(tensor)
     num_classes = plain(num_classes)
     if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
