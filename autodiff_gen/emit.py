@@ -17,6 +17,7 @@ from .dtypes import planned_size, product
 from .entry_text import EntryText, Pointer
 from .init_text import init_lines
 from .ir import CONST, Value, topological
+from .layout import base
 from .names import Scope
 from .program import Arg, Entry, Program, Slot
 from .steps import EntryPlan
@@ -45,6 +46,7 @@ def emit(program: Program) -> dict[str, str]:
         "P": program.name.upper(),
         "version": __version__,
         "kind": "trainer" if program.is_model else "work",
+        "guarded": any(e.plan.graph.guard is not None for e in program.entries),
     }
     header = env.get_template("header.h.j2").render(
         **common,
@@ -122,6 +124,10 @@ def _entry(entry: Entry, program: Program, tables: dict[Value, str]) -> dict[str
     outputs = {a.name: a.c_name for a in entry.args if a.role == "output"}
     text = EntryText(entry.plan, args, outputs, program.slot_names, tables)
     steps = [text.lines(step) for step in entry.plan.steps]
+    if entry.plan.graph.guard is not None:
+        loss = base(entry.plan.graph.outputs["loss"])
+        k = next((i for i, step in enumerate(entry.plan.steps) if step.node is loss.node), 0)
+        steps[k] += _refusal(f"!ag_all_finite({outputs['loss']}, 1)", f"{program.name.upper()}_ERR_LOSS")
     return {
         "signature": _signature(entry, program),
         "doc": _doc(entry),
@@ -184,7 +190,22 @@ def _checks(entry: Entry, program: Program) -> list[str]:
     for a in entry.args:
         if a.classes is not None and not (a.type.dtype.name == "u8" and a.classes >= 256):
             lines += _range_check(a, prefix)
+    if entry.plan.graph.guard is not None:
+        for a in entry.args:
+            if a.role == "input" and a.type.dtype.kind == "f":
+                lines += _finite_check(a, prefix)
     return lines
+
+
+def _refusal(test: str, status: str) -> list[str]:
+    return [*_wrapped(f"if ({test}) {{").split("\n"), f"    return {status};", "}"]
+
+
+def _finite_check(arg: Arg, prefix: str) -> list[str]:
+    place = f"&{arg.c_name}" if arg.by_value else arg.c_name
+    return _refusal(
+        f"!ag_all_finite({place}, {c_text.extent(product(arg.type.shape))})", f"{prefix}_ERR_INPUT"
+    )
 
 
 def _range_check(arg: Arg, prefix: str) -> list[str]:

@@ -212,6 +212,7 @@ class Graph:
 
     least_n: the fewest samples that it takes, where the batch may vary.
     `inner`: the body of a loop or a branch of a condition, whose memory is another plan's.
+    guard: "loss": inputs and loss are checked before the first state changes (donation.guarded); None: they are not.
     """
 
     name: str
@@ -220,6 +221,7 @@ class Graph:
     updates: Mapping[State, Value] = field(default_factory=dict)
     least_n: int = 1
     inner: bool = False
+    guard: str | None = None
 
     @property
     def roots(self) -> tuple[Value, ...]:

@@ -22,6 +22,7 @@ from .verify import verify
 
 __all__ = ["Buffer", "Function", "Input", "Model", "Param", "function"]
 
+GUARDS = ("loss", None)
 NO_INDEX = -100  # PyTorch's default of ignore_index, which no label of type u8 equals
 
 
@@ -40,6 +41,8 @@ class Model:
     accumulate: "mean" or "sum", what the loss is over its samples: there are entries `accumulate`, which sums the
     gradients of small batches, and `apply`, which makes one step of their total, equal to that of one large batch.
     ema: optim.EMA keeps averages of the parameters, and `predict_averaged` computes with them.
+
+    guard: "loss": a step whose inputs or loss are not finite is refused before any state changes; None: nobody looks.
     """
 
     def __init__(
@@ -55,11 +58,12 @@ class Model:
         clip_grad_value: float | None = None,
         accumulate: str | None = None,
         ema: EMA | None = None,
+        guard: str | None = "loss",
     ) -> None:
         self.inputs, self.targets, self.outputs = tuple(inputs), tuple(targets), dict(outputs)
         self.loss, self.optimizer, self.schedule = loss, optimizer, schedule
         self.clip_grad_norm, self.clip_grad_value = clip_grad_norm, clip_grad_value
-        self.accumulate, self.ema = accumulate, ema
+        self.accumulate, self.ema, self.guard = accumulate, ema, guard
         self._check_kinds()
         self.batch = _batch((*self.inputs, *self.targets))
         self._states = _states([loss, *self.outputs.values()])
@@ -89,6 +93,7 @@ class Model:
         clip_grad_value: float | None = None,
         accumulate: str | None = None,
         ema: EMA | None = None,
+        guard: str | None = "loss",
     ) -> Model:
         """A model of one input "x" of shape `input` (the batch size first), one output "scores" and one
         target.
@@ -121,6 +126,7 @@ class Model:
             clip_grad_value=clip_grad_value,
             accumulate=accumulate,
             ema=ema,
+            guard=guard,
         )
         if isinstance(net, Module):
             reached = {state for state, _ in model._states}
@@ -147,7 +153,8 @@ class Model:
         """train_step, accumulate and apply where asked for, predict, and predict_averaged where there are averages."""
         outputs = dict(zip(self.outputs, self._evaluation.roots, strict=True))
         least_n = self._evaluation.least_n
-        entries = [*self._steps.entries, Graph("predict", self.inputs, outputs, least_n=least_n)]
+        steps = [replace(g, guard=self.guard) if "loss" in g.outputs else g for g in self._steps.entries]
+        entries = [*steps, Graph("predict", self.inputs, outputs, least_n=least_n)]
         if self.ema is not None:
             old = {self._layouts.state(s): self._layouts.value(v) for s, v in self._states}
             averages = {old[s]: average for s, average in self._steps.averages.items()}
@@ -178,6 +185,8 @@ class Model:
             )
         if self.ema is not None and not isinstance(self.ema, EMA):
             raise ModelError(f"ema: expected optim.EMA, got {self.ema!r}")
+        if self.guard not in GUARDS:
+            raise ModelError(f"guard={self.guard!r}; known: {', '.join(map(repr, GUARDS))}")
         if not isinstance(self.loss, Value):
             raise ModelError(f"the loss is {type(self.loss).__name__}, not a graph value")
         if self.loss.shape != () or self.loss.dtype is not f32:

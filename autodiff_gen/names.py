@@ -31,7 +31,7 @@ TYPES = frozenset(_TYPES.split())
 
 # Macros and functions of every program, less its own name and the underscore.
 _PROGRAM = """
-    OK ERR_NULL ERR_BATCH ERR_LABEL ERR_IO ERR_CHECKPOINT BATCH GRAPH_ID DEFAULT_LR STATE_BYTES
+    OK ERR_NULL ERR_BATCH ERR_LABEL ERR_IO ERR_CHECKPOINT ERR_INPUT ERR_LOSS BATCH GRAPH_ID DEFAULT_LR STATE_BYTES
     TRAINER_BYTES WORK_BYTES H init save load strstatus trainer work size_is_as_planned
 """
 

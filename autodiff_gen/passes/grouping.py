@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..donation import ordering_edges, state_of
+from ..donation import guarded, ordering_edges, state_of
 from ..ir import CONST, Graph, Node, State, Value, topological
 from ..labels import label
 from ..layout import base
@@ -37,6 +37,9 @@ class Groups:
 
     def __init__(self, graph: Graph) -> None:
         self.edges = ordering_edges(graph)
+        self.early, self.late = guarded(graph)
+        for n in self.late:
+            self.edges.setdefault(n, []).append(base(graph.outputs["loss"]).node)
         self.order = [
             n for n in topological(graph.roots) if not isinstance(n.op.lower, View) and not is_free(n)
         ]
@@ -64,6 +67,8 @@ class Groups:
 
     def may_merge(self, a: int, b: int) -> bool:
         nodes = [*self.members[a], *self.members[b]]
+        if not self.late.isdisjoint(nodes) and not self.early.isdisjoint(nodes):
+            return False  # the guard stands between them
         return len(nodes) <= LARGEST_GROUP and not self._around(a, b) and self._labelled(nodes)
 
     def _around(self, a: int, b: int) -> bool:

@@ -8,7 +8,7 @@ says so.
 
 from __future__ import annotations
 
-from ..donation import ordering_edges, state_of
+from ..donation import guarded, ordering_edges, state_of
 from ..ir import CONST, Graph, Node, Value, apply, substitute
 from ..layout import Strided, base, layout
 from ..op import Call, Cond, Contraction, Extent, Iota, Leaf, RowContraction, Scan, View
@@ -97,9 +97,10 @@ def _with_owned_roots(graph: Graph) -> Graph:
         taken.add(source)
         return v
 
-    # a loop reads its operands after it has begun to write its carries
+    # a loop reads its operands after it has begun to write its carries; what the loss needs is there before the guard
+    early, _ = guarded(graph)
     updates = [
-        owned(copied(v) if isinstance(base(v).node.op.lower, Scan | Cond) else v)
+        owned(copied(v) if isinstance(base(v).node.op.lower, Scan | Cond) or base(v).node in early else v)
         for v in graph.updates.values()
     ]
     outputs = [owned(v) for v in graph.outputs.values()]

@@ -7,6 +7,7 @@
 #include "ag_kernels.h"
 #include "ag_math.h"
 #include "ag_crc32.h"
+#include "ag_guard.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char attention_size_is_as_planned[sizeof(attention_trainer) == ATTENTION_TRAINER_BYTES ? 1 : -1];
@@ -24,75 +25,79 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             return ATTENTION_ERR_LABEL;
         }
     }
+    if (!ag_all_finite(x, 55 * n)) {
+        return ATTENTION_ERR_INPUT;
+    }
+    if (!ag_all_finite(&lr, 1)) {
+        return ATTENTION_ERR_INPUT;
+    }
 
-    float *const matmul1 = t->arena + 1792;          /* [5n,16] steps 1 to 16 */
-    float *const add1 = t->arena + 1792;             /* [n,5,16] in place of matmul1 */
-    float *const add6 = t->arena + 1792;             /* [n,5,16] in place of add1 */
-    float *const sub1 = t->arena + 10221;            /* [n,5,16] steps 2 to 48 */
-    float *const rsqrt1 = t->arena + 4211;           /* [n,5,1] steps 2 to 48 */
-    float *const add3 = t->arena + 7596;             /* [n,5,16] steps 2 to 39 */
-    float *const matmul2 = t->arena + 4251;          /* [5n,48] steps 3 to 6 */
-    float *const add4 = t->arena + 3443;             /* [n,5,16] steps 4 to 32 */
-    float *const add42 = t->arena + 6827;            /* [n,5,16] steps 5 to 34 */
-    float *const add43 = t->arena + 1072;            /* [n,5,16] steps 6 to 28 */
-    float *const matmul3 = t->arena + 672;           /* [n,2,5,5] steps 7 to 31 */
-    float *const exp1 = t->arena + 672;              /* [n,2,5,5] in place of matmul3 */
-    float *const div1 = t->arena + 4083;             /* [n,2,5,1] steps 8 to 31 */
-    float *const mul6 = t->arena + 40;               /* [n,2,5,5] steps 8 to 29 */
-    float *const div2 = t->arena + 1712;             /* [n,2,5,1] steps 8 to 31 */
-    float *const matmul4 = t->arena + 2432;          /* [n,2,5,8] steps 9 to 10 */
-    float *const copy = t->arena + 4267;             /* [n,5,2,8] steps 10 to 42 */
-    float *const matmul5 = t->arena + 6187;          /* [5n,16] steps 11 to 50 */
-    float *const sub3 = t->arena + 6187;             /* [n,5,16] in place of matmul5 */
-    float *const rsqrt2 = t->arena + 3371;           /* [n,5,1] steps 12 to 50 */
-    float *const add8 = t->arena + 12281;            /* [n,5,16] steps 12 to 44 */
-    float *const matmul6 = t->arena + 4907;          /* [5n,32] steps 13 to 46 */
-    float *const gelu1 = t->arena + 4907;            /* [n,5,32] in place of matmul6 */
-    float *const add = t->arena + 8268;              /* [n,5,32] steps 14 to 24 */
-    float *const matmul7 = t->arena + 2720;          /* [5n,16] steps 15 to 16 */
-    float *const sub4 = t->arena + 2592;             /* [n,16] steps 16 to 52 */
-    float *const rsqrt3 = t->arena + 10989;          /* [n,1] steps 16 to 52 */
-    float *const add13 = t->arena + 10861;           /* [n,16] steps 16 to 54 */
-    float *const mul = t->arena + 440;               /* [4] steps 17 to 20 */
-    float *const matmul8 = t->arena + 3411;          /* [n,4] steps 18 to 54 */
-    float *const d_sub5 = t->arena + 3411;           /* [n,4] in place of matmul8 */
-    float *const matmul9 = t->arena;                 /* [n,4] steps 19 to 56 */
-    float *const d_sub7 = t->arena;                  /* [n,4] in place of matmul9 */
-    float *const sqrt2 = t->arena + 12277;           /* [4] steps 20 to 55 */
-    float *const exp2_row = t->arena + 32;           /* [4] step 20 */
-    float *const exp3_row = t->arena + 36;           /* [4] step 20 */
-    float *const d_add13 = t->arena + 12921;         /* [n,16] steps 21 to 53 */
-    float *const d_add11 = t->arena + 9581;          /* [n,5,16] steps 22 to 47 */
-    float *const matmul = t->arena + 10997;          /* [5n,32] steps 23 to 44 */
-    float *const d_add9 = t->arena + 10997;          /* [n,5,32] in place of matmul */
-    float *const sqrt3 = t->arena + 8236;            /* [32] steps 24 to 45 */
-    float *const matmul10 = t->arena + 8268;         /* [5n,16] steps 25 to 51 */
-    float *const d_add6 = t->arena + 2720;           /* [n,5,16] steps 26 to 42 */
-    float *const sqrt4 = t->arena + 8924;            /* [16] steps 26 to 43 */
-    float *const matmul11 = t->arena + 8940;         /* [5n,16] steps 27 to 29 */
-    float *const d_mul6 = t->arena + 1792;           /* [n,2,5,5] steps 28 to 34 */
-    float *const d_matmul3 = t->arena + 1792;        /* [n,2,5,5] in place of d_mul6 */
-    float *const matmul12 = t->arena + 1072;         /* [n,2,5,8] steps 29 to 30 */
-    float *const copy2 = t->arena + 32;              /* [n,5,2,8] steps 30 to 36 */
-    float *const matmul13 = t->arena + 672;          /* [n,2,5,8] steps 32 to 33 */
-    float *const copy3 = t->arena + 3443;            /* [n,5,2,8] steps 33 to 36 */
-    float *const matmul14 = t->arena + 672;          /* [n,2,5,8] steps 34 to 35 */
-    float *const copy4 = t->arena + 6827;            /* [n,5,2,8] steps 35 to 36 */
-    float *const d_add4 = t->arena + 672;            /* [n,5,48] steps 36 to 41 */
-    float *const matmul15 = t->arena + 32;           /* [5n,16] steps 37 to 49 */
-    float *const d_add1 = t->arena + 8941;           /* [n,5,16] steps 38 to 39 */
-    float *const sqrt5 = t->arena + 8908;            /* [16] steps 38 to 39 */
-    float *const div3 = t->arena + 8940;             /* scalar steps 39 to 57 */
-    float *const div4 = t->arena + 6827;             /* scalar steps 39 to 57 */
-    float *const mul2 = t->arena + 6828;             /* [48,16] steps 39 to 40 */
-    float *const mul3 = t->arena + 3443;             /* [48,16] steps 39 to 40 */
-    float *const matmul_rows_row = t->arena + 3360;  /* [11] step 39 */
-    float *const matmul_rows_row2 = t->arena + 4251; /* [16] step 39 */
-    float *const matmul_rows_row3 = t->arena + 672;  /* [16] step 42 */
-    float *const matmul_rows_row4 = t->arena + 672;  /* [16] step 44 */
-    float *const matmul_rows_row5 = t->arena + 672;  /* [32] step 46 */
-    float *const matmul_rows_row6 = t->arena + 32;   /* [16] step 54 */
-    float *const matmul_rows_row7 = t->arena + 32;   /* [55] step 56 */
+    float *const matmul1 = t->arena + 3272;          /* [5n,16] steps 1 to 16 */
+    float *const add1 = t->arena + 3272;             /* [n,5,16] in place of matmul1 */
+    float *const add6 = t->arena + 3272;             /* [n,5,16] in place of add1 */
+    float *const sub1 = t->arena + 5968;             /* [n,5,16] steps 2 to 47 */
+    float *const rsqrt1 = t->arena + 3232;           /* [n,5,1] steps 2 to 47 */
+    float *const add3 = t->arena + 11725;            /* [n,5,16] steps 2 to 38 */
+    float *const matmul2 = t->arena + 672;           /* [5n,48] steps 3 to 6 */
+    float *const add4 = t->arena + 2592;             /* [n,5,16] steps 4 to 31 */
+    float *const add42 = t->arena + 5328;            /* [n,5,16] steps 5 to 33 */
+    float *const add43 = t->arena + 32;              /* [n,5,16] steps 6 to 27 */
+    float *const matmul3 = t->arena + 4048;          /* [n,2,5,5] steps 7 to 30 */
+    float *const exp1 = t->arena + 4048;             /* [n,2,5,5] in place of matmul3 */
+    float *const div1 = t->arena + 5248;             /* [n,2,5,1] steps 8 to 30 */
+    float *const mul6 = t->arena + 4448;             /* [n,2,5,5] steps 8 to 28 */
+    float *const div2 = t->arena + 3912;             /* [n,2,5,1] steps 8 to 30 */
+    float *const matmul4 = t->arena + 672;           /* [n,2,5,8] steps 9 to 10 */
+    float *const copy = t->arena + 7441;             /* [n,5,2,8] steps 10 to 41 */
+    float *const matmul5 = t->arena + 11085;         /* [5n,16] steps 11 to 49 */
+    float *const sub3 = t->arena + 11085;            /* [n,5,16] in place of matmul5 */
+    float *const rsqrt2 = t->arena + 12365;          /* [n,5,1] steps 12 to 49 */
+    float *const add8 = t->arena + 12405;            /* [n,5,16] steps 12 to 43 */
+    float *const matmul6 = t->arena + 8385;          /* [5n,32] steps 13 to 45 */
+    float *const gelu1 = t->arena + 8385;            /* [n,5,32] in place of matmul6 */
+    float *const add = t->arena + 9665;              /* [n,5,32] steps 14 to 23 */
+    float *const matmul7 = t->arena + 672;           /* [5n,16] steps 15 to 16 */
+    float *const sub4 = t->arena + 7313;             /* [n,16] steps 16 to 51 */
+    float *const rsqrt3 = t->arena + 4040;           /* [n,1] steps 16 to 51 */
+    float *const add13 = t->arena + 8257;            /* [n,16] steps 16 to 53 */
+    float *const matmul8 = t->arena + 6608;          /* [n,4] steps 17 to 54 */
+    float *const d_sub5 = t->arena + 6608;           /* [n,4] in place of matmul8 */
+    float *const matmul9 = t->arena + 8225;          /* [n,4] steps 18 to 56 */
+    float *const d_sub7 = t->arena + 8225;           /* [n,4] in place of matmul9 */
+    float *const exp2_row = t->arena;                /* [4] step 19 */
+    float *const exp3_row = t->arena + 4;            /* [4] step 19 */
+    float *const d_add13 = t->arena + 8081;          /* [n,16] steps 20 to 52 */
+    float *const d_add11 = t->arena + 6673;          /* [n,5,16] steps 21 to 46 */
+    float *const matmul = t->arena + 1312;           /* [5n,32] steps 22 to 43 */
+    float *const d_add9 = t->arena + 1312;           /* [n,5,32] in place of matmul */
+    float *const sqrt2 = t->arena;                   /* [32] steps 23 to 44 */
+    float *const matmul10 = t->arena + 672;          /* [5n,16] steps 24 to 50 */
+    float *const d_add6 = t->arena + 10445;          /* [n,5,16] steps 25 to 41 */
+    float *const sqrt3 = t->arena + 8209;            /* [16] steps 25 to 42 */
+    float *const matmul11 = t->arena + 3272;         /* [5n,16] steps 26 to 28 */
+    float *const d_mul6 = t->arena + 4848;           /* [n,2,5,5] steps 27 to 33 */
+    float *const d_matmul3 = t->arena + 4848;        /* [n,2,5,5] in place of d_mul6 */
+    float *const matmul12 = t->arena + 32;           /* [n,2,5,8] steps 28 to 29 */
+    float *const copy2 = t->arena + 3272;            /* [n,5,2,8] steps 29 to 35 */
+    float *const matmul13 = t->arena + 32;           /* [n,2,5,8] steps 31 to 32 */
+    float *const copy3 = t->arena + 9665;            /* [n,5,2,8] steps 32 to 35 */
+    float *const matmul14 = t->arena + 2592;         /* [n,2,5,8] steps 33 to 34 */
+    float *const copy4 = t->arena + 32;              /* [n,5,2,8] steps 34 to 35 */
+    float *const d_add4 = t->arena + 4048;           /* [n,5,48] steps 35 to 40 */
+    float *const matmul15 = t->arena + 2592;         /* [5n,16] steps 36 to 48 */
+    float *const d_add1 = t->arena + 32;             /* [n,5,16] steps 37 to 38 */
+    float *const sqrt4 = t->arena + 6640;            /* [16] steps 37 to 38 */
+    float *const div3 = t->arena + 10433;            /* scalar steps 38 to 56 */
+    float *const div4 = t->arena + 6672;             /* scalar steps 38 to 56 */
+    float *const mul = t->arena + 9665;              /* [48,16] steps 38 to 39 */
+    float *const mul2 = t->arena + 3272;             /* [48,16] steps 38 to 39 */
+    float *const matmul_rows_row = t->arena + 10434; /* [11] step 38 */
+    float *const matmul_rows_row2 = t->arena + 6656; /* [16] step 38 */
+    float *const matmul_rows_row3 = t->arena + 32;   /* [16] step 41 */
+    float *const matmul_rows_row4 = t->arena + 32;   /* [16] step 43 */
+    float *const matmul_rows_row5 = t->arena;        /* [32] step 45 */
+    float *const matmul_rows_row6 = t->arena;        /* [16] step 53 */
+    float *const matmul_rows_row7 = t->arena;        /* [55] step 55 */
 
     /* 1  matmul1[5n,16] = x . embed_weight' */
     ag_gemm_nt_f32_ref(x, 11, t->embed_weight, 11, matmul1, 16, 5 * n, 16, 11, 1.0f, 0.0f);
@@ -266,18 +271,13 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 17 mul[4] */
-    for (int32_t i = 0; i < 4; i++) {
-        mul[i] = t->linear_bias_exp_avg_sq[i] * 0.999f;
-    }
-
-    /* 18 matmul8[n,4] = add13 . head_weight' */
+    /* 17 matmul8[n,4] = add13 . head_weight' */
     ag_gemm_nt_f32_ref(add13, 16, t->head_weight, 16, matmul8, 4, n, 4, 16, 1.0f, 0.0f);
 
-    /* 19 matmul9[n,4] = x . linear_weight' */
+    /* 18 matmul9[n,4] = x . linear_weight' */
     ag_gemm_nt_f32_ref(x, 55, t->linear_weight, 55, matmul9, 4, n, 4, 55, 1.0f, 0.0f);
 
-    /* 20 loss, d_sub5[n,4], new head_bias_exp_avg[4], new head_bias_exp_avg_sq[4], sqrt2[4], d_sub7[n,4],... */
+    /* 19 loss, d_sub5[n,4], d_sub7[n,4] */
     {
         float sum = 0.0f;
         float sum2 = 0.0f;
@@ -315,28 +315,15 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             }
         }
         loss[0] = sum / (float)n + sum2 / (float)n;
-        for (int32_t i = 0; i < 4; i++) {
-            float sum3 = 0.0f;
-            float sum4 = 0.0f;
-            for (int32_t j = 0; j < n; j++) {
-                sum3 += d_sub5[j * 4 + i];
-                sum4 += d_sub7[j * 4 + i];
-            }
-            const float old1 = t->head_bias_exp_avg[i];
-            t->head_bias_exp_avg[i] = old1 + (sum3 - old1) * 0.1f;
-            const float add2 = t->head_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-            t->head_bias_exp_avg_sq[i] = add2;
-            sqrt2[i] = sqrtf(add2);
-            const float old2 = t->linear_bias_exp_avg[i];
-            t->linear_bias_exp_avg[i] = old2 + (sum4 - old2) * 0.1f;
-            t->linear_bias_exp_avg_sq[i] = mul[i] + sum4 * sum4 * 0.001f;
-        }
+    }
+    if (!ag_all_finite(loss, 1)) {
+        return ATTENTION_ERR_LOSS;
     }
 
-    /* 21 d_add13[n,16] = d_sub5 . head_weight */
+    /* 20 d_add13[n,16] = d_sub5 . head_weight */
     ag_gemm_nn_f32_ref(d_sub5, 4, t->head_weight, 16, d_add13, 16, n, 16, 4, 1.0f, 0.0f);
 
-    /* 22 d_add11[n,5,16] */
+    /* 21 d_add11[n,5,16] */
     for (int32_t i = 0; i < n; i++) {
         float sum = 0.0f;
         for (int32_t j = 0; j < 16; j++) {
@@ -345,30 +332,30 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         float sum2 = 0.0f;
         const float mul1 = sum * -0.5f;
         const float square1 = rsqrt3[i] * rsqrt3[i];
-        const float mul4 = square1 * rsqrt3[i];
-        const float mul5 = mul1 * mul4;
-        const float mul7 = mul5 * 0.0625f;
-        const float mul8 = mul7 * 2.0f;
+        const float mul3 = square1 * rsqrt3[i];
+        const float mul4 = mul1 * mul3;
+        const float mul5 = mul4 * 0.0625f;
+        const float mul7 = mul5 * 2.0f;
         for (int32_t j = 0; j < 16; j++) {
-            sum2 += d_add13[i * 16 + j] * t->norm_weight[j] * rsqrt3[i] + mul8 * sub4[i * 16 + j];
+            sum2 += d_add13[i * 16 + j] * t->norm_weight[j] * rsqrt3[i] + mul7 * sub4[i * 16 + j];
         }
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
                 d_add11[i * 80 + j * 16 + k] = 0.0f;
             }
         }
-        const float mul9 = mul7 * 2.0f;
+        const float mul8 = mul5 * 2.0f;
         const float neg1 = -sum2;
-        const float mul10 = neg1 * 0.0625f;
+        const float mul9 = neg1 * 0.0625f;
         for (int32_t j = 0; j < 16; j++) {
-            d_add11[i * 80 + j + 64] = d_add13[i * 16 + j] * t->norm_weight[j] * rsqrt3[i] + mul9 * sub4[i * 16 + j] + mul10;
+            d_add11[i * 80 + j + 64] = d_add13[i * 16 + j] * t->norm_weight[j] * rsqrt3[i] + mul8 * sub4[i * 16 + j] + mul9;
         }
     }
 
-    /* 23 matmul[5n,32] = d_add11 . block_linear2_weight */
+    /* 22 matmul[5n,32] = d_add11 . block_linear2_weight */
     ag_gemm_nn_f32_ref(d_add11, 16, t->block_linear2_weight, 32, matmul, 32, 5 * n, 32, 16, 1.0f, 0.0f);
 
-    /* 24 d_add9[n,5,32], new block_linear1_bias_exp_avg[32], new block_linear1_bias_exp_avg_sq[32], sqrt3... */
+    /* 23 d_add9[n,5,32], new block_linear1_bias_exp_avg[32], new block_linear1_bias_exp_avg_sq[32], sqrt2... */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -387,13 +374,13 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         t->block_linear1_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
         const float add2 = t->block_linear1_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
         t->block_linear1_bias_exp_avg_sq[i] = add2;
-        sqrt3[i] = sqrtf(add2);
+        sqrt2[i] = sqrtf(add2);
     }
 
-    /* 25 matmul10[5n,16] = d_add9 . block_linear1_weight */
+    /* 24 matmul10[5n,16] = d_add9 . block_linear1_weight */
     ag_gemm_nn_f32_ref(d_add9, 32, t->block_linear1_weight, 16, matmul10, 16, 5 * n, 16, 32, 1.0f, 0.0f);
 
-    /* 26 d_add6[n,5,16], new block_self_attn_out_proj_bias_exp_avg[16], new block_self_attn_out_proj_bias... */
+    /* 25 d_add6[n,5,16], new block_self_attn_out_proj_bias_exp_avg[16], new block_self_attn_out_proj_bias... */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -403,18 +390,18 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             float sum2 = 0.0f;
             const float mul1 = sum * -0.5f;
             const float square1 = rsqrt2[i * 5 + j] * rsqrt2[i * 5 + j];
-            const float mul4 = square1 * rsqrt2[i * 5 + j];
-            const float mul5 = mul1 * mul4;
-            const float mul7 = mul5 * 0.0625f;
-            const float mul8 = mul7 * 2.0f;
+            const float mul3 = square1 * rsqrt2[i * 5 + j];
+            const float mul4 = mul1 * mul3;
+            const float mul5 = mul4 * 0.0625f;
+            const float mul7 = mul5 * 2.0f;
             for (int32_t k = 0; k < 16; k++) {
-                sum2 += matmul10[i * 80 + j * 16 + k] * t->block_norm2_weight[k] * rsqrt2[i * 5 + j] + mul8 * sub3[i * 80 + j * 16 + k];
+                sum2 += matmul10[i * 80 + j * 16 + k] * t->block_norm2_weight[k] * rsqrt2[i * 5 + j] + mul7 * sub3[i * 80 + j * 16 + k];
             }
-            const float mul9 = mul7 * 2.0f;
+            const float mul8 = mul5 * 2.0f;
             const float neg1 = -sum2;
-            const float mul10 = neg1 * 0.0625f;
+            const float mul9 = neg1 * 0.0625f;
             for (int32_t k = 0; k < 16; k++) {
-                d_add6[i * 80 + j * 16 + k] = d_add11[i * 80 + j * 16 + k] + (matmul10[i * 80 + j * 16 + k] * t->block_norm2_weight[k] * rsqrt2[i * 5 + j] + mul9 * sub3[i * 80 + j * 16 + k]) + mul10;
+                d_add6[i * 80 + j * 16 + k] = d_add11[i * 80 + j * 16 + k] + (matmul10[i * 80 + j * 16 + k] * t->block_norm2_weight[k] * rsqrt2[i * 5 + j] + mul8 * sub3[i * 80 + j * 16 + k]) + mul9;
             }
         }
     }
@@ -429,27 +416,27 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         t->block_self_attn_out_proj_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
         const float add2 = t->block_self_attn_out_proj_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
         t->block_self_attn_out_proj_bias_exp_avg_sq[i] = add2;
-        sqrt4[i] = sqrtf(add2);
+        sqrt3[i] = sqrtf(add2);
     }
 
-    /* 27 matmul11[5n,16] = d_add6 . block_self_attn_out_proj_weight */
+    /* 26 matmul11[5n,16] = d_add6 . block_self_attn_out_proj_weight */
     ag_gemm_nn_f32_ref(d_add6, 16, t->block_self_attn_out_proj_weight, 16, matmul11, 16, 5 * n, 16, 16, 1.0f, 0.0f);
 
-    /* 28 d_mul6[n,2,5,5] = matmul11' . add43' */
+    /* 27 d_mul6[n,2,5,5] = matmul11' . add43' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_nt_f32_ref(matmul11 + i * 80 + j * 8, 16, add43 + i * 80 + j * 8, 16, d_mul6 + i * 50 + j * 25, 5, 5, 5, 8, 1.0f, 0.0f);
         }
     }
 
-    /* 29 matmul12[n,2,5,8] = mul6' . matmul11' */
+    /* 28 matmul12[n,2,5,8] = mul6' . matmul11' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_tn_f32_ref(mul6 + i * 50 + j * 25, 5, matmul11 + i * 80 + j * 8, 16, matmul12 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
-    /* 30 copy2[n,5,2,8] */
+    /* 29 copy2[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -460,7 +447,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 31 d_matmul3[n,2,5,5] */
+    /* 30 d_matmul3[n,2,5,5] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             for (int32_t k = 0; k < 5; k++) {
@@ -477,14 +464,14 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 32 matmul13[n,2,5,8] = d_matmul3' . add4' */
+    /* 31 matmul13[n,2,5,8] = d_matmul3' . add4' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_tn_f32_ref(d_matmul3 + i * 50 + j * 25, 5, add4 + i * 80 + j * 8, 16, matmul13 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
-    /* 33 copy3[n,5,2,8] */
+    /* 32 copy3[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -495,14 +482,14 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 34 matmul14[n,2,5,8] = d_matmul3 . add42' */
+    /* 33 matmul14[n,2,5,8] = d_matmul3 . add42' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_nn_f32_ref(d_matmul3 + i * 50 + j * 25, 5, add42 + i * 80 + j * 8, 16, matmul14 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
-    /* 35 copy4[n,5,2,8] */
+    /* 34 copy4[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -513,7 +500,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 36 d_add4[n,5,48] */
+    /* 35 d_add4[n,5,48] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
@@ -528,10 +515,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 37 matmul15[5n,16] = d_add4 . block_self_attn_in_proj_weight */
+    /* 36 matmul15[5n,16] = d_add4 . block_self_attn_in_proj_weight */
     ag_gemm_nn_f32_ref(d_add4, 48, t->block_self_attn_in_proj_weight, 16, matmul15, 16, 5 * n, 16, 48, 1.0f, 0.0f);
 
-    /* 38 d_add1[n,5,16], new embed_bias_exp_avg[16], new embed_bias_exp_avg_sq[16], sqrt5[16] */
+    /* 37 d_add1[n,5,16], new embed_bias_exp_avg[16], new embed_bias_exp_avg_sq[16], sqrt4[16] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -541,18 +528,18 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             float sum2 = 0.0f;
             const float mul1 = sum * -0.5f;
             const float square1 = rsqrt1[i * 5 + j] * rsqrt1[i * 5 + j];
-            const float mul4 = square1 * rsqrt1[i * 5 + j];
-            const float mul5 = mul1 * mul4;
-            const float mul7 = mul5 * 0.0625f;
-            const float mul8 = mul7 * 2.0f;
+            const float mul3 = square1 * rsqrt1[i * 5 + j];
+            const float mul4 = mul1 * mul3;
+            const float mul5 = mul4 * 0.0625f;
+            const float mul7 = mul5 * 2.0f;
             for (int32_t k = 0; k < 16; k++) {
-                sum2 += matmul15[i * 80 + j * 16 + k] * t->block_norm1_weight[k] * rsqrt1[i * 5 + j] + mul8 * sub1[i * 80 + j * 16 + k];
+                sum2 += matmul15[i * 80 + j * 16 + k] * t->block_norm1_weight[k] * rsqrt1[i * 5 + j] + mul7 * sub1[i * 80 + j * 16 + k];
             }
-            const float mul9 = mul7 * 2.0f;
+            const float mul8 = mul5 * 2.0f;
             const float neg1 = -sum2;
-            const float mul10 = neg1 * 0.0625f;
+            const float mul9 = neg1 * 0.0625f;
             for (int32_t k = 0; k < 16; k++) {
-                d_add1[i * 80 + j * 16 + k] = d_add6[i * 80 + j * 16 + k] + (matmul15[i * 80 + j * 16 + k] * t->block_norm1_weight[k] * rsqrt1[i * 5 + j] + mul9 * sub1[i * 80 + j * 16 + k]) + mul10;
+                d_add1[i * 80 + j * 16 + k] = d_add6[i * 80 + j * 16 + k] + (matmul15[i * 80 + j * 16 + k] * t->block_norm1_weight[k] * rsqrt1[i * 5 + j] + mul8 * sub1[i * 80 + j * 16 + k]) + mul9;
             }
         }
     }
@@ -567,10 +554,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         t->embed_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
         const float add2 = t->embed_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
         t->embed_bias_exp_avg_sq[i] = add2;
-        sqrt5[i] = sqrtf(add2);
+        sqrt4[i] = sqrtf(add2);
     }
 
-    /* 39 new optimizer_step, div3, new embed_weight_exp_avg[16,11], new embed_weight_exp_avg_sq[16,11], d... */
+    /* 38 new optimizer_step, div3, new embed_weight_exp_avg[16,11], new embed_weight_exp_avg_sq[16,11], d... */
     {
         const float add2 = t->optimizer_step[0] + 1.0f;
         t->optimizer_step[0] = add2;
@@ -595,11 +582,11 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
         for (int32_t i = 0; i < 16; i++) {
             const float old1 = t->embed_bias[i];
-            t->embed_bias[i] = old1 - (mul1 * old1 + div5 * (t->embed_bias_exp_avg[i] / (sqrt5[i] * div6 + 1e-08f)));
+            t->embed_bias[i] = old1 - (mul1 * old1 + div5 * (t->embed_bias_exp_avg[i] / (sqrt4[i] * div6 + 1e-08f)));
         }
         for (int32_t i = 0; i < 48; i++) {
             for (int32_t j = 0; j < 16; j++) {
-                mul2[i * 16 + j] = mul1 * t->block_self_attn_in_proj_weight[i * 16 + j];
+                mul[i * 16 + j] = mul1 * t->block_self_attn_in_proj_weight[i * 16 + j];
             }
         }
         for (int32_t i = 0; i < 48; i++) {
@@ -610,17 +597,17 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
                 t->block_self_attn_in_proj_weight_exp_avg[i * 16 + j] = add5;
                 const float add7 = t->block_self_attn_in_proj_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row2[j] * matmul_rows_row2[j] * 0.001f;
                 t->block_self_attn_in_proj_weight_exp_avg_sq[i * 16 + j] = add7;
-                mul3[i * 16 + j] = div5 * (add5 / (sqrtf(add7) * div6 + 1e-08f));
+                mul2[i * 16 + j] = div5 * (add5 / (sqrtf(add7) * div6 + 1e-08f));
             }
         }
     }
 
-    /* 40 new block_self_attn_in_proj_weight[768] */
+    /* 39 new block_self_attn_in_proj_weight[768] */
     for (int32_t i = 0; i < 768; i++) {
-        t->block_self_attn_in_proj_weight[i] -= mul2[i] + mul3[i];
+        t->block_self_attn_in_proj_weight[i] -= mul[i] + mul2[i];
     }
 
-    /* 41 new block_self_attn_in_proj_bias_exp_avg[48], new block_self_attn_in_proj_bias_exp_avg_sq[48], n... */
+    /* 40 new block_self_attn_in_proj_bias_exp_avg[48], new block_self_attn_in_proj_bias_exp_avg_sq[48], n... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -642,7 +629,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 42 new block_self_attn_out_proj_weight_exp_avg[16,16], new block_self_attn_out_proj_weight_exp_avg_... */
+    /* 41 new block_self_attn_out_proj_weight_exp_avg[16,16], new block_self_attn_out_proj_weight_exp_avg_... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -661,18 +648,18 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 43 new block_self_attn_out_proj_bias[16] */
+    /* 42 new block_self_attn_out_proj_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
         for (int32_t i = 0; i < 16; i++) {
             const float old1 = t->block_self_attn_out_proj_bias[i];
-            t->block_self_attn_out_proj_bias[i] = old1 - (mul1 * old1 + div3_1 * (t->block_self_attn_out_proj_bias_exp_avg[i] / (sqrt4[i] * div4_1 + 1e-08f)));
+            t->block_self_attn_out_proj_bias[i] = old1 - (mul1 * old1 + div3_1 * (t->block_self_attn_out_proj_bias_exp_avg[i] / (sqrt3[i] * div4_1 + 1e-08f)));
         }
     }
 
-    /* 44 new block_linear1_weight_exp_avg[32,16], new block_linear1_weight_exp_avg_sq[32,16], new block_l... */
+    /* 43 new block_linear1_weight_exp_avg[32,16], new block_linear1_weight_exp_avg_sq[32,16], new block_l... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -691,18 +678,18 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 45 new block_linear1_bias[32] */
+    /* 44 new block_linear1_bias[32] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
         for (int32_t i = 0; i < 32; i++) {
             const float old1 = t->block_linear1_bias[i];
-            t->block_linear1_bias[i] = old1 - (mul1 * old1 + div3_1 * (t->block_linear1_bias_exp_avg[i] / (sqrt3[i] * div4_1 + 1e-08f)));
+            t->block_linear1_bias[i] = old1 - (mul1 * old1 + div3_1 * (t->block_linear1_bias_exp_avg[i] / (sqrt2[i] * div4_1 + 1e-08f)));
         }
     }
 
-    /* 46 new block_linear2_weight_exp_avg[16,32], new block_linear2_weight_exp_avg_sq[16,32], new block_l... */
+    /* 45 new block_linear2_weight_exp_avg[16,32], new block_linear2_weight_exp_avg_sq[16,32], new block_l... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -721,7 +708,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 47 new block_linear2_bias_exp_avg[16], new block_linear2_bias_exp_avg_sq[16], new block_linear2_bia... */
+    /* 46 new block_linear2_bias_exp_avg[16], new block_linear2_bias_exp_avg_sq[16], new block_linear2_bia... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -743,7 +730,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 48 new block_norm1_weight_exp_avg[16], new block_norm1_weight_exp_avg_sq[16], new block_norm1_weigh... */
+    /* 47 new block_norm1_weight_exp_avg[16], new block_norm1_weight_exp_avg_sq[16], new block_norm1_weigh... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -765,7 +752,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 49 new block_norm1_bias_exp_avg[16], new block_norm1_bias_exp_avg_sq[16], new block_norm1_bias[16] */
+    /* 48 new block_norm1_bias_exp_avg[16], new block_norm1_bias_exp_avg_sq[16], new block_norm1_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -787,7 +774,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 50 new block_norm2_weight_exp_avg[16], new block_norm2_weight_exp_avg_sq[16], new block_norm2_weigh... */
+    /* 49 new block_norm2_weight_exp_avg[16], new block_norm2_weight_exp_avg_sq[16], new block_norm2_weigh... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -809,7 +796,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 51 new block_norm2_bias_exp_avg[16], new block_norm2_bias_exp_avg_sq[16], new block_norm2_bias[16] */
+    /* 50 new block_norm2_bias_exp_avg[16], new block_norm2_bias_exp_avg_sq[16], new block_norm2_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -831,7 +818,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 52 new norm_weight_exp_avg[16], new norm_weight_exp_avg_sq[16], new norm_weight[16] */
+    /* 51 new norm_weight_exp_avg[16], new norm_weight_exp_avg_sq[16], new norm_weight[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -851,7 +838,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 53 new norm_bias_exp_avg[16], new norm_bias_exp_avg_sq[16], new norm_bias[16] */
+    /* 52 new norm_bias_exp_avg[16], new norm_bias_exp_avg_sq[16], new norm_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -871,7 +858,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 54 new head_weight_exp_avg[4,16], new head_weight_exp_avg_sq[4,16], new head_weight[4,16] */
+    /* 53 new head_weight_exp_avg[4,16], new head_weight_exp_avg_sq[4,16], new head_weight[4,16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -890,18 +877,27 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 55 new head_bias[4] */
+    /* 54 new head_bias_exp_avg[4], new head_bias_exp_avg_sq[4], new head_bias[4] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
         for (int32_t i = 0; i < 4; i++) {
-            const float old1 = t->head_bias[i];
-            t->head_bias[i] = old1 - (mul1 * old1 + div3_1 * (t->head_bias_exp_avg[i] / (sqrt2[i] * div4_1 + 1e-08f)));
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += d_sub5[j * 4 + i];
+            }
+            const float old1 = t->head_bias_exp_avg[i];
+            const float add2 = old1 + (sum - old1) * 0.1f;
+            t->head_bias_exp_avg[i] = add2;
+            const float add5 = t->head_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
+            t->head_bias_exp_avg_sq[i] = add5;
+            const float old2 = t->head_bias[i];
+            t->head_bias[i] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
         }
     }
 
-    /* 56 new linear_weight_exp_avg[4,55], new linear_weight_exp_avg_sq[4,55], new linear_weight[4,55] */
+    /* 55 new linear_weight_exp_avg[4,55], new linear_weight_exp_avg_sq[4,55], new linear_weight[4,55] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -920,14 +916,23 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 57 new linear_bias[4] */
+    /* 56 new linear_bias_exp_avg[4], new linear_bias_exp_avg_sq[4], new linear_bias[4] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
         for (int32_t i = 0; i < 4; i++) {
-            const float old1 = t->linear_bias[i];
-            t->linear_bias[i] = old1 - (mul1 * old1 + div3_1 * (t->linear_bias_exp_avg[i] / (sqrtf(t->linear_bias_exp_avg_sq[i]) * div4_1 + 1e-08f)));
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += d_sub7[j * 4 + i];
+            }
+            const float old1 = t->linear_bias_exp_avg[i];
+            const float add2 = old1 + (sum - old1) * 0.1f;
+            t->linear_bias_exp_avg[i] = add2;
+            const float add5 = t->linear_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
+            t->linear_bias_exp_avg_sq[i] = add5;
+            const float old2 = t->linear_bias[i];
+            t->linear_bias[i] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
         }
     }
     return ATTENTION_OK;
@@ -1216,6 +1221,10 @@ const char *attention_strstatus(int status) {
         return "a read or write callback failed";
     case ATTENTION_ERR_CHECKPOINT:
         return "the checkpoint is damaged or belongs to another model";
+    case ATTENTION_ERR_INPUT:
+        return "an input, a target or the learning rate is not finite";
+    case ATTENTION_ERR_LOSS:
+        return "the loss is not finite";
     default:
         return "unknown status";
     }

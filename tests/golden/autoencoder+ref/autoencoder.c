@@ -7,6 +7,7 @@
 #include "ag_kernels.h"
 #include "ag_math.h"
 #include "ag_crc32.h"
+#include "ag_guard.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char autoencoder_size_is_as_planned[sizeof(autoencoder_trainer) == AUTOENCODER_TRAINER_BYTES ? 1 : -1];
@@ -18,168 +19,136 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     if (n < 2 || n > AUTOENCODER_BATCH) {
         return AUTOENCODER_ERR_BATCH;
     }
+    if (!ag_all_finite(x, 640 * n)) {
+        return AUTOENCODER_ERR_INPUT;
+    }
+    if (!ag_all_finite(&lr, 1)) {
+        return AUTOENCODER_ERR_INPUT;
+    }
 
-    float *const matmul1 = t->arena + 20480;          /* [n,128] steps 8 to 37 */
+    float *const matmul1 = t->arena + 20480;          /* [n,128] steps 1 to 45 */
     float *const sub1 = t->arena + 20480;             /* [n,128] in place of matmul1 */
-    float *const div1 = t->arena + 81688;             /* scalar steps 9 to 37 */
-    float *const rsqrt1 = t->arena + 79232;           /* [1,128] steps 9 to 37 */
-    float *const relu1 = t->arena + 24576;            /* [n,128] steps 9 to 39 */
-    float *const div2 = t->arena + 256;               /* scalar steps 9 to 21 */
-    float *const sum1_row = t->arena;                 /* [128] step 9 */
-    float *const sum2_row = t->arena + 128;           /* [128] step 9 */
-    float *const matmul2 = t->arena + 28672;          /* [n,128] steps 10 to 35 */
+    float *const div1 = t->arena + 81048;             /* scalar steps 2 to 45 */
+    float *const mul1 = t->arena + 69632;             /* [1,128] steps 2 to 17 */
+    float *const mul2 = t->arena + 69760;             /* [1,128] steps 2 to 18 */
+    float *const rsqrt1 = t->arena + 78592;           /* [1,128] steps 2 to 45 */
+    float *const relu1 = t->arena + 24576;            /* [n,128] steps 2 to 47 */
+    float *const matmul2 = t->arena + 28672;          /* [n,128] steps 3 to 43 */
     float *const sub2 = t->arena + 28672;             /* [n,128] in place of matmul2 */
-    float *const rsqrt2 = t->arena + 79360;           /* [1,128] steps 11 to 35 */
-    float *const relu2 = t->arena + 32768;            /* [n,128] steps 11 to 42 */
-    float *const sum3_row = t->arena;                 /* [128] step 11 */
-    float *const matmul3 = t->arena + 36864;          /* [n,128] steps 12 to 33 */
+    float *const mul5 = t->arena + 69888;             /* [1,128] steps 4 to 20 */
+    float *const mul6 = t->arena + 70016;             /* [1,128] steps 4 to 18 */
+    float *const rsqrt2 = t->arena + 78720;           /* [1,128] steps 4 to 43 */
+    float *const relu2 = t->arena + 32768;            /* [n,128] steps 4 to 50 */
+    float *const matmul3 = t->arena + 36864;          /* [n,128] steps 5 to 41 */
     float *const sub3 = t->arena + 36864;             /* [n,128] in place of matmul3 */
-    float *const rsqrt3 = t->arena + 79488;           /* [1,128] steps 13 to 33 */
-    float *const relu3 = t->arena + 40960;            /* [n,128] steps 13 to 46 */
-    float *const sum5_row = t->arena;                 /* [128] step 13 */
-    float *const matmul4 = t->arena + 78464;          /* [n,8] steps 14 to 31 */
-    float *const sub4 = t->arena + 78464;             /* [n,8] in place of matmul4 */
-    float *const rsqrt4 = t->arena + 80896;           /* [1,8] steps 15 to 31 */
-    float *const relu4 = t->arena + 78720;            /* [n,8] steps 15 to 50 */
-    float *const sum7_row = t->arena;                 /* [8] step 15 */
-    float *const matmul5 = t->arena + 45056;          /* [n,128] steps 16 to 29 */
+    float *const mul9 = t->arena + 70144;             /* [1,128] steps 6 to 22 */
+    float *const mul10 = t->arena + 70272;            /* [1,128] steps 6 to 18 */
+    float *const rsqrt3 = t->arena + 78848;           /* [1,128] steps 6 to 41 */
+    float *const relu3 = t->arena + 40960;            /* [n,128] steps 6 to 54 */
+    float *const matmul4 = t->arena + 77824;          /* [n,8] steps 7 to 39 */
+    float *const sub4 = t->arena + 77824;             /* [n,8] in place of matmul4 */
+    float *const mul13 = t->arena + 71168;            /* [1,8] steps 8 to 24 */
+    float *const mul14 = t->arena + 71176;            /* [1,8] steps 8 to 18 */
+    float *const rsqrt4 = t->arena + 80256;           /* [1,8] steps 8 to 39 */
+    float *const relu4 = t->arena + 78080;            /* [n,8] steps 8 to 58 */
+    float *const matmul5 = t->arena + 45056;          /* [n,128] steps 9 to 37 */
     float *const sub5 = t->arena + 45056;             /* [n,128] in place of matmul5 */
-    float *const rsqrt5 = t->arena + 78976;           /* [1,128] steps 17 to 29 */
-    float *const relu5 = t->arena + 49152;            /* [n,128] steps 17 to 54 */
-    float *const sum9_row = t->arena;                 /* [128] step 17 */
-    float *const matmul6 = t->arena + 53248;          /* [n,128] steps 18 to 27 */
+    float *const mul17 = t->arena + 70400;            /* [1,128] steps 10 to 26 */
+    float *const mul18 = t->arena + 70528;            /* [1,128] steps 10 to 18 */
+    float *const rsqrt5 = t->arena + 78336;           /* [1,128] steps 10 to 37 */
+    float *const relu5 = t->arena + 49152;            /* [n,128] steps 10 to 62 */
+    float *const matmul6 = t->arena + 53248;          /* [n,128] steps 11 to 35 */
     float *const sub6 = t->arena + 53248;             /* [n,128] in place of matmul6 */
-    float *const rsqrt6 = t->arena + 79104;           /* [1,128] steps 19 to 27 */
-    float *const relu6 = t->arena + 57344;            /* [n,128] steps 19 to 58 */
-    float *const sum11_row = t->arena;                /* [128] step 19 */
-    float *const matmul7 = t->arena + 61440;          /* [n,128] steps 20 to 25 */
+    float *const mul21 = t->arena + 70656;            /* [1,128] steps 12 to 28 */
+    float *const mul22 = t->arena + 70784;            /* [1,128] steps 12 to 18 */
+    float *const rsqrt6 = t->arena + 78464;           /* [1,128] steps 12 to 35 */
+    float *const relu6 = t->arena + 57344;            /* [n,128] steps 12 to 66 */
+    float *const matmul7 = t->arena + 61440;          /* [n,128] steps 13 to 33 */
     float *const sub7 = t->arena + 61440;             /* [n,128] in place of matmul7 */
-    float *const rsqrt7 = t->arena + 79616;           /* [1,128] steps 21 to 25 */
-    float *const relu7 = t->arena + 65536;            /* [n,128] steps 21 to 62 */
-    float *const sum13_row = t->arena;                /* [128] step 21 */
-    float *const matmul8 = t->arena;                  /* [n,640] steps 22 to 62 */
+    float *const mul25 = t->arena + 70912;            /* [1,128] steps 14 to 30 */
+    float *const mul26 = t->arena + 71040;            /* [1,128] steps 14 to 18 */
+    float *const rsqrt7 = t->arena + 78976;           /* [1,128] steps 14 to 33 */
+    float *const relu7 = t->arena + 65536;            /* [n,128] steps 14 to 70 */
+    float *const matmul8 = t->arena;                  /* [n,640] steps 15 to 71 */
     float *const d_sub8 = t->arena;                   /* [n,640] in place of matmul8 */
-    float *const sqrt2 = t->arena + 77824;            /* [640] steps 23 to 63 */
-    float *const d_relu7 = t->arena + 69632;          /* [n,128] steps 24 to 25 */
-    float *const d_add19 = t->arena + 73728;          /* [n,128] steps 25 to 58 */
-    float *const sqrt3 = t->arena + 79744;            /* [128] steps 25 to 59 */
-    float *const sqrt4 = t->arena + 79872;            /* [128] steps 25 to 60 */
-    float *const sqrt5 = t->arena + 80000;            /* [128] steps 25 to 61 */
-    float *const d_rsqrt7_row = t->arena + 80128;     /* [128] step 25 */
-    float *const sum_row = t->arena + 80256;          /* [128] step 25 */
-    float *const d_relu6 = t->arena + 61440;          /* [n,128] steps 26 to 27 */
-    float *const d_add16 = t->arena + 69632;          /* [n,128] steps 27 to 54 */
-    float *const sqrt6 = t->arena + 79616;            /* [128] steps 27 to 55 */
-    float *const sqrt7 = t->arena + 80128;            /* [128] steps 27 to 56 */
-    float *const sqrt8 = t->arena + 80256;            /* [128] steps 27 to 57 */
-    float *const d_rsqrt6_row = t->arena + 80384;     /* [128] step 27 */
-    float *const sum_row2 = t->arena + 80512;         /* [128] step 27 */
-    float *const d_relu5 = t->arena + 53248;          /* [n,128] steps 28 to 29 */
-    float *const d_add13 = t->arena + 61440;          /* [n,128] steps 29 to 50 */
-    float *const sqrt9 = t->arena + 80384;            /* [128] steps 29 to 51 */
-    float *const sqrt10 = t->arena + 80512;           /* [128] steps 29 to 52 */
-    float *const sqrt11 = t->arena + 80640;           /* [128] steps 29 to 53 */
-    float *const d_rsqrt5_row = t->arena + 79104;     /* [128] step 29 */
-    float *const sum_row3 = t->arena + 80768;         /* [128] step 29 */
-    float *const d_relu4 = t->arena + 45056;          /* [n,8] steps 30 to 31 */
-    float *const d_add10 = t->arena + 78976;          /* [n,8] steps 31 to 46 */
-    float *const sqrt12 = t->arena + 81664;           /* [8] steps 31 to 47 */
-    float *const sqrt13 = t->arena + 81672;           /* [8] steps 31 to 48 */
-    float *const sqrt14 = t->arena + 81680;           /* [8] steps 31 to 49 */
-    float *const d_rsqrt4_row = t->arena + 45312;     /* [8] step 31 */
-    float *const sum_row4 = t->arena + 45320;         /* [8] step 31 */
-    float *const d_relu3 = t->arena + 45056;          /* [n,128] steps 32 to 33 */
-    float *const d_add7 = t->arena + 53248;           /* [n,128] steps 33 to 42 */
-    float *const sqrt15 = t->arena + 78464;           /* [128] steps 33 to 43 */
-    float *const sqrt16 = t->arena + 78592;           /* [128] steps 33 to 44 */
-    float *const sqrt17 = t->arena + 80768;           /* [128] steps 33 to 45 */
-    float *const d_rsqrt3_row = t->arena + 80896;     /* [128] step 33 */
-    float *const sum_row5 = t->arena + 81024;         /* [128] step 33 */
-    float *const d_relu2 = t->arena + 36864;          /* [n,128] steps 34 to 35 */
-    float *const d_add4 = t->arena + 45056;           /* [n,128] steps 35 to 39 */
-    float *const sqrt18 = t->arena + 79488;           /* [128] steps 35 to 38 */
-    float *const sqrt19 = t->arena + 80896;           /* [128] steps 35 to 38 */
-    float *const sqrt20 = t->arena + 81024;           /* [128] steps 35 to 41 */
-    float *const d_rsqrt2_row = t->arena + 81152;     /* [128] step 35 */
-    float *const sum_row6 = t->arena + 81280;         /* [128] step 35 */
-    float *const d_relu1 = t->arena + 28672;          /* [n,128] steps 36 to 37 */
-    float *const d_add1 = t->arena + 36864;           /* [n,128] steps 37 to 38 */
-    float *const sqrt21 = t->arena + 79360;           /* [128] steps 37 to 40 */
-    float *const mul = t->arena + 79360;              /* [128] in place of sqrt21 */
-    float *const sqrt22 = t->arena + 81152;           /* [128] steps 37 to 38 */
-    float *const sqrt23 = t->arena + 81280;           /* [128] steps 37 to 38 */
-    float *const d_rsqrt1_row = t->arena + 81408;     /* [128] step 37 */
-    float *const sum_row7 = t->arena + 81536;         /* [128] step 37 */
-    float *const div3 = t->arena + 21120;             /* scalar steps 38 to 63 */
-    float *const div4 = t->arena + 21121;             /* scalar steps 38 to 63 */
-    float *const matmul_rows_row = t->arena + 20480;  /* [640] step 38 */
-    float *const matmul_rows_row2 = t->arena + 20480; /* [128] step 39 */
-    float *const matmul_rows_row3 = t->arena + 20480; /* [128] step 42 */
-    float *const matmul_rows_row4 = t->arena + 20480; /* [128] step 46 */
-    float *const matmul_rows_row5 = t->arena + 20480; /* [8] step 50 */
-    float *const matmul_rows_row6 = t->arena + 20480; /* [128] step 54 */
-    float *const matmul_rows_row7 = t->arena + 20480; /* [128] step 58 */
-    float *const matmul_rows_row8 = t->arena + 20480; /* [128] step 62 */
+    float *const d_relu7 = t->arena + 69632;          /* [n,128] steps 32 to 33 */
+    float *const d_add19 = t->arena + 73728;          /* [n,128] steps 33 to 66 */
+    float *const sqrt2 = t->arena + 79104;            /* [128] steps 33 to 67 */
+    float *const sqrt3 = t->arena + 79232;            /* [128] steps 33 to 68 */
+    float *const sqrt4 = t->arena + 79360;            /* [128] steps 33 to 69 */
+    float *const d_rsqrt7_row = t->arena + 79488;     /* [128] step 33 */
+    float *const sum_row = t->arena + 79616;          /* [128] step 33 */
+    float *const d_relu6 = t->arena + 61440;          /* [n,128] steps 34 to 35 */
+    float *const d_add16 = t->arena + 69632;          /* [n,128] steps 35 to 62 */
+    float *const sqrt5 = t->arena + 78976;            /* [128] steps 35 to 63 */
+    float *const sqrt6 = t->arena + 79488;            /* [128] steps 35 to 64 */
+    float *const sqrt7 = t->arena + 79616;            /* [128] steps 35 to 65 */
+    float *const d_rsqrt6_row = t->arena + 79744;     /* [128] step 35 */
+    float *const sum_row2 = t->arena + 79872;         /* [128] step 35 */
+    float *const d_relu5 = t->arena + 53248;          /* [n,128] steps 36 to 37 */
+    float *const d_add13 = t->arena + 61440;          /* [n,128] steps 37 to 58 */
+    float *const sqrt8 = t->arena + 79744;            /* [128] steps 37 to 59 */
+    float *const sqrt9 = t->arena + 79872;            /* [128] steps 37 to 60 */
+    float *const sqrt10 = t->arena + 80000;           /* [128] steps 37 to 61 */
+    float *const d_rsqrt5_row = t->arena + 78464;     /* [128] step 37 */
+    float *const sum_row3 = t->arena + 80128;         /* [128] step 37 */
+    float *const d_relu4 = t->arena + 45056;          /* [n,8] steps 38 to 39 */
+    float *const d_add10 = t->arena + 78336;          /* [n,8] steps 39 to 54 */
+    float *const sqrt11 = t->arena + 81024;           /* [8] steps 39 to 55 */
+    float *const sqrt12 = t->arena + 81032;           /* [8] steps 39 to 56 */
+    float *const sqrt13 = t->arena + 81040;           /* [8] steps 39 to 57 */
+    float *const d_rsqrt4_row = t->arena + 45312;     /* [8] step 39 */
+    float *const sum_row4 = t->arena + 45320;         /* [8] step 39 */
+    float *const d_relu3 = t->arena + 45056;          /* [n,128] steps 40 to 41 */
+    float *const d_add7 = t->arena + 53248;           /* [n,128] steps 41 to 50 */
+    float *const sqrt14 = t->arena + 77824;           /* [128] steps 41 to 51 */
+    float *const sqrt15 = t->arena + 77952;           /* [128] steps 41 to 52 */
+    float *const sqrt16 = t->arena + 80128;           /* [128] steps 41 to 53 */
+    float *const d_rsqrt3_row = t->arena + 80256;     /* [128] step 41 */
+    float *const sum_row5 = t->arena + 80384;         /* [128] step 41 */
+    float *const d_relu2 = t->arena + 36864;          /* [n,128] steps 42 to 43 */
+    float *const d_add4 = t->arena + 45056;           /* [n,128] steps 43 to 47 */
+    float *const sqrt17 = t->arena + 78848;           /* [128] steps 43 to 46 */
+    float *const sqrt18 = t->arena + 80256;           /* [128] steps 43 to 46 */
+    float *const sqrt19 = t->arena + 80384;           /* [128] steps 43 to 49 */
+    float *const d_rsqrt2_row = t->arena + 80512;     /* [128] step 43 */
+    float *const sum_row6 = t->arena + 80640;         /* [128] step 43 */
+    float *const d_relu1 = t->arena + 28672;          /* [n,128] steps 44 to 45 */
+    float *const d_add1 = t->arena + 36864;           /* [n,128] steps 45 to 46 */
+    float *const sqrt20 = t->arena + 78720;           /* [128] steps 45 to 48 */
+    float *const mul = t->arena + 78720;              /* [128] in place of sqrt20 */
+    float *const sqrt21 = t->arena + 80512;           /* [128] steps 45 to 46 */
+    float *const sqrt22 = t->arena + 80640;           /* [128] steps 45 to 46 */
+    float *const d_rsqrt1_row = t->arena + 80768;     /* [128] step 45 */
+    float *const sum_row7 = t->arena + 80896;         /* [128] step 45 */
+    float *const div2 = t->arena + 21120;             /* scalar steps 46 to 71 */
+    float *const div3 = t->arena + 21121;             /* scalar steps 46 to 71 */
+    float *const matmul_rows_row = t->arena + 20480;  /* [640] step 46 */
+    float *const matmul_rows_row2 = t->arena + 20480; /* [128] step 47 */
+    float *const matmul_rows_row3 = t->arena + 20480; /* [128] step 50 */
+    float *const matmul_rows_row4 = t->arena + 20480; /* [128] step 54 */
+    float *const matmul_rows_row5 = t->arena + 20480; /* [8] step 58 */
+    float *const matmul_rows_row6 = t->arena + 20480; /* [128] step 62 */
+    float *const matmul_rows_row7 = t->arena + 20480; /* [128] step 66 */
+    float *const matmul_rows_row8 = t->arena + 20480; /* [128] step 70 */
 
-    /* 1  new layer1_num_batches_tracked */
-    {
-        const int32_t old1 = t->layer1_num_batches_tracked[0];
-        t->layer1_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
-    }
-
-    /* 2  new layer4_num_batches_tracked */
-    {
-        const int32_t old1 = t->layer4_num_batches_tracked[0];
-        t->layer4_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
-    }
-
-    /* 3  new layer7_num_batches_tracked */
-    {
-        const int32_t old1 = t->layer7_num_batches_tracked[0];
-        t->layer7_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
-    }
-
-    /* 4  new layer10_num_batches_tracked */
-    {
-        const int32_t old1 = t->layer10_num_batches_tracked[0];
-        t->layer10_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
-    }
-
-    /* 5  new layer13_num_batches_tracked */
-    {
-        const int32_t old1 = t->layer13_num_batches_tracked[0];
-        t->layer13_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
-    }
-
-    /* 6  new layer16_num_batches_tracked */
-    {
-        const int32_t old1 = t->layer16_num_batches_tracked[0];
-        t->layer16_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
-    }
-
-    /* 7  new layer19_num_batches_tracked */
-    {
-        const int32_t old1 = t->layer19_num_batches_tracked[0];
-        t->layer19_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
-    }
-
-    /* 8  matmul1[n,128] = x . layer0_weight' */
+    /* 1  matmul1[n,128] = x . layer0_weight' */
     ag_gemm_nt_f32_ref(x, 640, t->layer0_weight, 640, matmul1, 128, n, 128, 640, 1.0f, 0.0f);
 
-    /* 9  div1, sub1[n,128], rsqrt1[1,128], relu1[n,128], new layer1_running_mean[128], div2, new layer1_r... */
+    /* 2  div1, mul1[1,128], sub1[n,128], mul2[1,128], rsqrt1[1,128], relu1[n,128] */
     {
-        const float div5 = 1.0f / (float)n;
-        div1[0] = div5;
+        const float div4 = 1.0f / (float)n;
+        div1[0] = div4;
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += matmul1[j * 128 + i] + t->layer0_bias[i];
             }
-            sum1_row[i] = sum;
+            mul1[i] = sum * div4;
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
-                sub1[i * 128 + j] = matmul1[i * 128 + j] + t->layer0_bias[j] - sum1_row[j] * div5;
+                sub1[i * 128 + j] = matmul1[i * 128 + j] + t->layer0_bias[j] - mul1[j];
             }
         }
         for (int32_t i = 0; i < 128; i++) {
@@ -187,9 +156,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             for (int32_t j = 0; j < n; j++) {
                 sum += sub1[j * 128 + i] * sub1[j * 128 + i];
             }
-            sum2_row[i] = sum;
-            rsqrt1[i] = 1.0f / sqrtf(sum * div5 + 1e-05f);
-            t->layer1_running_mean[i] = t->layer1_running_mean[i] * 0.9f + sum1_row[i] * div5 * 0.1f;
+            const float mul3 = sum * div4;
+            mul2[i] = mul3;
+            rsqrt1[i] = 1.0f / sqrtf(mul3 + 1e-05f);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
@@ -197,41 +166,34 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 relu1[i * 128 + j] = add1 < 0.0f ? 0.0f : add1;
             }
         }
-        const float div6 = (float)n / ((float)n - 1.0f);
-        div2[0] = div6;
-        for (int32_t i = 0; i < 128; i++) {
-            t->layer1_running_var[i] = t->layer1_running_var[i] * 0.9f + sum2_row[i] * div5 * div6 * 0.1f;
-        }
     }
 
-    /* 10 matmul2[n,128] = relu1 . layer3_weight' */
+    /* 3  matmul2[n,128] = relu1 . layer3_weight' */
     ag_gemm_nt_f32_ref(relu1, 128, t->layer3_weight, 128, matmul2, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 11 sub2[n,128], rsqrt2[1,128], relu2[n,128], new layer4_running_mean[128], new layer4_running_var[128] */
+    /* 4  mul5[1,128], sub2[n,128], mul6[1,128], rsqrt2[1,128], relu2[n,128] */
     {
+        const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += matmul2[j * 128 + i] + t->layer3_bias[i];
             }
-            sum3_row[i] = sum;
+            mul5[i] = sum * div1_1;
         }
-        const float div1_1 = div1[0];
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
-                sub2[i * 128 + j] = matmul2[i * 128 + j] + t->layer3_bias[j] - sum3_row[j] * div1_1;
+                sub2[i * 128 + j] = matmul2[i * 128 + j] + t->layer3_bias[j] - mul5[j];
             }
         }
-        const float div2_1 = div2[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += sub2[j * 128 + i] * sub2[j * 128 + i];
             }
-            const float mul1 = sum * div1_1;
-            rsqrt2[i] = 1.0f / sqrtf(mul1 + 1e-05f);
-            t->layer4_running_mean[i] = t->layer4_running_mean[i] * 0.9f + sum3_row[i] * div1_1 * 0.1f;
-            t->layer4_running_var[i] = t->layer4_running_var[i] * 0.9f + mul1 * div2_1 * 0.1f;
+            const float mul3 = sum * div1_1;
+            mul6[i] = mul3;
+            rsqrt2[i] = 1.0f / sqrtf(mul3 + 1e-05f);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
@@ -241,34 +203,32 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 12 matmul3[n,128] = relu2 . layer6_weight' */
+    /* 5  matmul3[n,128] = relu2 . layer6_weight' */
     ag_gemm_nt_f32_ref(relu2, 128, t->layer6_weight, 128, matmul3, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 13 sub3[n,128], rsqrt3[1,128], relu3[n,128], new layer7_running_mean[128], new layer7_running_var[128] */
+    /* 6  mul9[1,128], sub3[n,128], mul10[1,128], rsqrt3[1,128], relu3[n,128] */
     {
+        const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += matmul3[j * 128 + i] + t->layer6_bias[i];
             }
-            sum5_row[i] = sum;
+            mul9[i] = sum * div1_1;
         }
-        const float div1_1 = div1[0];
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
-                sub3[i * 128 + j] = matmul3[i * 128 + j] + t->layer6_bias[j] - sum5_row[j] * div1_1;
+                sub3[i * 128 + j] = matmul3[i * 128 + j] + t->layer6_bias[j] - mul9[j];
             }
         }
-        const float div2_1 = div2[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += sub3[j * 128 + i] * sub3[j * 128 + i];
             }
-            const float mul1 = sum * div1_1;
-            rsqrt3[i] = 1.0f / sqrtf(mul1 + 1e-05f);
-            t->layer7_running_mean[i] = t->layer7_running_mean[i] * 0.9f + sum5_row[i] * div1_1 * 0.1f;
-            t->layer7_running_var[i] = t->layer7_running_var[i] * 0.9f + mul1 * div2_1 * 0.1f;
+            const float mul3 = sum * div1_1;
+            mul10[i] = mul3;
+            rsqrt3[i] = 1.0f / sqrtf(mul3 + 1e-05f);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
@@ -278,34 +238,32 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 14 matmul4[n,8] = relu3 . layer9_weight' */
+    /* 7  matmul4[n,8] = relu3 . layer9_weight' */
     ag_gemm_nt_f32_ref(relu3, 128, t->layer9_weight, 128, matmul4, 8, n, 8, 128, 1.0f, 0.0f);
 
-    /* 15 sub4[n,8], rsqrt4[1,8], relu4[n,8], new layer10_running_mean[8], new layer10_running_var[8] */
+    /* 8  mul13[1,8], sub4[n,8], mul14[1,8], rsqrt4[1,8], relu4[n,8] */
     {
+        const float div1_1 = div1[0];
         for (int32_t i = 0; i < 8; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += matmul4[j * 8 + i] + t->layer9_bias[i];
             }
-            sum7_row[i] = sum;
+            mul13[i] = sum * div1_1;
         }
-        const float div1_1 = div1[0];
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 8; j++) {
-                sub4[i * 8 + j] = matmul4[i * 8 + j] + t->layer9_bias[j] - sum7_row[j] * div1_1;
+                sub4[i * 8 + j] = matmul4[i * 8 + j] + t->layer9_bias[j] - mul13[j];
             }
         }
-        const float div2_1 = div2[0];
         for (int32_t i = 0; i < 8; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += sub4[j * 8 + i] * sub4[j * 8 + i];
             }
-            const float mul1 = sum * div1_1;
-            rsqrt4[i] = 1.0f / sqrtf(mul1 + 1e-05f);
-            t->layer10_running_mean[i] = t->layer10_running_mean[i] * 0.9f + sum7_row[i] * div1_1 * 0.1f;
-            t->layer10_running_var[i] = t->layer10_running_var[i] * 0.9f + mul1 * div2_1 * 0.1f;
+            const float mul3 = sum * div1_1;
+            mul14[i] = mul3;
+            rsqrt4[i] = 1.0f / sqrtf(mul3 + 1e-05f);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 8; j++) {
@@ -315,34 +273,32 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 16 matmul5[n,128] = relu4 . layer12_weight' */
+    /* 9  matmul5[n,128] = relu4 . layer12_weight' */
     ag_gemm_nt_f32_ref(relu4, 8, t->layer12_weight, 8, matmul5, 128, n, 128, 8, 1.0f, 0.0f);
 
-    /* 17 sub5[n,128], rsqrt5[1,128], relu5[n,128], new layer13_running_mean[128], new layer13_running_var... */
+    /* 10 mul17[1,128], sub5[n,128], mul18[1,128], rsqrt5[1,128], relu5[n,128] */
     {
+        const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += matmul5[j * 128 + i] + t->layer12_bias[i];
             }
-            sum9_row[i] = sum;
+            mul17[i] = sum * div1_1;
         }
-        const float div1_1 = div1[0];
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
-                sub5[i * 128 + j] = matmul5[i * 128 + j] + t->layer12_bias[j] - sum9_row[j] * div1_1;
+                sub5[i * 128 + j] = matmul5[i * 128 + j] + t->layer12_bias[j] - mul17[j];
             }
         }
-        const float div2_1 = div2[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += sub5[j * 128 + i] * sub5[j * 128 + i];
             }
-            const float mul1 = sum * div1_1;
-            rsqrt5[i] = 1.0f / sqrtf(mul1 + 1e-05f);
-            t->layer13_running_mean[i] = t->layer13_running_mean[i] * 0.9f + sum9_row[i] * div1_1 * 0.1f;
-            t->layer13_running_var[i] = t->layer13_running_var[i] * 0.9f + mul1 * div2_1 * 0.1f;
+            const float mul3 = sum * div1_1;
+            mul18[i] = mul3;
+            rsqrt5[i] = 1.0f / sqrtf(mul3 + 1e-05f);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
@@ -352,34 +308,32 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 18 matmul6[n,128] = relu5 . layer15_weight' */
+    /* 11 matmul6[n,128] = relu5 . layer15_weight' */
     ag_gemm_nt_f32_ref(relu5, 128, t->layer15_weight, 128, matmul6, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 19 sub6[n,128], rsqrt6[1,128], relu6[n,128], new layer16_running_mean[128], new layer16_running_var... */
+    /* 12 mul21[1,128], sub6[n,128], mul22[1,128], rsqrt6[1,128], relu6[n,128] */
     {
+        const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += matmul6[j * 128 + i] + t->layer15_bias[i];
             }
-            sum11_row[i] = sum;
+            mul21[i] = sum * div1_1;
         }
-        const float div1_1 = div1[0];
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
-                sub6[i * 128 + j] = matmul6[i * 128 + j] + t->layer15_bias[j] - sum11_row[j] * div1_1;
+                sub6[i * 128 + j] = matmul6[i * 128 + j] + t->layer15_bias[j] - mul21[j];
             }
         }
-        const float div2_1 = div2[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += sub6[j * 128 + i] * sub6[j * 128 + i];
             }
-            const float mul1 = sum * div1_1;
-            rsqrt6[i] = 1.0f / sqrtf(mul1 + 1e-05f);
-            t->layer16_running_mean[i] = t->layer16_running_mean[i] * 0.9f + sum11_row[i] * div1_1 * 0.1f;
-            t->layer16_running_var[i] = t->layer16_running_var[i] * 0.9f + mul1 * div2_1 * 0.1f;
+            const float mul3 = sum * div1_1;
+            mul22[i] = mul3;
+            rsqrt6[i] = 1.0f / sqrtf(mul3 + 1e-05f);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
@@ -389,34 +343,32 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 20 matmul7[n,128] = relu6 . layer18_weight' */
+    /* 13 matmul7[n,128] = relu6 . layer18_weight' */
     ag_gemm_nt_f32_ref(relu6, 128, t->layer18_weight, 128, matmul7, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 21 sub7[n,128], rsqrt7[1,128], relu7[n,128], new layer19_running_mean[128], new layer19_running_var... */
+    /* 14 mul25[1,128], sub7[n,128], mul26[1,128], rsqrt7[1,128], relu7[n,128] */
     {
+        const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += matmul7[j * 128 + i] + t->layer18_bias[i];
             }
-            sum13_row[i] = sum;
+            mul25[i] = sum * div1_1;
         }
-        const float div1_1 = div1[0];
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
-                sub7[i * 128 + j] = matmul7[i * 128 + j] + t->layer18_bias[j] - sum13_row[j] * div1_1;
+                sub7[i * 128 + j] = matmul7[i * 128 + j] + t->layer18_bias[j] - mul25[j];
             }
         }
-        const float div2_1 = div2[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += sub7[j * 128 + i] * sub7[j * 128 + i];
             }
-            const float mul1 = sum * div1_1;
-            rsqrt7[i] = 1.0f / sqrtf(mul1 + 1e-05f);
-            t->layer19_running_mean[i] = t->layer19_running_mean[i] * 0.9f + sum13_row[i] * div1_1 * 0.1f;
-            t->layer19_running_var[i] = t->layer19_running_var[i] * 0.9f + mul1 * div2_1 * 0.1f;
+            const float mul3 = sum * div1_1;
+            mul26[i] = mul3;
+            rsqrt7[i] = 1.0f / sqrtf(mul3 + 1e-05f);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
@@ -426,41 +378,137 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 22 matmul8[n,640] = relu7 . layer21_weight' */
+    /* 15 matmul8[n,640] = relu7 . layer21_weight' */
     ag_gemm_nt_f32_ref(relu7, 128, t->layer21_weight, 128, matmul8, 640, n, 640, 128, 1.0f, 0.0f);
 
-    /* 23 loss, d_sub8[n,640], new layer21_bias_exp_avg[640], new layer21_bias_exp_avg_sq[640], sqrt2[640] */
+    /* 16 loss, d_sub8[n,640] */
     {
         float sum = 0.0f;
         for (int32_t i = 0; i < n; i++) {
             float sum2 = 0.0f;
-            const float mul1 = div1[0] * 0.0015625f;
-            const float mul2 = mul1 * 2.0f;
+            const float mul3 = div1[0] * 0.0015625f;
+            const float mul4 = mul3 * 2.0f;
             for (int32_t j = 0; j < 640; j++) {
                 const float sub8 = matmul8[i * 640 + j] + t->layer21_bias[j] - x[i * 640 + j];
                 sum2 += sub8 * sub8;
-                d_sub8[i * 640 + j] = mul2 * sub8;
+                d_sub8[i * 640 + j] = mul4 * sub8;
             }
             sum += sum2 * 0.0015625f;
         }
         loss[0] = sum / (float)n;
-        for (int32_t i = 0; i < 640; i++) {
-            float sum2 = 0.0f;
-            for (int32_t j = 0; j < n; j++) {
-                sum2 += d_sub8[j * 640 + i];
-            }
-            const float old1 = t->layer21_bias_exp_avg[i];
-            t->layer21_bias_exp_avg[i] = old1 + (sum2 - old1) * 0.1f;
-            const float add1 = t->layer21_bias_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-            t->layer21_bias_exp_avg_sq[i] = add1;
-            sqrt2[i] = sqrtf(add1);
+    }
+    if (!ag_all_finite(loss, 1)) {
+        return AUTOENCODER_ERR_LOSS;
+    }
+
+    /* 17 new layer1_running_mean[128] */
+    for (int32_t i = 0; i < 128; i++) {
+        t->layer1_running_mean[i] = t->layer1_running_mean[i] * 0.9f + mul1[i] * 0.1f;
+    }
+
+    /* 18 new layer1_running_var[128], new layer4_running_var[128], new layer7_running_var[128], new layer... */
+    {
+        const float sub8 = (float)n - 1.0f;
+        const float div4 = (float)n / sub8;
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer1_running_var[i] = t->layer1_running_var[i] * 0.9f + mul2[i] * div4 * 0.1f;
+        }
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer4_running_var[i] = t->layer4_running_var[i] * 0.9f + mul6[i] * div4 * 0.1f;
+        }
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer7_running_var[i] = t->layer7_running_var[i] * 0.9f + mul10[i] * div4 * 0.1f;
+        }
+        for (int32_t i = 0; i < 8; i++) {
+            t->layer10_running_var[i] = t->layer10_running_var[i] * 0.9f + mul14[i] * div4 * 0.1f;
+        }
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer13_running_var[i] = t->layer13_running_var[i] * 0.9f + mul18[i] * div4 * 0.1f;
+        }
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer16_running_var[i] = t->layer16_running_var[i] * 0.9f + mul22[i] * div4 * 0.1f;
+        }
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer19_running_var[i] = t->layer19_running_var[i] * 0.9f + mul26[i] * div4 * 0.1f;
         }
     }
 
-    /* 24 d_relu7[n,128] = d_sub8 . layer21_weight */
+    /* 19 new layer1_num_batches_tracked */
+    {
+        const int32_t old1 = t->layer1_num_batches_tracked[0];
+        t->layer1_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
+    }
+
+    /* 20 new layer4_running_mean[128] */
+    for (int32_t i = 0; i < 128; i++) {
+        t->layer4_running_mean[i] = t->layer4_running_mean[i] * 0.9f + mul5[i] * 0.1f;
+    }
+
+    /* 21 new layer4_num_batches_tracked */
+    {
+        const int32_t old1 = t->layer4_num_batches_tracked[0];
+        t->layer4_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
+    }
+
+    /* 22 new layer7_running_mean[128] */
+    for (int32_t i = 0; i < 128; i++) {
+        t->layer7_running_mean[i] = t->layer7_running_mean[i] * 0.9f + mul9[i] * 0.1f;
+    }
+
+    /* 23 new layer7_num_batches_tracked */
+    {
+        const int32_t old1 = t->layer7_num_batches_tracked[0];
+        t->layer7_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
+    }
+
+    /* 24 new layer10_running_mean[8] */
+    for (int32_t i = 0; i < 8; i++) {
+        t->layer10_running_mean[i] = t->layer10_running_mean[i] * 0.9f + mul13[i] * 0.1f;
+    }
+
+    /* 25 new layer10_num_batches_tracked */
+    {
+        const int32_t old1 = t->layer10_num_batches_tracked[0];
+        t->layer10_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
+    }
+
+    /* 26 new layer13_running_mean[128] */
+    for (int32_t i = 0; i < 128; i++) {
+        t->layer13_running_mean[i] = t->layer13_running_mean[i] * 0.9f + mul17[i] * 0.1f;
+    }
+
+    /* 27 new layer13_num_batches_tracked */
+    {
+        const int32_t old1 = t->layer13_num_batches_tracked[0];
+        t->layer13_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
+    }
+
+    /* 28 new layer16_running_mean[128] */
+    for (int32_t i = 0; i < 128; i++) {
+        t->layer16_running_mean[i] = t->layer16_running_mean[i] * 0.9f + mul21[i] * 0.1f;
+    }
+
+    /* 29 new layer16_num_batches_tracked */
+    {
+        const int32_t old1 = t->layer16_num_batches_tracked[0];
+        t->layer16_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
+    }
+
+    /* 30 new layer19_running_mean[128] */
+    for (int32_t i = 0; i < 128; i++) {
+        t->layer19_running_mean[i] = t->layer19_running_mean[i] * 0.9f + mul25[i] * 0.1f;
+    }
+
+    /* 31 new layer19_num_batches_tracked */
+    {
+        const int32_t old1 = t->layer19_num_batches_tracked[0];
+        t->layer19_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
+    }
+
+    /* 32 d_relu7[n,128] = d_sub8 . layer21_weight */
     ag_gemm_nn_f32_ref(d_sub8, 640, t->layer21_weight, 128, d_relu7, 128, n, 128, 640, 1.0f, 0.0f);
 
-    /* 25 d_add19[n,128], new layer18_bias_exp_avg[128], new layer18_bias_exp_avg_sq[128], sqrt3[128], new... */
+    /* 33 d_add19[n,128], new layer18_bias_exp_avg[128], new layer18_bias_exp_avg_sq[128], sqrt2[128], new... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -470,14 +518,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt7_row[i] = sum;
             float sum2 = 0.0f;
-            const float mul1 = sum * -0.5f;
+            const float mul3 = sum * -0.5f;
             const float square1 = rsqrt7[i] * rsqrt7[i];
-            const float mul2 = square1 * rsqrt7[i];
-            const float mul3 = mul1 * mul2;
-            const float mul4 = mul3 * div1_1;
-            const float mul5 = mul4 * 2.0f;
+            const float mul4 = square1 * rsqrt7[i];
+            const float mul7 = mul3 * mul4;
+            const float mul8 = mul7 * div1_1;
+            const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu7[j * 128 + i] <= 0.0f ? 0.0f : d_relu7[j * 128 + i]) * t->layer19_weight[i] * rsqrt7[i] + mul5 * sub7[j * 128 + i];
+                sum2 += (relu7[j * 128 + i] <= 0.0f ? 0.0f : d_relu7[j * 128 + i]) * t->layer19_weight[i] * rsqrt7[i] + mul11 * sub7[j * 128 + i];
             }
             sum_row[i] = sum2;
         }
@@ -500,24 +548,24 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             t->layer18_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
             const float add1 = t->layer18_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
             t->layer18_bias_exp_avg_sq[i] = add1;
-            sqrt3[i] = sqrtf(add1);
+            sqrt2[i] = sqrtf(add1);
             const float old2 = t->layer19_weight_exp_avg[i];
             t->layer19_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
             const float add2 = t->layer19_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
             t->layer19_weight_exp_avg_sq[i] = add2;
-            sqrt4[i] = sqrtf(add2);
+            sqrt3[i] = sqrtf(add2);
             const float old3 = t->layer19_bias_exp_avg[i];
             t->layer19_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
             const float add3 = t->layer19_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
             t->layer19_bias_exp_avg_sq[i] = add3;
-            sqrt5[i] = sqrtf(add3);
+            sqrt4[i] = sqrtf(add3);
         }
     }
 
-    /* 26 d_relu6[n,128] = d_add19 . layer18_weight */
+    /* 34 d_relu6[n,128] = d_add19 . layer18_weight */
     ag_gemm_nn_f32_ref(d_add19, 128, t->layer18_weight, 128, d_relu6, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 27 d_add16[n,128], new layer15_bias_exp_avg[128], new layer15_bias_exp_avg_sq[128], sqrt6[128], new... */
+    /* 35 d_add16[n,128], new layer15_bias_exp_avg[128], new layer15_bias_exp_avg_sq[128], sqrt5[128], new... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -527,14 +575,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt6_row[i] = sum;
             float sum2 = 0.0f;
-            const float mul1 = sum * -0.5f;
+            const float mul3 = sum * -0.5f;
             const float square1 = rsqrt6[i] * rsqrt6[i];
-            const float mul2 = square1 * rsqrt6[i];
-            const float mul3 = mul1 * mul2;
-            const float mul4 = mul3 * div1_1;
-            const float mul5 = mul4 * 2.0f;
+            const float mul4 = square1 * rsqrt6[i];
+            const float mul7 = mul3 * mul4;
+            const float mul8 = mul7 * div1_1;
+            const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu6[j * 128 + i] <= 0.0f ? 0.0f : d_relu6[j * 128 + i]) * t->layer16_weight[i] * rsqrt6[i] + mul5 * sub6[j * 128 + i];
+                sum2 += (relu6[j * 128 + i] <= 0.0f ? 0.0f : d_relu6[j * 128 + i]) * t->layer16_weight[i] * rsqrt6[i] + mul11 * sub6[j * 128 + i];
             }
             sum_row2[i] = sum2;
         }
@@ -557,24 +605,24 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             t->layer15_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
             const float add1 = t->layer15_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
             t->layer15_bias_exp_avg_sq[i] = add1;
-            sqrt6[i] = sqrtf(add1);
+            sqrt5[i] = sqrtf(add1);
             const float old2 = t->layer16_weight_exp_avg[i];
             t->layer16_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
             const float add2 = t->layer16_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
             t->layer16_weight_exp_avg_sq[i] = add2;
-            sqrt7[i] = sqrtf(add2);
+            sqrt6[i] = sqrtf(add2);
             const float old3 = t->layer16_bias_exp_avg[i];
             t->layer16_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
             const float add3 = t->layer16_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
             t->layer16_bias_exp_avg_sq[i] = add3;
-            sqrt8[i] = sqrtf(add3);
+            sqrt7[i] = sqrtf(add3);
         }
     }
 
-    /* 28 d_relu5[n,128] = d_add16 . layer15_weight */
+    /* 36 d_relu5[n,128] = d_add16 . layer15_weight */
     ag_gemm_nn_f32_ref(d_add16, 128, t->layer15_weight, 128, d_relu5, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 29 d_add13[n,128], new layer12_bias_exp_avg[128], new layer12_bias_exp_avg_sq[128], sqrt9[128], new... */
+    /* 37 d_add13[n,128], new layer12_bias_exp_avg[128], new layer12_bias_exp_avg_sq[128], sqrt8[128], new... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -584,14 +632,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt5_row[i] = sum;
             float sum2 = 0.0f;
-            const float mul1 = sum * -0.5f;
+            const float mul3 = sum * -0.5f;
             const float square1 = rsqrt5[i] * rsqrt5[i];
-            const float mul2 = square1 * rsqrt5[i];
-            const float mul3 = mul1 * mul2;
-            const float mul4 = mul3 * div1_1;
-            const float mul5 = mul4 * 2.0f;
+            const float mul4 = square1 * rsqrt5[i];
+            const float mul7 = mul3 * mul4;
+            const float mul8 = mul7 * div1_1;
+            const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu5[j * 128 + i] <= 0.0f ? 0.0f : d_relu5[j * 128 + i]) * t->layer13_weight[i] * rsqrt5[i] + mul5 * sub5[j * 128 + i];
+                sum2 += (relu5[j * 128 + i] <= 0.0f ? 0.0f : d_relu5[j * 128 + i]) * t->layer13_weight[i] * rsqrt5[i] + mul11 * sub5[j * 128 + i];
             }
             sum_row3[i] = sum2;
         }
@@ -614,24 +662,24 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             t->layer12_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
             const float add1 = t->layer12_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
             t->layer12_bias_exp_avg_sq[i] = add1;
-            sqrt9[i] = sqrtf(add1);
+            sqrt8[i] = sqrtf(add1);
             const float old2 = t->layer13_weight_exp_avg[i];
             t->layer13_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
             const float add2 = t->layer13_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
             t->layer13_weight_exp_avg_sq[i] = add2;
-            sqrt10[i] = sqrtf(add2);
+            sqrt9[i] = sqrtf(add2);
             const float old3 = t->layer13_bias_exp_avg[i];
             t->layer13_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
             const float add3 = t->layer13_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
             t->layer13_bias_exp_avg_sq[i] = add3;
-            sqrt11[i] = sqrtf(add3);
+            sqrt10[i] = sqrtf(add3);
         }
     }
 
-    /* 30 d_relu4[n,8] = d_add13 . layer12_weight */
+    /* 38 d_relu4[n,8] = d_add13 . layer12_weight */
     ag_gemm_nn_f32_ref(d_add13, 128, t->layer12_weight, 8, d_relu4, 8, n, 8, 128, 1.0f, 0.0f);
 
-    /* 31 d_add10[n,8], new layer9_bias_exp_avg[8], new layer9_bias_exp_avg_sq[8], sqrt12[8], new layer10_... */
+    /* 39 d_add10[n,8], new layer9_bias_exp_avg[8], new layer9_bias_exp_avg_sq[8], sqrt11[8], new layer10_... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 8; i++) {
@@ -641,14 +689,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt4_row[i] = sum;
             float sum2 = 0.0f;
-            const float mul1 = sum * -0.5f;
+            const float mul3 = sum * -0.5f;
             const float square1 = rsqrt4[i] * rsqrt4[i];
-            const float mul2 = square1 * rsqrt4[i];
-            const float mul3 = mul1 * mul2;
-            const float mul4 = mul3 * div1_1;
-            const float mul5 = mul4 * 2.0f;
+            const float mul4 = square1 * rsqrt4[i];
+            const float mul7 = mul3 * mul4;
+            const float mul8 = mul7 * div1_1;
+            const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu4[j * 8 + i] <= 0.0f ? 0.0f : d_relu4[j * 8 + i]) * t->layer10_weight[i] * rsqrt4[i] + mul5 * sub4[j * 8 + i];
+                sum2 += (relu4[j * 8 + i] <= 0.0f ? 0.0f : d_relu4[j * 8 + i]) * t->layer10_weight[i] * rsqrt4[i] + mul11 * sub4[j * 8 + i];
             }
             sum_row4[i] = sum2;
         }
@@ -671,24 +719,24 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             t->layer9_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
             const float add1 = t->layer9_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
             t->layer9_bias_exp_avg_sq[i] = add1;
-            sqrt12[i] = sqrtf(add1);
+            sqrt11[i] = sqrtf(add1);
             const float old2 = t->layer10_weight_exp_avg[i];
             t->layer10_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
             const float add2 = t->layer10_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
             t->layer10_weight_exp_avg_sq[i] = add2;
-            sqrt13[i] = sqrtf(add2);
+            sqrt12[i] = sqrtf(add2);
             const float old3 = t->layer10_bias_exp_avg[i];
             t->layer10_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
             const float add3 = t->layer10_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
             t->layer10_bias_exp_avg_sq[i] = add3;
-            sqrt14[i] = sqrtf(add3);
+            sqrt13[i] = sqrtf(add3);
         }
     }
 
-    /* 32 d_relu3[n,128] = d_add10 . layer9_weight */
+    /* 40 d_relu3[n,128] = d_add10 . layer9_weight */
     ag_gemm_nn_f32_ref(d_add10, 8, t->layer9_weight, 128, d_relu3, 128, n, 128, 8, 1.0f, 0.0f);
 
-    /* 33 d_add7[n,128], new layer6_bias_exp_avg[128], new layer6_bias_exp_avg_sq[128], sqrt15[128], new l... */
+    /* 41 d_add7[n,128], new layer6_bias_exp_avg[128], new layer6_bias_exp_avg_sq[128], sqrt14[128], new l... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -698,14 +746,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt3_row[i] = sum;
             float sum2 = 0.0f;
-            const float mul1 = sum * -0.5f;
+            const float mul3 = sum * -0.5f;
             const float square1 = rsqrt3[i] * rsqrt3[i];
-            const float mul2 = square1 * rsqrt3[i];
-            const float mul3 = mul1 * mul2;
-            const float mul4 = mul3 * div1_1;
-            const float mul5 = mul4 * 2.0f;
+            const float mul4 = square1 * rsqrt3[i];
+            const float mul7 = mul3 * mul4;
+            const float mul8 = mul7 * div1_1;
+            const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu3[j * 128 + i] <= 0.0f ? 0.0f : d_relu3[j * 128 + i]) * t->layer7_weight[i] * rsqrt3[i] + mul5 * sub3[j * 128 + i];
+                sum2 += (relu3[j * 128 + i] <= 0.0f ? 0.0f : d_relu3[j * 128 + i]) * t->layer7_weight[i] * rsqrt3[i] + mul11 * sub3[j * 128 + i];
             }
             sum_row5[i] = sum2;
         }
@@ -728,24 +776,24 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             t->layer6_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
             const float add1 = t->layer6_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
             t->layer6_bias_exp_avg_sq[i] = add1;
-            sqrt15[i] = sqrtf(add1);
+            sqrt14[i] = sqrtf(add1);
             const float old2 = t->layer7_weight_exp_avg[i];
             t->layer7_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
             const float add2 = t->layer7_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
             t->layer7_weight_exp_avg_sq[i] = add2;
-            sqrt16[i] = sqrtf(add2);
+            sqrt15[i] = sqrtf(add2);
             const float old3 = t->layer7_bias_exp_avg[i];
             t->layer7_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
             const float add3 = t->layer7_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
             t->layer7_bias_exp_avg_sq[i] = add3;
-            sqrt17[i] = sqrtf(add3);
+            sqrt16[i] = sqrtf(add3);
         }
     }
 
-    /* 34 d_relu2[n,128] = d_add7 . layer6_weight */
+    /* 42 d_relu2[n,128] = d_add7 . layer6_weight */
     ag_gemm_nn_f32_ref(d_add7, 128, t->layer6_weight, 128, d_relu2, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 35 d_add4[n,128], new layer3_bias_exp_avg[128], new layer3_bias_exp_avg_sq[128], sqrt18[128], new l... */
+    /* 43 d_add4[n,128], new layer3_bias_exp_avg[128], new layer3_bias_exp_avg_sq[128], sqrt17[128], new l... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -755,14 +803,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt2_row[i] = sum;
             float sum2 = 0.0f;
-            const float mul1 = sum * -0.5f;
+            const float mul3 = sum * -0.5f;
             const float square1 = rsqrt2[i] * rsqrt2[i];
-            const float mul2 = square1 * rsqrt2[i];
-            const float mul3 = mul1 * mul2;
-            const float mul4 = mul3 * div1_1;
-            const float mul5 = mul4 * 2.0f;
+            const float mul4 = square1 * rsqrt2[i];
+            const float mul7 = mul3 * mul4;
+            const float mul8 = mul7 * div1_1;
+            const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu2[j * 128 + i] <= 0.0f ? 0.0f : d_relu2[j * 128 + i]) * t->layer4_weight[i] * rsqrt2[i] + mul5 * sub2[j * 128 + i];
+                sum2 += (relu2[j * 128 + i] <= 0.0f ? 0.0f : d_relu2[j * 128 + i]) * t->layer4_weight[i] * rsqrt2[i] + mul11 * sub2[j * 128 + i];
             }
             sum_row6[i] = sum2;
         }
@@ -785,24 +833,24 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             t->layer3_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
             const float add1 = t->layer3_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
             t->layer3_bias_exp_avg_sq[i] = add1;
-            sqrt18[i] = sqrtf(add1);
+            sqrt17[i] = sqrtf(add1);
             const float old2 = t->layer4_weight_exp_avg[i];
             t->layer4_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
             const float add2 = t->layer4_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
             t->layer4_weight_exp_avg_sq[i] = add2;
-            sqrt19[i] = sqrtf(add2);
+            sqrt18[i] = sqrtf(add2);
             const float old3 = t->layer4_bias_exp_avg[i];
             t->layer4_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
             const float add3 = t->layer4_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
             t->layer4_bias_exp_avg_sq[i] = add3;
-            sqrt20[i] = sqrtf(add3);
+            sqrt19[i] = sqrtf(add3);
         }
     }
 
-    /* 36 d_relu1[n,128] = d_add4 . layer3_weight */
+    /* 44 d_relu1[n,128] = d_add4 . layer3_weight */
     ag_gemm_nn_f32_ref(d_add4, 128, t->layer3_weight, 128, d_relu1, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 37 d_add1[n,128], new layer0_bias_exp_avg[128], new layer0_bias_exp_avg_sq[128], sqrt21[128], new l... */
+    /* 45 d_add1[n,128], new layer0_bias_exp_avg[128], new layer0_bias_exp_avg_sq[128], sqrt20[128], new l... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -812,14 +860,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt1_row[i] = sum;
             float sum2 = 0.0f;
-            const float mul1 = sum * -0.5f;
+            const float mul3 = sum * -0.5f;
             const float square1 = rsqrt1[i] * rsqrt1[i];
-            const float mul2 = square1 * rsqrt1[i];
-            const float mul3 = mul1 * mul2;
-            const float mul4 = mul3 * div1_1;
-            const float mul5 = mul4 * 2.0f;
+            const float mul4 = square1 * rsqrt1[i];
+            const float mul7 = mul3 * mul4;
+            const float mul8 = mul7 * div1_1;
+            const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu1[j * 128 + i] <= 0.0f ? 0.0f : d_relu1[j * 128 + i]) * t->layer1_weight[i] * rsqrt1[i] + mul5 * sub1[j * 128 + i];
+                sum2 += (relu1[j * 128 + i] <= 0.0f ? 0.0f : d_relu1[j * 128 + i]) * t->layer1_weight[i] * rsqrt1[i] + mul11 * sub1[j * 128 + i];
             }
             sum_row7[i] = sum2;
         }
@@ -842,26 +890,26 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             t->layer0_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
             const float add1 = t->layer0_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
             t->layer0_bias_exp_avg_sq[i] = add1;
-            sqrt21[i] = sqrtf(add1);
+            sqrt20[i] = sqrtf(add1);
             const float old2 = t->layer1_weight_exp_avg[i];
             t->layer1_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
             const float add2 = t->layer1_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
             t->layer1_weight_exp_avg_sq[i] = add2;
-            sqrt22[i] = sqrtf(add2);
+            sqrt21[i] = sqrtf(add2);
             const float old3 = t->layer1_bias_exp_avg[i];
             t->layer1_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
             const float add3 = t->layer1_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
             t->layer1_bias_exp_avg_sq[i] = add3;
-            sqrt23[i] = sqrtf(add3);
+            sqrt22[i] = sqrtf(add3);
         }
     }
 
-    /* 38 new optimizer_step, div3, new layer0_weight_exp_avg[128,640], new layer0_weight_exp_avg_sq[128,6... */
+    /* 46 new optimizer_step, div2, new layer0_weight_exp_avg[128,640], new layer0_weight_exp_avg_sq[128,6... */
     {
         const float add1 = t->optimizer_step[0] + 1.0f;
         t->optimizer_step[0] = add1;
-        const float div5 = lr / -ag_expm1f(add1 * -0.105360515f);
-        div3[0] = div5;
+        const float div4 = lr / -ag_expm1f(add1 * -0.105360515f);
+        div2[0] = div4;
         for (int32_t i = 0; i < 128; i++) {
             ag_gemm_tn_f32_ref(d_add1 + i, 128, x, 640, matmul_rows_row, 640, 1, 640, n, 1.0f, 0.0f);
             for (int32_t j = 0; j < 640; j++) {
@@ -870,34 +918,34 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 t->layer0_weight_exp_avg_sq[i * 640 + j] = t->layer0_weight_exp_avg_sq[i * 640 + j] * 0.999f + matmul_rows_row[j] * matmul_rows_row[j] * 0.001f;
             }
         }
-        const float div6 = 1.0f / sqrtf(-ag_expm1f(add1 * -0.0010005003f));
-        div4[0] = div6;
+        const float div5 = 1.0f / sqrtf(-ag_expm1f(add1 * -0.0010005003f));
+        div3[0] = div5;
         for (int32_t i = 0; i < 128; i++) {
             for (int32_t j = 0; j < 640; j++) {
-                t->layer0_weight[i * 640 + j] -= div5 * (t->layer0_weight_exp_avg[i * 640 + j] / (sqrtf(t->layer0_weight_exp_avg_sq[i * 640 + j]) * div6 + 1e-08f));
+                t->layer0_weight[i * 640 + j] -= div4 * (t->layer0_weight_exp_avg[i * 640 + j] / (sqrtf(t->layer0_weight_exp_avg_sq[i * 640 + j]) * div5 + 1e-08f));
             }
         }
         for (int32_t i = 0; i < 128; i++) {
-            t->layer0_bias[i] -= div5 * (t->layer0_bias_exp_avg[i] / (sqrt21[i] * div6 + 1e-08f));
+            t->layer0_bias[i] -= div4 * (t->layer0_bias_exp_avg[i] / (sqrt20[i] * div5 + 1e-08f));
         }
         for (int32_t i = 0; i < 128; i++) {
-            t->layer1_weight[i] -= div5 * (t->layer1_weight_exp_avg[i] / (sqrt22[i] * div6 + 1e-08f));
+            t->layer1_weight[i] -= div4 * (t->layer1_weight_exp_avg[i] / (sqrt21[i] * div5 + 1e-08f));
         }
         for (int32_t i = 0; i < 128; i++) {
-            t->layer1_bias[i] -= div5 * (t->layer1_bias_exp_avg[i] / (sqrt23[i] * div6 + 1e-08f));
+            t->layer1_bias[i] -= div4 * (t->layer1_bias_exp_avg[i] / (sqrt22[i] * div5 + 1e-08f));
         }
         for (int32_t i = 0; i < 128; i++) {
-            t->layer3_bias[i] -= div5 * (t->layer3_bias_exp_avg[i] / (sqrt18[i] * div6 + 1e-08f));
+            t->layer3_bias[i] -= div4 * (t->layer3_bias_exp_avg[i] / (sqrt17[i] * div5 + 1e-08f));
         }
         for (int32_t i = 0; i < 128; i++) {
-            mul[i] = div5 * (t->layer4_weight_exp_avg[i] / (sqrt19[i] * div6 + 1e-08f));
+            mul[i] = div4 * (t->layer4_weight_exp_avg[i] / (sqrt18[i] * div5 + 1e-08f));
         }
     }
 
-    /* 39 new layer3_weight_exp_avg[128,128], new layer3_weight_exp_avg_sq[128,128], new layer3_weight[128... */
+    /* 47 new layer3_weight_exp_avg[128,128], new layer3_weight_exp_avg_sq[128,128], new layer3_weight[128... */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
             ag_gemm_tn_f32_ref(d_add4 + i, 128, relu1, 128, matmul_rows_row2, 128, 1, 128, n, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
@@ -906,29 +954,29 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 t->layer3_weight_exp_avg[i * 128 + j] = add1;
                 const float add2 = t->layer3_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row2[j] * matmul_rows_row2[j] * 0.001f;
                 t->layer3_weight_exp_avg_sq[i * 128 + j] = add2;
-                t->layer3_weight[i * 128 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+                t->layer3_weight[i * 128 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }
         }
     }
 
-    /* 40 new layer4_weight[128] */
+    /* 48 new layer4_weight[128] */
     for (int32_t i = 0; i < 128; i++) {
         t->layer4_weight[i] -= mul[i];
     }
 
-    /* 41 new layer4_bias[128] */
+    /* 49 new layer4_bias[128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer4_bias[i] -= div3_1 * (t->layer4_bias_exp_avg[i] / (sqrt20[i] * div4_1 + 1e-08f));
+            t->layer4_bias[i] -= div2_1 * (t->layer4_bias_exp_avg[i] / (sqrt19[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 42 new layer6_weight_exp_avg[128,128], new layer6_weight_exp_avg_sq[128,128], new layer6_weight[128... */
+    /* 50 new layer6_weight_exp_avg[128,128], new layer6_weight_exp_avg_sq[128,128], new layer6_weight[128... */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
             ag_gemm_tn_f32_ref(d_add7 + i, 128, relu2, 128, matmul_rows_row3, 128, 1, 128, n, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
@@ -937,42 +985,42 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 t->layer6_weight_exp_avg[i * 128 + j] = add1;
                 const float add2 = t->layer6_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row3[j] * matmul_rows_row3[j] * 0.001f;
                 t->layer6_weight_exp_avg_sq[i * 128 + j] = add2;
-                t->layer6_weight[i * 128 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+                t->layer6_weight[i * 128 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }
         }
     }
 
-    /* 43 new layer6_bias[128] */
+    /* 51 new layer6_bias[128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer6_bias[i] -= div3_1 * (t->layer6_bias_exp_avg[i] / (sqrt15[i] * div4_1 + 1e-08f));
+            t->layer6_bias[i] -= div2_1 * (t->layer6_bias_exp_avg[i] / (sqrt14[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 44 new layer7_weight[128] */
+    /* 52 new layer7_weight[128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer7_weight[i] -= div3_1 * (t->layer7_weight_exp_avg[i] / (sqrt16[i] * div4_1 + 1e-08f));
+            t->layer7_weight[i] -= div2_1 * (t->layer7_weight_exp_avg[i] / (sqrt15[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 45 new layer7_bias[128] */
+    /* 53 new layer7_bias[128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer7_bias[i] -= div3_1 * (t->layer7_bias_exp_avg[i] / (sqrt17[i] * div4_1 + 1e-08f));
+            t->layer7_bias[i] -= div2_1 * (t->layer7_bias_exp_avg[i] / (sqrt16[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 46 new layer9_weight_exp_avg[8,128], new layer9_weight_exp_avg_sq[8,128], new layer9_weight[8,128] */
+    /* 54 new layer9_weight_exp_avg[8,128], new layer9_weight_exp_avg_sq[8,128], new layer9_weight[8,128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 8; i++) {
             ag_gemm_tn_f32_ref(d_add10 + i, 8, relu3, 128, matmul_rows_row4, 128, 1, 128, n, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
@@ -981,42 +1029,42 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 t->layer9_weight_exp_avg[i * 128 + j] = add1;
                 const float add2 = t->layer9_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row4[j] * matmul_rows_row4[j] * 0.001f;
                 t->layer9_weight_exp_avg_sq[i * 128 + j] = add2;
-                t->layer9_weight[i * 128 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+                t->layer9_weight[i * 128 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }
         }
     }
 
-    /* 47 new layer9_bias[8] */
+    /* 55 new layer9_bias[8] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 8; i++) {
-            t->layer9_bias[i] -= div3_1 * (t->layer9_bias_exp_avg[i] / (sqrt12[i] * div4_1 + 1e-08f));
+            t->layer9_bias[i] -= div2_1 * (t->layer9_bias_exp_avg[i] / (sqrt11[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 48 new layer10_weight[8] */
+    /* 56 new layer10_weight[8] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 8; i++) {
-            t->layer10_weight[i] -= div3_1 * (t->layer10_weight_exp_avg[i] / (sqrt13[i] * div4_1 + 1e-08f));
+            t->layer10_weight[i] -= div2_1 * (t->layer10_weight_exp_avg[i] / (sqrt12[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 49 new layer10_bias[8] */
+    /* 57 new layer10_bias[8] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 8; i++) {
-            t->layer10_bias[i] -= div3_1 * (t->layer10_bias_exp_avg[i] / (sqrt14[i] * div4_1 + 1e-08f));
+            t->layer10_bias[i] -= div2_1 * (t->layer10_bias_exp_avg[i] / (sqrt13[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 50 new layer12_weight_exp_avg[128,8], new layer12_weight_exp_avg_sq[128,8], new layer12_weight[128,8] */
+    /* 58 new layer12_weight_exp_avg[128,8], new layer12_weight_exp_avg_sq[128,8], new layer12_weight[128,8] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
             ag_gemm_tn_f32_ref(d_add13 + i, 128, relu4, 8, matmul_rows_row5, 8, 1, 8, n, 1.0f, 0.0f);
             for (int32_t j = 0; j < 8; j++) {
@@ -1025,42 +1073,42 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 t->layer12_weight_exp_avg[i * 8 + j] = add1;
                 const float add2 = t->layer12_weight_exp_avg_sq[i * 8 + j] * 0.999f + matmul_rows_row5[j] * matmul_rows_row5[j] * 0.001f;
                 t->layer12_weight_exp_avg_sq[i * 8 + j] = add2;
-                t->layer12_weight[i * 8 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+                t->layer12_weight[i * 8 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }
         }
     }
 
-    /* 51 new layer12_bias[128] */
+    /* 59 new layer12_bias[128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer12_bias[i] -= div3_1 * (t->layer12_bias_exp_avg[i] / (sqrt9[i] * div4_1 + 1e-08f));
+            t->layer12_bias[i] -= div2_1 * (t->layer12_bias_exp_avg[i] / (sqrt8[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 52 new layer13_weight[128] */
+    /* 60 new layer13_weight[128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer13_weight[i] -= div3_1 * (t->layer13_weight_exp_avg[i] / (sqrt10[i] * div4_1 + 1e-08f));
+            t->layer13_weight[i] -= div2_1 * (t->layer13_weight_exp_avg[i] / (sqrt9[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 53 new layer13_bias[128] */
+    /* 61 new layer13_bias[128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer13_bias[i] -= div3_1 * (t->layer13_bias_exp_avg[i] / (sqrt11[i] * div4_1 + 1e-08f));
+            t->layer13_bias[i] -= div2_1 * (t->layer13_bias_exp_avg[i] / (sqrt10[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 54 new layer15_weight_exp_avg[128,128], new layer15_weight_exp_avg_sq[128,128], new layer15_weight[... */
+    /* 62 new layer15_weight_exp_avg[128,128], new layer15_weight_exp_avg_sq[128,128], new layer15_weight[... */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
             ag_gemm_tn_f32_ref(d_add16 + i, 128, relu5, 128, matmul_rows_row6, 128, 1, 128, n, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
@@ -1069,42 +1117,42 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 t->layer15_weight_exp_avg[i * 128 + j] = add1;
                 const float add2 = t->layer15_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row6[j] * matmul_rows_row6[j] * 0.001f;
                 t->layer15_weight_exp_avg_sq[i * 128 + j] = add2;
-                t->layer15_weight[i * 128 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+                t->layer15_weight[i * 128 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }
         }
     }
 
-    /* 55 new layer15_bias[128] */
+    /* 63 new layer15_bias[128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer15_bias[i] -= div3_1 * (t->layer15_bias_exp_avg[i] / (sqrt6[i] * div4_1 + 1e-08f));
+            t->layer15_bias[i] -= div2_1 * (t->layer15_bias_exp_avg[i] / (sqrt5[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 56 new layer16_weight[128] */
+    /* 64 new layer16_weight[128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer16_weight[i] -= div3_1 * (t->layer16_weight_exp_avg[i] / (sqrt7[i] * div4_1 + 1e-08f));
+            t->layer16_weight[i] -= div2_1 * (t->layer16_weight_exp_avg[i] / (sqrt6[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 57 new layer16_bias[128] */
+    /* 65 new layer16_bias[128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer16_bias[i] -= div3_1 * (t->layer16_bias_exp_avg[i] / (sqrt8[i] * div4_1 + 1e-08f));
+            t->layer16_bias[i] -= div2_1 * (t->layer16_bias_exp_avg[i] / (sqrt7[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 58 new layer18_weight_exp_avg[128,128], new layer18_weight_exp_avg_sq[128,128], new layer18_weight[... */
+    /* 66 new layer18_weight_exp_avg[128,128], new layer18_weight_exp_avg_sq[128,128], new layer18_weight[... */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
             ag_gemm_tn_f32_ref(d_add19 + i, 128, relu6, 128, matmul_rows_row7, 128, 1, 128, n, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
@@ -1113,42 +1161,42 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 t->layer18_weight_exp_avg[i * 128 + j] = add1;
                 const float add2 = t->layer18_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row7[j] * matmul_rows_row7[j] * 0.001f;
                 t->layer18_weight_exp_avg_sq[i * 128 + j] = add2;
-                t->layer18_weight[i * 128 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+                t->layer18_weight[i * 128 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }
         }
     }
 
-    /* 59 new layer18_bias[128] */
+    /* 67 new layer18_bias[128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer18_bias[i] -= div3_1 * (t->layer18_bias_exp_avg[i] / (sqrt3[i] * div4_1 + 1e-08f));
+            t->layer18_bias[i] -= div2_1 * (t->layer18_bias_exp_avg[i] / (sqrt2[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 60 new layer19_weight[128] */
+    /* 68 new layer19_weight[128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer19_weight[i] -= div3_1 * (t->layer19_weight_exp_avg[i] / (sqrt4[i] * div4_1 + 1e-08f));
+            t->layer19_weight[i] -= div2_1 * (t->layer19_weight_exp_avg[i] / (sqrt3[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 61 new layer19_bias[128] */
+    /* 69 new layer19_bias[128] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer19_bias[i] -= div3_1 * (t->layer19_bias_exp_avg[i] / (sqrt5[i] * div4_1 + 1e-08f));
+            t->layer19_bias[i] -= div2_1 * (t->layer19_bias_exp_avg[i] / (sqrt4[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 62 new layer21_weight_exp_avg[640,128], new layer21_weight_exp_avg_sq[640,128], new layer21_weight[... */
+    /* 70 new layer21_weight_exp_avg[640,128], new layer21_weight_exp_avg_sq[640,128], new layer21_weight[... */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 640; i++) {
             ag_gemm_tn_f32_ref(d_sub8 + i, 640, relu7, 128, matmul_rows_row8, 128, 1, 128, n, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
@@ -1157,17 +1205,26 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 t->layer21_weight_exp_avg[i * 128 + j] = add1;
                 const float add2 = t->layer21_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row8[j] * matmul_rows_row8[j] * 0.001f;
                 t->layer21_weight_exp_avg_sq[i * 128 + j] = add2;
-                t->layer21_weight[i * 128 + j] -= div3_1 * (add1 / (sqrtf(add2) * div4_1 + 1e-08f));
+                t->layer21_weight[i * 128 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }
         }
     }
 
-    /* 63 new layer21_bias[640] */
+    /* 71 new layer21_bias_exp_avg[640], new layer21_bias_exp_avg_sq[640], new layer21_bias[640] */
     {
+        const float div2_1 = div2[0];
         const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
         for (int32_t i = 0; i < 640; i++) {
-            t->layer21_bias[i] -= div3_1 * (t->layer21_bias_exp_avg[i] / (sqrt2[i] * div4_1 + 1e-08f));
+            float sum = 0.0f;
+            for (int32_t j = 0; j < n; j++) {
+                sum += d_sub8[j * 640 + i];
+            }
+            const float old1 = t->layer21_bias_exp_avg[i];
+            const float add1 = old1 + (sum - old1) * 0.1f;
+            t->layer21_bias_exp_avg[i] = add1;
+            const float add2 = t->layer21_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
+            t->layer21_bias_exp_avg_sq[i] = add2;
+            t->layer21_bias[i] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
         }
     }
     return AUTOENCODER_OK;
@@ -1404,6 +1461,10 @@ const char *autoencoder_strstatus(int status) {
         return "a read or write callback failed";
     case AUTOENCODER_ERR_CHECKPOINT:
         return "the checkpoint is damaged or belongs to another model";
+    case AUTOENCODER_ERR_INPUT:
+        return "an input, a target or the learning rate is not finite";
+    case AUTOENCODER_ERR_LOSS:
+        return "the loss is not finite";
     default:
         return "unknown status";
     }

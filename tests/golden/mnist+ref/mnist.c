@@ -7,6 +7,7 @@
 #include "ag_kernels.h"
 #include "ag_math.h"
 #include "ag_crc32.h"
+#include "ag_guard.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char mnist_size_is_as_planned[sizeof(mnist_trainer) == MNIST_TRAINER_BYTES ? 1 : -1];
@@ -17,6 +18,12 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     }
     if (label[0] >= 10) {
         return MNIST_ERR_LABEL;
+    }
+    if (!ag_all_finite(x, 784)) {
+        return MNIST_ERR_INPUT;
+    }
+    if (!ag_all_finite(&lr, 1)) {
+        return MNIST_ERR_INPUT;
     }
 
     float *const matmul1 = t->arena;         /* [1,32] steps 1 to 7 */
@@ -59,6 +66,9 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
         for (int32_t i = 0; i < 10; i++) {
             d_sub1[i] = (i == to_s32_1 ? -1.0f : 0.0f) + div1 * exp1_row[i];
         }
+    }
+    if (!ag_all_finite(loss, 1)) {
+        return MNIST_ERR_LOSS;
     }
 
     /* 5  d_sigmoid1[1,32] = d_sub1 . layer2_weight */
@@ -181,6 +191,10 @@ const char *mnist_strstatus(int status) {
         return "a read or write callback failed";
     case MNIST_ERR_CHECKPOINT:
         return "the checkpoint is damaged or belongs to another model";
+    case MNIST_ERR_INPUT:
+        return "an input, a target or the learning rate is not finite";
+    case MNIST_ERR_LOSS:
+        return "the loss is not finite";
     default:
         return "unknown status";
     }

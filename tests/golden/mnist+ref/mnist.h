@@ -42,7 +42,9 @@ enum {
     MNIST_ERR_BATCH = -2, /* n is below 1 or above MNIST_BATCH */
     MNIST_ERR_LABEL = -3, /* a label or index is out of range */
     MNIST_ERR_IO = -4, /* a read or write callback failed */
-    MNIST_ERR_CHECKPOINT = -5 /* a checkpoint is damaged or of another model */
+    MNIST_ERR_CHECKPOINT = -5, /* a checkpoint is damaged or of another model */
+    MNIST_ERR_INPUT = -6, /* an input, a target or the learning rate is not finite */
+    MNIST_ERR_LOSS = -7 /* the loss is not finite */
 };
 
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */

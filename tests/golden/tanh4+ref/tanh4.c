@@ -7,6 +7,7 @@
 #include "ag_kernels.h"
 #include "ag_math.h"
 #include "ag_crc32.h"
+#include "ag_guard.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char tanh4_size_is_as_planned[sizeof(tanh4_trainer) == TANH4_TRAINER_BYTES ? 1 : -1];
@@ -19,91 +20,125 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
     if (n < 1 || n > TANH4_BATCH) {
         return TANH4_ERR_BATCH;
     }
+    if (!ag_all_finite(x, 3 * n)) {
+        return TANH4_ERR_INPUT;
+    }
+    if (!ag_all_finite(target, n)) {
+        return TANH4_ERR_INPUT;
+    }
+    if (!ag_all_finite(&lr, 1)) {
+        return TANH4_ERR_INPUT;
+    }
 
-    float *const mul = t->arena + 68;        /* [1] steps 1 to 2 */
-    float *const tanh1_row = t->arena;       /* [n,4] step 1 */
-    float *const tanh2_row = t->arena + 16;  /* [n,4] step 1 */
-    float *const d_add3_row = t->arena + 64; /* [n] step 1 */
-    float *const d_add2_row = t->arena + 32; /* [n,4] step 1 */
-    float *const d_add1_row = t->arena + 48; /* [n,4] step 1 */
+    float *const tanh1 = t->arena;          /* [n,4] steps 1 to 4 */
+    float *const d_add3 = t->arena + 64;    /* [n,1] steps 1 to 7 */
+    float *const d_add2 = t->arena + 16;    /* [n,4] steps 1 to 5 */
+    float *const d_add1 = t->arena + 32;    /* [n,4] steps 1 to 3 */
+    float *const mul = t->arena + 48;       /* [1,n,4] steps 1 to 6 */
+    float *const tanh2_row = t->arena + 68; /* [4] step 1 */
 
-    /* 1  loss, new layer0_weight[4,3], new layer0_bias[4], new layer2_weight[4,4], new layer2_bias[4], ne... */
+    /* 1  tanh1[n,4], loss, d_add3[n,1], d_add2[n,4], d_add1[n,4], mul[1,n,4] */
     {
         float sum = 0.0f;
-        float sum2 = 0.0f;
         const float layer4_bias_1 = t->layer4_bias[0];
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 4; j++) {
-                float sum3 = 0.0f;
+                float sum2 = 0.0f;
                 for (int32_t k = 0; k < 3; k++) {
-                    sum3 += x[i * 3 + k] * t->layer0_weight[k + j * 3];
+                    sum2 += x[i * 3 + k] * t->layer0_weight[k + j * 3];
                 }
-                tanh1_row[i * 4 + j] = ag_tanhf(sum3 + t->layer0_bias[j]);
+                tanh1[i * 4 + j] = ag_tanhf(sum2 + t->layer0_bias[j]);
             }
-            float sum3 = 0.0f;
+            float sum2 = 0.0f;
             for (int32_t j = 0; j < 4; j++) {
-                float sum4 = 0.0f;
+                float sum3 = 0.0f;
                 for (int32_t k = 0; k < 4; k++) {
-                    sum4 += tanh1_row[i * 4 + k] * t->layer2_weight[k + j * 4];
+                    sum3 += tanh1[i * 4 + k] * t->layer2_weight[k + j * 4];
                 }
-                const float tanh1 = ag_tanhf(sum4 + t->layer2_bias[j]);
-                tanh2_row[i * 4 + j] = tanh1;
-                sum3 += tanh1 * t->layer4_weight[j];
+                const float tanh2 = ag_tanhf(sum3 + t->layer2_bias[j]);
+                tanh2_row[j] = tanh2;
+                sum2 += tanh2 * t->layer4_weight[j];
             }
-            const float tanh1 = ag_tanhf(sum3 + layer4_bias_1);
-            const float sub1 = tanh1 - target[i];
+            const float tanh2 = ag_tanhf(sum2 + layer4_bias_1);
+            const float sub1 = tanh2 - target[i];
             sum += sub1 * sub1;
-            const float mul1 = 2.0f * sub1 * (1.0f - tanh1 * tanh1);
-            d_add3_row[i] = mul1;
+            const float mul1 = 2.0f * sub1 * (1.0f - tanh2 * tanh2);
+            d_add3[i] = mul1;
             for (int32_t j = 0; j < 4; j++) {
-                d_add2_row[i * 4 + j] = mul1 * t->layer4_weight[j] * (1.0f - tanh2_row[i * 4 + j] * tanh2_row[i * 4 + j]);
+                d_add2[i * 4 + j] = mul1 * t->layer4_weight[j] * (1.0f - tanh2_row[j] * tanh2_row[j]);
+                mul[i * 4 + j] = mul1 * tanh2_row[j];
             }
             for (int32_t j = 0; j < 4; j++) {
-                float sum4 = 0.0f;
+                float sum3 = 0.0f;
                 for (int32_t k = 0; k < 4; k++) {
-                    sum4 += d_add2_row[i * 4 + k] * t->layer2_weight[k * 4 + j];
+                    sum3 += d_add2[i * 4 + k] * t->layer2_weight[k * 4 + j];
                 }
-                d_add1_row[i * 4 + j] = sum4 * (1.0f - tanh1_row[i * 4 + j] * tanh1_row[i * 4 + j]);
+                d_add1[i * 4 + j] = sum3 * (1.0f - tanh1[i * 4 + j] * tanh1[i * 4 + j]);
             }
-            sum2 += mul1;
         }
         loss[0] = sum;
-        for (int32_t i = 0; i < 4; i++) {
-            for (int32_t j = 0; j < 3; j++) {
-                float sum3 = 0.0f;
-                for (int32_t k = 0; k < n; k++) {
-                    sum3 += d_add1_row[k * 4 + i] * x[k * 3 + j];
-                }
-                t->layer0_weight[i * 3 + j] -= lr * sum3;
-            }
-            float sum3 = 0.0f;
-            for (int32_t j = 0; j < n; j++) {
-                sum3 += d_add1_row[j * 4 + i];
-            }
-            t->layer0_bias[i] -= lr * sum3;
-            for (int32_t j = 0; j < 4; j++) {
-                float sum4 = 0.0f;
-                for (int32_t k = 0; k < n; k++) {
-                    sum4 += d_add2_row[k * 4 + j] * tanh1_row[k * 4 + i];
-                }
-                t->layer2_weight[j * 4 + i] -= lr * sum4;
-            }
-        }
-        for (int32_t i = 0; i < 4; i++) {
-            float sum3 = 0.0f;
-            float sum4 = 0.0f;
-            for (int32_t j = 0; j < n; j++) {
-                sum3 += d_add2_row[j * 4 + i];
-                sum4 += d_add3_row[j] * tanh2_row[j * 4 + i];
-            }
-            t->layer2_bias[i] -= lr * sum3;
-            t->layer4_weight[i] -= lr * sum4;
-        }
-        mul[0] = lr * sum2;
+    }
+    if (!ag_all_finite(loss, 1)) {
+        return TANH4_ERR_LOSS;
     }
 
-    /* 2  new layer4_bias[1] */
-    t->layer4_bias[0] -= mul[0];
+    /* 2  new layer0_weight[4,3] */
+    for (int32_t i = 0; i < 4; i++) {
+        for (int32_t j = 0; j < 3; j++) {
+            float sum = 0.0f;
+            for (int32_t k = 0; k < n; k++) {
+                sum += d_add1[i + k * 4] * x[k * 3 + j];
+            }
+            t->layer0_weight[i * 3 + j] -= lr * sum;
+        }
+    }
+
+    /* 3  new layer0_bias[4] */
+    for (int32_t i = 0; i < 4; i++) {
+        float sum = 0.0f;
+        for (int32_t j = 0; j < n; j++) {
+            sum += d_add1[j * 4 + i];
+        }
+        t->layer0_bias[i] -= lr * sum;
+    }
+
+    /* 4  new layer2_weight[4,4] */
+    for (int32_t i = 0; i < 4; i++) {
+        for (int32_t j = 0; j < 4; j++) {
+            float sum = 0.0f;
+            for (int32_t k = 0; k < n; k++) {
+                sum += d_add2[i + k * 4] * tanh1[k * 4 + j];
+            }
+            t->layer2_weight[i * 4 + j] -= lr * sum;
+        }
+    }
+
+    /* 5  new layer2_bias[4] */
+    for (int32_t i = 0; i < 4; i++) {
+        float sum = 0.0f;
+        for (int32_t j = 0; j < n; j++) {
+            sum += d_add2[j * 4 + i];
+        }
+        t->layer2_bias[i] -= lr * sum;
+    }
+
+    /* 6  new layer4_weight[1,4] */
+    for (int32_t i = 0; i < 4; i++) {
+        float sum = 0.0f;
+        for (int32_t j = 0; j < n; j++) {
+            sum += mul[j * 4 + i];
+        }
+        t->layer4_weight[i] -= lr * sum;
+    }
+
+    /* 7  new layer4_bias[1] */
+    {
+        float sum = 0.0f;
+        for (int32_t i = 0; i < n; i++) {
+            sum += d_add3[i];
+        }
+        t->layer4_bias[0] -= lr * sum;
+    }
     return TANH4_OK;
 }
 
@@ -208,6 +243,10 @@ const char *tanh4_strstatus(int status) {
         return "a read or write callback failed";
     case TANH4_ERR_CHECKPOINT:
         return "the checkpoint is damaged or belongs to another model";
+    case TANH4_ERR_INPUT:
+        return "an input, a target or the learning rate is not finite";
+    case TANH4_ERR_LOSS:
+        return "the loss is not finite";
     default:
         return "unknown status";
     }

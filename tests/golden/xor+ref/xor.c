@@ -7,6 +7,7 @@
 #include "ag_kernels.h"
 #include "ag_math.h"
 #include "ag_crc32.h"
+#include "ag_guard.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char xor_size_is_as_planned[sizeof(xor_trainer) == XOR_TRAINER_BYTES ? 1 : -1];
@@ -23,14 +24,20 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
             return XOR_ERR_LABEL;
         }
     }
+    if (!ag_all_finite(x, 2 * n)) {
+        return XOR_ERR_INPUT;
+    }
+    if (!ag_all_finite(&lr, 1)) {
+        return XOR_ERR_INPUT;
+    }
 
-    float *const relu1_row = t->arena;        /* [n,8] step 1 */
+    float *const relu1 = t->arena;            /* [n,8] steps 1 to 4 */
+    float *const d_sub1 = t->arena + 64;      /* [n,2] steps 1 to 5 */
+    float *const d_add1 = t->arena + 32;      /* [n,8] steps 1 to 3 */
     float *const matmul2_row = t->arena + 72; /* [2] step 1 */
     float *const exp1_row = t->arena + 74;    /* [2] step 1 */
-    float *const d_sub1_row = t->arena + 64;  /* [n,2] step 1 */
-    float *const d_add1_row = t->arena + 32;  /* [n,8] step 1 */
 
-    /* 1  loss, new layer0_weight[8,2], new layer0_bias[8], new layer2_weight[2,8], new layer2_bias[2] */
+    /* 1  relu1[n,8], loss, d_sub1[n,2], d_add1[n,8] */
     {
         float sum = 0.0f;
         const float div1 = 1.0f / (float)n;
@@ -42,13 +49,13 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
                     sum2 += x[i * 2 + k] * t->layer0_weight[k + j * 2];
                 }
                 const float add1 = sum2 + t->layer0_bias[j];
-                relu1_row[i * 8 + j] = add1 < 0.0f ? 0.0f : add1;
+                relu1[i * 8 + j] = add1 < 0.0f ? 0.0f : add1;
             }
             float amax = -INFINITY;
             for (int32_t j = 0; j < 2; j++) {
                 float sum2 = 0.0f;
                 for (int32_t k = 0; k < 8; k++) {
-                    sum2 += relu1_row[i * 8 + k] * t->layer2_weight[k + j * 8];
+                    sum2 += relu1[i * 8 + k] * t->layer2_weight[k + j * 8];
                 }
                 matmul2_row[j] = sum2;
                 const float add1 = sum2 + t->layer2_bias[j];
@@ -61,48 +68,63 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
                 sum2 += exp1;
             }
             sum += ag_logf(sum2) - (matmul2_row[label[i]] + t->layer2_bias[label[i]] - amax);
-            const float div2 = div1 / sum2;
             const int32_t to_s32_1 = (int32_t)label[i];
+            const float div2 = div1 / sum2;
             for (int32_t j = 0; j < 2; j++) {
-                d_sub1_row[i * 2 + j] = (j == to_s32_1 ? neg1 : 0.0f) + div2 * exp1_row[j];
+                d_sub1[i * 2 + j] = (j == to_s32_1 ? neg1 : 0.0f) + div2 * exp1_row[j];
             }
             for (int32_t j = 0; j < 8; j++) {
                 float sum3 = 0.0f;
                 for (int32_t k = 0; k < 2; k++) {
-                    sum3 += d_sub1_row[i * 2 + k] * t->layer2_weight[k * 8 + j];
+                    sum3 += d_sub1[i * 2 + k] * t->layer2_weight[k * 8 + j];
                 }
-                d_add1_row[i * 8 + j] = relu1_row[i * 8 + j] <= 0.0f ? 0.0f : sum3;
+                d_add1[i * 8 + j] = relu1[i * 8 + j] <= 0.0f ? 0.0f : sum3;
             }
         }
         loss[0] = sum / (float)n;
-        for (int32_t i = 0; i < 8; i++) {
-            for (int32_t j = 0; j < 2; j++) {
-                float sum2 = 0.0f;
-                for (int32_t k = 0; k < n; k++) {
-                    sum2 += d_add1_row[k * 8 + i] * x[k * 2 + j];
-                }
-                t->layer0_weight[i * 2 + j] -= lr * sum2;
+    }
+    if (!ag_all_finite(loss, 1)) {
+        return XOR_ERR_LOSS;
+    }
+
+    /* 2  new layer0_weight[8,2] */
+    for (int32_t i = 0; i < 8; i++) {
+        for (int32_t j = 0; j < 2; j++) {
+            float sum = 0.0f;
+            for (int32_t k = 0; k < n; k++) {
+                sum += d_add1[i + k * 8] * x[k * 2 + j];
             }
-            float sum2 = 0.0f;
-            for (int32_t j = 0; j < n; j++) {
-                sum2 += d_add1_row[j * 8 + i];
-            }
-            t->layer0_bias[i] -= lr * sum2;
-            for (int32_t j = 0; j < 2; j++) {
-                float sum3 = 0.0f;
-                for (int32_t k = 0; k < n; k++) {
-                    sum3 += d_sub1_row[k * 2 + j] * relu1_row[k * 8 + i];
-                }
-                t->layer2_weight[j * 8 + i] -= lr * sum3;
-            }
+            t->layer0_weight[i * 2 + j] -= lr * sum;
         }
-        for (int32_t i = 0; i < 2; i++) {
-            float sum2 = 0.0f;
-            for (int32_t j = 0; j < n; j++) {
-                sum2 += d_sub1_row[j * 2 + i];
-            }
-            t->layer2_bias[i] -= lr * sum2;
+    }
+
+    /* 3  new layer0_bias[8] */
+    for (int32_t i = 0; i < 8; i++) {
+        float sum = 0.0f;
+        for (int32_t j = 0; j < n; j++) {
+            sum += d_add1[j * 8 + i];
         }
+        t->layer0_bias[i] -= lr * sum;
+    }
+
+    /* 4  new layer2_weight[2,8] */
+    for (int32_t i = 0; i < 2; i++) {
+        for (int32_t j = 0; j < 8; j++) {
+            float sum = 0.0f;
+            for (int32_t k = 0; k < n; k++) {
+                sum += d_sub1[i + k * 2] * relu1[k * 8 + j];
+            }
+            t->layer2_weight[i * 8 + j] -= lr * sum;
+        }
+    }
+
+    /* 5  new layer2_bias[2] */
+    for (int32_t i = 0; i < 2; i++) {
+        float sum = 0.0f;
+        for (int32_t j = 0; j < n; j++) {
+            sum += d_sub1[j * 2 + i];
+        }
+        t->layer2_bias[i] -= lr * sum;
     }
     return XOR_OK;
 }
@@ -204,6 +226,10 @@ const char *xor_strstatus(int status) {
         return "a read or write callback failed";
     case XOR_ERR_CHECKPOINT:
         return "the checkpoint is damaged or belongs to another model";
+    case XOR_ERR_INPUT:
+        return "an input, a target or the learning rate is not finite";
+    case XOR_ERR_LOSS:
+        return "the loss is not finite";
     default:
         return "unknown status";
     }

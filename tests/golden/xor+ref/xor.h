@@ -37,7 +37,9 @@ enum {
     XOR_ERR_BATCH = -2, /* n is below 1 or above XOR_BATCH */
     XOR_ERR_LABEL = -3, /* a label or index is out of range */
     XOR_ERR_IO = -4, /* a read or write callback failed */
-    XOR_ERR_CHECKPOINT = -5 /* a checkpoint is damaged or of another model */
+    XOR_ERR_CHECKPOINT = -5, /* a checkpoint is damaged or of another model */
+    XOR_ERR_INPUT = -6, /* an input, a target or the learning rate is not finite */
+    XOR_ERR_LOSS = -7 /* the loss is not finite */
 };
 
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */

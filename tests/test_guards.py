@@ -1,0 +1,143 @@
+"""Steps that are refused: whatever is not finite comes in or out, every state keeps its bytes."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen import nn, optim, resources
+from autodiff_gen.compiler import compile_model
+from autodiff_gen.donation import writers
+from autodiff_gen.emit import emit
+from autodiff_gen.errors import AutodiffError, ModelError
+from autodiff_gen.layout import base
+from autodiff_gen.loader import load_file, load_model
+
+
+def classifier(*layers, batch=3, **options):
+    net = nn.Sequential(*layers)
+    optimizer = options.pop("optimizer", None) or optim.SGD(lr=0.1, momentum=0.9)
+    return ag.Model.supervised(
+        net, input=(batch, 6), loss=nn.CrossEntropyLoss(), optimizer=optimizer, **options
+    )
+
+
+def regression(**options):
+    net = nn.Sequential(nn.Linear(6, 4), nn.ReLU(), nn.Linear(4, 2))
+    return ag.Model.supervised(net, input=(3, 6), loss=nn.MSELoss(), optimizer=optim.Adam(lr=0.1), **options)
+
+
+MODELS = {
+    "perceptron": lambda: classifier(nn.Linear(6, 5), nn.Sigmoid(), nn.Linear(5, 4)),
+    "one layer": lambda: classifier(nn.Linear(6, 4), batch=1, optimizer=optim.SGD(lr=0.1)),
+    "batch norm": lambda: classifier(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 4)),
+    "dropout": lambda: classifier(nn.Linear(6, 5), nn.Dropout(0.5), nn.Linear(5, 4)),
+    "clipped": lambda: classifier(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4), clip_grad_norm=1.0),
+    "averaged": lambda: classifier(nn.Linear(6, 4), ema=optim.EMA(0.9)),
+    "accumulated": lambda: classifier(nn.Linear(6, 4), accumulate="mean"),
+    "masked inputs": regression,
+}
+
+
+def bytes_of(trainer):
+    return ctypes.string_at(ctypes.byref(trainer.memory), trainer.program.state_bytes)
+
+
+def batch(model, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = model.batch
+    x = rng.standard_normal((rows, 6)).astype(np.float32)
+    if model.targets[0].name == "label":
+        return x, rng.integers(0, 4, rows).astype(np.uint8)
+    return x, rng.standard_normal((rows, 2)).astype(np.float32)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", MODELS)
+def test_a_refused_step_changes_no_state(name):
+    """And the steps behind it are those of a trainer that never saw it."""
+    model = MODELS[name]()
+    trainer, other = model.on_host(), model.on_host()
+    for step in range(6):
+        good = batch(model, step)
+        assert trainer.train_step(*good) == other.train_step(*good)
+        before = bytes_of(trainer)
+        for bad in (np.nan, np.inf, -np.inf):
+            x, target = batch(model, step)
+            x[step % len(x), step % 6] = bad
+            with pytest.raises(
+                AutodiffError, match=r"input, a target or the learning rate is not finite \(status -6\)"
+            ):
+                trainer.train_step(x, target)
+        with pytest.raises(AutodiffError, match="status -6"):
+            trainer.train_step(*good, lr=float("nan"))
+        assert bytes_of(trainer) == before
+        if good[1].dtype == np.float32:
+            with pytest.raises(AutodiffError, match="status -6"):
+                trainer.train_step(good[0], good[1] * np.float32(np.inf))
+        state = trainer.state_dict()
+        first = next(iter(state))
+        trainer.load_state_dict({**state, first: np.full_like(state[first], np.nan)})
+        broken = bytes_of(trainer)
+        with pytest.raises(AutodiffError, match=r"the loss is not finite \(status -7\)"):
+            trainer.train_step(*good)
+        assert bytes_of(trainer) == broken
+        trainer.load_state_dict(state)
+
+
+@pytest.mark.cc
+def test_accumulating_is_guarded_too():
+    model = MODELS["accumulated"]()
+    trainer = model.on_host()
+    good = batch(model)
+    trainer.accumulate(*good)
+    before = bytes_of(trainer)
+    with pytest.raises(AutodiffError, match="status -6"):
+        trainer.accumulate(good[0] * np.float32(np.nan), good[1])
+    assert bytes_of(trainer) == before
+
+
+def examples():
+    """Names of the examples that have a model; the others are functions, which have no state."""
+    names = sorted(p.parent.name for p in resources.examples().glob("*/model.py"))
+    return [n for n in names if isinstance(load_file(n).made, ag.Model)]
+
+
+def guarded_entries(model):
+    program = compile_model(model, "net")
+    return [e for e in program.entries if e.plan.graph.guard is not None]
+
+
+@pytest.mark.parametrize("name", [*MODELS, *examples()])
+def test_the_loss_is_known_before_any_state_is_written(name):
+    model = MODELS[name]() if name in MODELS else load_model(name)[0]
+    for entry in guarded_entries(model):
+        graph = entry.plan.graph
+        numbers = {step.node: step.number for step in entry.plan.steps}
+        loss = numbers[base(graph.outputs["loss"]).node]
+        assert entry.name in ("train_step", "accumulate")
+        assert all(numbers[node] > loss for node in writers(graph).values())
+
+
+def test_a_buffer_whose_new_value_the_loss_reads_waits_too():
+    x, centre = ag.Input("x", (4,)), ag.Buffer("centre", np.zeros(4, np.float32))
+    w = ag.Param("w", np.ones(4, np.float32))
+    new = centre * 0.5 + x * 0.5
+    loss = F.sum(F.with_updates(w * new, {centre: new}))
+    model = ag.Model([x], [], {"y": w * centre}, loss, optim.SGD(lr=0.1))
+    (entry,) = guarded_entries(model)
+    numbers = {step.node: step.number for step in entry.plan.steps}
+    loss_step = numbers[base(entry.plan.graph.outputs["loss"]).node]
+    assert all(numbers[node] > loss_step for node in writers(entry.plan.graph).values())
+
+
+def test_without_a_guard_nobody_looks():
+    text = emit(compile_model(regression(guard=None), "net"))
+    assert "ag_all_finite" not in text["net.c"] and "ERR_LOSS" not in text["net.h"]
+    assert "ag_all_finite" in emit(compile_model(regression(), "net"))["net.c"]
+    with pytest.raises(ModelError, match="guard='los'; known: 'loss', None"):
+        regression(guard="los")
