@@ -22,6 +22,8 @@ TESTS = (
     (("gcc", "libc6-dev"), ("gcc", "-xc", "-fsyntax-only", "-include", "stdio.h", "/dev/null")),
     (("g++",), ("g++", "--version")),
     (("clang",), ("clang", "--version")),
+    (("clang-tidy",), ("clang-tidy", "--version")),
+    (("cppcheck",), ("cppcheck", "--version")),
     (("libclang-rt-dev",), ("sh", "-c", 'ls "$(clang -print-runtime-dir)"/libclang_rt.fuzzer*')),
     (("git",), ("git", "--version")),
     (("strace",), ("strace", "--version")),

@@ -2,6 +2,7 @@
  * of at most 112 digits; those are written out and rounded once. About 300 bytes of stack. */
 #include "ag_console.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { LIMBS = 13, LIMB_DIGITS = 9, DIGITS = LIMBS * LIMB_DIGITS };
@@ -71,7 +72,7 @@ static void round_to(decimal *d, int32_t keep) {
         d->digit[i] = up ? '0' : (char)(d->digit[i] + 1);
     }
     if (up) { /* all nines: one digit more in front, which is 1 */
-        memset(d->digit, '0', (size_t)(keep + 1));
+        memset(d->digit, '0', (size_t)keep + 1);
         d->digit[0] = '1';
         d->count = keep + 1;
         d->point++;
@@ -82,9 +83,10 @@ static char digit_at(const decimal *d, int32_t i) {
     return i >= 0 && i < d->count ? d->digit[i] : '0';
 }
 
-/* The sign and what is no finite number; the rest goes to `d`. Returns where to write on, or NULL when all is
- * said. */
-static char *begin(char *out, float x, decimal *d) {
+/* The sign and what is no finite number; the rest goes to `d`. Whether there are digits to write on, behind
+ * the sign. */
+static bool begin(char **at, float x, decimal *d) {
+    char *out = *at;
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     const int32_t exponent = (int32_t)((bits >> 23) & 255u);
@@ -94,10 +96,11 @@ static char *begin(char *out, float x, decimal *d) {
     }
     if (exponent == 255) {
         memcpy(out, mantissa == 0 ? "inf" : "nan", 4);
-        return NULL;
+        return false;
     }
     expand(d, exponent == 0 ? mantissa : mantissa | 0x800000u, exponent == 0 ? -149 : exponent - 150);
-    return out;
+    *at = out;
+    return true;
 }
 
 static int32_t clamp(int32_t decimals) {
@@ -106,8 +109,8 @@ static int32_t clamp(int32_t decimals) {
 
 int32_t ag_format_f32(char *out, float x, int32_t decimals) {
     decimal d;
-    char *p = begin(out, x, &d);
-    if (p == NULL) {
+    char *p = out;
+    if (!begin(&p, x, &d)) {
         return (int32_t)strlen(out);
     }
     decimals = clamp(decimals);
@@ -125,8 +128,8 @@ int32_t ag_format_f32(char *out, float x, int32_t decimals) {
 
 int32_t ag_format_e32(char *out, float x, int32_t decimals) {
     decimal d;
-    char *p = begin(out, x, &d);
-    if (p == NULL) {
+    char *p = out;
+    if (!begin(&p, x, &d)) {
         return (int32_t)strlen(out);
     }
     decimals = clamp(decimals);
