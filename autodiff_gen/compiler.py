@@ -50,6 +50,7 @@ def compile_model(
         _graph_id(slots, entries),
         model.default_lr,
         tables,
+        model.split,
     )
     _check_budget(program, board, ram)
     return program

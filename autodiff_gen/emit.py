@@ -123,6 +123,7 @@ def _entry(entry: Entry, program: Program, tables: dict[Value, str]) -> dict[str
     args = {a.value: a.c_name for a in entry.args if a.value is not None}
     outputs = {a.name: a.c_name for a in entry.args if a.role == "output"}
     text = EntryText(entry.plan, args, outputs, program.slot_names, tables)
+    split = program.split and entry.name == "train_step"
     steps = [text.lines(step) for step in entry.plan.steps]
     if entry.plan.graph.guard is not None:
         loss = base(entry.plan.graph.outputs["loss"])
@@ -134,6 +135,27 @@ def _entry(entry: Entry, program: Program, tables: dict[Value, str]) -> dict[str
         "checks": _checks(entry, program),
         "pointers": _aligned(text.pointers),
         "steps": steps,
+        "parts": _parts(entry, program, steps) if split else None,
+    }
+
+
+def _parts(entry: Entry, program: Program, steps: list[list[str]]) -> dict[str, Any]:
+    """The step as train_part: a case for each of its parts; a refusal ends the step."""
+    refused = f"return {program.name.upper()}_ERR_"
+
+    def ended(lines: Iterable[str]) -> list[str]:
+        over = "    t->part = 0;"
+        return [x for line in lines for x in ([over, line] if line.strip().startswith(refused) else [line])]
+
+    order = [a.c_name for a in entry.args]
+    if entry.takes_n:
+        due = next((k for k, a in enumerate(entry.args) if a.by_value or a.role == "output"), len(order))
+        order.insert(due, "n")
+    name = f"{program.name}_train_part"
+    return {
+        "signature": _signature(entry, program).replace(f"int {entry.c_name}(", f"int {name}(", 1),
+        "call": f"{name}({', '.join(['t', *order])})",
+        "steps": [ended(lines) for lines in steps],
     }
 
 

@@ -103,6 +103,8 @@ def _struct(program: Program) -> type[ctypes.Structure]:
     fields.append(("arena", ctypes.c_float * max(program.arena_words, 1)))
     if program.int_words:
         fields.append(("int_arena", ctypes.c_int32 * program.int_words))
+    if program.split:
+        fields.append(("part", ctypes.c_uint32))
     return type(program.struct, (ctypes.Structure,), {"_fields_": fields})
 
 

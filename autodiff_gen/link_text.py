@@ -30,6 +30,7 @@ def link_source(program: Program) -> str:
             train_takes_n=train.takes_n,
             predict_takes_n=predict.takes_n,
             train_call=_call(train, members),
+            part_call=_call(train, members).replace(train.c_name, f"{program.name}_train_part", 1),
             predict_call=_call(predict, members),
             lr=c_text.float_literal(program.default_lr or 0.0),
         )

@@ -43,6 +43,8 @@ class Model:
     ema: optim.EMA keeps averages of the parameters, and `predict_averaged` computes with them.
 
     guard: "loss": a step whose inputs or loss are not finite is refused before any state changes; None: nobody looks.
+    split: there is `train_part` too, which makes a step in parts, so that a program may do something else between the
+    layers, such as serve a watchdog; until the last part all other entries answer that the trainer is busy.
     """
 
     def __init__(
@@ -59,11 +61,12 @@ class Model:
         accumulate: str | None = None,
         ema: EMA | None = None,
         guard: str | None = "loss",
+        split: bool = False,
     ) -> None:
         self.inputs, self.targets, self.outputs = tuple(inputs), tuple(targets), dict(outputs)
         self.loss, self.optimizer, self.schedule = loss, optimizer, schedule
         self.clip_grad_norm, self.clip_grad_value = clip_grad_norm, clip_grad_value
-        self.accumulate, self.ema, self.guard = accumulate, ema, guard
+        self.accumulate, self.ema, self.guard, self.split = accumulate, ema, guard, split
         self._check_kinds()
         self.batch = _batch((*self.inputs, *self.targets))
         self._states = _states([loss, *self.outputs.values()])
@@ -94,6 +97,7 @@ class Model:
         accumulate: str | None = None,
         ema: EMA | None = None,
         guard: str | None = "loss",
+        split: bool = False,
     ) -> Model:
         """A model of one input "x" of shape `input` (the batch size first), one output "scores" and one
         target.
@@ -127,6 +131,7 @@ class Model:
             accumulate=accumulate,
             ema=ema,
             guard=guard,
+            split=split,
         )
         if isinstance(net, Module):
             reached = {state for state, _ in model._states}

@@ -74,6 +74,7 @@ class Program:
     graph_id: int
     default_lr: float | None
     backends: Backends
+    split: bool = False  # whether train_step may be made in parts, one step of its list after the other
 
     @property
     def is_model(self) -> bool:
@@ -108,13 +109,15 @@ class Program:
     @property
     def struct_bytes(self) -> int:
         """sizeof the struct; every member is 4-byte aligned and sized."""
-        return self.state_bytes + 4 * (max(self.arena_words, 1) + self.int_words)
+        return self.state_bytes + 4 * (max(self.arena_words, 1) + self.int_words + self.split)
 
     @property
     def bound_bytes(self) -> int:
         """The least struct_bytes that any placement of the chosen orders could reach."""
-        return self.state_bytes + sum(
-            max(e.plan.plans[pool].bound for e in self.entries) for pool in ("float", "int")
+        return (
+            self.state_bytes
+            + 4 * self.split
+            + sum(max(e.plan.plans[pool].bound for e in self.entries) for pool in ("float", "int"))
         )
 
     @property

@@ -96,6 +96,10 @@ typedef struct ag_link_model {
 extern const ag_link_model ag_linked_model;
 extern void *const ag_linked_memory;
 
+/* Is called between the parts of a step, where the model is split: the place to serve a watchdog. link_main.c
+ * has one that does nothing, which gives way to yours. */
+void ag_between_parts(void);
+
 /* READ of AG_LINK_COUNTERS, in this order. */
 typedef struct ag_link_counters {
     uint32_t steps;      /* of training that the state has behind it */

@@ -433,6 +433,7 @@ class Model:
     batch: int
     default_lr: float
     graphs: list[Graph]
+    split: bool = False
 
     def entries(self) -> list[Graph]:
         return self.graphs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -141,3 +142,74 @@ def test_without_a_guard_nobody_looks():
     assert "ag_all_finite" in emit(compile_model(regression(), "net"))["net.c"]
     with pytest.raises(ModelError, match="guard='los'; known: 'loss', None"):
         regression(guard="los")
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", ["perceptron", "batch norm", "dropout", "one layer"])
+def test_a_step_in_parts_is_the_same_step(name):
+    """And between its parts everything else answers that the trainer is busy."""
+    options = {"one layer": {"batch": 1}}.get(name, {})
+    layers = {
+        "perceptron": (nn.Linear(6, 5), nn.Sigmoid(), nn.Linear(5, 4)),
+        "batch norm": (nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 4)),
+        "dropout": (nn.Linear(6, 5), nn.Dropout(0.5), nn.Linear(5, 4)),
+        "one layer": (nn.Linear(6, 4),),
+    }[name]
+    trainer = classifier(*layers, split=True, **options).on_host()
+    whole = classifier(*layers, **options).on_host()
+    assert trainer.nbytes == whole.nbytes + 4
+    part = trainer.library["model_train_part"]
+    for step in range(4):
+        x, label = batch(
+            SimpleNamespace(batch=whole.program.batch, targets=[SimpleNamespace(name="label")]), step
+        )
+        loss = ctypes.c_float()
+        arrays = [ctypes.c_void_p(a.ctypes.data) for a in (x, label)]
+        rows = [ctypes.c_int32(len(x))] if len(x) > 1 else []
+        words = [ctypes.byref(trainer.memory), *arrays, *rows, ctypes.c_float(0.1), ctypes.byref(loss)]
+        parts = 1
+        while part(*words) == 1:
+            parts += 1
+            for busy, arguments in ((trainer.predict, (x,)), (trainer.train_step, (x, label))):
+                with pytest.raises(AutodiffError, match=r"a step is not finished \(status -8\)"):
+                    busy(*arguments)
+        assert parts == len(next(e for e in trainer.program.entries if e.name == "train_step").plan.steps)
+        assert loss.value == whole.train_step(x, label)
+        assert bytes_of(trainer) == bytes_of(whole)
+        assert np.array_equal(trainer.predict(x), whole.predict(x))
+        assert trainer.train_step(x, label) == whole.train_step(x, label)
+
+
+@pytest.mark.cc
+def test_checkpoints_wait_and_a_refused_step_is_over(tmp_path):
+    model = classifier(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4), split=True)
+    trainer = model.on_host()
+    trainer.save(tmp_path / "whole")
+    x, label = batch(model)
+    part = trainer.library["model_train_part"]
+    loss = ctypes.c_float()
+
+    def call():
+        arrays = [ctypes.c_void_p(a.ctypes.data) for a in (x, label)]
+        words = [
+            ctypes.byref(trainer.memory),
+            *arrays,
+            ctypes.c_int32(3),
+            ctypes.c_float(0.1),
+            ctypes.byref(loss),
+        ]
+        return part(*words)
+
+    assert call() == 1
+    for busy in (lambda: trainer.save(tmp_path / "no"), lambda: trainer.load(tmp_path / "whole")):
+        with pytest.raises(AutodiffError, match="a step is not finished"):
+            busy()
+    trainer.init()  # begins anew, whatever was under way
+    state = trainer.state_dict()
+    trainer.load_state_dict({**state, "0.weight": np.full_like(state["0.weight"], np.nan)})
+    status = call()
+    while status == 1:
+        status = call()
+    assert status == -7
+    trainer.load_state_dict(state)
+    trainer.train_step(x, label)

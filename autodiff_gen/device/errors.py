@@ -14,6 +14,7 @@ STATUS = {
     -5: "the checkpoint is damaged or belongs to another model",
     -6: "an input, a target or the learning rate is not finite",
     -7: "the loss is not finite",
+    -8: "a step is not finished",
     -32: "the board does not know this request",
     -33: "a request of the wrong length",
     -34: "a place or count outside the object",

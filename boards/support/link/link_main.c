@@ -9,6 +9,12 @@
 static ag_link board;
 static ag_flash flash;
 
+#if defined(__GNUC__)
+__attribute__((weak))
+#endif
+void ag_between_parts(void) {
+}
+
 static void send(void *ctx, const uint8_t *data, uint32_t bytes) {
     (void)ctx;
     ag_uart_write(data, bytes);
