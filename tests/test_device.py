@@ -284,6 +284,33 @@ def test_labels_out_of_range_are_refused_on_both_ends(device, model):
     same_weights(device, model.on_host())
 
 
+def test_a_refused_step_is_counted_and_changes_nothing(device, model):
+    trainer = model.on_host()
+    images, labels = digits(4)
+    for bad in (np.nan, np.inf):
+        broken = images.copy()
+        broken[3, 7] = bad
+        with pytest.raises(DeviceError, match=r"the step was refused: an input, .* not finite \(status -6\)"):
+            device.train_step(broken, labels)
+    counters = device.counters()
+    assert (counters.refused, counters.trained, device.steps) == (2, 0, 0)
+    train(device, trainer, 8)
+    same_weights(device, trainer)
+
+
+def test_a_split_model_over_the_link(tmp_path):
+    net = nn.Sequential(nn.Linear(64, 12), nn.Tanh(), nn.Linear(12, 10))
+    split = ag.Model.supervised(
+        net, input=(4, 64), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1), split=True
+    )
+    elf = link_program("host", split, tmp_path)
+    device = Board(compile_model(split, "net", REF), Link(Pipe([str(elf)], tmp_path)))
+    trainer = split.on_host()
+    train(device, trainer, 12)
+    same_weights(device, trainer)
+    device.close()
+
+
 def test_wrong_arrays(device):
     images, labels = digits(4)
     with pytest.raises(ShapeError, match=r"x: expected shape"):

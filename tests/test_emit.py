@@ -334,6 +334,6 @@ def test_a_callback_that_fails(raw):
 def test_every_status_has_its_own_words(raw):
     strstatus = raw.trainer.library["model_strstatus"]
     strstatus.restype = ctypes.c_char_p
-    words = [strstatus(status).decode() for status in (0, -1, -2, -3, -4, -5, -6, 1)]
-    assert len(set(words[:6])) == 6
-    assert words[6] == words[7] == "unknown status"
+    words = [strstatus(status).decode() for status in (0, -1, -2, -3, -4, -5, -6, -7, -8, 1)]
+    assert len(set(words[:8])) == 8
+    assert words[8] == words[9] == "unknown status"

@@ -19,10 +19,12 @@ from autodiff_gen.loader import load_model
 pytestmark = pytest.mark.cc
 
 
-def classifier(batch=4, optimizer=None):
+def classifier(batch=4, optimizer=None, guard="loss"):
     net = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
     loss = nn.CrossEntropyLoss()
-    return ag.Model.supervised(net, input=(batch, 6), loss=loss, optimizer=optimizer or optim.SGD(lr=0.1))
+    return ag.Model.supervised(
+        net, input=(batch, 6), loss=loss, optimizer=optimizer or optim.SGD(lr=0.1), guard=guard
+    )
 
 
 @pytest.fixture
@@ -200,7 +202,9 @@ def test_nan_passes_through(trainer, batch):
     x[0, 0] = NAN
     assert np.isnan(trainer.predict(x)[0]).all()
     assert np.isfinite(trainer.predict(x)[1:]).all()
-    assert np.isnan(trainer.train_step(x, label))
+    with pytest.raises(AutodiffError, match=r"not finite \(status -6\)"):
+        trainer.train_step(x, label)
+    assert np.isnan(host_trainer(classifier(guard=None)).train_step(x, label))
 
 
 def test_a_checkpoint_brings_everything_back(tmp_path, batch):

@@ -7,6 +7,7 @@
 #include "ag_kernels.h"
 #include "ag_math.h"
 #include "ag_crc32.h"
+#include "ag_guard.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char lenet_size_is_as_planned[sizeof(lenet_trainer) == LENET_TRAINER_BYTES ? 1 : -1];
@@ -24,28 +25,34 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             return LENET_ERR_LABEL;
         }
     }
+    if (!ag_all_finite(x, 784 * n)) {
+        return LENET_ERR_INPUT;
+    }
+    if (!ag_all_finite(&lr, 1)) {
+        return LENET_ERR_INPUT;
+    }
 
-    float *const max_pool2d1 = t->arena;                         /* [n,12,12,6] steps 1 to 23 */
+    float *const max_pool2d1 = t->arena;                         /* [n,12,12,6] steps 1 to 24 */
     float *const relu1 = t->arena;                               /* [864n] in place of max_pool2d1 */
     float *const d_max_pool2d1 = t->arena;                       /* [n,12,12,6] in place of relu1 */
-    uint8_t *const max_pool2d12 = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 23 */
-    float *const max_pool2d2 = t->arena + 13824;                 /* [n,4,4,16] steps 3 to 21 */
+    uint8_t *const max_pool2d12 = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 24 */
+    float *const max_pool2d2 = t->arena + 13824;                 /* [n,4,4,16] steps 3 to 22 */
     float *const relu2 = t->arena + 13824;                       /* [256n] in place of max_pool2d2 */
     float *const d_max_pool2d2 = t->arena + 13824;               /* [n,4,4,16] in place of relu2 */
-    uint8_t *const max_pool2d22 = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 21 */
-    float *const matmul1 = t->arena + 6912;                      /* [n,120] steps 5 to 16 */
+    uint8_t *const max_pool2d22 = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 22 */
+    float *const matmul1 = t->arena + 6912;                      /* [n,120] steps 5 to 17 */
     float *const relu3 = t->arena + 6912;                        /* [n,120] in place of matmul1 */
-    float *const matmul2 = t->arena + 7872;                      /* [n,84] steps 7 to 13 */
+    float *const matmul2 = t->arena + 7872;                      /* [n,84] steps 7 to 14 */
     float *const relu4 = t->arena + 7872;                        /* [n,84] in place of matmul2 */
-    float *const matmul3 = t->arena + 8544;                      /* [n,10] steps 9 to 13 */
+    float *const matmul3 = t->arena + 8544;                      /* [n,10] steps 9 to 14 */
     float *const d_sub1 = t->arena + 8544;                       /* [n,10] in place of matmul3 */
     float *const exp1_row = t->arena + 8624;                     /* [10] step 10 */
-    float *const d_relu4 = t->arena + 9920;                      /* [n,84] steps 11 to 16 */
+    float *const d_relu4 = t->arena + 9920;                      /* [n,84] steps 12 to 17 */
     float *const d_add4 = t->arena + 9920;                       /* [n,84] in place of d_relu4 */
-    float *const d_relu3 = t->arena + 8960;                      /* [n,120] steps 14 to 18 */
+    float *const d_relu3 = t->arena + 8960;                      /* [n,120] steps 15 to 19 */
     float *const d_add3 = t->arena + 8960;                       /* [n,120] in place of d_relu3 */
-    float *const matmul = t->arena + 6912;                       /* [n,256] steps 17 to 19 */
-    float *const d_relu1 = t->arena + 6912;                      /* [n,12,12,6] steps 20 to 22 */
+    float *const matmul = t->arena + 6912;                       /* [n,256] steps 18 to 20 */
+    float *const d_relu1 = t->arena + 6912;                      /* [n,12,12,6] steps 21 to 23 */
 
     /* 1  max_pool2d1[n,12,12,6], max_pool2d12[n,12,12,6] = conv2d_pool(x, layer0_weight, layer0_bias) */
     {
@@ -104,7 +111,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 9  matmul3[n,10] = relu4 . layer11_weight' */
     ag_gemm_nt_f32_ref(relu4, 84, t->layer11_weight, 84, matmul3, 10, n, 10, 84, 1.0f, 0.0f);
 
-    /* 10 loss, d_sub1[n,10], new layer11_bias[10] */
+    /* 10 loss, d_sub1[n,10] */
     {
         float sum = 0.0f;
         const float div1 = 1.0f / (float)n;
@@ -129,19 +136,24 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             }
         }
         loss[0] = sum / (float)n;
-        for (int32_t i = 0; i < 10; i++) {
-            float sum2 = 0.0f;
-            for (int32_t j = 0; j < n; j++) {
-                sum2 += d_sub1[j * 10 + i];
-            }
-            t->layer11_bias[i] -= lr * sum2;
-        }
+    }
+    if (!ag_all_finite(loss, 1)) {
+        return LENET_ERR_LOSS;
     }
 
-    /* 11 d_relu4[n,84] = d_sub1 . layer11_weight */
+    /* 11 new layer11_bias[10] */
+    for (int32_t i = 0; i < 10; i++) {
+        float sum = 0.0f;
+        for (int32_t j = 0; j < n; j++) {
+            sum += d_sub1[j * 10 + i];
+        }
+        t->layer11_bias[i] -= lr * sum;
+    }
+
+    /* 12 d_relu4[n,84] = d_sub1 . layer11_weight */
     ag_gemm_nn_f32_ref(d_sub1, 10, t->layer11_weight, 84, d_relu4, 84, n, 84, 10, 1.0f, 0.0f);
 
-    /* 12 d_add4[n,84], new layer9_bias[84] */
+    /* 13 d_add4[n,84], new layer9_bias[84] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
             d_add4[i * 84 + j] = relu4[i * 84 + j] <= 0.0f ? 0.0f : d_relu4[i * 84 + j];
@@ -155,13 +167,13 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer9_bias[i] -= lr * sum;
     }
 
-    /* 13 layer11_weight[10,84] -= lr d_sub1' . relu4 */
+    /* 14 layer11_weight[10,84] -= lr d_sub1' . relu4 */
     ag_gemm_tn_f32_ref(d_sub1, 10, relu4, 84, t->layer11_weight, 84, 10, 84, n, -lr, 1.0f);
 
-    /* 14 d_relu3[n,120] = d_add4 . layer9_weight */
+    /* 15 d_relu3[n,120] = d_add4 . layer9_weight */
     ag_gemm_nn_f32_ref(d_add4, 84, t->layer9_weight, 120, d_relu3, 120, n, 120, 84, 1.0f, 0.0f);
 
-    /* 15 d_add3[n,120], new layer7_bias[120] */
+    /* 16 d_add3[n,120], new layer7_bias[120] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
             d_add3[i * 120 + j] = relu3[i * 120 + j] <= 0.0f ? 0.0f : d_relu3[i * 120 + j];
@@ -175,16 +187,16 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer7_bias[i] -= lr * sum;
     }
 
-    /* 16 layer9_weight[84,120] -= lr d_add4' . relu3 */
+    /* 17 layer9_weight[84,120] -= lr d_add4' . relu3 */
     ag_gemm_tn_f32_ref(d_add4, 84, relu3, 120, t->layer9_weight, 120, 84, 120, n, -lr, 1.0f);
 
-    /* 17 matmul[n,256] = d_add3 . layer7_weight */
+    /* 18 matmul[n,256] = d_add3 . layer7_weight */
     ag_gemm_nn_f32_ref(d_add3, 120, t->layer7_weight, 256, matmul, 256, n, 256, 120, 1.0f, 0.0f);
 
-    /* 18 layer7_weight[120,256] -= lr d_add3' . relu2 */
+    /* 19 layer7_weight[120,256] -= lr d_add3' . relu2 */
     ag_gemm_tn_f32_ref(d_add3, 120, relu2, 256, t->layer7_weight, 256, 120, 256, n, -lr, 1.0f);
 
-    /* 19 d_max_pool2d2[n,4,4,16], new layer3_bias[16] */
+    /* 20 d_max_pool2d2[n,4,4,16], new layer3_bias[16] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 4; j++) {
             for (int32_t k = 0; k < 4; k++) {
@@ -206,7 +218,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer3_bias[i] -= lr * sum;
     }
 
-    /* 20 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2, max_pool2d22, layer3_weight) */
+    /* 21 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2, max_pool2d22, layer3_weight) */
     {
         static const ag_conv2d_pool_shape shape = {
             .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
@@ -217,7 +229,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         ag_conv2d_pool_dx_f32_ref(d_max_pool2d2, max_pool2d22, t->layer3_weight, d_relu1, n, &shape);
     }
 
-    /* 21 layer3_weight[16,5,5,6] -= lr conv2d_pool_dw(relu1, d_max_pool2d2, max_pool2d22) */
+    /* 22 layer3_weight[16,5,5,6] -= lr conv2d_pool_dw(relu1, d_max_pool2d2, max_pool2d22) */
     {
         static const ag_conv2d_pool_shape shape = {
             .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
@@ -228,7 +240,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         ag_conv2d_pool_dw_f32_ref(relu1, d_max_pool2d2, max_pool2d22, t->layer3_weight, n, &shape, -lr, 1.0f);
     }
 
-    /* 22 d_max_pool2d1[n,12,12,6], new layer0_bias[6] */
+    /* 23 d_max_pool2d1[n,12,12,6], new layer0_bias[6] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 12; j++) {
             for (int32_t k = 0; k < 12; k++) {
@@ -250,7 +262,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer0_bias[i] -= lr * sum;
     }
 
-    /* 23 layer0_weight[6,5,5,1] -= lr conv2d_pool_dw(x, d_max_pool2d1, max_pool2d12) */
+    /* 24 layer0_weight[6,5,5,1] -= lr conv2d_pool_dw(x, d_max_pool2d1, max_pool2d12) */
     {
         static const ag_conv2d_pool_shape shape = {
             .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,
@@ -415,6 +427,10 @@ const char *lenet_strstatus(int status) {
         return "a read or write callback failed";
     case LENET_ERR_CHECKPOINT:
         return "the checkpoint is damaged or belongs to another model";
+    case LENET_ERR_INPUT:
+        return "an input, a target or the learning rate is not finite";
+    case LENET_ERR_LOSS:
+        return "the loss is not finite";
     default:
         return "unknown status";
     }

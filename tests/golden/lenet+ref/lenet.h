@@ -9,15 +9,15 @@
  *   train_step step 5: ag_gemm_nt_f32_ref (m=n n=120 k=256)
  *   train_step step 7: ag_gemm_nt_f32_ref (m=n n=84 k=120)
  *   train_step step 9: ag_gemm_nt_f32_ref (m=n n=10 k=84)
- *   train_step step 11: ag_gemm_nn_f32_ref (m=n n=84 k=10)
- *   train_step step 13: ag_gemm_tn_f32_ref (m=10 n=84 k=n)
- *   train_step step 14: ag_gemm_nn_f32_ref (m=n n=120 k=84)
- *   train_step step 16: ag_gemm_tn_f32_ref (m=84 n=120 k=n)
- *   train_step step 17: ag_gemm_nn_f32_ref (m=n n=256 k=120)
- *   train_step step 18: ag_gemm_tn_f32_ref (m=120 n=256 k=n)
- *   train_step step 20: ag_conv2d_pool_dx_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
- *   train_step step 21: ag_conv2d_pool_dw_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
- *   train_step step 23: ag_conv2d_pool_dw_f32_ref (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
+ *   train_step step 12: ag_gemm_nn_f32_ref (m=n n=84 k=10)
+ *   train_step step 14: ag_gemm_tn_f32_ref (m=10 n=84 k=n)
+ *   train_step step 15: ag_gemm_nn_f32_ref (m=n n=120 k=84)
+ *   train_step step 17: ag_gemm_tn_f32_ref (m=84 n=120 k=n)
+ *   train_step step 18: ag_gemm_nn_f32_ref (m=n n=256 k=120)
+ *   train_step step 19: ag_gemm_tn_f32_ref (m=120 n=256 k=n)
+ *   train_step step 21: ag_conv2d_pool_dx_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
+ *   train_step step 22: ag_conv2d_pool_dw_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
+ *   train_step step 24: ag_conv2d_pool_dw_f32_ref (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
  *   predict step 1: ag_conv2d_pool_f32_ref (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
  *   predict step 3: ag_conv2d_pool_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
  *   predict step 5: ag_gemm_nt_f32_ref (m=n n=120 k=256)
@@ -62,7 +62,9 @@ enum {
     LENET_ERR_BATCH = -2, /* n is below 1 or above LENET_BATCH */
     LENET_ERR_LABEL = -3, /* a label or index is out of range */
     LENET_ERR_IO = -4, /* a read or write callback failed */
-    LENET_ERR_CHECKPOINT = -5 /* a checkpoint is damaged or of another model */
+    LENET_ERR_CHECKPOINT = -5, /* a checkpoint is damaged or of another model */
+    LENET_ERR_INPUT = -6, /* an input, a target or the learning rate is not finite */
+    LENET_ERR_LOSS = -7 /* the loss is not finite */
 };
 
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */

@@ -1,0 +1,71 @@
+"""QEMU is killed after an operation of the flash that a seed chooses; what was saved last, or the one before, loads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import numpy as np
+import pytest
+from firmware_build import call
+
+from autodiff_gen import board, firmware
+
+CUTS = int(os.environ.get("AUTODIFF_POWER_CUTS", "12"))
+pytestmark = pytest.mark.qemu
+
+
+@pytest.fixture(scope="module")
+def elf(root, tmp_path_factory):
+    b = board.load("mps2_an386")
+    made = tmp_path_factory.mktemp("cut") / "cut.elf"
+    words = [
+        firmware.tool(b, "gcc"),
+        *firmware.compile_flags(b),
+        *firmware.STRICT_FLAGS,
+        *(f"-I{d}" for d in firmware.include_dirs(b)),
+        *(str(p) for p in firmware.support_sources(b)),
+        str(root / "tests" / "c" / "power_cut.c"),
+        *("-o", str(made)),
+        *firmware.link_flags(b),
+    ]
+    call(words, made.parent, 100)
+    return made
+
+
+def killed(elf, folder):
+    """What the firmware prints until the cut, when it is killed."""
+    argv = firmware.qemu_argv(board.load("mps2_an386"), elf)
+    said = []
+    with subprocess.Popen(
+        ["timeout", "60", *argv], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as process:
+        for line in process.stdout:
+            if line == "cut\n":
+                break
+            said.append(line.split())
+        children = subprocess.run(
+            ["pgrep", "-P", str(process.pid)], capture_output=True, text=True
+        ).stdout.split()
+        for pid in children:
+            os.kill(int(pid), 9)
+    return said
+
+
+def test_killed_at_any_operation_nothing_is_lost(elf, tmp_path, rng, record_property):
+    last, kept, saves = 0, 0, 0
+    for cut in range(CUTS):
+        (tmp_path / "cut.bin").write_bytes(np.uint32(rng.integers(0, 150)).tobytes())
+        (what, found), *saved = killed(elf, tmp_path)
+        assert what == "loaded", f"cut {cut}: {what} {found}"
+        assert int(found) in (last, last + 1), f"cut {cut}: saved {last}, loads {found}"
+        kept += int(found) == last
+        saves += len(saved)
+        assert all(word == "saved" for word, _ in saved)
+        last = int(saved[-1][1]) if saved else int(found)
+    record_property(
+        "power cuts", f"{CUTS} cuts, {saves} saves: {kept} load the last one, {CUTS - kept} one more"
+    )
+    print(
+        f"{CUTS} cuts, {saves} saves: {kept} load the last that was reported, {CUTS - kept} the one behind it"
+    )
