@@ -303,7 +303,10 @@ def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
         if isinstance(v, Value):
             out.append(v)
             continue
-        array = np.asarray(v)
+        try:
+            array = np.asarray(v)
+        except ValueError:  # lists of different lengths
+            array = np.asarray(None)
         if array.dtype.kind not in "fiub":
             raise ShapeError(
                 f"{v!r} cannot stand as an operand; give a graph value, a NumPy array or a number"

@@ -91,3 +91,26 @@ REFUSED = [
 def test_refused_in_one_line(build: object, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         build(ag.Input("x", (2, 3)))  # type: ignore[operator]
+
+
+X = ag.Input("x", (2, 3))
+WRONG_KINDS = [
+    (lambda: F.sum(X, "a"), r"^sum\(x: f32\[2,3\]\): dim='a' must be whole numbers$"),
+    (lambda: F.sum(X, 1.5), r"^sum.*dim=1.5 must be whole numbers$"),
+    (lambda: F.unsqueeze(X, "a"), r"^unsqueeze.*dim='a' must be whole numbers$"),
+    (lambda: X.permute("ab"), r"^permute.*dims='ab' must be whole numbers$"),
+    (lambda: F.unflatten(X, 1, "ab"), r"^unflatten.*sizes='ab' must be whole numbers$"),
+    (lambda: F.pad(X, 1.5), r"^pad.*pad=1.5 must be whole numbers$"),
+    (lambda: F.pad(X, 1), r"^pad.*pad=\[1\] must hold two numbers for each"),
+    (lambda: X.expand("a"), r"^expand.*must be whole numbers$"),
+    (lambda: F.tanh([[1.0], [1.0, 2.0]]), r"^\[\[1.0\], \[1.0, 2.0\]\] cannot stand as an operand; give a graph value"),
+    (lambda: F.linear(X, "w"), r"^'w' cannot stand as an operand; give a graph value"),
+    (lambda: F.einsum(X, X), r"^einsum: the equation must come first"),
+    (lambda: X[np.array([0, 1])], r"^getitem.*ndarray cannot stand as an index; indices in an array are for"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("build, message", WRONG_KINDS)
+def test_arguments_of_the_wrong_kind_are_refused_in_one_line(build: object, message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        build()  # type: ignore[operator]

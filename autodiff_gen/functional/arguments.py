@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from ..dtypes import normalise_axes, plain
+from ..dtypes import Dim, normalise_axes, plain
 from ..errors import ShapeError
 from ..ir import Value, constant
 
@@ -41,7 +41,15 @@ def as_value(x: Any) -> Value:
     """x as a graph value."""
     if isinstance(x, Value):
         return x
-    return constant(float(x) if isinstance(x, int | float) else x)
+    if isinstance(x, int | float):
+        return constant(float(x))
+    try:
+        array = np.asarray(x)
+    except ValueError:  # lists of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiub":
+        raise ShapeError(f"{x!r} cannot stand as an operand; give a graph value, a NumPy array or a number")
+    return constant(x)
 
 
 def shown(*values: Value) -> str:
@@ -52,13 +60,23 @@ def refusal(name: str, values: Sequence[Value], rule: str) -> ShapeError:
     return ShapeError(f"{name}({shown(*values)}): {rule}")
 
 
+def list_of(name: str, x: Value, what: str, given: Any) -> tuple[Any, ...]:
+    """One whole number, or the extent of the batch axis, or several, as a tuple; ShapeError for anything else."""
+    items = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+    numbers = tuple(map(plain, items))
+    if not all(isinstance(k, int | Dim) and not isinstance(k, bool) for k in numbers):
+        raise refusal(name, [x], f"{what}={given!r} must be whole numbers")
+    return numbers
+
+
 def axes_of(name: str, x: Value, dim: Dims) -> tuple[int, ...]:
     """dim as sorted non-negative axes; None and () mean all of them."""
     dim = plain(dim)
+    if dim is None or (isinstance(dim, Sequence) and not dim):
+        return tuple(range(x.ndim))
+    given = list_of(name, x, "dim", dim)
     try:
-        return normalise_axes(
-            None if dim is None or dim == () else dim if isinstance(dim, int) else tuple(dim), x.ndim
-        )
+        return normalise_axes(given, x.ndim)
     except ShapeError as error:
         raise refusal(name, [x], f"dim={dim}: {error}") from None
 

@@ -36,6 +36,8 @@ def einsum(equation: str, *operands: Any) -> Value:
 
 
 def _parsed(equation: str, values: Sequence[Value]) -> tuple[list[str], str]:
+    if not isinstance(equation, str):
+        raise ShapeError(f"einsum: the equation must come first, as in 'ij,jk->ik', not {equation!r}")
     text = equation.replace(" ", "")
     if "." in text:
         raise ShapeError(f"einsum: {equation!r}: an Ellipsis is not supported; write a letter for each axis")

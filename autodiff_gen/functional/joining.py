@@ -8,7 +8,7 @@ from typing import Any
 from ..dtypes import Dim, plain, product
 from ..errors import ShapeError
 from ..ir import Value, apply
-from .arguments import Dims, as_value, axis_of, refusal, torch_lacks
+from .arguments import Dims, as_value, axis_of, list_of, refusal, torch_lacks
 from .shapes import broadcast_to, flatten, reshape, unsqueeze
 from .slicing import cut, extent_of, flip, whole
 
@@ -55,7 +55,7 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     x = as_value(input)
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise ShapeError(f'pad: mode={mode!r}; known: "constant", "reflect", "replicate", "circular"')
-    numbers = [whole("pad", x, "pad", p) for p in pad]
+    numbers = [whole("pad", x, "pad", p) for p in list_of("pad", x, "pad", pad)]
     if len(numbers) % 2 or len(numbers) > 2 * x.ndim:
         raise refusal("pad", [x], f"pad={numbers} must hold two numbers for each of at most {x.ndim} axes")
     if mode != "constant" and value:
@@ -128,6 +128,7 @@ def roll(input: Any, shifts: int | Sequence[int], dims: Dims = None) -> Value:
 def expand(input: Any, sizes: Sequence[int]) -> Value:
     """Axes of extent 1 stretched to `sizes`, and new ones in front; -1 keeps an extent. A view."""
     x = as_value(input)
+    sizes = list_of("expand", x, "sizes", sizes)
     added = len(sizes) - x.ndim
     if added < 0 or any(d == -1 for d in sizes[:added]):
         raise refusal(
@@ -144,11 +145,12 @@ def repeat(input: Any, sizes: Sequence[int]) -> Value:
 def tile(input: Any, dims: Sequence[int]) -> Value:
     """As repeat; the numbers belong to the last axes where there are fewer of them than axes."""
     x = as_value(input)
-    return _repeated("tile", x, (*(1,) * (x.ndim - len(dims)), *dims))
+    wanted = list_of("tile", x, "dims", dims)
+    return _repeated("tile", x, (*(1,) * (x.ndim - len(wanted)), *wanted))
 
 
 def _repeated(name: str, x: Value, sizes: Sequence[int]) -> Value:
-    times = [whole(name, x, "sizes", s) for s in sizes]
+    times = [whole(name, x, "sizes", s) for s in list_of(name, x, "sizes", sizes)]
     if min(times, default=1) < 1 or len(times) < x.ndim:
         raise refusal(name, [x], f"{times} must hold a number of at least 1 for each axis")
     shape = (*(1,) * (len(times) - x.ndim), *x.shape)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dtypes import Dim, Shape, Size, product
 from ..ir import Value, apply
-from .arguments import Dims, as_value, axes_of, axis_of, refusal
+from .arguments import Dims, as_value, axes_of, axis_of, list_of, refusal
 
 
 def reshape(input: Any, shape: Sequence[Size] | Size) -> Value:
@@ -48,7 +48,7 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Value:
     """The axis `dim` as several, of the extents `sizes`, one of which may be -1."""
     x = as_value(input)
     axis = axis_of("unflatten", x, dim)
-    inner: Shape = tuple(sizes)
+    inner: Shape = list_of("unflatten", x, "sizes", sizes)
     d = x.shape[axis]
     if sum(1 for s in inner if s == -1) > 1 or (isinstance(d, Dim) and -1 not in inner):
         raise refusal(
@@ -72,6 +72,7 @@ def squeeze(input: Any, dim: Dims = None) -> Value:
 def unsqueeze(input: Any, dim: int) -> Value:
     """With an axis of extent 1 inserted at `dim`."""
     x = as_value(input)
+    (dim,) = list_of("unsqueeze", x, "dim", dim)
     if not -x.ndim - 1 <= dim <= x.ndim:
         raise refusal("unsqueeze", [x], f"dim={dim} is out of range")
     at = dim % (x.ndim + 1)
@@ -81,7 +82,8 @@ def unsqueeze(input: Any, dim: int) -> Value:
 def permute(input: Any, dims: Sequence[int]) -> Value:
     """Axis i of the result is axis dims[i] of the input; a view."""
     x = as_value(input)
-    return apply("permute", x, dims=tuple(d % x.ndim if -x.ndim <= d < x.ndim else d for d in dims))
+    wanted = list_of("permute", x, "dims", dims)
+    return apply("permute", x, dims=tuple(d % x.ndim if -x.ndim <= d < x.ndim else d for d in wanted))
 
 
 def transpose(input: Any, dim0: int, dim1: int) -> Value:
@@ -95,4 +97,5 @@ def transpose(input: Any, dim0: int, dim1: int) -> Value:
 
 def broadcast_to(input: Any, shape: Sequence[Size]) -> Value:
     x = as_value(input)
-    return x if x.shape == tuple(shape) else apply("broadcast_to", x, shape=tuple(shape))
+    wanted = list_of("broadcast_to", x, "shape", shape)
+    return x if x.shape == wanted else apply("broadcast_to", x, shape=wanted)

@@ -68,7 +68,8 @@ def getitem(input: Any, key: Any) -> Value:
 
 def _along(name: str, x: Value, axis: int, key: Any) -> tuple[int, int, int]:
     """Extent, start and step of one axis' key."""
-    if isinstance(key, bool) or not (isinstance(key, slice) or hasattr(key, "__index__")):
+    in_array = getattr(key, "shape", ()) != ()
+    if in_array or isinstance(key, bool) or not (isinstance(key, slice) or hasattr(key, "__index__")):
         raise refusal(
             name,
             [x],
