@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from firmware_build import ROOT, call, copy_of_the_project, once, run, scons
+from example_output import MEMORY, shown
+from firmware_build import copy_of_the_project, once, scons
 from torch_twin import with_weights_of
 
 import autodiff_gen as ag
@@ -20,15 +19,6 @@ from autodiff_gen.ir import STATE, topological
 from autodiff_gen.loader import load_file, load_model
 
 PRINTED = ("attention", "scalar", "tanh4", "tanh_matmul", "xor")
-MEMORY = re.compile(r"^(flash|RAM|stack) .*\n?", re.MULTILINE)
-
-
-def shown(example: str) -> str:
-    """The block of the README that begins with "<example> on <board>", without board and figures of memory."""
-    text = (ROOT / "examples" / example / "README.md").read_text()
-    found = re.search(rf"^    {example} on \w+(: .*\n(?:(?:    .*)?\n)*)", text, re.MULTILINE)
-    assert found is not None, f"{example}/README.md shows no output"
-    return MEMORY.sub("", re.sub(r"^    ", "", found.group(1), flags=re.MULTILINE)).rstrip()
 
 
 @pytest.fixture(scope="module")
@@ -57,39 +47,6 @@ def test_the_block_answers_and_the_linear_model_does_not() -> None:
     assert len(rows) == 8 and rows[-1][0] == "400"
     assert float(rows[-1][1]) >= 99.0
     assert all(20.0 < float(linear) < 30.0 for _, _, linear in rows)
-
-
-# ---- autoencoder
-
-
-@pytest.fixture(scope="module")
-def sounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with few sounds, gone through once."""
-
-    def make(folder: Path) -> None:
-        words = ["--train", "128", "--test", "64", "--epochs", "1", "--out", str(folder / "samples.bin")]
-        script = str(ROOT / "examples" / "autoencoder" / "data.py")
-        call([sys.executable, script, *words], folder, 100, {**os.environ, "PYTHONPATH": str(ROOT)})
-
-    return once(tmp_path_factory, "sounds", make)
-
-
-@pytest.mark.slow
-@pytest.mark.qemu
-@pytest.mark.cc
-def test_the_autoencoder_adapts_and_learns_the_same_on_a_board(tree: Path, sounds: Path) -> None:
-    said = {}
-    for board, target in (("host", "run"), ("mps2_an386", "firmware")):
-        text = scons(tree, f"board={board}", "model=autoencoder", "kernels=ref", target)
-        program = tree / "build" / board / "autoencoder+kernels=ref" / "firmware.elf"
-        said[board] = MEMORY.sub("", run(board, program, sounds).split(f"on {board}")[1]).rstrip()
-        if target == "run":
-            full = text.split("autoencoder on host")[1].rstrip()
-    assert full == shown("autoencoder")
-    before, after = (float(line.split()[-1]) for line in full.splitlines()[-2:])
-    assert before < 0.9 < after
-    assert "64 sounds of the factory, 64 of the site, 64 to judge" in said["host"]
-    assert said["host"] == said["mps2_an386"]
 
 
 # ---- xor

@@ -86,6 +86,42 @@ def test_a_tied_weight_is_one_state_whose_gradient_sums_both_uses() -> None:
     ]
 
 
+@pytest.mark.torch
+def test_a_state_dict_of_torch_is_where_a_module_starts() -> None:
+    import torch
+
+    theirs = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    for _ in range(2):
+        theirs(torch.randn(5, 3))
+    ours = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    ours.load_state_dict(theirs.state_dict())
+    held = {**dict(ours.named_parameters()), **dict(ours.named_buffers())}
+    assert held.keys() == theirs.state_dict().keys()
+    for name, value in held.items():
+        np.testing.assert_array_equal(value.node.attrs["state"].init.array(), theirs.state_dict()[name])
+
+
+def test_a_state_dict_may_be_of_a_part_and_of_a_shared_weight() -> None:
+    net = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2))
+    net[1].weight = net[0].weight
+    shared, given = np.eye(2), {"1.weight": np.eye(2), "other": 3.0}
+    with pytest.raises(
+        AutodiffError, match=r"unknown: other; missing: 1\.bias; the module has 0\.weight, 1\.bias, "
+    ):
+        net.load_state_dict(given)
+    net.load_state_dict(given, strict=False)
+    assert [k for k, _ in net.named_parameters()] == ["0.weight", "1.bias"]
+    np.testing.assert_array_equal(
+        dict(net.named_parameters())["0.weight"].node.attrs["state"].init.array(), shared
+    )
+
+
+def named_then_loaded() -> None:
+    net = nn.Linear(1, 1, bias=False)
+    list(net.parameters())
+    net.load_state_dict({"weight": [[1.0]]})
+
+
 def test_default_weights_follow_from_the_position_alone() -> None:
     """Two networks of one form start alike, layers of one form do not, and what was built before does not
     matter."""
@@ -397,6 +433,12 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: nn.Linear(2, 3, device="cuda"), "Linear: the argument 'device' is not supported"),
     (lambda: nn.MSELoss("avg"), "MSELoss: reduction='avg'"),
     (lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU), "Sequential: '1' is .*, not a module; did you"),
+    (lambda: nn.Linear(2, 3).load_state_dict({"weight": np.ones((3, 2))}), "missing: bias; the module has weight"),
+    (lambda: nn.ReLU().load_state_dict({"weight": 1.0}), "load_state_dict: unknown: weight; the module has nothing"),
+    (lambda: nn.Linear(2, 3, False).load_state_dict({"weight": np.ones((2, 3))}), r"has shape \[3, 2\], got \[2, 3\]"),
+    (lambda: nn.Linear(1, 1, False).load_state_dict({"weight": [[np.nan]]}), "'weight': the initial value at .* nan"),
+    (lambda: (net := nn.ReLU(), net.load_state_dict({}, assign=True)), "argument 'assign' is not supported"),
+    (lambda: named_then_loaded(), "load_state_dict: 'weight' is part of a graph already; call load_state_dict before"),
     (lambda: nn.Module()(1), "Module defines no forward method"),
     (lambda: optim.SGD(lr=-1.0), "optim.SGD: lr=-1.0 must be a number of at least 0"),
     (lambda: optim.SGD(nesterov=True), "nesterov=True needs a momentum"),

@@ -6,8 +6,10 @@ parameters: a seed follows from the position in that module.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from .. import init
 from ..dtypes import Type, f32
@@ -184,6 +186,39 @@ class Module:
                     )
                 parameter.requires_grad = requires_grad
         return self
+
+    @torch_lacks(assign=False)
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
+        """Start from these values, arrays or PyTorch's tensors by name (`torch_net.state_dict()`); said before the
+        network is called. With strict=False names may be missing or unknown.
+
+        Raises ModelError that names what is missing, unknown, or of another shape; then nothing has changed.
+        """
+        held: dict[str, Parameter | Buffer] = {}
+        for prefix, module in self.named_modules():
+            for k, own in (*module._members()[0].items(), *module._own_buffers().items()):
+                if own is not None:
+                    held[f"{prefix}.{k}" if prefix else k] = own
+        found = {name: held[name] for name in state_dict if name in held}
+        reached = {id(own) for own in found.values()}  # one that two modules share has two names
+        wrong = [f"unknown: {name}" for name in state_dict if name not in held]
+        wrong += [f"missing: {name}" for name, own in held.items() if id(own) not in reached]
+        if strict and wrong:
+            raise ModelError(
+                f"load_state_dict: {'; '.join(wrong)}; the module has {', '.join(held) or 'nothing'}"
+            )
+        for name, own in found.items():
+            if own.value is not None:
+                raise ModelError(
+                    f"load_state_dict: {name!r} is part of a graph already; call load_state_dict before the network is "
+                    "called or asked for its parameters"
+                )
+            shape, given = init.initialiser(name, own.data, 0).shape, np.shape(state_dict[name])
+            if given != shape:
+                raise ModelError(f"load_state_dict: {name} has shape {list(shape)}, got {list(given)}")
+        values = {name: init.initialiser(name, np.asarray(state_dict[name]), 0) for name in found}
+        for name, own in found.items():
+            own.data = values[name]
 
     def children(self) -> Iterator[Module]:
         return (m for m in self._members()[1].values() if m is not None)

@@ -79,6 +79,9 @@ def main():
         "--test", type=int, default=256, help="sounds to judge, half of worn bearings (default: 256)"
     )
     parser.add_argument("--epochs", type=int, default=6, help="times to go through either half (default: 6)")
+    parser.add_argument("--few", action="store_true", help="for a slow core: 128 and 64 sounds, 2 epochs")
+    if parser.parse_known_args()[0].few:
+        parser.set_defaults(train=128, test=64, epochs=2)
     args = parser.parse_args()
     for name in ("train", "test"):
         if getattr(args, name) < 64 or getattr(args, name) % 64:

@@ -29,6 +29,11 @@ def main() -> int:
     parser.add_argument(
         "--epochs", type=int, default=3, help="times to go through the training digits (default: 3)"
     )
+    parser.add_argument(
+        "--few", action="store_true", help="for a slow core: 1,000 to train on, 500 to test on"
+    )
+    if parser.parse_known_args()[0].few:
+        parser.set_defaults(train=1000, test=500)
     args = parser.parse_args()
     try:
         if args.epochs < 1:

@@ -97,8 +97,10 @@ def literal(text):
 
 
 def python_command(env, *words):
-    """A list-form command of the generator's Python, whose path stays out of the signature."""
-    return [f"$({literal(build_of(env).python)}$)", "-P", *words]
+    """A list-form command of the generator's Python, whose path stays out of the signature. A script may import what
+    lies beside it, a module (-m) nothing from the working folder."""
+    safe = "-P" if words[0] == "-m" else "-B"
+    return [f"$({literal(build_of(env).python)}$)", safe, *words]
 
 
 # ---- what a model depends on

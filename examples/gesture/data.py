@@ -1,0 +1,88 @@
+"""Write the motions that main.c streams: python data.py --out samples.bin [--train N --test N --epochs E]
+
+Motions are made here: a hand holds the device somewhat askew and rests, waves, shakes, or draws circles either way,
+each time at another speed and size, and trembles. A record is what an accelerometer of 4 g gives in 8 bits: 32 times 3
+axes, 128 for none and 32 to a g; then the gesture's number.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from autodiff_gen import samples
+from autodiff_gen.errors import DataError
+
+RATE, TIMES = 16.0, 32  # Hz
+REST, WAVE, SHAKE, LEFT, RIGHT = range(5)
+
+
+def held(rng):
+    """How the hand holds the device: a rotation float[3, 3] by up to some 30 degrees about each axis."""
+    turned = np.eye(3)
+    for axis, angle in enumerate(rng.uniform(-0.5, 0.5, 3)):
+        a, b = (axis + 1) % 3, (axis + 2) % 3
+        turn = np.eye(3)
+        turn[[a, a, b, b], [a, b, a, b]] = np.cos(angle), -np.sin(angle), np.sin(angle), np.cos(angle)
+        turned = turned @ turn
+    return turned
+
+
+def motion(rng, gesture):
+    """Acceleration in g, float[TIMES, 3]: x to the right, y forward, z up."""
+    t = np.arange(TIMES) / RATE
+    hertz = rng.uniform(4.0, 6.0) if gesture == SHAKE else rng.uniform(1.0, 2.2)
+    uneven = 0.03 * np.sin(2 * np.pi * rng.uniform(0.3, 0.8) * t)
+    angle = 2 * np.pi * (hertz * (t + uneven) + rng.uniform())
+    across = {REST: 0.0, WAVE: np.sin(angle), SHAKE: np.sin(angle), LEFT: np.cos(angle), RIGHT: np.cos(angle)}
+    up = {REST: 0.0, WAVE: 0.15 * np.cos(2 * angle), SHAKE: 0.0, LEFT: np.sin(angle), RIGHT: -np.sin(angle)}
+    swell = np.interp(
+        t, [0.0, rng.uniform(0.2, 0.8), 2.0], [rng.uniform(0.2, 1.0), 1.0, rng.uniform(0.4, 1.0)]
+    )
+    size = rng.uniform(0.3, 1.0) * swell
+    moved = np.zeros((TIMES, 3))
+    moved[:, 0] = size * across[gesture]
+    moved[:, 2] = 1.0 + size * up[gesture] * rng.uniform(0.6, 1.1)
+    return moved @ held(rng).T + rng.normal(scale=rng.uniform(0.02, 0.12), size=moved.shape)
+
+
+def record(rng, gesture):
+    """What the accelerometer gives, uint8[TIMES * 3]."""
+    return np.clip(np.round(128.0 + 32.0 * motion(rng, gesture)), 0, 255).astype(np.uint8).reshape(-1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Write the motions that the firmware learns from.")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="file to write: samples.bin, or a .c file for the flash"
+    )
+    parser.add_argument("--train", type=int, default=800, help="motions to learn from (default: 800)")
+    parser.add_argument("--test", type=int, default=400, help="motions to recognise (default: 400)")
+    parser.add_argument(
+        "--epochs", type=int, default=8, help="times to go through the motions to learn (default: 8)"
+    )
+    parser.add_argument("--few", action="store_true", help="for a slow core: 100 and 50 motions")
+    if parser.parse_known_args()[0].few:
+        parser.set_defaults(train=100, test=50)
+    args = parser.parse_args()
+    for name in ("train", "test", "epochs"):
+        if getattr(args, name) < 1:
+            print(f"error: --{name} {getattr(args, name)}: must be at least 1", file=sys.stderr)
+            return 1
+    rng = np.random.default_rng(1)
+    gestures = rng.integers(0, 5, args.train + args.test)
+    motions = np.stack([record(rng, gesture) for gesture in gestures])
+    made = samples.from_arrays(motions, gestures.astype(np.uint8), train=args.train, epochs=args.epochs)
+    try:
+        data = samples.to_c(made).encode() if args.out.suffix == ".c" else made.to_bytes()
+        samples.write(args.out, data)
+    except DataError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"motions: made by NumPy: {made.train:,} to learn from, {made.test:,} to recognise")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
