@@ -10,8 +10,8 @@ import torch
 
 from .dtypes import u32
 from .interpret import bind
-from .ir import CONST, Node, Value, topological
-from .op import Leaf
+from .ir import CONST, Node, Region, Value, topological
+from .op import Cond, Leaf, Scan
 
 
 class NoTorch(Exception):
@@ -56,6 +56,10 @@ def _compute(node: Node, env: Mapping[Value, Any], n: int) -> list[Any]:
         return [_tensor(node.attrs.get("exact", node.attrs["value"]), node.results[0])]
     assert not isinstance(node.op.lower, Leaf), node.results[0]
     operands = [env[v] for v in node.operands]
+    if isinstance(node.op.lower, Scan):
+        return _scan(node, operands, n)
+    if isinstance(node.op.lower, Cond):
+        return _region(node.regions[0 if operands[0] else 1], operands[1:], n)
     attrs = {k: bind(a, n) for k, a in node.attrs.items()}
     # PyTorch computes next to nothing with uint32, which carries no gradient anyway: counters, random bits.
     in_numpy = any(v.type.dtype is u32 for v in (*node.operands, *node.results))
@@ -69,6 +73,26 @@ def _compute(node: Node, env: Mapping[Value, Any], n: int) -> list[Any]:
         out = node.op.ref(*(t.numpy() for t in operands), **attrs)
     outs = out if isinstance(out, tuple) else (out,)
     return [_cast(o, r) for o, r in zip(outs, node.results, strict=True)]
+
+
+def _region(region: Region, given: Sequence[Any], n: int) -> list[Any]:
+    env = dict(zip(region.params, given, strict=True))
+    _evaluate(region.results, env, n)
+    return [env[v] for v in region.results]
+
+
+def _scan(node: Node, given: Sequence[Any], n: int) -> list[Any]:
+    """The loop of ops/scan.py."""
+    (region,), carries, xs = node.regions, node.attrs["carries"], node.attrs["xs"]
+    times = range(node.attrs["length"])
+    state = list(given[:carries])
+    out: list[list[Any]] = [[] for _ in times]
+    for t in reversed(times) if node.attrs["reverse"] else times:
+        now = [*state, *(x[t] for x in given[carries : carries + xs]), *given[carries + xs :]]
+        results = _region(region, now, n)
+        state, out[t] = results[:carries], results[carries:]
+    stacks = zip(zip(*out, strict=True), node.attrs["axes"], strict=True)
+    return [*state, *(torch.stack(values, axis) for values, axis in stacks)]
 
 
 def _cast(out: Any, result: Value) -> Any:

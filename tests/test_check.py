@@ -116,6 +116,18 @@ MODELS = sorted([*ROOT.glob("examples/*/model.py"), *ROOT.glob("bench/workloads/
 
 
 @pytest.mark.torch
+def test_loops_and_conditions_are_compared_with_pytorch_too():
+    x, p = ag.Input("x", (2, 6, 3)), ag.Input("p", ())
+    gru = nn.GRU(3, 4, batch_first=True, bidirectional=True)
+    y, _ = gru(x)
+    chosen = F.cond(p > 0.0, lambda v: F.tanh(v) * 2.0, lambda v: F.exp(-v), y)
+    model = ag.Model([x, p], [], {"y": y}, F.sum(chosen), optim.SGD())
+    for number in (-1.0, 1.0):
+        report, good = check(model, "loops", data={"p": np.float32(number)})
+        assert good and report.count(" PyTorch ") == 8 + 1, report
+
+
+@pytest.mark.torch
 @pytest.mark.parametrize("path", MODELS, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_every_example_and_workload(path):
     file = load_file(str(path))
