@@ -162,12 +162,12 @@ def kernel_text(c: KernelCase) -> str:
             lines.append(f"static const ag_{p.struct} {p.name} = {{{fields}}};")
     for p, (a, _, _) in c.inputs.items():
         if a.dtype.kind == "f":
-            lines.append(f"static float {p}[{a.size}];")
+            lines.append(f"float {p}[{a.size}];")
         else:
             lines.append(f"static const {c_types[p]} {p}[] = {{{', '.join(map(str, a.reshape(-1)))}}};")
     for p, a in c.outputs.items():
         if p not in c.inputs:
-            lines.append(f"static {c_types[p]} {p}[{a.size}];")
+            lines.append(f"{c_types[p]} {p}[{a.size}];")
         element = "float" if a.dtype.kind == "f" else c_types[p]
         values = floats(a) if a.dtype.kind == "f" else ", ".join(map(str, a.reshape(-1)))
         lines.append(f"static const {element} want_{p}[] = {{{values}}};")
@@ -420,7 +420,6 @@ class TorchTrainer:
         ]
         states = {v.node.attrs["state"]: _exact(v) for v in leaves}
         self.values = {s: s.stored(s.init.array()).astype(kind) for s, kind in states.items()}
-        assert model.schedule is None and model.clip_grad_norm is None and model.clip_grad_value is None
         groups = model.optimizer.groups(list(self.values))
         trained = {s for g in groups for s in g.states if s.trainable}
         self.parameters = {
@@ -430,6 +429,10 @@ class TorchTrainer:
         self.optimizer = rule(
             [{"params": [self.parameters[s] for s in g.states if s in trained], **g.options} for g in groups]
         )
+        self.schedule = None
+        if model.schedule is not None:
+            scheduler = getattr(torch.optim.lr_scheduler, type(model.schedule).__name__)
+            self.schedule = scheduler(self.optimizer, **vars(model.schedule))
 
     def feeds(self, roots: Sequence[Value], given: Mapping[str, Any]) -> dict[Value, Any]:
         found = {}
@@ -457,7 +460,13 @@ class TorchTrainer:
             self.parameters[v.node.attrs["state"]].grad = torch.from_numpy(
                 g + self.rounding * np.abs(g).max() * self.noise.uniform(-1, 1, g.shape)
             )
+        if self.model.clip_grad_value is not None:
+            torch.nn.utils.clip_grad_value_(self.parameters.values(), self.model.clip_grad_value)
+        if self.model.clip_grad_norm is not None:
+            torch.nn.utils.clip_grad_norm_(self.parameters.values(), self.model.clip_grad_norm)
         self.optimizer.step()
+        if self.schedule is not None:
+            self.schedule.step()
         self.values |= dict(zip(buffers, news, strict=True))
         self.values |= {s: p.detach().numpy().copy() for s, p in self.parameters.items()}
         return float(loss)

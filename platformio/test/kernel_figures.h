@@ -3,9 +3,9 @@
 #include "figures.h"
 
 static void gemm_nn_f32(void) {
-    static float a[12];
-    static float b[20];
-    static float c[15];
+    float a[12];
+    float b[20];
+    float c[15];
     static const float want_c[] = {0.814763188f,  0.00398004614f, 0.828996658f, 0.725309849f,  0.833700538f,
                                    1.03071594f,   0.682833433f,   0.201198563f, 0.909044564f,  0.208664909f,
                                    -0.961427808f, -0.341602474f,  1.04095352f,  -0.228853539f, -0.228235185f};
@@ -17,9 +17,9 @@ static void gemm_nn_f32(void) {
 }
 
 static void gemm_nt_f32(void) {
-    static float a[12];
-    static float b[20];
-    static float c[15];
+    float a[12];
+    float b[20];
+    float c[15];
     static const float want_c[] = {0.410243213f, 0.777213097f, 0.920481443f,  -1.97697711f,  1.36475778f,
                                    2.26687741f,  -0.92934674f, 0.291773915f,  0.0233928449f, 0.61314857f,
                                    -1.88015962f, 0.769105792f, -0.635929883f, 1.17137074f,   0.931673944f};
@@ -31,9 +31,9 @@ static void gemm_nt_f32(void) {
 }
 
 static void gemm_tn_f32(void) {
-    static float a[12];
-    static float b[20];
-    static float c[15];
+    float a[12];
+    float b[20];
+    float c[15];
     static const float want_c[] = {1.37533045f,  -0.255545884f, 1.63619256f,   -0.0832445025f, 1.87385678f,
                                    2.36281824f,  1.1490308f,    -0.753846705f, -0.625015676f,  0.582016349f,
                                    0.239101231f, 1.53738558f,   -0.25959143f,  0.145074114f,   0.466556072f};
@@ -45,9 +45,9 @@ static void gemm_tn_f32(void) {
 }
 
 static void gemm_tt_f32(void) {
-    static float a[12];
-    static float b[20];
-    static float c[15];
+    float a[12];
+    float b[20];
+    float c[15];
     static const float want_c[] = {-1.08263826f, 1.58548629f,   -0.129380614f, 0.229162931f,  -1.11797118f,
                                    1.22808659f,  -0.281151354f, 1.28352404f,   1.55374932f,   1.68015134f,
                                    -1.50187457f, -0.614322007f, 0.607371449f,  0.0571984462f, 1.52653813f};
@@ -59,9 +59,9 @@ static void gemm_tt_f32(void) {
 }
 
 static void gemv_f32(void) {
-    static float a[15];
-    static float x[5];
-    static float y[3];
+    float a[15];
+    float x[5];
+    float y[3];
     static const float want_y[] = {1.74453807f, -0.940710127f, 0.483205378f};
     figures_draw_f32(a, 15, 4u, 0u, -1.0f, 2.0f);
     figures_draw_f32(x, 5, 4u, 1u, -1.0f, 2.0f);
@@ -71,9 +71,9 @@ static void gemv_f32(void) {
 }
 
 static void gemv_t_f32(void) {
-    static float a[15];
-    static float x[3];
-    static float y[5];
+    float a[15];
+    float x[3];
+    float y[5];
     static const float want_y[] = {-1.97057235f, -0.209209427f, -1.08500254f, -1.28912258f, -0.984883308f};
     figures_draw_f32(a, 15, 5u, 0u, -1.0f, 2.0f);
     figures_draw_f32(x, 3, 5u, 1u, -1.0f, 2.0f);
@@ -83,9 +83,9 @@ static void gemv_t_f32(void) {
 }
 
 static void ger_f32(void) {
-    static float a[15];
-    static float x[3];
-    static float y[5];
+    float a[15];
+    float x[3];
+    float y[5];
     static const float want_a[] = {-1.00734794f,  1.07191682f,  -0.683884859f, -0.706151962f, 0.460047394f,
                                    -0.697253048f, 2.14451981f,  1.1958158f,    -1.12452245f,  1.52962446f,
                                    -0.1325185f,   -2.09269953f, 0.206860498f,  -0.489238054f, 0.63553679f};
@@ -98,8 +98,8 @@ static void ger_f32(void) {
 
 static void avg_pool2d_f32(void) {
     static const ag_pool2d_shape shape = {4, 6, 3, 2, 3, 2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 0, 1, 72, 18, 3, 1};
-    static float x[144];
-    static float y[36];
+    float x[144];
+    float y[36];
     static const float want_y[] = {
         -0.0634906292f, -0.174589187f, 0.316966444f,   0.320273668f,  0.17309615f,   0.0567170084f,
         -0.0109455585f, 0.182006389f,  -0.0521497428f, 0.253178596f,  -0.183466375f, 0.0281458795f,
@@ -115,8 +115,8 @@ static void avg_pool2d_f32(void) {
 
 static void avg_pool2d_dx_f32(void) {
     static const ag_pool2d_shape shape = {4, 6, 3, 2, 3, 2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 0, 1, 72, 18, 3, 1};
-    static float dy[36];
-    static float dx[144];
+    float dy[36];
+    float dx[144];
     static const float want_dx[] = {
         0.0357606709f,   0.199055642f,   0.137272656f,   0.0357606709f,   0.199055642f,   0.137272656f,
         0.22623682f,     0.186047763f,   0.13225314f,    0.22623682f,     0.186047763f,   0.13225314f,
@@ -150,9 +150,9 @@ static void avg_pool2d_dx_f32(void) {
 
 static void conv2d_f32(void) {
     static const ag_conv2d_shape shape = {4, 5, 3, 2, 4, 4, 3, 2, 1, 1, 0, 0, 1, 1, 1, 60, 15, 3, 1, 4};
-    static float x[120];
-    static float w[72];
-    static float y[64];
+    float x[120];
+    float w[72];
+    float y[64];
     static const float want_y[] = {
         -1.13491869f,   -0.688697278f, -0.17270641f,  -1.87768006f,   -1.34061658f,  1.52487659f,
         1.39021385f,    -1.24509501f,  0.426491648f,  0.499886721f,   -1.76445842f,  -1.23194575f,
@@ -174,9 +174,9 @@ static void conv2d_f32(void) {
 
 static void conv2d_dx_f32(void) {
     static const ag_conv2d_shape shape = {4, 5, 3, 2, 4, 4, 3, 2, 1, 1, 0, 0, 1, 1, 1, 60, 15, 3, 1, 4};
-    static float dy[64];
-    static float w[72];
-    static float dx[120];
+    float dy[64];
+    float w[72];
+    float dx[120];
     static const float want_dx[] = {
         0.250546396f,   -0.0422874354f, -0.274753273f,  0.916608632f,   -0.23157838f,  0.551971078f,
         0.461254567f,   -0.0576223396f, -0.510968447f,  0.26187548f,    -0.422208726f, 1.02610767f,
@@ -207,9 +207,9 @@ static void conv2d_dx_f32(void) {
 
 static void conv2d_dw_f32(void) {
     static const ag_conv2d_shape shape = {4, 5, 3, 2, 4, 4, 3, 2, 1, 1, 0, 0, 1, 1, 1, 60, 15, 3, 1, 4};
-    static float x[120];
-    static float dy[64];
-    static float dw[72];
+    float x[120];
+    float dy[64];
+    float dw[72];
     static const float want_dw[] = {
         -1.13586509f,    0.727982581f,  0.774712265f,  2.48610997f,    -0.173251182f,   0.937870204f,
         -0.0962082297f,  -0.873017192f, 0.762678325f,  -1.23375189f,   -0.00369713968f, 0.0733952448f,
@@ -232,8 +232,8 @@ static void conv2d_dw_f32(void) {
 
 static void scatter_sum_f32(void) {
     static const int32_t index[] = {0, 1, 3, 2, 2, 0, 2, 3, 2, 2, 1, 2, 1, 1, 3, 0, 1, 3};
-    static float x[18];
-    static float y[12];
+    float x[18];
+    float y[12];
     static const float want_y[] = {-0.252402306f, 0.957684159f,  -0.278458476f, -0.225457668f,
                                    0.0f,          0.661493301f,  2.46712637f,   0.298882961f,
                                    0.213899732f,  -0.805792332f, 0.0f,          -0.935537219f};
@@ -245,8 +245,8 @@ static void scatter_sum_f32(void) {
 
 static void index_sum_f32(void) {
     static const int32_t index[] = {0, 2, 3, 1};
-    static float x[12];
-    static float y[15];
+    float x[12];
+    float y[15];
     static const float want_y[] = {-0.650089264f,  0.592884302f,  -0.786601186f, -0.465008497f, 0.386470675f,
                                    -0.528684974f,  -0.42706883f,  -0.292651176f, -0.606215239f, 0.736951709f,
                                    -0.0352164507f, -0.800140738f, 0.0f,          0.0f,          0.0f};
@@ -257,8 +257,8 @@ static void index_sum_f32(void) {
 }
 
 static void cumsum_f32(void) {
-    static float x[12];
-    static float y[12];
+    float x[12];
+    float y[12];
     static const float want_y[] = {0.435554385f,    -0.130863547f, -0.0693013668f, 0.0349094868f,
                                    -0.00205039978f, 0.48216033f,   -0.273908734f,  -0.0508935452f,
                                    -0.827245951f,   -0.572569489f, -0.694617271f,  0.170810819f};
@@ -270,9 +270,9 @@ static void cumsum_f32(void) {
 
 static void depthwise2d_f32(void) {
     static const ag_conv2d_shape shape = {4, 5, 3, 2, 4, 3, 3, 2, 1, 1, 0, 0, 1, 1, 3, 60, 15, 3, 1, 3};
-    static float x[120];
-    static float w[18];
-    static float y[48];
+    float x[120];
+    float w[18];
+    float y[48];
     static const float want_y[] = {
         0.0652401745f,  -0.141281292f, -0.295925736f, -0.198216647f, -0.413772702f, 0.534605742f,
         0.24223645f,    0.0575379767f, -0.912526846f, 0.610791564f,  -0.572570682f, -0.571682811f,
@@ -291,9 +291,9 @@ static void depthwise2d_f32(void) {
 
 static void depthwise2d_dx_f32(void) {
     static const ag_conv2d_shape shape = {4, 5, 3, 2, 4, 3, 3, 2, 1, 1, 0, 0, 1, 1, 3, 60, 15, 3, 1, 3};
-    static float dy[48];
-    static float w[18];
-    static float dx[120];
+    float dy[48];
+    float w[18];
+    float dx[120];
     static const float want_dx[] = {
         0.168387949f,   0.311114639f,     -0.452195048f,  0.0203116126f,  0.150223479f,     0.100346968f,
         -0.2870107f,    0.630186319f,     0.695145547f,   0.496874422f,   0.132719576f,     0.265567303f,
@@ -324,9 +324,9 @@ static void depthwise2d_dx_f32(void) {
 
 static void depthwise2d_dw_f32(void) {
     static const ag_conv2d_shape shape = {4, 5, 3, 2, 4, 3, 3, 2, 1, 1, 0, 0, 1, 1, 3, 60, 15, 3, 1, 3};
-    static float x[120];
-    static float dy[48];
-    static float dw[18];
+    float x[120];
+    float dy[48];
+    float dw[18];
     static const float want_dw[] = {0.71289438f,  -1.95474207f,  1.53467381f,  0.375249863f,  -2.03484011f,
                                     -1.18544257f, -1.69933307f,  -1.40042901f, -1.35181236f,  -2.24625492f,
                                     -1.26194334f, -0.315545619f, -1.71662593f, -0.152049065f, 0.926916659f,
@@ -340,8 +340,8 @@ static void depthwise2d_dw_f32(void) {
 
 static void max_pool2d_f32(void) {
     static const ag_pool2d_shape shape = {4, 6, 3, 2, 3, 2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 1, 0, 72, 18, 3, 1};
-    static float x[144];
-    static float y[36];
+    float x[144];
+    float y[36];
     static const float want_y[] = {
         0.467611194f, 0.82000351f,   0.852269888f, 0.672282338f,  0.729823947f, 0.271596432f,
         0.489938378f, 0.432771444f,  0.227597117f, 0.0180821419f, 0.893964529f, 0.445035219f,
@@ -349,7 +349,7 @@ static void max_pool2d_f32(void) {
         0.821195364f, 0.297141433f,  0.488069057f, 0.657250404f,  0.570573926f, 0.97060442f,
         0.896019936f, 0.980140448f,  0.523146152f, 0.814074397f,  0.846845508f, 0.487316251f,
         0.126401544f, -0.235865712f, 0.843354464f, 0.690017939f,  0.897979259f, 0.582765818f};
-    static uint8_t index[36];
+    uint8_t index[36];
     static const uint8_t want_index[] = {2, 0, 3, 3, 2, 3, 2, 3, 0, 1, 3, 0, 1, 2, 2, 2, 0, 1,
                                          3, 2, 1, 2, 0, 3, 2, 3, 1, 2, 0, 1, 3, 3, 1, 3, 1, 0};
     figures_draw_f32(x, 144, 2013u, 0u, -1.0f, 2.0f);
@@ -362,10 +362,10 @@ static void max_pool2d_f32(void) {
 
 static void max_pool2d_dx_f32(void) {
     static const ag_pool2d_shape shape = {4, 6, 3, 2, 3, 2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 1, 0, 72, 18, 3, 1};
-    static float dy[36];
+    float dy[36];
     static const uint8_t index[] = {2, 3, 3, 0, 0, 3, 2, 2, 1, 0, 2, 1, 1, 0, 3, 2, 2, 0,
                                     2, 3, 2, 1, 2, 3, 2, 1, 0, 0, 2, 3, 2, 0, 3, 0, 1, 0};
-    static float dx[144];
+    float dx[144];
     static const float want_dx[] = {
         0.0f,           0.0f,          0.0f,           0.0f,          0.0f,          0.0f,
         -0.121940136f,  -0.958227873f, 0.0f,           0.0f,          0.0f,          0.0f,
@@ -399,10 +399,10 @@ static void max_pool2d_dx_f32(void) {
 
 static void max_pool2d_pick_f32(void) {
     static const ag_pool2d_shape shape = {4, 6, 3, 2, 3, 2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 1, 0, 72, 18, 3, 1};
-    static float x[144];
+    float x[144];
     static const uint8_t index[] = {2, 0, 3, 2, 1, 3, 2, 3, 3, 3, 1, 2, 3, 2, 2, 1, 2, 1,
                                     1, 2, 1, 1, 3, 0, 1, 3, 2, 0, 2, 2, 3, 1, 0, 0, 2, 3};
-    static float y[36];
+    float y[36];
     static const float want_y[] = {
         0.581580639f,   -0.865536332f,  0.528246284f,  0.184148073f, 0.371487379f,   -0.791557312f,
         -0.787882566f,  0.083688736f,   0.594962597f,  0.722826362f, 0.573107958f,   -0.182229519f,
@@ -419,10 +419,10 @@ static void max_pool2d_pick_f32(void) {
 static void conv2d_pool_f32(void) {
     static const ag_conv2d_pool_shape shape = {9, 8, 3,   7,  7, 4, 3, 2, 1, 1, 0, 0,
                                                1, 1, 216, 24, 3, 1, 2, 2, 2, 2, 3, 3};
-    static float x[432];
-    static float w[72];
-    static float bias[4];
-    static float y[72];
+    float x[432];
+    float w[72];
+    float bias[4];
+    float y[72];
     static const float want_y[] = {
         4.13664293f, 1.23365521f,    1.29531491f,    1.85303926f,  1.96386993f,  1.27253056f, 1.85521424f,
         3.6896317f,  2.15560889f,    1.30723369f,    0.274774641f, 1.89406514f,  3.69274831f, 1.18741417f,
@@ -435,7 +435,7 @@ static void conv2d_pool_f32(void) {
         1.93627429f, 0.928883135f,   1.7996974f,     1.54743218f,  1.72368097f,  1.29510331f, 1.28134859f,
         1.35272753f, 4.88109779f,    0.866990685f,   1.33737838f,  1.29164445f,  1.45560479f, 2.3609035f,
         1.99037659f, 2.75280118f};
-    static uint8_t index[72];
+    uint8_t index[72];
     static const uint8_t want_index[] = {1, 0, 0, 3, 0, 2, 2, 2, 0, 0, 0, 3, 2, 1, 2, 0, 1, 0,
                                          2, 2, 0, 1, 0, 3, 1, 2, 0, 0, 3, 2, 1, 2, 0, 1, 1, 3,
                                          3, 3, 3, 0, 1, 0, 0, 0, 3, 1, 2, 1, 3, 1, 3, 1, 2, 2,
@@ -453,12 +453,12 @@ static void conv2d_pool_f32(void) {
 static void conv2d_pool_dx_f32(void) {
     static const ag_conv2d_pool_shape shape = {9, 8, 3,   7,  7, 4, 3, 2, 1, 1, 0, 0,
                                                1, 1, 216, 24, 3, 1, 2, 2, 2, 2, 3, 3};
-    static float dy[72];
+    float dy[72];
     static const uint8_t index[] = {2, 1, 0, 2, 2, 3, 0, 2, 2, 3, 2, 0, 2, 2, 2, 3, 0, 2, 3, 2, 3, 3, 1, 0,
                                     2, 3, 1, 1, 0, 1, 2, 3, 2, 3, 1, 2, 2, 3, 3, 3, 0, 1, 2, 1, 0, 3, 1, 0,
                                     0, 0, 1, 3, 1, 1, 2, 2, 2, 0, 2, 1, 0, 3, 1, 3, 2, 2, 3, 2, 2, 3, 0, 0};
-    static float w[72];
-    static float dx[432];
+    float w[72];
+    float dx[432];
     static const float want_dx[] = {-0.0152529636f,
                                     -0.243364677f,
                                     -0.623821795f,
@@ -901,12 +901,12 @@ static void conv2d_pool_dx_f32(void) {
 static void conv2d_pool_dw_f32(void) {
     static const ag_conv2d_pool_shape shape = {9, 8, 3,   7,  7, 4, 3, 2, 1, 1, 0, 0,
                                                1, 1, 216, 24, 3, 1, 2, 2, 2, 2, 3, 3};
-    static float x[432];
-    static float dy[72];
+    float x[432];
+    float dy[72];
     static const uint8_t index[] = {3, 0, 3, 2, 2, 3, 0, 2, 3, 1, 3, 3, 2, 0, 2, 2, 3, 3, 0, 3, 0, 1, 1, 0,
                                     1, 1, 1, 0, 3, 1, 0, 3, 1, 3, 2, 0, 2, 2, 3, 2, 3, 3, 2, 2, 3, 2, 2, 3,
                                     3, 2, 1, 2, 0, 2, 3, 0, 3, 3, 1, 0, 0, 0, 0, 0, 0, 1, 1, 3, 2, 2, 2, 3};
-    static float dw[72];
+    float dw[72];
     static const float want_dw[] = {
         4.58404112f,   0.202142268f,   -0.791019678f,  1.85606313f,  -1.2451185f,   1.20399344f,
         1.13957202f,   1.34636652f,    -0.420086265f,  -1.17091465f, -0.109029345f, 1.02259922f,
