@@ -7,6 +7,7 @@
 #include "ag_kernels.h"
 #include "ag_math.h"
 #include "ag_crc32.h"
+#include "ag_guard.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char gesture_size_is_as_planned[sizeof(gesture_trainer) == GESTURE_TRAINER_BYTES ? 1 : -1];
@@ -22,6 +23,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         if (label[i] >= 5) {
             return GESTURE_ERR_LABEL;
         }
+    }
+    if (!ag_all_finite(x, 96 * n)) {
+        return GESTURE_ERR_INPUT;
     }
 
     float *const matmul1 = t->arena;                      /* [32n,60] steps 1 to 11 */
@@ -139,6 +143,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             sum3 += sum4 * sum4;
         }
         sum[0] = sum3;
+    }
+    if (!ag_all_finite(loss, 1)) {
+        return GESTURE_ERR_LOSS;
     }
 
     /* 6  matmul[n,20] = d_sub1 . head_weight */
@@ -480,6 +487,10 @@ const char *gesture_strstatus(int status) {
         return "a read or write callback failed";
     case GESTURE_ERR_CHECKPOINT:
         return "the checkpoint is damaged or belongs to another model";
+    case GESTURE_ERR_INPUT:
+        return "an input, a target or the learning rate is not finite";
+    case GESTURE_ERR_LOSS:
+        return "the loss is not finite";
     default:
         return "unknown status";
     }

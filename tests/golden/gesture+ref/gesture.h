@@ -62,7 +62,9 @@ enum {
     GESTURE_ERR_BATCH = -2, /* n is below 1 or above GESTURE_BATCH */
     GESTURE_ERR_LABEL = -3, /* a label or index is out of range */
     GESTURE_ERR_IO = -4, /* a read or write callback failed */
-    GESTURE_ERR_CHECKPOINT = -5 /* a checkpoint is damaged or of another model */
+    GESTURE_ERR_CHECKPOINT = -5, /* a checkpoint is damaged or of another model */
+    GESTURE_ERR_INPUT = -6, /* an input, a target or the learning rate is not finite */
+    GESTURE_ERR_LOSS = -7 /* the loss is not finite */
 };
 
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */

@@ -7,6 +7,7 @@
 #include "ag_kernels.h"
 #include "ag_math.h"
 #include "ag_crc32.h"
+#include "ag_guard.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char keywords_size_is_as_planned[sizeof(keywords_trainer) == KEYWORDS_TRAINER_BYTES ? 1 : -1];
@@ -17,6 +18,12 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
     if (label[0] >= 10) {
         return KEYWORDS_ERR_LABEL;
+    }
+    if (!ag_all_finite(x, 490)) {
+        return KEYWORDS_ERR_INPUT;
+    }
+    if (!ag_all_finite(&lr, 1)) {
+        return KEYWORDS_ERR_INPUT;
     }
 
     float *const conv2d1 = t->arena;                           /* [1,25,5,32] steps 1 to 2 */
@@ -32,22 +39,22 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     float *const depthwise2d3 = t->arena;                      /* [1,25,5,32] steps 11 to 12 */
     float *const relu6 = t->arena + 4000;                      /* [25,5,32] steps 12 to 13 */
     float *const conv2d4 = t->arena;                           /* [1,25,5,32] steps 13 to 14 */
-    float *const relu7 = t->arena + 4000;                      /* [25,5,32] steps 14 to 27 */
+    float *const relu7 = t->arena + 4000;                      /* [25,5,32] steps 14 to 28 */
     float *const depthwise2d4 = t->arena;                      /* [1,25,5,32] steps 15 to 16 */
-    float *const relu8 = t->arena + 8000;                      /* [25,5,32] steps 16 to 27 */
+    float *const relu8 = t->arena + 8000;                      /* [25,5,32] steps 16 to 28 */
     float *const where = t->arena + 8000;                      /* [25,5,32] in place of relu8 */
     float *const conv2d5 = t->arena;                           /* [1,25,5,32] steps 17 to 18 */
-    float *const mul1 = t->arena + 13000;                      /* [1,32] steps 18 to 22 */
-    uint8_t *const le = (uint8_t *)(t->arena + 12000);         /* [25,5,32] steps 18 to 23 */
-    float *const matmul1 = t->arena + 32;                      /* [1,10] steps 19 to 22 */
+    float *const mul1 = t->arena + 13000;                      /* [1,32] steps 18 to 23 */
+    uint8_t *const le = (uint8_t *)(t->arena + 12000);         /* [25,5,32] steps 18 to 24 */
+    float *const matmul1 = t->arena + 32;                      /* [1,10] steps 19 to 23 */
     float *const d_sub1 = t->arena + 32;                       /* [1,10] in place of matmul1 */
     float *const exp1_row = t->arena;                          /* [10] step 20 */
-    float *const d_mul1 = t->arena + 13032;                    /* [1,32] steps 21 to 23 */
-    float *const matmul_rows_row = t->arena;                   /* [32] step 22 */
-    float *const where2 = t->arena;                            /* [25,5,32] steps 23 to 25 */
-    float *const d_block4_pointwise_weight = t->arena + 16000; /* [32,1,1,32] steps 24 to 29 */
-    float *const conv2d_dx = t->arena + 12000;                 /* [1,25,5,32] steps 25 to 26 */
-    float *const d_block4_depthwise_weight = t->arena;         /* [3,3,32] steps 27 to 28 */
+    float *const d_mul1 = t->arena + 13032;                    /* [1,32] steps 22 to 24 */
+    float *const matmul_rows_row = t->arena;                   /* [32] step 23 */
+    float *const where2 = t->arena;                            /* [25,5,32] steps 24 to 26 */
+    float *const d_block4_pointwise_weight = t->arena + 16000; /* [32,1,1,32] steps 25 to 30 */
+    float *const conv2d_dx = t->arena + 12000;                 /* [1,25,5,32] steps 26 to 27 */
+    float *const d_block4_depthwise_weight = t->arena;         /* [3,3,32] steps 28 to 29 */
 
     /* 1  conv2d1[1,25,5,32] = conv2d(x, conv_weight) */
     {
@@ -242,7 +249,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     /* 19 matmul1[1,10] = mul1 . classifier_weight' */
     ag_gemv_f32_ref(t->classifier_weight, 32, mul1, matmul1, 10, 32, 1.0f, 0.0f);
 
-    /* 20 loss[1], d_sub1[1,10], new classifier_bias_momentum_buffer[10], new classifier_bias[10] */
+    /* 20 loss[1], d_sub1[1,10] */
     {
         float amax = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {
@@ -259,18 +266,24 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         const int32_t to_s32_1 = (int32_t)label[0];
         const float div1 = 1.0f / sum;
         for (int32_t i = 0; i < 10; i++) {
-            const float add1 = (i == to_s32_1 ? -1.0f : 0.0f) + div1 * exp1_row[i];
-            d_sub1[i] = add1;
-            const float add2 = 0.9f * t->classifier_bias_momentum_buffer[i] + add1;
-            t->classifier_bias_momentum_buffer[i] = add2;
-            t->classifier_bias[i] -= lr * add2;
+            d_sub1[i] = (i == to_s32_1 ? -1.0f : 0.0f) + div1 * exp1_row[i];
         }
     }
+    if (!ag_all_finite(loss, 1)) {
+        return KEYWORDS_ERR_LOSS;
+    }
 
-    /* 21 d_mul1[1,32] = d_sub1 . classifier_weight */
+    /* 21 new classifier_bias_momentum_buffer[10], new classifier_bias[10] */
+    for (int32_t i = 0; i < 10; i++) {
+        const float add1 = 0.9f * t->classifier_bias_momentum_buffer[i] + d_sub1[i];
+        t->classifier_bias_momentum_buffer[i] = add1;
+        t->classifier_bias[i] -= lr * add1;
+    }
+
+    /* 22 d_mul1[1,32] = d_sub1 . classifier_weight */
     ag_gemv_t_f32_ref(t->classifier_weight, 32, d_sub1, d_mul1, 10, 32, 1.0f, 0.0f);
 
-    /* 22 new classifier_weight_momentum_buffer[10,32], new classifier_weight[10,32] */
+    /* 23 new classifier_weight_momentum_buffer[10,32], new classifier_weight[10,32] */
     for (int32_t i = 0; i < 10; i++) {
         ag_ger_f32_ref(matmul_rows_row, 32, d_sub1 + i, mul1, 1, 32, 1.0f, 0.0f);
         for (int32_t j = 0; j < 32; j++) {
@@ -280,7 +293,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         }
     }
 
-    /* 23 where2[25,5,32], new block4_pointwise_bias_momentum_buffer[32], new block4_pointwise_bias[32] */
+    /* 24 where2[25,5,32], new block4_pointwise_bias_momentum_buffer[32], new block4_pointwise_bias[32] */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -300,7 +313,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         t->block4_pointwise_bias[i] -= lr * add1;
     }
 
-    /* 24 d_block4_pointwise_weight[32,1,1,32] = conv2d_dw(relu8, where2) */
+    /* 25 d_block4_pointwise_weight[32,1,1,32] = conv2d_dw(relu8, where2) */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
@@ -310,7 +323,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         ag_conv2d_dw_f32_ref(relu8, where2, d_block4_pointwise_weight, 1, &shape, 1.0f, 0.0f);
     }
 
-    /* 25 conv2d_dx[1,25,5,32] = conv2d_dx(where2, block4_pointwise_weight) */
+    /* 26 conv2d_dx[1,25,5,32] = conv2d_dx(where2, block4_pointwise_weight) */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
@@ -320,7 +333,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         ag_conv2d_dx_f32_ref(where2, t->block4_pointwise_weight, conv2d_dx, 1, &shape);
     }
 
-    /* 26 where[25,5,32], new block4_depthwise_bias_momentum_buffer[32], new block4_depthwise_bias[32] */
+    /* 27 where[25,5,32], new block4_depthwise_bias_momentum_buffer[32], new block4_depthwise_bias[32] */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -340,7 +353,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         t->block4_depthwise_bias[i] -= lr * add1;
     }
 
-    /* 27 d_block4_depthwise_weight[3,3,32] = depthwise2d_dw(relu7, where) */
+    /* 28 d_block4_depthwise_weight[3,3,32] = depthwise2d_dw(relu7, where) */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
@@ -350,14 +363,14 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         ag_depthwise2d_dw_f32_ref(relu7, where, d_block4_depthwise_weight, 1, &shape, 1.0f, 0.0f);
     }
 
-    /* 28 new block4_depthwise_weight_momentum_buffer[288], new block4_depthwise_weight[288] */
+    /* 29 new block4_depthwise_weight_momentum_buffer[288], new block4_depthwise_weight[288] */
     for (int32_t i = 0; i < 288; i++) {
         const float add1 = 0.9f * t->block4_depthwise_weight_momentum_buffer[i] + d_block4_depthwise_weight[i];
         t->block4_depthwise_weight_momentum_buffer[i] = add1;
         t->block4_depthwise_weight[i] -= lr * add1;
     }
 
-    /* 29 new block4_pointwise_weight_momentum_buffer[1024], new block4_pointwise_weight[1024] */
+    /* 30 new block4_pointwise_weight_momentum_buffer[1024], new block4_pointwise_weight[1024] */
     for (int32_t i = 0; i < 1024; i++) {
         const float add1 = 0.9f * t->block4_pointwise_weight_momentum_buffer[i] + d_block4_pointwise_weight[i];
         t->block4_pointwise_weight_momentum_buffer[i] = add1;
@@ -649,6 +662,10 @@ const char *keywords_strstatus(int status) {
         return "a read or write callback failed";
     case KEYWORDS_ERR_CHECKPOINT:
         return "the checkpoint is damaged or belongs to another model";
+    case KEYWORDS_ERR_INPUT:
+        return "an input, a target or the learning rate is not finite";
+    case KEYWORDS_ERR_LOSS:
+        return "the loss is not finite";
     default:
         return "unknown status";
     }

@@ -14,11 +14,11 @@
  *   train_step step 15: ag_depthwise2d_f32_ref (n=1 h=25 w=5 kh=3 kw=3 oh=25 ow=5 c=32 o=32 groups=32)
  *   train_step step 17: ag_conv2d_f32_ref (n=1 h=25 w=5 kh=1 kw=1 oh=25 ow=5 c=32 o=32 groups=1)
  *   train_step step 19: ag_gemv_f32_ref (m=10 n=32)
- *   train_step step 21: ag_gemv_t_f32_ref (m=10 n=32)
- *   train_step step 22: ag_ger_f32_ref (m=1 n=32)
- *   train_step step 24: ag_conv2d_dw_f32_ref (n=1 h=25 w=5 kh=1 kw=1 oh=25 ow=5 c=32 o=32 groups=1)
- *   train_step step 25: ag_conv2d_dx_f32_ref (n=1 h=25 w=5 kh=1 kw=1 oh=25 ow=5 c=32 o=32 groups=1)
- *   train_step step 27: ag_depthwise2d_dw_f32_ref (n=1 h=25 w=5 kh=3 kw=3 oh=25 ow=5 c=32 o=32 groups=32)
+ *   train_step step 22: ag_gemv_t_f32_ref (m=10 n=32)
+ *   train_step step 23: ag_ger_f32_ref (m=1 n=32)
+ *   train_step step 25: ag_conv2d_dw_f32_ref (n=1 h=25 w=5 kh=1 kw=1 oh=25 ow=5 c=32 o=32 groups=1)
+ *   train_step step 26: ag_conv2d_dx_f32_ref (n=1 h=25 w=5 kh=1 kw=1 oh=25 ow=5 c=32 o=32 groups=1)
+ *   train_step step 28: ag_depthwise2d_dw_f32_ref (n=1 h=25 w=5 kh=3 kw=3 oh=25 ow=5 c=32 o=32 groups=32)
  *   predict step 1: ag_conv2d_f32_ref (n=1 h=49 w=10 kh=10 kw=4 oh=25 ow=5 c=1 o=32 groups=1)
  *   predict step 3: ag_depthwise2d_f32_ref (n=1 h=25 w=5 kh=3 kw=3 oh=25 ow=5 c=32 o=32 groups=32)
  *   predict step 5: ag_conv2d_f32_ref (n=1 h=25 w=5 kh=1 kw=1 oh=25 ow=5 c=32 o=32 groups=1)
@@ -84,7 +84,9 @@ enum {
     KEYWORDS_ERR_BATCH = -2, /* n is below 1 or above KEYWORDS_BATCH */
     KEYWORDS_ERR_LABEL = -3, /* a label or index is out of range */
     KEYWORDS_ERR_IO = -4, /* a read or write callback failed */
-    KEYWORDS_ERR_CHECKPOINT = -5 /* a checkpoint is damaged or of another model */
+    KEYWORDS_ERR_CHECKPOINT = -5, /* a checkpoint is damaged or of another model */
+    KEYWORDS_ERR_INPUT = -6, /* an input, a target or the learning rate is not finite */
+    KEYWORDS_ERR_LOSS = -7 /* the loss is not finite */
 };
 
 /* The initial weights. seed 0: exactly those of the host; any other seed draws the random ones anew. */
