@@ -129,7 +129,7 @@ COMMANDS = [
     ("build mnist --board {out}/b.toml --out {out}", 1, ["b.toml", "no such file"]),
     ("build mnist --board host --kernels rfe --out {out}", 1, ["'rfe'", "did you mean 'ref'"]),
     ("build mnist --board host --kernels ref, --out {out}", 1, ["empty name"]),
-    ("build mnist --board host --name float --out {out}", 1, ["'float'", "--name"]),
+    ("build mnist --board host --name 2nd --out {out}", 1, ["'2nd'", "--name"]),
     ("build mnist --board host --name my-net --out {out}", 1, ["'my-net'", "my_net"]),
     ("build mnist --board host --ram 1000 --out {out}", 1, ["bytes are missing", "1000"]),
     ("build mnist --board host --ram lots --out {out}", 2, ["--ram", "'lots'"]),
