@@ -62,9 +62,9 @@ def main():
     parser.add_argument(
         "--epochs", type=int, default=8, help="times to go through the motions to learn (default: 8)"
     )
-    parser.add_argument("--few", action="store_true", help="for a slow core: 100 and 50 motions")
+    parser.add_argument("--few", action="store_true", help="for a slow core: 300 and 100 motions")
     if parser.parse_known_args()[0].few:
-        parser.set_defaults(train=100, test=50)
+        parser.set_defaults(train=300, test=100)
     args = parser.parse_args()
     for name in ("train", "test", "epochs"):
         if getattr(args, name) < 1:

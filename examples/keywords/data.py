@@ -29,9 +29,9 @@ def main():
         "--epochs", type=int, default=4, help="times to go through the words to learn (default: 4)"
     )
     parser.add_argument("--speaker", type=int, default=6, help="which new speaker: 0, 1, ... (default: 6)")
-    parser.add_argument("--few", action="store_true", help="for a slow core: 30 and 40 words, 2 epochs")
+    parser.add_argument("--few", action="store_true", help="for a slow core: 60 and 40 words")
     if parser.parse_known_args()[0].few:
-        parser.set_defaults(train=30, test=40, epochs=2)
+        parser.set_defaults(train=60, test=40)
     args = parser.parse_args()
     for name, least in (("train", 1), ("test", 2), ("epochs", 1), ("speaker", 0)):
         if getattr(args, name) < least:
