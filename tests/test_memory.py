@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 from generated import program_of
@@ -13,7 +14,10 @@ from hypothesis import strategies as st
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.compiler import compile_model
+from autodiff_gen.loader import load_model
 from autodiff_gen.memory import ALIGNMENT, Buffer, lower_bound, place
+
+BENCH = Path(__file__).resolve().parents[1] / "bench" / "workloads"
 
 
 @st.composite
@@ -92,6 +96,18 @@ WORKLOADS = {
     "w1": (lambda: mlp(1, nn.Sigmoid(), nn.LogSoftmax(dim=1), loss=nn.NLLLoss()), 101_928),
     "w2": (lambda: mlp(32, nn.ReLU(), loss=nn.CrossEntropyLoss()), 111_104),
 }
+
+
+# The live-set bound of each: parameters once, saved inputs of layers, the output and input gradients of the current one,
+# ReLU and pooling in their producer.
+NETS = {"w3b1": 186_760, "w3b8": 250_152, "w6": 304_328}
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_convolutional_nets_stay_within_the_live_set(name: str) -> None:
+    program = compile_model(load_model(str(BENCH / f"{name}.py"))[0], name)
+    assert program.struct_bytes == program.bound_bytes
+    assert program.struct_bytes <= NETS[name]
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
