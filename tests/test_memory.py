@@ -98,8 +98,8 @@ WORKLOADS = {
 }
 
 
-# The live-set bound of each: parameters once, saved inputs of layers, the output and input gradients of the current one,
-# ReLU and pooling in their producer.
+# The live-set bound of each: parameters once, saved inputs of layers, the output and input gradients of the current
+# one, ReLU and pooling in their producer.
 NETS = {"w3b1": 186_760, "w3b8": 250_152, "w6": 304_328}
 
 
