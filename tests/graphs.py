@@ -16,11 +16,11 @@ import numpy as np
 from autodiff_gen import functional as F
 from autodiff_gen import init
 from autodiff_gen.autodiff import grad
-from autodiff_gen.dtypes import DTYPES, Dim, Type, bound, broadcast, f32, planned_size, product, s32
+from autodiff_gen.dtypes import DTYPES, Dim, Type, bound, broadcast, dtype, f32, planned_size, product, s32
 from autodiff_gen.errors import ShapeError
 from autodiff_gen.interpret import evaluate
 from autodiff_gen.ir import Graph, State, Value, apply, apply_node, constant, make_input, make_state
-from autodiff_gen.op import OPS, Elementwise, Reduce
+from autodiff_gen.op import OPS, Call, Elementwise, Reduce
 
 BATCH = 3
 LARGEST = 300  # elements of a value
@@ -331,6 +331,31 @@ class Builder:
             index = apply_node("max_with_index", x, axes=(x.ndim - 1,), keepdim=False).results[1]
         return self.keep(apply("pick", x, index))
 
+    def called(self) -> Value:
+        """A call of a kernel, by a row of its op's table; elements of earlier values in the rows' shapes."""
+        names = [k for k, op in OPS.items() if isinstance(op.lower, Call) and op.samples and op.vjp is not None]
+        name = self.random.choice(sorted(names))
+        sample = self.random.choice(OPS[name].samples)
+        if max(map(planned_size, sample.inputs)) > LARGEST:
+            raise ShapeError("too large")
+        operands = []
+        for i, shape in enumerate(sample.inputs):
+            kind = dtype(sample.dtypes.get(i, "f32"))
+            size = planned_size(shape)
+            v = self.pick(
+                lambda v, size=size: v.dtype is f32
+                and not any(isinstance(d, Dim) for d in v.shape)
+                and planned_size(v.shape) == size
+            )
+            if kind is not f32 or v is None or name == "max_pool2d":  # maxima of computed values may nearly tie
+                if len(self.inputs) >= 8:
+                    raise ShapeError("enough inputs")
+                v = self.input(shape, kind, sample.high)
+            operands.append(v if v.shape == tuple(shape) else apply("reshape", v, shape=tuple(shape)))
+        for r in apply_node(name, *operands, **sample.attrs).results:
+            self.keep(r)
+        return operands[0]
+
     def extra(self) -> Value:
         """Indices and counts."""
         if self.random.random() < 0.5:
@@ -345,7 +370,7 @@ class Builder:
             + [self.view] * 4
             + [self.product] * 3
             + [self.window, self.window, self.assembled]
-            + [self.chosen, self.extra]
+            + [self.chosen, self.extra, self.called, self.called]
         )
         made = 0
         while made < count:
