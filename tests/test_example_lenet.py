@@ -50,7 +50,7 @@ def pytorchs(path):
     ]
     head = [nn.Linear(256, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10)]
     net = nn.Sequential(*features, nn.Flatten(), *head)
-    start = load_file("lenet").model.on_host().state_dict()
+    start = load_file("lenet").made.on_host().state_dict()
     net.load_state_dict({k: torch.tensor(v) for k, v in start.items()})
     update = torch.optim.SGD(net.parameters(), lr=0.05)
     for _ in range(given.epochs):

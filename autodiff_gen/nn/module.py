@@ -143,8 +143,8 @@ class Module:
             stack.extend(reversed(below))
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
-        """(name, graph value) of every parameter, each once, in state_dict order."""
-        return self._named("parameter", prefix)
+        """(name, graph value) of every parameter, each once, in state_dict order. Names are given when it is walked."""
+        yield from self._named("parameter", prefix)
 
     def _named(self, role: str, prefix: str = "") -> Iterator[tuple[str, Value]]:
         """The values of one role, after all have got their names: in each module parameters first, then buffers."""
@@ -167,7 +167,7 @@ class Module:
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
         """(name, value) of every buffer, each once, in state_dict order."""
-        return self._named("buffer", prefix)
+        yield from self._named("buffer", prefix)
 
     def buffers(self) -> Iterator[Value]:
         return (v for _, v in self.named_buffers())
