@@ -131,6 +131,6 @@ def test_loops_and_conditions_are_compared_with_pytorch_too():
 @pytest.mark.parametrize("path", MODELS, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_every_example_and_workload(path):
     file = load_file(str(path))
-    report, good = check(file.made, file.name, samples=20, data=file.samples)
+    report, good = check(file.made, file.name, samples=8, data=file.samples)
     assert good, report
     assert "PyTorch in float64" in report
