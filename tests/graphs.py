@@ -333,7 +333,9 @@ class Builder:
 
     def called(self) -> Value:
         """A call of a kernel, by a row of its op's table; elements of earlier values in the rows' shapes."""
-        names = [k for k, op in OPS.items() if isinstance(op.lower, Call) and op.samples and op.vjp is not None]
+        names = [
+            k for k, op in OPS.items() if isinstance(op.lower, Call) and op.samples and op.vjp is not None
+        ]
         name = self.random.choice(sorted(names))
         sample = self.random.choice(OPS[name].samples)
         if max(map(planned_size, sample.inputs)) > LARGEST:
@@ -343,11 +345,15 @@ class Builder:
             kind = dtype(sample.dtypes.get(i, "f32"))
             size = planned_size(shape)
             v = self.pick(
-                lambda v, size=size: v.dtype is f32
-                and not any(isinstance(d, Dim) for d in v.shape)
-                and planned_size(v.shape) == size
+                lambda v, size=size: (
+                    v.dtype is f32
+                    and not any(isinstance(d, Dim) for d in v.shape)
+                    and planned_size(v.shape) == size
+                )
             )
-            if kind is not f32 or v is None or name == "max_pool2d":  # maxima of computed values may nearly tie
+            if (
+                kind is not f32 or v is None or name == "max_pool2d"
+            ):  # maxima of computed values may nearly tie
                 if len(self.inputs) >= 8:
                     raise ShapeError("enough inputs")
                 v = self.input(shape, kind, sample.high)

@@ -3,36 +3,35 @@
 #include "ag_kernels.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stddef.h>
 
-/* Rows or columns [first, last) of a window that lie inside an axis of `extent`, the window beginning at
- * `start`. */
-typedef struct {
-    int32_t first, last;
-} range;
+/* The elements of a window along one axis that lie inside it, the window beginning at `start`: from the first
+ * on, and before the last. */
+static inline int32_t first_inside(int32_t start, int32_t apart) {
+    return start < 0 ? (-start + apart - 1) / apart : 0;
+}
 
-static inline range inside(int32_t start, int32_t count, int32_t apart, int32_t extent) {
-    const int32_t first = start < 0 ? (-start + apart - 1) / apart : 0;
+static inline int32_t last_inside(int32_t start, int32_t count, int32_t apart, int32_t extent) {
     const int32_t last = start >= extent ? 0 : (extent - 1 - start) / apart + 1;
-    return (range){first, last < count ? last : count};
+    return last < count ? last : count;
 }
 
 /* One result of the convolution: rows, columns, channels ascending; padding is skipped. */
 static inline float window_sum(const float *x, const float *w, int32_t p, int32_t q,
                                const ag_conv2d_pool_shape *s) {
     const int32_t top = p * s->stride_h - s->pad_top, left = q * s->stride_w - s->pad_left;
-    const range rows = inside(top, s->kh, s->dilation_h, s->h),
-                columns = inside(left, s->kw, s->dilation_w, s->w);
-    const bool run =
+    const int32_t rows = last_inside(top, s->kh, s->dilation_h, s->h);
+    const int32_t from = first_inside(left, s->dilation_w);
+    const int32_t columns = last_inside(left, s->kw, s->dilation_w, s->w);
+    const int32_t run =
         s->dilation_w == 1 && s->x_w == s->c && (s->c == 1 || s->x_c == 1); /* no gaps in a row */
-    const int32_t turns = run ? 1 : columns.last - columns.first;
-    const int32_t length = run ? (columns.last - columns.first) * s->c : s->c;
+    const int32_t turns = run ? 1 : columns - from;
+    const int32_t length = run ? (columns - from) * s->c : s->c;
     const ptrdiff_t apart = run ? 1 : s->x_c;
     float sum = 0.0f;
-    for (int32_t i = rows.first; i < rows.last; i++) {
+    for (int32_t i = first_inside(top, s->dilation_h); i < rows; i++) {
         for (int32_t t = 0; t < turns; t++) {
-            const int32_t j = columns.first + t;
+            const int32_t j = from + t;
             const float *at = x + (ptrdiff_t)(top + i * s->dilation_h) * s->x_h +
                               (ptrdiff_t)(left + j * s->dilation_w) * s->x_w;
             const float *weight = w + ((ptrdiff_t)i * s->kw + j) * s->c;
@@ -93,10 +92,11 @@ void ag_conv2d_pool_dx_f32_ref(const float *dy, const uint8_t *index, const floa
                         corner(p, index[o] / s->pool_w, s->pool_stride_h, s->stride_h, s->pad_top);
                     const int32_t left =
                         corner(q, index[o] % s->pool_w, s->pool_stride_w, s->stride_w, s->pad_left);
-                    const range rows = inside(top, s->kh, s->dilation_h, s->h);
-                    const range columns = inside(left, s->kw, s->dilation_w, s->w);
-                    for (int32_t i = rows.first; i < rows.last; i++) {
-                        for (int32_t j = columns.first; j < columns.last; j++) {
+                    const int32_t rows = last_inside(top, s->kh, s->dilation_h, s->h);
+                    const int32_t from = first_inside(left, s->dilation_w);
+                    const int32_t columns = last_inside(left, s->kw, s->dilation_w, s->w);
+                    for (int32_t i = first_inside(top, s->dilation_h); i < rows; i++) {
+                        for (int32_t j = from; j < columns; j++) {
                             float *at = dx + (ptrdiff_t)(top + i * s->dilation_h) * s->x_h +
                                         (ptrdiff_t)(left + j * s->dilation_w) * s->x_w;
                             const float *weight = w + o * filter + ((ptrdiff_t)i * s->kw + j) * s->c;
