@@ -2,7 +2,7 @@
 
 import pytest
 from c_build import KERNELS
-from firmware_build import HERE, boards, call, run
+from firmware_build import boards, call, run
 
 from autodiff_gen import backends, board, firmware
 
@@ -30,7 +30,7 @@ def test_kernels_equal_the_reference(backend, place, tmp_path):
         objects.append(tmp_path / f"{source.backend}_{source.path.stem}.o")
         compile_one(b, tables, source.path, objects[-1], source.cflags)
     main = tmp_path / "main.o"
-    compile_one(b, tables, HERE / "c" / "kernel_compare.c", main, (f"-DBACKEND={backend}",))
+    compile_one(b, tables, KERNELS / "compare" / "compare.c", main, (f"-DBACKEND={backend}",))
     elf = tmp_path / "compare.elf"
     support = map(str, firmware.support_sources(b))
     include = [f"-I{path}" for path in firmware.include_dirs(b)]
