@@ -36,8 +36,8 @@ def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Valu
     depend on it.
 
     `y` is a scalar unless `dy`, a value of y's shape, is given. Raises GraphError for a y that is not a
-    scalar, for an x that is not a float, and for an op without a gradient on the way from an x to y (the path
-    is named).
+    scalar, for a y or an x that is not a float, and for an op without a gradient on the way from an x to y
+    (the path is named).
     """
     wanted = [xs] if isinstance(xs, Value) else list(xs)
     if dy is None:
@@ -48,9 +48,9 @@ def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Valu
         dy = constant(1.0, y.type.dtype)
     elif dy.type != y.type:
         raise GraphError(f"grad: dy is {dy.type}, but y is {y.type}")
-    for x in wanted:
-        if x.type.dtype.kind != "f":
-            raise GraphError(f"grad: {x!r} is not a float; only floats have gradients")
+    for v in (y, *wanted):
+        if v.type.dtype.kind != "f":
+            raise GraphError(f"grad: {v!r} is not a float; only floats have gradients")
 
     found = pull_back([y], [dy], wanted)
     results = [zeros_like(x) if g is None else g for x, g in zip(wanted, found, strict=True)]
@@ -59,6 +59,28 @@ def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Valu
 
 def pull_back(ys: Sequence[Value], dys: Sequence[Value], xs: Sequence[Value]) -> list[Value | None]:
     """The gradient of sum(ys * dys) with respect to each of `xs`; None where no y depends on it."""
+    grads = _all_gradients(ys, dys, xs)
+    return [grads.get(x) for x in xs]
+
+
+def where_it_stops(y: Value, x: Value) -> str:
+    """The path from x to an op that passes no gradient of the scalar `y` on, though y depends on x through it:
+    `weight -> matmul -> argmax`.
+    """
+    order = topological([y])
+    active = downstream(order, [x])
+    read = {y, *(v for node in order for v in node.operands)}
+    grads = _all_gradients([y], [constant(1.0, y.type.dtype)], [x])
+    for node in order:
+        results = read.intersection(node.results)
+        passes = active.intersection(results) - grads.keys()
+        if not passes and any(v in active and v not in grads for v in node.operands):
+            return _path(node, [x])
+    raise AssertionError("a gradient reaches x, or y does not depend on it")
+
+
+def _all_gradients(ys: Sequence[Value], dys: Sequence[Value], xs: Sequence[Value]) -> dict[Value, Value]:
+    """The gradient of sum(ys * dys) with respect to every value between xs and ys."""
     order = topological(ys)
     number(order)
     active = downstream(order, xs)
@@ -70,7 +92,7 @@ def pull_back(ys: Sequence[Value], dys: Sequence[Value], xs: Sequence[Value]) ->
         needed = [v in active for v in node.operands]
         if any(needed):
             _pull_back(node, needed, grads, xs)
-    return [grads.get(x) for x in xs]
+    return grads
 
 
 def number(order: Sequence[Node]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import init
-from .autodiff import grad, zeros_like
+from .autodiff import grad, where_it_stops, zeros_like
 from .dtypes import Dim, Type, f32, planned
 from .errors import GraphError, ModelError
 from .functional import maximum
@@ -91,7 +91,7 @@ def _gradients(loss: Value, trained: Sequence[tuple[State, Value]]) -> list[Valu
             )
         if _is_zero(g):
             raise ModelError(
-                f"no gradient reaches the parameter {state.name!r}: only masks or F.detach read it"
+                f"no gradient reaches the parameter {state.name!r}: it ends at {where_it_stops(loss, v)}"
             )
     return gradients
 
