@@ -84,8 +84,14 @@ typedef void ag_depthwise2d_dx_f32_fn(const float *dy, const float *w, float *dx
 typedef void ag_depthwise2d_dw_f32_fn(const float *x, const float *dy, float *dw, int32_t n,
                                       const ag_conv2d_shape *shape, float alpha, float beta);
 ag_depthwise2d_f32_fn ag_depthwise2d_f32_ref;
+ag_depthwise2d_f32_fn ag_depthwise2d_f32_armv7em;
+ag_depthwise2d_f32_fn ag_depthwise2d_f32_mve;
 ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_ref;
+ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_armv7em;
+ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_mve;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_ref;
+ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_armv7em;
+ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_mve;
 
 /* y[n,oh,ow,c] = the largest element of each window of x[n,h,w,c] that lies inside x, index = which it is,
  * row * kw + column: the first of equals; NaN is larger than all. Windows have at most 256 elements. y and
@@ -93,12 +99,16 @@ ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_ref;
 typedef void ag_max_pool2d_f32_fn(const float *x, float *y, uint8_t *index, int32_t n,
                                   const ag_pool2d_shape *shape);
 ag_max_pool2d_f32_fn ag_max_pool2d_f32_ref;
+ag_max_pool2d_f32_fn ag_max_pool2d_f32_armv7em;
+ag_max_pool2d_f32_fn ag_max_pool2d_f32_mve;
 
 /* dx[n,h,w,c] = the sum of dy[n,oh,ow,c] over the windows whose index names the element, ascending; what an
  * index names in the padding is dropped. dx overlaps neither dy nor index. */
 typedef void ag_max_pool2d_dx_f32_fn(const float *dy, const uint8_t *index, float *dx, int32_t n,
                                      const ag_pool2d_shape *shape);
 ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_ref;
+ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_armv7em;
+ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_mve;
 
 /* y[n,oh,ow,c] = the element of each window of x[n,h,w,c] that index names, 0 in the padding: the adjoint of
  * ag_max_pool2d_dx. y overlaps neither x nor index. */
@@ -128,11 +138,15 @@ ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_ref;
  * divided by the count that ag_pool2d_shape tells. y does not overlap x. */
 typedef void ag_avg_pool2d_f32_fn(const float *x, float *y, int32_t n, const ag_pool2d_shape *shape);
 ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_ref;
+ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_armv7em;
+ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_mve;
 
 /* dx[n,h,w,c] = the sum over all windows that hold the element of dy[n,oh,ow,c] / count, over ascending
  * windows: the adjoint of ag_avg_pool2d. dx does not overlap dy. */
 typedef void ag_avg_pool2d_dx_f32_fn(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *shape);
 ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_ref;
+ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_armv7em;
+ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_mve;
 
 /* y[o,v,i] = the sum of x[o,j,i] over ascending j with index[o,j,i] == v, for o < outer, v < rows, j < count,
  * i < inner. Indices lie in [0, rows). y overlaps neither x nor index. */

@@ -1,0 +1,47 @@
+/* Pooling by maximum with Helium: four channels at a time, the last ones under a predicate. */
+#include "ag_kernels.h"
+
+#include <arm_mve.h>
+
+static inline void ag_pool_first(const float *x, float *y, uint8_t *index, int32_t c, int32_t tap) {
+    for (int32_t k = 0; k < c; k += 4) {
+        const mve_pred16_t here = vctp32q((uint32_t)(c - k));
+        vstrwq_p_f32(y + k, vldrwq_z_f32(x + k, here), here);
+        vstrbq_p_u32(index + k, vdupq_n_u32((uint32_t)tap), here);
+    }
+}
+
+static inline void ag_pool_more(const float *x, float *y, uint8_t *index, int32_t c, int32_t tap) {
+    for (int32_t k = 0; k < c; k += 4) {
+        const mve_pred16_t here = vctp32q((uint32_t)(c - k));
+        const float32x4_t next = vldrwq_z_f32(x + k, here), best = vldrwq_z_f32(y + k, here);
+        const mve_pred16_t larger = vcmpgtq_m_f32(next, best, here) | vcmpneq_m_f32(next, next, here);
+        vstrwq_p_f32(y + k, next, larger);
+        vstrbq_p_u32(index + k, vdupq_n_u32((uint32_t)tap), larger);
+    }
+}
+
+static inline void ag_pool_back(const float *dy, const uint8_t *index, float *dx, int32_t c,
+                                const int32_t *offsets) {
+    for (int32_t k = 0; k < c; k += 4, dx += 4) {
+        const mve_pred16_t here = vctp32q((uint32_t)(c - k));
+        const uint32x4_t tap = vldrbq_z_u32(index + k, here);
+        const int32x4_t offset = vldrwq_gather_shifted_offset_z_s32(offsets, tap, here);
+        const uint32x4_t at = vaddq_u32(vreinterpretq_u32_s32(offset), vidupq_n_u32(0, 1));
+        const float32x4_t sum =
+            vaddq_f32(vldrwq_gather_shifted_offset_z_f32(dx, at, here), vldrwq_z_f32(dy + k, here));
+        vstrwq_scatter_shifted_offset_p_f32(dx, at, sum, here);
+    }
+}
+
+#include "tiles/max_pool2d.h"
+
+void ag_max_pool2d_f32_mve(const float *x, float *y, uint8_t *index, int32_t n,
+                           const ag_pool2d_shape *shape) {
+    ag_max_pool2d_by_taps(x, y, index, n, shape);
+}
+
+void ag_max_pool2d_dx_f32_mve(const float *dy, const uint8_t *index, float *dx, int32_t n,
+                              const ag_pool2d_shape *shape) {
+    ag_max_pool2d_dx_by_taps(dy, index, dx, n, shape);
+}
