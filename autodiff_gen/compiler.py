@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,10 @@ def compile_model(
         tables,
         model.split,
     )
+    if model.guard == "gradients":
+        plain = tuple(_entry(g, name, tables, None) for g in model.entries("loss"))
+        cost = program.struct_bytes - replace(program, entries=plain).struct_bytes
+        program = replace(program, guard_bytes=cost)
     _check_budget(program, board, ram)
     return program
 

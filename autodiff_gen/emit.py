@@ -47,6 +47,7 @@ def emit(program: Program) -> dict[str, str]:
         "version": __version__,
         "kind": "trainer" if program.is_model else "work",
         "guarded": any(e.plan.graph.guard is not None for e in program.entries),
+        "proved": any(e.plan.graph.proof is not None for e in program.entries),
     }
     header = env.get_template("header.h.j2").render(
         **common,
@@ -80,6 +81,7 @@ def _facts(program: Program) -> list[str]:
             f"State {program.state_bytes} bytes, arena {4 * program.arena_words}, together {program.struct_bytes};"
         )
         lines.append(f"lower bound of this order: {program.bound_bytes}.")
+        lines += [f"{program.guard_cost}."] if program.guard_cost else []
     else:
         lines.append(
             f"Arena {4 * program.arena_words} bytes; lower bound of this order: {program.bound_bytes}."
@@ -126,9 +128,7 @@ def _entry(entry: Entry, program: Program, tables: dict[Value, str]) -> dict[str
     split = program.split and entry.name == "train_step"
     steps = [text.lines(step) for step in entry.plan.steps]
     if entry.plan.graph.guard is not None:
-        loss = base(entry.plan.graph.outputs["loss"])
-        k = next((i for i, step in enumerate(entry.plan.steps) if step.node is loss.node), 0)
-        steps[k] += _refusal(f"!ag_all_finite({outputs['loss']}, 1)", f"{program.name.upper()}_ERR_LOSS")
+        _add_tests(steps, entry, text, program.name.upper())
     return {
         "signature": _signature(entry, program),
         "doc": _doc(entry),
@@ -137,6 +137,16 @@ def _entry(entry: Entry, program: Program, tables: dict[Value, str]) -> dict[str
         "steps": steps,
         "parts": _parts(entry, program, steps) if split else None,
     }
+
+
+def _add_tests(steps: list[list[str]], entry: Entry, text: EntryText, prefix: str) -> None:
+    """Behind the steps that make them, the tests of the loss and of the proof."""
+    graph = entry.plan.graph
+    gates = [(graph.outputs.get("loss"), f"{prefix}_ERR_LOSS"), (graph.proof, f"{prefix}_ERR_GRADIENTS")]
+    for v, status in gates:
+        if v is not None:
+            k = next((i for i, step in enumerate(entry.plan.steps) if step.node is base(v).node), 0)
+            steps[k] += _refusal(f"!ag_all_finite({text.place(v)}, 1)", status)
 
 
 def _parts(entry: Entry, program: Program, steps: list[list[str]]) -> dict[str, Any]:

@@ -212,7 +212,8 @@ class Graph:
 
     least_n: the fewest samples that it takes, where the batch may vary.
     `inner`: the body of a loop or a branch of a condition, whose memory is another plan's.
-    guard: "loss": inputs and loss are checked before the first state changes (donation.guarded); None: they are not.
+    guard: "loss": inputs and loss are checked before the first state changes (donation.guarded); "gradients": so is
+    `proof`, a scalar that is finite only if all new states are (passes/prove_updates.py); None: nothing is.
     """
 
     name: str
@@ -222,10 +223,12 @@ class Graph:
     least_n: int = 1
     inner: bool = False
     guard: str | None = None
+    proof: Value | None = None
 
     @property
     def roots(self) -> tuple[Value, ...]:
-        return (*self.outputs.values(), *self.updates.values())
+        proof = () if self.proof is None else (self.proof,)
+        return (*self.outputs.values(), *self.updates.values(), *proof)
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -237,12 +240,13 @@ class Graph:
         return [n.results[0] for n in topological(self.roots) if n.op.name == op]
 
     def with_roots(self, roots: Sequence[Value]) -> Graph:
-        """The same entry with its outputs and updates replaced, in the order of `roots`."""
-        k = len(self.outputs)
+        """The same entry with its outputs, updates and proof replaced, in the order of `roots`."""
+        k, end = len(self.outputs), len(self.outputs) + len(self.updates)
         return replace(
             self,
             outputs=dict(zip(self.outputs, roots[:k], strict=True)),
-            updates=dict(zip(self.updates, roots[k:], strict=True)),
+            updates=dict(zip(self.updates, roots[k:end], strict=True)),
+            proof=roots[end] if self.proof is not None else None,
         )
 
     def __str__(self) -> str:

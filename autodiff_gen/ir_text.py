@@ -42,4 +42,5 @@ def show(graph: Graph) -> str:
         line(node, "  ")
     lines += [f"  {name} <- {names[v]}" for name, v in graph.outputs.items()]
     lines += [f"  {state.name}' <- {names[v]}" for state, v in graph.updates.items()]
+    lines += [] if graph.proof is None else [f"  finite only if all new states are: {names[graph.proof]}"]
     return "\n".join(lines) + "\n"

@@ -22,7 +22,7 @@ from .verify import verify
 
 __all__ = ["Buffer", "Function", "Input", "Model", "Param", "function"]
 
-GUARDS = ("loss", None)
+GUARDS = ("loss", "gradients", None)
 NO_INDEX = -100  # PyTorch's default of ignore_index, which no label of type u8 equals
 
 
@@ -42,7 +42,9 @@ class Model:
     gradients of small batches, and `apply`, which makes one step of their total, equal to that of one large batch.
     ema: optim.EMA keeps averages of the parameters, and `predict_averaged` computes with them.
 
-    guard: "loss": a step whose inputs or loss are not finite is refused before any state changes; None: nobody looks.
+    guard: "loss": a step whose inputs or loss are not finite is refused before any state changes; "gradients": so is
+    one whose updates cannot be proved finite, for which the gradients of all layers' outputs are in memory at once;
+    None: nobody looks.
     split: there is `train_part` too, which makes a step in parts, so that a program may do something else between the
     layers, such as serve a watchdog; until the last part all other entries answer that the trainer is busy.
     """
@@ -154,11 +156,16 @@ class Model:
         own = [self._layouts.state(state) for state, _ in self._states]
         return tuple(dict.fromkeys((*own, *(s for g in self._steps.entries for s in g.updates))))
 
-    def entries(self) -> list[Graph]:
-        """train_step, accumulate and apply where asked for, predict, and predict_averaged where there are averages."""
+    def entries(self, guard: str | None = "") -> list[Graph]:
+        """train_step, accumulate and apply where asked for, predict, and predict_averaged where there are averages;
+        `guard` stands in the place of the model's."""
+        guard = self.guard if guard == "" else guard
         outputs = dict(zip(self.outputs, self._evaluation.roots, strict=True))
         least_n = self._evaluation.least_n
-        steps = [replace(g, guard=self.guard) if "loss" in g.outputs else g for g in self._steps.entries]
+        steps = [
+            replace(g, guard=guard) if guard == "gradients" or "loss" in g.outputs else g
+            for g in self._steps.entries
+        ]
         entries = [*steps, Graph("predict", self.inputs, outputs, least_n=least_n)]
         if self.ema is not None:
             old = {self._layouts.state(s): self._layouts.value(v) for s, v in self._states}

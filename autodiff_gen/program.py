@@ -75,10 +75,19 @@ class Program:
     default_lr: float | None
     backends: Backends
     split: bool = False  # whether train_step may be made in parts, one step of its list after the other
+    guard_bytes: int | None = None  # with guard="gradients": what the struct has more than with guard="loss"
 
     @property
     def is_model(self) -> bool:
         return self.struct.endswith("_trainer")
+
+    @property
+    def guard_cost(self) -> str:
+        """What guard="gradients" costs, in words; empty with another guard."""
+        if self.guard_bytes is None:
+            return ""
+        more = f"{abs(self.guard_bytes)} bytes {'more' if self.guard_bytes >= 0 else 'less'}"
+        return f'guard="gradients" takes {more} than guard="loss"'
 
     @property
     def headers(self) -> tuple[str, ...]:

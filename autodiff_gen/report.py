@@ -137,6 +137,7 @@ def _sizes(program: Program, board: Board, ram: int | None) -> str:
     if ram is not None:
         rows += [("RAM for it", str(ram)), ("free" if total <= ram else "MISSING", str(abs(ram - total)))]
     lines = [table(("memory", "bytes"), rows, right=(1,))]
+    lines += [program.guard_cost] if program.guard_cost else []
     if ram is not None and total > ram:
         live = ", ".join(f"{name} {size}" for name, size in live_at_peak(program)[:6])
         lines.append(f"does not fit {board.id}; live at the peak: {live}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from . import passes
 from .backends import Backends, Kernel
 from .calls import call_of, readable, row_call
-from .donation import guarded, ordering_edges, state_of
+from .donation import gate_edges, ordering_edges, state_of
 from .dtypes import planned_size
 from .ir import Graph, Node, State, Value, topological
 from .kernel_calls import KernelCall
@@ -261,8 +261,8 @@ def _ordered(
         mine = [r for r in s.node.results if r not in states and r not in outputs]
         makes.append({ids.setdefault(r, len(ids)): (r.type.bytes + 3) // 4 * 4 for r in mine})
     edges = ordering_edges(graph)
-    for n in guarded(graph)[1]:
-        edges.setdefault(n, []).append(base(graph.outputs["loss"]).node)
+    for n, first_of_all in gate_edges(graph).items():
+        edges.setdefault(n, []).extend(first_of_all)
     before, reads = [], []
     for s in steps:
         sources = [base(v) for v in s.node.operands]

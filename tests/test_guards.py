@@ -140,7 +140,7 @@ def test_without_a_guard_nobody_looks():
     text = emit(compile_model(regression(guard=None), "net"))
     assert "ag_all_finite" not in text["net.c"] and "ERR_LOSS" not in text["net.h"]
     assert "ag_all_finite" in emit(compile_model(regression(), "net"))["net.c"]
-    with pytest.raises(ModelError, match="guard='los'; known: 'loss', None"):
+    with pytest.raises(ModelError, match="guard='los'; known: 'loss', 'gradients', None"):
         regression(guard="los")
 
 

@@ -15,6 +15,7 @@ STATUS = {
     -6: "an input, a target or the learning rate is not finite",
     -7: "the loss is not finite",
     -8: "a step is not finished",
+    -9: "the updates cannot be proved finite",
     -32: "the board does not know this request",
     -33: "a request of the wrong length",
     -34: "a place or count outside the object",

@@ -287,7 +287,7 @@ conv2d_dw = register(
         infer=_conv2d_dw_type,
         ref=_conv2d_dw,
         vjp=_conv2d_dw_vjp,
-        lower=Call(_conv2d_dw_call, strided=(0,), added="conv2d_dw_into"),
+        lower=Call(_conv2d_dw_call, strided=(0,), added="conv2d_dw_into", summed=(0, 1)),
         samples=tuple(Sample((x, _outputs(x, w, a)), {**a, "kernel": w[1:3]}) for x, w, a in _ROWS),
         torch=f"(lambda w: torch.autograd.grad({_TORCH.format(x='a', w='w')}, w, b, create_graph=True)[0])("
         "torch.zeros(b.shape[3], *kernel, a.shape[3] // groups, dtype=a.dtype, requires_grad=True))",
@@ -310,6 +310,6 @@ conv2d_dw_into = register(
             (-alpha if negate else alpha) * _conv2d_dw(x, dy, **attrs) + old.dtype.type(beta) * old
         ),
         vjp=None,
-        lower=Call(_conv2d_dw_call, strided=(0,), scalars=(3,), into=2, term="conv2d_dw"),
+        lower=Call(_conv2d_dw_call, strided=(0,), scalars=(3,), into=2, term="conv2d_dw", summed=(0, 1)),
     )
 )

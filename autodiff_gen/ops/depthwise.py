@@ -223,7 +223,7 @@ depthwise2d_dw = register(
         infer=_depthwise_dw_type,
         ref=_depthwise_dw,
         vjp=_depthwise_dw_vjp,
-        lower=Call(_depthwise_dw_call, strided=(0,), added="depthwise2d_dw_into"),
+        lower=Call(_depthwise_dw_call, strided=(0,), added="depthwise2d_dw_into", summed=(0, 1)),
         samples=tuple(Sample((x, _outputs(x, w, a)), {**a, "kernel": w[:2]}) for x, w, a in _ROWS),
         torch=f"(lambda w: torch.autograd.grad({_TORCH.format(x='a', w='w')}, w, b, create_graph=True)[0])("
         "torch.zeros(*kernel, a.shape[3], dtype=a.dtype, requires_grad=True))",
@@ -246,6 +246,8 @@ depthwise2d_dw_into = register(
             (-alpha if negate else alpha) * _depthwise_dw(x, dy, **attrs) + old.dtype.type(beta) * old
         ),
         vjp=None,
-        lower=Call(_depthwise_dw_call, strided=(0,), scalars=(3,), into=2, term="depthwise2d_dw"),
+        lower=Call(
+            _depthwise_dw_call, strided=(0,), scalars=(3,), into=2, term="depthwise2d_dw", summed=(0, 1)
+        ),
     )
 )

@@ -254,7 +254,7 @@ index_sum = register(
         infer=_sum_type,
         ref=_sum,
         vjp=_sum_vjp,
-        lower=Call(_sum_call, added="index_sum_into"),
+        lower=Call(_sum_call, added="index_sum_into", summed=(1,)),
         samples=(
             Sample(((4,), (4, 3)), {"dim": 0, "size": 5}, dtypes={0: "s32"}, high=5),
             Sample(((2, 3), (2, 3, 2)), {"dim": 0, "size": 4}, dtypes={0: "s32"}, high=4),
@@ -286,6 +286,6 @@ index_sum_into = register(
             (-alpha if negate else alpha) * _sum(index, src, **attrs) + old.dtype.type(beta) * old
         ),
         vjp=None,
-        lower=Call(_sum_call, scalars=(3,), into=2, term="index_sum"),
+        lower=Call(_sum_call, scalars=(3,), into=2, term="index_sum", summed=(1,)),
     )
 )

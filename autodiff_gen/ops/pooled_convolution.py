@@ -172,7 +172,7 @@ conv2d_pool_dw = register(
         infer=_dw_type,
         ref=_dw,
         vjp=None,
-        lower=Call(_dw_call, strided=(0,), added="conv2d_pool_dw_into"),
+        lower=Call(_dw_call, strided=(0,), added="conv2d_pool_dw_into", summed=(0, 1)),
         samples=tuple(_indexed((x, y, y), 2, {**a, "kernel": w[1:3]}) for x, w, y, a in _ROWS),
     )
 )
@@ -183,6 +183,6 @@ conv2d_pool_dw_into = register(
         infer=_into_type,
         ref=_into,
         vjp=None,
-        lower=Call(_dw_call, strided=(0,), scalars=(4,), into=3, term="conv2d_pool_dw"),
+        lower=Call(_dw_call, strided=(0,), scalars=(4,), into=3, term="conv2d_pool_dw", summed=(0, 1)),
     )
 )

@@ -21,6 +21,7 @@ from .inline_products import inline_products
 from .join_windows import join_windows
 from .own_bytes import own_bytes
 from .pool_convolutions import pool_convolutions
+from .prove_updates import prove_updates
 from .redraw import redraw
 from .sink_windows import sink_windows
 from .specialise import specialise
@@ -39,6 +40,7 @@ PIPELINE: tuple[Pass, ...] = (
     pool_convolutions,  # a convolution and the pooling of its result, in one kernel
     inline_products,  # tiny products join the loops around them
     fuse_updates,  # W - lr * (a . b) becomes one contraction that accumulates into W
+    prove_updates,  # what must be finite for the new states to be so
     own_bytes,  # copies where a view cannot serve, or an old state is still read
     fuse_elementwise,  # everything between the contractions becomes loops
 )

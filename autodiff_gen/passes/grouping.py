@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..donation import guarded, ordering_edges, state_of
+from ..donation import gate_edges, guarded, ordering_edges, state_of
 from ..ir import CONST, Graph, Node, State, Value, topological
 from ..labels import label
 from ..layout import base
@@ -38,8 +38,8 @@ class Groups:
     def __init__(self, graph: Graph) -> None:
         self.edges = ordering_edges(graph)
         self.early, self.late = guarded(graph)
-        for n in self.late:
-            self.edges.setdefault(n, []).append(base(graph.outputs["loss"]).node)
+        for n, gates in gate_edges(graph).items():
+            self.edges.setdefault(n, []).extend(gates)
         self.order = [
             n for n in topological(graph.roots) if not isinstance(n.op.lower, View) and not is_free(n)
         ]

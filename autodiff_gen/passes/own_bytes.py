@@ -97,14 +97,14 @@ def _with_owned_roots(graph: Graph) -> Graph:
         taken.add(source)
         return v
 
-    # a loop reads its operands after it has begun to write its carries; what the loss needs is there before the guard
+    # a loop reads its operands after it has begun to write its carries; what the guard needs is there before it
     early, _ = guarded(graph)
     updates = [
         owned(copied(v) if isinstance(base(v).node.op.lower, Scan | Cond) or base(v).node in early else v)
         for v in graph.updates.values()
     ]
     outputs = [owned(v) for v in graph.outputs.values()]
-    return graph.with_roots([*outputs, *updates])
+    return graph.with_roots([*outputs, *updates, *([] if graph.proof is None else [graph.proof])])
 
 
 def _reaches(start: Node, goal: Node, edges: dict[Node, list[Node]]) -> bool:
