@@ -63,6 +63,8 @@ ag_ger_f32_fn ag_ger_f32_mve;
 typedef void ag_conv2d_f32_fn(const float *x, const float *w, float *y, int32_t n,
                               const ag_conv2d_shape *shape);
 ag_conv2d_f32_fn ag_conv2d_f32_ref;
+ag_conv2d_f32_fn ag_conv2d_f32_armv7em;
+ag_conv2d_f32_fn ag_conv2d_f32_mve;
 
 /* dx[n,h,w,c] = the sum of dy[n,oh,ow,o] w over the windows and output channels that hold the element,
  * ascending. dx overlaps neither dy nor w. */
@@ -121,6 +123,8 @@ ag_max_pool2d_pick_f32_fn ag_max_pool2d_pick_f32_ref;
 typedef void ag_conv2d_pool_f32_fn(const float *x, const float *w, const float *bias, float *y,
                                    uint8_t *index, int32_t n, const ag_conv2d_pool_shape *shape);
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_ref;
+ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_armv7em;
+ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_mve;
 
 /* dx[n,h,w,c] = the sum of dy[n,ph,pw,o] w over the convolution's windows that index names and that hold the
  * element, ascending; dx is dense. dx overlaps neither dy nor index nor w. */

@@ -8,6 +8,7 @@
 #ifndef AG_TILE_H
 #define AG_TILE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifndef AG_TILE_M
@@ -28,5 +29,27 @@ typedef struct {
 
 typedef void ag_tile_fn(const ag_tile *t);
 ag_tile_fn AG_TILE(nn), AG_TILE(nt), AG_TILE(tn);
+
+/* Keeps what is rarely called out of its caller's frame. */
+#if defined __GNUC__
+#define AG_NOINLINE __attribute__((noinline))
+#else
+#define AG_NOINLINE
+#endif
+
+static inline int32_t ag_bytes(ptrdiff_t floats) {
+    return (int32_t)(floats * (ptrdiff_t)sizeof(float));
+}
+
+/* Elements [i0.., j0..] of a block that was moved back. */
+static inline void ag_store_part(float *c, ptrdiff_t ldc, const float sums[AG_TILE_M][AG_TILE_N], int32_t i0,
+                                 int32_t j0, float beta) {
+    for (int32_t i = i0; i < AG_TILE_M; i++) {
+        for (int32_t j = j0; j < AG_TILE_N; j++) {
+            float *to = c + i * ldc + j;
+            *to = beta == 0.0f ? sums[i][j] : sums[i][j] + beta * *to;
+        }
+    }
+}
 
 #endif

@@ -1,0 +1,170 @@
+/* Convolution over blocks: AG_TILE_M pixels whose windows lie inside x in the same way, against AG_TILE_N
+ * output channels. */
+#ifndef AG_TILES_CONV2D_H
+#define AG_TILES_CONV2D_H
+
+#include "tiles/conv2d_windows.h"
+
+/* The pixels of a block: where their windows begin in x, and where they lie in y. */
+typedef struct {
+    const float *x[AG_TILE_M];
+    float *y[AG_TILE_M];
+    int32_t count;
+    bool in_row; /* one after the other in y */
+} ag_pixels;
+
+/* All output channels for the pixels of a block. t->a, k, segments and skips are set; `w` are the weights
+ * that the sum begins with. */
+static void ag_conv2d_outputs(ag_tile *t, const ag_pixels *pixels, const float *w, const ag_conv2d_group *g) {
+    float sums[AG_TILE_M][AG_TILE_N];
+    for (int32_t o = 0; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * g->filter) {
+        const int32_t left = g->outputs - o;
+        const bool whole = pixels->in_row && left >= AG_TILE_N;
+        const float *b = w;
+        for (int32_t j = 0; j < AG_TILE_N; j++) {
+            t->b[j] = b;
+            b += j + 1 < left ? g->filter : 0;
+        }
+        t->c = whole ? pixels->y[0] + o : &sums[0][0];
+        t->c_step = ag_bytes(whole ? g->s->ldy : AG_TILE_N);
+        if (whole) {
+            AG_TILE(nt)(t);
+            continue;
+        }
+        const float beta = t->beta;
+        t->beta = 0.0f;
+        AG_TILE(nt)(t);
+        t->beta = beta;
+        for (int32_t i = 0; i < pixels->count; i++) {
+            for (int32_t j = 0; j < AG_TILE_N && j < left; j++) {
+                float *to = pixels->y[i] + o + j;
+                *to = beta == 0.0f ? sums[i][j] : sums[i][j] + *to;
+            }
+        }
+    }
+}
+
+/* The sums of a block whose windows are packed; each part after the first adds to y. */
+static AG_NOINLINE void ag_conv2d_packed(ag_tile *t, const ag_pixels *pixels, const float *w, int32_t rows,
+                                         int32_t run, const ag_conv2d_group *g) {
+    const ptrdiff_t w_row = (ptrdiff_t)g->s->kw * g->channels;
+    float packed[AG_TILE_M][AG_PACKED];
+    ag_parts part = ag_parts_of(rows, run);
+    t->a_skip = 0;
+    t->beta = 0.0f;
+    while (ag_next_part(&part)) {
+        for (int32_t i = 0; i < AG_TILE_M; i++) {
+            ag_pack(packed[i], pixels->x[i], &part, g);
+            t->a[i] = packed[i];
+        }
+        t->k = part.length;
+        t->segments = part.taken;
+        t->b_skip = ag_bytes(w_row - part.length);
+        ag_conv2d_outputs(t, pixels, w + part.row * w_row + part.from, g);
+        t->beta = 1.0f;
+    }
+}
+
+/* The next pixels of a region of y, and on to those behind them. */
+typedef struct {
+    const float *x;
+    float *y;
+    int32_t column, left; /* in the row of the region; in the region */
+} ag_place;
+
+static inline void ag_next_pixels(ag_pixels *pixels, ag_place *at, int32_t columns,
+                                  const ag_conv2d_shape *s) {
+    const ptrdiff_t x_step = (ptrdiff_t)s->stride_w * s->x_w;
+    const ptrdiff_t x_row = (ptrdiff_t)s->stride_h * s->x_h - columns * x_step;
+    const ptrdiff_t y_row = (ptrdiff_t)(s->ow - columns) * s->ldy;
+    pixels->count = at->left < AG_TILE_M ? at->left : AG_TILE_M;
+    pixels->in_row = at->column + AG_TILE_M <= columns;
+    for (int32_t i = 0; i < AG_TILE_M; i++) {
+        pixels->x[i] = at->x;
+        pixels->y[i] = at->y;
+        if (at->left > 1) {
+            at->x += x_step;
+            at->y += s->ldy;
+            if (++at->column == columns) {
+                at->column = 0;
+                at->x += x_row;
+                at->y += y_row;
+            }
+        }
+        at->left--;
+    }
+}
+
+static void ag_conv2d_clear(ag_place at, int32_t columns, const ag_conv2d_group *g) {
+    ag_pixels pixels;
+    while (at.left > 0) {
+        ag_next_pixels(&pixels, &at, columns, g->s);
+        for (int32_t i = 0; i < pixels.count; i++) {
+            for (int32_t o = 0; o < g->outputs; o++) {
+                pixels.y[i][o] = 0.0f;
+            }
+        }
+    }
+}
+
+/* The pixels of y whose windows are alike along both axes. */
+static void ag_conv2d_region(const float *x, const float *w, float *y, ag_span down, ag_span across,
+                             const ag_conv2d_group *g) {
+    const ag_conv2d_shape *s = g->s;
+    const ptrdiff_t row_step = (ptrdiff_t)s->dilation_h * s->x_h;
+    const ptrdiff_t tap_step = (ptrdiff_t)s->dilation_w * s->x_w;
+    const int32_t rows = down.last - down.first, columns = across.last - across.first;
+    const int32_t run = columns * g->channels, wide = across.end - across.begin;
+    const bool follow = ag_taps_follow(g, columns);
+    ag_pixels pixels;
+    ag_place at;
+    ag_tile t;
+    at.x = x + (ptrdiff_t)(down.begin * s->stride_h - s->pad_top) * s->x_h + down.first * row_step;
+    at.x += (ptrdiff_t)(across.begin * s->stride_w - s->pad_left) * s->x_w + across.first * tap_step;
+    at.y = y + ((ptrdiff_t)down.begin * s->ow + across.begin) * s->ldy;
+    at.column = 0;
+    at.left = (down.end - down.begin) * wide;
+    if (rows <= 0 || columns <= 0) {
+        ag_conv2d_clear(at, wide, g);
+        return;
+    }
+    w += ((ptrdiff_t)down.first * s->kw + across.first) * g->channels;
+    t.alpha = 1.0f;
+    t.beta = 0.0f;
+    t.k = run;
+    t.segments = rows;
+    t.a_skip = ag_bytes(row_step - run);
+    t.b_skip = ag_bytes((ptrdiff_t)s->kw * g->channels - run);
+    while (at.left > 0) {
+        ag_next_pixels(&pixels, &at, wide, s);
+        if (follow) {
+            for (int32_t i = 0; i < AG_TILE_M; i++) {
+                t.a[i] = pixels.x[i];
+            }
+            ag_conv2d_outputs(&t, &pixels, w, g);
+        } else {
+            ag_conv2d_packed(&t, &pixels, w, rows, run, g);
+        }
+    }
+}
+
+static void ag_conv2d_by_tiles(const float *x, const float *w, float *y, int32_t n,
+                               const ag_conv2d_shape *s) {
+    const ag_conv2d_group g = ag_group_of(s);
+    ag_span down, across;
+    for (; n > 0; n--, x += s->x_n, y += (ptrdiff_t)s->oh * s->ow * s->ldy) {
+        for (int32_t i = 0; i < s->groups; i++) {
+            for (down.end = 0; down.end < s->oh;) {
+                down = ag_span_from(down.end, s->oh, s->stride_h, s->pad_top, s->kh, s->dilation_h, s->h);
+                for (across.end = 0; across.end < s->ow;) {
+                    across =
+                        ag_span_from(across.end, s->ow, s->stride_w, s->pad_left, s->kw, s->dilation_w, s->w);
+                    ag_conv2d_region(x + (ptrdiff_t)i * g.channels * s->x_c, w + i * g.outputs * g.filter,
+                                     y + i * g.outputs, down, across, &g);
+                }
+            }
+        }
+    }
+}
+
+#endif
