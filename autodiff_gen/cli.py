@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from . import __version__
 from .board_schema import near
+from .cli_bench import add_bench_commands
 from .cli_device import add_commands
 from .errors import AutodiffError
 
@@ -156,6 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.set_defaults(run=_explain)
 
     add_commands(command, _model_argument, _target_arguments)
+    add_bench_commands(command, _model_argument, _target_arguments)
 
     command("boards", "List the boards.").set_defaults(run=_boards)
     command("models", "List the examples.").set_defaults(run=_models)

@@ -6,7 +6,7 @@ The text is a function of the program alone: no time, path, host or hash order.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jinja2
@@ -20,6 +20,7 @@ from .ir import CONST, Value, topological
 from .layout import base
 from .names import Scope
 from .program import Arg, Entry, Program, Slot
+from .region_text import Inside
 from .steps import EntryPlan
 
 
@@ -34,13 +35,13 @@ def templates() -> jinja2.Environment:
     )
 
 
-def emit(program: Program) -> dict[str, str]:
-    """File name -> text."""
+def emit(program: Program, marks: Mapping[str, Mapping[str, int]] | None = None) -> dict[str, str]:
+    """File name -> text. `marks`: for a benchmark, the id of AG_MARK of steps by the entry's name and their number."""
     env = templates()
     tables, table_names = constant_tables(
         (e.plan for e in program.entries), [a.c_name for e in program.entries for a in e.args]
     )
-    entries = [_entry(e, program, table_names) for e in program.entries]
+    entries = [_entry(e, program, table_names, (marks or {}).get(e.name, {})) for e in program.entries]
     common = {
         "p": program,
         "P": program.name.upper(),
@@ -48,6 +49,7 @@ def emit(program: Program) -> dict[str, str]:
         "kind": "trainer" if program.is_model else "work",
         "guarded": any(e.plan.graph.guard is not None for e in program.entries),
         "proved": any(e.plan.graph.proof is not None for e in program.entries),
+        "marked": marks is not None,
     }
     header = env.get_template("header.h.j2").render(
         **common,
@@ -121,10 +123,12 @@ def _extents(slot: Slot) -> str:
 # Entries
 
 
-def _entry(entry: Entry, program: Program, tables: dict[Value, str]) -> dict[str, Any]:
+def _entry(
+    entry: Entry, program: Program, tables: dict[Value, str], marks: Mapping[str, int]
+) -> dict[str, Any]:
     args = {a.value: a.c_name for a in entry.args if a.value is not None}
     outputs = {a.name: a.c_name for a in entry.args if a.role == "output"}
-    text = EntryText(entry.plan, args, outputs, program.slot_names, tables)
+    text = EntryText(entry.plan, args, outputs, program.slot_names, tables, Inside(marks=marks))
     split = program.split and entry.name == "train_step"
     steps = [text.lines(step) for step in entry.plan.steps]
     if entry.plan.graph.guard is not None:

@@ -123,6 +123,12 @@ class EntryText:
     # Steps
 
     def lines(self, step: Step) -> list[str]:
+        """The step's comment, its mark if it has one, and what it does."""
+        comment, *lines = self._lines(step)
+        mark = self.inside.marks.get(self.number(step.number))
+        return [comment, *([] if mark is None else [f"AG_MARK({mark});"]), *lines]
+
+    def _lines(self, step: Step) -> list[str]:
         if step.inner is not None:
             return region_lines(self, step)
         if step.nest is not None:

@@ -7,8 +7,9 @@ import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import isfunction
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -52,11 +53,14 @@ def find_model(model: str) -> tuple[Path, str]:
     if not path.is_file():
         examples = resources.examples()
         example = examples / model / "model.py"
+        workloads = resources.workloads()
         folder = path / "model.py"
         if example.is_file():
             path = example
         elif folder.is_file():
             path = folder
+        elif model in workloads:
+            path = workloads[model]
         elif path.suffix == ".py" or os.sep in model:
             raise ModelError(f"model file {model} does not exist")
         else:
@@ -86,12 +90,14 @@ def load_model(model: str) -> tuple[Model, str, list[str]]:
 
 class LoadedFile(NamedTuple):
     """What a model file defines, its name, the files that it opened, imported modules among them, as sorted
-    absolute paths, and its `samples`, if any: arrays by the names of inputs and targets."""
+    absolute paths, and, if any, its `samples`, arrays by the names of inputs and targets, and its `batch`, a function
+    that gives the arrays of inputs and targets, in their order, of a training step counted from 0."""
 
     made: Model | Functions
     name: str
     files: list[str]
     samples: Mapping[str, Any]
+    batch: Callable[[int], Sequence[Any]] | None = None
 
 
 def load_file(model: str) -> LoadedFile:
@@ -119,7 +125,10 @@ def load_file(model: str) -> LoadedFile:
         for f in opened | sources | {str(path)}
         if _is_users(f) and not f.endswith(".pyc") and os.path.isfile(f)
     }
-    return LoadedFile(found, name, sorted(files), _samples(path, module))
+    batch = getattr(module, "batch", None)
+    return LoadedFile(
+        found, name, sorted(files), _samples(path, module), batch if isfunction(batch) else None
+    )
 
 
 def _defined(path: Path, module: ModuleType) -> Model | Functions:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Inside:
     """Where the text of a region stands: its arenas' offsets in bytes by pool, names that are in scope, and how its
-    steps are numbered. `said` collects what every step computes, by its number.
+    steps are numbered. `said` collects what every step computes, by its number; `marks` are the ids of AG_MARK by the
+    same numbers, of the steps that have one.
     """
 
     offsets: Mapping[str, int] = field(default_factory=dict)
@@ -28,6 +29,7 @@ class Inside:
     prefix: str = ""
     start: int = 0
     said: dict[str, str] = field(default_factory=dict)
+    marks: Mapping[str, int] = field(default_factory=dict)
 
 
 def region_lines(text: EntryText, step: Step) -> list[str]:
@@ -93,7 +95,8 @@ def _part_lines(text: EntryText, step: Step, part: Part, scope: Scope, time: str
         else:
             outputs[w.key] = name
     number = f"{text.number(step.number)}."
-    inside = Inside(_offsets(text, step), frozenset(scope.taken), number, part.start, text.inside.said)
+    told = (text.inside.said, text.inside.marks)
+    inside = Inside(_offsets(text, step), frozenset(scope.taken), number, part.start, *told)
     inner = type(text)(part.plan, args, outputs, slots, text.tables, inside)
     lines += [f"{p.text} /* {p.comment} */" for p in inner.pointers]
     for s in part.plan.steps:

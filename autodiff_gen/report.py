@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from .backends import Kernel
 from .board import Board
 from .compiler import live_at_peak
-from .entry_text import EntryText, hint
-from .ir import CONST, Value, topological
+from .entry_text import hint
+from .ir import Value
 from .kernel_calls import KernelCall
+from .marks import step_text
 from .program import Entry, Program
 from .region_plans import ScanPlan
 from .steps import EntryPlan, Placed, Step
@@ -34,16 +35,8 @@ def _heading(program: Program, board: Board) -> str:
 # Steps
 
 
-def _text(entry: Entry, program: Program) -> EntryText:
-    args = {a.value: a.c_name for a in entry.args if a.value is not None}
-    outputs = {a.name: a.c_name for a in entry.args if a.role == "output"}
-    graphs = [plan.graph for plan in entry.plan.all_plans()]
-    constants = {n.results[0]: "table" for g in graphs for n in topological(g.roots) if n.op is CONST}
-    return EntryText(entry.plan, args, outputs, program.slot_names, constants)
-
-
 def _steps(entry: Entry, program: Program) -> str:
-    text = _text(entry, program)
+    text = step_text(entry, program)
     for step in entry.plan.steps:
         text.lines(step)
     rows = []

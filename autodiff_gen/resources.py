@@ -43,6 +43,16 @@ def examples() -> Path:
     return root() / "examples"
 
 
+def workloads() -> dict[str, Path]:
+    """The benchmark's workloads by name, a model file each; an installed package has none."""
+    return {path.stem: path for path in sorted((root() / "bench" / "workloads").glob("w*.py"))}
+
+
+def qemu_plugin() -> Path:
+    """The source of the QEMU plugin that counts instructions."""
+    return root() / "bench" / "qemu" / "ag_count.c"
+
+
 def platformio() -> Path:
     """PlatformIO's platform for emulated boards."""
     return root() / "platformio"

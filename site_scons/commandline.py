@@ -12,9 +12,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 KEYS = {
     "board": "a name (see boards) or the path of a .toml file; stm32 if not given",
-    "model": "an example's name (see models) or the path of a model file; mnist if not given",
+    "model": "the name of an example (see models) or of a workload (w1), or a model file's path; mnist if not given",
     "kernels": "kernel backends in the order in which they are asked, such as ref or fast,ref",
     "port": "for hil: /dev/ttyACM0, socket://host:number; QEMU if not given",
+    "steps": "for bench: training steps, 4 if not given",
     "ram": "bytes for the trainer; the board's RAM less the stack if not given",
     "python": "the Python that runs the generator; .venv if not given",
     "verbose": "yes prints whole commands",
@@ -29,6 +30,7 @@ TARGETS = {
     "pio": "write a PlatformIO project that holds all it needs, to carry away",
     "size": "and print flash and RAM used against the board's",
     "report": "print the model's plan: graph, kernels, arena, and the sizes",
+    "bench": "count in QEMU what a training step costs: instructions by step and layer, text, stack",
     "test": "run all tests",
     "boards": "list the boards",
     "models": "list the example models",
@@ -71,6 +73,9 @@ class Options:
         self.ram = given.get("ram", "")
         if self.ram and not (self.ram.isdecimal() and self.ram.isascii()):
             fail(f"ram={self.ram}: must be a number of bytes")
+        self.steps = given.get("steps", "4")
+        if not (self.steps.isdecimal() and self.steps.isascii() and int(self.steps)):
+            fail(f"steps={self.steps}: must be a number of training steps")
         verbose = given.get("verbose", "no")
         if verbose not in ("yes", "no"):
             fail(f"verbose={verbose}: must be yes or no")
@@ -99,6 +104,8 @@ class Options:
         example = ROOT / "examples" / text / "model.py"
         if text and "/" not in text and example.is_file():
             return str(example)
+        if text in workloads():
+            return str(workloads()[text])
         path = Path(self.path(text))
         if path.is_dir() and (path / "model.py").is_file():
             path /= "model.py"
@@ -120,15 +127,21 @@ class Options:
             fail(f"args={self.given['args']}: {error}")
 
     def build_folder(self, board_id):
-        """build/<board>/<model>, and with +key=value what else changes the output."""
+        """build/<board>/<model>, and with +key=value what else changes the output. Commas become `+`: to gcc they end
+        a linker's flag, to QEMU a file's name."""
         changes = [("kernels", self.kernels), ("ram", self.ram)]
-        name = self.model_name + "".join(f"+{k}={v.replace('/', '_')}" for k, v in changes if v)
-        return f"build/{board_id}/{name}"
+        name = self.model_name + "".join(f"+{k}={v}" for k, v in changes if v)
+        return f"build/{board_id}/{name.replace('/', '_').replace(',', '+')}"
 
 
 def models():
     """Names of the example models."""
     return sorted(path.parent.name for path in (ROOT / "examples").glob("*/model.py"))
+
+
+def workloads():
+    """The benchmark's workloads by name."""
+    return {path.stem: path for path in sorted((ROOT / "bench" / "workloads").glob("w*.py"))}
 
 
 def help_text():

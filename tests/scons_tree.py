@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PARTS = ("SConstruct", "autodiff_gen", "boards", "kernels", "runtime", "site_scons")
+PARTS = ("SConstruct", "autodiff_gen", "bench", "boards", "kernels", "runtime", "site_scons")
 
 MODEL = """\
 import numpy as np

@@ -14,11 +14,12 @@ PACKAGE = Path(__file__).resolve().parents[1] / "autodiff_gen"
 # Bottom up. A module imports from its own layer and from those below; imports inside functions and for type checking
 # are free.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "names", "resources", "table", "rng", "conditions", "kernel_contract"),
+    ("errors", "names", "resources", "table", "rng", "conditions", "kernel_contract", "cycles", "link_map"),
     ("dtypes", "board_schema", "init", "samples", "storage"),
     ("c_text",),
     ("op", "methods", "kernel_calls", "board", "backends", "firmware", "datasets"),
     ("ir", "ir_text", "verify", "toolchain", "elf", "platformio"),
+    ("counting",),
     ("interpret", "layout", "regions"),
     ("ops", "leaves"),
     ("autodiff", "functional", "donation", "labels", "gemm_calls", "calls"),
@@ -28,11 +29,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("loop_text",),
     ("schedule", "memory", "region_plans", "steps"),
     ("program", "c_tables", "region_text"),
-    ("compiler", "link_layout", "entry_text", "init_text", "emit", "frontends"),
+    ("compiler", "link_layout", "entry_text", "init_text", "emit", "frontends", "marks"),
     ("host_args", "host_cc", "host", "report", "check", "check_problem", "check_torch", "link_text"),
     ("loader", "build", "export", "operations"),
+    ("bench", "bench_report", "bench_text"),
     ("device",),
-    ("cli_device",),
+    ("cli_device", "cli_bench"),
     ("cli", "__main__", "__init__"),
 )
 LEVEL = {name: k for k, layer in enumerate(LAYERS) for name in layer}

@@ -51,6 +51,7 @@ class Build:
         self.python = find_python(env)
         self.objects = []
         self.archives = {}
+        self.support = {}
 
 
 def build_of(env):

@@ -29,15 +29,10 @@ def firmware(env, target, source):
     compiler = env.BoardEnv()
     base = str(env.File(target))
     folder = os.path.dirname(base) or "."
-
-    def compiled(name, path):
-        return compiler.BoardObject(f"{folder}/obj/{name}.o", path)
-
-    paths = support.support_sources(board)
-    objects = [compiled(f"support/{path.parent.name}/{path.stem}", str(path)) for path in paths]
+    objects = list(support_objects(env, folder))
     for item in Flatten([source]):
         name, end = os.path.splitext(os.path.basename(str(item)))
-        objects.append(compiled(name, item) if end == ".c" else item)
+        objects.append(compiler.BoardObject(f"{folder}/obj/{name}.o", item) if end == ".c" else item)
 
     # The sizes are printed by `size`, in one form for all boards.
     map_path = f"{base}.map"
@@ -52,6 +47,19 @@ def firmware(env, target, source):
             copy = Action([["$OBJCOPY", "-O", form, "$SOURCE", "$TARGET"]], "$AUTODIFF_COPYCOMSTR")
             made += compiler.Command(base + end, made[0], copy)
     return made
+
+
+def support_objects(env, folder):
+    """The board's start-up and support code, once per folder."""
+    known = env.AutodiffBuild().support
+    if folder not in known:
+        compiler = env.BoardEnv()
+        paths = env.AutodiffPackage("firmware").support_sources(env.AutodiffBuild().board)
+        known[folder] = [
+            compiler.BoardObject(f"{folder}/obj/support/{path.parent.name}/{path.stem}.o", str(path))
+            for path in paths
+        ]
+    return known[folder]
 
 
 def always(env, name, source, function):

@@ -1,0 +1,46 @@
+/* AG_MARK(id): what is executed from here to the next mark belongs to `id`; 0 stands for nothing. The macro
+ * itself is nothing unless a build for a benchmark asks for it by one of two definitions.
+ *
+ * AG_MARK_HINTS: a hint instruction that no core acts on, at which bench/qemu/ag_count.c counts in QEMU. Its
+ * address and id stand in the debugging section `.debug_ag_marks`.
+ *
+ * AG_MARK_CYCLES: a call of ag_mark, which reads the core's cycle counter; the benchmark's main program has
+ * it. */
+#ifndef AG_MARK_H
+#define AG_MARK_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(AG_MARK_CYCLES)
+void ag_mark(uint32_t id);
+#define AG_MARK(id) ag_mark(id)
+#elif defined(AG_MARK_HINTS)
+#if defined(__thumb__)
+#define AG_MARK_HINT ".inst.w 0xf3af80c0"
+#elif defined(__arm__)
+#define AG_MARK_HINT ".inst 0xe320f0c0"
+#elif defined(__aarch64__)
+#define AG_MARK_HINT "hint #127"
+#else
+#error "AG_MARK_HINTS: no marker is known for this core"
+#endif
+#define AG_MARK(id)                                                                                          \
+    __asm__ volatile("1: " AG_MARK_HINT "\n"                                                                 \
+                     ".pushsection .debug_ag_marks,\"\",%%progbits\n"                                        \
+                     ".4byte 1b, %c0\n"                                                                      \
+                     ".popsection"                                                                           \
+                     :                                                                                       \
+                     : "i"(id)                                                                               \
+                     : "memory")
+#else
+#define AG_MARK(id) ((void)0)
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

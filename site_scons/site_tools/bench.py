@@ -1,0 +1,68 @@
+"""SCons tool: what a training step costs on a board, counted in QEMU. Needs the tools `autodiff` and `firmware`.
+
+library = env.TrainLib("build/net", "model.py")
+env.Bench("build/net", "model.py", library)     # `scons bench` prints the costs and writes build/bench.json
+"""
+
+import os
+
+import SCons.Errors
+from SCons.Script import Action
+
+DEFINES = ("-DAG_MARK_HINTS=1",)
+
+
+def bench(env, name, model, library, steps=None, alias="bench"):
+    """The alias that counts the instructions of the model; `name`, `model` and `library` are those of TrainLib."""
+    board = env.AutodiffBuild().board
+    check_board(env, board)
+    stem, folder = os.path.basename(name), os.path.dirname(name) or "."
+    sources = f"{folder}/bench"
+    command = env.AutodiffPython("-m", "autodiff_gen", "bench-sources", "$SOURCE")
+    command += ["--out", "${TARGET.dir}", "--name", stem, *env.AutodiffFlags()]
+    command += [] if steps is None else ["--steps", str(steps)]
+    ends = (".c", "_bench.c", "_marks.json", ".h", "_params.c")
+    made = env.Command(
+        [f"{sources}/{stem}{end}" for end in ends], model, Action([command], "$AUTODIFF_GENCOMSTR")
+    )
+    env.Depends(made, library[0])  # generated anew whenever the ordinary C is
+    compiler = env.BoardEnv()
+    flags = [*DEFINES, env.AutodiffContractFlag()]
+    main = compiler.BoardObject(f"{sources}/obj/{stem}_bench.o", made[1], flags)
+    marked = compiler.BoardObject(f"{sources}/obj/{stem}.o", made[0], flags)
+    plain_elf = env.Firmware(f"{sources}/plain", [main, library])
+    marked_elf = env.Firmware(f"{sources}/marked", [main, marked, library])
+    words = ["-m", "autodiff_gen", "bench-count", *env.AutodiffFlags()]
+    words += ["--plain", "$SOURCE", "--marked", "${SOURCES[1]}", "--marks", "${SOURCES[2]}"]
+    words += ["--out", f"{folder}/bench.json", "--plugins", "build/bench"]
+    sources = [plain_elf[0], marked_elf[0], made[2]]
+    done = env.Alias(alias, sources, Action([env.AutodiffPython(*words)], None))
+    env.AlwaysBuild(done)
+    return done
+
+
+def check_board(env, board):
+    """Raise UserError for a board on which nothing can be counted here."""
+    if board.is_host:
+        raise SCons.Errors.UserError(
+            "bench: instructions are counted in QEMU; give an emulated board, such as board=mps2_an386"
+        )
+    if board.qemu is None:
+        boards = env.AutodiffPackage("board")
+        others = [
+            b.id for b in map(boards.load, boards.names()) if b.qemu and b.target.core == board.target.core
+        ]
+        instead = f"; board={others[0]} has the same core" if others else ""
+        raise SCons.Errors.UserError(
+            f"bench: board {board.id} has no emulator ([qemu] in {board.path}){instead}"
+        )
+
+
+def generate(env):
+    if not hasattr(env, "Firmware"):
+        raise SCons.Errors.UserError('the tool "bench" needs the tool "firmware" before it')
+    env.AddMethod(bench, "Bench")
+
+
+def exists(env):
+    return True

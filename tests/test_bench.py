@@ -1,0 +1,283 @@
+"""Counting instructions: the plugin and its marks, what a step of generated C is called, the command, its record."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+
+import pytest
+from firmware_build import boards, call, copy_of_the_project, once, scons
+
+from autodiff_gen import board, cycles, firmware, link_map
+from autodiff_gen.bench_report import changes, report
+from autodiff_gen.bench_text import bench_texts
+from autodiff_gen.cli import main
+from autodiff_gen.compiler import compile_file
+from autodiff_gen.counting import count, plugin
+from autodiff_gen.emit import emit
+from autodiff_gen.errors import ToolError
+from autodiff_gen.loader import load_file
+from autodiff_gen.marks import ids, marks
+
+ROOT = Path(__file__).resolve().parents[1]
+HERE = ROOT / "tests"
+
+
+def compiled(model, kernels=("ref",)):
+    file = load_file(model)
+    return file, compile_file(file.made, file.name, kernels)
+
+
+# The plugin
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    def make(folder):
+        plugin(folder)
+
+    (found,) = once(tmp_path_factory, "plugin", make).glob("*.so")
+    return found
+
+
+@pytest.mark.cc
+@pytest.mark.qemu
+@pytest.mark.parametrize("name", boards())
+def test_what_lies_between_marks_is_counted(name, library, tmp_path):
+    b = board.load(name)
+    include = [f"-I{path}" for path in firmware.include_dirs(b)]
+    command = [
+        *(firmware.tool(b, "gcc"), *firmware.compile_flags(b), *firmware.STRICT_FLAGS, "-DAG_MARK_HINTS=1"),
+        *(*include, str(HERE / "c" / "marks.c"), *map(str, firmware.support_sources(b))),
+        *("-o", "marks.elf", *firmware.link_flags(b)),
+    ]
+    call(command, tmp_path, 120)
+    counts = count(b, tmp_path / "marks.elf", library)
+    assert counts.instructions == {1: 24, 2: 0, 40: 24}
+    assert counts.times == {1: 6, 2: 3, 40: 3}
+    assert {k: sum(v.values()) for k, v in counts.profile.items()} == {1: 24, 40: 24}
+    assert counts.printed[0] == "stack 8 16"
+
+
+def test_without_a_compiler_one_line_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOSTCC", "no-such-compiler")
+    with pytest.raises(
+        ToolError, match=r"no-such-compiler is not installed; run: sudo apt-get install .*gcc"
+    ):
+        plugin(tmp_path)
+
+
+# Marks
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [("w1", 51_136), ("w2", 32 * 51_136), ("w3b1", 463_320), ("w3b8", 8 * 463_320), ("w6", 3_415_008)],
+)
+def test_the_multiply_accumulates_of_a_training_step(model, expected):
+    _, program = compiled(model)
+    assert sum(m.macs for m in marks(program) if m.entry == "train_step") == expected
+
+
+def test_each_step_has_its_layer_and_phase():
+    _, program = compiled("w1")
+    found = [(m.layer, m.phase) for m in marks(program) if m.entry == "train_step"]
+    assert found == [
+        *(("", "call"), ("0", "forward"), ("0", "forward"), ("2", "forward"), ("2", "forward")),
+        *(("2", "backward"), ("2", "update"), ("0", "backward"), ("0", "update")),
+    ]
+
+
+def test_the_steps_of_a_loop_are_told_apart_and_count_as_often_as_they_are_made():
+    _, program = compiled("gesture")
+    found = {m.step: m for m in marks(program) if m.entry == "train_step"}
+    recurrent = [m for m in found.values() if "gru_weight_hh_l0" in m.text and "." in m.step]
+    batch, length, hidden = program.batch, 32, 20
+    assert [m.macs for m in recurrent] == [batch * length * hidden * 3 * hidden] * 2
+    assert [m.phase for m in recurrent] == ["forward", "backward"]
+
+
+@pytest.mark.parametrize("model", ["w4", "gesture", "mnist"])
+def test_marks_are_all_that_a_benchmark_adds(model):
+    _, program = compiled(model)
+    plain, marked = emit(program), emit(program, ids(marks(program)))
+    assert not re.search("AG_MARK|ag_mark", "".join(plain.values()))
+    text = re.sub(
+        r'^ *AG_MARK\(\d+\);\n|^#include "ag_mark.h"\n', "", marked[f"{program.name}.c"], flags=re.M
+    )
+    assert {**marked, f"{program.name}.c": text} == plain
+    steps = sum(len(list(e.plan.all_steps())) for e in program.entries)
+    assert marked[f"{program.name}.c"].count("AG_MARK(") == steps
+
+
+@pytest.mark.cc
+def test_without_its_definition_a_mark_is_nothing(tmp_path):
+    file, program = compiled("w4")
+    made = {}
+    for name, texts in (("plain", emit(program)), ("marked", bench_texts(program, file, 1))):
+        folder = tmp_path / name
+        folder.mkdir()
+        for file_name, text in texts.items():
+            (folder / file_name).write_text(text)
+        include = [f"-I{p}" for p in (*program.backends.include_dirs(), ROOT / "runtime")]
+        call(["gcc", "-std=c99", "-O2", *include, "-c", "w4.c", "-o", "w4.o"], folder, 60)
+        made[name] = (folder / "w4.o").read_bytes()
+    assert made["plain"] == made["marked"]
+
+
+# The command
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A copy of the project in which the benchmark ran twice, and what it printed."""
+
+    def make(folder):
+        copy_of_the_project(folder)
+        words = ("board=mps2_an386", "model=w4", "kernels=armv7em,ref", "steps=2", "bench")
+        for k in range(2):
+            (folder / f"said{k}.txt").write_text(scons(folder, *words))
+            record = folder / "build/mps2_an386/w4+kernels=armv7em+ref/bench.json"
+            (folder / f"record{k}.json").write_text(record.read_text())
+
+    return once(tmp_path_factory, "bench", make)
+
+
+FIGURES = {"instructions", "cycles", "macs", "instructions_per_mac"}
+
+
+@pytest.mark.cc
+@pytest.mark.qemu
+def test_the_record(built):
+    record = json.loads((built / "record0.json").read_text())
+    assert (record["schema"], record["model"], record["board"], record["core"]) == (
+        *(1, "w4", "mps2_an386", "cortex-m4"),
+    )
+    assert (record["kernels"], record["batch"], record["steps"]) == (["armv7em", "ref"], 4, 2)
+    assert [set(e) for e in record["entries"]] == [{"entry", *FIGURES}] * 2
+    assert all(set(r) == {"entry", "layer", "phase", *FIGURES} for r in record["layers"])
+    told = {"entry", "step", "layer", "phase", "text", "kernels", *FIGURES}
+    assert all(set(r) == told for r in record["graph_steps"])
+    train = next(e for e in record["entries"] if e["entry"] == "train_step")
+    assert record["instructions_per_step"] == train["instructions"] > 1000
+    assert record["cycles_per_step"] > record["instructions_per_step"] / 2
+    for rows in (record["graph_steps"], record["layers"]):
+        parts = [r["instructions"] for r in rows if r["entry"] == "train_step"]
+        assert all(p > 0 for p in parts)
+        # marks keep the compiler from moving code across steps, so the sum may differ a little
+        assert 0.9 * train["instructions"] <= sum(parts) <= 1.1 * train["instructions"]
+    text = record["text"]
+    assert text["trainer"] > 1000 and text["together"] == sum(text.values()) - text["together"]
+    assert 0 < record["stack"] < 8192
+    assert record["losses"] == pytest.approx([0.752308, 0.727958], abs=2e-6)
+
+
+@pytest.mark.cc
+@pytest.mark.qemu
+def test_a_second_run_counts_the_same_and_says_so(built):
+    first, second = (json.loads((built / f"record{k}.json").read_text()) for k in range(2))
+    assert first == second
+    said = (built / "said1.txt").read_text()
+    assert "all as in the last record" in said
+    assert "LINK" not in said and "last record" not in (built / "said0.txt").read_text()
+
+
+@pytest.mark.cc
+@pytest.mark.qemu
+def test_what_became_slower_or_larger_is_listed(built):
+    record = json.loads((built / "record0.json").read_text())
+    last = copy.deepcopy(record)
+    last["entries"][0]["instructions"] = record["entries"][0]["instructions"] / 2
+    last["stack"] += 8
+    (said,) = changes(record, last)
+    rows = [line.split() for line in said.splitlines()[2:]]
+    assert [(r[0], r[-2], r[-1]) for r in rows] == [
+        ("train_step,", "2.000", "more"),
+        ("stack,", f"{record['stack'] / last['stack']:.3f}", "less"),
+    ]
+    assert list(changes(record, {**last, "steps": 9})) == [
+        "the last record is of other steps, batch or kernels: not compared"
+    ]
+    assert "relu1" in report(record, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("model=w9",), "unknown model 'w9'"),
+        (("model=w4", "board=nucleo_h743zi"), "no emulator .*; board=mps2_an500 has the same core"),
+        (("model=w4", "board=host"), "counted in QEMU; give an emulated board"),
+        (("model=w4", "steps=none"), "steps=none: must be a number of training steps"),
+    ],
+)
+@pytest.mark.cc
+@pytest.mark.qemu
+def test_wrong_words_get_one_line(built, words, expected):
+    with pytest.raises(AssertionError) as wrong:
+        scons(built, "bench", *words)
+    said = str(wrong.value).splitlines()[1:]
+    assert len(said) == 1 and said[0].startswith("error: ") and re.search(expected, said[0])
+
+
+# Cycles and text
+
+
+@pytest.mark.parametrize(
+    ("core", "code", "expected"),
+    [
+        ("cortex-m4", ("adds", "r0, r1, r2"), 1),
+        ("cortex-m4", ("vfma.f32", "s0, s1, s2"), 3),
+        ("cortex-m4", ("vldmia", "r0!, {s0-s7}"), 9),
+        ("cortex-m4", ("ldr.w", "r0, [r1]"), 2),
+        ("cortex-m4", ("bne.n", "1234"), 2),
+        ("cortex-m4", ("bic.w", "r0, r1, #3"), 1),
+        ("cortex-m4", ("vdiv.f32", "s0, s1, s2"), 14),
+        ("cortex-m4", ("pop", "{r4, r5, pc}"), 6),
+        ("cortex-m55", ("vfma.f32", "q0, q1, r2"), 2),
+        ("cortex-m55", ("vldrw.u32", "q0, [r1], #16"), 2),
+        ("cortex-m7", ("vldmia", "r0!, {s0-s7}"), 4.5),
+        ("cortex-a53", ("fmla", "v0.4s, v1.4s, v2.s[0]"), 1),
+    ],
+)
+def test_cycles_of_an_instruction(core, code, expected):
+    assert cycles.estimate(core, {8: 3}, {8: code}) == 3 * expected
+
+
+def test_cores_without_a_model_have_no_cycles():
+    assert cycles.estimate("cortex-x9", {8: 1}, {8: ("nop", "")}) is None
+    cores = {board.load(name).target.core for name in boards()}
+    assert cores <= cycles.CORES.keys()
+
+
+def test_text_is_read_from_the_map(tmp_path):
+    path = tmp_path / "a.map"
+    path.write_text(
+        "Discarded input sections\n .text.net_save 0x00000000 0x40 libnet.a(net.o)\n"
+        "Linker script and memory map\n"
+        " .text.net_train_step\n                0x00001000      0x100 build/obj/libnet.a(net.o)\n"
+        " .text.ag_expf  0x00001100       0x20 build/obj/libnet.a(net.o)\n"
+        " .rodata.table  0x00001120       0x10 build/obj/libnet.a(net.o)\n"
+        " .rodata.w      0x00001130     0x1000 build/obj/libnet.a(net_params.o)\n"
+        " .text.ag_ger   0x00002130       0x30 build/obj/libag_kernels.a(ger.o)\n"
+        " .text.main     0x00002160       0x50 build/obj/main.o\n"
+    )
+    expected = {"trainer": 0x110, "kernels": 0x30, "ag_math": 0x20, "together": 0x160}
+    assert link_map.text_bytes(path, "net") == expected
+    with pytest.raises(ToolError, match="not a map"):
+        path.write_text("")
+        link_map.text_bytes(path, "net")
+
+
+def test_every_example_has_a_benchmark():
+    for path in sorted((ROOT / "examples").glob("*/model.py")):
+        file, program = compiled(str(path))
+        texts = bench_texts(program, file, 2)
+        assert "int main(void)" in texts[f"{file.name}_bench.c"]
+        assert "AG_MARK(2);" in texts[f"{file.name}.c"]
+
+
+def test_steps_must_be_a_number(capsys):
+    assert main(["bench-sources", "xor", "--out", "nowhere", "--steps", "0"]) == 1
+    assert "must be at least 1" in capsys.readouterr().err
