@@ -23,6 +23,7 @@ from . import (
     selection,
     slices,
     views,
+    window_products,
     windows,
 )
 
@@ -49,5 +50,6 @@ __all__ = [
     "selection",
     "slices",
     "views",
+    "window_products",
     "windows",
 ]

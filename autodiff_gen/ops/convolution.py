@@ -1,24 +1,19 @@
-"""Convolution of images x[n, h, w, c] with w[o, kh, kw, c / groups], and its adjoints in each operand.
-
-All three are linear in each operand and each is the adjoint of the others, so their VJPs close among themselves. A
-transposed convolution is `conv2d_dx`.
+"""Convolution of images x[n, h, w, c] with w[o, kh, kw, c / groups], and its adjoints in each operand. A transposed
+convolution is `conv2d_dx`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..dtypes import Type
 from ..errors import ShapeError
-from ..ir import Value, apply
-from ..kernel_calls import KernelCall, Operand, Result, Scalar
-from ..layout import Strided, dense
-from ..op import Attrs, Call, Op, Sample, register
+from ..op import Attrs
 from .support import same_dtype
-from .windows import Padding, Pair, cropped, geometry, image, output_size, padded, pair_of, tap, with_size
+from .window_products import Row, WindowProduct, at_tap, size_of, with_border
+from .windows import Padding, Pair, cropped, image, pair_of, with_size
 
 
 def convolving(
@@ -26,10 +21,6 @@ def convolving(
 ) -> dict[str, Any]:
     """The attributes that the three share; padding is top, bottom, left, right."""
     return {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-
-
-def _out(size: Pair, kernel: Pair, attrs: Attrs) -> Pair:
-    return output_size(size, kernel, attrs["stride"], attrs["padding"], attrs["dilation"])
 
 
 def _check_groups(c: int, o: int, groups: int) -> None:
@@ -55,12 +46,12 @@ def _conv2d_type(x: Type, w: Type, **attrs: Any) -> Type:
             f"the image has {c} channels, the weights are for {channels} (groups={attrs['groups']})"
         )
     _check_groups(c, o, attrs["groups"])
-    return Type(x.dtype, with_size(x.shape, _out((h, width), kernel, attrs), o))
+    return Type(x.dtype, with_size(x.shape, size_of((h, width), kernel, attrs), o))
 
 
 def _check_gradient(dy: Type, size: Pair, kernel: Pair, o: int, attrs: Attrs) -> None:
     oh, ow, channels = image(dy)
-    if (out := _out(size, kernel, attrs)) != (oh, ow) or channels != o:
+    if (out := size_of(size, kernel, attrs)) != (oh, ow) or channels != o:
         raise ShapeError(f"the result for an image of {list(size)} is [n, {out[0]}, {out[1]}, {o}]")
 
 
@@ -97,22 +88,22 @@ def _filters(w: Any, groups: int) -> Any:
 
 
 def _conv2d(x: Any, w: Any, *, groups: int, **attrs: Any) -> Any:
-    kernel, out = w.shape[1:3], _out(x.shape[1:3], w.shape[1:3], attrs)
-    wide = _grouped(_padded(x, kernel, out, attrs), groups)
+    kernel, out = w.shape[1:3], size_of(x.shape[1:3], w.shape[1:3], attrs)
+    wide = _grouped(with_border(x, kernel, out, attrs), groups)
     filters = _filters(w, groups)
     y = np.zeros((x.shape[0], *out, groups, filters.shape[1]), x.dtype)
     for i, j in np.ndindex(*kernel):
-        y += np.einsum("npqgc,goc->npqgo", wide[_tap(i, j, out, attrs)], filters[:, :, i, j])
+        y += np.einsum("npqgc,goc->npqgo", wide[at_tap(i, j, out, attrs)], filters[:, :, i, j])
     return y.reshape(*y.shape[:3], -1)
 
 
 def _conv2d_dx(dy: Any, w: Any, *, size: Pair, groups: int, **attrs: Any) -> Any:
     kernel, out, filters = w.shape[1:3], dy.shape[1:3], _filters(w, groups)
     dx = np.zeros((dy.shape[0], *size, groups * w.shape[3]), dy.dtype)
-    wide = _padded(dx, kernel, out, attrs)
+    wide = with_border(dx, kernel, out, attrs)
     shares = _grouped(wide, groups)
     for i, j in np.ndindex(*kernel):
-        shares[_tap(i, j, out, attrs)] += np.einsum(
+        shares[at_tap(i, j, out, attrs)] += np.einsum(
             "npqgo,goc->npqgc", _grouped(dy, groups), filters[:, :, i, j]
         )
     return cropped(wide, size, attrs["padding"])
@@ -120,121 +111,14 @@ def _conv2d_dx(dy: Any, w: Any, *, size: Pair, groups: int, **attrs: Any) -> Any
 
 def _conv2d_dw(x: Any, dy: Any, *, kernel: Pair, groups: int, **attrs: Any) -> Any:
     out = dy.shape[1:3]
-    wide = _grouped(_padded(x, kernel, out, attrs), groups)
+    wide = _grouped(with_border(x, kernel, out, attrs), groups)
     dw = np.zeros((groups, dy.shape[3] // groups, *kernel, x.shape[3] // groups), x.dtype)
     for i, j in np.ndindex(*kernel):
-        dw[:, :, i, j] = np.einsum("npqgc,npqgo->goc", wide[_tap(i, j, out, attrs)], _grouped(dy, groups))
+        dw[:, :, i, j] = np.einsum("npqgc,npqgo->goc", wide[at_tap(i, j, out, attrs)], _grouped(dy, groups))
     return dw.reshape(-1, *dw.shape[2:])
 
 
-def _padded(x: Any, kernel: Pair, out: Pair, attrs: Attrs) -> Any:
-    return padded(x, kernel, attrs["stride"], attrs["padding"], attrs["dilation"], out, 0.0)
-
-
-def _tap(i: int, j: int, out: Pair, attrs: Attrs) -> tuple[slice, slice, slice]:
-    return tap(i, j, attrs["stride"], attrs["dilation"], out)
-
-
-# Calls
-
-
-def conv_shape(x: Strided, size: Pair, kernel: Pair, out: Pair, o: int, attrs: Attrs) -> dict[str, int]:
-    """ag_conv2d_shape of a convolution of the image x, whatever is computed of it."""
-    fields = geometry(x, size, kernel, attrs["stride"], attrs["padding"], attrs["dilation"], out)
-    del fields["pad_bottom"], fields["pad_right"]
-    c = x.shape[3]
-    assert isinstance(c, int)
-    return {**fields, "c": c, "o": o, "groups": attrs.get("groups", c), "ldy": o}
-
-
-def _conv2d_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
-    (x, w), (y,) = layouts, results
-    shape = conv_shape(x, pair_of(x.shape), pair_of(w.shape), pair_of(y.shape), _last(y.shape), attrs)
-    pointers = {"x": Operand(0), "w": Operand(1), "y": Result()}
-    return KernelCall("conv2d_f32", pointers, {"n": x.shape[0]}, shape=shape)
-
-
-def _conv2d_dx_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
-    (dy, w), (dx,) = layouts, results
-    at = dense(dx.shape)
-    shape = conv_shape(at, attrs["size"], pair_of(w.shape), pair_of(dy.shape), _last(dy.shape), attrs)
-    pointers = {"dy": Operand(0), "w": Operand(1), "dx": Result()}
-    return KernelCall("conv2d_dx_f32", pointers, {"n": dy.shape[0]}, shape=shape)
-
-
-def _conv2d_dw_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
-    x, dy = layouts[:2]
-    shape = conv_shape(x, pair_of(x.shape), attrs["kernel"], pair_of(dy.shape), _last(dy.shape), attrs)
-    pointers = {"x": Operand(0), "dy": Operand(1), "dw": Result()}
-    return KernelCall("conv2d_dw_f32", pointers, {"n": x.shape[0]}, factors_of(attrs), shape)
-
-
-def factors_of(attrs: Attrs, scalar: int = 3) -> dict[str, Any]:
-    """alpha and beta of a kernel that adds: 1 and 0, or those of an op that adds operand `scalar` times its term."""
-    if "beta" not in attrs:
-        return {"alpha": 1.0, "beta": 0.0}
-    return {"alpha": Scalar(scalar, attrs["negate"]), "beta": attrs["beta"]}
-
-
-def _last(shape: Any) -> int:
-    assert isinstance(shape[-1], int)
-    return shape[-1]
-
-
-# Gradients
-
-
-def _shared(attrs: Attrs) -> dict[str, Any]:
-    return {k: attrs[k] for k in ("stride", "padding", "dilation", "groups")}
-
-
-def _conv2d_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    (dy,), (x, w) = dys, inputs
-    return [
-        apply("conv2d_dx", dy, w, size=x.type.shape[1:3], **attrs) if wanted[0] else None,
-        apply("conv2d_dw", x, dy, kernel=w.type.shape[1:3], **attrs) if wanted[1] else None,
-    ]
-
-
-def _conv2d_dx_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    (g,), (dy, w) = dys, inputs
-    shared = _shared(attrs)
-    return [
-        apply("conv2d", g, w, **shared) if wanted[0] else None,
-        apply("conv2d_dw", g, dy, kernel=w.type.shape[1:3], **shared) if wanted[1] else None,
-    ]
-
-
-def _conv2d_dw_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
-) -> list[Value | None]:
-    (g,), (x, dy) = dys, inputs
-    shared = _shared(attrs)
-    return [
-        apply("conv2d_dx", dy, g, size=x.type.shape[1:3], **shared) if wanted[0] else None,
-        apply("conv2d", x, g, **shared) if wanted[1] else None,
-    ]
-
-
-# Records. Samples: image, weights, attributes.
-
-_ROWS: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
+_ROWS: tuple[Row, ...] = (
     ((2, 4, 5, 3), (4, 3, 2, 3), convolving()),
     ((1, 5, 4, 2), (3, 3, 3, 2), convolving((2, 1), (1, 1, 1, 1))),
     ((1, 6, 7, 1), (2, 2, 3, 1), convolving((3, 2), (0, 1, 2, 0))),
@@ -253,63 +137,19 @@ _TORCH = (
 
 
 def _outputs(x: tuple[int, ...], w: tuple[int, ...], attrs: Attrs) -> tuple[int, ...]:
-    return (x[0], *_out((x[1], x[2]), (w[1], w[2]), attrs), w[0])
+    return (x[0], *size_of((x[1], x[2]), (w[1], w[2]), attrs), w[0])
 
 
-conv2d = register(
-    Op(
-        "conv2d",  # y[n, p, q, o] = sum of x[n, p sh - top + i dh, q sw - left + j dw, c] w[o, i, j, c]
-        infer=_conv2d_type,
-        ref=_conv2d,
-        vjp=_conv2d_vjp,
-        lower=Call(_conv2d_call, strided=(0,)),
-        samples=tuple(Sample((x, w), attrs) for x, w, attrs in _ROWS),
-        torch=_TORCH.format(x="a", w="b"),
-    )
-)
-
-conv2d_dx = register(
-    Op(
-        "conv2d_dx",  # dx[n, h, w, c] of conv2d, from dy[n, oh, ow, o] and w
-        infer=_conv2d_dx_type,
-        ref=_conv2d_dx,
-        vjp=_conv2d_dx_vjp,
-        lower=Call(_conv2d_dx_call),
-        samples=tuple(Sample((_outputs(x, w, a), w), {**a, "size": x[1:3]}) for x, w, a in _ROWS),
-        torch=f"(lambda x: torch.autograd.grad({_TORCH.format(x='x', w='b')}, x, a, create_graph=True)[0])("
-        "torch.zeros(a.shape[0], *size, b.shape[3] * groups, dtype=a.dtype, requires_grad=True))",
-    )
-)
-
-conv2d_dw = register(
-    Op(
-        "conv2d_dw",  # dw[o, kh, kw, c / groups] of conv2d, from x and dy[n, oh, ow, o]
-        infer=_conv2d_dw_type,
-        ref=_conv2d_dw,
-        vjp=_conv2d_dw_vjp,
-        lower=Call(_conv2d_dw_call, strided=(0,), added="conv2d_dw_into", summed=(0, 1)),
-        samples=tuple(Sample((x, _outputs(x, w, a)), {**a, "kernel": w[1:3]}) for x, w, a in _ROWS),
-        torch=f"(lambda w: torch.autograd.grad({_TORCH.format(x='a', w='w')}, w, b, create_graph=True)[0])("
-        "torch.zeros(b.shape[3], *kernel, a.shape[3] // groups, dtype=a.dtype, requires_grad=True))",
-    )
-)
-
-
-def _into_type(x: Type, dy: Type, old: Type, alpha: Type, *, beta: float, negate: bool, **attrs: Any) -> Type:
-    dw = _conv2d_dw_type(x, dy, **attrs)
-    if dw != old or alpha != Type(old.dtype, ()):
-        raise ShapeError(f"adds {dw} times a scalar to {old}")
-    return dw
-
-
-conv2d_dw_into = register(
-    Op(
-        "conv2d_dw_into",  # (+ or -) alpha conv2d_dw(x, dy) + beta old; made by the pass that fuses updates
-        infer=_into_type,
-        ref=lambda x, dy, old, alpha, *, beta, negate, **attrs: (
-            (-alpha if negate else alpha) * _conv2d_dw(x, dy, **attrs) + old.dtype.type(beta) * old
-        ),
-        vjp=None,
-        lower=Call(_conv2d_dw_call, strided=(0,), scalars=(3,), into=2, term="conv2d_dw", summed=(0, 1)),
-    )
-)
+# conv2d: y[n, p, q, o] = sum of x[n, p sh - top + i dh, q sw - left + j dw, c] w[o, i, j, c]
+conv2d, conv2d_dx, conv2d_dw, conv2d_dw_into = WindowProduct(
+    "conv2d",
+    attributes=("stride", "padding", "dilation", "groups"),
+    window=pair_of,
+    infer=(_conv2d_type, _conv2d_dx_type, _conv2d_dw_type),
+    ref=(_conv2d, _conv2d_dx, _conv2d_dw),
+    rows=_ROWS,
+    outputs=_outputs,
+    torch=_TORCH,
+    torch_x="a.shape[0], *size, b.shape[3] * groups",
+    torch_w="b.shape[3], *kernel, a.shape[3] // groups",
+).register()

@@ -12,19 +12,16 @@ from ..errors import ShapeError
 from ..kernel_calls import KernelCall, Operand, Result
 from ..layout import Strided, dense
 from ..op import OPS, Attrs, Call, Op, Sample, register
-from .convolution import conv_shape, convolving, factors_of
+from .convolution import convolving
 from .max_pooling import pooling
-from .windows import Pair, output_size, pair_of
+from .window_products import conv_shape, factors_of, size_of
+from .windows import Pair, pair_of
 
 
 def _parts(attrs: Attrs) -> tuple[dict[str, Any], dict[str, Any]]:
     """The attributes of conv2d, and those of max_pool2d."""
     conv = {k: attrs[k] for k in ("stride", "padding", "dilation", "groups")}
     return conv, {k.removeprefix("pool_"): v for k, v in attrs.items() if k.startswith("pool_")}
-
-
-def _conv_size(size: Pair, kernel: Pair, attrs: Attrs) -> Pair:
-    return output_size(size, kernel, attrs["stride"], attrs["padding"], attrs["dilation"])
 
 
 def _only(name: str, *types: Type, **attrs: Any) -> Type:
@@ -44,13 +41,13 @@ def _pool_type(x: Type, w: Type, bias: Type, **attrs: Any) -> tuple[Type, ...]:
 
 def _dx_type(dy: Type, index: Type, w: Type, *, size: Pair, **attrs: Any) -> Type:
     conv, pool = _parts(attrs)
-    inner = _conv_size(size, pair_of(w.shape), attrs)
+    inner = size_of(size, pair_of(w.shape), attrs)
     return _only("conv2d_dx", _only("max_pool2d_dx", dy, index, size=inner, **pool), w, size=size, **conv)
 
 
 def _dw_type(x: Type, dy: Type, index: Type, *, kernel: Pair, **attrs: Any) -> Type:
     conv, pool = _parts(attrs)
-    inner = _conv_size(pair_of(x.shape), kernel, attrs)
+    inner = size_of(pair_of(x.shape), kernel, attrs)
     return _only("conv2d_dw", x, _only("max_pool2d_dx", dy, index, size=inner, **pool), kernel=kernel, **conv)
 
 
@@ -70,13 +67,13 @@ def _pool(x: Any, w: Any, bias: Any, **attrs: Any) -> Any:
 
 def _dx(dy: Any, index: Any, w: Any, *, size: Pair, **attrs: Any) -> Any:
     conv, pool = _parts(attrs)
-    inner = OPS["max_pool2d_dx"].ref(dy, index, size=_conv_size(size, w.shape[1:3], attrs), **pool)
+    inner = OPS["max_pool2d_dx"].ref(dy, index, size=size_of(size, w.shape[1:3], attrs), **pool)
     return OPS["conv2d_dx"].ref(inner, w, size=size, **conv)
 
 
 def _dw(x: Any, dy: Any, index: Any, *, kernel: Pair, **attrs: Any) -> Any:
     conv, pool = _parts(attrs)
-    inner = OPS["max_pool2d_dx"].ref(dy, index, size=_conv_size(x.shape[1:3], kernel, attrs), **pool)
+    inner = OPS["max_pool2d_dx"].ref(dy, index, size=size_of(x.shape[1:3], kernel, attrs), **pool)
     return OPS["conv2d_dw"].ref(x, inner, kernel=kernel, **conv)
 
 
@@ -90,7 +87,7 @@ def _shape(x: Strided, size: Pair, kernel: Pair, y: Type, attrs: Attrs) -> dict[
     ph, pw = pair_of(y.shape)
     o = y.shape[3]
     assert isinstance(o, int)
-    fields = conv_shape(x, size, kernel, _conv_size(size, kernel, attrs), o, attrs)
+    fields = conv_shape(x, size, kernel, size_of(size, kernel, attrs), o, attrs)
     del fields["groups"], fields["ldy"]
     for name in ("kernel", "stride"):
         tag = "pool" if name == "kernel" else "pool_stride"

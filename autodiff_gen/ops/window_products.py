@@ -1,0 +1,219 @@
+"""The ops of a product of images and windows of weights: y = f(x, w), which is linear in each operand.
+
+Its adjoints are ops too, and each of the three is the adjoint of the others, so that their VJPs close among themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..dtypes import Shape, Type
+from ..errors import ShapeError
+from ..ir import Value, apply
+from ..kernel_calls import KernelCall, Operand, Result, Scalar
+from ..layout import Strided, dense
+from ..op import Attrs, Call, Op, Sample, register
+from .windows import Pair, geometry, output_size, padded, pair_of, tap
+
+Row = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]  # a sample: image, weights, attributes
+Three = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
+
+
+def size_of(size: Pair, kernel: Pair, attrs: Attrs) -> Pair:
+    """Rows and columns of y."""
+    return output_size(size, kernel, attrs["stride"], attrs["padding"], attrs["dilation"])
+
+
+def with_border(x: Any, kernel: Pair, out: Pair, attrs: Attrs) -> Any:
+    """The array x with zeros around it, as far as windows reach."""
+    return padded(x, kernel, attrs["stride"], attrs["padding"], attrs["dilation"], out, 0.0)
+
+
+def at_tap(i: int, j: int, out: Pair, attrs: Attrs) -> tuple[slice, slice, slice]:
+    """Where element (i, j) of all windows lies in such an array."""
+    return tap(i, j, attrs["stride"], attrs["dilation"], out)
+
+
+def conv_shape(x: Strided, size: Pair, kernel: Pair, out: Pair, o: int, attrs: Attrs) -> dict[str, int]:
+    """ag_conv2d_shape of a convolution of the image x, whatever is computed of it; without groups, of a depthwise
+    one.
+    """
+    fields = geometry(x, size, kernel, attrs["stride"], attrs["padding"], attrs["dilation"], out)
+    del fields["pad_bottom"], fields["pad_right"]
+    c = x.shape[3]
+    assert isinstance(c, int)
+    return {**fields, "c": c, "o": o, "groups": attrs.get("groups", c), "ldy": o}
+
+
+def factors_of(attrs: Attrs, scalar: int = 3) -> dict[str, Any]:
+    """alpha and beta of a kernel that adds: 1 and 0, or those of an op that adds operand `scalar` times its term."""
+    if "beta" not in attrs:
+        return {"alpha": 1.0, "beta": 0.0}
+    return {"alpha": Scalar(scalar, attrs["negate"]), "beta": attrs["beta"]}
+
+
+def _channels(shape: Shape) -> int:
+    assert isinstance(shape[-1], int)
+    return shape[-1]
+
+
+@dataclass(frozen=True)
+class WindowProduct:
+    """The ops `name` (y of x and w), `name`_dx (of dy and w, with the attribute size: rows and columns of x),
+    `name`_dw (of x and dy, with the attribute kernel: those of a window) and `name`_dw_into, which adds a multiple of
+    the last to old weights. Kernels have the names of the ops.
+
+    attributes: the names of those that all ops have. window: rows and columns of a window, from the shape of weights.
+    infer and ref: of the first three. outputs: the shape of y of a row. torch: y as a template in x and w; torch_x and
+    torch_w: the shapes of x, from a = dy and b = w, and of w, from a = x and b = dy.
+    """
+
+    name: str
+    attributes: tuple[str, ...]
+    window: Callable[[Sequence[Any]], Any]
+    infer: Three
+    ref: Three
+    rows: tuple[Row, ...]
+    outputs: Callable[..., tuple[int, ...]]
+    torch: str
+    torch_x: str
+    torch_w: str
+
+    def register(self) -> tuple[Op, Op, Op, Op]:
+        x_of = f"torch.autograd.grad({self.torch.format(x='x', w='b')}, x, a, create_graph=True)[0]"
+        w_of = f"torch.autograd.grad({self.torch.format(x='a', w='w')}, w, b, create_graph=True)[0]"
+        zeros = "(torch.zeros({}, dtype=a.dtype, requires_grad=True))"
+        y = Op(
+            self.name,
+            infer=self.infer[0],
+            ref=self.ref[0],
+            vjp=self._vjp,
+            lower=Call(self._call, strided=(0,)),
+            samples=tuple(Sample((x, w), attrs) for x, w, attrs in self.rows),
+            torch=self.torch.format(x="a", w="b"),
+        )
+        dx = Op(
+            f"{self.name}_dx",
+            infer=self.infer[1],
+            ref=self.ref[1],
+            vjp=self._dx_vjp,
+            lower=Call(self._dx_call),
+            samples=tuple(Sample((self.outputs(x, w, a), w), {**a, "size": x[1:3]}) for x, w, a in self.rows),
+            torch=f"(lambda x: {x_of})" + zeros.format(self.torch_x),
+        )
+        dw = Op(
+            f"{self.name}_dw",
+            infer=self.infer[2],
+            ref=self.ref[2],
+            vjp=self._dw_vjp,
+            lower=Call(self._dw_call, strided=(0,), added=f"{self.name}_dw_into", summed=(0, 1)),
+            samples=tuple(
+                Sample((x, self.outputs(x, w, a)), {**a, "kernel": self.window(w)}) for x, w, a in self.rows
+            ),
+            torch=f"(lambda w: {w_of})" + zeros.format(self.torch_w),
+        )
+        into = Op(
+            f"{self.name}_dw_into",  # (+ or -) alpha dw + beta old; made by the pass that fuses updates
+            infer=self._into_type,
+            ref=self._into,
+            vjp=None,
+            lower=Call(
+                self._dw_call, strided=(0,), scalars=(3,), into=2, term=f"{self.name}_dw", summed=(0, 1)
+            ),
+        )
+        return register(y), register(dx), register(dw), register(into)
+
+    def _into_type(
+        self, x: Type, dy: Type, old: Type, alpha: Type, *, beta: float, negate: bool, **attrs: Any
+    ) -> Type:
+        dw: Type = self.infer[2](x, dy, **attrs)
+        if dw != old or alpha != Type(old.dtype, ()):
+            raise ShapeError(f"adds {dw} times a scalar to {old}")
+        return dw
+
+    def _into(self, x: Any, dy: Any, old: Any, alpha: Any, *, beta: float, negate: bool, **attrs: Any) -> Any:
+        return (-alpha if negate else alpha) * self.ref[2](x, dy, **attrs) + old.dtype.type(beta) * old
+
+    # Calls
+
+    def _call(self, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+        (x, w), (y,) = layouts, results
+        window, out = self.window(w.shape), pair_of(y.shape)
+        shape = conv_shape(x, pair_of(x.shape), window, out, _channels(y.shape), attrs)
+        pointers = {"x": Operand(0), "w": Operand(1), "y": Result()}
+        return KernelCall(f"{self.name}_f32", pointers, {"n": x.shape[0]}, shape=shape)
+
+    def _dx_call(self, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+        (dy, w), (dx,) = layouts, results
+        window, out = self.window(w.shape), pair_of(dy.shape)
+        shape = conv_shape(dense(dx.shape), attrs["size"], window, out, _channels(dy.shape), attrs)
+        pointers = {"dy": Operand(0), "w": Operand(1), "dx": Result()}
+        return KernelCall(f"{self.name}_dx_f32", pointers, {"n": dy.shape[0]}, shape=shape)
+
+    def _dw_call(self, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+        x, dy = layouts[:2]
+        out = pair_of(dy.shape)
+        shape = conv_shape(x, pair_of(x.shape), attrs["kernel"], out, _channels(dy.shape), attrs)
+        pointers = {"x": Operand(0), "dy": Operand(1), "dw": Result()}
+        return KernelCall(f"{self.name}_dw_f32", pointers, {"n": x.shape[0]}, factors_of(attrs), shape)
+
+    # Gradients
+
+    def _shared(self, attrs: Attrs) -> dict[str, Any]:
+        return {k: attrs[k] for k in self.attributes}
+
+    def _y(self, x: Value, w: Value, attrs: Attrs) -> Value:
+        return apply(self.name, x, w, **self._shared(attrs))
+
+    def _dx(self, dy: Value, w: Value, x: Value, attrs: Attrs) -> Value:
+        return apply(f"{self.name}_dx", dy, w, size=x.type.shape[1:3], **self._shared(attrs))
+
+    def _dw(self, x: Value, dy: Value, w: Value, attrs: Attrs) -> Value:
+        return apply(f"{self.name}_dw", x, dy, kernel=self.window(w.type.shape), **self._shared(attrs))
+
+    def _vjp(
+        self,
+        dys: Sequence[Value | None],
+        inputs: Sequence[Value],
+        outs: Sequence[Value],
+        attrs: Attrs,
+        wanted: Sequence[bool],
+    ) -> list[Value | None]:
+        (dy,), (x, w) = dys, inputs
+        assert dy is not None
+        return [
+            self._dx(dy, w, x, attrs) if wanted[0] else None,
+            self._dw(x, dy, w, attrs) if wanted[1] else None,
+        ]
+
+    def _dx_vjp(
+        self,
+        dys: Sequence[Value | None],
+        inputs: Sequence[Value],
+        outs: Sequence[Value],
+        attrs: Attrs,
+        wanted: Sequence[bool],
+    ) -> list[Value | None]:
+        (g,), (dy, w) = dys, inputs
+        assert g is not None
+        return [
+            self._y(g, w, attrs) if wanted[0] else None,
+            self._dw(g, dy, w, attrs) if wanted[1] else None,
+        ]
+
+    def _dw_vjp(
+        self,
+        dys: Sequence[Value | None],
+        inputs: Sequence[Value],
+        outs: Sequence[Value],
+        attrs: Attrs,
+        wanted: Sequence[bool],
+    ) -> list[Value | None]:
+        (g,), (x, dy) = dys, inputs
+        assert g is not None
+        return [
+            self._dx(dy, g, x, attrs) if wanted[0] else None,
+            self._y(x, g, attrs) if wanted[1] else None,
+        ]
