@@ -12,7 +12,16 @@ from .errors import BoardError
 SCHEMA = 1
 HOST = "host"
 CORES = (HOST, "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55")
-FEATURES = ("dsp", "fpu", "fpu64", "mve", "neon")  # what a kernel table's `requires` may ask for
+FEATURES = (
+    "avx2",
+    "avx512",
+    "dsp",
+    "fpu",
+    "fpu64",
+    "host",
+    "mve",
+    "neon",
+)  # what a kernel table's `requires` may ask for
 KINDS = ("ram", "flash")
 
 

@@ -43,8 +43,8 @@ def compile_flags(board: Board, *, console: str = "auto") -> list[str]:
     if console not in CONSOLES:
         raise ToolError(f"console={console} is not known: choose from {', '.join(CONSOLES)}")
     flags = [
-        *board.target.cflags,
         *("-std=c99", "-O2", "-g", "-fno-strict-aliasing", "-ffunction-sections", "-fdata-sections"),
+        *board.target.cflags,  # here, so that they may say -O3
         f"-DAG_BOARD={board.id}",
     ]
     if console != "auto":

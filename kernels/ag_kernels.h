@@ -24,21 +24,26 @@ typedef void ag_gemm_f32_fn(const float *a, int32_t lda, const float *b, int32_t
                             int32_t m, int32_t n, int32_t k, float alpha, float beta);
 typedef ag_gemm_f32_fn ag_gemm_nn_f32_fn, ag_gemm_nt_f32_fn, ag_gemm_tn_f32_fn, ag_gemm_tt_f32_fn;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_ref;
+ag_gemm_nn_f32_fn ag_gemm_nn_f32_host;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_armv7em;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_mve;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_ref;
+ag_gemm_nt_f32_fn ag_gemm_nt_f32_host;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_armv7em;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_mve;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_ref;
+ag_gemm_tn_f32_fn ag_gemm_tn_f32_host;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_armv7em;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_mve;
 ag_gemm_tt_f32_fn ag_gemm_tt_f32_ref;
+ag_gemm_tt_f32_fn ag_gemm_tt_f32_host;
 
 /* y[m] = alpha * A[m,n] . x[n] + beta * y[m]; the sum over ascending n is complete before y is read.
  * y overlaps neither A nor x; A and x may overlap. */
 typedef void ag_gemv_f32_fn(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                             float alpha, float beta);
 ag_gemv_f32_fn ag_gemv_f32_ref;
+ag_gemv_f32_fn ag_gemv_f32_host;
 ag_gemv_f32_fn ag_gemv_f32_armv7em;
 ag_gemv_f32_fn ag_gemv_f32_mve;
 
@@ -47,6 +52,7 @@ ag_gemv_f32_fn ag_gemv_f32_mve;
 typedef void ag_gemv_t_f32_fn(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                               float alpha, float beta);
 ag_gemv_t_f32_fn ag_gemv_t_f32_ref;
+ag_gemv_t_f32_fn ag_gemv_t_f32_host;
 ag_gemv_t_f32_fn ag_gemv_t_f32_armv7em;
 ag_gemv_t_f32_fn ag_gemv_t_f32_mve;
 
@@ -55,6 +61,7 @@ ag_gemv_t_f32_fn ag_gemv_t_f32_mve;
 typedef void ag_ger_f32_fn(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n,
                            float alpha, float beta);
 ag_ger_f32_fn ag_ger_f32_ref;
+ag_ger_f32_fn ag_ger_f32_host;
 ag_ger_f32_fn ag_ger_f32_armv7em;
 ag_ger_f32_fn ag_ger_f32_mve;
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from c_build import HOST
 from op_cases import case
-from test_kernels import EPSILON, GUARD, PAD, PORTABLE, build
+from test_kernels import BUILDS, EPSILON, GUARD, PAD, Libraries
 
 from autodiff_gen.dtypes import Type, dtype
 from autodiff_gen.kernel_calls import Operand, Scalar
@@ -76,13 +76,19 @@ def argument(param, call, places, scalars):
 
 @pytest.fixture(scope="module", params=HOST)
 def libraries(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp(request.param)
-    return {b.name: build(b, request.param, folder) for b in PORTABLE}
+    """(kernel, function) of each build by one compiler."""
+    made = Libraries(tmp_path_factory.mktemp(request.param))
+    return [
+        (k, getattr(made[cc, b.name, w], k.symbol))
+        for b, cc, w in BUILDS
+        if cc == request.param
+        for k in b.kernels
+    ]
 
 
 def run(libraries, op, attrs, arrays, order, kept=None):
-    """Each portable kernel that serves the call, with its results beside the reference's; returns the kernels, and puts
-    the results into `kept`."""
+    """Each kernel that serves the call, with its results beside the reference's; returns the kernels, and puts the
+    results into `kept`."""
     lower = op.lower
     given = [
         a if i in lower.scalars or i == lower.into
@@ -100,9 +106,9 @@ def run(libraries, op, attrs, arrays, order, kept=None):
     size = op.ref(*(np.abs(a) for a in exact), **{**attrs, **added})  # no term cancels another
     size = size if isinstance(size, tuple) else (size,)
     served = []
-    for kernel in (
-        k for b in PORTABLE for k in b.kernels if k.name == call.kernel and k.matches(call.facts())
-    ):
+    for kernel, function in libraries:
+        if kernel.name != call.kernel or not kernel.matches(call.facts()):
+            continue
         results = []
         for t in types:
             start = np.zeros(t.shape, t.dtype.numpy)
@@ -113,7 +119,6 @@ def run(libraries, op, attrs, arrays, order, kept=None):
         places = {role: given[role.index] if isinstance(role, Operand) else results[role.index]
                   for role in call.pointers.values()}  # fmt: skip
         arguments = [argument(p, call, places, arrays) for p in CONTRACT[kernel.name].params]
-        function = getattr(libraries[kernel.backend], kernel.symbol)
         function.restype = None
         function(*arguments)
         where = f"{kernel.symbol} {[a.shape for a in arrays]} {attrs} {order}"

@@ -9,7 +9,7 @@ import zlib
 
 import numpy as np
 import pytest
-from c_build import CORTEX, HOST, KERNELS, compile_c, shared_library
+from c_build import CORTEX, HOST, KERNELS, WIDTHS, compile_c, shared_library, widths
 
 from autodiff_gen import backends
 from autodiff_gen.kernel_contract import CONTRACT
@@ -28,12 +28,18 @@ FULL = [
     (13, 17, 11),
     (10, 32, 1),
     (3, 33, 70),
+    (19, 47, 41),
 ]
 SCALES = [(1.0, 0.0), (-0.01, 1.0), (0.5, -2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
 LOADED = [backends.load([name], root=KERNELS).backends[0] for name in backends.available(KERNELS)]
 PORTABLE = [b for b in LOADED if not b.requires]  # the others need a core that the host is not
 SOURCES = sorted({k.source for b in PORTABLE for k in b.kernels})
-PRODUCTS = [k for b in PORTABLE for k in b.kernels if k.name.startswith("ge")]  # gemm, gemv, ger
+# (backend, compiler, width of vectors): those of the host at each width that this machine has, by one compiler
+BUILDS = [(b, cc, "") for cc in HOST for b in LOADED if set(b.requires) <= {"host"}]
+BUILDS += [(b, HOST[0], w) for b in LOADED if b.requires == ("host",) for w in widths() if w]
+PRODUCTS = [
+    (cc, k, w) for b, cc, w in BUILDS for k in b.kernels if k.name.startswith("ge")
+]  # gemm, gemv, ger
 
 
 class Operand:
@@ -85,23 +91,47 @@ def product_of(name, v):
     return left @ right, np.abs(left) @ np.abs(right), left.shape[1]
 
 
-@pytest.fixture(scope="module", params=HOST)
-def libraries(request, tmp_path_factory):
-    """The portable backends by name, each built with its own flags."""
-    folder = tmp_path_factory.mktemp(request.param)
-    return {b.name: build(b, request.param, folder) for b in PORTABLE}
+class Libraries(dict):
+    """BUILDS by (compiler, backend, width), each built with the backend's own flags when it is first asked for."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = folder
+
+    def __missing__(self, key):
+        cc, name, width = key
+        folder = self.folder / cc
+        folder.mkdir(exist_ok=True)
+        self[key] = build(next(b for b in LOADED if b.name == name), cc, folder, width)
+        return self[key]
 
 
-def build(backend, cc, folder):
-    sources = sorted({k.source for k in backend.kernels})
-    return shared_library(cc, sources, folder / f"{backend.name}.so", ("-O2", *backend.cflags))
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory):
+    return Libraries(tmp_path_factory.mktemp("libraries"))
+
+
+def build(backend, cc, folder, width=""):
+    sources = sorted({k.source for k in backend.kernels} | set(backend.shared))
+    flags = ("-O2", *WIDTHS[width], *backend.cflags)
+    return shared_library(cc, sources, folder / f"{backend.name}{width}.so", flags)
+
+
+def products(family):
+    """Parametrizes a test by compiler, kernel and width."""
+    rows = [
+        pytest.param(*row, id=f"{row[0]}{row[2]}-{row[1].symbol}")
+        for row in PRODUCTS
+        if row[1].name.startswith(family)
+    ]
+    return pytest.mark.parametrize(("cc", "kernel", "width"), rows)
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("kernel", PRODUCTS, ids=lambda k: k.symbol)
+@products("ge")
 @pytest.mark.parametrize("slack", [0, 3])
-def test_kernel_against_float64(libraries, kernel, slack):
-    assert check_all(libraries[kernel.backend], kernel, slack), (
+def test_kernel_against_float64(libraries, cc, kernel, width, slack):
+    assert check_all(libraries[cc, kernel.backend, width], kernel, slack), (
         "no case of the table meets the kernel's conditions"
     )
 
@@ -150,17 +180,15 @@ def check(library, kernel, m, n, k, slack, alpha, beta, rng):
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize(
-    "kernel", [k for b in PORTABLE for k in b.kernels if k.name.startswith("gemm")], ids=lambda k: k.symbol
-)
-def test_the_sum_is_complete_before_the_output_is_read(libraries, kernel):
+@products("gemm")
+def test_the_sum_is_complete_before_the_output_is_read(libraries, cc, kernel, width):
     """Products far below C's last digit must still add up: 1000 of 2^-26 change 1 by 2^-16."""
     k = 1000
     a, b, out = np.full(k, 2.0**-13, np.float32), np.full(k, 2.0**-13, np.float32), np.ones(1, np.float32)
     one = ctypes.c_float(1.0)
     lda, ldb = k if kernel.name[5] == "n" else 1, k if kernel.name[6] == "t" else 1
     at_a, at_b, at_out = (ctypes.c_void_p(v.ctypes.data) for v in (a, b, out))
-    function = getattr(libraries[kernel.backend], kernel.symbol)
+    function = getattr(libraries[cc, kernel.backend, width], kernel.symbol)
     function(at_a, lda, at_b, ldb, at_out, 1, 1, 1, k, one, one)
     assert out[0] == np.float32(1 + k * 2.0**-26)
 

@@ -1,0 +1,125 @@
+/* The gemm family: blocks of sums in registers, along the columns of C where B's rows lie so, else along k.
+ */
+#include "ag_kernels.h"
+#include "block.h"
+
+enum { WIDE = LANES * VECTORS, PACKED = 128 };
+
+static void by_panels(const float *a, ptrdiff_t a_i, ptrdiff_t a_p, const float *b, ptrdiff_t ldb, float *c,
+                      ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    for (int32_t j = 0; j < n; j += WIDE) {
+        ag_host_panel(a, a_i, a_p, b + j, ldb, c + j, ldc, m, n - j < WIDE ? n - j : WIDE, k, alpha, beta);
+    }
+}
+
+void ag_gemm_nn_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
+                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    by_panels(a, lda, 1, b, ldb, c, ldc, m, n, k, alpha, beta);
+}
+
+void ag_gemm_tn_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
+                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    by_panels(a, 1, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+}
+
+/* C by panels of B', each turned around into a buffer; k <= PACKED. */
+static void by_turned_panels(const float *a, ptrdiff_t a_i, ptrdiff_t a_p, const float *b, ptrdiff_t ldb,
+                             float *c, ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha,
+                             float beta) {
+    float turned[PACKED * WIDE];
+    for (int32_t j = 0; j < n; j += WIDE) {
+        const int32_t columns = n - j < WIDE ? n - j : WIDE;
+        for (int32_t q = 0; q < columns; q++) {
+            for (int32_t p = 0; p < k; p++) {
+                turned[p * WIDE + q] = b[(j + q) * ldb + p];
+            }
+        }
+        ag_host_panel(a, a_i, a_p, turned, WIDE, c + j, ldc, m, columns, k, alpha, beta);
+    }
+}
+
+enum { TILE = 4 };
+
+/* Dot products of up to TILE rows of A with up to TILE rows of B, along k; rows that are not there are the
+ * last one again. */
+ALWAYS_INLINE void dots(int32_t rows, const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c,
+                        ptrdiff_t ldc, int32_t columns, int32_t k, float alpha, float beta) {
+    const float *right[TILE];
+    vec sum[TILE][TILE] = {{{0}}};
+    for (int32_t j = 0; j < TILE; j++) {
+        right[j] = b + (j < columns ? j : columns - 1) * ldb;
+    }
+    int32_t p = 0;
+    for (; p + LANES <= k; p += LANES) {
+        for (int32_t i = 0; i < rows; i++) {
+            const vec left = load(a + i * lda + p);
+            for (int32_t j = 0; j < TILE; j++) {
+                sum[i][j] += left * load(right[j] + p);
+            }
+        }
+    }
+    if (p < k) {
+        for (int32_t i = 0; i < rows; i++) {
+            const vec left = load_part(a + i * lda + p, k - p);
+            for (int32_t j = 0; j < TILE; j++) {
+                sum[i][j] += left * load_part(right[j] + p, k - p);
+            }
+        }
+    }
+    quad total[TILE];
+    sixteen_sums((const vec(*)[TILE])sum, total);
+    for (int32_t i = 0; i < rows; i++, c += ldc) {
+        if (columns == TILE) {
+            unaligned_quad *to = (unaligned_quad *)c;
+            *to = beta == 0.0f ? alpha * total[i] : alpha * total[i] + beta * *to;
+            continue;
+        }
+        for (int32_t j = 0; j < columns; j++) {
+            c[j] = beta == 0.0f ? alpha * total[i][j] : alpha * total[i][j] + beta * c[j];
+        }
+    }
+}
+
+static void by_dots(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c, ptrdiff_t ldc,
+                    int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    for (int32_t j = 0; j < n; j += TILE, b += TILE * ldb, c += TILE) {
+        const int32_t columns = n - j < TILE ? n - j : TILE;
+        int32_t i = 0;
+        for (; i + TILE <= m; i += TILE) {
+            dots(TILE, a + i * lda, lda, b, ldb, c + i * ldc, ldc, columns, k, alpha, beta);
+        }
+        for (; i < m; i++) {
+            dots(1, a + i * lda, lda, b, ldb, c + i * ldc, ldc, columns, k, alpha, beta);
+        }
+    }
+}
+
+void ag_gemm_nt_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
+                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    /* turning B costs its elements once, dots cost some sums of lanes for each element of C */
+    if (k <= PACKED && 6 * m > k) {
+        by_turned_panels(a, lda, 1, b, ldb, c, ldc, m, n, k, alpha, beta);
+    } else {
+        by_dots(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+    }
+}
+
+void ag_gemm_tt_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
+                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    float turned[ROWS * WIDE];
+    for (int32_t i = 0; i < m; i += WIDE) {
+        const int32_t columns = m - i < WIDE ? m - i : WIDE;
+        for (int32_t j = 0; j < n; j += ROWS) {
+            const int32_t rows = n - j < ROWS ? n - j : ROWS;
+            ag_host_panel(b + (ptrdiff_t)j * ldb, ldb, 1, a + i, lda, turned, WIDE, rows, columns, k, alpha,
+                          0.0f);
+            for (int32_t p = 0; p < columns; p++) {
+                float *to = c + (ptrdiff_t)(i + p) * ldc + j;
+                for (int32_t q = 0; q < rows; q++) {
+                    const float sum = turned[q * WIDE + p];
+                    to[q] = beta == 0.0f ? sum : sum + beta * to[q];
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+/* Vectors as wide as the instructions that the compiler may use (-march): 16 floats with AVX-512, 8 with AVX,
+ * else 4. The kernels are written once over them; a count below a vector is read and written by masks where
+ * the machine has them. */
+#ifndef AG_HOST_VEC_H
+#define AG_HOST_VEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined __AVX__
+#include <immintrin.h>
+#endif
+
+#if defined __AVX512F__
+enum { LANES = 16 };
+typedef float vec __attribute__((vector_size(64)));
+typedef float unaligned_vec __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t lanes_s32 __attribute__((vector_size(64)));
+#elif defined __AVX__
+enum { LANES = 8 };
+typedef float vec __attribute__((vector_size(32)));
+typedef float unaligned_vec __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t lanes_s32 __attribute__((vector_size(32)));
+#else
+enum { LANES = 4 };
+typedef float vec __attribute__((vector_size(16)));
+typedef float unaligned_vec __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t lanes_s32 __attribute__((vector_size(16)));
+#endif
+typedef float quad __attribute__((vector_size(16)));
+typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_alias));
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+ALWAYS_INLINE vec zero(void) {
+    return (vec){0};
+}
+
+ALWAYS_INLINE vec splat(float x) {
+    return x - (vec){0};
+}
+
+ALWAYS_INLINE vec load(const float *p) {
+    return *(const unaligned_vec *)p;
+}
+
+ALWAYS_INLINE void store(float *p, vec v) {
+    *(unaligned_vec *)p = v;
+}
+
+/* The first `count` lanes, 0 <= count <= LANES; the others are 0. Nothing behind them is touched. */
+ALWAYS_INLINE vec load_part(const float *p, int32_t count) {
+#if defined __AVX512F__
+    return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1u), p);
+#elif defined __AVX__
+    static const int32_t ones[2 * LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return (vec)_mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)(ones + LANES - count)));
+#else
+    if (count >= LANES) {
+        return load(p);
+    }
+    vec v = {0};
+    for (int32_t i = 0; i < count; i++) {
+        v[i] = p[i];
+    }
+    return v;
+#endif
+}
+
+ALWAYS_INLINE void store_part(float *p, vec v, int32_t count) {
+#if defined __AVX512F__
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << count) - 1u), (__m512)v);
+#elif defined __AVX__
+    static const int32_t ones[2 * LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    _mm256_maskstore_ps(p, _mm256_loadu_si256((const __m256i *)(ones + LANES - count)), (__m256)v);
+#else
+    for (int32_t i = 0; i < count; i++) {
+        p[i] = v[i];
+    }
+#endif
+}
+
+/* alpha * sum + beta * what stands there, which is not read where beta == 0 */
+ALWAYS_INLINE void finish(float *p, vec sum, int32_t count, float alpha, float beta) {
+    if (count >= LANES) {
+        store(p, beta == 0.0f ? alpha * sum : alpha * sum + beta * load(p));
+    } else {
+        store_part(p, beta == 0.0f ? alpha * sum : alpha * sum + beta * load_part(p, count), count);
+    }
+}
+
+/* The sum of a vector's four quarters (two halves, itself), lane by lane. */
+ALWAYS_INLINE quad quarters(vec v) {
+#if defined __AVX512F__
+    return (__builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7)) +
+           (__builtin_shufflevector(v, v, 8, 9, 10, 11) + __builtin_shufflevector(v, v, 12, 13, 14, 15));
+#elif defined __AVX__
+    return __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+#else
+    return v;
+#endif
+}
+
+/* The sums of the lanes of four vectors. */
+ALWAYS_INLINE quad four_sums(vec v0, vec v1, vec v2, vec v3) {
+    const quad a = quarters(v0), b = quarters(v1), c = quarters(v2), d = quarters(v3);
+    const quad ab = __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
+    const quad cd = __builtin_shufflevector(c, d, 0, 1, 4, 5) + __builtin_shufflevector(c, d, 2, 3, 6, 7);
+    return __builtin_shufflevector(ab, cd, 0, 2, 4, 6) + __builtin_shufflevector(ab, cd, 1, 3, 5, 7);
+}
+
+/* The sums of the lanes of 4 x 4 vectors. */
+ALWAYS_INLINE void sixteen_sums(const vec v[4][4], quad sums[4]) {
+#if defined __AVX512F__
+    vec row[4];
+    for (int32_t i = 0; i < 4; i++) { /* within each quarter, as four_sums does */
+        const vec ab = __builtin_shufflevector(v[i][0], v[i][1], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12,
+                                               13, 28, 29) +
+                       __builtin_shufflevector(v[i][0], v[i][1], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27,
+                                               14, 15, 30, 31);
+        const vec cd = __builtin_shufflevector(v[i][2], v[i][3], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12,
+                                               13, 28, 29) +
+                       __builtin_shufflevector(v[i][2], v[i][3], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27,
+                                               14, 15, 30, 31);
+        row[i] = __builtin_shufflevector(ab, cd, 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24, 26, 12, 14, 28, 30) +
+                 __builtin_shufflevector(ab, cd, 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25, 27, 13, 15, 29, 31);
+    }
+    vec half[2];
+    for (int32_t i = 0; i < 2; i++) {
+        half[i] = __builtin_shufflevector(row[2 * i], row[2 * i + 1], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19,
+                                          20, 21, 22, 23) +
+                  __builtin_shufflevector(row[2 * i], row[2 * i + 1], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25,
+                                          26, 27, 28, 29, 30, 31);
+    }
+    const vec all =
+        __builtin_shufflevector(half[0], half[1], 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+        __builtin_shufflevector(half[0], half[1], 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    sums[0] = __builtin_shufflevector(all, all, 0, 1, 2, 3);
+    sums[1] = __builtin_shufflevector(all, all, 4, 5, 6, 7);
+    sums[2] = __builtin_shufflevector(all, all, 8, 9, 10, 11);
+    sums[3] = __builtin_shufflevector(all, all, 12, 13, 14, 15);
+#else
+    for (int32_t i = 0; i < 4; i++) {
+        sums[i] = four_sums(v[i][0], v[i][1], v[i][2], v[i][3]);
+    }
+#endif
+}
+
+#endif
