@@ -78,12 +78,16 @@ ag_conv2d_f32_fn ag_conv2d_f32_mve;
 typedef void ag_conv2d_dx_f32_fn(const float *dy, const float *w, float *dx, int32_t n,
                                  const ag_conv2d_shape *shape);
 ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_ref;
+ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_armv7em;
+ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_mve;
 
 /* dw[o,kh,kw,c/groups] = alpha * (the sum of x dy over images and windows, ascending) + beta * dw; the sum of
  * an element is complete before the element is read. dw overlaps neither x nor dy. */
 typedef void ag_conv2d_dw_f32_fn(const float *x, const float *dy, float *dw, int32_t n,
                                  const ag_conv2d_shape *shape, float alpha, float beta);
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_ref;
+ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_armv7em;
+ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_mve;
 
 /* The same three where every channel has a window of its own: y[n,oh,ow,c], w[kh,kw,c], dw[kh,kw,c]. */
 typedef void ag_depthwise2d_f32_fn(const float *x, const float *w, float *y, int32_t n,

@@ -164,4 +164,41 @@ __attribute__((naked)) void ag_tile_tn_armv7em(const ag_tile *t) {
         "5:"
         LEAVE);
 }
+
+/* Columns of A, which lie side by side, against columns of B, each where it lies. */
+__attribute__((naked)) void ag_tile_tg_armv7em(const ag_tile *t) {
+    (void)t;
+    __asm__(
+        ENTER
+        "ldr r1, [r0]\n"
+        "ldrd r2, r3, [r0, #16]\n"
+        "ldrd r4, r5, [r0, #24]\n"
+        "ldrd r7, r8, [r0, #" A_STEP "]\n"
+        "ldr lr, [r0, #" SEGMENTS "]\n"
+        "1: ldr r9, [r0, #" K "]\n"
+        "subs r9, #2\n"
+        "blt 3f\n"
+        "2: vldm r1, {s16-s19}\n add r1, r7\n vldm r1, {s20-s23}\n add r1, r7\n"
+        "vldr s24, [r2]\n add r2, r8\n vldr s25, [r3]\n add r3, r8\n"
+        "vldr s26, [r4]\n add r4, r8\n vldr s27, [r5]\n add r5, r8\n"
+        "vldr s28, [r2]\n add r2, r8\n vldr s29, [r3]\n add r3, r8\n"
+        "vldr s30, [r4]\n add r4, r8\n vldr s31, [r5]\n add r5, r8\n"
+        "subs r9, #2\n"
+        BLOCK(16, 17, 18, 19, 24, 25, 26, 27)
+        BLOCK(20, 21, 22, 23, 28, 29, 30, 31)
+        "bge 2b\n"
+        "3: adds r9, #1\n"
+        "bne 4f\n"
+        "vldm r1, {s16-s19}\n add r1, r7\n"
+        "vldr s24, [r2]\n add r2, r8\n vldr s25, [r3]\n add r3, r8\n"
+        "vldr s26, [r4]\n add r4, r8\n vldr s27, [r5]\n add r5, r8\n"
+        BLOCK(16, 17, 18, 19, 24, 25, 26, 27)
+        "4: subs lr, #1\n"
+        "beq 5f\n"
+        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
+        "add r1, r10\n add r2, r11\n add r3, r11\n add r4, r11\n add r5, r11\n"
+        "b 1b\n"
+        "5:"
+        LEAVE);
+}
 /* clang-format on */

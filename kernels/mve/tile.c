@@ -143,4 +143,40 @@ __attribute__((naked)) void ag_tile_tn_mve(const ag_tile *t) {
         NEXT("add r1, r10\n add r5, r11\n")
         LEAVE);
 }
+
+/* The four rows of one k of A lie side by side, B's four columns anywhere: gathered as in nt. */
+__attribute__((naked)) void ag_tile_tg_mve(const ag_tile *t) {
+    (void)t;
+    __asm__(
+        ENTER
+        "ldr r1, [r0]\n"
+        "ldr r5, [r0, #16]\n"
+        "ldrd r2, r12, [r0, #32]\n" /* a_step, b_step */
+        "vpush {d12-d13}\n"
+        "vldrw.32 q6, [r0, #16]\n"
+        "vsub.i32 q6, q6, r5\n"
+        "1: ldr lr, [r0, #40]\n"
+        "and r10, lr, #1\n"
+        "lsrs lr, lr, #1\n"
+        "beq 3f\n"
+        "dls lr, lr\n"
+        "2: vldrw.u32 q4, [r5, q6]\n add r5, r12\n ldrd r6, r7, [r1]\n ldrd r8, r9, [r1, #8]\n add r1, r2\n"
+        FMA4("q4", "r6", "r7", "r8", "r9")
+        "vldrw.u32 q5, [r5, q6]\n add r5, r12\n ldrd r6, r7, [r1]\n ldrd r8, r9, [r1, #8]\n add r1, r2\n"
+        FMA4("q5", "r6", "r7", "r8", "r9")
+        "le lr, 2b\n"
+        "3: cmp r10, #0\n"
+        "beq 4f\n"
+        "vldrw.u32 q4, [r5, q6]\n add r5, r12\n ldrd r6, r7, [r1]\n ldrd r8, r9, [r1, #8]\n add r1, r2\n"
+        FMA4("q4", "r6", "r7", "r8", "r9")
+        "4: ldr r10, [sp, #16]\n"
+        "subs r10, #1\n"
+        "beq 5f\n"
+        "str r10, [sp, #16]\n"
+        "ldrd r10, r11, [r0, #48]\n"
+        "add r1, r10\n add r5, r11\n"
+        "b 1b\n"
+        "5: vpop {d12-d13}\n"
+        LEAVE);
+}
 /* clang-format on */

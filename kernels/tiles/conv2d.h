@@ -3,15 +3,9 @@
 #ifndef AG_TILES_CONV2D_H
 #define AG_TILES_CONV2D_H
 
-#include "tiles/conv2d_windows.h"
-
-/* The pixels of a block: where their windows begin in x, and where they lie in y. */
-typedef struct {
-    const float *x[AG_TILE_M];
-    float *y[AG_TILE_M];
-    int32_t count;
-    bool in_row; /* one after the other in y */
-} ag_pixels;
+#include "tiles/packing.h"
+#include "tiles/places.h"
+#include "tiles/spans.h"
 
 /* All output channels for the pixels of a block. t->a, k, segments and skips are set; `w` are the weights
  * that the sum begins with. */
@@ -25,7 +19,7 @@ static void ag_conv2d_outputs(ag_tile *t, const ag_pixels *pixels, const float *
             t->b[j] = b;
             b += j + 1 < left ? g->filter : 0;
         }
-        t->c = whole ? pixels->y[0] + o : &sums[0][0];
+        t->c = whole ? pixels->to[0] + o : &sums[0][0];
         t->c_step = ag_bytes(whole ? g->s->ldy : AG_TILE_N);
         if (whole) {
             AG_TILE(nt)(t);
@@ -37,7 +31,7 @@ static void ag_conv2d_outputs(ag_tile *t, const ag_pixels *pixels, const float *
         t->beta = beta;
         for (int32_t i = 0; i < pixels->count; i++) {
             for (int32_t j = 0; j < AG_TILE_N && j < left; j++) {
-                float *to = pixels->y[i] + o + j;
+                float *to = pixels->to[i] + o + j;
                 *to = beta == 0.0f ? sums[i][j] : sums[i][j] + *to;
             }
         }
@@ -54,7 +48,7 @@ static AG_NOINLINE void ag_conv2d_packed(ag_tile *t, const ag_pixels *pixels, co
     t->beta = 0.0f;
     while (ag_next_part(&part)) {
         for (int32_t i = 0; i < AG_TILE_M; i++) {
-            ag_pack(packed[i], pixels->x[i], &part, g);
+            ag_pack(packed[i], pixels->from[i], &part, g);
             t->a[i] = packed[i];
         }
         t->k = part.length;
@@ -62,48 +56,6 @@ static AG_NOINLINE void ag_conv2d_packed(ag_tile *t, const ag_pixels *pixels, co
         t->b_skip = ag_bytes(w_row - part.length);
         ag_conv2d_outputs(t, pixels, w + part.row * w_row + part.from, g);
         t->beta = 1.0f;
-    }
-}
-
-/* The next pixels of a region of y, and on to those behind them. */
-typedef struct {
-    const float *x;
-    float *y;
-    int32_t column, left; /* in the row of the region; in the region */
-} ag_place;
-
-static inline void ag_next_pixels(ag_pixels *pixels, ag_place *at, int32_t columns,
-                                  const ag_conv2d_shape *s) {
-    const ptrdiff_t x_step = (ptrdiff_t)s->stride_w * s->x_w;
-    const ptrdiff_t x_row = (ptrdiff_t)s->stride_h * s->x_h - columns * x_step;
-    const ptrdiff_t y_row = (ptrdiff_t)(s->ow - columns) * s->ldy;
-    pixels->count = at->left < AG_TILE_M ? at->left : AG_TILE_M;
-    pixels->in_row = at->column + AG_TILE_M <= columns;
-    for (int32_t i = 0; i < AG_TILE_M; i++) {
-        pixels->x[i] = at->x;
-        pixels->y[i] = at->y;
-        if (at->left > 1) {
-            at->x += x_step;
-            at->y += s->ldy;
-            if (++at->column == columns) {
-                at->column = 0;
-                at->x += x_row;
-                at->y += y_row;
-            }
-        }
-        at->left--;
-    }
-}
-
-static void ag_conv2d_clear(ag_place at, int32_t columns, const ag_conv2d_group *g) {
-    ag_pixels pixels;
-    while (at.left > 0) {
-        ag_next_pixels(&pixels, &at, columns, g->s);
-        for (int32_t i = 0; i < pixels.count; i++) {
-            for (int32_t o = 0; o < g->outputs; o++) {
-                pixels.y[i][o] = 0.0f;
-            }
-        }
     }
 }
 
@@ -119,13 +71,18 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_span d
     ag_pixels pixels;
     ag_place at;
     ag_tile t;
-    at.x = x + (ptrdiff_t)(down.begin * s->stride_h - s->pad_top) * s->x_h + down.first * row_step;
-    at.x += (ptrdiff_t)(across.begin * s->stride_w - s->pad_left) * s->x_w + across.first * tap_step;
-    at.y = y + ((ptrdiff_t)down.begin * s->ow + across.begin) * s->ldy;
+    at.from = x + (ptrdiff_t)(down.begin * s->stride_h - s->pad_top) * s->x_h + down.first * row_step;
+    at.from += (ptrdiff_t)(across.begin * s->stride_w - s->pad_left) * s->x_w + across.first * tap_step;
+    at.to = y + ((ptrdiff_t)down.begin * s->ow + across.begin) * s->ldy;
+    at.from_step = (ptrdiff_t)s->stride_w * s->x_w;
+    at.from_row = (ptrdiff_t)s->stride_h * s->x_h - wide * at.from_step;
+    at.to_step = s->ldy;
+    at.to_row = (ptrdiff_t)(s->ow - wide) * s->ldy;
     at.column = 0;
+    at.columns = wide;
     at.left = (down.end - down.begin) * wide;
     if (rows <= 0 || columns <= 0) {
-        ag_conv2d_clear(at, wide, g);
+        ag_clear_pixels(at, g->outputs, 1);
         return;
     }
     w += ((ptrdiff_t)down.first * s->kw + across.first) * g->channels;
@@ -136,10 +93,10 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_span d
     t.a_skip = ag_bytes(row_step - run);
     t.b_skip = ag_bytes((ptrdiff_t)s->kw * g->channels - run);
     while (at.left > 0) {
-        ag_next_pixels(&pixels, &at, wide, s);
+        ag_next_pixels(&pixels, &at);
         if (follow) {
             for (int32_t i = 0; i < AG_TILE_M; i++) {
-                t.a[i] = pixels.x[i];
+                t.a[i] = pixels.from[i];
             }
             ag_conv2d_outputs(&t, &pixels, w, g);
         } else {

@@ -3,7 +3,7 @@
 #ifndef AG_TILES_CONV2D_POOL_H
 #define AG_TILES_CONV2D_POOL_H
 
-#include "tiles/conv2d_windows.h"
+#include "tiles/packing.h"
 #include "tiles/pooled.h"
 
 /* The rows of a block: pixels of the convolution, and which elements of the pooling's window they are. */

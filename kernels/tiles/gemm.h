@@ -14,6 +14,17 @@ typedef struct {
     ptrdiff_t i_step, p_step;
 } ag_operand;
 
+/* Elements [i0.., j0..] of a block that was moved back. */
+static void ag_store_part(float *c, ptrdiff_t ldc, const float sums[AG_TILE_M][AG_TILE_N], int32_t i0,
+                          int32_t j0, float beta) {
+    for (int32_t i = i0; i < AG_TILE_M; i++) {
+        for (int32_t j = j0; j < AG_TILE_N; j++) {
+            float *to = c + i * ldc + j;
+            *to = beta == 0.0f ? sums[i][j] : sums[i][j] + beta * *to;
+        }
+    }
+}
+
 static void ag_narrow(const ag_operand *a, const ag_operand *b, float *c, ptrdiff_t ldc, int32_t m, int32_t n,
                       int32_t k, float alpha, float beta) {
     for (int32_t i = 0; i < m; i++) {

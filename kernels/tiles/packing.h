@@ -1,39 +1,10 @@
-/* Windows of a convolution as the operands of a block (tile.h). Where the elements of a window's row follow
- * one another in x, each row is a segment of the sum; otherwise windows are packed, a few elements at a time.
- */
-#ifndef AG_TILES_CONV2D_WINDOWS_H
-#define AG_TILES_CONV2D_WINDOWS_H
+/* Windows of a convolution whose elements do not follow one another in x, a few of them at a time. */
+#ifndef AG_TILES_PACKING_H
+#define AG_TILES_PACKING_H
 
-#include "ag_shapes.h"
-#include "tiles/spans.h"
-#include "tiles/tile.h"
-
-#include <stdbool.h>
+#include "tiles/conv2d_group.h"
 
 enum { AG_PACKED = 16 }; /* elements of a window that are packed at once */
-
-/* One group of a convolution: channels of x and of y, and the distance from one output channel's weights to
- * the next one's. */
-typedef struct {
-    const ag_conv2d_shape *s;
-    int32_t channels, outputs;
-    ptrdiff_t filter;
-} ag_conv2d_group;
-
-static inline ag_conv2d_group ag_group_of(const ag_conv2d_shape *s) {
-    ag_conv2d_group g;
-    g.s = s;
-    g.channels = s->c / s->groups;
-    g.outputs = s->o / s->groups;
-    g.filter = (ptrdiff_t)s->kh * s->kw * g.channels;
-    return g;
-}
-
-/* Whether `columns` taps of a row, all channels of each, follow one another in x. */
-static inline bool ag_taps_follow(const ag_conv2d_group *g, int32_t columns) {
-    const ptrdiff_t step = (ptrdiff_t)g->s->dilation_w * g->s->x_w;
-    return (g->channels == 1 || g->s->x_c == 1) && (columns == 1 || step == g->channels);
-}
 
 /* A window of rows * run elements in parts that fit: `length` elements, from the `from`-th on, of each of
  * `taken` rows from `row` on. */
