@@ -33,12 +33,14 @@ class Region:
 
 @dataclass(frozen=True)
 class Target:
-    """What the compiler is told. `support`: the folder with the machine's C (console, clock), absolute."""
+    """What the compiler is told. `startup`: the folder with the core's C (reset, faults, memory guards), None on the
+    host; `support`: that with the machine's (clock, UART). Both absolute."""
 
     core: str
     features: tuple[str, ...]
     cflags: tuple[str, ...]
     ldflags: tuple[str, ...]
+    startup: Path | None
     support: Path
 
 
@@ -241,6 +243,8 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
     kernels = section("kernels", "backends")
     host = target["core"] == HOST
     memory = {} if host else _regions(section("memory"), path)
+    if not host and "startup" not in target:
+        raise BoardError(f"{path}: target.startup is missing")
     if not host and "stack_bytes" not in data:
         raise BoardError(f"{path}: stack_bytes is missing")
     qemu = section("qemu", "machine") if "qemu" in data else None
@@ -258,6 +262,7 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
             tuple(target.get("features", ())),
             tuple(target.get("cflags", ())),
             tuple(target.get("ldflags", ())),
+            None if host else _startup(target["startup"], path),
             _support(target["support"], path),
         ),
         kernels=Kernels(tuple(kernels["backends"])),
@@ -288,9 +293,17 @@ def _support(name: str, path: Path) -> Path:
     tree = boards_dir() / "support"
     folder = Path(name) if "/" in name else tree / name
     if not folder.is_dir():
-        known = [p.name for p in tree.glob("*/") if p.name != "common"]
+        known = [p.name for p in tree.glob("*/") if p.name not in ("common", "cores")]
         raise BoardError(f"{path}: target.support names no folder: {name!r}{near(name, known)}")
     return folder
+
+
+def _startup(name: str, path: Path) -> Path:
+    tree = boards_dir() / "support" / "cores"
+    known = [p.name for p in tree.glob("*/")]
+    if name not in known:
+        raise BoardError(f"{path}: target.startup names no folder of {tree}: {name!r}{near(name, known)}")
+    return tree / name
 
 
 def _regions(section: dict[str, Any], path: Path) -> dict[str, Region]:

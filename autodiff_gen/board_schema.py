@@ -11,7 +11,11 @@ from .errors import BoardError
 
 SCHEMA = 1
 HOST = "host"
-CORES = (HOST, "cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55")
+CORES = (
+    HOST,
+    *("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"),
+    *("cortex-a7", "cortex-a53"),
+)
 FEATURES = (
     "avx2",
     "avx512",
@@ -107,6 +111,7 @@ _TREE: dict[str, Any] = {
         "features": _features,
         "cflags": _strings,
         "ldflags": _strings,
+        "startup": _string,
         "support": _string,
     },
     "kernels": {"backends": _strings},

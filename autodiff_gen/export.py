@@ -114,8 +114,9 @@ def _copy_platform(board: Board, target: Path) -> None:
         shutil.copytree(source / part, target / part, ignore=ignored)
     _copy(source, target, "platform.*")
     _copy(resources.runtime(), target / "runtime", "*.[ch]")
-    common = resources.boards() / "support" / "common"
-    for folder in (common, board.target.support):
+    support = resources.boards() / "support"
+    assert board.target.startup is not None  # boards without are refused before
+    for folder in (support / "common", board.target.startup, board.target.support):
         shutil.copytree(folder, target / "support" / folder.name, ignore=ignored)
     write_all(target / "boards", {f"{board.id}.json": platformio.manifest_text(board)})
 

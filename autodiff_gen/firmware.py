@@ -30,8 +30,7 @@ def tool(board: Board, name: str) -> str:
 
 def include_dirs(board: Board) -> list[Path]:
     """Where the headers of the runtime (ag_rng.h, ag_console.h, ...) and of the bare-metal support lie."""
-    root = resources.root()
-    return [root / "runtime", *([] if board.is_host else [root / "boards" / "support" / "common"])]
+    return [resources.root() / "runtime", *_bare_metal(board)]
 
 
 def compile_flags(board: Board, *, console: str = "auto") -> list[str]:
@@ -67,11 +66,14 @@ def link_flags(board: Board, map_path: Path | str | None = None) -> list[str]:
 
 def support_sources(board: Board) -> list[Path]:
     """The C files that every firmware for the board needs beside its main program, kernels and model."""
-    root = resources.root()
-    folders = [root / "runtime", board.target.support]
-    if not board.is_host:
-        folders.insert(1, root / "boards" / "support" / "common")
+    folders = [*include_dirs(board), board.target.support]
     return [path for folder in folders for path in sorted(folder.glob("*.c"))]
+
+
+def _bare_metal(board: Board) -> list[Path]:
+    """Folders of what all boards share and of the core's start-up; none on the host."""
+    startup = board.target.startup
+    return [] if startup is None else [resources.root() / "boards" / "support" / "common", startup]
 
 
 def link_main() -> Path:

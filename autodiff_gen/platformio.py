@@ -27,7 +27,8 @@ def emulated() -> list[str]:
 def manifest(board: Board) -> dict[str, Any]:
     """The board's file in the local platform: flags, memory and the emulator's command line; no path."""
     flash, ram = board.region("flash"), board.region("ram")
-    assert flash is not None and ram is not None and board.qemu is not None
+    startup = board.target.startup
+    assert flash is not None and ram is not None and board.qemu is not None and startup is not None
     return {
         "name": f"{board.name} in QEMU",
         "vendor": "QEMU",
@@ -38,6 +39,7 @@ def manifest(board: Board) -> dict[str, Any]:
             "mcu": board.qemu.machine,
             "prefix": board.toolchain.prefix,
             "packages": " ".join(board.toolchain.packages),
+            "startup": startup.name,
             "support": board.target.support.name,
             "ccflags": [f for f in firmware.compile_flags(board) if f != _C_ONLY],
             "linkflags": [f for f in firmware.link_flags(board) if not f.startswith(_BUILDERS_OWN)],

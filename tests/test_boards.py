@@ -43,6 +43,7 @@ def test_the_boards_are_there():
     assert {"host", "stm32", "mps2_an385", "mps2_an386", "mps2_an500", "mps2_an505", "mps3_an547"} <= set(
         NAMES
     )
+    assert {"virt_a7", "virt_a53"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,7 +60,8 @@ def test_profile_is_whole(name):
     else:
         assert b.ram_bytes == b.region("ram").bytes - b.stack_bytes > 0
         assert f"-mcpu={b.target.core}" in b.target.cflags
-        assert ("fpu" in b.target.features) == ("-mfloat-abi=hard" in b.target.cflags)
+        aarch64 = b.toolchain.prefix.startswith("aarch64")  # which has no other calling convention
+        assert ("fpu" in b.target.features) == (aarch64 or "-mfloat-abi=hard" in b.target.cflags)
         assert b.qemu is None or b.qemu.machine in firmware.qemu_argv(b, "x.elf")
         assert b.qemu is not None or b.platformio["framework"] == b.target.support.name == "arduino"
 
@@ -157,6 +159,7 @@ BAD = [
     ("stack too large", "stack_bytes = 98304\n" + USER, "stack_bytes is 98304, but memory.sram has 98304"),
     ("odd stack", "stack_bytes = 1001\n" + USER, "stack_bytes must be a multiple of 8"),
     ("odd RAM", USER.replace("98304", "98305"), "multiples of 32"),
+    ("no start-up folder", USER + 'startup = "cortex_a"', "target.startup names no folder of"),
     ("no support folder", USER.replace('"stm32f4"', '"stm32f5"'), "did you mean 'stm32f4'"),
     ("no parent", USER.replace("arch/cortex_m4f", "arch/cortex_m4"), "did you mean 'arch/cortex_m4f'"),
     ("not TOML", "schema = = 1", "not valid TOML"),

@@ -17,9 +17,12 @@ home = Path(env.PioPlatform().get_dir()).resolve()
 sys.path.insert(0, str(home / "builder"))
 import emulator
 
-support = home / "support"
+support = home / "support"  # flat, of a project that was carried away
+cores = support
 if not support.is_dir():
     support = home.parent / "boards" / "support"
+    cores = support / "cores"
+startup = cores / board.get("build.startup")
 runtime = support.parent / "runtime" if (support.parent / "runtime").is_dir() else home.parent / "runtime"
 
 
@@ -56,7 +59,7 @@ env.Replace(
     PROGNAME="firmware",
     PROGSUFFIX=".elf",
     SIZEPROGREGEXP=r"^(?:\.vectors|\.kernels|\.text|\.ARM\.exidx|\.data)\s+(\d+)",
-    SIZEDATAREGEXP=r"^(?:\.stack|\.data|\.bss)\s+(\d+)",
+    SIZEDATAREGEXP=r"^(?:\.stack|\.data|\.bss|\.tables)\s+(\d+)",
     SIZECHECKCMD="$SIZETOOL -A -d $SOURCES",
 )
 machine_flags = [f for f in board.get("build.ccflags") if not f.startswith("-D")]
@@ -72,11 +75,11 @@ env.Append(
     ],
     ASFLAGS=machine_flags,
     CPPDEFINES=[tuple(f[2:].split("=", 1)) for f in board.get("build.ccflags") if f.startswith("-D")],
-    CPPPATH=[str(runtime), str(support / "common")],
+    CPPPATH=[str(runtime), str(support / "common"), str(startup)],
     LINKFLAGS=[*board.get("build.linkflags"), "-T", str(support / "common" / "firmware.ld")],
     LIBS=["m"],
 )
-folders = (support / "common", support / board.get("build.support"), runtime)
+folders = (support / "common", startup, support / board.get("build.support"), runtime)
 machine = [
     env.BuildLibrary(os.path.join("$BUILD_DIR", "machine", folder.name), str(folder)) for folder in folders
 ]

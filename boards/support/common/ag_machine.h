@@ -5,8 +5,7 @@
 
 #include <stdint.h>
 
-#define AG_REGISTER(address) (*(volatile uint32_t *)(address))
-#define AG_NVIC_ENABLE(number) (AG_REGISTER(0xe000e100u + 4u * ((number) / 32u)) = 1u << (number) % 32u)
+#define AG_REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
 
 /* Once, after .data and .bss are set up and before anything prints. */
 void ag_machine_init(void);

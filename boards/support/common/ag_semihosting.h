@@ -1,4 +1,5 @@
-/* Semihosting (Arm IHI 0100): a debugger or QEMU serves files, console and exit at `bkpt 0xab`. */
+/* Semihosting (Arm IHI 0100): a debugger or QEMU serves files, console and exit at an instruction of the
+ * core's (ag_core.h). */
 #ifndef AG_SEMIHOSTING_H
 #define AG_SEMIHOSTING_H
 
@@ -9,7 +10,7 @@
 void ag_semihosting_probe(void);
 bool ag_semihosting_present(void);
 
-/* 1 while the probe's bkpt may be answered by the HardFault handler (fault.c). */
+/* 1 while the probe's call may be answered by the core's fault handler. */
 extern volatile uint32_t ag_semihosting_probing;
 
 /* Modes: "rb", "r+b", "w", "w+b". */

@@ -2,15 +2,14 @@
 #ifndef AG_STARTUP_H
 #define AG_STARTUP_H
 
-#define AG_STACK_PAINT 0xa5a55a5au
+#define AG_STACK_PAINT 0xa5a55a5a /* without a suffix, for the assembler */
 
-extern void (*const ag_external_vectors[96])(void); /* interrupts.c */
+/* Of the core (support/cores): */
+void ag_guard_memory(void); /* no access above the RAM and under the stack */
 
-void ag_guard_memory(void); /* mpu.c: no access above the RAM and under the stack */
+/* Of every board, once floating point and the guards are on: variables, machine, console, main. */
+__attribute__((noreturn)) void ag_begin(void);
+
 void ag_system_start(void); /* system.c: asks for semihosting, opens the console */
-void Fault_Handler(void);   /* fault.c: all faults */
-void SVC_Handler(void);
-void PendSV_Handler(void);
-void SysTick_Handler(void);
 
 #endif

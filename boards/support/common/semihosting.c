@@ -1,6 +1,6 @@
 #include "ag_semihosting.h"
 
-#include "ag_machine.h"
+#include "ag_core.h"
 
 #include <string.h>
 
@@ -14,16 +14,11 @@ enum {
     SYS_EXIT_EXTENDED = 0x20,
 };
 
-#define DHCSR AG_REGISTER(0xe000edf0u) /* Armv7-M ARM, C1.6.2; bit 0 C_DEBUGEN: a debugger is attached */
-
 volatile uint32_t ag_semihosting_probing;
 static bool present;
 
-static uint32_t call(uint32_t operation, const void *block) {
-    register uint32_t r0 __asm__("r0") = operation;
-    register const void *r1 __asm__("r1") = block;
-    __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory", "cc");
-    return r0;
+static uint32_t call(uintptr_t operation, const uintptr_t *block) {
+    return (uint32_t)ag_core_call(operation, block);
 }
 
 void ag_semihosting_probe(void) {
@@ -31,11 +26,11 @@ void ag_semihosting_probe(void) {
     return;
 #else
 #if !defined(AG_CONSOLE_SEMIHOSTING)
-    if (DHCSR & 1u) { /* a debugger that serves no semihosting would halt the core at the bkpt */
+    if (ag_core_is_debugged()) { /* one that serves no semihosting would halt the core at the call */
         return;
     }
 #endif
-    const uint32_t fine = 0; /* "is the status 0 an error?": no, unless the fault handler answers -1 */
+    const uintptr_t fine = 0; /* "is the status 0 an error?": no, unless the fault handler answers -1 */
     ag_semihosting_probing = 1;
     present = call(SYS_ISERROR, &fine) == 0;
     ag_semihosting_probing = 0;
@@ -47,34 +42,34 @@ bool ag_semihosting_present(void) {
 }
 
 int32_t ag_semihosting_open(const char *name, uint32_t mode) {
-    const uint32_t block[3] = {(uint32_t)name, mode, (uint32_t)strlen(name)};
+    const uintptr_t block[3] = {(uintptr_t)name, mode, strlen(name)};
     return present ? (int32_t)call(SYS_OPEN, block) : -1;
 }
 
 void ag_semihosting_close(int32_t handle) {
-    const uint32_t block[1] = {(uint32_t)handle};
+    const uintptr_t block[1] = {(uintptr_t)handle};
     if (present) {
         (void)call(SYS_CLOSE, block);
     }
 }
 
 int32_t ag_semihosting_seek(int32_t handle, uint32_t offset) {
-    const uint32_t block[2] = {(uint32_t)handle, offset};
+    const uintptr_t block[2] = {(uintptr_t)handle, offset};
     return present ? (int32_t)call(SYS_SEEK, block) : -1;
 }
 
 uint32_t ag_semihosting_read(int32_t handle, void *data, uint32_t bytes) {
-    const uint32_t block[3] = {(uint32_t)handle, (uint32_t)data, bytes};
+    const uintptr_t block[3] = {(uintptr_t)handle, (uintptr_t)data, bytes};
     return present ? call(SYS_READ, block) : bytes;
 }
 
 uint32_t ag_semihosting_write(int32_t handle, const void *data, uint32_t bytes) {
-    const uint32_t block[3] = {(uint32_t)handle, (uint32_t)data, bytes};
+    const uintptr_t block[3] = {(uintptr_t)handle, (uintptr_t)data, bytes};
     return present ? call(SYS_WRITE, block) : bytes;
 }
 
 void ag_semihosting_exit(int32_t status) {
-    const uint32_t block[2] = {0x20026u /* ADP_Stopped_ApplicationExit */, (uint32_t)status};
+    const uintptr_t block[2] = {0x20026u /* ADP_Stopped_ApplicationExit */, (uintptr_t)status};
     if (present) {
         (void)call(SYS_EXIT_EXTENDED, block);
     }

@@ -7,7 +7,7 @@
 #include "ag_system.h"
 
 extern const uint8_t __flash_origin[], __flash_bytes[], __flash_end[];
-extern const uint8_t __ram_origin[], __ram_bytes[], __bss_end[], __stack_bytes[];
+extern const uint8_t __ram_origin[], __ram_bytes[], __ram_used_end[], __stack_bytes[];
 extern const uint32_t __stack_bottom[], __stack_top[];
 
 static int32_t console = -1;
@@ -95,10 +95,10 @@ ag_memory ag_system_memory(void) {
     }
     ag_memory m;
     m.flash_used = (uint32_t)(__flash_end - __flash_origin);
-    m.flash_bytes = (uint32_t)__flash_bytes;
-    m.ram_used = (uint32_t)(__bss_end - __ram_origin);
-    m.ram_bytes = (uint32_t)__ram_bytes;
+    m.flash_bytes = (uint32_t)(uintptr_t)__flash_bytes;
+    m.ram_used = (uint32_t)(__ram_used_end - __ram_origin);
+    m.ram_bytes = (uint32_t)(uintptr_t)__ram_bytes;
     m.stack_used = (uint32_t)((const uint8_t *)__stack_top - (const uint8_t *)lowest);
-    m.stack_bytes = (uint32_t)__stack_bytes;
+    m.stack_bytes = (uint32_t)(uintptr_t)__stack_bytes;
     return m;
 }

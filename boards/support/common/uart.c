@@ -1,7 +1,7 @@
 #include "ag_uart.h"
 
+#include "ag_core.h"
 #include "ag_machine.h"
-#include "ag_startup.h"
 
 #include "ag_ring.h"
 
@@ -16,8 +16,8 @@ void ag_uart_overran(void) {
 }
 
 void ag_uart_start(void) {
-    __asm__ volatile("" ::"r"(ag_external_vectors)); /* the linker keeps them for this */
     ag_machine_listen();
+    ag_core_let_interrupt();
 }
 
 uint32_t ag_uart_poll(uint8_t *data, uint32_t bytes) {
@@ -30,12 +30,7 @@ uint32_t ag_uart_read(uint8_t *data, uint32_t bytes) {
         if (got > 0) {
             return got;
         }
-        /* An interrupt between the look and the sleep is not taken but ends the sleep. */
-        __asm__ volatile("cpsid i" ::: "memory");
-        if (ring.written == ring.read) {
-            __asm__ volatile("wfi");
-        }
-        __asm__ volatile("cpsie i\n isb" ::: "memory");
+        ag_core_wait_while_equal(&ring.written, &ring.read);
     }
 }
 

@@ -2,6 +2,7 @@
  * names. */
 #include "ag_machine.h"
 
+#include "ag_core.h"
 #include "ag_flash.h"
 
 extern const uint8_t __cmsdk_uart[], __cmsdk_uart_irq[]; /* address; number of the receive interrupt */

@@ -7,6 +7,8 @@
  * starts with. */
 #include "ag_machine.h"
 
+#include "ag_core.h"
+
 #include <stdbool.h>
 
 #define RCC_CR AG_REGISTER(0x40023800u)

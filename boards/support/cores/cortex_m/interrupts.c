@@ -1,7 +1,7 @@
 /* Vectors of the external interrupts, behind those of the core (startup.c), for programs that receive by
  * interrupt. All lead to the machine's one handler. */
+#include "ag_core.h"
 #include "ag_machine.h"
-#include "ag_startup.h"
 
 #define H ag_machine_interrupt
 #define H8 H, H, H, H, H, H, H, H

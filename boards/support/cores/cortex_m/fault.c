@@ -1,8 +1,9 @@
 /* Every processor fault: say what happened and exit with AG_EXIT_FAULT. Where the stack is nearly full or its
  * pointer wild, the report runs from the stack's top: nothing on it is needed any more. */
+#include "ag_core.h"
+#include "ag_fault.h"
 #include "ag_machine.h"
 #include "ag_semihosting.h"
-#include "ag_startup.h"
 
 #include "ag_console.h"
 #include "ag_system.h"
@@ -14,8 +15,6 @@
 #define HFSR AG_REGISTER(0xe000ed2cu)
 #define MMFAR AG_REGISTER(0xe000ed34u)
 #define BFAR AG_REGISTER(0xe000ed38u)
-
-extern const uint8_t __ram_origin[], __ram_end[], __guard_below_bytes[], __guard_above_bytes[];
 
 void ag_fault_report(const uint32_t *frame);
 
@@ -76,25 +75,14 @@ static const char *kind(uint32_t status) {
     return "processor fault";
 }
 
-static void print_address(uint32_t address) {
-    ag_print(" at address 0x");
-    ag_print_hex(address);
-    const uint32_t low = (uint32_t)__ram_origin, high = (uint32_t)__ram_end;
-    if (address < low && low - address <= (uint32_t)__guard_below_bytes) {
-        ag_print(", under the stack");
-    } else if (address >= high && address - high < (uint32_t)__guard_above_bytes) {
-        ag_print(", above the board's RAM");
-    }
-}
-
 __attribute__((used)) void ag_fault_report(const uint32_t *frame) {
     const uint32_t status = CFSR;
     ag_print("\nfault: ");
     ag_print(kind(status));
     if (status & 0x80u) {
-        print_address(MMFAR);
+        ag_fault_print_address(MMFAR);
     } else if (status & 0x8000u) {
-        print_address(BFAR);
+        ag_fault_print_address(BFAR);
     }
     if (status & 0x1010u) { /* the frame itself could not be pushed */
         ag_print(", stack overflow");

@@ -1,8 +1,7 @@
-/* From reset to main: floating point on, variables set up, the stack painted for its high-water mark. */
+/* From reset on: the stack painted for its high-water mark, floating point and guards on. */
+#include "ag_core.h"
 #include "ag_machine.h"
 #include "ag_startup.h"
-
-#include "ag_system.h"
 
 #define VTOR AG_REGISTER(0xe000ed08u)  /* Armv7-M ARM, B3.2: vector table */
 #define CCR AG_REGISTER(0xe000ed14u)   /* configuration and control; bit 19 LOB on Armv8.1-M */
@@ -11,11 +10,8 @@
 typedef void (*vector)(void);
 
 extern const vector ag_vectors[16];
-extern uint32_t __stack_bottom[], __stack_top[], __data_start[], __data_end[], __bss_start[], __bss_end[];
-extern const uint32_t __data_load[];
-extern const vector __init_array_start[], __init_array_end[];
+extern uint32_t __stack_bottom[], __stack_top[];
 
-int main(void);
 void Reset_Handler(void);
 void ag_start(void);
 
@@ -46,20 +42,8 @@ void ag_start(void) {
     CCR |= 1u << 19;
 #endif
     __asm__ volatile("dsb\n isb" ::: "memory");
-    const uint32_t *from = __data_load;
-    for (uint32_t *to = __data_start; to < __data_end; to++) {
-        *to = *from++;
-    }
-    for (uint32_t *to = __bss_start; to < __bss_end; to++) {
-        *to = 0;
-    }
     ag_guard_memory();
-    ag_machine_init();
-    ag_system_start();
-    for (const vector *f = __init_array_start; f < __init_array_end; f++) {
-        (*f)();
-    }
-    ag_system_exit(main());
+    ag_begin();
 }
 
 static void fault(void) {

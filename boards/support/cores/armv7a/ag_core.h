@@ -1,0 +1,38 @@
+/* Armv7-A in AArch32: what the support code of all boards asks of the core. */
+#ifndef AG_CORE_H
+#define AG_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Addresses of the machine's devices, 0 at the end: the 1 MB around each may be accessed. */
+extern const uintptr_t ag_machine_devices[];
+
+/* A call of semihosting: `block` holds arguments of the size of a pointer. Where nobody serves it the
+ * exception comes to this very mode, and takes lr. */
+static inline uintptr_t ag_core_call(uintptr_t operation, const void *block) {
+    register uintptr_t r0 __asm__("r0") = operation;
+    register const void *r1 __asm__("r1") = block;
+    __asm__ volatile("svc 0xab" : "+r"(r0) : "r"(r1) : "r2", "r3", "lr", "memory", "cc");
+    return r0;
+}
+
+static inline bool ag_core_is_debugged(void) {
+    return false; /* a debugger without semihosting lets the call pass to the vector */
+}
+
+static inline void ag_core_let_interrupt(void) {
+    __asm__ volatile("cpsie i" ::: "memory");
+}
+
+/* Sleep while *written == *read. An interrupt between the look and the sleep is not taken but ends the
+ * sleep. */
+static inline void ag_core_wait_while_equal(const volatile uint32_t *written, const volatile uint32_t *read) {
+    __asm__ volatile("cpsid i" ::: "memory");
+    if (*written == *read) {
+        __asm__ volatile("wfi");
+    }
+    __asm__ volatile("cpsie i\n isb" ::: "memory");
+}
+
+#endif

@@ -1,0 +1,45 @@
+/* Armv8-A in AArch64, at EL1: what the support code of all boards asks of the core. */
+#ifndef AG_CORE_H
+#define AG_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A function in assembly: GCC has no naked functions in AArch64. */
+#define AG_FUNCTION(name, section, body)                                                                     \
+    __asm__(".section " section ", \"ax\" \n.global " #name " \n.type " #name                                \
+            ", %function \n.balign 4 \n" #name ": \n" body ".size " #name ", . - " #name " \n.previous \n");
+#define AG_QUOTED(text) #text
+#define AG_TEXT(macro) AG_QUOTED(macro)
+
+/* Addresses of the machine's devices, 0 at the end: the 2 MB around each may be accessed. */
+extern const uintptr_t ag_machine_devices[];
+
+/* A call of semihosting: `block` holds arguments of the size of a pointer. The handler of a call that nobody
+ * serves takes x2 and x3. */
+static inline uintptr_t ag_core_call(uintptr_t operation, const void *block) {
+    register uintptr_t x0 __asm__("x0") = operation;
+    register const void *x1 __asm__("x1") = block;
+    __asm__ volatile("hlt 0xf000" : "+r"(x0) : "r"(x1) : "x2", "x3", "memory", "cc");
+    return x0;
+}
+
+static inline bool ag_core_is_debugged(void) {
+    return false; /* a debugger without semihosting lets the call pass to the vector */
+}
+
+static inline void ag_core_let_interrupt(void) {
+    __asm__ volatile("msr daifclr, #2" ::: "memory");
+}
+
+/* Sleep while *written == *read. An interrupt between the look and the sleep is not taken but ends the
+ * sleep. */
+static inline void ag_core_wait_while_equal(const volatile uint32_t *written, const volatile uint32_t *read) {
+    __asm__ volatile("msr daifset, #2" ::: "memory");
+    if (*written == *read) {
+        __asm__ volatile("wfi");
+    }
+    __asm__ volatile("msr daifclr, #2\n isb" ::: "memory");
+}
+
+#endif

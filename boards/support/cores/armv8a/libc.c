@@ -1,0 +1,67 @@
+/* What compiled C may call of a C library, which AArch64 has none of on bare metal in Debian; libm is that of
+ * Linux, and wants errno. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* The loops here are not to become calls of themselves. */
+#define LOOPS __attribute__((optimize("no-tree-loop-distribute-patterns")))
+
+typedef uint64_t __attribute__((may_alias, aligned(1))) word;
+
+__thread int errno;
+
+LOOPS void *memcpy(void *restrict to, const void *restrict from, size_t bytes) {
+    uint8_t *t = to;
+    const uint8_t *f = from;
+    for (; bytes >= sizeof(word); bytes -= sizeof(word), t += sizeof(word), f += sizeof(word)) {
+        *(word *)(void *)t = *(const word *)(const void *)f;
+    }
+    for (; bytes > 0; bytes--) {
+        *t++ = *f++;
+    }
+    return to;
+}
+
+LOOPS void *memmove(void *to, const void *from, size_t bytes) {
+    uint8_t *t = to;
+    const uint8_t *f = from;
+    if ((uintptr_t)t - (uintptr_t)f >= bytes) { /* writing forward never meets what is still to be read */
+        return memcpy(to, from, bytes);
+    }
+    while (bytes > 0) {
+        bytes--;
+        t[bytes] = f[bytes];
+    }
+    return to;
+}
+
+LOOPS void *memset(void *to, int value, size_t bytes) {
+    uint8_t *t = to;
+    const uint64_t eight = (uint8_t)value * 0x0101010101010101u;
+    for (; bytes >= sizeof(word); bytes -= sizeof(word), t += sizeof(word)) {
+        *(word *)(void *)t = eight;
+    }
+    for (; bytes > 0; bytes--) {
+        *t++ = (uint8_t)value;
+    }
+    return to;
+}
+
+LOOPS int memcmp(const void *a, const void *b, size_t bytes) {
+    const uint8_t *x = a, *y = b;
+    for (size_t i = 0; i < bytes; i++) {
+        if (x[i] != y[i]) {
+            return x[i] - y[i];
+        }
+    }
+    return 0;
+}
+
+LOOPS size_t strlen(const char *text) {
+    size_t length = 0;
+    while (text[length] != 0) {
+        length++;
+    }
+    return length;
+}

@@ -1,0 +1,46 @@
+/* Cortex-M: what the support code of all boards asks of the core. */
+#ifndef AG_CORE_H
+#define AG_CORE_H
+
+#include "ag_machine.h"
+
+#include <stdbool.h>
+
+#define AG_NVIC_ENABLE(number) (AG_REGISTER(0xe000e100u + 4u * ((number) / 32u)) = 1u << (number) % 32u)
+
+extern void (*const ag_external_vectors[96])(void); /* interrupts.c */
+
+void Fault_Handler(void); /* fault.c: all faults */
+void SVC_Handler(void);
+void PendSV_Handler(void);
+void SysTick_Handler(void);
+
+/* A call of semihosting: `block` holds arguments of the size of a pointer. */
+static inline uintptr_t ag_core_call(uintptr_t operation, const void *block) {
+    register uintptr_t r0 __asm__("r0") = operation;
+    register const void *r1 __asm__("r1") = block;
+    __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory", "cc");
+    return r0;
+}
+
+/* True where a debugger is attached: one that serves no semihosting would halt the core at the call. Armv7-M
+ * ARM, C1.6.2: DHCSR, bit 0 C_DEBUGEN. */
+static inline bool ag_core_is_debugged(void) {
+    return (AG_REGISTER(0xe000edf0u) & 1u) != 0;
+}
+
+static inline void ag_core_let_interrupt(void) {
+    __asm__ volatile("" ::"r"(ag_external_vectors)); /* the linker keeps them for this */
+}
+
+/* Sleep while *written == *read. An interrupt between the look and the sleep is not taken but ends the
+ * sleep. */
+static inline void ag_core_wait_while_equal(const volatile uint32_t *written, const volatile uint32_t *read) {
+    __asm__ volatile("cpsid i" ::: "memory");
+    if (*written == *read) {
+        __asm__ volatile("wfi");
+    }
+    __asm__ volatile("cpsie i\n isb" ::: "memory");
+}
+
+#endif
