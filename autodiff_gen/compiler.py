@@ -52,6 +52,7 @@ def compile_model(
         model.default_lr,
         tables,
         model.split,
+        model.restore_after,
     )
     if model.guard == "gradients":
         plain = tuple(_entry(g, name, tables, None) for g in model.entries("loss"))

@@ -47,6 +47,8 @@ class Model:
     None: nobody looks.
     split: there is `train_part` too, which makes a step in parts, so that a program may do something else between the
     layers, such as serve a watchdog; until the last part all other entries answer that the trainer is busy.
+    restore_after: steps in a row refused for their loss or gradients, after which the firmware of the link loads the
+    last good checkpoint by itself; 0: never.
     """
 
     def __init__(
@@ -64,11 +66,13 @@ class Model:
         ema: EMA | None = None,
         guard: str | None = "loss",
         split: bool = False,
+        restore_after: int = 0,
     ) -> None:
         self.inputs, self.targets, self.outputs = tuple(inputs), tuple(targets), dict(outputs)
         self.loss, self.optimizer, self.schedule = loss, optimizer, schedule
         self.clip_grad_norm, self.clip_grad_value = clip_grad_norm, clip_grad_value
         self.accumulate, self.ema, self.guard, self.split = accumulate, ema, guard, split
+        self.restore_after = restore_after
         self._check_kinds()
         self.batch = _batch((*self.inputs, *self.targets))
         self._states = _states([loss, *self.outputs.values()])
@@ -100,6 +104,7 @@ class Model:
         ema: EMA | None = None,
         guard: str | None = "loss",
         split: bool = False,
+        restore_after: int = 0,
     ) -> Model:
         """A model of one input "x" of shape `input` (the batch size first), one output "scores" and one
         target.
@@ -134,6 +139,7 @@ class Model:
             ema=ema,
             guard=guard,
             split=split,
+            restore_after=restore_after,
         )
         if isinstance(net, Module):
             reached = {state for state, _ in model._states}
@@ -199,6 +205,11 @@ class Model:
             raise ModelError(f"ema: expected optim.EMA, got {self.ema!r}")
         if self.guard not in GUARDS:
             raise ModelError(f"guard={self.guard!r}; known: {', '.join(map(repr, GUARDS))}")
+        rows = self.restore_after
+        if isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows < 1 << 32:
+            raise ModelError(f"restore_after={rows!r} must be a whole number of steps, 0 for never")
+        if rows and self.guard is None:
+            raise ModelError("restore_after: without a guard no step is refused for its state")
         if not isinstance(self.loss, Value):
             raise ModelError(f"the loss is {type(self.loss).__name__}, not a graph value")
         if self.loss.shape != () or self.loss.dtype is not f32:

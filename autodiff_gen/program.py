@@ -75,6 +75,9 @@ class Program:
     default_lr: float | None
     backends: Backends
     split: bool = False  # whether train_step may be made in parts, one step of its list after the other
+    restore_after: int = (
+        0  # refused steps in a row, after which the link's firmware loads the last checkpoint
+    )
     guard_bytes: int | None = None  # with guard="gradients": what the struct has more than with guard="loss"
 
     @property

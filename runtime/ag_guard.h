@@ -1,8 +1,12 @@
-/* What a training step checks before it changes anything. */
+/* What a training step checks before it changes anything, and when it is refused too often. */
 #ifndef AG_GUARD_H
 #define AG_GUARD_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* Statuses by which a step is refused that may be the fault of the state; as in <m>.h. */
+enum { AG_GUARD_LOSS = -7, AG_GUARD_GRADIENTS = -9 };
 
 /* Whether all of x[n] are finite: x - x is 0, and NaN for what is not. */
 static inline int ag_all_finite(const float *x, int32_t n) {
@@ -11,6 +15,26 @@ static inline int ag_all_finite(const float *x, int32_t n) {
         sum += x[i] - x[i];
     }
     return sum == 0.0f;
+}
+
+/* Refused steps in a row, and how many of them ask for the last good checkpoint; limit 0: they never do. */
+typedef struct ag_refusals {
+    uint32_t limit, in_a_row;
+} ag_refusals;
+
+/* Count a step by its status: true when the last good checkpoint is to be loaded, after which the count
+ * begins anew. Inputs and labels out of range neither count nor end a row. */
+static inline bool ag_refused_too_often(ag_refusals *r, int status) {
+    if (status >= 0) {
+        r->in_a_row = 0;
+    } else if (status == AG_GUARD_LOSS || status == AG_GUARD_GRADIENTS) {
+        r->in_a_row++;
+    }
+    if (r->limit == 0 || r->in_a_row < r->limit) {
+        return false;
+    }
+    r->in_a_row = 0;
+    return true;
 }
 
 #endif

@@ -111,6 +111,7 @@ void ag_link_start(ag_link *link, const ag_link_model *model, void *memory, cons
     link->send = send;
     link->send_ctx = send_ctx;
     link->lr = model->lr;
+    link->refusals.limit = model->restore_after;
 }
 
 int ag_link_restore(ag_link *link) {

@@ -8,6 +8,7 @@
 #ifndef AG_LINK_H
 #define AG_LINK_H
 
+#include "ag_guard.h"
 #include "ag_io.h"
 #include "ag_store.h"
 
@@ -84,7 +85,8 @@ typedef struct ag_link_model {
     uint32_t output_row;                  /* bytes of it for one row; 0 where they do not depend on n */
     const ag_link_array *array;
     uint32_t arrays;
-    float lr; /* until SET_LR says otherwise */
+    float lr;               /* until SET_LR says otherwise */
+    uint32_t restore_after; /* refused steps in a row, after which the last checkpoint is loaded; 0: never */
     int (*init)(void *memory, uint32_t seed);
     int (*train_step)(void *memory, int32_t n, float lr, float *loss);
     int (*predict)(void *memory, int32_t n);
@@ -112,6 +114,7 @@ typedef struct ag_link_counters {
     uint32_t repeated;   /* requests that were answered again, not carried out */
     uint32_t unexpected; /* frames of another session or out of sequence */
     uint32_t overruns;   /* bytes for which there was no room */
+    uint32_t restored;   /* checkpoints loaded because steps were refused */
 } ag_link_counters;
 
 typedef void ag_link_send_fn(void *ctx, const uint8_t *data, uint32_t bytes);
@@ -123,6 +126,7 @@ typedef struct ag_link {
     ag_link_send_fn *send;
     void *send_ctx;
     ag_link_counters count;
+    ag_refusals refusals;
     float lr, loss;
     uint32_t checkpoint; /* sequence of the last one saved or loaded, 0 before */
     bool incomplete;     /* the state is half written */

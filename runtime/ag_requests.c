@@ -184,6 +184,21 @@ static int check_rows(const ag_link *l, uint32_t n, uint32_t sum, bool targets) 
     return input_sum(l, n, targets) == sum ? AG_LINK_OK : AG_LINK_ERR_SUM;
 }
 
+/* The newest checkpoint; on failure all stays as it is. */
+static int load(ag_link *l) {
+    if (l->flash == NULL) {
+        return AG_STORE_ERR_NO_FLASH;
+    }
+    ag_checkpoint c = {l->model->graph_id, 0, 0};
+    const int status = ag_store_load(l->flash, &c, l->model->load, l->memory);
+    if (status == AG_STORE_OK) {
+        l->checkpoint = c.sequence;
+        l->count.steps = c.steps;
+        l->incomplete = false;
+    }
+    return status;
+}
+
 static int train(ag_link *l, ag_exchange *x) {
     if (x->in_bytes != 16) {
         return AG_LINK_ERR_LENGTH;
@@ -204,6 +219,9 @@ static int train(ag_link *l, ag_exchange *x) {
             l->count.trained++;
         } else {
             l->count.refused++;
+        }
+        if (ag_refused_too_often(&l->refusals, status)) {
+            l->count.restored += load(l) == AG_STORE_OK;
         }
     }
     ag_put_f32(x->out, l->loss);
@@ -292,17 +310,8 @@ static int save(ag_link *l, ag_exchange *x) {
 }
 
 int ag_link_load(ag_link *l, ag_exchange *x) {
-    if (l->flash == NULL) {
-        return AG_STORE_ERR_NO_FLASH;
-    }
-    ag_checkpoint c = {l->model->graph_id, 0, 0};
-    const int status = ag_store_load(l->flash, &c, l->model->load, l->memory);
-    if (status == AG_STORE_OK) {
-        l->checkpoint = c.sequence;
-        l->count.steps = c.steps;
-        l->incomplete = false;
-    }
-    ag_put32(x->out, c.sequence);
+    const int status = load(l);
+    ag_put32(x->out, status == AG_STORE_OK ? l->checkpoint : 0);
     ag_put32(x->out + 4, l->count.steps);
     x->out_bytes = 8;
     return status;

@@ -17,7 +17,7 @@ from autodiff_gen.compiler import compile_model
 from autodiff_gen.device import frames
 from autodiff_gen.device.board import Board
 from autodiff_gen.device.encoding import as_units, in_runs
-from autodiff_gen.device.errors import DeviceError, LinkError
+from autodiff_gen.device.errors import DeviceError, LinkError, WentBack
 from autodiff_gen.device.frames import Frame
 from autodiff_gen.device.link import Link
 from autodiff_gen.device.noise import Noise
@@ -30,7 +30,9 @@ from autodiff_gen.loader import load_model
 def small_model():
     """Images of 8x8 in batches of up to 4, Adam: more state than parameters, and an uneven last batch."""
     net = nn.Sequential(nn.Linear(64, 12), nn.Tanh(), nn.Linear(12, 10))
-    return ag.Model.supervised(net, input=(4, 64), loss=nn.CrossEntropyLoss(), optimizer=optim.Adam(lr=0.01))
+    return ag.Model.supervised(
+        net, input=(4, 64), loss=nn.CrossEntropyLoss(), optimizer=optim.Adam(lr=0.01), restore_after=2
+    )
 
 
 def digits(count, seed=0):
@@ -298,6 +300,55 @@ def test_a_refused_step_is_counted_and_changes_nothing(device, model):
     same_weights(device, trainer)
 
 
+def goes_back(device, steps):
+    """Weights that are not finite: two steps are refused, and the board has its checkpoint behind `steps` again."""
+    images, labels = digits(4, 7)
+    name = "2.bias"
+    device.load_state_dict({name: np.full(10, np.nan)}, steps=device.steps, strict=False)
+    with pytest.raises(DeviceError, match="the loss is not finite") as first:
+        device.train_step(images, labels)
+    assert not isinstance(first.value, WentBack)
+    with pytest.raises(WentBack, match=f"went back to step {steps}: the loss is not finite") as second:
+        device.train_step(images, labels)
+    assert second.value.steps == device.steps == steps
+    counters = device.counters()
+    assert (counters.steps, counters.refused, counters.restored) == (steps, 2, 1)
+
+
+def test_after_refused_steps_the_board_goes_back_to_its_checkpoint(device, model):
+    trainer = model.on_host()
+    train(device, trainer, 12)
+    device.save()
+    saved = trainer.state_dict()
+    train(device, trainer, 8, 1)
+    goes_back(device, 3)
+    trainer.load_state_dict(saved)
+    train(device, trainer, 8, 1)
+    same_weights(device, trainer)
+
+
+def test_without_a_checkpoint_it_stays_where_it_is(device):
+    images, labels = digits(4)
+    device.load_state_dict({"2.bias": np.full(10, np.nan)}, steps=0, strict=False)
+    for _ in range(5):
+        with pytest.raises(DeviceError, match="the loss is not finite"):
+            device.train_step(images, labels)
+    assert (device.counters().refused, device.counters().restored, device.steps) == (5, 0, 0)
+
+
+def test_bad_inputs_do_not_send_it_back(device, model):
+    images, labels = digits(4)
+    device.train_step(images, labels)
+    device.save()
+    device.train_step(images, labels)
+    before = device.state_dict()
+    for _ in range(4):
+        with pytest.raises(DeviceError, match="status -6"):
+            device.train_step(np.full_like(images, np.inf), labels)
+    assert device.counters().restored == 0 and device.steps == 2
+    assert all(np.array_equal(a, before[n]) for n, a in device.state_dict().items())
+
+
 def test_a_split_model_over_the_link(tmp_path):
     net = nn.Sequential(nn.Linear(64, 12), nn.Tanh(), nn.Linear(12, 10))
     split = ag.Model.supervised(
@@ -407,7 +458,7 @@ def test_images_take_few_bytes(rng):
 
 
 @pytest.mark.qemu
-@pytest.mark.parametrize("name", [n for n in boards() if n != "mps2_an500"])
+@pytest.mark.parametrize("name", boards())
 def test_boards_in_qemu(name, model, program, tmp_path):
     """The same over a socket to QEMU's UART, whose bytes are received by interrupt; and after a power cut."""
     trainer = model.on_host()
@@ -430,6 +481,10 @@ def test_boards_in_qemu(name, model, program, tmp_path):
         trainer.load_state_dict(saved)
         train(device, trainer, 8, 1)
         same_weights(device, trainer)
+        if name == "mps2_an386":
+            goes_back(device, 4)
+            trainer.load_state_dict(saved)
+            same_weights(device, trainer)
         device.close()
     finally:
         machine.kill()

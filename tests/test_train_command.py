@@ -17,8 +17,9 @@ from link_build import link_program
 
 from autodiff_gen.cli import main
 from autodiff_gen.device.dataset import load_dataset
-from autodiff_gen.device.log import CsvLog, clock, curve
-from autodiff_gen.device.training import Plan, Record
+from autodiff_gen.device.log import CsvLog, Progress, clock, curve
+from autodiff_gen.device.session import Session
+from autodiff_gen.device.training import Plan, Record, run_training
 from autodiff_gen.errors import DataError
 from autodiff_gen.link_layout import link_layout
 from autodiff_gen.loader import load_model
@@ -29,7 +30,9 @@ MODEL = """\
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 net = nn.Sequential(nn.Linear(20, 16), nn.Tanh(), nn.Linear(16, 4))
-model = ag.Model.supervised(net, input=(5, 20), loss=nn.CrossEntropyLoss(), optimizer=optim.Adam(lr=0.01))
+model = ag.Model.supervised(
+    net, input=(5, 20), loss=nn.CrossEntropyLoss(), optimizer=optim.Adam(lr=0.01), guard="gradients", restore_after=3
+)
 """
 DATA = """\
 import numpy as np
@@ -144,6 +147,39 @@ def test_resumed_equals_never_stopped(words, tmp_path):
     assert main(words("pull", "--out", tmp_path / "parts.npz")) == 0
     one, two = np.load(tmp_path / "whole.npz"), np.load(tmp_path / "parts.npz")
     assert one.files == two.files and all(np.array_equal(one[n], two[n]) for n in one.files)
+
+
+def test_a_board_with_spoilt_weights_goes_back_and_trains_on(words, tmp_path, capsys):
+    """To the same end, bit for bit, as one whose weights were never spoilt."""
+    log = tmp_path / "log.csv"
+    more = ("--epochs", 2, "--shuffle", 1, "--tests", 0, "--log", log)
+    assert main(words("train", *more)) == 0
+    assert main(words("pull", "--out", tmp_path / "whole.npz")) == 0
+    whole = [r["loss"] for r in rows(log)]
+    assert main(words("train", "--fresh", "--epochs", 1, *more[2:])) == 0
+    assert main(words("pull", "--out", tmp_path / "w.npz")) == 0
+    spoilt = dict(np.load(tmp_path / "w.npz"))
+    spoilt["2.weight.exp_avg"] = spoilt["2.weight.exp_avg"] * np.float32(np.nan)
+    capsys.readouterr()
+    session = Session(words("train")[1], "host")
+    device = session.connect(words("train")[3])
+    try:
+        device.load_state_dict({n: a for n, a in spoilt.items() if n != "_steps"}, steps=40)
+        data = load_dataset(None, session.path, device.layout)
+        said = []
+        sinks = (Progress(Plan(163, 5, 2, 1), 33), said.append, CsvLog(log, 33))
+        run = run_training(device, data, Plan(163, 5, 2, 1), lambda r: [s(r) for s in sinks])
+        sinks[2].close()
+        assert run.steps == 66 and len(run.losses) == 33
+        assert [r.step for r in said if r.went_back] == [33]
+        assert device.counters().restored == 1 and device.counters().refused == 3
+    finally:
+        device.close()
+    assert "the board refused steps and went back to step 33" in capsys.readouterr().err
+    assert [r["loss"] for r in rows(log)] == whole
+    assert main(words("pull", "--out", tmp_path / "again.npz")) == 0
+    one, two = np.load(tmp_path / "whole.npz"), np.load(tmp_path / "again.npz")
+    assert all(np.array_equal(one[n], two[n]) for n in one.files)
 
 
 def test_ctrl_c_stops_behind_a_whole_step_and_the_board_is_good(words, tmp_path):

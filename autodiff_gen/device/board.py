@@ -18,7 +18,7 @@ from ..link_layout import LinkArray, LinkLayout, link_layout
 from ..program import Program
 from . import frames
 from .encoding import as_units, in_runs
-from .errors import STEP, SUM, DeviceError, LinkError
+from .errors import STEP, SUM, DeviceError, LinkError, WentBack
 from .link import Greeting, Link, SessionLost
 from .state import state_arrays, state_bytes
 from .transport import BAUD, open_port
@@ -42,6 +42,7 @@ class Counters:
     repeated: int
     unexpected: int
     overruns: int
+    restored: int
 
 
 def connect(
@@ -149,12 +150,18 @@ class Board:
         return self.greeting.steps
 
     def train_step(self, *arrays: Any, lr: float | None = None, repeat: int = 1) -> float:
-        """One step (or `repeat`, on the same batch) on inputs, then targets; the last loss, before its update."""
+        """One step (or `repeat`, on the same batch) on inputs, then targets; the last loss, before its update.
+
+        DeviceError when the board refuses it; WentBack when it has gone back to its last checkpoint besides, because it
+        refused so many steps in a row.
+        """
         given, n = self._batch(arrays, targets=True)
         first = self.greeting.steps
 
         def work() -> float:
             done = self.greeting.steps - first
+            if done < 0:  # the reply that said so was lost with the session
+                raise WentBack(self.greeting.steps)
             if done == repeat:  # the reply was lost with the session, the steps were not
                 return self._last_loss()
             crc = self._send(given, n, targets=True)
@@ -164,11 +171,17 @@ class Board:
             loss, steps = struct.unpack("<fI", answer) if len(answer) == 8 else (float("nan"), None)
             if status == STEP and steps == first + repeat:
                 status = 0
+            if status and steps is not None and steps < first:
+                raise WentBack(steps, status)
             if status:
                 raise DeviceError("the step was refused", status)
             return float(loss)
 
-        loss = self._again(work)
+        try:
+            loss = self._again(work)
+        except WentBack as back:
+            self._set_steps(back.steps)
+            raise
         self._set_steps(first + repeat)
         return loss
 
@@ -214,8 +227,8 @@ class Board:
 
     def counters(self) -> Counters:
         """What the board has counted since its start."""
-        data = self._again(lambda: self._read(frames.COUNTERS, 0, 40))
-        return Counters(*struct.unpack("<10I", data))
+        data = self._again(lambda: self._read(frames.COUNTERS, 0, 44))
+        return Counters(*struct.unpack("<11I", data))
 
     # Weights
 

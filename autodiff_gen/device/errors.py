@@ -36,6 +36,7 @@ STATUS = {
     -71: "the model refused the checkpoint",
     -72: "this board has no flash for checkpoints",
 }
+LOSS, GRADIENTS = -7, -9  # refusals that may be the fault of the board's state
 SESSION, SEQUENCE, VERSION, STEP, SUM = -35, -36, -37, -38, -39
 NO_CHECKPOINT, NO_FLASH = -64, -72
 
@@ -50,3 +51,11 @@ class DeviceError(AutodiffError):
     def __init__(self, what: str, status: int) -> None:
         super().__init__(f"{what}: {STATUS.get(status, 'unknown status')} (status {status})")
         self.status = status
+
+
+class WentBack(DeviceError):
+    """The board has refused steps and loaded its last checkpoint, behind which there are `steps`."""
+
+    def __init__(self, steps: int, status: int = LOSS) -> None:
+        super().__init__(f"the step was refused, and the board went back to step {steps:,}", status)
+        self.steps = steps

@@ -26,6 +26,11 @@ class Progress:
         self._sum, self._count = 0.0, 0
 
     def __call__(self, record: Record) -> None:
+        if record.went_back:
+            new_line = "\n" if self.out.isatty() and self._count else ""
+            print(f"{new_line}the board refused steps and went back to step {record.step:,}", file=self.out)
+            self._sum, self._count = 0.0, 0
+            return
         self._sum, self._count = self._sum + record.loss, self._count + 1
         last = record.step % self.plan.per_epoch == 0 or record.step == self.plan.steps
         if self.out.isatty() and (last or time.monotonic() - self._shown > 0.1):
@@ -78,11 +83,21 @@ class CsvLog:
             self._file = path.open("w", newline="", encoding="utf-8")
         except OSError as error:
             raise ToolError(f"log {path}: cannot be written: {error.strerror}") from None
-        self._writer = csv.writer(self._file)
+        self._path, self._writer = path, csv.writer(self._file)
+        self._begin(kept)
+
+    def _begin(self, kept: Sequence[Sequence[str]]) -> None:
         self._writer.writerow(COLUMNS)
         self._writer.writerows(kept)
 
     def __call__(self, r: Record) -> None:
+        if r.went_back:
+            self._file.flush()
+            kept = [row for row in _rows(self._path) if int(row[0]) <= r.step]
+            self._file.seek(0)
+            self._file.truncate()
+            self._begin(kept)
+            return
         accuracy = "" if r.accuracy is None else f"{r.accuracy:.6f}"
         self._writer.writerow((r.step, r.epoch, f"{r.loss:.9g}", accuracy, f"{self._before + r.seconds:.3f}"))
 
@@ -112,6 +127,8 @@ class TensorBoard:
         self._writer: Any = SummaryWriter(str(folder))
 
     def __call__(self, r: Record) -> None:
+        if r.went_back:
+            return  # the steps come again
         self._writer.add_scalar("loss", r.loss, r.step)
         if r.accuracy is not None:
             self._writer.add_scalar("accuracy", r.accuracy, r.step)

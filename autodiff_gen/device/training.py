@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ import numpy as np
 from ..errors import DataError
 from .board import Board
 from .dataset import Dataset, rows_per_step
-from .errors import DeviceError
+from .errors import GRADIENTS, LOSS, DeviceError, WentBack
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Record:
     seconds: float
     loss: float
     accuracy: float | None = None
+    went_back: bool = False  # no step: the board refused some, and loaded the checkpoint behind `step`
 
 
 @dataclass
@@ -104,14 +106,30 @@ def run_training(
     """Train from the board's own step on to the plan's last. Ctrl-C stops behind a whole step.
 
     At the end, behind every `save_every` steps and after Ctrl-C the board writes a checkpoint, where it has flash.
+    Where the board goes back to its checkpoint by itself, so does the training; DeviceError when it then refuses the
+    same step again.
     """
     run = Run(steps=board.steps)
     names = [a.name for a in sorted(board.layout.inputs, key=lambda a: board.order_of(a.name))]
     begin = time.monotonic()
     samples = 0
+    failed = -1  # the last step that the board went back from
+    batches = plan.batches(board.steps)
     with _noting_interrupts() as interrupted:
-        for step, epoch, rows in plan.batches(board.steps):
-            loss = board.train_step(*(data.train[n][rows] for n in names), lr=lr)
+        while (following := next(batches, None)) is not None:
+            step, epoch, rows = following
+            try:
+                loss = _step(board, [data.train[n][rows] for n in names], lr)
+            except WentBack as back:
+                if failed == step:
+                    raise
+                failed = step
+                say(
+                    Record(back.steps, epoch + 1, samples, time.monotonic() - begin, math.nan, went_back=True)
+                )
+                del run.losses[max(len(run.losses) - (step - back.steps), 0) :]
+                batches = plan.batches(back.steps)
+                continue
             samples += len(rows)
             run.losses.append(loss)
             run.steps = step + 1
@@ -126,6 +144,19 @@ def run_training(
                 break
         run.checkpoint = _save(board)
     return run
+
+
+def _step(board: Board, arrays: Sequence[Any], lr: float | None) -> float:
+    """One step; where the board is to go back to its checkpoint after some refusals, it gets the step so often."""
+    for left in range(board.program.restore_after, -1, -1):
+        try:
+            return board.train_step(*arrays, lr=lr)
+        except WentBack:
+            raise
+        except DeviceError as error:
+            if error.status not in (LOSS, GRADIENTS) or left == 0:
+                raise
+    raise AssertionError("the last try returns or raises")
 
 
 def accuracy(board: Board, data: Dataset, tests: int | None = None) -> float | None:

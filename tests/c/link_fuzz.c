@@ -99,6 +99,7 @@ static const ag_link_model model = {
     arrays,
     2,
     0.5f,
+    0,
     init,
     train_step,
     predict,
