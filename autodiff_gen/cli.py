@@ -156,6 +156,20 @@ def _parser() -> argparse.ArgumentParser:
     _target_arguments(explain)
     explain.set_defaults(run=_explain)
 
+    test = command(
+        "test-kernels", "Compare the kernels of a folder with ref over the shape tables, here or in QEMU."
+    )
+    test.add_argument(
+        "backend", metavar="FOLDER", help="a folder with a kernels.toml, or a backend of the tree"
+    )
+    test.add_argument(
+        "--board",
+        metavar="BOARD",
+        default="host",
+        help="a board's name or a .toml file (default: %(default)s)",
+    )
+    test.set_defaults(run=_test_kernels)
+
     add_commands(command, _model_argument, _target_arguments)
     add_bench_commands(command, _model_argument, _target_arguments)
 
@@ -258,6 +272,15 @@ def _explain(args: argparse.Namespace) -> int:
     program = compile_file(file.made, args.name or file.name, kernels)
     print(explain(program, board, args.ram if args.ram is not None else board.ram_bytes))
     return 0
+
+
+def _test_kernels(args: argparse.Namespace) -> int:
+    from . import board
+    from .kernel_test import test_kernels
+
+    lines, good = test_kernels(args.backend, board.load(args.board))
+    print("\n".join(lines))
+    return 0 if good else 1
 
 
 def _boards(args: argparse.Namespace) -> int:

@@ -26,6 +26,21 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
+_C_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+_C_ARITHMETIC: dict[type[ast.operator], str] = {
+    ast.Add: "({} + {})",
+    ast.Sub: "({} - {})",
+    ast.Mult: "({} * {})",
+    ast.Mod: "compare_floor_mod({}, {})",
+    ast.FloorDiv: "compare_floor_div({}, {})",
+}
 
 
 @dataclass(frozen=True)
@@ -65,6 +80,20 @@ class Condition:
             _COMPARE[type(op)](a, b) for op, a, b in zip(self._tree.ops, values, values[1:], strict=False)
         )
 
+    def why_not(self, facts: Mapping[str, Number]) -> str:
+        """Why it does not hold, for reports."""
+        for name in sorted(self.names):
+            if name not in facts:
+                return f"{self.text}: {name} is known at run time only"
+        shown = ", ".join(f"{name}={facts[name]:.9g}" for name in sorted(self.names))
+        return f"{self.text}: {shown}"
+
+    def c_text(self, names: Mapping[str, str]) -> str:
+        """The same as a C expression; `names` are what stands for the facts."""
+        sides = [_c_text(side, names) for side in (self._tree.left, *self._tree.comparators)]
+        pairs = zip(self._tree.ops, sides, sides[1:], strict=False)
+        return " && ".join(f"{a} {_C_COMPARE[type(op)]} {b}" for op, a, b in pairs)
+
     def __str__(self) -> str:
         return self.text
 
@@ -98,3 +127,18 @@ def _value(node: ast.expr, facts: Mapping[str, Number]) -> Number:
         case ast.BinOp(left=left, op=op, right=right):
             return _ARITHMETIC[type(op)](_value(left, facts), _value(right, facts))
     raise AssertionError(ast.dump(node))  # parse() lets nothing else through
+
+
+def _c_text(node: ast.expr, names: Mapping[str, str]) -> str:
+    match node:
+        case ast.Name(id=name):
+            return names[name]
+        case ast.Constant(value=int(value)):
+            return str(value)
+        case ast.Constant(value=float(value)):
+            return f"{value!r}f"
+        case ast.UnaryOp(operand=operand):
+            return f"(-{_c_text(operand, names)})"
+        case ast.BinOp(left=left, op=op, right=right):
+            return _C_ARITHMETIC[type(op)].format(_c_text(left, names), _c_text(right, names))
+    raise AssertionError(ast.dump(node))

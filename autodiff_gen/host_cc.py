@@ -68,7 +68,7 @@ class Compiler:
         include = (*backends.include_dirs(), resources.runtime())
         headers = _texts(p for folder in include for p in sorted(folder.glob("*.h")))
         kernels = [(s.path, s.cflags) for s in backends.sources()]
-        key = _hash(
+        key = fingerprint(
             self.identity,
             contract,
             *(f"{name}\0{text}" for name, text in files.items()),
@@ -104,7 +104,7 @@ class Compiler:
         folder: Path,
     ) -> Path:
         """The object of a hand-written kernel, from the cache where it has been compiled before."""
-        key = _hash(self.identity, repr(cflags), *headers, *_texts([source]))
+        key = fingerprint(self.identity, repr(cflags), *headers, *_texts([source]))
         kept = cache_folder() / f"{key}.o"
         if not kept.exists():
             os.replace(self._object(source, cflags, include, folder), kept)
@@ -143,7 +143,8 @@ def _texts(paths: Iterable[Path]) -> list[str]:
     return [p.read_text(encoding="utf-8") for p in paths]
 
 
-def _hash(*parts: str) -> str:
+def fingerprint(*parts: str) -> str:
+    """A checksum of texts, for names of files that depend on them."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode()

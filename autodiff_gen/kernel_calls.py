@@ -10,6 +10,8 @@ from .c_text import extent
 from .dtypes import Size
 from .kernel_contract import CONTRACT
 
+ALIGN = 4  # bytes of which the addresses of arrays are multiples: a caller's own have no more
+
 
 @dataclass(frozen=True)
 class Place:
@@ -52,7 +54,7 @@ class KernelCall:
 
     def facts(self) -> dict[str, int | float]:
         """What a kernel table's conditions may compare: the numbers that are known when the C is generated."""
-        given = {**self.sizes, **self.factors, **self.shape}
+        given = {**self.sizes, **self.factors, **self.shape, "align": ALIGN}
         return {k: v for k, v in given.items() if isinstance(v, int | float)}
 
     def text(self, symbol: str, values: Mapping[str, str]) -> str:

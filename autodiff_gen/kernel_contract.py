@@ -65,11 +65,12 @@ class KernelSpec:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What a table's condition may compare: every parameter that is a number, and the geometry."""
+        """What a table's condition may compare: every parameter that is a number, the geometry, and `align`, the
+        number of bytes of which the address of every array is a multiple."""
         names: list[str] = []
         for p in self.params:
             names += STRUCTS[p.struct] if p.struct else [] if p.is_pointer else [p.name]
-        return tuple(names)
+        return (*names, "align")
 
     @property
     def output(self) -> str:

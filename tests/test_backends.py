@@ -166,7 +166,7 @@ def test_conditions(tmp_path, condition, facts, holds):
         (row() + row(symbol="toy_gemv_any", head=""), "kernel 2: duplicate row for gemv_f32"),
         (row(when='["n > 1"]') + row(when='["n > 2"]', head=""), "kernel 2: duplicate row for gemv_f32"),
         (row(when="[3]"), "when: must be a list of strings"),
-        (row(when='["k > 1"]'), "names 'k'; this kernel's numbers are lda, m, n, alpha, beta"),
+        (row(when='["k > 1"]'), "names 'k'; this kernel's numbers are lda, m, n, alpha, beta, align"),
         (
             row("avg_pool2d_f32", when='["kx > 1"]'),
             "this kernel's numbers are n, h, w, c, oh, ow, kh, kw, stride_h",

@@ -1,150 +1,283 @@
-/* The gemm family of the backend BACKEND against `ref` on one core: over sizes, transpositions, alpha and
- * beta. All that a kernel must neither read nor write holds numbers so large that one of them in a sum is
- * seen. */
+/* All rows of a backend over their cases, with arrays at each alignment. For autodiff-gen test-kernels, which
+ * reads the lines:
+ *
+ *     begin ROW ALIGN
+ *     wrong ROW ALIGN the case
+ *     done ROW ALIGN cases left-out wrong worst-error worst-error/bound */
+#include "compare.h"
+
 #include "ag_console.h"
-#include "ag_kernels.h"
 #include "ag_rng.h"
+#include "ag_system.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
-#define JOINED(a, b) a##_##b
-#define NAMED(a, b) JOINED(a, b)
-#define KERNEL(name) NAMED(ag_##name, BACKEND)
+enum { GUARD = 32, MOST = 1280, REGION = GUARD + MOST + GUARD, COARSE = 128, SHOWN = 2 };
+enum { INPUTS = 3, MINE = INPUTS, THEIRS, MAGNITUDES, BUFFERS };
+static const float PAD = -7.625e30f, EPSILON = 5.9604645e-08f;
+static const int32_t alignments[] = {64, 16, 8, 4};
 
-enum { GUARD = 5, MOST = 1200 };
-static const float PAD = -7.625e30f;
+static float buffer[BUFFERS][REGION + 2 * COARSE / 4];
+static int32_t indices[MOST];
+static uint8_t places[3][REGION];
+static uint32_t sum_before[INPUTS];
+static int32_t align, input_count;
+static compare_area output_area;
 
-ag_gemm_nn_f32_fn KERNEL(gemm_nn_f32);
-ag_gemm_nt_f32_fn KERNEL(gemm_nt_f32);
-ag_gemm_tn_f32_fn KERNEL(gemm_tn_f32);
-ag_gemv_f32_fn KERNEL(gemv_f32);
-ag_gemv_t_f32_fn KERNEL(gemv_t_f32);
-ag_ger_f32_fn KERNEL(ger_f32);
+static uint32_t cases, left_out, wrong;
+static float worst, worst_of_bound;
+static int32_t row_number;
 
-/* A matrix in a guarded buffer: rows of `columns` floats, `ld` apart. */
-typedef struct {
-    float buffer[MOST];
-    int32_t rows, columns, ld;
-} matrix;
-
-static matrix a, b, mine, theirs;
-static uint32_t cases, wrong;
-
-static float *data(matrix *m) {
-    return m->buffer + GUARD;
+/* The first float of an array; its guard lies before it. */
+static float *data(int32_t which) {
+    const uintptr_t from = (uintptr_t)(buffer[which] + GUARD);
+    const uintptr_t coarse = (from + COARSE - 1) / COARSE * COARSE;
+    return buffer[which] + GUARD + (coarse - from + (uintptr_t)align) / sizeof(float);
 }
 
-static void draw(matrix *m, int32_t rows, int32_t columns, int32_t slack, uint32_t key) {
-    m->rows = rows;
-    m->columns = columns;
-    m->ld = columns + slack;
-    for (int32_t i = 0; i < MOST; i++) {
-        m->buffer[i] = PAD;
-    }
-    for (int32_t i = 0; i < rows; i++) {
-        for (int32_t j = 0; j < columns; j++) {
-            data(m)[i * m->ld + j] = ag_uniformf(key, cases, (uint32_t)(i * columns + j), 1.0f);
-        }
+static void fill(int32_t which, float value) {
+    float *region = data(which) - GUARD;
+    for (int32_t i = 0; i < REGION; i++) {
+        region[i] = value;
     }
 }
 
-static void poison(matrix *m) {
-    for (int32_t i = 0; i < m->rows; i++) {
-        for (int32_t j = 0; j < m->columns; j++) {
-            data(m)[i * m->ld + j] = NAN;
-        }
+static uint32_t checksum(int32_t which) {
+    const float *region = data(which) - GUARD;
+    uint32_t sum = 0;
+    for (int32_t i = 0; i < REGION; i++) {
+        uint32_t bits;
+        memcpy(&bits, region + i, sizeof bits);
+        sum = sum * 31u + bits;
+    }
+    return sum;
+}
+
+compare_area compare_dense(int32_t count) {
+    return compare_matrix(1, count, count);
+}
+
+compare_area compare_matrix(int32_t rows, int32_t columns, int32_t ld) {
+    const compare_area area = {{1, 1, rows, columns}, {0, 0, ld, 1}};
+    return area;
+}
+
+static int32_t last(const compare_area *area) {
+    int32_t at = 0;
+    for (int32_t i = 0; i < 4; i++) {
+        at += (area->extent[i] - 1) * area->stride[i];
+    }
+    return at;
+}
+
+/* Where element i of an area lies, counted innermost first. */
+static int32_t place(const compare_area *area, int32_t i) {
+    int32_t at = 0;
+    for (int32_t axis = 3; axis >= 0; axis--) {
+        at += i % area->extent[axis] * area->stride[axis];
+        i /= area->extent[axis];
+    }
+    return at;
+}
+
+static int32_t count_of(const compare_area *area) {
+    return area->extent[0] * area->extent[1] * area->extent[2] * area->extent[3];
+}
+
+static void draw(int32_t which, const compare_area *area, compare_values values) {
+    if (last(area) >= MOST) {
+        ag_print("a case is larger than its buffer\n");
+        ag_system_exit(2);
+    }
+    float *to = data(which);
+    for (int32_t i = 0; i < count_of(area); i++) {
+        const float u = ag_unitf((uint32_t)which + 1u, cases, (uint32_t)i);
+        to[place(area, i)] = values == COMPARE_UNIFORM ? 2.0f * u - 1.0f : floorf(u * 16.0f) * 0.125f - 1.0f;
     }
 }
 
-/* Both results, guards included, up to the rounding of k products and the two scalings. */
-static void compare(const char *name, int32_t k) {
-    const float terms = (float)k + 3.0f, bound = 2.0f * terms * terms * 5.97e-8f;
-    bool same = true;
-    for (int32_t i = 0; i < MOST; i++) {
-        const float x = mine.buffer[i], y = theirs.buffer[i];
-        same = same && (x == y || fabsf(x - y) <= bound);
+bool compare_admits(const compare_row *row, compare_facts *facts) {
+    facts->align = align;
+    input_count = 0;
+    if (!row->when(facts)) {
+        left_out++;
+        return false;
     }
     cases++;
-    if (!same) {
-        wrong++;
-        ag_print(name);
-        ag_print_i32(mine.rows, 5);
-        ag_print_i32(mine.columns, 5);
-        ag_print_i32(k, 5);
-        ag_print(" differs\n");
-    }
+    return true;
 }
 
-static void start(int32_t rows, int32_t columns, int32_t slack, float beta) {
-    draw(&mine, rows, columns, slack, 3);
+float *compare_input(int32_t slot, compare_area area, compare_values values) {
+    fill(slot, PAD);
+    draw(slot, &area, values);
+    sum_before[slot] = checksum(slot);
+    input_count = slot >= input_count ? slot + 1 : input_count;
+    return data(slot);
+}
+
+int32_t *compare_indices(int32_t count, int32_t rows) {
+    for (int32_t i = 0; i < count; i++) {
+        indices[i] = (int32_t)(ag_rand_u32(9u, cases, (uint32_t)i) % (uint32_t)rows);
+    }
+    return indices;
+}
+
+uint8_t *compare_places(void) {
+    return places[0] + GUARD;
+}
+
+void compare_output(compare_area area, float beta) {
+    output_area = area;
+    fill(MINE, PAD);
+    draw(MINE, &area, COMPARE_UNIFORM);
     if (beta == 0.0f) {
-        poison(&mine);
+        for (int32_t i = 0; i < count_of(&area); i++) {
+            data(MINE)[place(&area, i)] = NAN;
+        }
     }
-    theirs = mine;
+    memcpy(data(THEIRS) - GUARD, data(MINE) - GUARD, REGION * sizeof(float));
+    fill(MAGNITUDES, 0.0f);
+    memset(places[1], 0xa5, sizeof places[1]);
+    memset(places[2], 0xa5, sizeof places[2]);
 }
 
-static void gemm(const char *name, ag_gemm_f32_fn *f, ag_gemm_f32_fn *ref, bool ta, bool tb, int32_t m,
-                 int32_t n, int32_t k, int32_t slack, float alpha, float beta) {
-    draw(&a, ta ? k : m, ta ? m : k, slack, 1);
-    draw(&b, tb ? n : k, tb ? k : n, slack, 2);
-    start(m, n, slack, beta);
-    f(data(&a), a.ld, data(&b), b.ld, data(&mine), mine.ld, m, n, k, alpha, beta);
-    ref(data(&a), a.ld, data(&b), b.ld, data(&theirs), theirs.ld, m, n, k, alpha, beta);
-    compare(name, k);
+float *compare_mine(void) {
+    return data(MINE);
 }
 
-static void gemv(const char *name, ag_gemv_f32_fn *f, ag_gemv_f32_fn *ref, bool t, int32_t m, int32_t n,
-                 int32_t slack, float alpha, float beta) {
-    draw(&a, m, n, slack, 1);
-    draw(&b, 1, t ? m : n, 0, 2);
-    start(1, t ? n : m, 0, beta);
-    f(data(&a), a.ld, data(&b), data(&mine), m, n, alpha, beta);
-    ref(data(&a), a.ld, data(&b), data(&theirs), m, n, alpha, beta);
-    compare(name, t ? m : n);
+float *compare_theirs(void) {
+    return data(THEIRS);
 }
 
-static void ger(int32_t m, int32_t n, int32_t slack, float alpha, float beta) {
-    draw(&a, 1, m, 0, 1);
-    draw(&b, 1, n, 0, 2);
-    start(m, n, slack, beta);
-    KERNEL(ger_f32)(data(&mine), mine.ld, data(&a), data(&b), m, n, alpha, beta);
-    ag_ger_f32_ref(data(&theirs), theirs.ld, data(&a), data(&b), m, n, alpha, beta);
-    compare("ger", 1);
+float *compare_magnitudes(void) {
+    return data(MAGNITUDES);
 }
 
-static void all(int32_t m, int32_t n, int32_t k, int32_t slack, float alpha, float beta) {
-    gemm("gemm_nn", KERNEL(gemm_nn_f32), ag_gemm_nn_f32_ref, false, false, m, n, k, slack, alpha, beta);
-    gemm("gemm_nt", KERNEL(gemm_nt_f32), ag_gemm_nt_f32_ref, false, true, m, n, k, slack, alpha, beta);
-    gemm("gemm_tn", KERNEL(gemm_tn_f32), ag_gemm_tn_f32_ref, true, false, m, n, k, slack, alpha, beta);
-    gemv("gemv", KERNEL(gemv_f32), ag_gemv_f32_ref, false, m, n, slack, alpha, beta);
-    gemv("gemv_t", KERNEL(gemv_t_f32), ag_gemv_t_f32_ref, true, m, n, slack, alpha, beta);
-    ger(m, n, slack, alpha, beta);
+uint8_t *compare_my_places(void) {
+    return places[1] + GUARD;
+}
+
+uint8_t *compare_their_places(void) {
+    return places[2] + GUARD;
+}
+
+static bool operands_are_left_alone(void) {
+    bool same = true;
+    for (int32_t slot = 0; slot < input_count; slot++) {
+        same = same && checksum(slot) == sum_before[slot];
+    }
+    return same;
+}
+
+void compare_take_magnitudes(void) {
+    if (!operands_are_left_alone()) {
+        data(MINE)[0] = PAD; /* which is seen as a wrong result */
+    }
+    for (int32_t slot = 0; slot < input_count; slot++) {
+        float *region = data(slot) - GUARD;
+        for (int32_t i = 0; i < REGION; i++) {
+            region[i] = fabsf(region[i]);
+        }
+    }
+}
+
+static void report(bool same, const compare_facts *facts, void (*say)(const compare_facts *facts)) {
+    if (same) {
+        return;
+    }
+    if (++wrong <= SHOWN) {
+        ag_print("wrong ");
+        ag_print_i32(row_number, 0);
+        ag_print(" ");
+        ag_print_i32(align, 0);
+        say(facts);
+        ag_print("\n");
+    }
+}
+
+void compare_check(const compare_facts *facts, int32_t terms, void (*say)(const compare_facts *facts)) {
+    const float *mine = data(MINE) - GUARD, *theirs = data(THEIRS) - GUARD;
+    const float *magnitude = data(MAGNITUDES) - GUARD;
+    bool same = true;
+    for (int32_t i = 0; i < REGION; i++) {
+        if (mine[i] == theirs[i]) {
+            continue;
+        }
+        /* each term meets at most `terms` roundings in a sum, then alpha, beta and the last addition */
+        const float rounding =
+            ((float)terms + 3.0f) * fabsf(facts->alpha) * magnitude[i] + 3.0f * fabsf(facts->beta);
+        const float bound = magnitude[i] == 0.0f ? 1e-44f : 2.0f * EPSILON * rounding;
+        const float error = fabsf(mine[i] - theirs[i]);
+        same = same && error <= bound;
+        if (error <= bound) {
+            worst = error > worst ? error : worst;
+            worst_of_bound = error > worst_of_bound * bound ? error / bound : worst_of_bound;
+        }
+    }
+    report(same, facts, say);
+}
+
+void compare_check_exact(const compare_facts *facts, void (*say)(const compare_facts *facts)) {
+    const float *mine = data(MINE) - GUARD, *theirs = data(THEIRS) - GUARD;
+    bool same = operands_are_left_alone() && memcmp(places[1], places[2], sizeof places[1]) == 0;
+    for (int32_t i = 0; i < REGION; i++) {
+        same = same && (mine[i] == theirs[i] || (isnan(mine[i]) && isnan(theirs[i])));
+    }
+    report(same, facts, say);
+}
+
+void compare_say(const char *name, int32_t value) {
+    ag_print(" ");
+    ag_print(name);
+    ag_print("=");
+    ag_print_i32(value, 0);
+}
+
+void compare_say_scales(const compare_facts *facts) {
+    ag_print(" alpha=");
+    ag_print_f32(facts->alpha, 0, 2);
+    ag_print(" beta=");
+    ag_print_f32(facts->beta, 0, 2);
+}
+
+int32_t compare_floor_div(int32_t a, int32_t b) {
+    return a / b - (a % b < 0 ? 1 : 0);
+}
+
+int32_t compare_floor_mod(int32_t a, int32_t b) {
+    return a % b < 0 ? a % b + b : a % b;
+}
+
+static void phase(const char *word) {
+    ag_print(word);
+    ag_print_i32(row_number, 0);
+    ag_print(" ");
+    ag_print_i32(align, 0);
 }
 
 int main(void) {
-    static const struct {
-        float alpha, beta;
-    } scales[] = {{1.0f, 0.0f}, {-0.01f, 1.0f}, {0.5f, -2.0f}, {0.0f, 0.0f}, {0.0f, 1.0f}};
-    static const int32_t sizes[][3] = {{1, 1, 1},    {1, 7, 1},   {5, 1, 3},  {2, 3, 4},
-                                       {4, 4, 4},    {7, 5, 9},   {8, 16, 2}, {5, 17, 6},
-                                       {13, 17, 11}, {10, 32, 1}, {3, 33, 7}, {6, 21, 16}};
-    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        for (uint32_t s = 0; s < sizeof scales / sizeof *scales; s++) {
-            for (int32_t slack = 0; slack <= 3; slack += 3) {
-                all(sizes[i][0], sizes[i][1], sizes[i][2], slack, scales[s].alpha, scales[s].beta);
-            }
+    for (row_number = 0; row_number < compare_row_count; row_number++) {
+        for (uint32_t i = 0; i < sizeof alignments / sizeof *alignments; i++) {
+            align = alignments[i];
+            cases = left_out = wrong = 0;
+            worst = worst_of_bound = 0.0f;
+            phase("begin ");
+            ag_print("\n");
+            compare_rows[row_number].cases(&compare_rows[row_number]);
+            phase("done ");
+            ag_print(" ");
+            ag_print_u32(cases, 0);
+            ag_print(" ");
+            ag_print_u32(left_out, 0);
+            ag_print(" ");
+            ag_print_u32(wrong, 0);
+            ag_print(" ");
+            ag_print_e32(worst, 0, 3);
+            ag_print(" ");
+            ag_print_f32(worst_of_bound, 0, 3);
+            ag_print("\n");
         }
     }
-    for (int32_t m = 1; m <= 9; m++) {
-        for (int32_t n = 1; n <= 20; n++) {
-            all(m, n, (m + n) % 7 + 1, n % 3, 0.7f, (float)((m * n) % 3) * 0.5f);
-        }
-    }
-    ag_print_u32(cases, 0);
-    ag_print(" cases, ");
-    ag_print_u32(wrong, 0);
-    ag_print(" wrong\n");
-    return wrong == 0 ? 0 : 1;
+    return 0;
 }

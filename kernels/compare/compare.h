@@ -1,0 +1,108 @@
+/* Kernels of a backend against `ref` on the core that the program runs on: what the comparisons of all
+ * families share. The program's table of rows is written for one backend by `autodiff-gen test-kernels`.
+ *
+ * Every array lies in a buffer of its own whose address is a multiple of compare_align() bytes and of no
+ * more, among numbers so large that one of them in a sum is seen, and that no kernel may change. */
+#ifndef COMPARE_H
+#define COMPARE_H
+
+#include "ag_kernels.h"
+
+#include <stdbool.h>
+
+/* The numbers of a call that conditions in kernels.toml compare. */
+typedef struct compare_facts {
+    int32_t m, n, k, lda, ldb, ldc, outer, rows, count, inner, reverse, align;
+    float alpha, beta;
+    ag_conv2d_shape conv2d_shape;
+    ag_conv2d_pool_shape conv2d_pool_shape;
+    ag_pool2d_shape pool2d_shape;
+} compare_facts;
+
+typedef void compare_any(void); /* the type of a kernel, whichever it is */
+
+typedef struct compare_row {
+    const char *kernel, *symbol;
+    compare_any *function;
+    bool (*when)(const compare_facts *facts);
+    void (*cases)(const struct compare_row *row);
+} compare_row;
+
+extern const compare_row compare_rows[];
+extern const int32_t compare_row_count;
+
+/* How elements of an array lie: extents and distances of four axes, the last of them innermost. */
+typedef struct compare_area {
+    int32_t extent[4], stride[4];
+} compare_area;
+
+compare_area compare_dense(int32_t count);
+compare_area compare_matrix(int32_t rows, int32_t columns, int32_t ld);
+
+typedef enum compare_values {
+    COMPARE_UNIFORM, /* from -1 to 1 */
+    COMPARE_EIGHTHS  /* multiples of 1/8: sums of their products are exact in any order */
+} compare_values;
+
+/* Whether the row's conditions hold; the case is left out, and counted, where they do not. */
+bool compare_admits(const compare_row *row, compare_facts *facts);
+
+/* Arrays to read, anew for each case: slots 0 to 2. */
+float *compare_input(int32_t slot, compare_area area, compare_values values);
+int32_t *compare_indices(int32_t count, int32_t rows);
+uint8_t *compare_places(void);
+
+/* The array to write, twice: the kernel's and ref's, with the same old values, or NaN where beta is 0. The
+ * third is for the magnitudes of the sums' terms. */
+void compare_output(compare_area area, float beta);
+float *compare_mine(void);
+float *compare_theirs(void);
+float *compare_magnitudes(void);
+uint8_t *compare_my_places(void);
+uint8_t *compare_their_places(void);
+
+/* Check that the kernel has left its operands alone, then make them their magnitudes: ref with alpha 1 and
+ * beta 0 gives what the bound of a sum's rounding scales with. */
+void compare_take_magnitudes(void);
+
+/* Compare both outputs, guards included: bit for bit but for the rounding of sums of `terms` products, scaled
+ * by alpha and added to beta times the old value. `say` prints the case. */
+void compare_check(const compare_facts *facts, int32_t terms, void (*say)(const compare_facts *facts));
+
+/* The same where no rounding is allowed; the places as well. */
+void compare_check_exact(const compare_facts *facts, void (*say)(const compare_facts *facts));
+
+void compare_say(const char *name, int32_t value);
+void compare_say_scales(const compare_facts *facts);
+
+/* For conditions: division as in Python, rounded down, and its remainder. */
+int32_t compare_floor_div(int32_t a, int32_t b);
+int32_t compare_floor_mod(int32_t a, int32_t b);
+
+#define COMPARE_CASES(name) void compare_##name(const compare_row *row)
+COMPARE_CASES(gemm_nn_f32);
+COMPARE_CASES(gemm_nt_f32);
+COMPARE_CASES(gemm_tn_f32);
+COMPARE_CASES(gemm_tt_f32);
+COMPARE_CASES(gemv_f32);
+COMPARE_CASES(gemv_t_f32);
+COMPARE_CASES(ger_f32);
+COMPARE_CASES(conv2d_f32);
+COMPARE_CASES(conv2d_dx_f32);
+COMPARE_CASES(conv2d_dw_f32);
+COMPARE_CASES(depthwise2d_f32);
+COMPARE_CASES(depthwise2d_dx_f32);
+COMPARE_CASES(depthwise2d_dw_f32);
+COMPARE_CASES(conv2d_pool_f32);
+COMPARE_CASES(conv2d_pool_dx_f32);
+COMPARE_CASES(conv2d_pool_dw_f32);
+COMPARE_CASES(max_pool2d_f32);
+COMPARE_CASES(max_pool2d_dx_f32);
+COMPARE_CASES(max_pool2d_pick_f32);
+COMPARE_CASES(avg_pool2d_f32);
+COMPARE_CASES(avg_pool2d_dx_f32);
+COMPARE_CASES(scatter_sum_f32);
+COMPARE_CASES(index_sum_f32);
+COMPARE_CASES(cumsum_f32);
+
+#endif

@@ -1,0 +1,170 @@
+/* Convolution and depthwise convolution: strides, padding, dilation, groups, and images whose elements lie
+ * apart. */
+#include "images.h"
+
+static const images depthwise[] = {
+    {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1},    {1, 5, 5, 1, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {2, 6, 7, 3, 3, 3, 2, 1, 1, 1, 1, 0, 1, 1, 1, 3},    {1, 6, 6, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 8},
+    {1, 7, 5, 4, 4, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 4},    {1, 8, 8, 17, 17, 3, 3, 2, 1, 0, 1, 0, 1, 1, 1, 17},
+    {3, 4, 3, 5, 5, 2, 2, 1, 1, 0, 0, 0, 0, 1, 1, 5},    {1, 7, 7, 6, 6, 3, 3, 1, 1, 2, 2, 2, 2, 2, 2, 6},
+    {1, 9, 8, 12, 12, 5, 5, 1, 1, 2, 2, 2, 2, 1, 1, 12}, {1, 2, 2, 4, 4, 3, 3, 1, 1, 2, 2, 2, 2, 1, 1, 4},
+    {1, 5, 6, 16, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 16}, {2, 5, 5, 9, 9, 3, 3, 1, 2, 1, 1, 0, 1, 1, 2, 9},
+    {2, 4, 5, 11, 11, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 11}, {1, 3, 4, 64, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 64},
+};
+
+static const float scales[][2] = {{1.0f, 0.0f}, {-0.01f, 1.0f}, {0.5f, -2.0f}, {0.0f, 0.0f}, {0.0f, 1.0f}};
+enum { SCALES = sizeof scales / sizeof *scales };
+
+static void say(const compare_facts *f) {
+    const ag_conv2d_shape *s = &f->conv2d_shape;
+    compare_say("n", f->n);
+    compare_say("h", s->h);
+    compare_say("w", s->w);
+    compare_say("c", s->c);
+    compare_say("o", s->o);
+    compare_say("kh", s->kh);
+    compare_say("kw", s->kw);
+    compare_say("stride_h", s->stride_h);
+    compare_say("stride_w", s->stride_w);
+    compare_say("pad_top", s->pad_top);
+    compare_say("pad_left", s->pad_left);
+    compare_say("dilation_h", s->dilation_h);
+    compare_say("dilation_w", s->dilation_w);
+    compare_say("groups", s->groups);
+    compare_say("x_w", s->x_w);
+    compare_say("x_c", s->x_c);
+    compare_say("ldy", s->ldy);
+    compare_say_scales(f);
+}
+
+static compare_area weights_of(const ag_conv2d_shape *s) {
+    return compare_dense(s->o * s->kh * s->kw * (s->c / s->groups));
+}
+
+static compare_area results_of(const ag_conv2d_shape *s, int32_t n) {
+    return compare_matrix(n * s->oh * s->ow, s->o, s->ldy);
+}
+
+static void forward(const compare_row *row, const images *i, order layout, ag_conv2d_f32_fn *ref) {
+    ag_conv2d_f32_fn *mine = (ag_conv2d_f32_fn *)row->function;
+    compare_facts f = {0};
+    const ag_conv2d_shape *s = &f.conv2d_shape;
+    f.n = i->n;
+    f.alpha = 1.0f;
+    f.conv2d_shape = shape_of(i, layout);
+    if (!compare_admits(row, &f)) {
+        return;
+    }
+    const float *x = compare_input(0, image_area(i, layout), COMPARE_UNIFORM);
+    const float *w = compare_input(1, weights_of(s), COMPARE_UNIFORM);
+    compare_output(results_of(s, i->n), 0.0f);
+    mine(x, w, compare_mine(), i->n, s);
+    ref(x, w, compare_theirs(), i->n, s);
+    compare_take_magnitudes();
+    ref(x, w, compare_magnitudes(), i->n, s);
+    compare_check(&f, s->kh * s->kw * (s->c / s->groups), say);
+}
+
+static void dx(const compare_row *row, const images *i, order layout, ag_conv2d_dx_f32_fn *ref) {
+    ag_conv2d_dx_f32_fn *mine = (ag_conv2d_dx_f32_fn *)row->function;
+    compare_facts f = {0};
+    const ag_conv2d_shape *s = &f.conv2d_shape;
+    f.n = i->n;
+    f.alpha = 1.0f;
+    f.conv2d_shape = shape_of(i, layout);
+    if (!compare_admits(row, &f)) {
+        return;
+    }
+    const float *dy = compare_input(0, results_of(s, i->n), COMPARE_UNIFORM);
+    const float *w = compare_input(1, weights_of(s), COMPARE_UNIFORM);
+    compare_output(image_area(i, layout), 0.0f);
+    mine(dy, w, compare_mine(), i->n, s);
+    ref(dy, w, compare_theirs(), i->n, s);
+    compare_take_magnitudes();
+    ref(dy, w, compare_magnitudes(), i->n, s);
+    compare_check(&f, s->kh * s->kw * (s->o / s->groups), say);
+}
+
+static void dw(const compare_row *row, const images *i, order layout, const float *scale,
+               ag_conv2d_dw_f32_fn *ref) {
+    ag_conv2d_dw_f32_fn *mine = (ag_conv2d_dw_f32_fn *)row->function;
+    compare_facts f = {0};
+    const ag_conv2d_shape *s = &f.conv2d_shape;
+    f.n = i->n;
+    f.alpha = scale[0];
+    f.beta = scale[1];
+    f.conv2d_shape = shape_of(i, layout);
+    if (!compare_admits(row, &f)) {
+        return;
+    }
+    const float *x = compare_input(0, image_area(i, layout), COMPARE_UNIFORM);
+    const float *dy = compare_input(1, results_of(s, i->n), COMPARE_UNIFORM);
+    compare_output(weights_of(s), f.beta);
+    mine(x, dy, compare_mine(), i->n, s, f.alpha, f.beta);
+    ref(x, dy, compare_theirs(), i->n, s, f.alpha, f.beta);
+    compare_take_magnitudes();
+    ref(x, dy, compare_magnitudes(), i->n, s, 1.0f, 0.0f);
+    compare_check(&f, i->n * s->oh * s->ow, say);
+}
+
+typedef void cases_of(const compare_row *row, const images *i, order layout);
+
+static void all(const compare_row *row, cases_of *one, const images *table, uint32_t bytes) {
+    for (uint32_t i = 0; i < bytes / sizeof *table; i++) {
+        one(row, table + i, DENSE);
+        one(row, table + i, APART);
+        one(row, table + i, CHANNEL_FIRST);
+    }
+}
+
+static void conv2d(const compare_row *row, const images *i, order layout) {
+    forward(row, i, layout, ag_conv2d_f32_ref);
+}
+
+static void conv2d_dx(const compare_row *row, const images *i, order layout) {
+    dx(row, i, layout, ag_conv2d_dx_f32_ref);
+}
+
+static void conv2d_dw(const compare_row *row, const images *i, order layout) {
+    for (int32_t k = 0; k < SCALES; k++) {
+        dw(row, i, layout, scales[k], ag_conv2d_dw_f32_ref);
+    }
+}
+
+static void depthwise2d(const compare_row *row, const images *i, order layout) {
+    forward(row, i, layout, ag_depthwise2d_f32_ref);
+}
+
+static void depthwise2d_dx(const compare_row *row, const images *i, order layout) {
+    dx(row, i, layout, ag_depthwise2d_dx_f32_ref);
+}
+
+static void depthwise2d_dw(const compare_row *row, const images *i, order layout) {
+    for (int32_t k = 0; k < SCALES; k++) {
+        dw(row, i, layout, scales[k], ag_depthwise2d_dw_f32_ref);
+    }
+}
+
+COMPARE_CASES(conv2d_f32) {
+    all(row, conv2d, convolutions, sizeof convolutions);
+}
+
+COMPARE_CASES(conv2d_dx_f32) {
+    all(row, conv2d_dx, convolutions, sizeof convolutions);
+}
+
+COMPARE_CASES(conv2d_dw_f32) {
+    all(row, conv2d_dw, convolutions, sizeof convolutions);
+}
+
+COMPARE_CASES(depthwise2d_f32) {
+    all(row, depthwise2d, depthwise, sizeof depthwise);
+}
+
+COMPARE_CASES(depthwise2d_dx_f32) {
+    all(row, depthwise2d_dx, depthwise, sizeof depthwise);
+}
+
+COMPARE_CASES(depthwise2d_dw_f32) {
+    all(row, depthwise2d_dw, depthwise, sizeof depthwise);
+}

@@ -1,0 +1,72 @@
+/* Images, windows over them, and how both lie, for the comparisons of convolutions. */
+#ifndef IMAGES_H
+#define IMAGES_H
+
+#include "compare.h"
+
+typedef struct images {
+    int32_t n, h, w, c, o, kh, kw, stride_h, stride_w, pad_top, pad_bottom, pad_left, pad_right, dilation_h,
+        dilation_w, groups;
+} images;
+
+typedef enum order { DENSE, APART, CHANNEL_FIRST } order; /* of images */
+
+static const images convolutions[] = {
+    {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1},   {1, 5, 5, 1, 1, 3, 3, 1, 1, 0, 0, 0, 0, 1, 1, 1},
+    {2, 6, 7, 3, 4, 3, 2, 1, 1, 1, 1, 0, 1, 1, 1, 1},   {1, 12, 12, 1, 6, 5, 5, 1, 1, 0, 0, 0, 0, 1, 1, 1},
+    {1, 8, 8, 6, 5, 5, 5, 1, 1, 2, 2, 2, 2, 1, 1, 1},   {1, 7, 9, 4, 4, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 1},
+    {1, 9, 7, 2, 3, 3, 3, 2, 3, 0, 1, 1, 0, 1, 1, 1},   {1, 6, 6, 4, 6, 2, 2, 1, 2, 0, 0, 1, 0, 2, 1, 2},
+    {2, 3, 2, 5, 3, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1},   {1, 4, 4, 16, 8, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1},
+    {1, 6, 6, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},   {1, 2, 2, 3, 2, 3, 3, 1, 1, 2, 2, 2, 2, 1, 1, 1},
+    {1, 5, 6, 17, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},  {3, 5, 4, 2, 9, 2, 3, 1, 1, 0, 0, 1, 1, 1, 1, 1},
+    {1, 9, 9, 2, 4, 3, 3, 1, 1, 2, 2, 2, 2, 2, 2, 1},   {1, 10, 4, 1, 8, 10, 4, 2, 2, 4, 5, 1, 1, 1, 1, 1},
+    {1, 6, 5, 12, 13, 1, 1, 2, 2, 0, 0, 0, 0, 1, 1, 1}, {1, 4, 9, 6, 6, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 6},
+};
+
+static inline int32_t results(int32_t extent, int32_t pads, int32_t window, int32_t dilation,
+                              int32_t stride) {
+    return (extent + pads - (window - 1) * dilation - 1) / stride + 1;
+}
+
+/* Distances between elements of an image, in this order: along n, h, w, c. */
+static inline compare_area image_area(const images *i, order layout) {
+    compare_area area = {{i->n, i->h, i->w, i->c}, {i->h * i->w * i->c, i->w * i->c, i->c, 1}};
+    if (layout == APART) {
+        area.stride[2] = i->c + 2;
+        area.stride[1] = i->w * (i->c + 2) + 1;
+        area.stride[0] = i->h * area.stride[1] + 3;
+    } else if (layout == CHANNEL_FIRST) {
+        area.stride[1] = i->w;
+        area.stride[2] = 1;
+        area.stride[3] = i->h * i->w;
+    }
+    return area;
+}
+
+static inline ag_conv2d_shape shape_of(const images *i, order layout) {
+    const compare_area x = image_area(i, layout);
+    ag_conv2d_shape s;
+    s.h = i->h;
+    s.w = i->w;
+    s.c = i->c;
+    s.oh = results(i->h, i->pad_top + i->pad_bottom, i->kh, i->dilation_h, i->stride_h);
+    s.ow = results(i->w, i->pad_left + i->pad_right, i->kw, i->dilation_w, i->stride_w);
+    s.o = i->o;
+    s.kh = i->kh;
+    s.kw = i->kw;
+    s.stride_h = i->stride_h;
+    s.stride_w = i->stride_w;
+    s.pad_top = i->pad_top;
+    s.pad_left = i->pad_left;
+    s.dilation_h = i->dilation_h;
+    s.dilation_w = i->dilation_w;
+    s.groups = i->groups;
+    s.x_n = x.stride[0];
+    s.x_h = x.stride[1];
+    s.x_w = x.stride[2];
+    s.x_c = x.stride[3];
+    s.ldy = i->o + (layout == APART ? 3 : 0);
+    return s;
+}
+
+#endif

@@ -1,0 +1,167 @@
+/* Convolution with pooling: of one group, results without gaps, dx without gaps. */
+#include "images.h"
+
+static const int32_t pools[][4] = {{2, 2, 2, 2}, {1, 1, 1, 1}, {1, 2, 3, 2}, {2, 3, 2, 3}, {3, 3, 3, 3}};
+
+static const float scales[][2] = {{1.0f, 0.0f}, {-0.01f, 1.0f}, {0.5f, -2.0f}, {0.0f, 0.0f}, {0.0f, 1.0f}};
+enum { SCALES = sizeof scales / sizeof *scales };
+
+static ag_conv2d_pool_shape pooled(const images *i, const int32_t *pool, order layout) {
+    const ag_conv2d_shape c = shape_of(i, layout);
+    ag_conv2d_pool_shape s;
+    s.h = c.h;
+    s.w = c.w;
+    s.c = c.c;
+    s.oh = c.oh;
+    s.ow = c.ow;
+    s.o = c.o;
+    s.kh = c.kh;
+    s.kw = c.kw;
+    s.stride_h = c.stride_h;
+    s.stride_w = c.stride_w;
+    s.pad_top = c.pad_top;
+    s.pad_left = c.pad_left;
+    s.dilation_h = c.dilation_h;
+    s.dilation_w = c.dilation_w;
+    s.x_n = c.x_n;
+    s.x_h = c.x_h;
+    s.x_w = c.x_w;
+    s.x_c = c.x_c;
+    s.pool_h = pool[0];
+    s.pool_w = pool[1];
+    s.pool_stride_h = pool[2];
+    s.pool_stride_w = pool[3];
+    s.ph = (s.oh + s.pool_stride_h - 1) / s.pool_stride_h; /* the last window may reach over the end */
+    s.pw = (s.ow + s.pool_stride_w - 1) / s.pool_stride_w;
+    return s;
+}
+
+static void say_pooled(const compare_facts *f) {
+    const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
+    compare_say("n", f->n);
+    compare_say("h", s->h);
+    compare_say("w", s->w);
+    compare_say("c", s->c);
+    compare_say("o", s->o);
+    compare_say("kh", s->kh);
+    compare_say("kw", s->kw);
+    compare_say("stride_h", s->stride_h);
+    compare_say("stride_w", s->stride_w);
+    compare_say("pad_top", s->pad_top);
+    compare_say("pad_left", s->pad_left);
+    compare_say("dilation_h", s->dilation_h);
+    compare_say("dilation_w", s->dilation_w);
+    compare_say("x_w", s->x_w);
+    compare_say("x_c", s->x_c);
+    compare_say("pool_h", s->pool_h);
+    compare_say("pool_w", s->pool_w);
+    compare_say("pool_stride_h", s->pool_stride_h);
+    compare_say("pool_stride_w", s->pool_stride_w);
+    compare_say_scales(f);
+}
+
+typedef void pooled_cases_of(const compare_row *row, const images *i, order layout, compare_facts *f);
+
+static void all_pooled(const compare_row *row, pooled_cases_of *one) {
+    for (uint32_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++) {
+        for (uint32_t k = 0; k < sizeof pools / sizeof *pools; k++) {
+            for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
+                const order lay = (order)l;
+                compare_facts f = {0};
+                f.n = convolutions[i].n;
+                f.conv2d_pool_shape = pooled(convolutions + i, pools[k], lay);
+                if (convolutions[i].groups == 1) {
+                    one(row, convolutions + i, lay, &f);
+                }
+            }
+        }
+    }
+}
+
+static compare_area pooled_weights(const ag_conv2d_pool_shape *s) {
+    return compare_dense(s->o * s->kh * s->kw * s->c);
+}
+
+static compare_area pooled_results(const compare_facts *f) {
+    const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
+    return compare_dense(f->n * s->ph * s->pw * s->o);
+}
+
+/* Sums are exact here, so that which of a window is the first of the largest does not hang on rounding. */
+static void pool(const compare_row *row, const images *i, order layout, compare_facts *f) {
+    ag_conv2d_pool_f32_fn *mine = (ag_conv2d_pool_f32_fn *)row->function;
+    const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
+    f->alpha = 1.0f;
+    if (!compare_admits(row, f)) {
+        return;
+    }
+    const float *x = compare_input(0, image_area(i, layout), COMPARE_EIGHTHS);
+    const float *w = compare_input(1, pooled_weights(s), COMPARE_EIGHTHS);
+    const float *bias = compare_input(2, compare_dense(s->o), COMPARE_EIGHTHS);
+    compare_output(pooled_results(f), 0.0f);
+    mine(x, w, bias, compare_mine(), compare_my_places(), f->n, s);
+    ag_conv2d_pool_f32_ref(x, w, bias, compare_theirs(), compare_their_places(), f->n, s);
+    compare_check_exact(f, say_pooled);
+}
+
+/* Places that ref's convolution of other numbers has chosen, so that all are valid. */
+static const uint8_t *choose(const images *i, order layout, const compare_facts *f) {
+    const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
+    const float *x = compare_input(0, image_area(i, layout), COMPARE_EIGHTHS);
+    const float *w = compare_input(1, pooled_weights(s), COMPARE_EIGHTHS);
+    const float *bias = compare_input(2, compare_dense(s->o), COMPARE_EIGHTHS);
+    compare_output(pooled_results(f), 0.0f);
+    ag_conv2d_pool_f32_ref(x, w, bias, compare_mine(), compare_places(), f->n, s);
+    return compare_places();
+}
+
+static void pool_dx(const compare_row *row, const images *i, order layout, compare_facts *f) {
+    ag_conv2d_pool_dx_f32_fn *mine = (ag_conv2d_pool_dx_f32_fn *)row->function;
+    const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
+    f->alpha = 1.0f;
+    if (layout != DENSE || !compare_admits(row, f)) {
+        return;
+    }
+    const uint8_t *index = choose(i, layout, f);
+    const float *dy = compare_input(0, pooled_results(f), COMPARE_UNIFORM);
+    const float *w = compare_input(1, pooled_weights(s), COMPARE_UNIFORM);
+    compare_output(image_area(i, layout), 0.0f);
+    mine(dy, index, w, compare_mine(), f->n, s);
+    ag_conv2d_pool_dx_f32_ref(dy, index, w, compare_theirs(), f->n, s);
+    compare_take_magnitudes();
+    ag_conv2d_pool_dx_f32_ref(dy, index, w, compare_magnitudes(), f->n, s);
+    compare_check(f, s->kh * s->kw * s->o, say_pooled);
+}
+
+static void pool_dw(const compare_row *row, const images *i, order layout, compare_facts *f) {
+    ag_conv2d_pool_dw_f32_fn *mine = (ag_conv2d_pool_dw_f32_fn *)row->function;
+    const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
+    for (int32_t k = 0; k < SCALES; k++) {
+        f->alpha = scales[k][0];
+        f->beta = scales[k][1];
+        if (!compare_admits(row, f)) {
+            continue;
+        }
+        const uint8_t *index = choose(i, layout, f);
+        const float *x = compare_input(0, image_area(i, layout), COMPARE_UNIFORM);
+        const float *dy = compare_input(1, pooled_results(f), COMPARE_UNIFORM);
+        compare_output(pooled_weights(s), f->beta);
+        mine(x, dy, index, compare_mine(), f->n, s, f->alpha, f->beta);
+        ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_theirs(), f->n, s, f->alpha, f->beta);
+        compare_take_magnitudes();
+        ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
+        compare_check(f, f->n * s->ph * s->pw, say_pooled);
+    }
+}
+
+COMPARE_CASES(conv2d_pool_f32) {
+    all_pooled(row, pool);
+}
+
+COMPARE_CASES(conv2d_pool_dx_f32) {
+    all_pooled(row, pool_dx);
+}
+
+COMPARE_CASES(conv2d_pool_dw_f32) {
+    all_pooled(row, pool_dw);
+}

@@ -1,0 +1,152 @@
+/* gemm, gemv, gemv transposed and ger over sizes, leading dimensions, alpha and beta. */
+#include "compare.h"
+
+typedef void cases_of(const compare_row *row, compare_facts *facts);
+
+static void say(const compare_facts *f) {
+    compare_say("m", f->m);
+    compare_say("n", f->n);
+    compare_say("k", f->k);
+    compare_say("lda", f->lda);
+    compare_say("ldb", f->ldb);
+    compare_say("ldc", f->ldc);
+    compare_say_scales(f);
+}
+
+static void gemm(const compare_row *row, compare_facts *f, ag_gemm_f32_fn *ref, bool ta, bool tb) {
+    ag_gemm_f32_fn *mine = (ag_gemm_f32_fn *)row->function;
+    const int32_t m = f->m, n = f->n, k = f->k, slack = f->lda;
+    f->lda = (ta ? m : k) + slack;
+    f->ldb = (tb ? k : n) + slack;
+    f->ldc = n + slack;
+    if (!compare_admits(row, f)) {
+        return;
+    }
+    const float *a = compare_input(0, compare_matrix(ta ? k : m, ta ? m : k, f->lda), COMPARE_UNIFORM);
+    const float *b = compare_input(1, compare_matrix(tb ? n : k, tb ? k : n, f->ldb), COMPARE_UNIFORM);
+    compare_output(compare_matrix(m, n, f->ldc), f->beta);
+    mine(a, f->lda, b, f->ldb, compare_mine(), f->ldc, m, n, k, f->alpha, f->beta);
+    ref(a, f->lda, b, f->ldb, compare_theirs(), f->ldc, m, n, k, f->alpha, f->beta);
+    compare_take_magnitudes();
+    ref(a, f->lda, b, f->ldb, compare_magnitudes(), f->ldc, m, n, k, 1.0f, 0.0f);
+    compare_check(f, k, say);
+}
+
+static void gemm_nn(const compare_row *row, compare_facts *f) {
+    gemm(row, f, ag_gemm_nn_f32_ref, false, false);
+}
+
+static void gemm_nt(const compare_row *row, compare_facts *f) {
+    gemm(row, f, ag_gemm_nt_f32_ref, false, true);
+}
+
+static void gemm_tn(const compare_row *row, compare_facts *f) {
+    gemm(row, f, ag_gemm_tn_f32_ref, true, false);
+}
+
+static void gemm_tt(const compare_row *row, compare_facts *f) {
+    gemm(row, f, ag_gemm_tt_f32_ref, true, true);
+}
+
+static void product(const compare_row *row, compare_facts *f, ag_gemv_f32_fn *ref, bool transposed) {
+    ag_gemv_f32_fn *mine = (ag_gemv_f32_fn *)row->function;
+    const int32_t m = f->m, n = f->n;
+    f->lda += n;
+    if (!compare_admits(row, f)) {
+        return;
+    }
+    const float *a = compare_input(0, compare_matrix(m, n, f->lda), COMPARE_UNIFORM);
+    const float *x = compare_input(1, compare_dense(transposed ? m : n), COMPARE_UNIFORM);
+    compare_output(compare_dense(transposed ? n : m), f->beta);
+    mine(a, f->lda, x, compare_mine(), m, n, f->alpha, f->beta);
+    ref(a, f->lda, x, compare_theirs(), m, n, f->alpha, f->beta);
+    compare_take_magnitudes();
+    ref(a, f->lda, x, compare_magnitudes(), m, n, 1.0f, 0.0f);
+    compare_check(f, transposed ? m : n, say);
+}
+
+static void gemv(const compare_row *row, compare_facts *f) {
+    product(row, f, ag_gemv_f32_ref, false);
+}
+
+static void gemv_t(const compare_row *row, compare_facts *f) {
+    product(row, f, ag_gemv_t_f32_ref, true);
+}
+
+static void ger(const compare_row *row, compare_facts *f) {
+    ag_ger_f32_fn *mine = (ag_ger_f32_fn *)row->function;
+    const int32_t m = f->m, n = f->n;
+    f->lda += n;
+    if (!compare_admits(row, f)) {
+        return;
+    }
+    const float *x = compare_input(0, compare_dense(m), COMPARE_UNIFORM);
+    const float *y = compare_input(1, compare_dense(n), COMPARE_UNIFORM);
+    compare_output(compare_matrix(m, n, f->lda), f->beta);
+    mine(compare_mine(), f->lda, x, y, m, n, f->alpha, f->beta);
+    ag_ger_f32_ref(compare_theirs(), f->lda, x, y, m, n, f->alpha, f->beta);
+    compare_take_magnitudes();
+    ag_ger_f32_ref(compare_magnitudes(), f->lda, x, y, m, n, 1.0f, 0.0f);
+    compare_check(f, 1, say);
+}
+
+/* `slack` are elements between the rows. */
+static void once(const compare_row *row, cases_of *one, int32_t m, int32_t n, int32_t k, int32_t slack,
+                 float alpha, float beta) {
+    compare_facts facts = {0};
+    facts.m = m;
+    facts.n = n;
+    facts.k = k;
+    facts.lda = slack;
+    facts.alpha = alpha;
+    facts.beta = beta;
+    one(row, &facts);
+}
+
+static void all(const compare_row *row, cases_of *one) {
+    static const float scales[][2] = {{1.0f, 0.0f},  {1.0f, 1.0f}, {-0.01f, 1.0f},
+                                      {0.5f, -2.0f}, {0.0f, 0.0f}, {0.0f, 1.0f}};
+    static const int32_t sizes[][3] = {{1, 1, 1},  {1, 7, 1},   {5, 1, 3},   {2, 3, 4},    {4, 4, 4},
+                                       {7, 5, 9},  {8, 16, 2},  {5, 17, 6},  {13, 17, 11}, {10, 32, 1},
+                                       {3, 33, 7}, {6, 21, 16}, {8, 64, 16}, {16, 24, 32}};
+    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (uint32_t s = 0; s < sizeof scales / sizeof *scales; s++) {
+            for (int32_t slack = 0; slack <= 4; slack += slack == 3 ? 1 : 3) {
+                once(row, one, sizes[i][0], sizes[i][1], sizes[i][2], slack, scales[s][0], scales[s][1]);
+            }
+        }
+    }
+    for (int32_t m = 1; m <= 9; m++) {
+        for (int32_t n = 1; n <= 20; n++) {
+            once(row, one, m, n, (m + n) % 7 + 1, n % 3, 0.7f, (float)((m * n) % 3) * 0.5f);
+        }
+    }
+}
+
+COMPARE_CASES(gemm_nn_f32) {
+    all(row, gemm_nn);
+}
+
+COMPARE_CASES(gemm_nt_f32) {
+    all(row, gemm_nt);
+}
+
+COMPARE_CASES(gemm_tn_f32) {
+    all(row, gemm_tn);
+}
+
+COMPARE_CASES(gemm_tt_f32) {
+    all(row, gemm_tt);
+}
+
+COMPARE_CASES(gemv_f32) {
+    all(row, gemv);
+}
+
+COMPARE_CASES(gemv_t_f32) {
+    all(row, gemv_t);
+}
+
+COMPARE_CASES(ger_f32) {
+    all(row, ger);
+}
