@@ -266,6 +266,19 @@ def test_exact_results(library):
     assert np.array_equal(call(library, "cosf", -x), call(library, "cosf", x))
 
 
+@pytest.mark.cc
+def test_shortcuts_have_the_same_bits(library, tmp_path):
+    """Cores without vectors take them; their ends, and what lies beyond, among the arguments."""
+    flags = ("-O2", "-ffp-contract=off", "-DAG_MATH_SHORTCUTS=1")
+    quick = shared_library("gcc", [C / "math_sweep.c"], tmp_path / "quick.so", flags)
+    ends = np.array([0, TINY, SMALL, 0.55, 35.2, 87, 89, 104, INF], np.float32).view(np.uint32)
+    near = (np.maximum(ends[:, None], 3) + np.arange(-3, 4)).astype(np.uint32).view(np.float32).ravel()
+    x = np.concatenate([near, -near, every(2003), np.linspace(-90, 90, 300_001, dtype=np.float32)])
+    x = np.where(np.isnan(x), np.float32(NAN), x)
+    for name in NAMES[:-1]:
+        assert call(quick, name, x).tobytes() == call(library, name, x).tobytes(), name
+
+
 def checksums_on_host(cc, flags, folder):
     library = shared_library(cc, SOURCES, folder / "sweep.so", flags)
     library.sweep_crc.restype = library.kernels_crc.restype = ctypes.c_uint32

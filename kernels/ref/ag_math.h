@@ -23,6 +23,21 @@
 #error ag_math.h: this target computes float in long double; on x86 add -msse2 -mfpmath=sse
 #endif
 
+/* Where nothing is vectorised, common arguments take a way of their own, with the same bits; what handles the
+ * others is not inlined. */
+#ifndef AG_MATH_SHORTCUTS
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#define AG_MATH_SHORTCUTS 1
+#else
+#define AG_MATH_SHORTCUTS 0
+#endif
+#endif
+#if AG_MATH_SHORTCUTS && defined(__GNUC__)
+#define AG_MATH_RARE static __attribute__((noinline, cold, unused))
+#else
+#define AG_MATH_RARE static inline
+#endif
+
 static inline uint32_t ag_float_bits(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -66,18 +81,32 @@ static inline float ag_pow2i(int32_t n) {
     return ag_bits_float((uint32_t)(n + 127) << 23);
 }
 
-static inline float ag_expf(float x) {
-    const float low = x < -104.0f ? -104.0f : x; /* e^-104 rounds to 0, e^89 to infinity */
-    const ag_exp_parts p = ag_exp_reduce(low > 89.0f ? 89.0f : low);
+/* e^(high - low) */
+static inline float ag_exp_rest(ag_exp_parts p) {
     const float r = p.high - p.low;
     float q = 0.001381454f; /* (e^r - 1 - r) / r^2 */
     q = q * r + 0.008368745f;
     q = q * r + 0.04166839f;
     q = q * r + 0.16666521f;
     q = q * r + 0.49999994f;
-    const float y = 1.0f + (p.high + (r * r * q - p.low));
+    return 1.0f + (p.high + (r * r * q - p.low));
+}
+
+AG_MATH_RARE float ag_exp_any(float x) {
+    const float low = x < -104.0f ? -104.0f : x; /* e^-104 rounds to 0, e^89 to infinity */
+    const ag_exp_parts p = ag_exp_reduce(low > 89.0f ? 89.0f : low);
     const int32_t half = p.n >> 1; /* two factors, as 2^n may be no float; only the second rounds */
-    return ag_unless_nan(x, y * ag_pow2i(half) * ag_pow2i(p.n - half));
+    return ag_unless_nan(x, ag_exp_rest(p) * ag_pow2i(half) * ag_pow2i(p.n - half));
+}
+
+/* e^x for |x| <= 87, where it is neither subnormal nor infinite */
+static inline float ag_exp_normal(float x) {
+    const ag_exp_parts p = ag_exp_reduce(x);
+    return ag_exp_rest(p) * ag_pow2i(p.n);
+}
+
+static inline float ag_expf(float x) {
+    return AG_MATH_SHORTCUTS && fabsf(x) <= 87.0f ? ag_exp_normal(x) : ag_exp_any(x);
 }
 
 static inline float ag_expm1f(float x) {
@@ -124,12 +153,20 @@ static inline float ag_log_sum(float f, float e, float extra) {
     return e * 0.69314575f + (f + tail); /* ln2 in two parts, as in ag_exp_reduce */
 }
 
-static inline float ag_logf(float x) {
+AG_MATH_RARE float ag_log_any(float x) {
     const int tiny = x < 1.17549435e-38f;
     const ag_log_parts p = ag_log_reduce(tiny ? x * 8388608.0f : x);
     const float y = ag_log_sum(p.f, tiny ? p.e - 23.0f : p.e, 0.0f);
     const float finite = x == INFINITY ? x : y;
     return x > 0.0f ? finite : ag_bits_float(x == 0.0f ? 0xff800000u : 0x7fc00000u);
+}
+
+static inline float ag_logf(float x) {
+    if (AG_MATH_SHORTCUTS && ag_float_bits(x) - 0x00800000u < 0x7f000000u) { /* normal and positive */
+        const ag_log_parts p = ag_log_reduce(x);
+        return ag_log_sum(p.f, p.e, 0.0f);
+    }
+    return ag_log_any(x);
 }
 
 static inline float ag_log1pf(float x) {
@@ -143,17 +180,33 @@ static inline float ag_log1pf(float x) {
     return x > -1.0f ? finite : ag_bits_float(x == -1.0f ? 0xff800000u : 0x7fc00000u);
 }
 
-static inline float ag_tanhf(float x) {
-    const float a = fabsf(x);
-    const float z = a * a;
-    float q = -0.0062428494f; /* (tanh(a) / a - 1) / a^2 for a <= 0.55 */
+/* (tanh(a) / a - 1) / a^2 for a <= 0.55, of z = a^2 */
+static inline float ag_tanh_near(float z) {
+    float q = -0.0062428494f;
     q = q * z + 0.021050714f;
     q = q * z - 0.053847548f;
     q = q * z + 0.13332544f;
-    q = q * z - 0.33333316f;
-    const float near = a + a * z * q;
+    return q * z - 0.33333316f;
+}
+
+AG_MATH_RARE float ag_tanh_any(float x) {
+    const float a = fabsf(x);
+    const float z = a * a;
+    const float near = a + a * z * ag_tanh_near(z);
     const float far = 1.0f - 2.0f / (ag_expf(2.0f * a) + 1.0f);
     return ag_unless_nan(x, ag_with_sign_of(a < 0.55f ? near : far, x));
+}
+
+static inline float ag_tanhf(float x) {
+    const uint32_t a = ag_float_bits(x) & 0x7fffffffu;
+    if (AG_MATH_SHORTCUTS && a - 1u < 0x3f0ccccdu - 1u) { /* 0 < |x| < 0.55 */
+        return x + x * (x * x) * ag_tanh_near(x * x);
+    }
+    if (AG_MATH_SHORTCUTS && a - 0x3f0ccccdu < 0x03000000u) { /* 0.55 <= |x| < 35.2 */
+        const float far = 1.0f - 2.0f / (ag_exp_normal(2.0f * fabsf(x)) + 1.0f);
+        return x < 0.0f ? -far : far;
+    }
+    return ag_tanh_any(x);
 }
 
 /* 1 / (1 + e^-x), from e^-|x|, so that nothing overflows and small results keep their digits */
