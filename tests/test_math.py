@@ -99,6 +99,16 @@ def test_error_is_within_the_bound_that_the_header_states(library, name):
 
 
 @pytest.mark.cc
+def test_the_bounds_hold_with_contraction(tmp_path):
+    """As generated C is compiled beside tuned kernels, on a core that has FMA."""
+    flags = ("-O2", "-march=native", "-ffp-contract=fast", "-DAG_MATH_SHORTCUTS=1")
+    contracted = shared_library("gcc", [C / "math_sweep.c"], tmp_path / "contracted.so", flags)
+    x = np.concatenate([every(20_011), np.linspace(-8, 8, 200_001, dtype=np.float32)])
+    for name in NAMES[:-1]:
+        assert worst_ulp(call(contracted, name, x), exact(name, x), [x]) <= BOUNDS[name] + 0.1, name
+
+
+@pytest.mark.cc
 def test_error_of_pow(library):
     rng = np.random.default_rng(2)
     n = 500_000
