@@ -138,16 +138,22 @@ ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_armv7em;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_mve;
 
 /* dx[n,h,w,c] = the sum of dy[n,ph,pw,o] w over the convolution's windows that index names and that hold the
- * element, ascending; dx is dense. dx overlaps neither dy nor index nor w. */
+ * element, ascending; a dy of 0 adds nothing, whatever w is; dx is dense. dx overlaps neither dy nor index
+ * nor w. */
 typedef void ag_conv2d_pool_dx_f32_fn(const float *dy, const uint8_t *index, const float *w, float *dx,
                                       int32_t n, const ag_conv2d_pool_shape *shape);
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_ref;
+ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_armv7em;
+ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_mve;
 
 /* dw[o,kh,kw,c] = alpha * (the sum of x dy over images and the windows that index names, ascending) + beta *
- * dw; the sum of an element is complete before the element is read. dw overlaps nothing. */
+ * dw; the sum of an element is complete before the element is read; a dy of 0 adds nothing, whatever x is. dw
+ * overlaps nothing. */
 typedef void ag_conv2d_pool_dw_f32_fn(const float *x, const float *dy, const uint8_t *index, float *dw,
                                       int32_t n, const ag_conv2d_pool_shape *shape, float alpha, float beta);
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_ref;
+ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_armv7em;
+ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_mve;
 
 /* y[n,oh,ow,c] = the mean over each window of x[n,h,w,c]: the sum over ascending rows and columns inside x,
  * divided by the count that ag_pool2d_shape tells. y does not overlap x. */

@@ -88,6 +88,9 @@ void ag_conv2d_pool_dx_f32_ref(const float *dy, const uint8_t *index, const floa
         for (int32_t p = 0; p < s->ph; p++) {
             for (int32_t q = 0; q < s->pw; q++, dy += s->o, index += s->o) {
                 for (int32_t o = 0; o < s->o; o++) {
+                    if (dy[o] == 0.0f) {
+                        continue;
+                    }
                     const int32_t top =
                         corner(p, index[o] / s->pool_w, s->pool_stride_h, s->stride_h, s->pad_top);
                     const int32_t left =
@@ -139,7 +142,7 @@ static inline void row_sums(float *sums, int32_t count, int32_t first, const flo
                 const int32_t left =
                     corner(q, *index % s->pool_w, s->pool_stride_w, s->stride_w, s->pad_left);
                 const int32_t row = top + i * s->dilation_h;
-                if (row >= 0 && row < s->h) {
+                if (*dy != 0.0f && row >= 0 && row < s->h) {
                     add_row(sums, count, first, x + (ptrdiff_t)row * s->x_h, *dy, left, s);
                 }
             }

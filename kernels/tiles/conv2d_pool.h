@@ -6,6 +6,19 @@
 #include "tiles/packing.h"
 #include "tiles/pooled.h"
 
+/* The convolution that is pooled. */
+static inline ag_conv2d_shape ag_pooled_conv2d(const ag_conv2d_pool_shape *s) {
+    const ag_conv2d_shape conv = {s->h,       s->w,        s->c,          s->oh,         s->ow,
+                                  s->o,       s->kh,       s->kw,         s->stride_h,   s->stride_w,
+                                  s->pad_top, s->pad_left, s->dilation_h, s->dilation_w, 1,
+                                  s->x_n,     s->x_h,      s->x_w,        s->x_c,        s->o};
+    return conv;
+}
+
+static inline bool ag_alike(const ag_inside *a, const ag_inside *b) {
+    return a->row == b->row && a->rows == b->rows && a->column == b->column && a->columns == b->columns;
+}
+
 /* The rows of a block: pixels of the convolution, and which elements of the pooling's window they are. */
 typedef struct {
     int32_t p[AG_TILE_M], q[AG_TILE_M];
@@ -93,16 +106,16 @@ static AG_NOINLINE void ag_pool_packed(ag_tile *t, const ag_inside *in, const fl
 
 /* b->sums of b->rows: of those that have the same taps inside x at once. */
 static void ag_pool_sums(ag_pool_block *b, const float *x, const float *w, int32_t outputs,
-                         const ag_conv2d_group *g) {
+                         const ag_conv2d_group *g, const ag_conv2d_pool_shape *s) {
     bool done[AG_TILE_M] = {false}, now[AG_TILE_M];
     b->t.c = &b->some[0][0];
     for (int32_t first = 0; first < b->rows.count; first++) {
-        const ag_inside in = ag_inside_of(b->rows.p[first], b->rows.q[first], g->s);
+        const ag_inside in = ag_inside_of(b->rows.p[first], b->rows.q[first], s);
         if (done[first]) {
             continue;
         }
         for (int32_t i = 0; i < AG_TILE_M; i++) {
-            const ag_inside other = ag_inside_of(b->rows.p[i], b->rows.q[i], g->s);
+            const ag_inside other = ag_inside_of(b->rows.p[i], b->rows.q[i], s);
             now[i] = i >= first && i < b->rows.count && ag_alike(&in, &other);
             b->t.a[i] = x + (now[i] ? other.at : in.at);
             for (int32_t j = 0; j < AG_TILE_N; j++) {
@@ -150,7 +163,7 @@ static AG_NOINLINE void ag_pool_window(ag_pool_block *b, const float *x, const f
         const int32_t end = s->pool_h * s->pool_w;
         for (int32_t element = 0, next; element < end; element = next) {
             next = ag_pool_rows_from(&b->rows, element, p, q, s);
-            ag_pool_sums(b, x, w, s->o - o, g);
+            ag_pool_sums(b, x, w, s->o - o, g, s);
             AG_POOL_LARGEST(y + o, index + o, b->sums, bias + o, &b->rows, s->o - o, element == 0);
         }
     }
@@ -176,31 +189,20 @@ static void ag_pool_inner(ag_pool_block *b, const float *x, const float *w, cons
     }
 }
 
-/* Whether the windows of all elements of the pooling's windows with this number lie inside, along one axis.
- */
-static inline bool ag_pool_inside(int32_t number, int32_t apart, int32_t elements, int32_t stride,
-                                  int32_t pad, int32_t reach, int32_t windows, int32_t extent) {
-    const int32_t first = number * apart, last = first + elements - 1;
-    return first * stride >= pad && last < windows && last * stride - pad + reach < extent;
-}
-
 static void ag_conv2d_pool_by_tiles(const float *x, const float *w, const float *bias, float *y,
                                     uint8_t *index, int32_t n, const ag_conv2d_pool_shape *s) {
     const ag_conv2d_shape conv = ag_pooled_conv2d(s);
     const ag_conv2d_group g = ag_group_of(&conv);
     const bool block = s->pool_h * s->pool_w <= AG_TILE_M && ag_taps_follow(&g, s->kw);
-    const int32_t reach_h = (s->kh - 1) * s->dilation_h, reach_w = (s->kw - 1) * s->dilation_w;
     ag_pool_block b;
     b.t.alpha = 1.0f;
     b.t.c_step = ag_bytes(AG_TILE_N);
     for (; n > 0; n--, x += s->x_n) {
         for (int32_t p = 0; p < s->ph; p++) {
-            const bool inside = block && ag_pool_inside(p, s->pool_stride_h, s->pool_h, s->stride_h,
-                                                        s->pad_top, reach_h, s->oh, s->h);
+            const bool inside = block && ag_pool_inside_h(p, s);
             bool set = false;
             for (int32_t q = 0; q < s->pw; q++, y += s->o, index += s->o) {
-                if (inside && ag_pool_inside(q, s->pool_stride_w, s->pool_w, s->stride_w, s->pad_left,
-                                             reach_w, s->ow, s->w)) {
+                if (inside && ag_pool_inside_w(q, s)) {
                     const ptrdiff_t row = (ptrdiff_t)p * s->pool_stride_h * s->stride_h - s->pad_top;
                     const ptrdiff_t column = (ptrdiff_t)q * s->pool_stride_w * s->stride_w - s->pad_left;
                     if (!set) {

@@ -1,5 +1,5 @@
-/* What a pooled convolution and its gradients share: the convolution that is pooled, and which taps of one of
- * its windows lie inside x. */
+/* What a pooled convolution and its gradients share: which taps of one of the convolution's windows lie
+ * inside x. */
 #ifndef AG_TILES_POOLED_H
 #define AG_TILES_POOLED_H
 
@@ -9,21 +9,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-static inline ag_conv2d_shape ag_pooled_conv2d(const ag_conv2d_pool_shape *s) {
-    const ag_conv2d_shape conv = {s->h,       s->w,        s->c,          s->oh,         s->ow,
-                                  s->o,       s->kh,       s->kw,         s->stride_h,   s->stride_w,
-                                  s->pad_top, s->pad_left, s->dilation_h, s->dilation_w, 1,
-                                  s->x_n,     s->x_h,      s->x_w,        s->x_c,        s->o};
-    return conv;
-}
-
 /* The taps inside x, from `row` and `column` on; the first of them is at `at` in the image. */
 typedef struct {
     ptrdiff_t at;
     int32_t row, rows, column, columns;
 } ag_inside;
 
-static inline ag_inside ag_inside_of(int32_t p, int32_t q, const ag_conv2d_shape *s) {
+static inline ag_inside ag_inside_of(int32_t p, int32_t q, const ag_conv2d_pool_shape *s) {
     const ag_span down = ag_span_from(p, s->oh, s->stride_h, s->pad_top, s->kh, s->dilation_h, s->h);
     const ag_span across = ag_span_from(q, s->ow, s->stride_w, s->pad_left, s->kw, s->dilation_w, s->w);
     ag_inside in;
@@ -36,12 +28,22 @@ static inline ag_inside ag_inside_of(int32_t p, int32_t q, const ag_conv2d_shape
     return in;
 }
 
-static inline bool ag_alike(const ag_inside *a, const ag_inside *b) {
-    return a->row == b->row && a->rows == b->rows && a->column == b->column && a->columns == b->columns;
+/* Whether all windows of the convolution that the pooling's windows with this number have as elements lie
+ * inside x, along one axis. */
+static inline bool ag_pool_inside(int32_t number, int32_t apart, int32_t elements, int32_t stride,
+                                  int32_t pad, int32_t reach, int32_t windows, int32_t extent) {
+    const int32_t first = number * apart, last = first + elements - 1;
+    return first * stride >= pad && last < windows && last * stride - pad + reach < extent;
 }
 
-static inline bool ag_all_inside(const ag_inside *in, const ag_conv2d_shape *s) {
-    return in->rows == s->kh && in->columns == s->kw;
+static inline bool ag_pool_inside_h(int32_t p, const ag_conv2d_pool_shape *s) {
+    return ag_pool_inside(p, s->pool_stride_h, s->pool_h, s->stride_h, s->pad_top,
+                          (s->kh - 1) * s->dilation_h, s->oh, s->h);
+}
+
+static inline bool ag_pool_inside_w(int32_t q, const ag_conv2d_pool_shape *s) {
+    return ag_pool_inside(q, s->pool_stride_w, s->pool_w, s->stride_w, s->pad_left,
+                          (s->kw - 1) * s->dilation_w, s->ow, s->w);
 }
 
 #endif

@@ -1,0 +1,49 @@
+/* The gradient of a pooled convolution's image: for every element of dy that is not 0, dy times the channel's
+ * weights added to the window that was chosen. The backend's rows.h comes first. */
+#ifndef AG_TILES_CONV2D_POOL_DX_H
+#define AG_TILES_CONV2D_POOL_DX_H
+
+#include "tiles/pooled_gradient.h"
+
+/* dy times the weights of one channel, added to the window that `which` names. */
+static void ag_pool_dx_window(float *dx, const float *w, float dy, int32_t which,
+                              const ag_pooled_pixel *pixel, const ag_pool_gradient *g) {
+    const ag_conv2d_pool_shape *s = g->s;
+    const ag_inside in = ag_named_window(which, pixel, g);
+    if (in.rows <= 0 || in.columns <= 0) {
+        return;
+    }
+    dx += in.at;
+    w += ((ptrdiff_t)in.row * s->kw + in.column) * s->c;
+    if (g->follow) {
+        const int32_t run = in.columns * s->c;
+        ag_add_rows(dx, ag_bytes(g->row_step - run), w, ag_bytes((ptrdiff_t)s->kw * s->c - run), in.rows, run,
+                    dy);
+        return;
+    }
+    for (int32_t i = 0; i < in.rows; i++, dx += g->row_step, w += (ptrdiff_t)s->kw * s->c) {
+        ag_add_rows(dx, ag_bytes(g->tap_step - s->c), w, 0, in.columns, s->c, dy);
+    }
+}
+
+static void ag_conv2d_pool_dx_by_rows(const float *dy, const uint8_t *index, const float *w, float *dx,
+                                      int32_t n, const ag_conv2d_pool_shape *s) {
+    ag_pool_gradient g;
+    ag_pool_gradient_of(&g, s);
+    for (; n > 0; n--, dx += s->x_n) {
+        ag_clear(dx, s->h * s->w * s->c);
+        for (int32_t p = 0; p < s->ph; p++) {
+            const bool inside = g.small && ag_pool_inside_h(p, s);
+            for (int32_t q = 0; q < s->pw; q++, dy += s->o, index += s->o) {
+                const ag_pooled_pixel pixel = ag_pooled_pixel_of(p, q, inside, s);
+                for (int32_t o = 0; o < s->o; o++) {
+                    if (dy[o] != 0.0f) {
+                        ag_pool_dx_window(dx, w + o * g.filter, dy[o], index[o], &pixel, &g);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#endif
