@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from .board_schema import HOST, KINDS, SCHEMA, check, near
+from .board_schema import HOST, KINDS, PROFILES, SCHEMA, check, near
 from .errors import BoardError
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
@@ -102,6 +102,7 @@ class Board:
     path: Path
     files: tuple[Path, ...]
     memory: Mapping[str, Region]
+    profile: str  # "speed" or "size": what the compiler favours
     stack_bytes: int
     target: Target
     kernels: Kernels
@@ -139,8 +140,9 @@ def boards_dir() -> Path:
     return resources.root() / "boards"
 
 
-def load(name_or_path: str) -> Board:
-    """Read a board: a name of the tree (`stm32`), or the path of a file (with a / or ending in .toml).
+def load(name_or_path: str, profile: str = "") -> Board:
+    """Read a board: a name of the tree (`stm32`), or the path of a file (with a / or ending in .toml). `profile`:
+    "speed" or "size" in place of the file's.
 
     Raises BoardError, one line that names the file and the dotted path of the key.
     """
@@ -159,6 +161,10 @@ def load(name_or_path: str) -> Board:
     if not _ID.fullmatch(path.stem):
         raise BoardError(f"{path}: the file's name is the board's name: use letters, digits, _ and -")
     data, files = _read_chain(path)
+    if profile:
+        if profile not in PROFILES:
+            raise BoardError(f"profile={profile}: must be {' or '.join(PROFILES)}")
+        data["profile"] = profile
     return _build(data, path, tuple(files))
 
 
@@ -256,6 +262,7 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
         path=path,
         files=files,
         memory=MappingProxyType(memory),
+        profile=data.get("profile", PROFILES[0]),
         stack_bytes=data.get("stack_bytes", 0),
         target=Target(
             target["core"],

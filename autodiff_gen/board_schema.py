@@ -27,6 +27,7 @@ FEATURES = (
     "neon",
 )  # what a kernel table's `requires` may ask for
 KINDS = ("ram", "flash")
+PROFILES = ("speed", "size")  # what the compiler is to favour
 
 
 def check(data: dict[str, Any], path: Path) -> None:
@@ -104,6 +105,7 @@ _TREE: dict[str, Any] = {
     "schema": _integer(SCHEMA, SCHEMA),
     "name": _string,
     "inherits": _string,
+    "profile": _one_of(PROFILES, "profile"),
     "stack_bytes": _integer(256, 0x7FFFFFFF),
     "memory": {"*": {"kind": _one_of(KINDS, "kind"), "origin": _ADDRESS, "bytes": _integer(32, 0xFFFFFFFF)}},
     "target": {

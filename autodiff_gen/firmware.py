@@ -42,13 +42,19 @@ def compile_flags(board: Board, *, console: str = "auto") -> list[str]:
     if console not in CONSOLES:
         raise ToolError(f"console={console} is not known: choose from {', '.join(CONSOLES)}")
     flags = [
-        *("-std=c99", "-O2", "-g", "-fno-strict-aliasing", "-ffunction-sections", "-fdata-sections"),
+        *("-std=c99", "-Os" if board.profile == "size" else "-O2", "-g"),
+        *("-fno-strict-aliasing", "-ffunction-sections", "-fdata-sections"),
         *board.target.cflags,  # here, so that they may say -O3
         f"-DAG_BOARD={board.id}",
     ]
     if console != "auto":
         flags.append(f"-DAG_CONSOLE_{console.upper()}=1")
     return flags
+
+
+def model_flags(board: Board) -> list[str]:
+    """Flags for generated C, to stand behind those of every file: its loops are unrolled where speed is favoured."""
+    return [] if board.profile == "size" else ["-O3"]
 
 
 def link_flags(board: Board, map_path: Path | str | None = None) -> list[str]:

@@ -8,13 +8,19 @@
 /* Statuses by which a step is refused that may be the fault of the state; as in <m>.h. */
 enum { AG_GUARD_LOSS = -7, AG_GUARD_GRADIENTS = -9 };
 
-/* Whether all of x[n] are finite: x - x is 0, and NaN for what is not. */
+/* Whether all of x[n] are finite: 0 x is 0, and NaN for what is not. */
 static inline int ag_all_finite(const float *x, int32_t n) {
-    float sum = 0.0f;
-    for (int32_t i = 0; i < n; i++) {
-        sum += x[i] - x[i];
+    float a = 0.0f, b = 0.0f, c = 0.0f, d = 0.0f;
+    for (; n >= 4; n -= 4, x += 4) {
+        a += 0.0f * x[0];
+        b += 0.0f * x[1];
+        c += 0.0f * x[2];
+        d += 0.0f * x[3];
     }
-    return sum == 0.0f;
+    for (; n > 0; n--, x++) {
+        a += 0.0f * x[0];
+    }
+    return (a + b) + (c + d) == 0.0f;
 }
 
 /* Refused steps in a row, and how many of them ask for the last good checkpoint; limit 0: they never do. */

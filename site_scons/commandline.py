@@ -17,6 +17,7 @@ KEYS = {
     "port": "for hil: /dev/ttyACM0, socket://host:number; QEMU if not given",
     "steps": "for bench: training steps, 4 if not given",
     "ram": "bytes for the trainer; the board's RAM less the stack if not given",
+    "profile": "speed or size: what the compiler is to favour; the board's if not given",
     "python": "the Python that runs the generator; .venv if not given",
     "verbose": "yes prints whole commands",
     "args": 'further words for pytest, such as args="-k wrapper -x"',
@@ -76,6 +77,7 @@ class Options:
         self.steps = given.get("steps", "4")
         if not (self.steps.isdecimal() and self.steps.isascii() and int(self.steps)):
             fail(f"steps={self.steps}: must be a number of training steps")
+        self.profile = given.get("profile", "")
         verbose = given.get("verbose", "no")
         if verbose not in ("yes", "no"):
             fail(f"verbose={verbose}: must be yes or no")
@@ -129,7 +131,7 @@ class Options:
     def build_folder(self, board_id):
         """build/<board>/<model>, and with +key=value what else changes the output. Commas become `+`: to gcc they end
         a linker's flag, to QEMU a file's name."""
-        changes = [("kernels", self.kernels), ("ram", self.ram)]
+        changes = [("kernels", self.kernels), ("ram", self.ram), ("profile", self.profile)]
         name = self.model_name + "".join(f"+{k}={v}" for k, v in changes if v)
         return f"build/{board_id}/{name.replace('/', '_').replace(',', '+')}"
 

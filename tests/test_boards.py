@@ -158,6 +158,7 @@ BAD = [
     ("above 4 GiB", USER.replace("0x20000000", "0xffff0000"), "memory.sram ends above 4 GiB"),
     ("stack too large", "stack_bytes = 98304\n" + USER, "stack_bytes is 98304, but memory.sram has 98304"),
     ("odd stack", "stack_bytes = 1001\n" + USER, "stack_bytes must be a multiple of 8"),
+    ("unknown profile", 'profile = "fast"\n' + USER, "profile is not a known profile (known: size, speed)"),
     ("odd RAM", USER.replace("98304", "98305"), "multiples of 32"),
     ("no start-up folder", USER + 'startup = "cortex_a"', "target.startup names no folder of"),
     ("no support folder", USER.replace('"stm32f4"', '"stm32f5"'), "did you mean 'stm32f4'"),
@@ -165,6 +166,14 @@ BAD = [
     ("not TOML", "schema = = 1", "not valid TOML"),
     ("key twice", USER + 'support = "mps2"', "not valid TOML"),
 ]  # fmt: skip
+
+
+def test_size_or_speed():
+    assert board.load("stm32").profile == "speed"
+    small = board.load("stm32", "size")
+    assert "-Os" in firmware.compile_flags(small) and firmware.model_flags(small) == []
+    with pytest.raises(BoardError, match=r"^profile=fast: must be speed or size$"):
+        board.load("stm32", "fast")
 
 
 @pytest.mark.parametrize("text, message", [row[1:] for row in BAD], ids=[row[0] for row in BAD])

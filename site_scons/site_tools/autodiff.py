@@ -5,7 +5,8 @@
     net = env.TrainLib("build/net", "model.py")        # -> build/net.c .h _params.c, and archives to link with
 
 Further construction variables: AUTODIFF_KERNELS (list of backends, "" for the board's), AUTODIFF_RAM (bytes, "" for
-the board's), AUTODIFF_PYTHON (the generator's Python; else $AUTODIFF_PYTHON, the checkout's .venv, SCons' own).
+the board's), AUTODIFF_PROFILE ("speed" or "size", "" for the board's), AUTODIFF_PYTHON (the generator's Python; else
+$AUTODIFF_PYTHON, the checkout's .venv, SCons' own).
 
 Python of the standard library only: SCons' interpreter need not be the one that has NumPy.
 """
@@ -43,7 +44,7 @@ class Build:
     """What all builders of one environment share; clones of the environment refer to the same object."""
 
     def __init__(self, env):
-        self.board = package("board").load(env.subst("$AUTODIFF_BOARD"))
+        self.board = package("board").load(env.subst("$AUTODIFF_BOARD"), env.subst("$AUTODIFF_PROFILE"))
         backends = package("backends")
         listed = env.subst("$AUTODIFF_KERNELS")
         chosen = backends.parse_list(listed) if listed else self.board.kernels.backends
@@ -242,7 +243,7 @@ def train_lib(env, name, model):
         env.AppendUnique(CPPPATH=[str(path)])
     compiler = board_env(env)
     sources = (made[0], made[2])
-    flags = [contract_flag(env)]
+    flags = [contract_flag(env), *package("firmware").model_flags(build.board)]
     objects = [board_object(compiler, f"{folder}/obj/{f.name[:-2]}.o", f, flags) for f in sources]
     library = archive(compiler, f"{folder}/obj/lib{stem}.a", objects)
     return [library, kernel_archive(env, f"{folder}/obj")]
@@ -302,7 +303,9 @@ def short_lines(env):
 
 def generate(env):
     env.EnsurePythonVersion(3, 11)
-    env.SetDefault(AUTODIFF_BOARD="host", AUTODIFF_KERNELS="", AUTODIFF_RAM="", AUTODIFF_PYTHON="")
+    env.SetDefault(
+        AUTODIFF_BOARD="host", AUTODIFF_KERNELS="", AUTODIFF_RAM="", AUTODIFF_PYTHON="", AUTODIFF_PROFILE=""
+    )
     kept = {
         k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR") or k.startswith("AUTODIFF_")
     }
