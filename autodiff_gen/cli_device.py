@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -166,7 +167,10 @@ def _session(args: argparse.Namespace) -> Session:
 
 
 def _connect(args: argparse.Namespace, session: Session) -> Board:
-    return session.connect(args.port, args.baud, args.timeout)
+    board = session.connect(args.port, args.baud, args.timeout)
+    if board.start:
+        print(f"note: {board.start}", file=sys.stderr)
+    return board
 
 
 def _link(args: argparse.Namespace) -> int:

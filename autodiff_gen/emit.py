@@ -6,7 +6,7 @@ The text is a function of the program alone: no time, path, host or hash order.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jinja2
@@ -136,7 +136,7 @@ def _entry(
     return {
         "signature": _signature(entry, program),
         "doc": _doc(entry),
-        "checks": _checks(entry, program),
+        "checks": [*_checks(entry, program), *_looks(entry, program)],
         "pointers": _aligned(text.pointers),
         "steps": steps,
         "parts": _parts(entry, program, steps) if split else None,
@@ -146,20 +146,23 @@ def _entry(
 def _add_tests(steps: list[list[str]], entry: Entry, text: EntryText, prefix: str) -> None:
     """Behind the steps that make them, the tests of the loss and of the proof."""
     graph = entry.plan.graph
-    gates = [(graph.outputs.get("loss"), f"{prefix}_ERR_LOSS"), (graph.proof, f"{prefix}_ERR_GRADIENTS")]
-    for v, status in gates:
+    said = "/* bounds of all updates, times 2^28: none begins unless they are finite */"
+    gates = ((graph.outputs.get("loss"), "LOSS", ()), (graph.proof, "GRADIENTS", (said,)))
+    for v, what, comment in gates:
         if v is not None:
             k = next((i for i, step in enumerate(entry.plan.steps) if step.node is base(v).node), 0)
-            steps[k] += _refusal(f"!ag_all_finite({text.place(v)}, 1)", status)
+            steps[k] += [*comment, *_refusal(f"!ag_all_finite({text.place(v)}, 1)", f"{prefix}_ERR_{what}")]
 
 
 def _parts(entry: Entry, program: Program, steps: list[list[str]]) -> dict[str, Any]:
     """The step as train_part: a case for each of its parts; a refusal ends the step."""
     refused = f"return {program.name.upper()}_ERR_"
 
-    def ended(lines: Iterable[str]) -> list[str]:
-        over = "    t->part = 0;"
-        return [x for line in lines for x in ([over, line] if line.strip().startswith(refused) else [line])]
+    def ended(lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            if line.strip().startswith(refused):
+                yield line[: len(line) - len(line.lstrip())] + "t->part = 0;"
+            yield line
 
     order = [a.c_name for a in entry.args]
     if entry.takes_n:
@@ -169,7 +172,8 @@ def _parts(entry: Entry, program: Program, steps: list[list[str]]) -> dict[str, 
     return {
         "signature": _signature(entry, program).replace(f"int {entry.c_name}(", f"int {name}(", 1),
         "call": f"{name}({', '.join(['t', *order])})",
-        "steps": [ended(lines) for lines in steps],
+        "checks": _checks(entry, program),
+        "steps": [[*_looks(entry, program), *ended(steps[0])], *(list(ended(lines)) for lines in steps[1:])],
     }
 
 
@@ -202,8 +206,9 @@ def _doc(entry: Entry) -> str:
     }.get(entry.name, "Outputs must not overlap inputs.")
     shapes = ", ".join(f"{a.c_name}{_dims(a)}" for a in entry.args if a.type.shape)
     n = f"; {entry.least_n} <= n <= the batch" if entry.takes_n else ""
-    text = " ".join(["/*", what, *([shapes + n] if shapes else []), "*/"])
-    return "\n".join(textwrap.wrap(text, WIDTH, subsequent_indent=" * ", break_on_hyphens=False))
+    text = " ".join(["/*", what, *([shapes + n] if shapes else [])]) + "\0*/"  # its end never stands alone
+    lines = textwrap.wrap(text, WIDTH, subsequent_indent=" * ", break_on_hyphens=False)
+    return "\n".join(lines).replace("\0", " ")
 
 
 def _dims(arg: Arg) -> str:
@@ -211,6 +216,7 @@ def _dims(arg: Arg) -> str:
 
 
 def _checks(entry: Entry, program: Program) -> list[str]:
+    """What every call tests: pointers, and the number of samples."""
     prefix = program.name.upper()
     pointers = ["t", *(a.c_name for a in entry.args if not a.by_value)]
     used = {v for n in topological(entry.plan.graph.roots) for v in n.operands}
@@ -223,6 +229,13 @@ def _checks(entry: Entry, program: Program) -> list[str]:
             f"    return {prefix}_ERR_BATCH;",
             "}",
         ]
+    return lines
+
+
+def _looks(entry: Entry, program: Program) -> list[str]:
+    """What a step looks through before it begins: labels out of range, and inputs that are not finite."""
+    prefix = program.name.upper()
+    lines: list[str] = []
     for a in entry.args:
         if a.classes is not None and not (a.type.dtype.name == "u8" and a.classes >= 256):
             lines += _range_check(a, prefix)

@@ -121,5 +121,6 @@ int ag_link_restore(ag_link *link) {
     if (status != AG_STORE_OK) {
         (void)link->model->init(link->memory, 0);
     }
+    link->start = status;
     return status;
 }

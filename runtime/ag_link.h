@@ -129,6 +129,7 @@ typedef struct ag_link {
     ag_refusals refusals;
     float lr, loss;
     uint32_t checkpoint; /* sequence of the last one saved or loaded, 0 before */
+    int start;           /* status of loading one at the start, until the state is another */
     bool incomplete;     /* the state is half written */
     uint16_t session;
     uint32_t nonce, sequence, hellos;

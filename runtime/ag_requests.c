@@ -55,7 +55,8 @@ static bool is_inside(uint32_t offset, uint32_t bytes, uint32_t all) {
 
 int ag_link_hello(ag_link *l, ag_exchange *x) {
     const ag_link_model *m = l->model;
-    const uint32_t flags = (l->flash != NULL ? 1u : 0u) | (l->incomplete ? 2u : 0u);
+    const uint32_t flags =
+        (l->flash != NULL ? 1u : 0u) | (l->incomplete ? 2u : 0u) | (uint32_t)-l->start << 8;
     const size_t name = strlen(m->name);
     x->out[0] = AG_LINK_VERSION;
     x->out[1] = AG_LINK_PAYLOAD;
@@ -195,6 +196,7 @@ static int load(ag_link *l) {
         l->checkpoint = c.sequence;
         l->count.steps = c.steps;
         l->incomplete = false;
+        l->start = AG_STORE_OK;
     }
     return status;
 }
@@ -269,6 +271,7 @@ static int init(ag_link *l, ag_exchange *x) {
     const int status = l->model->init(l->memory, ag_get32(x->in));
     if (status == AG_LINK_OK) {
         l->incomplete = false;
+        l->start = AG_STORE_OK;
         l->count.steps = 0;
         l->loss = 0.0f;
         l->lr = l->model->lr;
@@ -287,6 +290,7 @@ static int end(ag_link *l, ag_exchange *x) {
         return AG_LINK_ERR_SUM;
     }
     l->incomplete = false;
+    l->start = AG_STORE_OK;
     l->count.steps = ag_get32(x->in + 4);
     return AG_LINK_OK;
 }

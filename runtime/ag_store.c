@@ -30,7 +30,7 @@ typedef struct survey {
     place newest;      /* of that graph */
     uint32_t last;     /* slot of the newest record with a good header, of any graph */
     uint32_t sequence; /* the highest */
-    bool later;        /* a record of a later format */
+    bool later;        /* a slot or record of a later format */
     bool failed;       /* the flash could not be read */
 } survey;
 
@@ -38,15 +38,20 @@ static uint32_t crc_of(const uint32_t *words, uint32_t count) {
     return ag_crc32(0, words, 4u * count);
 }
 
-static bool slot_is_ready(const ag_flash *f, uint32_t slot, uint32_t *erased) {
+/* The format of a slot, 0 where it has no good header; and how often it has been erased. */
+static uint32_t slot_format(const ag_flash *f, uint32_t slot, uint32_t *erased) {
     uint32_t h[SLOT_WORDS];
     *erased = 0;
     if (f->read(f->ctx, slot * f->slot_bytes, h, SLOT_BYTES) != 0 || h[SLOT_MAGIC] != SLOT_IS ||
         h[SLOT_CRC] != crc_of(h, SLOT_CRC)) {
-        return false;
+        return 0;
     }
     *erased = h[SLOT_ERASED];
-    return h[SLOT_FORMAT] == VERSION;
+    return h[SLOT_FORMAT];
+}
+
+static bool slot_is_ready(const ag_flash *f, uint32_t slot, uint32_t *erased) {
+    return slot_format(f, slot, erased) == VERSION;
 }
 
 uint32_t ag_store_erased(const ag_flash *flash, uint32_t slot) {
@@ -78,26 +83,38 @@ static bool read_header(const ag_flash *f, uint32_t slot, uint32_t offset, place
         s->failed = true;
         return false;
     }
-    if (p->header[MAGIC] != RECORD_IS) {
+    if (p->header[MAGIC] != RECORD_IS || p->header[HEADER_CRC] != crc_of(p->header, HEADER_CRC)) {
         return false;
     }
-    if (p->header[FORMAT] > VERSION && p->header[FORMAT] != BLANK) {
+    if (p->header[FORMAT] > VERSION) {
         s->later = true;
         return false;
     }
-    return p->header[FORMAT] == VERSION && p->header[HEADER_CRC] == crc_of(p->header, HEADER_CRC) &&
-           p->header[LENGTH] <= f->slot_bytes - offset - HEADER_BYTES && p->header[LENGTH] % 4 == 0;
+    return p->header[FORMAT] == VERSION && p->header[LENGTH] <= f->slot_bytes - offset - HEADER_BYTES &&
+           p->header[LENGTH] % 4 == 0;
 }
 
-/* Offset behind the last record of a slot that has a good header. */
-static uint32_t end_of_chain(const ag_flash *f, uint32_t slot) {
-    survey ignored;
+/* Offset behind the last record of a slot that has a good header; whether one of a later format follows. */
+static uint32_t end_of_chain(const ag_flash *f, uint32_t slot, bool *later) {
+    survey s;
     place p;
     uint32_t offset = SLOT_BYTES;
-    while (read_header(f, slot, offset, &p, &ignored)) {
+    memset(&s, 0, sizeof s);
+    while (read_header(f, slot, offset, &p, &s)) {
         offset += HEADER_BYTES + p.header[LENGTH];
     }
+    *later = s.later;
     return offset;
+}
+
+/* Whether later programs have left something in a slot: it is theirs. */
+static bool has_later(const ag_flash *f, uint32_t slot) {
+    uint32_t erased;
+    bool later = slot_format(f, slot, &erased) > VERSION;
+    if (!later && slot_is_ready(f, slot, &erased)) {
+        (void)end_of_chain(f, slot, &later);
+    }
+    return later;
 }
 
 static survey look(const ag_flash *f, uint32_t graph_id) {
@@ -106,7 +123,9 @@ static survey look(const ag_flash *f, uint32_t graph_id) {
     for (uint32_t slot = 0; slot < f->slots; slot++) {
         uint32_t erased, offset = SLOT_BYTES;
         place p;
-        if (!slot_is_ready(f, slot, &erased)) {
+        const uint32_t format = slot_format(f, slot, &erased);
+        s.later |= format > VERSION;
+        if (format != VERSION) {
             continue;
         }
         while (read_header(f, slot, offset, &p, &s)) {
@@ -222,16 +241,22 @@ int ag_store_save(const ag_flash *flash, ag_checkpoint *c, ag_save_fn *save, con
     p.header[HEADER_CRC] = crc_of(p.header, HEADER_CRC);
     const uint32_t need = HEADER_BYTES + size.length;
     /* The slot in use, as long as there is room in it; then the others, round about. */
+    int failure = AG_STORE_ERR_WORN;
     for (uint32_t i = 0; i < flash->slots; i++) {
         uint32_t erased;
+        bool later;
         p.slot = ((s.any ? s.last : 0) + i) % flash->slots;
+        if (has_later(flash, p.slot)) {
+            failure = AG_STORE_ERR_FORMAT;
+            continue;
+        }
         for (uint32_t fresh = 0; fresh < 2; fresh++) {
             uint32_t offset = SLOT_BYTES;
             if (fresh == 0) {
                 if (!slot_is_ready(flash, p.slot, &erased)) {
                     continue;
                 }
-                offset = end_of_chain(flash, p.slot);
+                offset = end_of_chain(flash, p.slot, &later);
                 if (flash->slot_bytes - offset < need ||
                     !is_blank(flash, p.slot * flash->slot_bytes + offset, need)) {
                     continue;
@@ -249,7 +274,7 @@ int ag_store_save(const ag_flash *flash, ag_checkpoint *c, ag_save_fn *save, con
             }
         }
     }
-    return AG_STORE_ERR_WORN;
+    return failure;
 }
 
 static int give(void *ctx, uint32_t offset, void *data, uint32_t bytes) {

@@ -18,7 +18,7 @@ enum {
     AG_STORE_OK = 0,
     AG_STORE_ERR_NONE = -64,     /* no checkpoint, or damaged ones alone */
     AG_STORE_ERR_GRAPH = -65,    /* checkpoints of other models alone */
-    AG_STORE_ERR_FORMAT = -66,   /* checkpoints of a later format alone */
+    AG_STORE_ERR_FORMAT = -66,   /* checkpoints of a later format alone, or no slot without them */
     AG_STORE_ERR_FULL = -67,     /* a checkpoint is larger than a slot, or there are fewer than two slots */
     AG_STORE_ERR_WORN = -68,     /* what was programmed does not read back, in any slot that may be used */
     AG_STORE_ERR_FLASH = -69,    /* the flash cannot be read */

@@ -29,11 +29,11 @@ def workload_model(name):
     return load_model(str(ROOT / "bench" / "workloads" / f"{name}.py"))[0]
 
 
-def classifier(batch, layers=(6, 5, 3), optimizer=None, loss=None):
+def classifier(batch, layers=(6, 5, 3), optimizer=None, loss=None, **options):
     net = nn.Sequential(nn.Linear(*layers[:2]), nn.ReLU(), nn.Linear(*layers[1:]))
     optimizer = optimizer or optim.SGD(lr=0.1)
     return ag.Model.supervised(
-        net, input=(batch, layers[0]), loss=loss or nn.CrossEntropyLoss(), optimizer=optimizer
+        net, input=(batch, layers[0]), loss=loss or nn.CrossEntropyLoss(), optimizer=optimizer, **options
     )
 
 
@@ -51,6 +51,9 @@ SOURCES = {
     **{name: lambda name=name: compile_file(load_file(name).made, name) for name in EXAMPLES},
     **{name: lambda name=name: compile_model(workload_model(name), name) for name in WORKLOADS},
     "momentum": lambda: compile_model(classifier(4, optimizer=optim.SGD(lr=0.1, momentum=0.9)), "momentum"),
+    "in_parts": lambda: compile_model(
+        classifier(4, optimizer=optim.Adam(), guard="gradients", split=True), "in_parts"
+    ),
     "many_classes": lambda: compile_model(classifier(2, layers=(3, 2, 300)), "many_classes"),
     "regression": lambda: compile_model(classifier(2, loss=nn.MSELoss()), "regression"),
     "every": lambda: compile_function(every_function(), "every"),

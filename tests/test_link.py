@@ -49,7 +49,9 @@ def test_accidents_that_libfuzzer_finds(fuzz_source, tmp_path, seed):
     assert done.returncode == 0, done.stderr[-3000:]
     runs = re.search(r"number_of_executed_units: (\d+)", done.stderr)
     assert runs and int(runs[1]) > 50 * SECONDS, done.stderr[-1000:]
-    print(done.stderr[-400:])
+    found = re.search(r"(\d+) frames, \d+ steps of training: all as the host meant them\n", done.stderr)
+    assert found and int(found[1]) > 1000 * SECONDS, done.stderr[-1000:]
+    print(f"libFuzzer: {runs[1]} inputs, {found[0]}")
 
 
 CODE = st.builds(

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from autodiff_gen.loader import load_model
 
 pytestmark = pytest.mark.cc
 
+STEPS = 150  # of W1 in QEMU
 MODEL = """\
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
@@ -134,6 +136,49 @@ def test_losses_and_weights_are_pytorchs(words, made, tmp_path):
     assert np.abs(trainer.predict(x[:5].numpy()) - theirs).max() < 1e-5
 
 
+@pytest.mark.qemu
+@pytest.mark.torch
+def test_w1_in_qemu_learns_as_pytorch_does(root, tmp_path, record_property):
+    """784-32-10 through the link: losses within 1e-5 of PyTorch's, and its weights behind the last step."""
+    import torch
+
+    from autodiff_gen import datasets
+
+    model = str(root / "bench" / "workloads" / "w1.py")
+    loaded = load_model(model)[0]
+    port = f"qemu:{link_program('mps2_an386', loaded, tmp_path)}"
+    digits = datasets.load_digits()
+    x, y = digits.images[:STEPS].reshape(-1, 784), digits.labels[:STEPS]
+    np.savez(tmp_path / "digits.npz", x=x, label=y)
+    common = [model, "--board", "mps2_an386", "--kernels", "ref", "--timeout", "60", "--port", port]
+    log = tmp_path / "log.csv"
+    assert main(["train", *common, "--data", str(tmp_path / "digits.npz"), "--log", str(log)]) == 0
+    assert main(["pull", *common, "--out", str(tmp_path / "w.npz")]) == 0
+    weights = [torch.tensor(s.init.array(), requires_grad=True) for s in loaded.states]
+    images, labels = torch.tensor(x, dtype=torch.float32) / 255, torch.tensor(y, dtype=torch.int64)
+    update = torch.optim.SGD(weights, lr=0.01)
+    worst = 0.0
+    ours = [float(r["loss"]) for r in rows(log)]
+    for step in range(STEPS):
+        hidden = torch.sigmoid(images[step : step + 1] @ weights[0].T)
+        loss = torch.nn.functional.cross_entropy(hidden @ weights[1].T, labels[step : step + 1])
+        update.zero_grad()
+        loss.backward()
+        update.step()
+        worst = max(worst, abs(ours[step] - loss.item()))
+    assert len(ours) == STEPS and worst <= 1e-5
+    pulled = np.load(tmp_path / "w.npz")
+    off = [
+        np.abs(pulled[s.name] - w.detach().numpy()).max() for s, w in zip(loaded.states, weights, strict=True)
+    ]
+    assert max(off) <= 1e-6 and int(pulled["_steps"]) == STEPS
+    trainer = loaded.on_host()
+    here = [trainer.train_step(images[k : k + 1].numpy(), y[k : k + 1]) for k in range(STEPS)]
+    assert np.array_equal(np.float32(here), np.float32(ours))
+    assert all(np.array_equal(pulled[n], a) for n, a in trainer.state_dict().items())
+    record_property("against PyTorch", f"losses within {worst:.1e}, weights within {max(off):.1e}")
+
+
 def test_resumed_equals_never_stopped(words, tmp_path):
     """Another run goes on where the board stands: by its checkpoint, with moments and order, bit for bit."""
     log = tmp_path / "log.csv"
@@ -217,6 +262,71 @@ def test_push_brings_weights_to_a_board(words, tmp_path, capsys):
     assert main(words("pull", "--out", tmp_path / "again.npz")) == 0
     one, two = np.load(tmp_path / "w.npz"), np.load(tmp_path / "again.npz")
     assert all(np.array_equal(one[n], two[n]) for n in one.files)
+
+
+def words_of(path):
+    return np.frombuffer(path.read_bytes(), "<u4").copy()
+
+
+def sealed(words, first, count):
+    """Headers of the flash end in their checksum."""
+    words[first + count] = zlib.crc32(words[first : first + count].tobytes())
+    return words
+
+
+def as_later(words):
+    words[5] = 2
+    return sealed(words, 4, 7)
+
+
+def as_anothers(words):
+    words[6] ^= 1
+    return sealed(words, 4, 7)
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (
+            as_later,
+            "the checkpoints have a later format: build and upload newer firmware, or erase the flash (status -66)",
+        ),
+        (as_anothers, "the checkpoints belong to another model (status -65)"),
+    ],
+)
+def test_checkpoints_that_are_not_this_firmwares(words, tmp_path, capsys, change, said):
+    """The host says so in one line; the board begins with its first weights, and nothing is lost."""
+    assert main(words("train", "--tests", 0)) == 0
+    flash = tmp_path / "flash.bin"
+    flash.write_bytes(change(words_of(flash)).tobytes())
+    kept = words_of(flash)
+    capsys.readouterr()
+    assert main(words("train", "--tests", 0)) == 0
+    out, err = capsys.readouterr()
+    notes = [line for line in err.splitlines() if line.startswith("note: ")]
+    assert notes == [f"note: the board loaded no checkpoint, and began with its first weights: {said}"]
+    assert "33 steps" in out and "checkpoint " in out
+    if change is as_later:
+        half = len(kept) // 2
+        assert np.array_equal(words_of(flash)[:half], kept[:half])
+    assert main(words("pull", "--out", tmp_path / "w.npz")) == 0
+    assert "note" not in capsys.readouterr().err and int(np.load(tmp_path / "w.npz")["_steps"]) == 33
+
+
+def test_worn_flash_is_one_line_and_the_weights_stay(words, made, tmp_path, capsys):
+    assert main(words("train", "--tests", 0)) == 0
+    kept = (tmp_path / "flash.bin").read_bytes()
+    (tmp_path / "board").write_text(  # a file that cannot be written takes the place of flash that is worn
+        f"#!/bin/sh\ncd '{tmp_path}' && trap '' XFSZ && ulimit -f 0 && exec '{made / 'link.elf'}'\n"
+    )
+    capsys.readouterr()
+    assert main(words("train", "--tests", 0, "--epochs", 2)) == 1
+    err = capsys.readouterr().err.splitlines()
+    assert err[-1] == (
+        "error: training went on to step 66, but the checkpoint failed: the flash is worn: "
+        "what was programmed does not read back (status -68)"
+    )
+    assert (tmp_path / "flash.bin").read_bytes() == kept
 
 
 def test_nothing_to_do(words, capsys):

@@ -18,7 +18,7 @@ from ..link_layout import LinkArray, LinkLayout, link_layout
 from ..program import Program
 from . import frames
 from .encoding import as_units, in_runs
-from .errors import STEP, SUM, DeviceError, LinkError, WentBack
+from .errors import NO_CHECKPOINT, NO_FLASH, STATUS, STEP, SUM, DeviceError, LinkError, WentBack
 from .link import Greeting, Link, SessionLost
 from .state import state_arrays, state_bytes
 from .transport import BAUD, open_port
@@ -142,6 +142,15 @@ class Board:
         entry = next(e for e in self.program.entries if e.name == "train_step")
         return [v.name for v in entry.plan.graph.inputs].index(name)
 
+    @property
+    def start(self) -> str:
+        """Why the board began with its first weights although its flash may hold others, as one line; else empty."""
+        status = self.greeting.start
+        if status in (0, NO_CHECKPOINT, NO_FLASH):
+            return ""
+        what = STATUS.get(status, "unknown status")
+        return f"the board loaded no checkpoint, and began with its first weights: {what} (status {status})"
+
     # Work
 
     @property
@@ -192,7 +201,7 @@ class Board:
 
     def _set_steps(self, steps: int, checkpoint: int | None = None) -> None:
         known = {f.name: getattr(self.greeting, f.name) for f in fields(Greeting)}
-        known.update(steps=steps, incomplete=False)
+        known.update(steps=steps, incomplete=False, start=0)
         known.update({} if checkpoint is None else {"checkpoint": checkpoint})
         self.greeting = Greeting(**known)
 

@@ -28,7 +28,7 @@ STATUS = {
     -41: "a step is not finished",
     -64: "there is no good checkpoint",
     -65: "the checkpoints belong to another model",
-    -66: "the checkpoints have a later format",
+    -66: "the checkpoints have a later format: build and upload newer firmware, or erase the flash",
     -67: "a checkpoint is larger than a slot of the flash",
     -68: "the flash is worn: what was programmed does not read back",
     -69: "the flash cannot be read",

@@ -35,6 +35,7 @@ class Greeting:
     steps: int
     checkpoint: int  # sequence of the last one saved or loaded, 0 for none
     name: str
+    start: int = 0  # status of loading a checkpoint when the board started
 
 
 _GREETING = struct.Struct("<BBH7I16s")
@@ -81,7 +82,7 @@ class Link:
         _, payload, flags, *numbers, name = _GREETING.unpack(reply.payload)
         text = name.rstrip(b"\0").decode("utf-8", "replace")
         ids: tuple[int, int, int, int, int, int, int] = tuple(numbers)
-        return Greeting(version, payload, bool(flags & 1), bool(flags & 2), *ids, text)
+        return Greeting(version, payload, bool(flags & 1), bool(flags & 2), *ids, text, -(flags >> 8))
 
     def request(self, number: int, payload: bytes = b"") -> bytes:
         """The payload of the reply. DeviceError when the board refuses, SessionLost when it has another session."""

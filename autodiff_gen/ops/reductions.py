@@ -145,6 +145,24 @@ amax = register(_extreme("amax", ">", "-INFINITY", np.max))
 amin = register(_extreme("amin", "<", "INFINITY", np.min))
 
 
+def _largest(x: Any, *, axes: tuple[int, ...], keepdim: bool) -> Any:
+    most = np.maximum(np.max(x, axis=tuple(axes), keepdims=keepdim), 1)
+    return np.where(np.isnan(most), np.inf, most).astype(x.dtype)
+
+
+largest = register(
+    Op(
+        "largest",  # the largest of the elements and 1; infinite when one is NaN; made by the pass that proves updates
+        infer=_reduce_type,
+        ref=_largest,
+        vjp=None,
+        lower=Reduce(("1.0f",), "{acc0} = {x} <= {acc0} ? {acc0} : {x} > {acc0} ? {x} : INFINITY;"),
+        samples=SAMPLES,
+        torch="torch.nan_to_num(torch.clamp(torch.amax(a, dim=axes, keepdim=keepdim), min=1.0), torch.inf, torch.inf)",
+    )
+)
+
+
 def _indexed_type(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> tuple[Type, Type]:
     y = _one_axis(x, axes=axes, keepdim=keepdim)
     return y, Type(s32, y.shape)

@@ -5,10 +5,10 @@ their outputs, optimizer state) gives its largest magnitude, and the arithmetic 
 a sum of k products of a and b is at most k max|a| max|b|. Rules for bounds are below; where one is missing, the value
 itself is computed before the guard and looked through.
 
-Bounds are at least 1, so that none of them falls on the way and the last one bounds every step before it. A bound times
-2^28 must be finite in float32: so the value is below 2^100. Rounding adds less than a factor of 4 to it (sums of fewer
-than 2^24 terms), and 2^102 is too little to lift a finite float32 beyond the largest: w + u is finite when w is. A
-parameter whose own old value the update adds to is therefore not looked through.
+Bounds are at least 1, so that none of them falls on the way, and the last one bounds every step before it. A bound
+times 2^28 must be finite in float32: so the value is below 2^100. Rounding adds less than a factor of 4 to it (sums of
+fewer than 2^24 terms), and 2^102 is too little to lift a finite float32 beyond the largest: w + u is finite when w is.
+A parameter whose own old value the update adds to is therefore not looked through.
 """
 
 from __future__ import annotations
@@ -39,9 +39,12 @@ def prove_updates(graph: Graph) -> Graph:
     bounds = _Bounds(graph)
     risks = [risk for state, new in graph.updates.items() for risk in bounds.of_update(state, new)]
     risks += bounds.besides
+    asked = dict.fromkeys(_value(r) for r in risks if isinstance(r, Value) or r >= LIMIT)
+    below = {v for node in topological(asked) for v in node.operands}
     total: Value | None = None
-    for risk in dict.fromkeys(r for r in risks if isinstance(r, Value) or r >= LIMIT):
-        total = _value(risk) if total is None else _named(apply("add", total, risk))
+    for risk in asked:
+        if risk not in below:  # else another one is no less
+            total = risk if total is None else _named(apply("add", total, risk))
     if total is None:
         return graph
     proof = apply("mul", total, MARGIN)
@@ -147,7 +150,6 @@ class _Bounds:
         """The largest magnitude among the elements of a value in memory."""
         if v.node.op is CONST:
             return max(float(np.abs(v.node.attrs["value"]).max()), 1.0)
-        size = planned_size(v.type.shape)
         squares = self._sum_of_squares(v)
         if squares is not None and v not in self.positive:
             length = apply("add", apply("sqrt", squares), TINY)
@@ -155,9 +157,10 @@ class _Bounds:
         each = apply("abs", v)
         if v in self.positive:
             each = apply("where", apply("ge", v, 0.0), v, constant(math.inf))
-        if size > 1:
-            each = apply("amax", each, axes=tuple(range(v.ndim)), keepdim=False)
-        most = _scalar(apply("maximum", each, 1.0))
+        if planned_size(v.type.shape) > 1:
+            most = apply("largest", each, axes=tuple(range(v.ndim)), keepdim=False)
+        else:
+            most = _scalar(apply("maximum", each, 1.0))
         most.node.hint = "most"
         return most
 

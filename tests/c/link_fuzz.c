@@ -19,6 +19,7 @@
 enum { ROWS = 3, WIDTH = 13, CLASSES = 5, JOBS = 6, SLOT = 256, KEPT = 16, LONGEST = 160 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 /* ---- the model: its state is a hash of all that it was trained on */
 
@@ -473,6 +474,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         train_under_fire(&w);
     }
     return 0;
+}
+
+static void report(void) {
+    fprintf(stderr, "%lu frames, %lu steps of training: all as the host meant them\n", frames, trained);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+    (void)argc;
+    (void)argv;
+    return atexit(report);
 }
 
 #if defined(AG_STANDALONE)

@@ -5,6 +5,7 @@
  *   flips BODY           each bit of a record's header, and BODY random bits of its body
  *   wear SAVES           how often each slot is erased
  *   refusals             other models, later formats, flash that is full or worn */
+#include "ag_crc32.h"
 #include "ag_flash_ram.h"
 #include "ag_rng.h"
 
@@ -199,7 +200,14 @@ static int load_nothing(void *memory, ag_read_fn *read, void *ctx) {
                                                                                                          : -1;
 }
 
+/* Give the header whose words begin at `first` the format 2, and its checksum behind `count` words. */
+static void make_later(uint32_t first, uint32_t count, uint32_t format) {
+    flash_words[format] = 2;
+    flash_words[first + count] = ag_crc32(0, flash_words + first, 4 * count);
+}
+
 static void refusals(void) {
+    static uint32_t kept[WORDS];
     ag_flash_ram r = fresh();
     ag_flash f = ag_flash_ram_open(&r);
     state s = after(1);
@@ -225,8 +233,29 @@ static void refusals(void) {
     r = fresh();
     f = ag_flash_ram_open(&r);
     expect("a save", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
-    flash_words[5] = 2; /* the record's format */
+    make_later(4, 7, 5); /* the record */
     expect("a later format", ag_store_load(&f, &c, load_state, &s), AG_STORE_ERR_FORMAT);
+    for (uint32_t i = 0; i < 20; i++) { /* what it leaves is not touched */
+        expect("a save beside it", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
+    }
+    if (flash_words[5] != 2) {
+        fail("a record of a later format is gone", flash_words[5], 0);
+    }
+
+    r = fresh();
+    f = ag_flash_ram_open(&r);
+    for (uint32_t i = 0; i < 9; i++) {
+        expect("a save", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
+    }
+    for (uint32_t slot = 0; slot < SLOTS; slot++) {
+        make_later(slot * SLOT_BYTES / 4, 3, slot * SLOT_BYTES / 4 + 1); /* the slots */
+    }
+    memcpy(kept, flash_words, sizeof kept);
+    expect("slots of a later format", ag_store_load(&f, &c, load_state, &s), AG_STORE_ERR_FORMAT);
+    expect("no slot is free", ag_store_save(&f, &c, save_state, &s), AG_STORE_ERR_FORMAT);
+    if (memcmp(kept, flash_words, sizeof kept) != 0) {
+        fail("slots of a later format are touched", 0, 0);
+    }
 
     r = fresh();
     f = ag_flash_ram_open(&r);
