@@ -1,0 +1,20 @@
+"""gcc 12 takes the load of a constant vector for 4 bytes: in short functions a branch over two of them did not reach."""
+
+import pytest
+from firmware_build import ROOT, board, call, firmware
+
+from autodiff_gen.compiler import compile_file
+from autodiff_gen.emit import emit
+from autodiff_gen.loader import load_file
+
+
+@pytest.mark.cc
+@pytest.mark.qemu
+def test_short_functions_with_constant_vectors_assemble(tmp_path):
+    file = load_file("w5")
+    program = compile_file(file.made, "w5")
+    for name, text in emit(program).items():
+        (tmp_path / name).write_text(text)
+    b = board.load("mps3_an547")
+    include = [f"-I{path}" for path in (*program.backends.include_dirs(), ROOT / "runtime")]
+    call([firmware.tool(b, "gcc"), *firmware.compile_flags(b), *include, "-c", "w5_params.c"], tmp_path, 60)
