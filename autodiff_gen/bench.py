@@ -34,17 +34,16 @@ def measure(board: Board, kernels: Sequence[str], programs: Programs, plugins: P
     """The record of a model on a board; the plugin is built in `plugins`. Raises ToolError."""
     told = json.loads(programs.marks.read_text())
     marks, steps = told["marks"], told["steps"]
-    library = plugin(plugins)
-    plain, marked = (_counted(board, elf, library) for elf in (programs.plain, programs.marked))
+    plain, marked = (count_program(board, elf, plugins) for elf in (programs.plain, programs.marked))
     entries = [
-        {"entry": m["entry"], **_figures(plain, m["id"], steps, _macs(marks, m["entry"]))}
+        {"entry": m["entry"], **figures(plain, m["id"], steps, _macs(marks, m["entry"]))}
         for m in marks
         if not m["step"]
     ]
     rows = [
         {
             **{k: m[k] for k in ("entry", "step", "layer", "phase", "text", "kernels")},
-            **_figures(marked, m["id"], steps, m["macs"]),
+            **figures(marked, m["id"], steps, m["macs"]),
         }
         for m in marks
     ]
@@ -76,15 +75,18 @@ def measure(board: Board, kernels: Sequence[str], programs: Programs, plugins: P
 
 
 @dataclass(frozen=True)
-class _Counted:
+class Counted:
+    """The counts of a run, estimated cycles by mark, the stack's high-water mark in bytes, and losses."""
+
     counts: Counts
     cycles: Mapping[int, float | None]
     stack: int
     losses: list[float]
 
 
-def _counted(board: Board, elf: Path, library: Path) -> _Counted:
-    counts = count(board, elf, library)
+def count_program(board: Board, elf: Path, plugins: Path) -> Counted:
+    """Run a program of the benchmark; the plugin is built in `plugins`. Raises ToolError."""
+    counts = count(board, elf, plugin(plugins))
     code = disassembly(board, elf)
     cycles = {}
     for number, total in counts.instructions.items():
@@ -99,10 +101,11 @@ def _counted(board: Board, elf: Path, library: Path) -> _Counted:
     losses = [float(w[1]) for w in words if w[:1] == ["loss"]]
     if not stack:
         raise ToolError(f"{elf}: prints no high-water mark of the stack")
-    return _Counted(counts, cycles, stack[0], losses)
+    return Counted(counts, cycles, stack[0], losses)
 
 
-def _figures(counted: _Counted, number: int, steps: int, macs: int) -> Record:
+def figures(counted: Counted, number: int, steps: int, macs: int) -> Record:
+    """Instructions, estimated cycles and MACs of a mark, for each of `steps` calls."""
     instructions = counted.counts.instructions.get(number, 0) / steps
     cycles = counted.cycles.get(number, 0.0)
     return {

@@ -74,6 +74,25 @@ def _totals(record: Record) -> str:
     )
 
 
+# Kernels
+
+
+def kernel_report(record: Record, last: Record | None) -> str:
+    """The record of the kernels of a board, with instructions per MAC of the last record where they differ."""
+    before = {_case(r): r["instructions_per_mac"] for r in (last or {}).get("cases", ())}
+    rows = []
+    for r in record["cases"]:
+        was = before.get(_case(r), r["instructions_per_mac"])
+        note = "" if was == r["instructions_per_mac"] else f"{was:.2f} before"
+        rows.append((r["family"], r["sizes"], *_numbers(r), r["symbol"], note))
+    head = f"kernels {','.join(record['kernels'])} on {record['board']} ({record['core']}): instructions of one call"
+    return f"{head}\n\n{table(('kernel', 'sizes', *_HEAD, 'symbol', ''), rows, right=(2, 3, 4, 5))}"
+
+
+def _case(row: Record) -> tuple[str, str]:
+    return row["family"], row["sizes"]
+
+
 # Changes
 
 

@@ -1,10 +1,16 @@
-"""Commands of the benchmark, which SCons calls: bench-sources, bench-count. Each imports what it needs when it runs."""
+"""Commands of the benchmark, which SCons calls. Each imports what it needs when it runs."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .board import Board
 
 Command = Callable[[str, str], argparse.ArgumentParser]
 Arguments = Callable[[argparse.ArgumentParser], None]
@@ -38,9 +44,41 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
         count.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
     count.set_defaults(run=_count)
 
+    kernels = command("bench-kernel-sources", "Write kernels_bench.c, which calls kernels between marks.")
+    target(kernels)
+    kernels.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder that it goes to")
+    kernels.set_defaults(run=_kernel_sources)
+
+    kernel_count = command(
+        "bench-kernel-count", "Count the instructions of kernels in QEMU; write kernels.json."
+    )
+    target(kernel_count)
+    for name, what in (
+        ("--elf", "the program"),
+        ("--marks", "kernels_marks.json"),
+        ("--out", "the record, kernels.json"),
+        ("--plugins", "the folder for the plugin"),
+    ):
+        kernel_count.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
+    kernel_count.set_defaults(run=_kernel_count)
+
+    tables = command(
+        "bench-tables", "Measure all workloads and kernels; write the tables of docs/benchmarks.md."
+    )
+    tables.add_argument(
+        "--scons", metavar="PYTHON", default=sys.executable, help="the Python that runs SCons"
+    )
+    tables.set_defaults(run=_tables)
+
+
+def _target(args: argparse.Namespace) -> tuple[Board, list[str]]:
+    from . import backends, board
+
+    chosen = board.load(args.board)
+    return chosen, backends.parse_list(args.kernels) if args.kernels else list(chosen.kernels.backends)
+
 
 def _sources(args: argparse.Namespace) -> int:
-    from . import backends, board
     from .bench_text import bench_texts
     from .build import write_all
     from .compiler import compile_file
@@ -49,8 +87,7 @@ def _sources(args: argparse.Namespace) -> int:
 
     if args.steps < 1:
         raise ModelError(f"--steps {args.steps}: must be at least 1")
-    chosen = board.load(args.board)
-    kernels = backends.parse_list(args.kernels) if args.kernels else list(chosen.kernels.backends)
+    chosen, kernels = _target(args)
     file = load_file(args.model)
     program = compile_file(file.made, args.name or file.name, kernels, chosen, args.ram)
     write_all(args.out, bench_texts(program, file, args.steps))
@@ -58,13 +95,50 @@ def _sources(args: argparse.Namespace) -> int:
 
 
 def _count(args: argparse.Namespace) -> int:
-    from . import backends, board
     from .bench import Programs, last_record, measure, write_record
     from .bench_report import report
 
-    chosen = board.load(args.board)
-    kernels = backends.parse_list(args.kernels) if args.kernels else list(chosen.kernels.backends)
+    chosen, kernels = _target(args)
     record = measure(chosen, kernels, Programs(args.plain, args.marked, args.marks), args.plugins)
     print(report(record, last_record(args.out)))
     write_record(args.out, record)
+    return 0
+
+
+def _kernel_sources(args: argparse.Namespace) -> int:
+    from . import backends
+    from .build import write_all
+    from .kernel_bench import kernel_texts
+
+    chosen, kernels = _target(args)
+    write_all(args.out, kernel_texts(backends.load(kernels, features=chosen.target.features)))
+    return 0
+
+
+def _kernel_count(args: argparse.Namespace) -> int:
+    from .bench import last_record, write_record
+    from .bench_report import kernel_report
+    from .kernel_bench import measure_kernels
+
+    chosen, kernels = _target(args)
+    record = measure_kernels(chosen, kernels, args.elf, args.marks, args.plugins)
+    print(kernel_report(record, last_record(args.out)))
+    write_record(args.out, record)
+    return 0
+
+
+def _tables(args: argparse.Namespace) -> int:
+    from . import resources
+    from .bench_tables import write_qemu_tables
+    from .errors import ToolError
+
+    def run(words: Sequence[str]) -> None:
+        print(f"./scons {' '.join(words)}", flush=True)
+        command = [args.scons, "-P", "-m", "SCons", "-Q", *words]
+        done = subprocess.run(command, cwd=resources.root(), capture_output=True, text=True)
+        if done.returncode != 0:
+            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+            raise ToolError(f"./scons {' '.join(words)}: {said[0] if said else 'fails'}")
+
+    print(write_qemu_tables(run))
     return 0

@@ -125,9 +125,9 @@ def disassembly(board: Board, elf: Path) -> dict[int, tuple[str, str]]:
     tool = firmware.tool(board, "objdump")
     if shutil.which(tool) is None:
         raise ToolError(f"{tool} is not installed; run: {install_hint(board)}")
-    done = subprocess.run(
-        [tool, "-d", "--no-show-raw-insn", str(elf)], stdin=subprocess.DEVNULL, capture_output=True, text=True
-    )
+    helium = ["-marmv8.1-m.main"] if "mve" in board.target.features else []
+    command = [tool, "-d", "--no-show-raw-insn", *helium, str(elf)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         raise ToolError(f"{tool} {elf}: {done.stderr.strip()}")
     found = re.finditer(r"^ *([0-9a-f]+):\t(\S+)(?:[ \t]+([^\n;@<]*))?", done.stdout, re.MULTILINE)

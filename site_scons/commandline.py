@@ -31,7 +31,8 @@ TARGETS = {
     "pio": "write a PlatformIO project that holds all it needs, to carry away",
     "size": "and print flash and RAM used against the board's",
     "report": "print the model's plan: graph, kernels, arena, and the sizes",
-    "bench": "count in QEMU what a training step costs: instructions by step and layer, text, stack",
+    "bench": "count in QEMU what a training step costs; without board= and model= measure all, and write the tables",
+    "bench-kernels": "count in QEMU what single kernels cost; needs no model",
     "test": "run all tests",
     "boards": "list the boards",
     "models": "list the example models",
@@ -132,7 +133,8 @@ class Options:
         """build/<board>/<model>, and with +key=value what else changes the output. Commas become `+`: to gcc they end
         a linker's flag, to QEMU a file's name."""
         changes = [("kernels", self.kernels), ("ram", self.ram), ("profile", self.profile)]
-        name = self.model_name + "".join(f"+{k}={v}" for k, v in changes if v)
+        first = "kernels" if self.targets == ["bench-kernels"] else self.model_name
+        name = first + "".join(f"+{k}={v}" for k, v in changes if v)
         return f"build/{board_id}/{name.replace('/', '_').replace(',', '+')}"
 
 

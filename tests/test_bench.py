@@ -10,16 +10,19 @@ from pathlib import Path
 import pytest
 from firmware_build import boards, call, copy_of_the_project, once, scons
 
-from autodiff_gen import board, cycles, firmware, link_map
-from autodiff_gen.bench_report import changes, report
+from autodiff_gen import board, cycles, firmware, link_map, resources
+from autodiff_gen.bench_report import changes, kernel_report, report
+from autodiff_gen.bench_tables import write_qemu_tables
 from autodiff_gen.bench_text import bench_texts
 from autodiff_gen.cli import main
 from autodiff_gen.compiler import compile_file
 from autodiff_gen.counting import count, plugin
 from autodiff_gen.emit import emit
 from autodiff_gen.errors import ToolError
+from autodiff_gen.kernel_contract import CONTRACT
 from autodiff_gen.loader import load_file
 from autodiff_gen.marks import ids, marks
+from autodiff_gen.sections import replace_section
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "tests"
@@ -141,6 +144,7 @@ def built(tmp_path_factory):
             (folder / f"said{k}.txt").write_text(scons(folder, *words))
             record = folder / "build/mps2_an386/w4+kernels=armv7em+ref/bench.json"
             (folder / f"record{k}.json").write_text(record.read_text())
+        scons(folder, "board=mps2_an386", "kernels=armv7em,ref", "bench-kernels")
 
     return once(tmp_path_factory, "bench", make)
 
@@ -219,6 +223,66 @@ def test_wrong_words_get_one_line(built, words, expected):
         scons(built, "bench", *words)
     said = str(wrong.value).splitlines()[1:]
     assert len(said) == 1 and said[0].startswith("error: ") and re.search(expected, said[0])
+
+
+# Kernels and tables
+
+
+@pytest.mark.cc
+@pytest.mark.qemu
+def test_kernels_are_counted_by_themselves(built):
+    record = json.loads((built / "build/mps2_an386/kernels+kernels=armv7em+ref/kernels.json").read_text())
+    told = {"family", "sizes", "symbol", *FIGURES}
+    assert all(set(case) == told and case["instructions"] > 0 for case in record["cases"])
+    cases = {(case["family"], case["sizes"]): case for case in record["cases"]}
+    assert len(cases) == len(record["cases"])
+    gemv = cases["gemv", "32x784"]
+    assert (gemv["symbol"], gemv["macs"]) == ("ag_gemv_f32_armv7em", 25_088)
+    assert 1 < gemv["instructions_per_mac"] < 2
+    families = {name.removesuffix("_f32") for name in CONTRACT if name.startswith(("ge", "conv", "depth"))}
+    assert {family for family, _ in cases} == families - {"gemm_tt"}
+    assert "ag_gemv_f32_armv7em" in kernel_report(record, None)
+    before = copy.deepcopy(record)
+    before["cases"][0]["instructions_per_mac"] = 9.0
+    assert kernel_report(record, before).count(" before") == 1
+
+
+def test_tables_come_from_the_records(built, tmp_path, monkeypatch):
+    record = json.loads((built / "record0.json").read_text())
+    kernels = (built / "build/mps2_an386/kernels+kernels=armv7em+ref/kernels.json").read_text()
+    monkeypatch.setattr(resources, "root", lambda: tmp_path)
+    for part in ("bench", "boards", "kernels"):
+        (tmp_path / part).symlink_to(ROOT / part)
+    (tmp_path / "docs").mkdir()
+    document = tmp_path / "docs" / "benchmarks.md"
+    document.write_text("above\n<!-- qemu -->\nold\n<!-- /qemu -->\n<!-- host -->\nmine\n<!-- /host -->\n")
+
+    def run(words):
+        given = dict(word.split("=", 1) for word in words if "=" in word)
+        model = given.get("model", "kernels")
+        folder = tmp_path / "build" / given["board"] / f"{model}+kernels={given['kernels'].replace(',', '+')}"
+        folder.mkdir(parents=True)
+        if words[-1] == "bench":
+            (folder / "bench.json").write_text(json.dumps({**record, "model": model}))
+        else:
+            (folder / "kernels.json").write_text(kernels)
+
+    text = write_qemu_tables(run)
+    assert document.read_text().startswith("above\n<!-- qemu -->\n\nCounted with arm-none-eabi-gcc")
+    assert (
+        document.read_text().endswith("\n<!-- host -->\nmine\n<!-- /host -->\n")
+        and text in document.read_text()
+    )
+    step = record["instructions_per_step"]
+    assert f"| w4 | 4 | {step:,}" in text and f"| 2,197 | {step / 2197:.2f} |" in text
+    assert "| gemv | 64x128 |" in text
+
+
+def test_a_document_without_the_section_is_refused(tmp_path):
+    path = tmp_path / "a.md"
+    path.write_text("nothing\n")
+    with pytest.raises(ToolError, match="has no section between `<!-- qemu -->` and `<!-- /qemu -->`"):
+        replace_section(path, "qemu", "text")
 
 
 # Cycles and text

@@ -14,7 +14,18 @@ PACKAGE = Path(__file__).resolve().parents[1] / "autodiff_gen"
 # Bottom up. A module imports from its own layer and from those below; imports inside functions and for type checking
 # are free.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "names", "resources", "table", "rng", "conditions", "kernel_contract", "cycles", "link_map"),
+    (
+        "errors",
+        "names",
+        "resources",
+        "table",
+        "rng",
+        "conditions",
+        "kernel_contract",
+        "cycles",
+        "link_map",
+        "sections",
+    ),
     ("dtypes", "board_schema", "init", "samples", "storage"),
     ("c_text",),
     ("op", "methods", "kernel_calls", "board", "backends", "firmware", "datasets"),
@@ -32,7 +43,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("compiler", "link_layout", "entry_text", "init_text", "emit", "frontends", "marks"),
     ("host_args", "host_cc", "host", "report", "check", "check_problem", "check_torch", "link_text"),
     ("loader", "build", "export", "operations", "kernel_test"),
-    ("bench", "bench_report", "bench_text"),
+    ("bench", "bench_report", "bench_text", "kernel_cases", "kernel_bench", "bench_tables"),
     ("device",),
     ("cli_device", "cli_bench"),
     ("cli", "__main__", "__init__"),

@@ -318,6 +318,8 @@ def generate(env):
     env.AddMethod(lambda env, name: package(name), "AutodiffPackage")
     env.AddMethod(find_python, "AutodiffFindPython")
     env.AddMethod(generator_flags, "AutodiffFlags")
+    env.AddMethod(lambda env: generator_files(), "AutodiffGenerator")
+    env.AddMethod(kernel_archive, "KernelArchive")
     env.AddMethod(python_command, "AutodiffPython")
     env.AddMethod(compile_commands, "CompileCommands")
     env.AddMethod(short_lines, "ShortLines")

@@ -41,6 +41,32 @@ def bench(env, name, model, library, steps=None, alias="bench"):
     return done
 
 
+def bench_kernels(env, folder, alias="bench-kernels"):
+    """The alias that counts the instructions of the kernels which the board's backends choose."""
+    build = env.AutodiffBuild()
+    check_board(env, build.board)
+    command = env.AutodiffPython("-m", "autodiff_gen", "bench-kernel-sources", "--out", "${TARGET.dir}")
+    command += env.AutodiffFlags()
+    targets = [f"{folder}/bench/kernels_bench.c", f"{folder}/bench/kernels_marks.json"]
+    made = env.Command(targets, [], Action([command], "$AUTODIFF_GENCOMSTR"))
+    tables = [b.folder / "kernels.toml" for b in build.backends.backends]
+    env.Depends(made, [env.File(str(f)) for f in (*env.AutodiffGenerator(), *tables)])
+    main = env.BoardEnv()
+    main.AppendUnique(CCFLAGS=DEFINES)
+    program = env.Firmware(
+        f"{folder}/bench/kernels",
+        [
+            main.BoardObject(f"{folder}/bench/obj/kernels_bench.o", made[0]),
+            env.KernelArchive(f"{folder}/obj"),
+        ],
+    )
+    words = ["-m", "autodiff_gen", "bench-kernel-count", *env.AutodiffFlags(), "--elf", "$SOURCE"]
+    words += ["--marks", "${SOURCES[1]}", "--out", f"{folder}/kernels.json", "--plugins", "build/bench"]
+    done = env.Alias(alias, [program[0], made[1]], Action([env.AutodiffPython(*words)], None))
+    env.AlwaysBuild(done)
+    return done
+
+
 def check_board(env, board):
     """Raise UserError for a board on which nothing can be counted here."""
     if board.is_host:
@@ -62,6 +88,7 @@ def generate(env):
     if not hasattr(env, "Firmware"):
         raise SCons.Errors.UserError('the tool "bench" needs the tool "firmware" before it')
     env.AddMethod(bench, "Bench")
+    env.AddMethod(bench_kernels, "BenchKernels")
 
 
 def exists(env):

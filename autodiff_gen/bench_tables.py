@@ -1,0 +1,117 @@
+"""The QEMU half of docs/benchmarks.md: workloads and kernels on emulated boards, beside the best figures known."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import firmware, resources
+from .bench_report import number
+from .board import load
+from .errors import ToolError
+from .sections import markdown_table, replace_section
+
+Record = Mapping[str, Any]
+Run = Callable[[Sequence[str]], None]
+SECTION = "qemu"
+
+
+def document() -> Path:
+    """The file that has the tables."""
+    return resources.root() / "docs" / "benchmarks.md"
+
+
+def write_qemu_tables(run: Run) -> str:
+    """Measure everything by `run`, which takes SCons' words; write the section and return it. Raises ToolError."""
+    text = qemu_tables(run)
+    replace_section(document(), SECTION, text)
+    return text
+
+
+def qemu_tables(run: Run) -> str:
+    """The text of the section."""
+    path = resources.root() / "bench" / "qemu" / "published.toml"
+    published = tomllib.loads(path.read_text(encoding="utf-8"))
+    parts = [_versions(published["board"][0]["id"])]
+    kernels = []
+    for entry in published["board"]:
+        words = [f"board={entry['id']}", f"kernels={','.join(entry['kernels'])}"]
+        records = []
+        for name in resources.workloads():
+            run([*words, f"model={name}", "bench"])
+            records.append(_record(entry, name, "bench.json"))
+        parts.append(_workloads(entry, records))
+        run([*words, "bench-kernels"])
+        kernels.append((entry, _record(entry, "kernels", "kernels.json")))
+    return "\n\n".join([*parts, _kernels(kernels)])
+
+
+def _record(entry: Record, name: str, file: str) -> Record:
+    folder = resources.root() / "build" / entry["id"] / f"{name}+kernels={'+'.join(entry['kernels'])}"
+    found: Record = json.loads((folder / file).read_text())
+    return found
+
+
+def _versions(board: str) -> str:
+    chosen = load(board)
+    assert chosen.qemu is not None
+    said = []
+    for tool in (firmware.tool(chosen, "gcc"), chosen.qemu.binary):
+        try:
+            done = subprocess.run(
+                [tool, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL
+            )
+        except OSError:
+            raise ToolError(f"{tool} is not installed") from None
+        said.append(done.stdout.splitlines()[0].partition(" (Debian")[0])
+    return f"Counted with {' and '.join(said)}, every build with the boards' own flags."
+
+
+def _workloads(entry: Record, records: Sequence[Record]) -> str:
+    known = entry.get("step", {})
+    rows = []
+    for r in records:
+        best, by = known.get(r["model"], (None, ""))
+        rows.append(
+            (
+                r["model"],
+                number(r["batch"]),
+                number(r["instructions_per_step"]),
+                number(r["cycles_per_step"]),
+                f"{r['instructions_per_mac']:.2f}",
+                *([] if not known else [number(best), f"{r['instructions_per_step'] / best:.2f}", by]),
+                number(r["text"]["together"]),
+                number(r["stack"]),
+                number(r["state_and_arena"]),
+            )
+        )
+    elsewhere = ("best known elsewhere", "ratio", "by") if known else ()
+    head = ("", "batch", "instructions per step", "cycles (estimate)", "per MAC", *elsewhere)
+    sizes = ("text", "stack", "state and arena")
+    right = [k for k in range(1, len(head) + 3) if not known or k != 7]
+    title = f"### {entry['title']} (`{entry['id']}`, kernels `{','.join(entry['kernels'])}`)"
+    return f"{title}\n\n{markdown_table((*head, *sizes), rows, tuple(right))}"
+
+
+def _kernels(measured: Sequence[tuple[Record, Record]]) -> str:
+    columns: list[str] = []
+    cells: dict[tuple[str, str], list[str]] = {}
+    for entry, record in measured:
+        columns += [entry["title"], "best known elsewhere"]
+        known = entry.get("per_mac", {})
+        for case in record["cases"]:
+            best, by = known.get(f"{case['family']} {case['sizes']}", (None, ""))
+            own = f"{case['instructions_per_mac']:.2f}" + (
+                " (ref)" if case["symbol"].endswith("_ref") else ""
+            )
+            cells.setdefault((case["family"], case["sizes"]), []).extend(
+                [own, "" if best is None else f"{best} {by}"]
+            )
+    rows = [(family, sizes, *values) for (family, sizes), values in cells.items()]
+    title = "### Kernels: instructions per multiply-accumulate, the call in them"
+    note = "`(ref)`: served by the reference kernel. Sizes: m x n of the matrix, m x n x k of products."
+    return f"{title}\n\n{note}\n\n{markdown_table(('', 'sizes', *columns), rows, (2, 4))}"
