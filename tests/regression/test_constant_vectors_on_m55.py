@@ -1,4 +1,4 @@
-"""gcc 12 takes the load of a constant vector for 4 bytes: in short functions a branch over two of them did not reach."""
+"""gcc 12 takes the load of a constant vector for 4 bytes: branches over two of them in short functions fell short."""
 
 import pytest
 from firmware_build import ROOT, board, call, firmware
