@@ -30,8 +30,9 @@ class Programs:
     marks: Path
 
 
-def measure(board: Board, kernels: Sequence[str], programs: Programs, plugins: Path) -> Record:
-    """The record of a model on a board; the plugin is built in `plugins`. Raises ToolError."""
+def measure(board: Board, kernels: Sequence[str], profile: str, programs: Programs, plugins: Path) -> Record:
+    """The record of a model on a board; `profile` is what the compiler favoured, `plugins` where the plugin is built.
+    Raises ToolError."""
     told = json.loads(programs.marks.read_text())
     marks, steps = told["marks"], told["steps"]
     plain, marked = (count_program(board, elf, plugins) for elf in (programs.plain, programs.marked))
@@ -55,6 +56,7 @@ def measure(board: Board, kernels: Sequence[str], programs: Programs, plugins: P
         "board": board.id,
         "core": board.target.core,
         "kernels": list(kernels),
+        "profile": profile,
         "batch": told["batch"],
         "steps": steps,
         "instructions_per_step": total["instructions"],

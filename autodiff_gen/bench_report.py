@@ -14,7 +14,7 @@ def report(record: Record, last: Record | None) -> str:
     """The whole report."""
     head = (
         f"{record['model']} on {record['board']} ({record['core']}), kernels {','.join(record['kernels'])}, "
-        f"batch {record['batch']}: instructions of one call, mean of {record['steps']}"
+        f"for {record['profile']}, batch {record['batch']}: instructions of one call, mean of {record['steps']}"
     )
     parts = [head, _steps(record), _layers(record), _totals(record), *changes(record, last)]
     return "\n\n".join(parts)
@@ -100,8 +100,8 @@ def changes(record: Record, last: Record | None) -> Iterator[str]:
     """What differs from the last record, as a table; nothing without one."""
     if last is None:
         return
-    if any(last.get(k) != record[k] for k in ("steps", "batch", "kernels", "board")):
-        yield "the last record is of other steps, batch or kernels: not compared"
+    if any(last.get(k) != record[k] for k in ("steps", "batch", "kernels", "profile", "board")):
+        yield "the last record is of other steps, batch, kernels or profile: not compared"
         return
     before, now = _compared(last), _compared(record)
     rows = [_change(k, before.get(k), v) for k, v in now.items() if before.get(k) != v]

@@ -42,6 +42,7 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
         ("--plugins", "the folder for the plugin"),
     ):
         count.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
+    count.add_argument("--profile", default="speed", help="what the compiler favoured (default: %(default)s)")
     count.set_defaults(run=_count)
 
     kernels = command("bench-kernel-sources", "Write kernels_bench.c, which calls kernels between marks.")
@@ -99,7 +100,8 @@ def _count(args: argparse.Namespace) -> int:
     from .bench_report import report
 
     chosen, kernels = _target(args)
-    record = measure(chosen, kernels, Programs(args.plain, args.marked, args.marks), args.plugins)
+    programs = Programs(args.plain, args.marked, args.marks)
+    record = measure(chosen, kernels, args.profile, programs, args.plugins)
     print(report(record, last_record(args.out)))
     write_record(args.out, record)
     return 0

@@ -160,6 +160,7 @@ def test_the_record(built):
         *(1, "w4", "mps2_an386", "cortex-m4"),
     )
     assert (record["kernels"], record["batch"], record["steps"]) == (["armv7em", "ref"], 4, 2)
+    assert record["profile"] == "speed"
     assert [set(e) for e in record["entries"]] == [{"entry", *FIGURES}] * 2
     assert all(set(r) == {"entry", "layer", "phase", *FIGURES} for r in record["layers"])
     told = {"entry", "step", "layer", "phase", "text", "kernels", *FIGURES}
@@ -202,7 +203,7 @@ def test_what_became_slower_or_larger_is_listed(built):
         ("stack,", f"{record['stack'] / last['stack']:.3f}", "less"),
     ]
     assert list(changes(record, {**last, "steps": 9})) == [
-        "the last record is of other steps, batch or kernels: not compared"
+        "the last record is of other steps, batch, kernels or profile: not compared"
     ]
     assert "relu1" in report(record, None)
 

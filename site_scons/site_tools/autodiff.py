@@ -229,6 +229,11 @@ def contract_flag(env):
     return "-ffp-contract=off" if build_of(env).backends.only_ref else "-ffp-contract=fast"
 
 
+def model_flags(env):
+    """The flags of generated C behind those of every file."""
+    return [contract_flag(env), *package("firmware").model_flags(build_of(env).board)]
+
+
 def train_lib(env, name, model):
     """Generate NAME.h, NAME.c and NAME_params.c from a model file, and build archives for a program to link with.
 
@@ -243,7 +248,7 @@ def train_lib(env, name, model):
         env.AppendUnique(CPPPATH=[str(path)])
     compiler = board_env(env)
     sources = (made[0], made[2])
-    flags = [contract_flag(env), *package("firmware").model_flags(build.board)]
+    flags = model_flags(env)
     objects = [board_object(compiler, f"{folder}/obj/{f.name[:-2]}.o", f, flags) for f in sources]
     library = archive(compiler, f"{folder}/obj/lib{stem}.a", objects)
     return [library, kernel_archive(env, f"{folder}/obj")]
@@ -318,6 +323,7 @@ def generate(env):
     env.AddMethod(lambda env, name: package(name), "AutodiffPackage")
     env.AddMethod(find_python, "AutodiffFindPython")
     env.AddMethod(generator_flags, "AutodiffFlags")
+    env.AddMethod(model_flags, "AutodiffModelFlags")
     env.AddMethod(lambda env: generator_files(), "AutodiffGenerator")
     env.AddMethod(kernel_archive, "KernelArchive")
     env.AddMethod(python_command, "AutodiffPython")

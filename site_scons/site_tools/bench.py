@@ -27,13 +27,21 @@ def bench(env, name, model, library, steps=None, alias="bench"):
     )
     env.Depends(made, library[0])  # generated anew whenever the ordinary C is
     compiler = env.BoardEnv()
-    flags = [*DEFINES, env.AutodiffContractFlag()]
-    main = compiler.BoardObject(f"{sources}/obj/{stem}_bench.o", made[1], flags)
-    marked = compiler.BoardObject(f"{sources}/obj/{stem}.o", made[0], flags)
+    main = compiler.BoardObject(f"{sources}/obj/{stem}_bench.o", made[1], DEFINES)
+    marked = compiler.BoardObject(f"{sources}/obj/{stem}.o", made[0], [*DEFINES, *env.AutodiffModelFlags()])
     plain_elf = env.Firmware(f"{sources}/plain", [main, library])
     marked_elf = env.Firmware(f"{sources}/marked", [main, marked, library])
     words = ["-m", "autodiff_gen", "bench-count", *env.AutodiffFlags()]
-    words += ["--plain", "$SOURCE", "--marked", "${SOURCES[1]}", "--marks", "${SOURCES[2]}"]
+    words += [
+        "--profile",
+        board.profile,
+        "--plain",
+        "$SOURCE",
+        "--marked",
+        "${SOURCES[1]}",
+        "--marks",
+        "${SOURCES[2]}",
+    ]
     words += ["--out", f"{folder}/bench.json", "--plugins", "build/bench"]
     sources = [plain_elf[0], marked_elf[0], made[2]]
     done = env.Alias(alias, sources, Action([env.AutodiffPython(*words)], None))
