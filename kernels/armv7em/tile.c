@@ -44,12 +44,15 @@ typedef char ag_tile_is_as_assembled[offsetof(ag_tile, a_step) == 32 && offsetof
 #define LEAVE                                                             \
     "ldr r1, [r0, #" C "]\n"                                              \
     "ldr r2, [r0, #" C_STEP "]\n"                                         \
-    "vldr s16, [r0, #" ALPHA "]\n"                                        \
+    "ldr r3, [r0, #" ALPHA "]\n"                                          \
     "vldr s17, [r0, #" BETA "]\n"                                         \
+    "cmp r3, #0x3f800000\n" /* 1.0f */                                    \
+    "beq 7f\n"                                                            \
+    "vmov s16, r3\n"                                                      \
     SCALE(0) SCALE(1) SCALE(2) SCALE(3) SCALE(4) SCALE(5) SCALE(6)        \
     SCALE(7) SCALE(8) SCALE(9) SCALE(10) SCALE(11) SCALE(12) SCALE(13)    \
     SCALE(14) SCALE(15)                                                   \
-    "vcmp.f32 s17, #0.0\n"                                                \
+    "7: vcmp.f32 s17, #0.0\n"                                              \
     "vmrs APSR_nzcv, fpscr\n"                                             \
     "beq 8f\n"                                                            \
     "mov r3, r1\n"                                                        \

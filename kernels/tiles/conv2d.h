@@ -7,34 +7,47 @@
 #include "tiles/places.h"
 #include "tiles/spans.h"
 
+/* The output channels from `o` on, AG_TILE_N or what is left of them, by way of a block's own sums. */
+static AG_NOINLINE void ag_conv2d_part(ag_tile *t, const ag_pixels *pixels, const float *w, int32_t o,
+                                       const ag_conv2d_group *g) {
+    const int32_t left = g->outputs - o, channels = left < AG_TILE_N ? left : AG_TILE_N;
+    const float beta = t->beta;
+    float sums[AG_TILE_M][AG_TILE_N];
+    for (int32_t j = 0; j < AG_TILE_N; j++) {
+        t->b[j] = w;
+        w += j + 1 < channels ? g->filter : 0;
+    }
+    t->c = &sums[0][0];
+    t->c_step = ag_bytes(AG_TILE_N);
+    t->beta = 0.0f;
+    AG_TILE(nt)(t);
+    t->beta = beta;
+    for (int32_t i = 0; i < pixels->count; i++) {
+        for (int32_t j = 0; j < channels; j++) {
+            float *to = pixels->to[i] + o + j;
+            *to = beta == 0.0f ? sums[i][j] : sums[i][j] + *to;
+        }
+    }
+}
+
 /* All output channels for the pixels of a block. t->a, k, segments and skips are set; `w` are the weights
  * that the sum begins with. */
 static void ag_conv2d_outputs(ag_tile *t, const ag_pixels *pixels, const float *w, const ag_conv2d_group *g) {
-    float sums[AG_TILE_M][AG_TILE_N];
-    for (int32_t o = 0; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * g->filter) {
-        const int32_t left = g->outputs - o;
-        const bool whole = pixels->in_row && left >= AG_TILE_N;
-        const float *b = w;
-        for (int32_t j = 0; j < AG_TILE_N; j++) {
-            t->b[j] = b;
-            b += j + 1 < left ? g->filter : 0;
+    const int32_t whole =
+        pixels->in_row ? g->outputs - AG_TILE_N : -1; /* the last block that is stored in y */
+    const ptrdiff_t filter = g->filter;
+    int32_t o = 0;
+    t->c_step = ag_bytes(g->s->ldy);
+    t->c = pixels->to[0];
+    for (; o <= whole; o += AG_TILE_N) {
+        for (int32_t j = 0; j < AG_TILE_N; j++, w += filter) {
+            t->b[j] = w;
         }
-        t->c = whole ? pixels->to[0] + o : &sums[0][0];
-        t->c_step = ag_bytes(whole ? g->s->ldy : AG_TILE_N);
-        if (whole) {
-            AG_TILE(nt)(t);
-            continue;
-        }
-        const float beta = t->beta;
-        t->beta = 0.0f;
         AG_TILE(nt)(t);
-        t->beta = beta;
-        for (int32_t i = 0; i < pixels->count; i++) {
-            for (int32_t j = 0; j < AG_TILE_N && j < left; j++) {
-                float *to = pixels->to[i] + o + j;
-                *to = beta == 0.0f ? sums[i][j] : sums[i][j] + *to;
-            }
-        }
+        t->c += AG_TILE_N;
+    }
+    for (; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * filter) {
+        ag_conv2d_part(t, pixels, w, o, g);
     }
 }
 

@@ -86,73 +86,85 @@ typedef struct {
     const ag_conv2d_group *g;
 } ag_dw_row;
 
-/* The product of a block, t->a and t->b being set: straight into dw where that is all, else the sums over the
- * images. Returns whether it is in dw. */
-static bool ag_dw_product(ag_tile *t, float sums[AG_TILE_M][AG_TILE_N], const ag_dw_row *r,
-                          const ag_elements *e, float *dw, int32_t o) {
+/* The sums over the images of AG_TILE_M output channels from `o` on, t being set for the first image. */
+static void ag_dw_sums(float sums[AG_TILE_M][AG_TILE_N], ag_tile *t, const ag_dw_row *r, const ag_elements *e,
+                       int32_t o) {
     const ag_conv2d_shape *s = r->g->s;
-    const int32_t rows = r->down.end - r->down.begin, columns = e->common.end - e->common.begin;
-    const bool any = rows > 0 && columns > 0, straight = dw != NULL && r->n == 1 && !e->edges && any;
     const ptrdiff_t dy_image = (ptrdiff_t)s->oh * s->ow * s->ldy;
-    t->k = columns;
-    t->segments = rows;
-    t->a_skip = ag_bytes((ptrdiff_t)(s->ow - columns) * s->ldy);
-    t->b_skip = ag_bytes((ptrdiff_t)s->stride_h * s->x_h - (ptrdiff_t)columns * s->stride_w * s->x_w);
-    if (t->a_skip == 0 && t->b_skip == 0) {
-        t->k *= rows;
-        t->segments = 1;
+    const float *b[AG_TILE_N];
+    for (int32_t j = 0; j < AG_TILE_N; j++) {
+        b[j] = t->b[j];
     }
-    t->c = straight ? dw : &sums[0][0];
-    t->c_step = ag_bytes(straight ? r->g->filter : AG_TILE_N);
-    t->alpha = straight ? r->alpha : 1.0f;
-    t->beta = straight ? r->beta : 0.0f;
-    for (int32_t b = 0; b < r->n; b++) {
-        const ptrdiff_t x_image = (ptrdiff_t)b * s->x_n;
-        if (any) {
-            (e->side_by_side ? AG_TILE(tn) : AG_TILE(tg))(t);
-            t->a[0] += dy_image;
-            for (int32_t j = 0; j < AG_TILE_N; j++) {
-                t->b[j] += s->x_n;
-            }
+    for (int32_t i = 0; i < AG_TILE_M; i++) {
+        for (int32_t j = 0; j < AG_TILE_N; j++) {
+            sums[i][j] = 0.0f;
         }
-        if (!straight && !any && b == 0) {
-            for (int32_t i = 0; i < AG_TILE_M * AG_TILE_N; i++) {
-                sums[i / AG_TILE_N][i % AG_TILE_N] = 0.0f;
-            }
+    }
+    t->c = &sums[0][0];
+    t->c_step = ag_bytes(AG_TILE_N);
+    t->alpha = 1.0f;
+    t->beta = 1.0f;
+    for (int32_t image = 0; image < r->n; image++) {
+        if (t->k > 0 && t->segments > 0) {
+            (e->side_by_side ? AG_TILE(tn) : AG_TILE(tg))(t);
         }
         if (e->edges) {
-            ag_dw_edges(sums, r->x + x_image, r->dy + b * dy_image + o, AG_TILE_M, e, r->down, s);
+            ag_dw_edges(sums, r->x + (ptrdiff_t)image * s->x_n, r->dy + image * dy_image + o, AG_TILE_M, e,
+                        r->down, s);
         }
-        t->beta = 1.0f;
+        t->a[0] += dy_image;
+        for (int32_t j = 0; j < AG_TILE_N; j++) {
+            t->b[j] += s->x_n;
+        }
     }
-    return straight;
+    for (int32_t j = 0; j < AG_TILE_N; j++) {
+        t->b[j] = b[j];
+    }
 }
 
-/* AG_TILE_N elements from `first` on, or what the row has, for all output channels. */
+/* AG_TILE_N elements from `first` on, or what the row has, for all output channels. The first `back` of them
+ * are there already. */
 static void ag_dw_columns(const ag_dw_row *r, int32_t first, int32_t back, int32_t run) {
     const ag_conv2d_group *g = r->g;
     const ag_conv2d_shape *s = g->s;
     const ag_elements e = ag_elements_from(first, run, g);
-    const ptrdiff_t row = (ptrdiff_t)r->down.begin * s->stride_h * s->x_h;
-    const ptrdiff_t column = (ptrdiff_t)e.common.begin * s->stride_w * s->x_w;
-    float sums[AG_TILE_M][AG_TILE_N];
+    const ptrdiff_t x_step = (ptrdiff_t)s->stride_w * s->x_w, x_row = (ptrdiff_t)s->stride_h * s->x_h;
+    const float *dy = r->dy + ((ptrdiff_t)r->down.begin * s->ow + e.common.begin) * s->ldy;
+    const float *x = r->x + r->down.begin * x_row + e.common.begin * x_step;
+    float sums[AG_TILE_M][AG_TILE_N], *dw = r->dw + first;
+    int32_t o = 0;
     ag_tile t;
+    t.k = e.common.end - e.common.begin;
+    t.segments = r->down.end - r->down.begin;
     t.a_step = ag_bytes(s->ldy);
-    t.b_step = ag_bytes((ptrdiff_t)s->stride_w * s->x_w);
-    for (int32_t o = 0; o < g->outputs; o += AG_TILE_M) {
+    t.b_step = ag_bytes(x_step);
+    t.a_skip = ag_bytes((ptrdiff_t)(s->ow - t.k) * s->ldy);
+    t.b_skip = ag_bytes(x_row - t.k * x_step);
+    if (t.a_skip == 0 && t.b_skip == 0) {
+        t.k *= t.segments;
+        t.segments = 1;
+    }
+    for (int32_t j = 0; j < AG_TILE_N; j++) {
+        t.b[j] = x + e.at[j];
+    }
+    if (r->n == 1 && !e.edges && t.k > 0 && t.segments > 0 && back == 0 && run >= AG_TILE_N) {
+        t.alpha = r->alpha;
+        t.beta = r->beta;
+        t.c_step = ag_bytes(g->filter);
+        t.c = dw;
+        for (; o + AG_TILE_M <= g->outputs; o += AG_TILE_M) {
+            t.a[0] = dy + o;
+            (e.side_by_side ? AG_TILE(tn) : AG_TILE(tg))(&t);
+            t.c += AG_TILE_M * g->filter;
+        }
+    }
+    for (; o < g->outputs; o += AG_TILE_M) {
         const int32_t up = o + AG_TILE_M > g->outputs ? o + AG_TILE_M - g->outputs : 0;
-        const bool whole = up == 0 && back == 0 && run >= AG_TILE_N;
-        float *dw = r->dw + (o - up) * g->filter + first;
-        t.a[0] = r->dy + ((ptrdiff_t)r->down.begin * s->ow + e.common.begin) * s->ldy + o - up;
-        for (int32_t j = 0; j < AG_TILE_N; j++) {
-            t.b[j] = r->x + row + column + e.at[j];
-        }
-        if (ag_dw_product(&t, sums, r, &e, whole ? dw : NULL, o - up)) {
-            continue;
-        }
+        t.a[0] = dy + o - up;
+        ag_dw_sums(sums, &t, r, &e, o - up);
         for (int32_t i = up; i < AG_TILE_M; i++) {
             for (int32_t j = back; j < AG_TILE_N && j < run; j++) {
-                float *to = dw + i * g->filter + j;
+                float *to = dw + (o - up + i) * g->filter + j;
                 *to = r->beta == 0.0f ? r->alpha * sums[i][j] : r->alpha * sums[i][j] + r->beta * *to;
             }
         }

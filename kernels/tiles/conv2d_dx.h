@@ -39,28 +39,45 @@ static inline ag_span ag_meeting_span(const ag_meeting *m, int32_t begin, int32_
     return ag_span_from(begin, m->elements, 1, -m->window, m->taps, m->apart, windows);
 }
 
+/* AG_TILE_N channels from `k` on, of which the first `back` are there already, by way of a block's own sums.
+ */
+static AG_NOINLINE void ag_dx_part(ag_tile *t, const ag_pixels *pixels, int32_t k, int32_t back,
+                                   ptrdiff_t apart) {
+    const float beta = t->beta;
+    float sums[AG_TILE_M][AG_TILE_N];
+    t->c = &sums[0][0];
+    t->c_step = ag_bytes(AG_TILE_N);
+    t->beta = 0.0f;
+    AG_TILE(nn)(t);
+    t->beta = beta;
+    for (int32_t i = 0; i < pixels->count; i++) {
+        for (int32_t j = back; j < AG_TILE_N; j++) {
+            float *to = pixels->to[i] + (k + j) * apart;
+            *to = beta == 0.0f ? sums[i][j] : sums[i][j] + *to;
+        }
+    }
+}
+
 /* All channels for the pixels of a block; t->a, k, segments, skips and b_step are set. */
 static void ag_dx_channels(ag_tile *t, const ag_pixels *pixels, const float *w, ptrdiff_t step,
                            const ag_conv2d_group *g) {
-    const ptrdiff_t apart = g->s->x_c;
-    const float beta = t->beta;
-    float sums[AG_TILE_M][AG_TILE_N];
-    for (int32_t k = 0; k < g->channels; k += AG_TILE_N) {
-        const int32_t back = k + AG_TILE_N > g->channels ? k + AG_TILE_N - g->channels : 0;
-        const bool whole = pixels->in_row && back == 0 && apart == 1;
-        t->b[0] = w + k - back;
-        t->c = whole ? pixels->to[0] + k : &sums[0][0];
-        t->c_step = ag_bytes(whole ? step : AG_TILE_N);
-        t->beta = whole ? beta : 0.0f;
-        AG_TILE(nn)(t);
-        for (int32_t i = 0; !whole && i < pixels->count; i++) {
-            for (int32_t j = back; j < AG_TILE_N; j++) {
-                float *to = pixels->to[i] + (k - back + j) * apart;
-                *to = beta == 0.0f ? sums[i][j] : sums[i][j] + *to;
-            }
+    const int32_t last = g->channels - AG_TILE_N;
+    int32_t k = 0;
+    t->b[0] = w;
+    if (pixels->in_row && g->s->x_c == 1) {
+        t->c = pixels->to[0];
+        t->c_step = ag_bytes(step);
+        for (; k <= last; k += AG_TILE_N) {
+            AG_TILE(nn)(t);
+            t->b[0] += AG_TILE_N;
+            t->c += AG_TILE_N;
         }
     }
-    t->beta = beta;
+    for (; k < g->channels; k += AG_TILE_N) {
+        const int32_t back = k > last ? k - last : 0;
+        t->b[0] = w + k - back;
+        ag_dx_part(t, pixels, k - back, back, g->s->x_c);
+    }
 }
 
 /* The same where there are fewer channels than a block has. */

@@ -4,7 +4,7 @@
 
 #include "tiles/conv2d_group.h"
 
-enum { AG_PACKED = 16 }; /* elements of a window that are packed at once */
+enum { AG_PACKED = 18 }; /* elements of a window that are packed at once */
 
 /* A window of rows * run elements in parts that fit: `length` elements, from the `from`-th on, of each of
  * `taken` rows from `row` on. */
@@ -45,15 +45,17 @@ static void ag_pack(float *to, const float *x, const ag_parts *part, const ag_co
     const ptrdiff_t row_step = (ptrdiff_t)g->s->dilation_h * g->s->x_h;
     const ptrdiff_t tap_step = (ptrdiff_t)g->s->dilation_w * g->s->x_w;
     const ptrdiff_t channel_step = g->s->x_c;
-    x += part->row * row_step;
-    for (int32_t row = 0; row < part->taken; row++, x += row_step) {
-        int32_t channel = part->from % g->channels;
-        const float *tap = x + part->from / g->channels * tap_step, *at = tap + channel * channel_step;
-        for (int32_t i = 0; i < part->length; i++) {
+    const int32_t skipped = part->from % g->channels;
+    const float *rest = to + part->length;
+    x += part->row * row_step + part->from / g->channels * tap_step;
+    for (int32_t row = 0; row < part->taken; row++, x += row_step, rest += part->length) {
+        const float *tap = x, *at = x + skipped * channel_step;
+        int32_t left = g->channels - skipped;
+        while (to < rest) {
             *to++ = *at;
             at += channel_step;
-            if (++channel == g->channels) {
-                channel = 0;
+            if (--left == 0) {
+                left = g->channels;
                 tap += tap_step;
                 at = tap;
             }
