@@ -27,14 +27,17 @@ ag_gemm_nn_f32_fn ag_gemm_nn_f32_ref;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_host;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_armv7em;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_mve;
+ag_gemm_nn_f32_fn ag_gemm_nn_f32_neon;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_ref;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_host;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_armv7em;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_mve;
+ag_gemm_nt_f32_fn ag_gemm_nt_f32_neon;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_ref;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_host;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_armv7em;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_mve;
+ag_gemm_tn_f32_fn ag_gemm_tn_f32_neon;
 ag_gemm_tt_f32_fn ag_gemm_tt_f32_ref;
 ag_gemm_tt_f32_fn ag_gemm_tt_f32_host;
 
@@ -46,6 +49,7 @@ ag_gemv_f32_fn ag_gemv_f32_ref;
 ag_gemv_f32_fn ag_gemv_f32_host;
 ag_gemv_f32_fn ag_gemv_f32_armv7em;
 ag_gemv_f32_fn ag_gemv_f32_mve;
+ag_gemv_f32_fn ag_gemv_f32_neon;
 
 /* y[n] = alpha * A[m,n]' . x[m] + beta * y[n]; the sum over ascending m is complete before y is read.
  * y overlaps neither A nor x; A and x may overlap. */
@@ -55,6 +59,7 @@ ag_gemv_t_f32_fn ag_gemv_t_f32_ref;
 ag_gemv_t_f32_fn ag_gemv_t_f32_host;
 ag_gemv_t_f32_fn ag_gemv_t_f32_armv7em;
 ag_gemv_t_f32_fn ag_gemv_t_f32_mve;
+ag_gemv_t_f32_fn ag_gemv_t_f32_neon;
 
 /* A[m,n] = (alpha * x[m]) y[n]' + beta * A[m,n].
  * A overlaps neither x nor y; x and y may overlap. */
@@ -64,6 +69,7 @@ ag_ger_f32_fn ag_ger_f32_ref;
 ag_ger_f32_fn ag_ger_f32_host;
 ag_ger_f32_fn ag_ger_f32_armv7em;
 ag_ger_f32_fn ag_ger_f32_mve;
+ag_ger_f32_fn ag_ger_f32_neon;
 
 /* y[n,oh,ow,o] = x[n,h,w,c] * w[o,kh,kw,c/groups], as ag_conv2d_shape tells; each sum over ascending rows,
  * columns and channels of the window. y overlaps neither x nor w. */
