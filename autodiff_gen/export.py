@@ -4,6 +4,7 @@ for an emulated board the platform that builds and runs it. Nothing in it refers
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -98,14 +99,33 @@ def _copy(source: Path, target: Path, pattern: str) -> None:
 
 
 def _copy_kernels(program: Program, backend: Backend, target: Path) -> None:
-    """What the program calls of a backend, and all headers; the contract's go with `ref`."""
+    """What the program calls of a backend, what that shares with others, and all headers; the contract's go with
+    `ref`."""
     _copy(backend.folder, target, "*.h")
     if backend is program.backends.backends[-1]:
         _copy(program.backends.root, target, "*.h")
-    for source in sorted({k.source for k in program.kernels if k.backend == backend.name}):
+    called = {k.source for k in program.kernels if k.backend == backend.name}
+    sources = sorted({*called, *(backend.shared if called else ())})
+    for source in sources:
         shutil.copy(source, target / source.name)
+    for name in sorted(_included(program.backends.root, sources)):
+        (target / name).parent.mkdir(exist_ok=True)
+        shutil.copy(program.backends.root / name, target / name)
     flags = next((list(k.cflags) for k in backend.kernels), [])
     write_all(target, {"library.json": _library(target.name, flags, ())})
+
+
+def _included(root: Path, sources: Sequence[Path]) -> set[str]:
+    """Headers in folders of `root` that the sources include, and those that these include, relative to `root`."""
+    found: set[str] = set()
+    pending = list(sources)
+    while pending:
+        text = pending.pop().read_text(encoding="utf-8")
+        for name in re.findall(r'^ *#include "(\w+/\w+\.h)"', text, re.MULTILINE):
+            if name not in found and (root / name).is_file():
+                found.add(name)
+                pending.append(root / name)
+    return found
 
 
 def _copy_platform(board: Board, target: Path) -> None:

@@ -49,11 +49,20 @@ def test_a_project_runs_outside_the_tree(tree, tmp_path):
 
 
 def test_a_project_has_the_kernels_that_it_calls(tmp_path):
-    exporter.export("mnist", board.load("stm32"), tmp_path)
+    exporter.export("mnist", board.load("stm32"), tmp_path, kernels=["ref"])
     names = {p.name for p in (tmp_path / "lib" / "ag_ref").iterdir()}
     assert names == {"ag_kernels.h", "ag_math.h", "ag_shapes.h", "gemv.c", "ger.c", "library.json"}
     source = (tmp_path / "lib" / "mnist" / "mnist.c").read_text()
     assert set(re.findall(r"ag_(\w+)_f32_ref\(", source)) == {"gemv", "gemv_t", "ger"}
+
+
+def test_a_project_has_what_its_kernels_share(tree, tmp_path):
+    folder = export(tree, tmp_path / "lenet", "mps2_an386", "lenet")
+    made = folder / "lib" / "ag_armv7em"
+    assert {"conv2d_pool.c", "gemm.c", "tile.c", "tile_sizes.h"} <= {p.name for p in made.iterdir()}
+    assert {"gemm.h", "conv2d_pool.h", "tile.h"} <= {p.name for p in (made / "tiles").iterdir()}
+    succeed(folder, tmp_path / "core", "run")
+    assert (folder / ".pio/build/qemu_mps2_an386/firmware.elf").is_file()
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path):
