@@ -6,13 +6,17 @@ import difflib
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .board_schema import FEATURES
 from .conditions import Condition, Number
 from .errors import KernelError
 from .kernel_contract import CONTRACT
+
+if TYPE_CHECKING:
+    from .board import Board
 
 REF = "ref"
 TABLE = "kernels.toml"
@@ -34,6 +38,11 @@ class Kernel:
     def matches(self, facts: Mapping[str, Number]) -> bool:
         """True where all conditions hold; a fact that is not known at generation time holds for none."""
         return all(condition(facts) for condition in self.when)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Core features that its conditions name."""
+        return frozenset(c.feature for c in self.when if c.feature is not None)
 
     @property
     def declaration(self) -> str:
@@ -65,41 +74,75 @@ class Backend:
 
 @dataclass(frozen=True)
 class Backends:
-    """The backends of a build in the order in which they are asked; the last is `ref`, which serves all."""
+    """The backends of a build, `ref` last, which serves all; `asked` are the names of those that are asked for every
+    kernel, in order, `use` those that are asked for some kernels instead, by kernel; `features` are the core's."""
 
     root: Path
     backends: tuple[Backend, ...]
+    asked: tuple[str, ...]
+    use: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    features: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(b.name for b in self.backends)
+        return self.asked
 
     @property
     def only_ref(self) -> bool:
         """True when no tuned backend is listed: then the generated C too is built without contraction."""
-        return self.names == (REF,)
+        return all(b.name == REF for b in self.backends)
 
     def candidates(self, name: str) -> tuple[Kernel, ...]:
         """All rows for the contract's kernel `name`, in the order in which they are asked."""
-        if name not in CONTRACT:
-            raise KernelError(f"no kernel {name!r} in the contract{_near(name, CONTRACT)}")
-        return tuple(k for b in self.backends for k in b.kernels if k.name == name)
+        return tuple(k for b in self._order(name) for k in b.kernels if k.name == name)
 
     def select(self, name: str, facts: Mapping[str, Number]) -> Kernel:
         """The first row that matches. `facts`: the call's numbers by parameter name (m, n, k, lda, beta, ...), as
         far as they are known when the C is generated."""
+        known = self._with_features(facts)
         for kernel in self.candidates(name):
-            if kernel.matches(facts):
+            if kernel.matches(known):
                 return kernel
         raise KernelError(
             f"no kernel serves {name} with {dict(facts)}: the ref table lacks an unconditional row"
         )
 
+    def passed_over(self, name: str, facts: Mapping[str, Number]) -> tuple[str, ...]:
+        """Why what is asked before the kernel that serves a call does not serve it, in the order of asking."""
+        chosen, known = self.select(name, facts), self._with_features(facts)
+        said = []
+        if name in self.use:
+            left = [n for n in self.asked if n not in (*self.use[name], REF)]
+            said = [f"{n}, as the board's [kernels.use] asks {', '.join(self.use[name])}" for n in left]
+        for backend in self._order(name):
+            rows = [k for k in backend.kernels if k.name == name]
+            if chosen in rows:
+                rows = rows[: rows.index(chosen)]
+            elif not rows:
+                said.append(f"{backend.name}, which has no {name}")
+            for row in rows:
+                why = next(c.why_not(known) for c in row.when if not c(known))
+                said.append(f"{row.symbol}, as {why}")
+            if backend.name == chosen.backend:
+                break
+        return tuple(said)
+
+    def _order(self, name: str) -> list[Backend]:
+        if name not in CONTRACT:
+            raise KernelError(f"no kernel {name!r} in the contract{_near(name, CONTRACT)}")
+        home = {b.name: b for b in self.backends}
+        return [home[n] for n in dict.fromkeys((*self.use.get(name, self.asked), REF))]
+
+    def _with_features(self, facts: Mapping[str, Number]) -> dict[str, Number]:
+        return {**facts, **dict.fromkeys(self.features, 1)}
+
     def sources(self) -> tuple[Source, ...]:
-        """Every file of every backend, each once, in table order: the linker takes what is called."""
+        """Every file of every backend, each once, in table order: the linker takes what is called. Files all of whose
+        kernels need a feature that the core lacks are left out."""
         found: dict[Path, Source] = {}
         for b in self.backends:
-            for path in (*(k.source for k in b.kernels), *b.shared):
+            kernels = [k for k in b.kernels if k.needs <= self.features]
+            for path in (*(k.source for k in kernels), *(b.shared if kernels else ())):
                 found.setdefault(path, Source(b.name, path, b.cflags))
         return tuple(found.values())
 
@@ -116,36 +159,61 @@ def available(root: Path | None = None) -> list[str]:
 def load(
     names: Iterable[str],
     *,
+    use: Mapping[str, Sequence[str]] | None = None,
     features: Collection[str] | None = None,
     root: Path | None = None,
     relative_to: Path | None = None,
 ) -> Backends:
     """Read the tables of `names`: backends in the tree, or paths of folders that hold a `kernels.toml`.
 
-    `features` are the board's core features; None skips that check. `root` is the tree's `kernels` folder.
-    Relative paths start at `relative_to`, by default the current folder. Raises KernelError.
+    `use`: by kernel, the backends to ask for it instead. `features` are the board's core features; None skips that
+    check. `root` is the tree's `kernels` folder. Relative paths start at `relative_to`, by default the current folder.
+    Raises KernelError.
     """
     root = _root(root)
-    backends: list[Backend] = []
-    for name in names:
-        if backends and backends[-1].name == REF:
-            raise KernelError(f"backend {name!r} stands after 'ref', which serves every call: put 'ref' last")
-        backend = _load_backend(_find(name, root, relative_to or Path()), root)
-        if any(backend.name == b.name for b in backends):
-            raise KernelError(f"backend {backend.name!r} is listed twice: name it once")
-        missing = [f for f in backend.requires if features is not None and f not in features]
-        if missing:
-            has = ", ".join(sorted(features or ())) or "none"
-            raise KernelError(
-                f"backend {backend.name!r} needs the core feature {missing[0]!r}, "
-                f"which the board lacks (it has: {has})"
-            )
-        backends.append(backend)
-    if not backends or backends[-1].name != REF:
-        backends.append(_load_backend(_find(REF, root, Path()), root))
-    result = Backends(root, tuple(backends))
+    base = relative_to or Path()
+    found: dict[str, Backend] = {}
+
+    def listed(words: Iterable[str], what: str) -> tuple[str, ...]:
+        chosen: list[str] = []
+        for word in words:
+            if chosen and chosen[-1] == REF:
+                raise KernelError(
+                    f"{what}backend {word!r} stands after 'ref', which serves every call: put 'ref' last"
+                )
+            backend = _load_backend(_find(word, root, base), root)
+            if backend.name in chosen:
+                raise KernelError(f"{what}backend {backend.name!r} is listed twice: name it once")
+            _check_features(backend, features)
+            if found.setdefault(backend.name, backend).folder != backend.folder:
+                raise KernelError(f"{what}two folders are called {backend.name!r}: rename one")
+            chosen.append(backend.name)
+        return tuple(chosen)
+
+    asked = listed(names, "")
+    instead = {}
+    for kernel, words in (use or {}).items():
+        instead[kernel] = listed(words, f"[kernels.use] {kernel}: ")
+        for name in instead[kernel]:
+            if all(k.name != kernel for k in found[name].kernels):
+                raise KernelError(f"[kernels.use] {kernel}: backend {name!r} has no {kernel}")
+    ref = found.pop(REF, None) or _load_backend(_find(REF, root, Path()), root)
+    result = Backends(
+        root,
+        (*found.values(), ref),
+        asked if REF in asked else (*asked, REF),
+        instead,
+        frozenset(features or ()),
+    )
     _check_symbols(result)
     return result
+
+
+def for_board(board: Board, kernels: Iterable[str] | None = None) -> Backends:
+    """The backends of a board's profile, or those of a list that takes the place of all that it says."""
+    if kernels is not None:
+        return load(kernels, features=board.target.features)
+    return load(board.kernels.backends, use=board.kernels.use, features=board.target.features)
 
 
 def parse_list(text: str) -> list[str]:
@@ -249,7 +317,9 @@ def _load_row(row: Any, where: str, folder: Path, cflags: tuple[str, ...], decla
     if not re.search(rf"\b{symbol}\b", source.read_text(encoding="utf-8", errors="replace")):
         raise KernelError(f"{where}: source {row['source']!r} does not name the symbol {symbol!r}")
     conditions = _strings(row.get("when", []), f"{where}: when")
-    when = tuple(Condition.parse(text, CONTRACT[name].facts, f"{where}: when") for text in conditions)
+    when = tuple(
+        Condition.parse(text, CONTRACT[name].facts, f"{where}: when", FEATURES) for text in conditions
+    )
     return Kernel(name, symbol, folder.name, source, when, cflags, declared)
 
 
@@ -270,6 +340,16 @@ def _strings(values: list[Any], where: str) -> tuple[str, ...]:
         if not isinstance(value, str):
             raise KernelError(f"{where}: must be a list of strings, got {value!r}")
     return tuple(values)
+
+
+def _check_features(backend: Backend, features: Collection[str] | None) -> None:
+    missing = [f for f in backend.requires if features is not None and f not in features]
+    if missing:
+        has = ", ".join(sorted(features or ())) or "none"
+        raise KernelError(
+            f"backend {backend.name!r} needs the core feature {missing[0]!r}, "
+            f"which the board lacks (it has: {has})"
+        )
 
 
 def _check_symbols(backends: Backends) -> None:

@@ -46,9 +46,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Kernels:
-    """Kernel backends in the order in which they are asked; `ref` serves what no other does."""
+    """Kernel backends in the order in which they are asked; `ref` serves what no other does. `use`: those that are
+    asked for one kernel instead, by its name."""
 
     backends: tuple[str, ...]
+    use: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,17 @@ def _read(path: Path) -> dict[str, Any]:
     support = data.get("target", {}).get("support", "")
     if "/" in support:  # a folder of the user's own, beside the file that names it
         data["target"]["support"] = str((path.parent / support).resolve())
+    kernels = data.get("kernels", {})
+    if "backends" in kernels:
+        kernels["backends"] = [_beside(path, name) for name in kernels["backends"]]
+    for kernel, names in kernels.get("use", {}).items():
+        kernels["use"][kernel] = [_beside(path, n) for n in ([names] if isinstance(names, str) else names)]
     return data
+
+
+def _beside(path: Path, name: str) -> str:
+    """A kernel folder of the user's own, given as a path, lies beside the file that names it."""
+    return str((path.parent / Path(name).expanduser()).resolve()) if "/" in name else name
 
 
 def _read_chain(path: Path) -> tuple[dict[str, Any], list[Path]]:
@@ -272,7 +284,10 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
             None if host else _startup(target["startup"], path),
             _support(target["support"], path),
         ),
-        kernels=Kernels(tuple(kernels["backends"])),
+        kernels=Kernels(
+            tuple(kernels["backends"]),
+            MappingProxyType({kernel: tuple(names) for kernel, names in kernels.get("use", {}).items()}),
+        ),
         toolchain=Toolchain(
             toolchain["prefix"],
             tuple(toolchain.get("packages", ())),

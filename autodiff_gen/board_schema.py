@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import BoardError
+from .kernel_contract import CONTRACT
 
 SCHEMA = 1
 HOST = "host"
@@ -63,6 +64,14 @@ def _strings(value: Any) -> str | None:
     return None if good else "must be a list of strings"
 
 
+def _names(value: Any) -> str | None:
+    return (
+        None
+        if _string(value) is None or (value and _strings(value) is None)
+        else "must be a backend or a list of them"
+    )
+
+
 def _commands(value: Any) -> str | None:
     good = isinstance(value, list) and all(v and _strings(v) is None for v in value)
     return None if good else "must be a list of commands, each a list of strings"
@@ -116,7 +125,7 @@ _TREE: dict[str, Any] = {
         "startup": _string,
         "support": _string,
     },
-    "kernels": {"backends": _strings},
+    "kernels": {"backends": _strings, "use": dict.fromkeys(CONTRACT, _names)},
     "toolchain": {"prefix": _text, "packages": _strings, "probes": _commands},
     "qemu": {"binary": _string, "machine": _string, "cpu": _string, "args": _strings},
     "upload": {"address": _ADDRESS, "openocd": _strings, "st_flash": _bool},

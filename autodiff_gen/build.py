@@ -16,7 +16,7 @@ def build(
     board: Board,
     out: Path,
     name: str | None = None,
-    kernels: Sequence[str] = ("ref",),
+    kernels: Sequence[str] | None = ("ref",),
     ram: int | None = None,
     dump: Path | None = None,
 ) -> list[Path]:

@@ -268,8 +268,8 @@ def _explain(args: argparse.Namespace) -> int:
 
     board, kernels = _board_and_kernels(args)
     file = load_file(args.model)
-    # A plan that does not fit is explained as well, so the board's RAM is not held here.
-    program = compile_file(file.made, args.name or file.name, kernels)
+    # A plan that does not fit is explained as well.
+    program = compile_file(file.made, args.name or file.name, kernels, board, ram=sys.maxsize)
     print(explain(program, board, args.ram if args.ram is not None else board.ram_bytes))
     return 0
 
@@ -324,13 +324,11 @@ def _ops(args: argparse.Namespace) -> int:
     return 0
 
 
-def _board_and_kernels(args: argparse.Namespace) -> tuple[Board, list[str]]:
+def _board_and_kernels(args: argparse.Namespace) -> tuple[Board, list[str] | None]:
+    """The board, and the kernels of the command line: None for what the board's profile says."""
     from . import backends, board
 
-    chosen = board.load(args.board)
-    return chosen, backends.parse_list(args.kernels) if args.kernels is not None else list(
-        chosen.kernels.backends
-    )
+    return board.load(args.board), None if args.kernels is None else backends.parse_list(args.kernels)
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

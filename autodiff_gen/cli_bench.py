@@ -72,11 +72,11 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
     tables.set_defaults(run=_tables)
 
 
-def _target(args: argparse.Namespace) -> tuple[Board, list[str]]:
+def _target(args: argparse.Namespace) -> tuple[Board, list[str] | None]:
+    """The board, and the kernels of the command line: None for what the board's profile says."""
     from . import backends, board
 
-    chosen = board.load(args.board)
-    return chosen, backends.parse_list(args.kernels) if args.kernels else list(chosen.kernels.backends)
+    return board.load(args.board), backends.parse_list(args.kernels) if args.kernels else None
 
 
 def _sources(args: argparse.Namespace) -> int:
@@ -96,12 +96,13 @@ def _sources(args: argparse.Namespace) -> int:
 
 
 def _count(args: argparse.Namespace) -> int:
+    from . import backends
     from .bench import Programs, last_record, measure, write_record
     from .bench_report import report
 
     chosen, kernels = _target(args)
     programs = Programs(args.plain, args.marked, args.marks)
-    record = measure(chosen, kernels, args.profile, programs, args.plugins)
+    record = measure(chosen, backends.for_board(chosen, kernels).names, args.profile, programs, args.plugins)
     print(report(record, last_record(args.out)))
     write_record(args.out, record)
     return 0
@@ -113,17 +114,19 @@ def _kernel_sources(args: argparse.Namespace) -> int:
     from .kernel_bench import kernel_texts
 
     chosen, kernels = _target(args)
-    write_all(args.out, kernel_texts(backends.load(kernels, features=chosen.target.features)))
+    write_all(args.out, kernel_texts(backends.for_board(chosen, kernels)))
     return 0
 
 
 def _kernel_count(args: argparse.Namespace) -> int:
+    from . import backends
     from .bench import last_record, write_record
     from .bench_report import kernel_report
     from .kernel_bench import measure_kernels
 
     chosen, kernels = _target(args)
-    record = measure_kernels(chosen, kernels, args.elf, args.marks, args.plugins)
+    names = list(backends.for_board(chosen, kernels).names)
+    record = measure_kernels(chosen, names, args.elf, args.marks, args.plugins)
     print(kernel_report(record, last_record(args.out)))
     write_record(args.out, record)
     return 0

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 def compile_model(
     model: Model,
     name: str,
-    kernels: Sequence[str] = ("ref",),
+    kernels: Sequence[str] | None = ("ref",),
     board: Board | None = None,
     ram: int | None = None,
     dump: Path | None = None,
 ) -> Program:
     """Compile `model` into a trainer called `name`.
 
-    kernels: backends in the order in which they are asked; board: whose features they may need and whose RAM
-    the trainer must fit;
+    kernels: backends in the order in which they are asked, None for what the board's profile says; board: whose
+    features they may need and whose RAM the trainer must fit;
     ram: bytes that override the board's. Raises ModelError, KernelError, PlanError.
     """
     tables = _load_kernels(kernels, board)
@@ -75,7 +75,7 @@ def compile_function(
 def compile_functions(
     functions: Functions,
     name: str,
-    kernels: Sequence[str] = ("ref",),
+    kernels: Sequence[str] | None = ("ref",),
     board: Board | None = None,
     ram: int | None = None,
     dump: Path | None = None,
@@ -100,7 +100,7 @@ def _functions(name: str, batch: int, entries: Sequence[Entry], tables: Backends
 def compile_file(
     made: Model | Functions,
     name: str,
-    kernels: Sequence[str] = ("ref",),
+    kernels: Sequence[str] | None = ("ref",),
     board: Board | None = None,
     ram: int | None = None,
     dump: Path | None = None,
@@ -113,10 +113,10 @@ def compile_file(
     return compile_functions(made, name, kernels, board, ram, dump)
 
 
-def _load_kernels(kernels: Sequence[str], board: Board | None) -> Backends:
+def _load_kernels(kernels: Sequence[str] | None, board: Board | None) -> Backends:
     if board is None:
-        return kernel_tables.load(list(kernels))
-    return kernel_tables.load(list(kernels), features=board.target.features)
+        return kernel_tables.load(list(kernels or ()))
+    return kernel_tables.for_board(board, kernels)
 
 
 def _check_budget(program: Program, board: Board | None, ram: int | None) -> None:

@@ -1,10 +1,11 @@
-"""Conditions of a kernel table: comparisons of a call's numbers, such as "n % 4 == 0" or "4 <= k < 64"."""
+"""Conditions of a kernel table: comparisons of a call's numbers, such as "n % 4 == 0" or "4 <= k < 64", and core
+features, such as "fpu64"."""
 
 from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .errors import KernelError
@@ -45,15 +46,23 @@ _C_ARITHMETIC: dict[type[ast.operator], str] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """A parsed comparison; call it with the facts. False where a fact that it names is missing."""
+    """A parsed comparison; call it with the facts. False where a fact that it names is missing. One that is a core
+    `feature` is the fact of that name being 1."""
 
     text: str
     names: frozenset[str]
     _tree: ast.Compare = field(repr=False, compare=False)
+    feature: str | None = None
 
     @classmethod
-    def parse(cls, text: str, facts: Sequence[str], where: str) -> Condition:
-        """`facts` are the names that may stand in it; raises KernelError, which begins with `where`."""
+    def parse(cls, text: str, facts: Sequence[str], where: str, features: Collection[str] = ()) -> Condition:
+        """`facts` are the names that may stand in it, each of `features` may stand alone; raises KernelError, which
+        begins with `where`."""
+        word = text.strip()
+        if word in features:
+            tree = ast.parse(f"{word} == 1", mode="eval").body
+            assert isinstance(tree, ast.Compare)
+            return cls(text, frozenset([word]), tree, word)
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -82,11 +91,13 @@ class Condition:
 
     def why_not(self, facts: Mapping[str, Number]) -> str:
         """Why it does not hold, for reports."""
+        if self.feature is not None:
+            return f"the core has no {self.feature}"
         for name in sorted(self.names):
             if name not in facts:
-                return f"{self.text}: {name} is known at run time only"
+                return f"{self.text} needs {name}, which is known at run time only"
         shown = ", ".join(f"{name}={facts[name]:.9g}" for name in sorted(self.names))
-        return f"{self.text}: {shown}"
+        return f"{self.text} fails for {shown}"
 
     def c_text(self, names: Mapping[str, str]) -> str:
         """The same as a C expression; `names` are what stands for the facts."""

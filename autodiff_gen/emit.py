@@ -89,10 +89,13 @@ def _facts(program: Program) -> list[str]:
             f"Arena {4 * program.arena_words} bytes; lower bound of this order: {program.bound_bytes}."
         )
     lines.append(f"Kernels asked in this order: {', '.join(program.backends.names)}.")
+    lines += [f"  but for {k}: {', '.join(names)}" for k, names in program.backends.use.items()]
     for entry in program.entries:
         for number, step in entry.plan.all_steps():
             for call, kernel in step.calls.values():
-                lines.append(f"  {entry.name} step {number}: {kernel.symbol} ({call.shown})")
+                owner = "" if kernel.declared else f" of {kernel.backend}"
+                lines.append(f"  {entry.name} step {number}: {kernel.symbol}{owner} ({call.shown})")
+                lines += [f"    not {why}" for why in program.backends.passed_over(call.kernel, call.facts())]
         for state in entry.plan.copies:
             lines.append(
                 f"  {entry.name} keeps a copy of the old {state}, which is still read after its update"

@@ -25,7 +25,7 @@ def export(
     board: Board,
     out: Path,
     name: str | None = None,
-    kernels: Sequence[str] = ("ref",),
+    kernels: Sequence[str] | None = ("ref",),
     ram: int | None = None,
 ) -> list[str]:
     """Write the project into the folder `out`; names of its environments, the default first. main.c beside the model

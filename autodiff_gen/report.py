@@ -29,6 +29,7 @@ def explain(program: Program, board: Board, ram: int | None) -> str:
 
 def _heading(program: Program, board: Board) -> str:
     asked = ", ".join(program.backends.names)
+    asked += "".join(f"; for {k}: {', '.join(names)}" for k, names in program.backends.use.items())
     return f"{program.name} for {board.name} ({board.id}); batch {program.batch}; kernels asked in this order: {asked}"
 
 
@@ -41,7 +42,7 @@ def _steps(entry: Entry, program: Program) -> str:
         text.lines(step)
     rows = []
     for number, step in entry.plan.all_steps():
-        calls = [_call(call, kernel) for call, kernel in step.calls.values()] or [_loops(step)]
+        calls = [t for c, k in step.calls.values() for t in _call(c, k, program)] or [_loops(step)]
         rows += [(number, text.inside.said[number], calls[0]), *(("", "", more) for more in calls[1:])]
     lines = [table(("step", "what it computes", "by"), rows, right=(0,))]
     lines += [
@@ -56,9 +57,12 @@ def _loops(step: Step) -> str:
     return "loops" if step.inner is None else "its own steps, one part or the other"
 
 
-def _call(call: KernelCall, kernel: Kernel) -> str:
+def _call(call: KernelCall, kernel: Kernel, program: Program) -> list[str]:
+    """The kernel, then why those before it do not serve the call."""
     conditions = f", chosen for {' and '.join(map(str, kernel.when))}" if kernel.when else ""
-    return f"{kernel.symbol} ({call.shown}{conditions})"
+    owner = "" if kernel.declared else f" of {kernel.backend}"
+    passed = program.backends.passed_over(call.kernel, call.facts())
+    return [f"{kernel.symbol}{owner} ({call.shown}{conditions})", *(f"  not {why}" for why in passed)]
 
 
 # Memory

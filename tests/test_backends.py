@@ -221,6 +221,74 @@ def test_a_path_is_relative_to_the_given_folder(tmp_path):
     assert backends.load(["./toy"], root=KERNELS, relative_to=tmp_path).names == ("toy", "ref")
 
 
+def test_one_kernel_by_another_backend(tmp_path):
+    """Also by one that no other kernel is asked of."""
+    path = toy(tmp_path)
+    loaded = backends.load(["armv7em"], use={"gemv_f32": [path], "ger_f32": ["ref"]}, root=KERNELS)
+    assert loaded.names == ("armv7em", "ref") and not loaded.only_ref
+    assert [b.name for b in loaded.backends] == ["armv7em", "toy", "ref"]
+    chosen = {name: loaded.select(name, GEMV).backend for name in ("gemv_f32", "gemv_t_f32", "ger_f32")}
+    assert chosen == {"gemv_f32": "toy", "gemv_t_f32": "armv7em", "ger_f32": "ref"}
+    assert loaded.select("gemv_f32", {**GEMV, "n": 3}).backend == "ref"
+    assert loaded.passed_over("ger_f32", GEMV) == ("armv7em, as the board's [kernels.use] asks ref",)
+
+
+@pytest.mark.parametrize(
+    "use, says",
+    [
+        ({"gemv_f32": ["mvee"]}, "unknown kernel backend 'mvee'; did you mean 'mve'?"),
+        ({"ger_f32": ["toy/"]}, "[kernels.use] ger_f32: backend 'toy' has no ger_f32"),
+        ({"ger_f32": ["ref", "mve"]}, "[kernels.use] ger_f32: backend 'mve' stands after 'ref'"),
+        (
+            {"ger_f32": ["mve"]},
+            "backend 'mve' needs the core feature 'mve', which the board lacks (it has: fpu)",
+        ),
+    ],
+)
+def test_a_faulty_choice_for_one_kernel_is_one_line(tmp_path, use, says):
+    toy(tmp_path)
+    fails(["ref"], says, use=use, features=["fpu"], relative_to=tmp_path)
+
+
+def test_two_folders_of_one_name(tmp_path):
+    one, two = toy(tmp_path / "a"), toy(tmp_path / "b")
+    fails([one], "[kernels.use] gemv_f32: two folders are called 'toy'", use={"gemv_f32": [two]})
+
+
+def test_what_is_passed_over_says_why(tmp_path):
+    table = row(when='["n % 4 == 0", "align >= 16"]') + row(symbol="toy_gemv_any", when='["mve"]', head="")
+    loaded = backends.load([toy(tmp_path, table=table)], root=KERNELS, features=["fpu"])
+    facts = {**GEMV, "align": 4}
+    assert loaded.passed_over("gemv_f32", facts) == (
+        "toy_gemv, as align >= 16 fails for align=4",
+        "toy_gemv_any, as the core has no mve",
+    )
+    assert loaded.passed_over("gemv_f32", {"align": 4})[0] == (
+        "toy_gemv, as n % 4 == 0 needs n, which is known at run time only"
+    )
+    assert loaded.passed_over("ger_f32", facts) == ("toy, which has no ger_f32",)
+    assert backends.load([], root=KERNELS).passed_over("ger_f32", facts) == ()
+
+
+def test_a_row_for_cores_with_a_feature(tmp_path):
+    """Where the core lacks it, its source is not even compiled."""
+    folder = Path(
+        toy(
+            tmp_path,
+            table=row(when='["n % 4 == 0"]') + row(symbol="toy_mve", source="mve.c", when='["mve"]', head=""),
+        )
+    )
+    (folder / "mve.c").write_text("void toy_mve(void);")
+    for features, symbol, files in (
+        (["mve"], "toy_mve", {"toy.c", "mve.c"}),
+        (["fpu"], "ag_gemv_f32_ref", {"toy.c"}),
+        (None, "ag_gemv_f32_ref", {"toy.c"}),
+    ):
+        loaded = backends.load([str(folder)], root=KERNELS, features=features)
+        assert loaded.select("gemv_f32", {**GEMV, "n": 3}).symbol == symbol
+        assert {s.path.name for s in loaded.sources() if s.backend == "toy"} == files
+
+
 def test_the_list_of_the_command_line():
     assert backends.parse_list("fast, ./mine,ref") == ["fast", "./mine", "ref"]
     with pytest.raises(KernelError, match="an empty name"):

@@ -119,6 +119,20 @@ def test_ones_own_support_folder_is_beside_the_file(load, tmp_path):
     assert load(USER.replace('"stm32f4"', '"./my support"')).target.support == tmp_path / "my support"
 
 
+def test_kernels_of_ones_own_lie_beside_the_file(load, tmp_path):
+    text = '[kernels]\nbackends = ["./wide", "armv7em", "ref"]\n'
+    text += '[kernels.use]\nger_f32 = "ref"\ngemv_f32 = ["../other/tall", "ref"]\n'
+    kernels = load(USER + text).kernels
+    assert kernels.backends == (str(tmp_path / "wide"), "armv7em", "ref")
+    assert kernels.use == {"ger_f32": ("ref",), "gemv_f32": (str(tmp_path.parent / "other/tall"), "ref")}
+
+
+def test_a_nearer_file_changes_one_kernel(load, tmp_path):
+    (tmp_path / "base.toml").write_text(USER + '[kernels.use]\nger_f32 = "ref"\ngemv_f32 = "ref"\n')
+    b = load('schema=1\ninherits="base"\n[kernels.use]\ngemv_f32 = "armv7em"\n')
+    assert b.kernels.use == {"ger_f32": ("ref",), "gemv_f32": ("armv7em",)}
+
+
 def test_platformio_is_copied_through(load):
     text = '[platformio]\nboard = "genericSTM32F405RG"\n[platformio.extra]\nanything = [1, 2]\n'
     assert load(USER + text).platformio == {"board": "genericSTM32F405RG", "extra": {"anything": [1, 2]}}
@@ -137,6 +151,11 @@ BAD = [
     ("empty name", USER.replace('"mine"', '""'), "name must be a string that is not empty"),
     ("string for list", USER + 'cflags = "-O2"', "target.cflags must be a list of strings"),
     ("numbers in a list", USER + "[kernels]\nbackends = [1]", "kernels.backends must be a list of strings"),
+    ("unknown kernel", USER + "[kernels.use]\ngemv_f23 = 'ref'",
+     "unknown key 'kernels.use.gemv_f23'; did you mean 'gemv_f32'?"),
+    ("no backend for a kernel", USER + "[kernels.use]\ngemv_f32 = 1",
+     "kernels.use.gemv_f32 must be a backend or a list of them, got 1"),
+    ("an empty list for a kernel", USER + "[kernels.use]\ngemv_f32 = []", "must be a backend or a list of them"),
     ("value for section", USER.replace("[target]", "[qemu]\nmachine='x'\n[upload]\naddress='x'\n[target]"),
      "upload.address must be an integer"),
     ("section as value", "kernels = 3\n" + USER, "kernels must be a section [kernels]"),

@@ -100,6 +100,23 @@ def test_explain_tells_kernels_arena_peak_bound_and_ram(capsys):
     assert re.search(rf"RAM for it +{board.load('stm32').ram_bytes}\b", text)
 
 
+def test_choices_of_kernels_are_shown_in_explain_and_in_the_header(capsys, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('schema=1\nname="mine"\ninherits="stm32"\n[kernels.use]\nger_f32="ref"\n')
+    assert main(["explain", "mnist", "--board", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert "kernels asked in this order: armv7em, ref; for ger_f32: ref\n" in told
+    why = "not armv7em, as the board's [kernels.use] asks ref\n"
+    assert re.search(rf"  ag_ger_f32_ref \(m=10 n=32\)\n +{re.escape(why)}", told)
+    assert "ag_gemv_t_f32_armv7em (m=10 n=32)" in told
+    assert main(["build", "mnist", "--board", str(path), "--out", str(tmp_path)]) == 0
+    header = (tmp_path / "mnist.h").read_text()
+    assert " *   but for ger_f32: ref\n" in header
+    assert f" step 6: ag_ger_f32_ref (m=10 n=32)\n *     {why}" in header
+    assert main(["explain", "mnist", "--board", str(path), "--kernels", "armv7em"]) == 0
+    assert "ag_ger_f32_armv7em" in capsys.readouterr().out  # the command line takes the place of all
+
+
 def test_explain_of_a_model_that_does_not_fit_tells_what_is_missing(capsys):
     assert main(["explain", "mnist", "--board", "stm32", "--ram", "1000"]) == 0
     text = capsys.readouterr().out

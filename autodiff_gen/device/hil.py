@@ -48,7 +48,7 @@ class Bench:
     @property
     def exact(self) -> bool:
         """Whether board and computer must give the same bits."""
-        return self.session.kernels == ["ref"]
+        return self.session.program.backends.only_ref
 
     def begin(self) -> None:
         """Both at the first weights."""

@@ -33,10 +33,8 @@ class Session:
         if not isinstance(loaded, Model):
             raise ModelError(f"{model}: no ag.Model called `model`, which a board could train")
         self.model, self.path = loaded, find_model(model)[0]
-        self.kernels = (
-            list(self.profile.kernels.backends) if kernels is None else backends.parse_list(kernels)
-        )
-        self.program = compile_model(loaded, name or found, self.kernels, self.profile, ram)
+        chosen = None if kernels is None else backends.parse_list(kernels)
+        self.program = compile_model(loaded, name or found, chosen, self.profile, ram)
 
     @property
     def elf(self) -> Path:

@@ -47,8 +47,7 @@ class Build:
         self.board = package("board").load(env.subst("$AUTODIFF_BOARD"), env.subst("$AUTODIFF_PROFILE"))
         backends = package("backends")
         listed = env.subst("$AUTODIFF_KERNELS")
-        chosen = backends.parse_list(listed) if listed else self.board.kernels.backends
-        self.backends = backends.load(chosen, features=self.board.target.features)
+        self.backends = backends.for_board(self.board, backends.parse_list(listed) if listed else None)
         self.python = find_python(env)
         self.objects = []
         self.archives = {}

@@ -226,7 +226,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 4, .pw = 4
         };
-        ag_conv2d_pool_dx_f32_ref(d_max_pool2d2, max_pool2d22, t->layer3_weight, d_relu1, n, &shape);
+        ag_conv2d_pool_dx_f32_armv7em(d_max_pool2d2, max_pool2d22, t->layer3_weight, d_relu1, n, &shape);
     }
 
     /* 22 layer3_weight[16,5,5,6] -= lr conv2d_pool_dw(relu1, d_max_pool2d2, max_pool2d22) */
@@ -237,7 +237,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 4, .pw = 4
         };
-        ag_conv2d_pool_dw_f32_ref(relu1, d_max_pool2d2, max_pool2d22, t->layer3_weight, n, &shape, -lr, 1.0f);
+        ag_conv2d_pool_dw_f32_armv7em(relu1, d_max_pool2d2, max_pool2d22, t->layer3_weight, n, &shape, -lr, 1.0f);
     }
 
     /* 23 d_max_pool2d1[n,12,12,6], new layer0_bias[6] */
@@ -270,7 +270,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 12, .pw = 12
         };
-        ag_conv2d_pool_dw_f32_ref(x, d_max_pool2d1, max_pool2d12, t->layer0_weight, n, &shape, -lr, 1.0f);
+        ag_conv2d_pool_dw_f32_armv7em(x, d_max_pool2d1, max_pool2d12, t->layer0_weight, n, &shape, -lr, 1.0f);
     }
     return LENET_OK;
 }
