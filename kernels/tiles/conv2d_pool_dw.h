@@ -6,7 +6,7 @@
 
 #include "tiles/pooled_gradient.h"
 
-enum { AG_POOL_SUMS = 90 };
+enum { AG_POOL_SUMS = 64 };
 
 /* A row of the window in lines of elements that are `step` apart in x, 1 where possible: all of it (ALL), a
  * tap (TAP), or a channel of all taps (CHANNEL). */
@@ -103,21 +103,55 @@ static void ag_dw_add(float *sums, const float *x, float dy, const ag_inside *in
     }
 }
 
+#ifndef AG_DW_RUN
+#define AG_DW_RUN ag_dw_run
+/* sums += dy times `rows` rows of `run` elements at x + element[index], one after the other in the sums, for
+ * `count` pixels: dy and index are `channels` apart, x is `step` apart. */
+static inline void ag_dw_run(float *sums, const float *x, const float *dy, const uint8_t *index,
+                             int32_t count, int32_t channels, ptrdiff_t step, const ptrdiff_t *element,
+                             ptrdiff_t row_step, int32_t rows, int32_t run) {
+    for (; count > 0; count--, x += step, dy += channels, index += channels) {
+        if (*dy != 0.0f) {
+            ag_add_rows(sums, 0, x + element[*index], ag_bytes(row_step - run), rows, run, *dy);
+        }
+    }
+}
+#endif
+
+/* The sums of a part of the window of one channel over `count` pooled pixels of row p, from q on; dy and
+ * index at that channel of the row. */
+static void ag_dw_pixels(float *sums, const float *x, const float *dy, const uint8_t *index, int32_t p,
+                         int32_t q, int32_t count, const ag_window_part *part, const ag_lines *l,
+                         const ag_pool_gradient *g) {
+    const ag_conv2d_pool_shape *s = g->s;
+    for (; count > 0; count--, q++) {
+        const float by = dy[(ptrdiff_t)q * s->o];
+        if (by != 0.0f) {
+            const ag_inside in = ag_named_window(p, q, index[(ptrdiff_t)q * s->o], s);
+            const ptrdiff_t corner = in.at - in.row * g->row_step - in.column * g->tap_step;
+            ag_dw_add(sums, x + corner, by, &in, part, l, g);
+        }
+    }
+}
+
 /* The sums of a part of the window of one channel, dy and index at that channel. */
 static void ag_dw_sums(float *sums, const float *x, const float *dy, const uint8_t *index, int32_t n,
                        const ag_window_part *part, const ag_lines *l, const ag_pool_gradient *g) {
     const ag_conv2d_pool_shape *s = g->s;
+    const ptrdiff_t from = part->row * g->row_step + part->element, row = (ptrdiff_t)s->pw * s->o;
+    const ptrdiff_t step = (ptrdiff_t)s->pool_stride_w * s->stride_w * s->x_w;
+    const ptrdiff_t first = (ptrdiff_t)g->first * s->o;
     ag_clear(sums, part->rows * part->lines * part->elements);
     for (; n > 0; n--, x += s->x_n) {
-        for (int32_t p = 0; p < s->ph; p++) {
-            const bool inside = g->small && ag_pool_inside_h(p, s);
-            for (int32_t q = 0; q < s->pw; q++, dy += s->o, index += s->o) {
-                if (*dy != 0.0f) {
-                    const ag_pooled_pixel pixel = ag_pooled_pixel_of(p, q, inside, s);
-                    const ag_inside in = ag_named_window(*index, &pixel, g);
-                    const ptrdiff_t corner = in.at - in.row * g->row_step - in.column * g->tap_step;
-                    ag_dw_add(sums, x + corner, *dy, &in, part, l, g);
-                }
+        for (int32_t p = 0; p < s->ph; p++, dy += row, index += row) {
+            if (g->small && g->follow && ag_pool_inside_h(p, s)) {
+                ag_dw_pixels(sums, x, dy, index, p, 0, g->first, part, l, g);
+                AG_DW_RUN(sums, x + ag_pool_corner(p, g->first, s) + from, dy + first, index + first,
+                          g->last - g->first, s->o, step, g->element, g->row_step, part->rows,
+                          part->elements);
+                ag_dw_pixels(sums, x, dy, index, p, g->last, s->pw - g->last, part, l, g);
+            } else {
+                ag_dw_pixels(sums, x, dy, index, p, 0, s->pw, part, l, g);
             }
         }
     }
@@ -125,12 +159,21 @@ static void ag_dw_sums(float *sums, const float *x, const float *dy, const uint8
 
 static void ag_dw_store(float *dw, const float *sums, const ag_window_part *part, const ag_lines *l,
                         int32_t row, float alpha, float beta) {
-    for (int32_t i = part->row; i < part->row + part->rows; i++) {
-        for (int32_t j = part->line; j < part->line + part->lines; j++) {
-            for (int32_t k = part->element; k < part->element + part->elements; k++, sums++) {
-                float *to =
-                    dw + (ptrdiff_t)i * row + (ptrdiff_t)j * l->line_weight + (ptrdiff_t)k * l->weight;
-                *to = beta == 0.0f ? alpha * *sums : alpha * *sums + beta * *to;
+    dw += (ptrdiff_t)part->row * row + part->line * l->line_weight + part->element * l->weight;
+    for (int32_t i = 0; i < part->rows; i++, dw += row) {
+        float *line = dw;
+        for (int32_t j = 0; j < part->lines; j++, line += l->line_weight) {
+            const float *end = sums + part->elements;
+            const int32_t step = l->weight;
+            float *to = line;
+            if (beta == 0.0f) {
+                for (; sums < end; to += step) {
+                    *to = alpha * *sums++;
+                }
+            } else {
+                for (; sums < end; to += step) {
+                    *to = alpha * *sums++ + beta * *to;
+                }
             }
         }
     }

@@ -5,24 +5,34 @@
 
 #include "tiles/pooled_gradient.h"
 
-/* dy times the weights of one channel, added to the window that `which` names. */
-static void ag_pool_dx_window(float *dx, const float *w, float dy, int32_t which,
-                              const ag_pooled_pixel *pixel, const ag_pool_gradient *g) {
+/* dy times the weights of one channel, added to the window. */
+static AG_NOINLINE void ag_pool_dx_window(float *dx, const float *w, float dy, const ag_inside *in,
+                                          const ag_pool_gradient *g) {
     const ag_conv2d_pool_shape *s = g->s;
-    const ag_inside in = ag_named_window(which, pixel, g);
-    if (in.rows <= 0 || in.columns <= 0) {
+    const int32_t run = in->columns * s->c;
+    if (in->rows <= 0 || in->columns <= 0) {
         return;
     }
-    dx += in.at;
-    w += ((ptrdiff_t)in.row * s->kw + in.column) * s->c;
+    dx += in->at;
+    w += ((ptrdiff_t)in->row * s->kw + in->column) * s->c;
     if (g->follow) {
-        const int32_t run = in.columns * s->c;
-        ag_add_rows(dx, ag_bytes(g->row_step - run), w, ag_bytes((ptrdiff_t)s->kw * s->c - run), in.rows, run,
-                    dy);
+        ag_add_rows(dx, ag_bytes(g->row_step - run), w, ag_bytes((ptrdiff_t)s->kw * s->c - run), in->rows,
+                    run, dy);
         return;
     }
-    for (int32_t i = 0; i < in.rows; i++, dx += g->row_step, w += (ptrdiff_t)s->kw * s->c) {
-        ag_add_rows(dx, ag_bytes(g->tap_step - s->c), w, 0, in.columns, s->c, dy);
+    for (int32_t i = 0; i < in->rows; i++, dx += g->row_step, w += (ptrdiff_t)s->kw * s->c) {
+        ag_add_rows(dx, ag_bytes(g->tap_step - s->c), w, 0, in->columns, s->c, dy);
+    }
+}
+
+/* The same for all channels of a pooled pixel whose index names windows inside x; dx at its corner. */
+static inline void ag_pool_dx_pixel(float *dx, const float *w, const float *dy, const uint8_t *index,
+                                    const ag_pool_gradient *g) {
+    const int32_t run = g->s->kw * g->s->c, skip = ag_bytes(g->row_step - run), rows = g->s->kh;
+    for (int32_t o = 0; o < g->s->o; o++, w += g->filter) {
+        if (dy[o] != 0.0f) {
+            ag_add_rows(dx + g->element[index[o]], skip, w, 0, rows, run, dy[o]);
+        }
     }
 }
 
@@ -33,12 +43,16 @@ static void ag_conv2d_pool_dx_by_rows(const float *dy, const uint8_t *index, con
     for (; n > 0; n--, dx += s->x_n) {
         ag_clear(dx, s->h * s->w * s->c);
         for (int32_t p = 0; p < s->ph; p++) {
-            const bool inside = g.small && ag_pool_inside_h(p, s);
+            const bool inside = g.small && g.follow && ag_pool_inside_h(p, s);
             for (int32_t q = 0; q < s->pw; q++, dy += s->o, index += s->o) {
-                const ag_pooled_pixel pixel = ag_pooled_pixel_of(p, q, inside, s);
+                if (inside && q >= g.first && q < g.last) {
+                    ag_pool_dx_pixel(dx + ag_pool_corner(p, q, s), w, dy, index, &g);
+                    continue;
+                }
                 for (int32_t o = 0; o < s->o; o++) {
                     if (dy[o] != 0.0f) {
-                        ag_pool_dx_window(dx, w + o * g.filter, dy[o], index[o], &pixel, &g);
+                        const ag_inside in = ag_named_window(p, q, index[o], s);
+                        ag_pool_dx_window(dx, w + o * g.filter, dy[o], &in, &g);
                     }
                 }
             }

@@ -8,8 +8,7 @@
 #ifndef AG_TILE_H
 #define AG_TILE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "tiles/helpers.h"
 
 #ifndef AG_TILE_M
 #error "include the backend's own tile_sizes.h first"
@@ -31,16 +30,5 @@ typedef struct {
 
 typedef void ag_tile_fn(const ag_tile *t);
 ag_tile_fn AG_TILE(nn), AG_TILE(nt), AG_TILE(tn), AG_TILE(tg);
-
-/* Keeps what is rarely called out of its caller's frame. */
-#if defined __GNUC__
-#define AG_NOINLINE __attribute__((noinline))
-#else
-#define AG_NOINLINE
-#endif
-
-static inline int32_t ag_bytes(ptrdiff_t floats) {
-    return (int32_t)(floats * (ptrdiff_t)sizeof(float));
-}
 
 #endif
