@@ -312,6 +312,8 @@ class Statements:
             return args[0]
         for k, arg in enumerate(args):
             arg.uses += max(lower.c.count(f"{{{k}}}"), 1)
+        if self.locked and node.op.name == "where":
+            self._load_first(args[1:])
         needs = lower.operand_precedence
         per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
         home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
@@ -327,6 +329,14 @@ class Statements:
             node.op.name,
             worth_a_name=True,
         )
+
+    def _load_first(self, choices: list[Expr]) -> None:
+        """Both choices are read before one is taken: GCC 12 vectorises a read under a condition wrongly where the
+        result takes the place of an operand (-O3 with AVX2: tests/regression)."""
+        for choice in choices:
+            if choice.memory is not None and not choice.is_scalar:
+                choice.moved = choice.worth_a_name = True
+                choice.hint = choice.hint or "choice"
 
     def _make_pick(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> Expr:
         picked = self._value(node.operands[0], self._picked_at(node, lower, index, body), body)

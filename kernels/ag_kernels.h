@@ -76,6 +76,7 @@ ag_ger_f32_fn ag_ger_f32_neon;
 typedef void ag_conv2d_f32_fn(const float *x, const float *w, float *y, int32_t n,
                               const ag_conv2d_shape *shape);
 ag_conv2d_f32_fn ag_conv2d_f32_ref;
+ag_conv2d_f32_fn ag_conv2d_f32_host;
 ag_conv2d_f32_fn ag_conv2d_f32_armv7em;
 ag_conv2d_f32_fn ag_conv2d_f32_mve;
 
@@ -84,6 +85,7 @@ ag_conv2d_f32_fn ag_conv2d_f32_mve;
 typedef void ag_conv2d_dx_f32_fn(const float *dy, const float *w, float *dx, int32_t n,
                                  const ag_conv2d_shape *shape);
 ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_ref;
+ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_host;
 ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_armv7em;
 ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_mve;
 
@@ -92,6 +94,7 @@ ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_mve;
 typedef void ag_conv2d_dw_f32_fn(const float *x, const float *dy, float *dw, int32_t n,
                                  const ag_conv2d_shape *shape, float alpha, float beta);
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_ref;
+ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_host;
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_armv7em;
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_mve;
 
@@ -103,12 +106,15 @@ typedef void ag_depthwise2d_dx_f32_fn(const float *dy, const float *w, float *dx
 typedef void ag_depthwise2d_dw_f32_fn(const float *x, const float *dy, float *dw, int32_t n,
                                       const ag_conv2d_shape *shape, float alpha, float beta);
 ag_depthwise2d_f32_fn ag_depthwise2d_f32_ref;
+ag_depthwise2d_f32_fn ag_depthwise2d_f32_host;
 ag_depthwise2d_f32_fn ag_depthwise2d_f32_armv7em;
 ag_depthwise2d_f32_fn ag_depthwise2d_f32_mve;
 ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_ref;
+ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_host;
 ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_armv7em;
 ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_mve;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_ref;
+ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_host;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_armv7em;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_mve;
 
@@ -140,6 +146,7 @@ ag_max_pool2d_pick_f32_fn ag_max_pool2d_pick_f32_ref;
 typedef void ag_conv2d_pool_f32_fn(const float *x, const float *w, const float *bias, float *y,
                                    uint8_t *index, int32_t n, const ag_conv2d_pool_shape *shape);
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_ref;
+ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_host;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_armv7em;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_mve;
 
@@ -151,6 +158,7 @@ typedef void ag_conv2d_pool_dx_f32_fn(const float *dy, const uint8_t *index, con
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_ref;
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_armv7em;
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_mve;
+ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_host;
 
 /* dw[o,kh,kw,c] = alpha * (the sum of x dy over images and the windows that index names, ascending) + beta *
  * dw; the sum of an element is complete before the element is read; a dy of 0 adds nothing, whatever x is. dw
@@ -160,6 +168,7 @@ typedef void ag_conv2d_pool_dw_f32_fn(const float *x, const float *dy, const uin
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_ref;
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_armv7em;
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_mve;
+ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_host;
 
 /* y[n,oh,ow,c] = the mean over each window of x[n,h,w,c]: the sum over ascending rows and columns inside x,
  * divided by the count that ag_pool2d_shape tells. y does not overlap x. */

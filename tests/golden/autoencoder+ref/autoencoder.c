@@ -514,7 +514,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum += (relu7[j * 128 + i] <= 0.0f ? 0.0f : d_relu7[j * 128 + i]) * t->layer19_weight[i] * sub7[j * 128 + i];
+                const float choice1 = d_relu7[j * 128 + i];
+                sum += (relu7[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer19_weight[i] * sub7[j * 128 + i];
             }
             d_rsqrt7_row[i] = sum;
             float sum2 = 0.0f;
@@ -525,13 +526,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu7[j * 128 + i] <= 0.0f ? 0.0f : d_relu7[j * 128 + i]) * t->layer19_weight[i] * rsqrt7[i] + mul11 * sub7[j * 128 + i];
+                const float choice1 = d_relu7[j * 128 + i];
+                sum2 += (relu7[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer19_weight[i] * rsqrt7[i] + mul11 * sub7[j * 128 + i];
             }
             sum_row[i] = sum2;
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
-                d_add19[i * 128 + j] = (relu7[i * 128 + j] <= 0.0f ? 0.0f : d_relu7[i * 128 + j]) * t->layer19_weight[j] * rsqrt7[j] + d_rsqrt7_row[j] * -0.5f * (rsqrt7[j] * rsqrt7[j] * rsqrt7[j]) * div1_1 * 2.0f * sub7[i * 128 + j] + -sum_row[j] * div1_1;
+                const float choice1 = d_relu7[i * 128 + j];
+                d_add19[i * 128 + j] = (relu7[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer19_weight[j] * rsqrt7[j] + d_rsqrt7_row[j] * -0.5f * (rsqrt7[j] * rsqrt7[j] * rsqrt7[j]) * div1_1 * 2.0f * sub7[i * 128 + j] + -sum_row[j] * div1_1;
             }
         }
         for (int32_t i = 0; i < 128; i++) {
@@ -540,7 +543,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum3 = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add19[j * 128 + i];
-                const float where1 = relu7[j * 128 + i] <= 0.0f ? 0.0f : d_relu7[j * 128 + i];
+                const float choice1 = d_relu7[j * 128 + i];
+                const float where1 = relu7[j * 128 + i] <= 0.0f ? 0.0f : choice1;
                 sum2 += where1 * (sub7[j * 128 + i] * rsqrt7[i]);
                 sum3 += where1;
             }
@@ -571,7 +575,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum += (relu6[j * 128 + i] <= 0.0f ? 0.0f : d_relu6[j * 128 + i]) * t->layer16_weight[i] * sub6[j * 128 + i];
+                const float choice1 = d_relu6[j * 128 + i];
+                sum += (relu6[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer16_weight[i] * sub6[j * 128 + i];
             }
             d_rsqrt6_row[i] = sum;
             float sum2 = 0.0f;
@@ -582,13 +587,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu6[j * 128 + i] <= 0.0f ? 0.0f : d_relu6[j * 128 + i]) * t->layer16_weight[i] * rsqrt6[i] + mul11 * sub6[j * 128 + i];
+                const float choice1 = d_relu6[j * 128 + i];
+                sum2 += (relu6[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer16_weight[i] * rsqrt6[i] + mul11 * sub6[j * 128 + i];
             }
             sum_row2[i] = sum2;
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
-                d_add16[i * 128 + j] = (relu6[i * 128 + j] <= 0.0f ? 0.0f : d_relu6[i * 128 + j]) * t->layer16_weight[j] * rsqrt6[j] + d_rsqrt6_row[j] * -0.5f * (rsqrt6[j] * rsqrt6[j] * rsqrt6[j]) * div1_1 * 2.0f * sub6[i * 128 + j] + -sum_row2[j] * div1_1;
+                const float choice1 = d_relu6[i * 128 + j];
+                d_add16[i * 128 + j] = (relu6[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer16_weight[j] * rsqrt6[j] + d_rsqrt6_row[j] * -0.5f * (rsqrt6[j] * rsqrt6[j] * rsqrt6[j]) * div1_1 * 2.0f * sub6[i * 128 + j] + -sum_row2[j] * div1_1;
             }
         }
         for (int32_t i = 0; i < 128; i++) {
@@ -597,7 +604,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum3 = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add16[j * 128 + i];
-                const float where1 = relu6[j * 128 + i] <= 0.0f ? 0.0f : d_relu6[j * 128 + i];
+                const float choice1 = d_relu6[j * 128 + i];
+                const float where1 = relu6[j * 128 + i] <= 0.0f ? 0.0f : choice1;
                 sum2 += where1 * (sub6[j * 128 + i] * rsqrt6[i]);
                 sum3 += where1;
             }
@@ -628,7 +636,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum += (relu5[j * 128 + i] <= 0.0f ? 0.0f : d_relu5[j * 128 + i]) * t->layer13_weight[i] * sub5[j * 128 + i];
+                const float choice1 = d_relu5[j * 128 + i];
+                sum += (relu5[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer13_weight[i] * sub5[j * 128 + i];
             }
             d_rsqrt5_row[i] = sum;
             float sum2 = 0.0f;
@@ -639,13 +648,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu5[j * 128 + i] <= 0.0f ? 0.0f : d_relu5[j * 128 + i]) * t->layer13_weight[i] * rsqrt5[i] + mul11 * sub5[j * 128 + i];
+                const float choice1 = d_relu5[j * 128 + i];
+                sum2 += (relu5[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer13_weight[i] * rsqrt5[i] + mul11 * sub5[j * 128 + i];
             }
             sum_row3[i] = sum2;
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
-                d_add13[i * 128 + j] = (relu5[i * 128 + j] <= 0.0f ? 0.0f : d_relu5[i * 128 + j]) * t->layer13_weight[j] * rsqrt5[j] + d_rsqrt5_row[j] * -0.5f * (rsqrt5[j] * rsqrt5[j] * rsqrt5[j]) * div1_1 * 2.0f * sub5[i * 128 + j] + -sum_row3[j] * div1_1;
+                const float choice1 = d_relu5[i * 128 + j];
+                d_add13[i * 128 + j] = (relu5[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer13_weight[j] * rsqrt5[j] + d_rsqrt5_row[j] * -0.5f * (rsqrt5[j] * rsqrt5[j] * rsqrt5[j]) * div1_1 * 2.0f * sub5[i * 128 + j] + -sum_row3[j] * div1_1;
             }
         }
         for (int32_t i = 0; i < 128; i++) {
@@ -654,7 +665,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum3 = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add13[j * 128 + i];
-                const float where1 = relu5[j * 128 + i] <= 0.0f ? 0.0f : d_relu5[j * 128 + i];
+                const float choice1 = d_relu5[j * 128 + i];
+                const float where1 = relu5[j * 128 + i] <= 0.0f ? 0.0f : choice1;
                 sum2 += where1 * (sub5[j * 128 + i] * rsqrt5[i]);
                 sum3 += where1;
             }
@@ -685,7 +697,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < 8; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum += (relu4[j * 8 + i] <= 0.0f ? 0.0f : d_relu4[j * 8 + i]) * t->layer10_weight[i] * sub4[j * 8 + i];
+                const float choice1 = d_relu4[j * 8 + i];
+                sum += (relu4[j * 8 + i] <= 0.0f ? 0.0f : choice1) * t->layer10_weight[i] * sub4[j * 8 + i];
             }
             d_rsqrt4_row[i] = sum;
             float sum2 = 0.0f;
@@ -696,13 +709,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu4[j * 8 + i] <= 0.0f ? 0.0f : d_relu4[j * 8 + i]) * t->layer10_weight[i] * rsqrt4[i] + mul11 * sub4[j * 8 + i];
+                const float choice1 = d_relu4[j * 8 + i];
+                sum2 += (relu4[j * 8 + i] <= 0.0f ? 0.0f : choice1) * t->layer10_weight[i] * rsqrt4[i] + mul11 * sub4[j * 8 + i];
             }
             sum_row4[i] = sum2;
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 8; j++) {
-                d_add10[i * 8 + j] = (relu4[i * 8 + j] <= 0.0f ? 0.0f : d_relu4[i * 8 + j]) * t->layer10_weight[j] * rsqrt4[j] + d_rsqrt4_row[j] * -0.5f * (rsqrt4[j] * rsqrt4[j] * rsqrt4[j]) * div1_1 * 2.0f * sub4[i * 8 + j] + -sum_row4[j] * div1_1;
+                const float choice1 = d_relu4[i * 8 + j];
+                d_add10[i * 8 + j] = (relu4[i * 8 + j] <= 0.0f ? 0.0f : choice1) * t->layer10_weight[j] * rsqrt4[j] + d_rsqrt4_row[j] * -0.5f * (rsqrt4[j] * rsqrt4[j] * rsqrt4[j]) * div1_1 * 2.0f * sub4[i * 8 + j] + -sum_row4[j] * div1_1;
             }
         }
         for (int32_t i = 0; i < 8; i++) {
@@ -711,7 +726,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum3 = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add10[j * 8 + i];
-                const float where1 = relu4[j * 8 + i] <= 0.0f ? 0.0f : d_relu4[j * 8 + i];
+                const float choice1 = d_relu4[j * 8 + i];
+                const float where1 = relu4[j * 8 + i] <= 0.0f ? 0.0f : choice1;
                 sum2 += where1 * (sub4[j * 8 + i] * rsqrt4[i]);
                 sum3 += where1;
             }
@@ -742,7 +758,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum += (relu3[j * 128 + i] <= 0.0f ? 0.0f : d_relu3[j * 128 + i]) * t->layer7_weight[i] * sub3[j * 128 + i];
+                const float choice1 = d_relu3[j * 128 + i];
+                sum += (relu3[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer7_weight[i] * sub3[j * 128 + i];
             }
             d_rsqrt3_row[i] = sum;
             float sum2 = 0.0f;
@@ -753,13 +770,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu3[j * 128 + i] <= 0.0f ? 0.0f : d_relu3[j * 128 + i]) * t->layer7_weight[i] * rsqrt3[i] + mul11 * sub3[j * 128 + i];
+                const float choice1 = d_relu3[j * 128 + i];
+                sum2 += (relu3[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer7_weight[i] * rsqrt3[i] + mul11 * sub3[j * 128 + i];
             }
             sum_row5[i] = sum2;
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
-                d_add7[i * 128 + j] = (relu3[i * 128 + j] <= 0.0f ? 0.0f : d_relu3[i * 128 + j]) * t->layer7_weight[j] * rsqrt3[j] + d_rsqrt3_row[j] * -0.5f * (rsqrt3[j] * rsqrt3[j] * rsqrt3[j]) * div1_1 * 2.0f * sub3[i * 128 + j] + -sum_row5[j] * div1_1;
+                const float choice1 = d_relu3[i * 128 + j];
+                d_add7[i * 128 + j] = (relu3[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer7_weight[j] * rsqrt3[j] + d_rsqrt3_row[j] * -0.5f * (rsqrt3[j] * rsqrt3[j] * rsqrt3[j]) * div1_1 * 2.0f * sub3[i * 128 + j] + -sum_row5[j] * div1_1;
             }
         }
         for (int32_t i = 0; i < 128; i++) {
@@ -768,7 +787,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum3 = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add7[j * 128 + i];
-                const float where1 = relu3[j * 128 + i] <= 0.0f ? 0.0f : d_relu3[j * 128 + i];
+                const float choice1 = d_relu3[j * 128 + i];
+                const float where1 = relu3[j * 128 + i] <= 0.0f ? 0.0f : choice1;
                 sum2 += where1 * (sub3[j * 128 + i] * rsqrt3[i]);
                 sum3 += where1;
             }
@@ -799,7 +819,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum += (relu2[j * 128 + i] <= 0.0f ? 0.0f : d_relu2[j * 128 + i]) * t->layer4_weight[i] * sub2[j * 128 + i];
+                const float choice1 = d_relu2[j * 128 + i];
+                sum += (relu2[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer4_weight[i] * sub2[j * 128 + i];
             }
             d_rsqrt2_row[i] = sum;
             float sum2 = 0.0f;
@@ -810,13 +831,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu2[j * 128 + i] <= 0.0f ? 0.0f : d_relu2[j * 128 + i]) * t->layer4_weight[i] * rsqrt2[i] + mul11 * sub2[j * 128 + i];
+                const float choice1 = d_relu2[j * 128 + i];
+                sum2 += (relu2[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer4_weight[i] * rsqrt2[i] + mul11 * sub2[j * 128 + i];
             }
             sum_row6[i] = sum2;
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
-                d_add4[i * 128 + j] = (relu2[i * 128 + j] <= 0.0f ? 0.0f : d_relu2[i * 128 + j]) * t->layer4_weight[j] * rsqrt2[j] + d_rsqrt2_row[j] * -0.5f * (rsqrt2[j] * rsqrt2[j] * rsqrt2[j]) * div1_1 * 2.0f * sub2[i * 128 + j] + -sum_row6[j] * div1_1;
+                const float choice1 = d_relu2[i * 128 + j];
+                d_add4[i * 128 + j] = (relu2[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer4_weight[j] * rsqrt2[j] + d_rsqrt2_row[j] * -0.5f * (rsqrt2[j] * rsqrt2[j] * rsqrt2[j]) * div1_1 * 2.0f * sub2[i * 128 + j] + -sum_row6[j] * div1_1;
             }
         }
         for (int32_t i = 0; i < 128; i++) {
@@ -825,7 +848,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum3 = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add4[j * 128 + i];
-                const float where1 = relu2[j * 128 + i] <= 0.0f ? 0.0f : d_relu2[j * 128 + i];
+                const float choice1 = d_relu2[j * 128 + i];
+                const float where1 = relu2[j * 128 + i] <= 0.0f ? 0.0f : choice1;
                 sum2 += where1 * (sub2[j * 128 + i] * rsqrt2[i]);
                 sum3 += where1;
             }
@@ -856,7 +880,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum += (relu1[j * 128 + i] <= 0.0f ? 0.0f : d_relu1[j * 128 + i]) * t->layer1_weight[i] * sub1[j * 128 + i];
+                const float choice1 = d_relu1[j * 128 + i];
+                sum += (relu1[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer1_weight[i] * sub1[j * 128 + i];
             }
             d_rsqrt1_row[i] = sum;
             float sum2 = 0.0f;
@@ -867,13 +892,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
-                sum2 += (relu1[j * 128 + i] <= 0.0f ? 0.0f : d_relu1[j * 128 + i]) * t->layer1_weight[i] * rsqrt1[i] + mul11 * sub1[j * 128 + i];
+                const float choice1 = d_relu1[j * 128 + i];
+                sum2 += (relu1[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer1_weight[i] * rsqrt1[i] + mul11 * sub1[j * 128 + i];
             }
             sum_row7[i] = sum2;
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
-                d_add1[i * 128 + j] = (relu1[i * 128 + j] <= 0.0f ? 0.0f : d_relu1[i * 128 + j]) * t->layer1_weight[j] * rsqrt1[j] + d_rsqrt1_row[j] * -0.5f * (rsqrt1[j] * rsqrt1[j] * rsqrt1[j]) * div1_1 * 2.0f * sub1[i * 128 + j] + -sum_row7[j] * div1_1;
+                const float choice1 = d_relu1[i * 128 + j];
+                d_add1[i * 128 + j] = (relu1[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer1_weight[j] * rsqrt1[j] + d_rsqrt1_row[j] * -0.5f * (rsqrt1[j] * rsqrt1[j] * rsqrt1[j]) * div1_1 * 2.0f * sub1[i * 128 + j] + -sum_row7[j] * div1_1;
             }
         }
         for (int32_t i = 0; i < 128; i++) {
@@ -882,7 +909,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum3 = 0.0f;
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add1[j * 128 + i];
-                const float where1 = relu1[j * 128 + i] <= 0.0f ? 0.0f : d_relu1[j * 128 + i];
+                const float choice1 = d_relu1[j * 128 + i];
+                const float where1 = relu1[j * 128 + i] <= 0.0f ? 0.0f : choice1;
                 sum2 += where1 * (sub1[j * 128 + i] * rsqrt1[i]);
                 sum3 += where1;
             }

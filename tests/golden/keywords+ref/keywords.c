@@ -337,7 +337,8 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
-                where[i * 160 + j * 32 + k] = relu8[i * 160 + j * 32 + k] <= 0.0f ? 0.0f : conv2d_dx[i * 160 + j * 32 + k];
+                const float choice1 = conv2d_dx[i * 160 + j * 32 + k];
+                where[i * 160 + j * 32 + k] = relu8[i * 160 + j * 32 + k] <= 0.0f ? 0.0f : choice1;
             }
         }
     }

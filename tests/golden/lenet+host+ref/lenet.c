@@ -62,7 +62,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 12, .pw = 12
         };
-        ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d12, n, &shape);
+        ag_conv2d_pool_f32_host(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d12, n, &shape);
     }
 
     /* 2  relu1[864n] */
@@ -78,7 +78,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 4, .pw = 4
         };
-        ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d22, n, &shape);
+        ag_conv2d_pool_f32_host(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d22, n, &shape);
     }
 
     /* 4  relu2[256n] */
@@ -156,7 +156,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 13 d_add4[n,84], new layer9_bias[84] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
-            d_add4[i * 84 + j] = relu4[i * 84 + j] <= 0.0f ? 0.0f : d_relu4[i * 84 + j];
+            const float choice1 = d_relu4[i * 84 + j];
+            d_add4[i * 84 + j] = relu4[i * 84 + j] <= 0.0f ? 0.0f : choice1;
         }
     }
     for (int32_t i = 0; i < 84; i++) {
@@ -176,7 +177,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 16 d_add3[n,120], new layer7_bias[120] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
-            d_add3[i * 120 + j] = relu3[i * 120 + j] <= 0.0f ? 0.0f : d_relu3[i * 120 + j];
+            const float choice1 = d_relu3[i * 120 + j];
+            d_add3[i * 120 + j] = relu3[i * 120 + j] <= 0.0f ? 0.0f : choice1;
         }
     }
     for (int32_t i = 0; i < 120; i++) {
@@ -201,7 +203,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         for (int32_t j = 0; j < 4; j++) {
             for (int32_t k = 0; k < 4; k++) {
                 for (int32_t l = 0; l < 16; l++) {
-                    d_max_pool2d2[i * 256 + j * 64 + k * 16 + l] = relu2[i * 256 + j * 64 + k * 16 + l] <= 0.0f ? 0.0f : matmul[i * 256 + j * 64 + k * 16 + l];
+                    const float choice1 = matmul[i * 256 + j * 64 + k * 16 + l];
+                    d_max_pool2d2[i * 256 + j * 64 + k * 16 + l] = relu2[i * 256 + j * 64 + k * 16 + l] <= 0.0f ? 0.0f : choice1;
                 }
             }
         }
@@ -226,7 +229,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 4, .pw = 4
         };
-        ag_conv2d_pool_dx_f32_ref(d_max_pool2d2, max_pool2d22, t->layer3_weight, d_relu1, n, &shape);
+        ag_conv2d_pool_dx_f32_host(d_max_pool2d2, max_pool2d22, t->layer3_weight, d_relu1, n, &shape);
     }
 
     /* 22 layer3_weight[16,5,5,6] -= lr conv2d_pool_dw(relu1, d_max_pool2d2, max_pool2d22) */
@@ -237,7 +240,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 4, .pw = 4
         };
-        ag_conv2d_pool_dw_f32_ref(relu1, d_max_pool2d2, max_pool2d22, t->layer3_weight, n, &shape, -lr, 1.0f);
+        ag_conv2d_pool_dw_f32_host(relu1, d_max_pool2d2, max_pool2d22, t->layer3_weight, n, &shape, -lr, 1.0f);
     }
 
     /* 23 d_max_pool2d1[n,12,12,6], new layer0_bias[6] */
@@ -245,7 +248,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         for (int32_t j = 0; j < 12; j++) {
             for (int32_t k = 0; k < 12; k++) {
                 for (int32_t l = 0; l < 6; l++) {
-                    d_max_pool2d1[i * 864 + j * 72 + k * 6 + l] = relu1[i * 864 + j * 72 + k * 6 + l] <= 0.0f ? 0.0f : d_relu1[i * 864 + j * 72 + k * 6 + l];
+                    const float choice1 = d_relu1[i * 864 + j * 72 + k * 6 + l];
+                    d_max_pool2d1[i * 864 + j * 72 + k * 6 + l] = relu1[i * 864 + j * 72 + k * 6 + l] <= 0.0f ? 0.0f : choice1;
                 }
             }
         }
@@ -270,7 +274,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 12, .pw = 12
         };
-        ag_conv2d_pool_dw_f32_ref(x, d_max_pool2d1, max_pool2d12, t->layer0_weight, n, &shape, -lr, 1.0f);
+        ag_conv2d_pool_dw_f32_host(x, d_max_pool2d1, max_pool2d12, t->layer0_weight, n, &shape, -lr, 1.0f);
     }
     return LENET_OK;
 }
@@ -303,7 +307,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
             .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 12, .pw = 12
         };
-        ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d12, n, &shape);
+        ag_conv2d_pool_f32_host(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d12, n, &shape);
     }
 
     /* 2  relu1[864n] */
@@ -319,7 +323,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
             .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 4, .pw = 4
         };
-        ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d22, n, &shape);
+        ag_conv2d_pool_f32_host(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d22, n, &shape);
     }
 
     /* 4  relu2[256n] */

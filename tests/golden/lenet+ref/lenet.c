@@ -156,7 +156,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 13 d_add4[n,84], new layer9_bias[84] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
-            d_add4[i * 84 + j] = relu4[i * 84 + j] <= 0.0f ? 0.0f : d_relu4[i * 84 + j];
+            const float choice1 = d_relu4[i * 84 + j];
+            d_add4[i * 84 + j] = relu4[i * 84 + j] <= 0.0f ? 0.0f : choice1;
         }
     }
     for (int32_t i = 0; i < 84; i++) {
@@ -176,7 +177,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 16 d_add3[n,120], new layer7_bias[120] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
-            d_add3[i * 120 + j] = relu3[i * 120 + j] <= 0.0f ? 0.0f : d_relu3[i * 120 + j];
+            const float choice1 = d_relu3[i * 120 + j];
+            d_add3[i * 120 + j] = relu3[i * 120 + j] <= 0.0f ? 0.0f : choice1;
         }
     }
     for (int32_t i = 0; i < 120; i++) {
@@ -201,7 +203,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         for (int32_t j = 0; j < 4; j++) {
             for (int32_t k = 0; k < 4; k++) {
                 for (int32_t l = 0; l < 16; l++) {
-                    d_max_pool2d2[i * 256 + j * 64 + k * 16 + l] = relu2[i * 256 + j * 64 + k * 16 + l] <= 0.0f ? 0.0f : matmul[i * 256 + j * 64 + k * 16 + l];
+                    const float choice1 = matmul[i * 256 + j * 64 + k * 16 + l];
+                    d_max_pool2d2[i * 256 + j * 64 + k * 16 + l] = relu2[i * 256 + j * 64 + k * 16 + l] <= 0.0f ? 0.0f : choice1;
                 }
             }
         }
@@ -245,7 +248,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         for (int32_t j = 0; j < 12; j++) {
             for (int32_t k = 0; k < 12; k++) {
                 for (int32_t l = 0; l < 6; l++) {
-                    d_max_pool2d1[i * 864 + j * 72 + k * 6 + l] = relu1[i * 864 + j * 72 + k * 6 + l] <= 0.0f ? 0.0f : d_relu1[i * 864 + j * 72 + k * 6 + l];
+                    const float choice1 = d_relu1[i * 864 + j * 72 + k * 6 + l];
+                    d_max_pool2d1[i * 864 + j * 72 + k * 6 + l] = relu1[i * 864 + j * 72 + k * 6 + l] <= 0.0f ? 0.0f : choice1;
                 }
             }
         }

@@ -1,0 +1,172 @@
+/* Depthwise convolution, a vector of channels at a time; the channels of a pixel lie side by side. */
+#include "ag_kernels.h"
+#include "windows.h"
+
+enum { BLOCK = 4 };
+
+/* BLOCK vectors or less of channels: how many, and the lanes of the last. */
+ALWAYS_INLINE int32_t vectors_of(int32_t channels) {
+    return channels >= BLOCK * LANES ? BLOCK : (channels + LANES - 1) / LANES;
+}
+
+/* The sum over taps (i, j) of x w for `vectors` vectors of channels; tap (i, j) of x lies i * x_i + j * x_j
+ * and of w (i * kw + j) * c behind. */
+ALWAYS_INLINE void taps_of(int32_t vectors, const float *x, ptrdiff_t x_i, ptrdiff_t x_j, const float *w,
+                           ptrdiff_t w_i, ptrdiff_t w_j, int32_t rows, int32_t columns, float *y,
+                           int32_t channels) {
+    const int32_t last = channels - (vectors - 1) * LANES;
+    vec sum[BLOCK];
+    for (int32_t v = 0; v < vectors; v++) {
+        sum[v] = zero();
+    }
+    for (int32_t i = 0; i < rows; i++) {
+        for (int32_t j = 0; j < columns; j++) {
+            const float *from = x + i * x_i + j * x_j, *weight = w + i * w_i + j * w_j;
+            for (int32_t v = 0; v < vectors; v++) {
+                const int32_t count = v == vectors - 1 ? last : LANES;
+                sum[v] += load_part(from + v * LANES, count) * load_part(weight + v * LANES, count);
+            }
+        }
+    }
+    for (int32_t v = 0; v < vectors; v++) {
+        store_part(y + v * LANES, sum[v], v == vectors - 1 ? last : LANES);
+    }
+}
+
+static void pixel(const float *x, ptrdiff_t x_i, ptrdiff_t x_j, const float *w, ptrdiff_t w_i, ptrdiff_t w_j,
+                  int32_t rows, int32_t columns, float *y, int32_t channels) {
+    while (channels > 0) {
+        const int32_t vectors = vectors_of(channels);
+        const int32_t now = channels < BLOCK * LANES ? channels : BLOCK * LANES;
+        if (vectors == 4) {
+            taps_of(4, x, x_i, x_j, w, w_i, w_j, rows, columns, y, now);
+        } else if (vectors == 3) {
+            taps_of(3, x, x_i, x_j, w, w_i, w_j, rows, columns, y, now);
+        } else if (vectors == 2) {
+            taps_of(2, x, x_i, x_j, w, w_i, w_j, rows, columns, y, now);
+        } else {
+            taps_of(1, x, x_i, x_j, w, w_i, w_j, rows, columns, y, now);
+        }
+        x += now, w += now, y += now, channels -= now;
+    }
+}
+
+void ag_depthwise2d_f32_host(const float *x, const float *w, float *y, int32_t n,
+                             const ag_conv2d_shape *shape) {
+    const ag_conv2d_shape *s = shape;
+    for (int32_t b = 0; b < n; b++, x += s->x_n) {
+        for (int32_t p = 0; p < s->oh; p++) {
+            const int32_t top = p * s->stride_h - s->pad_top;
+            const int32_t i0 = first_inside(top, s->dilation_h);
+            const int32_t i1 = last_inside(top, s->kh, s->dilation_h, s->h);
+            for (int32_t q = 0; q < s->ow; q++, y += s->ldy) {
+                const int32_t left = q * s->stride_w - s->pad_left;
+                const int32_t j0 = first_inside(left, s->dilation_w);
+                const int32_t j1 = last_inside(left, s->kw, s->dilation_w, s->w);
+                const float *from = x + (ptrdiff_t)(top + i0 * s->dilation_h) * s->x_h +
+                                    (ptrdiff_t)(left + j0 * s->dilation_w) * s->x_w;
+                pixel(from, (ptrdiff_t)s->dilation_h * s->x_h, (ptrdiff_t)s->dilation_w * s->x_w,
+                      w + ((ptrdiff_t)i0 * s->kw + j0) * s->c, (ptrdiff_t)s->kw * s->c, s->c, i1 - i0,
+                      j1 - j0, y, s->c);
+            }
+        }
+    }
+}
+
+/* The windows over an element along one axis: the taps first, first + step, ... of count, which lie in
+ * results `at`, at - back, ... */
+typedef struct {
+    int32_t first, step, count, at, back;
+} over;
+
+static over windows_over(int32_t place, int32_t pad, int32_t taps, int32_t apart, int32_t stride,
+                         int32_t results) {
+    over w = {0, 1, 0, 0, 0};
+    for (int32_t i = 0; i < taps; i++) {
+        const int32_t begin = place + pad - i * apart;
+        if (begin < 0 || begin % stride != 0 || begin / stride >= results) {
+            continue;
+        }
+        if (w.count == 0) {
+            w.first = i;
+            w.at = begin / stride;
+        } else if (w.count == 1) {
+            w.step = i - w.first;
+            w.back = w.at - begin / stride;
+        }
+        w.count++;
+    }
+    return w;
+}
+
+void ag_depthwise2d_dx_f32_host(const float *dy, const float *w, float *dx, int32_t n,
+                                const ag_conv2d_shape *shape) {
+    const ag_conv2d_shape *s = shape;
+    const ptrdiff_t image = (ptrdiff_t)s->oh * s->ow * s->ldy;
+    for (int32_t b = 0; b < n; b++, dy += image, dx += s->x_n) {
+        for (int32_t row = 0; row < s->h; row++) {
+            const over down = windows_over(row, s->pad_top, s->kh, s->dilation_h, s->stride_h, s->oh);
+            for (int32_t column = 0; column < s->w; column++) {
+                const over along =
+                    windows_over(column, s->pad_left, s->kw, s->dilation_w, s->stride_w, s->ow);
+                pixel(dy + ((ptrdiff_t)down.at * s->ow + along.at) * s->ldy,
+                      -(ptrdiff_t)down.back * s->ow * s->ldy, -(ptrdiff_t)along.back * s->ldy,
+                      w + ((ptrdiff_t)down.first * s->kw + along.first) * s->c,
+                      (ptrdiff_t)down.step * s->kw * s->c, (ptrdiff_t)along.step * s->c, down.count,
+                      along.count, dx + (ptrdiff_t)row * s->x_h + (ptrdiff_t)column * s->x_w, s->c);
+            }
+        }
+    }
+}
+
+/* The sum over all pixels of x dy for one tap and `vectors` vectors of channels. */
+ALWAYS_INLINE void tap_sum(int32_t vectors, const ag_conv2d_shape *s, const float *x, const float *dy,
+                           int32_t n, int32_t i, int32_t j, float *dw, int32_t channels, float alpha,
+                           float beta) {
+    const int32_t last = channels - (vectors - 1) * LANES;
+    const int32_t row = i * s->dilation_h - s->pad_top, column = j * s->dilation_w - s->pad_left;
+    const int32_t p0 = first_inside(row, s->stride_h), p1 = last_inside(row, s->oh, s->stride_h, s->h);
+    const int32_t q0 = first_inside(column, s->stride_w), q1 = last_inside(column, s->ow, s->stride_w, s->w);
+    vec sum[BLOCK];
+    for (int32_t v = 0; v < vectors; v++) {
+        sum[v] = zero();
+    }
+    for (int32_t b = 0; b < n; b++, x += s->x_n, dy += (ptrdiff_t)s->oh * s->ow * s->ldy) {
+        for (int32_t p = p0; p < p1; p++) {
+            const float *from = x + (ptrdiff_t)(p * s->stride_h + row) * s->x_h +
+                                (ptrdiff_t)(q0 * s->stride_w + column) * s->x_w;
+            const float *with = dy + ((ptrdiff_t)p * s->ow + q0) * s->ldy;
+            for (int32_t q = q0; q < q1; q++, from += (ptrdiff_t)s->stride_w * s->x_w, with += s->ldy) {
+                for (int32_t v = 0; v < vectors; v++) {
+                    const int32_t count = v == vectors - 1 ? last : LANES;
+                    sum[v] += load_part(from + v * LANES, count) * load_part(with + v * LANES, count);
+                }
+            }
+        }
+    }
+    for (int32_t v = 0; v < vectors; v++) {
+        finish(dw + v * LANES, sum[v], v == vectors - 1 ? last : LANES, alpha, beta);
+    }
+}
+
+void ag_depthwise2d_dw_f32_host(const float *x, const float *dy, float *dw, int32_t n,
+                                const ag_conv2d_shape *shape, float alpha, float beta) {
+    const ag_conv2d_shape *s = shape;
+    for (int32_t i = 0; i < s->kh; i++) {
+        for (int32_t j = 0; j < s->kw; j++, dw += s->c) {
+            for (int32_t k = 0; k < s->c; k += BLOCK * LANES) {
+                const int32_t left = s->c - k, now = left < BLOCK * LANES ? left : BLOCK * LANES;
+                const int32_t vectors = vectors_of(now);
+                if (vectors == 4) {
+                    tap_sum(4, s, x + k, dy + k, n, i, j, dw + k, now, alpha, beta);
+                } else if (vectors == 3) {
+                    tap_sum(3, s, x + k, dy + k, n, i, j, dw + k, now, alpha, beta);
+                } else if (vectors == 2) {
+                    tap_sum(2, s, x + k, dy + k, n, i, j, dw + k, now, alpha, beta);
+                } else {
+                    tap_sum(1, s, x + k, dy + k, n, i, j, dw + k, now, alpha, beta);
+                }
+            }
+        }
+    }
+}

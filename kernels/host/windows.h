@@ -1,0 +1,40 @@
+/* Sums over windows: several pixels times vectors of output channels, kept in registers. */
+#ifndef AG_HOST_WINDOWS_H
+#define AG_HOST_WINDOWS_H
+
+#include "vec.h"
+
+/* The most taps (elements of a window) whose weights are turned around at once, and pixels in registers. */
+enum { TAPS = 512, PIXELS = LANES == 16 ? 8 : 4 };
+
+/* The elements of a window along one axis that lie inside it, the window beginning at `start`: from the first
+ * on, and before the last. */
+static inline int32_t first_inside(int32_t start, int32_t apart) {
+    return start < 0 ? (-start + apart - 1) / apart : 0;
+}
+
+static inline int32_t last_inside(int32_t start, int32_t count, int32_t apart, int32_t extent) {
+    const int32_t last = start >= extent ? 0 : (extent - 1 - start) / apart + 1;
+    return last < count ? last : count;
+}
+
+/* Adds, for each of `pixels` windows that begin at x[0], x[1], ..., the products of their taps with weights
+ * w[taps][LANES]; tap t lies at offset[t] behind the beginning. `pixels` is a constant. */
+ALWAYS_INLINE void add_windows(int32_t pixels, vec *sum, const float *const *x, const int32_t *offset,
+                               const float *w, int32_t taps) {
+    vec s[PIXELS];
+    for (int32_t i = 0; i < pixels; i++) {
+        s[i] = sum[i];
+    }
+    for (int32_t t = 0; t < taps; t++) {
+        const vec weight = load(w + (ptrdiff_t)t * LANES);
+        for (int32_t i = 0; i < pixels; i++) {
+            s[i] += splat(x[i][offset[t]]) * weight;
+        }
+    }
+    for (int32_t i = 0; i < pixels; i++) {
+        sum[i] = s[i];
+    }
+}
+
+#endif
