@@ -425,6 +425,7 @@ def test_another_version_is_named():
         ("socket://127.0.0.1:1", "cannot connect: Connection refused"),
         ("socket://nonsense", "write socket://host:number"),
         ("/dev/no-such-tty", "cannot be opened: No such file or directory"),
+        (__file__, "cannot be opened: it is no serial port"),
         ("exec:/no/such/program", "cannot be run: No such file or directory"),
     ],
 )

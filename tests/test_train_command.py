@@ -353,6 +353,8 @@ WRONG = [
     ({"x": X, "label": Y + 4}, r"label\[0\] is 4, outside 0 to 3"),
     ({"x": X, "label": Y.astype(np.float32)}, "label: expected integer class labels"),
     ({"x": X.astype(complex), "label": Y}, "x: expected numbers"),
+    ({"x": np.where(np.arange(20) == 7, np.nan, X), "label": Y}, r"x\[0, 7\] is nan, no finite float32"),
+    ({"x": np.float64(X) - 1e39, "label": Y}, r"x\[0, 0\] is -1e\+39, no finite float32"),
     ({"x": X}, "missing label; the model takes x, label"),
     ({"x": X, "label": Y, "y": Y}, "unexpected y"),
     ({"x": X, "label": Y, "test_x": X}, "missing test_label"),

@@ -163,7 +163,13 @@ def _as_model_takes(a: LinkArray, array: Array, path: Path, prefix: str) -> Arra
     """The whole array in the model's dtype; DataError for a dtype or a label that does not fit."""
     arg = replace(a.arg, type=Type(a.type.dtype, array.shape), name=f"{prefix}{a.name}")
     try:
-        whole: Array = checked(arg, array, Batch(len(array)))
+        with np.errstate(over="ignore"):  # what is too large for float32 is named below
+            whole: Array = checked(arg, array, Batch(len(array)))
     except ShapeError as error:
         raise DataError(f"data {path}: {error}") from None
+    if whole.dtype.kind == "f" and not np.isfinite(whole).all():
+        at = tuple(int(i) for i in np.argwhere(~np.isfinite(whole))[0])
+        raise DataError(
+            f"data {path}: {arg.name}[{', '.join(map(str, at))}] is {array[at]}, no finite float32"
+        )
     return whole

@@ -158,6 +158,8 @@ def _serial(port: str, baud: int) -> _Serial:
     except (OSError, ValueError) as error:  # pyserial's own errors are OSErrors
         number = getattr(error, "errno", None)
         why = os.strerror(number) if number else str(error)
+        if "Could not configure port" in why:  # a file, or another kind of device
+            why = "it is no serial port"
         raise LinkError(f"port {port}: cannot be opened: {why}{_others()}") from None
 
 
