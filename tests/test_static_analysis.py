@@ -8,7 +8,8 @@ import sys
 import pytest
 from c_build import STRICT, compile_c
 
-from autodiff_gen import backends
+import autodiff_gen as ag
+from autodiff_gen import backends, nn, optim
 from autodiff_gen.compiler import compile_model
 from autodiff_gen.emit import emit
 from autodiff_gen.link_text import link_source
@@ -34,10 +35,20 @@ MODELS = ("mnist", "xor")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Generated C of two models, for the link too."""
+    """Generated C of two models and of one with all that a model may ask for, for the link too."""
     made = tmp_path_factory.mktemp("analysed")
-    for name in MODELS:
-        program = compile_model(load_model(name)[0], name, ("ref",))
+    everything = ag.Model.supervised(
+        nn.Sequential(nn.Linear(20, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 4)),
+        input=(4, 20),
+        loss=nn.CrossEntropyLoss(),
+        optimizer=optim.Adam(),
+        guard="gradients",
+        split=True,
+        restore_after=3,
+    )
+    models = {**{name: load_model(name)[0] for name in MODELS}, "everything": everything}
+    for name, model in models.items():
+        program = compile_model(model, name, ("ref",))
         for file, text in {**emit(program), f"{name}_link.c": link_source(program)}.items():
             (made / file).write_text(text)
     return made
