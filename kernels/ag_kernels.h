@@ -148,6 +148,8 @@ typedef void ag_conv2d_pool_f32_fn(const float *x, const float *w, const float *
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_ref;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_host;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_armv7em;
+ag_conv2d_pool_f32_fn ag_conv2d_pool_3x3_f32_armv7em;
+ag_conv2d_pool_f32_fn ag_conv2d_pool_5x5_f32_armv7em;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_mve;
 
 /* dx[n,h,w,c] = the sum of dy[n,ph,pw,o] w over the convolution's windows that index names and that hold the

@@ -93,7 +93,11 @@ static void draw(int32_t which, const compare_area *area, compare_values values)
     float *to = data(which);
     for (int32_t i = 0; i < count_of(area); i++) {
         const float u = ag_unitf((uint32_t)which + 1u, cases, (uint32_t)i);
-        to[place(area, i)] = values == COMPARE_UNIFORM ? 2.0f * u - 1.0f : floorf(u * 16.0f) * 0.125f - 1.0f;
+        float value = values == COMPARE_UNIFORM ? 2.0f * u - 1.0f : floorf(u * 16.0f) * 0.125f - 1.0f;
+        if (values == COMPARE_NANS && ag_rand_u32((uint32_t)which + 4u, cases, (uint32_t)i) % 37u == 0u) {
+            value = NAN;
+        }
+        to[place(area, i)] = value;
     }
 }
 

@@ -41,7 +41,8 @@ compare_area compare_matrix(int32_t rows, int32_t columns, int32_t ld);
 
 typedef enum compare_values {
     COMPARE_UNIFORM, /* from -1 to 1 */
-    COMPARE_EIGHTHS  /* multiples of 1/8: sums of their products are exact in any order */
+    COMPARE_EIGHTHS, /* multiples of 1/8: sums of their products are exact in any order */
+    COMPARE_NANS     /* the same with NaN here and there */
 } compare_values;
 
 /* Whether the row's conditions hold; the case is left out, and counted, where they do not. */

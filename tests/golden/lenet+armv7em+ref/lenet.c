@@ -62,7 +62,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 12, .pw = 12
         };
-        ag_conv2d_pool_f32_armv7em(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d12, n, &shape);
+        ag_conv2d_pool_5x5_f32_armv7em(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d12, n, &shape);
     }
 
     /* 2  relu1[864n] */
@@ -307,7 +307,7 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
             .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 12, .pw = 12
         };
-        ag_conv2d_pool_f32_armv7em(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d12, n, &shape);
+        ag_conv2d_pool_5x5_f32_armv7em(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d12, n, &shape);
     }
 
     /* 2  relu1[864n] */

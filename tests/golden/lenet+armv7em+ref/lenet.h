@@ -4,8 +4,11 @@
  * State 177704 bytes, arena 72448, together 250152;
  * lower bound of this order: 250152.
  * Kernels asked in this order: armv7em, ref.
- *   train_step step 1: ag_conv2d_pool_f32_armv7em (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
+ *   train_step step 1: ag_conv2d_pool_5x5_f32_armv7em (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
+ *     not ag_conv2d_pool_3x3_f32_armv7em, as kh == 3 fails for kh=5
  *   train_step step 3: ag_conv2d_pool_f32_armv7em (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
+ *     not ag_conv2d_pool_3x3_f32_armv7em, as kh == 3 fails for kh=5
+ *     not ag_conv2d_pool_5x5_f32_armv7em, as c == 1 fails for c=6
  *   train_step step 5: ag_gemm_nt_f32_armv7em (m=n n=120 k=256)
  *   train_step step 7: ag_gemm_nt_f32_armv7em (m=n n=84 k=120)
  *   train_step step 9: ag_gemm_nt_f32_armv7em (m=n n=10 k=84)
@@ -18,8 +21,11 @@
  *   train_step step 21: ag_conv2d_pool_dx_f32_armv7em (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
  *   train_step step 22: ag_conv2d_pool_dw_f32_armv7em (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
  *   train_step step 24: ag_conv2d_pool_dw_f32_armv7em (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
- *   predict step 1: ag_conv2d_pool_f32_armv7em (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
+ *   predict step 1: ag_conv2d_pool_5x5_f32_armv7em (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
+ *     not ag_conv2d_pool_3x3_f32_armv7em, as kh == 3 fails for kh=5
  *   predict step 3: ag_conv2d_pool_f32_armv7em (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
+ *     not ag_conv2d_pool_3x3_f32_armv7em, as kh == 3 fails for kh=5
+ *     not ag_conv2d_pool_5x5_f32_armv7em, as c == 1 fails for c=6
  *   predict step 5: ag_gemm_nt_f32_armv7em (m=n n=120 k=256)
  *   predict step 7: ag_gemm_nt_f32_armv7em (m=n n=84 k=120)
  *   predict step 9: ag_gemm_nt_f32_armv7em (m=n n=10 k=84)
