@@ -12,9 +12,14 @@ import autodiff_gen as ag
 from autodiff_gen import board, nn, optim
 from autodiff_gen import functional as F
 from autodiff_gen.donation import writers
+from autodiff_gen.dtypes import planned
 from autodiff_gen.emit import emit
 from autodiff_gen.errors import AutodiffError
+from autodiff_gen.interpret import evaluate
+from autodiff_gen.ir import Value
 from autodiff_gen.layout import base
+from autodiff_gen.passes import PIPELINE
+from autodiff_gen.passes.prove_updates import Bounds, prove_updates
 from autodiff_gen.report import explain
 
 pytestmark = pytest.mark.cc
@@ -233,6 +238,63 @@ def test_whatever_is_accepted_stays_finite(name):
         if rng.random() < 0.1:
             proving.init()
     assert 10 < accepted < 290
+
+
+def fed(graph, inputs, targets, seed):
+    """Arrays for the graph: inputs and targets of one number each (None: random), random states."""
+    rng = np.random.default_rng(seed)
+    feeds = {}
+    for v in (*graph.inputs, *graph.leaves("state")):
+        state, shape = v.node.attrs.get("state"), planned(v.type.shape)
+        number = inputs if v.name == "x" else targets if v.name == "target" else None
+        feeds[v] = rng.standard_normal(shape) if number is None else np.full(shape, number)
+        if v.name == "lr":
+            feeds[v] = np.float64(0.5)
+        elif state is not None and (
+            "_sq" in state.name or "square" in state.name or state.name.endswith(".sum")
+        ):
+            feeds[v] = np.abs(feeds[v])
+        elif state is not None and not shape:
+            feeds[v] = np.float64(3.0)
+    return feeds
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("inputs, targets", [(None, None), (3.0, 40.0), (1e4, -7.0)])
+def test_no_update_exceeds_its_bound(name, inputs, targets):
+    """Each state by itself, without the margin: equal samples add up, so that a bound is nearly reached."""
+    graph = MODELS[name][0](guard="gradients").entries()[0]
+    for rewrite in PIPELINE[: PIPELINE.index(prove_updates)]:
+        graph = rewrite(graph)
+    bounds = Bounds(graph)
+    asked = {s: bounds.of_update(s, new) for s, new in graph.updates.items()}
+    roots = [b for each in asked.values() for b in each if isinstance(b, Value)]
+    feeds = fed(graph, inputs, targets, 9)
+    values = dict(zip(roots, evaluate(roots, feeds, float_dtype="float64"), strict=True))
+    new = dict(
+        zip(graph.updates, evaluate(list(graph.updates.values()), feeds, float_dtype="float64"), strict=True)
+    )
+    old = {v.node.attrs["state"]: feeds[v] for v in graph.leaves("state")}
+    for state, each in asked.items():
+        if state.type.dtype.kind == "f":
+            bound = sum(float(values.get(b, b)) for b in each)
+            changed = np.abs(new[state] - old.get(state, 0.0)).max()
+            assert min(changed, np.abs(new[state]).max()) <= bound * (1 + 1e-9), state.name
+
+
+def test_bounds_are_nearly_reached():
+    """Four equal samples: the gradient of the first layer is 4 dz x, and so is its bound."""
+    graph = net(nn.Linear(6, 5), shape=(4, 6), guard="gradients").entries()[0]
+    for rewrite in PIPELINE[: PIPELINE.index(prove_updates)]:
+        graph = rewrite(graph)
+    bounds = Bounds(graph)
+    weight = next(s for s in graph.updates if s.name == "0.weight")
+    (bound,) = bounds.of_update(weight, graph.updates[weight])
+    feeds = fed(graph, 1e3, 1e6, 9)
+    feeds[graph.inputs[-1]] = np.float64(1.0)
+    most, new = evaluate([bound, graph.updates[weight]], feeds, float_dtype="float64")
+    old = next(feeds[v] for v in graph.leaves("state") if v.node.attrs["state"] is weight)
+    assert 0.99 * most < np.abs(new - old).max() <= most
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -36,7 +36,7 @@ def prove_updates(graph: Graph) -> Graph:
     """See the module."""
     if graph.guard != "gradients" or graph.inner or not graph.updates:
         return graph
-    bounds = _Bounds(graph)
+    bounds = Bounds(graph)
     risks = [risk for state, new in graph.updates.items() for risk in bounds.of_update(state, new)]
     risks += bounds.besides
     asked = dict.fromkeys(_value(r) for r in risks if isinstance(r, Value) or r >= LIMIT)
@@ -52,7 +52,7 @@ def prove_updates(graph: Graph) -> Graph:
     return replace(graph, proof=proof)
 
 
-class _Bounds:
+class Bounds:
     """Bounds of the magnitudes of values, as scalars of the graph."""
 
     def __init__(self, graph: Graph) -> None:
@@ -210,22 +210,22 @@ class _Bounds:
 # Rules
 
 
-def _of_sum(bounds: _Bounds, node: Node) -> Bound:
+def _of_sum(bounds: Bounds, node: Node) -> Bound:
     (x,) = node.operands
     terms = planned_size(x.type.shape) // planned_size(node.results[0].type.shape)
     return _times(float(terms), bounds.of(x))
 
 
-def _of_quotient(bounds: _Bounds, node: Node) -> Bound:
+def _of_quotient(bounds: Bounds, node: Node) -> Bound:
     above, below = node.operands
     bounds.besides.append(bounds.of(below))
     return _times(bounds.of(above), max(1.0 / bounds.least[below], 1.0))
 
 
-def _of_all(*which: int) -> Callable[[_Bounds, Node], Bound]:
+def _of_all(*which: int) -> Callable[[Bounds, Node], Bound]:
     """No more than its operands of these numbers together."""
 
-    def rule(bounds: _Bounds, node: Node) -> Bound:
+    def rule(bounds: Bounds, node: Node) -> Bound:
         total = bounds.of(node.operands[which[0]])
         for i in which[1:]:
             total = _sum(total, bounds.of(node.operands[i]))
@@ -234,7 +234,7 @@ def _of_all(*which: int) -> Callable[[_Bounds, Node], Bound]:
     return rule
 
 
-RULES: Mapping[str, Callable[[_Bounds, Node], Bound]] = {
+RULES: Mapping[str, Callable[[Bounds, Node], Bound]] = {
     "add": _of_all(0, 1),
     "sub": _of_all(0, 1),
     "minimum": _of_all(0, 1),
