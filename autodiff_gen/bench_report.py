@@ -74,6 +74,27 @@ def _totals(record: Record) -> str:
     )
 
 
+# Cycles of a board
+
+
+def cycles_report(record: Record) -> str:
+    """What the cycle counter of a board said."""
+    rows = []
+    for entry in dict.fromkeys(r["entry"] for r in record["graph_steps"]):
+        members = [r for r in record["graph_steps"] if r["entry"] == entry]
+        rows.append((entry, "", "", number(sum(r["cycles"] for r in members)), "", "", ""))
+        for r in sorted(members, key=lambda r: not r["step"]):
+            per = f"{r['cycles'] / r['macs']:.2f}" if r["macs"] else "-"
+            macs = number(r["macs"]) if r["macs"] else "-"
+            rows.append((f"  {r['step']}", r["layer"], r["phase"], number(r["cycles"]), macs, per, _what(r)))
+    head = (
+        f"{record['model']} on {record['board']} ({record['core']}), kernels {','.join(record['kernels'])}, "
+        f"batch {record['batch']}: cycles of one call, mean of {record['steps']}"
+    )
+    titles = ("step", "layer", "phase", "cycles", "MACs", "per MAC", "what it computes")
+    return f"{head}\n\n{table(titles, rows, right=(3, 4, 5))}"
+
+
 # Kernels
 
 

@@ -45,6 +45,15 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
     count.add_argument("--profile", default="speed", help="what the compiler favoured (default: %(default)s)")
     count.set_defaults(run=_count)
 
+    cycles = command(
+        "bench-cycles", "Read from a board what its cycle counter said of a benchmark; write cycles.json."
+    )
+    target(cycles)
+    cycles.add_argument("--port", required=True, help="/dev/ttyACM0, socket://host:number or exec:program")
+    for name, what in (("--marks", "NAME_marks.json"), ("--out", "the record, cycles.json")):
+        cycles.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
+    cycles.set_defaults(run=_cycles)
+
     kernels = command("bench-kernel-sources", "Write kernels_bench.c, which calls kernels between marks.")
     target(kernels)
     kernels.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder that it goes to")
@@ -104,6 +113,20 @@ def _count(args: argparse.Namespace) -> int:
     programs = Programs(args.plain, args.marked, args.marks)
     record = measure(chosen, backends.for_board(chosen, kernels).names, args.profile, programs, args.plugins)
     print(report(record, last_record(args.out)))
+    write_record(args.out, record)
+    return 0
+
+
+def _cycles(args: argparse.Namespace) -> int:
+    from . import backends
+    from .bench import write_record
+    from .bench_cycles import listen, measured
+    from .bench_report import cycles_report
+
+    chosen, kernels = _target(args)
+    names = backends.for_board(chosen, kernels).names
+    record = measured(chosen, names, args.marks, listen(args.port))
+    print(cycles_report(record))
     write_record(args.out, record)
     return 0
 

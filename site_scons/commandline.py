@@ -14,7 +14,7 @@ KEYS = {
     "board": "a name (see boards) or the path of a .toml file; stm32 if not given",
     "model": "the name of an example (see models) or of a workload (w1), or a model file's path; mnist if not given",
     "kernels": "kernel backends in the order in which they are asked, such as ref or fast,ref",
-    "port": "for hil: /dev/ttyACM0, socket://host:number; QEMU if not given",
+    "port": "for hil and bench: /dev/ttyACM0, socket://host:number; QEMU if not given",
     "steps": "for bench: training steps, 4 if not given",
     "ram": "bytes for the trainer; the board's RAM less the stack if not given",
     "profile": "speed or size: what the compiler is to favour; the board's if not given",

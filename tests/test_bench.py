@@ -5,15 +5,17 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 from firmware_build import boards, call, copy_of_the_project, once, scons
 
 from autodiff_gen import board, cycles, firmware, link_map, resources
+from autodiff_gen.bench_cycles import measured
 from autodiff_gen.bench_report import changes, kernel_report, report
 from autodiff_gen.bench_tables import write_qemu_tables
-from autodiff_gen.bench_text import bench_texts
+from autodiff_gen.bench_text import bench_texts, marks_json
 from autodiff_gen.cli import main
 from autodiff_gen.compiler import compile_file
 from autodiff_gen.counting import count, plugin
@@ -145,6 +147,10 @@ def built(tmp_path_factory):
             record = folder / "build/mps2_an386/w4+kernels=armv7em+ref/bench.json"
             (folder / f"record{k}.json").write_text(record.read_text())
         scons(folder, "board=mps2_an386", "kernels=armv7em,ref", "bench-kernels")
+        elf = folder / "build/mps2_an386/w4+kernels=armv7em+ref/bench/cycles.elf"
+        argv = firmware.qemu_argv(board.load("mps2_an386"), elf, semihosting=False)
+        words = (f"port=exec:{shlex.join(argv)}", *words)
+        (folder / "said-cycles.txt").write_text(scons(folder, *words))
 
     return once(tmp_path_factory, "bench", make)
 
@@ -214,6 +220,7 @@ def test_what_became_slower_or_larger_is_listed(built):
         (("model=w9",), "unknown model 'w9'"),
         (("model=w4", "board=nucleo_h743zi"), "no emulator .*; board=mps2_an500 has the same core"),
         (("model=w4", "board=host"), "counted in QEMU; give an emulated board"),
+        (("model=w4", "upload"), "bench upload: bench stands alone, or with upload and port="),
         (("model=w4", "steps=none"), "steps=none: must be a number of training steps"),
     ],
 )
@@ -224,6 +231,38 @@ def test_wrong_words_get_one_line(built, words, expected):
         scons(built, "bench", *words)
     said = str(wrong.value).splitlines()[1:]
     assert len(said) == 1 and said[0].startswith("error: ") and re.search(expected, said[0])
+
+
+@pytest.mark.cc
+@pytest.mark.qemu
+def test_a_board_tells_the_cycles_between_marks(built):
+    """The form alone: QEMU's counter stands still."""
+    folder = built / "build/mps2_an386/w4+kernels=armv7em+ref"
+    record, counted = (json.loads((folder / name).read_text()) for name in ("cycles.json", "bench.json"))
+    told = ("entry", "step", "layer", "phase", "text", "kernels", "macs")
+    for a, b in zip(record["graph_steps"], counted["graph_steps"], strict=True):
+        assert [a[k] for k in told] == [b[k] for k in told] and a["cycles"] == 0
+    assert record["losses"] == counted["losses"]
+    assert "cycles of one call, mean of 2" in (built / "said-cycles.txt").read_text()
+
+
+def test_cycles_of_another_benchmark_are_refused(tmp_path):
+    path = tmp_path / "net_marks.json"
+    path.write_text(json.dumps({"model": "net", "batch": 1, "steps": 4, "marks": [{"id": 1}]}))
+    with pytest.raises(ToolError, match=r"another benchmark: it tells of 2 marks, net_marks.json of 1"):
+        measured(
+            board.load("stm32"), ["ref"], path, ["cycles 1 00000000 00000010", "cycles 2 00000001 00000000"]
+        )
+
+
+def test_cycles_are_the_mean_of_the_steps(tmp_path):
+    path = tmp_path / "net_marks.json"
+    _, program = compiled("w4")
+    path.write_text(marks_json(program, marks(program)[:2], 4))
+    lines = ["stack 100", "loss 1.5e+00", "cycles 1 00000000 00000010", "cycles 2 00000001 00000000"]
+    record = measured(board.load("stm32"), ["ref"], path, lines)
+    assert [r["cycles"] for r in record["graph_steps"]] == [4, 2**30]
+    assert (record["stack"], record["losses"]) == (100, [1.5])
 
 
 # Kernels and tables

@@ -45,6 +45,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("loader", "build", "export", "operations", "kernel_test"),
     ("bench", "bench_report", "bench_text", "kernel_cases", "kernel_bench", "bench_tables"),
     ("device",),
+    ("bench_cycles",),
     ("cli_device", "cli_bench"),
     ("cli", "__main__", "__init__"),
 )

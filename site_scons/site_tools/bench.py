@@ -10,12 +10,19 @@ import SCons.Errors
 from SCons.Script import Action
 
 DEFINES = ("-DAG_MARK_HINTS=1",)
+CYCLES = ("-DAG_MARK_CYCLES=1",)
 
 
-def bench(env, name, model, library, steps=None, alias="bench"):
-    """The alias that counts the instructions of the model; `name`, `model` and `library` are those of TrainLib."""
+def bench(env, name, model, library, steps=None, port=None, alias="bench"):
+    """The alias that counts the instructions of the model; `name`, `model` and `library` are those of TrainLib. With
+    `port`, cycles on the board that is there; `scons upload` writes the program for that."""
     board = env.AutodiffBuild().board
-    check_board(env, board)
+    if port is None:
+        check_board(env, board)
+    elif not board.target.core.startswith("cortex-m"):
+        raise SCons.Errors.UserError(
+            f"bench: {board.id} is a {board.target.core}; cycles are counted on Cortex-M"
+        )
     stem, folder = os.path.basename(name), os.path.dirname(name) or "."
     sources = f"{folder}/bench"
     command = env.AutodiffPython("-m", "autodiff_gen", "bench-sources", "$SOURCE")
@@ -27,6 +34,18 @@ def bench(env, name, model, library, steps=None, alias="bench"):
     )
     env.Depends(made, library[0])  # generated anew whenever the ordinary C is
     compiler = env.BoardEnv()
+    if port is not None:
+        main = compiler.BoardObject(f"{sources}/obj/{stem}_bench_cycles.o", made[1], CYCLES)
+        marked = compiler.BoardObject(
+            f"{sources}/obj/{stem}_cycles.o", made[0], [*CYCLES, *env.AutodiffModelFlags()]
+        )
+        program = env.Firmware(f"{sources}/cycles", [main, marked, library])
+        env.Upload(program)
+        words = ["-m", "autodiff_gen", "bench-cycles", *env.AutodiffFlags(), "--port", port]
+        words += ["--marks", "${SOURCES[1]}", "--out", f"{folder}/cycles.json"]
+        done = env.Alias(alias, [program[0], made[2]], Action([env.AutodiffPython(*words)], None))
+        env.AlwaysBuild(done)
+        return done
     main = compiler.BoardObject(f"{sources}/obj/{stem}_bench.o", made[1], DEFINES)
     marked = compiler.BoardObject(f"{sources}/obj/{stem}.o", made[0], [*DEFINES, *env.AutodiffModelFlags()])
     plain_elf = env.Firmware(f"{sources}/plain", [main, library])
@@ -88,7 +107,8 @@ def check_board(env, board):
         ]
         instead = f"; board={others[0]} has the same core" if others else ""
         raise SCons.Errors.UserError(
-            f"bench: board {board.id} has no emulator ([qemu] in {board.path}){instead}"
+            f"bench: board {board.id} has no emulator ([qemu] in {board.path}){instead}; "
+            "or count cycles on the board itself with port=/dev/ttyACM0"
         )
 
 
