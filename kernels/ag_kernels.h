@@ -26,16 +26,19 @@ typedef ag_gemm_f32_fn ag_gemm_nn_f32_fn, ag_gemm_nt_f32_fn, ag_gemm_tn_f32_fn, 
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_ref;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_host;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_armv7em;
+ag_gemm_nn_f32_fn ag_gemm_nn_f32_fast;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_mve;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_neon;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_ref;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_host;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_armv7em;
+ag_gemm_nt_f32_fn ag_gemm_nt_f32_fast;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_mve;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_neon;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_ref;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_host;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_armv7em;
+ag_gemm_tn_f32_fn ag_gemm_tn_f32_fast;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_mve;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_neon;
 ag_gemm_tt_f32_fn ag_gemm_tt_f32_ref;
@@ -48,6 +51,7 @@ typedef void ag_gemv_f32_fn(const float *a, int32_t lda, const float *x, float *
 ag_gemv_f32_fn ag_gemv_f32_ref;
 ag_gemv_f32_fn ag_gemv_f32_host;
 ag_gemv_f32_fn ag_gemv_f32_armv7em;
+ag_gemv_f32_fn ag_gemv_f32_fast;
 ag_gemv_f32_fn ag_gemv_f32_mve;
 ag_gemv_f32_fn ag_gemv_f32_neon;
 
@@ -58,6 +62,7 @@ typedef void ag_gemv_t_f32_fn(const float *a, int32_t lda, const float *x, float
 ag_gemv_t_f32_fn ag_gemv_t_f32_ref;
 ag_gemv_t_f32_fn ag_gemv_t_f32_host;
 ag_gemv_t_f32_fn ag_gemv_t_f32_armv7em;
+ag_gemv_t_f32_fn ag_gemv_t_f32_fast;
 ag_gemv_t_f32_fn ag_gemv_t_f32_mve;
 ag_gemv_t_f32_fn ag_gemv_t_f32_neon;
 
@@ -68,6 +73,7 @@ typedef void ag_ger_f32_fn(float *a, int32_t lda, const float *x, const float *y
 ag_ger_f32_fn ag_ger_f32_ref;
 ag_ger_f32_fn ag_ger_f32_host;
 ag_ger_f32_fn ag_ger_f32_armv7em;
+ag_ger_f32_fn ag_ger_f32_fast;
 ag_ger_f32_fn ag_ger_f32_mve;
 ag_ger_f32_fn ag_ger_f32_neon;
 
@@ -78,6 +84,7 @@ typedef void ag_conv2d_f32_fn(const float *x, const float *w, float *y, int32_t 
 ag_conv2d_f32_fn ag_conv2d_f32_ref;
 ag_conv2d_f32_fn ag_conv2d_f32_host;
 ag_conv2d_f32_fn ag_conv2d_f32_armv7em;
+ag_conv2d_f32_fn ag_conv2d_f32_fast;
 ag_conv2d_f32_fn ag_conv2d_f32_mve;
 
 /* dx[n,h,w,c] = the sum of dy[n,oh,ow,o] w over the windows and output channels that hold the element,
@@ -87,6 +94,7 @@ typedef void ag_conv2d_dx_f32_fn(const float *dy, const float *w, float *dx, int
 ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_ref;
 ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_host;
 ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_armv7em;
+ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_fast;
 ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_mve;
 
 /* dw[o,kh,kw,c/groups] = alpha * (the sum of x dy over images and windows, ascending) + beta * dw; the sum of
@@ -96,6 +104,7 @@ typedef void ag_conv2d_dw_f32_fn(const float *x, const float *dy, float *dw, int
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_ref;
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_host;
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_armv7em;
+ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_fast;
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_mve;
 
 /* The same three where every channel has a window of its own: y[n,oh,ow,c], w[kh,kw,c], dw[kh,kw,c]. */
@@ -108,14 +117,17 @@ typedef void ag_depthwise2d_dw_f32_fn(const float *x, const float *dy, float *dw
 ag_depthwise2d_f32_fn ag_depthwise2d_f32_ref;
 ag_depthwise2d_f32_fn ag_depthwise2d_f32_host;
 ag_depthwise2d_f32_fn ag_depthwise2d_f32_armv7em;
+ag_depthwise2d_f32_fn ag_depthwise2d_f32_fast;
 ag_depthwise2d_f32_fn ag_depthwise2d_f32_mve;
 ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_ref;
 ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_host;
 ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_armv7em;
+ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_fast;
 ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_mve;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_ref;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_host;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_armv7em;
+ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_fast;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_mve;
 
 /* y[n,oh,ow,c] = the largest element of each window of x[n,h,w,c] that lies inside x, index = which it is,
@@ -125,6 +137,7 @@ typedef void ag_max_pool2d_f32_fn(const float *x, float *y, uint8_t *index, int3
                                   const ag_pool2d_shape *shape);
 ag_max_pool2d_f32_fn ag_max_pool2d_f32_ref;
 ag_max_pool2d_f32_fn ag_max_pool2d_f32_armv7em;
+ag_max_pool2d_f32_fn ag_max_pool2d_f32_fast;
 ag_max_pool2d_f32_fn ag_max_pool2d_f32_mve;
 
 /* dx[n,h,w,c] = the sum of dy[n,oh,ow,c] over the windows whose index names the element, ascending; what an
@@ -133,6 +146,7 @@ typedef void ag_max_pool2d_dx_f32_fn(const float *dy, const uint8_t *index, floa
                                      const ag_pool2d_shape *shape);
 ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_ref;
 ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_armv7em;
+ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_fast;
 ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_mve;
 
 /* y[n,oh,ow,c] = the element of each window of x[n,h,w,c] that index names, 0 in the padding: the adjoint of
@@ -150,6 +164,7 @@ ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_host;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_armv7em;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_3x3_f32_armv7em;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_5x5_f32_armv7em;
+ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_fast;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_mve;
 
 /* dx[n,h,w,c] = the sum of dy[n,ph,pw,o] w over the convolution's windows that index names and that hold the
@@ -159,6 +174,7 @@ typedef void ag_conv2d_pool_dx_f32_fn(const float *dy, const uint8_t *index, con
                                       int32_t n, const ag_conv2d_pool_shape *shape);
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_ref;
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_armv7em;
+ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_fast;
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_mve;
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_host;
 
@@ -169,6 +185,7 @@ typedef void ag_conv2d_pool_dw_f32_fn(const float *x, const float *dy, const uin
                                       int32_t n, const ag_conv2d_pool_shape *shape, float alpha, float beta);
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_ref;
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_armv7em;
+ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_fast;
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_mve;
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_host;
 
@@ -177,6 +194,7 @@ ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_host;
 typedef void ag_avg_pool2d_f32_fn(const float *x, float *y, int32_t n, const ag_pool2d_shape *shape);
 ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_ref;
 ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_armv7em;
+ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_fast;
 ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_mve;
 
 /* dx[n,h,w,c] = the sum over all windows that hold the element of dy[n,oh,ow,c] / count, over ascending
@@ -184,6 +202,7 @@ ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_mve;
 typedef void ag_avg_pool2d_dx_f32_fn(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *shape);
 ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_ref;
 ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_armv7em;
+ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_fast;
 ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_mve;
 
 /* y[o,v,i] = the sum of x[o,j,i] over ascending j with index[o,j,i] == v, for o < outer, v < rows, j < count,

@@ -16,7 +16,11 @@
 enum { GUARD = 32, MOST = 1280, REGION = GUARD + MOST + GUARD, COARSE = 128, SHOWN = 2 };
 enum { INPUTS = 3, MINE = INPUTS, THEIRS, MAGNITUDES, BUFFERS };
 static const float PAD = -7.625e30f, EPSILON = 5.9604645e-08f;
+#if defined __SOFTFP__
+static const int32_t alignments[] = {4}; /* no FPU: nothing is loaded by more than words */
+#else
 static const int32_t alignments[] = {64, 16, 8, 4};
+#endif
 
 static float buffer[BUFFERS][REGION + 2 * COARSE / 4];
 static int32_t indices[MOST];
