@@ -72,7 +72,28 @@ typedef char ag_tile_is_as_assembled[offsetof(ag_tile, a_step) == 32 && offsetof
     "pop {r4-r11, pc}\n"                                                  \
     ".align 2\n"                                                          \
     "9: .space 64\n"
-/* Rows of A against rows of B: two k at a time, then the odd one. */
+
+/* two k of each kind of block */
+#define TWO_K_NT                                      \
+    "vldmia r1!, {s16-s17}\n vldmia r2!, {s18-s19}\n" \
+    "vldmia r3!, {s20-s21}\n vldmia r4!, {s22-s23}\n" \
+    "vldmia r5!, {s24-s25}\n vldmia r6!, {s26-s27}\n" \
+    "vldmia r7!, {s28-s29}\n vldmia r8!, {s30-s31}\n" \
+    BLOCK(16, 18, 20, 22, 24, 26, 28, 30)             \
+    BLOCK(17, 19, 21, 23, 25, 27, 29, 31)
+#define TWO_K_NN                                                          \
+    "vldmia r1!, {s16-s17}\n vldmia r2!, {s18-s19}\n"                     \
+    "vldmia r3!, {s20-s21}\n vldmia r4!, {s22-s23}\n"                     \
+    "vldm r5, {s24-s27}\n add r5, r8\n vldm r5, {s28-s31}\n add r5, r8\n" \
+    BLOCK(16, 18, 20, 22, 24, 25, 26, 27)                                 \
+    BLOCK(17, 19, 21, 23, 28, 29, 30, 31)
+#define TWO_K_TN                                                          \
+    "vldm r1, {s16-s19}\n add r1, r7\n vldm r1, {s20-s23}\n add r1, r7\n" \
+    "vldm r5, {s24-s27}\n add r5, r8\n vldm r5, {s28-s31}\n add r5, r8\n" \
+    BLOCK(16, 17, 18, 19, 24, 25, 26, 27)                                 \
+    BLOCK(20, 21, 22, 23, 28, 29, 30, 31)
+
+/* Rows of A against rows of B: four k at a time, then two, then the odd one. */
 __attribute__((naked)) void ag_tile_nt_armv7em(const ag_tile *t) {
     (void)t;
     __asm__(
@@ -80,16 +101,17 @@ __attribute__((naked)) void ag_tile_nt_armv7em(const ag_tile *t) {
         "ldm r0, {r1-r8}\n"
         "ldr lr, [r0, #" SEGMENTS "]\n"
         "1: ldr r9, [r0, #" K "]\n"
-        "subs r9, #2\n"
-        "blt 3f\n"
-        "2: vldmia r1!, {s16-s17}\n vldmia r2!, {s18-s19}\n"
-        "vldmia r3!, {s20-s21}\n vldmia r4!, {s22-s23}\n"
-        "vldmia r5!, {s24-s25}\n vldmia r6!, {s26-s27}\n"
-        "vldmia r7!, {s28-s29}\n vldmia r8!, {s30-s31}\n"
-        "subs r9, #2\n"
-        BLOCK(16, 18, 20, 22, 24, 26, 28, 30)
-        BLOCK(17, 19, 21, 23, 25, 27, 29, 31)
+        "subs r9, #4\n"
+        "blt 6f\n"
+        "2:"
+        TWO_K_NT
+        TWO_K_NT
+        "subs r9, #4\n"
         "bge 2b\n"
+        "6: adds r9, #2\n"
+        "blt 3f\n"
+        TWO_K_NT
+        "subs r9, #2\n"
         "3: adds r9, #1\n"
         "bne 4f\n"
         "vldmia r1!, {s16}\n vldmia r2!, {s18}\n vldmia r3!, {s20}\n vldmia r4!, {s22}\n"
@@ -114,15 +136,17 @@ __attribute__((naked)) void ag_tile_nn_armv7em(const ag_tile *t) {
         "ldr r8, [r0, #" B_STEP "]\n"
         "ldr lr, [r0, #" SEGMENTS "]\n"
         "1: ldr r9, [r0, #" K "]\n"
-        "subs r9, #2\n"
-        "blt 3f\n"
-        "2: vldmia r1!, {s16-s17}\n vldmia r2!, {s18-s19}\n"
-        "vldmia r3!, {s20-s21}\n vldmia r4!, {s22-s23}\n"
-        "vldm r5, {s24-s27}\n add r5, r8\n vldm r5, {s28-s31}\n add r5, r8\n"
-        "subs r9, #2\n"
-        BLOCK(16, 18, 20, 22, 24, 25, 26, 27)
-        BLOCK(17, 19, 21, 23, 28, 29, 30, 31)
+        "subs r9, #4\n"
+        "blt 6f\n"
+        "2:"
+        TWO_K_NN
+        TWO_K_NN
+        "subs r9, #4\n"
         "bge 2b\n"
+        "6: adds r9, #2\n"
+        "blt 3f\n"
+        TWO_K_NN
+        "subs r9, #2\n"
         "3: adds r9, #1\n"
         "bne 4f\n"
         "vldmia r1!, {s16}\n vldmia r2!, {s18}\n vldmia r3!, {s20}\n vldmia r4!, {s22}\n"
@@ -147,14 +171,17 @@ __attribute__((naked)) void ag_tile_tn_armv7em(const ag_tile *t) {
         "ldrd r7, r8, [r0, #" A_STEP "]\n"
         "ldr lr, [r0, #" SEGMENTS "]\n"
         "1: ldr r9, [r0, #" K "]\n"
-        "subs r9, #2\n"
-        "blt 3f\n"
-        "2: vldm r1, {s16-s19}\n add r1, r7\n vldm r1, {s20-s23}\n add r1, r7\n"
-        "vldm r5, {s24-s27}\n add r5, r8\n vldm r5, {s28-s31}\n add r5, r8\n"
-        "subs r9, #2\n"
-        BLOCK(16, 17, 18, 19, 24, 25, 26, 27)
-        BLOCK(20, 21, 22, 23, 28, 29, 30, 31)
+        "subs r9, #4\n"
+        "blt 6f\n"
+        "2:"
+        TWO_K_TN
+        TWO_K_TN
+        "subs r9, #4\n"
         "bge 2b\n"
+        "6: adds r9, #2\n"
+        "blt 3f\n"
+        TWO_K_TN
+        "subs r9, #2\n"
         "3: adds r9, #1\n"
         "bne 4f\n"
         "vldm r1, {s16-s19}\n add r1, r7\n vldm r5, {s24-s27}\n add r5, r8\n"

@@ -51,23 +51,29 @@ static void ag_conv2d_outputs(ag_tile *t, const ag_pixels *pixels, const float *
     }
 }
 
-/* The sums of a block whose windows are packed; each part after the first adds to y. */
-static AG_NOINLINE void ag_conv2d_packed(ag_tile *t, const ag_pixels *pixels, const float *w, int32_t rows,
+/* The pixels of a region whose windows are packed, part by part; each part after the first adds to y. */
+static AG_NOINLINE void ag_conv2d_packed(ag_tile *t, const ag_place *region, const float *w, int32_t rows,
                                          int32_t run, const ag_conv2d_group *g) {
     const ptrdiff_t w_row = (ptrdiff_t)g->s->kw * g->channels;
     float packed[AG_TILE_M][AG_PACKED];
+    ptrdiff_t offsets[AG_PACKED];
     ag_parts part = ag_parts_of(rows, run);
+    ag_pixels pixels;
+    for (int32_t i = 0; i < AG_TILE_M; i++) {
+        t->a[i] = packed[i];
+    }
     t->a_skip = 0;
-    t->beta = 0.0f;
     while (ag_next_part(&part)) {
-        for (int32_t i = 0; i < AG_TILE_M; i++) {
-            ag_pack(packed[i], pixels->from[i], &part, g);
-            t->a[i] = packed[i];
-        }
+        ag_place at = *region;
+        ag_pack_from(offsets, &part, g);
         t->k = part.length;
         t->segments = part.taken;
         t->b_skip = ag_bytes(w_row - part.length);
-        ag_conv2d_outputs(t, pixels, w + part.row * w_row + part.from, g);
+        while (at.left > 0) {
+            ag_next_pixels(&pixels, &at);
+            ag_pack(packed, pixels.from, offsets, part.taken * part.length);
+            ag_conv2d_outputs(t, &pixels, w + part.row * w_row + part.from, g);
+        }
         t->beta = 1.0f;
     }
 }
@@ -80,7 +86,6 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_span d
     const ptrdiff_t tap_step = (ptrdiff_t)s->dilation_w * s->x_w;
     const int32_t rows = down.last - down.first, columns = across.last - across.first;
     const int32_t run = columns * g->channels, wide = across.end - across.begin;
-    const bool follow = ag_taps_follow(g, columns);
     ag_pixels pixels;
     ag_place at;
     ag_tile t;
@@ -105,16 +110,16 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_span d
     t.segments = rows;
     t.a_skip = ag_bytes(row_step - run);
     t.b_skip = ag_bytes((ptrdiff_t)s->kw * g->channels - run);
+    if (!ag_taps_follow(g, columns)) {
+        ag_conv2d_packed(&t, &at, w, rows, run, g);
+        return;
+    }
     while (at.left > 0) {
         ag_next_pixels(&pixels, &at);
-        if (follow) {
-            for (int32_t i = 0; i < AG_TILE_M; i++) {
-                t.a[i] = pixels.from[i];
-            }
-            ag_conv2d_outputs(&t, &pixels, w, g);
-        } else {
-            ag_conv2d_packed(&t, &pixels, w, rows, run, g);
+        for (int32_t i = 0; i < AG_TILE_M; i++) {
+            t.a[i] = pixels.from[i];
         }
+        ag_conv2d_outputs(&t, &pixels, w, g);
     }
 }
 

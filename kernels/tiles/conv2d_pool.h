@@ -82,6 +82,7 @@ static AG_NOINLINE void ag_pool_packed(ag_tile *t, const ag_inside *in, const fl
                                        const ag_conv2d_group *g) {
     const ptrdiff_t w_row = (ptrdiff_t)g->s->kw * g->channels;
     float packed[AG_TILE_M][AG_PACKED];
+    ptrdiff_t offsets[AG_PACKED];
     const float *x[AG_TILE_M];
     ag_parts part = ag_parts_of(in->rows, in->columns * g->channels);
     w += in->row * w_row + in->column * g->channels;
@@ -92,9 +93,8 @@ static AG_NOINLINE void ag_pool_packed(ag_tile *t, const ag_inside *in, const fl
         t->a[i] = packed[i];
     }
     while (ag_next_part(&part)) {
-        for (int32_t i = 0; i < AG_TILE_M; i++) {
-            ag_pack(packed[i], x[i], &part, g);
-        }
+        ag_pack_from(offsets, &part, g);
+        ag_pack(packed, x, offsets, part.taken * part.length);
         ag_pool_filters(t, w + part.row * w_row + part.from, outputs, g);
         t->k = part.length;
         t->segments = part.taken;

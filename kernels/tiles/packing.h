@@ -40,25 +40,31 @@ static inline bool ag_next_part(ag_parts *p) {
     return true;
 }
 
-/* Packs a part of the window at x, whose channels follow one another then. */
-static void ag_pack(float *to, const float *x, const ag_parts *part, const ag_conv2d_group *g) {
+/* Where the elements of a part of the window lie, from the window's beginning; its channels follow one
+ * another then. */
+static void ag_pack_from(ptrdiff_t offsets[AG_PACKED], const ag_parts *part, const ag_conv2d_group *g) {
     const ptrdiff_t row_step = (ptrdiff_t)g->s->dilation_h * g->s->x_h;
     const ptrdiff_t tap_step = (ptrdiff_t)g->s->dilation_w * g->s->x_w;
-    const ptrdiff_t channel_step = g->s->x_c;
-    const int32_t skipped = part->from % g->channels;
-    const float *rest = to + part->length;
-    x += part->row * row_step + part->from / g->channels * tap_step;
-    for (int32_t row = 0; row < part->taken; row++, x += row_step, rest += part->length) {
-        const float *tap = x, *at = x + skipped * channel_step;
-        int32_t left = g->channels - skipped;
-        while (to < rest) {
-            *to++ = *at;
-            at += channel_step;
-            if (--left == 0) {
-                left = g->channels;
-                tap += tap_step;
-                at = tap;
+    for (int32_t row = part->row; row < part->row + part->taken; row++) {
+        int32_t tap = part->from / g->channels, channel = part->from % g->channels;
+        for (int32_t i = 0; i < part->length; i++) {
+            *offsets++ = row * row_step + tap * tap_step + (ptrdiff_t)channel * g->s->x_c;
+            if (++channel == g->channels) {
+                channel = 0;
+                tap++;
             }
+        }
+    }
+}
+
+/* Packs `count` elements of the windows at x. */
+static inline void ag_pack(float packed[AG_TILE_M][AG_PACKED], const float *const x[AG_TILE_M],
+                           const ptrdiff_t offsets[AG_PACKED], int32_t count) {
+    for (int32_t i = 0; i < AG_TILE_M; i++) {
+        const float *from = x[i];
+        float *to = packed[i];
+        for (int32_t j = 0; j < count; j++) {
+            to[j] = from[offsets[j]];
         }
     }
 }
