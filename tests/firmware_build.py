@@ -60,6 +60,8 @@ def link(name, folder, main, *, cc=None, flags=()):
     """
     b = board.load(name)
     tables = backends.load(REF, features=b.target.features)
+    text = (folder / "model.c").read_text()
+    called = {k.source for backend in tables.backends for k in backend.kernels if f"{k.symbol}(" in text}
     elf = folder / f"{main}.elf"
     include = (folder, HERE / "c", *tables.include_dirs(), *firmware.include_dirs(b))
     command = [
@@ -69,7 +71,7 @@ def link(name, folder, main, *, cc=None, flags=()):
         "-ffp-contract=off",  # every kernel is of `ref`, so all of the program is built as that demands
         *flags,
         *(f"-I{path}" for path in include),
-        *(str(s.path) for s in tables.sources()),
+        *(str(s.path) for s in tables.sources() if s.path in called),
         *map(str, firmware.support_sources(b)),
         *map(str, (folder / "model.c", folder / "model_params.c", HERE / "c" / f"{main}.c")),
         *("-o", str(elf)),
