@@ -176,11 +176,13 @@ def _layer(plan: EntryPlan, step: Step) -> str:
 
 
 def _own_layer(plan: EntryPlan, step: Step) -> str:
-    """Of the parameters that it writes, else of those that it reads."""
+    """Of the parameters that it writes, or whose moments it writes; else of those that it reads."""
+    parameters = {s.name: s for s in plan.states.values() if s.role == "parameter"}
     for states in (_states_written(plan, step), _states_read(plan, step)):
         for s in states:
-            if s.role == "parameter":
-                return _layer_of(s)
+            of = s if s.role == "parameter" else parameters.get(s.name.rpartition(".")[0])
+            if of is not None:
+                return _layer_of(of)
     return ""
 
 
