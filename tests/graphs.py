@@ -465,8 +465,10 @@ class Model:
     default_lr: float
     graphs: list[Graph]
     split: bool = False
+    guard: str | None = None
+    restore_after: int = 0
 
-    def entries(self) -> list[Graph]:
+    def entries(self, guard: str | None = None) -> list[Graph]:
         return self.graphs
 
 

@@ -152,10 +152,10 @@ def _largest(x: Any, *, axes: tuple[int, ...], keepdim: bool) -> Any:
 
 largest = register(
     Op(
-        "largest",  # the largest of the elements and 1; infinite when one is NaN; made by the pass that proves updates
+        "largest",  # the largest of the elements and 1; infinite when one is NaN; bounds what updates read
         infer=_reduce_type,
         ref=_largest,
-        vjp=None,
+        vjp=_extreme_vjp,
         lower=Reduce(("1.0f",), "{acc0} = {x} <= {acc0} ? {acc0} : {x} > {acc0} ? {x} : INFINITY;"),
         samples=SAMPLES,
         torch="torch.nan_to_num(torch.clamp(torch.amax(a, dim=axes, keepdim=keepdim), min=1.0), torch.inf, torch.inf)",
