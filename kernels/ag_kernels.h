@@ -86,6 +86,8 @@ ag_conv2d_f32_fn ag_conv2d_f32_host;
 ag_conv2d_f32_fn ag_conv2d_f32_armv7em;
 ag_conv2d_f32_fn ag_conv2d_f32_fast;
 ag_conv2d_f32_fn ag_conv2d_f32_mve;
+ag_conv2d_f32_fn ag_conv2d_f32_neon;
+ag_conv2d_f32_fn ag_conv2d_f32_small_neon;
 
 /* dx[n,h,w,c] = the sum of dy[n,oh,ow,o] w over the windows and output channels that hold the element,
  * ascending. dx overlaps neither dy nor w. */
@@ -96,6 +98,8 @@ ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_host;
 ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_armv7em;
 ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_fast;
 ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_mve;
+ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_neon;
+ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_small_neon;
 
 /* dw[o,kh,kw,c/groups] = alpha * (the sum of x dy over images and windows, ascending) + beta * dw; the sum of
  * an element is complete before the element is read. dw overlaps neither x nor dy. */
@@ -106,6 +110,8 @@ ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_host;
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_armv7em;
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_fast;
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_mve;
+ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_neon;
+ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_small_neon;
 
 /* The same three where every channel has a window of its own: y[n,oh,ow,c], w[kh,kw,c], dw[kh,kw,c]. */
 typedef void ag_depthwise2d_f32_fn(const float *x, const float *w, float *y, int32_t n,
@@ -119,16 +125,19 @@ ag_depthwise2d_f32_fn ag_depthwise2d_f32_host;
 ag_depthwise2d_f32_fn ag_depthwise2d_f32_armv7em;
 ag_depthwise2d_f32_fn ag_depthwise2d_f32_fast;
 ag_depthwise2d_f32_fn ag_depthwise2d_f32_mve;
+ag_depthwise2d_f32_fn ag_depthwise2d_f32_neon;
 ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_ref;
 ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_host;
 ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_armv7em;
 ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_fast;
 ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_mve;
+ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_neon;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_ref;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_host;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_armv7em;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_fast;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_mve;
+ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_neon;
 
 /* y[n,oh,ow,c] = the largest element of each window of x[n,h,w,c] that lies inside x, index = which it is,
  * row * kw + column: the first of equals; NaN is larger than all. Windows have at most 256 elements. y and
@@ -139,6 +148,7 @@ ag_max_pool2d_f32_fn ag_max_pool2d_f32_ref;
 ag_max_pool2d_f32_fn ag_max_pool2d_f32_armv7em;
 ag_max_pool2d_f32_fn ag_max_pool2d_f32_fast;
 ag_max_pool2d_f32_fn ag_max_pool2d_f32_mve;
+ag_max_pool2d_f32_fn ag_max_pool2d_f32_neon;
 
 /* dx[n,h,w,c] = the sum of dy[n,oh,ow,c] over the windows whose index names the element, ascending; what an
  * index names in the padding is dropped. dx overlaps neither dy nor index. */
@@ -148,6 +158,7 @@ ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_ref;
 ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_armv7em;
 ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_fast;
 ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_mve;
+ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_neon;
 
 /* y[n,oh,ow,c] = the element of each window of x[n,h,w,c] that index names, 0 in the padding: the adjoint of
  * ag_max_pool2d_dx. y overlaps neither x nor index. */
@@ -166,6 +177,8 @@ ag_conv2d_pool_f32_fn ag_conv2d_pool_3x3_f32_armv7em;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_5x5_f32_armv7em;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_fast;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_mve;
+ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_neon;
+ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_small_neon;
 
 /* dx[n,h,w,c] = the sum of dy[n,ph,pw,o] w over the convolution's windows that index names and that hold the
  * element, ascending; a dy of 0 adds nothing, whatever w is; dx is dense. dx overlaps neither dy nor index
@@ -176,6 +189,7 @@ ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_ref;
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_armv7em;
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_fast;
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_mve;
+ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_neon;
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_host;
 
 /* dw[o,kh,kw,c] = alpha * (the sum of x dy over images and the windows that index names, ascending) + beta *
@@ -187,6 +201,7 @@ ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_ref;
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_armv7em;
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_fast;
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_mve;
+ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_neon;
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_host;
 
 /* y[n,oh,ow,c] = the mean over each window of x[n,h,w,c]: the sum over ascending rows and columns inside x,
@@ -196,6 +211,7 @@ ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_ref;
 ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_armv7em;
 ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_fast;
 ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_mve;
+ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_neon;
 
 /* dx[n,h,w,c] = the sum over all windows that hold the element of dy[n,oh,ow,c] / count, over ascending
  * windows: the adjoint of ag_avg_pool2d. dx does not overlap dy. */
@@ -204,6 +220,7 @@ ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_ref;
 ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_armv7em;
 ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_fast;
 ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_mve;
+ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_neon;
 
 /* y[o,v,i] = the sum of x[o,j,i] over ascending j with index[o,j,i] == v, for o < outer, v < rows, j < count,
  * i < inner. Indices lie in [0, rows). y overlaps neither x nor index. */

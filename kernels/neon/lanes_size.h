@@ -1,0 +1,2 @@
+#define AG_LANES 8
+#define AG_LANES_SUM ag_lanes_sum_neon
