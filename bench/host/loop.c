@@ -1,0 +1,50 @@
+/* The loop that times a trainer: the generated one or the naive one, whose MODEL.h declares the same functions.
+ *
+ * MODEL_H is the header, TRAINER the type of its memory, TARGET that of a label or target, and INIT(t) and
+ * STEP(t, x, y, loss) call it. */
+#define _POSIX_C_SOURCE 199309L
+
+#include MODEL_H
+
+#include <stdint.h>
+#include <time.h>
+
+static TRAINER trainer;
+
+int loop_start(void);
+int loop_losses(const float *x, const TARGET *y, int32_t x_step, int32_t y_step, int32_t batches,
+                int32_t steps, float *losses);
+double loop_seconds(const float *x, const TARGET *y, int32_t x_step, int32_t y_step, int32_t batches,
+                    int32_t steps);
+
+/* The first weights. */
+int loop_start(void) {
+    return INIT(&trainer);
+}
+
+/* The losses of `steps` steps over the batches in order, cycled; x_step and y_step elements a batch. */
+int loop_losses(const float *x, const TARGET *y, int32_t x_step, int32_t y_step, int32_t batches,
+                int32_t steps, float *losses) {
+    for (int32_t i = 0, b = 0; i < steps; i++, b = b + 1 < batches ? b + 1 : 0) {
+        const int status = STEP(&trainer, x + (int64_t)b * x_step, y + (int64_t)b * y_step, losses + i);
+        if (status != 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+/* The seconds of the processor that `steps` such steps take, or -1 where one fails. */
+double loop_seconds(const float *x, const TARGET *y, int32_t x_step, int32_t y_step, int32_t batches,
+                    int32_t steps) {
+    struct timespec from, to;
+    float loss = 0.0f;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+    for (int32_t i = 0, b = 0; i < steps; i++, b = b + 1 < batches ? b + 1 : 0) {
+        if (STEP(&trainer, x + (int64_t)b * x_step, y + (int64_t)b * y_step, &loss) != 0) {
+            return -1.0;
+        }
+    }
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+    return (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+}

@@ -1,0 +1,156 @@
+"""Times training steps of the workloads on this computer: the generated C beside PyTorch, JAX and naive C.
+
+All programs begin with the same weights and data; the losses of the first 50 steps must agree. They take turns in one
+process on one core, and the median of the rounds counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import table
+import workload
+from programs import generated, naive, versions
+from workload import Workload
+
+from autodiff_gen import board
+from autodiff_gen.errors import AutodiffError
+
+STEPS, AGREE = 50, 1e-5
+FEATURES = {
+    "host_avx512": {"avx512f", "avx512vl", "avx512bw", "avx512dq"},
+    "host_avx2": {"avx2", "fma", "bmi2"},
+}
+OURS, NAIVE, EAGER, COMPILED, JAX = "autodiff_gen", "naive C, -O2", "PyTorch", "torch.compile", "JAX jit"
+
+
+def widest() -> str:
+    """The board whose instructions this computer has."""
+    info = Path("/proc/cpuinfo")
+    flags = set(info.read_text().split()) if info.is_file() else set()
+    return next((name for name, needed in FEATURES.items() if needed <= flags), "host")
+
+
+def makers(
+    board_name: str, kernels: list[str], folder: Path
+) -> tuple[dict[str, Callable[[Workload], Any]], dict[str, str]]:
+    """How each program is made, and why others are absent."""
+    made: dict[str, Callable[[Workload], Any]] = {
+        OURS: lambda w: generated(w, board_name, kernels, folder / w.name),
+        NAIVE: lambda w: naive(w, folder / "naive"),
+    }
+    absent = {}
+    try:
+        from peer_torch import Torch
+
+        made |= {EAGER: Torch, COMPILED: lambda w: Torch(w, compiled=True)}
+    except ImportError as error:
+        absent |= {EAGER: str(error), COMPILED: str(error)}
+    try:
+        from peer_jax import Jax
+
+        made[JAX] = Jax
+    except ImportError as error:
+        absent[JAX] = str(error)
+    return made, absent
+
+
+def check_losses(name: str, losses: dict[str, list[float]]) -> None:
+    """Exit with one line where a program computes something else."""
+    first, others = next(iter(losses.items())), list(losses.items())[1:]
+    for label, found in others:
+        for step, (a, b) in enumerate(zip(first[1], found, strict=True), 1):
+            if not abs(a - b) <= AGREE * max(1.0, abs(b)):
+                sys.exit(
+                    f"error: {name}: the loss of step {step} is {a:.7f} by {first[0]} and {b:.7f} by {label}"
+                )
+
+
+def measure(w: Workload, programs: dict[str, Any], rounds: int, seconds: float) -> dict[str, float]:
+    """The median time of a step by each program, which take turns of about `seconds`."""
+    turns = {}
+    for label, program in programs.items():
+        program.seconds(2)
+        turns[label] = max(2, int(seconds / max(program.seconds(10) / 10, 1e-9)))
+    times: dict[str, list[float]] = {label: [] for label in programs}
+    for _ in range(rounds):
+        for label, program in programs.items():
+            times[label].append(program.seconds(turns[label]) / turns[label])
+    return {label: statistics.median(t) for label, t in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--board", default="", help="a host board; the widest that this computer has if not given"
+    )
+    parser.add_argument("--kernels", default="", help="backends, the board's if not given")
+    parser.add_argument("--workloads", default=",".join(workload.BATCHES))
+    parser.add_argument("--programs", default="", help="names with commas between them, all if not given")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=0.03, help="of a turn")
+    parser.add_argument("--out", type=Path, default=Path("build/bench/host.json"))
+    parser.add_argument(
+        "--docs", type=Path, help="a Markdown file whose section <!-- host --> is written anew"
+    )
+    given = parser.parse_args()
+    b = board.load(given.board or widest())
+    if not b.is_host:
+        sys.exit(
+            f"error: board {b.id} is not this computer; ./scons board={b.id} model=M bench counts in QEMU"
+        )
+    kernels = given.kernels.split(",") if given.kernels else list(b.kernels.backends)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    made, absent = makers(b.id, kernels, given.out.parent / "host")
+    if given.programs:
+        made = {k: v for k, v in made.items() if k in given.programs.split(",")}
+    for label, why in absent.items():
+        print(f"absent: {label} ({why})", flush=True)
+    results = []
+    for name in given.workloads.split(","):
+        w = workload.load(name)
+        programs = {}
+        for label, make in made.items():
+            try:
+                programs[label] = make(w)
+                programs[label].losses(2)
+            except (AutodiffError, AssertionError):
+                raise
+            except Exception as error:  # a peer's own fault: named, and left out
+                if label in (OURS, NAIVE):
+                    raise
+                programs.pop(label, None)
+                print(f"absent: {label} on {name} ({str(error).splitlines()[0][:100]})", flush=True)
+        check_losses(name, {label: p.losses(STEPS) for label, p in programs.items()})
+        times = measure(w, programs, given.rounds, given.seconds)
+        results.append({"workload": name, "microseconds": {k: v * 1e6 for k, v in times.items()}})
+        print(table.line(results[-1], OURS), flush=True)
+    record = {
+        "schema": 1,
+        "board": b.id,
+        "kernels": kernels,
+        "programs": list(made),
+        "absent": absent,
+        "versions": versions(),
+        "results": results,
+    }
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    given.out.write_text(json.dumps(record, indent=1) + "\n")
+    print(table.text(record, OURS, EAGER))
+    if given.docs:
+        table.write(given.docs, table.text(record, OURS, EAGER))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except AutodiffError as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,58 @@
+"""The host's figures as lines and as a table in docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+BEGIN, END = "<!-- host -->", "<!-- /host -->"
+HEADING = """
+## This computer
+
+`./scons bench` also times the workloads on the computer that it runs on: microseconds of a training step, and how
+many times longer each other program takes than the generated C. All begin with the same weights and data, and the
+losses of their first 50 steps agree to 1e-5. They take turns on one core; the median of the rounds counts, in time of
+the processor. `./scons board=host_avx2 bench` times one board of this computer alone, `kernels=` chooses its kernels.
+
+<!-- host -->
+<!-- /host -->
+"""
+
+
+def short(value: float) -> str:
+    """Three digits that count."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def line(result: dict[str, Any], ours: str) -> str:
+    """One workload in one line."""
+    times = result["microseconds"]
+    others = (f"{k} {short(v)} ({short(v / times[ours])} x)" for k, v in times.items() if k != ours)
+    return f"{result['workload']}: {short(times[ours])} us; " + ", ".join(others)
+
+
+def text(record: dict[str, Any], ours: str, eager: str) -> str:
+    """The section's text, with a table of all workloads."""
+    others = [p for p in (*record["programs"], *record["absent"]) if p != ours]
+    head = f"Board `{record['board']}`, kernels `{','.join(record['kernels'])}`; {record['versions']}."
+    rows = [["", f"{ours}, us", *others], ["---", *("---:" for _ in range(len(others) + 1))]]
+    for result in record["results"]:
+        times = result["microseconds"]
+        cells = [
+            f"{short(times[o])} ({short(times[o] / times[ours])} x)" if o in times else "absent"
+            for o in others
+        ]
+        rows.append([result["workload"], short(times[ours]), *cells])
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([head, "", *lines])
+
+
+def write(path: Path, section: str) -> None:
+    """Put the section between its marks; they are made at the end where they are not there."""
+    page = path.read_text(encoding="utf-8") if path.is_file() else "# Benchmarks\n"
+    if BEGIN not in page:
+        page = page.rstrip("\n") + "\n" + HEADING
+    pattern = re.escape(BEGIN) + r"\n.*?" + re.escape(END)
+    page = re.sub(pattern, lambda _: f"{BEGIN}\n\n{section}\n\n{END}", page, flags=re.DOTALL)
+    path.write_text(page, encoding="utf-8")
