@@ -23,6 +23,7 @@ from autodiff_gen.emit import emit
 from autodiff_gen.entry_text import EntryText
 from autodiff_gen.host_cc import Compiler, find_compiler
 from autodiff_gen.ir import Graph, Value
+from autodiff_gen.layout import base
 from autodiff_gen.program import Entry, Program
 from autodiff_gen.steps import Step
 
@@ -42,8 +43,9 @@ class _Poisoning(EntryText):
 
     def lines(self, step: Step) -> list[str]:
         out = super().lines(step)
+        proof = self.plan.graph.proof  # looked at behind its step
         for b in self.plan.placed:
-            if b.end == step.number:
+            if b.end == step.number and (proof is None or base(proof) not in b.values):
                 arena = "int_arena" if b.pool == "int" else "arena"
                 words = (b.bytes + 3) // 4
                 value = "-1" if b.pool == "int" else "NAN"

@@ -505,7 +505,8 @@ def random_model(seed: int, size: int, batch: int = BATCH) -> Case:
     ]
     for i, v in enumerate(b.random.sample(extras, b.random.randint(0, 2))):
         outputs[f"y{i}"] = v
-    graph = Graph("train_step", tuple(b.inputs), outputs, updates)
+    guard = (None, "loss", "gradients")[seed % 3]
+    graph = Graph("train_step", tuple(b.inputs), outputs, updates, guard=guard)
     return Case(graph, dict(b.feeds), {s: b.feeds[v] for s, v in _state_feeds(b)}, seed)
 
 

@@ -178,7 +178,10 @@ def preserves(case: Case) -> None:
         graph = step(graph)
         verify(graph)
         for n, reference in zip(case.batches, before, strict=True):
-            for after, root in zip(case.values(n, graph=graph), reference, strict=True):
+            values = case.values(n, graph=graph)
+            if graph.proof is not None:
+                assert np.isfinite(values.pop()), f"seed {case.seed}: no proof at n = {n}\n{case.graph}"
+            for after, root in zip(values, reference, strict=True):
                 assert close(after, root, 0.1), (
                     f"seed {case.seed}: {step.__name__} changes a value at n = {n}\n{case.graph}"
                 )
