@@ -1,4 +1,5 @@
-/* The loop that times a trainer: the generated one or the naive one, whose MODEL.h declares the same functions.
+/* The loop that times a trainer: the generated one or the naive one, whose MODEL.h declares the same
+ * functions.
  *
  * MODEL_H is the header, TRAINER the type of its memory, TARGET that of a label or target, and INIT(t) and
  * STEP(t, x, y, loss) call it. */

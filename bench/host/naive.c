@@ -1,5 +1,5 @@
-/* The workloads by plain loops; WORKLOAD is 1 to 6, BATCH the number of samples of a step. loop.c includes this
- * file, so that there is nothing to link. */
+/* The workloads by plain loops; WORKLOAD is 1 to 6, BATCH the number of samples of a step. loop.c includes
+ * this file, so that there is nothing to link. */
 #include "naive.h"
 
 #if WORKLOAD == 1 || WORKLOAD == 2

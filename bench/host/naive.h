@@ -1,4 +1,5 @@
-/* Layers as one writes them first: plain loops, every activation and gradient stored, the update at the end. */
+/* Layers as one writes them first: plain loops, every activation and gradient stored, the update at the end.
+ */
 #ifndef NAIVE_H
 #define NAIVE_H
 
@@ -66,7 +67,8 @@ static void conv(const float *x, const float *w, const float *b, float *y, int n
                     for (int c = 0; c < depth; c++) {
                         for (int u = 0; u < s->k; u++) {
                             for (int v = 0; v < s->k; v++) {
-                                const int row = p * s->stride + u - s->pad, column = q * s->stride + v - s->pad;
+                                const int row = p * s->stride + u - s->pad,
+                                          column = q * s->stride + v - s->pad;
                                 if (row >= 0 && row < s->h && column >= 0 && column < s->h) {
                                     sum += x[((i * s->c + first + c) * s->h + row) * s->h + column] *
                                            w[((o * depth + c) * s->k + u) * s->k + v];
@@ -100,7 +102,8 @@ static void conv_back(const float *x, const float *w, const float *dy, float *dw
                     for (int c = 0; c < depth; c++) {
                         for (int u = 0; u < s->k; u++) {
                             for (int v = 0; v < s->k; v++) {
-                                const int row = p * s->stride + u - s->pad, column = q * s->stride + v - s->pad;
+                                const int row = p * s->stride + u - s->pad,
+                                          column = q * s->stride + v - s->pad;
                                 if (row < 0 || row >= s->h || column < 0 || column >= s->h) {
                                     continue;
                                 }
