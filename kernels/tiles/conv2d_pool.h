@@ -136,17 +136,18 @@ static void ag_pool_sums(ag_pool_block *b, const float *x, const float *w, int32
 
 #ifndef AG_POOL_LARGEST
 #define AG_POOL_LARGEST ag_pool_largest
-/* The larger ones of up to AG_TILE_N channels' y and the sums of a block, the first of the window or not. */
-static inline void ag_pool_largest(float *y, uint8_t *index, float sums[AG_TILE_M][AG_TILE_N],
-                                   const float *bias, const ag_pool_rows *rows, int32_t outputs, bool first) {
+/* The larger ones of up to AG_TILE_N channels' y and `count` rows of sums, which are elements of the
+ * pooling's window, the first of it or not. */
+static inline void ag_pool_largest(float *y, uint8_t *index, float (*sums)[AG_TILE_N], const float *bias,
+                                   const uint8_t *element, int32_t count, int32_t outputs, bool first) {
     for (int32_t j = 0; j < AG_TILE_N && j < outputs; j++) {
         float best = first ? sums[0][j] + bias[j] : y[j];
-        uint8_t which = first ? rows->element[0] : index[j];
-        for (int32_t i = first ? 1 : 0; i < rows->count; i++) {
+        uint8_t which = first ? element[0] : index[j];
+        for (int32_t i = first ? 1 : 0; i < count; i++) {
             const float sum = sums[i][j] + bias[j];
             if (!(sum <= best) && (best == best || sum != sum)) {
                 best = sum;
-                which = rows->element[i];
+                which = element[i];
             }
         }
         y[j] = best;
@@ -164,7 +165,8 @@ static AG_NOINLINE void ag_pool_window(ag_pool_block *b, const float *x, const f
         for (int32_t element = 0, next; element < end; element = next) {
             next = ag_pool_rows_from(&b->rows, element, p, q, s);
             ag_pool_sums(b, x, w, s->o - o, g, s);
-            AG_POOL_LARGEST(y + o, index + o, b->sums, bias + o, &b->rows, s->o - o, element == 0);
+            AG_POOL_LARGEST(y + o, index + o, b->sums, bias + o, b->rows.element, b->rows.count, s->o - o,
+                            element == 0);
         }
     }
 }
@@ -185,7 +187,8 @@ static void ag_pool_inner(ag_pool_block *b, const float *x, const float *w, cons
     for (int32_t o = 0; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * g->filter) {
         ag_pool_filters(&b->t, w, g->outputs - o, g);
         AG_TILE(nt)(&b->t);
-        AG_POOL_LARGEST(y + o, index + o, b->sums, bias + o, &b->rows, g->outputs - o, true);
+        AG_POOL_LARGEST(y + o, index + o, b->sums, bias + o, b->rows.element, b->rows.count, g->outputs - o,
+                        true);
     }
 }
 
