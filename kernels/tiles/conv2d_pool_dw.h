@@ -68,8 +68,8 @@ static inline void ag_clip(int32_t *first, int32_t *count, int32_t from, int32_t
 
 /* dy times a part of the window whose corner would be at x, added to the part's sums; what is outside the
  * image is left out. */
-static void ag_dw_add(float *sums, const float *x, float dy, const ag_inside *in, const ag_window_part *part,
-                      const ag_lines *l, const ag_pool_gradient *g) {
+static void ag_pool_dw_add(float *sums, const float *x, float dy, const ag_inside *in,
+                           const ag_window_part *part, const ag_lines *l, const ag_pool_gradient *g) {
     ag_window_part now = *part;
     int32_t skip;
     ag_clip(&now.row, &now.rows, in->row, in->rows);
@@ -120,23 +120,23 @@ static inline void ag_dw_run(float *sums, const float *x, const float *dy, const
 
 /* The sums of a part of the window of one channel over `count` pooled pixels of row p, from q on; dy and
  * index at that channel of the row. */
-static void ag_dw_pixels(float *sums, const float *x, const float *dy, const uint8_t *index, int32_t p,
-                         int32_t q, int32_t count, const ag_window_part *part, const ag_lines *l,
-                         const ag_pool_gradient *g) {
+static void ag_pool_dw_pixels(float *sums, const float *x, const float *dy, const uint8_t *index, int32_t p,
+                              int32_t q, int32_t count, const ag_window_part *part, const ag_lines *l,
+                              const ag_pool_gradient *g) {
     const ag_conv2d_pool_shape *s = g->s;
     for (; count > 0; count--, q++) {
         const float by = dy[(ptrdiff_t)q * s->o];
         if (by != 0.0f) {
             const ag_inside in = ag_named_window(p, q, index[(ptrdiff_t)q * s->o], s);
             const ptrdiff_t corner = in.at - in.row * g->row_step - in.column * g->tap_step;
-            ag_dw_add(sums, x + corner, by, &in, part, l, g);
+            ag_pool_dw_add(sums, x + corner, by, &in, part, l, g);
         }
     }
 }
 
 /* The sums of a part of the window of one channel, dy and index at that channel. */
-static void ag_dw_sums(float *sums, const float *x, const float *dy, const uint8_t *index, int32_t n,
-                       const ag_window_part *part, const ag_lines *l, const ag_pool_gradient *g) {
+static void ag_pool_dw_sums(float *sums, const float *x, const float *dy, const uint8_t *index, int32_t n,
+                            const ag_window_part *part, const ag_lines *l, const ag_pool_gradient *g) {
     const ag_conv2d_pool_shape *s = g->s;
     const ptrdiff_t from = part->row * g->row_step + part->element, row = (ptrdiff_t)s->pw * s->o;
     const ptrdiff_t step = (ptrdiff_t)s->pool_stride_w * s->stride_w * s->x_w;
@@ -145,20 +145,20 @@ static void ag_dw_sums(float *sums, const float *x, const float *dy, const uint8
     for (; n > 0; n--, x += s->x_n) {
         for (int32_t p = 0; p < s->ph; p++, dy += row, index += row) {
             if (g->small && g->follow && ag_pool_inside_h(p, s)) {
-                ag_dw_pixels(sums, x, dy, index, p, 0, g->first, part, l, g);
+                ag_pool_dw_pixels(sums, x, dy, index, p, 0, g->first, part, l, g);
                 AG_DW_RUN(sums, x + ag_pool_corner(p, g->first, s) + from, dy + first, index + first,
                           g->last - g->first, s->o, step, g->element, g->row_step, part->rows,
                           part->elements);
-                ag_dw_pixels(sums, x, dy, index, p, g->last, s->pw - g->last, part, l, g);
+                ag_pool_dw_pixels(sums, x, dy, index, p, g->last, s->pw - g->last, part, l, g);
             } else {
-                ag_dw_pixels(sums, x, dy, index, p, 0, s->pw, part, l, g);
+                ag_pool_dw_pixels(sums, x, dy, index, p, 0, s->pw, part, l, g);
             }
         }
     }
 }
 
-static void ag_dw_store(float *dw, const float *sums, const ag_window_part *part, const ag_lines *l,
-                        int32_t row, float alpha, float beta) {
+static void ag_pool_dw_store(float *dw, const float *sums, const ag_window_part *part, const ag_lines *l,
+                             int32_t row, float alpha, float beta) {
     dw += (ptrdiff_t)part->row * row + part->line * l->line_weight + part->element * l->weight;
     for (int32_t i = 0; i < part->rows; i++, dw += row) {
         float *line = dw;
@@ -195,8 +195,8 @@ static void ag_conv2d_pool_dw_by_rows(const float *x, const float *dy, const uin
                 part.lines = ag_smaller(most.lines, l.lines - part.line);
                 for (part.element = 0; part.element < l.length; part.element += most.elements) {
                     part.elements = ag_smaller(most.elements, l.length - part.element);
-                    ag_dw_sums(sums, x, dy + o, index + o, n, &part, &l, &g);
-                    ag_dw_store(dw, sums, &part, &l, s->kw * s->c, alpha, beta);
+                    ag_pool_dw_sums(sums, x, dy + o, index + o, n, &part, &l, &g);
+                    ag_pool_dw_store(dw, sums, &part, &l, s->kw * s->c, alpha, beta);
                 }
             }
         }
