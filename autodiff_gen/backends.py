@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .board_schema import FEATURES
 from .conditions import Condition, Number
 from .errors import KernelError
-from .kernel_contract import CONTRACT
+from .kernel_contract import CONTRACT, FUNCTIONS
 
 if TYPE_CHECKING:
     from .board import Board
@@ -51,6 +51,22 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class Function:
+    """`symbol` of `header` takes the place of ag_math.h's `name` in generated loops; `error`: at most, relative."""
+
+    name: str
+    symbol: str
+    backend: str
+    header: str
+    error: str
+
+    @property
+    def shown(self) -> str:
+        """For headers and reports."""
+        return f"{self.name}: {self.symbol} of {self.backend}, relative error at most {self.error}"
+
+
+@dataclass(frozen=True)
 class Source:
     """One file to compile, with its backend's flags."""
 
@@ -70,6 +86,7 @@ class Backend:
     cflags: tuple[str, ...]
     shared: tuple[Path, ...]
     kernels: tuple[Kernel, ...]
+    functions: tuple[Function, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,6 +143,16 @@ class Backends:
             if backend.name == chosen.backend:
                 break
         return tuple(said)
+
+    @property
+    def functions(self) -> dict[str, Function]:
+        """What stands for functions of ag_math.h, by name: of the first backend asked that has one."""
+        found: dict[str, Function] = {}
+        home = {b.name: b for b in self.backends}
+        for name in self.asked:
+            for function in home[name].functions:
+                found.setdefault(function.name, function)
+        return found
 
     def _order(self, name: str) -> list[Backend]:
         if name not in CONTRACT:
@@ -272,8 +299,8 @@ def _load_backend(folder: Path, root: Path) -> Backend:
         raise KernelError(f"{path}: cannot be read: {error.strerror}") from None
     _keys(
         table,
-        {"schema": int, "requires": list, "cflags": list, "shared": list, "kernel": list},
-        ("schema", "kernel"),
+        {"schema": int, "requires": list, "cflags": list, "shared": list, "kernel": list, "function": list},
+        ("schema",) if "function" in table else ("schema", "kernel"),
         str(path),
     )
     if table["schema"] != 1:
@@ -283,7 +310,7 @@ def _load_backend(folder: Path, root: Path) -> Backend:
         cflags = (*cflags, "-ffp-contract=fast")
     declared = folder.parent.resolve() == root.resolve()
     kernels: list[Kernel] = []
-    for number, row in enumerate(table["kernel"], 1):
+    for number, row in enumerate(table.get("kernel", []), 1):
         kernel = _load_row(row, f"{path}: kernel {number}", folder, cflags, declared)
         for other in kernels:
             if other.name == kernel.name and (not other.when or other.symbol == kernel.symbol):
@@ -299,7 +326,28 @@ def _load_backend(folder: Path, root: Path) -> Backend:
         if not source.is_file():
             raise KernelError(f"{path}: shared: {source.name!r} is not a file in {folder}")
     requires = _strings(table.get("requires", []), f"{path}: requires")
-    return Backend(name, folder, requires, cflags, shared, tuple(kernels))
+    functions = tuple(
+        _load_function(row, f"{path}: function {number}", folder)
+        for number, row in enumerate(table.get("function", []), 1)
+    )
+    return Backend(name, folder, requires, cflags, shared, tuple(kernels), functions)
+
+
+def _load_function(row: Any, where: str, folder: Path) -> Function:
+    if not isinstance(row, dict):
+        raise KernelError(f"{where}: must be a [[function]] table")
+    keys = ("name", "symbol", "header", "error")
+    _keys(row, dict.fromkeys(keys, str), keys, where)
+    if row["name"] not in FUNCTIONS:
+        raise KernelError(f"{where}: no function {row['name']!r} in ag_math.h{_near(row['name'], FUNCTIONS)}")
+    header = folder / row["header"]
+    if not header.is_file():
+        raise KernelError(f"{where}: header {row['header']!r} is not a file in {folder}")
+    if not re.search(
+        rf"\b{re.escape(row['symbol'])}\b", header.read_text(encoding="utf-8", errors="replace")
+    ):
+        raise KernelError(f"{where}: header {row['header']!r} does not name the symbol {row['symbol']!r}")
+    return Function(row["name"], row["symbol"], folder.name, row["header"], row["error"])
 
 
 def _load_row(row: Any, where: str, folder: Path, cflags: tuple[str, ...], declared: bool) -> Kernel:

@@ -5,6 +5,7 @@ The text is a function of the program alone: no time, path, host or hash order.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import jinja2
 
 from . import __version__, c_text
+from .backends import Function
 from .c_tables import WIDTH, Table, table
 from .dtypes import planned_size, product
 from .entry_text import EntryText, Pointer
@@ -51,25 +53,38 @@ def emit(program: Program, marks: Mapping[str, Mapping[str, int]] | None = None)
         "proved": any(e.plan.graph.proof is not None for e in program.entries),
         "marked": marks is not None,
     }
+    declarations = [k.declaration for k in program.kernels if not k.declared]
+    if declarations:
+        declarations.append("")
+    source, used = _with_functions(
+        env.get_template("source.c.j2").render(
+            **common, entries=entries, tables=tables, declarations=declarations
+        ),
+        program.backends.functions,
+    )
     header = env.get_template("header.h.j2").render(
         **common,
         what="a trainer" if program.is_model else "functions" if len(program.entries) > 1 else "a function",
-        facts=_facts(program),
+        facts=[*_facts(program), *(f"  {f.shown}" for f in used)],
         slots=[_slot(s) for s in program.slots],
         entries=entries,
         default_lr=c_text.float_literal(program.default_lr or 0.0),
         arena_comment=_arena_comment(program),
     )
-    declarations = [k.declaration for k in program.kernels if not k.declared]
-    if declarations:
-        declarations.append("")
-    source = env.get_template("source.c.j2").render(
-        **common, entries=entries, tables=tables, declarations=declarations
-    )
     lines, init_tables, draws = init_lines(program.slots)
     params = env.get_template("params.c.j2").render(**common, lines=lines, tables=init_tables, draws=draws)
     name = program.name
     return {f"{name}.h": header, f"{name}.c": source, f"{name}_params.c": params}
+
+
+def _with_functions(source: str, functions: Mapping[str, Function]) -> tuple[str, list[Function]]:
+    """Generated C that calls a backend's functions where it has its own, and those that are called."""
+    called = set(re.findall(r"\bag_(\w+)\(", source))
+    used = [f for name, f in sorted(functions.items()) if name in called]
+    for f in used:
+        source = re.sub(rf"\bag_{f.name}\(", f"{f.symbol}(", source)
+    headers = "".join(f'#include "{h}"\n' for h in dict.fromkeys(f.header for f in used))
+    return source.replace('#include "ag_math.h"\n', f'#include "ag_math.h"\n{headers}', 1), used
 
 
 # Header

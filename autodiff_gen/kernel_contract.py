@@ -24,6 +24,9 @@ STRUCTS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# The functions of ag_math.h of which a backend may bring its own: ag_<name>, float to float.
+FUNCTIONS = ("cosf", "erff", "expf", "expm1f", "log1pf", "logf", "sigmoidf", "sinf", "tanhf")
+
 
 @dataclass(frozen=True)
 class Param:

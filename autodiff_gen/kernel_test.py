@@ -60,6 +60,8 @@ def test_kernels(backend: str, board: Board) -> tuple[list[str], bool]:
     tested = tables.backends[0]
     if tested.name == kernel_tables.REF:
         raise KernelError("ref is what kernels are compared with: name another backend or a folder")
+    if not tested.kernels:
+        raise KernelError(f"{tested.folder / kernel_tables.TABLE} has no [[kernel]] that could be compared")
     with tempfile.TemporaryDirectory(prefix="test-kernels-") as name:
         program = _Program(tables, tested, board, Path(name))
         results = program.results()

@@ -29,8 +29,10 @@ def explain(program: Program, board: Board, ram: int | None) -> str:
 
 def _heading(program: Program, board: Board) -> str:
     asked = ", ".join(program.backends.names)
+    functions = "".join(f"\n  {f.shown}" for f in program.backends.functions.values())
     asked += "".join(f"; for {k}: {', '.join(names)}" for k, names in program.backends.use.items())
-    return f"{program.name} for {board.name} ({board.id}); batch {program.batch}; kernels asked in this order: {asked}"
+    what = f"{program.name} for {board.name} ({board.id}); batch {program.batch}"
+    return f"{what}; kernels asked in this order: {asked}{functions}"
 
 
 # Steps

@@ -187,6 +187,36 @@ def test_a_faulty_table_is_one_line(tmp_path, table, says):
     fails([toy(tmp_path, table=table, source=source)], says)
 
 
+FUNCTION = 'schema = 1\n[[function]]\nname = "expf"\nsymbol = "my_expf"\nheader = "my.h"\nerror = "1e-3"\n'
+
+
+@pytest.mark.parametrize(
+    "table, says",
+    [
+        (
+            FUNCTION.replace("expf", "exp", 1),
+            "function 1: no function 'exp' in ag_math.h; did you mean 'expf'?",
+        ),
+        (FUNCTION.replace("my.h", "mine.h"), "function 1: header 'mine.h' is not a file in "),
+        (
+            FUNCTION.replace("my_expf", "my_exp"),
+            "function 1: header 'my.h' does not name the symbol 'my_exp'",
+        ),
+        (FUNCTION.replace("error", "eror"), "function 1: unknown key 'eror'; did you mean 'error'?"),
+        (FUNCTION.replace('error = "1e-3"\n', ""), "function 1: error is missing"),
+        ("schema = 1\nfunction = [3]", "function 1: must be a [[function]] table"),
+    ],
+)
+def test_a_faulty_function_is_one_line(tmp_path, table, says):
+    path = toy(tmp_path, table=FUNCTION)
+    (Path(path) / "my.h").write_text("static inline float my_expf(float x);")
+    assert backends.load([path], root=KERNELS).functions["expf"].shown == (
+        "expf: my_expf of toy, relative error at most 1e-3"
+    )
+    (Path(path) / "kernels.toml").write_text(table)
+    fails([path], says)
+
+
 @pytest.mark.parametrize(
     "names, says",
     [

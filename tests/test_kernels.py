@@ -34,7 +34,7 @@ SCALES = [(1.0, 0.0), (-0.01, 1.0), (0.5, -2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 1
 LOADED = [backends.load([name], root=KERNELS).backends[0] for name in backends.available(KERNELS)]
 SOURCES = sorted({k.source for b in LOADED if b.name == "ref" for k in b.kernels})  # C and C++
 # (backend, compiler, width of vectors): those of the host at each width that this machine has, by one compiler
-BUILDS = [(b, cc, "") for cc in HOST for b in LOADED if set(b.requires) <= {"host"}]
+BUILDS = [(b, cc, "") for cc in HOST for b in LOADED if b.kernels and set(b.requires) <= {"host"}]
 BUILDS += [(b, HOST[0], w) for b in LOADED if b.requires == ("host",) for w in widths() if w]
 PRODUCTS = [
     (cc, k, w) for b, cc, w in BUILDS for k in b.kernels if k.name.startswith("ge")

@@ -11,6 +11,11 @@ import numpy as np
 import pytest
 from c_build import CORTEX, HOST, KERNELS, compile_c, shared_library
 
+from autodiff_gen import backends
+from autodiff_gen.compiler import compile_file
+from autodiff_gen.emit import emit
+from autodiff_gen.loader import load_file
+
 C = Path(__file__).parent / "c"
 NAMES = ["expf", "logf", "expm1f", "log1pf", "tanhf", "sigmoidf", "sinf", "cosf", "erff", "rintf", "powf"]
 SWEEP = 20_000
@@ -368,3 +373,68 @@ def test_header_is_clean_as_c_and_cpp(cc, std, tmp_path):
     compile_c(
         cc, [user], tmp_path / "user.o", ("-c", "-O2", *(("-x", "c++") if cc.endswith("++") else ())), std
     )
+
+
+# ---- the faster functions of kernels/fastmath
+
+FAST = backends.load(["fastmath"], root=KERNELS).functions
+
+
+@pytest.fixture(scope="module", params=["off", "fast"])
+def fast(request, tmp_path_factory):
+    """A library with map_<name>(x, y, n) of each faster function; with contraction on a core that has FMA."""
+    folder = tmp_path_factory.mktemp(request.param)
+    lines = ['#include "ag_fastmath.h"']
+    for name, f in FAST.items():
+        arguments = f"map_{name}(const float *x, float *y, int32_t n)"
+        lines.append(f"void {arguments};\nvoid {arguments} {{")
+        lines.append(f"    for (int32_t i = 0; i < n; i++) {{\n        y[i] = {f.symbol}(x[i]);\n    }}\n}}")
+    (folder / "fast.c").write_text("\n".join([*lines, ""]))
+    native = ("-march=native",) if request.param == "fast" else ()
+    flags = ("-O2", f"-ffp-contract={request.param}", f"-I{KERNELS / 'fastmath'}", *native)
+    return shared_library("gcc", [folder / "fast.c"], folder / "fast.so", flags)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", FAST)
+def test_error_of_the_faster_functions(fast, library, name):
+    """What their table states, wherever the result is a normal float; elsewhere they give what ag_math.h does."""
+    edges = np.array([87, 88, 6.2, 3.12, 2.0**-126, INF], np.float32).view(np.uint32)
+    near = (edges[:, None] + np.arange(-2, 3)).astype(np.uint32).view(np.float32).ravel()
+    ranges = [np.linspace(-c, c, 100_001, dtype=np.float32) for c in (7, 90)]
+    x = np.concatenate([every(20_011), near, -near, *ranges])
+    x = np.where(np.isnan(x), np.float32(NAN), x)
+    got, want, slow = np.empty_like(x), exact(name, x), call(library, name, x)
+    getattr(fast, f"map_{name}")(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(got.ctypes.data), x.size)
+    normal = np.isfinite(slow) & (np.abs(want) >= SMALL)
+    worst = (np.abs(got[normal] - want[normal]) / np.abs(want[normal])).max()
+    bound = float(FAST[name].error)
+    assert 0.1 * bound < worst <= bound
+    assert np.array_equal(np.isnan(got), np.isnan(slow))
+    odd = ~normal & ~np.isnan(slow) & ((slow == 0) | np.isinf(slow))
+    assert np.array_equal(got[odd].view(np.uint32), slow[odd].view(np.uint32))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("cc, std", [("clang", "-std=c99"), ("g++", "-std=c++11")])
+def test_the_faster_functions_are_clean_as_c_and_cpp(cc, std, tmp_path):
+    words = " + ".join(f"{f.symbol}(x)" for f in FAST.values())
+    user = tmp_path / "user.c"
+    user.write_text(
+        f'#include "ag_fastmath.h"\nfloat all(float x);\nfloat all(float x) {{\n    return {words};\n}}\n'
+    )
+    language = ("-x", "c++") if cc.endswith("++") else ()
+    compile_c(cc, [user], tmp_path / "user.o", ("-c", "-O2", f"-I{KERNELS / 'fastmath'}", *language), std)
+
+
+@pytest.mark.cc
+def test_generated_c_calls_them_where_the_list_says_so():
+    loaded = load_file("tanh4")
+    x, y = loaded.samples.values()
+    plain, quick = (load_file("tanh4").made.on_host(kernels=k) for k in ("ref", "fastmath,ref"))
+    losses = [[t.train_step(x, y) for _ in range(20)] for t in (plain, quick)]
+    assert losses[0] != losses[1]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+    files = emit(compile_file(loaded.made, "tanh4", ["fastmath"]))
+    assert "ag_fast_tanhf(" in files["tanh4.c"] and '#include "ag_fastmath.h"' in files["tanh4.c"]
+    assert "tanhf: ag_fast_tanhf of fastmath, relative error at most 2e-5\n" in files["tanh4.h"]
