@@ -45,15 +45,24 @@ def qemu_tables(run: Run) -> str:
             run([*words, f"model={name}", "bench"])
             records.append(_record(entry, name, "bench.json"))
         parts.append(_workloads(entry, records))
+        for name in entry.get("small", ()):
+            run([*words, f"model={name}", "profile=size", "bench"])
+            parts.append(_small(_record(entry, name, "bench.json", "+profile=size")))
         run([*words, "bench-kernels"])
         kernels.append((entry, _record(entry, "kernels", "kernels.json")))
     return "\n\n".join([*parts, _kernels(kernels)])
 
 
-def _record(entry: Record, name: str, file: str) -> Record:
-    folder = resources.root() / "build" / entry["id"] / f"{name}+kernels={'+'.join(entry['kernels'])}"
-    found: Record = json.loads((folder / file).read_text())
+def _record(entry: Record, name: str, file: str, more: str = "") -> Record:
+    folder = f"{name}+kernels={'+'.join(entry['kernels'])}{more}"
+    found: Record = json.loads((resources.root() / "build" / entry["id"] / folder / file).read_text())
     return found
+
+
+def _small(record: Record) -> str:
+    text, instructions = number(record["text"]["together"]), number(record["instructions_per_step"])
+    built = f"Built for size (`profile=size`) {record['model']}"
+    return f"{built} has {text} bytes of text and takes {instructions} instructions."
 
 
 def _versions(board: str) -> str:

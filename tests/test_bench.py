@@ -306,7 +306,9 @@ def test_tables_come_from_the_records(built, tmp_path, monkeypatch):
     def run(words):
         given = dict(word.split("=", 1) for word in words if "=" in word)
         model = given.get("model", "kernels")
-        folder = tmp_path / "build" / given["board"] / f"{model}+kernels={given['kernels'].replace(',', '+')}"
+        name = f"{model}+kernels={given['kernels'].replace(',', '+')}"
+        name += f"+profile={given['profile']}" if "profile" in given else ""
+        folder = tmp_path / "build" / given["board"] / name
         folder.mkdir(parents=True)
         if words[-1] == "bench":
             (folder / "bench.json").write_text(json.dumps({**record, "model": model}))
@@ -322,6 +324,7 @@ def test_tables_come_from_the_records(built, tmp_path, monkeypatch):
     step = record["instructions_per_step"]
     assert f"| w4 | 4 | {step:,}" in text and f"| 2,197 | {step / 2197:.2f} |" in text
     assert "| gemv | 64x128 |" in text
+    assert f"Built for size (`profile=size`) w1 has {record['text']['together']:,} bytes" in text
 
 
 def test_a_document_without_the_section_is_refused(tmp_path):
