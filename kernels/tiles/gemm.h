@@ -39,10 +39,21 @@ static void ag_narrow(const ag_operand *a, const ag_operand *b, float *c, ptrdif
     }
 }
 
+/* The block at column j, of which i_back rows and j_back columns are there already, by way of its own sums.
+ */
+static AG_NOINLINE void ag_gemm_part(ag_tile_fn *tile, ag_tile *t, float *c, ptrdiff_t ldc, int32_t i_back,
+                                     int32_t j_back, float beta) {
+    float sums[AG_TILE_M][AG_TILE_N];
+    t->c = &sums[0][0];
+    t->c_step = ag_bytes(AG_TILE_N);
+    t->beta = 0.0f;
+    tile(t);
+    ag_store_part(c, ldc, (const float (*)[AG_TILE_N])sums, i_back, j_back, beta);
+}
+
 static void ag_gemm_by_tiles(ag_tile_fn *tile, ag_operand a, ag_operand b, float *c, ptrdiff_t ldc, int32_t m,
                              int32_t n, int32_t k, float alpha, float beta) {
     ag_tile t;
-    float sums[AG_TILE_M][AG_TILE_N];
     if (m < AG_TILE_M || n < AG_TILE_N) {
         ag_narrow(&a, &b, c, ldc, m, n, k, alpha, beta);
         return;
@@ -54,23 +65,28 @@ static void ag_gemm_by_tiles(ag_tile_fn *tile, ag_operand a, ag_operand b, float
     t.b_step = ag_bytes(b.p_step);
     for (int32_t i = 0; i < m; i += AG_TILE_M) {
         const int32_t i_back = i + AG_TILE_M > m ? i + AG_TILE_M - m : 0;
+        const float *column = b.data;
+        float *to = c + (i - i_back) * ldc;
+        int32_t j = 0;
         for (int32_t q = 0; q < AG_TILE_M; q++) {
             t.a[q] = a.data + (i - i_back + q) * a.i_step;
         }
-        for (int32_t j = 0; j < n; j += AG_TILE_N) {
+        t.c = to;
+        t.c_step = ag_bytes(ldc);
+        t.beta = beta;
+        for (; i_back == 0 && j + AG_TILE_N <= n; j += AG_TILE_N) {
+            for (int32_t q = 0; q < AG_TILE_N; q++, column += b.i_step) {
+                t.b[q] = column;
+            }
+            tile(&t);
+            t.c += AG_TILE_N;
+        }
+        for (; j < n; j += AG_TILE_N) {
             const int32_t j_back = j + AG_TILE_N > n ? j + AG_TILE_N - n : 0;
-            const bool whole = i_back == 0 && j_back == 0;
-            float *to = c + (i - i_back) * ldc + (j - j_back);
             for (int32_t q = 0; q < AG_TILE_N; q++) {
                 t.b[q] = b.data + (j - j_back + q) * b.i_step;
             }
-            t.c = whole ? to : &sums[0][0];
-            t.c_step = ag_bytes(whole ? ldc : AG_TILE_N);
-            t.beta = whole ? beta : 0.0f;
-            tile(&t);
-            if (!whole) {
-                ag_store_part(to, ldc, (const float (*)[AG_TILE_N])sums, i_back, j_back, beta);
-            }
+            ag_gemm_part(tile, &t, to + j - j_back, ldc, i_back, j_back, beta);
         }
     }
 }
