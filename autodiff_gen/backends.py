@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 REF = "ref"
 TABLE = "kernels.toml"
+_LISTS = ("requires", "cflags", "shared", "ldflags", "headers", "packages")
 _C_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -78,7 +79,8 @@ class Source:
 @dataclass(frozen=True)
 class Backend:
     """One kernel folder and its table. `requires` names core features of the board, such as "fpu"; `shared` are
-    the files that several of its kernels call."""
+    the files that several of its kernels call. A library that they need is linked by `ldflags`, has `headers`, and
+    comes with Debian's `packages`."""
 
     name: str
     folder: Path
@@ -87,6 +89,9 @@ class Backend:
     shared: tuple[Path, ...]
     kernels: tuple[Kernel, ...]
     functions: tuple[Function, ...] = ()
+    ldflags: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,11 @@ class Backends:
     def only_ref(self) -> bool:
         """True when no tuned backend is listed: then the generated C too is built without contraction."""
         return all(b.name == REF for b in self.backends)
+
+    @property
+    def ldflags(self) -> tuple[str, ...]:
+        """What the linker is told of libraries, to stand after all objects."""
+        return tuple(dict.fromkeys(flag for b in self.backends for flag in b.ldflags))
 
     def candidates(self, name: str) -> tuple[Kernel, ...]:
         """All rows for the contract's kernel `name`, in the order in which they are asked."""
@@ -299,7 +309,7 @@ def _load_backend(folder: Path, root: Path) -> Backend:
         raise KernelError(f"{path}: cannot be read: {error.strerror}") from None
     _keys(
         table,
-        {"schema": int, "requires": list, "cflags": list, "shared": list, "kernel": list, "function": list},
+        {"schema": int, "kernel": list, "function": list, **dict.fromkeys(_LISTS, list)},
         ("schema",) if "function" in table else ("schema", "kernel"),
         str(path),
     )
@@ -326,11 +336,14 @@ def _load_backend(folder: Path, root: Path) -> Backend:
         if not source.is_file():
             raise KernelError(f"{path}: shared: {source.name!r} is not a file in {folder}")
     requires = _strings(table.get("requires", []), f"{path}: requires")
+    library = [_strings(table.get(key, []), f"{path}: {key}") for key in ("ldflags", "headers", "packages")]
+    if (library[0] or library[1]) and not library[2]:
+        raise KernelError(f"{path}: packages is missing: name the Debian packages that bring the library")
     functions = tuple(
         _load_function(row, f"{path}: function {number}", folder)
         for number, row in enumerate(table.get("function", []), 1)
     )
-    return Backend(name, folder, requires, cflags, shared, tuple(kernels), functions)
+    return Backend(name, folder, requires, cflags, shared, tuple(kernels), functions, *library)
 
 
 def _load_function(row: Any, where: str, folder: Path) -> Function:

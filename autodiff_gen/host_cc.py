@@ -20,6 +20,7 @@ from pathlib import Path
 from . import resources
 from .backends import Backends
 from .errors import ToolError
+from .toolchain import check_libraries
 
 CFLAGS = ("-std=c99", "-fPIC", "-fno-strict-aliasing")
 CANDIDATES = ("cc", "gcc", "clang")
@@ -80,6 +81,7 @@ class Compiler:
         )
         library = cache_folder() / f"{key}.so"
         if not library.exists():
+            check_libraries(backends, self.command)
             with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="build-") as name:
                 folder = Path(name)
                 for file, text in files.items():
@@ -91,7 +93,7 @@ class Compiler:
                 for path, cflags in kernels:
                     objects.append(self._kernel(path, cflags, flags[1:], headers, folder))
                 made = folder / "library.so"
-                self._run("-shared", *map(str, objects), "-lm", "-o", str(made))
+                self._run("-shared", *map(str, objects), *backends.ldflags, "-lm", "-o", str(made))
                 os.replace(made, library)
         return ctypes.CDLL(str(library))
 

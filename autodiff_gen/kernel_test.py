@@ -146,7 +146,7 @@ class _Program:
         main, elf = self.folder / "rows.c", self.folder / "compare.elf"
         main.write_text(table(rows))
         objects = map(str, (main, *self.objects))
-        done = self._gcc(*objects, "-o", str(elf), *firmware.link_flags(self.board))
+        done = self._gcc(*objects, "-o", str(elf), *firmware.link_flags(self.board), *self.tables.ldflags)
         if done.returncode:
             missing = next((r for r in rows if f"`{r.symbol}'" in done.stderr), None)
             if missing is not None:

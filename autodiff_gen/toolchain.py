@@ -6,14 +6,17 @@ to install and exits with 4. `*` stands for all boards of the tree and what the 
 
 from __future__ import annotations
 
+import functools
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from . import board as boards
-from .errors import AutodiffError
+from .backends import Backends
+from .errors import AutodiffError, ToolError
 
 MISSING = 4
 
@@ -21,6 +24,7 @@ MISSING = 4
 TESTS = (
     (("gcc", "libc6-dev"), ("gcc", "-xc", "-fsyntax-only", "-include", "stdio.h", "/dev/null")),
     (("g++",), ("g++", "--version")),
+    (("libopenblas-dev",), ("gcc", "-xc", "-fsyntax-only", "-include", "cblas.h", "/dev/null")),
     (("clang",), ("clang", "--version")),
     (("clang-tidy",), ("clang-tidy", "--version")),
     (("cppcheck",), ("cppcheck", "--version")),
@@ -71,6 +75,35 @@ def missing(pairs: Needs) -> list[str]:
 def install_hint(board: boards.Board) -> str:
     """The command that installs a board's toolchain on Debian."""
     return "sudo apt-get install -y --no-install-recommends " + " ".join(board.toolchain.packages)
+
+
+def check_libraries(tables: Backends, compiler: Sequence[str]) -> None:
+    """Raise ToolError, with the command that installs it, where a library that a backend links is not there."""
+    for b in tables.backends:
+        headers = (word for header in b.headers for word in ("-include", header))
+        probe = (
+            *compiler,
+            "-shared",
+            *headers,
+            "-x",
+            "c",
+            os.devnull,
+            "-x",
+            "none",
+            *b.ldflags,
+            "-o",
+            os.devnull,
+        )
+        if (b.headers or b.ldflags) and not _passes(probe):
+            raise ToolError(
+                f"kernel backend {b.name!r} needs {' '.join((*b.headers, *b.ldflags))}, which is not installed; run: "
+                f"sudo apt-get install -y --no-install-recommends {' '.join(b.packages)}"
+            )
+
+
+@functools.cache
+def _passes(probe: tuple[str, ...]) -> bool:
+    return passes(probe)
 
 
 def main(argv: list[str]) -> int:

@@ -25,24 +25,28 @@ typedef void ag_gemm_f32_fn(const float *a, int32_t lda, const float *b, int32_t
 typedef ag_gemm_f32_fn ag_gemm_nn_f32_fn, ag_gemm_nt_f32_fn, ag_gemm_tn_f32_fn, ag_gemm_tt_f32_fn;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_ref;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_host;
+ag_gemm_nn_f32_fn ag_gemm_nn_f32_blas;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_armv7em;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_fast;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_mve;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_neon;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_ref;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_host;
+ag_gemm_nt_f32_fn ag_gemm_nt_f32_blas;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_armv7em;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_fast;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_mve;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_neon;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_ref;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_host;
+ag_gemm_tn_f32_fn ag_gemm_tn_f32_blas;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_armv7em;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_fast;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_mve;
 ag_gemm_tn_f32_fn ag_gemm_tn_f32_neon;
 ag_gemm_tt_f32_fn ag_gemm_tt_f32_ref;
 ag_gemm_tt_f32_fn ag_gemm_tt_f32_host;
+ag_gemm_tt_f32_fn ag_gemm_tt_f32_blas;
 
 /* y[m] = alpha * A[m,n] . x[n] + beta * y[m]; the sum over ascending n is complete before y is read.
  * y overlaps neither A nor x; A and x may overlap. */
@@ -50,6 +54,7 @@ typedef void ag_gemv_f32_fn(const float *a, int32_t lda, const float *x, float *
                             float alpha, float beta);
 ag_gemv_f32_fn ag_gemv_f32_ref;
 ag_gemv_f32_fn ag_gemv_f32_host;
+ag_gemv_f32_fn ag_gemv_f32_blas;
 ag_gemv_f32_fn ag_gemv_f32_armv7em;
 ag_gemv_f32_fn ag_gemv_f32_fast;
 ag_gemv_f32_fn ag_gemv_f32_mve;
@@ -61,6 +66,7 @@ typedef void ag_gemv_t_f32_fn(const float *a, int32_t lda, const float *x, float
                               float alpha, float beta);
 ag_gemv_t_f32_fn ag_gemv_t_f32_ref;
 ag_gemv_t_f32_fn ag_gemv_t_f32_host;
+ag_gemv_t_f32_fn ag_gemv_t_f32_blas;
 ag_gemv_t_f32_fn ag_gemv_t_f32_armv7em;
 ag_gemv_t_f32_fn ag_gemv_t_f32_fast;
 ag_gemv_t_f32_fn ag_gemv_t_f32_mve;
@@ -72,6 +78,7 @@ typedef void ag_ger_f32_fn(float *a, int32_t lda, const float *x, const float *y
                            float alpha, float beta);
 ag_ger_f32_fn ag_ger_f32_ref;
 ag_ger_f32_fn ag_ger_f32_host;
+ag_ger_f32_fn ag_ger_f32_blas;
 ag_ger_f32_fn ag_ger_f32_armv7em;
 ag_ger_f32_fn ag_ger_f32_fast;
 ag_ger_f32_fn ag_ger_f32_mve;

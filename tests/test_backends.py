@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from autodiff_gen import backends
-from autodiff_gen.errors import KernelError
+from autodiff_gen.errors import KernelError, ToolError
 from autodiff_gen.kernel_contract import CONTRACT, STRUCTS
+from autodiff_gen.toolchain import check_libraries
 
 KERNELS = Path(__file__).resolve().parents[1] / "kernels"
 HEADER = (KERNELS / "ag_kernels.h").read_text()
@@ -156,6 +157,8 @@ def test_conditions(tmp_path, condition, facts, holds):
         ("schema = 1\nkernel = [3]", "kernel 1: must be a [[kernel]] table"),
         ("schema = 1\ncflags = [3]\nkernel = []", "cflags: must be a list of strings"),
         ("schema = 1\nrequires = 'fpu'\nkernel = []", "requires must be a list"),
+        ("schema = 1\nldflags = [3]\nkernel = []", "ldflags: must be a list of strings"),
+        ("schema = 1\nldflags = ['-lx']\nkernel = []", "packages is missing: name the Debian packages"),
         (row(name="gemv_f23"), "no kernel 'gemv_f23' in the contract; did you mean 'gemv_f32'?"),
         (row(symbol="toy-gemv"), "symbol 'toy-gemv' is not a C identifier"),
         (row(symbol="toy_gem"), "source 'toy.c' does not name the symbol 'toy_gem'"),
@@ -336,3 +339,19 @@ def fails(names, says, **options):
     message = str(error.value)
     assert says in message
     assert "\n" not in message
+
+
+def test_a_library_that_is_not_there(tmp_path):
+    head = 'schema = 1\nldflags = ["-lno_such_library"]\npackages = ["libno-such-dev"]\n'
+    loaded = backends.load([toy(tmp_path, table=row(head=head))], root=KERNELS)
+    assert loaded.ldflags == ("-lno_such_library",)
+    with pytest.raises(ToolError) as error:
+        check_libraries(loaded, ["gcc"])
+    assert str(error.value) == (
+        "kernel backend 'toy' needs -lno_such_library, which is not installed; run: "
+        "sudo apt-get install -y --no-install-recommends libno-such-dev"
+    )
+
+
+def test_the_library_of_blas_is_there():
+    check_libraries(backends.load(["blas"], root=KERNELS), ["gcc"])

@@ -35,7 +35,9 @@ LOADED = [backends.load([name], root=KERNELS).backends[0] for name in backends.a
 SOURCES = sorted({k.source for b in LOADED if b.name == "ref" for k in b.kernels})  # C and C++
 # (backend, compiler, width of vectors): those of the host at each width that this machine has, by one compiler
 BUILDS = [(b, cc, "") for cc in HOST for b in LOADED if b.kernels and set(b.requires) <= {"host"}]
-BUILDS += [(b, HOST[0], w) for b in LOADED if b.requires == ("host",) for w in widths() if w]
+BUILDS += [
+    (b, HOST[0], w) for b in LOADED if b.requires == ("host",) and not b.ldflags for w in widths() if w
+]
 PRODUCTS = [
     (cc, k, w) for b, cc, w in BUILDS for k in b.kernels if k.name.startswith("ge")
 ]  # gemm, gemv, ger
@@ -113,7 +115,7 @@ def libraries(tmp_path_factory):
 def build(backend, cc, folder, width=""):
     sources = sorted({k.source for k in backend.kernels} | set(backend.shared))
     flags = ("-O2", *WIDTHS[width], *backend.cflags)
-    return shared_library(cc, sources, folder / f"{backend.name}{width}.so", flags)
+    return shared_library(cc, [*sources, *backend.ldflags], folder / f"{backend.name}{width}.so", flags)
 
 
 def products(family):

@@ -80,7 +80,7 @@ def generated(workload: Workload, board_name: str, kernels: Sequence[str], folde
         objects.append(folder / f"{source.stem}.o")
         _run([firmware.tool(b, "gcc"), *flags, *more, "-c", str(source), "-o", str(objects[-1])])
     library = folder / f"lib{name}.so"
-    link = firmware.link_flags(b)
+    link = [*firmware.link_flags(b), *tables.ldflags]
     _run(
         [firmware.tool(b, "gcc"), "-shared", "-Wl,-Bsymbolic", *map(str, objects), "-o", str(library), *link]
     )

@@ -161,6 +161,10 @@ def board_env(env):
     if shutil.which(compiler, path=clone["ENV"]["PATH"]) is None:
         hint = package("toolchain").install_hint(board)
         raise SCons.Errors.UserError(f"board {board.id}: {compiler} is not installed; run: {hint}")
+    try:
+        package("toolchain").check_libraries(build.backends, [compiler])
+    except package("errors").AutodiffError as error:
+        raise SCons.Errors.UserError(str(error)) from None
     clone.Replace(
         CC=compiler,
         LINK="$CC",

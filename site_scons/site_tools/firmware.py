@@ -37,6 +37,7 @@ def firmware(env, target, source):
     # The sizes are printed by `size`, in one form for all boards.
     map_path = f"{base}.map"
     flags = [f for f in support.link_flags(board, map_path) if f != "-Wl,--print-memory-usage"]
+    flags += env.AutodiffBuild().backends.ldflags
     compiler["AUTODIFF_LINKFLAGS"] = [f.replace("$", "$$") for f in flags]
     compiler["LINKCOM"] = "$LINK -o $TARGET $LINKFLAGS $SOURCES $AUTODIFF_LINKFLAGS $_LIBDIRFLAGS $_LIBFLAGS"
     link = [Action("$LINKCOM", "$LINKCOMSTR"), Action(print_sizes, None)]
