@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from .dtypes import DType, Size
@@ -50,6 +51,18 @@ def element(place: str, index: str) -> str:
     if not plus or place.startswith("("):
         return f"{place}[{index}]"
     return f"{pointer}[{start}]" if index == "0" else f"{pointer}[{start} + {index}]"
+
+
+def wrapped(start: str, terms: Sequence[str]) -> list[str]:
+    """The statement `start` + the sum of `terms`, over several lines where it would be long."""
+    lines = [start + terms[0]]
+    for term in terms[1:]:
+        lines[-1] += " +"
+        if len(lines[-1]) + len(term) > 92:
+            lines.append(" " * 8 + term)
+        else:
+            lines[-1] += " " + term
+    return [*lines[:-1], lines[-1] + ";"]
 
 
 def extent(size: Size) -> str:

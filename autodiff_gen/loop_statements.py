@@ -6,11 +6,12 @@ They are built in the order in which they will stand, so that a value is a local
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from . import c_text
-from .dtypes import DType, normalise_axes, product, s32
+from .dtypes import DType, normalise_axes, planned, product, s32
 from .ir import CONST, Node, Value
 from .labels import Axes
 from .loops import Body, LoopNest, Root, Step
@@ -30,6 +31,7 @@ from .op import (
     RowContraction,
     View,
 )
+from .short_sums import side_by_side, written_out
 
 LOOP_NAMES = "ijklpqrs"
 
@@ -49,15 +51,22 @@ class Expr:
     moved: bool = False  # used in a deeper body than its home
     worth_a_name: bool = False
     memory: tuple[Value, tuple[Index, ...]] | None = None  # a load: of what, at which index
+    number: int | None = None  # an index that is known
+    is_variable: bool = False  # of a loop
+    is_sum: bool = False  # of terms that may stand in several lines
     name: str = ""  # once it is a local
 
     @property
-    def is_scalar(self) -> bool:
-        """Whether this is the load of a scalar, which is a local where a deeper loop would read it in every turn."""
-        return self.memory is not None and all(i is None for i in self.memory[1])
+    def is_plain_load(self) -> bool:
+        """Whether this is a load whose place the loops around it alone decide: it is a local where a deeper loop would
+        read it in every turn."""
+        return self.memory is not None and all(
+            i is None or i.is_variable or i.number is not None for i in self.memory[1]
+        )
 
 
 Index: TypeAlias = Expr | None
+Accumulators: TypeAlias = list[Expr]  # one for each result
 
 
 @dataclass(frozen=True)
@@ -75,14 +84,16 @@ class Loop:
 
 @dataclass(frozen=True)
 class Begin:
-    """The accumulators of a reduction are declared."""
+    """The accumulators of a reduction are declared: those of each place, where several grow side by side."""
 
     root: Root
+    accumulators: tuple[Accumulators, ...]
 
 
 @dataclass(frozen=True)
 class Accumulate:
     root: Root
+    accumulators: Accumulators
     x: Expr
     at: Index  # the index along the first reduced axis, for arg-reductions
 
@@ -117,11 +128,18 @@ class Statements:
     nest: LoopNest
     locked: frozenset[Value] = frozenset()
     loop_vars: dict[Body, Expr] = field(default_factory=dict)
-    accumulators: dict[Root, list[Expr]] = field(default_factory=dict)
+    accumulators: dict[Root, Accumulators] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.params = set(self.nest.region.params)
         self.stored = set(self.nest.region.results) | set(self.nest.scratch)
+        self.written_out, self.side_by_side = written_out(self.nest), side_by_side(self.nest)
+        self._numbers: dict[int, Expr] = {}
+        self._known: dict[int, Expr] = {}  # axes along which the place is known
+        self._places: dict[
+            Root, list[tuple[dict[int, Expr], Accumulators]]
+        ] = {}  # sums that grow side by side
+        self._grown: Root | None = None  # those whose stores are built
         self._memo: dict[Body, dict[tuple[Value, tuple[Index, ...]], Expr]] = {}
         self._out: dict[Body, list[Statement]] = {}
         self.top = self._build(self.nest.top)
@@ -137,14 +155,53 @@ class Statements:
         self._memo[body] = {}
         out = self._out[body] = []
         for item in body.items:
-            if isinstance(item, Body):
-                name = LOOP_NAMES[item.depth - 1] if item.depth <= len(LOOP_NAMES) else f"i{item.depth}"
-                self.loop_vars[item] = Expr(name, ATOM, item)
+            if isinstance(item, Body) and item in self.written_out.values():
+                continue
+            if isinstance(item, Body) and item in self.side_by_side:
+                self._build_side_by_side(item, body, out)
+            elif isinstance(item, Body):
+                depth = sum(b in self.loop_vars for b in body.path)
+                name = LOOP_NAMES[depth] if depth < len(LOOP_NAMES) else f"i{depth + 1}"
+                self.loop_vars[item] = Expr(name, ATOM, item, is_variable=True)
                 inner = self._build(item)
                 out.append(Loop(item, inner))
             else:
                 self._build_step(item, body, out)
         return out
+
+    def _build_side_by_side(self, loop: Body, body: Body, out: list[Statement]) -> None:
+        """The sums of every turn of the loops from `loop` inwards, in the reduction's loops; then what is made of
+        each."""
+        inner = self.side_by_side[loop]
+        gone = inner.path[len(body.path) :]
+        first = inner.items[0]
+        assert isinstance(first, Step)
+        root = first.root
+        for b in gone:
+            self._memo[b], self._out[b] = {}, out
+        places = self._places[root] = []
+        for at in itertools.product(*map(range, planned(tuple(b.extent for b in gone)))):
+            known = {b.axis: self._number(k) for b, k in zip(gone, at, strict=True) if b.axis is not None}
+            places.append((known, self._fresh_accumulators(root, body)))
+        out.append(Begin(root, tuple(accumulators for _, accumulators in places)))
+        reduction = Body(inner, items=inner.items[1:2])
+        self._memo[reduction] = {}
+        out += self._build(reduction)
+        self._grown = root
+        for known, accumulators in places:
+            self._known, self.accumulators[root] = known, accumulators
+            for step in inner.items[2:]:
+                assert isinstance(step, Step)
+                self._build_step(step, body, out)
+        self._known, self._grown = {}, None
+
+    def _fresh_accumulators(self, root: Root, body: Body) -> Accumulators:
+        node = root.node
+        names = [node.op.name, f"{node.op.name}_at"]
+        return [
+            Expr("", ATOM, body, dtype=r.type.dtype, hint=names[i], uses=1)
+            for i, r in enumerate(node.results)
+        ]
 
     def _build_step(self, step: Step, body: Body, out: list[Statement]) -> None:
         root, lower = step.root, step.root.node.op.lower
@@ -179,39 +236,74 @@ class Statements:
 
     def _build_reduce(self, step: Step, lower: Reduce, body: Body, out: list[Statement]) -> None:
         root, node = step.root, step.root.node
-        if step.kind == "begin":
-            names = [node.op.name, f"{node.op.name}_at"]
-            self.accumulators[root] = [
-                Expr("", ATOM, body, dtype=r.type.dtype, hint=names[i], uses=1)
-                for i, r in enumerate(node.results)
-            ]
-            out.append(Begin(root))
+        if step.kind == "begin" and root in self.written_out:
+            self.accumulators[root] = [self._written_out(root, body)]
+        elif step.kind == "begin":
+            self.accumulators[root] = self._fresh_accumulators(root, body)
+            out.append(Begin(root, (self.accumulators[root],)))
         elif step.kind == "step":
-            walked = self.nest.labels.walked[node]
-            vars_ = {b.axis: self.loop_vars[b] for b in body.path[1:]}
-            index = tuple(None if a is None else vars_[a] for a in walked)
-            x = self._value(node.operands[0], index, body)
-            x.uses += lower.step.count("{x}")
-            gone = normalise_axes(node.attrs["axes"], len(walked))
-            at = next((index[i] for i in gone if index[i] is not None), None)
-            out.append(Accumulate(root, x, at))
+            for known, accumulators in self._places.get(root) or [({}, self.accumulators[root])]:
+                self._known = known
+                index = self._at(self.nest.labels.walked[node], body)
+                x = self._value(node.operands[0], index, body)
+                x.uses += lower.step.count("{x}")
+                gone = normalise_axes(node.attrs["axes"], len(index))
+                at = next((index[i] for i in gone if index[i] is not None), None)
+                out.append(Accumulate(root, accumulators, x, at))
+            self._known = {}
         else:
             for r, acc in zip(node.results, self.accumulators[root], strict=True):
                 if r in self.stored:
                     out.append(Store(r, self._index_of(r, body), acc))
 
+    def _written_out(self, root: Root, body: Body) -> Expr:
+        """A sum of a few terms as one expression, in their order."""
+        node = root.node
+        reduced = root.nest[len(root.nest) - root.reduced :]
+        terms = []
+        extents = planned(tuple(self.nest.labels.extents[a] for a in reduced))
+        for at in itertools.product(*map(range, extents)):
+            self._known = {a: self._number(k) for a, k in zip(reduced, at, strict=True)}
+            index = self._at(self.nest.labels.walked[node], body)
+            terms.append(self._value(node.operands[0], index, body))
+            terms[-1].uses += 1
+        self._known = {}
+        home = max((t.home for t in terms), key=lambda b: b.depth)
+        for term in terms:
+            term.moved = term.moved or (term.is_plain_load and term.home is not home)
+        total = Expr(
+            " + ".join(f"{{{k}}}" for k in range(len(terms))),
+            ADD,
+            home,
+            tuple(terms),
+            (ADD, *(MUL for _ in terms[1:])),
+            node.results[0].type.dtype,
+            node.op.name,
+            uses=1,
+            moved=True,
+            worth_a_name=True,
+            is_sum=True,
+        )
+        self._out[home].append(Local(total))
+        return total
+
+    def _number(self, number: int) -> Expr:
+        return self._numbers.setdefault(number, Expr(str(number), ATOM, self.nest.top, number=number))
+
     def _index_of(self, v: Value, body: Body) -> tuple[Index, ...]:
         return self._at(self.nest.labels.of[v], body)
 
     def _at(self, axes: Axes, body: Body) -> tuple[Index, ...]:
-        """The variables of the loops over these axes around `body`."""
-        vars_ = {b.axis: self.loop_vars[b] for b in body.path[1:]}
+        """The variables of the loops over these axes around `body`; or what is known of them."""
+        vars_ = {b.axis: self.loop_vars[b] for b in body.path[1:] if b in self.loop_vars} | self._known
         return tuple(None if a is None else vars_.get(a) for a in axes)
 
     def _moved(self, at: Index, start: int, step: int) -> Index:
         """The index start + at * step."""
         if at is None:
-            return Expr(str(start), ATOM, self.nest.top) if start else None
+            return self._number(start) if start else None
+        if at.number is not None:
+            return self._number(start + at.number * step)
         if step == 1:
             return at if start == 0 else Expr(f"{{0}} + {start}", ADD, at.home, (at,), (ADD,))
         return Expr(f"{start} + {{0}} * {step}", ADD, at.home, (at,), (MUL,))
@@ -247,7 +339,7 @@ class Statements:
         return self._seen_from(expr, body)
 
     def _seen_from(self, expr: Expr, body: Body) -> Expr:
-        if expr.home is not body and expr.worth_a_name and not expr.is_scalar:
+        if expr.home is not body and expr.worth_a_name and not expr.is_plain_load:
             expr.moved = True
         return expr
 
@@ -257,9 +349,9 @@ class Statements:
             return self._load(v, index)
         root = self.nest.roots.get(node)
         if root is not None:
-            if root in self.accumulators and root.home.encloses(body):
+            if root in self.accumulators and (root is self._grown or root.home.encloses(body)):
                 return self.accumulators[root][v.index]
-            return self._load(v, self.index_in_memory(v, index))
+            return self._load(v, index)
         if node.op is CONST:
             return self._constant(node.attrs["value"].reshape(-1)[0], v.type.dtype)
         if isinstance(lower, Extent):
@@ -318,7 +410,7 @@ class Statements:
         per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
         home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
         for arg in args:
-            arg.moved = arg.moved or (arg.is_scalar and arg.home is not home)
+            arg.moved = arg.moved or (arg.is_plain_load and arg.home is not home)
         return Expr(
             _filled(lower.c, node.attrs),
             lower.precedence,
@@ -334,7 +426,7 @@ class Statements:
         """Both choices are read before one is taken: GCC 12 vectorises a read under a condition wrongly where the
         result takes the place of an operand (-O3 with AVX2: tests/regression)."""
         for choice in choices:
-            if choice.memory is not None and not choice.is_scalar:
+            if choice.memory is not None and any(i is not None for i in choice.memory[1]):
                 choice.moved = choice.worth_a_name = True
                 choice.hint = choice.hint or "choice"
 
@@ -354,10 +446,13 @@ class Statements:
         return tuple(chosen if k is None else index[k] for k in of_x)
 
     def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
+        """The element at `index`; scratch holds another one in every turn of the loops that its place leaves out."""
         home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)
-        named = v in self.locked or all(i is None for i in index)
         hint = "old" if v in self.locked else ""
-        return Expr("", ATOM, home, dtype=v.type.dtype, hint=hint, worth_a_name=named, memory=(v, index))
+        memory = (v, self.index_in_memory(v, index))
+        load = Expr("", ATOM, home, dtype=v.type.dtype, hint=hint, memory=memory)
+        load.worth_a_name = v in self.locked or load.is_plain_load
+        return load
 
 
 def _filled(template: str, attrs: Attrs) -> str:

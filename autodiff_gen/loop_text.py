@@ -40,6 +40,14 @@ class Access:
     time: int
 
 
+def _apart(a: tuple[Index, ...] | None, b: tuple[Index, ...] | None) -> bool:
+    """Whether two places of one array are never the same."""
+    if a is None or b is None or len(a) != len(b):
+        return False
+    numbers = [(i.number, j.number) for i, j in zip(a, b, strict=True) if i is not None and j is not None]
+    return any(i is not None and j is not None and i != j for i, j in numbers)
+
+
 class LoopText:
     """Writes one loop nest; `locked` as in Statements."""
 
@@ -74,6 +82,8 @@ class LoopText:
         """
         for write in (w for w in self.writes if w.value is result):
             for read in (r for r in self.reads if r.value is param):
+                if _apart(read.index, write.index):
+                    continue
                 common = [b for b in write.path if b in read.path and b.parent is not None]
                 if read.time > write.time or len(read.index or ()) != len(write.index or ()):
                     return False
@@ -119,9 +129,11 @@ class LoopText:
             if by_value or not expr.moved:
                 return []
             expr.hint = re.sub(r"\W+", "_", self.place_of(v).removeprefix("t->")).strip("_") + "_"
-        text = self._text(expr, SELECT, body)
+        terms = [self._text(expr, SELECT, body)]
+        if expr.is_sum:
+            terms = [self._text(a, n, body) for a, n in zip(expr.args, expr.needs, strict=True)]
         expr.name = self._fresh(expr.hint, first="_1" if expr.hint[-1:].isdigit() else "1")
-        return [f"const {C_TYPES[expr.dtype.name]} {expr.name} = {text};"]
+        return c_text.wrapped(f"const {C_TYPES[expr.dtype.name]} {expr.name} = ", terms)
 
     def _loop(self, loop: Loop) -> list[str]:
         lines = self._print(loop.statements, loop.body)
@@ -135,15 +147,19 @@ class LoopText:
         lower = begin.root.node.op.lower
         assert isinstance(lower, Reduce)
         lines = []
-        for acc, init in zip(self.code.accumulators[begin.root], lower.init, strict=True):
-            acc.name = self._fresh(acc.hint)
-            lines.append(f"{C_TYPES[acc.dtype.name]} {acc.name} = {init};")
+        for k, init in enumerate(lower.init):
+            of_all = [accumulators[k] for accumulators in begin.accumulators]
+            for acc in of_all:
+                acc.name = self._fresh(acc.hint)
+            for some in (of_all[i : i + 6] for i in range(0, len(of_all), 6)):
+                declared = ", ".join(f"{acc.name} = {init}" for acc in some)
+                lines.append(f"{C_TYPES[some[0].dtype.name]} {declared};")
         return lines
 
     def _accumulate(self, what: Accumulate, body: Body) -> list[str]:
         lower = what.root.node.op.lower
         assert isinstance(lower, Reduce)
-        names = {f"acc{i}": acc.name for i, acc in enumerate(self.code.accumulators[what.root])}
+        names = {f"acc{i}": acc.name for i, acc in enumerate(what.accumulators)}
         bare = ADD if lower.step.startswith("{acc0} +=") else ATOM
         at = what.at.template if what.at is not None else "0"
         return [lower.step.format(**names, x=self._text(what.x, bare, body), i=at)]
@@ -207,12 +223,15 @@ class LoopText:
         """`name[i * 10 + j + 4]`; what counts downwards stands last."""
         up: list[str] = []
         down: list[str] = []
+        offset = at.offset
         for i, step in zip(index, at.strides, strict=True):
-            if i is not None and step:
+            if i is not None and i.number is not None:
+                offset += i.number * step
+            elif i is not None and step:
                 var = self._text(i, ATOM if abs(step) != 1 else MUL, body)
                 (up if step > 0 else down).append(var if abs(step) == 1 else f"{var} * {abs(step)}")
-        if at.offset:
-            up.append(str(at.offset))
+        if offset:
+            up.append(str(offset))
         return c_text.element(place, " - ".join([" + ".join(up) or "0", *down]))
 
     def _fresh(self, hint: str, first: str = "") -> str:

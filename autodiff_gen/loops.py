@@ -277,7 +277,7 @@ class LoopNest:
         holds: dict[Node, bool] = {}
         for node in self.nodes:
             below = (base(v).node for v in node.operands if base(v) in self.inside)
-            holds[node] = _is_work(node) or any(holds[n] for n in below if n not in self.roots)
+            holds[node] = is_work(node) or any(holds[n] for n in below if n not in self.roots)
         found: set[Node] = set()
         for root in (*self.roots.values(), *self.pieces):
             around = {b.axis for b in root.inner.path[1:]}
@@ -380,7 +380,7 @@ def _is_expensive(node: Node) -> bool:
     return isinstance(node.op.lower, Elementwise) and not node.op.lower.cheap
 
 
-def _is_work(node: Node) -> bool:
+def is_work(node: Node) -> bool:
     """Whether computing the node in every turn of a loop costs more than reading it: random numbers are drawn again
     rather than kept from step to step, but not for every place of a channel."""
     return _is_expensive(node) or (isinstance(node.op.lower, Elementwise) and bool(node.op.lower.header))

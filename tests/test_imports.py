@@ -36,6 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("autodiff", "functional", "donation", "labels", "gemm_calls", "calls"),
     ("nn", "optim", "passes"),
     ("loops", "training", "model"),
+    ("short_sums",),
     ("loop_statements",),
     ("loop_text",),
     ("schedule", "memory", "region_plans", "steps"),

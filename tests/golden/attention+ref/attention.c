@@ -330,14 +330,15 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             sum += d_add13[i * 16 + j] * t->norm_weight[j] * sub4[i * 16 + j];
         }
         float sum2 = 0.0f;
+        const float rsqrt3_1 = rsqrt3[i];
         const float mul1 = sum * -0.5f;
-        const float square1 = rsqrt3[i] * rsqrt3[i];
-        const float mul3 = square1 * rsqrt3[i];
+        const float square1 = rsqrt3_1 * rsqrt3_1;
+        const float mul3 = square1 * rsqrt3_1;
         const float mul4 = mul1 * mul3;
         const float mul5 = mul4 * 0.0625f;
         const float mul7 = mul5 * 2.0f;
         for (int32_t j = 0; j < 16; j++) {
-            sum2 += d_add13[i * 16 + j] * t->norm_weight[j] * rsqrt3[i] + mul7 * sub4[i * 16 + j];
+            sum2 += d_add13[i * 16 + j] * t->norm_weight[j] * rsqrt3_1 + mul7 * sub4[i * 16 + j];
         }
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
@@ -348,7 +349,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         const float neg1 = -sum2;
         const float mul9 = neg1 * 0.0625f;
         for (int32_t j = 0; j < 16; j++) {
-            d_add11[i * 80 + j + 64] = d_add13[i * 16 + j] * t->norm_weight[j] * rsqrt3[i] + mul8 * sub4[i * 16 + j] + mul9;
+            d_add11[i * 80 + j + 64] = d_add13[i * 16 + j] * t->norm_weight[j] * rsqrt3_1 + mul8 * sub4[i * 16 + j] + mul9;
         }
     }
 
@@ -388,20 +389,21 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
                 sum += matmul10[i * 80 + j * 16 + k] * t->block_norm2_weight[k] * sub3[i * 80 + j * 16 + k];
             }
             float sum2 = 0.0f;
+            const float rsqrt2_1 = rsqrt2[i * 5 + j];
             const float mul1 = sum * -0.5f;
-            const float square1 = rsqrt2[i * 5 + j] * rsqrt2[i * 5 + j];
-            const float mul3 = square1 * rsqrt2[i * 5 + j];
+            const float square1 = rsqrt2_1 * rsqrt2_1;
+            const float mul3 = square1 * rsqrt2_1;
             const float mul4 = mul1 * mul3;
             const float mul5 = mul4 * 0.0625f;
             const float mul7 = mul5 * 2.0f;
             for (int32_t k = 0; k < 16; k++) {
-                sum2 += matmul10[i * 80 + j * 16 + k] * t->block_norm2_weight[k] * rsqrt2[i * 5 + j] + mul7 * sub3[i * 80 + j * 16 + k];
+                sum2 += matmul10[i * 80 + j * 16 + k] * t->block_norm2_weight[k] * rsqrt2_1 + mul7 * sub3[i * 80 + j * 16 + k];
             }
             const float mul8 = mul5 * 2.0f;
             const float neg1 = -sum2;
             const float mul9 = neg1 * 0.0625f;
             for (int32_t k = 0; k < 16; k++) {
-                d_add6[i * 80 + j * 16 + k] = d_add11[i * 80 + j * 16 + k] + (matmul10[i * 80 + j * 16 + k] * t->block_norm2_weight[k] * rsqrt2[i * 5 + j] + mul8 * sub3[i * 80 + j * 16 + k]) + mul9;
+                d_add6[i * 80 + j * 16 + k] = d_add11[i * 80 + j * 16 + k] + (matmul10[i * 80 + j * 16 + k] * t->block_norm2_weight[k] * rsqrt2_1 + mul8 * sub3[i * 80 + j * 16 + k]) + mul9;
             }
         }
     }
@@ -451,14 +453,16 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             for (int32_t k = 0; k < 5; k++) {
-                float sum = 0.0f;
-                for (int32_t l = 0; l < 5; l++) {
-                    sum += d_mul6[i * 50 + j * 25 + k * 5 + l] * exp1[i * 50 + j * 25 + k * 5 + l];
-                }
-                const float mul1 = sum * div2[i * 10 + j * 5 + k];
+                const float sum1 = d_mul6[i * 50 + j * 25 + k * 5] * exp1[i * 50 + j * 25 + k * 5] +
+                        d_mul6[i * 50 + j * 25 + k * 5 + 1] * exp1[i * 50 + j * 25 + k * 5 + 1] +
+                        d_mul6[i * 50 + j * 25 + k * 5 + 2] * exp1[i * 50 + j * 25 + k * 5 + 2] +
+                        d_mul6[i * 50 + j * 25 + k * 5 + 3] * exp1[i * 50 + j * 25 + k * 5 + 3] +
+                        d_mul6[i * 50 + j * 25 + k * 5 + 4] * exp1[i * 50 + j * 25 + k * 5 + 4];
+                const float div1_1 = div1[i * 10 + j * 5 + k];
+                const float mul1 = sum1 * div2[i * 10 + j * 5 + k];
                 const float neg1 = -mul1;
                 for (int32_t l = 0; l < 5; l++) {
-                    d_matmul3[i * 50 + j * 25 + k * 5 + l] = (d_mul6[i * 50 + j * 25 + k * 5 + l] * div1[i * 10 + j * 5 + k] + neg1) * exp1[i * 50 + j * 25 + k * 5 + l] * 0.35355338f;
+                    d_matmul3[i * 50 + j * 25 + k * 5 + l] = (d_mul6[i * 50 + j * 25 + k * 5 + l] * div1_1 + neg1) * exp1[i * 50 + j * 25 + k * 5 + l] * 0.35355338f;
                 }
             }
         }
@@ -526,20 +530,21 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
                 sum += matmul15[i * 80 + j * 16 + k] * t->block_norm1_weight[k] * sub1[i * 80 + j * 16 + k];
             }
             float sum2 = 0.0f;
+            const float rsqrt1_1 = rsqrt1[i * 5 + j];
             const float mul1 = sum * -0.5f;
-            const float square1 = rsqrt1[i * 5 + j] * rsqrt1[i * 5 + j];
-            const float mul3 = square1 * rsqrt1[i * 5 + j];
+            const float square1 = rsqrt1_1 * rsqrt1_1;
+            const float mul3 = square1 * rsqrt1_1;
             const float mul4 = mul1 * mul3;
             const float mul5 = mul4 * 0.0625f;
             const float mul7 = mul5 * 2.0f;
             for (int32_t k = 0; k < 16; k++) {
-                sum2 += matmul15[i * 80 + j * 16 + k] * t->block_norm1_weight[k] * rsqrt1[i * 5 + j] + mul7 * sub1[i * 80 + j * 16 + k];
+                sum2 += matmul15[i * 80 + j * 16 + k] * t->block_norm1_weight[k] * rsqrt1_1 + mul7 * sub1[i * 80 + j * 16 + k];
             }
             const float mul8 = mul5 * 2.0f;
             const float neg1 = -sum2;
             const float mul9 = neg1 * 0.0625f;
             for (int32_t k = 0; k < 16; k++) {
-                d_add1[i * 80 + j * 16 + k] = d_add6[i * 80 + j * 16 + k] + (matmul15[i * 80 + j * 16 + k] * t->block_norm1_weight[k] * rsqrt1[i * 5 + j] + mul8 * sub1[i * 80 + j * 16 + k]) + mul9;
+                d_add1[i * 80 + j * 16 + k] = d_add6[i * 80 + j * 16 + k] + (matmul15[i * 80 + j * 16 + k] * t->block_norm1_weight[k] * rsqrt1_1 + mul8 * sub1[i * 80 + j * 16 + k]) + mul9;
             }
         }
     }

@@ -141,8 +141,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         div1[0] = div4;
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
+            const float layer0_bias_1 = t->layer0_bias[i];
             for (int32_t j = 0; j < n; j++) {
-                sum += matmul1[j * 128 + i] + t->layer0_bias[i];
+                sum += matmul1[j * 128 + i] + layer0_bias_1;
             }
             mul1[i] = sum * div4;
         }
@@ -176,8 +177,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
+            const float layer3_bias_1 = t->layer3_bias[i];
             for (int32_t j = 0; j < n; j++) {
-                sum += matmul2[j * 128 + i] + t->layer3_bias[i];
+                sum += matmul2[j * 128 + i] + layer3_bias_1;
             }
             mul5[i] = sum * div1_1;
         }
@@ -211,8 +213,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
+            const float layer6_bias_1 = t->layer6_bias[i];
             for (int32_t j = 0; j < n; j++) {
-                sum += matmul3[j * 128 + i] + t->layer6_bias[i];
+                sum += matmul3[j * 128 + i] + layer6_bias_1;
             }
             mul9[i] = sum * div1_1;
         }
@@ -246,8 +249,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 8; i++) {
             float sum = 0.0f;
+            const float layer9_bias_1 = t->layer9_bias[i];
             for (int32_t j = 0; j < n; j++) {
-                sum += matmul4[j * 8 + i] + t->layer9_bias[i];
+                sum += matmul4[j * 8 + i] + layer9_bias_1;
             }
             mul13[i] = sum * div1_1;
         }
@@ -281,8 +285,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
+            const float layer12_bias_1 = t->layer12_bias[i];
             for (int32_t j = 0; j < n; j++) {
-                sum += matmul5[j * 128 + i] + t->layer12_bias[i];
+                sum += matmul5[j * 128 + i] + layer12_bias_1;
             }
             mul17[i] = sum * div1_1;
         }
@@ -316,8 +321,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
+            const float layer15_bias_1 = t->layer15_bias[i];
             for (int32_t j = 0; j < n; j++) {
-                sum += matmul6[j * 128 + i] + t->layer15_bias[i];
+                sum += matmul6[j * 128 + i] + layer15_bias_1;
             }
             mul21[i] = sum * div1_1;
         }
@@ -351,8 +357,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
+            const float layer18_bias_1 = t->layer18_bias[i];
             for (int32_t j = 0; j < n; j++) {
-                sum += matmul7[j * 128 + i] + t->layer18_bias[i];
+                sum += matmul7[j * 128 + i] + layer18_bias_1;
             }
             mul25[i] = sum * div1_1;
         }
@@ -513,21 +520,23 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
+            const float layer19_weight_1 = t->layer19_weight[i];
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu7[j * 128 + i];
-                sum += (relu7[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer19_weight[i] * sub7[j * 128 + i];
+                sum += (relu7[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer19_weight_1 * sub7[j * 128 + i];
             }
             d_rsqrt7_row[i] = sum;
             float sum2 = 0.0f;
+            const float rsqrt7_1 = rsqrt7[i];
             const float mul3 = sum * -0.5f;
-            const float square1 = rsqrt7[i] * rsqrt7[i];
-            const float mul4 = square1 * rsqrt7[i];
+            const float square1 = rsqrt7_1 * rsqrt7_1;
+            const float mul4 = square1 * rsqrt7_1;
             const float mul7 = mul3 * mul4;
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu7[j * 128 + i];
-                sum2 += (relu7[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer19_weight[i] * rsqrt7[i] + mul11 * sub7[j * 128 + i];
+                sum2 += (relu7[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer19_weight_1 * rsqrt7_1 + mul11 * sub7[j * 128 + i];
             }
             sum_row[i] = sum2;
         }
@@ -541,11 +550,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum = 0.0f;
             float sum2 = 0.0f;
             float sum3 = 0.0f;
+            const float rsqrt7_1 = rsqrt7[i];
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add19[j * 128 + i];
                 const float choice1 = d_relu7[j * 128 + i];
                 const float where1 = relu7[j * 128 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub7[j * 128 + i] * rsqrt7[i]);
+                sum2 += where1 * (sub7[j * 128 + i] * rsqrt7_1);
                 sum3 += where1;
             }
             const float old1 = t->layer18_bias_exp_avg[i];
@@ -574,21 +584,23 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
+            const float layer16_weight_1 = t->layer16_weight[i];
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu6[j * 128 + i];
-                sum += (relu6[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer16_weight[i] * sub6[j * 128 + i];
+                sum += (relu6[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer16_weight_1 * sub6[j * 128 + i];
             }
             d_rsqrt6_row[i] = sum;
             float sum2 = 0.0f;
+            const float rsqrt6_1 = rsqrt6[i];
             const float mul3 = sum * -0.5f;
-            const float square1 = rsqrt6[i] * rsqrt6[i];
-            const float mul4 = square1 * rsqrt6[i];
+            const float square1 = rsqrt6_1 * rsqrt6_1;
+            const float mul4 = square1 * rsqrt6_1;
             const float mul7 = mul3 * mul4;
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu6[j * 128 + i];
-                sum2 += (relu6[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer16_weight[i] * rsqrt6[i] + mul11 * sub6[j * 128 + i];
+                sum2 += (relu6[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer16_weight_1 * rsqrt6_1 + mul11 * sub6[j * 128 + i];
             }
             sum_row2[i] = sum2;
         }
@@ -602,11 +614,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum = 0.0f;
             float sum2 = 0.0f;
             float sum3 = 0.0f;
+            const float rsqrt6_1 = rsqrt6[i];
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add16[j * 128 + i];
                 const float choice1 = d_relu6[j * 128 + i];
                 const float where1 = relu6[j * 128 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub6[j * 128 + i] * rsqrt6[i]);
+                sum2 += where1 * (sub6[j * 128 + i] * rsqrt6_1);
                 sum3 += where1;
             }
             const float old1 = t->layer15_bias_exp_avg[i];
@@ -635,21 +648,23 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
+            const float layer13_weight_1 = t->layer13_weight[i];
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu5[j * 128 + i];
-                sum += (relu5[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer13_weight[i] * sub5[j * 128 + i];
+                sum += (relu5[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer13_weight_1 * sub5[j * 128 + i];
             }
             d_rsqrt5_row[i] = sum;
             float sum2 = 0.0f;
+            const float rsqrt5_1 = rsqrt5[i];
             const float mul3 = sum * -0.5f;
-            const float square1 = rsqrt5[i] * rsqrt5[i];
-            const float mul4 = square1 * rsqrt5[i];
+            const float square1 = rsqrt5_1 * rsqrt5_1;
+            const float mul4 = square1 * rsqrt5_1;
             const float mul7 = mul3 * mul4;
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu5[j * 128 + i];
-                sum2 += (relu5[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer13_weight[i] * rsqrt5[i] + mul11 * sub5[j * 128 + i];
+                sum2 += (relu5[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer13_weight_1 * rsqrt5_1 + mul11 * sub5[j * 128 + i];
             }
             sum_row3[i] = sum2;
         }
@@ -663,11 +678,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum = 0.0f;
             float sum2 = 0.0f;
             float sum3 = 0.0f;
+            const float rsqrt5_1 = rsqrt5[i];
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add13[j * 128 + i];
                 const float choice1 = d_relu5[j * 128 + i];
                 const float where1 = relu5[j * 128 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub5[j * 128 + i] * rsqrt5[i]);
+                sum2 += where1 * (sub5[j * 128 + i] * rsqrt5_1);
                 sum3 += where1;
             }
             const float old1 = t->layer12_bias_exp_avg[i];
@@ -696,21 +712,23 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 8; i++) {
             float sum = 0.0f;
+            const float layer10_weight_1 = t->layer10_weight[i];
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu4[j * 8 + i];
-                sum += (relu4[j * 8 + i] <= 0.0f ? 0.0f : choice1) * t->layer10_weight[i] * sub4[j * 8 + i];
+                sum += (relu4[j * 8 + i] <= 0.0f ? 0.0f : choice1) * layer10_weight_1 * sub4[j * 8 + i];
             }
             d_rsqrt4_row[i] = sum;
             float sum2 = 0.0f;
+            const float rsqrt4_1 = rsqrt4[i];
             const float mul3 = sum * -0.5f;
-            const float square1 = rsqrt4[i] * rsqrt4[i];
-            const float mul4 = square1 * rsqrt4[i];
+            const float square1 = rsqrt4_1 * rsqrt4_1;
+            const float mul4 = square1 * rsqrt4_1;
             const float mul7 = mul3 * mul4;
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu4[j * 8 + i];
-                sum2 += (relu4[j * 8 + i] <= 0.0f ? 0.0f : choice1) * t->layer10_weight[i] * rsqrt4[i] + mul11 * sub4[j * 8 + i];
+                sum2 += (relu4[j * 8 + i] <= 0.0f ? 0.0f : choice1) * layer10_weight_1 * rsqrt4_1 + mul11 * sub4[j * 8 + i];
             }
             sum_row4[i] = sum2;
         }
@@ -724,11 +742,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum = 0.0f;
             float sum2 = 0.0f;
             float sum3 = 0.0f;
+            const float rsqrt4_1 = rsqrt4[i];
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add10[j * 8 + i];
                 const float choice1 = d_relu4[j * 8 + i];
                 const float where1 = relu4[j * 8 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub4[j * 8 + i] * rsqrt4[i]);
+                sum2 += where1 * (sub4[j * 8 + i] * rsqrt4_1);
                 sum3 += where1;
             }
             const float old1 = t->layer9_bias_exp_avg[i];
@@ -757,21 +776,23 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
+            const float layer7_weight_1 = t->layer7_weight[i];
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu3[j * 128 + i];
-                sum += (relu3[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer7_weight[i] * sub3[j * 128 + i];
+                sum += (relu3[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer7_weight_1 * sub3[j * 128 + i];
             }
             d_rsqrt3_row[i] = sum;
             float sum2 = 0.0f;
+            const float rsqrt3_1 = rsqrt3[i];
             const float mul3 = sum * -0.5f;
-            const float square1 = rsqrt3[i] * rsqrt3[i];
-            const float mul4 = square1 * rsqrt3[i];
+            const float square1 = rsqrt3_1 * rsqrt3_1;
+            const float mul4 = square1 * rsqrt3_1;
             const float mul7 = mul3 * mul4;
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu3[j * 128 + i];
-                sum2 += (relu3[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer7_weight[i] * rsqrt3[i] + mul11 * sub3[j * 128 + i];
+                sum2 += (relu3[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer7_weight_1 * rsqrt3_1 + mul11 * sub3[j * 128 + i];
             }
             sum_row5[i] = sum2;
         }
@@ -785,11 +806,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum = 0.0f;
             float sum2 = 0.0f;
             float sum3 = 0.0f;
+            const float rsqrt3_1 = rsqrt3[i];
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add7[j * 128 + i];
                 const float choice1 = d_relu3[j * 128 + i];
                 const float where1 = relu3[j * 128 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub3[j * 128 + i] * rsqrt3[i]);
+                sum2 += where1 * (sub3[j * 128 + i] * rsqrt3_1);
                 sum3 += where1;
             }
             const float old1 = t->layer6_bias_exp_avg[i];
@@ -818,21 +840,23 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
+            const float layer4_weight_1 = t->layer4_weight[i];
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu2[j * 128 + i];
-                sum += (relu2[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer4_weight[i] * sub2[j * 128 + i];
+                sum += (relu2[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer4_weight_1 * sub2[j * 128 + i];
             }
             d_rsqrt2_row[i] = sum;
             float sum2 = 0.0f;
+            const float rsqrt2_1 = rsqrt2[i];
             const float mul3 = sum * -0.5f;
-            const float square1 = rsqrt2[i] * rsqrt2[i];
-            const float mul4 = square1 * rsqrt2[i];
+            const float square1 = rsqrt2_1 * rsqrt2_1;
+            const float mul4 = square1 * rsqrt2_1;
             const float mul7 = mul3 * mul4;
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu2[j * 128 + i];
-                sum2 += (relu2[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer4_weight[i] * rsqrt2[i] + mul11 * sub2[j * 128 + i];
+                sum2 += (relu2[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer4_weight_1 * rsqrt2_1 + mul11 * sub2[j * 128 + i];
             }
             sum_row6[i] = sum2;
         }
@@ -846,11 +870,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum = 0.0f;
             float sum2 = 0.0f;
             float sum3 = 0.0f;
+            const float rsqrt2_1 = rsqrt2[i];
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add4[j * 128 + i];
                 const float choice1 = d_relu2[j * 128 + i];
                 const float where1 = relu2[j * 128 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub2[j * 128 + i] * rsqrt2[i]);
+                sum2 += where1 * (sub2[j * 128 + i] * rsqrt2_1);
                 sum3 += where1;
             }
             const float old1 = t->layer3_bias_exp_avg[i];
@@ -879,21 +904,23 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
             float sum = 0.0f;
+            const float layer1_weight_1 = t->layer1_weight[i];
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu1[j * 128 + i];
-                sum += (relu1[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer1_weight[i] * sub1[j * 128 + i];
+                sum += (relu1[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer1_weight_1 * sub1[j * 128 + i];
             }
             d_rsqrt1_row[i] = sum;
             float sum2 = 0.0f;
+            const float rsqrt1_1 = rsqrt1[i];
             const float mul3 = sum * -0.5f;
-            const float square1 = rsqrt1[i] * rsqrt1[i];
-            const float mul4 = square1 * rsqrt1[i];
+            const float square1 = rsqrt1_1 * rsqrt1_1;
+            const float mul4 = square1 * rsqrt1_1;
             const float mul7 = mul3 * mul4;
             const float mul8 = mul7 * div1_1;
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu1[j * 128 + i];
-                sum2 += (relu1[j * 128 + i] <= 0.0f ? 0.0f : choice1) * t->layer1_weight[i] * rsqrt1[i] + mul11 * sub1[j * 128 + i];
+                sum2 += (relu1[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer1_weight_1 * rsqrt1_1 + mul11 * sub1[j * 128 + i];
             }
             sum_row7[i] = sum2;
         }
@@ -907,11 +934,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             float sum = 0.0f;
             float sum2 = 0.0f;
             float sum3 = 0.0f;
+            const float rsqrt1_1 = rsqrt1[i];
             for (int32_t j = 0; j < n; j++) {
                 sum += d_add1[j * 128 + i];
                 const float choice1 = d_relu1[j * 128 + i];
                 const float where1 = relu1[j * 128 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub1[j * 128 + i] * rsqrt1[i]);
+                sum2 += where1 * (sub1[j * 128 + i] * rsqrt1_1);
                 sum3 += where1;
             }
             const float old1 = t->layer0_bias_exp_avg[i];

@@ -229,9 +229,10 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     /* 18 mul1[1,32], le[25,5,32] */
     for (int32_t i = 0; i < 32; i++) {
         float sum = 0.0f;
+        const float block4_pointwise_bias_1 = t->block4_pointwise_bias[i];
         for (int32_t j = 0; j < 25; j++) {
             for (int32_t k = 0; k < 5; k++) {
-                const float add1 = conv2d5[j * 160 + k * 32 + i] + t->block4_pointwise_bias[i];
+                const float add1 = conv2d5[j * 160 + k * 32 + i] + block4_pointwise_bias_1;
                 sum += (add1 < 0.0f ? 0.0f : add1);
             }
         }
@@ -578,9 +579,10 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     /* 18 mul1[1,32] */
     for (int32_t i = 0; i < 32; i++) {
         float sum = 0.0f;
+        const float block4_pointwise_bias_1 = t->block4_pointwise_bias[i];
         for (int32_t j = 0; j < 25; j++) {
             for (int32_t k = 0; k < 5; k++) {
-                const float add1 = conv2d5[j * 160 + k * 32 + i] + t->block4_pointwise_bias[i];
+                const float add1 = conv2d5[j * 160 + k * 32 + i] + block4_pointwise_bias_1;
                 sum += (add1 < 0.0f ? 0.0f : add1);
             }
         }

@@ -142,12 +142,31 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* 11 new layer11_bias[10] */
-    for (int32_t i = 0; i < 10; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_sub1[j * 10 + i];
+    {
+        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
+        float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f;
+        for (int32_t i = 0; i < n; i++) {
+            sum += d_sub1[i * 10];
+            sum2 += d_sub1[i * 10 + 1];
+            sum3 += d_sub1[i * 10 + 2];
+            sum4 += d_sub1[i * 10 + 3];
+            sum5 += d_sub1[i * 10 + 4];
+            sum6 += d_sub1[i * 10 + 5];
+            sum7 += d_sub1[i * 10 + 6];
+            sum8 += d_sub1[i * 10 + 7];
+            sum9 += d_sub1[i * 10 + 8];
+            sum10 += d_sub1[i * 10 + 9];
         }
-        t->layer11_bias[i] -= lr * sum;
+        t->layer11_bias[0] -= lr * sum;
+        t->layer11_bias[1] -= lr * sum2;
+        t->layer11_bias[2] -= lr * sum3;
+        t->layer11_bias[3] -= lr * sum4;
+        t->layer11_bias[4] -= lr * sum5;
+        t->layer11_bias[5] -= lr * sum6;
+        t->layer11_bias[6] -= lr * sum7;
+        t->layer11_bias[7] -= lr * sum8;
+        t->layer11_bias[8] -= lr * sum9;
+        t->layer11_bias[9] -= lr * sum10;
     }
 
     /* 12 d_relu4[n,84] = d_sub1 . layer11_weight */

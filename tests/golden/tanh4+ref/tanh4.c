@@ -42,20 +42,23 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
         float sum = 0.0f;
         const float layer4_bias_1 = t->layer4_bias[0];
         for (int32_t i = 0; i < n; i++) {
+            const float x_1 = x[i * 3];
+            const float x_2 = x[i * 3 + 1];
+            const float x_3 = x[i * 3 + 2];
             for (int32_t j = 0; j < 4; j++) {
-                float sum2 = 0.0f;
-                for (int32_t k = 0; k < 3; k++) {
-                    sum2 += x[i * 3 + k] * t->layer0_weight[k + j * 3];
-                }
-                tanh1[i * 4 + j] = ag_tanhf(sum2 + t->layer0_bias[j]);
+                const float sum1 = x_1 * t->layer0_weight[j * 3] + x_2 * t->layer0_weight[j * 3 + 1] +
+                        x_3 * t->layer0_weight[j * 3 + 2];
+                tanh1[i * 4 + j] = ag_tanhf(sum1 + t->layer0_bias[j]);
             }
             float sum2 = 0.0f;
+            const float tanh1_1 = tanh1[i * 4];
+            const float tanh1_2 = tanh1[i * 4 + 1];
+            const float tanh1_3 = tanh1[i * 4 + 2];
+            const float tanh1_4 = tanh1[i * 4 + 3];
             for (int32_t j = 0; j < 4; j++) {
-                float sum3 = 0.0f;
-                for (int32_t k = 0; k < 4; k++) {
-                    sum3 += tanh1[i * 4 + k] * t->layer2_weight[k + j * 4];
-                }
-                const float tanh2 = ag_tanhf(sum3 + t->layer2_bias[j]);
+                const float sum1 = tanh1_1 * t->layer2_weight[j * 4] + tanh1_2 * t->layer2_weight[j * 4 + 1] +
+                        tanh1_3 * t->layer2_weight[j * 4 + 2] + tanh1_4 * t->layer2_weight[j * 4 + 3];
+                const float tanh2 = ag_tanhf(sum1 + t->layer2_bias[j]);
                 tanh2_row[j] = tanh2;
                 sum2 += tanh2 * t->layer4_weight[j];
             }
@@ -68,12 +71,14 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
                 d_add2[i * 4 + j] = mul1 * t->layer4_weight[j] * (1.0f - tanh2_row[j] * tanh2_row[j]);
                 mul[i * 4 + j] = mul1 * tanh2_row[j];
             }
+            const float d_add2_1 = d_add2[i * 4];
+            const float d_add2_2 = d_add2[i * 4 + 1];
+            const float d_add2_3 = d_add2[i * 4 + 2];
+            const float d_add2_4 = d_add2[i * 4 + 3];
             for (int32_t j = 0; j < 4; j++) {
-                float sum3 = 0.0f;
-                for (int32_t k = 0; k < 4; k++) {
-                    sum3 += d_add2[i * 4 + k] * t->layer2_weight[k * 4 + j];
-                }
-                d_add1[i * 4 + j] = sum3 * (1.0f - tanh1[i * 4 + j] * tanh1[i * 4 + j]);
+                const float sum1 = d_add2_1 * t->layer2_weight[j] + d_add2_2 * t->layer2_weight[j + 4] +
+                        d_add2_3 * t->layer2_weight[j + 8] + d_add2_4 * t->layer2_weight[j + 12];
+                d_add1[i * 4 + j] = sum1 * (1.0f - tanh1[i * 4 + j] * tanh1[i * 4 + j]);
             }
         }
         loss[0] = sum;
@@ -83,52 +88,121 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
     }
 
     /* 2  new layer0_weight[4,3] */
-    for (int32_t i = 0; i < 4; i++) {
-        for (int32_t j = 0; j < 3; j++) {
-            float sum = 0.0f;
-            for (int32_t k = 0; k < n; k++) {
-                sum += d_add1[i + k * 4] * x[k * 3 + j];
-            }
-            t->layer0_weight[i * 3 + j] -= lr * sum;
+    {
+        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
+        float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
+        for (int32_t i = 0; i < n; i++) {
+            sum += d_add1[i * 4] * x[i * 3];
+            sum2 += d_add1[i * 4] * x[i * 3 + 1];
+            sum3 += d_add1[i * 4] * x[i * 3 + 2];
+            sum4 += d_add1[i * 4 + 1] * x[i * 3];
+            sum5 += d_add1[i * 4 + 1] * x[i * 3 + 1];
+            sum6 += d_add1[i * 4 + 1] * x[i * 3 + 2];
+            sum7 += d_add1[i * 4 + 2] * x[i * 3];
+            sum8 += d_add1[i * 4 + 2] * x[i * 3 + 1];
+            sum9 += d_add1[i * 4 + 2] * x[i * 3 + 2];
+            sum10 += d_add1[i * 4 + 3] * x[i * 3];
+            sum11 += d_add1[i * 4 + 3] * x[i * 3 + 1];
+            sum12 += d_add1[i * 4 + 3] * x[i * 3 + 2];
         }
+        t->layer0_weight[0] -= lr * sum;
+        t->layer0_weight[1] -= lr * sum2;
+        t->layer0_weight[2] -= lr * sum3;
+        t->layer0_weight[3] -= lr * sum4;
+        t->layer0_weight[4] -= lr * sum5;
+        t->layer0_weight[5] -= lr * sum6;
+        t->layer0_weight[6] -= lr * sum7;
+        t->layer0_weight[7] -= lr * sum8;
+        t->layer0_weight[8] -= lr * sum9;
+        t->layer0_weight[9] -= lr * sum10;
+        t->layer0_weight[10] -= lr * sum11;
+        t->layer0_weight[11] -= lr * sum12;
     }
 
     /* 3  new layer0_bias[4] */
-    for (int32_t i = 0; i < 4; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add1[j * 4 + i];
+    {
+        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f;
+        for (int32_t i = 0; i < n; i++) {
+            sum += d_add1[i * 4];
+            sum2 += d_add1[i * 4 + 1];
+            sum3 += d_add1[i * 4 + 2];
+            sum4 += d_add1[i * 4 + 3];
         }
-        t->layer0_bias[i] -= lr * sum;
+        t->layer0_bias[0] -= lr * sum;
+        t->layer0_bias[1] -= lr * sum2;
+        t->layer0_bias[2] -= lr * sum3;
+        t->layer0_bias[3] -= lr * sum4;
     }
 
     /* 4  new layer2_weight[4,4] */
-    for (int32_t i = 0; i < 4; i++) {
-        for (int32_t j = 0; j < 4; j++) {
-            float sum = 0.0f;
-            for (int32_t k = 0; k < n; k++) {
-                sum += d_add2[i + k * 4] * tanh1[k * 4 + j];
-            }
-            t->layer2_weight[i * 4 + j] -= lr * sum;
+    {
+        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
+        float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
+        float sum13 = 0.0f, sum14 = 0.0f, sum15 = 0.0f, sum16 = 0.0f;
+        for (int32_t i = 0; i < n; i++) {
+            sum += d_add2[i * 4] * tanh1[i * 4];
+            sum2 += d_add2[i * 4] * tanh1[i * 4 + 1];
+            sum3 += d_add2[i * 4] * tanh1[i * 4 + 2];
+            sum4 += d_add2[i * 4] * tanh1[i * 4 + 3];
+            sum5 += d_add2[i * 4 + 1] * tanh1[i * 4];
+            sum6 += d_add2[i * 4 + 1] * tanh1[i * 4 + 1];
+            sum7 += d_add2[i * 4 + 1] * tanh1[i * 4 + 2];
+            sum8 += d_add2[i * 4 + 1] * tanh1[i * 4 + 3];
+            sum9 += d_add2[i * 4 + 2] * tanh1[i * 4];
+            sum10 += d_add2[i * 4 + 2] * tanh1[i * 4 + 1];
+            sum11 += d_add2[i * 4 + 2] * tanh1[i * 4 + 2];
+            sum12 += d_add2[i * 4 + 2] * tanh1[i * 4 + 3];
+            sum13 += d_add2[i * 4 + 3] * tanh1[i * 4];
+            sum14 += d_add2[i * 4 + 3] * tanh1[i * 4 + 1];
+            sum15 += d_add2[i * 4 + 3] * tanh1[i * 4 + 2];
+            sum16 += d_add2[i * 4 + 3] * tanh1[i * 4 + 3];
         }
+        t->layer2_weight[0] -= lr * sum;
+        t->layer2_weight[1] -= lr * sum2;
+        t->layer2_weight[2] -= lr * sum3;
+        t->layer2_weight[3] -= lr * sum4;
+        t->layer2_weight[4] -= lr * sum5;
+        t->layer2_weight[5] -= lr * sum6;
+        t->layer2_weight[6] -= lr * sum7;
+        t->layer2_weight[7] -= lr * sum8;
+        t->layer2_weight[8] -= lr * sum9;
+        t->layer2_weight[9] -= lr * sum10;
+        t->layer2_weight[10] -= lr * sum11;
+        t->layer2_weight[11] -= lr * sum12;
+        t->layer2_weight[12] -= lr * sum13;
+        t->layer2_weight[13] -= lr * sum14;
+        t->layer2_weight[14] -= lr * sum15;
+        t->layer2_weight[15] -= lr * sum16;
     }
 
     /* 5  new layer2_bias[4] */
-    for (int32_t i = 0; i < 4; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add2[j * 4 + i];
+    {
+        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f;
+        for (int32_t i = 0; i < n; i++) {
+            sum += d_add2[i * 4];
+            sum2 += d_add2[i * 4 + 1];
+            sum3 += d_add2[i * 4 + 2];
+            sum4 += d_add2[i * 4 + 3];
         }
-        t->layer2_bias[i] -= lr * sum;
+        t->layer2_bias[0] -= lr * sum;
+        t->layer2_bias[1] -= lr * sum2;
+        t->layer2_bias[2] -= lr * sum3;
+        t->layer2_bias[3] -= lr * sum4;
     }
 
     /* 6  new layer4_weight[1,4] */
-    for (int32_t i = 0; i < 4; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += mul[j * 4 + i];
+    {
+        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f;
+        for (int32_t i = 0; i < n; i++) {
+            sum += mul[i * 4];
+            sum2 += mul[i * 4 + 1];
+            sum3 += mul[i * 4 + 2];
+            sum4 += mul[i * 4 + 3];
         }
-        t->layer4_weight[i] -= lr * sum;
+        t->layer4_weight[0] -= lr * sum;
+        t->layer4_weight[1] -= lr * sum2;
+        t->layer4_weight[2] -= lr * sum3;
+        t->layer4_weight[3] -= lr * sum4;
     }
 
     /* 7  new layer4_bias[1] */
@@ -156,20 +230,24 @@ int tanh4_predict(tanh4_trainer *t, const float *x, int32_t n, float *scores) {
     {
         const float layer4_bias_1 = t->layer4_bias[0];
         for (int32_t i = 0; i < n; i++) {
+            const float x_1 = x[i * 3];
+            const float x_2 = x[i * 3 + 1];
+            const float x_3 = x[i * 3 + 2];
             for (int32_t j = 0; j < 4; j++) {
-                float sum = 0.0f;
-                for (int32_t k = 0; k < 3; k++) {
-                    sum += x[i * 3 + k] * t->layer0_weight[k + j * 3];
-                }
-                tanh1_row[j] = ag_tanhf(sum + t->layer0_bias[j]);
+                const float sum1 = x_1 * t->layer0_weight[j * 3] + x_2 * t->layer0_weight[j * 3 + 1] +
+                        x_3 * t->layer0_weight[j * 3 + 2];
+                tanh1_row[j] = ag_tanhf(sum1 + t->layer0_bias[j]);
             }
             float sum = 0.0f;
+            const float tanh1_row_1 = tanh1_row[0];
+            const float tanh1_row_2 = tanh1_row[1];
+            const float tanh1_row_3 = tanh1_row[2];
+            const float tanh1_row_4 = tanh1_row[3];
             for (int32_t j = 0; j < 4; j++) {
-                float sum2 = 0.0f;
-                for (int32_t k = 0; k < 4; k++) {
-                    sum2 += tanh1_row[k] * t->layer2_weight[k + j * 4];
-                }
-                sum += ag_tanhf(sum2 + t->layer2_bias[j]) * t->layer4_weight[j];
+                const float sum1 = tanh1_row_1 * t->layer2_weight[j * 4] +
+                        tanh1_row_2 * t->layer2_weight[j * 4 + 1] + tanh1_row_3 * t->layer2_weight[j * 4 + 2] +
+                        tanh1_row_4 * t->layer2_weight[j * 4 + 3];
+                sum += ag_tanhf(sum1 + t->layer2_bias[j]) * t->layer4_weight[j];
             }
             scores[i] = ag_tanhf(sum + layer4_bias_1);
         }

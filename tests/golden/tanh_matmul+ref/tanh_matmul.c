@@ -22,31 +22,42 @@ int tanh_matmul_step(tanh_matmul_work *t, const float *a, const float *b, float 
     {
         float sum = 0.0f;
         for (int32_t i = 0; i < 5; i++) {
+            const float a_1 = a[i * 4];
+            const float a_2 = a[i * 4 + 1];
+            const float a_3 = a[i * 4 + 2];
+            const float a_4 = a[i * 4 + 3];
             for (int32_t j = 0; j < 8; j++) {
-                float sum2 = 0.0f;
-                for (int32_t k = 0; k < 4; k++) {
-                    sum2 += a[i * 4 + k] * b[k * 8 + j];
-                }
-                const float tanh1 = ag_tanhf(sum2);
+                const float sum1 = a_1 * b[j] + a_2 * b[j + 8] + a_3 * b[j + 16] + a_4 * b[j + 24];
+                const float tanh1 = ag_tanhf(sum1);
                 sum += tanh1;
                 sub_row[i * 8 + j] = 1.0f - tanh1 * tanh1;
             }
+            const float sub_row_1 = sub_row[i * 8];
+            const float sub_row_2 = sub_row[i * 8 + 1];
+            const float sub_row_3 = sub_row[i * 8 + 2];
+            const float sub_row_4 = sub_row[i * 8 + 3];
+            const float sub_row_5 = sub_row[i * 8 + 4];
+            const float sub_row_6 = sub_row[i * 8 + 5];
+            const float sub_row_7 = sub_row[i * 8 + 6];
+            const float sub_row_8 = sub_row[i * 8 + 7];
             for (int32_t j = 0; j < 4; j++) {
-                float sum2 = 0.0f;
-                for (int32_t k = 0; k < 8; k++) {
-                    sum2 += sub_row[i * 8 + k] * b[k + j * 8];
-                }
-                da[i * 4 + j] = sum2;
+                const float sum1 = sub_row_1 * b[j * 8] + sub_row_2 * b[j * 8 + 1] + sub_row_3 * b[j * 8 + 2] +
+                        sub_row_4 * b[j * 8 + 3] + sub_row_5 * b[j * 8 + 4] + sub_row_6 * b[j * 8 + 5] +
+                        sub_row_7 * b[j * 8 + 6] + sub_row_8 * b[j * 8 + 7];
+                da[i * 4 + j] = sum1;
             }
         }
         loss[0] = sum;
         for (int32_t i = 0; i < 4; i++) {
+            const float a_1 = a[i];
+            const float a_2 = a[i + 4];
+            const float a_3 = a[i + 8];
+            const float a_4 = a[i + 12];
+            const float a_5 = a[i + 16];
             for (int32_t j = 0; j < 8; j++) {
-                float sum2 = 0.0f;
-                for (int32_t k = 0; k < 5; k++) {
-                    sum2 += a[i + k * 4] * sub_row[k * 8 + j];
-                }
-                db[i * 8 + j] = sum2;
+                const float sum1 = a_1 * sub_row[j] + a_2 * sub_row[j + 8] + a_3 * sub_row[j + 16] +
+                        a_4 * sub_row[j + 24] + a_5 * sub_row[j + 32];
+                db[i * 8 + j] = sum1;
             }
         }
     }

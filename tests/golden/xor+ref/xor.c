@@ -43,22 +43,29 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         const float div1 = 1.0f / (float)n;
         const float neg1 = -div1;
         for (int32_t i = 0; i < n; i++) {
+            const float x_1 = x[i * 2];
+            const float x_2 = x[i * 2 + 1];
             for (int32_t j = 0; j < 8; j++) {
-                float sum2 = 0.0f;
-                for (int32_t k = 0; k < 2; k++) {
-                    sum2 += x[i * 2 + k] * t->layer0_weight[k + j * 2];
-                }
-                const float add1 = sum2 + t->layer0_bias[j];
+                const float sum1 = x_1 * t->layer0_weight[j * 2] + x_2 * t->layer0_weight[j * 2 + 1];
+                const float add1 = sum1 + t->layer0_bias[j];
                 relu1[i * 8 + j] = add1 < 0.0f ? 0.0f : add1;
             }
             float amax = -INFINITY;
+            const float relu1_1 = relu1[i * 8];
+            const float relu1_2 = relu1[i * 8 + 1];
+            const float relu1_3 = relu1[i * 8 + 2];
+            const float relu1_4 = relu1[i * 8 + 3];
+            const float relu1_5 = relu1[i * 8 + 4];
+            const float relu1_6 = relu1[i * 8 + 5];
+            const float relu1_7 = relu1[i * 8 + 6];
+            const float relu1_8 = relu1[i * 8 + 7];
             for (int32_t j = 0; j < 2; j++) {
-                float sum2 = 0.0f;
-                for (int32_t k = 0; k < 8; k++) {
-                    sum2 += relu1[i * 8 + k] * t->layer2_weight[k + j * 8];
-                }
-                matmul2_row[j] = sum2;
-                const float add1 = sum2 + t->layer2_bias[j];
+                const float sum1 = relu1_1 * t->layer2_weight[j * 8] + relu1_2 * t->layer2_weight[j * 8 + 1] +
+                        relu1_3 * t->layer2_weight[j * 8 + 2] + relu1_4 * t->layer2_weight[j * 8 + 3] +
+                        relu1_5 * t->layer2_weight[j * 8 + 4] + relu1_6 * t->layer2_weight[j * 8 + 5] +
+                        relu1_7 * t->layer2_weight[j * 8 + 6] + relu1_8 * t->layer2_weight[j * 8 + 7];
+                matmul2_row[j] = sum1;
+                const float add1 = sum1 + t->layer2_bias[j];
                 amax = (add1 > amax || add1 != add1) ? add1 : amax;
             }
             float sum2 = 0.0f;
@@ -73,12 +80,11 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
             for (int32_t j = 0; j < 2; j++) {
                 d_sub1[i * 2 + j] = (j == to_s32_1 ? neg1 : 0.0f) + div2 * exp1_row[j];
             }
+            const float d_sub1_1 = d_sub1[i * 2];
+            const float d_sub1_2 = d_sub1[i * 2 + 1];
             for (int32_t j = 0; j < 8; j++) {
-                float sum3 = 0.0f;
-                for (int32_t k = 0; k < 2; k++) {
-                    sum3 += d_sub1[i * 2 + k] * t->layer2_weight[k * 8 + j];
-                }
-                d_add1[i * 8 + j] = relu1[i * 8 + j] <= 0.0f ? 0.0f : sum3;
+                const float sum1 = d_sub1_1 * t->layer2_weight[j] + d_sub1_2 * t->layer2_weight[j + 8];
+                d_add1[i * 8 + j] = relu1[i * 8 + j] <= 0.0f ? 0.0f : sum1;
             }
         }
         loss[0] = sum / (float)n;
@@ -88,43 +94,120 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     }
 
     /* 2  new layer0_weight[8,2] */
-    for (int32_t i = 0; i < 8; i++) {
-        for (int32_t j = 0; j < 2; j++) {
-            float sum = 0.0f;
-            for (int32_t k = 0; k < n; k++) {
-                sum += d_add1[i + k * 8] * x[k * 2 + j];
-            }
-            t->layer0_weight[i * 2 + j] -= lr * sum;
+    {
+        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
+        float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
+        float sum13 = 0.0f, sum14 = 0.0f, sum15 = 0.0f, sum16 = 0.0f;
+        for (int32_t i = 0; i < n; i++) {
+            sum += d_add1[i * 8] * x[i * 2];
+            sum2 += d_add1[i * 8] * x[i * 2 + 1];
+            sum3 += d_add1[i * 8 + 1] * x[i * 2];
+            sum4 += d_add1[i * 8 + 1] * x[i * 2 + 1];
+            sum5 += d_add1[i * 8 + 2] * x[i * 2];
+            sum6 += d_add1[i * 8 + 2] * x[i * 2 + 1];
+            sum7 += d_add1[i * 8 + 3] * x[i * 2];
+            sum8 += d_add1[i * 8 + 3] * x[i * 2 + 1];
+            sum9 += d_add1[i * 8 + 4] * x[i * 2];
+            sum10 += d_add1[i * 8 + 4] * x[i * 2 + 1];
+            sum11 += d_add1[i * 8 + 5] * x[i * 2];
+            sum12 += d_add1[i * 8 + 5] * x[i * 2 + 1];
+            sum13 += d_add1[i * 8 + 6] * x[i * 2];
+            sum14 += d_add1[i * 8 + 6] * x[i * 2 + 1];
+            sum15 += d_add1[i * 8 + 7] * x[i * 2];
+            sum16 += d_add1[i * 8 + 7] * x[i * 2 + 1];
         }
+        t->layer0_weight[0] -= lr * sum;
+        t->layer0_weight[1] -= lr * sum2;
+        t->layer0_weight[2] -= lr * sum3;
+        t->layer0_weight[3] -= lr * sum4;
+        t->layer0_weight[4] -= lr * sum5;
+        t->layer0_weight[5] -= lr * sum6;
+        t->layer0_weight[6] -= lr * sum7;
+        t->layer0_weight[7] -= lr * sum8;
+        t->layer0_weight[8] -= lr * sum9;
+        t->layer0_weight[9] -= lr * sum10;
+        t->layer0_weight[10] -= lr * sum11;
+        t->layer0_weight[11] -= lr * sum12;
+        t->layer0_weight[12] -= lr * sum13;
+        t->layer0_weight[13] -= lr * sum14;
+        t->layer0_weight[14] -= lr * sum15;
+        t->layer0_weight[15] -= lr * sum16;
     }
 
     /* 3  new layer0_bias[8] */
-    for (int32_t i = 0; i < 8; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add1[j * 8 + i];
+    {
+        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
+        float sum7 = 0.0f, sum8 = 0.0f;
+        for (int32_t i = 0; i < n; i++) {
+            sum += d_add1[i * 8];
+            sum2 += d_add1[i * 8 + 1];
+            sum3 += d_add1[i * 8 + 2];
+            sum4 += d_add1[i * 8 + 3];
+            sum5 += d_add1[i * 8 + 4];
+            sum6 += d_add1[i * 8 + 5];
+            sum7 += d_add1[i * 8 + 6];
+            sum8 += d_add1[i * 8 + 7];
         }
-        t->layer0_bias[i] -= lr * sum;
+        t->layer0_bias[0] -= lr * sum;
+        t->layer0_bias[1] -= lr * sum2;
+        t->layer0_bias[2] -= lr * sum3;
+        t->layer0_bias[3] -= lr * sum4;
+        t->layer0_bias[4] -= lr * sum5;
+        t->layer0_bias[5] -= lr * sum6;
+        t->layer0_bias[6] -= lr * sum7;
+        t->layer0_bias[7] -= lr * sum8;
     }
 
     /* 4  new layer2_weight[2,8] */
-    for (int32_t i = 0; i < 2; i++) {
-        for (int32_t j = 0; j < 8; j++) {
-            float sum = 0.0f;
-            for (int32_t k = 0; k < n; k++) {
-                sum += d_sub1[i + k * 2] * relu1[k * 8 + j];
-            }
-            t->layer2_weight[i * 8 + j] -= lr * sum;
+    {
+        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
+        float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
+        float sum13 = 0.0f, sum14 = 0.0f, sum15 = 0.0f, sum16 = 0.0f;
+        for (int32_t i = 0; i < n; i++) {
+            sum += d_sub1[i * 2] * relu1[i * 8];
+            sum2 += d_sub1[i * 2] * relu1[i * 8 + 1];
+            sum3 += d_sub1[i * 2] * relu1[i * 8 + 2];
+            sum4 += d_sub1[i * 2] * relu1[i * 8 + 3];
+            sum5 += d_sub1[i * 2] * relu1[i * 8 + 4];
+            sum6 += d_sub1[i * 2] * relu1[i * 8 + 5];
+            sum7 += d_sub1[i * 2] * relu1[i * 8 + 6];
+            sum8 += d_sub1[i * 2] * relu1[i * 8 + 7];
+            sum9 += d_sub1[i * 2 + 1] * relu1[i * 8];
+            sum10 += d_sub1[i * 2 + 1] * relu1[i * 8 + 1];
+            sum11 += d_sub1[i * 2 + 1] * relu1[i * 8 + 2];
+            sum12 += d_sub1[i * 2 + 1] * relu1[i * 8 + 3];
+            sum13 += d_sub1[i * 2 + 1] * relu1[i * 8 + 4];
+            sum14 += d_sub1[i * 2 + 1] * relu1[i * 8 + 5];
+            sum15 += d_sub1[i * 2 + 1] * relu1[i * 8 + 6];
+            sum16 += d_sub1[i * 2 + 1] * relu1[i * 8 + 7];
         }
+        t->layer2_weight[0] -= lr * sum;
+        t->layer2_weight[1] -= lr * sum2;
+        t->layer2_weight[2] -= lr * sum3;
+        t->layer2_weight[3] -= lr * sum4;
+        t->layer2_weight[4] -= lr * sum5;
+        t->layer2_weight[5] -= lr * sum6;
+        t->layer2_weight[6] -= lr * sum7;
+        t->layer2_weight[7] -= lr * sum8;
+        t->layer2_weight[8] -= lr * sum9;
+        t->layer2_weight[9] -= lr * sum10;
+        t->layer2_weight[10] -= lr * sum11;
+        t->layer2_weight[11] -= lr * sum12;
+        t->layer2_weight[12] -= lr * sum13;
+        t->layer2_weight[13] -= lr * sum14;
+        t->layer2_weight[14] -= lr * sum15;
+        t->layer2_weight[15] -= lr * sum16;
     }
 
     /* 5  new layer2_bias[2] */
-    for (int32_t i = 0; i < 2; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_sub1[j * 2 + i];
+    {
+        float sum = 0.0f, sum2 = 0.0f;
+        for (int32_t i = 0; i < n; i++) {
+            sum += d_sub1[i * 2];
+            sum2 += d_sub1[i * 2 + 1];
         }
-        t->layer2_bias[i] -= lr * sum;
+        t->layer2_bias[0] -= lr * sum;
+        t->layer2_bias[1] -= lr * sum2;
     }
     return XOR_OK;
 }
@@ -141,20 +224,28 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* 1  scores[n,2] */
     for (int32_t i = 0; i < n; i++) {
+        const float x_1 = x[i * 2];
+        const float x_2 = x[i * 2 + 1];
         for (int32_t j = 0; j < 8; j++) {
-            float sum = 0.0f;
-            for (int32_t k = 0; k < 2; k++) {
-                sum += x[i * 2 + k] * t->layer0_weight[k + j * 2];
-            }
-            const float add1 = sum + t->layer0_bias[j];
+            const float sum1 = x_1 * t->layer0_weight[j * 2] + x_2 * t->layer0_weight[j * 2 + 1];
+            const float add1 = sum1 + t->layer0_bias[j];
             relu1_row[j] = add1 < 0.0f ? 0.0f : add1;
         }
+        const float relu1_row_1 = relu1_row[0];
+        const float relu1_row_2 = relu1_row[1];
+        const float relu1_row_3 = relu1_row[2];
+        const float relu1_row_4 = relu1_row[3];
+        const float relu1_row_5 = relu1_row[4];
+        const float relu1_row_6 = relu1_row[5];
+        const float relu1_row_7 = relu1_row[6];
+        const float relu1_row_8 = relu1_row[7];
         for (int32_t j = 0; j < 2; j++) {
-            float sum = 0.0f;
-            for (int32_t k = 0; k < 8; k++) {
-                sum += relu1_row[k] * t->layer2_weight[k + j * 8];
-            }
-            scores[i * 2 + j] = sum + t->layer2_bias[j];
+            const float sum1 = relu1_row_1 * t->layer2_weight[j * 8] +
+                    relu1_row_2 * t->layer2_weight[j * 8 + 1] + relu1_row_3 * t->layer2_weight[j * 8 + 2] +
+                    relu1_row_4 * t->layer2_weight[j * 8 + 3] + relu1_row_5 * t->layer2_weight[j * 8 + 4] +
+                    relu1_row_6 * t->layer2_weight[j * 8 + 5] + relu1_row_7 * t->layer2_weight[j * 8 + 6] +
+                    relu1_row_8 * t->layer2_weight[j * 8 + 7];
+            scores[i * 2 + j] = sum1 + t->layer2_bias[j];
         }
     }
     return XOR_OK;
