@@ -6,12 +6,13 @@ import copy
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 from firmware_build import boards, call, copy_of_the_project, once, scons
 
-from autodiff_gen import board, cycles, firmware, link_map, resources
+from autodiff_gen import backends, board, cycles, firmware, link_map, resources
 from autodiff_gen.bench_cycles import measured
 from autodiff_gen.bench_report import changes, kernel_report, report
 from autodiff_gen.bench_tables import write_qemu_tables
@@ -291,6 +292,47 @@ def test_kernels_are_counted_by_themselves(built):
     before = copy.deepcopy(record)
     before["cases"][0]["instructions_per_mac"] = 9.0
     assert kernel_report(record, before).count(" before") == 1
+
+
+def published(name):
+    text = (ROOT / "bench" / "qemu" / "published.toml").read_text()
+    return next(entry for entry in tomllib.loads(text)["board"] if entry["id"] == name)
+
+
+@pytest.mark.cc
+@pytest.mark.qemu
+def test_kernels_are_no_slower_than_the_best_known(built):
+    record = json.loads((built / "build/mps2_an386/kernels+kernels=armv7em+ref/kernels.json").read_text())
+    measured_here = {f"{c['family']} {c['sizes']}": c["instructions_per_mac"] for c in record["cases"]}
+    known = published("mps2_an386")["per_mac"]
+    assert len(known) == 6
+    assert {k: measured_here[k] for k, (best, _) in known.items() if measured_here[k] > best} == {}
+
+
+@pytest.mark.cc
+@pytest.mark.qemu
+def test_a_step_of_w1_is_no_slower_than_the_best_known(library, tmp_path):
+    b = board.load("mps2_an386")
+    tables = backends.load(["armv7em", "ref"], features=b.target.features)
+    file = load_file("w1")
+    program = compile_file(file.made, "w1", tables.names, b)
+    for name, text in {**bench_texts(program, file, 4), **emit(program)}.items():
+        (tmp_path / name).write_text(text)
+    include = [f"-I{p}" for p in (tmp_path, *tables.include_dirs(), *firmware.include_dirs(b))]
+    gcc = [firmware.tool(b, "gcc"), *firmware.compile_flags(b), *include]
+    called = {k.source for k in program.kernels} | set(tables.backends[0].shared)
+    for source in tables.sources():
+        if source.path in called:
+            call([*gcc, *source.cflags, "-c", str(source.path)], tmp_path, 60)
+    call([*gcc, *firmware.model_flags(b), "-ffp-contract=fast", "-c", "w1.c", "w1_params.c"], tmp_path, 60)
+    call(
+        [*gcc, "-DAG_MARK_HINTS=1", "-c", "w1_bench.c", *map(str, firmware.support_sources(b))], tmp_path, 60
+    )
+    objects = [path.name for path in sorted(tmp_path.glob("*.o"))]
+    call([gcc[0], *objects, "-o", "w1.elf", *firmware.link_flags(b)], tmp_path, 60)
+    step, *_ = (m.id for m in marks(program) if m.entry == "train_step")
+    best, _ = published("mps2_an386")["step"]["w1"]
+    assert 51_136 < count(b, tmp_path / "w1.elf", library).instructions[step] / 4 <= best
 
 
 def test_tables_come_from_the_records(built, tmp_path, monkeypatch):
