@@ -6,13 +6,14 @@ import difflib
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .board_schema import FEATURES
 from .conditions import Condition, Number
 from .errors import KernelError
+from .external import KEYS, External
 from .kernel_contract import CONTRACT, FUNCTIONS
 
 if TYPE_CHECKING:
@@ -69,11 +70,12 @@ class Function:
 
 @dataclass(frozen=True)
 class Source:
-    """One file to compile, with its backend's flags."""
+    """One file to compile, with its backend's flags; `name` is that of its object, relative, without ending."""
 
     backend: str
     path: Path
     cflags: tuple[str, ...]
+    name: str
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,9 @@ class Backend:
     ldflags: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    include: tuple[Path, ...] = ()  # of third parties, and their sources
+    external: tuple[Path, ...] = ()
+    external_cflags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -180,17 +185,32 @@ class Backends:
         for b in self.backends:
             kernels = [k for k in b.kernels if k.needs <= self.features]
             for path in (*(k.source for k in kernels), *(b.shared if kernels else ())):
-                found.setdefault(path, Source(b.name, path, b.cflags))
+                name = path.relative_to(b.folder).with_suffix("").as_posix()
+                found.setdefault(path, Source(b.name, path, b.cflags, name))
+            for path in b.external:
+                found.setdefault(path, Source(b.name, path, b.external_cflags, f"external/{path.stem}"))
         return tuple(found.values())
 
     def include_dirs(self) -> tuple[Path, ...]:
         """Where ag_kernels.h, ag_math.h and the backends' own headers lie."""
-        return tuple(dict.fromkeys((self.root, *(b.folder for b in reversed(self.backends)))))
+        external = (path for b in self.backends for path in b.include)
+        return tuple(dict.fromkeys((self.root, *(b.folder for b in reversed(self.backends)), *external)))
 
 
 def available(root: Path | None = None) -> list[str]:
-    """Names of the backends in the tree, sorted."""
-    return sorted(table.parent.name for table in _root(root).glob(f"*/{TABLE}"))
+    """Names of the backends in the tree that need nothing from elsewhere, sorted."""
+    tables = sorted(_root(root).glob(f"*/{TABLE}"))
+    return [t.parent.name for t in tables if "\n[external]\n" not in t.read_text(encoding="utf-8")]
+
+
+def external(name: str, root: Path | None = None) -> External:
+    """What a backend of the tree takes from elsewhere. Raises KernelError."""
+    root = _root(root)
+    path = _find(name, root, Path()) / TABLE
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    if "external" not in table:
+        raise KernelError(f"backend {name!r} needs nothing from elsewhere: there is nothing to fetch")
+    return external_of(name, table, str(path))
 
 
 def load(
@@ -309,7 +329,7 @@ def _load_backend(folder: Path, root: Path) -> Backend:
         raise KernelError(f"{path}: cannot be read: {error.strerror}") from None
     _keys(
         table,
-        {"schema": int, "kernel": list, "function": list, **dict.fromkeys(_LISTS, list)},
+        {"schema": int, "kernel": list, "function": list, "external": dict, **dict.fromkeys(_LISTS, list)},
         ("schema",) if "function" in table else ("schema", "kernel"),
         str(path),
     )
@@ -336,14 +356,38 @@ def _load_backend(folder: Path, root: Path) -> Backend:
         if not source.is_file():
             raise KernelError(f"{path}: shared: {source.name!r} is not a file in {folder}")
     requires = _strings(table.get("requires", []), f"{path}: requires")
-    library = [_strings(table.get(key, []), f"{path}: {key}") for key in ("ldflags", "headers", "packages")]
-    if (library[0] or library[1]) and not library[2]:
+    ldflags, headers, packages = (
+        _strings(table.get(key, []), f"{path}: {key}") for key in ("ldflags", "headers", "packages")
+    )
+    if (ldflags or headers) and not packages:
         raise KernelError(f"{path}: packages is missing: name the Debian packages that bring the library")
     functions = tuple(
         _load_function(row, f"{path}: function {number}", folder)
         for number, row in enumerate(table.get("function", []), 1)
     )
-    return Backend(name, folder, requires, cflags, shared, tuple(kernels), functions, *library)
+    made = tuple(kernels)
+    backend = Backend(name, folder, requires, cflags, shared, made, functions, ldflags, headers, packages)
+    return _with_external(backend, table, str(path)) if "external" in table else backend
+
+
+def _with_external(backend: Backend, table: Mapping[str, Any], where: str) -> Backend:
+    external = external_of(backend.name, table, where)
+    home = external.folder()
+    return replace(
+        backend,
+        include=tuple(home / name for name in external.include),
+        external=tuple(home / name for name in external.sources),
+        external_cflags=(*external.cflags, "-ffp-contract=fast"),
+    )
+
+
+def external_of(backend: str, table: Mapping[str, Any], where: str) -> External:
+    """The section [external] of a table. Raises KernelError."""
+    section = table["external"]
+    _keys(section, KEYS, tuple(KEYS), f"{where}: external")
+    for key in (k for k, kind in KEYS.items() if kind is list):
+        _strings(section[key], f"{where}: external.{key}")
+    return External.of(backend, section)
 
 
 def _load_function(row: Any, where: str, folder: Path) -> Function:
@@ -389,7 +433,7 @@ def _keys(table: Mapping[str, Any], types: Mapping[str, type], required: Sequenc
         if key not in types:
             raise KernelError(f"{where}: unknown key {key!r}{_near(key, types)}")
         if not isinstance(value, types[key]) or isinstance(value, bool):
-            names = {int: "an integer", str: "a string", list: "a list"}
+            names = {int: "an integer", str: "a string", list: "a list", dict: "a section"}
             raise KernelError(f"{where}: {key} must be {names[types[key]]}, got {value!r}")
     for key in required:
         if key not in table:

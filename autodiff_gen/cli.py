@@ -170,6 +170,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     test.set_defaults(run=_test_kernels)
 
+    fetch = command("fetch", "Fetch the pinned third-party sources that a kernel backend wraps: cmsis.")
+    fetch.add_argument("backend", metavar="BACKEND", help="cmsis: CMSIS-DSP")
+    fetch.add_argument("--file", metavar="FILE", type=Path, help="the package, where it is here already")
+    fetch.set_defaults(run=_fetch)
+
     add_commands(command, _model_argument, _target_arguments)
     add_bench_commands(command, _model_argument, _target_arguments)
 
@@ -281,6 +286,14 @@ def _test_kernels(args: argparse.Namespace) -> int:
     lines, good = test_kernels(args.backend, board.load(args.board))
     print("\n".join(lines))
     return 0 if good else 1
+
+
+def _fetch(args: argparse.Namespace) -> int:
+    from . import backends
+
+    external = backends.external(args.backend)
+    print(f"{external.name}: {external.fetch(args.file)}")
+    return 0
 
 
 def _boards(args: argparse.Namespace) -> int:

@@ -38,6 +38,12 @@ def export(
     file = load_file(model)
     name = name if name is not None else file.name
     program = compile_file(file.made, name, kernels, board, ram)
+    for backend in program.backends.backends:
+        if backend.external:
+            raise ToolError(
+                f"backend {backend.name!r} takes sources from {backend.external[0].parent}, "
+                "which an exported project cannot carry: leave it out of kernels="
+            )
     if out.exists() and any(out.iterdir()) and not (out / "platformio.ini").is_file():
         raise ToolError(f"{out} has files in it and no platformio.ini: choose an empty folder")
     for part in ("lib", "platform"):

@@ -101,7 +101,8 @@ class _Program:
         objects: list[Path] = []
         for source in self.tables.sources():
             if source.backend == self.tested.name:
-                check = ["-include", str(self.folder / DECLARATIONS)] if source.path.suffix == ".c" else []
+                own = source.path.suffix == ".c" and source.path not in self.tested.external
+                check = ["-include", str(self.folder / DECLARATIONS)] if own else []
                 target = self.folder / f"kernel_{len(objects)}.o"
                 done = self._gcc(
                     *firmware.STRICT_FLAGS, *source.cflags, *check, "-c", str(source.path), "-o", str(target)

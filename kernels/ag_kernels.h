@@ -29,6 +29,7 @@ ag_gemm_nn_f32_fn ag_gemm_nn_f32_blas;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_armv7em;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_fast;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_mve;
+ag_gemm_nn_f32_fn ag_gemm_nn_f32_cmsis;
 ag_gemm_nn_f32_fn ag_gemm_nn_f32_neon;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_ref;
 ag_gemm_nt_f32_fn ag_gemm_nt_f32_host;
@@ -58,6 +59,7 @@ ag_gemv_f32_fn ag_gemv_f32_blas;
 ag_gemv_f32_fn ag_gemv_f32_armv7em;
 ag_gemv_f32_fn ag_gemv_f32_fast;
 ag_gemv_f32_fn ag_gemv_f32_mve;
+ag_gemv_f32_fn ag_gemv_f32_cmsis;
 ag_gemv_f32_fn ag_gemv_f32_neon;
 
 /* y[n] = alpha * A[m,n]' . x[m] + beta * y[n]; the sum over ascending m is complete before y is read.

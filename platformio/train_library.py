@@ -99,14 +99,12 @@ def declare(env, options):
         d for d in env.get("CPPDEFINES", []) if d not in ("PIO_UNIT_TESTING", "UNIT_TEST")
     ]
     compiler.Append(CFLAGS=["-std=c99"], CCFLAGS=["-fno-strict-aliasing"])
-    homes = {b.name: b.folder for b in build.backends.backends}
     objects = [
         compile_one(compiler, f"{folder}/{options.name}{end}", source, [env.AutodiffContractFlag()])
         for end, source in (("", made[0]), ("_params", made[2]))
     ]
     for source in build.backends.sources():
-        name = source.path.relative_to(homes[source.backend]).with_suffix("")
-        target = f"{folder}/kernels/{source.backend}/{name}"
+        target = f"{folder}/kernels/{source.backend}/{source.name}"
         objects.append(compile_one(compiler, target, str(source.path), source.cflags))
     if emulated(env):  # the platform brings the runtime
         env["SRC_FILTER"] = "-<*>"

@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "autodiff_gen"
 LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "errors",
+        "external",
         "names",
         "resources",
         "table",

@@ -200,11 +200,9 @@ def kernel_archive(env, folder):
     build = build_of(env)
     if folder not in build.archives:
         compiler = board_env(env)
-        homes = {b.name: b.folder for b in build.backends.backends}
         objects = []
         for source in build.backends.sources():
-            name = source.path.relative_to(homes[source.backend]).with_suffix(".o")
-            target = f"{folder}/kernels/{source.backend}/{name}"
+            target = f"{folder}/kernels/{source.backend}/{source.name}.o"
             objects.append(board_object(compiler, target, str(source.path), list(source.cflags)))
         build.archives[folder] = archive(compiler, f"{folder}/libag_kernels.a", objects)
     return build.archives[folder]
@@ -315,7 +313,9 @@ def generate(env):
         AUTODIFF_BOARD="host", AUTODIFF_KERNELS="", AUTODIFF_RAM="", AUTODIFF_PYTHON="", AUTODIFF_PROFILE=""
     )
     kept = {
-        k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR") or k.startswith("AUTODIFF_")
+        k: v
+        for k, v in os.environ.items()
+        if k in ("PATH", "HOME", "TMPDIR", "CMSIS_DSP", "XDG_CACHE_HOME") or k.startswith("AUTODIFF_")
     }
     env["ENV"] = {**env["ENV"], **kept}  # a copy: PlatformIO's is os.environ itself
     if _IN_CHECKOUT:

@@ -1,0 +1,115 @@
+"""Sources of third parties that a kernel table names but does not hold: where they are, and how they are fetched.
+
+They are at the path that a variable of the environment gives, else where `autodiff-gen fetch` has put the pinned
+package. Stdlib only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import KernelError
+
+_SECONDS = 60
+KEYS: dict[str, type] = {
+    "name": str,
+    "variable": str,
+    "include": list,
+    "sources": list,
+    "cflags": list,
+    "version": list,
+    "versions": list,
+    "package": str,
+    "url": str,
+    "sha256": str,
+}
+
+
+@dataclass(frozen=True)
+class External:
+    """The section [external] of a table. `version`: a file, and a pattern whose group is its version."""
+
+    backend: str
+    name: str
+    variable: str
+    include: tuple[str, ...]
+    sources: tuple[str, ...]
+    cflags: tuple[str, ...]
+    version: tuple[str, ...]
+    versions: tuple[str, ...]
+    package: str
+    url: str
+    sha256: str
+
+    @classmethod
+    def of(cls, backend: str, table: Mapping[str, Any]) -> External:
+        """From a table whose keys and types have been checked."""
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
+        return cls(backend, **values)
+
+    def folder(self) -> Path:
+        """Where the sources are, of a version that is supported. Raises KernelError."""
+        given = os.environ.get(self.variable, "")
+        folder = Path(given).expanduser().resolve() if given else fetched() / self.package
+        if not given and not folder.is_dir():
+            raise KernelError(
+                f"backend {self.backend!r} needs {self.name}: set {self.variable} to the path of its sources, "
+                f"or run autodiff-gen fetch {self.backend}"
+            )
+        where = f"{self.variable}={given}" if given else str(folder)
+        missing = next((n for n in (self.version[0], *self.sources) if not (folder / n).is_file()), None)
+        if missing is not None:
+            raise KernelError(f"{where} is not {self.name}: it has no {missing}")
+        found = re.search(self.version[1], (folder / self.version[0]).read_text("utf-8", errors="replace"))
+        if found is None or found[1] not in self.versions:
+            says = f"says version {found[1]}" if found else "says no version"
+            raise KernelError(
+                f"{where}: {self.version[0]} {says}; supported of {self.name}: {', '.join(self.versions)}"
+            )
+        return folder
+
+    def fetch(self, archive: Path | None = None) -> Path:
+        """Unpack the pinned package, from the network or a file that is here already, and check its SHA-256. Only its
+        C and its licence are kept. Raises KernelError."""
+        try:
+            if archive is not None:
+                data = archive.read_bytes()
+            else:
+                with urllib.request.urlopen(self.url, timeout=_SECONDS) as answer:
+                    data = answer.read()
+        except OSError as error:
+            reason = getattr(error, "reason", None) or error.strerror or error
+            raise KernelError(f"cannot get {archive or self.url}: {reason}") from None
+        if hashlib.sha256(data).hexdigest() != self.sha256:
+            raise KernelError(f"{archive or self.url}: its SHA-256 is not {self.sha256}; nothing is unpacked")
+        target = fetched() / self.package
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=".fetch-"))
+        try:
+            with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+                members = [
+                    m for m in tar.getmembers() if m.isfile() and re.search(r"\.[ch]$|/LICENSE$", m.name)
+                ]
+                tar.extractall(aside, members, filter="data")
+            shutil.rmtree(target, ignore_errors=True)
+            (aside / self.package).rename(target)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+        return target
+
+
+def fetched() -> Path:
+    """The folder of fetched packages, below the user's cache."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "autodiff_gen" / "packages"
