@@ -138,20 +138,25 @@ static void ag_pool_dw_pixels(float *sums, const float *x, const float *dy, cons
 static void ag_pool_dw_sums(float *sums, const float *x, const float *dy, const uint8_t *index, int32_t n,
                             const ag_window_part *part, const ag_lines *l, const ag_pool_gradient *g) {
     const ag_conv2d_pool_shape *s = g->s;
-    const ptrdiff_t from = part->row * g->row_step + part->element, row = (ptrdiff_t)s->pw * s->o;
+    const bool fast = g->small && g->follow && g->first < g->last;
+    const ptrdiff_t first = (ptrdiff_t)g->first * s->o, row = (ptrdiff_t)s->pw * s->o;
+    const ptrdiff_t corner = ag_pool_corner(0, g->first, s) + part->row * g->row_step + part->element;
     const ptrdiff_t step = (ptrdiff_t)s->pool_stride_w * s->stride_w * s->x_w;
-    const ptrdiff_t first = (ptrdiff_t)g->first * s->o;
+    const ptrdiff_t x_row = (ptrdiff_t)s->pool_stride_h * s->stride_h * s->x_h;
     ag_clear(sums, part->rows * part->lines * part->elements);
     for (; n > 0; n--, x += s->x_n) {
         for (int32_t p = 0; p < s->ph; p++, dy += row, index += row) {
-            if (g->small && g->follow && ag_pool_inside_h(p, s)) {
-                ag_pool_dw_pixels(sums, x, dy, index, p, 0, g->first, part, l, g);
-                AG_DW_RUN(sums, x + ag_pool_corner(p, g->first, s) + from, dy + first, index + first,
-                          g->last - g->first, s->o, step, g->element, g->row_step, part->rows,
-                          part->elements);
-                ag_pool_dw_pixels(sums, x, dy, index, p, g->last, s->pw - g->last, part, l, g);
-            } else {
-                ag_pool_dw_pixels(sums, x, dy, index, p, 0, s->pw, part, l, g);
+            int32_t q = 0;
+            if (fast && p >= g->top && p < g->bottom) {
+                AG_DW_RUN(sums, x + corner + p * x_row, dy + first, index + first, g->last - g->first, s->o,
+                          step, g->element, g->row_step, part->rows, part->elements);
+                if (g->first > 0) {
+                    ag_pool_dw_pixels(sums, x, dy, index, p, 0, g->first, part, l, g);
+                }
+                q = g->last;
+            }
+            if (q < s->pw) {
+                ag_pool_dw_pixels(sums, x, dy, index, p, q, s->pw - q, part, l, g);
             }
         }
     }
@@ -160,6 +165,10 @@ static void ag_pool_dw_sums(float *sums, const float *x, const float *dy, const 
 static void ag_pool_dw_store(float *dw, const float *sums, const ag_window_part *part, const ag_lines *l,
                              int32_t row, float alpha, float beta) {
     dw += (ptrdiff_t)part->row * row + part->line * l->line_weight + part->element * l->weight;
+    if (l->kind == AG_LINE_ALL && beta == 1.0f) {
+        ag_add_rows(dw, ag_bytes(row - part->elements), sums, 0, part->rows, part->elements, alpha);
+        return;
+    }
     for (int32_t i = 0; i < part->rows; i++, dw += row) {
         float *line = dw;
         for (int32_t j = 0; j < part->lines; j++, line += l->line_weight) {

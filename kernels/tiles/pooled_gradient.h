@@ -17,9 +17,11 @@ static inline ptrdiff_t ag_pool_element(int32_t element, const ag_conv2d_pool_sh
 typedef struct {
     const ag_conv2d_pool_shape *s;
     ptrdiff_t filter, row_step, tap_step, element[AG_POOL_ELEMENTS];
-    bool follow;         /* the taps of a row, one another in x */
-    bool small;          /* the pooling's window: element[] holds all of it */
-    int32_t first, last; /* pooled pixels of a row whose index names windows inside x: first ... last - 1 */
+    bool follow; /* the taps of a row, one another in x */
+    bool small;  /* the pooling's window: element[] holds all of it */
+    /* the pooled pixels whose index names windows inside x: rows top ... bottom - 1, columns first ... last -
+     * 1 */
+    int32_t top, bottom, first, last;
 } ag_pool_gradient;
 
 static void ag_pool_gradient_of(ag_pool_gradient *g, const ag_conv2d_pool_shape *s) {
@@ -33,13 +35,17 @@ static void ag_pool_gradient_of(ag_pool_gradient *g, const ag_conv2d_pool_shape 
     for (int32_t i = 0; g->small && i < elements; i++) {
         g->element[i] = ag_pool_element(i, s);
     }
-    g->first = 0;
-    while (g->first < s->pw && !ag_pool_inside_w(g->first, s)) {
+    for (g->first = 0; g->first < s->pw && !ag_pool_inside_w(g->first, s);) {
         g->first++;
     }
-    g->last = g->first;
-    while (g->last < s->pw && ag_pool_inside_w(g->last, s)) {
+    for (g->last = g->first; g->last < s->pw && ag_pool_inside_w(g->last, s);) {
         g->last++;
+    }
+    for (g->top = 0; g->top < s->ph && !ag_pool_inside_h(g->top, s);) {
+        g->top++;
+    }
+    for (g->bottom = g->top; g->bottom < s->ph && ag_pool_inside_h(g->bottom, s);) {
+        g->bottom++;
     }
 }
 
