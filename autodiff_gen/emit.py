@@ -13,12 +13,12 @@ from typing import Any
 import jinja2
 
 from . import __version__, c_text
-from .backends import Function
 from .c_tables import WIDTH, Table, table
 from .dtypes import planned_size, product
 from .entry_text import EntryText, Pointer
 from .init_text import init_lines
 from .ir import CONST, Value, topological
+from .kernel_table import Function
 from .layout import base
 from .names import Scope
 from .program import Arg, Entry, Program, Slot

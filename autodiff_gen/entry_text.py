@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from . import c_text
-from .backends import Kernel
 from .c_text import plus, shown
 from .dtypes import Type
 from .ir import CONST, INPUT, STATE, Node, State, Value
 from .kernel_calls import Factor, KernelCall, Operand, Place, Result
 from .kernel_contract import CONTRACT, STRUCTS
+from .kernel_table import Kernel
 from .layout import Strided, base, layout, stored
 from .loop_statements import LOOP_NAMES
 from .loop_text import LoopText

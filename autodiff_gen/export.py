@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__, platformio, resources
-from .backends import Backend
 from .board import Board
 from .build import write_all
 from .errors import ToolError
+from .kernel_table import Backend
 from .program import Program
 
 PORT = "socket://127.0.0.1:5400"

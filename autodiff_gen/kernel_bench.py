@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__, c_text
-from .backends import Backends, Kernel
+from .backends import Backends
 from .bench import count_program, figures
 from .board import Board
 from .emit import templates
 from .kernel_cases import Case, cases
 from .kernel_contract import CONTRACT, STRUCTS
+from .kernel_table import Kernel
 
 SCHEMA = 1
 

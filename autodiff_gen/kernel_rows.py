@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .backends import Kernel
 from .kernel_contract import CONTRACT, STRUCTS, KernelSpec
+from .kernel_table import Kernel
 
 DECLARATIONS = "declarations.h"
 

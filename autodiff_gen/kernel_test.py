@@ -18,12 +18,13 @@ from pathlib import Path
 
 from . import backends as kernel_tables
 from . import firmware, resources
-from .backends import Backend, Backends, Kernel
+from .backends import Backends
 from .board import Board
 from .errors import KernelError, ToolError
 from .host_cc import cache_folder, fingerprint
 from .kernel_contract import CONTRACT
 from .kernel_rows import DECLARATIONS, declarations, table
+from .kernel_table import TABLE, Backend, Kernel
 from .toolchain import install_hint
 
 _SECONDS = 300
@@ -61,7 +62,7 @@ def test_kernels(backend: str, board: Board) -> tuple[list[str], bool]:
     if tested.name == kernel_tables.REF:
         raise KernelError("ref is what kernels are compared with: name another backend or a folder")
     if not tested.kernels:
-        raise KernelError(f"{tested.folder / kernel_tables.TABLE} has no [[kernel]] that could be compared")
+        raise KernelError(f"{tested.folder / TABLE} has no [[kernel]] that could be compared")
     with tempfile.TemporaryDirectory(prefix="test-kernels-") as name:
         program = _Program(tables, tested, board, Path(name))
         results = program.results()
@@ -153,7 +154,7 @@ class _Program:
             if missing is not None:
                 raise KernelError(
                     f"{missing.source}: {missing.symbol} is named but not defined, or is static: "
-                    f"{self.tested.folder / kernel_tables.TABLE} says that it is there"
+                    f"{self.tested.folder / TABLE} says that it is there"
                 )
             raise KernelError(
                 f"{self.tested.folder} does not link for {self.board.id}: {_first_error(done.stderr)}"

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .backends import Backends, Kernel
+from .backends import Backends
 from .dtypes import Type
 from .ir import State, Value
+from .kernel_table import Kernel
 from .op import Elementwise
 from .steps import EntryPlan
 

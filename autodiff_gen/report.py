@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .backends import Kernel
 from .board import Board
 from .compiler import live_at_peak
 from .entry_text import hint
 from .ir import Value
 from .kernel_calls import KernelCall
+from .kernel_table import Kernel
 from .marks import step_text
 from .program import Entry, Program
 from .region_plans import ScanPlan

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import passes
-from .backends import Backends, Kernel
+from .backends import Backends
 from .calls import call_of, readable, row_call
 from .donation import gate_edges, ordering_edges, state_of
 from .dtypes import planned_size
 from .ir import Graph, Node, State, Value, topological
 from .kernel_calls import KernelCall
+from .kernel_table import Kernel
 from .layout import base, dense, layout, stored
 from .loop_text import LoopText
 from .loops import LoopNest
