@@ -60,6 +60,7 @@ STDLIB_ONLY = (
     "backends",
     "conditions",
     "errors",
+    "external",
     "firmware",
     "kernel_table",
     "platformio",
