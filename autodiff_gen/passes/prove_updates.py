@@ -131,12 +131,9 @@ class Bounds:
             for own, change in ((left, right), (right, left)):
                 if _is_old(own, state) and (own is left or node.op.name == "add"):
                     return [self.of(change)]
-        if isinstance(node.op.lower, Call | Contraction) and node.op.lower.into is not None:
-            old = node.operands[node.op.lower.into]
-            return [
-                self._product(node),
-                *([] if _is_old(old, state) and node.attrs["beta"] == 1 else [self.of(old)]),
-            ]
+        if (old := _added_to(node)) is not None:
+            grows = _is_old(old, state) and node.attrs["beta"] == 1
+            return [self._product(node)] if grows else [self._product(node), self._kept(node, old)]
         return [self.of(new)]
 
     def of(self, v: Value) -> Bound:
@@ -177,9 +174,8 @@ class Bounds:
         (v,) = node.results
         if is_product(node):
             bound = self._product(node)
-            lower = node.op.lower
-            if isinstance(lower, Call | Contraction) and lower.into is not None:
-                bound = _sum(bound, self.of(node.operands[lower.into]))
+            if (old := _added_to(node)) is not None:
+                bound = _sum(bound, self._kept(node, old))
         elif isinstance(node.op.lower, Assemble):
             bound = max(abs(float(node.attrs["fill"])), 1.0)
             for operand in node.operands:
@@ -203,8 +199,11 @@ class Bounds:
             bound = _times(bound, self.of(factor))
         if isinstance(lower, Call | Contraction) and lower.into is not None:
             bound = _times(bound, self.of(node.operands[lower.into + 1]))
-            bound = _times(bound, max(abs(node.attrs["beta"]), 1.0))
         return bound
+
+    def _kept(self, node: Node, old: Value) -> Bound:
+        """Of beta times what a product is added to."""
+        return _times(self.of(old), max(abs(float(node.attrs["beta"])), 1.0))
 
 
 # Rules
@@ -287,6 +286,13 @@ def _shown(v: Value) -> Value:
     while isinstance(v.node.op.lower, View) and not v.node.op.lower.window:
         v = v.node.operands[0]
     return v
+
+
+def _added_to(node: Node) -> Value | None:
+    """The old value of the memory that a product is added to."""
+    lower = node.op.lower
+    into = lower.into if isinstance(lower, Call | Contraction) else None
+    return None if into is None else node.operands[into]
 
 
 def _is_old(v: Value, state: State) -> bool:
