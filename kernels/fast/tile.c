@@ -22,8 +22,9 @@ static inline four side_by_side(const float **p, int32_t step) {
     return f;
 }
 
-static inline four one_each(const float *p[4]) {
-    const four f = {{*p[0]++, *p[1]++, *p[2]++, *p[3]++}};
+/* element k of four rows */
+static inline four one_each(const float *const p[4], int32_t k) {
+    const four f = {{p[0][k], p[1][k], p[2][k], p[3][k]}};
     return f;
 }
 
@@ -54,13 +55,14 @@ static inline void store(const ag_tile *t, const sums *s) {
 
 void AG_TILE(nn)(const ag_tile *t) {
     const float *a[4] = {t->a[0], t->a[1], t->a[2], t->a[3]}, *b = t->b[0];
-    const int32_t step = t->b_step;
+    const int32_t runs = t->k, step = t->b_step;
+    const int32_t a_skip = t->a_skip + runs * (int32_t)sizeof(float);
     sums s = {{{0.0f}}};
     for (int32_t segment = t->segments; segment > 0; segment--) {
-        for (int32_t k = t->k; k > 0; k--) {
-            add(&s, one_each(a), side_by_side(&b, step));
+        for (int32_t k = 0; k < runs; k++) {
+            add(&s, one_each(a, k), side_by_side(&b, step));
         }
-        skip(a, t->a_skip);
+        skip(a, a_skip);
         b = stepped(b, t->b_skip);
     }
     store(t, &s);
@@ -69,13 +71,15 @@ void AG_TILE(nn)(const ag_tile *t) {
 void AG_TILE(nt)(const ag_tile *t) {
     const float *a[4] = {t->a[0], t->a[1], t->a[2], t->a[3]};
     const float *b[4] = {t->b[0], t->b[1], t->b[2], t->b[3]};
+    const int32_t runs = t->k, row = runs * (int32_t)sizeof(float);
+    const int32_t a_skip = t->a_skip + row, b_skip = t->b_skip + row;
     sums s = {{{0.0f}}};
     for (int32_t segment = t->segments; segment > 0; segment--) {
-        for (int32_t k = t->k; k > 0; k--) {
-            add(&s, one_each(a), one_each(b));
+        for (int32_t k = 0; k < runs; k++) {
+            add(&s, one_each(a, k), one_each(b, k));
         }
-        skip(a, t->a_skip);
-        skip(b, t->b_skip);
+        skip(a, a_skip);
+        skip(b, b_skip);
     }
     store(t, &s);
 }
