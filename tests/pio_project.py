@@ -78,8 +78,10 @@ def pio(
     )
 
 
-def succeed(project: Path, core: Path, *words: str, timeout: int = 240, before: Sequence[str] = ()) -> str:
+def succeed(
+    project: Path, core: Path, *words: str, timeout: int = 240, before: Sequence[str] = (), **variables: str
+) -> str:
     """What `pio` prints; it must exit with 0."""
-    done = pio(project, core, *words, timeout=timeout, before=before)
+    done = pio(project, core, *words, timeout=timeout, before=before, **variables)
     assert done.returncode == 0, f"pio {' '.join(words)}: exit code {done.returncode}\n{done.stdout}"
     return done.stdout

@@ -37,8 +37,10 @@ def tree(tmp_path_factory):
 
 
 def build(tree, factory, name):
-    """The folder of an example after `pio run` and `pio test`, and the folder with what they said."""
+    """The folder of an example after `pio run` and `pio test`, and the folder with what they said. Examples share the
+    objects that are the same for all of them."""
     folder, core = tree / "examples" / name, tree / f"core of {name}"
+    shared = {"PLATFORMIO_BUILD_CACHE_DIR": str(tree / "objects")}
 
     def make(out):
         strace = (
@@ -47,11 +49,11 @@ def build(tree, factory, name):
             else []
         )
         start = time.monotonic()
-        (out / "run").write_text(succeed(folder, core, "run", before=strace))
+        (out / "run").write_text(succeed(folder, core, "run", before=strace, **shared))
         middle = time.monotonic()
         words = ["test", "--json-output-path", str(out / "test.json")]
         (out / "test").write_text(
-            succeed(folder, core, *words, before=strace and [*strace[:-1], str(out / "more")])
+            succeed(folder, core, *words, before=strace and [*strace[:-1], str(out / "more")], **shared)
         )
         (out / "seconds").write_text(f"{middle - start:.1f} {time.monotonic() - middle:.1f}")
 
