@@ -12,11 +12,25 @@
 
 static TRAINER trainer;
 
+#pragma GCC visibility push(default)
 int loop_start(void);
 int loop_losses(const float *x, const TARGET *y, int32_t x_step, int32_t y_step, int32_t batches,
                 int32_t steps, float *losses);
 double loop_seconds(const float *x, const TARGET *y, int32_t x_step, int32_t y_step, int32_t batches,
                     int32_t steps);
+#pragma GCC visibility pop
+
+/* The only place that makes a step, as in a program; `apart` elements from loss to loss. */
+static int run(const float *x, const TARGET *y, int32_t x_step, int32_t y_step, int32_t batches,
+               int32_t steps, float *losses, int32_t apart) {
+    for (int32_t i = 0, b = 0; i < steps; i++, b = b + 1 < batches ? b + 1 : 0, losses += apart) {
+        const int status = STEP(&trainer, x + (int64_t)b * x_step, y + (int64_t)b * y_step, losses);
+        if (status != 0) {
+            return status;
+        }
+    }
+    return 0;
+}
 
 /* The first weights. */
 int loop_start(void) {
@@ -26,13 +40,7 @@ int loop_start(void) {
 /* The losses of `steps` steps over the batches in order, cycled; x_step and y_step elements a batch. */
 int loop_losses(const float *x, const TARGET *y, int32_t x_step, int32_t y_step, int32_t batches,
                 int32_t steps, float *losses) {
-    for (int32_t i = 0, b = 0; i < steps; i++, b = b + 1 < batches ? b + 1 : 0) {
-        const int status = STEP(&trainer, x + (int64_t)b * x_step, y + (int64_t)b * y_step, losses + i);
-        if (status != 0) {
-            return status;
-        }
-    }
-    return 0;
+    return run(x, y, x_step, y_step, batches, steps, losses, 1);
 }
 
 /* The seconds of the processor that `steps` such steps take, or -1 where one fails. */
@@ -41,10 +49,8 @@ double loop_seconds(const float *x, const TARGET *y, int32_t x_step, int32_t y_s
     struct timespec from, to;
     float loss = 0.0f;
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
-    for (int32_t i = 0, b = 0; i < steps; i++, b = b + 1 < batches ? b + 1 : 0) {
-        if (STEP(&trainer, x + (int64_t)b * x_step, y + (int64_t)b * y_step, &loss) != 0) {
-            return -1.0;
-        }
+    if (run(x, y, x_step, y_step, batches, steps, &loss, 0) != 0) {
+        return -1.0;
     }
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
     return (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);

@@ -69,7 +69,8 @@ def generated(workload: Workload, board_name: str, kernels: Sequence[str], folde
         "STEP(t, x, y, loss)": f"{name}_train_step(t, x, y, {', '.join(words)}, loss)",
     }
     include = (folder, *tables.include_dirs(), *firmware.include_dirs(b))
-    flags = [*firmware.compile_flags(b), "-fPIC", *(f"-I{p}" for p in include)]
+    # as in a program: only the loop calls the trainer
+    flags = [*firmware.compile_flags(b), "-fPIC", "-fvisibility=hidden", *(f"-I{p}" for p in include)]
     contract = "-ffp-contract=off" if tables.only_ref else "-ffp-contract=fast"
     objects = kernel_objects(b, tables, flags, folder.parent)
     for source, more in [
