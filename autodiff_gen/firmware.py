@@ -54,8 +54,8 @@ def compile_flags(board: Board, *, console: str = "auto") -> list[str]:
 
 def model_flags(board: Board) -> list[str]:
     """Flags for generated C, to stand behind those of every file: where speed is favoured, short loops are unrolled,
-    and clamps branch once for each way through them (with -ftracer W6's loops on Cortex-M4F take 64 % of the
-    instructions)."""
+    and what follows a choice stands in each of its ways (-ftracer: W4 on Cortex-M4F takes 1,947 instructions a step in
+    place of 2,020, W6's loops as many as before)."""
     return [] if board.profile == "size" else ["-O3", "-ftracer"]
 
 
