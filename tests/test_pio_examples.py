@@ -36,11 +36,14 @@ def tree(tmp_path_factory):
     return once(tmp_path_factory, "pio tree", copy_parts)
 
 
+def shared_objects(tree):
+    """Examples share the objects that are the same for all of them. Without this, PlatformIO begins anew."""
+    return {"PLATFORMIO_BUILD_CACHE_DIR": str(tree / "objects")}
+
+
 def build(tree, factory, name):
-    """The folder of an example after `pio run` and `pio test`, and the folder with what they said. Examples share the
-    objects that are the same for all of them."""
-    folder, core = tree / "examples" / name, tree / f"core of {name}"
-    shared = {"PLATFORMIO_BUILD_CACHE_DIR": str(tree / "objects")}
+    """The folder of an example after `pio run` and `pio test`, and the folder with what they said."""
+    folder, core, shared = tree / "examples" / name, tree / f"core of {name}", shared_objects(tree)
 
     def make(out):
         strace = (
@@ -118,7 +121,7 @@ def test_scons_generates_the_same_bytes(tree, tmp_path_factory, tmp_path, name, 
 )
 def test_a_board_is_left_out_only_where_the_model_does_not_fit(tree, tmp_path_factory, name, env):
     folder, _ = build(tree, tmp_path_factory, name)
-    done = pio(folder, tree / f"core of {name}", "run", "-e", env)
+    done = pio(folder, tree / f"core of {name}", "run", "-e", env, **shared_objects(tree))
     assert done.returncode == 1
     assert re.search(rf"^error: {name} needs .* bytes are missing", done.stdout, re.MULTILINE), done.stdout
 
@@ -133,12 +136,12 @@ def test_no_connection_leaves_this_computer(tree, tmp_path_factory):
 
 def test_a_build_with_nothing_to_do_takes_less_than_3_seconds(tree, tmp_path_factory, record_property):
     folder, _ = build(tree, tmp_path_factory, "mnist")
-    core = tree / "core of mnist"
+    core, shared = tree / "core of mnist", shared_objects(tree)
     objects = list((folder / ".pio/build/qemu_stm32/autodiff").rglob("*.o"))
     before = {p: p.stat().st_mtime_ns for p in objects}
-    succeed(folder, core, "run", "-e", "qemu_stm32")  # links the program after the build for tests
+    succeed(folder, core, "run", "-e", "qemu_stm32", **shared)  # links the program after the build for tests
     start, used = time.monotonic(), seconds_of_children()
-    said = succeed(folder, core, "run", "-e", "qemu_stm32")
+    said = succeed(folder, core, "run", "-e", "qemu_stm32", **shared)
     seconds, busy = time.monotonic() - start, seconds_of_children() - used
     record_property("seconds", f"{seconds:.2f}")
     print(f"{seconds:.2f} s by the clock, {busy:.2f} s of the processor")
