@@ -28,7 +28,7 @@ RECORD = {
     "programs": ["autodiff_gen", "PyTorch"],
     "absent": {"JAX jit": "no module"},
     "versions": "one processor",
-    "results": [{"workload": "w1", "microseconds": {"autodiff_gen": 2.0, "PyTorch": 100.0}}],
+    "results": [{"workload": "w1", "microseconds": {"autodiff_gen": 2.0, "PyTorch": 100.0}, "disagree": []}],
 }
 
 
@@ -54,10 +54,15 @@ def test_the_widest_board_is_a_host():
 
 
 @pytest.mark.parametrize("wrong", [1.0001, float("nan")])
-def test_losses_that_disagree_end_it_in_one_line(wrong):
-    run.check_losses("w1", {"a": [1.0, 2.0], "b": [1.0, 2.000001]})
-    with pytest.raises(SystemExit, match="error: w1: the loss of step 1 is"):
-        run.check_losses("w1", {"a": [1.0], "b": [wrong]})
+def test_losses_that_disagree(wrong, capsys):
+    right = {run.OURS: [1.0, 2.0], run.NAIVE: [1.0, 2.0], run.EAGER: [1.0, 2.000001]}
+    assert run.disagreeing("w1", right) == []
+    assert run.disagreeing("w1", {**right, run.JAX: [wrong, 2.0]}) == [run.JAX]
+    assert capsys.readouterr().out.startswith(
+        "left out: JAX jit; w1: the loss of step 1 is 1.0000000 by PyTorch"
+    )
+    with pytest.raises(SystemExit, match="error: w1: the loss of step 2 is"):
+        run.disagreeing("w1", {**right, run.OURS: [1.0, wrong]})
 
 
 def test_the_table_takes_the_place_of_the_last(tmp_path):

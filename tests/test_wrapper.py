@@ -329,3 +329,26 @@ def wait_for(condition, seconds: float = 30) -> None:  # type: ignore[no-untyped
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize("words", [("bench",), ("bench", "board=host_avx2")])
+def test_the_benchmark_installs_its_peers(checkout: Checkout, words: tuple[str, ...]) -> None:
+    setup = checkout.run(*words)[:-1]
+    assert setup == ["venv", "pip runtime.txt", "pip bench.txt", "pip torch.txt", "probe"]
+    assert len(checkout.run(*words)) == 1
+
+
+@pytest.mark.parametrize("words", [("bench", "board=stm32"), ("bench", "model=w1")])
+def test_a_benchmark_in_qemu_has_no_peers(checkout: Checkout, words: tuple[str, ...]) -> None:
+    assert checkout.run(*words)[:-1] == SETUP
+
+
+def test_a_peer_that_cannot_be_installed_is_left_out(checkout: Checkout) -> None:
+    checkout.env["STUB_FAIL"] = "bench.txt"
+    done = checkout.attempt("bench")
+    assert done.returncode == 0
+    assert "error: pip could not install requirements/bench.txt; see above" in done.stderr
+    assert "scons: the benchmark goes on without it" in done.stderr
+    assert checkout.lines()[-1].startswith("SCons")
+    del checkout.env["STUB_FAIL"]
+    assert checkout.run("bench")[:-1] == ["pip bench.txt"]

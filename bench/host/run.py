@@ -62,15 +62,22 @@ def makers(
     return made, absent
 
 
-def check_losses(name: str, losses: dict[str, list[float]]) -> None:
-    """Exit with one line where a program computes something else."""
-    first, others = next(iter(losses.items())), list(losses.items())[1:]
-    for label, found in others:
-        for step, (a, b) in enumerate(zip(first[1], found, strict=True), 1):
-            if not abs(a - b) <= AGREE * max(1.0, abs(b)):
-                sys.exit(
-                    f"error: {name}: the loss of step {step} is {a:.7f} by {first[0]} and {b:.7f} by {label}"
-                )
+def disagreeing(name: str, losses: dict[str, list[float]]) -> list[str]:
+    """The peers that compute something else than PyTorch, each told in a line; that the generated or the naive C does
+    ends the program."""
+    reference = EAGER if EAGER in losses else OURS
+    found = []
+    for label, steps in losses.items():
+        for step, (a, b) in enumerate(zip(losses[reference], steps, strict=True), 1):
+            if abs(a - b) <= AGREE * max(1.0, abs(a)):
+                continue
+            line = f"{name}: the loss of step {step} is {a:.7f} by {reference} and {b:.7f} by {label}"
+            if label in (OURS, NAIVE):
+                sys.exit(f"error: {line}")
+            print(f"left out: {label}; {line}", flush=True)
+            found.append(label)
+            break
+    return found
 
 
 def measure(w: Workload, programs: dict[str, Any], rounds: int, seconds: float) -> dict[str, float]:
@@ -129,9 +136,11 @@ def main() -> None:
                     raise
                 programs.pop(label, None)
                 print(f"absent: {label} on {name} ({str(error).splitlines()[0][:100]})", flush=True)
-        check_losses(name, {label: p.losses(STEPS) for label, p in programs.items()})
+        wrong = disagreeing(name, {label: p.losses(STEPS) for label, p in programs.items()})
+        programs = {label: p for label, p in programs.items() if label not in wrong}
         times = measure(w, programs, given.rounds, given.seconds)
-        results.append({"workload": name, "microseconds": {k: v * 1e6 for k, v in times.items()}})
+        microseconds = {k: v * 1e6 for k, v in times.items()}
+        results.append({"workload": name, "microseconds": microseconds, "disagree": wrong})
         print(table.line(results[-1], OURS), flush=True)
     record = {
         "schema": 1,

@@ -39,8 +39,9 @@ def text(record: dict[str, Any], ours: str, eager: str) -> str:
     rows = [["", f"{ours}, us", *others], ["---", *("---:" for _ in range(len(others) + 1))]]
     for result in record["results"]:
         times = result["microseconds"]
+        missing = {o: "other losses" if o in result["disagree"] else "absent" for o in others}
         cells = [
-            f"{short(times[o])} ({short(times[o] / times[ours])} x)" if o in times else "absent"
+            f"{short(times[o])} ({short(times[o] / times[ours])} x)" if o in times else missing[o]
             for o in others
         ]
         rows.append([result["workload"], short(times[ours]), *cells])
