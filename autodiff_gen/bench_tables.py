@@ -36,7 +36,7 @@ def qemu_tables(run: Run) -> str:
     """The text of the section."""
     path = resources.root() / "bench" / "qemu" / "published.toml"
     published = tomllib.loads(path.read_text(encoding="utf-8"))
-    parts = [_versions(published["board"][0]["id"])]
+    parts = [_versions([entry["id"] for entry in published["board"]])]
     kernels = []
     for entry in published["board"]:
         words = [f"board={entry['id']}", f"kernels={','.join(entry['kernels'])}"]
@@ -65,19 +65,21 @@ def _small(record: Record) -> str:
     return f"{built} has {text} bytes of text and takes {instructions} instructions."
 
 
-def _versions(board: str) -> str:
-    chosen = load(board)
-    assert chosen.qemu is not None
-    said = []
-    for tool in (firmware.tool(chosen, "gcc"), chosen.qemu.binary):
+def _versions(boards: Sequence[str]) -> str:
+    tools: dict[str, None] = {}
+    for chosen in map(load, boards):
+        assert chosen.qemu is not None
+        tools |= dict.fromkeys((firmware.tool(chosen, "gcc"), chosen.qemu.binary))
+    said: dict[str, None] = {}
+    for tool in tools:
         try:
             done = subprocess.run(
                 [tool, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL
             )
         except OSError:
             raise ToolError(f"{tool} is not installed") from None
-        said.append(done.stdout.splitlines()[0].partition(" (Debian")[0])
-    return f"Counted with {' and '.join(said)}, every build with the boards' own flags."
+        said[done.stdout.splitlines()[0].partition(" (Debian 1:")[0]] = None
+    return f"Counted with {', '.join(said)}; every build with the boards' own flags."
 
 
 def _workloads(entry: Record, records: Sequence[Record]) -> str:
