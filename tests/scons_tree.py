@@ -38,8 +38,19 @@ int main(void) {
 class Tree:
     """`root` is a copy of the checkout, `model` a folder outside it. Builds run with this Python's SCons."""
 
-    def __init__(self, folder: Path, checkout: Path) -> None:
+    def __init__(self, folder: Path) -> None:
+        """A tree that lies in `folder`."""
         self.root = folder / "a copy"
+        self.model = folder / "my models" / "net"
+
+    @classmethod
+    def of(cls, checkout: Path, folder: Path) -> Tree:
+        """A new tree in `folder`."""
+        tree = cls(folder)
+        tree._fill(checkout)
+        return tree
+
+    def _fill(self, checkout: Path) -> None:
         for part in PARTS:
             if (checkout / part).is_dir():
                 shutil.copytree(
@@ -48,7 +59,6 @@ class Tree:
             else:
                 self.root.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(checkout / part, self.root / part)
-        self.model = folder / "my models" / "net"
         self.model.mkdir(parents=True)
         (self.model / "model.py").write_text(MODEL)
         (self.model / "helper.py").write_text("WIDTH = 5\n")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from firmware_build import once
 from processor_time import seconds_of_children
 from scons_tree import Tree
 
@@ -24,7 +25,15 @@ LINKED = {"AR libnet.a", "LINK firmware.elf"}
 
 @pytest.fixture
 def tree(tmp_path: Path, root: Path) -> Tree:
-    return Tree(tmp_path, root)
+    return Tree.of(root, tmp_path)
+
+
+@pytest.fixture
+def built_tree(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, root: Path) -> Tree:
+    """A tree with all objects of a build for the host, of which the model's own are of another folder."""
+    made = once(tmp_path_factory, "built tree", lambda folder: Tree.of(root, folder).build())
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return Tree(tmp_path)
 
 
 def append(path: Path, text: str) -> None:
@@ -100,9 +109,9 @@ EDITS: dict[str, tuple[Callable[[Tree], object], set[str], set[str]]] = {
 
 @pytest.mark.cc
 @pytest.mark.parametrize("edit", EDITS)
-def test_an_edit_rebuilds_what_depends_on_it(tree: Tree, edit: str) -> None:
-    change, must, must_not = EDITS[edit]
-    assert {"GEN net.c", "LINK firmware.elf", *KERNELS} <= tree.build()
+def test_an_edit_rebuilds_what_depends_on_it(built_tree: Tree, edit: str) -> None:
+    tree, (change, must, must_not) = built_tree, EDITS[edit]
+    tree.build()
     change(tree)
     steps = tree.build()
     assert must <= steps, f"not rebuilt: {must - steps}"
@@ -111,14 +120,21 @@ def test_an_edit_rebuilds_what_depends_on_it(tree: Tree, edit: str) -> None:
 
 
 @pytest.mark.cc
-def test_again_says_up_to_date(tree: Tree) -> None:
+def test_a_first_build_makes_everything(tree: Tree) -> None:
+    assert {"GEN net.c", *KERNELS, *LINKED} <= tree.build()
+
+
+@pytest.mark.cc
+def test_again_says_up_to_date(built_tree: Tree) -> None:
+    tree = built_tree
     tree.build()
     done = tree.scons(f"model={tree.model}", "board=host")
     assert done.stdout == "scons: `firmware' is up to date.\n"
 
 
 @pytest.mark.cc
-def test_new_import_is_seen_at_once(tree: Tree) -> None:
+def test_new_import_is_seen_at_once(built_tree: Tree) -> None:
+    tree = built_tree
     tree.build()
     (tree.model / "more.py").write_text("LR = 0.01\n")
     replace(tree.model / "model.py", "from helper", "from more import LR\nfrom helper")
@@ -129,7 +145,8 @@ def test_new_import_is_seen_at_once(tree: Tree) -> None:
 
 
 @pytest.mark.cc
-def test_broken_model_leaves_the_last_good_c(tree: Tree) -> None:
+def test_broken_model_leaves_the_last_good_c(built_tree: Tree) -> None:
+    tree = built_tree
     tree.build()
     names = ("net.c", "net.h", "net_params.c", "net.deps.json")
     good = {n: (tree.out() / n).read_bytes() for n in names}
@@ -166,7 +183,8 @@ def test_two_builds_at_once(tree: Tree) -> None:
 
 
 @pytest.mark.cc
-def test_clean_removes_one_or_all(tree: Tree) -> None:
+def test_clean_removes_one_or_all(built_tree: Tree) -> None:
+    tree = built_tree
     tree.build()
     tree.build("kernels=ref")
     assert tree.scons("clean", "board=host", f"model={tree.model}").returncode == 0
@@ -262,7 +280,7 @@ WRONG = [
 
 @pytest.fixture(scope="module")
 def example_tree(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Tree:
-    tree = Tree(tmp_path_factory.mktemp("wrong words"), root)
+    tree = Tree.of(root, tmp_path_factory.mktemp("wrong words"))
     shutil.copytree(tree.model, tree.root / "examples/mnist")
     return tree
 
@@ -341,7 +359,8 @@ def test_paths_start_where_the_user_stands(tree: Tree) -> None:
 
 
 @pytest.mark.cc
-def test_nothing_to_do_takes_less_than_a_second(tree: Tree) -> None:
+def test_nothing_to_do_takes_less_than_a_second(built_tree: Tree) -> None:
+    tree = built_tree
     tree.build()
     before = seconds_of_children()
     assert tree.build() == set()

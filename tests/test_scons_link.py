@@ -11,7 +11,7 @@ pytestmark = pytest.mark.cc
 
 
 def test_link_and_hil_on_this_computer(tmp_path: Path, root: Path) -> None:
-    tree = Tree(tmp_path, root)
+    tree = Tree.of(root, tmp_path)
     words = (f"model={tree.model}", "board=host")
     done = tree.scons(*words, "link")
     assert done.returncode == 0, done.stdout + done.stderr
