@@ -404,8 +404,9 @@ class Statements:
             return args[0]
         for k, arg in enumerate(args):
             arg.uses += max(lower.c.count(f"{{{k}}}"), 1)
-        if self.locked and node.op.name == "where":
-            self._load_first(args[1:])
+        if self.locked:
+            condition = lower.c.partition("?")[0]
+            self._load_first([arg for k, arg in enumerate(args) if f"{{{k}}}" not in condition])
         needs = lower.operand_precedence
         per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
         home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
@@ -423,7 +424,7 @@ class Statements:
         )
 
     def _load_first(self, choices: list[Expr]) -> None:
-        """Both choices are read before one is taken: GCC 12 vectorises a read under a condition wrongly where the
+        """All choices are read before one is taken: GCC 12 vectorises a read under a condition wrongly where the
         result takes the place of an operand (-O3 with AVX2: tests/regression)."""
         for choice in choices:
             if choice.memory is not None and any(i is not None for i in choice.memory[1]):
