@@ -20,10 +20,13 @@ from .init_text import init_lines
 from .ir import CONST, Value, topological
 from .kernel_table import Function
 from .layout import base
+from .math_loops import all_short
 from .names import Scope
 from .program import Arg, Entry, Program, Slot
 from .region_text import Inside
 from .steps import EntryPlan
+
+_SHORTCUTS = "#define AG_MATH_SHORTCUTS 1 /* no loop that calls its functions is long enough for vectors */"
 
 
 def templates() -> jinja2.Environment:
@@ -62,6 +65,8 @@ def emit(program: Program, marks: Mapping[str, Mapping[str, int]] | None = None)
         ),
         program.backends.functions,
     )
+    if all_short(source, program.batch):
+        source = source.replace('#include "ag_math.h"\n', f'{_SHORTCUTS}\n#include "ag_math.h"\n', 1)
     header = env.get_template("header.h.j2").render(
         **common,
         what="a trainer" if program.is_model else "functions" if len(program.entries) > 1 else "a function",

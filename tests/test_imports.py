@@ -41,7 +41,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("loop_statements",),
     ("loop_text",),
     ("schedule", "memory", "region_plans", "steps"),
-    ("program", "c_tables", "region_text"),
+    ("program", "c_tables", "region_text", "math_loops"),
     ("compiler", "link_layout", "entry_text", "init_text", "emit", "frontends", "marks"),
     ("host_args", "host_cc", "host", "report", "check", "check_problem", "check_torch", "link_text"),
     ("loader", "build", "export", "operations", "kernel_test"),
