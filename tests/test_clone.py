@@ -48,6 +48,10 @@ def test_both_commands(clone: Path) -> None:
     again = scons(clone, "board=stm32", "model=mnist")
     assert again.stdout == "scons: `firmware' is up to date.\n"
 
+    command = [str(clone / ".venv/bin/autodiff-gen"), "boards"]
+    listed = subprocess.run(command, cwd=clone.parent, capture_output=True, text=True, timeout=60, check=True)
+    assert "stm32" in listed.stdout
+
     # The test tools are here already; pip finds them through this file, and downloads nothing.
     site = next((clone / ".venv/lib").glob("python*/site-packages"))
     (site / "tests.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")

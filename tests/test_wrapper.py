@@ -123,6 +123,14 @@ def test_no_toolchain_where_none_is_needed(checkout: Checkout, word: str) -> Non
     assert checkout.run(word)[:-1] == ["venv", "pip runtime.txt"]
 
 
+def test_the_command_autodiff_gen(checkout: Checkout, tmp_path: Path) -> None:
+    checkout.run()
+    command = tmp_path / "a link"
+    command.symlink_to(checkout.root / ".venv/bin/autodiff-gen")
+    subprocess.run([command, "explain", "a b"], cwd=tmp_path, env=checkout.env, check=True)
+    assert checkout.lines()[-1] == "unknown -P -m autodiff_gen explain a b"
+
+
 def test_tests_need_more_and_torch_comes_last(checkout: Checkout) -> None:
     checkout.run()
     assert checkout.run("test")[:-1] == ["pip test.txt", "pip torch.txt", "probe"]
