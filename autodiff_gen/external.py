@@ -11,9 +11,10 @@ import io
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tarfile
 import tempfile
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any
 
 from .errors import KernelError
 
-_SECONDS = 60
+_SECONDS = 300
 KEYS: dict[str, type] = {
     "name": str,
     "variable": str,
@@ -31,7 +32,7 @@ KEYS: dict[str, type] = {
     "version": list,
     "versions": list,
     "package": str,
-    "url": str,
+    "requirement": str,
     "sha256": str,
 }
 
@@ -49,7 +50,7 @@ class External:
     version: tuple[str, ...]
     versions: tuple[str, ...]
     package: str
-    url: str
+    requirement: str
     sha256: str
 
     @classmethod
@@ -80,19 +81,19 @@ class External:
         return folder
 
     def fetch(self, archive: Path | None = None) -> Path:
-        """Unpack the pinned package, from the network or a file that is here already, and check its SHA-256. Only its
-        C and its licence are kept. Raises KernelError."""
-        try:
-            if archive is not None:
+        """Unpack the pinned package, which pip brings from the user's package index, or a file that is here
+        already, and check its SHA-256. Only its C and its licence are kept. Raises KernelError."""
+        if archive is None:
+            data = self._download()
+        else:
+            try:
                 data = archive.read_bytes()
-            else:
-                with urllib.request.urlopen(self.url, timeout=_SECONDS) as answer:
-                    data = answer.read()
-        except OSError as error:
-            reason = getattr(error, "reason", None) or error.strerror or error
-            raise KernelError(f"cannot get {archive or self.url}: {reason}") from None
+            except OSError as error:
+                raise KernelError(f"cannot get {archive}: {error.strerror}") from None
         if hashlib.sha256(data).hexdigest() != self.sha256:
-            raise KernelError(f"{archive or self.url}: its SHA-256 is not {self.sha256}; nothing is unpacked")
+            raise KernelError(
+                f"{archive or self.requirement}: its SHA-256 is not {self.sha256}; nothing is unpacked"
+            )
         target = fetched() / self.package
         target.parent.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=".fetch-"))
@@ -107,6 +108,38 @@ class External:
         finally:
             shutil.rmtree(aside, ignore_errors=True)
         return target
+
+    def _download(self) -> bytes:
+        """The package's source archive. pip reads its metadata, for which it runs the package's own setup.py, after it
+        has checked the SHA-256."""
+        distribution = self.requirement.partition("==")[0]
+        with tempfile.TemporaryDirectory() as folder:
+            wanted = Path(folder, "requirements.txt")
+            wanted.write_text(f"{self.requirement} --hash=sha256:{self.sha256}\n")
+            options = [
+                "--disable-pip-version-check",
+                "--no-input",
+                "--quiet",
+                "--no-deps",
+                "--require-hashes",
+            ]
+            words = ["download", *options, "--no-binary", distribution, "-r", str(wanted), "-d", folder]
+            try:
+                done = subprocess.run(
+                    [sys.executable, "-m", "pip", *words], capture_output=True, text=True, timeout=_SECONDS
+                )
+            except subprocess.TimeoutExpired:
+                raise KernelError(f"cannot get {self.requirement}: pip took {_SECONDS} s") from None
+            found = [p for p in Path(folder).iterdir() if p != wanted]
+            if done.returncode or len(found) != 1:
+                errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
+                why = (
+                    errors[-1].removeprefix("ERROR: ") if errors else f"pip's exit code is {done.returncode}"
+                )
+                raise KernelError(
+                    f"cannot get {self.requirement} by pip: {why}; give a file with --file, or set {self.variable}"
+                )
+            return found[0].read_bytes()
 
 
 def fetched() -> Path:

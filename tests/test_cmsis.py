@@ -160,6 +160,18 @@ def test_a_fetched_package_serves(package, tmp_path, capsys):
     assert backends.load(["cmsis"], root=KERNELS).names == ("cmsis", "ref")
 
 
+def test_pip_that_finds_no_package_is_one_line(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert main(["fetch", "cmsis"]) == 1
+    err = capsys.readouterr().err
+    assert err == (
+        "error: cannot get cmsisdsp==1.10.3 by pip: No matching distribution found for cmsisdsp==1.10.3; "
+        "give a file with --file, or set CMSIS_DSP\n"
+    )
+    assert not (tmp_path / "autodiff_gen").exists()
+
+
 def test_a_package_of_another_checksum_is_not_unpacked(package, tmp_path, capsys):
     package.write_bytes(package.read_bytes() + b"x")
     assert main(["fetch", "cmsis", "--file", str(package)]) == 1
