@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import Case, Model
+from random_functions import Case
+from random_models import Model
 
 import autodiff_gen.emit as emit_module
 from autodiff_gen.compiler import compile_function, compile_model

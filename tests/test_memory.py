@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from generated import program_of
-from graphs import random_function, random_model
 from hypothesis import given
 from hypothesis import strategies as st
+from random_functions import random_function
+from random_models import random_model
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim

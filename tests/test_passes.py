@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from generated import Running, expected, library_of, poisoned, program_of
-from graphs import Case, close, float_state, random_function, random_model
+from graphs import float_state
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_functions import Case, close, random_function
+from random_models import random_model
 
 from autodiff_gen import functional as F
 from autodiff_gen import passes

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from conftest import SEED
 from generated import Running, expected, library_of, poisoned, program_of
-from graphs import Case, close, random_function, random_model
+from random_functions import Case, close, random_function
+from random_models import random_model
 
 from autodiff_gen import backends, resources
 from autodiff_gen.dtypes import bound

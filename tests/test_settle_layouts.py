@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from generated import Running, expected, library_of, program_of
-from graphs import Case, close
+from random_functions import Case, close
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F

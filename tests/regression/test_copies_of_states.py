@@ -4,7 +4,8 @@ reported that nobody had made.
 
 from __future__ import annotations
 
-from graphs import Model, float_state
+from graphs import float_state
+from random_models import Model
 
 from autodiff_gen.compiler import compile_model
 from autodiff_gen.ir import Graph
