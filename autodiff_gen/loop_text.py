@@ -14,7 +14,8 @@ from typing import TypeAlias
 from . import c_text
 from .ir import Node, Value
 from .layout import Strided, dense
-from .loop_statements import Accumulate, Begin, Expr, Index, Local, Loop, Row, Statement, Statements, Store
+from .loop_expressions import Expr, Index
+from .loop_statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
 from .loops import Body, LoopNest
 from .op import ADD, ATOM, MUL, SELECT, Reduce
 
@@ -49,11 +50,12 @@ def _apart(a: tuple[Index, ...] | None, b: tuple[Index, ...] | None) -> bool:
 
 
 class LoopText:
-    """Writes one loop nest; `locked` as in Statements."""
+    """Writes one loop nest; `locked` as in Expressions."""
 
     def __init__(self, nest: LoopNest, locked: frozenset[Value] = frozenset()) -> None:
         self.nest = nest
-        self.code = Statements(nest, locked)
+        statements = Statements(nest, locked)
+        self.top, self.exprs = statements.top, statements.exprs
         self.reads: list[Access] = []
         self.writes: list[Access] = []
         self.time = 0
@@ -74,7 +76,7 @@ class LoopText:
         """
         self.place_of, self.layout_of, self.row_call = places, layouts, row_call
         self.taken = set(taken)
-        return self._print(self.code.top, self.nest.top)
+        return self._print(self.top, self.nest.top)
 
     def may_share(self, param: Value, result: Value) -> bool:
         """Whether `result` may be written over `param`: each element is read, for the last time, before it is
@@ -88,7 +90,7 @@ class LoopText:
                 if read.time > write.time or len(read.index or ()) != len(write.index or ()):
                     return False
                 for body in common:
-                    var = self.code.loop_vars[body]
+                    var = self.exprs.loop_vars[body]
                     if read.index is None or write.index is None:
                         return False
                     if not any(a is var and b is var for a, b in zip(read.index, write.index, strict=True)):
@@ -139,7 +141,7 @@ class LoopText:
         lines = self._print(loop.statements, loop.body)
         if not lines:
             return []
-        var = self.code.loop_vars[loop.body].template
+        var = self.exprs.loop_vars[loop.body].template
         head = f"for (int32_t {var} = 0; {var} < {c_text.extent(loop.body.extent)}; {var}++) {{"
         return [head, *("    " + line for line in lines), "}"]
 
@@ -166,7 +168,7 @@ class LoopText:
 
     def _store(self, store: Store, body: Body) -> list[str]:
         v, expr = store.value, store.expr
-        index = self.code.index_in_memory(v, store.index)
+        index = self.exprs.index_in_memory(v, store.index)
         text = self._text(expr, SELECT, body)
         if v.type.dtype.size < 4:
             text = f"({v.type.dtype.c})({text})"
@@ -201,7 +203,7 @@ class LoopText:
             return expr.name
         if expr.memory is not None:
             v, index = expr.memory
-            if v in self.code.params:
+            if v in self.exprs.params:
                 self.reads.append(Access(v, index, tuple(body.path), self.time))
             return self._element(v, index, body)
         args = [self._text(a, n, body) for a, n in zip(expr.args, expr.needs, strict=True)]

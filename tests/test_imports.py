@@ -38,6 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("nn", "optim", "passes"),
     ("loops", "training", "model"),
     ("short_sums",),
+    ("loop_expressions",),
     ("loop_statements",),
     ("loop_text",),
     ("schedule", "memory", "region_plans", "steps"),
