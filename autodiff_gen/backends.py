@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,13 +24,16 @@ REF = "ref"
 @dataclass(frozen=True)
 class Backends:
     """The backends of a build, `ref` last, which serves all; `asked` are the names of those that are asked for every
-    kernel, in order, `use` those that are asked for some kernels instead, by kernel; `features` are the core's."""
+    kernel, in order, `use` those that are asked for some kernels instead, by kernel. Of the board: `features` are the
+    core's; generated loops that call exp, tanh, ... are laid out for vectors from `vectors` turns on, with 0 none is.
+    """
 
     root: Path
     backends: tuple[Backend, ...]
     asked: tuple[str, ...]
     use: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     features: frozenset[str] = frozenset()
+    vectors: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -190,9 +193,10 @@ def load(
 
 def for_board(board: Board, kernels: Iterable[str] | None = None) -> Backends:
     """The backends of a board's profile, or those of a list that takes the place of all that it says."""
+    features, vectors = board.target.features, board.target.vectors
     if kernels is not None:
-        return load(kernels, features=board.target.features)
-    return load(board.kernels.backends, use=board.kernels.use, features=board.target.features)
+        return replace(load(kernels, features=features), vectors=vectors)
+    return replace(load(board.kernels.backends, use=board.kernels.use, features=features), vectors=vectors)
 
 
 def parse_list(text: str) -> list[str]:

@@ -38,6 +38,7 @@ class Target:
 
     core: str
     features: tuple[str, ...]
+    vectors: int  # generated loops that call exp, tanh, ... are laid out for vectors from so many turns on; 0: none
     cflags: tuple[str, ...]
     ldflags: tuple[str, ...]
     startup: Path | None
@@ -279,6 +280,7 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
         target=Target(
             target["core"],
             tuple(target.get("features", ())),
+            target.get("vectors", 0),
             tuple(target.get("cflags", ())),
             tuple(target.get("ldflags", ())),
             None if host else _startup(target["startup"], path),

@@ -120,6 +120,7 @@ _TREE: dict[str, Any] = {
     "target": {
         "core": _one_of(CORES, "core"),
         "features": _features,
+        "vectors": _integer(2, 1024),
         "cflags": _strings,
         "ldflags": _strings,
         "startup": _string,

@@ -20,7 +20,7 @@ from .init_text import init_lines
 from .ir import CONST, Value, topological
 from .kernel_table import Function
 from .layout import base
-from .math_loops import all_short
+from .math_loops import VECTOR, all_short
 from .names import Scope
 from .program import Arg, Entry, Program, Slot
 from .region_text import Inside
@@ -65,7 +65,7 @@ def emit(program: Program, marks: Mapping[str, Mapping[str, int]] | None = None)
         ),
         program.backends.functions,
     )
-    if all_short(source, program.batch):
+    if all_short(source, program.batch, program.backends.vectors or VECTOR):
         source = source.replace('#include "ag_math.h"\n', f'{_SHORTCUTS}\n#include "ag_math.h"\n', 1)
     header = env.get_template("header.h.j2").render(
         **common,

@@ -98,9 +98,9 @@ def plan_entry(
 
     `first` names outputs, of a graph without updates, that are complete before any other step begins.
     """
-    graph = passes.run(graph, dump)
+    graph = passes.run(graph, dump, backends.vectors)
     while (hazard := _overwritten_too_early(graph)) is not None:
-        graph = fuse_elementwise(with_kept_state(graph, *hazard))
+        graph = fuse_elementwise(with_kept_state(graph, *hazard), backends.vectors)
     nodes = [n for n in topological(graph.roots) if _is_step(n)]
     steps = [_step(n, graph, backends) for n in nodes]
     states, outputs = _homes(graph)

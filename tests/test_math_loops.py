@@ -1,7 +1,8 @@
-"""Which generated C takes the short ways of ag_math.h."""
+"""Which generated C takes the short ways of ag_math.h, and where it has loops for vectors."""
 
 import pytest
 
+from autodiff_gen import board
 from autodiff_gen.compiler import compile_model
 from autodiff_gen.emit import emit
 from autodiff_gen.loader import load_model
@@ -38,7 +39,22 @@ CALL = "y[i] = ag_tanhf(x[i]);"
     ],
 )
 def test_loops(source: str, short: bool) -> None:
-    assert all_short(source, batch=4) == short
+    assert all_short(source, batch=4, vectors=VECTOR) == short
+
+
+def test_boards_with_vectors_get_flat_loops() -> None:
+    """Of w5's tanh, 4 units for each of 4 samples, and of w4's exp, 2 for each of 4; the arena does not grow."""
+    for name, loop in (
+        ("w5", "i < 4 * n; i++) {\n        tanh1[i] ="),
+        ("w4", "i < 2 * n; i++) {\n        exp1[i] ="),
+    ):
+        model = load_model(name)[0]
+        plain = compile_model(model, name, ["ref"])
+        wide = compile_model(model, name, ["ref"], board.load("host_avx2"))
+        text = emit(wide)[f"{name}.c"]
+        assert loop in text and loop not in emit(plain)[f"{name}.c"]
+        assert "AG_MATH_SHORTCUTS" not in text
+        assert wide.struct_bytes <= plain.struct_bytes
 
 
 @pytest.mark.parametrize(("name", "short"), [("w5", True), ("w1", False)])

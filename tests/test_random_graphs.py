@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,11 +62,21 @@ def check(case: Case, running: Running) -> None:
             assert close(found, new), f"{where}, state {state.name}: {found} instead of {new}\n{case.graph}"
 
 
+def laid_out_for_vectors(monkeypatch: pytest.MonkeyPatch, turns: int) -> None:
+    load = backends.load
+    monkeypatch.setattr(backends, "load", lambda names: replace(load(names), vectors=turns))
+
+
 @pytest.mark.parametrize("block", range(5))
 @pytest.mark.parametrize("make", [random_function, random_model])
-def test_c_agrees_with_the_interpreter(make: Make, block: int) -> None:
+def test_c_agrees_with_the_interpreter(make: Make, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every second block with loops laid out for vectors."""
     made = cases(make, block)
+    plain = [program_of(c, named(c)) for c in made]
+    laid_out_for_vectors(monkeypatch, 4 * (block % 2))
     programs = [program_of(c, named(c)) for c in made]
+    differ = [a for a, b in zip(plain, programs, strict=True) if emit(a) != emit(b)]
+    assert bool(differ) == bool(block % 2)
     with poisoned():
         library = library_of(programs, "-O0")
     for case, program in zip(made, programs, strict=True):

@@ -46,11 +46,12 @@ PIPELINE: tuple[Pass, ...] = (
 )
 
 
-def run(graph: Graph, dump: Path | None = None) -> Graph:
-    """The graph after all passes; with `dump`, each stage is written to dump/<entry>.<k>.<pass>.txt."""
+def run(graph: Graph, dump: Path | None = None, vectors: int = 0) -> Graph:
+    """The graph after all passes; `vectors` as in fuse_elementwise; with `dump`, each stage is written to
+    dump/<entry>.<k>.<pass>.txt."""
     verify(graph)
     for k, step in enumerate(PIPELINE):
-        graph = step(graph)
+        graph = fuse_elementwise(graph, vectors) if step is fuse_elementwise else step(graph)
         verify(graph)
         if dump is not None:
             dump.mkdir(parents=True, exist_ok=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..dtypes import Dim, Shape, Type, product
+from ..dtypes import Shape, Type, product
 from ..ir import INPUT, Graph, Node, Region, Value, apply
-from ..layout import base, layout, stored
-from ..op import Elementwise, Fused, Iota, Op, View, register
-from .grouping import Groups, grouped, is_fusable, with_free
+from ..layout import base
+from ..op import Fused, Iota, Op, View, register
+from .grouping import Groups, flat_shape, grouped, is_fusable, with_free
 
 
 def _never(*_: object, **__: object) -> Type:
@@ -22,9 +22,10 @@ def _never(*_: object, **__: object) -> Type:
 FUSED = register(Op("fused", infer=_never, ref=_never, vjp=None, lower=Fused()))
 
 
-def fuse_elementwise(graph: Graph) -> Graph:
-    """See the module."""
-    return _rebuilt(graph, grouped(graph))
+def fuse_elementwise(graph: Graph, vectors: int = 0) -> Graph:
+    """See the module. `vectors`: functions that are called at so many places or more, but in shorter loops, get a flat
+    loop of their own; 0: none does."""
+    return _rebuilt(graph, grouped(graph, vectors))
 
 
 def _rebuilt(graph: Graph, groups: Groups) -> Graph:
@@ -79,7 +80,7 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
     """One fused node for the members; returns what stands for each of their results that others read."""
     inside = {r for n in with_free(members) for r in n.results}
     results = [r for n in members for r in n.results if r in needed]
-    flat = _flat_shape(members, inside)
+    flat = flat_shape(members, inside)
     params: dict[Value, Value] = {}
     inner: dict[Value, Value] = {}
 
@@ -107,33 +108,6 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
         FUSED, operands, {}, types, (Region(tuple(params.values()), region_results),), hint=members[-1].hint
     )
     return {r: _reshaped(made, r.type) for r, made in zip(results, node.results, strict=True)}
-
-
-def _flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
-    """The one shape that all arrays of a purely elementwise group have, when they lie dense: one loop can run
-    over all of it.
-    """
-    shapes = set()
-    for n in members:
-        if not isinstance(n.op.lower, Elementwise):
-            return None
-        if not stored(n.results[0]).dense:
-            return None
-        shapes.add(n.results[0].type.shape)
-        for v in n.operands:
-            if v.type.shape == ():
-                continue
-            at = layout(v)
-            if base(v) in inside:
-                if v is not base(v) or "strides" in v.node.attrs:
-                    return None
-            elif at is None or not at.dense:
-                return None
-            shapes.add(v.type.shape)
-    (shape, *others) = shapes
-    moving = [d for d in shape if d != 1]
-    gaps = any(isinstance(d, Dim) for d in moving[1:])  # rows lie as planned for the largest batch
-    return None if others or gaps or len(moving) < 2 else shape
 
 
 def _flattened(type: Type, flat: Shape | None) -> Type:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..donation import gate_edges, guarded, ordering_edges, state_of
+from ..dtypes import Dim, Shape, planned, planned_size
 from ..ir import CONST, Graph, Node, State, Value, topological
 from ..labels import label
-from ..layout import base
+from ..layout import base, layout, stored
+from ..math_loops import calls_a_function
 from ..op import Assemble, Elementwise, Extent, Iota, Leaf, Pick, Reduce, RowContraction, View
 
 LARGEST_GROUP = 48
@@ -35,7 +37,7 @@ def is_fusable(node: Node) -> bool:
 class Groups:
     """The growing partition of the graph's nodes; nodes that do not fuse are groups of their own."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, vectors: int = 0) -> None:
         self.edges = ordering_edges(graph)
         self.early, self.late = guarded(graph)
         for n, gates in gate_edges(graph).items():
@@ -44,6 +46,7 @@ class Groups:
             n for n in topological(graph.roots) if not isinstance(n.op.lower, View) and not is_free(n)
         ]
         self.position = {n: i for i, n in enumerate(self.order)}
+        self.apart = {n for n in self.order if vectors and _wants_a_flat_loop(n, vectors)}
         self.members: dict[int, list[Node]] = {}
         self.group: dict[Node, int] = {}
         for i, node in enumerate(self.order):
@@ -69,7 +72,7 @@ class Groups:
         nodes = [*self.members[a], *self.members[b]]
         if not self.late.isdisjoint(nodes) and not self.early.isdisjoint(nodes):
             return False  # the guard stands between them
-        return len(nodes) <= LARGEST_GROUP and not self._around(a, b) and self._labelled(nodes)
+        return len(nodes) <= LARGEST_GROUP and not self._around(a, b) and self._share_loops(nodes)
 
     def _around(self, a: int, b: int) -> bool:
         """Whether a way leads from one of two groups to one of them through others."""
@@ -84,12 +87,14 @@ class Groups:
             seen |= above
         return False
 
-    def _labelled(self, nodes: list[Node]) -> bool:
+    def _share_loops(self, nodes: list[Node]) -> bool:
         """Whether the nodes can share loops, and no product by rows wants the whole of what they only have in
         part.
         """
         nodes = sorted(nodes, key=self.position.__getitem__)
         inside = {r for n in with_free(nodes) for r in n.results}
+        if not self.apart.isdisjoint(nodes) and flat_shape(nodes, inside) is None:
+            return False
         for n in nodes:
             if isinstance(n.op.lower, RowContraction) and any(base(v) in inside for v in n.operands):
                 return False
@@ -133,7 +138,7 @@ class Groups:
             merged = {
                 g: [*self.members[g], *(n for n in again if g not in holders[n])] for g in sorted(reading)
             }
-            if all(self._labelled(members) for members in merged.values()):
+            if all(self._share_loops(members) for members in merged.values()):
                 self.members.update(merged)
                 for n in again:
                     holders[n] |= reading
@@ -172,9 +177,46 @@ def with_free(nodes: list[Node]) -> list[Node]:
     return [*free, *nodes]
 
 
-def grouped(graph: Graph) -> Groups:
-    """Each fusable node joins the groups of its producers, the latest first, where it may."""
-    groups = Groups(graph)
+def _wants_a_flat_loop(node: Node, vectors: int) -> bool:
+    """Whether a node calls a function at as many places as `vectors`, and its innermost axis has fewer."""
+    lower, shape = node.op.lower, node.results[0].type.shape
+    if not isinstance(lower, Elementwise) or not calls_a_function(lower.c):
+        return False
+    moving = [d for d in planned(shape) if d != 1]
+    return len(moving) > 1 and moving[-1] < vectors <= planned_size(shape)
+
+
+def flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
+    """The one shape that all arrays of a purely elementwise group have, when they lie dense: one loop can run
+    over all of it.
+    """
+    shapes = set()
+    for n in members:
+        if not isinstance(n.op.lower, Elementwise):
+            return None
+        if not stored(n.results[0]).dense:
+            return None
+        shapes.add(n.results[0].type.shape)
+        for v in n.operands:
+            if v.type.shape == ():
+                continue
+            at = layout(v)
+            if base(v) in inside:
+                if v is not base(v) or "strides" in v.node.attrs:
+                    return None
+            elif at is None or not at.dense:
+                return None
+            shapes.add(v.type.shape)
+    (shape, *others) = shapes
+    moving = [d for d in shape if d != 1]
+    gaps = any(isinstance(d, Dim) for d in moving[1:])  # rows lie as planned for the largest batch
+    return None if others or gaps or len(moving) < 2 else shape
+
+
+def grouped(graph: Graph, vectors: int = 0) -> Groups:
+    """Each fusable node joins the groups of its producers, the latest first, where it may. `vectors`: as in
+    fuse_elementwise."""
+    groups = Groups(graph, vectors)
     for node in groups.order:
         if not is_fusable(node):
             continue

@@ -52,7 +52,7 @@ class Program:
 def generated(workload: Workload, board_name: str, kernels: Sequence[str], folder: Path) -> Program:
     """The generated trainer, built with the flags of the board."""
     b = board.load(board_name)
-    tables = backends.load(kernels or b.kernels.backends, features=b.target.features)
+    tables = backends.for_board(b, kernels or None)
     name = workload.name
     program = compile_model(workload.model, name, tables.names, b)
     folder.mkdir(parents=True, exist_ok=True)
