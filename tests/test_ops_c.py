@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from op_cases import SAMPLED, case, has_float_operand
-from test_ops import BATCHED, REDUCTIONS, ROWS_OF_SPECIALS, SPECIAL_OPS, special_operands
+from op_tables import BATCHED, REDUCTIONS, ROWS_OF_SPECIALS, SPECIAL_OPS, special_operands
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F

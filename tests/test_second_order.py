@@ -1,6 +1,6 @@
 """Gradients of gradients through whole networks: Hessian-vector products beside torch.autograd's, in float64 and in C.
 
-Every op alone, twice differentiated, is in test_ops.py, which enumerates the registry.
+Every op alone, twice differentiated, is in test_ops_torch.py, which enumerates the registry.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def test_a_third_derivative() -> None:
 
 
 def test_the_registry_is_differentiated_twice() -> None:
-    """Every op with a gradient has a row in the table that test_ops.py differentiates twice."""
+    """Every op with a gradient has a row in the table that test_ops_torch.py differentiates twice."""
     covered = {name for name, _ in GRADIENT_ROWS}
     missing = {name for name, op in OPS.items() if op.vjp is not None and name not in covered}
     assert missing == {
