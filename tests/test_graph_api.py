@@ -1,30 +1,23 @@
-"""The graph API: the program of docs/graph-api.md, its C as users compile it, gradients as PyTorch's, and errors."""
+"""The graph API: the program of docs/graph-api.md, its C as users compile it, names, values and results."""
 
 import contextlib
-import ctypes
 import io
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from graph_c import COMPILERS, HEADERS, Library, classifier, compiled
 
-from autodiff_gen import backends
-from autodiff_gen.errors import AutodiffError, GraphError, ModelError, ShapeError
+from autodiff_gen.errors import GraphError
 from autodiff_gen.frontends import graph as ag
 from autodiff_gen.frontends.graph import Interpreter, Param, backward, grads
-from autodiff_gen.frontends.inline_c import header_files, items, static_functions
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "graph_api"
-FLAGS = ("-std=c99", "-Wall", "-Wextra", "-Werror")
-STRICT = ("-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion")
-HEADERS = ["math.h", "stdint.h", "stdlib.h", "string.h"]
-COMPILERS = ("gcc", "clang")
 
 # The program as users have written it.
 PROGRAM = """
@@ -43,39 +36,6 @@ def printed(program):
     with contextlib.redirect_stdout(out):
         exec(program, {})
     return out.getvalue()
-
-
-def compiled(cc, text, folder, *flags, name="model"):
-    """Compile a file that stands alone in its folder; warnings are errors."""
-    folder.mkdir(exist_ok=True)
-    (folder / f"{name}.c").write_text(text)
-    command = [cc, *FLAGS, *STRICT, *flags, f"{name}.c", "-o", name, *([] if "-c" in flags else ["-lm"])]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
-    return folder / name
-
-
-class Library:
-    """The generated C in this process, by the offsets that its own enum states."""
-
-    def __init__(self, text, folder, cc="gcc", *flags):
-        self.library = ctypes.CDLL(str(compiled(cc, text, folder, "-O2", "-shared", "-fPIC", *flags)))
-        self.offsets = {k: int(v) for k, v in re.findall(r"^    (\w+) = (\d+),? ", text + " ", re.MULTILINE)}
-        self.floats = int(re.search(r"GRAPH_FLOATS = (\d+)$", text, re.MULTILINE)[1])
-        self.library.graph_new.restype = ctypes.POINTER(ctypes.c_float)
-        self.pointer = self.library.graph_new()
-        self.buf = np.ctypeslib.as_array(self.pointer, (self.floats,))
-
-    def at(self, name, shape=()):
-        start = self.offsets[f"{name}_OFFSET"]
-        return self.buf[start : start + int(np.prod(shape))].reshape(shape)
-
-    def call(self, name, *args):
-        self.library[name].restype = None
-        self.library[name](self.pointer, *args)
-
-
-# The program
 
 
 def w1_data():
@@ -191,131 +151,7 @@ def test_the_example_prints_the_program_and_its_caller_learns(cc, tmp_path):
     assert "".join(f"    {line}\n" for line in lines) in readme
 
 
-# Gradients
-
-
-def t_nll(p, t):
-    return -(t * p).sum(-1).mean()
-
-
-def in_torch():
-    import torch
-
-    f = torch.nn.functional
-    log_softmax = lambda x: f.log_softmax(x, -1)
-    same = {k: getattr(torch, k) for k in ("matmul", "sigmoid", "relu", "tanh")}
-    return SimpleNamespace(
-        **same,
-        log_softmax=log_softmax,
-        nll_loss=t_nll,
-        mse=f.mse_loss,
-        binary_cross_entropy=f.binary_cross_entropy,
-        conv2d=f.conv2d,
-        max_pool2d=f.max_pool2d,
-    )
-
-
-# name -> (shapes of the parameters; the loss, in our functions or PyTorch's, of which all get a gradient)
-GRAPHS = {
-    "two layers": (
-        [(2, 6), (5, 6), (3, 5), (2, 3)],
-        lambda f, x, w1, w2, t: f.nll_loss(
-            f.log_softmax(f.matmul(f.sigmoid(f.matmul(x, w1.t())), w2.t())), t
-        ),
-    ),
-    "a label that is no distribution": ([(4, 5), (4, 5)], lambda f, a, t: f.nll_loss(f.log_softmax(a), t)),
-    "nll of anything": ([(3, 4), (3, 4)], lambda f, a, t: f.nll_loss(a * 2.0 - a * a, t)),
-    "nll of a vector": ([(4,), (4,)], lambda f, a, t: f.nll_loss(f.log_softmax(a), t)),
-    "log_softmax under mse": ([(3, 4), (3, 4)], lambda f, a, t: f.mse(f.log_softmax(a), t)),
-    "softmax": ([(3, 4), (3, 4)], lambda f, a, t: f.mse(f.log_softmax(a).exp() * a, t)),
-    "used twice": ([(3, 4), (3, 4), (3, 4)], lambda f, a, b, t: f.mse(a * b + a, t)),
-    "times itself": ([(3, 4), (3, 4)], lambda f, a, t: f.mse(a * a - a, t)),
-    "both ways to use w": ([(4, 3), (2, 3)], lambda f, w, x: f.mse(f.matmul(f.matmul(x, w.t()), w), x)),
-    "a weight in two layers": (
-        [(2, 3), (3, 3), (2, 3)],
-        lambda f, x, w, t: f.mse(f.tanh(f.matmul(f.tanh(f.matmul(x, w)), w)), t),
-    ),
-    "fan-out of a value": (
-        [(2, 3), (3, 3), (3, 3)],
-        lambda f, x, w, v: f.mse(f.matmul(f.relu(x), w) + f.relu(x), f.matmul(f.relu(x), v) * f.relu(x)),
-    ),
-    "broadcast bias": (
-        [(4, 3), (2, 3), (2,), (4, 2)],
-        lambda f, x, w, b, t: f.mse(f.tanh(f.matmul(x, w.t()) + b), t),
-    ),
-    "numbers on either side": ([(3,), (3,)], lambda f, a, t: f.mse(1.0 - 2.0 * a + 0.5, (3.0 + -t) * 2)),
-    "a scalar": ([(), (2, 2)], lambda f, s, a: f.mse(s * a, a + s)),
-    "reshapes": (
-        [(2, 6), (4, 3), (3, 3)],
-        lambda f, a, b, t: f.mse(f.matmul(a.reshape(3, 4), b.reshape((4, 3))), t.t()),
-    ),
-    "a reshape of a transpose": ([(2, 3), (6,)], lambda f, a, t: f.mse(a.t().reshape(-1).exp(), t)),
-    "binary cross-entropy": (
-        [(4, 3), (3, 2), (4, 2)],
-        lambda f, x, w, t: f.binary_cross_entropy(f.sigmoid(f.matmul(x, w)), f.sigmoid(t)),
-    ),
-    "gradients that are one value": ([(3, 2), (3, 2), (3, 2)], lambda f, a, b, t: f.mse(a + b, t)),
-    "convolutions": (
-        [(2, 1, 7, 7), (3, 1, 2, 2), (3,), (4, 3, 2, 2), (2, 16)],
-        lambda f, x, w1, b1, w2, t: f.mse(
-            f.conv2d(f.max_pool2d(f.relu(f.conv2d(x, w1, b1)), 2), w2).reshape(2, 16), t
-        ),
-    ),
-    "strides, groups and padding": (
-        [(1, 4, 5, 6), (4, 1, 3, 2), (4, 2, 1, 1), (1, 4, 3, 3)],
-        lambda f, x, w1, w2, t: f.mse(
-            f.conv2d(f.conv2d(x, w1, stride=2, padding=(1, 0), groups=4), w2, groups=2), t
-        ),
-    ),
-    "loss is a view": ([(1, 1), (1, 1)], lambda f, a, t: f.nll_loss(a, t)),
-}
-
-
-@pytest.mark.cc
-@pytest.mark.torch
-@pytest.mark.parametrize("name", GRAPHS)
-def test_gradients_equal_pytorchs(name, tmp_path, rng):
-    import torch
-
-    shapes, loss = GRAPHS[name]
-    arrays = [rng.standard_normal(s).astype(np.float32) for s in shapes]
-    names = [f"p{i}" for i in range(len(shapes))]
-    params = [Param(None, shape=s, var_name=n) for s, n in zip(shapes, names, strict=True)]
-    ids = [p.id for p in params]
-    c = Interpreter(backward(loss(ag, *params), ids).build(), params)
-    library = Library(c.gen_code() + c.gen_sgd(grads, ids), tmp_path)
-    library.buf[:] = np.nan  # what is read before it is written shows
-    for n, a in zip(names, arrays, strict=True):
-        library.at(n.upper(), a.shape)[...] = a
-    tensors = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in arrays]
-    expected = loss(in_torch(), *tensors)
-    expected.backward()
-    for _ in range(2):  # a second call starts from what the first one left
-        library.call("forward")
-        np.testing.assert_allclose(library.at("LOSS"), expected.item(), rtol=1e-5, atol=1e-6)
-        library.call("backward")
-    for n, a, t in zip(names, arrays, tensors, strict=True):
-        theirs = t.grad.numpy()
-        ours = library.at(f"D_{n}".upper(), a.shape)
-        np.testing.assert_allclose(
-            ours, theirs, rtol=1e-4, atol=2e-6 * max(1, np.abs(theirs).max()), err_msg=n
-        )
-        assert np.array_equal(library.at(n.upper(), a.shape), a)  # nothing but sgd changes them
-    before = {n: library.at(f"D_{n}".upper(), a.shape).copy() for n, a in zip(names, arrays, strict=True)}
-    library.call("sgd", ctypes.c_float(0.25))
-    for n, a in zip(names, arrays, strict=True):
-        np.testing.assert_allclose(library.at(n.upper(), a.shape), a - 0.25 * before[n], rtol=1e-6, atol=1e-7)
-
-
 # Names, values and results
-
-
-def classifier(**data):
-    """A one-layer classifier: its parameters by name, the scores and the loss."""
-    x, t = Param(None, shape=(1, 4), var_name="x"), Param(None, shape=(1, 3), var_name="t")
-    w = Param(data.get("w"), shape=(3, 4), var_name="w")
-    scores = ag.log_softmax(ag.matmul(x, w.t()))
-    return x, t, w, scores, ag.nll_loss(scores, t)
 
 
 @pytest.mark.cc
@@ -444,114 +280,3 @@ def test_ops_stand_forward_then_backward():
     assert ops.grads[w.id].shape == w.shape and ops.grads[w.id].var_name == "d_w"
     at = {n: i for i, n in enumerate(ops)}
     assert at[loss.value.node] < at[ops.grads[w.id].value.node] == len(ops) - 1
-
-
-# Errors
-
-
-def a_param(shape=(2, 3), **kwargs):
-    return Param(None, shape=shape, **kwargs)
-
-
-def unreached():
-    *_, w, _scores, loss = classifier()
-    backward(loss, [w.id, a_param().id])
-
-
-def no_gradient_wanted():
-    a = a_param(var_name="frozen", require_grads=False)
-    backward(ag.mse(a, 1.0 * a), [a.id])
-
-
-def unlisted():
-    x, _t, w, _, loss = classifier()
-    Interpreter(backward(loss, [w.id]).build(), [w, x])
-
-
-def listed_twice():
-    x, t, w, _, loss = classifier()
-    Interpreter(backward(loss, [w.id]).build(), [w, x, t, w])
-
-
-def one_name():
-    a, b = a_param(var_name="a"), a_param(var_name="a")
-    Interpreter(backward(ag.mse(a, b), [a.id]).build(), [a, b])
-
-
-def no_update():
-    x, t, w, _, loss = classifier()
-    Interpreter(backward(loss, [w.id]).build(), [w, x, t]).gen_sgd(grads, [])
-
-
-ERRORS = [
-    (lambda: Param(None), ShapeError, "without data it needs a shape"),
-    (
-        lambda: Param(None, shape=(0, 3), var_name="w"),
-        ShapeError,
-        r"Param w: shape \[0, 3\] must be made of whole",
-    ),
-    (
-        lambda: Param(np.zeros(3), shape=(4,), var_name="w"),
-        ShapeError,
-        r"w: data has shape \[3\], shape= says \[4\]",
-    ),
-    (
-        lambda: Param([1.0, float("nan")], var_name="w"),
-        ModelError,
-        "w: data has an element that is not a finite",
-    ),
-    (lambda: Param([1e39]), ModelError, "not a finite float32"),
-    (lambda: Param("zeros", shape=(3,)), ModelError, "data must be numbers or None, got str"),
-    (
-        lambda: ag.matmul(a_param(var_name="a"), a_param(var_name="b")),
-        ShapeError,
-        r"a: f32\[2,3\], b: f32\[2,3\]",
-    ),
-    (lambda: a_param() + a_param((4,)), ShapeError, r"add\(f32\[2,3\], f32\[4\]\)"),
-    (lambda: a_param((2,)).t(), ShapeError, "not a matrix"),
-    (lambda: a_param().reshape(4, 4), ShapeError, "reshape"),
-    (lambda: ag.nll_loss(a_param((1, 3)), a_param((3,))), ShapeError, "a vector of probabilities"),
-    (lambda: ag.mse(a_param((1, 3)), a_param((3,))), ShapeError, "same shape"),
-    (lambda: backward(a_param(), []), GraphError, "not a scalar"),
-    (lambda: backward(3.0, []), GraphError, "must be a Param, got float"),
-    (lambda: backward(ag.mse(a_param(), 1.0), [0]), ShapeError, "same shape"),
-    (lambda: backward(ag.mse(a := a_param(), 2.0 * a), [a]), GraphError, "give ids"),
-    (unreached, GraphError, "does not depend on a Param with id"),
-    (no_gradient_wanted, GraphError, r"frozen \[2, 3\] was made with require_grads=False"),
-    (lambda: Interpreter([], []), GraphError, "what backward"),
-    (unlisted, GraphError, r"reads t \[1, 3\], which is not in the list"),
-    (listed_twice, GraphError, r"w \[3, 4\] is listed twice"),
-    (one_name, GraphError, "two parameters are called 'a'"),
-    (no_update, GraphError, "no ids given"),
-    (lambda: bool(a_param()), GraphError, "has no value while the graph is built"),
-    (lambda: ag.conv2d(a_param(), a_param()), ShapeError, r"the input must be \[N, C, H, W\]"),
-    (lambda: ag.max_pool2d(a_param((1, 1, 2, 2)), 3), ShapeError, "a window of 3 does not fit into 2"),
-]
-
-
-@pytest.mark.parametrize("call, error, message", ERRORS, ids=lambda v: v if isinstance(v, str) else "")
-def test_errors_are_one_line(call, error, message):
-    with pytest.raises(AutodiffError, match=message) as caught:
-        call()
-    assert type(caught.value) is error
-    assert "\n" not in str(caught.value)
-
-
-# Kernels as text
-
-
-@pytest.mark.cc
-@pytest.mark.parametrize("cc", COMPILERS)
-def test_every_reference_kernel_and_function_can_be_inlined_alone(cc, tmp_path):
-    """Each with just the helpers that it names: nothing is missing, and nothing is unused."""
-    tables = backends.load(["ref"])
-    kernels = {k.symbol: [k] for k in tables.backends[-1].kernels}
-    functions = {
-        i.name: [] for h in header_files(tables.root) for i in items(h) if re.search(rf" {i.name}\(", i.text)
-    }
-    assert len(kernels) >= 7 and len(functions) >= 20
-    for symbol, calls in {**kernels, **functions}.items():
-        text = "\n\n".join(static_functions(calls, header_files(tables.root), f"{symbol}("))
-        includes = "".join(f"#include <{h}>\n" for h in HEADERS)
-        use = f"\ntypedef void any(void);\nany *use(void);\nany *use(void) {{\n    return (any *){symbol};\n}}\n"
-        compiled(cc, includes + text + use, tmp_path, "-c", name=symbol)
