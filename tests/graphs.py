@@ -9,7 +9,7 @@ import numpy as np
 
 from autodiff_gen import init
 from autodiff_gen.dtypes import Type, bound, f32
-from autodiff_gen.ir import Graph, State, Value, make_state
+from autodiff_gen.ir import Graph, State, Value, make_input, make_state
 
 
 def graph_of(
@@ -35,3 +35,12 @@ def float_state(name: str, *shape: int, seed: int = 0) -> tuple[State, Value]:
     numbers = np.random.default_rng([seed, len(name), *map(ord, name)])
     state = State(name, Type(f32, shape), init.Given(numbers.uniform(-1, 1, shape).astype("float32")))
     return state, make_state(state)
+
+
+def x_of(*shape: Any, name: str = "x") -> Value:
+    return make_input(name, Type(f32, shape))
+
+
+def inputs_of(outputs: dict[str, Value], updates: dict[State, Value]) -> tuple[Value, ...]:
+    graph = Graph("g", (), outputs, updates)
+    return tuple(graph.leaves("input"))

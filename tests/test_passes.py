@@ -1,6 +1,4 @@
-"""The passes: text before and after on small graphs, the same meaning on random ones, and the graphs that every pass
-must survive.
-"""
+"""The passes: text before and after on small graphs, the same meaning on random ones, the verifier, and long chains."""
 
 from __future__ import annotations
 
@@ -9,21 +7,21 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
-from generated import Running, expected, library_of, poisoned, program_of
-from graphs import float_state
+from generated import program_of
+from graphs import float_state, inputs_of, x_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_functions import Case, close, random_function
+from meaning import preserves
+from random_functions import Case, random_function
 from random_models import random_model
 
 from autodiff_gen import functional as F
 from autodiff_gen import passes
 from autodiff_gen.autodiff import grad
-from autodiff_gen.dtypes import Dim, Type, f32
+from autodiff_gen.dtypes import Dim
 from autodiff_gen.errors import GraphError
 from autodiff_gen.ir import (
     Graph,
@@ -32,7 +30,6 @@ from autodiff_gen.ir import (
     apply,
     apply_node,
     constant,
-    make_input,
     make_state,
     topological,
 )
@@ -43,11 +40,6 @@ from autodiff_gen.passes.fuse_updates import fuse_updates
 from autodiff_gen.passes.grouping import LARGEST_GROUP
 from autodiff_gen.passes.own_bytes import own_bytes
 from autodiff_gen.verify import verify
-
-
-def x_of(*shape: Any, name: str = "x") -> Value:
-    return make_input(name, Type(f32, shape))
-
 
 # Text before -> after
 
@@ -157,11 +149,6 @@ def shown(graph: Graph) -> list[str]:
     return numbered(" | ".join(lines))
 
 
-def inputs_of(outputs: dict[str, Value], updates: dict[State, Value]) -> tuple[Value, ...]:
-    graph = Graph("g", (), outputs, updates)
-    return tuple(graph.leaves("input"))
-
-
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r.name)
 def test_text_before_and_after(row: Row) -> None:
     outputs, updates = row.make()
@@ -169,24 +156,7 @@ def test_text_before_and_after(row: Row) -> None:
     assert shown(row.step(graph)) == numbered(row.after)
 
 
-# Meaning
-
-
-def preserves(case: Case) -> None:
-    """Each pass keeps the value of every root, to rounding, and the verifier's rules."""
-    graph = case.graph
-    before = [case.values(n) for n in case.batches]
-    for step in passes.PIPELINE:
-        graph = step(graph)
-        verify(graph)
-        for n, reference in zip(case.batches, before, strict=True):
-            values = case.values(n, graph=graph)
-            if graph.proof is not None:
-                assert np.isfinite(values.pop()), f"seed {case.seed}: no proof at n = {n}\n{case.graph}"
-            for after, root in zip(values, reference, strict=True):
-                assert close(after, root, 0.1), (
-                    f"seed {case.seed}: {step.__name__} changes a value at n = {n}\n{case.graph}"
-                )
+# Meaning on random graphs
 
 
 @settings(max_examples=60)
@@ -203,220 +173,6 @@ def test_meaning_is_kept_on_random_models(seed: int, size: int) -> None:
     case = random_model(seed, size)
     if case.is_tame():
         preserves(case)
-
-
-# Graphs that every pass must survive: outputs, updates, and the states of which a copy must be kept
-
-Made = tuple[dict[str, Value], dict[State, Value], list[str]]
-
-
-def shared_weight() -> Made:
-    s, w = float_state("w", 3, 3)
-    x, lr = x_of(Dim(1, 3), 3), x_of(name="lr")
-    y = F.tanh(F.matmul(F.tanh(F.matmul(x, w.T)), w.T))
-    loss = F.sum(y * y)
-    return {"loss": loss}, {s: w - lr * grad(loss, w)}, []
-
-
-def weight_seen_three_ways() -> Made:
-    s, w = float_state("w", 4, 4)
-    x, lr = x_of(Dim(1, 3), 4), x_of(name="lr")
-    y = (F.matmul(x, w) + F.matmul(x, w.T)) * F.sum(F.reshape(w, (2, 2, 4)), (0, 1))
-    loss = F.mean(F.tanh(y))
-    return {"loss": loss}, {s: w - lr * grad(loss, w)}, []
-
-
-def swapped() -> Made:
-    (s, a), (t, b) = float_state("a", 2, 3), float_state("b", 2, 3)
-    return {}, {s: b, t: a}, ["a"]
-
-
-def swapped_matrices_turned() -> Made:
-    (s, a), (t, b) = float_state("a", 3, 3), float_state("b", 3, 3)
-    return {}, {s: b.T, t: a.T}, ["a"]
-
-
-def three_in_a_circle() -> Made:
-    (s, a), (t, b), (u, c) = (float_state(k, 5) for k in "abc")
-    return {"y": a + b + c}, {s: b * 2.0, t: c * 3.0, u: a * 4.0}, ["c"]
-
-
-def old_and_new_read() -> Made:
-    s, w = float_state("w", 2, 3)
-    x, lr = x_of(Dim(1, 3), 3), x_of(name="lr")
-    loss = F.sum(F.tanh(F.matmul(x, w.T)))
-    new = w - lr * grad(loss, w)
-    return {"old": F.matmul(x, w.T), "new": F.matmul(x, new.T), "w": w, "w2": new}, {s: new}, []
-
-
-def view_of_updated_state() -> Made:
-    s, w = float_state("w", 2, 3)
-    t, v = float_state("v", 6)
-    new = w * 0.5
-    return {"y": F.reshape(new, (3, 2)), "z": w.T}, {s: new, t: F.reshape(new, (6,)) + v}, []
-
-
-def transposed_in_place() -> Made:
-    s, w = float_state("w", 3, 3)
-    return {}, {s: w.T}, ["w"]
-
-
-def symmetrised() -> Made:
-    s, w = float_state("w", 3, 3)
-    return {}, {s: 0.5 * (w + w.T)}, ["w"]
-
-
-def divided_by_its_sum() -> Made:
-    s, w = float_state("w", 3, 4)
-    return {}, {s: w / F.sum(w * w), float_state("unused", 1)[0]: constant(np.zeros(1, "float32"))}, []
-
-
-def jacobi() -> Made:
-    (s, a), (t, b) = float_state("a", 6), float_state("b", 6)
-    return {}, {s: 0.5 * a + 0.25 * b, t: 0.5 * b + 0.25 * a}, []
-
-
-def jacobi_products() -> Made:
-    (s, a), (t, b) = float_state("a", 3, 3), float_state("b", 3, 3)
-    lr = x_of(name="lr")
-    return {}, {s: a - lr * F.matmul(b, b), t: b - lr * F.matmul(a, a)}, ["a"]
-
-
-def product_with_itself() -> Made:
-    s, w = float_state("w", 3, 3)
-    lr = x_of(name="lr")
-    return {}, {s: w - lr * F.matmul(w, w)}, ["w"]
-
-
-def _model_with(
-    rule: Callable[[Value, Value, Value, dict[State, Value]], Value], shared: bool = False
-) -> Made:
-    (s, w), (t, v) = float_state("w", 4, 3), float_state("v", 2, 4)
-    x, lr = x_of(Dim(1, 3), 3), x_of(name="lr")
-    h = F.tanh(F.matmul(x, w.T))
-    y = F.matmul(h, v.T)
-    loss = F.sum(F.tanh(y)) + (F.sum(F.sin(F.matmul(x, w.T) * 0.5)) if shared else 0.0)
-    updates: dict[State, Value] = {}
-    for state, old, g in zip((s, t), (w, v), grad(loss, [w, v]), strict=True):
-        updates[state] = rule(old, g, lr, updates)
-    return {"loss": loss}, updates, []
-
-
-def sgd_momentum(shared: bool = False) -> Made:
-    def rule(w: Value, g: Value, lr: Value, updates: dict[State, Value]) -> Value:
-        s, m = float_state(f"{w.name}.m", *w.shape)
-        updates[s] = 0.9 * m + g
-        return w - lr * updates[s]
-
-    return _model_with(rule, shared)
-
-
-def weight_decay() -> Made:
-    return _model_with(lambda w, g, lr, updates: w - lr * (g + 0.01 * w))
-
-
-def adam(shared: bool = False) -> Made:
-    step, t = float_state("step")
-    new_t = F.abs(t) + 1.0
-
-    def rule(w: Value, g: Value, lr: Value, updates: dict[State, Value]) -> Value:
-        (s1, m), (s2, v) = float_state(f"{w.name}.m", *w.shape), float_state(f"{w.name}.v", *w.shape)
-        updates[s1] = m + (g - m) * 0.1
-        updates[s2] = 0.99 * F.square(v) + 0.01 * F.square(g)
-        return w - lr / new_t * (updates[s1] / (F.sqrt(updates[s2]) + 1e-2))
-
-    outputs, updates, kept = _model_with(rule, shared)
-    return outputs, {**updates, step: new_t}, kept
-
-
-def normalised_gradient() -> Made:
-    """No update before all gradients exist."""
-    outputs, updates, kept = _model_with(lambda w, g, lr, u: w - lr * g)
-    (s, a), (t, b) = updates.items()
-    norm = F.sqrt(F.sum(F.square(a)) + F.sum(F.square(b)))
-    return outputs, {s: a / norm, t: b / norm}, kept
-
-
-SURVIVORS: dict[str, Callable[[], Made]] = {
-    f.__name__: f
-    for f in (
-        shared_weight, weight_seen_three_ways, swapped, swapped_matrices_turned, three_in_a_circle, old_and_new_read,
-        view_of_updated_state, transposed_in_place, symmetrised, divided_by_its_sum, jacobi, jacobi_products,
-        product_with_itself, sgd_momentum, weight_decay, adam, normalised_gradient,
-    )
-}  # fmt: skip
-SURVIVORS["shared_momentum"] = lambda: sgd_momentum(shared=True)
-SURVIVORS["shared_adam"] = lambda: adam(shared=True)
-
-
-def survivor(name: str) -> tuple[Case, list[str]]:
-    outputs, updates, kept = SURVIVORS[name]()
-    inputs = inputs_of(outputs, updates)
-    graph = Graph("train_step", inputs, outputs, updates)
-    numbers = np.random.default_rng(7)
-    feeds: dict[Value, Any] = {}
-    states: dict[State, Any] = {}
-    for v in inputs:
-        shape = tuple(d.cap if isinstance(d, Dim) else d for d in v.shape)
-        feeds[v] = numbers.uniform(-1, 1, shape).astype("float32") if shape else np.float32(0.1)
-    for v in graph.leaves("state"):
-        feeds[v] = states[v.node.attrs["state"]] = v.node.attrs["state"].init.array()
-    for s in updates:
-        states.setdefault(s, s.init.array())
-    return Case(graph, feeds, states, 0), kept
-
-
-@pytest.mark.parametrize("name", SURVIVORS)
-def test_every_pass_survives(name: str) -> None:
-    preserves(survivor(name)[0])
-
-
-@pytest.fixture
-def large_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No product counts as tiny."""
-    monkeypatch.setattr(sys.modules["autodiff_gen.passes.inline_products"], "LARGEST", 0)
-
-
-@pytest.mark.usefixtures("large_products")
-@pytest.mark.parametrize("name", SURVIVORS)
-def test_the_copies_are_those_that_are_needed_and_are_named(name: str) -> None:
-    case, kept = survivor(name)
-    (entry,) = program_of(case, "m").entries
-    assert entry.plan.copies == kept
-
-
-@pytest.mark.cc
-@pytest.mark.parametrize("products", ["tiny_products", "large_products"])
-def test_survivors_in_c(products: str, request: pytest.FixtureRequest) -> None:
-    if products == "large_products":
-        request.getfixturevalue(products)
-    cases = {name: survivor(name)[0] for name in SURVIVORS}
-    programs = {name: program_of(case, name) for name, case in cases.items()}
-    with poisoned():
-        library = library_of(list(programs.values()), "-O0")
-    for name, case in cases.items():
-        running = Running(library, programs[name])
-        for n in case.batches:
-            outputs, states = expected(case.graph, case.values(n))
-            for state, array in case.init.items():
-                running.array(state.name)[...] = array
-            got = running.call(running.program.entries[0], case.at(n), n)
-            for key, array in outputs.items():
-                assert close(got[key], array), f"{name}, n = {n}, output {key}"
-            for key, array in states.items():
-                assert close(running.array(key), array), f"{name}, n = {n}, new {key}"
-
-
-@pytest.mark.usefixtures("large_products")
-@pytest.mark.parametrize("name", ["sgd_momentum", "weight_decay", "adam", "shared_adam"])
-def test_no_gradient_of_a_weight_is_stored(name: str) -> None:
-    """Products that only feed the rules of their weights are completed by rows."""
-    case, _ = survivor(name)
-    (entry,) = program_of(case, "m").entries
-    weights = [s.type for s in case.init if len(s.type.shape) == 2]
-    assert weights
-    stored = [(v.type.shape, b.bytes) for b in entry.plan.placed for v in b.values]
-    assert not [t for t in weights if (t.shape, t.bytes) in stored]
 
 
 # The verifier
