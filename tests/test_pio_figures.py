@@ -6,7 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from board_figures import kernel_header, model_header
+from board_figures import kernel_header
+from model_figures import model_header
 from pio_project import ROOT, examples
 
 NUMBER = re.compile(r"-?\d+\.\d*(?:e[+-]\d+)?f|-?\d+e[+-]\d+f")

@@ -1,5 +1,5 @@
-/* What the files of figures report to: kernel_figures.h beside this one, and figures.h of the model, both
- * written by tests/board_figures.py. */
+/* What the files of figures report to: kernel_figures.h beside this one, written by tests/board_figures.py,
+ * and model_figures.h of an example, written by tests/model_figures.py. */
 #ifndef FIGURES_H
 #define FIGURES_H
 
