@@ -1,0 +1,98 @@
+/* The model of link_fuzz.c: its state is a hash of all that it was trained on. */
+#ifndef LINK_FUZZ_MODEL_H
+#define LINK_FUZZ_MODEL_H
+
+#include "ag_crc32.h"
+#include "ag_link.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { ROWS = 3, WIDTH = 13, CLASSES = 5 };
+
+typedef struct memory {
+    uint32_t before; /* nothing may write here */
+    uint32_t state[4];
+    uint32_t after;
+    float x[ROWS][WIDTH];
+    uint8_t label[ROWS + 1];
+    uint32_t beyond;
+    float scores[ROWS][CLASSES];
+    uint32_t end;
+} memory;
+
+static uint32_t hash_of(uint32_t hash, const memory *m, int32_t n, float lr) {
+    hash = ag_crc32(hash, m->x, (uint32_t)n * sizeof m->x[0]);
+    hash = ag_crc32(hash, m->label, (uint32_t)n);
+    hash = ag_crc32(hash, &lr, sizeof lr);
+    return ag_crc32(hash, &n, sizeof n);
+}
+
+static int init(void *at, uint32_t seed) {
+    memory *m = (memory *)at;
+    memset(m->state, 0, sizeof m->state);
+    m->state[0] = seed;
+    return 0;
+}
+
+static int train_step(void *at, int32_t n, float lr, float *loss) {
+    memory *m = (memory *)at;
+    for (int32_t i = 0; i < n; i++) {
+        if (m->label[i] >= CLASSES) {
+            return -3;
+        }
+    }
+    m->state[1] = hash_of(m->state[1], m, n, lr);
+    m->state[2]++;
+    *loss = (float)(m->state[1] & 1023u);
+    return 0;
+}
+
+static int predict(void *at, int32_t n) {
+    memory *m = (memory *)at;
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t c = 0; c < CLASSES; c++) {
+            m->scores[i][c] = m->x[i][c] + (float)c;
+        }
+    }
+    return 0;
+}
+
+static int save(const void *at, ag_write_fn *write, void *ctx) {
+    const memory *m = (const memory *)at;
+    return write(ctx, 0, m->state, sizeof m->state);
+}
+
+static int load(void *at, ag_read_fn *read, void *ctx) {
+    memory *m = (memory *)at;
+    return read(ctx, 0, m->state, sizeof m->state);
+}
+
+static const ag_link_array arrays[] = {
+    {0, 0, WIDTH * sizeof(float), false, true},
+    {offsetof(memory, label) - offsetof(memory, x), 0, 1, true, false},
+};
+static const ag_link_model model = {
+    "hash",
+    0x12345678u,
+    ROWS,
+    sizeof(memory),
+    offsetof(memory, state),
+    sizeof(uint32_t[4]),
+    offsetof(memory, x),
+    offsetof(memory, beyond) - offsetof(memory, x),
+    offsetof(memory, scores),
+    sizeof(float[ROWS][CLASSES]),
+    sizeof(float[CLASSES]),
+    arrays,
+    2,
+    0.5f,
+    0,
+    init,
+    train_step,
+    predict,
+    save,
+    load,
+};
+
+#endif
