@@ -14,7 +14,7 @@ from ..errors import ShapeError
 from ..ir import Value, apply
 from ..kernel_calls import KernelCall, Operand, Result, Scalar
 from ..layout import Strided, dense
-from ..op import Attrs, Call, Op, Sample, register
+from ..op import VJP, Attrs, Call, Op, Sample, register
 from .windows import Pair, geometry, output_size, padded, pair_of, tap
 
 Row = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]  # a sample: image, weights, attributes
@@ -59,6 +59,23 @@ def _channels(shape: Shape) -> int:
     return shape[-1]
 
 
+def _linear_vjp(a_of: Callable[..., Value], b_of: Callable[..., Value]) -> VJP:
+    """The VJP of an op that is linear in each of its operands a and b: their gradients, from (dy, a, b, attrs)."""
+
+    def vjp(
+        dys: Sequence[Value | None],
+        inputs: Sequence[Value],
+        outs: Sequence[Value],
+        attrs: Attrs,
+        wanted: Sequence[bool],
+    ) -> list[Value | None]:
+        (dy,), (a, b) = dys, inputs
+        assert dy is not None
+        return [of(dy, a, b, attrs) if want else None for of, want in zip((a_of, b_of), wanted, strict=True)]
+
+    return vjp
+
+
 @dataclass(frozen=True)
 class WindowProduct:
     """The ops `name` (y of x and w), `name`_dx (of dy and w, with the attribute size: rows and columns of x),
@@ -89,7 +106,10 @@ class WindowProduct:
             self.name,
             infer=self.infer[0],
             ref=self.ref[0],
-            vjp=self._vjp,
+            vjp=_linear_vjp(
+                lambda g, x, w, attrs: self._dx(g, w, x, attrs),
+                lambda g, x, w, attrs: self._dw(x, g, w, attrs),
+            ),
             lower=Call(self._call, strided=(0,)),
             samples=tuple(Sample((x, w), attrs) for x, w, attrs in self.rows),
             torch=self.torch.format(x="a", w="b"),
@@ -98,7 +118,10 @@ class WindowProduct:
             f"{self.name}_dx",
             infer=self.infer[1],
             ref=self.ref[1],
-            vjp=self._dx_vjp,
+            vjp=_linear_vjp(
+                lambda g, dy, w, attrs: self._y(g, w, attrs),
+                lambda g, dy, w, attrs: self._dw(g, dy, w, attrs),
+            ),
             lower=Call(self._dx_call),
             samples=tuple(Sample((self.outputs(x, w, a), w), {**a, "size": x[1:3]}) for x, w, a in self.rows),
             torch=f"(lambda x: {x_of})" + zeros.format(self.torch_x),
@@ -107,7 +130,10 @@ class WindowProduct:
             f"{self.name}_dw",
             infer=self.infer[2],
             ref=self.ref[2],
-            vjp=self._dw_vjp,
+            vjp=_linear_vjp(
+                lambda g, x, dy, attrs: self._dx(dy, g, x, attrs),
+                lambda g, x, dy, attrs: self._y(x, g, attrs),
+            ),
             lower=Call(self._dw_call, strided=(0,), added=f"{self.name}_dw_into", summed=(0, 1)),
             samples=tuple(
                 Sample((x, self.outputs(x, w, a)), {**a, "kernel": self.window(w)}) for x, w, a in self.rows
@@ -159,7 +185,7 @@ class WindowProduct:
         pointers = {"x": Operand(0), "dy": Operand(1), "dw": Result()}
         return KernelCall(f"{self.name}_dw_f32", pointers, {"n": x.shape[0]}, factors_of(attrs), shape)
 
-    # Gradients
+    # Adjoints
 
     def _shared(self, attrs: Attrs) -> dict[str, Any]:
         return {k: attrs[k] for k in self.attributes}
@@ -172,48 +198,3 @@ class WindowProduct:
 
     def _dw(self, x: Value, dy: Value, w: Value, attrs: Attrs) -> Value:
         return apply(f"{self.name}_dw", x, dy, kernel=self.window(w.type.shape), **self._shared(attrs))
-
-    def _vjp(
-        self,
-        dys: Sequence[Value | None],
-        inputs: Sequence[Value],
-        outs: Sequence[Value],
-        attrs: Attrs,
-        wanted: Sequence[bool],
-    ) -> list[Value | None]:
-        (dy,), (x, w) = dys, inputs
-        assert dy is not None
-        return [
-            self._dx(dy, w, x, attrs) if wanted[0] else None,
-            self._dw(x, dy, w, attrs) if wanted[1] else None,
-        ]
-
-    def _dx_vjp(
-        self,
-        dys: Sequence[Value | None],
-        inputs: Sequence[Value],
-        outs: Sequence[Value],
-        attrs: Attrs,
-        wanted: Sequence[bool],
-    ) -> list[Value | None]:
-        (g,), (dy, w) = dys, inputs
-        assert g is not None
-        return [
-            self._y(g, w, attrs) if wanted[0] else None,
-            self._dw(g, dy, w, attrs) if wanted[1] else None,
-        ]
-
-    def _dw_vjp(
-        self,
-        dys: Sequence[Value | None],
-        inputs: Sequence[Value],
-        outs: Sequence[Value],
-        attrs: Attrs,
-        wanted: Sequence[bool],
-    ) -> list[Value | None]:
-        (g,), (x, dy) = dys, inputs
-        assert g is not None
-        return [
-            self._dx(dy, g, x, attrs) if wanted[0] else None,
-            self._y(x, g, attrs) if wanted[1] else None,
-        ]
