@@ -1,30 +1,7 @@
 /* The sums of tiles/lanes.h: two results of eight channels at a time, s0..s15, so that a weight is fetched
  * once for both; then the odd one, two products at a time. */
 #include "lanes_size.h"
-#include "tiles/lanes.h"
-
-#include <stddef.h>
-
-/* Offsets into ag_lanes, held equal by the assertion below. */
-#define A "0"
-#define B "4"
-#define A_STEP "8"
-#define K "16"
-#define SEGMENTS "20"
-#define A_SKIP "24"
-#define START "32"
-#define C "36"
-#define COUNT "40"
-#define A_NEXT "44"
-#define C_NEXT "48"
-
-typedef char
-    ag_lanes_is_as_assembled[offsetof(ag_lanes, b) == 4 && offsetof(ag_lanes, a_step) == 8 &&
-                                     offsetof(ag_lanes, k) == 16 && offsetof(ag_lanes, a_skip) == 24 &&
-                                     offsetof(ag_lanes, start) == 32 && offsetof(ag_lanes, count) == 40 &&
-                                     offsetof(ag_lanes, c_next) == 48
-                                 ? 1
-                                 : -1];
+#include "tiles/lanes_offsets.h"
 
 /* clang-format off */
 #define FMA(sum, a, b) "vfma.f32 s" #sum ", s" #a ", s" #b "\n"

@@ -1,27 +1,7 @@
 /* The blocks of tiles/tile.h. VLDM fetches several floats by one instruction, so that one takes about 1.3
  * instructions for each multiply-accumulate. r0 holds the tile, s0..s15 the sums, s16..s31 operands. */
 #include "tile_sizes.h"
-#include "tiles/tile.h"
-
-#include <stddef.h>
-
-/* Offsets into ag_tile, held equal by the assertions below. */
-#define A_STEP "32"
-#define B_STEP "36"
-#define K "40"
-#define SEGMENTS "44"
-#define A_SKIP "48"
-#define B_SKIP "52"
-#define C "56"
-#define C_STEP "60"
-#define ALPHA "64"
-#define BETA "68"
-
-typedef char ag_tile_is_as_assembled[offsetof(ag_tile, a_step) == 32 && offsetof(ag_tile, k) == 40 &&
-                                             offsetof(ag_tile, a_skip) == 48 && offsetof(ag_tile, c) == 56 &&
-                                             offsetof(ag_tile, beta) == 68
-                                         ? 1
-                                         : -1];
+#include "tiles/tile_offsets.h"
 
 /* clang-format off */
 #define FMA(sum, a, b) "vfma.f32 s" #sum ", s" #a ", s" #b "\n"

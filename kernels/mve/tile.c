@@ -1,7 +1,7 @@
 /* The blocks of tiles/tile.h with Helium: a column of the block per lane, four rows of sums in q0..q3, two k
  * of B in q4 and q5. LE closes the loops without a branch of their own. */
 #include "tile_sizes.h"
-#include "tiles/tile.h"
+#include "tiles/tile_offsets.h"
 
 /* clang-format off */
 /* one k: the sums plus four operands in core registers times four lanes */
@@ -15,13 +15,13 @@
     "sub sp, #4\n"                                                        \
     "vmov.i32 q0, #0\n vmov.i32 q1, #0\n"                                 \
     "vmov.i32 q2, #0\n vmov.i32 q3, #0\n"                                 \
-    "ldr r1, [r0, #44]\n"                                                 \
+    "ldr r1, [r0, #" SEGMENTS "]\n"                                       \
     "str r1, [sp]\n" /* segments left */
 
 /* C = alpha sums (+ beta C), then back to the caller */
 #define LEAVE                                                             \
-    "ldrd r1, r2, [r0, #56]\n" /* c, c_step */                            \
-    "ldrd r3, r4, [r0, #64]\n" /* alpha, beta */                          \
+    "ldrd r1, r2, [r0, #" C "]\n" /* and c_step */                        \
+    "ldrd r3, r4, [r0, #" ALPHA "]\n" /* and beta */                      \
     "vmul.f32 q0, q0, r3\n vmul.f32 q1, q1, r3\n"                         \
     "vmul.f32 q2, q2, r3\n vmul.f32 q3, q3, r3\n"                         \
     "lsls r5, r4, #1\n" /* +0 and -0 */                                   \
@@ -58,7 +58,7 @@
     "subs r10, #1\n"                                                      \
     "beq 5f\n"                                                            \
     "str r10, [sp]\n"                                                     \
-    "ldrd r10, r11, [r0, #48]\n"                                          \
+    "ldrd r10, r11, [r0, #" A_SKIP "]\n"                                  \
     skips                                                                 \
     "b 1b\n"                                                              \
     "5:"
@@ -67,8 +67,8 @@ __attribute__((naked)) void ag_tile_nn_mve(const ag_tile *t) {
     __asm__(
         ENTER
         "ldm r0, {r1-r5}\n"
-        "1: ldr lr, [r0, #40]\n"
-        "ldr r12, [r0, #36]\n" /* b_step */
+        "1: ldr lr, [r0, #" K "]\n"
+        "ldr r12, [r0, #" B_STEP "]\n"
         "and r10, lr, #1\n"
         "lsrs lr, lr, #1\n"
         "beq 3f\n"
@@ -92,9 +92,9 @@ __attribute__((naked)) void ag_tile_nt_mve(const ag_tile *t) {
         ENTER
         "ldm r0, {r1-r5}\n"
         "vpush {d12-d13}\n"
-        "vldrw.32 q6, [r0, #16]\n"
+        "vldrw.32 q6, [r0, #" B "]\n"
         "vsub.i32 q6, q6, r5\n"
-        "1: ldr lr, [r0, #40]\n"
+        "1: ldr lr, [r0, #" K "]\n"
         "and r10, lr, #1\n"
         "lsrs lr, lr, #1\n"
         "beq 3f\n"
@@ -110,7 +110,7 @@ __attribute__((naked)) void ag_tile_nt_mve(const ag_tile *t) {
         "subs r10, #1\n"
         "beq 5f\n"
         "str r10, [sp, #16]\n"
-        "ldrd r10, r11, [r0, #48]\n"
+        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
         "add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n add r5, r11\n"
         "b 1b\n"
         "5: vpop {d12-d13}\n"
@@ -123,9 +123,9 @@ __attribute__((naked)) void ag_tile_tn_mve(const ag_tile *t) {
     __asm__(
         ENTER
         "ldr r1, [r0]\n"
-        "ldr r5, [r0, #16]\n"
-        "ldrd r2, r12, [r0, #32]\n" /* a_step, b_step */
-        "1: ldr lr, [r0, #40]\n"
+        "ldr r5, [r0, #" B "]\n"
+        "ldrd r2, r12, [r0, #" A_STEP "]\n" /* and b_step */
+        "1: ldr lr, [r0, #" K "]\n"
         "and r10, lr, #1\n"
         "lsrs lr, lr, #1\n"
         "beq 3f\n"
@@ -150,12 +150,12 @@ __attribute__((naked)) void ag_tile_tg_mve(const ag_tile *t) {
     __asm__(
         ENTER
         "ldr r1, [r0]\n"
-        "ldr r5, [r0, #16]\n"
-        "ldrd r2, r12, [r0, #32]\n" /* a_step, b_step */
+        "ldr r5, [r0, #" B "]\n"
+        "ldrd r2, r12, [r0, #" A_STEP "]\n" /* and b_step */
         "vpush {d12-d13}\n"
-        "vldrw.32 q6, [r0, #16]\n"
+        "vldrw.32 q6, [r0, #" B "]\n"
         "vsub.i32 q6, q6, r5\n"
-        "1: ldr lr, [r0, #40]\n"
+        "1: ldr lr, [r0, #" K "]\n"
         "and r10, lr, #1\n"
         "lsrs lr, lr, #1\n"
         "beq 3f\n"
@@ -173,7 +173,7 @@ __attribute__((naked)) void ag_tile_tg_mve(const ag_tile *t) {
         "subs r10, #1\n"
         "beq 5f\n"
         "str r10, [sp, #16]\n"
-        "ldrd r10, r11, [r0, #48]\n"
+        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
         "add r1, r10\n add r5, r11\n"
         "b 1b\n"
         "5: vpop {d12-d13}\n"
