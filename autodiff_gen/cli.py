@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from . import __version__
 from .board_schema import near
+from .cli_arguments import count, positive
 from .cli_bench import add_bench_commands
 from .cli_device import add_commands
 from .errors import AutodiffError
@@ -133,17 +134,17 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--samples",
         metavar="N",
-        type=_positive,
+        type=positive,
         default=200,
         help="elements per parameter (default: %(default)s)",
     )
     check.add_argument(
-        "--seed", metavar="N", type=_count, default=0, help="of the data and of the choice of elements"
+        "--seed", metavar="N", type=count, default=0, help="of the data and of the choice of elements"
     )
     check.add_argument(
         "--steps",
         metavar="N",
-        type=_count,
+        type=count,
         help="check after N training steps in float64; 0 for the initial values "
         "(default: the initial values, moved a little)",
     )
@@ -210,22 +211,9 @@ def _target_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ram",
         metavar="BYTES",
-        type=_positive,
+        type=positive,
         help="bytes that the trainer may take (default: the board's RAM less the stack)",
     )
-
-
-def _positive(text: str) -> int:
-    number = _count(text)
-    if number == 0:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
-    return int(text)
 
 
 # Commands; each imports what it needs, so that `boards` runs without NumPy

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .cli_arguments import count, finite, positive, seconds
+
 if TYPE_CHECKING:
     from .device.board import Board
     from .device.session import Session
@@ -39,22 +41,22 @@ def add_commands(
     train.add_argument(
         "--epochs",
         metavar="N",
-        type=_positive,
+        type=positive,
         default=1,
         help="times to go through the data (default: %(default)s)",
     )
     train.add_argument(
-        "--batch", metavar="N", type=_positive, help="samples a step (default: the model's batch)"
+        "--batch", metavar="N", type=positive, help="samples a step (default: the model's batch)"
     )
-    train.add_argument("--samples", metavar="N", type=_positive, help="take the first N samples only")
+    train.add_argument("--samples", metavar="N", type=positive, help="take the first N samples only")
     train.add_argument(
-        "--tests", metavar="N", type=_count, help="take the first N samples to test on only; 0: do not test"
+        "--tests", metavar="N", type=count, help="take the first N samples to test on only; 0: do not test"
     )
-    train.add_argument("--lr", metavar="X", type=_finite, help="learning rate (default: the model's)")
+    train.add_argument("--lr", metavar="X", type=finite, help="learning rate (default: the model's)")
     train.add_argument(
         "--shuffle",
         metavar="SEED",
-        type=_count,
+        type=count,
         help="another order in every epoch (default: the data's own order)",
     )
     train.add_argument(
@@ -63,7 +65,7 @@ def add_commands(
     train.add_argument(
         "--save-every",
         metavar="N",
-        type=_positive,
+        type=positive,
         default=0,
         help="steps between checkpoints (default: one at the end)",
     )
@@ -104,7 +106,7 @@ def add_commands(
     hil.add_argument(
         "--steps",
         metavar="N",
-        type=_positive,
+        type=positive,
         default=20,
         help="of training in each check (default: %(default)s)",
     )
@@ -119,45 +121,15 @@ def _port_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: build/BOARD/NAME/link.elf in QEMU)",
     )
     parser.add_argument(
-        "--baud", metavar="N", type=_positive, default=115200, help="of a serial port (default: %(default)s)"
+        "--baud", metavar="N", type=positive, default=115200, help="of a serial port (default: %(default)s)"
     )
     parser.add_argument(
         "--timeout",
         metavar="S",
-        type=_seconds,
+        type=seconds,
         default=15.0,
         help="seconds until a board counts as silent (default: %(default)s)",
     )
-
-
-def _positive(text: str) -> int:
-    number = _count(text)
-    if number == 0:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
-    return int(text)
-
-
-def _finite(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
-    if not abs(number) <= 3.4e38:
-        raise argparse.ArgumentTypeError(f"{text} is no finite float")
-    return number
-
-
-def _seconds(text: str) -> float:
-    number = _finite(text)
-    if number <= 0:
-        raise argparse.ArgumentTypeError("must be more than 0")
-    return number
 
 
 def _session(args: argparse.Namespace) -> Session:

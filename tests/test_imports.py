@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "cycles",
         "link_map",
         "sections",
+        "cli_arguments",
     ),
     ("dtypes", "board_schema", "init", "samples", "storage", "math_loops"),
     ("c_text",),

@@ -1,0 +1,35 @@
+"""Numbers on the command line, read for argparse."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def positive(text: str) -> int:
+    number = count(text)
+    if number == 0:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
+    return int(text)
+
+
+def finite(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}") from None
+    if not abs(number) <= 3.4e38:
+        raise argparse.ArgumentTypeError(f"{text} is no finite float")
+    return number
+
+
+def seconds(text: str) -> float:
+    number = finite(text)
+    if number <= 0:
+        raise argparse.ArgumentTypeError("must be more than 0")
+    return number
