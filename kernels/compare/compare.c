@@ -22,6 +22,9 @@ static const int32_t alignments[] = {4}; /* no FPU: nothing is loaded by more th
 static const int32_t alignments[] = {64, 16, 8, 4};
 #endif
 
+const float compare_scales[COMPARE_SCALES][2] = {
+    {1.0f, 0.0f}, {-0.01f, 1.0f}, {0.5f, -2.0f}, {0.0f, 0.0f}, {0.0f, 1.0f}};
+
 static float buffer[BUFFERS][REGION + 2 * COARSE / 4];
 static int32_t indices[MOST];
 static uint8_t places[3][REGION];

@@ -39,6 +39,10 @@ typedef struct compare_area {
 compare_area compare_dense(int32_t count);
 compare_area compare_matrix(int32_t rows, int32_t columns, int32_t ld);
 
+/* alpha and beta of kernels that add to what is there. */
+enum { COMPARE_SCALES = 5 };
+extern const float compare_scales[COMPARE_SCALES][2];
+
 typedef enum compare_values {
     COMPARE_UNIFORM, /* from -1 to 1 */
     COMPARE_EIGHTHS, /* multiples of 1/8: sums of their products are exact in any order */

@@ -12,9 +12,6 @@ static const images depthwise[] = {
     {2, 4, 5, 11, 11, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 11}, {1, 3, 4, 64, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 64},
 };
 
-static const float scales[][2] = {{1.0f, 0.0f}, {-0.01f, 1.0f}, {0.5f, -2.0f}, {0.0f, 0.0f}, {0.0f, 1.0f}};
-enum { SCALES = sizeof scales / sizeof *scales };
-
 static void say(const compare_facts *f) {
     const ag_conv2d_shape *s = &f->conv2d_shape;
     compare_say("n", f->n);
@@ -45,126 +42,114 @@ static compare_area results_of(const ag_conv2d_shape *s, int32_t n) {
     return compare_matrix(n * s->oh * s->ow, s->o, s->ldy);
 }
 
-static void forward(const compare_row *row, const images *i, order layout, ag_conv2d_f32_fn *ref) {
-    ag_conv2d_f32_fn *mine = (ag_conv2d_f32_fn *)row->function;
+/* An operation and its adjoints as `ref` has them, and the images that are tried. */
+typedef struct family {
+    ag_conv2d_f32_fn *forward;
+    ag_conv2d_dx_f32_fn *dx;
+    ag_conv2d_dw_f32_fn *dw;
+    const images *table;
+    uint32_t rows;
+} family;
+
+static const family conv2d = {ag_conv2d_f32_ref, ag_conv2d_dx_f32_ref, ag_conv2d_dw_f32_ref, convolutions,
+                              sizeof convolutions / sizeof *convolutions};
+static const family depthwise2d = {ag_depthwise2d_f32_ref, ag_depthwise2d_dx_f32_ref,
+                                   ag_depthwise2d_dw_f32_ref, depthwise,
+                                   sizeof depthwise / sizeof *depthwise};
+
+static compare_facts facts_of(const images *i, order layout) {
     compare_facts f = {0};
-    const ag_conv2d_shape *s = &f.conv2d_shape;
     f.n = i->n;
     f.alpha = 1.0f;
     f.conv2d_shape = shape_of(i, layout);
-    if (!compare_admits(row, &f)) {
+    return f;
+}
+
+typedef void cases_of(const compare_row *row, const family *ref, const images *i, order layout,
+                      compare_facts *f);
+
+static void all(const compare_row *row, cases_of *one, const family *ref) {
+    for (uint32_t i = 0; i < ref->rows; i++) {
+        for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
+            compare_facts f = facts_of(ref->table + i, (order)l);
+            one(row, ref, ref->table + i, (order)l, &f);
+        }
+    }
+}
+
+static void forward(const compare_row *row, const family *ref, const images *i, order layout,
+                    compare_facts *f) {
+    ag_conv2d_f32_fn *mine = (ag_conv2d_f32_fn *)row->function;
+    const ag_conv2d_shape *s = &f->conv2d_shape;
+    if (!compare_admits(row, f)) {
         return;
     }
     const float *x = compare_input(0, image_area(i, layout), COMPARE_UNIFORM);
     const float *w = compare_input(1, weights_of(s), COMPARE_UNIFORM);
-    compare_output(results_of(s, i->n), 0.0f);
-    mine(x, w, compare_mine(), i->n, s);
-    ref(x, w, compare_theirs(), i->n, s);
+    compare_output(results_of(s, f->n), 0.0f);
+    mine(x, w, compare_mine(), f->n, s);
+    ref->forward(x, w, compare_theirs(), f->n, s);
     compare_take_magnitudes();
-    ref(x, w, compare_magnitudes(), i->n, s);
-    compare_check(&f, s->kh * s->kw * (s->c / s->groups), say);
+    ref->forward(x, w, compare_magnitudes(), f->n, s);
+    compare_check(f, s->kh * s->kw * (s->c / s->groups), say);
 }
 
-static void dx(const compare_row *row, const images *i, order layout, ag_conv2d_dx_f32_fn *ref) {
+static void dx(const compare_row *row, const family *ref, const images *i, order layout, compare_facts *f) {
     ag_conv2d_dx_f32_fn *mine = (ag_conv2d_dx_f32_fn *)row->function;
-    compare_facts f = {0};
-    const ag_conv2d_shape *s = &f.conv2d_shape;
-    f.n = i->n;
-    f.alpha = 1.0f;
-    f.conv2d_shape = shape_of(i, layout);
-    if (!compare_admits(row, &f)) {
+    const ag_conv2d_shape *s = &f->conv2d_shape;
+    if (!compare_admits(row, f)) {
         return;
     }
-    const float *dy = compare_input(0, results_of(s, i->n), COMPARE_UNIFORM);
+    const float *dy = compare_input(0, results_of(s, f->n), COMPARE_UNIFORM);
     const float *w = compare_input(1, weights_of(s), COMPARE_UNIFORM);
     compare_output(image_area(i, layout), 0.0f);
-    mine(dy, w, compare_mine(), i->n, s);
-    ref(dy, w, compare_theirs(), i->n, s);
+    mine(dy, w, compare_mine(), f->n, s);
+    ref->dx(dy, w, compare_theirs(), f->n, s);
     compare_take_magnitudes();
-    ref(dy, w, compare_magnitudes(), i->n, s);
-    compare_check(&f, s->kh * s->kw * (s->o / s->groups), say);
+    ref->dx(dy, w, compare_magnitudes(), f->n, s);
+    compare_check(f, s->kh * s->kw * (s->o / s->groups), say);
 }
 
-static void dw(const compare_row *row, const images *i, order layout, const float *scale,
-               ag_conv2d_dw_f32_fn *ref) {
+static void dw(const compare_row *row, const family *ref, const images *i, order layout, compare_facts *f) {
     ag_conv2d_dw_f32_fn *mine = (ag_conv2d_dw_f32_fn *)row->function;
-    compare_facts f = {0};
-    const ag_conv2d_shape *s = &f.conv2d_shape;
-    f.n = i->n;
-    f.alpha = scale[0];
-    f.beta = scale[1];
-    f.conv2d_shape = shape_of(i, layout);
-    if (!compare_admits(row, &f)) {
-        return;
-    }
-    const float *x = compare_input(0, image_area(i, layout), COMPARE_UNIFORM);
-    const float *dy = compare_input(1, results_of(s, i->n), COMPARE_UNIFORM);
-    compare_output(weights_of(s), f.beta);
-    mine(x, dy, compare_mine(), i->n, s, f.alpha, f.beta);
-    ref(x, dy, compare_theirs(), i->n, s, f.alpha, f.beta);
-    compare_take_magnitudes();
-    ref(x, dy, compare_magnitudes(), i->n, s, 1.0f, 0.0f);
-    compare_check(&f, i->n * s->oh * s->ow, say);
-}
-
-typedef void cases_of(const compare_row *row, const images *i, order layout);
-
-static void all(const compare_row *row, cases_of *one, const images *table, uint32_t bytes) {
-    for (uint32_t i = 0; i < bytes / sizeof *table; i++) {
-        one(row, table + i, DENSE);
-        one(row, table + i, APART);
-        one(row, table + i, CHANNEL_FIRST);
-    }
-}
-
-static void conv2d(const compare_row *row, const images *i, order layout) {
-    forward(row, i, layout, ag_conv2d_f32_ref);
-}
-
-static void conv2d_dx(const compare_row *row, const images *i, order layout) {
-    dx(row, i, layout, ag_conv2d_dx_f32_ref);
-}
-
-static void conv2d_dw(const compare_row *row, const images *i, order layout) {
-    for (int32_t k = 0; k < SCALES; k++) {
-        dw(row, i, layout, scales[k], ag_conv2d_dw_f32_ref);
-    }
-}
-
-static void depthwise2d(const compare_row *row, const images *i, order layout) {
-    forward(row, i, layout, ag_depthwise2d_f32_ref);
-}
-
-static void depthwise2d_dx(const compare_row *row, const images *i, order layout) {
-    dx(row, i, layout, ag_depthwise2d_dx_f32_ref);
-}
-
-static void depthwise2d_dw(const compare_row *row, const images *i, order layout) {
-    for (int32_t k = 0; k < SCALES; k++) {
-        dw(row, i, layout, scales[k], ag_depthwise2d_dw_f32_ref);
+    const ag_conv2d_shape *s = &f->conv2d_shape;
+    for (int32_t k = 0; k < COMPARE_SCALES; k++) {
+        f->alpha = compare_scales[k][0];
+        f->beta = compare_scales[k][1];
+        if (!compare_admits(row, f)) {
+            continue;
+        }
+        const float *x = compare_input(0, image_area(i, layout), COMPARE_UNIFORM);
+        const float *dy = compare_input(1, results_of(s, f->n), COMPARE_UNIFORM);
+        compare_output(weights_of(s), f->beta);
+        mine(x, dy, compare_mine(), f->n, s, f->alpha, f->beta);
+        ref->dw(x, dy, compare_theirs(), f->n, s, f->alpha, f->beta);
+        compare_take_magnitudes();
+        ref->dw(x, dy, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
+        compare_check(f, f->n * s->oh * s->ow, say);
     }
 }
 
 COMPARE_CASES(conv2d_f32) {
-    all(row, conv2d, convolutions, sizeof convolutions);
+    all(row, forward, &conv2d);
 }
 
 COMPARE_CASES(conv2d_dx_f32) {
-    all(row, conv2d_dx, convolutions, sizeof convolutions);
+    all(row, dx, &conv2d);
 }
 
 COMPARE_CASES(conv2d_dw_f32) {
-    all(row, conv2d_dw, convolutions, sizeof convolutions);
+    all(row, dw, &conv2d);
 }
 
 COMPARE_CASES(depthwise2d_f32) {
-    all(row, depthwise2d, depthwise, sizeof depthwise);
+    all(row, forward, &depthwise2d);
 }
 
 COMPARE_CASES(depthwise2d_dx_f32) {
-    all(row, depthwise2d_dx, depthwise, sizeof depthwise);
+    all(row, dx, &depthwise2d);
 }
 
 COMPARE_CASES(depthwise2d_dw_f32) {
-    all(row, depthwise2d_dw, depthwise, sizeof depthwise);
+    all(row, dw, &depthwise2d);
 }

@@ -2,14 +2,12 @@
 #ifndef IMAGES_H
 #define IMAGES_H
 
-#include "compare.h"
+#include "windows.h"
 
 typedef struct images {
     int32_t n, h, w, c, o, kh, kw, stride_h, stride_w, pad_top, pad_bottom, pad_left, pad_right, dilation_h,
         dilation_w, groups;
 } images;
-
-typedef enum order { DENSE, APART, CHANNEL_FIRST } order; /* of images */
 
 static const images convolutions[] = {
     {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1},   {1, 5, 5, 1, 1, 3, 3, 1, 1, 0, 0, 0, 0, 1, 1, 1},
@@ -24,11 +22,6 @@ static const images convolutions[] = {
     {2, 10, 8, 1, 5, 3, 3, 1, 1, 0, 0, 0, 0, 1, 1, 1},  {2, 10, 12, 1, 3, 5, 5, 1, 1, 0, 0, 0, 0, 1, 1, 1},
     {1, 9, 8, 3, 6, 5, 5, 2, 2, 2, 2, 1, 2, 1, 1, 1},
 };
-
-static inline int32_t results(int32_t extent, int32_t pads, int32_t window, int32_t dilation,
-                              int32_t stride) {
-    return (extent + pads - (window - 1) * dilation - 1) / stride + 1;
-}
 
 /* Distances between elements of an image, in this order: along n, h, w, c. */
 static inline compare_area image_area(const images *i, order layout) {

@@ -3,9 +3,6 @@
 
 static const int32_t pools[][4] = {{2, 2, 2, 2}, {1, 1, 1, 1}, {1, 2, 3, 2}, {2, 3, 2, 3}, {3, 3, 3, 3}};
 
-static const float scales[][2] = {{1.0f, 0.0f}, {-0.01f, 1.0f}, {0.5f, -2.0f}, {0.0f, 0.0f}, {0.0f, 1.0f}};
-enum { SCALES = sizeof scales / sizeof *scales };
-
 static ag_conv2d_pool_shape pooled(const images *i, const int32_t *pool, order layout) {
     const ag_conv2d_shape c = shape_of(i, layout);
     ag_conv2d_pool_shape s;
@@ -138,9 +135,9 @@ static void pool_dx(const compare_row *row, const images *i, order layout, compa
 static void pool_dw(const compare_row *row, const images *i, order layout, compare_facts *f) {
     ag_conv2d_pool_dw_f32_fn *mine = (ag_conv2d_pool_dw_f32_fn *)row->function;
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
-    for (int32_t k = 0; k < SCALES; k++) {
-        f->alpha = scales[k][0];
-        f->beta = scales[k][1];
+    for (int32_t k = 0; k < COMPARE_SCALES; k++) {
+        f->alpha = compare_scales[k][0];
+        f->beta = compare_scales[k][1];
         if (!compare_admits(row, f)) {
             continue;
         }

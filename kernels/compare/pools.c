@@ -1,6 +1,6 @@
 /* Pooling by maximum and by mean: windows that overlap, padding, dilation, and images whose elements lie
  * apart. */
-#include "compare.h"
+#include "windows.h"
 
 typedef struct images {
     int32_t n, h, w, c, kh, kw, stride_h, stride_w, pad_top, pad_bottom, pad_left, pad_right, dilation_h,
@@ -16,12 +16,6 @@ static const images table[] = {
     {2, 7, 9, 8, 3, 3, 2, 2, 0, 0, 0, 0, 1, 1, 0, 0},  {1, 5, 5, 33, 2, 2, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0},
     {1, 8, 8, 9, 8, 8, 8, 8, 0, 0, 0, 0, 1, 1, 0, 0},  {1, 6, 6, 24, 3, 3, 3, 3, 0, 0, 0, 0, 1, 1, 4, 1},
 };
-
-typedef enum order { DENSE, APART, CHANNEL_FIRST } order;
-
-static int32_t results(int32_t extent, int32_t pads, int32_t window, int32_t dilation, int32_t stride) {
-    return (extent + pads - (window - 1) * dilation - 1) / stride + 1;
-}
 
 static compare_area image_area(const images *i, order layout) {
     compare_area area = {{i->n, i->h, i->w, i->c}, {i->h * i->w * i->c, i->w * i->c, i->c, 1}};

@@ -3,7 +3,6 @@
 
 static const int32_t sizes[][4] = {{1, 1, 1, 1},  {1, 4, 9, 3},  {2, 7, 5, 4}, {3, 2, 6, 1},
                                    {1, 5, 3, 17}, {2, 3, 11, 5}, {1, 1, 8, 9}, {1, 30, 4, 16}};
-static const float scales[][2] = {{1.0f, 0.0f}, {-0.01f, 1.0f}, {0.5f, -2.0f}, {0.0f, 0.0f}, {0.0f, 1.0f}};
 
 typedef void cases_of(const compare_row *row, compare_facts *f);
 
@@ -46,9 +45,9 @@ static void scatter(const compare_row *row, compare_facts *f) {
 
 static void by_row(const compare_row *row, compare_facts *f) {
     ag_index_sum_f32_fn *mine = (ag_index_sum_f32_fn *)row->function;
-    for (uint32_t k = 0; k < sizeof scales / sizeof *scales; k++) {
-        f->alpha = scales[k][0];
-        f->beta = scales[k][1];
+    for (uint32_t k = 0; k < COMPARE_SCALES; k++) {
+        f->alpha = compare_scales[k][0];
+        f->beta = compare_scales[k][1];
         if (!compare_admits(row, f)) {
             continue;
         }
