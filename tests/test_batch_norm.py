@@ -249,7 +249,7 @@ REFUSED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
     (lambda: nn.BatchNorm1d(0), ModelError, r"^BatchNorm1d: num_features=0 must be a whole number of at least 1$"),
     (lambda: nn.BatchNorm1d(3, momentum=1.5), ModelError, r"^BatchNorm1d: momentum=1.5 must be a number from 0 to 1"),
     (lambda: nn.InstanceNorm1d(4, affine=True)(X3), ModelError, r"^InstanceNorm1d: .* with C = 4"),
-    (lambda: nn.BatchNorm1d(3, dtype="f16"), ShapeError, r"the argument 'dtype' is not supported$"),
+    (lambda: nn.BatchNorm1d(3, dtype="f16"), ShapeError, r"^BatchNorm1d: the argument 'dtype' is not supported$"),
 ]  # fmt: skip
 
 

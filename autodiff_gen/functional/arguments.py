@@ -26,9 +26,8 @@ def torch_lacks(**defaults: Any) -> Callable[[_F], _F]:
             for name in [k for k in kwargs if k in defaults]:
                 given, default = kwargs.pop(name), defaults[name]
                 if given is not default and (np.ndim(given) > 0 or given != default):
-                    raise ShapeError(
-                        f"{f.__qualname__.removesuffix('.__init__')}: the argument {name!r} is not supported"
-                    )
+                    whose = type(args[0]).__name__ if f.__name__ == "__init__" else f.__qualname__
+                    raise ShapeError(f"{whose}: the argument {name!r} is not supported")
             return f(*args, **kwargs)
 
         checked.refused = tuple(defaults)  # type: ignore[attr-defined]  # for docs/operations.md

@@ -20,7 +20,7 @@ MODES = ("zeros", "reflect", "replicate", "circular")
 class _Convolution(Module):
     """Numbers of a convolution with `axes` axes, and its parameters."""
 
-    axes = 2
+    axes: int
     transposed = False
 
     def _build(
@@ -86,88 +86,43 @@ class _Convolution(Module):
         return padding_mode
 
 
-class Conv1d(_Convolution):
+class _Conv(_Convolution):
+    @torch_lacks(device=None, dtype=None)
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Numbers,
+        stride: Numbers = 1,
+        padding: Numbers | str = 0,
+        dilation: Numbers = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+    ) -> None:
+        super().__init__()
+        self._build(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
+        self.padding_mode = self._check_mode(padding_mode)
+
+    def forward(self, input: Any) -> Value:
+        x, padding = self._padded(input, self.padding_mode)
+        convolve = F.conv1d if self.axes == 1 else F.conv2d
+        return convolve(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv1d(_Conv):
     """F.conv1d with weight [out_channels, in_channels / groups, kernel_size] and bias [out_channels]."""
 
     axes = 1
 
-    @torch_lacks(device=None, dtype=None)
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Numbers,
-        stride: Numbers = 1,
-        padding: Numbers | str = 0,
-        dilation: Numbers = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-    ) -> None:
-        super().__init__()
-        self._build(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
-        self.padding_mode = self._check_mode(padding_mode)
 
-    def forward(self, input: Any) -> Value:
-        x, padding = self._padded(input, self.padding_mode)
-        return F.conv1d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
-
-
-class Conv2d(_Convolution):
+class Conv2d(_Conv):
     """F.conv2d with weight [out_channels, in_channels / groups, kh, kw] and bias [out_channels]."""
 
-    @torch_lacks(device=None, dtype=None)
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Numbers,
-        stride: Numbers = 1,
-        padding: Numbers | str = 0,
-        dilation: Numbers = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-    ) -> None:
-        super().__init__()
-        self._build(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
-        self.padding_mode = self._check_mode(padding_mode)
-
-    def forward(self, input: Any) -> Value:
-        x, padding = self._padded(input, self.padding_mode)
-        return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+    axes = 2
 
 
-class ConvTranspose1d(_Convolution):
-    """F.conv_transpose1d with weight [in_channels, out_channels / groups, kernel_size] and bias [out_channels]."""
-
-    axes, transposed = 1, True
-
-    @torch_lacks(padding_mode="zeros", device=None, dtype=None)
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Numbers,
-        stride: Numbers = 1,
-        padding: Numbers = 0,
-        output_padding: Numbers = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: Numbers = 1,
-    ) -> None:
-        super().__init__()
-        self._build(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
-        self.output_padding = self._numbers("output_padding", output_padding, 0)
-
-    def forward(self, input: Any) -> Value:
-        numbers = self.stride, self.padding, self.output_padding, self.groups, self.dilation
-        return F.conv_transpose1d(input, self.weight, self.bias, *numbers)
-
-
-class ConvTranspose2d(_Convolution):
-    """F.conv_transpose2d with weight [in_channels, out_channels / groups, kh, kw] and bias [out_channels]."""
-
+class _ConvTranspose(_Convolution):
     transposed = True
 
     @torch_lacks(padding_mode="zeros", device=None, dtype=None)
@@ -189,4 +144,17 @@ class ConvTranspose2d(_Convolution):
 
     def forward(self, input: Any) -> Value:
         numbers = self.stride, self.padding, self.output_padding, self.groups, self.dilation
-        return F.conv_transpose2d(input, self.weight, self.bias, *numbers)
+        convolve = F.conv_transpose1d if self.axes == 1 else F.conv_transpose2d
+        return convolve(input, self.weight, self.bias, *numbers)
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """F.conv_transpose1d with weight [in_channels, out_channels / groups, kernel_size] and bias [out_channels]."""
+
+    axes = 1
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """F.conv_transpose2d with weight [in_channels, out_channels / groups, kh, kw] and bias [out_channels]."""
+
+    axes = 2

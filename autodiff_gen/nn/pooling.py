@@ -12,44 +12,37 @@ from ..ir import Value
 from .module import Module
 
 
-class MaxPool1d(Module):
+class _MaxPool(Module):
+    axes: int
+
+    @torch_lacks(return_indices=False)
+    def __init__(
+        self,
+        kernel_size: Numbers,
+        stride: Numbers | None = None,
+        padding: Numbers = 0,
+        dilation: Numbers = 1,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.dilation, self.ceil_mode = dilation, ceil_mode
+
+    def forward(self, input: Any) -> Value:
+        pool = F.max_pool1d if self.axes == 1 else F.max_pool2d
+        return pool(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+
+
+class MaxPool1d(_MaxPool):
     """F.max_pool1d."""
 
-    @torch_lacks(return_indices=False)
-    def __init__(
-        self,
-        kernel_size: Numbers,
-        stride: Numbers | None = None,
-        padding: Numbers = 0,
-        dilation: Numbers = 1,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.dilation, self.ceil_mode = dilation, ceil_mode
-
-    def forward(self, input: Any) -> Value:
-        return F.max_pool1d(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+    axes = 1
 
 
-class MaxPool2d(Module):
+class MaxPool2d(_MaxPool):
     """F.max_pool2d."""
 
-    @torch_lacks(return_indices=False)
-    def __init__(
-        self,
-        kernel_size: Numbers,
-        stride: Numbers | None = None,
-        padding: Numbers = 0,
-        dilation: Numbers = 1,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.dilation, self.ceil_mode = dilation, ceil_mode
-
-    def forward(self, input: Any) -> Value:
-        return F.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+    axes = 2
 
 
 class AvgPool1d(Module):
