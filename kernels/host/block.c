@@ -12,7 +12,8 @@ ALWAYS_INLINE void block(int32_t rows, int32_t vectors, bool part, const float *
     for (int32_t p = 0; p < k; p++, a += a_p, b += ldb) {
         vec row[VECTORS];
         for (int32_t v = 0; v < vectors; v++) {
-            row[v] = part && v == vectors - 1 ? load_part(b + v * LANES, last) : load(b + v * LANES);
+            row[v] = part && v == vectors - 1 ? load_part(b + (ptrdiff_t)v * LANES, last)
+                                              : load(b + (ptrdiff_t)v * LANES);
         }
         for (int32_t i = 0; i < rows; i++) {
             const vec factor = splat(a[i * a_i]);
@@ -23,7 +24,7 @@ ALWAYS_INLINE void block(int32_t rows, int32_t vectors, bool part, const float *
     }
     for (int32_t i = 0; i < rows; i++, c += ldc) {
         for (int32_t v = 0; v < vectors; v++) {
-            finish(c + v * LANES, sum[i][v], part && v == vectors - 1 ? last : LANES, alpha, beta);
+            finish(c + (ptrdiff_t)v * LANES, sum[i][v], part && v == vectors - 1 ? last : LANES, alpha, beta);
         }
     }
 }

@@ -26,7 +26,7 @@ static void turn(turned *t, const float *w, int32_t filter, int32_t first, int32
     for (int32_t i = 0; i < s->kh; i++) {
         for (int32_t j = 0; j < s->kw; j++) {
             for (int32_t k = first; k < first + t->channels; k++, to += LANES) {
-                const float *from = w + (i * s->kw + j) * depth + k;
+                const float *from = w + ((ptrdiff_t)i * s->kw + j) * depth + k;
                 *offset++ = i * s->dilation_h * s->x_h + j * s->dilation_w * s->x_w + k * s->x_c;
                 for (int32_t o = 0; o < LANES; o++) {
                     to[o] = o < outputs ? from[(ptrdiff_t)o * filter] : 0.0f;
@@ -48,8 +48,8 @@ ALWAYS_INLINE void pixels_of(int32_t pixels, const turned *t, const float *x, pt
         sum[p] = add ? load_part(y + (ptrdiff_t)p * s->ldy, outputs) : zero();
     }
     if (j1 - j0 == s->kw) {
-        add_windows(pixels, sum, from, t->offset + i0 * width, t->w + (ptrdiff_t)i0 * width * LANES,
-                    (i1 - i0) * width);
+        add_windows(pixels, sum, from, t->offset + (ptrdiff_t)i0 * width,
+                    t->w + (ptrdiff_t)i0 * width * LANES, (i1 - i0) * width);
     } else {
         for (int32_t i = i0; i < i1; i++) {
             const int32_t at = i * width + j0 * t->channels;
@@ -192,7 +192,8 @@ void ag_conv2d_dx_f32_host(const float *dy, const float *w, float *dx, int32_t n
         for (int32_t g = 0; g < s->groups; g++) {
             for (int32_t k = 0; k < depth; k += LANES) {
                 const int32_t count = depth - k < LANES ? depth - k : LANES;
-                const float *weight = w + g * outputs * filter + k, *from = dy + g * outputs;
+                const float *weight = w + (ptrdiff_t)g * outputs * filter + k,
+                            *from = dy + (ptrdiff_t)g * outputs;
                 float *to = dx + (ptrdiff_t)(g * depth + k) * s->x_c;
                 for (int32_t row = 0; row < s->h; row++) {
                     for (int32_t phase = 0; phase < s->stride_w; phase++) {

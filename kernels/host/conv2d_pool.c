@@ -258,14 +258,14 @@ ALWAYS_INLINE void add_rows(int32_t rows, int32_t vectors, const windows *list, 
         const float *x = list->x[e] + from;
         for (int32_t i = 0; i < rows; i++) {
             for (int32_t v = 0; v < vectors; v++) {
-                const float *at = x + i * apart + v * LANES;
+                const float *at = x + i * apart + (ptrdiff_t)v * LANES;
                 sum[i * vectors + v] += factor * (v == vectors - 1 ? load_part(at, rest) : load(at));
             }
         }
     }
     for (int32_t i = 0; i < rows; i++) {
         for (int32_t v = 0; v < vectors; v++) {
-            float *to = sums + i * length + v * LANES;
+            float *to = sums + (ptrdiff_t)i * length + (ptrdiff_t)v * LANES;
             const int32_t count = v == vectors - 1 ? rest : LANES;
             store_part(to, load_part(to, count) + sum[i * vectors + v], count);
         }
@@ -280,25 +280,25 @@ static void add_windows_of(const windows *list, const ag_conv2d_pool_shape *s, f
         int32_t i = 0;
         if (rest <= LANES) {
             for (; i + 5 <= s->kh; i += 5) {
-                add_rows(5, 1, list, i * apart + k, apart, sums + i * length + k, length, rest);
+                add_rows(5, 1, list, i * apart + k, apart, sums + (ptrdiff_t)i * length + k, length, rest);
             }
             for (; i + 3 <= s->kh; i += 3) {
-                add_rows(3, 1, list, i * apart + k, apart, sums + i * length + k, length, rest);
+                add_rows(3, 1, list, i * apart + k, apart, sums + (ptrdiff_t)i * length + k, length, rest);
             }
             for (; i < s->kh; i++) {
-                add_rows(1, 1, list, i * apart + k, apart, sums + i * length + k, length, rest);
+                add_rows(1, 1, list, i * apart + k, apart, sums + (ptrdiff_t)i * length + k, length, rest);
             }
             continue;
         }
         const int32_t second = rest < 2 * LANES ? rest - LANES : LANES;
         for (; i + 3 <= s->kh; i += 3) {
-            add_rows(3, 2, list, i * apart + k, apart, sums + i * length + k, length, second);
+            add_rows(3, 2, list, i * apart + k, apart, sums + (ptrdiff_t)i * length + k, length, second);
         }
         for (; i + 2 <= s->kh; i += 2) {
-            add_rows(2, 2, list, i * apart + k, apart, sums + i * length + k, length, second);
+            add_rows(2, 2, list, i * apart + k, apart, sums + (ptrdiff_t)i * length + k, length, second);
         }
         for (; i < s->kh; i++) {
-            add_rows(1, 2, list, i * apart + k, apart, sums + i * length + k, length, second);
+            add_rows(1, 2, list, i * apart + k, apart, sums + (ptrdiff_t)i * length + k, length, second);
         }
     }
 }
@@ -309,7 +309,8 @@ static void add_one(const float *x, float dy, place at, const ag_conv2d_pool_sha
         for (int32_t j = at.j0; j < at.j1; j++) {
             const float *from = x + (ptrdiff_t)(at.top + i * s->dilation_h) * s->x_h +
                                 (ptrdiff_t)(at.left + j * s->dilation_w) * s->x_w;
-            float *to = sums + (i * s->kw + j) * s->c;
+            const int32_t first = (i * s->kw + j) * s->c;
+            float *to = sums + first;
             for (int32_t k = 0; k < s->c; k++) {
                 to[k] += dy * from[(ptrdiff_t)k * s->x_c];
             }

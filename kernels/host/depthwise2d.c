@@ -24,12 +24,13 @@ ALWAYS_INLINE void taps_of(int32_t vectors, const float *x, ptrdiff_t x_i, ptrdi
             const float *from = x + i * x_i + j * x_j, *weight = w + i * w_i + j * w_j;
             for (int32_t v = 0; v < vectors; v++) {
                 const int32_t count = v == vectors - 1 ? last : LANES;
-                sum[v] += load_part(from + v * LANES, count) * load_part(weight + v * LANES, count);
+                sum[v] += load_part(from + (ptrdiff_t)v * LANES, count) *
+                          load_part(weight + (ptrdiff_t)v * LANES, count);
             }
         }
     }
     for (int32_t v = 0; v < vectors; v++) {
-        store_part(y + v * LANES, sum[v], v == vectors - 1 ? last : LANES);
+        store_part(y + (ptrdiff_t)v * LANES, sum[v], v == vectors - 1 ? last : LANES);
     }
 }
 
@@ -139,13 +140,14 @@ ALWAYS_INLINE void tap_sum(int32_t vectors, const ag_conv2d_shape *s, const floa
             for (int32_t q = q0; q < q1; q++, from += (ptrdiff_t)s->stride_w * s->x_w, with += s->ldy) {
                 for (int32_t v = 0; v < vectors; v++) {
                     const int32_t count = v == vectors - 1 ? last : LANES;
-                    sum[v] += load_part(from + v * LANES, count) * load_part(with + v * LANES, count);
+                    sum[v] += load_part(from + (ptrdiff_t)v * LANES, count) *
+                              load_part(with + (ptrdiff_t)v * LANES, count);
                 }
             }
         }
     }
     for (int32_t v = 0; v < vectors; v++) {
-        finish(dw + v * LANES, sum[v], v == vectors - 1 ? last : LANES, alpha, beta);
+        finish(dw + (ptrdiff_t)v * LANES, sum[v], v == vectors - 1 ? last : LANES, alpha, beta);
     }
 }
 

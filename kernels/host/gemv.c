@@ -77,14 +77,14 @@ ALWAYS_INLINE void column_sums(int32_t vectors, int32_t turns, const float *a, p
         for (int32_t t = 0; t < turns; t++) {
             const vec factor = splat(x[i + t]);
             for (int32_t v = 0; v < vectors; v++) {
-                const float *p = a + t * lda + v * LANES;
+                const float *p = a + (ptrdiff_t)t * lda + (ptrdiff_t)v * LANES;
                 sum[t * vectors + v] += factor * (v == vectors - 1 ? load_part(p, last) : load(p));
             }
         }
     }
     for (; i < m; i++, a += lda) {
         for (int32_t v = 0; v < vectors; v++) {
-            const float *p = a + v * LANES;
+            const float *p = a + (ptrdiff_t)v * LANES;
             sum[v] += x[i] * (v == vectors - 1 ? load_part(p, last) : load(p));
         }
     }
@@ -93,7 +93,7 @@ ALWAYS_INLINE void column_sums(int32_t vectors, int32_t turns, const float *a, p
         for (int32_t t = 1; t < turns; t++) {
             total += sum[t * vectors + v];
         }
-        finish(y + v * LANES, total, v == vectors - 1 ? last : LANES, alpha, beta);
+        finish(y + (ptrdiff_t)v * LANES, total, v == vectors - 1 ? last : LANES, alpha, beta);
     }
 }
 

@@ -134,8 +134,9 @@ static void ag_conv2d_by_tiles(const float *x, const float *w, float *y, int32_t
                 for (across.end = 0; across.end < s->ow;) {
                     across =
                         ag_span_from(across.end, s->ow, s->stride_w, s->pad_left, s->kw, s->dilation_w, s->w);
-                    ag_conv2d_region(x + (ptrdiff_t)i * g.channels * s->x_c, w + i * g.outputs * g.filter,
-                                     y + i * g.outputs, down, across, &g);
+                    ag_conv2d_region(x + (ptrdiff_t)i * g.channels * s->x_c,
+                                     w + (ptrdiff_t)i * g.outputs * g.filter, y + (ptrdiff_t)i * g.outputs,
+                                     down, across, &g);
                 }
             }
         }

@@ -212,8 +212,8 @@ static void ag_conv2d_dw_by_tiles(const float *x, const float *dy, float *dw, in
             const int32_t offset = i * s->dilation_h - s->pad_top;
             r.down = ag_windows_with(offset, s->oh, s->stride_h, s->h);
             r.x = x + (ptrdiff_t)group * g.channels * s->x_c + (ptrdiff_t)offset * s->x_h;
-            r.dy = dy + group * g.outputs;
-            r.dw = dw + group * g.outputs * g.filter + (ptrdiff_t)i * run;
+            r.dy = dy + (ptrdiff_t)group * g.outputs;
+            r.dw = dw + (ptrdiff_t)group * g.outputs * g.filter + (ptrdiff_t)i * run;
             if (g.outputs < AG_TILE_M) {
                 ag_dw_narrow(&r, run);
                 continue;

@@ -175,7 +175,7 @@ static void ag_conv2d_dx_by_tiles(const float *dy, const float *w, float *dx, in
     const ag_conv2d_group g = ag_group_of(s);
     for (; n > 0; n--, dy += (ptrdiff_t)s->oh * s->ow * s->ldy, dx += s->x_n) {
         for (int32_t i = 0; i < s->groups; i++) {
-            ag_dx_group(dy + i * g.outputs, w + i * g.outputs * g.filter,
+            ag_dx_group(dy + (ptrdiff_t)i * g.outputs, w + (ptrdiff_t)i * g.outputs * g.filter,
                         dx + (ptrdiff_t)i * g.channels * s->x_c, &g);
         }
     }

@@ -67,7 +67,7 @@ static void ag_pool_tile(ag_tile *t, const ag_inside *in, const float *w, int32_
                          const ag_conv2d_group *g) {
     const ptrdiff_t w_row = (ptrdiff_t)g->s->kw * g->channels;
     const int32_t run = in->columns * g->channels;
-    w += in->row * w_row + in->column * g->channels;
+    w += in->row * w_row + (ptrdiff_t)in->column * g->channels;
     ag_pool_filters(t, w, outputs, g);
     t->k = run;
     t->segments = in->rows;
@@ -85,7 +85,7 @@ static AG_NOINLINE void ag_pool_packed(ag_tile *t, const ag_inside *in, const fl
     ptrdiff_t offsets[AG_PACKED];
     const float *x[AG_TILE_M];
     ag_parts part = ag_parts_of(in->rows, in->columns * g->channels);
-    w += in->row * w_row + in->column * g->channels;
+    w += in->row * w_row + (ptrdiff_t)in->column * g->channels;
     t->a_skip = 0;
     t->beta = 0.0f;
     for (int32_t i = 0; i < AG_TILE_M; i++) {

@@ -83,14 +83,14 @@ static void ag_pool_dw_add(float *sums, const float *x, float dy, const ag_insid
         return;
     }
     x += now.row * g->row_step + now.line * l->line_step + now.element * l->step;
-    sums += ((now.row - part->row) * part->lines + now.line - part->line) * part->elements;
+    sums += ((ptrdiff_t)(now.row - part->row) * part->lines + now.line - part->line) * part->elements;
     sums += now.element - part->element;
     skip = ag_bytes(part->elements - now.elements);
     if (l->kind == AG_LINE_ALL) {
         ag_add_rows(sums, skip, x, ag_bytes(g->row_step - now.elements), now.rows, now.elements, dy);
         return;
     }
-    for (; now.rows > 0; now.rows--, x += g->row_step, sums += part->lines * part->elements) {
+    for (; now.rows > 0; now.rows--, x += g->row_step, sums += (ptrdiff_t)part->lines * part->elements) {
         if (l->step == 1) {
             ag_add_rows(sums, skip, x, ag_bytes(l->line_step - now.elements), now.lines, now.elements, dy);
             continue;
@@ -164,7 +164,8 @@ static void ag_pool_dw_sums(float *sums, const float *x, const float *dy, const 
 
 static void ag_pool_dw_store(float *dw, const float *sums, const ag_window_part *part, const ag_lines *l,
                              int32_t row, float alpha, float beta) {
-    dw += (ptrdiff_t)part->row * row + part->line * l->line_weight + part->element * l->weight;
+    dw += (ptrdiff_t)part->row * row + (ptrdiff_t)part->line * l->line_weight +
+          (ptrdiff_t)part->element * l->weight;
     if (l->kind == AG_LINE_ALL && beta == 1.0f) {
         ag_add_rows(dw, ag_bytes(row - part->elements), sums, 0, part->rows, part->elements, alpha);
         return;
