@@ -154,7 +154,7 @@ def _call(e: Entry, program: Program, records: int) -> str:
             if a.by_value:
                 words.append(f"{place}[{'at' if records > 1 else '0'}]")
             else:
-                words.append(c_text.plus(place, start if records > 1 else ""))
+                words.append(c_text.plus(place, [start] if records > 1 else []))
     if n_is_due:
         words.append(str(program.batch))
     return f"{e.c_name}({', '.join(words)})"

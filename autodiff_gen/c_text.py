@@ -72,9 +72,24 @@ def extent(size: Size) -> str:
     return "n" if size.coef == 1 else f"{size.coef} * n"
 
 
-def plus(pointer: str, offset: str) -> str:
-    """A pointer moved by an offset, which may be empty."""
-    return f"{pointer} + {offset}" if offset else pointer
+def index(up: Sequence[str], down: Sequence[str] = ()) -> str:
+    """The sum of `up` less `down`. A product alone has its 0 written: `i * 10 + 0` beside `i * 10 + 1`."""
+    if len(up) == 1 and " * " in up[0] and not down:
+        up = (*up, "0")
+    return " - ".join([" + ".join(up) or "0", *down])
+
+
+def offset(start: int, steps: Sequence[tuple[str, int]]) -> list[str]:
+    """The terms of an offset: `start`, and variables times their steps."""
+    terms = [str(start)] if start else []
+    return terms + [var if step == 1 else f"{var} * {step}" for var, step in steps if step and var != "0"]
+
+
+def plus(pointer: str, offset: Sequence[str]) -> str:
+    """A pointer moved by the sum of some terms."""
+    if len(offset) > 1:
+        return f"{pointer} + ({' + '.join(offset)})"
+    return "".join((pointer, *(f" + {'(ptrdiff_t)' if ' * ' in term else ''}{term}" for term in offset)))
 
 
 def shown(shape: tuple[object, ...]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from . import c_text
@@ -188,12 +188,12 @@ class EntryText:
                 return stored(v)
             return None if self.by_value(outer[v]) else layout(outer[v])
 
-        def row_call(node: Node, row: str, target: str, offset: str) -> list[str]:
+        def row_call(node: Node, row: str, target: str, offset: Sequence[str]) -> list[str]:
             a, b = (outer[v] for v in node.operands)
             at_a, at_b = layout(a), layout(b)
             assert at_a is not None and at_b is not None
-            start = plus(self.place(a), offset_text(at_a.offset, [(row, at_a.strides[0])]))
-            places = [start, plus(self.place(b), offset_text(at_b.offset, []))]
+            start = plus(self.place(a), c_text.offset(at_a.offset, [(row, at_a.strides[0])]))
+            places = [start, plus(self.place(b), c_text.offset(at_b.offset, []))]
             call, kernel = step.calls[node]
             values = {
                 p: places[role.index] if isinstance(role, Operand) else plus(target, offset)
@@ -228,7 +228,7 @@ class EntryText:
             v = node.operands[role.index]
             at = layout(v)
         assert at is not None
-        return plus(self.place(v), offset_text(at.offset, [(var, at.strides[i]) for var, i in loops]))
+        return plus(self.place(v), c_text.offset(at.offset, [(var, at.strides[i]) for var, i in loops]))
 
     def _statement(
         self, call: KernelCall, kernel: Kernel, pointers: Mapping[str, str], node: Node
@@ -278,9 +278,3 @@ def hint(v: Value) -> str:
         else:
             node = base(region.results[v.index]).node
     return node.hint or node.op.name
-
-
-def offset_text(offset: int, terms: list[tuple[str, int]]) -> str:
-    parts = [str(offset)] if offset else []
-    parts += [var if step == 1 else f"{var} * {step}" for var, step in terms if step and var != "0"]
-    return " + ".join(parts)

@@ -28,7 +28,7 @@ C_TYPES = {
     "bool": "int32_t",
 }
 
-RowCall: TypeAlias = Callable[[Node, str, str, str], list[str]]
+RowCall: TypeAlias = Callable[[Node, str, str, Sequence[str]], list[str]]
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class LoopText:
         row = what.row.template if what.row is not None else "0"
         scratch = self.nest.scratch.get(v)
         one_row = scratch is not None and self.nest.labels.of[v][0] not in scratch.axes
-        offset = "" if one_row or row == "0" else f"{row} * {c_text.extent(v.type.shape[1])}"
+        offset = [] if one_row or row == "0" else [f"{row} * {c_text.extent(v.type.shape[1])}"]
         return self.row_call(node, row, self.place_of(v), offset)
 
     def _text(self, expr: Expr, needed: int, body: Body) -> str:
@@ -234,7 +234,7 @@ class LoopText:
                 (up if step > 0 else down).append(var if abs(step) == 1 else f"{var} * {abs(step)}")
         if offset:
             up.append(str(offset))
-        return c_text.element(place, " - ".join([" + ".join(up) or "0", *down]))
+        return c_text.element(place, c_text.index(up, down))
 
     def _fresh(self, hint: str, first: str = "") -> str:
         name, k = hint + first, 1

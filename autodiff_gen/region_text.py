@@ -117,13 +117,13 @@ def _read(text: EntryText, b: Bound, scope: Scope, time: str, lines: list[str]) 
     start = _at(b.offset, b.step, time)
     place = text.place(b.outer)
     if b.inner.type.shape == () and b.step is None:
-        return c_text.element(place, start or "0")
+        return c_text.element(place, c_text.index(start))
     if not start:
         return place
     name = scope.fresh(b.inner.name or "x")
     c_type = b.inner.type.dtype.c
     if b.inner.type.shape == ():
-        lines.append(f"const {c_type} {name} = {c_text.element(place, start)};")
+        lines.append(f"const {c_type} {name} = {c_text.element(place, c_text.index(start))};")
     else:
         lines.append(f"const {c_type} *const {name} = {plus(place, start)};")
     return name
@@ -139,8 +139,5 @@ def _target(text: EntryText, step: Step, w: Written, scope: Scope, time: str, li
     return name
 
 
-def _at(offset: int, step: int | None, time: str) -> str:
-    parts = [str(offset)] if offset else []
-    if step:
-        parts.append(time if step == 1 else f"{time} * {step}")
-    return " + ".join(parts)
+def _at(offset: int, step: int | None, time: str) -> list[str]:
+    return c_text.offset(offset, [(time, step or 0)])

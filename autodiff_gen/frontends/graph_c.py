@@ -17,7 +17,7 @@ from ..entry_text import EntryText
 from ..ir import Graph, State, Value, make_input, make_state
 from ..names import Scope, identifier
 from ..steps import EntryPlan, Placed, needed_by, plan_entry
-from .inline_c import header_files, static_functions
+from .inline_c import header_files, static_functions, without_stddef
 
 
 @dataclass(frozen=True)
@@ -210,4 +210,4 @@ def _columns(rows: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _render(template: str, **values: Any) -> str:
-    return templates().get_template(template).render(**values)
+    return without_stddef(templates().get_template(template).render(**values))

@@ -112,8 +112,13 @@ def _apart(file: list[Item], stem: str) -> list[Item]:
     return [Item(names.get(i.name, i.name), pattern.sub(lambda m: names[m[0]], i.text)) for i in file]
 
 
+def without_stddef(text: str) -> str:
+    """C that needs no <stddef.h> for its offsets."""
+    return re.sub(r"\bptrdiff_t\b", "intptr_t", text)
+
+
 def _static(text: str) -> str:
-    text = re.sub(r"\bptrdiff_t\b", "intptr_t", text)
+    text = without_stddef(text)
     start = re.search(r"^(?:void|float|double|u?int\d+_t) ", text, re.MULTILINE)
     if start is None:
         return text

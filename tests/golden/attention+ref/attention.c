@@ -159,7 +159,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     /* 7  matmul3[n,2,5,5] = add4' . add42' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nt_f32_ref(add4 + i * 80 + j * 8, 16, add42 + i * 80 + j * 8, 16, matmul3 + i * 50 + j * 25, 5, 5, 5, 8, 1.0f, 0.0f);
+            ag_gemm_nt_f32_ref(add4 + (i * 80 + j * 8), 16, add42 + (i * 80 + j * 8), 16, matmul3 + (i * 50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
         }
     }
 
@@ -191,7 +191,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     /* 9  matmul4[n,2,5,8] = mul6 . add43' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nn_f32_ref(mul6 + i * 50 + j * 25, 5, add43 + i * 80 + j * 8, 16, matmul4 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_nn_f32_ref(mul6 + (i * 50 + j * 25), 5, add43 + (i * 80 + j * 8), 16, matmul4 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
@@ -427,14 +427,14 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     /* 27 d_mul6[n,2,5,5] = matmul11' . add43' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nt_f32_ref(matmul11 + i * 80 + j * 8, 16, add43 + i * 80 + j * 8, 16, d_mul6 + i * 50 + j * 25, 5, 5, 5, 8, 1.0f, 0.0f);
+            ag_gemm_nt_f32_ref(matmul11 + (i * 80 + j * 8), 16, add43 + (i * 80 + j * 8), 16, d_mul6 + (i * 50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
         }
     }
 
     /* 28 matmul12[n,2,5,8] = mul6' . matmul11' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_tn_f32_ref(mul6 + i * 50 + j * 25, 5, matmul11 + i * 80 + j * 8, 16, matmul12 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_tn_f32_ref(mul6 + (i * 50 + j * 25), 5, matmul11 + (i * 80 + j * 8), 16, matmul12 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
@@ -471,7 +471,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     /* 31 matmul13[n,2,5,8] = d_matmul3' . add4' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_tn_f32_ref(d_matmul3 + i * 50 + j * 25, 5, add4 + i * 80 + j * 8, 16, matmul13 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_tn_f32_ref(d_matmul3 + (i * 50 + j * 25), 5, add4 + (i * 80 + j * 8), 16, matmul13 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
@@ -489,7 +489,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     /* 33 matmul14[n,2,5,8] = d_matmul3 . add42' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nn_f32_ref(d_matmul3 + i * 50 + j * 25, 5, add42 + i * 80 + j * 8, 16, matmul14 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_nn_f32_ref(d_matmul3 + (i * 50 + j * 25), 5, add42 + (i * 80 + j * 8), 16, matmul14 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
@@ -1021,7 +1021,7 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     /* 6  matmul3[n,2,5,5] = add4' . add42' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nt_f32_ref(add4 + i * 80 + j * 8, 16, add42 + i * 80 + j * 8, 16, matmul3 + i * 50 + j * 25, 5, 5, 5, 8, 1.0f, 0.0f);
+            ag_gemm_nt_f32_ref(add4 + (i * 80 + j * 8), 16, add42 + (i * 80 + j * 8), 16, matmul3 + (i * 50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
         }
     }
 
@@ -1060,7 +1060,7 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     /* 9  matmul4[n,2,5,8] = mul6 . add43' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nn_f32_ref(mul6 + i * 50 + j * 25, 5, add43 + i * 80 + j * 8, 16, matmul4 + i * 80 + j * 40, 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_nn_f32_ref(mul6 + (i * 50 + j * 25), 5, add43 + (i * 80 + j * 8), 16, matmul4 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 

@@ -74,9 +74,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
     for (int32_t time_step = 0; time_step < 32; time_step++) {
-        const float *const x_t = add1 + time_step * 60;
-        float *const h_before_t = h_before + time_step * 20;
-        float *const add12_t = add12 + time_step * 60;
+        const float *const x_t = add1 + (ptrdiff_t)time_step * 60;
+        float *const h_before_t = h_before + (ptrdiff_t)time_step * 20;
+        float *const add12_t = add12 + (ptrdiff_t)time_step * 60;
         float *const matmul12 = t->arena + 17920; /* [n,60] steps 3.3 to 3.4 */
 
         /* 3.2 h_before_t[n,20] */
@@ -160,9 +160,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         d_h[i] = matmul[i];
     }
     for (int32_t time_step = 31; time_step >= 0; time_step--) {
-        const float *const h2 = h_before + time_step * 20;
-        float *const d_x_t_t = d_x_t + time_step * 60;
-        float *const d_add1_t = d_add1 + time_step * 60;
+        const float *const h2 = h_before + (ptrdiff_t)time_step * 20;
+        float *const d_x_t_t = d_x_t + (ptrdiff_t)time_step * 60;
+        float *const d_add1_t = d_add1 + (ptrdiff_t)time_step * 60;
         float *const d_sub12 = t->arena + 18400; /* [n,20] steps 8.2 to 8.6 */
         float *const d_add12 = t->arena + 17920; /* [n,60] steps 8.2 to 8.3 */
         float *const d_x_t2 = t->arena + 18160; /* [n,60] steps 8.2 to 8.4 */
@@ -394,7 +394,7 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
         }
     }
     for (int32_t time_step = 0; time_step < 32; time_step++) {
-        const float *const x_t = add1 + time_step * 60;
+        const float *const x_t = add1 + (ptrdiff_t)time_step * 60;
         float *const matmul12 = t->arena + 7680; /* [n,60] steps 3.2 to 3.3 */
 
         /* 3.2 matmul12[n,60] = h . gru_weight_hh_l0 */

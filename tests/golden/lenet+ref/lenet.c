@@ -147,7 +147,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
         float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += d_sub1[i * 10];
+            sum += d_sub1[i * 10 + 0];
             sum2 += d_sub1[i * 10 + 1];
             sum3 += d_sub1[i * 10 + 2];
             sum4 += d_sub1[i * 10 + 3];

@@ -43,22 +43,23 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
         float sum = 0.0f;
         const float layer4_bias_1 = t->layer4_bias[0];
         for (int32_t i = 0; i < n; i++) {
-            const float x_1 = x[i * 3];
+            const float x_1 = x[i * 3 + 0];
             const float x_2 = x[i * 3 + 1];
             const float x_3 = x[i * 3 + 2];
             for (int32_t j = 0; j < 4; j++) {
-                const float sum1 = x_1 * t->layer0_weight[j * 3] + x_2 * t->layer0_weight[j * 3 + 1] +
+                const float sum1 = x_1 * t->layer0_weight[j * 3 + 0] + x_2 * t->layer0_weight[j * 3 + 1] +
                         x_3 * t->layer0_weight[j * 3 + 2];
                 tanh1[i * 4 + j] = ag_tanhf(sum1 + t->layer0_bias[j]);
             }
             float sum2 = 0.0f;
-            const float tanh1_1 = tanh1[i * 4];
+            const float tanh1_1 = tanh1[i * 4 + 0];
             const float tanh1_2 = tanh1[i * 4 + 1];
             const float tanh1_3 = tanh1[i * 4 + 2];
             const float tanh1_4 = tanh1[i * 4 + 3];
             for (int32_t j = 0; j < 4; j++) {
-                const float sum1 = tanh1_1 * t->layer2_weight[j * 4] + tanh1_2 * t->layer2_weight[j * 4 + 1] +
-                        tanh1_3 * t->layer2_weight[j * 4 + 2] + tanh1_4 * t->layer2_weight[j * 4 + 3];
+                const float sum1 = tanh1_1 * t->layer2_weight[j * 4 + 0] +
+                        tanh1_2 * t->layer2_weight[j * 4 + 1] + tanh1_3 * t->layer2_weight[j * 4 + 2] +
+                        tanh1_4 * t->layer2_weight[j * 4 + 3];
                 const float tanh2 = ag_tanhf(sum1 + t->layer2_bias[j]);
                 tanh2_row[j] = tanh2;
                 sum2 += tanh2 * t->layer4_weight[j];
@@ -72,7 +73,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
                 d_add2[i * 4 + j] = mul1 * t->layer4_weight[j] * (1.0f - tanh2_row[j] * tanh2_row[j]);
                 mul[i * 4 + j] = mul1 * tanh2_row[j];
             }
-            const float d_add2_1 = d_add2[i * 4];
+            const float d_add2_1 = d_add2[i * 4 + 0];
             const float d_add2_2 = d_add2[i * 4 + 1];
             const float d_add2_3 = d_add2[i * 4 + 2];
             const float d_add2_4 = d_add2[i * 4 + 3];
@@ -93,16 +94,16 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
         float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += d_add1[i * 4] * x[i * 3];
-            sum2 += d_add1[i * 4] * x[i * 3 + 1];
-            sum3 += d_add1[i * 4] * x[i * 3 + 2];
-            sum4 += d_add1[i * 4 + 1] * x[i * 3];
+            sum += d_add1[i * 4 + 0] * x[i * 3 + 0];
+            sum2 += d_add1[i * 4 + 0] * x[i * 3 + 1];
+            sum3 += d_add1[i * 4 + 0] * x[i * 3 + 2];
+            sum4 += d_add1[i * 4 + 1] * x[i * 3 + 0];
             sum5 += d_add1[i * 4 + 1] * x[i * 3 + 1];
             sum6 += d_add1[i * 4 + 1] * x[i * 3 + 2];
-            sum7 += d_add1[i * 4 + 2] * x[i * 3];
+            sum7 += d_add1[i * 4 + 2] * x[i * 3 + 0];
             sum8 += d_add1[i * 4 + 2] * x[i * 3 + 1];
             sum9 += d_add1[i * 4 + 2] * x[i * 3 + 2];
-            sum10 += d_add1[i * 4 + 3] * x[i * 3];
+            sum10 += d_add1[i * 4 + 3] * x[i * 3 + 0];
             sum11 += d_add1[i * 4 + 3] * x[i * 3 + 1];
             sum12 += d_add1[i * 4 + 3] * x[i * 3 + 2];
         }
@@ -124,7 +125,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += d_add1[i * 4];
+            sum += d_add1[i * 4 + 0];
             sum2 += d_add1[i * 4 + 1];
             sum3 += d_add1[i * 4 + 2];
             sum4 += d_add1[i * 4 + 3];
@@ -141,19 +142,19 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
         float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
         float sum13 = 0.0f, sum14 = 0.0f, sum15 = 0.0f, sum16 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += d_add2[i * 4] * tanh1[i * 4];
-            sum2 += d_add2[i * 4] * tanh1[i * 4 + 1];
-            sum3 += d_add2[i * 4] * tanh1[i * 4 + 2];
-            sum4 += d_add2[i * 4] * tanh1[i * 4 + 3];
-            sum5 += d_add2[i * 4 + 1] * tanh1[i * 4];
+            sum += d_add2[i * 4 + 0] * tanh1[i * 4 + 0];
+            sum2 += d_add2[i * 4 + 0] * tanh1[i * 4 + 1];
+            sum3 += d_add2[i * 4 + 0] * tanh1[i * 4 + 2];
+            sum4 += d_add2[i * 4 + 0] * tanh1[i * 4 + 3];
+            sum5 += d_add2[i * 4 + 1] * tanh1[i * 4 + 0];
             sum6 += d_add2[i * 4 + 1] * tanh1[i * 4 + 1];
             sum7 += d_add2[i * 4 + 1] * tanh1[i * 4 + 2];
             sum8 += d_add2[i * 4 + 1] * tanh1[i * 4 + 3];
-            sum9 += d_add2[i * 4 + 2] * tanh1[i * 4];
+            sum9 += d_add2[i * 4 + 2] * tanh1[i * 4 + 0];
             sum10 += d_add2[i * 4 + 2] * tanh1[i * 4 + 1];
             sum11 += d_add2[i * 4 + 2] * tanh1[i * 4 + 2];
             sum12 += d_add2[i * 4 + 2] * tanh1[i * 4 + 3];
-            sum13 += d_add2[i * 4 + 3] * tanh1[i * 4];
+            sum13 += d_add2[i * 4 + 3] * tanh1[i * 4 + 0];
             sum14 += d_add2[i * 4 + 3] * tanh1[i * 4 + 1];
             sum15 += d_add2[i * 4 + 3] * tanh1[i * 4 + 2];
             sum16 += d_add2[i * 4 + 3] * tanh1[i * 4 + 3];
@@ -180,7 +181,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += d_add2[i * 4];
+            sum += d_add2[i * 4 + 0];
             sum2 += d_add2[i * 4 + 1];
             sum3 += d_add2[i * 4 + 2];
             sum4 += d_add2[i * 4 + 3];
@@ -195,7 +196,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += mul[i * 4];
+            sum += mul[i * 4 + 0];
             sum2 += mul[i * 4 + 1];
             sum3 += mul[i * 4 + 2];
             sum4 += mul[i * 4 + 3];
@@ -231,11 +232,11 @@ int tanh4_predict(tanh4_trainer *t, const float *x, int32_t n, float *scores) {
     {
         const float layer4_bias_1 = t->layer4_bias[0];
         for (int32_t i = 0; i < n; i++) {
-            const float x_1 = x[i * 3];
+            const float x_1 = x[i * 3 + 0];
             const float x_2 = x[i * 3 + 1];
             const float x_3 = x[i * 3 + 2];
             for (int32_t j = 0; j < 4; j++) {
-                const float sum1 = x_1 * t->layer0_weight[j * 3] + x_2 * t->layer0_weight[j * 3 + 1] +
+                const float sum1 = x_1 * t->layer0_weight[j * 3 + 0] + x_2 * t->layer0_weight[j * 3 + 1] +
                         x_3 * t->layer0_weight[j * 3 + 2];
                 tanh1_row[j] = ag_tanhf(sum1 + t->layer0_bias[j]);
             }
@@ -245,7 +246,7 @@ int tanh4_predict(tanh4_trainer *t, const float *x, int32_t n, float *scores) {
             const float tanh1_row_3 = tanh1_row[2];
             const float tanh1_row_4 = tanh1_row[3];
             for (int32_t j = 0; j < 4; j++) {
-                const float sum1 = tanh1_row_1 * t->layer2_weight[j * 4] +
+                const float sum1 = tanh1_row_1 * t->layer2_weight[j * 4 + 0] +
                         tanh1_row_2 * t->layer2_weight[j * 4 + 1] + tanh1_row_3 * t->layer2_weight[j * 4 + 2] +
                         tanh1_row_4 * t->layer2_weight[j * 4 + 3];
                 sum += ag_tanhf(sum1 + t->layer2_bias[j]) * t->layer4_weight[j];

@@ -23,7 +23,7 @@ int tanh_matmul_step(tanh_matmul_work *t, const float *a, const float *b, float 
     {
         float sum = 0.0f;
         for (int32_t i = 0; i < 5; i++) {
-            const float a_1 = a[i * 4];
+            const float a_1 = a[i * 4 + 0];
             const float a_2 = a[i * 4 + 1];
             const float a_3 = a[i * 4 + 2];
             const float a_4 = a[i * 4 + 3];
@@ -33,7 +33,7 @@ int tanh_matmul_step(tanh_matmul_work *t, const float *a, const float *b, float 
                 sum += tanh1;
                 sub_row[i * 8 + j] = 1.0f - tanh1 * tanh1;
             }
-            const float sub_row_1 = sub_row[i * 8];
+            const float sub_row_1 = sub_row[i * 8 + 0];
             const float sub_row_2 = sub_row[i * 8 + 1];
             const float sub_row_3 = sub_row[i * 8 + 2];
             const float sub_row_4 = sub_row[i * 8 + 3];
@@ -42,9 +42,9 @@ int tanh_matmul_step(tanh_matmul_work *t, const float *a, const float *b, float 
             const float sub_row_7 = sub_row[i * 8 + 6];
             const float sub_row_8 = sub_row[i * 8 + 7];
             for (int32_t j = 0; j < 4; j++) {
-                const float sum1 = sub_row_1 * b[j * 8] + sub_row_2 * b[j * 8 + 1] + sub_row_3 * b[j * 8 + 2] +
-                        sub_row_4 * b[j * 8 + 3] + sub_row_5 * b[j * 8 + 4] + sub_row_6 * b[j * 8 + 5] +
-                        sub_row_7 * b[j * 8 + 6] + sub_row_8 * b[j * 8 + 7];
+                const float sum1 = sub_row_1 * b[j * 8 + 0] + sub_row_2 * b[j * 8 + 1] +
+                        sub_row_3 * b[j * 8 + 2] + sub_row_4 * b[j * 8 + 3] + sub_row_5 * b[j * 8 + 4] +
+                        sub_row_6 * b[j * 8 + 5] + sub_row_7 * b[j * 8 + 6] + sub_row_8 * b[j * 8 + 7];
                 da[i * 4 + j] = sum1;
             }
         }

@@ -44,15 +44,15 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         const float div1 = 1.0f / (float)n;
         const float neg1 = -div1;
         for (int32_t i = 0; i < n; i++) {
-            const float x_1 = x[i * 2];
+            const float x_1 = x[i * 2 + 0];
             const float x_2 = x[i * 2 + 1];
             for (int32_t j = 0; j < 8; j++) {
-                const float sum1 = x_1 * t->layer0_weight[j * 2] + x_2 * t->layer0_weight[j * 2 + 1];
+                const float sum1 = x_1 * t->layer0_weight[j * 2 + 0] + x_2 * t->layer0_weight[j * 2 + 1];
                 const float add1 = sum1 + t->layer0_bias[j];
                 relu1[i * 8 + j] = add1 < 0.0f ? 0.0f : add1;
             }
             float amax = -INFINITY;
-            const float relu1_1 = relu1[i * 8];
+            const float relu1_1 = relu1[i * 8 + 0];
             const float relu1_2 = relu1[i * 8 + 1];
             const float relu1_3 = relu1[i * 8 + 2];
             const float relu1_4 = relu1[i * 8 + 3];
@@ -61,10 +61,11 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
             const float relu1_7 = relu1[i * 8 + 6];
             const float relu1_8 = relu1[i * 8 + 7];
             for (int32_t j = 0; j < 2; j++) {
-                const float sum1 = relu1_1 * t->layer2_weight[j * 8] + relu1_2 * t->layer2_weight[j * 8 + 1] +
-                        relu1_3 * t->layer2_weight[j * 8 + 2] + relu1_4 * t->layer2_weight[j * 8 + 3] +
-                        relu1_5 * t->layer2_weight[j * 8 + 4] + relu1_6 * t->layer2_weight[j * 8 + 5] +
-                        relu1_7 * t->layer2_weight[j * 8 + 6] + relu1_8 * t->layer2_weight[j * 8 + 7];
+                const float sum1 = relu1_1 * t->layer2_weight[j * 8 + 0] +
+                        relu1_2 * t->layer2_weight[j * 8 + 1] + relu1_3 * t->layer2_weight[j * 8 + 2] +
+                        relu1_4 * t->layer2_weight[j * 8 + 3] + relu1_5 * t->layer2_weight[j * 8 + 4] +
+                        relu1_6 * t->layer2_weight[j * 8 + 5] + relu1_7 * t->layer2_weight[j * 8 + 6] +
+                        relu1_8 * t->layer2_weight[j * 8 + 7];
                 matmul2_row[j] = sum1;
                 const float add1 = sum1 + t->layer2_bias[j];
                 amax = (add1 > amax || add1 != add1) ? add1 : amax;
@@ -81,7 +82,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
             for (int32_t j = 0; j < 2; j++) {
                 d_sub1[i * 2 + j] = (j == to_s32_1 ? neg1 : 0.0f) + div2 * exp1_row[j];
             }
-            const float d_sub1_1 = d_sub1[i * 2];
+            const float d_sub1_1 = d_sub1[i * 2 + 0];
             const float d_sub1_2 = d_sub1[i * 2 + 1];
             for (int32_t j = 0; j < 8; j++) {
                 const float sum1 = d_sub1_1 * t->layer2_weight[j] + d_sub1_2 * t->layer2_weight[j + 8];
@@ -100,21 +101,21 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
         float sum13 = 0.0f, sum14 = 0.0f, sum15 = 0.0f, sum16 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += d_add1[i * 8] * x[i * 2];
-            sum2 += d_add1[i * 8] * x[i * 2 + 1];
-            sum3 += d_add1[i * 8 + 1] * x[i * 2];
+            sum += d_add1[i * 8 + 0] * x[i * 2 + 0];
+            sum2 += d_add1[i * 8 + 0] * x[i * 2 + 1];
+            sum3 += d_add1[i * 8 + 1] * x[i * 2 + 0];
             sum4 += d_add1[i * 8 + 1] * x[i * 2 + 1];
-            sum5 += d_add1[i * 8 + 2] * x[i * 2];
+            sum5 += d_add1[i * 8 + 2] * x[i * 2 + 0];
             sum6 += d_add1[i * 8 + 2] * x[i * 2 + 1];
-            sum7 += d_add1[i * 8 + 3] * x[i * 2];
+            sum7 += d_add1[i * 8 + 3] * x[i * 2 + 0];
             sum8 += d_add1[i * 8 + 3] * x[i * 2 + 1];
-            sum9 += d_add1[i * 8 + 4] * x[i * 2];
+            sum9 += d_add1[i * 8 + 4] * x[i * 2 + 0];
             sum10 += d_add1[i * 8 + 4] * x[i * 2 + 1];
-            sum11 += d_add1[i * 8 + 5] * x[i * 2];
+            sum11 += d_add1[i * 8 + 5] * x[i * 2 + 0];
             sum12 += d_add1[i * 8 + 5] * x[i * 2 + 1];
-            sum13 += d_add1[i * 8 + 6] * x[i * 2];
+            sum13 += d_add1[i * 8 + 6] * x[i * 2 + 0];
             sum14 += d_add1[i * 8 + 6] * x[i * 2 + 1];
-            sum15 += d_add1[i * 8 + 7] * x[i * 2];
+            sum15 += d_add1[i * 8 + 7] * x[i * 2 + 0];
             sum16 += d_add1[i * 8 + 7] * x[i * 2 + 1];
         }
         t->layer0_weight[0] -= lr * sum;
@@ -140,7 +141,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
         float sum7 = 0.0f, sum8 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += d_add1[i * 8];
+            sum += d_add1[i * 8 + 0];
             sum2 += d_add1[i * 8 + 1];
             sum3 += d_add1[i * 8 + 2];
             sum4 += d_add1[i * 8 + 3];
@@ -165,15 +166,15 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
         float sum13 = 0.0f, sum14 = 0.0f, sum15 = 0.0f, sum16 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += d_sub1[i * 2] * relu1[i * 8];
-            sum2 += d_sub1[i * 2] * relu1[i * 8 + 1];
-            sum3 += d_sub1[i * 2] * relu1[i * 8 + 2];
-            sum4 += d_sub1[i * 2] * relu1[i * 8 + 3];
-            sum5 += d_sub1[i * 2] * relu1[i * 8 + 4];
-            sum6 += d_sub1[i * 2] * relu1[i * 8 + 5];
-            sum7 += d_sub1[i * 2] * relu1[i * 8 + 6];
-            sum8 += d_sub1[i * 2] * relu1[i * 8 + 7];
-            sum9 += d_sub1[i * 2 + 1] * relu1[i * 8];
+            sum += d_sub1[i * 2 + 0] * relu1[i * 8 + 0];
+            sum2 += d_sub1[i * 2 + 0] * relu1[i * 8 + 1];
+            sum3 += d_sub1[i * 2 + 0] * relu1[i * 8 + 2];
+            sum4 += d_sub1[i * 2 + 0] * relu1[i * 8 + 3];
+            sum5 += d_sub1[i * 2 + 0] * relu1[i * 8 + 4];
+            sum6 += d_sub1[i * 2 + 0] * relu1[i * 8 + 5];
+            sum7 += d_sub1[i * 2 + 0] * relu1[i * 8 + 6];
+            sum8 += d_sub1[i * 2 + 0] * relu1[i * 8 + 7];
+            sum9 += d_sub1[i * 2 + 1] * relu1[i * 8 + 0];
             sum10 += d_sub1[i * 2 + 1] * relu1[i * 8 + 1];
             sum11 += d_sub1[i * 2 + 1] * relu1[i * 8 + 2];
             sum12 += d_sub1[i * 2 + 1] * relu1[i * 8 + 3];
@@ -204,7 +205,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     {
         float sum = 0.0f, sum2 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += d_sub1[i * 2];
+            sum += d_sub1[i * 2 + 0];
             sum2 += d_sub1[i * 2 + 1];
         }
         t->layer2_bias[0] -= lr * sum;
@@ -225,10 +226,10 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* 1  scores[n,2] */
     for (int32_t i = 0; i < n; i++) {
-        const float x_1 = x[i * 2];
+        const float x_1 = x[i * 2 + 0];
         const float x_2 = x[i * 2 + 1];
         for (int32_t j = 0; j < 8; j++) {
-            const float sum1 = x_1 * t->layer0_weight[j * 2] + x_2 * t->layer0_weight[j * 2 + 1];
+            const float sum1 = x_1 * t->layer0_weight[j * 2 + 0] + x_2 * t->layer0_weight[j * 2 + 1];
             const float add1 = sum1 + t->layer0_bias[j];
             relu1_row[j] = add1 < 0.0f ? 0.0f : add1;
         }
@@ -241,7 +242,7 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
         const float relu1_row_7 = relu1_row[6];
         const float relu1_row_8 = relu1_row[7];
         for (int32_t j = 0; j < 2; j++) {
-            const float sum1 = relu1_row_1 * t->layer2_weight[j * 8] +
+            const float sum1 = relu1_row_1 * t->layer2_weight[j * 8 + 0] +
                     relu1_row_2 * t->layer2_weight[j * 8 + 1] + relu1_row_3 * t->layer2_weight[j * 8 + 2] +
                     relu1_row_4 * t->layer2_weight[j * 8 + 3] + relu1_row_5 * t->layer2_weight[j * 8 + 4] +
                     relu1_row_6 * t->layer2_weight[j * 8 + 5] + relu1_row_7 * t->layer2_weight[j * 8 + 6] +
