@@ -1,6 +1,8 @@
 """Generated C: golden files, warnings, C++, the same bytes everywhere, and its answer to bad arguments."""
 
 import ctypes
+import difflib
+import functools
 import os
 import shutil
 import subprocess
@@ -60,7 +62,7 @@ SOURCES = {
 }
 
 
-# ---- golden files: one folder for each example with `ref`, and for two with every other list that a board names
+# ---- golden files: each example with `ref`; for two, with every other list that a board names, the lines that differ
 
 LISTS = {board.load(name).kernels.backends: name for name in board.names()}
 GOLDENS = [(e, k) for e in EXAMPLES for k in LISTS if k == ("ref",) or e in ("lenet", "mnist")]
@@ -70,13 +72,30 @@ def golden_folder(example, kernels):
     return GOLDEN / f"{example}+{'+'.join(kernels)}"
 
 
+@functools.cache
+def with_ref(example):
+    return emit(compile_file(load_file(example).made, example, ("ref",), board.load("host"), ram=1 << 30))
+
+
+def as_stored(example, kernels, files):
+    """The files of `ref`; of other kernels one file of the lines that differ, `-` for ref's."""
+    if kernels == ("ref",):
+        return files
+    lines = []
+    for name, text in with_ref(example).items():
+        changed = difflib.unified_diff(text.splitlines(), files[name].splitlines(), lineterm="", n=0)
+        lines += [name, *(line for line in list(changed)[2:] if not line.startswith("@@"))]
+    return {f"{example}.diff": "\n".join(lines) + "\n"}
+
+
 @pytest.mark.parametrize(("example", "kernels"), GOLDENS, ids=lambda v: v if type(v) is str else "+".join(v))
 def test_golden(example, kernels, request):
     target = board.load("host" if kernels == ("ref",) else LISTS[kernels])
     compiled = compile_file(load_file(example).made, example, kernels, target, ram=1 << 30)
-    files, folder = emit(compiled), golden_folder(example, kernels)
+    files, folder = as_stored(example, kernels, emit(compiled)), golden_folder(example, kernels)
     if request.config.getoption("--update-golden"):
-        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
     assert sorted(p.name for p in folder.glob("*")) == sorted(files), (
@@ -93,7 +112,7 @@ def test_golden_files_are_what_every_board_gets(board_name):
     target = board.load(board_name)
     kernels = target.kernels.backends
     files = emit(compile_file(load_file("mnist").made, "mnist", kernels, target))
-    for name, text in files.items():
+    for name, text in as_stored("mnist", kernels, files).items():
         assert text == (golden_folder("mnist", kernels) / name).read_text(encoding="utf-8"), name
 
 
