@@ -309,6 +309,24 @@ def checksums(tmp_path_factory):
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize("cc", ["gcc -march=x86-64-v3", "aarch64-linux-gnu-gcc -mcpu=cortex-a53"])
+def test_loops_over_them_become_vectors(cc, tmp_path):
+    """With gcc's own flags, which mind traps: of one function after the other."""
+    names = [n for n in NAMES if n not in ("sinf", "cosf", "powf", "rintf")]
+    loops = [
+        f"void {n}_(float *y, const float *x, int n) {{ for (int i = 0; i < n; i++) y[i] = ag_{n}(x[i]); }}"
+        for n in names
+    ]
+    source = tmp_path / "loops.c"
+    source.write_text("\n".join(['#include "ag_math.h"', *loops]) + "\n")
+    told = [*cc.split(), "-std=c99", "-O3", "-fopt-info-vec", f"-I{KERNELS / 'ref'}", "-c", str(source)]
+    done = subprocess.run(
+        [*told, "-o", str(tmp_path / "loops.o")], capture_output=True, text=True, check=True
+    )
+    lines = {int(n) for n in re.findall(r"loops\.c:(\d+):\d+: optimized: +loop vectorized", done.stderr)}
+    assert lines == set(range(2, 2 + len(names)))
+
+
 def test_the_checksum_is_of_the_results(library):
     """A sweep that were the same for every function would prove nothing."""
     library.sweep_crc.restype = ctypes.c_uint32

@@ -26,7 +26,7 @@
 /* Where nothing is vectorised, common arguments take a way of their own, with the same bits; what handles the
  * others is not inlined. */
 #ifndef AG_MATH_SHORTCUTS
-#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+#if defined(__arm__) /* no vectors of float: what AArch32's NEON makes of subnormals is not IEEE's */
 #define AG_MATH_SHORTCUTS 1
 #else
 #define AG_MATH_SHORTCUTS 0
@@ -50,9 +50,20 @@ static inline float ag_bits_float(uint32_t bits) {
     return x;
 }
 
+/* a where `which` holds, else b. Compilers that mind traps vectorise no loop in which arithmetic hangs on a
+ * condition; AG_MATH_NO_TRAPS says that this one has -fno-trapping-math. */
+static inline float ag_select(int which, float a, float b) {
+#if AG_MATH_SHORTCUTS || defined(AG_MATH_NO_TRAPS)
+    return which ? a : b;
+#else
+    const uint32_t mask = 0u - (uint32_t)(which != 0);
+    return ag_bits_float((ag_float_bits(a) & mask) | (ag_float_bits(b) & ~mask));
+#endif
+}
+
 /* y, or the one NaN when x is NaN: processors differ in the sign and payload that they hand on. */
 static inline float ag_unless_nan(float x, float y) {
-    return x == x ? y : ag_bits_float(0x7fc00000u);
+    return ag_select(x == x, y, ag_bits_float(0x7fc00000u));
 }
 
 static inline float ag_with_sign_of(float magnitude, float x) {
@@ -93,8 +104,8 @@ static inline float ag_exp_rest(ag_exp_parts p) {
 }
 
 AG_MATH_RARE float ag_exp_any(float x) {
-    const float low = x < -104.0f ? -104.0f : x; /* e^-104 rounds to 0, e^89 to infinity */
-    const ag_exp_parts p = ag_exp_reduce(low > 89.0f ? 89.0f : low);
+    const float low = ag_select(x < -104.0f, -104.0f, x); /* e^-104 rounds to 0, e^89 to infinity */
+    const ag_exp_parts p = ag_exp_reduce(ag_select(low > 89.0f, 89.0f, low));
     const int32_t half = p.n >> 1; /* two factors, as 2^n may be no float; only the second rounds */
     return ag_unless_nan(x, ag_exp_rest(p) * ag_pow2i(half) * ag_pow2i(p.n - half));
 }
@@ -110,8 +121,8 @@ static inline float ag_expf(float x) {
 }
 
 static inline float ag_expm1f(float x) {
-    const float low = x < -18.0f ? -18.0f : x; /* e^-18 - 1 rounds to -1 */
-    const ag_exp_parts p = ag_exp_reduce(low > 89.0f ? 89.0f : low);
+    const float low = ag_select(x < -18.0f, -18.0f, x); /* e^-18 - 1 rounds to -1 */
+    const ag_exp_parts p = ag_exp_reduce(ag_select(low > 89.0f, 89.0f, low));
     const float r = p.high - p.low;
     float q = 0.00019845882f; /* (e^r - 1 - r) / r^2 */
     q = q * r + 0.0013940668f;
@@ -121,7 +132,7 @@ static inline float ag_expm1f(float x) {
     q = q * r + 0.5f;
     const float half = ag_pow2i(p.n - 1); /* 2^n (e^r - 1) + (2^n - 1), halved, as 2^128 is no float */
     const float y = 2.0f * ((half - 0.5f) + half * (p.high + (r * r * q - p.low)));
-    return ag_unless_nan(x, fabsf(x) < 2.9802322e-08f ? x : y);
+    return ag_unless_nan(x, ag_select(fabsf(x) < 2.9802322e-08f, x, y));
 }
 
 /* x = 2^e (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), for normal x > 0 */
@@ -155,10 +166,10 @@ static inline float ag_log_sum(float f, float e, float extra) {
 
 AG_MATH_RARE float ag_log_any(float x) {
     const int tiny = x < 1.17549435e-38f;
-    const ag_log_parts p = ag_log_reduce(tiny ? x * 8388608.0f : x);
-    const float y = ag_log_sum(p.f, tiny ? p.e - 23.0f : p.e, 0.0f);
-    const float finite = x == INFINITY ? x : y;
-    return x > 0.0f ? finite : ag_bits_float(x == 0.0f ? 0xff800000u : 0x7fc00000u);
+    const ag_log_parts p = ag_log_reduce(ag_select(tiny, x * 8388608.0f, x));
+    const float y = ag_log_sum(p.f, ag_select(tiny, p.e - 23.0f, p.e), 0.0f);
+    const float finite = ag_select(x == INFINITY, x, y);
+    return ag_select(x > 0.0f, finite, ag_bits_float(x == 0.0f ? 0xff800000u : 0x7fc00000u));
 }
 
 static inline float ag_logf(float x) {
@@ -172,12 +183,12 @@ static inline float ag_logf(float x) {
 static inline float ag_log1pf(float x) {
     const float u = 1.0f + x;
     const float big =
-        x > 1.0f ? x : 1.0f; /* what u lost of x: exact when the larger summand is taken off first */
-    const float lost = (x > 1.0f ? 1.0f : x) - (u - big);
+        ag_select(x > 1.0f, x, 1.0f); /* what u lost of x: exact when the larger summand is taken off first */
+    const float lost = ag_select(x > 1.0f, 1.0f, x) - (u - big);
     const ag_log_parts p = ag_log_reduce(u);
     const float y = ag_log_sum(p.f, p.e, lost / u);
-    const float finite = x == INFINITY || fabsf(x) < 2.9802322e-08f ? x : y;
-    return x > -1.0f ? finite : ag_bits_float(x == -1.0f ? 0xff800000u : 0x7fc00000u);
+    const float finite = ag_select((x == INFINITY) | (fabsf(x) < 2.9802322e-08f), x, y);
+    return ag_select(x > -1.0f, finite, ag_bits_float(x == -1.0f ? 0xff800000u : 0x7fc00000u));
 }
 
 /* (tanh(a) / a - 1) / a^2 for a <= 0.55, of z = a^2 */
@@ -194,7 +205,7 @@ AG_MATH_RARE float ag_tanh_any(float x) {
     const float z = a * a;
     const float near = a + a * z * ag_tanh_near(z);
     const float far = 1.0f - 2.0f / (ag_expf(2.0f * a) + 1.0f);
-    return ag_unless_nan(x, ag_with_sign_of(a < 0.55f ? near : far, x));
+    return ag_unless_nan(x, ag_with_sign_of(ag_select(a < 0.55f, near, far), x));
 }
 
 static inline float ag_tanhf(float x) {
@@ -213,8 +224,9 @@ static inline float ag_tanhf(float x) {
 static inline float ag_sigmoidf(float x) {
     const float z = ag_expf(-fabsf(x));
     const int negative = x < 0.0f;
-    const float y = (negative ? z : 1.0f) / (1.0f + z);
-    return ag_unless_nan(x, negative ? z - z * y : y); /* z - z y is z / (1 + z) with one rounding less */
+    const float y = ag_select(negative, z, 1.0f) / (1.0f + z);
+    /* z - z y is z / (1 + z) with one rounding less */
+    return ag_unless_nan(x, ag_select(negative, z - z * y, y));
 }
 
 /* 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x */
@@ -228,8 +240,8 @@ static inline float ag_erff(float x) {
     q = q * z - 0.37612602f;
     q = q * z + 0.12837917f;
     const float near = a + a * q;
-    const float b = a > 4.0f ? 4.0f : a; /* erf(4) rounds to 1 */
-    float p = 0.00020745467f;            /* ln(1 - erf(b)) */
+    const float b = ag_select(a > 4.0f, 4.0f, a); /* erf(4) rounds to 1 */
+    float p = 0.00020745467f;                     /* ln(1 - erf(b)) */
     p = p * b - 0.0031536154f;
     p = p * b + 0.022656191f;
     p = p * b - 0.10479871f;
@@ -237,7 +249,7 @@ static inline float ag_erff(float x) {
     p = p * b - 1.1282289f;
     p = p * b - 6.5977263e-05f;
     const float far = 1.0f - ag_expf(p);
-    return ag_unless_nan(x, ag_with_sign_of(a < 0.8f ? near : far, x));
+    return ag_unless_nan(x, ag_with_sign_of(ag_select(a < 0.8f, near, far), x));
 }
 
 /* The nearest integer, the even one of two: a float from 2^23 on is an integer, and a sum up there rounds. */
