@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,19 @@ PROFILES = ("speed", "size")  # what the compiler is to favour
 def check(data: dict[str, Any], path: Path) -> None:
     """Raise BoardError for the first key of one file that is unknown or has a value of the wrong type or range."""
     _check(data, _TREE, path, "")
+
+
+def known_keys() -> list[str]:
+    """Every key by its dotted path; "*" stands for any name."""
+
+    def below(schema: dict[str, Any], path: str) -> Iterator[str]:
+        for key, part in schema.items():
+            if isinstance(part, dict):
+                yield from below(part, f"{path}{key}.")
+            else:
+                yield f"{path}{key}"
+
+    return list(below(_TREE, ""))
 
 
 def near(word: str, known: Iterable[str]) -> str:

@@ -1,11 +1,13 @@
 """Every board profile of the tree, and every way in which a board file can be wrong."""
 
+import re
 import subprocess
 import sys
 
 import pytest
+from conftest import ROOT
 
-from autodiff_gen import backends, board, firmware
+from autodiff_gen import backends, board, board_schema, firmware
 from autodiff_gen.errors import BoardError, ToolError
 
 NAMES = board.names()
@@ -114,6 +116,18 @@ def test_ones_own_stm32_may_inherit_the_trees(tmp_path):
     assert board.load(path).stack_bytes == 4096
 
 
+def test_the_page_on_boards_has_every_key_and_its_example_loads(load):
+    page = (ROOT / "docs" / "boards.md").read_text()
+    names = {
+        re.sub(r"use\..*", "use.K", key.replace("memory.*", "memory.R")) for key in board_schema.known_keys()
+    }
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert {name for row in rows for name in re.findall(r"`(.*?)`", row)} == names
+    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    b = load(example)
+    assert b.profile == "size" and b.ram_bytes == 114688 - 8192 and b.qemu.machine == "netduinoplus2"
+
+
 def test_ones_own_support_folder_is_beside_the_file(load, tmp_path):
     (tmp_path / "my support").mkdir()
     assert load(USER.replace('"stm32f4"', '"./my support"')).target.support == tmp_path / "my support"
@@ -164,6 +178,7 @@ BAD = [
     ("unknown core", USER + 'core = "cortex-m4f"', "target.core is not a known core; did you mean 'cortex-m4'"),
     ("unknown feature", USER + 'features = ["fpuu"]', "'fpuu', which is no core feature; did you mean 'fpu'"),
     ("no schema", USER.replace("schema = 1", ""), "schema is missing"),
+    ("vectors of one", USER + "vectors = 1", "target.vectors must be from 0x2 to 0x400, got 1"),
     ("schema 2", USER.replace("schema = 1", "schema = 2"), "schema must be"),
     ("no name", USER.replace('name = "mine"', ""), "name is missing"),
     ("no target", 'schema=1\nname="x"\n', "missing section [target]"),
