@@ -161,7 +161,8 @@ class EntryText:
         ]
         what = " . ".join(terms)
         if isinstance(lower, Call):
-            what = f"{lower.term or node.op.name}({', '.join(terms)})"
+            name = lower.term if lower.into is not None else node.op.name
+            what = f"{name}({', '.join(terms)})" if name else terms[0]
         target = ", ".join(f"{self.bare(self.place(r))}{shown(r.type.shape)}" for r in node.results)
         if lower.into is None:
             return f"{target} = {what}"

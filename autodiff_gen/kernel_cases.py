@@ -36,6 +36,8 @@ def cases() -> Iterator[Case]:
     for kernel, factors in (("gemv_f32", FRESH), ("gemv_t_f32", FRESH), ("ger_f32", UPDATE)):
         for m, n in ((64, 128), (32, 784), (10, 32)):
             yield _matrix_vector(kernel, m, n, factors)
+    for m, n in ((256, 48), (64, 72), (144, 6)):
+        yield _column_sums(m, n)
     for size, inputs, outputs in ((28, 1, 6), (12, 6, 16)):
         yield from _convolutions("conv2d", size, inputs, outputs, 5)
         yield from _convolutions("conv2d_pool", size, inputs, outputs, 5)
@@ -54,6 +56,12 @@ def _matrix_vector(kernel: str, m: int, n: int, factors: Mapping[str, float]) ->
     call = KernelCall(kernel, {}, {"lda": n, "m": m, "n": n}, dict(factors))
     x, y = (n, m) if kernel == "gemv_f32" else (m, n)
     return Case(call, {"a": m * n, "x": x, "y": y}, m * n, f"{m}x{n}")
+
+
+def _column_sums(m: int, n: int) -> Case:
+    """Additions count as multiply-accumulates."""
+    call = KernelCall("column_sums_f32", {}, {"lda": n, "m": m, "n": n}, dict(UPDATE))
+    return Case(call, {"a": m * n, "y": n}, m * n, f"{m}x{n}")
 
 
 def _convolutions(kind: str, size: int, inputs: int, outputs: int, window: int) -> Iterator[Case]:

@@ -113,6 +113,12 @@ CONTRACT: dict[str, KernelSpec] = {
         _spec("gemv_f32", "A lda X Y! m n alpha beta", "y[m] = alpha A[m,n] x[n] + beta y"),
         _spec("gemv_t_f32", "A lda X Y! m n alpha beta", "y[n] = alpha A[m,n]' x[m] + beta y"),
         _spec("ger_f32", "A! lda X Y m n alpha beta", "A[m,n] = alpha x[m] y[n]' + beta A"),
+        _spec("axpby_f32", "X Y! n alpha beta", "y[n] = alpha x[n] + beta y"),
+        _spec(
+            "column_sums_f32",
+            "A lda Y! m n alpha beta",
+            "y[n] = alpha (sums of the columns of A[m,n]) + beta y",
+        ),
         _spec("conv2d_f32", "X W Y! n shape:conv2d_shape", "y = x * w over windows of x"),
         _spec("conv2d_dx_f32", "DY W DX! n shape:conv2d_shape", "the adjoint of conv2d in x"),
         _spec("conv2d_dw_f32", _CONV_DW, "dw = alpha (the adjoint of conv2d in w) + beta dw"),

@@ -215,9 +215,8 @@ class Expressions:
             return args[0]
         for k, arg in enumerate(args):
             arg.uses += max(lower.c.count(f"{{{k}}}"), 1)
-        if self.locked:
-            condition = lower.c.partition("?")[0]
-            self._load_first([arg for k, arg in enumerate(args) if f"{{{k}}}" not in condition])
+        condition = lower.c.partition("?")[0]
+        self._load_first([arg for k, arg in enumerate(args) if f"{{{k}}}" not in condition])
         needs = lower.operand_precedence
         per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
         home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
@@ -235,8 +234,8 @@ class Expressions:
         )
 
     def _load_first(self, choices: list[Expr]) -> None:
-        """All choices are read before one is taken: GCC 12 vectorises a read under a condition wrongly where the
-        result takes the place of an operand (-O3 with AVX2: tests/regression)."""
+        """All choices are read before one is taken: so a compiler needs no branch. And GCC 12 vectorises a read under a
+        condition wrongly where the result takes the place of an operand (-O3 with AVX2: tests/regression)."""
         for choice in choices:
             if choice.memory is not None and any(i is not None for i in choice.memory[1]):
                 choice.moved = choice.worth_a_name = True

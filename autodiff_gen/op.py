@@ -127,9 +127,9 @@ class Call:
     an offset on); those in `scalars` are numbers, passed by value. Results are dense. An op that is added to
     memory, y = (+ or -) alpha term + beta old, has the old value as operand `into`, whose bytes the result takes,
     alpha as the operand behind it, and the attributes `beta` and `negate`; `term` is then the name of the op
-    that computes what is added, and that op has the name of this one as `added`. An op whose results are sums of
-    products of operands, each of its own, names them in `summed`; the elements of the last of them over all axes
-    but its last one are as many as the terms, or more.
+    that computes what is added, and that op has the name of this one as `added`; without `term` operand 0 is added
+    as it is. An op whose results are sums of products of operands, each of its own, names them in `summed`; the
+    elements of the last of them over all axes but its last one are as many as the terms, or more.
     """
 
     choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]

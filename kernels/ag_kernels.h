@@ -86,6 +86,26 @@ ag_ger_f32_fn ag_ger_f32_fast;
 ag_ger_f32_fn ag_ger_f32_mve;
 ag_ger_f32_fn ag_ger_f32_neon;
 
+/* y[n] = alpha * x[n] + beta * y[n]. y does not overlap x. */
+typedef void ag_axpby_f32_fn(const float *x, float *y, int32_t n, float alpha, float beta);
+ag_axpby_f32_fn ag_axpby_f32_ref;
+ag_axpby_f32_fn ag_axpby_f32_host;
+ag_axpby_f32_fn ag_axpby_f32_armv7em;
+ag_axpby_f32_fn ag_axpby_f32_fast;
+ag_axpby_f32_fn ag_axpby_f32_mve;
+ag_axpby_f32_fn ag_axpby_f32_neon;
+
+/* y[n] = alpha * (the sum of each column of A[m,n]) + beta * y[n]; the sum over ascending m is complete
+ * before y is read. y does not overlap A. */
+typedef void ag_column_sums_f32_fn(const float *a, int32_t lda, float *y, int32_t m, int32_t n, float alpha,
+                                   float beta);
+ag_column_sums_f32_fn ag_column_sums_f32_ref;
+ag_column_sums_f32_fn ag_column_sums_f32_host;
+ag_column_sums_f32_fn ag_column_sums_f32_armv7em;
+ag_column_sums_f32_fn ag_column_sums_f32_fast;
+ag_column_sums_f32_fn ag_column_sums_f32_mve;
+ag_column_sums_f32_fn ag_column_sums_f32_neon;
+
 /* y[n,oh,ow,o] = x[n,h,w,c] * w[o,kh,kw,c/groups], as ag_conv2d_shape tells; each sum over ascending rows,
  * columns and channels of the window. y overlaps neither x nor w. */
 typedef void ag_conv2d_f32_fn(const float *x, const float *w, float *y, int32_t n,

@@ -29,6 +29,8 @@ INTERNAL = {
     "matmul_placed",
     "place",
     "fused",
+    "axpby",
+    "column_sums_into",
     "conv2d_dw_into",
     "depthwise2d_dw_into",
     "index_sum_into",

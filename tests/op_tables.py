@@ -46,6 +46,7 @@ BATCHED: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("index_select", [(n, 5), ((2,), "u8")], {"dim": 1}),
     ("scatter_sum", [((n, 4), "s32"), (n, 4)], {"dim": 1, "size": 3}),
     ("index_sum", [((n, 2), "s32"), (n, 2, 3)], {"dim": 0, "size": 4}),
+    ("column_sums", [(n, 3)], {}),
     ("cumsum", [(n, 3)], {"dim": 0, "reverse": True}),
     ("cumsum", [(n, 3, 2)], {"dim": 1, "reverse": False}),
     ("slice", [(n, 5)], {"shape": (n, 2), "starts": (0, 4), "steps": (1, -2)}),

@@ -16,6 +16,8 @@ FAMILIES = (
     "gemm",
     "gemv",
     "ger",
+    "axpby",
+    "column_sums",
     "conv2d",
     "conv2d_pool",
     "depthwise2d",

@@ -151,6 +151,8 @@ def test_calls_against_the_record(libraries, name, order):
 
 
 INTO = {
+    "axpby": "",
+    "column_sums_into": "column_sums",
     "conv2d_dw_into": "conv2d_dw",
     "conv2d_pool_dw_into": "conv2d_pool_dw",
     "depthwise2d_dw_into": "depthwise2d_dw",
@@ -160,7 +162,21 @@ INTO = {
 
 def test_every_call_that_adds_is_in_the_table():
     assert set(INTO) == {c for c in CALLS if OPS[c].lower.into is not None}
-    assert all(OPS[term].lower.added == name for name, term in INTO.items())
+    assert all(OPS[name].lower.term == term for name, term in INTO.items())
+    assert all(OPS[term].lower.added == name for name, term in INTO.items() if term)
+
+
+def terms_of(name, rng):
+    """(operands, what is added, attributes) for every sample of the term; vectors where operand 0 itself is added."""
+    if not INTO[name]:
+        for size in (1, 5, 8, 39):
+            x = rng.uniform(-1, 1, size).astype(np.float32)
+            yield (x,), x, {}
+        return
+    term = OPS[INTO[name]]
+    for i, sample in enumerate(term.samples):
+        factors = case(term.name, i).arrays
+        yield factors, term.ref(*factors, **sample.attrs), sample.attrs
 
 
 @pytest.mark.cc
@@ -168,12 +184,11 @@ def test_every_call_that_adds_is_in_the_table():
 @pytest.mark.parametrize("name", INTO)
 def test_calls_that_add_against_the_record(libraries, name, alpha, beta):
     """alpha may be 0; where beta is 0 the memory begins as NaN, which must not show."""
-    op, term, served = OPS[name], OPS[INTO[name]], []
+    op, served = OPS[name], []
     rng = np.random.default_rng(3)
-    for i, sample in enumerate(term.samples):
-        factors = case(term.name, i).arrays
-        old = rng.uniform(-1, 1, term.ref(*factors, **sample.attrs).shape).astype(np.float32)
-        attrs = {**sample.attrs, "beta": beta, "negate": bool(i % 2)}
+    for i, (factors, added, given) in enumerate(terms_of(name, rng)):
+        old = rng.uniform(-1, 1, added.shape).astype(np.float32)
+        attrs = {**given, "beta": beta, "negate": bool(i % 2)}
         for order in ORDERS:
             served += run(libraries, op, attrs, (*factors, old, np.float32(alpha)), order)
     assert served

@@ -226,6 +226,8 @@ REFUSED: list[tuple[str, list[Type], dict[str, Any], str]] = [
         {"dim": 1, "size": 3},
         "the batch axis must come first",
     ),
+    ("column_sums", [Type(f32, (2, 3, 4))], {}, "needs a matrix of floats"),
+    ("column_sums", [Type(s32, (2, 3))], {}, "needs a matrix of floats"),
     ("cumsum", [Type(f32, (2, n))], {"dim": 0, "reverse": False}, "the batch axis must come first"),
     *(
         ("slice", [Type(f32, (5,))], {"shape": (taken,), "starts": (start,), "steps": (step,)}, "has no")

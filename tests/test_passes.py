@@ -82,9 +82,20 @@ def _sgd(extra: float | None = None) -> tuple[dict[str, Value], dict[State, Valu
     return {}, {s: w - lr * (g if extra is None else g + extra * w)}
 
 
+def _row_for_all() -> tuple[dict[str, Value], dict[State, Value]]:
+    s, w = float_state("w", 2, 3)
+    return {}, {s: w - F.matmul(x_of(1, 4, name="a"), x_of(4, 3, name="b"))}
+
+
 def _momentum() -> tuple[dict[str, Value], dict[State, Value]]:
     s, v = float_state("v", 2, 3)
     return {}, {s: 0.5 * v + F.matmul(x_of(2, 4, name="a"), x_of(4, 3, name="b"))}
+
+
+def _with_momentum() -> tuple[dict[str, Value], dict[State, Value]]:
+    (s, w), (u, v) = float_state("w", 4, 8), float_state("v", 4, 8)
+    new = 0.5 * v + F.matmul(x_of(4, 3, name="a"), x_of(3, 8, name="b"))
+    return {}, {u: new, s: w - x_of(name="lr") * new}
 
 
 def _leaf_out() -> tuple[dict[str, Value], dict[State, Value]]:
@@ -126,6 +137,20 @@ ROWS = (
         fuse_updates,
         _momentum,
         "%4 = accumulate(a, b, v, 1.0, beta=0.5, negate=False) | v' <- %4",
+    ),
+    Row(
+        "a weight reads its momentum from memory",
+        fuse_updates,
+        _with_momentum,
+        "%4 = accumulate(a, b, v, 1.0, beta=0.5, negate=False) | %7 = reshape(%4, shape=(32,)) "
+        "| %9 = reshape(w, shape=(32,)) | %10 = axpby(%7, %9, lr, beta=1.0, negate=True) "
+        "| %11 = reshape(%10, shape=(4, 8)) | v' <- %4 | w' <- %11",
+    ),
+    Row(
+        "a row that is added to all",
+        fuse_updates,
+        _row_for_all,
+        "%3 = matmul(a, b) | %4 = sub(w, %3) | w' <- %4",
     ),
     Row(
         "an output that is a state",

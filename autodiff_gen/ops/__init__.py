@@ -3,6 +3,8 @@
 from . import (
     activations,
     avg_pooling,
+    axpby,
+    column_sums,
     cond,
     constants,
     contraction,
@@ -30,6 +32,8 @@ from . import (
 __all__ = [
     "activations",
     "avg_pooling",
+    "axpby",
+    "column_sums",
     "cond",
     "constants",
     "contraction",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..ir import Graph
 from ..verify import verify
+from .call_column_sums import call_column_sums
 from .cancel_layouts import cancel_layouts
 from .common_values import common_values
 from .drop_unread import drop_unread
@@ -39,6 +40,7 @@ PIPELINE: tuple[Pass, ...] = (
     cancel_layouts,  # transposes move onto the operands of contractions
     pool_convolutions,  # a convolution and the pooling of its result, in one kernel
     inline_products,  # tiny products join the loops around them
+    call_column_sums,  # sums of what lies in memory anyway, such as gradients of biases
     fuse_updates,  # W - lr * (a . b) becomes one contraction that accumulates into W
     prove_updates,  # what must be finite for the new states to be so
     own_bytes,  # copies where a view cannot serve, or an old state is still read

@@ -4,18 +4,23 @@ W' = W - lr * (a . b)       ->  W' = accumulate(a, b, W, lr, beta=1, negate=True
 v' = mu * v + (a . b)       ->  v' = accumulate(a, b, v, 1, beta=mu)
 W' = W - lr * conv2d_dw(..) ->  W' = conv2d_dw_into(.., W, lr, beta=1, negate=True)
 
-and so on for every op whose record names one that adds to memory. Under any other elementwise rule a product is
+and so on for every op whose record names one that adds to memory; and W' = W - lr * v' = axpby(v', W, lr, beta=1,
+negate=True) where v' lies in memory. Under any other elementwise rule a product is
 completed row by row in one row of scratch (`matmul_rows`), and the rule is the epilogue that reads the row and writes
 the state.
 """
 
 from __future__ import annotations
 
-from ..dtypes import Shape
-from ..ir import STATE, Graph, Node, State, Value, apply, constant, substitute, topological, users
-from ..layout import layout
+from collections.abc import Callable, Mapping
+
+from ..dtypes import Shape, f32, planned_size
+from ..ir import STATE, Graph, Node, State, Value, apply, constant, replaced, substitute, topological, users
+from ..layout import base, layout
 from ..op import OPS, Call, Contraction, Elementwise, View
 from .fold_constants import uniform
+
+FEWEST_ADDED = 32  # elements of a state to which a kernel adds what lies in memory
 
 
 def _whole(v: Value) -> list[Value]:
@@ -38,18 +43,18 @@ def _added(v: Value) -> str:
     return lower.added if isinstance(lower, Contraction | Call) else ""
 
 
-def _product(v: Value) -> tuple[list[Value], Value | None] | None:
+def _product(v: Value, wanted: Callable[[Value], object] = _added) -> tuple[list[Value], Value | None] | None:
     """v as scalar * product: the values from v down to the product, and the scalar (None for 1); None when it is
-    something else.
+    something else than `wanted`.
     """
     way = _whole(v)
-    if _added(way[-1]):
+    if wanted(way[-1]):
         return way, None
     if way[-1].node.op.name == "mul":
         operands = way[-1].node.operands
         for x, s in (operands, operands[::-1]):
             below = _whole(x)
-            if _added(below[-1]) and s.type.shape == ():
+            if wanted(below[-1]) and s.type.shape == ():
                 return [*way, *below], s
     return None
 
@@ -78,6 +83,8 @@ def _accumulating(state: State, new: Value, readers: dict[Value, list[Node]]) ->
         if beta is None or found is None:
             continue
         way, scale = found
+        if way[-1].type.bytes != state.type.bytes:
+            continue  # one row is added to all
         if any(len(readers.get(v, ())) != 1 for v in way):
             return None
         product = way[-1]
@@ -96,14 +103,61 @@ def _in_shape(v: Value, shape: Shape) -> Value:
 
 def fuse_updates(graph: Graph) -> Graph:
     """See the module."""
-    readers = users(topological(graph.roots))
-    roots = list(graph.outputs.values())
-    outputs = set(roots)
-    for state, new in graph.updates.items():
-        fused = None if new in outputs or readers.get(new) else _accumulating(state, new, readers)
-        roots.append(fused if fused is not None else new)
-    graph = graph.with_roots(roots)
+    graph = _with_updates(graph, _accumulated(graph))
+    graph = _with_updates(graph, _added_from_memory(graph))
     return graph if graph.inner else _by_rows(graph)
+
+
+def _with_updates(graph: Graph, instead: Mapping[Value, Value]) -> Graph:
+    """The graph with other values in place of new states, for all that read them."""
+    return graph.with_roots(replaced(graph.roots, instead)) if instead else graph
+
+
+def _accumulated(graph: Graph) -> dict[Value, Value]:
+    """What stands for the new states that are products added to memory. A new state that others read, as a weight
+    reads its momentum, is one of them unless another product comes behind it."""
+    readers = users(topological(graph.roots))
+    outputs = set(graph.outputs.values())
+    found = {
+        new: made
+        for state, new in graph.updates.items()
+        if new not in outputs and (made := _accumulating(state, new, readers)) is not None
+    }
+    behind: set[Value] = set()
+    pending = [new for new in found if new in readers]
+    while pending:
+        later = {r for node in readers.get(pending.pop(), ()) for r in node.results} - behind
+        behind |= later
+        pending += later
+    if all(behind.isdisjoint(base(made).node.operands) for made in found.values()):
+        return found
+    return {new: made for new, made in found.items() if new not in readers}
+
+
+def _added_from_memory(graph: Graph) -> dict[Value, Value]:
+    """What stands for the new states that are the old ones plus a multiple of what a kernel has left in memory."""
+    readers = users(topological(graph.roots))
+    outputs = set(graph.outputs.values())
+    found: dict[Value, Value] = {}
+    for state, new in graph.updates.items():
+        if new in outputs or new in readers or new.node.op.name not in ("add", "sub"):
+            continue
+        left, right = new.node.operands
+        sides = [(left, right)] if new.node.op.name == "sub" else [(left, right), (right, left)]
+        for old, change in sides:
+            term = _product(change, lambda v: isinstance(v.node.op.lower, Call | Contraction))
+            if _scaled_state(old, state) != 1.0 or term is None:
+                continue
+            way, scale = term
+            size = planned_size(state.type.shape)
+            if state.type.dtype is not f32 or size < FEWEST_ADDED or way[-1].type.bytes != state.type.bytes:
+                continue
+            alpha = scale if scale is not None else constant(1.0, f32)
+            vectors = (_in_shape(v, (size,)) for v in (way[-1], old))
+            result = apply("axpby", *vectors, alpha, beta=1.0, negate=new.node.op.name == "sub")
+            found[new] = _in_shape(result, state.type.shape)
+            break
+    return found
 
 
 def _by_rows(graph: Graph) -> Graph:

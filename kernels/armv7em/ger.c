@@ -10,12 +10,6 @@ enum { ROWS = 4, COLUMNS = 8 };
     "vldm %[" #r "], {s12-s19}\n" FMA(12, 4, x) FMA(13, 5, x) FMA(14, 6, x) FMA(15, 7, x) FMA(16, 8, x)      \
         FMA(17, 9, x) FMA(18, 10, x) FMA(19, 11, x) "vstmia %[" #r "]!, {s12-s19}\n"
 
-static void scaled(float *row, float ax, const float *y, int32_t n, float beta) {
-    for (int32_t j = 0; j < n; j++) {
-        row[j] = beta == 0.0f ? ax * y[j] : ax * y[j] + beta * row[j];
-    }
-}
-
 void ag_ger_f32_armv7em(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n,
                         float alpha, float beta) {
     const int32_t whole = n & ~(COLUMNS - 1);
@@ -47,6 +41,6 @@ void ag_ger_f32_armv7em(float *a, int32_t lda, const float *x, const float *y, i
         }
     }
     for (; i < m; i++) {
-        scaled(a + (ptrdiff_t)i * lda, alpha * x[i], y, n, beta);
+        ag_axpby_f32_armv7em(y, a + (ptrdiff_t)i * lda, n, alpha * x[i], beta);
     }
 }

@@ -92,6 +92,8 @@ COMPARE_CASES(gemm_tt_f32);
 COMPARE_CASES(gemv_f32);
 COMPARE_CASES(gemv_t_f32);
 COMPARE_CASES(ger_f32);
+COMPARE_CASES(axpby_f32);
+COMPARE_CASES(column_sums_f32);
 COMPARE_CASES(conv2d_f32);
 COMPARE_CASES(conv2d_dx_f32);
 COMPARE_CASES(conv2d_dw_f32);

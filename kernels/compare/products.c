@@ -1,4 +1,5 @@
-/* gemm, gemv, gemv transposed and ger over sizes, leading dimensions, alpha and beta. */
+/* gemm, gemv, gemv transposed, ger, axpby and sums of columns over sizes, leading dimensions, alpha and beta.
+ */
 #include "compare.h"
 
 typedef void cases_of(const compare_row *row, compare_facts *facts);
@@ -90,6 +91,37 @@ static void ger(const compare_row *row, compare_facts *f) {
     compare_check(f, 1, say);
 }
 
+static void axpby(const compare_row *row, compare_facts *f) {
+    ag_axpby_f32_fn *mine = (ag_axpby_f32_fn *)row->function;
+    const int32_t n = f->n;
+    if (!compare_admits(row, f)) {
+        return;
+    }
+    const float *x = compare_input(0, compare_dense(n), COMPARE_UNIFORM);
+    compare_output(compare_dense(n), f->beta);
+    mine(x, compare_mine(), n, f->alpha, f->beta);
+    ag_axpby_f32_ref(x, compare_theirs(), n, f->alpha, f->beta);
+    compare_take_magnitudes();
+    ag_axpby_f32_ref(x, compare_magnitudes(), n, 1.0f, 0.0f);
+    compare_check(f, 1, say);
+}
+
+static void column_sums(const compare_row *row, compare_facts *f) {
+    ag_column_sums_f32_fn *mine = (ag_column_sums_f32_fn *)row->function;
+    const int32_t m = f->m, n = f->n;
+    f->lda += n;
+    if (!compare_admits(row, f)) {
+        return;
+    }
+    const float *a = compare_input(0, compare_matrix(m, n, f->lda), COMPARE_UNIFORM);
+    compare_output(compare_dense(n), f->beta);
+    mine(a, f->lda, compare_mine(), m, n, f->alpha, f->beta);
+    ag_column_sums_f32_ref(a, f->lda, compare_theirs(), m, n, f->alpha, f->beta);
+    compare_take_magnitudes();
+    ag_column_sums_f32_ref(a, f->lda, compare_magnitudes(), m, n, 1.0f, 0.0f);
+    compare_check(f, m, say);
+}
+
 /* `slack` are elements between the rows. */
 static void once(const compare_row *row, cases_of *one, int32_t m, int32_t n, int32_t k, int32_t slack,
                  float alpha, float beta) {
@@ -149,4 +181,12 @@ COMPARE_CASES(gemv_t_f32) {
 
 COMPARE_CASES(ger_f32) {
     all(row, ger);
+}
+
+COMPARE_CASES(axpby_f32) {
+    all(row, axpby);
+}
+
+COMPARE_CASES(column_sums_f32) {
+    all(row, column_sums);
 }

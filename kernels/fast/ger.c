@@ -3,12 +3,6 @@
 
 #include <stddef.h>
 
-static void scaled(float *row, float ax, const float *y, int32_t n, float beta) {
-    for (int32_t j = 0; j < n; j++) {
-        row[j] = beta == 0.0f ? ax * y[j] : ax * y[j] + beta * row[j];
-    }
-}
-
 /* Four neighbouring columns of a row; all are read before one is written. */
 static inline void add_four(float *row, float ax, const float y[4]) {
     const float a0 = row[0], a1 = row[1], a2 = row[2], a3 = row[3];
@@ -40,6 +34,6 @@ void ag_ger_f32_fast(float *a, int32_t lda, const float *x, const float *y, int3
         }
     }
     for (; i < m; i++) {
-        scaled(a + (ptrdiff_t)i * lda, alpha * x[i], y, n, beta);
+        ag_axpby_f32_fast(y, a + (ptrdiff_t)i * lda, n, alpha * x[i], beta);
     }
 }

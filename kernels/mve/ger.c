@@ -6,18 +6,6 @@
 
 enum { ROWS = 4, LANES = 4 };
 
-/* row = ax y + beta row */
-static void scaled(float *row, float ax, const float *y, int32_t n, float beta) {
-    for (int32_t j = 0; j < n; j += LANES) {
-        const mve_pred16_t p = vctp32q((uint32_t)(n - j));
-        float32x4_t v = vmulq_n_f32(vldrwq_z_f32(y + j, p), ax);
-        if (beta != 0.0f) {
-            v = vfmaq_n_f32(v, vldrwq_z_f32(row + j, p), beta);
-        }
-        vstrwq_p_f32(row + j, v, p);
-    }
-}
-
 void ag_ger_f32_mve(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n, float alpha,
                     float beta) {
     const mve_pred16_t rest = vctp32q((uint32_t)(n & (LANES - 1)));
@@ -43,6 +31,6 @@ void ag_ger_f32_mve(float *a, int32_t lda, const float *x, const float *y, int32
         }
     }
     for (; i < m; i++) {
-        scaled(a + (ptrdiff_t)i * lda, alpha * x[i], y, n, beta);
+        ag_axpby_f32_mve(y, a + (ptrdiff_t)i * lda, n, alpha * x[i], beta);
     }
 }

@@ -8,16 +8,6 @@
 #include "lines_a32.h"
 #endif
 
-static void scaled(float *row, float ax, const float *y, int32_t n, float beta) {
-    int32_t j = 0;
-    for (; j + 4 <= n; j += 4) {
-        finish4(row + j, vld1q_f32(y + j), ax, beta);
-    }
-    for (; j < n; j++) {
-        row[j] = finished(y[j], ax, beta, &row[j]);
-    }
-}
-
 void ag_ger_f32_neon(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n, float alpha,
                      float beta) {
     const int32_t whole = n & ~3;
@@ -33,6 +23,6 @@ void ag_ger_f32_neon(float *a, int32_t lda, const float *x, const float *y, int3
         }
     }
     for (; i < m; i++, a += lda) {
-        scaled(a, alpha * x[i], y, n, beta);
+        ag_axpby_f32_neon(y, a, n, alpha * x[i], beta);
     }
 }

@@ -148,6 +148,16 @@ static void avg_pool2d_dx_f32(void) {
     figures_compare("avg_pool2d_dx_f32", dx, want_dx, 144, 2.46383638e-06f);
 }
 
+static void column_sums_f32(void) {
+    float a[15];
+    float y[3];
+    static const float want_y[] = {-1.1843977f, -0.585888624f, -2.13463831f};
+    figures_draw_f32(a, 15, 2205u, 0u, -1.0f, 2.0f);
+    figures_spoil(y, sizeof y);
+    ag_column_sums_f32_ref(a, 3, y, 5, 3, 1.0f, 0.0f);
+    figures_compare("column_sums_f32", y, want_y, 3, 2.13463827e-05f);
+}
+
 static void conv2d_f32(void) {
     static const ag_conv2d_shape shape = {4, 5, 3, 2, 4, 4, 3, 2, 1, 1, 0, 0, 1, 1, 1, 60, 15, 3, 1, 4};
     float x[120];
@@ -937,6 +947,7 @@ static void conv2d_pool_dw_f32(void) {
     X(ger_f32)                                                                                               \
     X(avg_pool2d_f32)                                                                                        \
     X(avg_pool2d_dx_f32)                                                                                     \
+    X(column_sums_f32)                                                                                       \
     X(conv2d_f32)                                                                                            \
     X(conv2d_dx_f32)                                                                                         \
     X(conv2d_dw_f32)                                                                                         \

@@ -27,111 +27,119 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         return AUTOENCODER_ERR_INPUT;
     }
 
-    float *const matmul1 = t->arena + 20480;          /* [n,128] steps 1 to 45 */
-    float *const sub1 = t->arena + 20480;             /* [n,128] in place of matmul1 */
-    float *const div1 = t->arena + 81048;             /* scalar steps 2 to 45 */
-    float *const mul1 = t->arena + 69632;             /* [1,128] steps 2 to 17 */
-    float *const mul2 = t->arena + 69760;             /* [1,128] steps 2 to 18 */
-    float *const rsqrt1 = t->arena + 78592;           /* [1,128] steps 2 to 45 */
-    float *const relu1 = t->arena + 24576;            /* [n,128] steps 2 to 47 */
-    float *const matmul2 = t->arena + 28672;          /* [n,128] steps 3 to 43 */
-    float *const sub2 = t->arena + 28672;             /* [n,128] in place of matmul2 */
-    float *const mul5 = t->arena + 69888;             /* [1,128] steps 4 to 20 */
-    float *const mul6 = t->arena + 70016;             /* [1,128] steps 4 to 18 */
-    float *const rsqrt2 = t->arena + 78720;           /* [1,128] steps 4 to 43 */
-    float *const relu2 = t->arena + 32768;            /* [n,128] steps 4 to 50 */
-    float *const matmul3 = t->arena + 36864;          /* [n,128] steps 5 to 41 */
-    float *const sub3 = t->arena + 36864;             /* [n,128] in place of matmul3 */
-    float *const mul9 = t->arena + 70144;             /* [1,128] steps 6 to 22 */
-    float *const mul10 = t->arena + 70272;            /* [1,128] steps 6 to 18 */
-    float *const rsqrt3 = t->arena + 78848;           /* [1,128] steps 6 to 41 */
-    float *const relu3 = t->arena + 40960;            /* [n,128] steps 6 to 54 */
-    float *const matmul4 = t->arena + 77824;          /* [n,8] steps 7 to 39 */
-    float *const sub4 = t->arena + 77824;             /* [n,8] in place of matmul4 */
-    float *const mul13 = t->arena + 71168;            /* [1,8] steps 8 to 24 */
-    float *const mul14 = t->arena + 71176;            /* [1,8] steps 8 to 18 */
-    float *const rsqrt4 = t->arena + 80256;           /* [1,8] steps 8 to 39 */
-    float *const relu4 = t->arena + 78080;            /* [n,8] steps 8 to 58 */
-    float *const matmul5 = t->arena + 45056;          /* [n,128] steps 9 to 37 */
-    float *const sub5 = t->arena + 45056;             /* [n,128] in place of matmul5 */
-    float *const mul17 = t->arena + 70400;            /* [1,128] steps 10 to 26 */
-    float *const mul18 = t->arena + 70528;            /* [1,128] steps 10 to 18 */
-    float *const rsqrt5 = t->arena + 78336;           /* [1,128] steps 10 to 37 */
-    float *const relu5 = t->arena + 49152;            /* [n,128] steps 10 to 62 */
-    float *const matmul6 = t->arena + 53248;          /* [n,128] steps 11 to 35 */
-    float *const sub6 = t->arena + 53248;             /* [n,128] in place of matmul6 */
-    float *const mul21 = t->arena + 70656;            /* [1,128] steps 12 to 28 */
-    float *const mul22 = t->arena + 70784;            /* [1,128] steps 12 to 18 */
-    float *const rsqrt6 = t->arena + 78464;           /* [1,128] steps 12 to 35 */
-    float *const relu6 = t->arena + 57344;            /* [n,128] steps 12 to 66 */
-    float *const matmul7 = t->arena + 61440;          /* [n,128] steps 13 to 33 */
-    float *const sub7 = t->arena + 61440;             /* [n,128] in place of matmul7 */
-    float *const mul25 = t->arena + 70912;            /* [1,128] steps 14 to 30 */
-    float *const mul26 = t->arena + 71040;            /* [1,128] steps 14 to 18 */
-    float *const rsqrt7 = t->arena + 78976;           /* [1,128] steps 14 to 33 */
-    float *const relu7 = t->arena + 65536;            /* [n,128] steps 14 to 70 */
-    float *const matmul8 = t->arena;                  /* [n,640] steps 15 to 71 */
-    float *const d_sub8 = t->arena;                   /* [n,640] in place of matmul8 */
-    float *const d_relu7 = t->arena + 69632;          /* [n,128] steps 32 to 33 */
-    float *const d_add19 = t->arena + 73728;          /* [n,128] steps 33 to 66 */
-    float *const sqrt2 = t->arena + 79104;            /* [128] steps 33 to 67 */
-    float *const sqrt3 = t->arena + 79232;            /* [128] steps 33 to 68 */
-    float *const sqrt4 = t->arena + 79360;            /* [128] steps 33 to 69 */
-    float *const d_rsqrt7_row = t->arena + 79488;     /* [128] step 33 */
-    float *const sum_row = t->arena + 79616;          /* [128] step 33 */
-    float *const d_relu6 = t->arena + 61440;          /* [n,128] steps 34 to 35 */
-    float *const d_add16 = t->arena + 69632;          /* [n,128] steps 35 to 62 */
-    float *const sqrt5 = t->arena + 78976;            /* [128] steps 35 to 63 */
-    float *const sqrt6 = t->arena + 79488;            /* [128] steps 35 to 64 */
-    float *const sqrt7 = t->arena + 79616;            /* [128] steps 35 to 65 */
-    float *const d_rsqrt6_row = t->arena + 79744;     /* [128] step 35 */
-    float *const sum_row2 = t->arena + 79872;         /* [128] step 35 */
-    float *const d_relu5 = t->arena + 53248;          /* [n,128] steps 36 to 37 */
-    float *const d_add13 = t->arena + 61440;          /* [n,128] steps 37 to 58 */
-    float *const sqrt8 = t->arena + 79744;            /* [128] steps 37 to 59 */
-    float *const sqrt9 = t->arena + 79872;            /* [128] steps 37 to 60 */
-    float *const sqrt10 = t->arena + 80000;           /* [128] steps 37 to 61 */
-    float *const d_rsqrt5_row = t->arena + 78464;     /* [128] step 37 */
-    float *const sum_row3 = t->arena + 80128;         /* [128] step 37 */
-    float *const d_relu4 = t->arena + 45056;          /* [n,8] steps 38 to 39 */
-    float *const d_add10 = t->arena + 78336;          /* [n,8] steps 39 to 54 */
-    float *const sqrt11 = t->arena + 81024;           /* [8] steps 39 to 55 */
-    float *const sqrt12 = t->arena + 81032;           /* [8] steps 39 to 56 */
-    float *const sqrt13 = t->arena + 81040;           /* [8] steps 39 to 57 */
-    float *const d_rsqrt4_row = t->arena + 45312;     /* [8] step 39 */
-    float *const sum_row4 = t->arena + 45320;         /* [8] step 39 */
-    float *const d_relu3 = t->arena + 45056;          /* [n,128] steps 40 to 41 */
-    float *const d_add7 = t->arena + 53248;           /* [n,128] steps 41 to 50 */
-    float *const sqrt14 = t->arena + 77824;           /* [128] steps 41 to 51 */
-    float *const sqrt15 = t->arena + 77952;           /* [128] steps 41 to 52 */
-    float *const sqrt16 = t->arena + 80128;           /* [128] steps 41 to 53 */
-    float *const d_rsqrt3_row = t->arena + 80256;     /* [128] step 41 */
-    float *const sum_row5 = t->arena + 80384;         /* [128] step 41 */
-    float *const d_relu2 = t->arena + 36864;          /* [n,128] steps 42 to 43 */
-    float *const d_add4 = t->arena + 45056;           /* [n,128] steps 43 to 47 */
-    float *const sqrt17 = t->arena + 78848;           /* [128] steps 43 to 46 */
-    float *const sqrt18 = t->arena + 80256;           /* [128] steps 43 to 46 */
-    float *const sqrt19 = t->arena + 80384;           /* [128] steps 43 to 49 */
-    float *const d_rsqrt2_row = t->arena + 80512;     /* [128] step 43 */
-    float *const sum_row6 = t->arena + 80640;         /* [128] step 43 */
-    float *const d_relu1 = t->arena + 28672;          /* [n,128] steps 44 to 45 */
-    float *const d_add1 = t->arena + 36864;           /* [n,128] steps 45 to 46 */
-    float *const sqrt20 = t->arena + 78720;           /* [128] steps 45 to 48 */
-    float *const mul = t->arena + 78720;              /* [128] in place of sqrt20 */
-    float *const sqrt21 = t->arena + 80512;           /* [128] steps 45 to 46 */
-    float *const sqrt22 = t->arena + 80640;           /* [128] steps 45 to 46 */
-    float *const d_rsqrt1_row = t->arena + 80768;     /* [128] step 45 */
-    float *const sum_row7 = t->arena + 80896;         /* [128] step 45 */
-    float *const div2 = t->arena + 21120;             /* scalar steps 46 to 71 */
-    float *const div3 = t->arena + 21121;             /* scalar steps 46 to 71 */
-    float *const matmul_rows_row = t->arena + 20480;  /* [640] step 46 */
-    float *const matmul_rows_row2 = t->arena + 20480; /* [128] step 47 */
-    float *const matmul_rows_row3 = t->arena + 20480; /* [128] step 50 */
-    float *const matmul_rows_row4 = t->arena + 20480; /* [128] step 54 */
-    float *const matmul_rows_row5 = t->arena + 20480; /* [8] step 58 */
-    float *const matmul_rows_row6 = t->arena + 20480; /* [128] step 62 */
-    float *const matmul_rows_row7 = t->arena + 20480; /* [128] step 66 */
-    float *const matmul_rows_row8 = t->arena + 20480; /* [128] step 70 */
+    float *const matmul1 = t->arena + 79625;         /* [n,128] steps 1 to 52 */
+    float *const sub1 = t->arena + 79625;            /* [n,128] in place of matmul1 */
+    float *const div1 = t->arena + 45696;            /* scalar steps 2 to 52 */
+    float *const mul1 = t->arena + 128;              /* [1,128] steps 2 to 17 */
+    float *const mul2 = t->arena + 1296;             /* [1,128] steps 2 to 18 */
+    float *const rsqrt1 = t->arena + 54281;          /* [1,128] steps 2 to 52 */
+    float *const relu1 = t->arena + 33024;           /* [n,128] steps 2 to 55 */
+    float *const matmul2 = t->arena + 45697;         /* [n,128] steps 3 to 49 */
+    float *const sub2 = t->arena + 45697;            /* [n,128] in place of matmul2 */
+    float *const mul5 = t->arena + 1424;             /* [1,128] steps 4 to 20 */
+    float *const mul6 = t->arena + 384;              /* [1,128] steps 4 to 18 */
+    float *const rsqrt2 = t->arena + 37120;          /* [1,128] steps 4 to 49 */
+    float *const relu2 = t->arena + 41344;           /* [n,128] steps 4 to 59 */
+    float *const matmul3 = t->arena + 92041;         /* [n,128] steps 5 to 46 */
+    float *const sub3 = t->arena + 92041;            /* [n,128] in place of matmul3 */
+    float *const mul9 = t->arena + 648;              /* [1,128] steps 6 to 22 */
+    float *const mul10 = t->arena + 776;             /* [1,128] steps 6 to 18 */
+    float *const rsqrt3 = t->arena + 91913;          /* [1,128] steps 6 to 46 */
+    float *const relu3 = t->arena + 50185;           /* [n,128] steps 6 to 63 */
+    float *const matmul4 = t->arena + 49929;         /* [n,8] steps 7 to 43 */
+    float *const sub4 = t->arena + 49929;            /* [n,8] in place of matmul4 */
+    float *const mul13 = t->arena + 640;             /* [1,8] steps 8 to 24 */
+    float *const mul14 = t->arena + 904;             /* [1,8] steps 8 to 18 */
+    float *const rsqrt4 = t->arena + 49921;          /* [1,8] steps 8 to 43 */
+    float *const relu4 = t->arena + 45440;           /* [n,8] steps 8 to 67 */
+    float *const matmul5 = t->arena + 8320;          /* [n,128] steps 9 to 40 */
+    float *const sub5 = t->arena + 8320;             /* [n,128] in place of matmul5 */
+    float *const mul17 = t->arena + 1040;            /* [1,128] steps 10 to 26 */
+    float *const mul18 = t->arena + 912;             /* [1,128] steps 10 to 18 */
+    float *const rsqrt5 = t->arena + 4096;           /* [1,128] steps 10 to 40 */
+    float *const relu5 = t->arena + 37248;           /* [n,128] steps 10 to 71 */
+    float *const matmul6 = t->arena + 4224;          /* [n,128] steps 11 to 37 */
+    float *const sub6 = t->arena + 4224;             /* [n,128] in place of matmul6 */
+    float *const mul21 = t->arena + 512;             /* [1,128] steps 12 to 28 */
+    float *const mul22 = t->arena + 1168;            /* [1,128] steps 12 to 18 */
+    float *const rsqrt6 = t->arena + 49793;          /* [1,128] steps 12 to 37 */
+    float *const relu6 = t->arena + 83721;           /* [n,128] steps 12 to 75 */
+    float *const matmul7 = t->arena + 54409;         /* [n,128] steps 13 to 34 */
+    float *const sub7 = t->arena + 54409;            /* [n,128] in place of matmul7 */
+    float *const mul25 = t->arena;                   /* [1,128] steps 14 to 30 */
+    float *const mul26 = t->arena + 256;             /* [1,128] steps 14 to 18 */
+    float *const rsqrt7 = t->arena + 32896;          /* [1,128] steps 14 to 34 */
+    float *const relu7 = t->arena + 87817;           /* [n,128] steps 14 to 79 */
+    float *const matmul8 = t->arena + 12416;         /* [n,640] steps 15 to 33 */
+    float *const d_sub8 = t->arena + 12416;          /* [n,640] in place of matmul8 */
+    float *const copy = t->arena + 59145;            /* [640,n] steps 16 to 79 */
+    float *const d_relu7 = t->arena;                 /* [n,128] steps 32 to 36 */
+    float *const d_add19 = t->arena;                 /* [n,128] in place of d_relu7 */
+    float *const d_21_bias = t->arena + 58505;       /* [640] steps 33 to 80 */
+    float *const copy2 = t->arena + 25984;           /* [128,n] steps 34 to 75 */
+    float *const sqrt2 = t->arena + 30872;           /* [128] steps 34 to 77 */
+    float *const sqrt3 = t->arena + 21248;           /* [128] steps 34 to 78 */
+    float *const d_rsqrt7_row = t->arena + 12544;    /* [128] step 34 */
+    float *const sum_row = t->arena + 12416;         /* [128] step 34 */
+    float *const d_relu6 = t->arena + 12928;         /* [n,128] steps 35 to 39 */
+    float *const d_add16 = t->arena + 12928;         /* [n,128] in place of d_relu6 */
+    float *const d_18_bias = t->arena + 12800;       /* [128] steps 36 to 76 */
+    float *const copy3 = t->arena;                   /* [128,n] steps 37 to 71 */
+    float *const sqrt4 = t->arena + 30088;           /* [128] steps 37 to 73 */
+    float *const sqrt5 = t->arena + 30472;           /* [128] steps 37 to 74 */
+    float *const d_rsqrt6_row = t->arena + 12416;    /* [128] step 37 */
+    float *const sum_row2 = t->arena + 12544;        /* [128] step 37 */
+    float *const d_relu5 = t->arena + 4224;          /* [n,128] steps 38 to 42 */
+    float *const d_add13 = t->arena + 4224;          /* [n,128] in place of d_relu5 */
+    float *const d_15_bias = t->arena + 21504;       /* [128] steps 39 to 72 */
+    float *const copy4 = t->arena + 54409;           /* [128,n] steps 40 to 67 */
+    float *const sqrt6 = t->arena + 30600;           /* [128] steps 40 to 69 */
+    float *const sqrt7 = t->arena + 21632;           /* [128] steps 40 to 70 */
+    float *const d_rsqrt5_row = t->arena + 12544;    /* [128] step 40 */
+    float *const sum_row3 = t->arena + 12416;        /* [128] step 40 */
+    float *const d_relu4 = t->arena + 8704;          /* [n,8] steps 41 to 45 */
+    float *const d_add10 = t->arena + 8704;          /* [n,8] in place of d_relu4 */
+    float *const d_12_bias = t->arena + 21376;       /* [128] steps 42 to 68 */
+    float *const copy5 = t->arena + 30216;           /* [8,n] steps 43 to 63 */
+    float *const sqrt8 = t->arena + 30080;           /* [8] steps 43 to 65 */
+    float *const sqrt9 = t->arena + 30736;           /* [8] steps 43 to 66 */
+    float *const d_rsqrt4_row = t->arena + 4104;     /* [8] step 43 */
+    float *const sum_row4 = t->arena + 4096;         /* [8] step 43 */
+    float *const d_relu3 = t->arena + 4608;          /* [n,128] steps 44 to 48 */
+    float *const d_add7 = t->arena + 4608;           /* [n,128] in place of d_relu3 */
+    float *const d_9_bias = t->arena + 30728;        /* [8] steps 45 to 64 */
+    float *const copy6 = t->arena + 17152;           /* [128,n] steps 46 to 59 */
+    float *const sqrt10 = t->arena + 4480;           /* [128] steps 46 to 61 */
+    float *const sqrt11 = t->arena + 4224;           /* [128] steps 46 to 62 */
+    float *const d_rsqrt3_row = t->arena + 4096;     /* [128] step 46 */
+    float *const sum_row5 = t->arena + 4352;         /* [128] step 46 */
+    float *const d_relu2 = t->arena + 8704;          /* [n,128] steps 47 to 51 */
+    float *const d_add4 = t->arena + 8704;           /* [n,128] in place of d_relu2 */
+    float *const d_6_bias = t->arena + 4352;         /* [128] steps 48 to 60 */
+    float *const copy7 = t->arena + 21888;           /* [128,n] steps 49 to 55 */
+    float *const sqrt12 = t->arena + 21760;          /* [128] steps 49 to 57 */
+    float *const sqrt13 = t->arena + 30744;          /* [128] steps 49 to 58 */
+    float *const d_rsqrt2_row = t->arena + 4096;     /* [128] step 49 */
+    float *const sum_row6 = t->arena + 4608;         /* [128] step 49 */
+    float *const d_relu1 = t->arena + 4608;          /* [n,128] steps 50 to 53 */
+    float *const d_add1 = t->arena + 4608;           /* [n,128] in place of d_relu1 */
+    float *const d_3_bias = t->arena + 17024;        /* [128] steps 51 to 56 */
+    float *const copy8 = t->arena + 12928;           /* [128,n] steps 52 to 54 */
+    float *const sqrt14 = t->arena + 4096;           /* [128] steps 52 to 54 */
+    float *const sqrt15 = t->arena + 8960;           /* [128] steps 52 to 54 */
+    float *const d_rsqrt1_row = t->arena + 8704;     /* [128] step 52 */
+    float *const sum_row7 = t->arena + 8832;         /* [128] step 52 */
+    float *const d_0_bias = t->arena + 8704;         /* [128] steps 53 to 54 */
+    float *const div2 = t->arena + 4608;             /* scalar steps 54 to 80 */
+    float *const div3 = t->arena + 5249;             /* scalar steps 54 to 80 */
+    float *const matmul_rows_row = t->arena + 4609;  /* [640] step 54 */
+    float *const matmul_rows_row2 = t->arena + 4096; /* [128] step 55 */
+    float *const matmul_rows_row3 = t->arena + 4096; /* [128] step 59 */
+    float *const matmul_rows_row4 = t->arena + 4096; /* [128] step 63 */
+    float *const matmul_rows_row5 = t->arena + 4096; /* [8] step 67 */
+    float *const matmul_rows_row6 = t->arena + 4096; /* [128] step 71 */
+    float *const matmul_rows_row7 = t->arena;        /* [128] step 75 */
+    float *const matmul_rows_row8 = t->arena;        /* [128] step 79 */
 
     /* 1  matmul1[n,128] = x . layer0_weight' */
     ag_gemm_nt_f32_ref(x, 640, t->layer0_weight, 640, matmul1, 128, n, 128, 640, 1.0f, 0.0f);
@@ -389,7 +397,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     /* 15 matmul8[n,640] = relu7 . layer21_weight' */
     ag_gemm_nt_f32_ref(relu7, 128, t->layer21_weight, 128, matmul8, 640, n, 640, 128, 1.0f, 0.0f);
 
-    /* 16 loss, d_sub8[n,640] */
+    /* 16 loss, d_sub8[n,640], copy[640,n] */
     {
         float sum = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -399,7 +407,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             for (int32_t j = 0; j < 640; j++) {
                 const float sub8 = matmul8[i * 640 + j] + t->layer21_bias[j] - x[i * 640 + j];
                 sum2 += sub8 * sub8;
-                d_sub8[i * 640 + j] = mul4 * sub8;
+                const float mul7 = mul4 * sub8;
+                d_sub8[i * 640 + j] = mul7;
+                copy[j * 32 + i] = mul7;
             }
             sum += sum2 * 0.0015625f;
         }
@@ -516,7 +526,10 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     /* 32 d_relu7[n,128] = d_sub8 . layer21_weight */
     ag_gemm_nn_f32_ref(d_sub8, 640, t->layer21_weight, 128, d_relu7, 128, n, 128, 640, 1.0f, 0.0f);
 
-    /* 33 d_add19[n,128], new layer18_bias_exp_avg[128], new layer18_bias_exp_avg_sq[128], sqrt2[128], new... */
+    /* 33 d_21_bias[640] = column_sums(d_sub8) */
+    ag_column_sums_f32_ref(d_sub8, 640, d_21_bias, n, 640, 1.0f, 0.0f);
+
+    /* 34 d_add19[n,128], copy2[128,n], new layer19_weight_exp_avg[128], new layer19_weight_exp_avg_sq[128... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -528,6 +541,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt7_row[i] = sum;
             float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            float sum4 = 0.0f;
             const float rsqrt7_1 = rsqrt7[i];
             const float mul3 = sum * -0.5f;
             const float square1 = rsqrt7_1 * rsqrt7_1;
@@ -537,50 +552,40 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu7[j * 128 + i];
-                sum2 += (relu7[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer19_weight_1 * rsqrt7_1 + mul11 * sub7[j * 128 + i];
+                const float where1 = relu7[j * 128 + i] <= 0.0f ? 0.0f : choice1;
+                sum2 += where1 * layer19_weight_1 * rsqrt7_1 + mul11 * sub7[j * 128 + i];
+                sum3 += where1 * (sub7[j * 128 + i] * rsqrt7_1);
+                sum4 += where1;
             }
             sum_row[i] = sum2;
+            const float old1 = t->layer19_weight_exp_avg[i];
+            t->layer19_weight_exp_avg[i] = old1 + (sum3 - old1) * 0.1f;
+            const float add1 = t->layer19_weight_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer19_weight_exp_avg_sq[i] = add1;
+            sqrt2[i] = sqrtf(add1);
+            const float old2 = t->layer19_bias_exp_avg[i];
+            t->layer19_bias_exp_avg[i] = old2 + (sum4 - old2) * 0.1f;
+            const float add2 = t->layer19_bias_exp_avg_sq[i] * 0.999f + sum4 * sum4 * 0.001f;
+            t->layer19_bias_exp_avg_sq[i] = add2;
+            sqrt3[i] = sqrtf(add2);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu7[i * 128 + j];
-                d_add19[i * 128 + j] = (relu7[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer19_weight[j] * rsqrt7[j] + d_rsqrt7_row[j] * -0.5f * (rsqrt7[j] * rsqrt7[j] * rsqrt7[j]) * div1_1 * 2.0f * sub7[i * 128 + j] + -sum_row[j] * div1_1;
+                const float add1 = (relu7[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer19_weight[j] * rsqrt7[j] + d_rsqrt7_row[j] * -0.5f * (rsqrt7[j] * rsqrt7[j] * rsqrt7[j]) * div1_1 * 2.0f * sub7[i * 128 + j] + -sum_row[j] * div1_1;
+                d_add19[i * 128 + j] = add1;
+                copy2[j * 32 + i] = add1;
             }
-        }
-        for (int32_t i = 0; i < 128; i++) {
-            float sum = 0.0f;
-            float sum2 = 0.0f;
-            float sum3 = 0.0f;
-            const float rsqrt7_1 = rsqrt7[i];
-            for (int32_t j = 0; j < n; j++) {
-                sum += d_add19[j * 128 + i];
-                const float choice1 = d_relu7[j * 128 + i];
-                const float where1 = relu7[j * 128 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub7[j * 128 + i] * rsqrt7_1);
-                sum3 += where1;
-            }
-            const float old1 = t->layer18_bias_exp_avg[i];
-            t->layer18_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-            const float add1 = t->layer18_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-            t->layer18_bias_exp_avg_sq[i] = add1;
-            sqrt2[i] = sqrtf(add1);
-            const float old2 = t->layer19_weight_exp_avg[i];
-            t->layer19_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-            const float add2 = t->layer19_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-            t->layer19_weight_exp_avg_sq[i] = add2;
-            sqrt3[i] = sqrtf(add2);
-            const float old3 = t->layer19_bias_exp_avg[i];
-            t->layer19_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-            const float add3 = t->layer19_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-            t->layer19_bias_exp_avg_sq[i] = add3;
-            sqrt4[i] = sqrtf(add3);
         }
     }
 
-    /* 34 d_relu6[n,128] = d_add19 . layer18_weight */
+    /* 35 d_relu6[n,128] = d_add19 . layer18_weight */
     ag_gemm_nn_f32_ref(d_add19, 128, t->layer18_weight, 128, d_relu6, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 35 d_add16[n,128], new layer15_bias_exp_avg[128], new layer15_bias_exp_avg_sq[128], sqrt5[128], new... */
+    /* 36 d_18_bias[128] = column_sums(d_add19) */
+    ag_column_sums_f32_ref(d_add19, 128, d_18_bias, n, 128, 1.0f, 0.0f);
+
+    /* 37 d_add16[n,128], copy3[128,n], new layer16_weight_exp_avg[128], new layer16_weight_exp_avg_sq[128... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -592,6 +597,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt6_row[i] = sum;
             float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            float sum4 = 0.0f;
             const float rsqrt6_1 = rsqrt6[i];
             const float mul3 = sum * -0.5f;
             const float square1 = rsqrt6_1 * rsqrt6_1;
@@ -601,50 +608,40 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu6[j * 128 + i];
-                sum2 += (relu6[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer16_weight_1 * rsqrt6_1 + mul11 * sub6[j * 128 + i];
+                const float where1 = relu6[j * 128 + i] <= 0.0f ? 0.0f : choice1;
+                sum2 += where1 * layer16_weight_1 * rsqrt6_1 + mul11 * sub6[j * 128 + i];
+                sum3 += where1 * (sub6[j * 128 + i] * rsqrt6_1);
+                sum4 += where1;
             }
             sum_row2[i] = sum2;
+            const float old1 = t->layer16_weight_exp_avg[i];
+            t->layer16_weight_exp_avg[i] = old1 + (sum3 - old1) * 0.1f;
+            const float add1 = t->layer16_weight_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer16_weight_exp_avg_sq[i] = add1;
+            sqrt4[i] = sqrtf(add1);
+            const float old2 = t->layer16_bias_exp_avg[i];
+            t->layer16_bias_exp_avg[i] = old2 + (sum4 - old2) * 0.1f;
+            const float add2 = t->layer16_bias_exp_avg_sq[i] * 0.999f + sum4 * sum4 * 0.001f;
+            t->layer16_bias_exp_avg_sq[i] = add2;
+            sqrt5[i] = sqrtf(add2);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu6[i * 128 + j];
-                d_add16[i * 128 + j] = (relu6[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer16_weight[j] * rsqrt6[j] + d_rsqrt6_row[j] * -0.5f * (rsqrt6[j] * rsqrt6[j] * rsqrt6[j]) * div1_1 * 2.0f * sub6[i * 128 + j] + -sum_row2[j] * div1_1;
+                const float add1 = (relu6[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer16_weight[j] * rsqrt6[j] + d_rsqrt6_row[j] * -0.5f * (rsqrt6[j] * rsqrt6[j] * rsqrt6[j]) * div1_1 * 2.0f * sub6[i * 128 + j] + -sum_row2[j] * div1_1;
+                d_add16[i * 128 + j] = add1;
+                copy3[j * 32 + i] = add1;
             }
-        }
-        for (int32_t i = 0; i < 128; i++) {
-            float sum = 0.0f;
-            float sum2 = 0.0f;
-            float sum3 = 0.0f;
-            const float rsqrt6_1 = rsqrt6[i];
-            for (int32_t j = 0; j < n; j++) {
-                sum += d_add16[j * 128 + i];
-                const float choice1 = d_relu6[j * 128 + i];
-                const float where1 = relu6[j * 128 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub6[j * 128 + i] * rsqrt6_1);
-                sum3 += where1;
-            }
-            const float old1 = t->layer15_bias_exp_avg[i];
-            t->layer15_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-            const float add1 = t->layer15_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-            t->layer15_bias_exp_avg_sq[i] = add1;
-            sqrt5[i] = sqrtf(add1);
-            const float old2 = t->layer16_weight_exp_avg[i];
-            t->layer16_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-            const float add2 = t->layer16_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-            t->layer16_weight_exp_avg_sq[i] = add2;
-            sqrt6[i] = sqrtf(add2);
-            const float old3 = t->layer16_bias_exp_avg[i];
-            t->layer16_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-            const float add3 = t->layer16_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-            t->layer16_bias_exp_avg_sq[i] = add3;
-            sqrt7[i] = sqrtf(add3);
         }
     }
 
-    /* 36 d_relu5[n,128] = d_add16 . layer15_weight */
+    /* 38 d_relu5[n,128] = d_add16 . layer15_weight */
     ag_gemm_nn_f32_ref(d_add16, 128, t->layer15_weight, 128, d_relu5, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 37 d_add13[n,128], new layer12_bias_exp_avg[128], new layer12_bias_exp_avg_sq[128], sqrt8[128], new... */
+    /* 39 d_15_bias[128] = column_sums(d_add16) */
+    ag_column_sums_f32_ref(d_add16, 128, d_15_bias, n, 128, 1.0f, 0.0f);
+
+    /* 40 d_add13[n,128], copy4[128,n], new layer13_weight_exp_avg[128], new layer13_weight_exp_avg_sq[128... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -656,6 +653,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt5_row[i] = sum;
             float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            float sum4 = 0.0f;
             const float rsqrt5_1 = rsqrt5[i];
             const float mul3 = sum * -0.5f;
             const float square1 = rsqrt5_1 * rsqrt5_1;
@@ -665,50 +664,40 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu5[j * 128 + i];
-                sum2 += (relu5[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer13_weight_1 * rsqrt5_1 + mul11 * sub5[j * 128 + i];
+                const float where1 = relu5[j * 128 + i] <= 0.0f ? 0.0f : choice1;
+                sum2 += where1 * layer13_weight_1 * rsqrt5_1 + mul11 * sub5[j * 128 + i];
+                sum3 += where1 * (sub5[j * 128 + i] * rsqrt5_1);
+                sum4 += where1;
             }
             sum_row3[i] = sum2;
+            const float old1 = t->layer13_weight_exp_avg[i];
+            t->layer13_weight_exp_avg[i] = old1 + (sum3 - old1) * 0.1f;
+            const float add1 = t->layer13_weight_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer13_weight_exp_avg_sq[i] = add1;
+            sqrt6[i] = sqrtf(add1);
+            const float old2 = t->layer13_bias_exp_avg[i];
+            t->layer13_bias_exp_avg[i] = old2 + (sum4 - old2) * 0.1f;
+            const float add2 = t->layer13_bias_exp_avg_sq[i] * 0.999f + sum4 * sum4 * 0.001f;
+            t->layer13_bias_exp_avg_sq[i] = add2;
+            sqrt7[i] = sqrtf(add2);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu5[i * 128 + j];
-                d_add13[i * 128 + j] = (relu5[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer13_weight[j] * rsqrt5[j] + d_rsqrt5_row[j] * -0.5f * (rsqrt5[j] * rsqrt5[j] * rsqrt5[j]) * div1_1 * 2.0f * sub5[i * 128 + j] + -sum_row3[j] * div1_1;
+                const float add1 = (relu5[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer13_weight[j] * rsqrt5[j] + d_rsqrt5_row[j] * -0.5f * (rsqrt5[j] * rsqrt5[j] * rsqrt5[j]) * div1_1 * 2.0f * sub5[i * 128 + j] + -sum_row3[j] * div1_1;
+                d_add13[i * 128 + j] = add1;
+                copy4[j * 32 + i] = add1;
             }
-        }
-        for (int32_t i = 0; i < 128; i++) {
-            float sum = 0.0f;
-            float sum2 = 0.0f;
-            float sum3 = 0.0f;
-            const float rsqrt5_1 = rsqrt5[i];
-            for (int32_t j = 0; j < n; j++) {
-                sum += d_add13[j * 128 + i];
-                const float choice1 = d_relu5[j * 128 + i];
-                const float where1 = relu5[j * 128 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub5[j * 128 + i] * rsqrt5_1);
-                sum3 += where1;
-            }
-            const float old1 = t->layer12_bias_exp_avg[i];
-            t->layer12_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-            const float add1 = t->layer12_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-            t->layer12_bias_exp_avg_sq[i] = add1;
-            sqrt8[i] = sqrtf(add1);
-            const float old2 = t->layer13_weight_exp_avg[i];
-            t->layer13_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-            const float add2 = t->layer13_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-            t->layer13_weight_exp_avg_sq[i] = add2;
-            sqrt9[i] = sqrtf(add2);
-            const float old3 = t->layer13_bias_exp_avg[i];
-            t->layer13_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-            const float add3 = t->layer13_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-            t->layer13_bias_exp_avg_sq[i] = add3;
-            sqrt10[i] = sqrtf(add3);
         }
     }
 
-    /* 38 d_relu4[n,8] = d_add13 . layer12_weight */
+    /* 41 d_relu4[n,8] = d_add13 . layer12_weight */
     ag_gemm_nn_f32_ref(d_add13, 128, t->layer12_weight, 8, d_relu4, 8, n, 8, 128, 1.0f, 0.0f);
 
-    /* 39 d_add10[n,8], new layer9_bias_exp_avg[8], new layer9_bias_exp_avg_sq[8], sqrt11[8], new layer10_... */
+    /* 42 d_12_bias[128] = column_sums(d_add13) */
+    ag_column_sums_f32_ref(d_add13, 128, d_12_bias, n, 128, 1.0f, 0.0f);
+
+    /* 43 d_add10[n,8], copy5[8,n], new layer10_weight_exp_avg[8], new layer10_weight_exp_avg_sq[8], sqrt8... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 8; i++) {
@@ -720,6 +709,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt4_row[i] = sum;
             float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            float sum4 = 0.0f;
             const float rsqrt4_1 = rsqrt4[i];
             const float mul3 = sum * -0.5f;
             const float square1 = rsqrt4_1 * rsqrt4_1;
@@ -729,50 +720,40 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu4[j * 8 + i];
-                sum2 += (relu4[j * 8 + i] <= 0.0f ? 0.0f : choice1) * layer10_weight_1 * rsqrt4_1 + mul11 * sub4[j * 8 + i];
+                const float where1 = relu4[j * 8 + i] <= 0.0f ? 0.0f : choice1;
+                sum2 += where1 * layer10_weight_1 * rsqrt4_1 + mul11 * sub4[j * 8 + i];
+                sum3 += where1 * (sub4[j * 8 + i] * rsqrt4_1);
+                sum4 += where1;
             }
             sum_row4[i] = sum2;
+            const float old1 = t->layer10_weight_exp_avg[i];
+            t->layer10_weight_exp_avg[i] = old1 + (sum3 - old1) * 0.1f;
+            const float add1 = t->layer10_weight_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer10_weight_exp_avg_sq[i] = add1;
+            sqrt8[i] = sqrtf(add1);
+            const float old2 = t->layer10_bias_exp_avg[i];
+            t->layer10_bias_exp_avg[i] = old2 + (sum4 - old2) * 0.1f;
+            const float add2 = t->layer10_bias_exp_avg_sq[i] * 0.999f + sum4 * sum4 * 0.001f;
+            t->layer10_bias_exp_avg_sq[i] = add2;
+            sqrt9[i] = sqrtf(add2);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 8; j++) {
                 const float choice1 = d_relu4[i * 8 + j];
-                d_add10[i * 8 + j] = (relu4[i * 8 + j] <= 0.0f ? 0.0f : choice1) * t->layer10_weight[j] * rsqrt4[j] + d_rsqrt4_row[j] * -0.5f * (rsqrt4[j] * rsqrt4[j] * rsqrt4[j]) * div1_1 * 2.0f * sub4[i * 8 + j] + -sum_row4[j] * div1_1;
+                const float add1 = (relu4[i * 8 + j] <= 0.0f ? 0.0f : choice1) * t->layer10_weight[j] * rsqrt4[j] + d_rsqrt4_row[j] * -0.5f * (rsqrt4[j] * rsqrt4[j] * rsqrt4[j]) * div1_1 * 2.0f * sub4[i * 8 + j] + -sum_row4[j] * div1_1;
+                d_add10[i * 8 + j] = add1;
+                copy5[j * 32 + i] = add1;
             }
-        }
-        for (int32_t i = 0; i < 8; i++) {
-            float sum = 0.0f;
-            float sum2 = 0.0f;
-            float sum3 = 0.0f;
-            const float rsqrt4_1 = rsqrt4[i];
-            for (int32_t j = 0; j < n; j++) {
-                sum += d_add10[j * 8 + i];
-                const float choice1 = d_relu4[j * 8 + i];
-                const float where1 = relu4[j * 8 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub4[j * 8 + i] * rsqrt4_1);
-                sum3 += where1;
-            }
-            const float old1 = t->layer9_bias_exp_avg[i];
-            t->layer9_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-            const float add1 = t->layer9_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-            t->layer9_bias_exp_avg_sq[i] = add1;
-            sqrt11[i] = sqrtf(add1);
-            const float old2 = t->layer10_weight_exp_avg[i];
-            t->layer10_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-            const float add2 = t->layer10_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-            t->layer10_weight_exp_avg_sq[i] = add2;
-            sqrt12[i] = sqrtf(add2);
-            const float old3 = t->layer10_bias_exp_avg[i];
-            t->layer10_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-            const float add3 = t->layer10_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-            t->layer10_bias_exp_avg_sq[i] = add3;
-            sqrt13[i] = sqrtf(add3);
         }
     }
 
-    /* 40 d_relu3[n,128] = d_add10 . layer9_weight */
+    /* 44 d_relu3[n,128] = d_add10 . layer9_weight */
     ag_gemm_nn_f32_ref(d_add10, 8, t->layer9_weight, 128, d_relu3, 128, n, 128, 8, 1.0f, 0.0f);
 
-    /* 41 d_add7[n,128], new layer6_bias_exp_avg[128], new layer6_bias_exp_avg_sq[128], sqrt14[128], new l... */
+    /* 45 d_9_bias[8] = column_sums(d_add10) */
+    ag_column_sums_f32_ref(d_add10, 8, d_9_bias, n, 8, 1.0f, 0.0f);
+
+    /* 46 d_add7[n,128], copy6[128,n], new layer7_weight_exp_avg[128], new layer7_weight_exp_avg_sq[128], ... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -784,6 +765,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt3_row[i] = sum;
             float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            float sum4 = 0.0f;
             const float rsqrt3_1 = rsqrt3[i];
             const float mul3 = sum * -0.5f;
             const float square1 = rsqrt3_1 * rsqrt3_1;
@@ -793,50 +776,40 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu3[j * 128 + i];
-                sum2 += (relu3[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer7_weight_1 * rsqrt3_1 + mul11 * sub3[j * 128 + i];
+                const float where1 = relu3[j * 128 + i] <= 0.0f ? 0.0f : choice1;
+                sum2 += where1 * layer7_weight_1 * rsqrt3_1 + mul11 * sub3[j * 128 + i];
+                sum3 += where1 * (sub3[j * 128 + i] * rsqrt3_1);
+                sum4 += where1;
             }
             sum_row5[i] = sum2;
+            const float old1 = t->layer7_weight_exp_avg[i];
+            t->layer7_weight_exp_avg[i] = old1 + (sum3 - old1) * 0.1f;
+            const float add1 = t->layer7_weight_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer7_weight_exp_avg_sq[i] = add1;
+            sqrt10[i] = sqrtf(add1);
+            const float old2 = t->layer7_bias_exp_avg[i];
+            t->layer7_bias_exp_avg[i] = old2 + (sum4 - old2) * 0.1f;
+            const float add2 = t->layer7_bias_exp_avg_sq[i] * 0.999f + sum4 * sum4 * 0.001f;
+            t->layer7_bias_exp_avg_sq[i] = add2;
+            sqrt11[i] = sqrtf(add2);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu3[i * 128 + j];
-                d_add7[i * 128 + j] = (relu3[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer7_weight[j] * rsqrt3[j] + d_rsqrt3_row[j] * -0.5f * (rsqrt3[j] * rsqrt3[j] * rsqrt3[j]) * div1_1 * 2.0f * sub3[i * 128 + j] + -sum_row5[j] * div1_1;
+                const float add1 = (relu3[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer7_weight[j] * rsqrt3[j] + d_rsqrt3_row[j] * -0.5f * (rsqrt3[j] * rsqrt3[j] * rsqrt3[j]) * div1_1 * 2.0f * sub3[i * 128 + j] + -sum_row5[j] * div1_1;
+                d_add7[i * 128 + j] = add1;
+                copy6[j * 32 + i] = add1;
             }
-        }
-        for (int32_t i = 0; i < 128; i++) {
-            float sum = 0.0f;
-            float sum2 = 0.0f;
-            float sum3 = 0.0f;
-            const float rsqrt3_1 = rsqrt3[i];
-            for (int32_t j = 0; j < n; j++) {
-                sum += d_add7[j * 128 + i];
-                const float choice1 = d_relu3[j * 128 + i];
-                const float where1 = relu3[j * 128 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub3[j * 128 + i] * rsqrt3_1);
-                sum3 += where1;
-            }
-            const float old1 = t->layer6_bias_exp_avg[i];
-            t->layer6_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-            const float add1 = t->layer6_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-            t->layer6_bias_exp_avg_sq[i] = add1;
-            sqrt14[i] = sqrtf(add1);
-            const float old2 = t->layer7_weight_exp_avg[i];
-            t->layer7_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-            const float add2 = t->layer7_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-            t->layer7_weight_exp_avg_sq[i] = add2;
-            sqrt15[i] = sqrtf(add2);
-            const float old3 = t->layer7_bias_exp_avg[i];
-            t->layer7_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-            const float add3 = t->layer7_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-            t->layer7_bias_exp_avg_sq[i] = add3;
-            sqrt16[i] = sqrtf(add3);
         }
     }
 
-    /* 42 d_relu2[n,128] = d_add7 . layer6_weight */
+    /* 47 d_relu2[n,128] = d_add7 . layer6_weight */
     ag_gemm_nn_f32_ref(d_add7, 128, t->layer6_weight, 128, d_relu2, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 43 d_add4[n,128], new layer3_bias_exp_avg[128], new layer3_bias_exp_avg_sq[128], sqrt17[128], new l... */
+    /* 48 d_6_bias[128] = column_sums(d_add7) */
+    ag_column_sums_f32_ref(d_add7, 128, d_6_bias, n, 128, 1.0f, 0.0f);
+
+    /* 49 d_add4[n,128], copy7[128,n], new layer4_weight_exp_avg[128], new layer4_weight_exp_avg_sq[128], ... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -848,6 +821,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt2_row[i] = sum;
             float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            float sum4 = 0.0f;
             const float rsqrt2_1 = rsqrt2[i];
             const float mul3 = sum * -0.5f;
             const float square1 = rsqrt2_1 * rsqrt2_1;
@@ -857,50 +832,40 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu2[j * 128 + i];
-                sum2 += (relu2[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer4_weight_1 * rsqrt2_1 + mul11 * sub2[j * 128 + i];
+                const float where1 = relu2[j * 128 + i] <= 0.0f ? 0.0f : choice1;
+                sum2 += where1 * layer4_weight_1 * rsqrt2_1 + mul11 * sub2[j * 128 + i];
+                sum3 += where1 * (sub2[j * 128 + i] * rsqrt2_1);
+                sum4 += where1;
             }
             sum_row6[i] = sum2;
+            const float old1 = t->layer4_weight_exp_avg[i];
+            t->layer4_weight_exp_avg[i] = old1 + (sum3 - old1) * 0.1f;
+            const float add1 = t->layer4_weight_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer4_weight_exp_avg_sq[i] = add1;
+            sqrt12[i] = sqrtf(add1);
+            const float old2 = t->layer4_bias_exp_avg[i];
+            t->layer4_bias_exp_avg[i] = old2 + (sum4 - old2) * 0.1f;
+            const float add2 = t->layer4_bias_exp_avg_sq[i] * 0.999f + sum4 * sum4 * 0.001f;
+            t->layer4_bias_exp_avg_sq[i] = add2;
+            sqrt13[i] = sqrtf(add2);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu2[i * 128 + j];
-                d_add4[i * 128 + j] = (relu2[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer4_weight[j] * rsqrt2[j] + d_rsqrt2_row[j] * -0.5f * (rsqrt2[j] * rsqrt2[j] * rsqrt2[j]) * div1_1 * 2.0f * sub2[i * 128 + j] + -sum_row6[j] * div1_1;
+                const float add1 = (relu2[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer4_weight[j] * rsqrt2[j] + d_rsqrt2_row[j] * -0.5f * (rsqrt2[j] * rsqrt2[j] * rsqrt2[j]) * div1_1 * 2.0f * sub2[i * 128 + j] + -sum_row6[j] * div1_1;
+                d_add4[i * 128 + j] = add1;
+                copy7[j * 32 + i] = add1;
             }
-        }
-        for (int32_t i = 0; i < 128; i++) {
-            float sum = 0.0f;
-            float sum2 = 0.0f;
-            float sum3 = 0.0f;
-            const float rsqrt2_1 = rsqrt2[i];
-            for (int32_t j = 0; j < n; j++) {
-                sum += d_add4[j * 128 + i];
-                const float choice1 = d_relu2[j * 128 + i];
-                const float where1 = relu2[j * 128 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub2[j * 128 + i] * rsqrt2_1);
-                sum3 += where1;
-            }
-            const float old1 = t->layer3_bias_exp_avg[i];
-            t->layer3_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-            const float add1 = t->layer3_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-            t->layer3_bias_exp_avg_sq[i] = add1;
-            sqrt17[i] = sqrtf(add1);
-            const float old2 = t->layer4_weight_exp_avg[i];
-            t->layer4_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-            const float add2 = t->layer4_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-            t->layer4_weight_exp_avg_sq[i] = add2;
-            sqrt18[i] = sqrtf(add2);
-            const float old3 = t->layer4_bias_exp_avg[i];
-            t->layer4_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-            const float add3 = t->layer4_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-            t->layer4_bias_exp_avg_sq[i] = add3;
-            sqrt19[i] = sqrtf(add3);
         }
     }
 
-    /* 44 d_relu1[n,128] = d_add4 . layer3_weight */
+    /* 50 d_relu1[n,128] = d_add4 . layer3_weight */
     ag_gemm_nn_f32_ref(d_add4, 128, t->layer3_weight, 128, d_relu1, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 45 d_add1[n,128], new layer0_bias_exp_avg[128], new layer0_bias_exp_avg_sq[128], sqrt20[128], new l... */
+    /* 51 d_3_bias[128] = column_sums(d_add4) */
+    ag_column_sums_f32_ref(d_add4, 128, d_3_bias, n, 128, 1.0f, 0.0f);
+
+    /* 52 d_add1[n,128], copy8[128,n], new layer1_weight_exp_avg[128], new layer1_weight_exp_avg_sq[128], ... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -912,6 +877,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
             d_rsqrt1_row[i] = sum;
             float sum2 = 0.0f;
+            float sum3 = 0.0f;
+            float sum4 = 0.0f;
             const float rsqrt1_1 = rsqrt1[i];
             const float mul3 = sum * -0.5f;
             const float square1 = rsqrt1_1 * rsqrt1_1;
@@ -921,54 +888,44 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             const float mul11 = mul8 * 2.0f;
             for (int32_t j = 0; j < n; j++) {
                 const float choice1 = d_relu1[j * 128 + i];
-                sum2 += (relu1[j * 128 + i] <= 0.0f ? 0.0f : choice1) * layer1_weight_1 * rsqrt1_1 + mul11 * sub1[j * 128 + i];
+                const float where1 = relu1[j * 128 + i] <= 0.0f ? 0.0f : choice1;
+                sum2 += where1 * layer1_weight_1 * rsqrt1_1 + mul11 * sub1[j * 128 + i];
+                sum3 += where1 * (sub1[j * 128 + i] * rsqrt1_1);
+                sum4 += where1;
             }
             sum_row7[i] = sum2;
+            const float old1 = t->layer1_weight_exp_avg[i];
+            t->layer1_weight_exp_avg[i] = old1 + (sum3 - old1) * 0.1f;
+            const float add1 = t->layer1_weight_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
+            t->layer1_weight_exp_avg_sq[i] = add1;
+            sqrt14[i] = sqrtf(add1);
+            const float old2 = t->layer1_bias_exp_avg[i];
+            t->layer1_bias_exp_avg[i] = old2 + (sum4 - old2) * 0.1f;
+            const float add2 = t->layer1_bias_exp_avg_sq[i] * 0.999f + sum4 * sum4 * 0.001f;
+            t->layer1_bias_exp_avg_sq[i] = add2;
+            sqrt15[i] = sqrtf(add2);
         }
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu1[i * 128 + j];
-                d_add1[i * 128 + j] = (relu1[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer1_weight[j] * rsqrt1[j] + d_rsqrt1_row[j] * -0.5f * (rsqrt1[j] * rsqrt1[j] * rsqrt1[j]) * div1_1 * 2.0f * sub1[i * 128 + j] + -sum_row7[j] * div1_1;
+                const float add1 = (relu1[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer1_weight[j] * rsqrt1[j] + d_rsqrt1_row[j] * -0.5f * (rsqrt1[j] * rsqrt1[j] * rsqrt1[j]) * div1_1 * 2.0f * sub1[i * 128 + j] + -sum_row7[j] * div1_1;
+                d_add1[i * 128 + j] = add1;
+                copy8[j * 32 + i] = add1;
             }
-        }
-        for (int32_t i = 0; i < 128; i++) {
-            float sum = 0.0f;
-            float sum2 = 0.0f;
-            float sum3 = 0.0f;
-            const float rsqrt1_1 = rsqrt1[i];
-            for (int32_t j = 0; j < n; j++) {
-                sum += d_add1[j * 128 + i];
-                const float choice1 = d_relu1[j * 128 + i];
-                const float where1 = relu1[j * 128 + i] <= 0.0f ? 0.0f : choice1;
-                sum2 += where1 * (sub1[j * 128 + i] * rsqrt1_1);
-                sum3 += where1;
-            }
-            const float old1 = t->layer0_bias_exp_avg[i];
-            t->layer0_bias_exp_avg[i] = old1 + (sum - old1) * 0.1f;
-            const float add1 = t->layer0_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
-            t->layer0_bias_exp_avg_sq[i] = add1;
-            sqrt20[i] = sqrtf(add1);
-            const float old2 = t->layer1_weight_exp_avg[i];
-            t->layer1_weight_exp_avg[i] = old2 + (sum2 - old2) * 0.1f;
-            const float add2 = t->layer1_weight_exp_avg_sq[i] * 0.999f + sum2 * sum2 * 0.001f;
-            t->layer1_weight_exp_avg_sq[i] = add2;
-            sqrt21[i] = sqrtf(add2);
-            const float old3 = t->layer1_bias_exp_avg[i];
-            t->layer1_bias_exp_avg[i] = old3 + (sum3 - old3) * 0.1f;
-            const float add3 = t->layer1_bias_exp_avg_sq[i] * 0.999f + sum3 * sum3 * 0.001f;
-            t->layer1_bias_exp_avg_sq[i] = add3;
-            sqrt22[i] = sqrtf(add3);
         }
     }
 
-    /* 46 new optimizer_step, div2, new layer0_weight_exp_avg[128,640], new layer0_weight_exp_avg_sq[128,6... */
+    /* 53 d_0_bias[128] = column_sums(d_add1) */
+    ag_column_sums_f32_ref(d_add1, 128, d_0_bias, n, 128, 1.0f, 0.0f);
+
+    /* 54 new optimizer_step, div2, new layer0_weight_exp_avg[128,640], new layer0_weight_exp_avg_sq[128,6... */
     {
         const float add1 = t->optimizer_step[0] + 1.0f;
         t->optimizer_step[0] = add1;
         const float div4 = lr / -ag_expm1f(add1 * -0.105360515f);
         div2[0] = div4;
         for (int32_t i = 0; i < 128; i++) {
-            ag_gemm_tn_f32_ref(d_add1 + i, 128, x, 640, matmul_rows_row, 640, 1, 640, n, 1.0f, 0.0f);
+            ag_gemv_t_f32_ref(x, 640, copy8 + (ptrdiff_t)i * 32, matmul_rows_row, n, 640, 1.0f, 0.0f);
             for (int32_t j = 0; j < 640; j++) {
                 const float old1 = t->layer0_weight_exp_avg[i * 640 + j];
                 t->layer0_weight_exp_avg[i * 640 + j] = old1 + (matmul_rows_row[j] - old1) * 0.1f;
@@ -983,28 +940,27 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
         }
         for (int32_t i = 0; i < 128; i++) {
-            t->layer0_bias[i] -= div4 * (t->layer0_bias_exp_avg[i] / (sqrt20[i] * div5 + 1e-08f));
+            const float old1 = t->layer0_bias_exp_avg[i];
+            const float add2 = old1 + (d_0_bias[i] - old1) * 0.1f;
+            t->layer0_bias_exp_avg[i] = add2;
+            const float add3 = t->layer0_bias_exp_avg_sq[i] * 0.999f + d_0_bias[i] * d_0_bias[i] * 0.001f;
+            t->layer0_bias_exp_avg_sq[i] = add3;
+            t->layer0_bias[i] -= div4 * (add2 / (sqrtf(add3) * div5 + 1e-08f));
         }
         for (int32_t i = 0; i < 128; i++) {
-            t->layer1_weight[i] -= div4 * (t->layer1_weight_exp_avg[i] / (sqrt21[i] * div5 + 1e-08f));
+            t->layer1_weight[i] -= div4 * (t->layer1_weight_exp_avg[i] / (sqrt14[i] * div5 + 1e-08f));
         }
         for (int32_t i = 0; i < 128; i++) {
-            t->layer1_bias[i] -= div4 * (t->layer1_bias_exp_avg[i] / (sqrt22[i] * div5 + 1e-08f));
-        }
-        for (int32_t i = 0; i < 128; i++) {
-            t->layer3_bias[i] -= div4 * (t->layer3_bias_exp_avg[i] / (sqrt17[i] * div5 + 1e-08f));
-        }
-        for (int32_t i = 0; i < 128; i++) {
-            mul[i] = div4 * (t->layer4_weight_exp_avg[i] / (sqrt18[i] * div5 + 1e-08f));
+            t->layer1_bias[i] -= div4 * (t->layer1_bias_exp_avg[i] / (sqrt15[i] * div5 + 1e-08f));
         }
     }
 
-    /* 47 new layer3_weight_exp_avg[128,128], new layer3_weight_exp_avg_sq[128,128], new layer3_weight[128... */
+    /* 55 new layer3_weight_exp_avg[128,128], new layer3_weight_exp_avg_sq[128,128], new layer3_weight[128... */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            ag_gemm_tn_f32_ref(d_add4 + i, 128, relu1, 128, matmul_rows_row2, 128, 1, 128, n, 1.0f, 0.0f);
+            ag_gemv_t_f32_ref(relu1, 128, copy7 + (ptrdiff_t)i * 32, matmul_rows_row2, n, 128, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
                 const float old1 = t->layer3_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row2[j] - old1) * 0.1f;
@@ -1016,26 +972,44 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 48 new layer4_weight[128] */
-    for (int32_t i = 0; i < 128; i++) {
-        t->layer4_weight[i] -= mul[i];
-    }
-
-    /* 49 new layer4_bias[128] */
+    /* 56 new layer3_bias_exp_avg[128], new layer3_bias_exp_avg_sq[128], new layer3_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer4_bias[i] -= div2_1 * (t->layer4_bias_exp_avg[i] / (sqrt19[i] * div3_1 + 1e-08f));
+            const float old1 = t->layer3_bias_exp_avg[i];
+            const float add1 = old1 + (d_3_bias[i] - old1) * 0.1f;
+            t->layer3_bias_exp_avg[i] = add1;
+            const float add2 = t->layer3_bias_exp_avg_sq[i] * 0.999f + d_3_bias[i] * d_3_bias[i] * 0.001f;
+            t->layer3_bias_exp_avg_sq[i] = add2;
+            t->layer3_bias[i] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
         }
     }
 
-    /* 50 new layer6_weight_exp_avg[128,128], new layer6_weight_exp_avg_sq[128,128], new layer6_weight[128... */
+    /* 57 new layer4_weight[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            ag_gemm_tn_f32_ref(d_add7 + i, 128, relu2, 128, matmul_rows_row3, 128, 1, 128, n, 1.0f, 0.0f);
+            t->layer4_weight[i] -= div2_1 * (t->layer4_weight_exp_avg[i] / (sqrt12[i] * div3_1 + 1e-08f));
+        }
+    }
+
+    /* 58 new layer4_bias[128] */
+    {
+        const float div2_1 = div2[0];
+        const float div3_1 = div3[0];
+        for (int32_t i = 0; i < 128; i++) {
+            t->layer4_bias[i] -= div2_1 * (t->layer4_bias_exp_avg[i] / (sqrt13[i] * div3_1 + 1e-08f));
+        }
+    }
+
+    /* 59 new layer6_weight_exp_avg[128,128], new layer6_weight_exp_avg_sq[128,128], new layer6_weight[128... */
+    {
+        const float div2_1 = div2[0];
+        const float div3_1 = div3[0];
+        for (int32_t i = 0; i < 128; i++) {
+            ag_gemv_t_f32_ref(relu2, 128, copy6 + (ptrdiff_t)i * 32, matmul_rows_row3, n, 128, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
                 const float old1 = t->layer6_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row3[j] - old1) * 0.1f;
@@ -1047,39 +1021,44 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 51 new layer6_bias[128] */
+    /* 60 new layer6_bias_exp_avg[128], new layer6_bias_exp_avg_sq[128], new layer6_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer6_bias[i] -= div2_1 * (t->layer6_bias_exp_avg[i] / (sqrt14[i] * div3_1 + 1e-08f));
+            const float old1 = t->layer6_bias_exp_avg[i];
+            const float add1 = old1 + (d_6_bias[i] - old1) * 0.1f;
+            t->layer6_bias_exp_avg[i] = add1;
+            const float add2 = t->layer6_bias_exp_avg_sq[i] * 0.999f + d_6_bias[i] * d_6_bias[i] * 0.001f;
+            t->layer6_bias_exp_avg_sq[i] = add2;
+            t->layer6_bias[i] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
         }
     }
 
-    /* 52 new layer7_weight[128] */
+    /* 61 new layer7_weight[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer7_weight[i] -= div2_1 * (t->layer7_weight_exp_avg[i] / (sqrt15[i] * div3_1 + 1e-08f));
+            t->layer7_weight[i] -= div2_1 * (t->layer7_weight_exp_avg[i] / (sqrt10[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 53 new layer7_bias[128] */
+    /* 62 new layer7_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer7_bias[i] -= div2_1 * (t->layer7_bias_exp_avg[i] / (sqrt16[i] * div3_1 + 1e-08f));
+            t->layer7_bias[i] -= div2_1 * (t->layer7_bias_exp_avg[i] / (sqrt11[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 54 new layer9_weight_exp_avg[8,128], new layer9_weight_exp_avg_sq[8,128], new layer9_weight[8,128] */
+    /* 63 new layer9_weight_exp_avg[8,128], new layer9_weight_exp_avg_sq[8,128], new layer9_weight[8,128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 8; i++) {
-            ag_gemm_tn_f32_ref(d_add10 + i, 8, relu3, 128, matmul_rows_row4, 128, 1, 128, n, 1.0f, 0.0f);
+            ag_gemv_t_f32_ref(relu3, 128, copy5 + (ptrdiff_t)i * 32, matmul_rows_row4, n, 128, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
                 const float old1 = t->layer9_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row4[j] - old1) * 0.1f;
@@ -1091,39 +1070,44 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 55 new layer9_bias[8] */
+    /* 64 new layer9_bias_exp_avg[8], new layer9_bias_exp_avg_sq[8], new layer9_bias[8] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 8; i++) {
-            t->layer9_bias[i] -= div2_1 * (t->layer9_bias_exp_avg[i] / (sqrt11[i] * div3_1 + 1e-08f));
+            const float old1 = t->layer9_bias_exp_avg[i];
+            const float add1 = old1 + (d_9_bias[i] - old1) * 0.1f;
+            t->layer9_bias_exp_avg[i] = add1;
+            const float add2 = t->layer9_bias_exp_avg_sq[i] * 0.999f + d_9_bias[i] * d_9_bias[i] * 0.001f;
+            t->layer9_bias_exp_avg_sq[i] = add2;
+            t->layer9_bias[i] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
         }
     }
 
-    /* 56 new layer10_weight[8] */
+    /* 65 new layer10_weight[8] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 8; i++) {
-            t->layer10_weight[i] -= div2_1 * (t->layer10_weight_exp_avg[i] / (sqrt12[i] * div3_1 + 1e-08f));
+            t->layer10_weight[i] -= div2_1 * (t->layer10_weight_exp_avg[i] / (sqrt8[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 57 new layer10_bias[8] */
+    /* 66 new layer10_bias[8] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 8; i++) {
-            t->layer10_bias[i] -= div2_1 * (t->layer10_bias_exp_avg[i] / (sqrt13[i] * div3_1 + 1e-08f));
+            t->layer10_bias[i] -= div2_1 * (t->layer10_bias_exp_avg[i] / (sqrt9[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 58 new layer12_weight_exp_avg[128,8], new layer12_weight_exp_avg_sq[128,8], new layer12_weight[128,8] */
+    /* 67 new layer12_weight_exp_avg[128,8], new layer12_weight_exp_avg_sq[128,8], new layer12_weight[128,8] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            ag_gemm_tn_f32_ref(d_add13 + i, 128, relu4, 8, matmul_rows_row5, 8, 1, 8, n, 1.0f, 0.0f);
+            ag_gemv_t_f32_ref(relu4, 8, copy4 + (ptrdiff_t)i * 32, matmul_rows_row5, n, 8, 1.0f, 0.0f);
             for (int32_t j = 0; j < 8; j++) {
                 const float old1 = t->layer12_weight_exp_avg[i * 8 + j];
                 const float add1 = old1 + (matmul_rows_row5[j] - old1) * 0.1f;
@@ -1135,39 +1119,44 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 59 new layer12_bias[128] */
+    /* 68 new layer12_bias_exp_avg[128], new layer12_bias_exp_avg_sq[128], new layer12_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer12_bias[i] -= div2_1 * (t->layer12_bias_exp_avg[i] / (sqrt8[i] * div3_1 + 1e-08f));
+            const float old1 = t->layer12_bias_exp_avg[i];
+            const float add1 = old1 + (d_12_bias[i] - old1) * 0.1f;
+            t->layer12_bias_exp_avg[i] = add1;
+            const float add2 = t->layer12_bias_exp_avg_sq[i] * 0.999f + d_12_bias[i] * d_12_bias[i] * 0.001f;
+            t->layer12_bias_exp_avg_sq[i] = add2;
+            t->layer12_bias[i] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
         }
     }
 
-    /* 60 new layer13_weight[128] */
+    /* 69 new layer13_weight[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer13_weight[i] -= div2_1 * (t->layer13_weight_exp_avg[i] / (sqrt9[i] * div3_1 + 1e-08f));
+            t->layer13_weight[i] -= div2_1 * (t->layer13_weight_exp_avg[i] / (sqrt6[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 61 new layer13_bias[128] */
+    /* 70 new layer13_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer13_bias[i] -= div2_1 * (t->layer13_bias_exp_avg[i] / (sqrt10[i] * div3_1 + 1e-08f));
+            t->layer13_bias[i] -= div2_1 * (t->layer13_bias_exp_avg[i] / (sqrt7[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 62 new layer15_weight_exp_avg[128,128], new layer15_weight_exp_avg_sq[128,128], new layer15_weight[... */
+    /* 71 new layer15_weight_exp_avg[128,128], new layer15_weight_exp_avg_sq[128,128], new layer15_weight[... */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            ag_gemm_tn_f32_ref(d_add16 + i, 128, relu5, 128, matmul_rows_row6, 128, 1, 128, n, 1.0f, 0.0f);
+            ag_gemv_t_f32_ref(relu5, 128, copy3 + (ptrdiff_t)i * 32, matmul_rows_row6, n, 128, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
                 const float old1 = t->layer15_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row6[j] - old1) * 0.1f;
@@ -1179,39 +1168,44 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 63 new layer15_bias[128] */
+    /* 72 new layer15_bias_exp_avg[128], new layer15_bias_exp_avg_sq[128], new layer15_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer15_bias[i] -= div2_1 * (t->layer15_bias_exp_avg[i] / (sqrt5[i] * div3_1 + 1e-08f));
+            const float old1 = t->layer15_bias_exp_avg[i];
+            const float add1 = old1 + (d_15_bias[i] - old1) * 0.1f;
+            t->layer15_bias_exp_avg[i] = add1;
+            const float add2 = t->layer15_bias_exp_avg_sq[i] * 0.999f + d_15_bias[i] * d_15_bias[i] * 0.001f;
+            t->layer15_bias_exp_avg_sq[i] = add2;
+            t->layer15_bias[i] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
         }
     }
 
-    /* 64 new layer16_weight[128] */
+    /* 73 new layer16_weight[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer16_weight[i] -= div2_1 * (t->layer16_weight_exp_avg[i] / (sqrt6[i] * div3_1 + 1e-08f));
+            t->layer16_weight[i] -= div2_1 * (t->layer16_weight_exp_avg[i] / (sqrt4[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 65 new layer16_bias[128] */
+    /* 74 new layer16_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer16_bias[i] -= div2_1 * (t->layer16_bias_exp_avg[i] / (sqrt7[i] * div3_1 + 1e-08f));
+            t->layer16_bias[i] -= div2_1 * (t->layer16_bias_exp_avg[i] / (sqrt5[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 66 new layer18_weight_exp_avg[128,128], new layer18_weight_exp_avg_sq[128,128], new layer18_weight[... */
+    /* 75 new layer18_weight_exp_avg[128,128], new layer18_weight_exp_avg_sq[128,128], new layer18_weight[... */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            ag_gemm_tn_f32_ref(d_add19 + i, 128, relu6, 128, matmul_rows_row7, 128, 1, 128, n, 1.0f, 0.0f);
+            ag_gemv_t_f32_ref(relu6, 128, copy2 + (ptrdiff_t)i * 32, matmul_rows_row7, n, 128, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
                 const float old1 = t->layer18_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row7[j] - old1) * 0.1f;
@@ -1223,39 +1217,44 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 67 new layer18_bias[128] */
+    /* 76 new layer18_bias_exp_avg[128], new layer18_bias_exp_avg_sq[128], new layer18_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer18_bias[i] -= div2_1 * (t->layer18_bias_exp_avg[i] / (sqrt2[i] * div3_1 + 1e-08f));
+            const float old1 = t->layer18_bias_exp_avg[i];
+            const float add1 = old1 + (d_18_bias[i] - old1) * 0.1f;
+            t->layer18_bias_exp_avg[i] = add1;
+            const float add2 = t->layer18_bias_exp_avg_sq[i] * 0.999f + d_18_bias[i] * d_18_bias[i] * 0.001f;
+            t->layer18_bias_exp_avg_sq[i] = add2;
+            t->layer18_bias[i] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
         }
     }
 
-    /* 68 new layer19_weight[128] */
+    /* 77 new layer19_weight[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer19_weight[i] -= div2_1 * (t->layer19_weight_exp_avg[i] / (sqrt3[i] * div3_1 + 1e-08f));
+            t->layer19_weight[i] -= div2_1 * (t->layer19_weight_exp_avg[i] / (sqrt2[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 69 new layer19_bias[128] */
+    /* 78 new layer19_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            t->layer19_bias[i] -= div2_1 * (t->layer19_bias_exp_avg[i] / (sqrt4[i] * div3_1 + 1e-08f));
+            t->layer19_bias[i] -= div2_1 * (t->layer19_bias_exp_avg[i] / (sqrt3[i] * div3_1 + 1e-08f));
         }
     }
 
-    /* 70 new layer21_weight_exp_avg[640,128], new layer21_weight_exp_avg_sq[640,128], new layer21_weight[... */
+    /* 79 new layer21_weight_exp_avg[640,128], new layer21_weight_exp_avg_sq[640,128], new layer21_weight[... */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 640; i++) {
-            ag_gemm_tn_f32_ref(d_sub8 + i, 640, relu7, 128, matmul_rows_row8, 128, 1, 128, n, 1.0f, 0.0f);
+            ag_gemv_t_f32_ref(relu7, 128, copy + (ptrdiff_t)i * 32, matmul_rows_row8, n, 128, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
                 const float old1 = t->layer21_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row8[j] - old1) * 0.1f;
@@ -1267,19 +1266,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 71 new layer21_bias_exp_avg[640], new layer21_bias_exp_avg_sq[640], new layer21_bias[640] */
+    /* 80 new layer21_bias_exp_avg[640], new layer21_bias_exp_avg_sq[640], new layer21_bias[640] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 640; i++) {
-            float sum = 0.0f;
-            for (int32_t j = 0; j < n; j++) {
-                sum += d_sub8[j * 640 + i];
-            }
             const float old1 = t->layer21_bias_exp_avg[i];
-            const float add1 = old1 + (sum - old1) * 0.1f;
+            const float add1 = old1 + (d_21_bias[i] - old1) * 0.1f;
             t->layer21_bias_exp_avg[i] = add1;
-            const float add2 = t->layer21_bias_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
+            const float add2 = t->layer21_bias_exp_avg_sq[i] * 0.999f + d_21_bias[i] * d_21_bias[i] * 0.001f;
             t->layer21_bias_exp_avg_sq[i] = add2;
             t->layer21_bias[i] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
         }

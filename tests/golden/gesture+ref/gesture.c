@@ -28,31 +28,29 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         return GESTURE_ERR_INPUT;
     }
 
-    float *const matmul1 = t->arena;                      /* [32n,60] steps 1 to 11 */
-    float *const add1 = t->arena;                         /* [n,32,60] in place of matmul1 */
-    float *const d_add1 = t->arena;                       /* [n,32,60] in place of add1 */
-    float *const h = t->arena + 18160;                    /* [n,20] steps 3 to 7 */
-    float *const h_before = t->arena + 15360;             /* [n,32,20] steps 3 to 9 */
-    float *const add12 = t->arena + 7680;                 /* [n,32,60] steps 3 to 11 */
-    float *const d_x_t = t->arena + 7680;                 /* [n,32,60] in place of add12 */
-    float *const matmul2 = t->arena + 17920;              /* [n,5] steps 4 to 7 */
-    float *const d_sub1 = t->arena + 17920;               /* [n,5] in place of matmul2 */
-    float *const d_head_bias = t->arena + 19220;          /* [5] steps 5 to 14 */
-    float *const sum = t->arena + 19225;                  /* scalar steps 5 to 14 */
-    float *const minimum = t->arena + 19225;              /* scalar in place of sum */
-    float *const exp1_row = t->arena + 17940;             /* [5] step 5 */
-    float *const matmul = t->arena + 18480;               /* [n,20] steps 6 to 8 */
-    float *const matmul3 = t->arena + 19120;              /* [5,20] steps 7 to 13 */
-    float *const d_h = t->arena + 18560;                  /* [n,20] step 8 */
-    float *const matmul4 = t->arena + 17920;              /* [60,20] steps 9 to 12 */
-    float *const sqrt2 = t->arena + 17920;                /* [60,20] in place of matmul4 */
-    float *const matmul5 = t->arena + 15360;              /* [60,3] steps 10 to 12 */
-    float *const sqrt3 = t->arena + 15360;                /* [60,3] in place of matmul5 */
-    float *const d_gru_bias_hh_l0 = t->arena + 15540;     /* [60] steps 11 to 12 */
-    float *const sqrt4 = t->arena + 15600;                /* [60] steps 11 to 12 */
-    float *const d_gru_bias_ih_l0_row = t->arena + 15660; /* [60] step 11 */
-    float *const div2 = t->arena;                         /* scalar steps 12 to 14 */
-    float *const div3 = t->arena + 1;                     /* scalar steps 12 to 14 */
+    float *const matmul1 = t->arena;                  /* [32n,60] steps 1 to 12 */
+    float *const add1 = t->arena;                     /* [n,32,60] in place of matmul1 */
+    float *const d_add1 = t->arena;                   /* [n,32,60] in place of add1 */
+    float *const h = t->arena + 18160;                /* [n,20] steps 3 to 7 */
+    float *const h_before = t->arena + 15360;         /* [n,32,20] steps 3 to 9 */
+    float *const add12 = t->arena + 7680;             /* [n,32,60] steps 3 to 11 */
+    float *const d_x_t = t->arena + 7680;             /* [n,32,60] in place of add12 */
+    float *const matmul2 = t->arena + 17920;          /* [n,5] steps 4 to 7 */
+    float *const d_sub1 = t->arena + 17920;           /* [n,5] in place of matmul2 */
+    float *const d_head_bias = t->arena + 19220;      /* [5] steps 5 to 18 */
+    float *const sum = t->arena + 19225;              /* scalar steps 5 to 18 */
+    float *const minimum = t->arena + 19225;          /* scalar in place of sum */
+    float *const exp1_row = t->arena + 17940;         /* [5] step 5 */
+    float *const matmul = t->arena + 18480;           /* [n,20] steps 6 to 8 */
+    float *const matmul3 = t->arena + 19120;          /* [5,20] steps 7 to 17 */
+    float *const d_h = t->arena + 18560;              /* [n,20] step 8 */
+    float *const matmul4 = t->arena + 17920;          /* [60,20] steps 9 to 14 */
+    float *const matmul5 = t->arena + 15360;          /* [60,3] steps 10 to 13 */
+    float *const mul = t->arena + 15360;              /* [60,3] in place of matmul5 */
+    float *const d_gru_bias_ih_l0 = t->arena + 15540; /* [60] steps 11 to 15 */
+    float *const div2 = t->arena + 7740;              /* scalar steps 12 to 18 */
+    float *const d_gru_bias_hh_l0 = t->arena + 7680;  /* [60] steps 12 to 16 */
+    float *const div3 = t->arena + 7741;              /* scalar steps 12 to 18 */
 
     /* 1  matmul1[32n,60] = x . gru_weight_ih_l0' */
     ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, matmul1, 60, 32 * n, 60, 3, 1.0f, 0.0f);
@@ -217,8 +215,16 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     /* 10 matmul5[60,3] = d_x_t' . x */
     ag_gemm_tn_f32_ref(d_x_t, 60, x, 3, matmul5, 3, 60, 3, 32 * n, 1.0f, 0.0f);
 
-    /* 11 d_gru_bias_hh_l0[60], minimum, new gru_weight_ih_l0_exp_avg[60,3], new gru_weight_ih_l0_exp_avg_... */
+    /* 11 d_gru_bias_ih_l0[60] = column_sums(d_x_t) */
+    ag_column_sums_f32_ref(d_x_t, 60, d_gru_bias_ih_l0, 32 * n, 60, 1.0f, 0.0f);
+
+    /* 12 new optimizer_step, div2, d_gru_bias_hh_l0[60], minimum, new gru_weight_ih_l0_exp_avg[60,3], new... */
     {
+        const float old1 = t->optimizer_step[0];
+        const float add2 = old1 + 1.0f;
+        t->optimizer_step[0] = add2;
+        const float cos1 = ag_cosf((old1 - floorf(old1 / 3200.0f) * 3200.0f) * 0.0009817478f);
+        div2[0] = 0.005f * (cos1 * cos1) / -ag_expm1f(add2 * -0.105360515f);
         float sum2 = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
             float sum3 = 0.0f;
@@ -244,14 +250,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
         float sum5 = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
-            float sum6 = 0.0f;
-            for (int32_t j = 0; j < n; j++) {
-                for (int32_t k = 0; k < 32; k++) {
-                    sum6 += d_x_t[j * 1920 + k * 60 + i];
-                }
-            }
-            d_gru_bias_ih_l0_row[i] = sum6;
-            sum5 += sum6 * sum6;
+            sum5 += d_gru_bias_ih_l0[i] * d_gru_bias_ih_l0[i];
         }
         float sum6 = 0.0f;
         for (int32_t i = 0; i < 5; i++) {
@@ -264,70 +263,78 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         minimum[0] = minimum1;
         for (int32_t i = 0; i < 60; i++) {
             for (int32_t j = 0; j < 3; j++) {
-                const float old1 = t->gru_weight_ih_l0_exp_avg[i * 3 + j];
+                const float old2 = t->gru_weight_ih_l0_exp_avg[i * 3 + j];
                 const float mul1 = matmul5[i * 3 + j] * minimum1;
-                t->gru_weight_ih_l0_exp_avg[i * 3 + j] = old1 + (mul1 - old1) * 0.1f;
-                const float add2 = t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] * 0.999f + mul1 * mul1 * 0.001f;
-                t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] = add2;
-                sqrt3[i * 3 + j] = sqrtf(add2);
+                t->gru_weight_ih_l0_exp_avg[i * 3 + j] = old2 + (mul1 - old2) * 0.1f;
+                t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] = t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] * 0.999f + mul1 * mul1 * 0.001f;
             }
         }
-        for (int32_t i = 0; i < 60; i++) {
-            for (int32_t j = 0; j < 20; j++) {
-                const float old1 = t->gru_weight_hh_l0_exp_avg[i * 20 + j];
-                const float mul1 = matmul4[i * 20 + j] * minimum1;
-                t->gru_weight_hh_l0_exp_avg[i * 20 + j] = old1 + (mul1 - old1) * 0.1f;
-                const float add2 = t->gru_weight_hh_l0_exp_avg_sq[i * 20 + j] * 0.999f + mul1 * mul1 * 0.001f;
-                t->gru_weight_hh_l0_exp_avg_sq[i * 20 + j] = add2;
-                sqrt2[i * 20 + j] = sqrtf(add2);
-            }
-        }
-        for (int32_t i = 0; i < 60; i++) {
-            const float old1 = t->gru_bias_ih_l0_exp_avg[i];
-            const float mul1 = d_gru_bias_ih_l0_row[i] * minimum1;
-            t->gru_bias_ih_l0_exp_avg[i] = old1 + (mul1 - old1) * 0.1f;
-            const float add2 = t->gru_bias_ih_l0_exp_avg_sq[i] * 0.999f + mul1 * mul1 * 0.001f;
-            t->gru_bias_ih_l0_exp_avg_sq[i] = add2;
-            sqrt4[i] = sqrtf(add2);
-        }
-    }
-
-    /* 12 new optimizer_step, div2, div3, new gru_weight_ih_l0[60,3], new gru_weight_hh_l0[60,20], new gru... */
-    {
-        const float old1 = t->optimizer_step[0];
-        const float add2 = old1 + 1.0f;
-        t->optimizer_step[0] = add2;
-        const float cos1 = ag_cosf((old1 - floorf(old1 / 3200.0f) * 3200.0f) * 0.0009817478f);
-        const float div1 = 0.005f * (cos1 * cos1) / -ag_expm1f(add2 * -0.105360515f);
-        div2[0] = div1;
         const float div4 = 1.0f / sqrtf(-ag_expm1f(add2 * -0.0010005003f));
         div3[0] = div4;
         for (int32_t i = 0; i < 60; i++) {
             for (int32_t j = 0; j < 3; j++) {
-                t->gru_weight_ih_l0[i * 3 + j] -= div1 * (t->gru_weight_ih_l0_exp_avg[i * 3 + j] / (sqrt3[i * 3 + j] * div4 + 1e-08f));
+                mul[i * 3 + j] = sqrtf(t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j]) * div4;
             }
-        }
-        for (int32_t i = 0; i < 60; i++) {
-            for (int32_t j = 0; j < 20; j++) {
-                t->gru_weight_hh_l0[i * 20 + j] -= div1 * (t->gru_weight_hh_l0_exp_avg[i * 20 + j] / (sqrt2[i * 20 + j] * div4 + 1e-08f));
-            }
-        }
-        for (int32_t i = 0; i < 60; i++) {
-            t->gru_bias_ih_l0[i] -= div1 * (t->gru_bias_ih_l0_exp_avg[i] / (sqrt4[i] * div4 + 1e-08f));
-        }
-        const float minimum_1 = minimum[0];
-        for (int32_t i = 0; i < 60; i++) {
-            const float old2 = t->gru_bias_hh_l0_exp_avg[i];
-            const float mul1 = d_gru_bias_hh_l0[i] * minimum_1;
-            const float add3 = old2 + (mul1 - old2) * 0.1f;
-            t->gru_bias_hh_l0_exp_avg[i] = add3;
-            const float add4 = t->gru_bias_hh_l0_exp_avg_sq[i] * 0.999f + mul1 * mul1 * 0.001f;
-            t->gru_bias_hh_l0_exp_avg_sq[i] = add4;
-            t->gru_bias_hh_l0[i] -= div1 * (add3 / (sqrtf(add4) * div4 + 1e-08f));
         }
     }
 
-    /* 13 new head_weight_exp_avg[100], new head_weight_exp_avg_sq[100], new head_weight[100] */
+    /* 13 new gru_weight_ih_l0[180] */
+    {
+        const float div2_1 = div2[0];
+        for (int32_t i = 0; i < 180; i++) {
+            t->gru_weight_ih_l0[i] -= div2_1 * (t->gru_weight_ih_l0_exp_avg[i] / (mul[i] + 1e-08f));
+        }
+    }
+
+    /* 14 new gru_weight_hh_l0_exp_avg[1200], new gru_weight_hh_l0_exp_avg_sq[1200], new gru_weight_hh_l0[... */
+    {
+        const float minimum_1 = minimum[0];
+        const float div2_1 = div2[0];
+        const float div3_1 = div3[0];
+        for (int32_t i = 0; i < 1200; i++) {
+            const float old1 = t->gru_weight_hh_l0_exp_avg[i];
+            const float mul1 = matmul4[i] * minimum_1;
+            const float add2 = old1 + (mul1 - old1) * 0.1f;
+            t->gru_weight_hh_l0_exp_avg[i] = add2;
+            const float add3 = t->gru_weight_hh_l0_exp_avg_sq[i] * 0.999f + mul1 * mul1 * 0.001f;
+            t->gru_weight_hh_l0_exp_avg_sq[i] = add3;
+            t->gru_weight_hh_l0[i] -= div2_1 * (add2 / (sqrtf(add3) * div3_1 + 1e-08f));
+        }
+    }
+
+    /* 15 new gru_bias_ih_l0_exp_avg[60], new gru_bias_ih_l0_exp_avg_sq[60], new gru_bias_ih_l0[60] */
+    {
+        const float minimum_1 = minimum[0];
+        const float div2_1 = div2[0];
+        const float div3_1 = div3[0];
+        for (int32_t i = 0; i < 60; i++) {
+            const float old1 = t->gru_bias_ih_l0_exp_avg[i];
+            const float mul1 = d_gru_bias_ih_l0[i] * minimum_1;
+            const float add2 = old1 + (mul1 - old1) * 0.1f;
+            t->gru_bias_ih_l0_exp_avg[i] = add2;
+            const float add3 = t->gru_bias_ih_l0_exp_avg_sq[i] * 0.999f + mul1 * mul1 * 0.001f;
+            t->gru_bias_ih_l0_exp_avg_sq[i] = add3;
+            t->gru_bias_ih_l0[i] -= div2_1 * (add2 / (sqrtf(add3) * div3_1 + 1e-08f));
+        }
+    }
+
+    /* 16 new gru_bias_hh_l0_exp_avg[60], new gru_bias_hh_l0_exp_avg_sq[60], new gru_bias_hh_l0[60] */
+    {
+        const float minimum_1 = minimum[0];
+        const float div2_1 = div2[0];
+        const float div3_1 = div3[0];
+        for (int32_t i = 0; i < 60; i++) {
+            const float old1 = t->gru_bias_hh_l0_exp_avg[i];
+            const float mul1 = d_gru_bias_hh_l0[i] * minimum_1;
+            const float add2 = old1 + (mul1 - old1) * 0.1f;
+            t->gru_bias_hh_l0_exp_avg[i] = add2;
+            const float add3 = t->gru_bias_hh_l0_exp_avg_sq[i] * 0.999f + mul1 * mul1 * 0.001f;
+            t->gru_bias_hh_l0_exp_avg_sq[i] = add3;
+            t->gru_bias_hh_l0[i] -= div2_1 * (add2 / (sqrtf(add3) * div3_1 + 1e-08f));
+        }
+    }
+
+    /* 17 new head_weight_exp_avg[100], new head_weight_exp_avg_sq[100], new head_weight[100] */
     {
         const float minimum_1 = minimum[0];
         const float div2_1 = div2[0];
@@ -343,7 +350,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 14 new head_bias_exp_avg[5], new head_bias_exp_avg_sq[5], new head_bias[5] */
+    /* 18 new head_bias_exp_avg[5], new head_bias_exp_avg_sq[5], new head_bias[5] */
     {
         const float minimum_1 = minimum[0];
         const float div2_1 = div2[0];

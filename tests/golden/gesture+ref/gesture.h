@@ -12,6 +12,7 @@
  *   train_step step 8.5: ag_gemm_nn_f32_ref (m=n n=20 k=60)
  *   train_step step 9: ag_gemm_tn_f32_ref (m=60 n=20 k=32 * n)
  *   train_step step 10: ag_gemm_tn_f32_ref (m=60 n=3 k=32 * n)
+ *   train_step step 11: ag_column_sums_f32_ref (m=32 * n n=60)
  *   predict step 1: ag_gemm_nt_f32_ref (m=32 * n n=60 k=3)
  *   predict step 3.2: ag_gemm_nt_f32_ref (m=n n=60 k=20)
  *   predict step 4: ag_gemm_nt_f32_ref (m=n n=5 k=20)

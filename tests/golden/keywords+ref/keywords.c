@@ -27,35 +27,32 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         return KEYWORDS_ERR_INPUT;
     }
 
-    float *const conv2d1 = t->arena;                           /* [1,25,5,32] steps 1 to 2 */
-    float *const relu1 = t->arena + 4000;                      /* [25,5,32] steps 2 to 3 */
-    float *const depthwise2d1 = t->arena;                      /* [1,25,5,32] steps 3 to 4 */
-    float *const relu2 = t->arena + 4000;                      /* [25,5,32] steps 4 to 5 */
-    float *const conv2d2 = t->arena;                           /* [1,25,5,32] steps 5 to 6 */
-    float *const relu3 = t->arena + 4000;                      /* [25,5,32] steps 6 to 7 */
-    float *const depthwise2d2 = t->arena;                      /* [1,25,5,32] steps 7 to 8 */
-    float *const relu4 = t->arena + 4000;                      /* [25,5,32] steps 8 to 9 */
-    float *const conv2d3 = t->arena;                           /* [1,25,5,32] steps 9 to 10 */
-    float *const relu5 = t->arena + 4000;                      /* [25,5,32] steps 10 to 11 */
-    float *const depthwise2d3 = t->arena;                      /* [1,25,5,32] steps 11 to 12 */
-    float *const relu6 = t->arena + 4000;                      /* [25,5,32] steps 12 to 13 */
-    float *const conv2d4 = t->arena;                           /* [1,25,5,32] steps 13 to 14 */
-    float *const relu7 = t->arena + 4000;                      /* [25,5,32] steps 14 to 28 */
-    float *const depthwise2d4 = t->arena;                      /* [1,25,5,32] steps 15 to 16 */
-    float *const relu8 = t->arena + 8000;                      /* [25,5,32] steps 16 to 28 */
-    float *const where = t->arena + 8000;                      /* [25,5,32] in place of relu8 */
-    float *const conv2d5 = t->arena;                           /* [1,25,5,32] steps 17 to 18 */
-    float *const mul1 = t->arena + 13000;                      /* [1,32] steps 18 to 23 */
-    uint8_t *const le = (uint8_t *)(t->arena + 12000);         /* [25,5,32] steps 18 to 24 */
-    float *const matmul1 = t->arena + 32;                      /* [1,10] steps 19 to 23 */
-    float *const d_sub1 = t->arena + 32;                       /* [1,10] in place of matmul1 */
-    float *const exp1_row = t->arena;                          /* [10] step 20 */
-    float *const d_mul1 = t->arena + 13032;                    /* [1,32] steps 22 to 24 */
-    float *const matmul_rows_row = t->arena;                   /* [32] step 23 */
-    float *const where2 = t->arena;                            /* [25,5,32] steps 24 to 26 */
-    float *const d_block4_pointwise_weight = t->arena + 16000; /* [32,1,1,32] steps 25 to 30 */
-    float *const conv2d_dx = t->arena + 12000;                 /* [1,25,5,32] steps 26 to 27 */
-    float *const d_block4_depthwise_weight = t->arena;         /* [3,3,32] steps 28 to 29 */
+    float *const conv2d1 = t->arena;                   /* [1,25,5,32] steps 1 to 2 */
+    float *const relu1 = t->arena + 4000;              /* [25,5,32] steps 2 to 3 */
+    float *const depthwise2d1 = t->arena;              /* [1,25,5,32] steps 3 to 4 */
+    float *const relu2 = t->arena + 4000;              /* [25,5,32] steps 4 to 5 */
+    float *const conv2d2 = t->arena;                   /* [1,25,5,32] steps 5 to 6 */
+    float *const relu3 = t->arena + 4000;              /* [25,5,32] steps 6 to 7 */
+    float *const depthwise2d2 = t->arena;              /* [1,25,5,32] steps 7 to 8 */
+    float *const relu4 = t->arena + 4000;              /* [25,5,32] steps 8 to 9 */
+    float *const conv2d3 = t->arena;                   /* [1,25,5,32] steps 9 to 10 */
+    float *const relu5 = t->arena + 4000;              /* [25,5,32] steps 10 to 11 */
+    float *const depthwise2d3 = t->arena;              /* [1,25,5,32] steps 11 to 12 */
+    float *const relu6 = t->arena + 4000;              /* [25,5,32] steps 12 to 13 */
+    float *const conv2d4 = t->arena;                   /* [1,25,5,32] steps 13 to 14 */
+    float *const relu7 = t->arena + 4000;              /* [25,5,32] steps 14 to 31 */
+    float *const depthwise2d4 = t->arena;              /* [1,25,5,32] steps 15 to 16 */
+    float *const relu8 = t->arena + 8000;              /* [25,5,32] steps 16 to 33 */
+    float *const where = t->arena + 8000;              /* [4000] in place of relu8 */
+    float *const conv2d5 = t->arena;                   /* [1,25,5,32] steps 17 to 18 */
+    float *const mul1 = t->arena + 13000;              /* [1,32] steps 18 to 21 */
+    uint8_t *const le = (uint8_t *)(t->arena + 12000); /* [25,5,32] steps 18 to 25 */
+    float *const matmul1 = t->arena;                   /* [1,10] steps 19 to 23 */
+    float *const d_sub1 = t->arena;                    /* [1,10] in place of matmul1 */
+    float *const exp1_row = t->arena + 10;             /* [10] step 20 */
+    float *const d_mul1 = t->arena + 13000;            /* [1,32] steps 23 to 25 */
+    float *const where2 = t->arena;                    /* [25,5,32] steps 25 to 29 */
+    float *const conv2d_dx = t->arena + 12000;         /* [1,25,5,32] steps 29 to 30 */
 
     /* 1  conv2d1[1,25,5,32] = conv2d(x, conv_weight) */
     {
@@ -275,27 +272,23 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         return KEYWORDS_ERR_LOSS;
     }
 
-    /* 21 new classifier_bias_momentum_buffer[10], new classifier_bias[10] */
+    /* 21 classifier_weight_momentum_buffer[10,32] = 0.9f * itself + d_sub1' . mul1 */
+    ag_ger_f32_ref(t->classifier_weight_momentum_buffer, 32, d_sub1, mul1, 10, 32, 1.0f, 0.9f);
+
+    /* 22 new classifier_bias_momentum_buffer[10], new classifier_bias[10] */
     for (int32_t i = 0; i < 10; i++) {
         const float add1 = 0.9f * t->classifier_bias_momentum_buffer[i] + d_sub1[i];
         t->classifier_bias_momentum_buffer[i] = add1;
         t->classifier_bias[i] -= lr * add1;
     }
 
-    /* 22 d_mul1[1,32] = d_sub1 . classifier_weight */
+    /* 23 d_mul1[1,32] = d_sub1 . classifier_weight */
     ag_gemv_t_f32_ref(t->classifier_weight, 32, d_sub1, d_mul1, 10, 32, 1.0f, 0.0f);
 
-    /* 23 new classifier_weight_momentum_buffer[10,32], new classifier_weight[10,32] */
-    for (int32_t i = 0; i < 10; i++) {
-        ag_ger_f32_ref(matmul_rows_row, 32, d_sub1 + i, mul1, 1, 32, 1.0f, 0.0f);
-        for (int32_t j = 0; j < 32; j++) {
-            const float add1 = 0.9f * t->classifier_weight_momentum_buffer[i * 32 + j] + matmul_rows_row[j];
-            t->classifier_weight_momentum_buffer[i * 32 + j] = add1;
-            t->classifier_weight[i * 32 + j] -= lr * add1;
-        }
-    }
+    /* 24 classifier_weight[320] -= lr classifier_weight_momentum_buffer */
+    ag_axpby_f32_ref(t->classifier_weight_momentum_buffer, t->classifier_weight, 320, -lr, 1.0f);
 
-    /* 24 where2[25,5,32], new block4_pointwise_bias_momentum_buffer[32], new block4_pointwise_bias[32] */
+    /* 25 where2[25,5,32] */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -303,29 +296,24 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
             }
         }
     }
-    for (int32_t i = 0; i < 32; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < 25; j++) {
-            for (int32_t k = 0; k < 5; k++) {
-                sum += where2[j * 160 + k * 32 + i];
-            }
-        }
-        const float add1 = 0.9f * t->block4_pointwise_bias_momentum_buffer[i] + sum;
-        t->block4_pointwise_bias_momentum_buffer[i] = add1;
-        t->block4_pointwise_bias[i] -= lr * add1;
-    }
 
-    /* 25 d_block4_pointwise_weight[32,1,1,32] = conv2d_dw(relu8, where2) */
+    /* 26 block4_pointwise_weight_momentum_buffer[32,1,1,32] = 0.9f * itself + conv2d_dw(relu8, where2) */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
             .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .groups = 1,
             .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
         };
-        ag_conv2d_dw_f32_ref(relu8, where2, d_block4_pointwise_weight, 1, &shape, 1.0f, 0.0f);
+        ag_conv2d_dw_f32_ref(relu8, where2, t->block4_pointwise_weight_momentum_buffer, 1, &shape, 1.0f, 0.9f);
     }
 
-    /* 26 conv2d_dx[1,25,5,32] = conv2d_dx(where2, block4_pointwise_weight) */
+    /* 27 block4_pointwise_bias_momentum_buffer[32] = 0.9f * itself + column_sums(where2) */
+    ag_column_sums_f32_ref(where2, 32, t->block4_pointwise_bias_momentum_buffer, 125, 32, 1.0f, 0.9f);
+
+    /* 28 block4_pointwise_bias[32] -= lr block4_pointwise_bias_momentum_buffer */
+    ag_axpby_f32_ref(t->block4_pointwise_bias_momentum_buffer, t->block4_pointwise_bias, 32, -lr, 1.0f);
+
+    /* 29 conv2d_dx[1,25,5,32] = conv2d_dx(where2, block4_pointwise_weight) */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
@@ -335,50 +323,33 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         ag_conv2d_dx_f32_ref(where2, t->block4_pointwise_weight, conv2d_dx, 1, &shape);
     }
 
-    /* 27 where[25,5,32], new block4_depthwise_bias_momentum_buffer[32], new block4_depthwise_bias[32] */
-    for (int32_t i = 0; i < 25; i++) {
-        for (int32_t j = 0; j < 5; j++) {
-            for (int32_t k = 0; k < 32; k++) {
-                const float choice1 = conv2d_dx[i * 160 + j * 32 + k];
-                where[i * 160 + j * 32 + k] = relu8[i * 160 + j * 32 + k] <= 0.0f ? 0.0f : choice1;
-            }
-        }
-    }
-    for (int32_t i = 0; i < 32; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < 25; j++) {
-            for (int32_t k = 0; k < 5; k++) {
-                sum += where[j * 160 + k * 32 + i];
-            }
-        }
-        const float add1 = 0.9f * t->block4_depthwise_bias_momentum_buffer[i] + sum;
-        t->block4_depthwise_bias_momentum_buffer[i] = add1;
-        t->block4_depthwise_bias[i] -= lr * add1;
+    /* 30 where[4000] */
+    for (int32_t i = 0; i < 4000; i++) {
+        const float choice1 = conv2d_dx[i];
+        where[i] = relu8[i] <= 0.0f ? 0.0f : choice1;
     }
 
-    /* 28 d_block4_depthwise_weight[3,3,32] = depthwise2d_dw(relu7, where) */
+    /* 31 block4_depthwise_weight_momentum_buffer[3,3,32] = 0.9f * itself + depthwise2d_dw(relu7, where) */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
             .stride_w = 1, .pad_top = 1, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 32,
             .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
         };
-        ag_depthwise2d_dw_f32_ref(relu7, where, d_block4_depthwise_weight, 1, &shape, 1.0f, 0.0f);
+        ag_depthwise2d_dw_f32_ref(relu7, where, t->block4_depthwise_weight_momentum_buffer, 1, &shape, 1.0f, 0.9f);
     }
 
-    /* 29 new block4_depthwise_weight_momentum_buffer[288], new block4_depthwise_weight[288] */
-    for (int32_t i = 0; i < 288; i++) {
-        const float add1 = 0.9f * t->block4_depthwise_weight_momentum_buffer[i] + d_block4_depthwise_weight[i];
-        t->block4_depthwise_weight_momentum_buffer[i] = add1;
-        t->block4_depthwise_weight[i] -= lr * add1;
-    }
+    /* 32 block4_depthwise_weight[288] -= lr block4_depthwise_weight_momentum_buffer */
+    ag_axpby_f32_ref(t->block4_depthwise_weight_momentum_buffer, t->block4_depthwise_weight, 288, -lr, 1.0f);
 
-    /* 30 new block4_pointwise_weight_momentum_buffer[1024], new block4_pointwise_weight[1024] */
-    for (int32_t i = 0; i < 1024; i++) {
-        const float add1 = 0.9f * t->block4_pointwise_weight_momentum_buffer[i] + d_block4_pointwise_weight[i];
-        t->block4_pointwise_weight_momentum_buffer[i] = add1;
-        t->block4_pointwise_weight[i] -= lr * add1;
-    }
+    /* 33 block4_depthwise_bias_momentum_buffer[32] = 0.9f * itself + column_sums(where) */
+    ag_column_sums_f32_ref(where, 32, t->block4_depthwise_bias_momentum_buffer, 125, 32, 1.0f, 0.9f);
+
+    /* 34 block4_depthwise_bias[32] -= lr block4_depthwise_bias_momentum_buffer */
+    ag_axpby_f32_ref(t->block4_depthwise_bias_momentum_buffer, t->block4_depthwise_bias, 32, -lr, 1.0f);
+
+    /* 35 block4_pointwise_weight[1024] -= lr block4_pointwise_weight_momentum_buffer */
+    ag_axpby_f32_ref(t->block4_pointwise_weight_momentum_buffer, t->block4_pointwise_weight, 1024, -lr, 1.0f);
     return KEYWORDS_OK;
 }
 

@@ -33,14 +33,14 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         return LENET_ERR_INPUT;
     }
 
-    float *const max_pool2d1 = t->arena;                         /* [n,12,12,6] steps 1 to 24 */
+    float *const max_pool2d1 = t->arena;                         /* [n,12,12,6] steps 1 to 25 */
     float *const relu1 = t->arena;                               /* [864n] in place of max_pool2d1 */
     float *const d_max_pool2d1 = t->arena;                       /* [n,12,12,6] in place of relu1 */
-    uint8_t *const max_pool2d12 = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 24 */
-    float *const max_pool2d2 = t->arena + 13824;                 /* [n,4,4,16] steps 3 to 22 */
+    uint8_t *const max_pool2d12 = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 25 */
+    float *const max_pool2d2 = t->arena + 13824;                 /* [n,4,4,16] steps 3 to 23 */
     float *const relu2 = t->arena + 13824;                       /* [256n] in place of max_pool2d2 */
-    float *const d_max_pool2d2 = t->arena + 13824;               /* [n,4,4,16] in place of relu2 */
-    uint8_t *const max_pool2d22 = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 22 */
+    float *const d_max_pool2d2 = t->arena + 13824;               /* [256n] in place of relu2 */
+    uint8_t *const max_pool2d22 = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 23 */
     float *const matmul1 = t->arena + 6912;                      /* [n,120] steps 5 to 17 */
     float *const relu3 = t->arena + 6912;                        /* [n,120] in place of matmul1 */
     float *const matmul2 = t->arena + 7872;                      /* [n,84] steps 7 to 14 */
@@ -53,7 +53,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     float *const d_relu3 = t->arena + 8960;                      /* [n,120] steps 15 to 19 */
     float *const d_add3 = t->arena + 8960;                       /* [n,120] in place of d_relu3 */
     float *const matmul = t->arena + 6912;                       /* [n,256] steps 18 to 20 */
-    float *const d_relu1 = t->arena + 6912;                      /* [n,12,12,6] steps 21 to 23 */
+    float *const d_relu1 = t->arena + 6912;                      /* [n,12,12,6] steps 22 to 24 */
 
     /* 1  max_pool2d1[n,12,12,6], max_pool2d12[n,12,12,6] = conv2d_pool(x, layer0_weight, layer0_bias) */
     {
@@ -218,30 +218,16 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 19 layer7_weight[120,256] -= lr d_add3' . relu2 */
     ag_gemm_tn_f32_ref(d_add3, 120, relu2, 256, t->layer7_weight, 256, 120, 256, n, -lr, 1.0f);
 
-    /* 20 d_max_pool2d2[n,4,4,16], new layer3_bias[16] */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 4; j++) {
-            for (int32_t k = 0; k < 4; k++) {
-                for (int32_t l = 0; l < 16; l++) {
-                    const float choice1 = matmul[i * 256 + j * 64 + k * 16 + l];
-                    d_max_pool2d2[i * 256 + j * 64 + k * 16 + l] = relu2[i * 256 + j * 64 + k * 16 + l] <= 0.0f ? 0.0f : choice1;
-                }
-            }
-        }
-    }
-    for (int32_t i = 0; i < 16; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            for (int32_t k = 0; k < 4; k++) {
-                for (int32_t l = 0; l < 4; l++) {
-                    sum += d_max_pool2d2[j * 256 + k * 64 + l * 16 + i];
-                }
-            }
-        }
-        t->layer3_bias[i] -= lr * sum;
+    /* 20 d_max_pool2d2[256n] */
+    for (int32_t i = 0; i < 256 * n; i++) {
+        const float choice1 = matmul[i];
+        d_max_pool2d2[i] = relu2[i] <= 0.0f ? 0.0f : choice1;
     }
 
-    /* 21 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2, max_pool2d22, layer3_weight) */
+    /* 21 layer3_bias[16] -= lr column_sums(d_max_pool2d2) */
+    ag_column_sums_f32_ref(d_max_pool2d2, 16, t->layer3_bias, 16 * n, 16, -lr, 1.0f);
+
+    /* 22 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2, max_pool2d22, layer3_weight) */
     {
         static const ag_conv2d_pool_shape shape = {
             .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
@@ -252,7 +238,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         ag_conv2d_pool_dx_f32_ref(d_max_pool2d2, max_pool2d22, t->layer3_weight, d_relu1, n, &shape);
     }
 
-    /* 22 layer3_weight[16,5,5,6] -= lr conv2d_pool_dw(relu1, d_max_pool2d2, max_pool2d22) */
+    /* 23 layer3_weight[16,5,5,6] -= lr conv2d_pool_dw(relu1, d_max_pool2d2, max_pool2d22) */
     {
         static const ag_conv2d_pool_shape shape = {
             .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
@@ -263,7 +249,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         ag_conv2d_pool_dw_f32_ref(relu1, d_max_pool2d2, max_pool2d22, t->layer3_weight, n, &shape, -lr, 1.0f);
     }
 
-    /* 23 d_max_pool2d1[n,12,12,6], new layer0_bias[6] */
+    /* 24 d_max_pool2d1[n,12,12,6], new layer0_bias[6] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 12; j++) {
             for (int32_t k = 0; k < 12; k++) {
@@ -286,7 +272,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer0_bias[i] -= lr * sum;
     }
 
-    /* 24 layer0_weight[6,5,5,1] -= lr conv2d_pool_dw(x, d_max_pool2d1, max_pool2d12) */
+    /* 25 layer0_weight[6,5,5,1] -= lr conv2d_pool_dw(x, d_max_pool2d1, max_pool2d12) */
     {
         static const ag_conv2d_pool_shape shape = {
             .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,

@@ -1,0 +1,40 @@
+"""A multiple of a vector in memory added to another one, by a kernel; the pass that fuses updates makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtypes import Type
+from ..errors import ShapeError
+from ..kernel_calls import KernelCall, Operand, Result, Scalar
+from ..layout import Strided
+from ..op import Attrs, Call, Op, Sample, register
+
+
+def _type(x: Type, old: Type, alpha: Type, *, beta: float, negate: bool) -> Type:
+    if x.dtype.kind != "f" or len(x.shape) != 1 or x != old or alpha != Type(x.dtype, ()):
+        raise ShapeError(f"adds {x} times a scalar to {old}; needs two vectors of floats")
+    return x
+
+
+def _ref(x: Any, old: Any, alpha: Any, *, beta: float, negate: bool) -> Any:
+    return (-alpha if negate else alpha) * x + old.dtype.type(beta) * old
+
+
+def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+    factors = {"alpha": Scalar(2, attrs["negate"]), "beta": attrs["beta"]}
+    pointers = {"x": Operand(0), "y": Result()}
+    return KernelCall("axpby_f32", pointers, {"n": layouts[0].shape[0]}, factors)
+
+
+axpby = register(
+    Op(
+        "axpby",  # y[n] = (+ or -) alpha x[n] + beta old[n]
+        infer=_type,
+        ref=_ref,
+        vjp=None,
+        lower=Call(_call, scalars=(2,), into=1, summed=(0,)),
+        samples=(Sample(((9,), (9,), ()), {"beta": 1.0, "negate": True}),),
+    )
+)

@@ -1,0 +1,72 @@
+"""Sums of the columns of a matrix in memory, by a kernel; the pass call_column_sums makes them of sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..dtypes import Type
+from ..errors import ShapeError
+from ..ir import Value, apply
+from ..kernel_calls import KernelCall, Operand, Result, Scalar
+from ..layout import Strided
+from ..op import Attrs, Call, Op, Sample, register
+
+
+def _type(x: Type) -> Type:
+    if x.dtype.kind != "f" or len(x.shape) != 2:
+        raise ShapeError("needs a matrix of floats")
+    return Type(x.dtype, x.shape[1:])
+
+
+def _vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    return [apply("broadcast_to", dys[0], shape=inputs[0].type.shape)]
+
+
+def _call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+    m, n = layouts[0].shape
+    alpha: float | Scalar = Scalar(2, attrs["negate"]) if "beta" in attrs else 1.0
+    factors = {"alpha": alpha, "beta": attrs.get("beta", 0.0)}
+    sizes = {"lda": n, "m": m, "n": n}
+    return KernelCall("column_sums_f32", {"a": Operand(0), "y": Result()}, sizes, factors)
+
+
+column_sums = register(
+    Op(
+        "column_sums",  # y[n] = the sum of x[m, n] over ascending m
+        infer=_type,
+        ref=lambda x: x.sum(axis=0, dtype=x.dtype),
+        vjp=_vjp,
+        lower=Call(_call, added="column_sums_into", summed=(0,)),
+        samples=(Sample(((5, 3),)), Sample(((1, 1),)), Sample(((7, 9),)), Sample(((4, 19),))),
+        torch="torch.sum(a, dim=0)",
+    )
+)
+
+
+def _into_type(x: Type, old: Type, alpha: Type, *, beta: float, negate: bool) -> Type:
+    y = _type(x)
+    if y != old or alpha != Type(old.dtype, ()):
+        raise ShapeError(f"adds {y} times a scalar to {old}")
+    return y
+
+
+def _into(x: Any, old: Any, alpha: Any, *, beta: float, negate: bool) -> Any:
+    return (-alpha if negate else alpha) * x.sum(axis=0, dtype=x.dtype) + old.dtype.type(beta) * old
+
+
+column_sums_into = register(
+    Op(
+        "column_sums_into",  # (+ or -) alpha column_sums + beta old; made by the pass that fuses updates
+        infer=_into_type,
+        ref=_into,
+        vjp=None,
+        lower=Call(_call, scalars=(2,), into=1, term="column_sums", summed=(0,)),
+    )
+)

@@ -1,0 +1,16 @@
+/* Sums of columns, one at a time: this order of the sums is the specification. */
+#include "ag_kernels.h"
+
+#include <stddef.h>
+
+void ag_column_sums_f32_ref(const float *a, int32_t lda, float *y, int32_t m, int32_t n, float alpha,
+                            float beta) {
+    for (int32_t j = 0; j < n; j++) {
+        const float *column = a + j;
+        float sum = 0.0f;
+        for (int32_t i = 0; i < m; i++) {
+            sum += column[(ptrdiff_t)i * lda];
+        }
+        y[j] = beta == 0.0f ? alpha * sum : alpha * sum + beta * y[j];
+    }
+}
