@@ -161,7 +161,7 @@ def _library(name: str, flags: Sequence[str], needs: Iterable[str], frameworks: 
         "frameworks": frameworks,
         "platforms": "*",
         "dependencies": [{"name": n} for n in needs],
-        "build": {"flags": ["-fno-strict-aliasing", *flags]},
+        "build": {"flags": ["-fno-strict-aliasing", "-fno-math-errno", *flags]},
     }
     return json.dumps(data, indent=2) + "\n"
 

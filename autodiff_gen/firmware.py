@@ -43,7 +43,7 @@ def compile_flags(board: Board, *, console: str = "auto") -> list[str]:
         raise ToolError(f"console={console} is not known: choose from {', '.join(CONSOLES)}")
     flags = [
         *("-std=c99", "-Os" if board.profile == "size" else "-O2", "-g"),
-        *("-fno-strict-aliasing", "-ffunction-sections", "-fdata-sections"),
+        *("-fno-strict-aliasing", "-fno-math-errno", "-ffunction-sections", "-fdata-sections"),
         *board.target.cflags,  # here, so that they may say -O3
         f"-DAG_BOARD={board.id}",
     ]

@@ -98,7 +98,7 @@ def declare(env, options):
     compiler["CPPDEFINES"] = [
         d for d in env.get("CPPDEFINES", []) if d not in ("PIO_UNIT_TESTING", "UNIT_TEST")
     ]
-    compiler.Append(CFLAGS=["-std=c99"], CCFLAGS=["-fno-strict-aliasing"])
+    compiler.Append(CFLAGS=["-std=c99"], CCFLAGS=["-fno-strict-aliasing", "-fno-math-errno"])
     objects = [
         compile_one(compiler, f"{folder}/{options.name}{end}", source, [env.AutodiffContractFlag()])
         for end, source in (("", made[0]), ("_params", made[2]))
