@@ -98,11 +98,7 @@ class External:
         target.parent.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=".fetch-"))
         try:
-            with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-                members = [
-                    m for m in tar.getmembers() if m.isfile() and re.search(r"\.[ch]$|/LICENSE$", m.name)
-                ]
-                tar.extractall(aside, members, filter="data")
+            _unpack(data, aside)
             shutil.rmtree(target, ignore_errors=True)
             (aside / self.package).rename(target)
         finally:
@@ -140,6 +136,18 @@ class External:
                     f"cannot get {self.requirement} by pip: {why}; give a file with --file, or set {self.variable}"
                 )
             return found[0].read_bytes()
+
+
+def _unpack(archive: bytes, folder: Path) -> None:
+    """Write the C and the licence of a tar file. (Debian 12's Python 3.11.2 lacks extractall(filter=...).)"""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar:
+            target = (folder / member.name).resolve()
+            content = tar.extractfile(member) if member.isfile() else None
+            wanted = re.search(r"\.[ch]$|/LICENSE$", member.name) and target.is_relative_to(folder.resolve())
+            if content is not None and wanted:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content.read())
 
 
 def fetched() -> Path:

@@ -38,17 +38,18 @@ def killed(elf, folder):
     argv = firmware.qemu_argv(board.load("mps2_an386"), elf)
     said = []
     with subprocess.Popen(
-        ["timeout", "60", *argv], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+        ["timeout", "60", *argv],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # a process group of its own
     ) as process:
         for line in process.stdout:
             if line == "cut\n":
                 break
             said.append(line.split())
-        children = subprocess.run(
-            ["pgrep", "-P", str(process.pid)], capture_output=True, text=True
-        ).stdout.split()
-        for pid in children:
-            os.kill(int(pid), 9)
+        os.killpg(process.pid, 9)
     return said
 
 
