@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .gemm_calls import choose
 from .ir import Node, Value
 from .kernel_calls import KernelCall, Scalar
-from .layout import Strided, layout, stored
+from .layout import Strided, dense, layout, stored
 from .op import Call, Contraction
 
 
@@ -27,7 +27,15 @@ def call_of(node: Node) -> KernelCall:
 def row_call(node: Node, layouts: Sequence[Strided]) -> KernelCall:
     """The call that completes one row of a product by rows, whose operands lie so."""
     a, b = layouts
-    return choose(Strided((1, a.shape[1]), a.strides, a.offset), b)
+    return choose(
+        dense((1, a.shape[1])) if is_gathered(a) else Strided((1, a.shape[1]), a.strides, a.offset), b
+    )
+
+
+def is_gathered(a: Strided) -> bool:
+    """Whether the rows of the first factor of a product by rows are collected before they are read: their elements lie
+    apart, and a kernel reads each row as often as the product has columns."""
+    return a.shape[1] != 1 and a.strides[1] != 1
 
 
 def readable(v: Value) -> Strided:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from . import c_text
 from .c_text import plus, shown
-from .dtypes import Type
+from .dtypes import Size, Type
 from .ir import CONST, INPUT, STATE, Node, State, Value
 from .kernel_calls import Factor, KernelCall, Operand, Place, Result
 from .kernel_contract import CONTRACT, STRUCTS
@@ -193,20 +193,34 @@ class EntryText:
             a, b = (outer[v] for v in node.operands)
             at_a, at_b = layout(a), layout(b)
             assert at_a is not None and at_b is not None
-            start = plus(self.place(a), c_text.offset(at_a.offset, [(row, at_a.strides[0])]))
+            start, lines = plus(self.place(a), c_text.offset(at_a.offset, [(row, at_a.strides[0])])), []
+            if node in step.gathered:
+                factor = step.gathered[node]
+                start = self.scratch[step, factor]
+                lines = self._gathered(start, factor.type.shape[0], self.place(a), at_a, row)
             places = [start, plus(self.place(b), c_text.offset(at_b.offset, []))]
             call, kernel = step.calls[node]
             values = {
                 p: places[role.index] if isinstance(role, Operand) else plus(target, offset)
                 for p, role in call.pointers.items()
             }
-            return self._statement(call, kernel, values, node)
+            return [*lines, *self._statement(call, kernel, values, node)]
 
         text = LoopText(nest, step.locked)
         lines = text.render(place, layout_of, row_call, self.scope.taken)
         if any(line.startswith(("float ", "const ", "int32_t ", "uint32_t ")) for line in lines):
             lines = ["{", *("    " + line for line in lines), "}"]
         return lines
+
+    def _gathered(self, target: str, count: Size, source: str, at: Strided, row: str) -> list[str]:
+        """The loop that collects one row of a matrix whose rows are no runs of memory."""
+        k = next(name for name in LOOP_NAMES if name != row)
+        index = c_text.index(c_text.offset(at.offset, [(row, at.strides[0]), (k, at.strides[1])]))
+        return [
+            f"for (int32_t {k} = 0; {k} < {c_text.extent(count)}; {k}++) {{",
+            f"    {c_text.element(target, k)} = {c_text.element(source, index)};",
+            "}",
+        ]
 
     def _call(self, step: Step) -> list[str]:
         node = step.node

@@ -234,10 +234,11 @@ class Expressions:
         )
 
     def _load_first(self, choices: list[Expr]) -> None:
-        """All choices are read before one is taken: so a compiler needs no branch. And GCC 12 vectorises a read under a
+        """All floats are read before one is taken: so a compiler needs no branch. And GCC 12 vectorises a read under a
         condition wrongly where the result takes the place of an operand (-O3 with AVX2: tests/regression)."""
         for choice in choices:
-            if choice.memory is not None and any(i is not None for i in choice.memory[1]):
+            moves = choice.memory is not None and any(i is not None for i in choice.memory[1])
+            if moves and (choice.dtype.kind == "f" or self.locked):
                 choice.moved = choice.worth_a_name = True
                 choice.hint = choice.hint or "choice"
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 from . import passes
 from .backends import Backends
-from .calls import call_of, readable, row_call
+from .calls import call_of, is_gathered, readable, row_call
 from .donation import gate_edges, ordering_edges, state_of
-from .dtypes import planned_size
-from .ir import Graph, Node, State, Value, topological
+from .dtypes import Type, planned_size
+from .ir import Graph, Node, State, Value, make_input, topological
 from .kernel_calls import KernelCall
 from .kernel_table import Kernel
 from .layout import base, dense, layout, stored
 from .loop_text import LoopText
-from .loops import LoopNest
+from .loops import LoopNest, Scratch
 from .memory import Buffer, Plan, place
 from .op import Cond, Fused, Leaf, RowContraction, Scan, View
 from .passes.fuse_elementwise import fuse_elementwise
@@ -54,6 +54,7 @@ class Step:
     nest: LoopNest | None = None
     locked: frozenset[Value] = frozenset()
     calls: dict[Node, tuple[KernelCall, Kernel]] = field(default_factory=dict)
+    gathered: dict[Node, Value] = field(default_factory=dict)  # scratch for rows of a product's first factor
 
 
 @dataclass(eq=False)
@@ -203,9 +204,13 @@ def _step(node: Node, graph: Graph, backends: Backends) -> Step:
         operand = dict(zip(node.regions[0].params, node.operands, strict=True))
         for inner in step.nest.roots:
             if isinstance(inner.op.lower, RowContraction):
-                step.calls[inner] = _with_kernel(
-                    row_call(inner, [readable(operand[v]) for v in inner.operands]), backends
-                )
+                layouts = [readable(operand[v]) for v in inner.operands]
+                step.calls[inner] = _with_kernel(row_call(inner, layouts), backends)
+                if is_gathered(layouts[0]):
+                    row = make_input("factor", Type(inner.operands[0].type.dtype, layouts[0].shape[1:]))
+                    row.node.hint = "factor"
+                    step.gathered[inner] = row
+                    step.nest.scratch[row] = Scratch(row, (), row.type.shape, row.type.dtype)
     else:
         step.calls[node] = _with_kernel(call_of(node), backends)
     return step

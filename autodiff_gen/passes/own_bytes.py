@@ -42,14 +42,6 @@ def readable_by_kernels(v: Value) -> bool:
     return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
 
 
-def _has_rows(v: Value) -> bool:
-    """Whether the rows of a matrix are runs of memory, as a product that is completed by rows reads them again for
-    every column: a copy of the columns costs less."""
-    at = layout(v)
-    assert at is not None
-    return at.shape[-1] == 1 or at.strides[-1] == 1
-
-
 def _with_readable_operands(graph: Graph) -> Graph:
     """Views that fail and operands that do not serve are copied, each once for all its readers."""
     copies: dict[Value, Value] = {}
@@ -69,8 +61,6 @@ def _with_readable_operands(graph: Graph) -> Graph:
             return made
         if isinstance(lower, Contraction | RowContraction):
             fixed = [v if readable_by_kernels(v) else copy_of(v) for v in operands[:2]]
-            if isinstance(lower, RowContraction) and not _has_rows(fixed[0]):
-                fixed[0] = copy_of(fixed[0])
             return Node(node.op, (*fixed, *operands[2:]), node.attrs, types, hint=node.hint).results
         if isinstance(lower, Call | Scan | Cond):
             fixed = [v if _serves(node, i, v) else copy_of(v) for i, v in enumerate(operands)]

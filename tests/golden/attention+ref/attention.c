@@ -32,85 +32,85 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         return ATTENTION_ERR_INPUT;
     }
 
-    float *const matmul1 = t->arena + 640;                          /* [5n,16] steps 1 to 16 */
-    float *const add1 = t->arena + 640;                             /* [n,5,16] in place of matmul1 */
-    float *const add6 = t->arena + 640;                             /* [n,5,16] in place of add1 */
-    float *const sub1 = t->arena + 8080;                            /* [n,5,16] steps 2 to 45 */
-    float *const rsqrt1 = t->arena + 7968;                          /* [n,5,1] steps 2 to 45 */
-    float *const add3 = t->arena + 2048;                            /* [n,5,16] steps 2 to 56 */
-    float *const matmul2 = t->arena + 2688;                         /* [5n,48] steps 3 to 6 */
-    float *const add4 = t->arena + 10000;                           /* [n,5,16] steps 4 to 32 */
-    float *const add42 = t->arena + 9360;                           /* [n,5,16] steps 5 to 34 */
-    float *const add43 = t->arena + 8720;                           /* [n,5,16] steps 6 to 28 */
-    float *const matmul3 = t->arena + 4608;                         /* [n,2,5,5] steps 7 to 31 */
-    float *const exp1 = t->arena + 4608;                            /* [n,2,5,5] in place of matmul3 */
-    float *const div1 = t->arena + 5088;                            /* [n,2,5,1] steps 8 to 31 */
-    float *const mul6 = t->arena + 3328;                            /* [n,2,5,5] steps 8 to 29 */
-    float *const div2 = t->arena + 5008;                            /* [n,2,5,1] steps 8 to 31 */
-    float *const matmul4 = t->arena;                                /* [n,2,5,8] steps 9 to 10 */
-    float *const copy = t->arena + 3968;                            /* [n,5,2,8] steps 10 to 43 */
-    float *const matmul5 = t->arena;                                /* [5n,16] steps 11 to 47 */
-    float *const sub3 = t->arena;                                   /* [n,5,16] in place of matmul5 */
-    float *const rsqrt2 = t->arena + 8040;                          /* [n,5,1] steps 12 to 47 */
-    float *const add8 = t->arena + 2688;                            /* [n,5,16] steps 12 to 60 */
-    float *const matmul6 = t->arena + 11408;                        /* [5n,32] steps 13 to 64 */
-    float *const gelu1 = t->arena + 11408;                          /* [n,5,32] in place of matmul6 */
-    float *const add = t->arena + 6528;                             /* [n,5,32] steps 14 to 23 */
-    float *const matmul7 = t->arena + 1280;                         /* [5n,16] steps 15 to 16 */
-    float *const sub4 = t->arena + 7808;                            /* [n,16] steps 16 to 49 */
-    float *const rsqrt3 = t->arena + 12688;                         /* [n,1] steps 16 to 49 */
-    float *const add13 = t->arena + 13400;                          /* [n,16] steps 16 to 51 */
-    float *const matmul8 = t->arena + 12696;                        /* [n,4] steps 17 to 52 */
-    float *const d_sub5 = t->arena + 12696;                         /* [n,4] in place of matmul8 */
-    float *const matmul9 = t->arena + 7936;                         /* [n,4] steps 18 to 54 */
-    float *const d_sub7 = t->arena + 7936;                          /* [n,4] in place of matmul9 */
-    float *const copy2 = t->arena + 8008;                           /* [4,n] steps 19 to 51 */
-    float *const copy3 = t->arena + 13368;                          /* [4,n] steps 19 to 53 */
-    float *const exp2_row = t->arena + 640;                         /* [4] step 19 */
-    float *const exp3_row = t->arena + 644;                         /* [4] step 19 */
-    float *const d_add13 = t->arena + 1920;                         /* [n,16] steps 20 to 50 */
-    float *const d_add11 = t->arena + 12728;                        /* [n,5,16] steps 21 to 65 */
-    float *const matmul = t->arena + 5248;                          /* [5n,32] steps 22 to 61 */
-    float *const d_add9 = t->arena + 5248;                          /* [160n] in place of matmul */
-    float *const matmul10 = t->arena + 6528;                        /* [5n,16] steps 24 to 48 */
-    float *const d_add6 = t->arena + 7168;                          /* [n,5,16] steps 25 to 41 */
-    float *const d_add1 = t->arena + 7168;                          /* [n,5,16] in place of d_add6 */
-    float *const copy4 = t->arena + 640;                            /* [16,5n] steps 26 to 43 */
-    float *const matmul11 = t->arena + 1280;                        /* [5n,16] steps 27 to 29 */
-    float *const d_mul6 = t->arena + 10640;                         /* [n,2,5,5] steps 28 to 34 */
-    float *const d_matmul3 = t->arena + 10640;                      /* [n,2,5,5] in place of d_mul6 */
-    float *const matmul12 = t->arena + 8720;                        /* [n,2,5,8] steps 29 to 30 */
-    float *const copy5 = t->arena + 3328;                           /* [n,5,2,8] steps 30 to 36 */
-    float *const matmul13 = t->arena + 1280;                        /* [n,2,5,8] steps 32 to 33 */
-    float *const copy6 = t->arena + 4608;                           /* [n,5,2,8] steps 33 to 36 */
-    float *const matmul14 = t->arena + 1280;                        /* [n,2,5,8] steps 34 to 35 */
-    float *const copy7 = t->arena + 10640;                          /* [n,5,2,8] steps 35 to 36 */
-    float *const d_add4 = t->arena + 8720;                          /* [n,5,48] steps 36 to 57 */
-    float *const d_block_self_attn_out_proj_bias = t->arena + 3649; /* [16] steps 37 to 44 */
-    float *const matmul15 = t->arena + 1280;                        /* [5n,16] steps 38 to 46 */
-    float *const copy8 = t->arena + 4608;                           /* [16,5n] steps 40 to 42 */
-    float *const d_embed_bias = t->arena + 3633;                    /* [16] steps 41 to 44 */
-    float *const mul = t->arena + 3633;                             /* [16] in place of d_embed_bias */
-    float *const div3 = t->arena + 3713;                            /* scalar steps 42 to 66 */
-    float *const div4 = t->arena + 3632;                            /* scalar steps 42 to 66 */
-    float *const mul2 = t->arena + 10640;                           /* [48,16] steps 42 to 56 */
-    float *const mul3 = t->arena + 3665;                            /* [48] steps 42 to 58 */
-    float *const mul4 = t->arena + 3360;                            /* [16,16] steps 42 to 43 */
-    float *const mul5 = t->arena + 7168;                            /* [32,16] steps 42 to 60 */
-    float *const mul7 = t->arena + 3328;                            /* [32] steps 42 to 62 */
-    float *const matmul_rows_row = t->arena + 3616;                 /* [11] step 42 */
-    float *const matmul_rows_row2 = t->arena + 3616;                /* [16] step 43 */
-    float *const matmul_rows_row3 = t->arena;                       /* [16] step 51 */
-    float *const matmul_rows_row4 = t->arena;                       /* [55] step 53 */
-    float *const copy9 = t->arena;                                  /* [48,5n] steps 55 to 56 */
-    float *const matmul_rows_row5 = t->arena + 1920;                /* [16] step 56 */
-    float *const d_block_self_attn_in_proj_bias = t->arena;         /* [48] steps 57 to 58 */
-    float *const copy10 = t->arena;                                 /* [32,5n] steps 59 to 60 */
-    float *const matmul_rows_row6 = t->arena + 1280;                /* [16] step 60 */
-    float *const d_block_linear1_bias = t->arena;                   /* [32] steps 61 to 62 */
-    float *const copy11 = t->arena;                                 /* [16,5n] steps 63 to 64 */
-    float *const matmul_rows_row7 = t->arena + 640;                 /* [32] step 64 */
-    float *const d_block_linear2_bias = t->arena;                   /* [16] steps 65 to 66 */
+    float *const matmul1 = t->arena + 1920;                  /* [5n,16] steps 1 to 16 */
+    float *const add1 = t->arena + 1920;                     /* [n,5,16] in place of matmul1 */
+    float *const add6 = t->arena + 1920;                     /* [n,5,16] in place of add1 */
+    float *const sub1 = t->arena + 4185;                     /* [n,5,16] steps 2 to 52 */
+    float *const rsqrt1 = t->arena + 10469;                  /* [n,5,1] steps 2 to 52 */
+    float *const add3 = t->arena + 11149;                    /* [n,5,16] steps 2 to 40 */
+    float *const matmul2 = t->arena + 4825;                  /* [5n,48] steps 3 to 6 */
+    float *const add4 = t->arena + 1280;                     /* [n,5,16] steps 4 to 31 */
+    float *const add42 = t->arena + 7229;                    /* [n,5,16] steps 5 to 33 */
+    float *const add43 = t->arena + 9829;                    /* [n,5,16] steps 6 to 27 */
+    float *const matmul3 = t->arena + 8037;                  /* [n,2,5,5] steps 7 to 30 */
+    float *const exp1 = t->arena + 8037;                     /* [n,2,5,5] in place of matmul3 */
+    float *const div1 = t->arena + 1040;                     /* [n,2,5,1] steps 8 to 30 */
+    float *const mul6 = t->arena + 640;                      /* [n,2,5,5] steps 8 to 28 */
+    float *const div2 = t->arena + 1120;                     /* [n,2,5,1] steps 8 to 30 */
+    float *const matmul4 = t->arena;                         /* [n,2,5,8] steps 9 to 10 */
+    float *const copy = t->arena + 10509;                    /* [n,5,2,8] steps 10 to 43 */
+    float *const matmul5 = t->arena + 6557;                  /* [5n,16] steps 11 to 54 */
+    float *const sub3 = t->arena + 6557;                     /* [n,5,16] in place of matmul5 */
+    float *const rsqrt2 = t->arena + 7997;                   /* [n,5,1] steps 12 to 54 */
+    float *const add8 = t->arena + 5762;                     /* [n,5,16] steps 12 to 46 */
+    float *const matmul6 = t->arena + 2905;                  /* [5n,32] steps 13 to 49 */
+    float *const gelu1 = t->arena + 2905;                    /* [n,5,32] in place of matmul6 */
+    float *const add = t->arena + 8437;                      /* [n,5,32] steps 14 to 23 */
+    float *const matmul7 = t->arena;                         /* [5n,16] steps 15 to 16 */
+    float *const sub4 = t->arena + 6402;                     /* [n,16] steps 16 to 56 */
+    float *const rsqrt3 = t->arena + 2769;                   /* [n,1] steps 16 to 56 */
+    float *const add13 = t->arena + 7869;                    /* [n,16] steps 16 to 58 */
+    float *const matmul8 = t->arena + 13069;                 /* [n,4] steps 17 to 59 */
+    float *const d_sub5 = t->arena + 13069;                  /* [n,4] in place of matmul8 */
+    float *const matmul9 = t->arena + 7197;                  /* [n,4] steps 18 to 61 */
+    float *const d_sub7 = t->arena + 7197;                   /* [n,4] in place of matmul9 */
+    float *const exp2_row = t->arena + 4;                    /* [4] step 19 */
+    float *const exp3_row = t->arena;                        /* [4] step 19 */
+    float *const d_add13 = t->arena + 2777;                  /* [n,16] steps 20 to 57 */
+    float *const d_add11 = t->arena + 5121;                  /* [n,5,16] steps 21 to 50 */
+    float *const matmul = t->arena + 11789;                  /* [5n,32] steps 22 to 47 */
+    float *const d_add9 = t->arena + 11789;                  /* [160n] in place of matmul */
+    float *const matmul10 = t->arena + 8549;                 /* [5n,16] steps 24 to 55 */
+    float *const d_add6 = t->arena + 9189;                   /* [n,5,16] steps 25 to 44 */
+    float *const matmul11 = t->arena;                        /* [5n,16] steps 26 to 28 */
+    float *const d_mul6 = t->arena + 1920;                   /* [n,2,5,5] steps 27 to 33 */
+    float *const d_matmul3 = t->arena + 1920;                /* [n,2,5,5] in place of d_mul6 */
+    float *const matmul12 = t->arena + 9829;                 /* [n,2,5,8] steps 28 to 29 */
+    float *const copy2 = t->arena;                           /* [n,5,2,8] steps 29 to 35 */
+    float *const matmul13 = t->arena + 640;                  /* [n,2,5,8] steps 31 to 32 */
+    float *const copy3 = t->arena + 9829;                    /* [n,5,2,8] steps 32 to 35 */
+    float *const matmul14 = t->arena + 640;                  /* [n,2,5,8] steps 33 to 34 */
+    float *const copy4 = t->arena + 7229;                    /* [n,5,2,8] steps 34 to 35 */
+    float *const d_add4 = t->arena + 849;                    /* [n,5,48] steps 35 to 41 */
+    float *const matmul15 = t->arena + 9829;                 /* [5n,16] steps 36 to 53 */
+    float *const d_add1 = t->arena + 7229;                   /* [n,5,16] steps 37 to 39 */
+    float *const d_embed_bias = t->arena + 6530;             /* [16] steps 38 to 45 */
+    float *const mul = t->arena + 6530;                      /* [16] in place of d_embed_bias */
+    float *const div3 = t->arena + 5761;                     /* scalar steps 39 to 61 */
+    float *const div4 = t->arena + 768;                      /* scalar steps 39 to 61 */
+    float *const mul2 = t->arena;                            /* [48,16] steps 39 to 40 */
+    float *const mul3 = t->arena + 769;                      /* [48] steps 39 to 42 */
+    float *const mul4 = t->arena + 4825;                     /* [16,16] steps 39 to 43 */
+    float *const mul5 = t->arena + 8037;                     /* [32,16] steps 39 to 46 */
+    float *const mul7 = t->arena + 817;                      /* [32] steps 39 to 48 */
+    float *const matmul_rows_row = t->arena + 6546;          /* [11] step 39 */
+    float *const factor_row = t->arena + 5081;               /* [5n] step 39 */
+    float *const matmul_rows_row2 = t->arena + 7229;         /* [16] step 40 */
+    float *const factor_row2 = t->arena + 5081;              /* [5n] step 40 */
+    float *const d_block_self_attn_in_proj_bias = t->arena;  /* [48] steps 41 to 42 */
+    float *const matmul_rows_row3 = t->arena + 40;           /* [16] step 43 */
+    float *const factor_row3 = t->arena;                     /* [5n] step 43 */
+    float *const d_block_self_attn_out_proj_bias = t->arena; /* [16] steps 44 to 45 */
+    float *const matmul_rows_row4 = t->arena + 40;           /* [16] step 46 */
+    float *const factor_row4 = t->arena;                     /* [5n] step 46 */
+    float *const d_block_linear1_bias = t->arena;            /* [32] steps 47 to 48 */
+    float *const matmul_rows_row5 = t->arena;                /* [32] step 49 */
+    float *const factor_row5 = t->arena + 32;                /* [5n] step 49 */
+    float *const d_block_linear2_bias = t->arena;            /* [16] steps 50 to 51 */
+    float *const matmul_rows_row6 = t->arena;                /* [16] step 58 */
+    float *const factor_row6 = t->arena + 16;                /* [n] step 58 */
+    float *const matmul_rows_row7 = t->arena + 8;            /* [55] step 60 */
+    float *const factor_row7 = t->arena;                     /* [n] step 60 */
 
     /* 1  matmul1[5n,16] = x . embed_weight' */
     ag_gemm_nt_f32_ref(x, 11, t->embed_weight, 11, matmul1, 16, 5 * n, 16, 11, 1.0f, 0.0f);
@@ -290,7 +290,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     /* 18 matmul9[n,4] = x . linear_weight' */
     ag_gemm_nt_f32_ref(x, 55, t->linear_weight, 55, matmul9, 4, n, 4, 55, 1.0f, 0.0f);
 
-    /* 19 loss, d_sub5[n,4], copy2[4,n], d_sub7[n,4], copy3[4,n] */
+    /* 19 loss, d_sub5[n,4], d_sub7[n,4] */
     {
         float sum = 0.0f;
         float sum2 = 0.0f;
@@ -319,16 +319,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
                 const float exp3 = ag_expf(matmul9[i * 4 + j] + t->linear_bias[j] - amax2);
                 exp3_row[j] = exp3;
                 sum4 += exp3;
-                const float add2 = (j == to_s32_1 ? neg1 : 0.0f) + div6 * exp2_row[j];
-                d_sub5[i * 4 + j] = add2;
-                copy2[j * 8 + i] = add2;
+                d_sub5[i * 4 + j] = (j == to_s32_1 ? neg1 : 0.0f) + div6 * exp2_row[j];
             }
             sum2 += ag_logf(sum4) - (matmul9[i * 4 + label[i]] + t->linear_bias[label[i]] - amax2);
             const float div7 = div5 / sum4;
             for (int32_t j = 0; j < 4; j++) {
-                const float add2 = (j == to_s32_1 ? neg1 : 0.0f) + div7 * exp3_row[j];
-                d_sub7[i * 4 + j] = add2;
-                copy3[j * 8 + i] = add2;
+                d_sub7[i * 4 + j] = (j == to_s32_1 ? neg1 : 0.0f) + div7 * exp3_row[j];
             }
         }
         loss[0] = sum / (float)n + sum2 / (float)n;
@@ -408,42 +404,35 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 26 copy4[16,5n] */
-    for (int32_t i = 0; i < 16; i++) {
-        for (int32_t j = 0; j < 5 * n; j++) {
-            copy4[i * 40 + j] = d_add6[i + j * 16];
-        }
-    }
-
-    /* 27 matmul11[5n,16] = d_add6 . block_self_attn_out_proj_weight */
+    /* 26 matmul11[5n,16] = d_add6 . block_self_attn_out_proj_weight */
     ag_gemm_nn_f32_ref(d_add6, 16, t->block_self_attn_out_proj_weight, 16, matmul11, 16, 5 * n, 16, 16, 1.0f, 0.0f);
 
-    /* 28 d_mul6[n,2,5,5] = matmul11' . add43' */
+    /* 27 d_mul6[n,2,5,5] = matmul11' . add43' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_nt_f32_ref(matmul11 + (i * 80 + j * 8), 16, add43 + (i * 80 + j * 8), 16, d_mul6 + (i * 50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
         }
     }
 
-    /* 29 matmul12[n,2,5,8] = mul6' . matmul11' */
+    /* 28 matmul12[n,2,5,8] = mul6' . matmul11' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_tn_f32_ref(mul6 + (i * 50 + j * 25), 5, matmul11 + (i * 80 + j * 8), 16, matmul12 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
-    /* 30 copy5[n,5,2,8] */
+    /* 29 copy2[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
                 for (int32_t l = 0; l < 8; l++) {
-                    copy5[i * 80 + j * 16 + k * 8 + l] = matmul12[i * 80 + j * 8 + k * 40 + l];
+                    copy2[i * 80 + j * 16 + k * 8 + l] = matmul12[i * 80 + j * 8 + k * 40 + l];
                 }
             }
         }
     }
 
-    /* 31 d_matmul3[n,2,5,5] */
+    /* 30 d_matmul3[n,2,5,5] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             for (int32_t k = 0; k < 5; k++) {
@@ -462,64 +451,61 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 32 matmul13[n,2,5,8] = d_matmul3' . add4' */
+    /* 31 matmul13[n,2,5,8] = d_matmul3' . add4' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_tn_f32_ref(d_matmul3 + (i * 50 + j * 25), 5, add4 + (i * 80 + j * 8), 16, matmul13 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
-    /* 33 copy6[n,5,2,8] */
+    /* 32 copy3[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
                 for (int32_t l = 0; l < 8; l++) {
-                    copy6[i * 80 + j * 16 + k * 8 + l] = matmul13[i * 80 + j * 8 + k * 40 + l];
+                    copy3[i * 80 + j * 16 + k * 8 + l] = matmul13[i * 80 + j * 8 + k * 40 + l];
                 }
             }
         }
     }
 
-    /* 34 matmul14[n,2,5,8] = d_matmul3 . add42' */
+    /* 33 matmul14[n,2,5,8] = d_matmul3 . add42' */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_nn_f32_ref(d_matmul3 + (i * 50 + j * 25), 5, add42 + (i * 80 + j * 8), 16, matmul14 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
-    /* 35 copy7[n,5,2,8] */
+    /* 34 copy4[n,5,2,8] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
                 for (int32_t l = 0; l < 8; l++) {
-                    copy7[i * 80 + j * 16 + k * 8 + l] = matmul14[i * 80 + j * 8 + k * 40 + l];
+                    copy4[i * 80 + j * 16 + k * 8 + l] = matmul14[i * 80 + j * 8 + k * 40 + l];
                 }
             }
         }
     }
 
-    /* 36 d_add4[n,5,48] */
+    /* 35 d_add4[n,5,48] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
-                d_add4[i * 240 + j * 48 + k + 32] = copy5[i * 80 + j * 16 + k];
+                d_add4[i * 240 + j * 48 + k + 32] = copy2[i * 80 + j * 16 + k];
             }
             for (int32_t k = 0; k < 16; k++) {
-                d_add4[i * 240 + j * 48 + k + 16] = copy6[i * 80 + j * 16 + k];
+                d_add4[i * 240 + j * 48 + k + 16] = copy3[i * 80 + j * 16 + k];
             }
             for (int32_t k = 0; k < 16; k++) {
-                d_add4[i * 240 + j * 48 + k] = copy7[i * 80 + j * 16 + k];
+                d_add4[i * 240 + j * 48 + k] = copy4[i * 80 + j * 16 + k];
             }
         }
     }
 
-    /* 37 d_block_self_attn_out_proj_bias[16] = column_sums(d_add6) */
-    ag_column_sums_f32_ref(d_add6, 16, d_block_self_attn_out_proj_bias, 5 * n, 16, 1.0f, 0.0f);
-
-    /* 38 matmul15[5n,16] = d_add4 . block_self_attn_in_proj_weight */
+    /* 36 matmul15[5n,16] = d_add4 . block_self_attn_in_proj_weight */
     ag_gemm_nn_f32_ref(d_add4, 48, t->block_self_attn_in_proj_weight, 16, matmul15, 16, 5 * n, 16, 48, 1.0f, 0.0f);
 
-    /* 39 d_add1[n,5,16] */
+    /* 37 d_add1[n,5,16] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -546,24 +532,20 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 40 copy8[16,5n] */
-    for (int32_t i = 0; i < 16; i++) {
-        for (int32_t j = 0; j < 5 * n; j++) {
-            copy8[i * 40 + j] = d_add1[i + j * 16];
-        }
-    }
-
-    /* 41 d_embed_bias[16] = column_sums(d_add1) */
+    /* 38 d_embed_bias[16] = column_sums(d_add1) */
     ag_column_sums_f32_ref(d_add1, 16, d_embed_bias, 5 * n, 16, 1.0f, 0.0f);
 
-    /* 42 new optimizer_step, div3, new embed_weight_exp_avg[16,11], new embed_weight_exp_avg_sq[16,11], d... */
+    /* 39 new optimizer_step, div3, new embed_weight_exp_avg[16,11], new embed_weight_exp_avg_sq[16,11], d... */
     {
         const float add2 = t->optimizer_step[0] + 1.0f;
         t->optimizer_step[0] = add2;
         const float div5 = lr / -ag_expm1f(add2 * -0.105360515f);
         div3[0] = div5;
         for (int32_t i = 0; i < 16; i++) {
-            ag_gemv_t_f32_ref(x, 11, copy8 + (ptrdiff_t)i * 40, matmul_rows_row, 5 * n, 11, 1.0f, 0.0f);
+            for (int32_t j = 0; j < 5 * n; j++) {
+                factor_row[j] = d_add1[i + j * 16];
+            }
+            ag_gemv_t_f32_ref(x, 11, factor_row, matmul_rows_row, 5 * n, 11, 1.0f, 0.0f);
             for (int32_t j = 0; j < 11; j++) {
                 const float old1 = t->embed_weight_exp_avg[i * 11 + j];
                 t->embed_weight_exp_avg[i * 11 + j] = old1 + (matmul_rows_row[j] - old1) * 0.1f;
@@ -614,24 +596,67 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
+    /* 40 new block_self_attn_in_proj_weight_exp_avg[48,16], new block_self_attn_in_proj_weight_exp_avg_sq... */
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 48; i++) {
+            for (int32_t j = 0; j < 5 * n; j++) {
+                factor_row2[j] = d_add4[i + j * 48];
+            }
+            ag_gemv_t_f32_ref(add3, 16, factor_row2, matmul_rows_row2, 5 * n, 16, 1.0f, 0.0f);
+            for (int32_t j = 0; j < 16; j++) {
+                const float old1 = t->block_self_attn_in_proj_weight_exp_avg[i * 16 + j];
+                const float add2 = old1 + (matmul_rows_row2[j] - old1) * 0.1f;
+                t->block_self_attn_in_proj_weight_exp_avg[i * 16 + j] = add2;
+                const float add5 = t->block_self_attn_in_proj_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row2[j] * matmul_rows_row2[j] * 0.001f;
+                t->block_self_attn_in_proj_weight_exp_avg_sq[i * 16 + j] = add5;
+                t->block_self_attn_in_proj_weight[i * 16 + j] -= mul2[i * 16 + j] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
+            }
+        }
+    }
+
+    /* 41 d_block_self_attn_in_proj_bias[48] = column_sums(d_add4) */
+    ag_column_sums_f32_ref(d_add4, 48, d_block_self_attn_in_proj_bias, 5 * n, 48, 1.0f, 0.0f);
+
+    /* 42 new block_self_attn_in_proj_bias_exp_avg[48], new block_self_attn_in_proj_bias_exp_avg_sq[48], n... */
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 48; i++) {
+            const float old1 = t->block_self_attn_in_proj_bias_exp_avg[i];
+            const float add2 = old1 + (d_block_self_attn_in_proj_bias[i] - old1) * 0.1f;
+            t->block_self_attn_in_proj_bias_exp_avg[i] = add2;
+            const float add5 = t->block_self_attn_in_proj_bias_exp_avg_sq[i] * 0.999f + d_block_self_attn_in_proj_bias[i] * d_block_self_attn_in_proj_bias[i] * 0.001f;
+            t->block_self_attn_in_proj_bias_exp_avg_sq[i] = add5;
+            t->block_self_attn_in_proj_bias[i] -= mul3[i] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
+        }
+    }
+
     /* 43 new block_self_attn_out_proj_weight_exp_avg[16,16], new block_self_attn_out_proj_weight_exp_avg_... */
     {
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
         for (int32_t i = 0; i < 16; i++) {
-            ag_gemv_t_f32_ref(copy, 16, copy4 + (ptrdiff_t)i * 40, matmul_rows_row2, 5 * n, 16, 1.0f, 0.0f);
+            for (int32_t j = 0; j < 5 * n; j++) {
+                factor_row3[j] = d_add6[i + j * 16];
+            }
+            ag_gemv_t_f32_ref(copy, 16, factor_row3, matmul_rows_row3, 5 * n, 16, 1.0f, 0.0f);
             for (int32_t j = 0; j < 16; j++) {
                 const float old1 = t->block_self_attn_out_proj_weight_exp_avg[i * 16 + j];
-                const float add2 = old1 + (matmul_rows_row2[j] - old1) * 0.1f;
+                const float add2 = old1 + (matmul_rows_row3[j] - old1) * 0.1f;
                 t->block_self_attn_out_proj_weight_exp_avg[i * 16 + j] = add2;
-                const float add5 = t->block_self_attn_out_proj_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row2[j] * matmul_rows_row2[j] * 0.001f;
+                const float add5 = t->block_self_attn_out_proj_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row3[j] * matmul_rows_row3[j] * 0.001f;
                 t->block_self_attn_out_proj_weight_exp_avg_sq[i * 16 + j] = add5;
                 t->block_self_attn_out_proj_weight[i * 16 + j] -= mul4[i * 16 + j] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
             }
         }
     }
 
-    /* 44 new block_self_attn_out_proj_bias_exp_avg[16], new block_self_attn_out_proj_bias_exp_avg_sq[16],... */
+    /* 44 d_block_self_attn_out_proj_bias[16] = column_sums(d_add6) */
+    ag_column_sums_f32_ref(d_add6, 16, d_block_self_attn_out_proj_bias, 5 * n, 16, 1.0f, 0.0f);
+
+    /* 45 new block_self_attn_out_proj_bias_exp_avg[16], new block_self_attn_out_proj_bias_exp_avg_sq[16],... */
     {
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
@@ -645,7 +670,85 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 45 new block_norm1_weight_exp_avg[16], new block_norm1_weight_exp_avg_sq[16], new block_norm1_weigh... */
+    /* 46 new block_linear1_weight_exp_avg[32,16], new block_linear1_weight_exp_avg_sq[32,16], new block_l... */
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 32; i++) {
+            for (int32_t j = 0; j < 5 * n; j++) {
+                factor_row4[j] = d_add9[i + j * 32];
+            }
+            ag_gemv_t_f32_ref(add8, 16, factor_row4, matmul_rows_row4, 5 * n, 16, 1.0f, 0.0f);
+            for (int32_t j = 0; j < 16; j++) {
+                const float old1 = t->block_linear1_weight_exp_avg[i * 16 + j];
+                const float add2 = old1 + (matmul_rows_row4[j] - old1) * 0.1f;
+                t->block_linear1_weight_exp_avg[i * 16 + j] = add2;
+                const float add5 = t->block_linear1_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row4[j] * matmul_rows_row4[j] * 0.001f;
+                t->block_linear1_weight_exp_avg_sq[i * 16 + j] = add5;
+                t->block_linear1_weight[i * 16 + j] -= mul5[i * 16 + j] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
+            }
+        }
+    }
+
+    /* 47 d_block_linear1_bias[32] = column_sums(d_add9) */
+    ag_column_sums_f32_ref(d_add9, 32, d_block_linear1_bias, 5 * n, 32, 1.0f, 0.0f);
+
+    /* 48 new block_linear1_bias_exp_avg[32], new block_linear1_bias_exp_avg_sq[32], new block_linear1_bia... */
+    {
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 32; i++) {
+            const float old1 = t->block_linear1_bias_exp_avg[i];
+            const float add2 = old1 + (d_block_linear1_bias[i] - old1) * 0.1f;
+            t->block_linear1_bias_exp_avg[i] = add2;
+            const float add5 = t->block_linear1_bias_exp_avg_sq[i] * 0.999f + d_block_linear1_bias[i] * d_block_linear1_bias[i] * 0.001f;
+            t->block_linear1_bias_exp_avg_sq[i] = add5;
+            t->block_linear1_bias[i] -= mul7[i] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
+        }
+    }
+
+    /* 49 new block_linear2_weight_exp_avg[16,32], new block_linear2_weight_exp_avg_sq[16,32], new block_l... */
+    {
+        const float mul1 = lr * 0.01f;
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 16; i++) {
+            for (int32_t j = 0; j < 5 * n; j++) {
+                factor_row5[j] = d_add11[i + j * 16];
+            }
+            ag_gemv_t_f32_ref(gelu1, 32, factor_row5, matmul_rows_row5, 5 * n, 32, 1.0f, 0.0f);
+            for (int32_t j = 0; j < 32; j++) {
+                const float old1 = t->block_linear2_weight_exp_avg[i * 32 + j];
+                const float add2 = old1 + (matmul_rows_row5[j] - old1) * 0.1f;
+                t->block_linear2_weight_exp_avg[i * 32 + j] = add2;
+                const float add5 = t->block_linear2_weight_exp_avg_sq[i * 32 + j] * 0.999f + matmul_rows_row5[j] * matmul_rows_row5[j] * 0.001f;
+                t->block_linear2_weight_exp_avg_sq[i * 32 + j] = add5;
+                const float old2 = t->block_linear2_weight[i * 32 + j];
+                t->block_linear2_weight[i * 32 + j] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
+            }
+        }
+    }
+
+    /* 50 d_block_linear2_bias[16] = column_sums(d_add11) */
+    ag_column_sums_f32_ref(d_add11, 16, d_block_linear2_bias, 5 * n, 16, 1.0f, 0.0f);
+
+    /* 51 new block_linear2_bias_exp_avg[16], new block_linear2_bias_exp_avg_sq[16], new block_linear2_bia... */
+    {
+        const float mul1 = lr * 0.01f;
+        const float div3_1 = div3[0];
+        const float div4_1 = div4[0];
+        for (int32_t i = 0; i < 16; i++) {
+            const float old1 = t->block_linear2_bias_exp_avg[i];
+            const float add2 = old1 + (d_block_linear2_bias[i] - old1) * 0.1f;
+            t->block_linear2_bias_exp_avg[i] = add2;
+            const float add5 = t->block_linear2_bias_exp_avg_sq[i] * 0.999f + d_block_linear2_bias[i] * d_block_linear2_bias[i] * 0.001f;
+            t->block_linear2_bias_exp_avg_sq[i] = add5;
+            const float old2 = t->block_linear2_bias[i];
+            t->block_linear2_bias[i] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
+        }
+    }
+
+    /* 52 new block_norm1_weight_exp_avg[16], new block_norm1_weight_exp_avg_sq[16], new block_norm1_weigh... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -667,7 +770,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 46 new block_norm1_bias_exp_avg[16], new block_norm1_bias_exp_avg_sq[16], new block_norm1_bias[16] */
+    /* 53 new block_norm1_bias_exp_avg[16], new block_norm1_bias_exp_avg_sq[16], new block_norm1_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -689,7 +792,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 47 new block_norm2_weight_exp_avg[16], new block_norm2_weight_exp_avg_sq[16], new block_norm2_weigh... */
+    /* 54 new block_norm2_weight_exp_avg[16], new block_norm2_weight_exp_avg_sq[16], new block_norm2_weigh... */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -711,7 +814,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 48 new block_norm2_bias_exp_avg[16], new block_norm2_bias_exp_avg_sq[16], new block_norm2_bias[16] */
+    /* 55 new block_norm2_bias_exp_avg[16], new block_norm2_bias_exp_avg_sq[16], new block_norm2_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -733,7 +836,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 49 new norm_weight_exp_avg[16], new norm_weight_exp_avg_sq[16], new norm_weight[16] */
+    /* 56 new norm_weight_exp_avg[16], new norm_weight_exp_avg_sq[16], new norm_weight[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -753,7 +856,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 50 new norm_bias_exp_avg[16], new norm_bias_exp_avg_sq[16], new norm_bias[16] */
+    /* 57 new norm_bias_exp_avg[16], new norm_bias_exp_avg_sq[16], new norm_bias[16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -773,18 +876,21 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 51 new head_weight_exp_avg[4,16], new head_weight_exp_avg_sq[4,16], new head_weight[4,16] */
+    /* 58 new head_weight_exp_avg[4,16], new head_weight_exp_avg_sq[4,16], new head_weight[4,16] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
         for (int32_t i = 0; i < 4; i++) {
-            ag_gemv_t_f32_ref(add13, 16, copy2 + (ptrdiff_t)i * 8, matmul_rows_row3, n, 16, 1.0f, 0.0f);
+            for (int32_t j = 0; j < n; j++) {
+                factor_row6[j] = d_sub5[i + j * 4];
+            }
+            ag_gemv_t_f32_ref(add13, 16, factor_row6, matmul_rows_row6, n, 16, 1.0f, 0.0f);
             for (int32_t j = 0; j < 16; j++) {
                 const float old1 = t->head_weight_exp_avg[i * 16 + j];
-                const float add2 = old1 + (matmul_rows_row3[j] - old1) * 0.1f;
+                const float add2 = old1 + (matmul_rows_row6[j] - old1) * 0.1f;
                 t->head_weight_exp_avg[i * 16 + j] = add2;
-                const float add5 = t->head_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row3[j] * matmul_rows_row3[j] * 0.001f;
+                const float add5 = t->head_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row6[j] * matmul_rows_row6[j] * 0.001f;
                 t->head_weight_exp_avg_sq[i * 16 + j] = add5;
                 const float old2 = t->head_weight[i * 16 + j];
                 t->head_weight[i * 16 + j] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
@@ -792,7 +898,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 52 new head_bias_exp_avg[4], new head_bias_exp_avg_sq[4], new head_bias[4] */
+    /* 59 new head_bias_exp_avg[4], new head_bias_exp_avg_sq[4], new head_bias[4] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -812,18 +918,21 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 53 new linear_weight_exp_avg[4,55], new linear_weight_exp_avg_sq[4,55], new linear_weight[4,55] */
+    /* 60 new linear_weight_exp_avg[4,55], new linear_weight_exp_avg_sq[4,55], new linear_weight[4,55] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
         for (int32_t i = 0; i < 4; i++) {
-            ag_gemv_t_f32_ref(x, 55, copy3 + (ptrdiff_t)i * 8, matmul_rows_row4, n, 55, 1.0f, 0.0f);
+            for (int32_t j = 0; j < n; j++) {
+                factor_row7[j] = d_sub7[i + j * 4];
+            }
+            ag_gemv_t_f32_ref(x, 55, factor_row7, matmul_rows_row7, n, 55, 1.0f, 0.0f);
             for (int32_t j = 0; j < 55; j++) {
                 const float old1 = t->linear_weight_exp_avg[i * 55 + j];
-                const float add2 = old1 + (matmul_rows_row4[j] - old1) * 0.1f;
+                const float add2 = old1 + (matmul_rows_row7[j] - old1) * 0.1f;
                 t->linear_weight_exp_avg[i * 55 + j] = add2;
-                const float add5 = t->linear_weight_exp_avg_sq[i * 55 + j] * 0.999f + matmul_rows_row4[j] * matmul_rows_row4[j] * 0.001f;
+                const float add5 = t->linear_weight_exp_avg_sq[i * 55 + j] * 0.999f + matmul_rows_row7[j] * matmul_rows_row7[j] * 0.001f;
                 t->linear_weight_exp_avg_sq[i * 55 + j] = add5;
                 const float old2 = t->linear_weight[i * 55 + j];
                 t->linear_weight[i * 55 + j] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
@@ -831,7 +940,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 54 new linear_bias_exp_avg[4], new linear_bias_exp_avg_sq[4], new linear_bias[4] */
+    /* 61 new linear_bias_exp_avg[4], new linear_bias_exp_avg_sq[4], new linear_bias[4] */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -848,133 +957,6 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             t->linear_bias_exp_avg_sq[i] = add5;
             const float old2 = t->linear_bias[i];
             t->linear_bias[i] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
-        }
-    }
-
-    /* 55 copy9[48,5n] */
-    for (int32_t i = 0; i < 48; i++) {
-        for (int32_t j = 0; j < 5 * n; j++) {
-            copy9[i * 40 + j] = d_add4[i + j * 48];
-        }
-    }
-
-    /* 56 new block_self_attn_in_proj_weight_exp_avg[48,16], new block_self_attn_in_proj_weight_exp_avg_sq... */
-    {
-        const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
-        for (int32_t i = 0; i < 48; i++) {
-            ag_gemv_t_f32_ref(add3, 16, copy9 + (ptrdiff_t)i * 40, matmul_rows_row5, 5 * n, 16, 1.0f, 0.0f);
-            for (int32_t j = 0; j < 16; j++) {
-                const float old1 = t->block_self_attn_in_proj_weight_exp_avg[i * 16 + j];
-                const float add2 = old1 + (matmul_rows_row5[j] - old1) * 0.1f;
-                t->block_self_attn_in_proj_weight_exp_avg[i * 16 + j] = add2;
-                const float add5 = t->block_self_attn_in_proj_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row5[j] * matmul_rows_row5[j] * 0.001f;
-                t->block_self_attn_in_proj_weight_exp_avg_sq[i * 16 + j] = add5;
-                t->block_self_attn_in_proj_weight[i * 16 + j] -= mul2[i * 16 + j] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
-            }
-        }
-    }
-
-    /* 57 d_block_self_attn_in_proj_bias[48] = column_sums(d_add4) */
-    ag_column_sums_f32_ref(d_add4, 48, d_block_self_attn_in_proj_bias, 5 * n, 48, 1.0f, 0.0f);
-
-    /* 58 new block_self_attn_in_proj_bias_exp_avg[48], new block_self_attn_in_proj_bias_exp_avg_sq[48], n... */
-    {
-        const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
-        for (int32_t i = 0; i < 48; i++) {
-            const float old1 = t->block_self_attn_in_proj_bias_exp_avg[i];
-            const float add2 = old1 + (d_block_self_attn_in_proj_bias[i] - old1) * 0.1f;
-            t->block_self_attn_in_proj_bias_exp_avg[i] = add2;
-            const float add5 = t->block_self_attn_in_proj_bias_exp_avg_sq[i] * 0.999f + d_block_self_attn_in_proj_bias[i] * d_block_self_attn_in_proj_bias[i] * 0.001f;
-            t->block_self_attn_in_proj_bias_exp_avg_sq[i] = add5;
-            t->block_self_attn_in_proj_bias[i] -= mul3[i] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
-        }
-    }
-
-    /* 59 copy10[32,5n] */
-    for (int32_t i = 0; i < 32; i++) {
-        for (int32_t j = 0; j < 5 * n; j++) {
-            copy10[i * 40 + j] = d_add9[i + j * 32];
-        }
-    }
-
-    /* 60 new block_linear1_weight_exp_avg[32,16], new block_linear1_weight_exp_avg_sq[32,16], new block_l... */
-    {
-        const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
-        for (int32_t i = 0; i < 32; i++) {
-            ag_gemv_t_f32_ref(add8, 16, copy10 + (ptrdiff_t)i * 40, matmul_rows_row6, 5 * n, 16, 1.0f, 0.0f);
-            for (int32_t j = 0; j < 16; j++) {
-                const float old1 = t->block_linear1_weight_exp_avg[i * 16 + j];
-                const float add2 = old1 + (matmul_rows_row6[j] - old1) * 0.1f;
-                t->block_linear1_weight_exp_avg[i * 16 + j] = add2;
-                const float add5 = t->block_linear1_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row6[j] * matmul_rows_row6[j] * 0.001f;
-                t->block_linear1_weight_exp_avg_sq[i * 16 + j] = add5;
-                t->block_linear1_weight[i * 16 + j] -= mul5[i * 16 + j] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
-            }
-        }
-    }
-
-    /* 61 d_block_linear1_bias[32] = column_sums(d_add9) */
-    ag_column_sums_f32_ref(d_add9, 32, d_block_linear1_bias, 5 * n, 32, 1.0f, 0.0f);
-
-    /* 62 new block_linear1_bias_exp_avg[32], new block_linear1_bias_exp_avg_sq[32], new block_linear1_bia... */
-    {
-        const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
-        for (int32_t i = 0; i < 32; i++) {
-            const float old1 = t->block_linear1_bias_exp_avg[i];
-            const float add2 = old1 + (d_block_linear1_bias[i] - old1) * 0.1f;
-            t->block_linear1_bias_exp_avg[i] = add2;
-            const float add5 = t->block_linear1_bias_exp_avg_sq[i] * 0.999f + d_block_linear1_bias[i] * d_block_linear1_bias[i] * 0.001f;
-            t->block_linear1_bias_exp_avg_sq[i] = add5;
-            t->block_linear1_bias[i] -= mul7[i] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
-        }
-    }
-
-    /* 63 copy11[16,5n] */
-    for (int32_t i = 0; i < 16; i++) {
-        for (int32_t j = 0; j < 5 * n; j++) {
-            copy11[i * 40 + j] = d_add11[i + j * 16];
-        }
-    }
-
-    /* 64 new block_linear2_weight_exp_avg[16,32], new block_linear2_weight_exp_avg_sq[16,32], new block_l... */
-    {
-        const float mul1 = lr * 0.01f;
-        const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
-        for (int32_t i = 0; i < 16; i++) {
-            ag_gemv_t_f32_ref(gelu1, 32, copy11 + (ptrdiff_t)i * 40, matmul_rows_row7, 5 * n, 32, 1.0f, 0.0f);
-            for (int32_t j = 0; j < 32; j++) {
-                const float old1 = t->block_linear2_weight_exp_avg[i * 32 + j];
-                const float add2 = old1 + (matmul_rows_row7[j] - old1) * 0.1f;
-                t->block_linear2_weight_exp_avg[i * 32 + j] = add2;
-                const float add5 = t->block_linear2_weight_exp_avg_sq[i * 32 + j] * 0.999f + matmul_rows_row7[j] * matmul_rows_row7[j] * 0.001f;
-                t->block_linear2_weight_exp_avg_sq[i * 32 + j] = add5;
-                const float old2 = t->block_linear2_weight[i * 32 + j];
-                t->block_linear2_weight[i * 32 + j] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
-            }
-        }
-    }
-
-    /* 65 d_block_linear2_bias[16] = column_sums(d_add11) */
-    ag_column_sums_f32_ref(d_add11, 16, d_block_linear2_bias, 5 * n, 16, 1.0f, 0.0f);
-
-    /* 66 new block_linear2_bias_exp_avg[16], new block_linear2_bias_exp_avg_sq[16], new block_linear2_bia... */
-    {
-        const float mul1 = lr * 0.01f;
-        const float div3_1 = div3[0];
-        const float div4_1 = div4[0];
-        for (int32_t i = 0; i < 16; i++) {
-            const float old1 = t->block_linear2_bias_exp_avg[i];
-            const float add2 = old1 + (d_block_linear2_bias[i] - old1) * 0.1f;
-            t->block_linear2_bias_exp_avg[i] = add2;
-            const float add5 = t->block_linear2_bias_exp_avg_sq[i] * 0.999f + d_block_linear2_bias[i] * d_block_linear2_bias[i] * 0.001f;
-            t->block_linear2_bias_exp_avg_sq[i] = add5;
-            const float old2 = t->block_linear2_bias[i];
-            t->block_linear2_bias[i] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
         }
     }
     return ATTENTION_OK;

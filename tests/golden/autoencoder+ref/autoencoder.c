@@ -27,119 +27,119 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         return AUTOENCODER_ERR_INPUT;
     }
 
-    float *const matmul1 = t->arena + 79625;         /* [n,128] steps 1 to 52 */
-    float *const sub1 = t->arena + 79625;            /* [n,128] in place of matmul1 */
-    float *const div1 = t->arena + 45696;            /* scalar steps 2 to 52 */
-    float *const mul1 = t->arena + 128;              /* [1,128] steps 2 to 17 */
-    float *const mul2 = t->arena + 1296;             /* [1,128] steps 2 to 18 */
-    float *const rsqrt1 = t->arena + 54281;          /* [1,128] steps 2 to 52 */
-    float *const relu1 = t->arena + 33024;           /* [n,128] steps 2 to 55 */
-    float *const matmul2 = t->arena + 45697;         /* [n,128] steps 3 to 49 */
-    float *const sub2 = t->arena + 45697;            /* [n,128] in place of matmul2 */
-    float *const mul5 = t->arena + 1424;             /* [1,128] steps 4 to 20 */
-    float *const mul6 = t->arena + 384;              /* [1,128] steps 4 to 18 */
-    float *const rsqrt2 = t->arena + 37120;          /* [1,128] steps 4 to 49 */
-    float *const relu2 = t->arena + 41344;           /* [n,128] steps 4 to 59 */
-    float *const matmul3 = t->arena + 92041;         /* [n,128] steps 5 to 46 */
-    float *const sub3 = t->arena + 92041;            /* [n,128] in place of matmul3 */
-    float *const mul9 = t->arena + 648;              /* [1,128] steps 6 to 22 */
-    float *const mul10 = t->arena + 776;             /* [1,128] steps 6 to 18 */
-    float *const rsqrt3 = t->arena + 91913;          /* [1,128] steps 6 to 46 */
-    float *const relu3 = t->arena + 50185;           /* [n,128] steps 6 to 63 */
-    float *const matmul4 = t->arena + 49929;         /* [n,8] steps 7 to 43 */
-    float *const sub4 = t->arena + 49929;            /* [n,8] in place of matmul4 */
-    float *const mul13 = t->arena + 640;             /* [1,8] steps 8 to 24 */
-    float *const mul14 = t->arena + 904;             /* [1,8] steps 8 to 18 */
-    float *const rsqrt4 = t->arena + 49921;          /* [1,8] steps 8 to 43 */
-    float *const relu4 = t->arena + 45440;           /* [n,8] steps 8 to 67 */
-    float *const matmul5 = t->arena + 8320;          /* [n,128] steps 9 to 40 */
-    float *const sub5 = t->arena + 8320;             /* [n,128] in place of matmul5 */
-    float *const mul17 = t->arena + 1040;            /* [1,128] steps 10 to 26 */
-    float *const mul18 = t->arena + 912;             /* [1,128] steps 10 to 18 */
-    float *const rsqrt5 = t->arena + 4096;           /* [1,128] steps 10 to 40 */
-    float *const relu5 = t->arena + 37248;           /* [n,128] steps 10 to 71 */
-    float *const matmul6 = t->arena + 4224;          /* [n,128] steps 11 to 37 */
-    float *const sub6 = t->arena + 4224;             /* [n,128] in place of matmul6 */
-    float *const mul21 = t->arena + 512;             /* [1,128] steps 12 to 28 */
-    float *const mul22 = t->arena + 1168;            /* [1,128] steps 12 to 18 */
-    float *const rsqrt6 = t->arena + 49793;          /* [1,128] steps 12 to 37 */
-    float *const relu6 = t->arena + 83721;           /* [n,128] steps 12 to 75 */
-    float *const matmul7 = t->arena + 54409;         /* [n,128] steps 13 to 34 */
-    float *const sub7 = t->arena + 54409;            /* [n,128] in place of matmul7 */
-    float *const mul25 = t->arena;                   /* [1,128] steps 14 to 30 */
-    float *const mul26 = t->arena + 256;             /* [1,128] steps 14 to 18 */
-    float *const rsqrt7 = t->arena + 32896;          /* [1,128] steps 14 to 34 */
-    float *const relu7 = t->arena + 87817;           /* [n,128] steps 14 to 79 */
-    float *const matmul8 = t->arena + 12416;         /* [n,640] steps 15 to 33 */
-    float *const d_sub8 = t->arena + 12416;          /* [n,640] in place of matmul8 */
-    float *const copy = t->arena + 59145;            /* [640,n] steps 16 to 79 */
-    float *const d_relu7 = t->arena;                 /* [n,128] steps 32 to 36 */
-    float *const d_add19 = t->arena;                 /* [n,128] in place of d_relu7 */
-    float *const d_21_bias = t->arena + 58505;       /* [640] steps 33 to 80 */
-    float *const copy2 = t->arena + 25984;           /* [128,n] steps 34 to 75 */
-    float *const sqrt2 = t->arena + 30872;           /* [128] steps 34 to 77 */
-    float *const sqrt3 = t->arena + 21248;           /* [128] steps 34 to 78 */
-    float *const d_rsqrt7_row = t->arena + 12544;    /* [128] step 34 */
-    float *const sum_row = t->arena + 12416;         /* [128] step 34 */
-    float *const d_relu6 = t->arena + 12928;         /* [n,128] steps 35 to 39 */
-    float *const d_add16 = t->arena + 12928;         /* [n,128] in place of d_relu6 */
-    float *const d_18_bias = t->arena + 12800;       /* [128] steps 36 to 76 */
-    float *const copy3 = t->arena;                   /* [128,n] steps 37 to 71 */
-    float *const sqrt4 = t->arena + 30088;           /* [128] steps 37 to 73 */
-    float *const sqrt5 = t->arena + 30472;           /* [128] steps 37 to 74 */
-    float *const d_rsqrt6_row = t->arena + 12416;    /* [128] step 37 */
-    float *const sum_row2 = t->arena + 12544;        /* [128] step 37 */
-    float *const d_relu5 = t->arena + 4224;          /* [n,128] steps 38 to 42 */
-    float *const d_add13 = t->arena + 4224;          /* [n,128] in place of d_relu5 */
-    float *const d_15_bias = t->arena + 21504;       /* [128] steps 39 to 72 */
-    float *const copy4 = t->arena + 54409;           /* [128,n] steps 40 to 67 */
-    float *const sqrt6 = t->arena + 30600;           /* [128] steps 40 to 69 */
-    float *const sqrt7 = t->arena + 21632;           /* [128] steps 40 to 70 */
-    float *const d_rsqrt5_row = t->arena + 12544;    /* [128] step 40 */
-    float *const sum_row3 = t->arena + 12416;        /* [128] step 40 */
-    float *const d_relu4 = t->arena + 8704;          /* [n,8] steps 41 to 45 */
-    float *const d_add10 = t->arena + 8704;          /* [n,8] in place of d_relu4 */
-    float *const d_12_bias = t->arena + 21376;       /* [128] steps 42 to 68 */
-    float *const copy5 = t->arena + 30216;           /* [8,n] steps 43 to 63 */
-    float *const sqrt8 = t->arena + 30080;           /* [8] steps 43 to 65 */
-    float *const sqrt9 = t->arena + 30736;           /* [8] steps 43 to 66 */
-    float *const d_rsqrt4_row = t->arena + 4104;     /* [8] step 43 */
-    float *const sum_row4 = t->arena + 4096;         /* [8] step 43 */
-    float *const d_relu3 = t->arena + 4608;          /* [n,128] steps 44 to 48 */
-    float *const d_add7 = t->arena + 4608;           /* [n,128] in place of d_relu3 */
-    float *const d_9_bias = t->arena + 30728;        /* [8] steps 45 to 64 */
-    float *const copy6 = t->arena + 17152;           /* [128,n] steps 46 to 59 */
-    float *const sqrt10 = t->arena + 4480;           /* [128] steps 46 to 61 */
-    float *const sqrt11 = t->arena + 4224;           /* [128] steps 46 to 62 */
-    float *const d_rsqrt3_row = t->arena + 4096;     /* [128] step 46 */
-    float *const sum_row5 = t->arena + 4352;         /* [128] step 46 */
-    float *const d_relu2 = t->arena + 8704;          /* [n,128] steps 47 to 51 */
-    float *const d_add4 = t->arena + 8704;           /* [n,128] in place of d_relu2 */
-    float *const d_6_bias = t->arena + 4352;         /* [128] steps 48 to 60 */
-    float *const copy7 = t->arena + 21888;           /* [128,n] steps 49 to 55 */
-    float *const sqrt12 = t->arena + 21760;          /* [128] steps 49 to 57 */
-    float *const sqrt13 = t->arena + 30744;          /* [128] steps 49 to 58 */
-    float *const d_rsqrt2_row = t->arena + 4096;     /* [128] step 49 */
-    float *const sum_row6 = t->arena + 4608;         /* [128] step 49 */
-    float *const d_relu1 = t->arena + 4608;          /* [n,128] steps 50 to 53 */
-    float *const d_add1 = t->arena + 4608;           /* [n,128] in place of d_relu1 */
-    float *const d_3_bias = t->arena + 17024;        /* [128] steps 51 to 56 */
-    float *const copy8 = t->arena + 12928;           /* [128,n] steps 52 to 54 */
-    float *const sqrt14 = t->arena + 4096;           /* [128] steps 52 to 54 */
-    float *const sqrt15 = t->arena + 8960;           /* [128] steps 52 to 54 */
-    float *const d_rsqrt1_row = t->arena + 8704;     /* [128] step 52 */
-    float *const sum_row7 = t->arena + 8832;         /* [128] step 52 */
-    float *const d_0_bias = t->arena + 8704;         /* [128] steps 53 to 54 */
-    float *const div2 = t->arena + 4608;             /* scalar steps 54 to 80 */
-    float *const div3 = t->arena + 5249;             /* scalar steps 54 to 80 */
-    float *const matmul_rows_row = t->arena + 4609;  /* [640] step 54 */
-    float *const matmul_rows_row2 = t->arena + 4096; /* [128] step 55 */
-    float *const matmul_rows_row3 = t->arena + 4096; /* [128] step 59 */
-    float *const matmul_rows_row4 = t->arena + 4096; /* [128] step 63 */
-    float *const matmul_rows_row5 = t->arena + 4096; /* [8] step 67 */
-    float *const matmul_rows_row6 = t->arena + 4096; /* [128] step 71 */
-    float *const matmul_rows_row7 = t->arena;        /* [128] step 75 */
-    float *const matmul_rows_row8 = t->arena;        /* [128] step 79 */
+    float *const matmul1 = t->arena + 20480;          /* [n,128] steps 1 to 45 */
+    float *const sub1 = t->arena + 20480;             /* [n,128] in place of matmul1 */
+    float *const div1 = t->arena + 76176;             /* scalar steps 2 to 45 */
+    float *const mul1 = t->arena + 69632;             /* [1,128] steps 2 to 17 */
+    float *const mul2 = t->arena + 69760;             /* [1,128] steps 2 to 18 */
+    float *const rsqrt1 = t->arena + 74496;           /* [1,128] steps 2 to 45 */
+    float *const relu1 = t->arena + 24576;            /* [n,128] steps 2 to 48 */
+    float *const matmul2 = t->arena + 28672;          /* [n,128] steps 3 to 43 */
+    float *const sub2 = t->arena + 28672;             /* [n,128] in place of matmul2 */
+    float *const mul5 = t->arena + 69888;             /* [1,128] steps 4 to 20 */
+    float *const mul6 = t->arena + 70016;             /* [1,128] steps 4 to 18 */
+    float *const rsqrt2 = t->arena + 74624;           /* [1,128] steps 4 to 43 */
+    float *const relu2 = t->arena + 32768;            /* [n,128] steps 4 to 53 */
+    float *const matmul3 = t->arena + 36864;          /* [n,128] steps 5 to 41 */
+    float *const sub3 = t->arena + 36864;             /* [n,128] in place of matmul3 */
+    float *const mul9 = t->arena + 70144;             /* [1,128] steps 6 to 22 */
+    float *const mul10 = t->arena + 70272;            /* [1,128] steps 6 to 18 */
+    float *const rsqrt3 = t->arena + 74752;           /* [1,128] steps 6 to 41 */
+    float *const relu3 = t->arena + 40960;            /* [n,128] steps 6 to 58 */
+    float *const matmul4 = t->arena + 73728;          /* [n,8] steps 7 to 39 */
+    float *const sub4 = t->arena + 73728;             /* [n,8] in place of matmul4 */
+    float *const mul13 = t->arena + 71168;            /* [1,8] steps 8 to 24 */
+    float *const mul14 = t->arena + 71176;            /* [1,8] steps 8 to 18 */
+    float *const rsqrt4 = t->arena + 75776;           /* [1,8] steps 8 to 39 */
+    float *const relu4 = t->arena + 73984;            /* [n,8] steps 8 to 63 */
+    float *const matmul5 = t->arena + 45056;          /* [n,128] steps 9 to 37 */
+    float *const sub5 = t->arena + 45056;             /* [n,128] in place of matmul5 */
+    float *const mul17 = t->arena + 70400;            /* [1,128] steps 10 to 26 */
+    float *const mul18 = t->arena + 70528;            /* [1,128] steps 10 to 18 */
+    float *const rsqrt5 = t->arena + 74240;           /* [1,128] steps 10 to 37 */
+    float *const relu5 = t->arena + 49152;            /* [n,128] steps 10 to 68 */
+    float *const matmul6 = t->arena + 53248;          /* [n,128] steps 11 to 35 */
+    float *const sub6 = t->arena + 53248;             /* [n,128] in place of matmul6 */
+    float *const mul21 = t->arena + 70656;            /* [1,128] steps 12 to 28 */
+    float *const mul22 = t->arena + 70784;            /* [1,128] steps 12 to 18 */
+    float *const rsqrt6 = t->arena + 74368;           /* [1,128] steps 12 to 35 */
+    float *const relu6 = t->arena + 57344;            /* [n,128] steps 12 to 73 */
+    float *const matmul7 = t->arena + 61440;          /* [n,128] steps 13 to 33 */
+    float *const sub7 = t->arena + 61440;             /* [n,128] in place of matmul7 */
+    float *const mul25 = t->arena + 70912;            /* [1,128] steps 14 to 30 */
+    float *const mul26 = t->arena + 71040;            /* [1,128] steps 14 to 18 */
+    float *const rsqrt7 = t->arena + 74880;           /* [1,128] steps 14 to 33 */
+    float *const relu7 = t->arena + 65536;            /* [n,128] steps 14 to 78 */
+    float *const matmul8 = t->arena;                  /* [n,640] steps 15 to 79 */
+    float *const d_sub8 = t->arena;                   /* [n,640] in place of matmul8 */
+    float *const d_relu7 = t->arena + 69632;          /* [n,128] steps 32 to 74 */
+    float *const d_add19 = t->arena + 69632;          /* [n,128] in place of d_relu7 */
+    float *const sqrt2 = t->arena + 75008;            /* [128] steps 33 to 76 */
+    float *const sqrt3 = t->arena + 75136;            /* [128] steps 33 to 77 */
+    float *const d_rsqrt7_row = t->arena + 75264;     /* [128] step 33 */
+    float *const sum_row = t->arena + 75392;          /* [128] step 33 */
+    float *const d_relu6 = t->arena + 61440;          /* [n,128] steps 34 to 69 */
+    float *const d_add16 = t->arena + 61440;          /* [n,128] in place of d_relu6 */
+    float *const sqrt4 = t->arena + 74880;            /* [128] steps 35 to 71 */
+    float *const sqrt5 = t->arena + 75264;            /* [128] steps 35 to 72 */
+    float *const d_rsqrt6_row = t->arena + 75392;     /* [128] step 35 */
+    float *const sum_row2 = t->arena + 75520;         /* [128] step 35 */
+    float *const d_relu5 = t->arena + 53248;          /* [n,128] steps 36 to 64 */
+    float *const d_add13 = t->arena + 53248;          /* [n,128] in place of d_relu5 */
+    float *const sqrt6 = t->arena + 75392;            /* [128] steps 37 to 66 */
+    float *const sqrt7 = t->arena + 75520;            /* [128] steps 37 to 67 */
+    float *const d_rsqrt5_row = t->arena + 74368;     /* [128] step 37 */
+    float *const sum_row3 = t->arena + 75648;         /* [128] step 37 */
+    float *const d_relu4 = t->arena + 74240;          /* [n,8] steps 38 to 59 */
+    float *const d_add10 = t->arena + 74240;          /* [n,8] in place of d_relu4 */
+    float *const sqrt8 = t->arena + 76160;            /* [8] steps 39 to 61 */
+    float *const sqrt9 = t->arena + 76168;            /* [8] steps 39 to 62 */
+    float *const d_rsqrt4_row = t->arena + 45056;     /* [8] step 39 */
+    float *const sum_row4 = t->arena + 45064;         /* [8] step 39 */
+    float *const d_relu3 = t->arena + 45056;          /* [n,128] steps 40 to 54 */
+    float *const d_add7 = t->arena + 45056;           /* [n,128] in place of d_relu3 */
+    float *const sqrt10 = t->arena + 73728;           /* [128] steps 41 to 56 */
+    float *const sqrt11 = t->arena + 73856;           /* [128] steps 41 to 57 */
+    float *const d_rsqrt3_row = t->arena + 75648;     /* [128] step 41 */
+    float *const sum_row5 = t->arena + 75776;         /* [128] step 41 */
+    float *const d_relu2 = t->arena + 36864;          /* [n,128] steps 42 to 49 */
+    float *const d_add4 = t->arena + 36864;           /* [n,128] in place of d_relu2 */
+    float *const sqrt12 = t->arena + 74752;           /* [128] steps 43 to 51 */
+    float *const sqrt13 = t->arena + 75648;           /* [128] steps 43 to 52 */
+    float *const d_rsqrt2_row = t->arena + 75776;     /* [128] step 43 */
+    float *const sum_row6 = t->arena + 75904;         /* [128] step 43 */
+    float *const d_relu1 = t->arena + 28672;          /* [n,128] steps 44 to 47 */
+    float *const d_add1 = t->arena + 28672;           /* [n,128] in place of d_relu1 */
+    float *const sqrt14 = t->arena + 74624;           /* [128] steps 45 to 47 */
+    float *const sqrt15 = t->arena + 75776;           /* [128] steps 45 to 47 */
+    float *const d_rsqrt1_row = t->arena + 75904;     /* [128] step 45 */
+    float *const sum_row7 = t->arena + 76032;         /* [128] step 45 */
+    float *const d_0_bias = t->arena + 21120;         /* [128] steps 46 to 47 */
+    float *const div2 = t->arena + 21280;             /* scalar steps 47 to 80 */
+    float *const div3 = t->arena + 21281;             /* scalar steps 47 to 80 */
+    float *const matmul_rows_row = t->arena + 20480;  /* [640] step 47 */
+    float *const factor_row = t->arena + 21248;       /* [n] step 47 */
+    float *const matmul_rows_row2 = t->arena + 20480; /* [128] step 48 */
+    float *const factor_row2 = t->arena + 20608;      /* [n] step 48 */
+    float *const d_3_bias = t->arena + 20480;         /* [128] steps 49 to 50 */
+    float *const matmul_rows_row3 = t->arena + 20480; /* [128] step 53 */
+    float *const factor_row3 = t->arena + 20608;      /* [n] step 53 */
+    float *const d_6_bias = t->arena + 20480;         /* [128] steps 54 to 55 */
+    float *const matmul_rows_row4 = t->arena + 20480; /* [128] step 58 */
+    float *const factor_row4 = t->arena + 20608;      /* [n] step 58 */
+    float *const d_9_bias = t->arena + 20480;         /* [8] steps 59 to 60 */
+    float *const matmul_rows_row5 = t->arena + 20512; /* [8] step 63 */
+    float *const factor_row5 = t->arena + 20480;      /* [n] step 63 */
+    float *const d_12_bias = t->arena + 20480;        /* [128] steps 64 to 65 */
+    float *const matmul_rows_row6 = t->arena + 20480; /* [128] step 68 */
+    float *const factor_row6 = t->arena + 20608;      /* [n] step 68 */
+    float *const d_15_bias = t->arena + 20480;        /* [128] steps 69 to 70 */
+    float *const matmul_rows_row7 = t->arena + 20480; /* [128] step 73 */
+    float *const factor_row7 = t->arena + 20608;      /* [n] step 73 */
+    float *const d_18_bias = t->arena + 20480;        /* [128] steps 74 to 75 */
+    float *const matmul_rows_row8 = t->arena + 20480; /* [128] step 78 */
+    float *const factor_row8 = t->arena + 20608;      /* [n] step 78 */
+    float *const d_21_bias = t->arena + 20480;        /* [640] steps 79 to 80 */
 
     /* 1  matmul1[n,128] = x . layer0_weight' */
     ag_gemm_nt_f32_ref(x, 640, t->layer0_weight, 640, matmul1, 128, n, 128, 640, 1.0f, 0.0f);
@@ -397,7 +397,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     /* 15 matmul8[n,640] = relu7 . layer21_weight' */
     ag_gemm_nt_f32_ref(relu7, 128, t->layer21_weight, 128, matmul8, 640, n, 640, 128, 1.0f, 0.0f);
 
-    /* 16 loss, d_sub8[n,640], copy[640,n] */
+    /* 16 loss, d_sub8[n,640] */
     {
         float sum = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -407,9 +407,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             for (int32_t j = 0; j < 640; j++) {
                 const float sub8 = matmul8[i * 640 + j] + t->layer21_bias[j] - x[i * 640 + j];
                 sum2 += sub8 * sub8;
-                const float mul7 = mul4 * sub8;
-                d_sub8[i * 640 + j] = mul7;
-                copy[j * 32 + i] = mul7;
+                d_sub8[i * 640 + j] = mul4 * sub8;
             }
             sum += sum2 * 0.0015625f;
         }
@@ -526,10 +524,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     /* 32 d_relu7[n,128] = d_sub8 . layer21_weight */
     ag_gemm_nn_f32_ref(d_sub8, 640, t->layer21_weight, 128, d_relu7, 128, n, 128, 640, 1.0f, 0.0f);
 
-    /* 33 d_21_bias[640] = column_sums(d_sub8) */
-    ag_column_sums_f32_ref(d_sub8, 640, d_21_bias, n, 640, 1.0f, 0.0f);
-
-    /* 34 d_add19[n,128], copy2[128,n], new layer19_weight_exp_avg[128], new layer19_weight_exp_avg_sq[128... */
+    /* 33 d_add19[n,128], new layer19_weight_exp_avg[128], new layer19_weight_exp_avg_sq[128], sqrt2[128],... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -572,20 +567,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu7[i * 128 + j];
-                const float add1 = (relu7[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer19_weight[j] * rsqrt7[j] + d_rsqrt7_row[j] * -0.5f * (rsqrt7[j] * rsqrt7[j] * rsqrt7[j]) * div1_1 * 2.0f * sub7[i * 128 + j] + -sum_row[j] * div1_1;
-                d_add19[i * 128 + j] = add1;
-                copy2[j * 32 + i] = add1;
+                d_add19[i * 128 + j] = (relu7[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer19_weight[j] * rsqrt7[j] + d_rsqrt7_row[j] * -0.5f * (rsqrt7[j] * rsqrt7[j] * rsqrt7[j]) * div1_1 * 2.0f * sub7[i * 128 + j] + -sum_row[j] * div1_1;
             }
         }
     }
 
-    /* 35 d_relu6[n,128] = d_add19 . layer18_weight */
+    /* 34 d_relu6[n,128] = d_add19 . layer18_weight */
     ag_gemm_nn_f32_ref(d_add19, 128, t->layer18_weight, 128, d_relu6, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 36 d_18_bias[128] = column_sums(d_add19) */
-    ag_column_sums_f32_ref(d_add19, 128, d_18_bias, n, 128, 1.0f, 0.0f);
-
-    /* 37 d_add16[n,128], copy3[128,n], new layer16_weight_exp_avg[128], new layer16_weight_exp_avg_sq[128... */
+    /* 35 d_add16[n,128], new layer16_weight_exp_avg[128], new layer16_weight_exp_avg_sq[128], sqrt4[128],... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -628,20 +618,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu6[i * 128 + j];
-                const float add1 = (relu6[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer16_weight[j] * rsqrt6[j] + d_rsqrt6_row[j] * -0.5f * (rsqrt6[j] * rsqrt6[j] * rsqrt6[j]) * div1_1 * 2.0f * sub6[i * 128 + j] + -sum_row2[j] * div1_1;
-                d_add16[i * 128 + j] = add1;
-                copy3[j * 32 + i] = add1;
+                d_add16[i * 128 + j] = (relu6[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer16_weight[j] * rsqrt6[j] + d_rsqrt6_row[j] * -0.5f * (rsqrt6[j] * rsqrt6[j] * rsqrt6[j]) * div1_1 * 2.0f * sub6[i * 128 + j] + -sum_row2[j] * div1_1;
             }
         }
     }
 
-    /* 38 d_relu5[n,128] = d_add16 . layer15_weight */
+    /* 36 d_relu5[n,128] = d_add16 . layer15_weight */
     ag_gemm_nn_f32_ref(d_add16, 128, t->layer15_weight, 128, d_relu5, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 39 d_15_bias[128] = column_sums(d_add16) */
-    ag_column_sums_f32_ref(d_add16, 128, d_15_bias, n, 128, 1.0f, 0.0f);
-
-    /* 40 d_add13[n,128], copy4[128,n], new layer13_weight_exp_avg[128], new layer13_weight_exp_avg_sq[128... */
+    /* 37 d_add13[n,128], new layer13_weight_exp_avg[128], new layer13_weight_exp_avg_sq[128], sqrt6[128],... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -684,20 +669,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu5[i * 128 + j];
-                const float add1 = (relu5[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer13_weight[j] * rsqrt5[j] + d_rsqrt5_row[j] * -0.5f * (rsqrt5[j] * rsqrt5[j] * rsqrt5[j]) * div1_1 * 2.0f * sub5[i * 128 + j] + -sum_row3[j] * div1_1;
-                d_add13[i * 128 + j] = add1;
-                copy4[j * 32 + i] = add1;
+                d_add13[i * 128 + j] = (relu5[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer13_weight[j] * rsqrt5[j] + d_rsqrt5_row[j] * -0.5f * (rsqrt5[j] * rsqrt5[j] * rsqrt5[j]) * div1_1 * 2.0f * sub5[i * 128 + j] + -sum_row3[j] * div1_1;
             }
         }
     }
 
-    /* 41 d_relu4[n,8] = d_add13 . layer12_weight */
+    /* 38 d_relu4[n,8] = d_add13 . layer12_weight */
     ag_gemm_nn_f32_ref(d_add13, 128, t->layer12_weight, 8, d_relu4, 8, n, 8, 128, 1.0f, 0.0f);
 
-    /* 42 d_12_bias[128] = column_sums(d_add13) */
-    ag_column_sums_f32_ref(d_add13, 128, d_12_bias, n, 128, 1.0f, 0.0f);
-
-    /* 43 d_add10[n,8], copy5[8,n], new layer10_weight_exp_avg[8], new layer10_weight_exp_avg_sq[8], sqrt8... */
+    /* 39 d_add10[n,8], new layer10_weight_exp_avg[8], new layer10_weight_exp_avg_sq[8], sqrt8[8], new lay... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 8; i++) {
@@ -740,20 +720,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 8; j++) {
                 const float choice1 = d_relu4[i * 8 + j];
-                const float add1 = (relu4[i * 8 + j] <= 0.0f ? 0.0f : choice1) * t->layer10_weight[j] * rsqrt4[j] + d_rsqrt4_row[j] * -0.5f * (rsqrt4[j] * rsqrt4[j] * rsqrt4[j]) * div1_1 * 2.0f * sub4[i * 8 + j] + -sum_row4[j] * div1_1;
-                d_add10[i * 8 + j] = add1;
-                copy5[j * 32 + i] = add1;
+                d_add10[i * 8 + j] = (relu4[i * 8 + j] <= 0.0f ? 0.0f : choice1) * t->layer10_weight[j] * rsqrt4[j] + d_rsqrt4_row[j] * -0.5f * (rsqrt4[j] * rsqrt4[j] * rsqrt4[j]) * div1_1 * 2.0f * sub4[i * 8 + j] + -sum_row4[j] * div1_1;
             }
         }
     }
 
-    /* 44 d_relu3[n,128] = d_add10 . layer9_weight */
+    /* 40 d_relu3[n,128] = d_add10 . layer9_weight */
     ag_gemm_nn_f32_ref(d_add10, 8, t->layer9_weight, 128, d_relu3, 128, n, 128, 8, 1.0f, 0.0f);
 
-    /* 45 d_9_bias[8] = column_sums(d_add10) */
-    ag_column_sums_f32_ref(d_add10, 8, d_9_bias, n, 8, 1.0f, 0.0f);
-
-    /* 46 d_add7[n,128], copy6[128,n], new layer7_weight_exp_avg[128], new layer7_weight_exp_avg_sq[128], ... */
+    /* 41 d_add7[n,128], new layer7_weight_exp_avg[128], new layer7_weight_exp_avg_sq[128], sqrt10[128], n... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -796,20 +771,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu3[i * 128 + j];
-                const float add1 = (relu3[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer7_weight[j] * rsqrt3[j] + d_rsqrt3_row[j] * -0.5f * (rsqrt3[j] * rsqrt3[j] * rsqrt3[j]) * div1_1 * 2.0f * sub3[i * 128 + j] + -sum_row5[j] * div1_1;
-                d_add7[i * 128 + j] = add1;
-                copy6[j * 32 + i] = add1;
+                d_add7[i * 128 + j] = (relu3[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer7_weight[j] * rsqrt3[j] + d_rsqrt3_row[j] * -0.5f * (rsqrt3[j] * rsqrt3[j] * rsqrt3[j]) * div1_1 * 2.0f * sub3[i * 128 + j] + -sum_row5[j] * div1_1;
             }
         }
     }
 
-    /* 47 d_relu2[n,128] = d_add7 . layer6_weight */
+    /* 42 d_relu2[n,128] = d_add7 . layer6_weight */
     ag_gemm_nn_f32_ref(d_add7, 128, t->layer6_weight, 128, d_relu2, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 48 d_6_bias[128] = column_sums(d_add7) */
-    ag_column_sums_f32_ref(d_add7, 128, d_6_bias, n, 128, 1.0f, 0.0f);
-
-    /* 49 d_add4[n,128], copy7[128,n], new layer4_weight_exp_avg[128], new layer4_weight_exp_avg_sq[128], ... */
+    /* 43 d_add4[n,128], new layer4_weight_exp_avg[128], new layer4_weight_exp_avg_sq[128], sqrt12[128], n... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -852,20 +822,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu2[i * 128 + j];
-                const float add1 = (relu2[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer4_weight[j] * rsqrt2[j] + d_rsqrt2_row[j] * -0.5f * (rsqrt2[j] * rsqrt2[j] * rsqrt2[j]) * div1_1 * 2.0f * sub2[i * 128 + j] + -sum_row6[j] * div1_1;
-                d_add4[i * 128 + j] = add1;
-                copy7[j * 32 + i] = add1;
+                d_add4[i * 128 + j] = (relu2[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer4_weight[j] * rsqrt2[j] + d_rsqrt2_row[j] * -0.5f * (rsqrt2[j] * rsqrt2[j] * rsqrt2[j]) * div1_1 * 2.0f * sub2[i * 128 + j] + -sum_row6[j] * div1_1;
             }
         }
     }
 
-    /* 50 d_relu1[n,128] = d_add4 . layer3_weight */
+    /* 44 d_relu1[n,128] = d_add4 . layer3_weight */
     ag_gemm_nn_f32_ref(d_add4, 128, t->layer3_weight, 128, d_relu1, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 51 d_3_bias[128] = column_sums(d_add4) */
-    ag_column_sums_f32_ref(d_add4, 128, d_3_bias, n, 128, 1.0f, 0.0f);
-
-    /* 52 d_add1[n,128], copy8[128,n], new layer1_weight_exp_avg[128], new layer1_weight_exp_avg_sq[128], ... */
+    /* 45 d_add1[n,128], new layer1_weight_exp_avg[128], new layer1_weight_exp_avg_sq[128], sqrt14[128], n... */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -908,24 +873,25 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu1[i * 128 + j];
-                const float add1 = (relu1[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer1_weight[j] * rsqrt1[j] + d_rsqrt1_row[j] * -0.5f * (rsqrt1[j] * rsqrt1[j] * rsqrt1[j]) * div1_1 * 2.0f * sub1[i * 128 + j] + -sum_row7[j] * div1_1;
-                d_add1[i * 128 + j] = add1;
-                copy8[j * 32 + i] = add1;
+                d_add1[i * 128 + j] = (relu1[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer1_weight[j] * rsqrt1[j] + d_rsqrt1_row[j] * -0.5f * (rsqrt1[j] * rsqrt1[j] * rsqrt1[j]) * div1_1 * 2.0f * sub1[i * 128 + j] + -sum_row7[j] * div1_1;
             }
         }
     }
 
-    /* 53 d_0_bias[128] = column_sums(d_add1) */
+    /* 46 d_0_bias[128] = column_sums(d_add1) */
     ag_column_sums_f32_ref(d_add1, 128, d_0_bias, n, 128, 1.0f, 0.0f);
 
-    /* 54 new optimizer_step, div2, new layer0_weight_exp_avg[128,640], new layer0_weight_exp_avg_sq[128,6... */
+    /* 47 new optimizer_step, div2, new layer0_weight_exp_avg[128,640], new layer0_weight_exp_avg_sq[128,6... */
     {
         const float add1 = t->optimizer_step[0] + 1.0f;
         t->optimizer_step[0] = add1;
         const float div4 = lr / -ag_expm1f(add1 * -0.105360515f);
         div2[0] = div4;
         for (int32_t i = 0; i < 128; i++) {
-            ag_gemv_t_f32_ref(x, 640, copy8 + (ptrdiff_t)i * 32, matmul_rows_row, n, 640, 1.0f, 0.0f);
+            for (int32_t j = 0; j < n; j++) {
+                factor_row[j] = d_add1[i + j * 128];
+            }
+            ag_gemv_t_f32_ref(x, 640, factor_row, matmul_rows_row, n, 640, 1.0f, 0.0f);
             for (int32_t j = 0; j < 640; j++) {
                 const float old1 = t->layer0_weight_exp_avg[i * 640 + j];
                 t->layer0_weight_exp_avg[i * 640 + j] = old1 + (matmul_rows_row[j] - old1) * 0.1f;
@@ -955,12 +921,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 55 new layer3_weight_exp_avg[128,128], new layer3_weight_exp_avg_sq[128,128], new layer3_weight[128... */
+    /* 48 new layer3_weight_exp_avg[128,128], new layer3_weight_exp_avg_sq[128,128], new layer3_weight[128... */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            ag_gemv_t_f32_ref(relu1, 128, copy7 + (ptrdiff_t)i * 32, matmul_rows_row2, n, 128, 1.0f, 0.0f);
+            for (int32_t j = 0; j < n; j++) {
+                factor_row2[j] = d_add4[i + j * 128];
+            }
+            ag_gemv_t_f32_ref(relu1, 128, factor_row2, matmul_rows_row2, n, 128, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
                 const float old1 = t->layer3_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row2[j] - old1) * 0.1f;
@@ -972,7 +941,10 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 56 new layer3_bias_exp_avg[128], new layer3_bias_exp_avg_sq[128], new layer3_bias[128] */
+    /* 49 d_3_bias[128] = column_sums(d_add4) */
+    ag_column_sums_f32_ref(d_add4, 128, d_3_bias, n, 128, 1.0f, 0.0f);
+
+    /* 50 new layer3_bias_exp_avg[128], new layer3_bias_exp_avg_sq[128], new layer3_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -986,7 +958,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 57 new layer4_weight[128] */
+    /* 51 new layer4_weight[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -995,7 +967,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 58 new layer4_bias[128] */
+    /* 52 new layer4_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1004,12 +976,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 59 new layer6_weight_exp_avg[128,128], new layer6_weight_exp_avg_sq[128,128], new layer6_weight[128... */
+    /* 53 new layer6_weight_exp_avg[128,128], new layer6_weight_exp_avg_sq[128,128], new layer6_weight[128... */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            ag_gemv_t_f32_ref(relu2, 128, copy6 + (ptrdiff_t)i * 32, matmul_rows_row3, n, 128, 1.0f, 0.0f);
+            for (int32_t j = 0; j < n; j++) {
+                factor_row3[j] = d_add7[i + j * 128];
+            }
+            ag_gemv_t_f32_ref(relu2, 128, factor_row3, matmul_rows_row3, n, 128, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
                 const float old1 = t->layer6_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row3[j] - old1) * 0.1f;
@@ -1021,7 +996,10 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 60 new layer6_bias_exp_avg[128], new layer6_bias_exp_avg_sq[128], new layer6_bias[128] */
+    /* 54 d_6_bias[128] = column_sums(d_add7) */
+    ag_column_sums_f32_ref(d_add7, 128, d_6_bias, n, 128, 1.0f, 0.0f);
+
+    /* 55 new layer6_bias_exp_avg[128], new layer6_bias_exp_avg_sq[128], new layer6_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1035,7 +1013,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 61 new layer7_weight[128] */
+    /* 56 new layer7_weight[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1044,7 +1022,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 62 new layer7_bias[128] */
+    /* 57 new layer7_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1053,12 +1031,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 63 new layer9_weight_exp_avg[8,128], new layer9_weight_exp_avg_sq[8,128], new layer9_weight[8,128] */
+    /* 58 new layer9_weight_exp_avg[8,128], new layer9_weight_exp_avg_sq[8,128], new layer9_weight[8,128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 8; i++) {
-            ag_gemv_t_f32_ref(relu3, 128, copy5 + (ptrdiff_t)i * 32, matmul_rows_row4, n, 128, 1.0f, 0.0f);
+            for (int32_t j = 0; j < n; j++) {
+                factor_row4[j] = d_add10[i + j * 8];
+            }
+            ag_gemv_t_f32_ref(relu3, 128, factor_row4, matmul_rows_row4, n, 128, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
                 const float old1 = t->layer9_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row4[j] - old1) * 0.1f;
@@ -1070,7 +1051,10 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 64 new layer9_bias_exp_avg[8], new layer9_bias_exp_avg_sq[8], new layer9_bias[8] */
+    /* 59 d_9_bias[8] = column_sums(d_add10) */
+    ag_column_sums_f32_ref(d_add10, 8, d_9_bias, n, 8, 1.0f, 0.0f);
+
+    /* 60 new layer9_bias_exp_avg[8], new layer9_bias_exp_avg_sq[8], new layer9_bias[8] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1084,7 +1068,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 65 new layer10_weight[8] */
+    /* 61 new layer10_weight[8] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1093,7 +1077,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 66 new layer10_bias[8] */
+    /* 62 new layer10_bias[8] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1102,12 +1086,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 67 new layer12_weight_exp_avg[128,8], new layer12_weight_exp_avg_sq[128,8], new layer12_weight[128,8] */
+    /* 63 new layer12_weight_exp_avg[128,8], new layer12_weight_exp_avg_sq[128,8], new layer12_weight[128,8] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            ag_gemv_t_f32_ref(relu4, 8, copy4 + (ptrdiff_t)i * 32, matmul_rows_row5, n, 8, 1.0f, 0.0f);
+            for (int32_t j = 0; j < n; j++) {
+                factor_row5[j] = d_add13[i + j * 128];
+            }
+            ag_gemv_t_f32_ref(relu4, 8, factor_row5, matmul_rows_row5, n, 8, 1.0f, 0.0f);
             for (int32_t j = 0; j < 8; j++) {
                 const float old1 = t->layer12_weight_exp_avg[i * 8 + j];
                 const float add1 = old1 + (matmul_rows_row5[j] - old1) * 0.1f;
@@ -1119,7 +1106,10 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 68 new layer12_bias_exp_avg[128], new layer12_bias_exp_avg_sq[128], new layer12_bias[128] */
+    /* 64 d_12_bias[128] = column_sums(d_add13) */
+    ag_column_sums_f32_ref(d_add13, 128, d_12_bias, n, 128, 1.0f, 0.0f);
+
+    /* 65 new layer12_bias_exp_avg[128], new layer12_bias_exp_avg_sq[128], new layer12_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1133,7 +1123,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 69 new layer13_weight[128] */
+    /* 66 new layer13_weight[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1142,7 +1132,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 70 new layer13_bias[128] */
+    /* 67 new layer13_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1151,12 +1141,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 71 new layer15_weight_exp_avg[128,128], new layer15_weight_exp_avg_sq[128,128], new layer15_weight[... */
+    /* 68 new layer15_weight_exp_avg[128,128], new layer15_weight_exp_avg_sq[128,128], new layer15_weight[... */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            ag_gemv_t_f32_ref(relu5, 128, copy3 + (ptrdiff_t)i * 32, matmul_rows_row6, n, 128, 1.0f, 0.0f);
+            for (int32_t j = 0; j < n; j++) {
+                factor_row6[j] = d_add16[i + j * 128];
+            }
+            ag_gemv_t_f32_ref(relu5, 128, factor_row6, matmul_rows_row6, n, 128, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
                 const float old1 = t->layer15_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row6[j] - old1) * 0.1f;
@@ -1168,7 +1161,10 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 72 new layer15_bias_exp_avg[128], new layer15_bias_exp_avg_sq[128], new layer15_bias[128] */
+    /* 69 d_15_bias[128] = column_sums(d_add16) */
+    ag_column_sums_f32_ref(d_add16, 128, d_15_bias, n, 128, 1.0f, 0.0f);
+
+    /* 70 new layer15_bias_exp_avg[128], new layer15_bias_exp_avg_sq[128], new layer15_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1182,7 +1178,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 73 new layer16_weight[128] */
+    /* 71 new layer16_weight[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1191,7 +1187,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 74 new layer16_bias[128] */
+    /* 72 new layer16_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1200,12 +1196,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 75 new layer18_weight_exp_avg[128,128], new layer18_weight_exp_avg_sq[128,128], new layer18_weight[... */
+    /* 73 new layer18_weight_exp_avg[128,128], new layer18_weight_exp_avg_sq[128,128], new layer18_weight[... */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 128; i++) {
-            ag_gemv_t_f32_ref(relu6, 128, copy2 + (ptrdiff_t)i * 32, matmul_rows_row7, n, 128, 1.0f, 0.0f);
+            for (int32_t j = 0; j < n; j++) {
+                factor_row7[j] = d_add19[i + j * 128];
+            }
+            ag_gemv_t_f32_ref(relu6, 128, factor_row7, matmul_rows_row7, n, 128, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
                 const float old1 = t->layer18_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row7[j] - old1) * 0.1f;
@@ -1217,7 +1216,10 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 76 new layer18_bias_exp_avg[128], new layer18_bias_exp_avg_sq[128], new layer18_bias[128] */
+    /* 74 d_18_bias[128] = column_sums(d_add19) */
+    ag_column_sums_f32_ref(d_add19, 128, d_18_bias, n, 128, 1.0f, 0.0f);
+
+    /* 75 new layer18_bias_exp_avg[128], new layer18_bias_exp_avg_sq[128], new layer18_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1231,7 +1233,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 77 new layer19_weight[128] */
+    /* 76 new layer19_weight[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1240,7 +1242,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 78 new layer19_bias[128] */
+    /* 77 new layer19_bias[128] */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1249,12 +1251,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 79 new layer21_weight_exp_avg[640,128], new layer21_weight_exp_avg_sq[640,128], new layer21_weight[... */
+    /* 78 new layer21_weight_exp_avg[640,128], new layer21_weight_exp_avg_sq[640,128], new layer21_weight[... */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
         for (int32_t i = 0; i < 640; i++) {
-            ag_gemv_t_f32_ref(relu7, 128, copy + (ptrdiff_t)i * 32, matmul_rows_row8, n, 128, 1.0f, 0.0f);
+            for (int32_t j = 0; j < n; j++) {
+                factor_row8[j] = d_sub8[i + j * 640];
+            }
+            ag_gemv_t_f32_ref(relu7, 128, factor_row8, matmul_rows_row8, n, 128, 1.0f, 0.0f);
             for (int32_t j = 0; j < 128; j++) {
                 const float old1 = t->layer21_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row8[j] - old1) * 0.1f;
@@ -1265,6 +1270,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             }
         }
     }
+
+    /* 79 d_21_bias[640] = column_sums(d_sub8) */
+    ag_column_sums_f32_ref(d_sub8, 640, d_21_bias, n, 640, 1.0f, 0.0f);
 
     /* 80 new layer21_bias_exp_avg[640], new layer21_bias_exp_avg_sq[640], new layer21_bias[640] */
     {

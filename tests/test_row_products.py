@@ -1,0 +1,31 @@
+"""Products that are completed row by row inside the loop of an update rule: how a row of the first factor is read."""
+
+from __future__ import annotations
+
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
+from autodiff_gen.compiler import compile_model
+from autodiff_gen.emit import emit
+
+GATHERED = "factor_row[j] = d_add1[i + j * 64];"
+
+
+@pytest.mark.parametrize(
+    "batch, has, has_not",
+    [
+        (
+            16,
+            [GATHERED, "ag_gemv_t_f32_ref(x, 6, factor_row, matmul_rows_row, n, 6, 1.0f, 0.0f);"],
+            "gemm_tn",
+        ),
+        (1, ["ag_ger_f32_ref(matmul_rows_row, 6, d_add1 + i, x, 1, 6, 1.0f, 0.0f);"], "factor_row"),
+    ],
+)
+def test_a_row_that_lies_in_a_column_is_gathered_first(batch: int, has: list[str], has_not: str) -> None:
+    layers = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 8))
+    model = ag.Model.supervised(layers, input=(batch, 6), loss=nn.MSELoss(), optimizer=optim.Adam())
+    text = " ".join(emit(compile_model(model, "net"))["net.c"].split())
+    assert all(part in text for part in has), text
+    assert has_not not in text
