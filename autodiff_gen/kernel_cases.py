@@ -36,6 +36,8 @@ def cases() -> Iterator[Case]:
     for kernel, factors in (("gemv_f32", FRESH), ("gemv_t_f32", FRESH), ("ger_f32", UPDATE)):
         for m, n in ((64, 128), (32, 784), (10, 32)):
             yield _matrix_vector(kernel, m, n, factors)
+    for n in (25_088, 72):
+        yield Case(KernelCall("axpby_f32", {}, {"n": n}, dict(UPDATE)), {"x": n, "y": n}, n, str(n))
     for m, n in ((256, 48), (64, 72), (144, 6)):
         yield _column_sums(m, n)
     for size, inputs, outputs in ((28, 1, 6), (12, 6, 16)):
