@@ -287,7 +287,9 @@ def test_kernels_are_counted_by_themselves(built):
     assert (gemv["symbol"], gemv["macs"]) == ("ag_gemv_f32_armv7em", 25_088)
     assert 1 < gemv["instructions_per_mac"] < 2
     families = {
-        name.removesuffix("_f32") for name in CONTRACT if name.startswith(("ge", "axp", "col", "conv", "depth"))
+        name.removesuffix("_f32")
+        for name in CONTRACT
+        if name.startswith(("ge", "axp", "col", "conv", "depth"))
     }
     assert {family for family, _ in cases} == families - {"gemm_tt"}
     assert "ag_gemv_f32_armv7em" in kernel_report(record, None)
