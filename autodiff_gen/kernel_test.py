@@ -263,7 +263,7 @@ def _line(row: Kernel, phases: dict[int, _Phase]) -> tuple[str, bool]:
     when = " and ".join(map(str, row.when))
     bad = [p for p in phases.values() if not p.good]
     if bad:
-        return f"{name}: WRONG: {_fault(phases, bad)}", False
+        return f"{name}: WRONG: {_fault(row.name, phases, bad)}", False
     if not cases:
         return f"{name}: WRONG: no case of the shape table meets {when}, so nothing is proved", False
     worst, of_bound = (max(getattr(p, k) for p in phases.values()) for k in ("worst", "of_bound"))
@@ -271,7 +271,7 @@ def _line(row: Kernel, phases: dict[int, _Phase]) -> tuple[str, bool]:
     return text + (f"; {left_out} left out by {when}" if left_out else ""), True
 
 
-def _fault(phases: dict[int, _Phase], bad: Sequence[_Phase]) -> str:
+def _fault(kernel: str, phases: dict[int, _Phase], bad: Sequence[_Phase]) -> str:
     first = bad[0]
     how = first.died or f"differs from ref in {first.wrong} of {first.cases} cases"
     enough = [p.align for p in phases.values() if p.good and p.cases]
@@ -280,4 +280,8 @@ def _fault(phases: dict[int, _Phase], bad: Sequence[_Phase]) -> str:
             f"right with arrays at multiples of {min(enough)} bytes, {how} at multiples of {first.align}: "
             f'its row needs when = ["align >= {min(enough)}"]'
         )
-    return how + (f", such as {first.examples[0]}" if first.examples else "")
+    if not first.examples:
+        return how
+    facts = CONTRACT[kernel].facts
+    sizes = [word for word in first.examples[0].split() if word.partition("=")[0] in facts]
+    return f"{how}, such as {' '.join(sizes)}"

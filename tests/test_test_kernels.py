@@ -88,7 +88,11 @@ def test_every_kernel_is_seen_to_differ(copy, tmp_path):
     lines, good = compare(str(made), board.load("host"))
     assert not good and len(lines) == len(CONTRACT)
     for line in lines:
-        assert re.search(r": WRONG: differs from ref in \d+ of \d+ cases, such as .*=", line), line
+        case = re.fullmatch(r"(\w+) \w+: WRONG: differs from ref in \d+ of \d+ cases, such as (.*)", line)
+        assert case, line
+        said = {word.partition("=")[0] for word in case[2].split()}
+        numbers = {p.name for p in CONTRACT[case[1]].params if not p.is_pointer and not p.struct}
+        assert numbers <= said <= set(CONTRACT[case[1]].facts), line
 
 
 def test_a_good_kernel_is_one_line(tmp_path, capsys):
