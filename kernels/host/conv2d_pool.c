@@ -5,9 +5,13 @@
 
 #include <string.h>
 
+static inline bool rows_are_runs(const ag_conv2d_pool_shape *s) {
+    return s->dilation_w == 1 && s->x_w == s->c && (s->c == 1 || s->x_c == 1);
+}
+
 typedef struct {
     const ag_conv2d_pool_shape *s;
-    int32_t channels; /* [first, first + channels) */
+    bool runs; /* a row of a window is a run of elements of x */
     int32_t offset[TAPS];
     float w[TAPS * LANES];
 } turned;
@@ -40,7 +44,7 @@ typedef struct {
 
 /* The convolution at place (row, column) of the pooling windows of `pixels` pooled pixels. */
 ALWAYS_INLINE void sums_at(int32_t pixels, const turned *t, const pooled *p, int32_t row, int32_t column,
-                           vec *sum) {
+                           int32_t outputs, vec *sum) {
     const ag_conv2d_pool_shape *s = t->s;
     const int32_t width = s->kw * s->c, down = row * s->stride_h, along = column * s->stride_w;
     const int32_t high = (s->kh - 1) * s->dilation_h, wide = (s->kw - 1) * s->dilation_w;
@@ -51,6 +55,15 @@ ALWAYS_INLINE void sums_at(int32_t pixels, const turned *t, const pooled *p, int
         inside = inside && top >= 0 && left >= 0 && top + high < s->h && left + wide < s->w;
         from[u] = p[u].x + (ptrdiff_t)down * s->x_h + (ptrdiff_t)along * s->x_w;
         sum[u] = zero();
+    }
+    if (inside && t->runs && pixels == PIXELS) {
+        const ptrdiff_t to_next = (ptrdiff_t)s->dilation_h * s->x_h;
+        if (outputs <= NARROW) {
+            narrow_run_windows(sum, from, to_next, t->w, s->kh, width);
+        } else {
+            run_windows(sum, from, to_next, t->w, s->kh, width);
+        }
+        return;
     }
     if (inside) {
         add_windows(pixels, sum, from, t->offset, t->w, s->kh * width);
@@ -78,14 +91,14 @@ ALWAYS_INLINE void pool(int32_t pixels, const turned *t, const pooled *p, vec bi
     const ag_conv2d_pool_shape *s = t->s;
     vec best[PIXELS], sum[PIXELS];
     lanes_s32 which[PIXELS];
-    sums_at(pixels, t, p, 0, 0, sum);
+    sums_at(pixels, t, p, 0, 0, outputs, sum);
     for (int32_t u = 0; u < pixels; u++) {
         best[u] = sum[u] + bias;
         which[u] = (lanes_s32){0};
     }
     for (int32_t e = 1; e < p->rows * p->columns; e++) {
         const int32_t row = e / p->columns, column = e % p->columns, place = row * s->pool_w + column;
-        sums_at(pixels, t, p, row, column, sum);
+        sums_at(pixels, t, p, row, column, outputs, sum);
         for (int32_t u = 0; u < pixels; u++) {
             const vec found = sum[u] + bias;
             const lanes_s32 larger = (found > best[u]) | (found != found);
@@ -95,9 +108,7 @@ ALWAYS_INLINE void pool(int32_t pixels, const turned *t, const pooled *p, vec bi
     }
     for (int32_t u = 0; u < pixels; u++) {
         store_part(p[u].y, best[u], outputs);
-        for (int32_t o = 0; o < outputs; o++) {
-            p[u].index[o] = (uint8_t)which[u][o];
-        }
+        store_bytes(p[u].index, which[u], outputs);
     }
 }
 
@@ -108,18 +119,23 @@ void ag_conv2d_pool_f32_host(const float *x, const float *w, const float *bias, 
     turned t;
     pooled p[PIXELS];
     t.s = s;
+    t.runs = rows_are_runs(s);
     for (int32_t o = 0; o < s->o; o += LANES) {
         const int32_t outputs = s->o - o < LANES ? s->o - o : LANES;
         const vec add = load_part(bias + o, outputs);
         int32_t many = 0;
         turn(&t, w + (ptrdiff_t)o * filter, outputs);
-        for (int32_t e = 0; e < n * image; e++) {
-            const int32_t row = e % image / s->pw * s->pool_stride_h, column = e % s->pw * s->pool_stride_w;
+        for (int32_t e = 0, b = 0, i = 0, j = 0; e < n * image; e++) {
+            const int32_t row = i * s->pool_stride_h, column = j * s->pool_stride_w;
             pooled *now = p + many;
             now->top = row * s->stride_h - s->pad_top;
             now->left = column * s->stride_w - s->pad_left;
-            now->x = x + (ptrdiff_t)(e / image) * s->x_n + (ptrdiff_t)now->top * s->x_h +
-                     (ptrdiff_t)now->left * s->x_w;
+            now->x = x + (ptrdiff_t)b * s->x_n + (ptrdiff_t)now->top * s->x_h + (ptrdiff_t)now->left * s->x_w;
+            if (++j == s->pw) {
+                j = 0;
+                b += ++i == s->ph;
+                i = i == s->ph ? 0 : i;
+            }
             now->y = y + (ptrdiff_t)e * s->o + o;
             now->index = index + (ptrdiff_t)e * s->o + o;
             now->rows = s->oh - row < s->pool_h ? s->oh - row : s->pool_h;
@@ -143,10 +159,16 @@ typedef struct {
     int32_t top, left, i0, i1, j0, j1;
 } place;
 
+static inline void corner_of(int32_t p, int32_t q, int32_t which, const ag_conv2d_pool_shape *s, int32_t *top,
+                             int32_t *left) {
+    const int32_t row = s->pool_h <= 2 ? which >= s->pool_w : which / s->pool_w; /* most often no division */
+    *top = (p * s->pool_stride_h + row) * s->stride_h - s->pad_top;
+    *left = (q * s->pool_stride_w + which - row * s->pool_w) * s->stride_w - s->pad_left;
+}
+
 static inline place place_of(int32_t p, int32_t q, int32_t which, const ag_conv2d_pool_shape *s) {
     place at;
-    at.top = (p * s->pool_stride_h + which / s->pool_w) * s->stride_h - s->pad_top;
-    at.left = (q * s->pool_stride_w + which % s->pool_w) * s->stride_w - s->pad_left;
+    corner_of(p, q, which, s, &at.top, &at.left);
     at.i0 = first_inside(at.top, s->dilation_h);
     at.i1 = last_inside(at.top, s->kh, s->dilation_h, s->h);
     at.j0 = first_inside(at.left, s->dilation_w);
@@ -322,7 +344,10 @@ void ag_conv2d_pool_dw_f32_host(const float *x, const float *dy, const uint8_t *
                                 const ag_conv2d_pool_shape *shape, float alpha, float beta) {
     const ag_conv2d_pool_shape *s = shape;
     const int32_t filter = s->kh * s->kw * s->c, image = s->ph * s->pw;
-    const bool runs = s->dilation_w == 1 && s->x_w == s->c && (s->c == 1 || s->x_c == 1);
+    const bool runs = rows_are_runs(s);
+    const bool all_inside = s->pad_top == 0 && s->pad_left == 0 &&
+                            (s->oh - 1) * s->stride_h + (s->kh - 1) * s->dilation_h < s->h &&
+                            (s->ow - 1) * s->stride_w + (s->kw - 1) * s->dilation_w < s->w;
     float sums[MOST];
     windows list;
     for (int32_t o = 0; o < s->o; o++, dw += filter) {
@@ -333,6 +358,18 @@ void ag_conv2d_pool_dw_f32_host(const float *x, const float *dy, const uint8_t *
             ptrdiff_t e = (ptrdiff_t)b * image * s->o + o;
             for (int32_t p = 0; p < s->ph; p++) {
                 for (int32_t q = 0; q < s->pw; q++, e += s->o) {
+                    if (runs && all_inside) { /* no branch: which dy are 0 cannot be foretold */
+                        int32_t top, left;
+                        corner_of(p, q, index[e], s, &top, &left);
+                        list.x[list.count] = from + (ptrdiff_t)top * s->x_h + (ptrdiff_t)left * s->x_w;
+                        list.dy[list.count] = dy[e];
+                        list.count += dy[e] != 0.0f;
+                        if (list.count == LISTED) {
+                            add_windows_of(&list, s, sums);
+                            list.count = 0;
+                        }
+                        continue;
+                    }
                     if (dy[e] == 0.0f) {
                         continue;
                     }

@@ -28,6 +28,15 @@ typedef float vec __attribute__((vector_size(16)));
 typedef float unaligned_vec __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t lanes_s32 __attribute__((vector_size(16)));
 #endif
+#if defined __AVX512VL__ /* for counts up to 8: some cores work on twice as many of these at a time */
+enum { NARROW = 8 };
+typedef float narrow_vec __attribute__((vector_size(32)));
+typedef float unaligned_narrow_vec __attribute__((vector_size(32), aligned(4), may_alias));
+#else
+enum { NARROW = 0 };
+typedef vec narrow_vec;
+typedef unaligned_vec unaligned_narrow_vec;
+#endif
 typedef float quad __attribute__((vector_size(16)));
 typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -47,6 +56,15 @@ ALWAYS_INLINE vec load(const float *p) {
 
 ALWAYS_INLINE void store(float *p, vec v) {
     *(unaligned_vec *)p = v;
+}
+
+/* A narrow vector, and zeros behind it. */
+ALWAYS_INLINE vec widened(narrow_vec v) {
+#if defined __AVX512VL__
+    return (vec)_mm512_zextps256_ps512((__m256)v);
+#else
+    return v;
+#endif
 }
 
 /* The first `count` lanes, 0 <= count <= LANES; the others are 0. Nothing behind them is touched. */
@@ -77,6 +95,17 @@ ALWAYS_INLINE void store_part(float *p, vec v, int32_t count) {
 #else
     for (int32_t i = 0; i < count; i++) {
         p[i] = v[i];
+    }
+#endif
+}
+
+/* The first `count` lanes as bytes. */
+ALWAYS_INLINE void store_bytes(uint8_t *p, lanes_s32 v, int32_t count) {
+#if defined __AVX512F__
+    _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << count) - 1u), (__m512i)v);
+#else
+    for (int32_t i = 0; i < count; i++) {
+        p[i] = (uint8_t)v[i];
     }
 #endif
 }

@@ -37,4 +37,60 @@ ALWAYS_INLINE void add_windows(int32_t pixels, vec *sum, const float *const *x, 
     }
 }
 
+/* Not inlined: the pointers of all windows stay in registers only where nothing else asks for them. */
+#if defined __GNUC__
+#define ALONE static __attribute__((noinline, unused))
+#else
+#define ALONE static
+#endif
+
+/* The sums of PIXELS windows whose `rows` rows are runs of `length` elements of x, `down` elements from row
+ * to row. */
+ALONE void run_windows(vec *sum, const float *const *x, ptrdiff_t down, const float *w, int32_t rows,
+                       int32_t length) {
+    const float *from[PIXELS];
+    vec s[PIXELS] = {{0}};
+    for (int32_t u = 0; u < PIXELS; u++) {
+        from[u] = x[u];
+    }
+    for (int32_t i = 0; i < rows; i++) {
+        for (int32_t t = 0; t < length; t++, w += LANES) {
+            const vec weight = load(w);
+            for (int32_t u = 0; u < PIXELS; u++) {
+                s[u] += from[u][t] * weight;
+            }
+        }
+        for (int32_t u = 0; u < PIXELS; u++) {
+            from[u] += down;
+        }
+    }
+    for (int32_t u = 0; u < PIXELS; u++) {
+        sum[u] = s[u];
+    }
+}
+
+/* The same where only the first NARROW channels are wanted. */
+ALONE void narrow_run_windows(vec *sum, const float *const *x, ptrdiff_t down, const float *w, int32_t rows,
+                              int32_t length) {
+    const float *from[PIXELS];
+    narrow_vec s[PIXELS] = {{0}};
+    for (int32_t u = 0; u < PIXELS; u++) {
+        from[u] = x[u];
+    }
+    for (int32_t i = 0; i < rows; i++) {
+        for (int32_t t = 0; t < length; t++, w += LANES) {
+            const narrow_vec weight = *(const unaligned_narrow_vec *)w;
+            for (int32_t u = 0; u < PIXELS; u++) {
+                s[u] += from[u][t] * weight;
+            }
+        }
+        for (int32_t u = 0; u < PIXELS; u++) {
+            from[u] += down;
+        }
+    }
+    for (int32_t u = 0; u < PIXELS; u++) {
+        sum[u] = widened(s[u]);
+    }
+}
+
 #endif
