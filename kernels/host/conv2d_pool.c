@@ -201,6 +201,30 @@ static void add_run(float *to, const float *w, ptrdiff_t filter, const float *dy
     }
 }
 
+/* The same for `rows` rows at once, to_next and w_next elements apart; LANES < length <= 2 LANES. */
+ALWAYS_INLINE void add_run_rows(int32_t rows, float *to, ptrdiff_t to_next, const float *w, ptrdiff_t w_next,
+                                ptrdiff_t filter, const float *dy, const uint8_t *channel, int32_t count,
+                                int32_t length) {
+    const int32_t rest = length - LANES;
+    vec low[5], high[5];
+    for (int32_t i = 0; i < rows; i++) {
+        low[i] = load(to + i * to_next);
+        high[i] = load_part(to + i * to_next + LANES, rest);
+    }
+    for (int32_t e = 0; e < count; e++) {
+        const float *from = w + channel[e] * filter;
+        const vec factor = splat(dy[channel[e]]);
+        for (int32_t i = 0; i < rows; i++) {
+            low[i] += factor * load(from + i * w_next);
+            high[i] += factor * load_part(from + i * w_next + LANES, rest);
+        }
+    }
+    for (int32_t i = 0; i < rows; i++) {
+        store(to + i * to_next, low[i]);
+        store_part(to + i * to_next + LANES, high[i], rest);
+    }
+}
+
 enum { CHANNELS = 64, PLACES = 256 };
 
 /* Channels of one pooled pixel by the place that they chose. */
@@ -219,12 +243,27 @@ static void add_choices(const choices *by_place, const float *dy, const float *w
         }
         const place at = place_of(p, q, which, s);
         const uint8_t *channel = by_place->channel[which];
-        for (int32_t i = at.i0; i < at.i1; i++) {
+        const int32_t length = (at.j1 - at.j0) * s->c;
+        int32_t i = at.i0;
+        if (s->dilation_w == 1 && s->x_w == s->c && length > LANES && length <= 2 * LANES) {
+            const ptrdiff_t to_next = (ptrdiff_t)s->dilation_h * s->x_h, w_next = (ptrdiff_t)s->kw * s->c;
+            float *to = dx + (ptrdiff_t)at.top * s->x_h + (ptrdiff_t)(at.left + at.j0) * s->x_w;
+            const float *from = w + (ptrdiff_t)at.j0 * s->c;
+            for (; i + 5 <= at.i1; i += 5) {
+                add_run_rows(5, to + i * to_next, to_next, from + i * w_next, w_next, filter, dy, channel,
+                             count, length);
+            }
+            for (; i + 3 <= at.i1; i += 3) {
+                add_run_rows(3, to + i * to_next, to_next, from + i * w_next, w_next, filter, dy, channel,
+                             count, length);
+            }
+        }
+        for (; i < at.i1; i++) {
             float *row = dx + (ptrdiff_t)(at.top + i * s->dilation_h) * s->x_h;
             const float *weight = w + (ptrdiff_t)i * s->kw * s->c;
             if (s->dilation_w == 1 && s->x_w == s->c) {
                 add_run(row + (ptrdiff_t)(at.left + at.j0) * s->x_w, weight + (ptrdiff_t)at.j0 * s->c, filter,
-                        dy, channel, count, (at.j1 - at.j0) * s->c);
+                        dy, channel, count, length);
                 continue;
             }
             for (int32_t j = at.j0; j < at.j1; j++) {
