@@ -1,6 +1,6 @@
 """Models in Python become C that trains them on a microcontroller. `import autodiff_gen as ag`.
 
-Everything public is loaded on first use, so that `autodiff_gen.board` and the SCons tools, which use the standard
+Everything public is loaded on first use, so that `autodiff_gen.targets` and the SCons tools, which use the standard
 library only, can be imported where NumPy is not installed.
 """
 
@@ -9,25 +9,25 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .targets.installation import __version__ as __version__
+
 if TYPE_CHECKING:  # the same names as in _HOME, for type checkers and editors
     from .autodiff import grad as grad
     from .errors import AutodiffError as AutodiffError
-    from .model import Buffer as Buffer
-    from .model import Input as Input
-    from .model import Model as Model
-    from .model import Param as Param
-    from .model import function as function
-
-__version__ = "0.1.0"
+    from .model.model import Buffer as Buffer
+    from .model.model import Input as Input
+    from .model.model import Model as Model
+    from .model.model import Param as Param
+    from .model.model import function as function
 
 # Public name -> the module that defines it; a module that is public itself stands for itself.
 _HOME = {
     "AutodiffError": "errors",
-    "Buffer": "model",
-    "Input": "model",
-    "Model": "model",
-    "Param": "model",
-    "function": "model",
+    "Buffer": "model.model",
+    "Input": "model.model",
+    "Model": "model.model",
+    "Param": "model.model",
+    "function": "model.model",
     "functional": "functional",
     "grad": "autodiff",
     "init": "init",
@@ -52,6 +52,6 @@ def __dir__() -> list[str]:
 
 def scons_tools() -> str:
     """The folder of the SCons tools `autodiff` and `firmware`, for `Environment(toolpath=[...])`."""
-    from . import resources
+    from .targets import installation
 
-    return str(resources.scons_tools())
+    return str(installation.scons_tools())

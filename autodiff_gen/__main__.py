@@ -1,8 +1,8 @@
-"""`python -m autodiff_gen`; the commands are in cli.py."""
+"""`python -m autodiff_gen`; the commands are in cli/main.py."""
 
 import sys
 
-from .cli import main
+from .cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import overload
 
-from .dtypes import Type
 from .errors import GraphError
-from .ir import Node, Value, apply, constant, topological
-from .op import Leaf, View
+from .ir.build import apply, constant
+from .ir.node import Node, Value, topological
+from .ir.op_kinds import Leaf, View
+from .ir.types import Type
 
 
 def zeros_like(v: Value) -> Value:

@@ -37,7 +37,7 @@ def _finite(name: str, value: float) -> float:
 
 def _key(own: int | None, seed: int) -> int:
     """What the device draws with: see the module."""
-    from .rng import rand_u32
+    from .ir.counter_rng import rand_u32
 
     return (own or 0) if seed == 0 else int(rand_u32(seed, 0, own or 0))
 
@@ -60,7 +60,7 @@ class Uniform:
 
     def array(self, seed: int = 0) -> Array:
         """The values, f32 of `shape`; `seed` is the one given to `<m>_init` on the device."""
-        from .rng import rand_u32
+        from .ir.counter_rng import rand_u32
 
         key = _key(self.seed, seed)
         drawn = np.asarray(
@@ -92,7 +92,7 @@ class Normal:
 
     def array(self, seed: int = 0) -> Array:
         """The values, f32 of `shape`; `seed` is the one given to `<m>_init` on the device."""
-        from .rng import normal as drawn
+        from .ir.counter_rng import normal as drawn
 
         z = drawn(_key(self.seed, seed), 0, np.arange(math.prod(self.shape), dtype=np.uint32))
         values = np.float32(self.mean) + z * np.float32(self.std)

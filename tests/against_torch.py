@@ -10,9 +10,9 @@ import numpy as np
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
-from autodiff_gen.dtypes import Type, dtype
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import make_input
+from autodiff_gen.ir.build import make_input
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.types import Type, dtype
 
 Row = tuple[str, Callable[..., Any], list[Any]]
 

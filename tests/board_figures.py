@@ -17,12 +17,13 @@ import numpy as np
 from op_cases import case
 from test_kernels import product_of, shapes_of
 
-from autodiff_gen import rng
-from autodiff_gen.dtypes import Type, dtype
-from autodiff_gen.kernel_calls import Operand
-from autodiff_gen.kernel_contract import CONTRACT, STRUCTS
-from autodiff_gen.layout import Strided, row_major
-from autodiff_gen.op import OPS, Call
+from autodiff_gen.ir import counter_rng
+from autodiff_gen.ir.kernel_call import Operand
+from autodiff_gen.ir.node import OPS
+from autodiff_gen.ir.op_kinds import Call
+from autodiff_gen.ir.strides import Strided, row_major
+from autodiff_gen.ir.types import Type, dtype
+from autodiff_gen.kernels.contract import CONTRACT, STRUCTS
 
 ROOT = Path(__file__).resolve().parents[1]
 TOLERANCE = 1e-5  # of the largest figure of an array: float32 on the board against float64 here
@@ -62,7 +63,7 @@ class KernelCase:
 
 def drawn(shape: Sequence[int], key: int, step: int, low: float = -1.0, span: float = 2.0) -> Any:
     """What figures_draw_f32 draws, float64."""
-    unit = rng.unit(key, step, np.arange(int(np.prod(shape, dtype=int))))
+    unit = counter_rng.unit(key, step, np.arange(int(np.prod(shape, dtype=int))))
     return (np.float32(low) + unit * np.float32(span)).astype(np.float64).reshape(shape)
 
 

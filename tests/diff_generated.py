@@ -42,7 +42,18 @@ def generate(root: Path, out: Path) -> int:
     for board in boards(root):
         for name, path in models(root).items():
             folder, printed = out / board / name, io.StringIO()
-            words = ["build", os.path.relpath(path), "--board", board, "--out", str(folder), "--name", name, "--ram", RAM]
+            words = [
+                "build",
+                os.path.relpath(path),
+                "--board",
+                board,
+                "--out",
+                str(folder),
+                "--name",
+                name,
+                "--ram",
+                RAM,
+            ]
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(printed):
                 code = main(words)
             made += 1
@@ -94,14 +105,17 @@ def compare(base: str, head: str | None) -> int:
                     added.append(trees[side])
             outs = {side: Path(folder) / side for side in trees}
             running = [_start(tree, outs[side]) for side, tree in trees.items()]
-            if any([process.wait() for process in running]):
+            codes = [process.wait() for process in running]
+            if any(codes):
                 print("error: a revision could not be built; see above", file=sys.stderr)
                 return 2
             text = difference(outs["base"], outs["head"])
             builds = len(list(outs["head"].glob("*/*")))
         finally:
             for tree in added:
-                subprocess.run(["git", "-C", str(ROOT), "worktree", "remove", "--force", str(tree)], check=False)
+                subprocess.run(
+                    ["git", "-C", str(ROOT), "worktree", "remove", "--force", str(tree)], check=False
+                )
     sys.stdout.write(text)
     what = "no difference" if not text else f"{text.count(chr(10) + '+++ ')} files differ"
     print(f"{builds} builds: {what}", file=sys.stderr)

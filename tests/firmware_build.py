@@ -17,9 +17,10 @@ from pathlib import Path
 import scons_tree
 from elftools.elf.elffile import ELFFile
 
-from autodiff_gen import backends, board, firmware
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.emit import emit
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.kernels import registry
+from autodiff_gen.targets import board, build_commands
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -59,23 +60,23 @@ def link(name, folder, main, *, cc=None, flags=()):
     `cc` takes the place of the board's gcc, `flags` stand after the board's own.
     """
     b = board.load(name)
-    tables = backends.load(REF, features=b.target.features)
+    tables = registry.load(REF, features=b.target.features)
     text = (folder / "model.c").read_text()
     called = {k.source for backend in tables.backends for k in backend.kernels if f"{k.symbol}(" in text}
     elf = folder / f"{main}.elf"
-    include = (folder, HERE / "c", *tables.include_dirs(), *firmware.include_dirs(b))
+    include = (folder, HERE / "c", *tables.include_dirs(), *build_commands.include_dirs(b))
     command = [
-        cc or firmware.tool(b, "gcc"),
-        *firmware.compile_flags(b),
-        *firmware.STRICT_FLAGS,
+        cc or build_commands.tool(b, "gcc"),
+        *build_commands.compile_flags(b),
+        *build_commands.STRICT_FLAGS,
         "-ffp-contract=off",  # every kernel is of `ref`, so all of the program is built as that demands
         *flags,
         *(f"-I{path}" for path in include),
         *(str(s.path) for s in tables.sources() if s.path in called),
-        *map(str, firmware.support_sources(b)),
+        *map(str, build_commands.support_sources(b)),
         *map(str, (folder / "model.c", folder / "model_params.c", HERE / "c" / f"{main}.c")),
         *("-o", str(elf)),
-        *firmware.link_flags(b, folder / f"{main}.map"),
+        *build_commands.link_flags(b, folder / f"{main}.map"),
     ]
     call(command, folder, 120)
     return elf
@@ -83,7 +84,7 @@ def link(name, folder, main, *, cc=None, flags=()):
 
 def run(name, elf, folder, timeout=100):
     """What the program prints; it runs in `folder`, where its data is, and must exit with 0 in `timeout` seconds."""
-    return call(firmware.qemu_argv(board.load(name), elf), folder, timeout)
+    return call(build_commands.qemu_argv(board.load(name), elf), folder, timeout)
 
 
 def call(command, folder, timeout, env=None):

@@ -17,16 +17,17 @@ import pytest
 from random_functions import Case
 from random_models import Model
 
-import autodiff_gen.emit as emit_module
-from autodiff_gen.compiler import compile_function, compile_model
-from autodiff_gen.dtypes import bound, planned_size
-from autodiff_gen.emit import emit
-from autodiff_gen.entry_text import EntryText
-from autodiff_gen.host_cc import Compiler, find_compiler
-from autodiff_gen.ir import Graph, Value
-from autodiff_gen.layout import base
-from autodiff_gen.program import Entry, Program
-from autodiff_gen.steps import Step
+import autodiff_gen.codegen.files as emit_module
+from autodiff_gen.codegen.compiler import compile_function, compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.codegen.functions import EntryText
+from autodiff_gen.codegen.program import Entry, Program
+from autodiff_gen.host.compiler import Compiler, find_compiler
+from autodiff_gen.ir.graph import Graph
+from autodiff_gen.ir.node import Value
+from autodiff_gen.ir.types import bound, planned_size
+from autodiff_gen.ir.views import base
+from autodiff_gen.lowering.plan import Step
 
 FENCE = 16  # elements before and after an array that must stay as they are
 C_TYPES = {

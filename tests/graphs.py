@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from autodiff_gen import init
-from autodiff_gen.dtypes import Type, bound, f32
-from autodiff_gen.ir import Graph, State, Value, make_input, make_state
+from autodiff_gen.ir.build import make_input, make_state
+from autodiff_gen.ir.graph import Graph, State
+from autodiff_gen.ir.node import INPUT, STATE, Value
+from autodiff_gen.ir.types import Type, bound, f32
 
 
 def graph_of(
@@ -22,7 +24,7 @@ def feeds_of(graph: Graph, seed: int = 0) -> dict[Value, Any]:
     """Random arrays for every input and state of a graph, at the largest batch."""
     numbers = np.random.default_rng(seed)
     out: dict[Value, Any] = {}
-    for v in [*graph.inputs, *(u for u in graph.leaves("state") if u not in graph.inputs)]:
+    for v in [*graph.inputs, *(u for u in graph.leaves(STATE) if u not in graph.inputs)]:
         shape = bound(v.shape, None)
         if v.dtype.kind == "f":
             out[v] = np.float32(0.1) if v.name == "lr" else numbers.uniform(-1, 1, shape).astype("float32")
@@ -43,4 +45,4 @@ def x_of(*shape: Any, name: str = "x") -> Value:
 
 def inputs_of(outputs: dict[str, Value], updates: dict[State, Value]) -> tuple[Value, ...]:
     graph = Graph("g", (), outputs, updates)
-    return tuple(graph.leaves("input"))
+    return tuple(graph.leaves(INPUT))

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from firmware_build import REF, call
 
-from autodiff_gen import backends, board, firmware
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.emit import emit
-from autodiff_gen.link_text import link_source
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.codegen.link import link_source
+from autodiff_gen.kernels import registry
+from autodiff_gen.targets import board, build_commands
 
 
 def link_program(name, model, folder, *, flags=(), main=None, cc=None):
@@ -19,22 +20,22 @@ def link_program(name, model, folder, *, flags=(), main=None, cc=None):
     sources = {**emit(program), "net_link.c": link_source(program)}
     for file, text in sources.items():
         (folder / file).write_text(text)
-    tables = backends.load(REF, features=b.target.features)
+    tables = registry.load(REF, features=b.target.features)
     elf = folder / "link.elf"
-    include = (folder, *tables.include_dirs(), *firmware.include_dirs(b))
+    include = (folder, *tables.include_dirs(), *build_commands.include_dirs(b))
     command = [
-        cc or firmware.tool(b, "gcc"),
-        *firmware.compile_flags(b),
-        *firmware.STRICT_FLAGS,
+        cc or build_commands.tool(b, "gcc"),
+        *build_commands.compile_flags(b),
+        *build_commands.STRICT_FLAGS,
         "-ffp-contract=off",
         *flags,
         *(f"-I{path}" for path in include),
         *(str(s.path) for s in tables.sources()),
-        *map(str, firmware.support_sources(b)),
+        *map(str, build_commands.support_sources(b)),
         *(str(folder / f) for f in sources if f.endswith(".c")),
-        str(main or firmware.link_main()),
+        str(main or build_commands.link_main()),
         *("-o", str(elf)),
-        *firmware.link_flags(b, folder / "link.map"),
+        *build_commands.link_flags(b, folder / "link.map"),
     ]
     call(command, folder, 120)
     return Path(elf)

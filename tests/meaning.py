@@ -6,7 +6,7 @@ import numpy as np
 from random_functions import Case, close
 
 from autodiff_gen import passes
-from autodiff_gen.verify import verify
+from autodiff_gen.ir.verifier import verify
 
 
 def preserves(case: Case) -> None:

@@ -12,13 +12,13 @@ import numpy as np
 from board_figures import ROOT, TOLERANCE, bound, drawn, floats, formatted
 from torch_trainer import TorchTrainer
 
-from autodiff_gen import rng
-from autodiff_gen.check_torch import torch_values
-from autodiff_gen.compiler import compile_file
-from autodiff_gen.dtypes import Dim
-from autodiff_gen.loader import load_file
-from autodiff_gen.model import Functions, Model
-from autodiff_gen.program import Arg, Entry, Program
+from autodiff_gen.check.torch_oracle import torch_values
+from autodiff_gen.codegen.program import Arg, Entry, Program
+from autodiff_gen.ir import counter_rng
+from autodiff_gen.ir.types import Dim
+from autodiff_gen.model.build import compile_file
+from autodiff_gen.model.loader import load_file
+from autodiff_gen.model.model import Functions, Model
 
 STEPS = (2, 5)  # of training: at least, at most
 ELEMENTS = 16  # of an output, at most
@@ -62,7 +62,7 @@ class Calls:
         """The input's array at a step, as PyTorch gets it."""
         if arg.type.dtype.kind == "f":
             return drawn(self.shape(arg), self.key(arg), step, *self.range(arg))
-        words = rng.rand_u32(self.key(arg), step, np.arange(self.size(arg)))
+        words = counter_rng.rand_u32(self.key(arg), step, np.arange(self.size(arg)))
         return (words % self.high(arg)).astype(arg.type.dtype.numpy).reshape(self.shape(arg))
 
     def feeds(self, entry: Entry, step: int) -> dict[str, Any]:

@@ -12,10 +12,11 @@ import numpy as np
 
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
-from autodiff_gen.dtypes import Type, dtype
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import Value, apply_node, make_input
-from autodiff_gen.op import OPS, Moded, Op, Sample
+from autodiff_gen.ir.build import apply_node, make_input
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import OPS, Op, Sample, Value
+from autodiff_gen.ir.op_kinds import Moded
+from autodiff_gen.ir.types import Type, dtype
 from autodiff_gen.ops.max_pooling import pooling
 
 # Leaves, and what only passes make, after differentiation: they have no gradient and no row of their own.

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from op_cases import SAMPLED
 
-from autodiff_gen.dtypes import Dim
-from autodiff_gen.op import OPS, Elementwise, Op, Reduce
+from autodiff_gen.ir.node import OPS, Op
+from autodiff_gen.ir.op_kinds import Elementwise, Reduce
+from autodiff_gen.ir.types import Dim
 from autodiff_gen.ops.avg_pooling import averaging
 from autodiff_gen.ops.convolution import convolving
 from autodiff_gen.ops.depthwise import depthwise

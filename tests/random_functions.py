@@ -16,11 +16,13 @@ import numpy as np
 from autodiff_gen import functional as F
 from autodiff_gen import init
 from autodiff_gen.autodiff import grad
-from autodiff_gen.dtypes import DTYPES, Dim, Type, bound, broadcast, dtype, f32, planned_size, product
 from autodiff_gen.errors import ShapeError
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import Graph, State, Value, apply, apply_node, constant, make_input, make_state
-from autodiff_gen.op import OPS, Call, Elementwise, Reduce
+from autodiff_gen.ir.build import apply, apply_node, constant, make_input, make_state
+from autodiff_gen.ir.graph import Graph, State
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import OPS, Value
+from autodiff_gen.ir.op_kinds import Call, Elementwise, Reduce
+from autodiff_gen.ir.types import DTYPES, Dim, Type, bound, broadcast, dtype, f32, planned_size, product
 
 BATCH = 3
 LARGEST = 300  # elements of a value

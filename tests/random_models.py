@@ -9,8 +9,10 @@ from random_functions import BATCH, Builder, Case, gaps
 
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
-from autodiff_gen.dtypes import Type, f32
-from autodiff_gen.ir import Graph, State, Value, apply, make_input
+from autodiff_gen.ir.build import apply, make_input
+from autodiff_gen.ir.graph import Graph, State
+from autodiff_gen.ir.node import Value
+from autodiff_gen.ir.types import Type, f32
 
 
 @dataclass

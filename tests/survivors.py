@@ -13,8 +13,10 @@ from random_functions import Case
 
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
-from autodiff_gen.dtypes import Dim
-from autodiff_gen.ir import Graph, State, Value, constant
+from autodiff_gen.ir.build import constant
+from autodiff_gen.ir.graph import Graph, State
+from autodiff_gen.ir.node import STATE, Value
+from autodiff_gen.ir.types import Dim
 
 # outputs, updates, and the states of which a copy must be kept
 Made = tuple[dict[str, Value], dict[State, Value], list[str]]
@@ -170,7 +172,7 @@ def survivor(name: str) -> tuple[Case, list[str]]:
     for v in inputs:
         shape = tuple(d.cap if isinstance(d, Dim) else d for d in v.shape)
         feeds[v] = numbers.uniform(-1, 1, shape).astype("float32") if shape else np.float32(0.1)
-    for v in graph.leaves("state"):
+    for v in graph.leaves(STATE):
         feeds[v] = states[v.node.attrs["state"]] = v.node.attrs["state"].init.array()
     for s in updates:
         states.setdefault(s, s.init.array())

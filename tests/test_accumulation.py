@@ -12,8 +12,8 @@ import pytest
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.emit import emit
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import ModelError
 
 BATCH, FEATURES, CLASSES = 8, 5, 3

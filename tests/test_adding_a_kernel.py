@@ -5,7 +5,7 @@ import re
 import pytest
 from firmware_build import ROOT, copy_of_the_project, once, scons
 
-from autodiff_gen.cli import main
+from autodiff_gen.cli.main import main
 
 DOC = (ROOT / "docs" / "adding-a-kernel.md").read_text()
 pytestmark = [pytest.mark.cc, pytest.mark.qemu]

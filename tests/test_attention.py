@@ -14,8 +14,8 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.errors import ShapeError
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.passes.specialise import settled
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.passes.resolve_mode import settled
 
 RNG = np.random.default_rng(3)
 BOOL = RNG.random((4, 6)) > 0.4

@@ -10,11 +10,11 @@ from op_cases import finite_differences, gradient_error
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
-from autodiff_gen import ir
 from autodiff_gen.autodiff import grad
 from autodiff_gen.errors import GraphError
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import topological
+from autodiff_gen.ir import graph
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import topological
 
 
 def value(v: object, **feeds: object) -> float:
@@ -58,7 +58,7 @@ def test_a_list_gives_a_list_and_zeros_where_nothing_depends() -> None:
     dx, dw = grad(y, [x, w])
     assert (dx.shape, dw.shape) == ((2, 3), (4,))
     np.testing.assert_array_equal(evaluate([dw], {})[0], np.zeros(4))
-    assert isinstance(grad(y, x), ir.Value)
+    assert isinstance(grad(y, x), graph.Value)
 
 
 def test_gradient_of_y_with_respect_to_itself_and_to_values_inside() -> None:
@@ -86,7 +86,7 @@ def test_a_deep_chain_neither_overflows_nor_takes_quadratic_time() -> None:
 
 
 def test_derivatives_of_higher_order() -> None:
-    y: ir.Value = F.sin(X) * F.exp(X)
+    y: graph.Value = F.sin(X) * F.exp(X)
     at = 0.7
     expected = [
         np.exp(at) * (np.sin(at) + np.cos(at)),
@@ -133,7 +133,7 @@ def test_refused(build: object, message: str) -> None:
 def test_an_op_without_gradient_is_named_with_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
     import dataclasses
 
-    from autodiff_gen.op import OPS
+    from autodiff_gen.ir.node import OPS
 
     monkeypatch.setitem(OPS, "cos", dataclasses.replace(OPS["cos"], vjp=None))
     y = F.cos(F.exp(X)) * 2.0

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from autodiff_gen import backends
 from autodiff_gen.errors import KernelError, ToolError
-from autodiff_gen.kernel_contract import CONTRACT, STRUCTS
-from autodiff_gen.toolchain import check_libraries
+from autodiff_gen.kernels import registry
+from autodiff_gen.kernels.contract import CONTRACT, STRUCTS
+from autodiff_gen.kernels.libraries import check_libraries
 
 KERNELS = Path(__file__).resolve().parents[1] / "kernels"
 HEADER = (KERNELS / "ag_kernels.h").read_text()
@@ -81,15 +81,15 @@ def test_the_header_has_each_kernel_with_the_parameters_of_the_contract():
     assert not stray, f"in ag_kernels.h but not in the contract: {stray}"
 
 
-@pytest.mark.parametrize("name", backends.available(KERNELS))
+@pytest.mark.parametrize("name", registry.available(KERNELS))
 def test_the_header_declares_each_symbol_of_each_backend_in_the_tree(name):
-    for kernel in backends.load([name], root=KERNELS).backends[0].kernels:
+    for kernel in registry.load([name], root=KERNELS).backends[0].kernels:
         assert kernel.declared
         assert f"\n{kernel.declaration}" in HEADER
 
 
 def test_ref_serves_every_kernel_without_conditions():
-    loaded = backends.load([], root=KERNELS)
+    loaded = registry.load([], root=KERNELS)
     assert loaded.names == ("ref",) and loaded.only_ref
     for name in CONTRACT:
         kernel = loaded.select(name, {})
@@ -109,7 +109,7 @@ def test_ref_serves_every_kernel_without_conditions():
     ],
 )
 def test_a_folder_outside_the_tree_is_asked_first_and_ref_last(tmp_path, facts, symbol):
-    loaded = backends.load([toy(tmp_path / "with space")], root=KERNELS)
+    loaded = registry.load([toy(tmp_path / "with space")], root=KERNELS)
     assert loaded.names == ("toy", "ref") and not loaded.only_ref
     chosen = loaded.select("gemv_f32", facts)
     assert chosen.symbol == symbol
@@ -122,7 +122,7 @@ def test_a_folder_outside_the_tree_is_asked_first_and_ref_last(tmp_path, facts, 
 
 def test_rows_are_asked_in_order(tmp_path):
     table = row(when='["n >= 64"]') + row(symbol="toy_gemv_any", head="")
-    loaded = backends.load([toy(tmp_path, table=table), "ref"], root=KERNELS)
+    loaded = registry.load([toy(tmp_path, table=table), "ref"], root=KERNELS)
     assert loaded.select("gemv_f32", {**GEMV, "n": 64}).symbol == "toy_gemv"
     assert loaded.select("gemv_f32", {**GEMV, "n": 63}).symbol == "toy_gemv_any"
 
@@ -143,7 +143,7 @@ def test_rows_are_asked_in_order(tmp_path):
     ],
 )
 def test_conditions(tmp_path, condition, facts, holds):
-    loaded = backends.load([toy(tmp_path, table=row(when=f'["{condition}"]'))], root=KERNELS)
+    loaded = registry.load([toy(tmp_path, table=row(when=f'["{condition}"]'))], root=KERNELS)
     assert (loaded.select("gemv_f32", facts).backend == "toy") == holds
 
 
@@ -215,7 +215,7 @@ FUNCTION = 'schema = 1\n[[function]]\nname = "expf"\nsymbol = "my_expf"\nheader 
 def test_a_faulty_function_is_one_line(tmp_path, table, says):
     path = toy(tmp_path, table=FUNCTION)
     (Path(path) / "my.h").write_text("static inline float my_expf(float x);")
-    assert backends.load([path], root=KERNELS).functions["expf"].shown == (
+    assert registry.load([path], root=KERNELS).functions["expf"].shown == (
         "expf: my_expf of toy, relative error at most 1e-3"
     )
     (Path(path) / "kernels.toml").write_text(table)
@@ -247,19 +247,19 @@ def test_a_folder_named_like_a_backend_of_the_tree(tmp_path):
 
 def test_a_core_feature_that_the_board_lacks(tmp_path):
     path = toy(tmp_path, table=row(head='schema = 1\nrequires = ["fpu"]\n'))
-    assert backends.load([path], features=["fpu"], root=KERNELS).names == ("toy", "ref")
+    assert registry.load([path], features=["fpu"], root=KERNELS).names == ("toy", "ref")
     fails([path], "needs the core feature 'fpu', which the board lacks (it has: mve)", features=["mve"])
 
 
 def test_a_path_is_relative_to_the_given_folder(tmp_path):
     toy(tmp_path)
-    assert backends.load(["./toy"], root=KERNELS, relative_to=tmp_path).names == ("toy", "ref")
+    assert registry.load(["./toy"], root=KERNELS, relative_to=tmp_path).names == ("toy", "ref")
 
 
 def test_one_kernel_by_another_backend(tmp_path):
     """Also by one that no other kernel is asked of."""
     path = toy(tmp_path)
-    loaded = backends.load(["armv7em"], use={"gemv_f32": [path], "ger_f32": ["ref"]}, root=KERNELS)
+    loaded = registry.load(["armv7em"], use={"gemv_f32": [path], "ger_f32": ["ref"]}, root=KERNELS)
     assert loaded.names == ("armv7em", "ref") and not loaded.only_ref
     assert [b.name for b in loaded.backends] == ["armv7em", "toy", "ref"]
     chosen = {name: loaded.select(name, GEMV).backend for name in ("gemv_f32", "gemv_t_f32", "ger_f32")}
@@ -292,7 +292,7 @@ def test_two_folders_of_one_name(tmp_path):
 
 def test_what_is_passed_over_says_why(tmp_path):
     table = row(when='["n % 4 == 0", "align >= 16"]') + row(symbol="toy_gemv_any", when='["mve"]', head="")
-    loaded = backends.load([toy(tmp_path, table=table)], root=KERNELS, features=["fpu"])
+    loaded = registry.load([toy(tmp_path, table=table)], root=KERNELS, features=["fpu"])
     facts = {**GEMV, "align": 4}
     assert loaded.passed_over("gemv_f32", facts) == (
         "toy_gemv, as align >= 16 fails for align=4",
@@ -302,7 +302,7 @@ def test_what_is_passed_over_says_why(tmp_path):
         "toy_gemv, as n % 4 == 0 needs n, which is known at run time only"
     )
     assert loaded.passed_over("ger_f32", facts) == ("toy, which has no ger_f32",)
-    assert backends.load([], root=KERNELS).passed_over("ger_f32", facts) == ()
+    assert registry.load([], root=KERNELS).passed_over("ger_f32", facts) == ()
 
 
 def test_a_row_for_cores_with_a_feature(tmp_path):
@@ -319,25 +319,25 @@ def test_a_row_for_cores_with_a_feature(tmp_path):
         (["fpu"], "ag_gemv_f32_ref", {"toy.c"}),
         (None, "ag_gemv_f32_ref", {"toy.c"}),
     ):
-        loaded = backends.load([str(folder)], root=KERNELS, features=features)
+        loaded = registry.load([str(folder)], root=KERNELS, features=features)
         assert loaded.select("gemv_f32", {**GEMV, "n": 3}).symbol == symbol
         assert {s.path.name for s in loaded.sources() if s.backend == "toy"} == files
 
 
 def test_the_list_of_the_command_line():
-    assert backends.parse_list("fast, ./mine,ref") == ["fast", "./mine", "ref"]
+    assert registry.parse_list("fast, ./mine,ref") == ["fast", "./mine", "ref"]
     with pytest.raises(KernelError, match="an empty name"):
-        backends.parse_list("fast,,ref")
+        registry.parse_list("fast,,ref")
 
 
 def test_an_unknown_kernel_is_named():
     with pytest.raises(KernelError, match="did you mean 'gemv_f32'"):
-        backends.load([], root=KERNELS).select("gemv_f3", {})
+        registry.load([], root=KERNELS).select("gemv_f3", {})
 
 
 def fails(names, says, **options):
     with pytest.raises(KernelError) as error:
-        backends.load(names, root=KERNELS, **options)
+        registry.load(names, root=KERNELS, **options)
     message = str(error.value)
     assert says in message
     assert "\n" not in message
@@ -345,7 +345,7 @@ def fails(names, says, **options):
 
 def test_a_library_that_is_not_there(tmp_path):
     head = 'schema = 1\nldflags = ["-lno_such_library"]\npackages = ["libno-such-dev"]\n'
-    loaded = backends.load([toy(tmp_path, table=row(head=head))], root=KERNELS)
+    loaded = registry.load([toy(tmp_path, table=row(head=head))], root=KERNELS)
     assert loaded.ldflags == ("-lno_such_library",)
     with pytest.raises(ToolError) as error:
         check_libraries(loaded, ["gcc"])
@@ -356,4 +356,4 @@ def test_a_library_that_is_not_there(tmp_path):
 
 
 def test_the_library_of_blas_is_there():
-    check_libraries(backends.load(["blas"], root=KERNELS), ["gcc"])
+    check_libraries(registry.load(["blas"], root=KERNELS), ["gcc"])

@@ -12,10 +12,10 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
-from autodiff_gen.check import check
+from autodiff_gen.check.gradcheck import check
 from autodiff_gen.errors import AutodiffError, ModelError, ShapeError
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.passes.specialise import settled
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.passes.resolve_mode import settled
 
 # function, shape, whether there are a weight and a bias, further arguments
 ROWS: list[tuple[str, tuple[int, ...], bool, dict[str, Any]]] = [
@@ -103,8 +103,8 @@ def test_c_equals_pytorch_for_every_n(shape: tuple[int, ...], training: bool) ->
 
 
 def test_evaluation_scales_and_shifts_by_channel() -> None:
-    from autodiff_gen.compiler import compile_function
-    from autodiff_gen.emit import emit
+    from autodiff_gen.codegen.compiler import compile_function
+    from autodiff_gen.codegen.files import emit
 
     ours = Operands((4, 3), True, batch=True)
     x, mean, var, weight, bias, _ = ours.values

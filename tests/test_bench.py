@@ -12,20 +12,22 @@ from pathlib import Path
 import pytest
 from firmware_build import boards, call, copy_of_the_project, once, scons
 
-from autodiff_gen import backends, board, cycles, firmware, link_map, resources
-from autodiff_gen.bench_cycles import measured
-from autodiff_gen.bench_report import changes, kernel_report, report
-from autodiff_gen.bench_tables import write_qemu_tables
-from autodiff_gen.bench_text import bench_texts, marks_json
-from autodiff_gen.cli import main
-from autodiff_gen.compiler import compile_file
-from autodiff_gen.counting import count, plugin
-from autodiff_gen.emit import emit
+from autodiff_gen.bench import cycle_model, linker_map
+from autodiff_gen.bench.markdown import replace_section
+from autodiff_gen.bench.on_board import measured
+from autodiff_gen.bench.probes import ids, marks
+from autodiff_gen.bench.program import bench_texts, marks_json
+from autodiff_gen.bench.qemu_counter import count, plugin
+from autodiff_gen.bench.report import changes, kernel_report, report
+from autodiff_gen.bench.tables import write_qemu_tables
+from autodiff_gen.cli.main import main
+from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import ToolError
-from autodiff_gen.kernel_contract import CONTRACT
-from autodiff_gen.loader import load_file
-from autodiff_gen.marks import ids, marks
-from autodiff_gen.sections import replace_section
+from autodiff_gen.kernels import registry
+from autodiff_gen.kernels.contract import CONTRACT
+from autodiff_gen.model.build import compile_file
+from autodiff_gen.model.loader import load_file
+from autodiff_gen.targets import board, build_commands, installation
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "tests"
@@ -56,11 +58,16 @@ ONE_OF_EACH_CORE = {board.load(name).target.core: name for name in boards()}
 @pytest.mark.parametrize("name", ONE_OF_EACH_CORE.values())
 def test_what_lies_between_marks_is_counted(name, library, tmp_path):
     b = board.load(name)
-    include = [f"-I{path}" for path in firmware.include_dirs(b)]
+    include = [f"-I{path}" for path in build_commands.include_dirs(b)]
     command = [
-        *(firmware.tool(b, "gcc"), *firmware.compile_flags(b), *firmware.STRICT_FLAGS, "-DAG_MARK_HINTS=1"),
-        *(*include, str(HERE / "c" / "marks.c"), *map(str, firmware.support_sources(b))),
-        *("-o", "marks.elf", *firmware.link_flags(b)),
+        *(
+            build_commands.tool(b, "gcc"),
+            *build_commands.compile_flags(b),
+            *build_commands.STRICT_FLAGS,
+            "-DAG_MARK_HINTS=1",
+        ),
+        *(*include, str(HERE / "c" / "marks.c"), *map(str, build_commands.support_sources(b))),
+        *("-o", "marks.elf", *build_commands.link_flags(b)),
     ]
     call(command, tmp_path, 120)
     counts = count(b, tmp_path / "marks.elf", library)
@@ -155,9 +162,9 @@ def built(tmp_path_factory):
             (folder / f"record{k}.json").write_text(record.read_text())
         scons(folder, "board=mps2_an386", "kernels=armv7em,ref", "bench-kernels")
         elf = folder / "build/mps2_an386/w4+kernels=armv7em+ref/bench/cycles.elf"
-        argv = firmware.qemu_argv(board.load("mps2_an386"), elf, semihosting=False)
+        argv = build_commands.qemu_argv(board.load("mps2_an386"), elf, semihosting=False)
         words = (f"port=exec:{shlex.join(argv)}", *words)
-        (folder / "said-cycles.txt").write_text(scons(folder, *words))
+        (folder / "said-cycle_model.txt").write_text(scons(folder, *words))
 
     return once(tmp_path_factory, "bench", make)
 
@@ -250,7 +257,7 @@ def test_a_board_tells_the_cycles_between_marks(built):
     for a, b in zip(record["graph_steps"], counted["graph_steps"], strict=True):
         assert [a[k] for k in told] == [b[k] for k in told] and a["cycles"] == 0
     assert record["losses"] == counted["losses"]
-    assert "cycles of one call, mean of 2" in (built / "said-cycles.txt").read_text()
+    assert "cycles of one call, mean of 2" in (built / "said-cycle_model.txt").read_text()
 
 
 def test_cycles_of_another_benchmark_are_refused(tmp_path):
@@ -317,23 +324,29 @@ def test_kernels_are_no_slower_than_the_best_known(built):
 @pytest.mark.qemu
 def test_a_step_of_w1_is_no_slower_than_the_best_known(library, tmp_path):
     b = board.load("mps2_an386")
-    tables = backends.load(["armv7em", "ref"], features=b.target.features)
+    tables = registry.load(["armv7em", "ref"], features=b.target.features)
     file = load_file("w1")
     program = compile_file(file.made, "w1", tables.names, b)
     for name, text in {**bench_texts(program, file, 4), **emit(program)}.items():
         (tmp_path / name).write_text(text)
-    include = [f"-I{p}" for p in (tmp_path, *tables.include_dirs(), *firmware.include_dirs(b))]
-    gcc = [firmware.tool(b, "gcc"), *firmware.compile_flags(b), *include]
+    include = [f"-I{p}" for p in (tmp_path, *tables.include_dirs(), *build_commands.include_dirs(b))]
+    gcc = [build_commands.tool(b, "gcc"), *build_commands.compile_flags(b), *include]
     called = {k.source for k in program.kernels} | set(tables.backends[0].shared)
     for source in tables.sources():
         if source.path in called:
             call([*gcc, *source.cflags, "-c", str(source.path)], tmp_path, 60)
-    call([*gcc, *firmware.model_flags(b), "-ffp-contract=fast", "-c", "w1.c", "w1_params.c"], tmp_path, 60)
     call(
-        [*gcc, "-DAG_MARK_HINTS=1", "-c", "w1_bench.c", *map(str, firmware.support_sources(b))], tmp_path, 60
+        [*gcc, *build_commands.model_flags(b), "-ffp-contract=fast", "-c", "w1.c", "w1_params.c"],
+        tmp_path,
+        60,
+    )
+    call(
+        [*gcc, "-DAG_MARK_HINTS=1", "-c", "w1_bench.c", *map(str, build_commands.support_sources(b))],
+        tmp_path,
+        60,
     )
     objects = [path.name for path in sorted(tmp_path.glob("*.o"))]
-    call([gcc[0], *objects, "-o", "w1.elf", *firmware.link_flags(b)], tmp_path, 60)
+    call([gcc[0], *objects, "-o", "w1.elf", *build_commands.link_flags(b)], tmp_path, 60)
     step, *_ = (m.id for m in marks(program) if m.entry == "train_step")
     best, _ = published("mps2_an386")["step"]["w1"]
     assert 51_136 < count(b, tmp_path / "w1.elf", library).instructions[step] / 4 <= best
@@ -342,7 +355,7 @@ def test_a_step_of_w1_is_no_slower_than_the_best_known(library, tmp_path):
 def test_tables_come_from_the_records(built, tmp_path, monkeypatch):
     record = json.loads((built / "record0.json").read_text())
     kernels = (built / "build/mps2_an386/kernels+kernels=armv7em+ref/kernels.json").read_text()
-    monkeypatch.setattr(resources, "root", lambda: tmp_path)
+    monkeypatch.setattr(installation, "root", lambda: tmp_path)
     for part in ("bench", "boards", "kernels"):
         (tmp_path / part).symlink_to(ROOT / part)
     (tmp_path / "docs").mkdir()
@@ -401,13 +414,13 @@ def test_a_document_without_the_section_is_refused(tmp_path):
     ],
 )
 def test_cycles_of_an_instruction(core, code, expected):
-    assert cycles.estimate(core, {8: 3}, {8: code}) == 3 * expected
+    assert cycle_model.estimate(core, {8: 3}, {8: code}) == 3 * expected
 
 
 def test_cores_without_a_model_have_no_cycles():
-    assert cycles.estimate("cortex-x9", {8: 1}, {8: ("nop", "")}) is None
+    assert cycle_model.estimate("cortex-x9", {8: 1}, {8: ("nop", "")}) is None
     cores = {board.load(name).target.core for name in boards()}
-    assert cores <= cycles.CORES.keys()
+    assert cores <= cycle_model.CORES.keys()
 
 
 def test_text_is_read_from_the_map(tmp_path):
@@ -423,10 +436,10 @@ def test_text_is_read_from_the_map(tmp_path):
         " .text.main     0x00002160       0x50 build/obj/main.o\n"
     )
     expected = {"trainer": 0x110, "kernels": 0x30, "ag_math": 0x20, "together": 0x160}
-    assert link_map.text_bytes(path, "net") == expected
+    assert linker_map.text_bytes(path, "net") == expected
     with pytest.raises(ToolError, match="not a map"):
         path.write_text("")
-        link_map.text_bytes(path, "net")
+        linker_map.text_bytes(path, "net")
 
 
 def test_every_example_has_a_benchmark():

@@ -7,8 +7,9 @@ import sys
 import pytest
 from conftest import ROOT
 
-from autodiff_gen import backends, board, board_schema, firmware
 from autodiff_gen.errors import BoardError, ToolError
+from autodiff_gen.kernels import registry
+from autodiff_gen.targets import board, build_commands, schema
 
 NAMES = board.names()
 
@@ -52,11 +53,11 @@ def test_the_boards_are_there():
 def test_profile_is_whole(name):
     b = board.load(name)
     assert b.id == name and b.path.stem == name and b.files[0] == b.path
-    assert backends.load(b.kernels.backends, features=b.target.features).names[-1] == "ref"
+    assert registry.load(b.kernels.backends, features=b.target.features).names[-1] == "ref"
     assert b.toolchain.packages and b.toolchain.probes
-    assert firmware.support_sources(b) and all(p.is_file() for p in firmware.support_sources(b))
-    assert all(folder.is_dir() for folder in firmware.include_dirs(b))
-    assert f"-DAG_BOARD={name}" in firmware.compile_flags(b)
+    assert build_commands.support_sources(b) and all(p.is_file() for p in build_commands.support_sources(b))
+    assert all(folder.is_dir() for folder in build_commands.include_dirs(b))
+    assert f"-DAG_BOARD={name}" in build_commands.compile_flags(b)
     if b.is_host:
         assert b.ram_bytes is None and b.qemu is None
     else:
@@ -64,7 +65,7 @@ def test_profile_is_whole(name):
         assert f"-mcpu={b.target.core}" in b.target.cflags
         aarch64 = b.toolchain.prefix.startswith("aarch64")  # which has no other calling convention
         assert ("fpu" in b.target.features) == (aarch64 or "-mfloat-abi=hard" in b.target.cflags)
-        assert b.qemu is None or b.qemu.machine in firmware.qemu_argv(b, "x.elf")
+        assert b.qemu is None or b.qemu.machine in build_commands.qemu_argv(b, "x.elf")
         assert b.qemu is not None or b.platformio["framework"] == b.target.support.name == "arduino"
 
 
@@ -91,7 +92,7 @@ def test_a_board_cannot_be_changed():
 
 
 def test_board_needs_no_numpy():
-    code = "import sys, autodiff_gen.board as b; b.load('stm32'); sys.exit('numpy' in sys.modules)"
+    code = "import sys, autodiff_gen.targets.board as b; b.load('stm32'); sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -118,9 +119,7 @@ def test_ones_own_stm32_may_inherit_the_trees(tmp_path):
 
 def test_the_page_on_boards_has_every_key_and_its_example_loads(load):
     page = (ROOT / "docs" / "boards.md").read_text()
-    names = {
-        re.sub(r"use\..*", "use.K", key.replace("memory.*", "memory.R")) for key in board_schema.known_keys()
-    }
+    names = {re.sub(r"use\..*", "use.K", key.replace("memory.*", "memory.R")) for key in schema.known_keys()}
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     assert {name for row in rows for name in re.findall(r"`(.*?)`", row)} == names
     (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
@@ -205,7 +204,7 @@ BAD = [
 def test_size_or_speed():
     assert board.load("stm32").profile == "speed"
     small = board.load("stm32", "size")
-    assert "-Os" in firmware.compile_flags(small) and firmware.model_flags(small) == []
+    assert "-Os" in build_commands.compile_flags(small) and build_commands.model_flags(small) == []
     with pytest.raises(BoardError, match=r"^profile=fast: must be speed or size$"):
         board.load("stm32", "fast")
 
@@ -247,17 +246,23 @@ def test_unknown_board():
 def test_upload(monkeypatch, load):
     b = board.load("stm32")
     here = {"openocd": "/bin/openocd", "st-flash": "/bin/st-flash"}
-    monkeypatch.setattr(firmware.shutil, "which", here.get)
-    assert firmware.upload_argv(b, "f w.bin")[-1] == "program {f w.bin} 0x8000000 verify reset exit"
+    monkeypatch.setattr(build_commands.shutil, "which", here.get)
+    assert build_commands.upload_argv(b, "f w.bin")[-1] == "program {f w.bin} 0x8000000 verify reset exit"
     del here["openocd"]
-    assert firmware.upload_argv(b, "f.bin") == ["/bin/st-flash", "--reset", "write", "f.bin", "0x8000000"]
+    assert build_commands.upload_argv(b, "f.bin") == [
+        "/bin/st-flash",
+        "--reset",
+        "write",
+        "f.bin",
+        "0x8000000",
+    ]
     del here["st-flash"]
     with pytest.raises(ToolError, match=r"no probe software is installed; apt-get install openocd"):
-        firmware.upload_argv(b, "f.bin")
+        build_commands.upload_argv(b, "f.bin")
     with pytest.raises(ToolError, match=r"no \[upload\] section"):
-        firmware.upload_argv(load(USER), "f.bin")
+        build_commands.upload_argv(load(USER), "f.bin")
     with pytest.raises(ToolError, match=r"no \[qemu\] section"):
-        firmware.qemu_argv(load(USER), "f.elf")
+        build_commands.qemu_argv(load(USER), "f.elf")
 
 
 GUARDS = [
@@ -277,6 +282,6 @@ def test_guards_are_clear_of_other_memory_and_aligned(load, origin, size, other,
     text = text.replace("schema", "stack_bytes = 1024\nschema")
     if other:
         text += f"[memory.other]\norigin = {other[0]}\nbytes = {other[1]}\n"
-    flags = firmware.link_flags(load(text))
+    flags = build_commands.link_flags(load(text))
     assert f"-Wl,--defsym=__guard_below_bytes={below:#x}" in flags
     assert f"-Wl,--defsym=__guard_above_bytes={above:#x}" in flags

@@ -9,11 +9,12 @@ from c_build import HOST
 from op_cases import case
 from test_kernels import BUILDS, EPSILON, GUARD, PAD, Libraries
 
-from autodiff_gen.dtypes import Type, dtype
-from autodiff_gen.kernel_calls import Operand, Scalar
-from autodiff_gen.kernel_contract import CONTRACT, STRUCTS
-from autodiff_gen.layout import Strided, row_major
-from autodiff_gen.op import OPS, Call
+from autodiff_gen.ir.kernel_call import Operand, Scalar
+from autodiff_gen.ir.node import OPS
+from autodiff_gen.ir.op_kinds import Call
+from autodiff_gen.ir.strides import Strided, row_major
+from autodiff_gen.ir.types import Type, dtype
+from autodiff_gen.kernels.contract import CONTRACT, STRUCTS
 
 CALLS = [name for name, op in OPS.items() if isinstance(op.lower, Call)]
 SCALES = [(1.0, 0.0), (-0.01, 1.0), (0.5, -2.0), (0.0, 0.0), (0.0, 1.0)]

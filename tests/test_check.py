@@ -9,12 +9,12 @@ import pytest
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
-from autodiff_gen.check import check
-from autodiff_gen.check_problem import problems
+from autodiff_gen.check.gradcheck import check
+from autodiff_gen.check.problem import problems
 from autodiff_gen.errors import ModelError
-from autodiff_gen.ir import apply
-from autodiff_gen.loader import load_file
-from autodiff_gen.op import OPS
+from autodiff_gen.ir.build import apply
+from autodiff_gen.ir.node import OPS
+from autodiff_gen.model.loader import load_file
 
 
 def net(activation, batch=3):

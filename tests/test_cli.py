@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from processor_time import seconds_of_children
 
-from autodiff_gen import __version__, board
-from autodiff_gen.cli import main
-from autodiff_gen.op import OPS, Leaf
+from autodiff_gen import __version__
+from autodiff_gen.cli.main import main
+from autodiff_gen.ir.node import OPS
+from autodiff_gen.ir.op_kinds import Leaf
+from autodiff_gen.targets import board
 
 ROOT = Path(__file__).resolve().parents[1]
 MNIST = ROOT / "examples" / "mnist" / "model.py"

@@ -13,10 +13,11 @@ from dataclasses import replace
 import pytest
 from c_build import KERNELS
 
-from autodiff_gen import backends, board
-from autodiff_gen.cli import main
+from autodiff_gen.check.kernels import test_kernels as compare
+from autodiff_gen.cli.main import main
 from autodiff_gen.errors import KernelError
-from autodiff_gen.kernel_test import test_kernels as compare
+from autodiff_gen.kernels import registry
+from autodiff_gen.targets import board
 
 HEADER = """\
 /* @version  V1.10.0 */
@@ -91,7 +92,7 @@ def test_the_wrappers_keep_the_contract(sources):
 
 
 def test_it_serves_packed_products_alone(sources):
-    loaded = backends.load(["cmsis", "armv7em"], features=["dsp", "fpu"], root=KERNELS)
+    loaded = registry.load(["cmsis", "armv7em"], features=["dsp", "fpu"], root=KERNELS)
     packed = {"m": 32, "n": 784, "lda": 784, "alpha": 1.0, "beta": 0.0}
     assert loaded.select("gemv_f32", packed).backend == "cmsis"
     for change in ({"lda": 785}, {"alpha": -1.0}, {"beta": 1.0}, {"n": 65536, "lda": 65536}):
@@ -103,7 +104,7 @@ def test_it_serves_packed_products_alone(sources):
 
 def refused():
     with pytest.raises(KernelError) as error:
-        backends.load(["cmsis"], root=KERNELS)
+        registry.load(["cmsis"], root=KERNELS)
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -140,14 +141,14 @@ def test_a_board_that_cannot_run_it(sources, capsys):
 def package(tmp_path, sources, monkeypatch):
     """What `fetch` unpacks when the pinned checksum is that of this archive."""
     path = tmp_path / "package.tar.gz"
-    pinned = backends.external("cmsis", KERNELS)
+    pinned = registry.external("cmsis", KERNELS)
     with tarfile.open(path, "w:gz") as tar:
         for name, text in {**FILES, "setup.py": "raise SystemExit", "LICENSE": "Apache"}.items():
             info = tarfile.TarInfo(f"{pinned.package}/{name}")
             info.size = len(text)
             tar.addfile(info, io.BytesIO(text.encode()))
     checksum = hashlib.sha256(path.read_bytes()).hexdigest()
-    monkeypatch.setattr(backends, "external", lambda name: replace(pinned, sha256=checksum))
+    monkeypatch.setattr(registry, "external", lambda name: replace(pinned, sha256=checksum))
     monkeypatch.delenv("CMSIS_DSP")
     return path
 
@@ -157,7 +158,7 @@ def test_a_fetched_package_serves(package, tmp_path, capsys):
     folder = tmp_path / "cache/autodiff_gen/packages/cmsisdsp-1.10.3"
     assert capsys.readouterr().out == f"CMSIS-DSP: {folder}\n"
     assert (folder / "LICENSE").is_file() and not (folder / "setup.py").exists()
-    assert backends.load(["cmsis"], root=KERNELS).names == ("cmsis", "ref")
+    assert registry.load(["cmsis"], root=KERNELS).names == ("cmsis", "ref")
 
 
 def test_pip_that_finds_no_package_is_one_line(monkeypatch, tmp_path, capsys):

@@ -14,16 +14,19 @@ from random_models import random_model
 from test_passes import preserves
 
 import autodiff_gen as ag
-from autodiff_gen import board, nn, optim
 from autodiff_gen import functional as F
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.dtypes import Dim, Type, f32
-from autodiff_gen.emit import emit
-from autodiff_gen.ir import Graph, Value, make_input, topological
-from autodiff_gen.passes.call_column_sums import call_column_sums
-from autodiff_gen.report import explain
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.ir.build import make_input
+from autodiff_gen.ir.graph import Graph
+from autodiff_gen.ir.node import Value, topological
+from autodiff_gen.ir.types import Dim, Type, f32
+from autodiff_gen.passes.select_column_sums import select_column_sums
+from autodiff_gen.report.explain import explain
+from autodiff_gen.targets import board
 
-PASS = sys.modules["autodiff_gen.passes.call_column_sums"]
+PASS = sys.modules["autodiff_gen.passes.select_column_sums"]
 LIMITS = ("FEWEST_ROWS", "FEWEST_COLUMNS", "FEWEST_TERMS")
 
 
@@ -64,7 +67,7 @@ def test_which_sums_are_calls(
 ) -> None:
     x = make_input("x", Type(f32, shape))
     graph = Graph("g", (x,), {f"y{i}": y for i, y in enumerate(make(x))}, {})
-    after = call_column_sums(graph)
+    after = select_column_sums(graph)
     assert [n.op.name for n in topological(after.roots)].count("column_sums") == calls
     assert [v.type for v in after.roots] == [v.type for v in graph.roots]
 

@@ -11,10 +11,10 @@ import pytest
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn
-from autodiff_gen.dtypes import Type, dtype, f32
 from autodiff_gen.errors import ShapeError
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import make_input
+from autodiff_gen.ir.build import make_input
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.types import Type, dtype, f32
 
 B, H = 3, 4
 SHAPES = [(B, H), (H, H), (H,)]
@@ -130,8 +130,8 @@ def test_any_number_chooses(kind: str) -> None:
 def test_a_function_that_is_not_chosen_costs_nothing_in_c() -> None:
     inputs, _ = outputs(CHOICES["of closures"], order=1)
     p, x, w, _ = inputs
-    from autodiff_gen.compiler import compile_function
-    from autodiff_gen.emit import emit
+    from autodiff_gen.codegen.compiler import compile_function
+    from autodiff_gen.codegen.files import emit
 
     y = F.cond(p, lambda: F.sin(x) @ w, lambda: x)
     lines = emit(compile_function(ag.function([p, x, w], [y]), "f"))["f.c"].splitlines()

@@ -83,7 +83,7 @@ def encoder(nn: Any, **options: Any) -> Any:
 def test_an_encoder_of_several_layers() -> None:
     import torch
 
-    from autodiff_gen.interpret import evaluate
+    from autodiff_gen.ir.interpreter import evaluate
 
     twin, ours = encoder(torch.nn).eval(), encoder(nn)
     array = np.random.default_rng(0).normal(size=(2, 5, 4)).astype(np.float32)
@@ -99,7 +99,7 @@ def test_an_encoder_of_several_layers() -> None:
 
 def test_dropout_of_an_encoder_acts_in_training() -> None:
     """Its default is PyTorch's, 0.1: on the weights of attention, between the linear layers, and on what is added."""
-    from autodiff_gen.ir import topological
+    from autodiff_gen.ir.node import topological
 
     x = ag.Input("x", (2, 5, 4))
     drawn = [n for n in topological([encoder(nn)(x)]) if n.op.name == "rand_u32"]

@@ -12,13 +12,14 @@ from workloads import CONVOLUTIONAL, convolutional, samples
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
-from autodiff_gen.compiler import compile_function, compile_model
-from autodiff_gen.dtypes import planned_size
-from autodiff_gen.ir import State, Value, topological
-from autodiff_gen.layout import base
-from autodiff_gen.passes.own_bytes import KEPT
-from autodiff_gen.passes.settle_layouts import Layouts
-from autodiff_gen.program import Entry, Program
+from autodiff_gen.codegen.compiler import compile_function, compile_model
+from autodiff_gen.codegen.program import Entry, Program
+from autodiff_gen.ir.graph import State
+from autodiff_gen.ir.node import Value, topological
+from autodiff_gen.ir.types import planned_size
+from autodiff_gen.ir.views import base
+from autodiff_gen.passes.copy_insertion import KEPT
+from autodiff_gen.passes.layout_assignment import Layouts
 
 
 def layout_copies(entry: Entry) -> list[str]:
@@ -61,7 +62,7 @@ def test_what_settling_saves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it there are copies, which the other test would see."""
     names = ("lenet of 8", "mobile")
     settled = [compile_model(convolutional(name, optim.SGD()), "m") for name in names]
-    monkeypatch.setattr("autodiff_gen.model.settle_layouts", unsettled)
+    monkeypatch.setattr("autodiff_gen.model.layout_assignment", unsettled)
     for name, program in zip(names, settled, strict=True):
         other = compile_model(convolutional(name, optim.SGD()), "m")
         assert layout_copies(other.entries[0]) and layout_copies(other.entries[1])
@@ -197,7 +198,7 @@ def test_dropout_and_batch_norm_do_not_see_the_layout(monkeypatch: pytest.Monkey
     more: dict[str, Any] = {"accumulate": "mean", "ema": optim.EMA(0.9)}
     settled = trained(Net(0.3), optim.Adam(lr=0.01), **more).on_host()
     assert not any(layout_copies(entry) for entry in settled.program.entries)
-    monkeypatch.setattr("autodiff_gen.model.settle_layouts", unsettled)
+    monkeypatch.setattr("autodiff_gen.model.layout_assignment", unsettled)
     other = trained(Net(0.3), optim.Adam(lr=0.01), **more).on_host()
     for k, (x, label) in enumerate(batches(6, 3, 10, 10)):
         if k < 4:

@@ -14,9 +14,9 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
-from autodiff_gen.compiler import compile_model
+from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.errors import ModelError, ShapeError
-from autodiff_gen.interpret import evaluate
+from autodiff_gen.ir.interpreter import evaluate
 
 
 def conv(x: Any, w: Any, **attrs: Any) -> Row:

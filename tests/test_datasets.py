@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autodiff_gen import datasets, samples
+from autodiff_gen import datasets
+from autodiff_gen.datasets import samples
 from autodiff_gen.errors import DataError
 
 DATA_PY = Path(__file__).resolve().parents[1] / "examples" / "mnist" / "data.py"

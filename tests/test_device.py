@@ -9,16 +9,16 @@ from firmware_build import REF, boards, once
 from link_build import link_program
 
 import autodiff_gen as ag
-from autodiff_gen import board as profiles
 from autodiff_gen import nn, optim
-from autodiff_gen.compiler import compile_model
+from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.device import frames
 from autodiff_gen.device.board import Board
 from autodiff_gen.device.link import Link
 from autodiff_gen.device.noise import Noise
 from autodiff_gen.device.qemu import Qemu
 from autodiff_gen.device.transport import Pipe, open_port
-from autodiff_gen.loader import load_model
+from autodiff_gen.model.loader import load_model
+from autodiff_gen.targets import board as profiles
 
 pytestmark = pytest.mark.cc
 

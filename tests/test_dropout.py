@@ -13,15 +13,16 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
-from autodiff_gen.check import check
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.emit import emit
+from autodiff_gen.check.gradcheck import check
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import AutodiffError, ModelError, ShapeError
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import Graph, apply
-from autodiff_gen.passes.redraw import redraw
-from autodiff_gen.passes.specialise import position_key, settled
-from autodiff_gen.rng import rand_u32
+from autodiff_gen.ir.build import apply
+from autodiff_gen.ir.counter_rng import rand_u32
+from autodiff_gen.ir.graph import Graph
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.passes.rematerialize_random import rematerialize_random
+from autodiff_gen.passes.resolve_mode import position_key, settled
 
 
 def noise(key: int, step: int, shape: tuple[int, ...], p: float) -> Any:
@@ -201,7 +202,7 @@ def test_a_mask_seen_otherwise_is_drawn_otherwise() -> None:
     flat = F.dropout(F.reshape(x, (x.shape[0], 12)), 0.5, seed=1)
     seen = F.permute(F.reshape(flat, (x.shape[0], 2, 2, 3)), (2, 0, 3, 1))[:, :, ::2]
     graph = Graph("g", (x, F.random_step()), {"y": settled([seen], training=True).roots[0]})
-    noisy = redraw(graph)
+    noisy = rematerialize_random(graph)
     feeds = {x: np.random.default_rng(0).normal(size=(2, 3, 4)), F.random_step(): np.uint32(4)}
     for n in (1, 2):
         given = {x: feeds[x][:n], F.random_step(): feeds[F.random_step()]}
@@ -214,7 +215,7 @@ def test_noise_behind_a_view_is_drawn_again_by_places() -> None:
     drawn = apply("rand_u32", step, apply("iota", size=shape), key=9)
     seen = F.permute(F.reshape(drawn, (3, 2, 4)), (2, 0, 1))
     graph = Graph("g", (step,), {"y": seen})
-    again = redraw(graph)
+    again = rematerialize_random(graph)
     assert "places" in str(again) and "reshape" not in str(again)
     one, other = (evaluate(list(g.outputs.values()), {step: np.uint32(3)})[0] for g in (graph, again))
     np.testing.assert_array_equal(one, other)

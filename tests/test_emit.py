@@ -14,12 +14,14 @@ import pytest
 from c_build import INCLUDES, KERNELS, compile_c
 
 import autodiff_gen as ag
-from autodiff_gen import board, nn, optim
 from autodiff_gen import functional as F
-from autodiff_gen.compiler import compile_file, compile_function, compile_model
-from autodiff_gen.emit import emit
-from autodiff_gen.host import host_trainer
-from autodiff_gen.loader import load_file, load_model
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_function, compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.host.trainer import host_trainer
+from autodiff_gen.model.build import compile_file
+from autodiff_gen.model.loader import load_file, load_model
+from autodiff_gen.targets import board
 
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden"

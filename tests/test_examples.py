@@ -14,9 +14,9 @@ from torch_twin import with_weights_of
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
-from autodiff_gen.check import check
-from autodiff_gen.ir import STATE, topological
-from autodiff_gen.loader import load_file, load_model
+from autodiff_gen.check.gradcheck import check
+from autodiff_gen.ir.node import STATE, topological
+from autodiff_gen.model.loader import load_file, load_model
 
 PRINTED = ("attention", "scalar", "tanh4", "tanh_matmul", "xor")
 

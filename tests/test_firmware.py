@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from firmware_build import boards, generate, link, once, run
 
-from autodiff_gen.host import host_trainer
+from autodiff_gen.host.trainer import host_trainer
 
 STEPS = 200
 PREDICTIONS = 4  # batches, as in c/trajectory.c

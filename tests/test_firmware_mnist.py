@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from firmware_build import ROOT, boards, call, copy_of_the_project, once, run, scons, sections, symbols
 
-from autodiff_gen import board, elf
-from autodiff_gen.loader import load_model
+from autodiff_gen.model.loader import load_model
+from autodiff_gen.targets import board, size
 
 HEAP = {
     "_sbrk",
@@ -192,7 +192,7 @@ def test_the_firmware_fits_the_chips_128_kb(stm32, record_property):
     end = max(address + size for address, size in parts.values()) - 0x20000000
     assert re.search(r"^RAM +0x0*20000000 +0x0*20000 ", (folder / "firmware.map").read_text(), re.MULTILINE)
     used = {name: (number(a), number(b)) for name, a, b in USED.findall(said)}
-    flash, ram = elf.usage(board.load("stm32"), folder / "firmware.elf")
+    flash, ram = size.usage(board.load("stm32"), folder / "firmware.elf")
     assert used["RAM"] == (end, 131_072) == (ram.used, ram.size)
     assert used["flash"][1] == 1_048_576
     assert 0 <= flash.used - used["flash"][0] < 8

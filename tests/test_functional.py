@@ -12,10 +12,10 @@ from against_torch import Row, TorchFunctions, check_c, check_float64
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
-from autodiff_gen.dtypes import Dim, Type, dtype
 from autodiff_gen.errors import ShapeError
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import make_input
+from autodiff_gen.ir.build import make_input
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.types import Dim, Type, dtype
 
 # Name, an expression over F (ours, or functions of torch with the same names), operands (see against_torch.prepared).
 
@@ -456,7 +456,7 @@ def test_labels_from_outside_know_their_classes() -> None:
 
 def test_log_softmax_costs_one_division_per_row() -> None:
     """The gradient of softmax and log-softmax divides once per row, not once per element."""
-    from autodiff_gen.ir import topological
+    from autodiff_gen.ir.node import topological
 
     for f in (F.softmax, F.log_softmax):
         y = F.sum(F.square(f(X, 1)))

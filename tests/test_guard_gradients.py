@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 
 import autodiff_gen as ag
-from autodiff_gen import board, nn, optim
 from autodiff_gen import functional as F
-from autodiff_gen.donation import writers
-from autodiff_gen.dtypes import planned
-from autodiff_gen.emit import emit
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import AutodiffError
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import Value
-from autodiff_gen.layout import base
+from autodiff_gen.ir.dependences import writers
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import STATE, Value
+from autodiff_gen.ir.types import planned
+from autodiff_gen.ir.views import base
 from autodiff_gen.passes import PIPELINE
-from autodiff_gen.passes.prove_updates import Bounds, prove_updates
-from autodiff_gen.report import explain
+from autodiff_gen.passes.finite_guard import Bounds, finite_guard
+from autodiff_gen.report.explain import explain
+from autodiff_gen.targets import board
 
 pytestmark = pytest.mark.cc
 REFUSED = r"the updates cannot be proved finite \(status -9\)"
@@ -244,7 +245,7 @@ def fed(graph, inputs, targets, seed):
     """Arrays for the graph: inputs and targets of one number each (None: random), random states."""
     rng = np.random.default_rng(seed)
     feeds = {}
-    for v in (*graph.inputs, *graph.leaves("state")):
+    for v in (*graph.inputs, *graph.leaves(STATE)):
         state, shape = v.node.attrs.get("state"), planned(v.type.shape)
         number = inputs if v.name == "x" else targets if v.name == "target" else None
         feeds[v] = rng.standard_normal(shape) if number is None else np.full(shape, number)
@@ -264,7 +265,7 @@ def fed(graph, inputs, targets, seed):
 def test_no_update_exceeds_its_bound(name, inputs, targets):
     """Each state by itself, without the margin: equal samples add up, so that a bound is nearly reached."""
     graph = MODELS[name][0](guard="gradients").entries()[0]
-    for rewrite in PIPELINE[: PIPELINE.index(prove_updates)]:
+    for rewrite in PIPELINE[: PIPELINE.index(finite_guard)]:
         graph = rewrite(graph)
     bounds = Bounds(graph)
     asked = {s: bounds.of_update(s, new) for s, new in graph.updates.items()}
@@ -274,7 +275,7 @@ def test_no_update_exceeds_its_bound(name, inputs, targets):
     new = dict(
         zip(graph.updates, evaluate(list(graph.updates.values()), feeds, float_dtype="float64"), strict=True)
     )
-    old = {v.node.attrs["state"]: feeds[v] for v in graph.leaves("state")}
+    old = {v.node.attrs["state"]: feeds[v] for v in graph.leaves(STATE)}
     for state, each in asked.items():
         if state.type.dtype.kind == "f":
             bound = sum(float(values.get(b, b)) for b in each)
@@ -285,7 +286,7 @@ def test_no_update_exceeds_its_bound(name, inputs, targets):
 def test_bounds_are_nearly_reached():
     """Four equal samples: the gradient of the first layer is 4 dz x, and so is its bound."""
     graph = net(nn.Linear(6, 5), shape=(4, 6), guard="gradients").entries()[0]
-    for rewrite in PIPELINE[: PIPELINE.index(prove_updates)]:
+    for rewrite in PIPELINE[: PIPELINE.index(finite_guard)]:
         graph = rewrite(graph)
     bounds = Bounds(graph)
     weight = next(s for s in graph.updates if s.name == "0.weight")
@@ -293,7 +294,7 @@ def test_bounds_are_nearly_reached():
     feeds = fed(graph, 1e3, 1e6, 9)
     feeds[graph.inputs[-1]] = np.float64(1.0)
     most, new = evaluate([bound, graph.updates[weight]], feeds, float_dtype="float64")
-    old = next(feeds[v] for v in graph.leaves("state") if v.node.attrs["state"] is weight)
+    old = next(feeds[v] for v in graph.leaves(STATE) if v.node.attrs["state"] is weight)
     assert 0.99 * most < np.abs(new - old).max() <= most
 
 

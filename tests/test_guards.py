@@ -10,13 +10,14 @@ import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
-from autodiff_gen import nn, optim, resources
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.donation import writers
-from autodiff_gen.emit import emit
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import AutodiffError, ModelError
-from autodiff_gen.layout import base
-from autodiff_gen.loader import load_file, load_model
+from autodiff_gen.ir.dependences import writers
+from autodiff_gen.ir.views import base
+from autodiff_gen.model.loader import load_file, load_model
+from autodiff_gen.targets import installation
 
 
 def classifier(*layers, batch=3, **options):
@@ -104,7 +105,7 @@ def test_accumulating_is_guarded_too():
 
 def examples():
     """Names of the examples that have a model; the others are functions, which have no state."""
-    names = sorted(p.parent.name for p in resources.examples().glob("*/model.py"))
+    names = sorted(p.parent.name for p in installation.examples().glob("*/model.py"))
     return [n for n in names if isinstance(load_file(n).made, ag.Model)]
 
 

@@ -11,10 +11,10 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.errors import AutodiffError, DataError, ModelError, ShapeError, ToolError
-from autodiff_gen.host import host_function, host_trainer
-from autodiff_gen.host_cc import find_compiler
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.loader import load_model
+from autodiff_gen.host.compiler import find_compiler
+from autodiff_gen.host.trainer import host_function, host_trainer
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.model.loader import load_model
 
 pytestmark = pytest.mark.cc
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 from c_build import REPOSITORY
 
-from autodiff_gen import board
+from autodiff_gen.targets import board
 
 sys.path.insert(0, str(REPOSITORY / "bench" / "host"))
 import run

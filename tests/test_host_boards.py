@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from c_build import HOST, REPOSITORY, compile_c
 
-from autodiff_gen import board
+from autodiff_gen.targets import board
 
 WIDER = ("host_avx2", "host_avx512")
 # In place of libgcc's: a computer without any of the features that one can ask for.

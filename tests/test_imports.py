@@ -1,153 +1,142 @@
-"""The layers of the package: what imports what, read from the sources; and what a build loads."""
+"""The packages of the compiler: which of them may import which, read from the sources; and what a build loads."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[1] / "autodiff_gen"
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "autodiff_gen"
 
-# Bottom up. A module imports from its own layer and from those below; imports inside functions and for type checking
-# are free.
-LAYERS: tuple[tuple[str, ...], ...] = (
-    (
-        "errors",
-        "external",
-        "names",
-        "resources",
-        "table",
-        "rng",
-        "conditions",
-        "kernel_contract",
-        "cycles",
-        "link_map",
-        "sections",
-        "cli_arguments",
-    ),
-    ("dtypes", "board_schema", "init", "samples", "storage", "math_loops"),
-    ("c_text",),
-    ("op", "methods", "kernel_calls", "board", "kernel_table", "backends", "firmware", "datasets"),
-    ("ir", "ir_text", "verify", "toolchain", "elf", "platformio", "kernel_rows"),
-    ("counting",),
-    ("interpret", "layout", "regions"),
-    ("ops", "leaves"),
-    ("autodiff", "functional", "donation", "labels", "gemm_calls", "calls"),
-    ("nn", "optim", "passes"),
-    ("loops", "training", "model"),
-    ("short_sums",),
-    ("loop_expressions",),
-    ("loop_statements",),
-    ("loop_text",),
-    ("schedule", "memory", "region_plans", "steps"),
-    ("program", "c_tables", "region_text"),
-    ("compiler", "link_layout", "entry_text", "init_text", "emit", "frontends", "marks"),
-    ("host_args", "host_cc", "host", "report", "check", "check_problem", "check_torch", "link_text"),
-    ("loader", "build", "export", "operations", "kernel_test"),
-    ("bench", "bench_report", "bench_text", "kernel_cases", "kernel_bench", "bench_tables"),
-    ("device",),
-    ("bench_cycles",),
-    ("cli_device", "cli_bench"),
-    ("cli", "__main__", "__init__"),
-)
-LEVEL = {name: k for k, layer in enumerate(LAYERS) for name in layer}
-
-# board.py and what SCons reads beside it run in SCons' interpreter, which has neither NumPy nor Jinja.
-STDLIB_ONLY = (
-    "board",
-    "board_schema",
-    "backends",
-    "conditions",
+# Bottom up: a package imports from those above its own line here, inside functions and for type checking included.
+PACKAGES = (
     "errors",
-    "external",
-    "firmware",
-    "kernel_table",
-    "platformio",
-    "resources",
-    "table",
-    "toolchain",
-    "elf",
+    "targets",
+    "kernels",
+    "ir",
+    "init",
+    "autodiff",
+    "ops",
+    "functional",
+    "nn",
+    "optim",
+    "passes",
+    "lowering",
+    "codegen",
+    "report",
+    "host",
+    "model",
+    "frontends",
+    "datasets",
+    "device",
+    "check",
+    "bench",
+    "cli",
+    "__main__",
+    "__init__",
 )
 
-
-def modules() -> list[Path]:
-    return sorted(p for p in PACKAGE.rglob("*.py") if "_data" not in p.parts)
-
-
-def unit(path: Path) -> str:
-    """The name under which LAYERS knows a file: a sub-package counts as one."""
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+STDLIB_ONLY = (
+    "errors",
+    "targets",
+    "kernels",
+)  # SCons' own Python, which imports them, has neither NumPy nor Jinja
 
 
-def eager(tree: ast.Module) -> list[ast.stmt]:
-    """The statements that run on import: not those under TYPE_CHECKING, nor in functions."""
-    out, pending = [], list(tree.body)
-    while pending:
-        s = pending.pop()
-        if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        if isinstance(s, ast.If) and "TYPE_CHECKING" in ast.dump(s.test):
-            pending += s.orelse
-            continue
-        out.append(s)
-        pending += [c for c in ast.iter_child_nodes(s) if isinstance(c, ast.stmt)]
-    return out
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the compiler by its dotted name."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if "_data" not in parts:
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
 
 
-def imported(path: Path) -> set[str]:
-    """The modules of the package that a file imports when it is imported."""
-    package = ["autodiff_gen", *path.relative_to(PACKAGE).parts[:-1]]
+def package(module: str) -> str:
+    """The line of PACKAGES to which a module belongs."""
+    _, *rest = module.split(".")
+    return rest[0] if rest else "__init__"
+
+
+@cache
+def syntax(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(module: str, path: Path) -> set[str]:
+    """The dotted names of all that a module imports, anywhere in it."""
+    here = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
     found = set()
-    for s in eager(ast.parse(path.read_text(encoding="utf-8"))):
-        names: list[list[str]] = []
+    for s in ast.walk(syntax(path)):
         if isinstance(s, ast.Import):
-            names = [a.name.split(".") for a in s.names]
+            found.update(a.name for a in s.names)
         elif isinstance(s, ast.ImportFrom):
-            above = package[: len(package) - s.level + 1] if s.level else []
-            stem = [*above, *(s.module.split(".") if s.module else [])]
-            names = [[*stem, a.name] for a in s.names] if stem == ["autodiff_gen"] else [stem]
-        for name in names:
-            if (
-                name[0] == "autodiff_gen"
-                and len(name) > 1
-                and (PACKAGE / f"{name[1]}.py").exists() | (PACKAGE / name[1]).is_dir()
-            ):
-                found.add(name[1])
+            stem = (
+                [*here[: len(here) - s.level + 1], *([s.module] if s.module else [])]
+                if s.level
+                else [s.module]
+            )
+            for a in s.names:
+                whole = ".".join([*map(str, stem), a.name])
+                found.add(whole if whole in modules() else ".".join(map(str, stem)))
     return found
 
 
-def third_party(path: Path) -> set[str]:
-    found = set()
-    for s in eager(ast.parse(path.read_text(encoding="utf-8"))):
-        names = [a.name for a in s.names] if isinstance(s, ast.Import) else []
-        names += [s.module or ""] if isinstance(s, ast.ImportFrom) and s.level == 0 else []
-        found |= {n.split(".")[0] for n in names} - set(sys.stdlib_module_names) - {"autodiff_gen"}
-    return found
+@cache
+def edges() -> dict[str, set[str]]:
+    """For each module the others of the compiler that it imports."""
+    return {m: {t for t in imported(m, p) if t in modules() and t != m} for m, p in modules().items()}
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_point_downwards(path: Path) -> None:
-    mine = unit(path)
-    assert mine in LEVEL, f"{mine} has no place in LAYERS"
-    upwards = {other for other in imported(path) if LEVEL.get(other, -1) > LEVEL[mine]}
-    assert not upwards, f"{mine} imports {', '.join(sorted(upwards))} from above"
+def test_every_package_has_a_line_and_every_line_a_package() -> None:
+    assert {package(m) for m in modules()} == set(PACKAGES)
 
 
-@pytest.mark.parametrize("name", STDLIB_ONLY)
-def test_what_scons_reads_needs_the_standard_library_only(name: str) -> None:
-    path = PACKAGE / f"{name}.py"
-    assert third_party(path) == set()
-    assert imported(path) <= {*STDLIB_ONLY, "kernel_contract"}
+def test_packages_import_only_from_packages_below_them() -> None:
+    level = {name: k for k, name in enumerate(PACKAGES)}
+    upwards = [
+        f"{m} imports {t}" for m, ts in edges().items() for t in ts if level[package(t)] > level[package(m)]
+    ]
+    assert not upwards, "\n".join(sorted(upwards))
+
+
+def test_no_file_imports_itself_through_others() -> None:
+    """What stays after all modules that import nothing that is left have been taken away is on a cycle or above one."""
+    left = dict(edges())
+    while free := [m for m, ts in left.items() if not ts & left.keys()]:
+        for m in free:
+            del left[m]
+    assert not left, sorted(left)
+
+
+def third_party(module: str, path: Path) -> set[str]:
+    return (
+        {name.split(".")[0] for name in imported(module, path)}
+        - set(sys.stdlib_module_names)
+        - {"autodiff_gen"}
+    )
+
+
+def test_what_scons_imports_needs_the_standard_library_only() -> None:
+    wrong = {m: third_party(m, p) for m, p in modules().items() if package(m) in STDLIB_ONLY}
+    assert not {m: names - {"elftools"} for m, names in wrong.items() if names - {"elftools"}}
+    code = (
+        "import autodiff_gen.targets.board, autodiff_gen.kernels.registry, sys; print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_dependencies_are_few() -> None:
-    allowed = {"numpy", "jinja2", "elftools"}
-    for path in modules():
-        optional = {"torch"} if path.stem in ("check_torch", "torch") else set()
-        assert third_party(path) <= allowed | optional, path
+    found = {name for m, p in modules().items() for name in third_party(m, p)}
+    assert found == {"numpy", "jinja2", "elftools", "serial", "torch", "sklearn"}
 
 
 @pytest.mark.parametrize(
@@ -164,15 +153,7 @@ def test_a_build_loads_no_heavy_modules(code: str, tmp_path: Path) -> None:
     program = f"OUT = {str(tmp_path)!r}\ntry:\n    {code}\nexcept SystemExit as e:\n    assert not e.code\n"
     program += f"import sys; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, cwd=PACKAGE.parent, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith("[]"), done.stdout
-
-
-def test_the_leaves_load_without_numpy() -> None:
-    code = "import autodiff_gen.board, autodiff_gen.backends, sys; print('numpy' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=PACKAGE.parent, check=True
-    )
-    assert done.stdout.strip() == "False"

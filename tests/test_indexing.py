@@ -14,10 +14,10 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
-from autodiff_gen.dtypes import Dim
 from autodiff_gen.errors import ShapeError
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import topological
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import topological
+from autodiff_gen.ir.types import Dim
 
 A, B = (4, 6), (2, 3, 5)
 TWICE = np.array([2, 0, 2, 2, 1], dtype=np.int32)
@@ -286,8 +286,8 @@ def test_an_embedding_trains_as_in_torch(seed: int) -> None:
 
 def test_plain_sgd_writes_the_rows_that_are_named() -> None:
     """No gradient of the table is stored, and no other row is touched."""
-    from autodiff_gen.compiler import compile_model
-    from autodiff_gen.emit import emit
+    from autodiff_gen.codegen.compiler import compile_model
+    from autodiff_gen.codegen.files import emit
 
     tokens, target = ag.Input("tokens", (6,), dtype="s32"), ag.Input("target", (6, 3))
     table = ag.Param("table", np.ones((1000, 3)))

@@ -5,15 +5,15 @@ import re
 import pytest
 from graph_c import COMPILERS, HEADERS, compiled
 
-from autodiff_gen import backends
 from autodiff_gen.frontends.inline_c import header_files, items, static_functions
+from autodiff_gen.kernels import registry
 
 
 @pytest.mark.cc
 @pytest.mark.parametrize("cc", COMPILERS)
 def test_every_reference_kernel_and_function_can_be_inlined_alone(cc, tmp_path):
     """Each with just the helpers that it names: nothing is missing, and nothing is unused."""
-    tables = backends.load(["ref"])
+    tables = registry.load(["ref"])
     kernels = {k.symbol: [k] for k in tables.backends[-1].kernels}
     functions = {
         i.name: [] for h in header_files(tables.root) for i in items(h) if re.search(rf" {i.name}\(", i.text)

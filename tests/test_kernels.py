@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from c_build import CORTEX, HOST, KERNELS, WIDTHS, compile_c, shared_library, widths
 
-from autodiff_gen import backends
-from autodiff_gen.kernel_contract import CONTRACT
+from autodiff_gen.kernels import registry
+from autodiff_gen.kernels.contract import CONTRACT
 
 GUARD = 5  # floats around each operand; an odd number, so that nothing is aligned to more than 4 bytes
 PAD = np.float32(-7.625e30)  # in guards and between rows: one of it in a sum is seen
@@ -31,7 +31,7 @@ FULL = [
     (19, 47, 41),
 ]
 SCALES = [(1.0, 0.0), (-0.01, 1.0), (0.5, -2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
-LOADED = [backends.load([name], root=KERNELS).backends[0] for name in backends.available(KERNELS)]
+LOADED = [registry.load([name], root=KERNELS).backends[0] for name in registry.available(KERNELS)]
 SOURCES = sorted({k.source for b in LOADED if b.name == "ref" for k in b.kernels})  # C and C++
 # (backend, compiler, width of vectors): those of the host at each width that this machine has, by one compiler
 BUILDS = [(b, cc, "") for cc in HOST for b in LOADED if b.kernels and set(b.requires) <= {"host"}]
@@ -219,7 +219,7 @@ def documented(tmp_path_factory):
     blocks = dict(re.findall(r"```(c|toml)\n(.*?)```", (KERNELS / "README.md").read_text(), flags=re.DOTALL))
     (folder / "wide.c").write_text(blocks["c"])
     (folder / "kernels.toml").write_text(blocks["toml"])
-    return backends.load([str(folder)], root=KERNELS)
+    return registry.load([str(folder)], root=KERNELS)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ import pytest
 from c_build import KERNELS
 from firmware_build import boards
 
-from autodiff_gen import backends, board
-from autodiff_gen.kernel_test import test_kernels as compare
+from autodiff_gen.check.kernels import test_kernels as compare
+from autodiff_gen.kernels import registry
+from autodiff_gen.targets import board
 
-LOADED = [backends.load([name], root=KERNELS).backends[0] for name in backends.available(KERNELS)]
+LOADED = [registry.load([name], root=KERNELS).backends[0] for name in registry.available(KERNELS)]
 TUNED = [  # test_kernels.py has the host's; fastmath brings functions alone
     b for b in LOADED if b.kernels and b.name != "ref" and "host" not in b.requires
 ]
@@ -33,4 +34,4 @@ def test_every_backend_has_a_core():
 def test_kernels_equal_the_reference(backend, place):
     lines, good = compare(backend, board.load(place))
     assert good, "\n".join(lines)
-    assert len(lines) == len(backends.load([backend]).backends[0].kernels)
+    assert len(lines) == len(registry.load([backend]).backends[0].kernels)

@@ -11,14 +11,16 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 from autodiff_gen import functional as F  # noqa: F401  (fills the registry)
-from autodiff_gen.dtypes import Dim, Type, bound, f32, planned
 from autodiff_gen.errors import ShapeError
-from autodiff_gen.gemm_calls import choose
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import Value, apply, make_input
-from autodiff_gen.kernel_calls import KernelCall, Operand
-from autodiff_gen.layout import Strided, dense, layout
-from autodiff_gen.passes.own_bytes import readable_by_kernels
+from autodiff_gen.ir.build import apply, make_input
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.kernel_call import KernelCall, Operand
+from autodiff_gen.ir.node import Value
+from autodiff_gen.ir.strides import Strided, dense
+from autodiff_gen.ir.types import Dim, Type, bound, f32, planned
+from autodiff_gen.ir.views import layout
+from autodiff_gen.lowering.gemm import choose
+from autodiff_gen.passes.copy_insertion import readable_by_kernels
 
 BATCH = 3
 

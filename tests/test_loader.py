@@ -13,7 +13,7 @@ import pytest
 
 import autodiff_gen as ag
 from autodiff_gen.errors import ModelError
-from autodiff_gen.loader import load_model
+from autodiff_gen.model.loader import load_model
 
 GOOD = """
     import autodiff_gen as ag

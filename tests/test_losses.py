@@ -16,7 +16,7 @@ from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
 from autodiff_gen.errors import AutodiffError, ModelError, ShapeError
-from autodiff_gen.interpret import evaluate
+from autodiff_gen.ir.interpreter import evaluate
 
 WEIGHT = np.float32([0.5, 2.0, 1.25])
 SIGNS = np.float32([1, -1, 1, -1])

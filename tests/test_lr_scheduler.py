@@ -10,7 +10,7 @@ from torch_optim import SCHEDULES, batches, built, name_of
 
 import autodiff_gen as ag
 from autodiff_gen.errors import AutodiffError
-from autodiff_gen.interpret import evaluate
+from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.optim import lr_scheduler as lrs
 
 LONG: list[tuple[str, Callable[[Any], Any], Callable[[Any, Any], Any]]] = [

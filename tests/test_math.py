@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from c_build import CORTEX, HOST, KERNELS, compile_c, shared_library
 
-from autodiff_gen import backends
-from autodiff_gen.compiler import compile_file
-from autodiff_gen.emit import emit
-from autodiff_gen.loader import load_file
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.kernels import registry
+from autodiff_gen.model.build import compile_file
+from autodiff_gen.model.loader import load_file
 
 C = Path(__file__).parent / "c"
 NAMES = ["expf", "logf", "expm1f", "log1pf", "tanhf", "sigmoidf", "sinf", "cosf", "erff", "rintf", "powf"]
@@ -395,7 +395,7 @@ def test_header_is_clean_as_c_and_cpp(cc, std, tmp_path):
 
 # ---- the faster functions of kernels/fastmath
 
-FAST = backends.load(["fastmath"], root=KERNELS).functions
+FAST = registry.load(["fastmath"], root=KERNELS).functions
 
 
 @pytest.fixture(scope="module", params=["off", "fast"])

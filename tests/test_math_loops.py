@@ -2,11 +2,11 @@
 
 import pytest
 
-from autodiff_gen import board
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.emit import emit
-from autodiff_gen.loader import load_model
-from autodiff_gen.math_loops import VECTOR, all_short
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.codegen.vector_loops import VECTOR, all_short
+from autodiff_gen.model.loader import load_model
+from autodiff_gen.targets import board
 
 
 def loop(turns: object, *body: str, indent: int = 4) -> str:

@@ -14,9 +14,9 @@ from random_models import random_model
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.loader import load_model
-from autodiff_gen.memory import ALIGNMENT, Buffer, lower_bound, place
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.lowering.buffer_assignment import ALIGNMENT, Buffer, lower_bound, place
+from autodiff_gen.model.loader import load_model
 
 BENCH = Path(__file__).resolve().parents[1] / "bench" / "workloads"
 

@@ -16,9 +16,9 @@ import pytest
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import init, nn, optim
-from autodiff_gen.dtypes import Dim
 from autodiff_gen.errors import AutodiffError
-from autodiff_gen.interpret import evaluate
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.types import Dim
 
 # Layers
 
@@ -205,7 +205,7 @@ def test_activations_against_torch(name: str, options: dict[str, Any]) -> None:
 
 
 def test_uniform_is_the_formula_of_the_device() -> None:
-    from autodiff_gen.rng import rand_u32
+    from autodiff_gen.ir.counter_rng import rand_u32
 
     u = (np.asarray(rand_u32(7, 0, np.arange(6))) >> 8).astype(np.float64) * 2.0**-24
     bound = np.float32(0.3)

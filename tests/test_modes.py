@@ -13,8 +13,8 @@ from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
 from autodiff_gen.errors import AutodiffError, ModelError, ShapeError
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.passes.specialise import settled
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.passes.resolve_mode import settled
 
 X = ag.Input("x", (2, 3))
 ONES = np.ones((2, 3), dtype=np.float32)

@@ -22,9 +22,10 @@ from op_cases import (
 from autodiff_gen import autodiff
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import zeros_like
-from autodiff_gen.dtypes import Type, f32
-from autodiff_gen.ir import Node, Value, make_input, substitute, topological
-from autodiff_gen.op import OPS, VJP
+from autodiff_gen.ir.build import make_input
+from autodiff_gen.ir.node import OPS, VJP, Node, Value, topological
+from autodiff_gen.ir.rewrite import substitute
+from autodiff_gen.ir.types import Type, f32
 from autodiff_gen.ops import cond, scan
 
 CHECKED = [name for name in DIFFERENTIABLE if name not in FLAT]
@@ -156,7 +157,7 @@ def looped(monkeypatch: pytest.MonkeyPatch | None = None, k: int = 0, factor: fl
     if monkeypatch is not None:
         assert scan.SCAN.vjp is not None
         wrong = mutated(scan.SCAN.vjp, lambda i, g, _: g * factor if i == k else g)
-        monkeypatch.setattr(scan, "SCAN", dataclasses.replace(scan.SCAN, vjp=wrong))
+        monkeypatch.setitem(OPS, "scan", dataclasses.replace(scan.SCAN, vjp=wrong))
     h, xs, w = (
         make_input(name, Type(f32, shape)) for name, shape in (("h", (3,)), ("xs", (4, 3)), ("w", (3,)))
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from autodiff_gen import functional, nn, optim
-from autodiff_gen.cli import main
-from autodiff_gen.op import OPS, Fused, Leaf
-from autodiff_gen.operations import markdown
+from autodiff_gen.cli.list_ops import markdown
+from autodiff_gen.cli.main import main
+from autodiff_gen.ir.node import OPS
+from autodiff_gen.ir.op_kinds import Fused, Leaf
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "operations.md"
 

@@ -23,10 +23,11 @@ from op_tables import BATCHED
 
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
-from autodiff_gen.dtypes import Type, bound, dtype, f32
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import apply, apply_node, make_input
-from autodiff_gen.op import OPS, Call, register
+from autodiff_gen.ir.build import apply, apply_node, make_input
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import OPS, register
+from autodiff_gen.ir.op_kinds import Call
+from autodiff_gen.ir.types import Type, bound, dtype, f32
 
 TOLERANCE = 1e-7  # of float64 gradients against central differences with steps of 1e-6
 

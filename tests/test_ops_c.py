@@ -12,9 +12,9 @@ from op_tables import BATCHED, REDUCTIONS, ROWS_OF_SPECIALS, SPECIAL_OPS, specia
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import apply, apply_node
-from autodiff_gen.op import OPS
+from autodiff_gen.ir.build import apply, apply_node
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import OPS
 
 pytestmark = pytest.mark.cc
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from autodiff_gen.dtypes import Dim, Type, dtype, f32, s32
 from autodiff_gen.errors import ShapeError
-from autodiff_gen.ir import apply_node, make_input
+from autodiff_gen.ir.build import apply_node, make_input
+from autodiff_gen.ir.types import Dim, Type, dtype, f32, s32
 from autodiff_gen.ops.avg_pooling import averaging
 from autodiff_gen.ops.convolution import convolving
 from autodiff_gen.ops.depthwise import depthwise

@@ -11,10 +11,10 @@ from op_tables import REDUCTIONS, ROWS_OF_SPECIALS, SPECIAL_OPS, special_operand
 
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
-from autodiff_gen.dtypes import Type, f32
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import apply, apply_node, make_input
-from autodiff_gen.op import OPS
+from autodiff_gen.ir.build import apply, apply_node, make_input
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import OPS
+from autodiff_gen.ir.types import Type, f32
 
 pytestmark = pytest.mark.torch
 

@@ -31,10 +31,10 @@ from torch_optim import (
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import init, nn, optim
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.emit import emit
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import AutodiffError
-from autodiff_gen.interpret import evaluate
+from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.optim import lr_scheduler as lrs
 
 KINDS = [("float64", 3e-6), ("float32", 1e-5)]

@@ -86,7 +86,7 @@ def test_wheel_holds_the_c_sources_boards_and_tools(wheel: Path) -> None:
         "site_tools/autodiff.py",
         "site_tools/firmware.py",
     } <= data
-    assert {"autodiff_gen/board.py", "autodiff_gen/templates/source.c.j2"} <= names
+    assert {"autodiff_gen/targets/board.py", "autodiff_gen/templates/source.c.j2"} <= names
     assert not [n for n in names if "__pycache__" in n or n.startswith(("tests/", "bench/", "kernels/"))]
 
 
@@ -117,7 +117,7 @@ def test_console_script(python: Path, tmp_path: Path) -> None:
 
 
 def test_data_comes_from_the_checkout_when_editable(root: Path, wheel: Path, tmp_path: Path) -> None:
-    code = "import autodiff_gen.resources as r; print(r.root()); print(r.scons_tools())"
+    code = "import autodiff_gen.targets.installation as r; print(r.root()); print(r.scons_tools())"
     editable = fresh_environment(tmp_path / "editable")
     install(editable, "-e", root)
     assert run(editable, "-c", code, cwd=tmp_path).splitlines() == [

@@ -21,25 +21,18 @@ from random_models import random_model
 from autodiff_gen import functional as F
 from autodiff_gen import passes
 from autodiff_gen.autodiff import grad
-from autodiff_gen.dtypes import Dim
 from autodiff_gen.errors import GraphError
-from autodiff_gen.ir import (
-    Graph,
-    State,
-    Value,
-    apply,
-    apply_node,
-    constant,
-    make_state,
-    topological,
-)
-from autodiff_gen.passes.cancel_layouts import cancel_layouts
-from autodiff_gen.passes.common_values import common_values
+from autodiff_gen.ir.build import apply, apply_node, constant, make_state
+from autodiff_gen.ir.graph import Graph, State
+from autodiff_gen.ir.node import Value, topological
+from autodiff_gen.ir.types import Dim
+from autodiff_gen.ir.verifier import verify
+from autodiff_gen.passes.copy_insertion import copy_insertion
+from autodiff_gen.passes.cse import cse
 from autodiff_gen.passes.fold_constants import fold_constants
-from autodiff_gen.passes.fuse_updates import fuse_updates
-from autodiff_gen.passes.grouping import LARGEST_GROUP
-from autodiff_gen.passes.own_bytes import own_bytes
-from autodiff_gen.verify import verify
+from autodiff_gen.passes.fuse_optimizer import fuse_optimizer
+from autodiff_gen.passes.fusion_groups import LARGEST_GROUP
+from autodiff_gen.passes.transpose_elimination import transpose_elimination
 
 # Text before -> after
 
@@ -113,34 +106,34 @@ ROWS = (
     Row("exp is left to the board", fold_constants, _not_folded, "%1 = exp(1.0) | %3 = mul(%1, x) | y <- %3"),
     Row(
         "common values",
-        common_values,
+        cse,
         _common,
         "%2 = mul(x, 2.0) | %3 = tanh(%2) | %4 = add(%3, %3) | y <- %4",
     ),
-    Row("unread index", common_values, _unread, "%1 = amax(x, axes=(1,), keepdim=False) | y <- %1"),
+    Row("unread index", cse, _unread, "%1 = amax(x, axes=(1,), keepdim=False) | y <- %1"),
     Row(
         "transposed product",
-        cancel_layouts,
+        transpose_elimination,
         _turned,
         "%2 = permute(b, dims=(1, 0)) | %3 = permute(a, dims=(1, 0)) | %4 = matmul(%2, %3) | y <- %4 | z <- a",
     ),
-    Row("SGD", fuse_updates, _sgd, "%4 = accumulate(a, b, w, lr, beta=1.0, negate=True) | w' <- %4"),
+    Row("SGD", fuse_optimizer, _sgd, "%4 = accumulate(a, b, w, lr, beta=1.0, negate=True) | w' <- %4"),
     Row(
         "weight decay is an epilogue",
-        fuse_updates,
+        fuse_optimizer,
         lambda: _sgd(0.125),
         "%4 = matmul_rows(a, b) | %6 = mul(0.125, w) "
         "| %7 = add(%4, %6) | %8 = mul(lr, %7) | %9 = sub(w, %8) | w' <- %9",
     ),
     Row(
         "momentum",
-        fuse_updates,
+        fuse_optimizer,
         _momentum,
         "%4 = accumulate(a, b, v, 1.0, beta=0.5, negate=False) | v' <- %4",
     ),
     Row(
         "a weight reads its momentum from memory",
-        fuse_updates,
+        fuse_optimizer,
         _with_momentum,
         "%4 = accumulate(a, b, v, 1.0, beta=0.5, negate=False) | %7 = reshape(%4, shape=(32,)) "
         "| %9 = reshape(w, shape=(32,)) | %10 = axpby(%7, %9, lr, beta=1.0, negate=True) "
@@ -148,13 +141,13 @@ ROWS = (
     ),
     Row(
         "a row that is added to all",
-        fuse_updates,
+        fuse_optimizer,
         _row_for_all,
         "%3 = matmul(a, b) | %4 = sub(w, %3) | w' <- %4",
     ),
     Row(
         "an output that is a state",
-        own_bytes,
+        copy_insertion,
         _leaf_out,
         "%1 = copy(w) | %3 = add(w, 1.0) | y <- %1 | w' <- %3",
     ),

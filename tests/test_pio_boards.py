@@ -10,8 +10,8 @@ import tomllib
 import pytest
 from pio_project import QEMU, ROOT, examples, succeed
 
-from autodiff_gen import board, platformio
 from autodiff_gen.errors import BoardError
+from autodiff_gen.targets import board, platformio
 
 PUBLISHED = tomllib.loads((ROOT / "tests" / "platformio_boards.toml").read_text())
 HARDWARE = (
@@ -114,7 +114,7 @@ int main() { setup(); for (;;) loop(); }
 @pytest.mark.cc
 def test_the_arduino_port_runs_an_examples_main(tmp_path):
     """With a core that prints on stdout: xor's main.c, started by the port's sketch."""
-    from autodiff_gen.build import build
+    from autodiff_gen.model.build import build
 
     build(str(ROOT / "examples/xor/model.py"), board.load("host"), tmp_path)
     (tmp_path / "Arduino.h").write_text(ARDUINO_H)

@@ -8,7 +8,7 @@ import pytest
 from pio_project import ROOT, pio, succeed
 from test_pio_runner import free_port
 
-from autodiff_gen import board
+from autodiff_gen.targets import board
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
 TEXT = (ROOT / "docs" / "platformio.md").read_text()

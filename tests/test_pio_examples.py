@@ -15,7 +15,7 @@ from firmware_build import once
 from pio_project import QEMU, ROOT, copy_parts, environment, examples, pio, succeed
 from processor_time import seconds_of_children
 
-from autodiff_gen import board, platformio
+from autodiff_gen.targets import board, platformio
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
 PROFILES = {"qemu_m4": "mps2_an386", "qemu_m7": "mps2_an500", "qemu_m55": "mps3_an547", "qemu_stm32": "stm32"}

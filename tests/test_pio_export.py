@@ -12,9 +12,9 @@ import pytest
 from firmware_build import once
 from pio_project import copy_parts, environment, succeed
 
-from autodiff_gen import board
-from autodiff_gen import export as exporter
+from autodiff_gen.cli import export_platformio as exporter
 from autodiff_gen.errors import ToolError
+from autodiff_gen.targets import board
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
 

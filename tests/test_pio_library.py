@@ -15,7 +15,7 @@ from firmware_build import once
 from pio_project import ROOT, copy_parts, pio, succeed
 from scons_tree import MODEL
 
-from autodiff_gen.loader import load_model
+from autodiff_gen.model.loader import load_model
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
 

@@ -12,14 +12,16 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.dtypes import Dim, Type, f32
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import Graph, Value, apply, apply_node, make_input, topological
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.ir.build import apply, apply_node, make_input
+from autodiff_gen.ir.graph import Graph
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import Value, topological
+from autodiff_gen.ir.types import Dim, Type, f32
 from autodiff_gen.ops.convolution import convolving
 from autodiff_gen.ops.max_pooling import pooling
 from autodiff_gen.passes import run
-from autodiff_gen.passes.early_pooling import early_pooling
+from autodiff_gen.passes.commute_pooling import commute_pooling
 
 # image, weights, convolution, pooling
 CASES = [
@@ -45,7 +47,7 @@ def built(case: Any, batch: int | None = None, relu: bool = True) -> tuple[list[
     b = make_input("b", Type(f32, weights[:1]))
     y = apply("conv2d", x, w, **conv) + b
     y = apply_node("max_pool2d", F.relu(y) if relu else y, **pool).results[0]
-    (y,) = early_pooling([y])
+    (y,) = commute_pooling([y])
     return [x, w, b], [y, *grad(F.sum(F.square(y)), [x, w, b])]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from firmware_build import call
 
-from autodiff_gen import board, firmware
+from autodiff_gen.targets import board, build_commands
 
 CUTS = int(os.environ.get("AUTODIFF_POWER_CUTS", "12"))
 pytestmark = pytest.mark.qemu
@@ -20,14 +20,14 @@ def elf(root, tmp_path_factory):
     b = board.load("mps2_an386")
     made = tmp_path_factory.mktemp("cut") / "cut.elf"
     words = [
-        firmware.tool(b, "gcc"),
-        *firmware.compile_flags(b),
-        *firmware.STRICT_FLAGS,
-        *(f"-I{d}" for d in firmware.include_dirs(b)),
-        *(str(p) for p in firmware.support_sources(b)),
+        build_commands.tool(b, "gcc"),
+        *build_commands.compile_flags(b),
+        *build_commands.STRICT_FLAGS,
+        *(f"-I{d}" for d in build_commands.include_dirs(b)),
+        *(str(p) for p in build_commands.support_sources(b)),
         str(root / "tests" / "c" / "power_cut.c"),
         *("-o", str(made)),
-        *firmware.link_flags(b),
+        *build_commands.link_flags(b),
     ]
     call(words, made.parent, 100)
     return made
@@ -35,7 +35,7 @@ def elf(root, tmp_path_factory):
 
 def killed(elf, folder):
     """What the firmware prints until the cut, when it is killed."""
-    argv = firmware.qemu_argv(board.load("mps2_an386"), elf)
+    argv = build_commands.qemu_argv(board.load("mps2_an386"), elf)
     said = []
     with subprocess.Popen(
         ["timeout", "60", *argv],

@@ -18,11 +18,12 @@ from generated import Running, expected, library_of, poisoned, program_of
 from random_functions import Case, close, random_function
 from random_models import random_model
 
-from autodiff_gen import backends, resources
-from autodiff_gen.dtypes import bound
-from autodiff_gen.emit import emit
-from autodiff_gen.host_cc import CFLAGS
-from autodiff_gen.program import Program
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.codegen.program import Program
+from autodiff_gen.host.compiler import CFLAGS
+from autodiff_gen.ir.types import bound
+from autodiff_gen.kernels import registry
+from autodiff_gen.targets import installation
 
 pytestmark = pytest.mark.cc
 
@@ -63,8 +64,8 @@ def check(case: Case, running: Running) -> None:
 
 
 def laid_out_for_vectors(monkeypatch: pytest.MonkeyPatch, turns: int) -> None:
-    load = backends.load
-    monkeypatch.setattr(backends, "load", lambda names: replace(load(names), vectors=turns))
+    load = registry.load
+    monkeypatch.setattr(registry, "load", lambda names: replace(load(names), vectors=turns))
 
 
 @pytest.mark.parametrize("block", range(5))
@@ -121,7 +122,7 @@ def files_of(made: list[Case], folder: Path) -> list[Path]:
 
 
 def includes() -> list[str]:
-    return [f"-I{p}" for p in (*backends.load(["ref"]).include_dirs(), resources.runtime())]
+    return [f"-I{p}" for p in (*registry.load(["ref"]).include_dirs(), installation.runtime())]
 
 
 @pytest.mark.parametrize("cc", ["gcc", "clang"])
@@ -155,7 +156,7 @@ def test_sanitizers(tmp_path: Path) -> None:
             ]
         )
     )
-    sources = [*files_of(made, tmp_path), main, *(s.path for s in backends.load(["ref"]).sources())]
+    sources = [*files_of(made, tmp_path), main, *(s.path for s in registry.load(["ref"]).sources())]
     command = [
         "gcc",
         *CFLAGS,

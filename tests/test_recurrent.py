@@ -11,10 +11,10 @@ import pytest
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import init, nn, optim
-from autodiff_gen.dtypes import Type, f32
 from autodiff_gen.errors import ModelError, ShapeError
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import make_input
+from autodiff_gen.ir.build import make_input
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.types import Type, f32
 
 T, B, N, H = 5, 3, 4, 6
 Make = Callable[[Any], Any]
@@ -191,7 +191,7 @@ def test_training_of_a_classifier_equals_pytorchs() -> None:
 
 def test_no_weight_gradient_of_a_recurrent_layer_takes_memory() -> None:
     model = ag.Model.supervised(Classifier(), (2, 3, N), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
-    from autodiff_gen.compiler import compile_model
+    from autodiff_gen.codegen.compiler import compile_model
 
     program = compile_model(model, "gru")
     shapes = [v.type.shape for e in program.entries for b in e.plan.placed for v in b.values]
@@ -219,10 +219,10 @@ def test_refused_in_one_line(build: Callable[[], Any], kind: type[Exception], me
 
 
 def test_explain_and_header_tell_the_steps_inside_a_loop() -> None:
-    from autodiff_gen.board import load as load_board
-    from autodiff_gen.compiler import compile_model
-    from autodiff_gen.emit import emit
-    from autodiff_gen.report import explain
+    from autodiff_gen.codegen.compiler import compile_model
+    from autodiff_gen.codegen.files import emit
+    from autodiff_gen.report.explain import explain
+    from autodiff_gen.targets.board import load as load_board
 
     model = ag.Model.supervised(Classifier(24), (2, 7, N), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
     program = compile_model(model, "gru")

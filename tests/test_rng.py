@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from c_build import HOST, compile_c, shared_library
 
-from autodiff_gen import init, rng
+from autodiff_gen import init
+from autodiff_gen.ir import counter_rng
 
 KNOWN = [1903711600, 4009561374, 1737027458]
 INDEX = np.concatenate([np.arange(5000), 2**32 - 1 - np.arange(50), 2**31 + np.arange(-5, 5)]).astype(
@@ -33,7 +34,7 @@ def library(request, tmp_path_factory):
 def test_bits_equal_the_c(library, key, counter):
     c = np.zeros_like(INDEX)
     library.rng_bits(ctypes.c_uint32(key), ctypes.c_uint32(counter), address(INDEX), address(c), INDEX.size)
-    assert np.array_equal(c, rng.rand_u32(key, counter, INDEX))
+    assert np.array_equal(c, counter_rng.rand_u32(key, counter, INDEX))
 
 
 @pytest.mark.cc
@@ -43,7 +44,7 @@ def test_uniform_equals_the_c(library, key, counter, bound):
     c = np.zeros(INDEX.size, np.float32)
     arguments = ctypes.c_uint32(key), ctypes.c_uint32(counter), address(INDEX), ctypes.c_float(bound)
     library.rng_uniform(*arguments, address(c), INDEX.size)
-    python = rng.uniform(key, counter, INDEX, bound)
+    python = counter_rng.uniform(key, counter, INDEX, bound)
     assert python.dtype == np.float32
     assert np.array_equal(c.view(np.uint32), python.view(np.uint32))
 
@@ -53,12 +54,12 @@ def test_uniform_equals_the_c(library, key, counter, bound):
 def test_normal_equals_the_c(library, key, counter):
     c = np.zeros(INDEX.size, np.float32)
     library.rng_normal(ctypes.c_uint32(key), ctypes.c_uint32(counter), address(INDEX), address(c), INDEX.size)
-    assert np.array_equal(c, rng.normal(key, counter, INDEX))
+    assert np.array_equal(c, counter_rng.normal(key, counter, INDEX))
 
 
 def test_normal_is_nearly_normal():
     """Moments, tails and the distribution function of 200,000 numbers."""
-    z = rng.normal(5, 0, np.arange(200_000)).astype(np.float64)
+    z = counter_rng.normal(5, 0, np.arange(200_000)).astype(np.float64)
     assert abs(z.mean()) < 0.01 and abs(z.std() - 1) < 0.01 and np.abs(z).max() <= 6
     assert abs((z**3).mean()) < 0.03 and abs((z**4).mean() - 2.9) < 0.05  # that of twelve uniform numbers
     below = np.array([math.erfc(-t / math.sqrt(2)) / 2 for t in np.linspace(-3, 3, 25)])
@@ -98,27 +99,27 @@ def test_headers_serve_cpp(cc, std, header, tmp_path):
 
 def test_known_numbers():
     """A change of these changes every model drawn on a device: it would need a new graph id."""
-    assert rng.rand_u32(0, 0, [0, 1, 2]).tolist() == KNOWN
+    assert counter_rng.rand_u32(0, 0, [0, 1, 2]).tolist() == KNOWN
 
 
 def test_arguments_broadcast_and_wrap():
-    whole = rng.rand_u32(7, 9, np.arange(12).reshape(3, 4))
+    whole = counter_rng.rand_u32(7, 9, np.arange(12).reshape(3, 4))
     assert whole.shape == (3, 4) and whole.dtype == np.uint32
-    assert np.array_equal(whole[1], rng.rand_u32(7, 9, np.arange(4, 8)))
-    assert rng.rand_u32(7, 9, 5).shape == () and rng.rand_u32(7, 9, 5) == whole[1, 1]
+    assert np.array_equal(whole[1], counter_rng.rand_u32(7, 9, np.arange(4, 8)))
+    assert counter_rng.rand_u32(7, 9, 5).shape == () and counter_rng.rand_u32(7, 9, 5) == whole[1, 1]
     assert np.array_equal(
-        rng.rand_u32(7 - 2**32, 9 + 2**32, np.arange(12, dtype=np.uint8).reshape(3, 4)), whole
+        counter_rng.rand_u32(7 - 2**32, 9 + 2**32, np.arange(12, dtype=np.uint8).reshape(3, 4)), whole
     )
-    assert rng.rand_u32(np.uint32(7), np.array([[9], [10]]), np.arange(4)).shape == (2, 4)
+    assert counter_rng.rand_u32(np.uint32(7), np.array([[9], [10]]), np.arange(4)).shape == (2, 4)
     with pytest.raises(TypeError, match="are integers"):
-        rng.rand_u32(7, 9, [0.5])
+        counter_rng.rand_u32(7, 9, [0.5])
 
 
 def test_numbers_are_distinct_and_spread():
     """For one key the numbers are a bijection of the index; neighbours, keys and counters are unrelated."""
     n = 2**16
     index = np.arange(n)
-    rows = [rng.rand_u32(k, c, index) for k, c in [(0, 0), (1, 0), (0, 1), (2, 0), (12345, 678)]]
+    rows = [counter_rng.rand_u32(k, c, index) for k, c in [(0, 0), (1, 0), (0, 1), (2, 0), (12345, 678)]]
     for row in rows:
         assert np.unique(row).size == n
         u = row / 2.0**32
@@ -133,7 +134,7 @@ def test_numbers_are_distinct_and_spread():
 
 
 def test_uniform_stays_in_its_range():
-    u = rng.unit(3, 0, np.arange(100_000))
+    u = counter_rng.unit(3, 0, np.arange(100_000))
     assert u.dtype == np.float32 and u.min() >= 0 and u.max() < 1
-    v = rng.uniform(3, 0, np.arange(100_000), 0.25)
+    v = counter_rng.uniform(3, 0, np.arange(100_000), 0.25)
     assert -0.25 <= v.min() < -0.249 and 0.249 < v.max() < 0.25

@@ -6,8 +6,8 @@ import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.emit import emit
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
 
 GATHERED = "factor_row[j] = d_add1[i + j * 64];"
 

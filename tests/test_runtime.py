@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from c_build import HOST, REPOSITORY, RUNTIME, compile_c, shared_library
 
-from autodiff_gen import samples
+from autodiff_gen.datasets import samples
 
 pytestmark = pytest.mark.cc
 SOURCES = [

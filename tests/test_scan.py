@@ -11,10 +11,10 @@ import pytest
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
-from autodiff_gen.dtypes import Dim, Type, f32, s32
 from autodiff_gen.errors import ShapeError
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import make_input
+from autodiff_gen.ir.build import make_input
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.types import Dim, Type, f32, s32
 
 T, B, N, H = 5, 3, 4, 6
 
@@ -177,8 +177,8 @@ def test_values_and_gradients_in_c(name: str) -> None:
 def source(length: int) -> str:
     run, shapes = LOOPS["recurrent"]
     inputs, outs = outputs(run, [(length, B, N), *shapes[1:]], order=1)
-    from autodiff_gen.compiler import compile_function
-    from autodiff_gen.emit import emit
+    from autodiff_gen.codegen.compiler import compile_function
+    from autodiff_gen.codegen.files import emit
 
     text: str = emit(compile_function(ag.function(inputs, outs), "f"))["f.c"]
     return text

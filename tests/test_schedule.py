@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from autodiff_gen.schedule import order_steps
+from autodiff_gen.lowering.schedule import order_steps
 
 
 @dataclass

@@ -16,8 +16,8 @@ from firmware_build import once
 from processor_time import seconds_of_children
 from scons_tree import Tree
 
-from autodiff_gen import board as boards
-from autodiff_gen import elf
+from autodiff_gen.targets import board as boards
+from autodiff_gen.targets import size
 
 KERNELS = {"CC gemm.o", "CC gemv.o", "CC ger.o"}
 LINKED = {"AR libnet.a", "LINK firmware.elf"}
@@ -73,7 +73,7 @@ EDITS: dict[str, tuple[Callable[[Tree], object], set[str], set[str]]] = {
         KERNELS | {"CC net_params.o", "CC main.o"},
     ),
     "generator source": (
-        lambda t: append(t.root / "autodiff_gen/emit.py", "# c\n"),
+        lambda t: append(t.root / "autodiff_gen/codegen/files.py", "# c\n"),
         {"GEN net.c"},
         KERNELS | {"CC net.o"},
     ),
@@ -246,7 +246,7 @@ def test_firmware_files_and_sizes(tree: Tree) -> None:
     names = ["net.h", "net.c", "net_params.c", "firmware.elf", "firmware.bin", "firmware.hex", "firmware.map"]
     assert [n for n in names if not (out / n).is_file()] == []
     board = boards.load("stm32")
-    used = {u.region: u.used for u in elf.usage(board, out / "firmware.elf")}
+    used = {u.region: u.used for u in size.usage(board, out / "firmware.elf")}
     table = subprocess.run(
         ["arm-none-eabi-size", "-A", out / "firmware.elf"], capture_output=True, text=True, check=True
     ).stdout

@@ -16,8 +16,8 @@ from op_cases import GRADIENT_ROWS
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.op import OPS
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import OPS
 
 Loss = Callable[..., Any]
 

@@ -16,14 +16,16 @@ from random_functions import Case, close
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import init, nn, optim
-from autodiff_gen.check import Comparison, Finding, check
-from autodiff_gen.dtypes import Dim, Type, bound, f32, planned_size
+from autodiff_gen.check.gradcheck import Comparison, Finding, check
 from autodiff_gen.errors import DataError, GraphError, ShapeError
-from autodiff_gen.interpret import evaluate
-from autodiff_gen.ir import Graph, State, Value, apply, make_input, make_state, topological
-from autodiff_gen.passes.settle_layouts import Layouts, settle_layouts, settled
-from autodiff_gen.storage import Storage
-from autodiff_gen.verify import verify
+from autodiff_gen.ir.build import apply, make_input, make_state
+from autodiff_gen.ir.graph import Graph, State
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import Value, topological
+from autodiff_gen.ir.parameter_layout import Storage
+from autodiff_gen.ir.types import Dim, Type, bound, f32, planned_size
+from autodiff_gen.ir.verifier import verify
+from autodiff_gen.passes.layout_assignment import Layouts, layout_assignment, settled
 
 BATCH = 3
 
@@ -252,7 +254,7 @@ def test_permutes_cancel(name: str) -> None:
 def test_a_graph_whose_readers_take_strides_stays_as_it_is() -> None:
     x, w = image(2, 3), ag.Param("w", init.uniform((4, 3), bound=1.0, seed=1))
     y = F.relu(F.matmul(x, w.T).T)
-    assert settle_layouts([y]) == Layouts([y], {})
+    assert layout_assignment([y]) == Layouts([y], {})
 
 
 def test_a_weight_that_two_layers_read_differently_keeps_its_order() -> None:
@@ -367,7 +369,7 @@ def test_initial_weights_are_those_of_the_logical_index() -> None:
 def test_storage_order_is_part_of_the_graph_id(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The same model stored in the logical order learns the same, but refuses the checkpoint."""
     one = folded(optim.SGD(lr=0.1)).on_host()
-    monkeypatch.setattr("autodiff_gen.model.settle_layouts", lambda roots: Layouts(list(roots), {}))
+    monkeypatch.setattr("autodiff_gen.model.layout_assignment", lambda roots: Layouts(list(roots), {}))
     other = folded(optim.SGD(lr=0.1)).on_host()
     for x, label in batches(4):
         assert one.train_step(x, label) == pytest.approx(other.train_step(x, label), abs=1e-6)

@@ -13,7 +13,7 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
 from autodiff_gen.errors import ShapeError
-from autodiff_gen.interpret import evaluate
+from autodiff_gen.ir.interpreter import evaluate
 
 A = (4, 6)
 B = (2, 3, 5)
@@ -209,8 +209,8 @@ def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
 
 def c_of(inputs: list[Any], outputs: list[Any]) -> str:
     """The body of the generated function."""
-    from autodiff_gen.compiler import compile_function
-    from autodiff_gen.emit import emit
+    from autodiff_gen.codegen.compiler import compile_function
+    from autodiff_gen.codegen.files import emit
 
     text = emit(compile_function(ag.function(inputs, outputs), "f"))["f.c"]
     return text[text.index("int f(") : text.index("const char *")]

@@ -9,11 +9,13 @@ import pytest
 from c_build import STRICT, compile_c
 
 import autodiff_gen as ag
-from autodiff_gen import backends, nn, optim
-from autodiff_gen.compiler import compile_file, compile_model
-from autodiff_gen.emit import emit
-from autodiff_gen.link_text import link_source
-from autodiff_gen.loader import load_file, load_model
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.codegen.link import link_source
+from autodiff_gen.kernels import registry
+from autodiff_gen.model.build import compile_file
+from autodiff_gen.model.loader import load_file, load_model
 
 pytestmark = pytest.mark.cc
 
@@ -70,7 +72,7 @@ def sources(root, folder):
 
 @pytest.fixture(scope="module")
 def includes(root, folder):
-    return [f"-I{d}" for d in (folder, root / "runtime", *backends.load(("ref",)).include_dirs())]
+    return [f"-I{d}" for d in (folder, root / "runtime", *registry.load(("ref",)).include_dirs())]
 
 
 def clean(words):
@@ -175,7 +177,7 @@ def test_generated_c_under_the_sanitizers(name, cc, folder, includes, tmp_path):
         "n": n,
     }
     (tmp_path / "main.c").write_text(RUN.format(**words))
-    kernels = [s.path for s in backends.load(("ref",)).sources() if s.path.stem in ("gemm", "gemv", "ger")]
+    kernels = [s.path for s in registry.load(("ref",)).sources() if s.path.stem in ("gemm", "gemv", "ger")]
     files = [tmp_path / "main.c", folder / f"{name}.c", folder / f"{name}_params.c", *kernels]
     flags = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *includes, "-lm")
     program = compile_c(cc, files, tmp_path / "run", flags)

@@ -19,10 +19,10 @@ from example_output import MEMORY, shown
 from firmware_build import ROOT, call, copy_of_the_project, once, run, scons
 from torch_twin import with_weights_of
 
-from autodiff_gen import samples
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.emit import emit
-from autodiff_gen.loader import load_file, load_model
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.datasets import samples
+from autodiff_gen.model.loader import load_file, load_model
 
 EXAMPLES = ROOT / "examples"
 # example -> the board of its README, and words for few samples

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autodiff_gen import board, firmware, samples
+from autodiff_gen.datasets import samples
+from autodiff_gen.targets import board, build_commands
 
 pytestmark = pytest.mark.qemu
 BOARDS = [name for name in board.names() if board.load(name).qemu is not None]
@@ -23,14 +24,14 @@ WRITE, OVERFLOW, HEAP, UNDEFINED, STREAM, STACK, READ = range(1, 8)
 def link(b, folder, mode=0, *, address=0, console="auto", extra=()):
     elf = folder / f"boot{mode}.elf"
     command = [
-        firmware.tool(b, "gcc"),
-        *firmware.compile_flags(b, console=console),
-        *firmware.STRICT_FLAGS,
+        build_commands.tool(b, "gcc"),
+        *build_commands.compile_flags(b, console=console),
+        *build_commands.STRICT_FLAGS,
         *("-Wno-infinite-recursion", f"-DMODE={mode}", f"-DADDRESS={address:#x}u"),
-        *(f"-I{folder}" for folder in firmware.include_dirs(b)),
-        *map(str, (*firmware.support_sources(b), BOOT, *extra)),
+        *(f"-I{folder}" for folder in build_commands.include_dirs(b)),
+        *map(str, (*build_commands.support_sources(b), BOOT, *extra)),
         *("-o", str(elf)),
-        *firmware.link_flags(b, folder / "boot.map"),
+        *build_commands.link_flags(b, folder / "boot.map"),
     ]
     return subprocess.run(command, capture_output=True, text=True, check=False), elf
 
@@ -43,7 +44,7 @@ def build(b, folder, mode=0, **options):
 
 def run(b, elf):
     done = subprocess.run(
-        ["timeout", "60", *firmware.qemu_argv(b, elf)],
+        ["timeout", "60", *build_commands.qemu_argv(b, elf)],
         cwd=elf.parent, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode != 124, f"did not end: {done.stdout}"
@@ -52,7 +53,7 @@ def run(b, elf):
 
 def run_until(b, elf, end, *, semihosting, seconds=30):
     """Run until the text `end` comes, look on for a moment, then stop. Returns the text and whether QEMU still ran."""
-    argv = ["timeout", "60", *firmware.qemu_argv(b, elf, semihosting=semihosting)]
+    argv = ["timeout", "60", *build_commands.qemu_argv(b, elf, semihosting=semihosting)]
     text = ""
     with subprocess.Popen(
         argv, cwd=elf.parent, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -84,7 +85,7 @@ def test_faults_print_and_exit(name, tmp_path):
     place = re.search(r"fault: undefined instruction, pc 0x([0-9a-f]{8})", said)
     assert code == 70 and place and "end" not in said, said
     listing = subprocess.run(
-        [firmware.tool(b, "objdump"), "-d", str(elf)], capture_output=True, text=True, check=True
+        [build_commands.tool(b, "objdump"), "-d", str(elf)], capture_output=True, text=True, check=True
     ).stdout
     assert re.search(rf"^ *{place[1].lstrip('0') or '0'}:\s.*\sudf\s", listing, re.MULTILINE), place[0]
 
@@ -132,7 +133,7 @@ def test_stack_high_water_mark(name, tmp_path):
     )  # thirty frames of 100 bytes and what goes with each
     assert reserve == b.stack_bytes
     size = subprocess.run(
-        [firmware.tool(b, "size"), "-A", str(elf)], capture_output=True, text=True, check=True
+        [build_commands.tool(b, "size"), "-A", str(elf)], capture_output=True, text=True, check=True
     ).stdout
     rows = [row.split() for row in size.splitlines() if row.startswith(".")]
     sections = {row[0]: (int(row[1]), int(row[2])) for row in rows}
@@ -222,7 +223,7 @@ def test_no_path_of_this_computer_in_what_is_flashed(tmp_path):
     b = board.load("stm32")
     binary = tmp_path / "boot.bin"
     elf = build(b, tmp_path, STREAM)
-    subprocess.run([firmware.tool(b, "objcopy"), "-O", "binary", str(elf), str(binary)], check=True)
+    subprocess.run([build_commands.tool(b, "objcopy"), "-O", "binary", str(elf), str(binary)], check=True)
     data = binary.read_bytes()
     assert b"samples.bin" in data and str(tmp_path).encode() not in data and b"/boards" not in data
     assert len(data) < 16384

@@ -19,7 +19,7 @@ def test_every_pass_survives(name: str) -> None:
 @pytest.fixture
 def large_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """No product counts as tiny."""
-    monkeypatch.setattr(sys.modules["autodiff_gen.passes.inline_products"], "LARGEST", 0)
+    monkeypatch.setattr(sys.modules["autodiff_gen.passes.inline_small_matmul"], "LARGEST", 0)
 
 
 @pytest.mark.usefixtures("large_products")

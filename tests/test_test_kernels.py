@@ -6,10 +6,11 @@ import shutil
 import pytest
 from c_build import KERNELS
 
-from autodiff_gen import backends, board
-from autodiff_gen.cli import main
-from autodiff_gen.kernel_contract import CONTRACT
-from autodiff_gen.kernel_test import test_kernels as compare
+from autodiff_gen.check.kernels import test_kernels as compare
+from autodiff_gen.cli.main import main
+from autodiff_gen.kernels import registry
+from autodiff_gen.kernels.contract import CONTRACT
+from autodiff_gen.targets import board
 
 pytestmark = pytest.mark.cc
 GER = """\
@@ -145,7 +146,7 @@ def test_with_its_condition_for_alignment_it_is_right(tmp_path, capsys):
     code, out, _ = run(capsys, made)
     assert code == 0 and " left out by " in out and "align >= 16" in out
     facts = {"m": 4, "n": 8, "lda": 8, "alpha": 1.0, "beta": 1.0}
-    tables = backends.load([str(made)], root=KERNELS)
+    tables = registry.load([str(made)], root=KERNELS)
     assert tables.select("ger_f32", {**facts, "align": 4}).backend == "ref"
     assert tables.select("ger_f32", {**facts, "align": 16}).backend == "mine"
 

@@ -16,14 +16,14 @@ import pytest
 from firmware_build import ROOT, once
 from link_build import link_program
 
-from autodiff_gen.cli import main
+from autodiff_gen.cli.main import main
+from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.device.dataset import load_dataset
 from autodiff_gen.device.log import CsvLog, Progress, clock, curve
 from autodiff_gen.device.session import Session
 from autodiff_gen.device.training import Plan, Record, run_training
 from autodiff_gen.errors import DataError
-from autodiff_gen.link_layout import link_layout
-from autodiff_gen.loader import load_model
+from autodiff_gen.model.loader import load_model
 
 pytestmark = pytest.mark.cc
 
@@ -381,7 +381,7 @@ def test_wrong_data_are_one_line(words, tmp_path, capsys, arrays, said):
 )
 def test_wrong_data_files(made, tmp_path, name, text, said):
     (tmp_path / name).write_text(text)
-    from autodiff_gen.compiler import compile_model
+    from autodiff_gen.codegen.compiler import compile_model
 
     layout = link_layout(compile_model(load_model(str(made / "net" / "model.py"))[0], "net"))
     with pytest.raises(DataError) as caught:

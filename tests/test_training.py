@@ -7,7 +7,7 @@ import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
-from autodiff_gen.host import host_trainer
+from autodiff_gen.host.trainer import host_trainer
 
 STEPS = 200
 WORKLOADS = ("w1", "w2", "w3b1", "w3b8", "w4", "w5", "w6")

@@ -33,7 +33,7 @@ case "$*" in
         [ -z "${STUB_SLEEP-}" ] || sleep "$STUB_SLEEP"
         [ "${STUB_FAIL-}" != "$(basename "$file")" ] || exit 1
         ;;
-    *'-m autodiff_gen.toolchain '*)
+    *'-m autodiff_gen.targets.toolchain '*)
         log probe
         [ -z "${STUB_MISSING-}" ] || [ -e "$STUB_LOG.apt" ] || { echo "$STUB_MISSING"; exit 4; }
         echo sh
@@ -91,7 +91,7 @@ def make_checkout(tmp_path: Path, root: Path, name: str) -> Checkout:
     (tree / "boards/arch").mkdir(parents=True)
     shutil.copy(root / "scons", tree)
     shutil.copytree(root / "requirements", tree / "requirements")
-    shutil.copy(root / "autodiff_gen/toolchain.py", tree / "autodiff_gen")
+    shutil.copy(root / "autodiff_gen/targets/toolchain.py", tree / "autodiff_gen")
     (tree / "boards/stm32.toml").write_text("schema = 1\n")
     (tree / "boards/arch/core.toml").write_text("schema = 1\n")
     write_program(tmp_path / "bin/python3", PYTHON)

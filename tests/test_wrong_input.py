@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from autodiff_gen.cli import main
+from autodiff_gen.cli.main import main
 
 HEAD = """
 import numpy as np

@@ -10,7 +10,8 @@ from test_model import mlp
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
-from autodiff_gen.interpret import evaluate
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import STATE
 from autodiff_gen.optim import lr_scheduler as lrs
 
 STEPS = 10
@@ -163,7 +164,7 @@ def batches() -> Iterator[tuple[Any, Any]]:
 def interpreted(model: ag.Model, kind: str) -> Callable[[dict[str, Any], Any, Any], dict[str, Any]]:
     """A step of the model in the interpreter: states by name, x, t -> the states and the loss after it."""
     graph = model.entries()[0]
-    leaves = {v.node.attrs["state"]: v for v in graph.leaves("state")}
+    leaves = {v.node.attrs["state"]: v for v in graph.leaves(STATE)}
 
     def step(state: dict[str, Any], x: Any, t: Any) -> dict[str, Any]:
         given = [x, t] if model.default_lr is None else [x, t, model.default_lr]

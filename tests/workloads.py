@@ -9,7 +9,7 @@ import numpy as np
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
-from autodiff_gen.ir import Value
+from autodiff_gen.ir.node import Value
 from autodiff_gen.optim import Optimizer
 
 

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dtypes import bound
+from ..codegen.link_layout import LinkArray, LinkLayout, link_layout
+from ..codegen.program import Program
 from ..errors import DataError, ShapeError
-from ..host_args import Batch, checked
-from ..link_layout import LinkArray, LinkLayout, link_layout
-from ..program import Program
+from ..host.arguments import Batch, checked
+from ..ir.types import bound
 from . import frames
 from .encoding import as_units, in_runs
 from .errors import NO_CHECKPOINT, NO_FLASH, STATUS, STEP, SUM, DeviceError, LinkError, WentBack

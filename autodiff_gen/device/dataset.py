@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import samples
-from ..dtypes import Type, bound
+from ..codegen.link_layout import LinkArray, LinkLayout
+from ..datasets import samples
 from ..errors import AutodiffError, DataError, ShapeError
-from ..host_args import Batch, checked
-from ..link_layout import LinkArray, LinkLayout
+from ..host.arguments import Batch, checked
+from ..ir.types import Type, bound
 
 Array = NDArray[Any]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import bound
+from ..codegen.program import Program
 from ..errors import AutodiffError
-from ..host import Trainer, host_trainer
-from ..program import Program
+from ..host.trainer import Trainer, host_trainer
+from ..ir.types import bound
 from .board import Board
 from .errors import DeviceError
 from .noise import Noise

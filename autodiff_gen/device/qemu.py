@@ -9,10 +9,10 @@ import socket
 import subprocess
 from pathlib import Path
 
-from .. import board as boards
 from ..errors import ToolError
-from ..firmware import qemu_argv
-from ..toolchain import install_hint
+from ..targets import board as boards
+from ..targets.build_commands import qemu_argv
+from ..targets.toolchain import install_hint
 from .errors import LinkError
 from .transport import Stream, open_port
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .. import backends
-from .. import board as boards
-from ..compiler import compile_model
+from ..codegen.compiler import compile_model
 from ..errors import ModelError
-from ..loader import find_model, load_model
-from ..model import Model
+from ..kernels import registry
+from ..model.loader import find_model, load_model
+from ..model.model import Model
+from ..targets import board as boards
 from .board import Board
 from .errors import LinkError
 from .link import Link
@@ -33,7 +33,7 @@ class Session:
         if not isinstance(loaded, Model):
             raise ModelError(f"{model}: no ag.Model called `model`, which a board could train")
         self.model, self.path = loaded, find_model(model)[0]
-        chosen = None if kernels is None else backends.parse_list(kernels)
+        chosen = None if kernels is None else registry.parse_list(kernels)
         self.program = compile_model(loaded, name or found, chosen, self.profile, ram)
 
     @property

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dtypes import planned
+from ..codegen.program import Program, Slot
 from ..errors import DataError, ModelError, ShapeError
-from ..program import Program, Slot
+from ..ir.types import planned
 
 Array = NDArray[Any]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..codegen.program import Program
 from ..errors import DataError, ToolError
-from ..program import Program
 
 Array = NDArray[Any]
 STEPS = "_steps"  # beside the arrays of a .npz

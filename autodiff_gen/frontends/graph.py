@@ -22,8 +22,10 @@ import numpy as np
 from .. import functional as F
 from ..autodiff import grad
 from ..errors import GraphError, ShapeError
-from ..ir import Node, State, Value, constant, topological
-from ..op import Leaf as LeafOp
+from ..ir.build import constant
+from ..ir.graph import State
+from ..ir.node import Node, Value, topological
+from ..ir.op_kinds import Leaf as LeafOp
 from .graph_c import GraphC, Leaf
 from .param import Param, on_values
 

@@ -8,15 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__, backends
-from ..c_tables import Table, table
-from ..c_text import shown
-from ..dtypes import Type, f32
-from ..emit import constant_tables, templates
-from ..entry_text import EntryText
-from ..ir import Graph, State, Value, make_input, make_state
-from ..names import Scope, identifier
-from ..steps import EntryPlan, Placed, needed_by, plan_entry
+from ..codegen.constants import Table, table
+from ..codegen.files import constant_tables, templates
+from ..codegen.functions import EntryText
+from ..ir.build import make_input, make_state
+from ..ir.graph import Graph, State
+from ..ir.identifiers import Scope, identifier
+from ..ir.node import Value
+from ..ir.types import Type, f32
+from ..kernels import registry
+from ..lowering.c_syntax import shown
+from ..lowering.plan import EntryPlan, Placed
+from ..lowering.planner import needed_by, plan_entry
+from ..targets.installation import __version__
 from .inline_c import header_files, static_functions, without_stddef
 
 
@@ -120,7 +124,7 @@ class GraphC:
         early: Sequence[str],
         gradients: Mapping[State, str],
     ) -> None:
-        self.leaves, self.tables = leaves, backends.load(["ref"])
+        self.leaves, self.tables = leaves, registry.load(["ref"])
         graph = Graph("graph", (), outputs)
         self.plan = plan_entry(graph, self.tables, first=early)
         self.buffer = Buffer()

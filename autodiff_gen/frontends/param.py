@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from .. import functional as F
-from ..dtypes import Type, f32
 from ..errors import GraphError, ModelError, ShapeError
-from ..ir import STATE, State, Value, make_state
+from ..ir.build import make_state
+from ..ir.graph import State
+from ..ir.node import STATE, Value
+from ..ir.types import Type, f32
 
 _ids = itertools.count(1)
 

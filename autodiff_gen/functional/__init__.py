@@ -75,16 +75,7 @@ from .elementwise import (
     to,
     where,
 )
-from .indexing import (
-    embedding,
-    gather,
-    index_add,
-    index_select,
-    one_hot,
-    pick,
-    scatter_add,
-    take_along_dim,
-)
+from .indexing import embedding, gather, index_add, index_select, one_hot, pick, scatter_add, take_along_dim
 from .joining import cat, expand, pad, repeat, repeat_interleave, roll, stack, tile
 from .losses import (
     binary_cross_entropy,
@@ -108,24 +99,11 @@ from .pooling import (
     max_pool2d,
 )
 from .products import bmm, dot, linear, matmul, mm, mv, outer
-from .reductions import (
-    amax,
-    amin,
-    argmax,
-    argmin,
-    logsumexp,
-    max,
-    mean,
-    min,
-    norm,
-    prod,
-    std,
-    sum,
-    var,
-)
+from .reductions import amax, amin, argmax, argmin, logsumexp, max, mean, min, norm, prod, std, sum, var
 from .shapes import broadcast_to, flatten, permute, reshape, squeeze, transpose, unflatten, unsqueeze
 from .slicing import chunk, flip, getitem, narrow, select, split, unbind
 from .softmax import log_softmax, softmax
+from .tensor_methods import install as _install
 
 __all__ = [
     "abs",
@@ -279,3 +257,5 @@ __all__ = [
     "where",
     "with_updates",
 ]
+
+_install(globals())

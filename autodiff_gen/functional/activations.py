@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import plain
 from ..errors import ShapeError
-from ..ir import Value, apply
+from ..ir.build import apply
+from ..ir.node import Value
+from ..ir.types import plain
 from .arguments import as_value
 
 

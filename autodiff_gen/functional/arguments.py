@@ -8,9 +8,10 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from ..dtypes import Dim, normalise_axes, plain
 from ..errors import ShapeError
-from ..ir import Value, constant
+from ..ir.build import constant
+from ..ir.node import Value
+from ..ir.types import Dim, normalise_axes, plain
 
 Dims: TypeAlias = int | Sequence[int] | None
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import broadcast
 from ..errors import ShapeError
-from ..ir import CONST, Value, apply, constant
+from ..ir.build import apply, constant
+from ..ir.node import CONST, Value
+from ..ir.types import broadcast
 from .arguments import as_value, refusal, torch_lacks
 from .dropout import dropout
 from .elementwise import exp, where

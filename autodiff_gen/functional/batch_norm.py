@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import Dim, Shape, Size, product
 from ..errors import ShapeError
-from ..ir import STATE, Value, apply
+from ..ir.build import apply
+from ..ir.node import STATE, Value
+from ..ir.types import Dim, Shape, Size, product
 from .arguments import as_value
 from .elementwise import rsqrt
 from .modes import by_mode, with_updates

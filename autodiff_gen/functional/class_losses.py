@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import bound, plain
 from ..errors import ShapeError
-from ..ir import CONST, INPUT, Value, apply
+from ..ir.build import apply
+from ..ir.node import CONST, INPUT, Value
+from ..ir.types import bound, plain
 from .arguments import as_value, refusal, torch_lacks
 from .elementwise import eq, exp, log, logical_not, neg, to, where
 from .indexing import index_source, known_index, pick

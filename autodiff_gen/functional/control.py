@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..dtypes import Dim, Type
 from ..errors import ShapeError
-from ..ir import Node, Value
-from ..names import identifier
-from ..op import Moded
+from ..ir.closures import param
+from ..ir.identifiers import identifier
+from ..ir.node import Node, Value
+from ..ir.op_kinds import Moded
+from ..ir.types import Dim, Type
 from ..ops.cond import make_cond, marker
-from ..ops.scan import make_scan, time_first
-from ..regions import param
+from ..ops.scan_builder import make_scan, time_first
 from .arguments import as_value, shown
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir import Value, apply
+from ..ir.build import apply
+from ..ir.node import Value
 from .arguments import as_value, refusal
 from .joining import pad
 from .shapes import reshape

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir import Value, apply
+from ..ir.build import apply
+from ..ir.node import Value
 from .arguments import as_value, axis_of, refusal, torch_lacks
 from .elementwise import ge, le, where
 from .shapes import reshape

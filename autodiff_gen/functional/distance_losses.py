@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir import Value
+from ..ir.node import Value
 from .arguments import as_value, refusal, torch_lacks
 from .elementwise import abs, eq, minimum, ne, sqrt, square, where
 from .losses import number_of, reduced

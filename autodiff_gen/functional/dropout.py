@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from .. import init
-from ..dtypes import Shape, Type, plain, u32
-from ..ir import State, Value, apply, make_state
+from ..ir.build import apply, make_state
+from ..ir.graph import State
+from ..ir.node import Value
+from ..ir.types import Shape, Type, plain, u32
 from .arguments import as_value, refusal, torch_lacks
 from .elementwise import ge, where
 from .modes import by_mode, with_updates

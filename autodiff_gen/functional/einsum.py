@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtypes import Dim, Shape, Size, product
 from ..errors import ShapeError
-from ..ir import Value
+from ..ir.node import Value
+from ..ir.types import Dim, Shape, Size, product
 from .arguments import as_value, refusal
 from .products import matmul
 from .reductions import sum

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import DType, plain
-from ..dtypes import dtype as dtype_of
-from ..ir import Value, apply
-from ..op import OPS
+from ..ir.build import apply
+from ..ir.node import OPS, Value
+from ..ir.types import DType, plain
+from ..ir.types import dtype as dtype_of
 from ..ops.elementwise import power
 from .arguments import as_value, refusal, torch_lacks
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import Dim, Shape, plain, planned, planned_size
-from ..ir import CONST, INPUT, Node, Value, apply, constant
-from ..op import Iota, View
+from ..ir.build import apply, constant
+from ..ir.node import CONST, INPUT, Node, Value
+from ..ir.op_kinds import Iota, View
+from ..ir.types import Dim, Shape, plain, planned, planned_size
 from ..ops.support import as_s32
 from .arguments import as_value, axis_of, refusal, torch_lacks
 from .elementwise import detach, eq, ge, lt, to, where

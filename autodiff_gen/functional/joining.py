@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtypes import Dim, plain, product
 from ..errors import ShapeError
-from ..ir import Value, apply
+from ..ir.build import apply
+from ..ir.node import Value
+from ..ir.types import Dim, plain, product
 from .arguments import Dims, as_value, axis_of, list_of, refusal, torch_lacks
 from .shapes import broadcast_to, flatten, reshape, unsqueeze
 from .slicing import cut, extent_of, flip, whole

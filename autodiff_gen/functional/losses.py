@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Dim, broadcast, plain
 from ..errors import ShapeError
-from ..ir import Value, apply, constant
+from ..ir.build import apply, constant
+from ..ir.node import Value
+from ..ir.types import Dim, broadcast, plain
 from .arguments import as_value, refusal, torch_lacks
 from .elementwise import abs, detach, eq, exp, log, log1p, maximum, neg, square, where
 from .reductions import mean, sum

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir import STATE, State, Value, apply
+from ..ir.build import apply
+from ..ir.graph import State
+from ..ir.node import STATE, Value
 from .arguments import as_value
 
 _order = itertools.count()  # of calls of with_updates

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtypes import Shape, Size
 from ..errors import ShapeError
-from ..ir import Value, apply
+from ..ir.build import apply
+from ..ir.node import Value
+from ..ir.types import Shape, Size
 from .arguments import as_value
 from .elementwise import rsqrt, square
 from .reductions import mean

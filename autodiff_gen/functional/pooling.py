@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import plain
 from ..errors import ShapeError
-from ..ir import Value
+from ..ir.node import Value
+from ..ir.types import plain
 from ..ops.avg_pooling import averaging
 from ..ops.max_pooling import LARGEST_WINDOW, pooling
 from .arguments import as_value, torch_lacks

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import Dim, Size, plain, product
-from ..ir import Value, apply, apply_node
+from ..ir.build import apply, apply_node
+from ..ir.node import Value
+from ..ir.types import Dim, Size, plain, product
 from .arguments import Dims, as_value, axes_of, axis_of, refusal, torch_lacks
 from .elementwise import abs, detach, eq, exp, log, sqrt, square, where
 from .shapes import flatten, reshape

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtypes import Dim, Shape, Size, product
-from ..ir import Value, apply
+from ..ir.build import apply
+from ..ir.node import Value
+from ..ir.types import Dim, Shape, Size, product
 from .arguments import Dims, as_value, axes_of, axis_of, list_of, refusal
 
 

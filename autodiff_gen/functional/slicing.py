@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any, SupportsIndex
 
-from ..dtypes import Dim, Size
-from ..ir import Value
+from ..ir.node import Value
+from ..ir.types import Dim, Size
 from ..ops.slices import window
 from .arguments import Dims, as_value, axes_of, axis_of, refusal
 from .shapes import reshape

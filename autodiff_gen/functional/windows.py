@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..errors import ShapeError
-from ..ir import Node, Value, apply, apply_node
+from ..ir.build import apply, apply_node
+from ..ir.node import Node, Value
 from .arguments import as_value, refusal
 from .shapes import reshape
 

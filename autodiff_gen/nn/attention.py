@@ -10,7 +10,7 @@ from ..errors import ModelError
 from ..functional import torch_lacks
 from ..functional.arguments import as_value, refusal
 from ..functional.attention import split_mask, weights
-from ..ir import Value
+from ..ir.node import Value
 from .dropout import probability
 from .layers import Linear
 from .module import Module, Parameter

@@ -9,7 +9,7 @@ from .. import init
 from ..errors import ModelError
 from ..functional import torch_lacks
 from ..functional.arguments import as_value
-from ..ir import Value
+from ..ir.node import Value
 from .module import Buffer, Module, Parameter
 
 MOST_BATCHES = 2**31 - 1  # where num_batches_tracked stays

@@ -7,11 +7,11 @@ from typing import Any
 
 from .. import functional as F
 from .. import init
-from ..dtypes import plain
 from ..errors import ModelError
 from ..functional import torch_lacks
 from ..functional.windows import Numbers
-from ..ir import Value
+from ..ir.node import Value
+from ..ir.types import plain
 from .module import Module, Parameter
 
 MODES = ("zeros", "reflect", "replicate", "circular")

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import functional as F
-from ..dtypes import plain
 from ..errors import ModelError
 from ..functional import torch_lacks
-from ..ir import Value
+from ..ir.node import Value
+from ..ir.types import plain
 from .module import Module
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from .. import functional as F
 from .. import init
-from ..dtypes import plain
 from ..errors import ModelError
 from ..functional import torch_lacks
-from ..ir import Value
+from ..ir.node import Value
+from ..ir.types import plain
 from .module import Module, Parameter
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from .. import functional as F
 from ..errors import ModelError
 from ..functional import torch_lacks
-from ..ir import Value
+from ..ir.node import Value
 from .module import Module
 
 

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from .. import init
-from ..dtypes import Type, f32
 from ..errors import ModelError
 from ..functional import torch_lacks
-from ..ir import STATE, State, Value, make_state
-from ..leaves import make_buffer
+from ..functional.inputs import make_buffer
+from ..ir.build import make_state
+from ..ir.graph import State
+from ..ir.node import STATE, Value
+from ..ir.types import Type, f32
 
 
 class Parameter:

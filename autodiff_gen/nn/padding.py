@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import functional as F
 from ..errors import ModelError
-from ..ir import Value
+from ..ir.node import Value
 from .module import Module
 
 

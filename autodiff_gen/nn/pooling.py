@@ -8,7 +8,7 @@ from .. import functional as F
 from ..functional import torch_lacks
 from ..functional.pooling import Sizes
 from ..functional.windows import Numbers
-from ..ir import Value
+from ..ir.node import Value
 from .module import Module
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from .. import functional as F
 from .. import init
-from ..dtypes import Dim, Size
 from ..errors import ModelError, ShapeError
 from ..functional import torch_lacks
 from ..functional.arguments import as_value
-from ..ir import Value
+from ..ir.node import Value
+from ..ir.types import Dim, Size
 from .dropout import probability
 from .module import Module, Parameter
 

@@ -10,7 +10,7 @@ from .. import functional as F
 from ..errors import ModelError
 from ..functional import torch_lacks
 from ..functional.arguments import as_value
-from ..ir import Value
+from ..ir.node import Value
 from .attention import MultiheadAttention
 from .containers import ModuleList
 from .dropout import Dropout

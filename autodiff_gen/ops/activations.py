@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Type
-from ..ir import Value, apply
-from ..op import ADD, MUL, SELECT, UNARY, VJP, Attrs, Elementwise, Op, Sample, register
+from ..ir.build import apply
+from ..ir.node import VJP, Op, Sample, Value, register
+from ..ir.op_kinds import ADD, MUL, SELECT, UNARY, Attrs, Elementwise
+from ..ir.types import Type
 from .functions import TWO_OVER_ROOT_PI, erf, sigmoid
 from .support import ONES, floating, simple, within
 
@@ -92,7 +93,7 @@ elu = register(
         infer=_float,
         ref=lambda x, *, alpha: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
         vjp=_of_attrs(_elu_gradient),
-        lower=Elementwise("{0} > 0.0f ? {0} : {alpha} * ag_expm1f({0})", SELECT, ADD),
+        lower=Elementwise("{0} > 0.0f ? {0} : {alpha} * ag_expm1f({0})", SELECT, ADD, calls=True),
         samples=(*_rows({"alpha": 1.0}), *_rows({"alpha": -0.5})),
         torch="torch.nn.functional.elu(a, alpha)",
     )
@@ -106,7 +107,9 @@ selu = register(
         vjp=simple(
             lambda dy, x, y: apply("where", y > 0.0, dy * SELU_SCALE, dy * (y + SELU_SCALE * SELU_ALPHA))
         ),
-        lower=Elementwise("{0} > 0.0f ? 1.050701f * {0} : 1.7580993f * ag_expm1f({0})", SELECT, UNARY),
+        lower=Elementwise(
+            "{0} > 0.0f ? 1.050701f * {0} : 1.7580993f * ag_expm1f({0})", SELECT, UNARY, calls=True
+        ),
         samples=ONES,
         torch="torch.nn.functional.selu(a)",
     )
@@ -126,7 +129,7 @@ gelu = register(
         infer=floating,
         ref=lambda x: x * (0.5 * (1 + erf.ref(x * ROOT_HALF))),
         vjp=simple(lambda dy, x, y: _gelu_gradient(dy, x)),
-        lower=Elementwise("{0} * (0.5f * (1.0f + ag_erff({0} * 0.70710677f)))", MUL, UNARY),
+        lower=Elementwise("{0} * (0.5f * (1.0f + ag_erff({0} * 0.70710677f)))", MUL, UNARY, calls=True),
         samples=ONES,
         torch="torch.nn.functional.gelu(a)",
     )
@@ -155,7 +158,10 @@ gelu_tanh = register(
         ref=_gelu_tanh,
         vjp=simple(lambda dy, x, y: _gelu_tanh_gradient(dy, x)),
         lower=Elementwise(
-            "{0} * (0.5f * (1.0f + ag_tanhf({0} * (0.7978846f + 0.035677407f * ({0} * {0})))))", MUL, UNARY
+            "{0} * (0.5f * (1.0f + ag_tanhf({0} * (0.7978846f + 0.035677407f * ({0} * {0})))))",
+            MUL,
+            UNARY,
+            calls=True,
         ),
         samples=ONES,
         torch="torch.nn.functional.gelu(a, approximate='tanh')",
@@ -174,7 +180,7 @@ silu = register(
         infer=floating,
         ref=lambda x: x * sigmoid.ref(x),
         vjp=simple(lambda dy, x, y: _silu_gradient(dy, x)),
-        lower=Elementwise("{0} * ag_sigmoidf({0})", MUL, UNARY),
+        lower=Elementwise("{0} * ag_sigmoidf({0})", MUL, UNARY, calls=True),
         samples=ONES,
         torch="torch.nn.functional.silu(a)",
     )
@@ -189,7 +195,7 @@ softplus = register(
         vjp=_of_attrs(
             lambda dy, x, y, attrs: apply("where", y > attrs["threshold"], dy, -(dy * apply("expm1", -y)))
         ),
-        lower=Elementwise("{0} > {threshold} ? {0} : ag_log1pf(ag_expf({0}))", SELECT, ADD),
+        lower=Elementwise("{0} > {threshold} ? {0} : ag_log1pf(ag_expf({0}))", SELECT, ADD, calls=True),
         samples=(*_rows({"threshold": 20.0}, 4.0), *_rows({"threshold": 1.0})),
         torch="torch.nn.functional.softplus(a, threshold=threshold)",
     )
@@ -201,7 +207,9 @@ logsigmoid = register(
         infer=floating,
         ref=lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))),
         vjp=simple(lambda dy, x, y: -(dy * apply("expm1", y))),
-        lower=Elementwise("({0} < 0.0f ? {0} : 0.0f) - ag_log1pf(ag_expf(-fabsf({0})))", ADD, ADD),
+        lower=Elementwise(
+            "({0} < 0.0f ? {0} : 0.0f) - ag_log1pf(ag_expf(-fabsf({0})))", ADD, ADD, calls=True
+        ),
         samples=ONES,
         torch="torch.nn.functional.logsigmoid(a)",
     )
@@ -219,7 +227,7 @@ mish = register(
         infer=floating,
         ref=lambda x: x * np.tanh(np.log1p(np.exp(x))),
         vjp=simple(lambda dy, x, y: _mish_gradient(dy, x)),
-        lower=Elementwise("{0} * ag_tanhf(ag_log1pf(ag_expf({0})))", MUL, UNARY),
+        lower=Elementwise("{0} * ag_tanhf(ag_log1pf(ag_expf({0})))", MUL, UNARY, calls=True),
         samples=ONES,
         torch="torch.nn.functional.mish(a)",
     )

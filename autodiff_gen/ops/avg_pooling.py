@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Type
 from ..errors import ShapeError
-from ..ir import Value, apply
-from ..kernel_calls import KernelCall, Operand, Result
-from ..layout import Strided, dense
-from ..op import Attrs, Call, Op, Sample, register
+from ..ir.build import apply
+from ..ir.kernel_call import KernelCall, Operand, Result
+from ..ir.node import Op, Sample, Value, register
+from ..ir.op_kinds import Attrs, Call
+from ..ir.strides import Strided, dense
+from ..ir.types import Type
 from .windows import Padding, Pair, cropped, geometry, image, output_size, padded, pair_of, tap, with_size
 
 NO_DILATION = (1, 1)

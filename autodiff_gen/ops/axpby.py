@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtypes import Type
 from ..errors import ShapeError
-from ..kernel_calls import KernelCall, Operand, Result, Scalar
-from ..layout import Strided
-from ..op import Attrs, Call, Op, Sample, register
+from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
+from ..ir.node import Op, Sample, register
+from ..ir.op_kinds import Attrs, Call
+from ..ir.strides import Strided
+from ..ir.types import Type
 
 
 def _type(x: Type, old: Type, alpha: Type, *, beta: float, negate: bool) -> Type:

@@ -1,16 +1,17 @@
-"""Sums of the columns of a matrix in memory, by a kernel; the pass call_column_sums makes them of sums."""
+"""Sums of the columns of a matrix in memory, by a kernel; the pass select_column_sums makes them of sums."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtypes import Type
 from ..errors import ShapeError
-from ..ir import Value, apply
-from ..kernel_calls import KernelCall, Operand, Result, Scalar
-from ..layout import Strided
-from ..op import Attrs, Call, Op, Sample, register
+from ..ir.build import apply
+from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
+from ..ir.node import Op, Sample, Value, register
+from ..ir.op_kinds import Attrs, Call
+from ..ir.strides import Strided
+from ..ir.types import Type
 
 
 def _type(x: Type) -> Type:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..dtypes import Type
-from ..ir import Node, Region, Value, constant, replaced
-from ..op import Attrs, Cond, Op, register
-from ..regions import param, read_from_outside
+from ..autodiff import pull_back, zeros_like
+from ..ir.build import constant
+from ..ir.closures import param, read_from_outside
+from ..ir.node import Node, Op, Region, Value, register
+from ..ir.op_kinds import Attrs, Cond
+from ..ir.rewrite import replaced
+from ..ir.types import Type
 
 
 def _never(*_: object, **__: object) -> Type:
@@ -26,8 +29,6 @@ def _vjp(
     wanted: Sequence[bool],
 ) -> list[Value | None]:
     """A cond of the regions' VJPs; each computes again what it needs of its forward pass."""
-    from ..autodiff import pull_back, zeros_like
-
     node, since = outs[0].node, marker()
     which = [i for i, want in enumerate(wanted) if want and i > 0]
     branches = []

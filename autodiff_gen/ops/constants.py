@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Shape, Type, f32, planned, planned_size, s32
 from ..errors import ShapeError
-from ..op import Extent, Iota, Op, Sample, register
+from ..ir.node import Op, Sample, register
+from ..ir.op_kinds import Extent, Iota
+from ..ir.types import Shape, Type, f32, planned, planned_size, s32
 
 
 def _extents(size: Any) -> Shape:

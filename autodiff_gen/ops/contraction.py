@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Type
 from ..errors import ShapeError
-from ..ir import Value, apply
-from ..op import Attrs, Contraction, Op, RowContraction, Sample, register
+from ..ir.build import apply
+from ..ir.node import Op, Sample, Value, register
+from ..ir.op_kinds import Attrs, Contraction, RowContraction
+from ..ir.types import Type
 from .support import same_dtype
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Type
 from ..errors import ShapeError
-from ..op import Attrs
+from ..ir.op_kinds import Attrs
+from ..ir.types import Type
 from .support import same_dtype
 from .window_products import Row, WindowProduct, at_tap, size_of, with_border
 from .windows import Padding, Pair, cropped, image, with_size

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..ir import Value, apply, constant
-from ..op import ADD, ATOM, MUL, SELECT, UNARY, Attrs, Elementwise, Op, register
+from ..ir.build import apply, constant
+from ..ir.node import Op, Value, register
+from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, UNARY, Attrs, Elementwise
 from .support import ONES, PAIRS, arithmetic, floating, number, simple, sum_to, within
 
 add = register(

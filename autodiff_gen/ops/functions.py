@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import apply
-from ..op import ADD, ATOM, MUL, SELECT, UNARY, Elementwise, Op, register
+from ..ir.build import apply
+from ..ir.node import Op, register
+from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, UNARY, Elementwise
 from .support import ONES, floating, simple, within
 
 TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
@@ -19,7 +20,7 @@ exp = register(
         infer=floating,
         ref=np.exp,
         vjp=simple(lambda dy, x, y: dy * y),
-        lower=Elementwise("ag_expf({0})", ATOM),
+        lower=Elementwise("ag_expf({0})", ATOM, calls=True),
         samples=ONES,
         torch="torch.exp(a)",
     )
@@ -31,7 +32,7 @@ expm1 = register(
         infer=floating,
         ref=np.expm1,
         vjp=simple(lambda dy, x, y: dy * (y + 1.0)),
-        lower=Elementwise("ag_expm1f({0})", ATOM),
+        lower=Elementwise("ag_expm1f({0})", ATOM, calls=True),
         samples=ONES,
         torch="torch.expm1(a)",
     )
@@ -43,7 +44,7 @@ log = register(
         infer=floating,
         ref=np.log,
         vjp=simple(lambda dy, x, y: dy / x),
-        lower=Elementwise("ag_logf({0})", ATOM),
+        lower=Elementwise("ag_logf({0})", ATOM, calls=True),
         samples=within(0.3, 3.0, ONES),
         torch="torch.log(a)",
     )
@@ -55,7 +56,7 @@ log1p = register(
         infer=floating,
         ref=np.log1p,
         vjp=simple(lambda dy, x, y: dy / (x + 1.0)),
-        lower=Elementwise("ag_log1pf({0})", ATOM),
+        lower=Elementwise("ag_log1pf({0})", ATOM, calls=True),
         samples=within(-0.7, 2.0, ONES),
         torch="torch.log1p(a)",
     )
@@ -103,7 +104,7 @@ sin = register(
         infer=floating,
         ref=np.sin,
         vjp=simple(lambda dy, x, y: dy * apply("cos", x)),
-        lower=Elementwise("ag_sinf({0})", ATOM),
+        lower=Elementwise("ag_sinf({0})", ATOM, calls=True),
         samples=ONES,
         torch="torch.sin(a)",
     )
@@ -115,7 +116,7 @@ cos = register(
         infer=floating,
         ref=np.cos,
         vjp=simple(lambda dy, x, y: -(dy * apply("sin", x))),
-        lower=Elementwise("ag_cosf({0})", ATOM),
+        lower=Elementwise("ag_cosf({0})", ATOM, calls=True),
         samples=ONES,
         torch="torch.cos(a)",
     )
@@ -127,7 +128,7 @@ tanh = register(
         infer=floating,
         ref=np.tanh,
         vjp=simple(lambda dy, x, y: dy * (1.0 - apply("square", y))),
-        lower=Elementwise("ag_tanhf({0})", ATOM),
+        lower=Elementwise("ag_tanhf({0})", ATOM, calls=True),
         samples=ONES,
         torch="torch.tanh(a)",
     )
@@ -145,7 +146,7 @@ sigmoid = register(
         infer=floating,
         ref=_sigmoid,
         vjp=simple(lambda dy, x, y: dy * y * (1.0 - y)),
-        lower=Elementwise("ag_sigmoidf({0})", ATOM),
+        lower=Elementwise("ag_sigmoidf({0})", ATOM, calls=True),
         samples=ONES,
         torch="torch.sigmoid(a)",
     )
@@ -162,7 +163,7 @@ erf = register(
         infer=floating,
         ref=_erf,
         vjp=simple(lambda dy, x, y: dy * TWO_OVER_ROOT_PI * apply("exp", -apply("square", x))),
-        lower=Elementwise("ag_erff({0})", ATOM),
+        lower=Elementwise("ag_erff({0})", ATOM, calls=True),
         samples=ONES,
         torch="torch.erf(a)",
     )

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Dim, Shape, Size, Type, product
 from ..errors import ShapeError
-from ..ir import Value, apply
-from ..kernel_calls import KernelCall, Operand, Result, Scalar
-from ..layout import Strided
-from ..op import Attrs, Call, Op, Pick, Sample, register
+from ..ir.build import apply
+from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
+from ..ir.node import Op, Sample, Value, register
+from ..ir.op_kinds import Attrs, Call, Pick
+from ..ir.strides import Strided
+from ..ir.types import Dim, Shape, Size, Type, product
 from .support import as_s32
 
 

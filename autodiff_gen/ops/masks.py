@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DTYPES, DType, Type, broadcast
 from ..errors import ShapeError
-from ..ir import apply
-from ..op import ADD, ATOM, COMPARE, SELECT, UNARY, Elementwise, Op, Sample, register
+from ..ir.build import apply
+from ..ir.node import Op, Sample, register
+from ..ir.op_kinds import ADD, ATOM, COMPARE, SELECT, UNARY, Elementwise
+from ..ir.types import DTYPES, DType, Type, broadcast
 from .support import ONES, PAIRS, comparing, floating, same_dtype, simple
 
 LOGICAL = 40  # the precedence of && and ||

@@ -1,16 +1,18 @@
 """What training and evaluation do differently, and what a forward pass leaves behind in states.
 
-Both ops stand in a graph until the mode of its entry is settled (passes/specialise.py); no C is made of them.
+Both ops stand in a graph until the mode of its entry is settled (passes/resolve_mode.py); no C is made of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..dtypes import Type
 from ..errors import ShapeError
-from ..ir import State, Value, apply
-from ..op import Attrs, Moded, Op, Sample, register
+from ..ir.build import apply
+from ..ir.graph import State
+from ..ir.node import Op, Sample, Value, register
+from ..ir.op_kinds import Attrs, Moded
+from ..ir.types import Type
 
 
 def _by_mode_type(train_value: Type, eval_value: Type) -> Type:

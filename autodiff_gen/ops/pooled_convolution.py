@@ -1,5 +1,5 @@
 """A convolution whose result only a pooling by maximum reads, as one op: what is pooled is never stored, and what goes
-back passes only through the elements that were chosen. Made by the pass pool_convolutions, after differentiation.
+back passes only through the elements that were chosen. Made by the pass fuse_conv_pool, after differentiation.
 """
 
 from __future__ import annotations
@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..dtypes import Type
 from ..errors import ShapeError
-from ..kernel_calls import KernelCall, Operand, Result
-from ..layout import Strided, dense
-from ..op import OPS, Attrs, Call, Op, Sample, register
+from ..ir.kernel_call import KernelCall, Operand, Result
+from ..ir.node import OPS, Op, Sample, register
+from ..ir.op_kinds import Attrs, Call
+from ..ir.strides import Strided, dense
+from ..ir.types import Type
 from .convolution import convolving
 from .max_pooling import pooling
 from .window_products import conv_shape, factors_of, size_of
@@ -176,7 +177,7 @@ conv2d_pool_dw = register(
 
 conv2d_pool_dw_into = register(
     Op(
-        "conv2d_pool_dw_into",  # (+ or -) alpha conv2d_pool_dw(x, dy, index) + beta old; made by fuse_updates
+        "conv2d_pool_dw_into",  # (+ or -) alpha conv2d_pool_dw(x, dy, index) + beta old; made by fuse_optimizer
         infer=_into_type,
         ref=_into,
         vjp=None,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import Type, u32
 from ..errors import ShapeError
-from ..op import ATOM, SELECT, UNARY, Elementwise, Op, Sample, register
-from ..rng import rand_u32 as drawn
+from ..ir.counter_rng import rand_u32 as drawn
+from ..ir.node import Op, Sample, register
+from ..ir.op_kinds import ATOM, SELECT, UNARY, Elementwise
+from ..ir.types import Type, u32
 
 
 def _rand_u32_type(counter: Type, index: Type, *, key: int | None) -> Type:
@@ -25,7 +26,7 @@ def _rand_u32(counter: Any, index: Any, *, key: int | None) -> Any:
 
 rand_u32 = register(
     Op(
-        # 32 random bits for each index; `key` names the stream. None: specialise numbers the streams of a model.
+        # 32 random bits for each index; `key` names the stream. None: resolve_mode numbers the streams of a model.
         "rand_u32",
         infer=_rand_u32_type,
         ref=_rand_u32,

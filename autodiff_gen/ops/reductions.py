@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Shape, Type, normalise_axes, s32
 from ..errors import ShapeError
-from ..ir import Value, apply
-from ..op import Attrs, Op, Reduce, Sample, register
+from ..ir.build import apply
+from ..ir.node import Op, Sample, Value, register
+from ..ir.op_kinds import Attrs, Reduce
+from ..ir.types import Shape, Type, normalise_axes, s32
 
 SAMPLES = (
     Sample(((3, 4),), {"axes": (1,), "keepdim": False}),

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..op import ADD, ATOM, SELECT, Elementwise, Op, register
+from ..ir.node import Op, register
+from ..ir.op_kinds import ADD, ATOM, SELECT, Elementwise
 from .support import ONES, floating, simple
 
 floor = register(

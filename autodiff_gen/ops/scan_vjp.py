@@ -11,11 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..dtypes import product
-from ..ir import Node, Value, apply, replaced, topological
-from ..regions import param
+from ..autodiff import downstream, number, pull_back, zeros_like
+from ..ir.build import apply
+from ..ir.closures import param
+from ..ir.node import Node, Value, topological
+from ..ir.rewrite import replaced
+from ..ir.types import product
 from .contraction import transposed
-from .scan import make_scan, products, stack_axis, time_first
+from .scan_builder import make_scan, products, stack_axis, time_first
 
 
 @dataclass
@@ -49,8 +52,6 @@ class _Backward:
 
 def scan_vjp(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) -> list[Value | None]:
     """One gradient per operand of the scan `node`."""
-    from ..autodiff import number, pull_back, zeros_like
-
     (region,), count, walked = node.regions, node.attrs["carries"], node.attrs["xs"]
     number(region.nodes())
     old, axes = region.params[:count], node.attrs["axes"]
@@ -121,8 +122,6 @@ def _stack(made: Node, k: int) -> Value:
 
 def _carries(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) -> tuple[set[int], set[int]]:
     """The carries that depend on what is wanted, and those on which something depends whose gradient is given."""
-    from ..autodiff import downstream
-
     (region,), count = node.regions, node.attrs["carries"]
     order = region.nodes()
     active: set[int] = {i for i in range(count) if wanted[i]}
@@ -216,8 +215,6 @@ class _Sum:
                 self.rest.append(term)
 
     def take_rest(self, carries: list[Value]) -> None:
-        from ..autodiff import zeros_like
-
         if self.rest:
             self.carry = len(carries)
             total = self.back.carry(f"d_{_name(self.capture)}", zeros_like(self.capture))

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Dim, Shape, Type
 from ..errors import ShapeError
-from ..ir import Value, apply
-from ..op import Attrs, Op, Pick, Sample, register
+from ..ir.build import apply
+from ..ir.node import Op, Sample, Value, register
+from ..ir.op_kinds import Attrs, Pick
+from ..ir.types import Dim, Shape, Type
 from .support import as_s32
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Dim, Shape, Type
 from ..errors import ShapeError
-from ..ir import Value, apply
-from ..op import Assemble, Attrs, Op, Sample, View, register
+from ..ir.build import apply
+from ..ir.node import Op, Sample, Value, register
+from ..ir.op_kinds import Assemble, Attrs, View
+from ..ir.types import Dim, Shape, Type
 from .support import same_dtype
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Shape, Type, bool_, broadcast
 from ..errors import ShapeError
-from ..ir import Value, apply
-from ..op import VJP, Attrs, Sample
+from ..ir.build import apply
+from ..ir.node import VJP, Sample, Value
+from ..ir.op_kinds import Attrs
+from ..ir.types import Shape, Type, bool_, broadcast
 
 # The rows of the test table that every elementwise op of one or of two operands shares.
 ONES = (Sample(((2, 3),)), Sample(((1,),)), Sample(((),)))

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..dtypes import Shape, Type, broadcast, product
 from ..errors import ShapeError
-from ..ir import Value, apply
-from ..layout import dense, split_or_merge
-from ..op import Attrs, Elementwise, Op, Sample, View, register
+from ..ir.build import apply
+from ..ir.node import Op, Sample, Value, register
+from ..ir.op_kinds import Attrs, Elementwise, View
+from ..ir.strides import dense
+from ..ir.types import Shape, Type, broadcast, product
+from ..ir.views import split_or_merge
 from .support import sum_to
 
 

@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..dtypes import Shape, Type
 from ..errors import ShapeError
-from ..ir import Value, apply
-from ..kernel_calls import KernelCall, Operand, Result, Scalar
-from ..layout import Strided, dense
-from ..op import VJP, Attrs, Call, Op, Sample, register
+from ..ir.build import apply
+from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
+from ..ir.node import VJP, Op, Sample, Value, register
+from ..ir.op_kinds import Attrs, Call
+from ..ir.strides import Strided, dense
+from ..ir.types import Shape, Type
 from .windows import Pair, geometry, output_size, padded, pair_of, tap
 
 Row = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]  # a sample: image, weights, attributes

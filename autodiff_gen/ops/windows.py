@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import Dim, Shape, Type
 from ..errors import ShapeError
-from ..layout import Strided
+from ..ir.strides import Strided
+from ..ir.types import Dim, Shape, Type
 
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]  # top, bottom, left, right

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import functional as F
-from ..dtypes import plain
 from ..errors import ModelError
-from ..ir import Value
+from ..ir.node import Value
+from ..ir.types import plain
 
 
 def _positive(name: str, argument: str, value: Any) -> float:

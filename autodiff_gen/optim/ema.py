@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from .. import functional as F
 from .. import init
-from ..dtypes import Type, s32
 from ..errors import ModelError
-from ..ir import State, Value, make_state
+from ..ir.build import make_state
+from ..ir.graph import State
+from ..ir.node import Value
+from ..ir.types import Type, s32
 
 MOST_UPDATES = 2**31 - 1  # where n_averaged stays
 

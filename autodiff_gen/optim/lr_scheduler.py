@@ -13,10 +13,12 @@ from typing import Any
 
 from .. import functional as F
 from .. import init
-from ..dtypes import Type, f32, plain
 from ..errors import ModelError
 from ..functional import torch_lacks
-from ..ir import State, Value, constant, make_state
+from ..ir.build import constant, make_state
+from ..ir.graph import State
+from ..ir.node import Value
+from ..ir.types import Type, f32, plain
 
 
 class Clock:

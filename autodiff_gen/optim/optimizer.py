@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .. import init
-from ..dtypes import Type, f32, plain, planned
 from ..errors import ModelError
-from ..ir import STATE, State, Value, make_state
+from ..ir.build import make_state
+from ..ir.graph import State
+from ..ir.node import STATE, Value
+from ..ir.types import Type, f32, plain, planned
 from ..nn import Module, Parameter
 from .lr_scheduler import Clock, LRScheduler
 

@@ -8,7 +8,8 @@ from typing import Any
 from .. import functional as F
 from ..errors import ModelError
 from ..functional import torch_lacks
-from ..ir import State, Value
+from ..ir.graph import State
+from ..ir.node import Value
 from .optimizer import Optimizer, Step, number
 
 

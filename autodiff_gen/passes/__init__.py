@@ -9,41 +9,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ..ir import Graph
-from ..verify import verify
-from .call_column_sums import call_column_sums
-from .cancel_layouts import cancel_layouts
-from .common_values import common_values
-from .drop_unread import drop_unread
+from ..ir.graph import Graph
+from ..ir.verifier import verify
+from .copy_insertion import copy_insertion
+from .cse import cse
+from .finite_guard import finite_guard
 from .fold_constants import fold_constants
+from .fuse_conv_pool import fuse_conv_pool
 from .fuse_elementwise import fuse_elementwise
-from .fuse_updates import fuse_updates
-from .inline_products import inline_products
-from .join_windows import join_windows
-from .own_bytes import own_bytes
-from .pool_convolutions import pool_convolutions
-from .prove_updates import prove_updates
-from .redraw import redraw
-from .sink_windows import sink_windows
-from .specialise import specialise
+from .fuse_optimizer import fuse_optimizer
+from .inline_small_matmul import inline_small_matmul
+from .merge_slice_gradients import merge_slice_gradients
+from .region_dce import region_dce
+from .rematerialize_random import rematerialize_random
+from .resolve_mode import resolve_mode
+from .select_column_sums import select_column_sums
+from .slice_propagation import slice_propagation
+from .transpose_elimination import transpose_elimination
 
 Pass = Callable[[Graph], Graph]
 
 PIPELINE: tuple[Pass, ...] = (
-    specialise,  # evaluation, where training has not been settled before
+    resolve_mode,  # evaluation, where training has not been settled before
     fold_constants,  # constants, x * 1, broadcasts that happen anyway
-    common_values,  # the same op on the same operands once
-    join_windows,  # gradients of several parts of one value are assembled, not added up
-    sink_windows,  # parts of an elementwise value are computed where they are used
-    drop_unread,  # stacks of a scan that nothing reads
-    redraw,  # masks are drawn in the order in which they are read
-    cancel_layouts,  # transposes move onto the operands of contractions
-    pool_convolutions,  # a convolution and the pooling of its result, in one kernel
-    inline_products,  # tiny products join the loops around them
-    call_column_sums,  # sums of what lies in memory anyway, such as gradients of biases
-    fuse_updates,  # W - lr * (a . b) becomes one contraction that accumulates into W
-    prove_updates,  # what must be finite for the new states to be so
-    own_bytes,  # copies where a view cannot serve, or an old state is still read
+    cse,  # the same op on the same operands once
+    merge_slice_gradients,  # gradients of several parts of one value are assembled, not added up
+    slice_propagation,  # parts of an elementwise value are computed where they are used
+    region_dce,  # stacks of a scan that nothing reads
+    rematerialize_random,  # masks are drawn in the order in which they are read
+    transpose_elimination,  # transposes move onto the operands of contractions
+    fuse_conv_pool,  # a convolution and the pooling of its result, in one kernel
+    inline_small_matmul,  # tiny products join the loops around them
+    select_column_sums,  # sums of what lies in memory anyway, such as gradients of biases
+    fuse_optimizer,  # W - lr * (a . b) becomes one contraction that accumulates into W
+    finite_guard,  # what must be finite for the new states to be so
+    copy_insertion,  # copies where a view cannot serve, or an old state is still read
     fuse_elementwise,  # everything between the contractions becomes loops
 )
 

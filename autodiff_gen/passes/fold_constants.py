@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dtypes import Type, broadcast, planned_size
-from ..ir import CONST, Graph, Node, Value, apply, constant, substitute
-from ..layout import base, dense, seen_through
-from ..op import Elementwise, Pick, View
+from ..ir.build import apply, constant
+from ..ir.graph import Graph
+from ..ir.node import CONST, Node, Value
+from ..ir.op_kinds import Elementwise, Pick, View
+from ..ir.rewrite import substitute
+from ..ir.strides import dense
+from ..ir.types import Type, broadcast, planned_size
+from ..ir.views import base, picked_axis, seen_through
 
 EXACT = {"add", "sub", "mul", "div", "neg", "sqrt"}
 
@@ -74,7 +78,7 @@ def fold_constants(graph: Graph) -> Graph:
             return operands if at is not None and at.dense else None
         if isinstance(node.op.lower, Pick):
             x, y = operands[0].type.shape, node.results[0].type.shape
-            alone = x[node.op.lower.chosen(node)] == 1 and planned_size(x) == planned_size(y)
+            alone = x[picked_axis(node)] == 1 and planned_size(x) == planned_size(y)
             return (apply("reshape", operands[0], shape=y),) if alone else None  # nothing to choose from
         if not isinstance(node.op.lower, Elementwise) or node.op.name == "copy" or "layout" in node.attrs:
             return None

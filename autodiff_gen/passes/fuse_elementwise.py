@@ -1,6 +1,6 @@
 """Fuse elementwise ops, reductions and picks into groups, each of which becomes one loop nest.
 
-The groups are those of grouping.py; here they become nodes with a region. A group that is purely elementwise
+The groups are those of fusion_groups.py; here they become nodes with a region. A group that is purely elementwise
 over dense arrays of one shape is flattened, so that one loop runs over all of it.
 """
 
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..dtypes import Shape, Type, product
-from ..ir import INPUT, Graph, Node, Region, Value, apply
-from ..layout import base
-from ..op import Fused, Iota, Op, View, register
-from .grouping import Groups, flat_shape, grouped, is_fusable, with_free
+from ..ir.build import apply
+from ..ir.graph import Graph
+from ..ir.node import INPUT, Node, Op, Region, Value, register
+from ..ir.op_kinds import Fused, Iota, View
+from ..ir.types import Shape, Type, product
+from ..ir.views import base
+from .fusion_groups import Groups, flat_shape, grouped, is_fusable, with_free
 
 
 def _never(*_: object, **__: object) -> Type:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from workload import Workload
 
-from autodiff_gen import backends, board, firmware
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.emit import emit
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.kernels import registry
+from autodiff_gen.targets import board, build_commands
 
 HERE = Path(__file__).resolve().parent
 
@@ -52,7 +53,7 @@ class Program:
 def generated(workload: Workload, board_name: str, kernels: Sequence[str], folder: Path) -> Program:
     """The generated trainer, built with the flags of the board."""
     b = board.load(board_name)
-    tables = backends.for_board(b, kernels or None)
+    tables = registry.for_board(b, kernels or None)
     name = workload.name
     program = compile_model(workload.model, name, tables.names, b)
     folder.mkdir(parents=True, exist_ok=True)
@@ -68,9 +69,9 @@ def generated(workload: Workload, board_name: str, kernels: Sequence[str], folde
         "INIT(t)": f"{name}_init(t, 0)",
         "STEP(t, x, y, loss)": f"{name}_train_step(t, x, y, {', '.join(words)}, loss)",
     }
-    include = (folder, *tables.include_dirs(), *firmware.include_dirs(b))
+    include = (folder, *tables.include_dirs(), *build_commands.include_dirs(b))
     # as in a program: only the loop calls the trainer
-    flags = [*firmware.compile_flags(b), "-fPIC", "-fvisibility=hidden", *(f"-I{p}" for p in include)]
+    flags = [*build_commands.compile_flags(b), "-fPIC", "-fvisibility=hidden", *(f"-I{p}" for p in include)]
     contract = "-ffp-contract=off" if tables.only_ref else "-ffp-contract=fast"
     objects = kernel_objects(b, tables, flags, folder.parent)
     for source, more in [
@@ -79,11 +80,19 @@ def generated(workload: Workload, board_name: str, kernels: Sequence[str], folde
         (HERE / "loop.c", [f"-D{k}={v}" for k, v in macros.items()]),
     ]:
         objects.append(folder / f"{source.stem}.o")
-        _run([firmware.tool(b, "gcc"), *flags, *more, "-c", str(source), "-o", str(objects[-1])])
+        _run([build_commands.tool(b, "gcc"), *flags, *more, "-c", str(source), "-o", str(objects[-1])])
     library = folder / f"lib{name}.so"
-    link = [*firmware.link_flags(b), *tables.ldflags]
+    link = [*build_commands.link_flags(b), *tables.ldflags]
     _run(
-        [firmware.tool(b, "gcc"), "-shared", "-Wl,-Bsymbolic", *map(str, objects), "-o", str(library), *link]
+        [
+            build_commands.tool(b, "gcc"),
+            "-shared",
+            "-Wl,-Bsymbolic",
+            *map(str, objects),
+            "-o",
+            str(library),
+            *link,
+        ]
     )
     return Program(library, workload)
 
@@ -91,7 +100,7 @@ def generated(workload: Workload, board_name: str, kernels: Sequence[str], folde
 _kernels: dict[tuple[Path, str], list[Path]] = {}
 
 
-def kernel_objects(b: board.Board, tables: backends.Backends, flags: list[str], folder: Path) -> list[Path]:
+def kernel_objects(b: board.Board, tables: registry.Backends, flags: list[str], folder: Path) -> list[Path]:
     """The kernels, compiled once in this process for each folder, board and list of backends."""
     key = folder, f"{b.id}+{'+'.join(tables.names)}"
     if key not in _kernels:
@@ -100,7 +109,7 @@ def kernel_objects(b: board.Board, tables: backends.Backends, flags: list[str], 
         _kernels[key] = []
         for s in tables.sources():
             target = home / f"{s.backend}_{s.path.stem}.o"
-            _run([firmware.tool(b, "gcc"), *flags, *s.cflags, "-c", str(s.path), "-o", str(target)])
+            _run([build_commands.tool(b, "gcc"), *flags, *s.cflags, "-c", str(s.path), "-o", str(target)])
             _kernels[key].append(target)
     return list(_kernels[key])
 

@@ -20,8 +20,8 @@ import workload
 from programs import generated, naive, versions
 from workload import Workload
 
-from autodiff_gen import board
 from autodiff_gen.errors import AutodiffError
+from autodiff_gen.targets import board
 
 STEPS, AGREE = 50, 1e-5
 FEATURES = {

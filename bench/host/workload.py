@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autodiff_gen.loader import load_file
-from autodiff_gen.model import Model
+from autodiff_gen.model.loader import load_file
+from autodiff_gen.model.model import Model
 
 BATCHES = {
     "w1": 256,

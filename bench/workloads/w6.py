@@ -11,7 +11,7 @@ from common import convolution, cycled, data, labels, linear, weight
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
-from autodiff_gen.ir import Value
+from autodiff_gen.ir.node import Value
 
 X, Y = data((16, 3, 32, 32), 61), labels(16, 10, 62)
 layers = count()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from autodiff_gen import samples
+from autodiff_gen.datasets import samples
 from autodiff_gen.errors import DataError
 
 RATE, WINDOW, HOP, FRAMES, BANDS = 16000, 1024, 512, 5, 128

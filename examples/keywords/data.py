@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from words import adults, child, spoken_by
 
-from autodiff_gen import samples
+from autodiff_gen.datasets import samples
 from autodiff_gen.errors import DataError
 
 

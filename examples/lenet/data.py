@@ -4,7 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from autodiff_gen import datasets, samples
+from autodiff_gen import datasets
+from autodiff_gen.datasets import samples
 from autodiff_gen.errors import DataError
 
 

@@ -26,7 +26,9 @@ import SCons.Subst
 
 _HERE = Path(__file__).resolve()
 _CHECKOUT = _HERE.parents[2]  # <checkout>/site_scons/site_tools/autodiff.py
-_IN_CHECKOUT = (_CHECKOUT / "autodiff_gen" / "board.py").is_file() and _HERE.parents[1].name == "site_scons"
+_IN_CHECKOUT = (_CHECKOUT / "autodiff_gen" / "targets" / "board.py").is_file() and _HERE.parents[
+    1
+].name == "site_scons"
 # else <site-packages>/autodiff_gen/_data/site_tools/autodiff.py
 _SITE = _CHECKOUT if _IN_CHECKOUT else _HERE.parents[3]
 
@@ -44,8 +46,10 @@ class Build:
     """What all builders of one environment share; clones of the environment refer to the same object."""
 
     def __init__(self, env):
-        self.board = package("board").load(env.subst("$AUTODIFF_BOARD"), env.subst("$AUTODIFF_PROFILE"))
-        backends = package("backends")
+        self.board = package("targets.board").load(
+            env.subst("$AUTODIFF_BOARD"), env.subst("$AUTODIFF_PROFILE")
+        )
+        backends = package("kernels.registry")
         listed = env.subst("$AUTODIFF_KERNELS")
         self.backends = backends.for_board(self.board, backends.parse_list(listed) if listed else None)
         self.python = find_python(env)
@@ -152,17 +156,17 @@ def generator_files():
 
 def board_env(env):
     """A clone that compiles, archives and links for the board."""
-    build, firmware = build_of(env), package("firmware")
+    build, firmware = build_of(env), package("targets.build_commands")
     board = build.board
     clone = env.Clone()
     for name in ("cc", "ar", "gnulink"):
         clone.Tool(name)
     compiler = firmware.tool(board, "gcc")
     if shutil.which(compiler, path=clone["ENV"]["PATH"]) is None:
-        hint = package("toolchain").install_hint(board)
+        hint = package("targets.toolchain").install_hint(board)
         raise SCons.Errors.UserError(f"board {board.id}: {compiler} is not installed; run: {hint}")
     try:
-        package("toolchain").check_libraries(build.backends, [compiler])
+        package("kernels.libraries").check_libraries(build.backends, [compiler])
     except package("errors").AutodiffError as error:
         raise SCons.Errors.UserError(str(error)) from None
     clone.Replace(
@@ -232,7 +236,7 @@ def contract_flag(env):
 
 def model_flags(env):
     """The flags of generated C behind those of every file."""
-    return [contract_flag(env), *package("firmware").model_flags(build_of(env).board)]
+    return [contract_flag(env), *package("targets.build_commands").model_flags(build_of(env).board)]
 
 
 def train_lib(env, name, model):
@@ -245,7 +249,10 @@ def train_lib(env, name, model):
     stem, folder = os.path.splitext(made[0].name)[0], str(made[0].dir)
 
     env.AppendUnique(CPPPATH=[env.Dir(folder)])
-    for path in (*build.backends.include_dirs(), *package("firmware").include_dirs(build.board)):
+    for path in (
+        *build.backends.include_dirs(),
+        *package("targets.build_commands").include_dirs(build.board),
+    ):
         env.AppendUnique(CPPPATH=[str(path)])
     compiler = board_env(env)
     sources = (made[0], made[2])
@@ -271,7 +278,7 @@ def link_lib(env, name, model):
 def generator_flags(env):
     """The environment's board, kernels and RAM as flags of the generator, for a list-form action."""
     board = build_of(env).board
-    own = board.path.parent != package("board").boards_dir()
+    own = board.path.parent != package("targets.board").boards_dir()
     words = ["--board", literal(board.path if own else board.id)]
     for key in ("kernels", "ram"):
         value = env.subst(f"$AUTODIFF_{key.upper()}")

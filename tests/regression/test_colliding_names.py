@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import autodiff_gen as ag
-from autodiff_gen import backends, resources
 from autodiff_gen import functional as F
-from autodiff_gen.compiler import compile_function
-from autodiff_gen.emit import emit
+from autodiff_gen.codegen.compiler import compile_function
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.kernels import registry
+from autodiff_gen.targets import installation
 
 _NAMES = """
     table sum i n t ag_expf sqrtf int32_t size_t loss arena tanh1 exp1 f_work f F_OK F_BATCH ag_gemm_nn_f32_ref
@@ -46,7 +47,7 @@ def test_every_name_compiles(tmp_path: Path) -> None:
         for file, text in emit(compile_function(made(name), "f")).items():
             (folder / file).write_text(text)
         sources.append(folder / "f.c")
-    include = [f"-I{p}" for p in (*backends.load(["ref"]).include_dirs(), resources.runtime())]
+    include = [f"-I{p}" for p in (*registry.load(["ref"]).include_dirs(), installation.runtime())]
     command = ["gcc", *STRICT, *include, *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]

@@ -1,11 +1,11 @@
 """gcc 12 takes the load of a constant vector for 4 bytes: branches over two of them in short functions fell short."""
 
 import pytest
-from firmware_build import ROOT, board, call, firmware
+from firmware_build import ROOT, board, build_commands, call
 
-from autodiff_gen.compiler import compile_file
-from autodiff_gen.emit import emit
-from autodiff_gen.loader import load_file
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.model.build import compile_file
+from autodiff_gen.model.loader import load_file
 
 
 @pytest.mark.cc
@@ -17,4 +17,8 @@ def test_short_functions_with_constant_vectors_assemble(tmp_path):
         (tmp_path / name).write_text(text)
     b = board.load("mps3_an547")
     include = [f"-I{path}" for path in (*program.backends.include_dirs(), ROOT / "runtime")]
-    call([firmware.tool(b, "gcc"), *firmware.compile_flags(b), *include, "-c", "w5_params.c"], tmp_path, 60)
+    call(
+        [build_commands.tool(b, "gcc"), *build_commands.compile_flags(b), *include, "-c", "w5_params.c"],
+        tmp_path,
+        60,
+    )

@@ -7,8 +7,8 @@ from __future__ import annotations
 from graphs import float_state
 from random_models import Model
 
-from autodiff_gen.compiler import compile_model
-from autodiff_gen.ir import Graph
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.ir.graph import Graph
 
 
 def test_an_output_needs_no_copy_of_the_state() -> None:

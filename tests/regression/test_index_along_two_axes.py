@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import autodiff_gen as ag
-from autodiff_gen.ir import apply
+from autodiff_gen.ir.build import apply
 
 pytestmark = pytest.mark.cc
 

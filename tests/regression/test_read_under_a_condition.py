@@ -9,7 +9,7 @@ from c_build import WIDTHS, widths
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
-from autodiff_gen.host import host_trainer
+from autodiff_gen.host.trainer import host_trainer
 
 pytestmark = pytest.mark.cc
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
-from autodiff_gen.compiler import compile_function
-from autodiff_gen.emit import emit
+from autodiff_gen.codegen.compiler import compile_function
+from autodiff_gen.codegen.files import emit
 
 
 def test_no_index_is_computed() -> None:

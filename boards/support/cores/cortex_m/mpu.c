@@ -1,6 +1,6 @@
 /* Guards by the memory protection unit: above the board's RAM (an emulator or a larger chip of the family may
  * have more) and under the stack. Where they begin and end is the linker's business
- * (autodiff_gen/firmware.py). */
+ * (autodiff_gen/targets/build_commands.py). */
 #include "ag_machine.h"
 #include "ag_startup.h"
 

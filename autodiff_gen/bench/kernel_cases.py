@@ -1,0 +1,110 @@
+"""The calls of kernels that the benchmark measures, on sizes of the workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..ir.kernel_call import KernelCall
+from ..kernels.contract import CONTRACT
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call: `call` has its numbers, `elements` how many each pointer refers to, `macs` its multiply-accumulates."""
+
+    call: KernelCall
+    elements: Mapping[str, int]
+    macs: int
+    title: str  # the sizes in a word: 32x784
+
+    @property
+    def family(self) -> str:
+        return self.call.kernel.removesuffix("_f32")
+
+
+UPDATE = {"alpha": -0.01, "beta": 1.0}  # W -= lr g
+FRESH = {"alpha": 1.0, "beta": 0.0}
+
+
+def cases() -> Iterator[Case]:
+    """All of them, family by family."""
+    for letters in ("nn", "nt", "tn"):
+        yield _gemm(letters, 32, 32, 32)
+    yield _gemm("nt", 32, 32, 784)
+    yield _gemm("tn", 32, 784, 32, UPDATE)
+    for kernel, factors in (("gemv_f32", FRESH), ("gemv_t_f32", FRESH), ("ger_f32", UPDATE)):
+        for m, n in ((64, 128), (32, 784), (10, 32)):
+            yield _matrix_vector(kernel, m, n, factors)
+    for n in (25_088, 72):
+        yield Case(KernelCall("axpby_f32", {}, {"n": n}, dict(UPDATE)), {"x": n, "y": n}, n, str(n))
+    for m, n in ((256, 48), (64, 72), (144, 6)):
+        yield _column_sums(m, n)
+    for size, inputs, outputs in ((28, 1, 6), (12, 6, 16)):
+        yield from _convolutions("conv2d", size, inputs, outputs, 5)
+        yield from _convolutions("conv2d_pool", size, inputs, outputs, 5)
+    yield from _convolutions("conv2d", 16, 16, 48, 1)
+    yield from _convolutions("depthwise2d", 16, 48, 48, 3)
+
+
+def _gemm(letters: str, m: int, n: int, k: int, factors: Mapping[str, float] = FRESH) -> Case:
+    lda, ldb = k if letters[0] == "n" else m, n if letters[1] == "n" else k
+    sizes = {"lda": lda, "ldb": ldb, "ldc": n, "m": m, "n": n, "k": k}
+    call = KernelCall(f"gemm_{letters}_f32", {}, sizes, dict(factors))
+    return Case(call, {"a": m * k, "b": k * n, "c": m * n}, m * n * k, f"{m}x{n}x{k}")
+
+
+def _matrix_vector(kernel: str, m: int, n: int, factors: Mapping[str, float]) -> Case:
+    call = KernelCall(kernel, {}, {"lda": n, "m": m, "n": n}, dict(factors))
+    x, y = (n, m) if kernel == "gemv_f32" else (m, n)
+    return Case(call, {"a": m * n, "x": x, "y": y}, m * n, f"{m}x{n}")
+
+
+def _column_sums(m: int, n: int) -> Case:
+    """Additions count as multiply-accumulates."""
+    call = KernelCall("column_sums_f32", {}, {"lda": n, "m": m, "n": n}, dict(UPDATE))
+    return Case(call, {"a": m * n, "y": n}, m * n, f"{m}x{n}")
+
+
+def _convolutions(kind: str, size: int, inputs: int, outputs: int, window: int) -> Iterator[Case]:
+    """Forward, dx and dw of one convolution; windows of 3 and 1 keep the size."""
+    pad = 1 if window == 3 else 0
+    out = size + 2 * pad - window + 1
+    groups = inputs if kind == "depthwise2d" else 1
+    shape = {
+        "h": size,
+        "w": size,
+        "c": inputs,
+        "oh": out,
+        "ow": out,
+        "o": outputs,
+        "kh": window,
+        "kw": window,
+    }
+    shape |= {"stride_h": 1, "stride_w": 1, "pad_top": pad, "pad_left": pad, "dilation_h": 1, "dilation_w": 1}
+    strides = {"x_n": size * size * inputs, "x_h": size * inputs, "x_w": inputs, "x_c": 1}
+    pixels = computed = out * out
+    if kind == "conv2d_pool":
+        half = out // 2
+        shape |= {
+            **strides,
+            "pool_h": 2,
+            "pool_w": 2,
+            "pool_stride_h": 2,
+            "pool_stride_w": 2,
+            "ph": half,
+            "pw": half,
+        }
+        pixels = half * half
+    else:
+        shape |= {"groups": groups, **strides, "ldy": outputs}
+    per_pixel = outputs * window * window * (inputs // groups)
+    elements = {"x": size * size * inputs, "dx": size * size * inputs, "w": per_pixel, "dw": per_pixel}
+    elements |= {"y": pixels * outputs, "dy": pixels * outputs, "index": pixels * outputs, "bias": outputs}
+    title = f"{size}x{size}x{inputs} to {outputs}, {window}x{window}"
+    for end, factors in (("", {}), ("_dx", {}), ("_dw", UPDATE)):
+        kernel = f"{kind}{end}_f32"
+        names = [p.name for p in CONTRACT[kernel].params if p.is_pointer]
+        call = KernelCall(kernel, {}, {"n": 1}, dict(factors), shape)
+        macs = (computed if end == "" else pixels) * per_pixel
+        yield Case(call, {k: elements[k] for k in names}, macs, title)

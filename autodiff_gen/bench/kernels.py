@@ -1,0 +1,82 @@
+"""The benchmark of kernels: a program that calls those which a list of backends chooses, and its record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ..codegen.files import templates
+from ..codegen.kernel_call import statement
+from ..kernels.contract import CONTRACT, STRUCTS
+from ..kernels.registry import Backends
+from ..kernels.table import Kernel
+from ..lowering import c_syntax
+from ..targets.board import Board
+from ..targets.installation import __version__
+from .kernel_cases import Case, cases
+from .measure import count_program, figures
+
+SCHEMA = 1
+
+
+def kernel_texts(tables: Backends) -> dict[str, str]:
+    """kernels_bench.c, and kernels_marks.json with what it calls."""
+    chosen = [(case, tables.select(case.call.kernel, case.call.facts())) for case in cases()]
+    sizes: dict[tuple[str, str], int] = {}
+    for case, _ in chosen:
+        for key, count in _buffers(case).items():
+            sizes[key] = max(count, sizes.get(key, 0))
+    text = (
+        templates()
+        .get_template("kernels.c.j2")
+        .render(
+            version=__version__,
+            declarations=list(dict.fromkeys(k.declaration for _, k in chosen if not k.declared)),
+            buffers=[{"c_type": t, "name": name, "count": n} for (t, name), n in sizes.items()],
+            calls=[_call(case, kernel) for case, kernel in chosen],
+        )
+    )
+    told = [{"family": c.family, "sizes": c.title, "symbol": k.symbol, "macs": c.macs} for c, k in chosen]
+    return {
+        "kernels_bench.c": text,
+        "kernels_marks.json": json.dumps({"schema": SCHEMA, "cases": told}, indent=1) + "\n",
+    }
+
+
+def _buffers(case: Case) -> dict[tuple[str, str], int]:
+    """Elements by type and name: the first pointers of all calls share memory, and so on."""
+    found = {}
+    for k, p in enumerate(p for p in CONTRACT[case.call.kernel].params if p.is_pointer):
+        c_type = p.ctype.removeprefix("const ").removesuffix(" *")
+        found[c_type, f"{c_type.removesuffix('_t')}{k}"] = case.elements[p.name]
+    return found
+
+
+def _call(case: Case, kernel: Kernel) -> dict[str, Any]:
+    call = case.call
+    pointers = [p.name for p in CONTRACT[call.kernel].params if p.is_pointer]
+    values = dict(zip(pointers, (name for _, name in _buffers(case)), strict=True))
+    values |= {k: c_syntax.extent(v) for k, v in call.sizes.items()}
+    values |= {k: c_syntax.float_literal(float(v)) for k, v in call.factors.items() if isinstance(v, float)}
+    table: list[str] = []
+    for p in CONTRACT[call.kernel].params:
+        if p.struct:
+            fields = ", ".join(f".{k} = {call.shape[k]}" for k in STRUCTS[p.struct])
+            table = [f"static const ag_{p.struct} shape = {{{fields}}};"]
+            values[p.name] = "&shape"
+    return {
+        "title": f"{case.family} {case.title}",
+        "table": table,
+        "text": statement(call, kernel.symbol, values),
+    }
+
+
+def measure_kernels(
+    board: Board, kernels: list[str], elf: Path, marks: Path, plugins: Path
+) -> dict[str, Any]:
+    """The record of the kernels on a board. Raises ToolError."""
+    told = json.loads(marks.read_text())["cases"]
+    counted = count_program(board, elf, plugins)
+    rows = [{**case, **figures(counted, number, 1, case["macs"])} for number, case in enumerate(told, 1)]
+    return {"schema": SCHEMA, "board": board.id, "core": board.target.core, "kernels": kernels, "cases": rows}

@@ -1,0 +1,29 @@
+"""Parts of a document that a command writes, between `<!-- NAME -->` and `<!-- /NAME -->`. Stdlib only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import ToolError
+
+
+def replace_section(path: Path, name: str, text: str) -> None:
+    """Put `text` between the marks of section `name`; all else stays. Raises ToolError where they are not there."""
+    try:
+        document = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ToolError(f"{path}: cannot be read: {error.strerror}") from None
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
+    head, first, rest = document.partition(begin)
+    _, last, tail = rest.partition(end)
+    if not first or not last:
+        raise ToolError(
+            f"{path}: has no section between `{begin.strip()}` and `{end.strip()}`; put both lines in"
+        )
+    path.write_text(f"{head}{begin}\n{text.strip()}\n\n{end}{tail}", encoding="utf-8")
+
+
+def markdown_table(head: tuple[str, ...], rows: list[tuple[str, ...]], right: tuple[int, ...] = ()) -> str:
+    """A table of Markdown; the columns in `right` are set to the right."""
+    rule = ["---:" if k in right else "---" for k in range(len(head))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, tuple(rule), *rows))

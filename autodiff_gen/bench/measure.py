@@ -1,0 +1,170 @@
+"""`bench`: what a training step costs on a board, counted in QEMU: by step of the generated C, by layer, in text and in
+stack; beside what the last run recorded. The record is described in docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ..errors import ToolError
+from ..model.build import write_all
+from ..targets.board import Board
+from .cycle_model import estimate
+from .linker_map import text_bytes
+from .qemu_counter import Counts, count, disassembly, plugin
+
+SCHEMA = 1
+TRAINING = ("train_step", "accumulate", "apply")
+Record: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What was built: the main program with the ordinary generated C, and with marks in it; their marks as JSON."""
+
+    plain: Path
+    marked: Path
+    marks: Path
+
+
+def measure(board: Board, kernels: Sequence[str], profile: str, programs: Programs, plugins: Path) -> Record:
+    """The record of a model on a board; `profile` is what the compiler favoured, `plugins` where the plugin is built.
+    Raises ToolError."""
+    told = json.loads(programs.marks.read_text())
+    marks, steps = told["marks"], told["steps"]
+    plain, marked = (count_program(board, elf, plugins) for elf in (programs.plain, programs.marked))
+    entries = [
+        {"entry": m["entry"], **figures(plain, m["id"], steps, _macs(marks, m["entry"]))}
+        for m in marks
+        if not m["step"]
+    ]
+    rows = [
+        {
+            **{k: m[k] for k in ("entry", "step", "layer", "phase", "text", "kernels")},
+            **figures(marked, m["id"], steps, m["macs"]),
+        }
+        for m in marks
+    ]
+    trained = [e for e in entries if e["entry"] in TRAINING]
+    total = _sum(trained or entries)
+    return {
+        "schema": SCHEMA,
+        "model": told["model"],
+        "board": board.id,
+        "core": board.target.core,
+        "kernels": list(kernels),
+        "profile": profile,
+        "batch": told["batch"],
+        "steps": steps,
+        "instructions_per_step": total["instructions"],
+        "cycles_per_step": total["cycles"],
+        "macs_per_step": total["macs"],
+        "instructions_per_mac": _ratio(total["instructions"], total["macs"]),
+        "entries": entries,
+        "layers": _layers(rows),
+        "graph_steps": rows,
+        "text": text_bytes(programs.plain.with_suffix(".map"), told["model"]),
+        "stack": plain.stack,
+        "state_and_arena": told["bytes"],
+        "losses": plain.losses,
+    }
+
+
+# Counting
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The counts of a run, estimated cycles by mark, the stack's high-water mark in bytes, and losses."""
+
+    counts: Counts
+    cycles: Mapping[int, float | None]
+    stack: int
+    losses: list[float]
+
+
+def count_program(board: Board, elf: Path, plugins: Path) -> Counted:
+    """Run a program of the benchmark; the plugin is built in `plugins`. Raises ToolError."""
+    counts = count(board, elf, plugin(plugins))
+    code = disassembly(board, elf)
+    cycles = {}
+    for number, total in counts.instructions.items():
+        profile = counts.profile.get(number, {})
+        if sum(profile.values()) != total:
+            raise ToolError(
+                f"{elf}: the profile of mark {number} has {sum(profile.values())} of {total} instructions"
+            )
+        cycles[number] = estimate(board.target.core, profile, code)
+    words = [line.split() for line in counts.printed]
+    stack = [int(w[1]) for w in words if w[:1] == ["stack"]]
+    losses = [float(w[1]) for w in words if w[:1] == ["loss"]]
+    if not stack:
+        raise ToolError(f"{elf}: prints no high-water mark of the stack")
+    return Counted(counts, cycles, stack[0], losses)
+
+
+def figures(counted: Counted, number: int, steps: int, macs: int) -> Record:
+    """Instructions, estimated cycles and MACs of a mark, for each of `steps` calls."""
+    instructions = counted.counts.instructions.get(number, 0) / steps
+    cycles = counted.cycles.get(number, 0.0)
+    return {
+        "instructions": _plain(instructions),
+        "cycles": None if cycles is None else round(cycles / steps),
+        "macs": macs,
+        "instructions_per_mac": _ratio(instructions, macs),
+    }
+
+
+def _plain(x: float) -> int | float:
+    """A mean over steps: an integer where it is one."""
+    return int(x) if x == int(x) else round(x, 2)
+
+
+def _ratio(a: float, b: float) -> float | None:
+    return round(a / b, 3) if b else None
+
+
+def _macs(marks: Sequence[Record], entry: str) -> int:
+    return sum(m["macs"] for m in marks if m["entry"] == entry)
+
+
+def _sum(rows: Sequence[Record]) -> Record:
+    cycles = [r["cycles"] for r in rows]
+    instructions, macs = sum(r["instructions"] for r in rows), sum(r["macs"] for r in rows)
+    return {
+        "instructions": _plain(instructions),
+        "cycles": None if None in cycles else sum(cycles),
+        "macs": macs,
+        "instructions_per_mac": _ratio(instructions, macs),
+    }
+
+
+def _layers(rows: Sequence[Record]) -> list[Record]:
+    """The graph steps summed by entry, layer and phase, in the order in which they first come."""
+    groups: dict[tuple[str, str, str], list[Record]] = {}
+    for row in rows:
+        groups.setdefault((row["entry"], row["layer"], row["phase"]), []).append(row)
+    return [
+        {"entry": entry, "layer": layer, "phase": phase, **_sum(members)}
+        for (entry, layer, phase), members in groups.items()
+    ]
+
+
+# The last record
+
+
+def last_record(path: Path) -> Record | None:
+    """The record of the last run; None where there is none, or one that this version does not read."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and found.get("schema") == SCHEMA else None
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Write bench.json."""
+    write_all(path.parent, {path.name: json.dumps(record, indent=1) + "\n"})

@@ -1,0 +1,161 @@
+"""What a benchmark builds: generated C with marks, a main program that calls it on data, and a list of the marks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codegen.constants import Table, table
+from ..codegen.files import emit, templates
+from ..codegen.link_layout import is_lr
+from ..codegen.program import Arg, Entry, Program
+from ..errors import ShapeError
+from ..ir.types import planned, planned_size
+from ..lowering import c_syntax
+from ..model.loader import LoadedFile
+from ..model.model import Model
+from ..targets.installation import __version__
+from .probes import Mark, ids, marks
+
+DATA_BYTES = 1 << 17  # of inputs and targets in flash; later steps begin again
+Data = Mapping[str, NDArray[Any]]
+
+
+def bench_texts(program: Program, file: LoadedFile, steps: int) -> dict[str, str]:
+    """File name -> text: NAME.h, NAME.c with marks, NAME_params.c, NAME_bench.c with main, NAME_marks.json. Raises
+    ShapeError where the file's data do not have the shapes of the inputs."""
+    found = marks(program)
+    name = program.name
+    return {
+        **emit(program, ids(found)),
+        f"{name}_bench.c": _main(program, found, data(program, file, steps), steps),
+        f"{name}_marks.json": marks_json(program, found, steps),
+    }
+
+
+def marks_json(program: Program, found: Sequence[Mark], steps: int) -> str:
+    """What is counted, for the command that counts."""
+    head = {"schema": 1, "model": program.name, "batch": program.batch, "steps": steps}
+    head["bytes"] = program.struct_bytes
+    return json.dumps({**head, "marks": [asdict(m) for m in found]}, indent=1) + "\n"
+
+
+# Data
+
+
+def data(program: Program, file: LoadedFile, steps: int) -> list[Data]:
+    """Arrays by input for as many of the first steps as DATA_BYTES hold: those that the file's `batch` gives, else its
+    `samples`, else numbers drawn from [0.1, 0.9) and classes, the same each time."""
+    inputs = _inputs(program)
+    size = sum(planned_size(a.type.shape) * a.type.dtype.size for a in inputs.values())
+    count = max(1, min(steps, DATA_BYTES // max(size, 1)))
+    generator = np.random.default_rng(0)
+    return [{k: _array(a, file, step, generator) for k, a in inputs.items()} for step in range(count)]
+
+
+def _inputs(program: Program) -> dict[str, Arg]:
+    """The inputs of all entries; those of one name and type are one."""
+    return {_key(a): a for e in program.entries for a in e.args if a.role != "output" and not is_lr(a)}
+
+
+def _key(arg: Arg) -> str:
+    return f"{arg.name}: {arg.type!r}"
+
+
+def _array(arg: Arg, file: LoadedFile, step: int, generator: np.random.Generator) -> NDArray[Any]:
+    shape = planned(arg.type.shape)
+    given = _given(arg, file, step)
+    if given is not None:
+        if given.shape[1:] != shape[1:] or given.size == 0:
+            raise ShapeError(f"{file.name}: {arg.name} must have the shape {shape}, not {given.shape}")
+        return np.resize(given, shape).astype(arg.type.dtype.numpy)
+    if arg.type.dtype.kind == "f":
+        return generator.uniform(0.1, 0.9, shape).astype(np.float32)
+    return generator.integers(0, arg.classes or 2, shape).astype(arg.type.dtype.numpy)
+
+
+def _given(arg: Arg, file: LoadedFile, step: int) -> NDArray[Any] | None:
+    if file.batch is not None and isinstance(file.made, Model):
+        names = [v.name for v in (*file.made.inputs, *file.made.targets)]
+        return np.asarray(file.batch(step)[names.index(arg.name)]) if arg.name in names else None
+    return np.asarray(file.samples[arg.name]) if arg.name in file.samples else None
+
+
+# The main program
+
+
+def _main(program: Program, found: Sequence[Mark], given: Sequence[Data], steps: int) -> str:
+    tables = _tables(program, given)
+    overhead = {m.entry: m.id for m in found if not m.step}
+    outputs = [
+        {"c_type": a.type.dtype.c, "name": _output(e, a), "count": max(1, planned_size(a.type.shape))}
+        for e in program.entries
+        for a in e.args
+        if a.role == "output" and not _is_loss(e, a)
+    ]
+    calls = [
+        {"name": e.name, "mark": overhead[e.name], "text": _call(e, program, len(given))}
+        for e in program.entries
+    ]
+    return (
+        templates()
+        .get_template("bench.c.j2")
+        .render(
+            p=program,
+            version=__version__,
+            steps=steps,
+            records=len(given),
+            marks=len(found) + 1,
+            tables=tables,
+            outputs=outputs,
+            calls=calls,
+            losses=any(_is_loss(e, a) for e in program.entries for a in e.args),
+        )
+    )
+
+
+def _tables(program: Program, given: Sequence[Data]) -> list[Table]:
+    return [
+        table(f"data_{k}", np.concatenate([d[key].reshape(-1) for d in given]), arg.type.dtype)
+        for k, (key, arg) in enumerate(_inputs(program).items())
+    ]
+
+
+def _is_loss(e: Entry, a: Arg) -> bool:
+    return a.role == "output" and a.name == "loss" and e.name in ("train_step", "accumulate")
+
+
+def _output(e: Entry, a: Arg) -> str:
+    return f"{e.name}_{a.c_name}"
+
+
+def _call(e: Entry, program: Program, records: int) -> str:
+    """The call of an entry with the data of record `at` and a full batch."""
+    keys = list(_inputs(program))
+    words = ["&trainer"]
+    n_is_due = e.takes_n
+    for a in e.args:
+        if n_is_due and (a.by_value or a.role == "output"):
+            words.append(str(program.batch))
+            n_is_due = False
+        if _is_loss(e, a):
+            words.append("&losses[step]")
+        elif a.role == "output":
+            words.append(_output(e, a))
+        elif is_lr(a):
+            words.append(c_syntax.float_literal(program.default_lr or 0.0))
+        else:
+            place, size = f"data_{keys.index(_key(a))}", planned_size(a.type.shape)
+            start = f"{size} * at" if size > 1 else "at"
+            if a.by_value:
+                words.append(f"{place}[{'at' if records > 1 else '0'}]")
+            else:
+                words.append(c_syntax.plus(place, [start] if records > 1 else []))
+    if n_is_due:
+        words.append(str(program.batch))
+    return f"{e.c_name}({', '.join(words)})"

@@ -1,0 +1,128 @@
+"""The QEMU half of docs/benchmarks.md: workloads and kernels on emulated boards, beside the best figures known."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import ToolError
+from ..targets import build_commands, installation
+from ..targets.board import load
+from .markdown import markdown_table, replace_section
+from .report import number
+
+Record = Mapping[str, Any]
+Run = Callable[[Sequence[str]], None]
+SECTION = "qemu"
+
+
+def document() -> Path:
+    """The file that has the tables."""
+    return installation.root() / "docs" / "benchmarks.md"
+
+
+def write_qemu_tables(run: Run) -> str:
+    """Measure everything by `run`, which takes SCons' words; write the section and return it. Raises ToolError."""
+    text = qemu_tables(run)
+    replace_section(document(), SECTION, text)
+    return text
+
+
+def qemu_tables(run: Run) -> str:
+    """The text of the section."""
+    path = installation.root() / "bench" / "qemu" / "published.toml"
+    published = tomllib.loads(path.read_text(encoding="utf-8"))
+    parts = [_versions([entry["id"] for entry in published["board"]])]
+    kernels = []
+    for entry in published["board"]:
+        words = [f"board={entry['id']}", f"kernels={','.join(entry['kernels'])}"]
+        records = []
+        for name in installation.workloads():
+            run([*words, f"model={name}", "bench"])
+            records.append(_record(entry, name, "bench.json"))
+        parts.append(_workloads(entry, records))
+        for name in entry.get("small", ()):
+            run([*words, f"model={name}", "profile=size", "bench"])
+            parts.append(_small(_record(entry, name, "bench.json", "+profile=size")))
+        run([*words, "bench-kernels"])
+        kernels.append((entry, _record(entry, "kernels", "kernels.json")))
+    return "\n\n".join([*parts, _kernels(kernels)])
+
+
+def _record(entry: Record, name: str, file: str, more: str = "") -> Record:
+    folder = f"{name}+kernels={'+'.join(entry['kernels'])}{more}"
+    found: Record = json.loads((installation.root() / "build" / entry["id"] / folder / file).read_text())
+    return found
+
+
+def _small(record: Record) -> str:
+    text, instructions = number(record["text"]["together"]), number(record["instructions_per_step"])
+    built = f"Built for size (`profile=size`) {record['model']}"
+    return f"{built} has {text} bytes of text and takes {instructions} instructions."
+
+
+def _versions(boards: Sequence[str]) -> str:
+    tools: dict[str, None] = {}
+    for chosen in map(load, boards):
+        assert chosen.qemu is not None
+        tools |= dict.fromkeys((build_commands.tool(chosen, "gcc"), chosen.qemu.binary))
+    said: dict[str, None] = {}
+    for tool in tools:
+        try:
+            done = subprocess.run(
+                [tool, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL
+            )
+        except OSError:
+            raise ToolError(f"{tool} is not installed") from None
+        said[done.stdout.splitlines()[0].partition(" (Debian 1:")[0]] = None
+    return f"Counted with {', '.join(said)}; every build with the boards' own flags."
+
+
+def _workloads(entry: Record, records: Sequence[Record]) -> str:
+    known = entry.get("step", {})
+    rows = []
+    for r in records:
+        best, by = known.get(r["model"], (None, ""))
+        rows.append(
+            (
+                r["model"],
+                number(r["batch"]),
+                number(r["instructions_per_step"]),
+                number(r["cycles_per_step"]),
+                f"{r['instructions_per_mac']:.2f}",
+                *([] if not known else [number(best), f"{r['instructions_per_step'] / best:.2f}", by]),
+                number(r["text"]["together"]),
+                number(r["stack"]),
+                number(r["state_and_arena"]),
+            )
+        )
+    elsewhere = ("best known elsewhere", "ratio", "by") if known else ()
+    head = ("", "batch", "instructions per step", "cycles (estimate)", "per MAC", *elsewhere)
+    sizes = ("text", "stack", "state and arena")
+    right = [k for k in range(1, len(head) + 3) if not known or k != 7]
+    title = f"### {entry['title']} (`{entry['id']}`, kernels `{','.join(entry['kernels'])}`)"
+    return f"{title}\n\n{markdown_table((*head, *sizes), rows, tuple(right))}"
+
+
+def _kernels(measured: Sequence[tuple[Record, Record]]) -> str:
+    columns: list[str] = []
+    cells: dict[tuple[str, str], list[str]] = {}
+    for entry, record in measured:
+        columns += [entry["title"], "best known elsewhere"]
+        known = entry.get("per_mac", {})
+        for case in record["cases"]:
+            best, by = known.get(f"{case['family']} {case['sizes']}", (None, ""))
+            own = f"{case['instructions_per_mac']:.2f}" + (
+                " (ref)" if case["symbol"].endswith("_ref") else ""
+            )
+            cells.setdefault((case["family"], case["sizes"]), []).extend(
+                [own, "" if best is None else f"{best} {by}"]
+            )
+    rows = [(family, sizes, *values) for (family, sizes), values in cells.items()]
+    title = "### Kernels: instructions per multiply-accumulate, the call in them"
+    note = "`(ref)`: served by the reference kernel. Sizes: m x n of the matrix, m x n x k of products."
+    return f"{title}\n\n{note}\n\n{markdown_table(('', 'sizes', *columns), rows, (2, 4))}"

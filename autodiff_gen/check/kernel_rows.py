@@ -1,0 +1,43 @@
+"""The rows of a backend as C for `kernels/compare`: declarations by the contract's types, and its table of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..kernels.contract import CONTRACT, STRUCTS, KernelSpec
+from ..kernels.table import Kernel
+
+DECLARATIONS = "declarations.h"
+
+
+def declarations(rows: Sequence[Kernel]) -> str:
+    """A header for the backend's own sources: where a definition differs from the contract, the compiler says so."""
+    lines = dict.fromkeys(row.declaration for row in rows)
+    return "\n".join(["/* Kernels under test. */", '#include "ag_kernels.h"', *lines, ""])
+
+
+def table(rows: Sequence[Kernel]) -> str:
+    """C that defines `compare_rows`."""
+    lines = ['#include "compare.h"', f'#include "{DECLARATIONS}"', ""]
+    for number, row in enumerate(rows):
+        names = _names(CONTRACT[row.name])
+        tests = [f"({condition.c_text(names)})" for condition in row.when]
+        used = [] if tests else ["    (void)f;"]
+        lines += [f"static bool when_{number}(const compare_facts *f) {{", *used]
+        lines += [f"    return {' && '.join(tests) or 'true'};", "}", ""]
+    lines.append("const compare_row compare_rows[] = {")
+    for number, row in enumerate(rows):
+        words = (f'"{row.name}"', f'"{row.symbol}"', f"(compare_any *){row.symbol}")
+        lines.append(f"    {{{', '.join(words)}, when_{number}, compare_{row.name}}},")
+    lines += ["};", f"const int32_t compare_row_count = {len(rows)};", ""]
+    return "\n".join(lines)
+
+
+def _names(spec: KernelSpec) -> dict[str, str]:
+    names = {"align": "f->align"}
+    for p in spec.params:
+        if p.struct:
+            names |= {field: f"f->{p.struct}.{field}" for field in STRUCTS[p.struct]}
+        elif not p.is_pointer:
+            names[p.name] = f"f->{p.name}"
+    return names

@@ -1,0 +1,159 @@
+"""What `check` differentiates: a scalar, the values to differentiate by, and float64 arrays to do it at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import functional as F
+from ..autodiff import grad
+from ..errors import ModelError, ShapeError
+from ..ir.graph import State
+from ..ir.interpreter import evaluate
+from ..ir.node import STATE, Value, topological
+from ..ir.types import planned
+from ..model.model import Function, Functions, Model
+
+MOVED = 0.05  # how far parameters are moved from their initial values, so that zero biases are tested too
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """d loss / d variable for every variable; `feeds` has arrays for all inputs and states, `n` is the batch size
+    of those, `where` says in words where they stand."""
+
+    name: str
+    loss: Value
+    variables: tuple[Value, ...]
+    gradients: tuple[Value, ...]
+    feeds: dict[Value, Any]
+    n: int
+    where: str
+
+
+def problems(
+    made: Model | Functions, name: str, seed: int, data: Mapping[str, Any] | None, steps: int | None
+) -> Iterator[Problem]:
+    """The model's loss by its parameters; or for each function the weighted sum of its float outputs by its float
+    inputs. `data`: arrays by name for some or all inputs, the others are random. `steps`: None for parameters
+    moved by up to MOVED from their initial values, else after that many training steps in float64. Raises
+    ModelError, ShapeError."""
+    if isinstance(made, Model):
+        yield _of_model(made, name, seed, data or {}, steps)
+        return
+    if steps is not None:
+        raise ModelError(f"check: {name} defines functions, which cannot be trained for {steps} steps")
+    for function in made:
+        yield _of_function(function, f"{name}: {function.name}", seed, data or {})
+
+
+def _of_model(model: Model, name: str, seed: int, data: Mapping[str, Any], steps: int | None) -> Problem:
+    step = model.entries()[0]
+    loss = step.outputs["loss"]
+    states = _states([*step.outputs.values(), *step.updates.values()])
+    variables = tuple(v for v in _states([loss]) if v.node.attrs["state"].trainable)
+    n = _rows(data, model.inputs, model.batch)
+    inputs = (*model.inputs, *model.targets)
+
+    def feeds(low: float, high: float) -> dict[Value, Any]:
+        generator = np.random.default_rng(seed)
+        found = {}
+        for v in states:
+            state: State = v.node.attrs["state"]
+            moved = (
+                generator.uniform(-MOVED, MOVED, planned(v.type.shape))
+                if steps is None and v in variables
+                else 0.0
+            )
+            first = state.stored(state.init.array())
+            found[v] = first.astype(v.type.dtype.numpy if v.type.dtype.kind != "f" else "float64") + moved
+        for v in inputs:
+            bounds = (low, high) if v in model.inputs else (0.1, 0.9)
+            found[v] = _data(v, generator, bounds, data, n)
+        if model.lr is not None:
+            found[model.lr] = model.default_lr
+        for _ in range(steps or 0):
+            news = evaluate(list(step.updates.values()), found, n, "float64")
+            by_state = dict(zip(step.updates, news, strict=True))
+            found.update({v: by_state[s] for v in states if (s := v.node.attrs["state"]) in by_state})
+        return found
+
+    gradients = tuple(grad(loss, list(variables)))
+    chosen, where = _finite(loss, feeds, n, all(v.name in data for v in inputs))
+    where += "" if steps is None else f", parameters after {steps} steps"
+    return Problem(name, loss, variables, gradients, chosen, n, where)
+
+
+def _of_function(function: Function, name: str, seed: int, data: Mapping[str, Any]) -> Problem:
+    inputs = function.graph.inputs
+    terms = [F.sum(v * _weights(v)) for v in function.graph.outputs.values() if v.dtype.kind == "f"]
+    variables = tuple(v for v in inputs if v.dtype.kind == "f")
+    if not terms or not variables:
+        raise ModelError(f"check: {name} has no float inputs and outputs to differentiate")
+    loss = terms[0]
+    for term in terms[1:]:
+        loss = loss + term
+    n = _rows(data, inputs, function.batch)
+
+    def feeds(low: float, high: float) -> dict[Value, Any]:
+        generator = np.random.default_rng(seed)
+        return {v: _data(v, generator, (low, high), data, n) for v in inputs}
+
+    chosen, where = _finite(loss, feeds, n, all(v.name in data for v in inputs))
+    return Problem(name, loss, variables, tuple(grad(loss, list(variables))), chosen, n, where)
+
+
+def _states(roots: list[Value]) -> list[Value]:
+    nodes = [n for n in topological(roots) if n.op is STATE]
+    return [n.results[0] for n in sorted(nodes, key=lambda n: n.serial)]
+
+
+def _weights(v: Value) -> Any:
+    """Weights of an output's rows, so that no two elements of a row of its gradient are alike by symmetry."""
+    last = v.shape[-1] if v.ndim and isinstance(v.shape[-1], int) else 1
+    weights = np.cos(1.0 + np.arange(last)).astype(np.float32)
+    return weights if v.ndim and isinstance(v.shape[-1], int) else float(weights[0])
+
+
+def _rows(data: Mapping[str, Any], inputs: tuple[Value, ...], batch: int) -> int:
+    """The rows that the file's samples have, up to the batch."""
+    counts = {
+        len(data[v.name])
+        for v in inputs
+        if v.name is not None and v.name in data and v.shape != planned(v.shape)
+    }
+    return min(counts.pop(), batch) if len(counts) == 1 else batch
+
+
+def _finite(loss: Value, feeds: Any, n: int, given: bool) -> tuple[dict[Value, Any], str]:
+    """Arrays for which the loss is finite: inputs in [-1, 1), or in [0.1, 0.9) where it is not finite there."""
+    for low, high in ((-1.0, 1.0), (0.1, 0.9)):
+        found: dict[Value, Any] = feeds(low, high)
+        (value,) = evaluate([loss], found, n, "float64")
+        if np.isfinite(value):
+            return (
+                found,
+                "inputs as the file gives them" if given else f"inputs drawn from [{low:g}, {high:g})",
+            )
+    raise ModelError(
+        f"check: the loss is {float(value)} for random inputs, in [-1, 1) as in [0.1, 0.9); nothing can be compared"
+    )
+
+
+def _data(
+    v: Value, generator: np.random.Generator, bounds: tuple[float, float], data: Mapping[str, Any], n: int
+) -> Any:
+    shape = tuple(d if isinstance(d, int) else d.coef * n for d in v.type.shape)
+    if v.name is not None and v.name in data:
+        array = np.asarray(data[v.name])
+        if array.shape != shape:
+            raise ShapeError(f"samples: {v.name} must have the shape {list(shape)}, not {list(array.shape)}")
+        return array
+    if v.type.dtype.kind == "f":
+        return generator.uniform(*bounds, shape)
+    info = np.iinfo(v.type.dtype.numpy)
+    classes = v.node.attrs.get("classes")
+    return generator.integers(0 if classes else info.min, classes or info.max, shape)

@@ -1,0 +1,102 @@
+"""A graph computed op by op in PyTorch, float64, and differentiated by its autograd: an independent backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..ir.interpreter import bind
+from ..ir.node import CONST, Node, Region, Value, topological
+from ..ir.op_kinds import Cond, Leaf, Scan
+from ..ir.types import u32
+
+
+class NoTorch(Exception):
+    """An op between a parameter and the loss that PyTorch has no expression for; its name."""
+
+
+def torch_gradients(loss: Value, variables: Sequence[Value], feeds: Mapping[Value, Any], n: int) -> list[Any]:
+    """d loss / d variable as float64 arrays. `feeds` has arrays for all inputs and states; n is the batch size."""
+    env = _leaves(feeds, variables)
+    _evaluate([loss], env, n)
+    grads = torch.autograd.grad(env[loss], [env[v] for v in variables], allow_unused=True)
+    return [np.zeros(env[v].shape) if g is None else g.numpy() for v, g in zip(variables, grads, strict=True)]
+
+
+def torch_values(roots: Sequence[Value], feeds: Mapping[Value, Any], n: int) -> list[Any]:
+    """The values of `roots`, floats in float64, as NumPy arrays."""
+    env = _leaves(feeds, ())
+    _evaluate(roots, env, n)
+    return [env[v].numpy() for v in roots]
+
+
+def _leaves(feeds: Mapping[Value, Any], variables: Sequence[Value]) -> dict[Value, Any]:
+    env = {v: _tensor(array, v) for v, array in feeds.items()}
+    for v in variables:
+        env[v].requires_grad_()
+    return env
+
+
+def _evaluate(roots: Sequence[Value], env: dict[Value, Any], n: int) -> None:
+    for node in topological(roots):
+        if node.results[0] not in env:
+            env.update(zip(node.results, _compute(node, env, n), strict=True))
+
+
+def _tensor(array: Any, v: Value) -> Any:
+    name = "float64" if v.type.dtype.kind == "f" else v.type.dtype.numpy
+    return torch.from_numpy(np.array(array, dtype=name))
+
+
+def _compute(node: Node, env: Mapping[Value, Any], n: int) -> list[Any]:
+    if node.op is CONST:
+        return [_tensor(node.attrs.get("exact", node.attrs["value"]), node.results[0])]
+    assert not isinstance(node.op.lower, Leaf), node.results[0]
+    operands = [env[v] for v in node.operands]
+    if isinstance(node.op.lower, Scan):
+        return _scan(node, operands, n)
+    if isinstance(node.op.lower, Cond):
+        return _region(node.regions[0 if operands[0] else 1], operands[1:], n)
+    attrs = {k: bind(a, n) for k, a in node.attrs.items()}
+    # PyTorch computes next to nothing with uint32, which carries no gradient anyway: counters, random bits.
+    in_numpy = any(v.type.dtype is u32 for v in (*node.operands, *node.results))
+    if node.op.torch is not None and not in_numpy:
+        names = dict(zip("abcdefgh", operands, strict=False))
+        # all of them global: an expression may hold functions, which see no locals
+        out = eval(node.op.torch, {"torch": torch, **attrs, **names, "operands": operands})
+    elif any(t.requires_grad for t in operands):
+        raise NoTorch(node.op.name)
+    else:
+        out = node.op.ref(*(t.numpy() for t in operands), **attrs)
+    outs = out if isinstance(out, tuple) else (out,)
+    return [_cast(o, r) for o, r in zip(outs, node.results, strict=True)]
+
+
+def _region(region: Region, given: Sequence[Any], n: int) -> list[Any]:
+    env = dict(zip(region.params, given, strict=True))
+    _evaluate(region.results, env, n)
+    return [env[v] for v in region.results]
+
+
+def _scan(node: Node, given: Sequence[Any], n: int) -> list[Any]:
+    """The loop of ops/scan.py."""
+    (region,), carries, xs = node.regions, node.attrs["carries"], node.attrs["xs"]
+    times = range(node.attrs["length"])
+    state = list(given[:carries])
+    out: list[list[Any]] = [[] for _ in times]
+    for t in reversed(times) if node.attrs["reverse"] else times:
+        now = [*state, *(x[t] for x in given[carries : carries + xs]), *given[carries + xs :]]
+        results = _region(region, now, n)
+        state, out[t] = results[:carries], results[carries:]
+    stacks = zip(zip(*out, strict=True), node.attrs["axes"], strict=True)
+    return [*state, *(torch.stack(values, axis) for values, axis in stacks)]
+
+
+def _cast(out: Any, result: Value) -> Any:
+    if not isinstance(out, torch.Tensor):
+        return _tensor(out, result)
+    kind = result.type.dtype
+    return out.double() if kind.kind == "f" else out.to(getattr(torch, kind.numpy))

@@ -1,0 +1,1 @@
+"""The command line: parsing and printing only, one module per group of commands."""

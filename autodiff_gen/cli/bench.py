@@ -1,0 +1,172 @@
+"""Commands of the benchmark, which SCons calls. Each imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..targets.board import Board
+
+Command = Callable[[str, str], argparse.ArgumentParser]
+Arguments = Callable[[argparse.ArgumentParser], None]
+
+
+def add_bench_commands(command: Command, model: Arguments, target: Arguments) -> None:
+    """`command` adds one to the command line, `model` and `target` their arguments."""
+    sources = command(
+        "bench-sources",
+        "Write NAME.c with marks, NAME.h, NAME_params.c, NAME_bench.c with main and NAME_marks.json.",
+    )
+    model(sources)
+    target(sources)
+    sources.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder that they go to")
+    sources.add_argument(
+        "--steps", metavar="N", type=int, default=4, help="training steps (default: %(default)s)"
+    )
+    sources.set_defaults(run=_sources)
+
+    count = command(
+        "bench-count", "Count the instructions of a benchmark's programs in QEMU; write bench.json."
+    )
+    target(count)
+    for name, what in (
+        ("--plain", "the program with ordinary generated C"),
+        ("--marked", "the same with marks"),
+        ("--marks", "NAME_marks.json"),
+        ("--out", "the record, bench.json"),
+        ("--plugins", "the folder for the plugin"),
+    ):
+        count.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
+    count.add_argument("--profile", default="speed", help="what the compiler favoured (default: %(default)s)")
+    count.set_defaults(run=_count)
+
+    cycles = command(
+        "bench-cycles", "Read from a board what its cycle counter said of a benchmark; write cycles.json."
+    )
+    target(cycles)
+    cycles.add_argument("--port", required=True, help="/dev/ttyACM0, socket://host:number or exec:program")
+    for name, what in (("--marks", "NAME_marks.json"), ("--out", "the record, cycles.json")):
+        cycles.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
+    cycles.set_defaults(run=_cycles)
+
+    kernels = command("bench-kernel-sources", "Write kernels_bench.c, which calls kernels between marks.")
+    target(kernels)
+    kernels.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder that it goes to")
+    kernels.set_defaults(run=_kernel_sources)
+
+    kernel_count = command(
+        "bench-kernel-count", "Count the instructions of kernels in QEMU; write kernels.json."
+    )
+    target(kernel_count)
+    for name, what in (
+        ("--elf", "the program"),
+        ("--marks", "kernels_marks.json"),
+        ("--out", "the record, kernels.json"),
+        ("--plugins", "the folder for the plugin"),
+    ):
+        kernel_count.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
+    kernel_count.set_defaults(run=_kernel_count)
+
+    tables = command(
+        "bench-tables", "Measure all workloads and kernels; write the tables of docs/benchmarks.md."
+    )
+    tables.add_argument(
+        "--scons", metavar="PYTHON", default=sys.executable, help="the Python that runs SCons"
+    )
+    tables.set_defaults(run=_tables)
+
+
+def _target(args: argparse.Namespace) -> tuple[Board, list[str] | None]:
+    """The board, and the kernels of the command line: None for what the board's profile says."""
+    from ..kernels import registry
+    from ..targets import board
+
+    return board.load(args.board), registry.parse_list(args.kernels) if args.kernels else None
+
+
+def _sources(args: argparse.Namespace) -> int:
+    from ..bench.program import bench_texts
+    from ..errors import ModelError
+    from ..model.build import compile_file, write_all
+    from ..model.loader import load_file
+
+    if args.steps < 1:
+        raise ModelError(f"--steps {args.steps}: must be at least 1")
+    chosen, kernels = _target(args)
+    file = load_file(args.model)
+    program = compile_file(file.made, args.name or file.name, kernels, chosen, args.ram)
+    write_all(args.out, bench_texts(program, file, args.steps))
+    return 0
+
+
+def _count(args: argparse.Namespace) -> int:
+    from ..bench.measure import Programs, last_record, measure, write_record
+    from ..bench.report import report
+    from ..kernels import registry
+
+    chosen, kernels = _target(args)
+    programs = Programs(args.plain, args.marked, args.marks)
+    record = measure(chosen, registry.for_board(chosen, kernels).names, args.profile, programs, args.plugins)
+    print(report(record, last_record(args.out)))
+    write_record(args.out, record)
+    return 0
+
+
+def _cycles(args: argparse.Namespace) -> int:
+    from ..bench.measure import write_record
+    from ..bench.on_board import listen, measured
+    from ..bench.report import cycles_report
+    from ..kernels import registry
+
+    chosen, kernels = _target(args)
+    names = registry.for_board(chosen, kernels).names
+    record = measured(chosen, names, args.marks, listen(args.port))
+    print(cycles_report(record))
+    write_record(args.out, record)
+    return 0
+
+
+def _kernel_sources(args: argparse.Namespace) -> int:
+    from ..bench.kernels import kernel_texts
+    from ..kernels import registry
+    from ..model.build import write_all
+
+    chosen, kernels = _target(args)
+    write_all(args.out, kernel_texts(registry.for_board(chosen, kernels)))
+    return 0
+
+
+def _kernel_count(args: argparse.Namespace) -> int:
+    from ..bench.kernels import measure_kernels
+    from ..bench.measure import last_record, write_record
+    from ..bench.report import kernel_report
+    from ..kernels import registry
+
+    chosen, kernels = _target(args)
+    names = list(registry.for_board(chosen, kernels).names)
+    record = measure_kernels(chosen, names, args.elf, args.marks, args.plugins)
+    print(kernel_report(record, last_record(args.out)))
+    write_record(args.out, record)
+    return 0
+
+
+def _tables(args: argparse.Namespace) -> int:
+    from ..bench.tables import write_qemu_tables
+    from ..errors import ToolError
+    from ..targets import installation
+
+    def run(words: Sequence[str]) -> None:
+        print(f"./scons {' '.join(words)}", flush=True)
+        command = [args.scons, "-P", "-m", "SCons", "-Q", *words]
+        done = subprocess.run(command, cwd=installation.root(), capture_output=True, text=True)
+        if done.returncode != 0:
+            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+            raise ToolError(f"./scons {' '.join(words)}: {said[0] if said else 'fails'}")
+
+    print(write_qemu_tables(run))
+    return 0

@@ -1,0 +1,202 @@
+"""Commands that speak with a board: link, train, pull, push, hil. Each imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .arguments import count, finite, positive, seconds
+
+if TYPE_CHECKING:
+    from ..device.board import Board
+    from ..device.session import Session
+
+Command = Callable[[str, str], argparse.ArgumentParser]
+
+
+def add_commands(
+    command: Command,
+    model: Callable[[argparse.ArgumentParser], None],
+    target: Callable[[argparse.ArgumentParser], None],
+) -> None:
+    """`command` adds one to the command line, `model` and `target` their arguments."""
+    link = command("link", "Write NAME_link.c: the model as the firmware of the board link takes it.")
+    model(link)
+    target(link)
+    link.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder that it goes to")
+    link.set_defaults(run=_link)
+
+    train = command("train", "Train on a board: stream a data set to it, and log what it learns.")
+    model(train)
+    target(train)
+    _port_arguments(train)
+    train.add_argument(
+        "--data",
+        metavar="FILE",
+        help=".npz, samples.bin, or .py with dataset() (default: data.py beside the model)",
+    )
+    train.add_argument(
+        "--epochs",
+        metavar="N",
+        type=positive,
+        default=1,
+        help="times to go through the data (default: %(default)s)",
+    )
+    train.add_argument(
+        "--batch", metavar="N", type=positive, help="samples a step (default: the model's batch)"
+    )
+    train.add_argument("--samples", metavar="N", type=positive, help="take the first N samples only")
+    train.add_argument(
+        "--tests", metavar="N", type=count, help="take the first N samples to test on only; 0: do not test"
+    )
+    train.add_argument("--lr", metavar="X", type=finite, help="learning rate (default: the model's)")
+    train.add_argument(
+        "--shuffle",
+        metavar="SEED",
+        type=count,
+        help="another order in every epoch (default: the data's own order)",
+    )
+    train.add_argument(
+        "--fresh", action="store_true", help="begin with the first weights at step 0, whatever the board has"
+    )
+    train.add_argument(
+        "--save-every",
+        metavar="N",
+        type=positive,
+        default=0,
+        help="steps between checkpoints (default: one at the end)",
+    )
+    train.add_argument(
+        "--log", metavar="FILE.csv", type=Path, help="a row for every step; a resumed run goes on in it"
+    )
+    train.add_argument("--tensorboard", metavar="DIR", type=Path, help="write events for TensorBoard too")
+    train.set_defaults(run=_train)
+
+    pull = command(
+        "pull", "Bring the trained weights back: .npz with the whole state, or .pt with PyTorch's state_dict."
+    )
+    model(pull)
+    target(pull)
+    _port_arguments(pull)
+    pull.add_argument(
+        "--out", metavar="FILE", type=Path, required=True, help="the file to write, .npz or .pt"
+    )
+    pull.set_defaults(run=_pull)
+
+    push = command(
+        "push", "Send weights to a board: a .npz that pull wrote, or a .pt with PyTorch's state_dict."
+    )
+    model(push)
+    target(push)
+    _port_arguments(push)
+    push.add_argument("file", metavar="FILE", type=Path, help=".npz or .pt")
+    push.add_argument("--save", action="store_true", help="and write a checkpoint")
+    push.set_defaults(run=_push)
+
+    hil = command(
+        "hil",
+        "Hardware in the loop: check a board, in QEMU or on a port, against the same C on this computer.",
+    )
+    model(hil)
+    target(hil)
+    _port_arguments(hil)
+    hil.add_argument(
+        "--steps",
+        metavar="N",
+        type=positive,
+        default=20,
+        help="of training in each check (default: %(default)s)",
+    )
+    hil.set_defaults(run=_hil)
+
+
+def _port_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--port",
+        metavar="PORT",
+        help="/dev/ttyACM0, socket://host:number, qemu:firmware.elf or exec:program "
+        "(default: build/BOARD/NAME/link.elf in QEMU)",
+    )
+    parser.add_argument(
+        "--baud", metavar="N", type=positive, default=115200, help="of a serial port (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="S",
+        type=seconds,
+        default=15.0,
+        help="seconds until a board counts as silent (default: %(default)s)",
+    )
+
+
+def _session(args: argparse.Namespace) -> Session:
+    from ..device.session import Session
+
+    return Session(args.model, args.board, args.name, args.kernels, args.ram)
+
+
+def _connect(args: argparse.Namespace, session: Session) -> Board:
+    board = session.connect(args.port, args.baud, args.timeout)
+    if board.start:
+        print(f"note: {board.start}", file=sys.stderr)
+    return board
+
+
+def _link(args: argparse.Namespace) -> int:
+    from ..codegen.link import link_source
+    from ..model.build import write_all
+
+    program = _session(args).program
+    write_all(args.out, {f"{program.name}_link.c": link_source(program)})
+    return 0
+
+
+def _train(args: argparse.Namespace) -> int:
+    from ..device.commands import train
+
+    session = _session(args)
+    board = _connect(args, session)
+    try:
+        return train(session, board, args)
+    finally:
+        board.close()
+
+
+def _pull(args: argparse.Namespace) -> int:
+    from ..device.weights import check_suffix, write_weights
+
+    check_suffix(args.out)
+    session = _session(args)
+    board = _connect(args, session)
+    try:
+        state = board.state_dict()
+    finally:
+        board.close()
+    write_weights(args.out, session.program, state, board.steps)
+    print(f"{args.out}: {len(state)} arrays behind {board.steps:,} steps")
+    return 0
+
+
+def _push(args: argparse.Namespace) -> int:
+    from ..device.weights import read_weights
+
+    state, steps = read_weights(args.file)
+    session = _session(args)
+    board = _connect(args, session)
+    try:
+        strict = args.file.suffix == ".npz"
+        board.load_state_dict(state, steps=board.steps if steps is None else steps, strict=strict)
+        saved = f", checkpoint {board.save()}" if args.save else ""
+    finally:
+        board.close()
+    print(f"{args.file}: {len(state)} arrays sent, the board stands behind {board.steps:,} steps{saved}")
+    return 0
+
+
+def _hil(args: argparse.Namespace) -> int:
+    from ..device.hil import hil
+
+    return hil(_session(args), args.port, args.baud, args.timeout, args.steps)

@@ -1,0 +1,340 @@
+"""The command line: `autodiff-gen COMMAND ...`, which SCons and PlatformIO call too.
+
+A user's mistake is one line on stderr and exit code 1 (2 for the command line itself); a traceback is our mistake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from ..errors import AutodiffError
+from ..targets.installation import __version__
+from ..targets.schema import near
+from .arguments import count, positive
+from .bench import add_bench_commands
+from .device import add_commands
+
+if TYPE_CHECKING:
+    from ..targets.board import Board
+
+
+class _UsageError(Exception):
+    pass
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors as one line with the near match, in place of argparse's usage text."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(f"{message}; see {self.prog} --help")
+
+    def parse_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        known, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            word = unknown[0].split("=")[0]
+            flags = [f for f in _flags(self, known) if f.startswith("--")]
+            what = (
+                f"unknown option {word!r}{near(word, flags)}"
+                if word.startswith("-")
+                else f"unexpected argument {unknown[0]!r}"
+            )
+            raise _UsageError(what)
+        return known
+
+
+def _flags(parser: argparse.ArgumentParser, known: argparse.Namespace) -> list[str]:
+    actions = list(parser._actions)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            actions += action.choices[known.command]._actions
+    return [flag for action in actions for flag in action.option_strings]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        parser = _parser()
+        _check_command(parser, words)
+        args = parser.parse_args(words)
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except _UsageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except AutodiffError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return 130
+
+
+def _check_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    (sub,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    if not words:
+        raise _UsageError(f"which command? One of {', '.join(sub.choices)}; see {parser.prog} --help")
+    if not words[0].startswith("-") and words[0] not in sub.choices:
+        raise _UsageError(f"unknown command {words[0]!r}{near(words[0], sub.choices)}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="autodiff-gen",
+        description="Models in Python become C that trains them on a microcontroller.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"autodiff_gen {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+
+    def command(name: str, help: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+
+    build = command("build", "Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json.")
+    _model_argument(build)
+    _target_arguments(build)
+    build.add_argument(
+        "--out", metavar="DIR", type=Path, required=True, help="the folder that the files go to"
+    )
+    build.add_argument(
+        "--dump", metavar="DIR", type=Path, help="write the graph after each pass to this folder"
+    )
+    build.set_defaults(run=_build)
+
+    export = command("export", "Write a PlatformIO project that holds all it needs.")
+    _model_argument(export)
+    _target_arguments(export)
+    export.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        required=True,
+        help="the project's folder; made when it is not there",
+    )
+    export.set_defaults(run=_export)
+
+    deps = command("deps", "Print the files that the model opens when it is read, as JSON.")
+    _model_argument(deps)
+    deps.set_defaults(run=_deps)
+
+    check = command(
+        "check",
+        "Compare gradients with finite differences in float64, and with PyTorch where it is installed.",
+    )
+    _model_argument(check)
+    check.add_argument(
+        "--samples",
+        metavar="N",
+        type=positive,
+        default=200,
+        help="elements per parameter (default: %(default)s)",
+    )
+    check.add_argument(
+        "--seed", metavar="N", type=count, default=0, help="of the data and of the choice of elements"
+    )
+    check.add_argument(
+        "--steps",
+        metavar="N",
+        type=count,
+        help="check after N training steps in float64; 0 for the initial values "
+        "(default: the initial values, moved a little)",
+    )
+    check.set_defaults(run=_check)
+
+    explain = command(
+        "explain", "Print the graph, the chosen kernels, the arena map, its peak and lower bound."
+    )
+    _model_argument(explain)
+    _target_arguments(explain)
+    explain.set_defaults(run=_explain)
+
+    test = command(
+        "test-kernels", "Compare the kernels of a folder with ref over the shape tables, here or in QEMU."
+    )
+    test.add_argument(
+        "backend", metavar="FOLDER", help="a folder with a kernels.toml, or a backend of the tree"
+    )
+    test.add_argument(
+        "--board",
+        metavar="BOARD",
+        default="host",
+        help="a board's name or a .toml file (default: %(default)s)",
+    )
+    test.set_defaults(run=_test_kernels)
+
+    fetch = command("fetch", "Fetch the pinned third-party sources that a kernel backend wraps: cmsis.")
+    fetch.add_argument("backend", metavar="BACKEND", help="cmsis: CMSIS-DSP")
+    fetch.add_argument("--file", metavar="FILE", type=Path, help="the package, where it is here already")
+    fetch.set_defaults(run=_fetch)
+
+    add_commands(command, _model_argument, _target_arguments)
+    add_bench_commands(command, _model_argument, _target_arguments)
+
+    command("boards", "List the boards.").set_defaults(run=_boards)
+    command("models", "List the examples.").set_defaults(run=_models)
+    ops = command(
+        "ops", "List the operations: how each becomes C, whether it has a gradient, and PyTorch's name."
+    )
+    ops.add_argument(
+        "--markdown",
+        action="store_true",
+        help="with all functions, layers, optimizers and schedules, as docs/operations.md has them",
+    )
+    ops.set_defaults(run=_ops)
+    return parser
+
+
+def _model_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a model file, or an example's name")
+
+
+def _target_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--board",
+        metavar="BOARD",
+        default="host",
+        help="a board's name or a .toml file (default: %(default)s)",
+    )
+    parser.add_argument("--name", help="of the generated files and functions (default: the model's)")
+    parser.add_argument(
+        "--kernels", metavar="LIST", help="kernel backends in order, with commas (default: the board's)"
+    )
+    parser.add_argument(
+        "--ram",
+        metavar="BYTES",
+        type=positive,
+        help="bytes that the trainer may take (default: the board's RAM less the stack)",
+    )
+
+
+# Commands; each imports what it needs, so that `boards` runs without NumPy
+
+
+def _build(args: argparse.Namespace) -> int:
+    from ..model.build import build
+
+    board, kernels = _board_and_kernels(args)
+    build(args.model, board, args.out, name=args.name, kernels=kernels, ram=args.ram, dump=args.dump)
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    from .export_platformio import export
+
+    board, kernels = _board_and_kernels(args)
+    environments = export(args.model, board, args.out, name=args.name, kernels=kernels, ram=args.ram)
+    print(f"{args.out}: a PlatformIO project; pio run -e {environments[0]}")
+    return 0
+
+
+def _deps(args: argparse.Namespace) -> int:
+    from ..model.build import deps_json
+    from ..model.loader import load_file
+
+    print(deps_json(load_file(args.model).files), end="")
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    from ..check.gradcheck import check
+    from ..model.loader import load_file
+
+    file = load_file(args.model)
+    report, good = check(file.made, file.name, args.samples, args.seed, file.samples, args.steps)
+    print(report)
+    return 0 if good else 1
+
+
+def _explain(args: argparse.Namespace) -> int:
+    from ..model.build import compile_file
+    from ..model.loader import load_file
+    from ..report.explain import explain
+
+    board, kernels = _board_and_kernels(args)
+    file = load_file(args.model)
+    # A plan that does not fit is explained as well.
+    program = compile_file(file.made, args.name or file.name, kernels, board, ram=sys.maxsize)
+    print(explain(program, board, args.ram if args.ram is not None else board.ram_bytes))
+    return 0
+
+
+def _test_kernels(args: argparse.Namespace) -> int:
+    from ..check.kernels import test_kernels
+    from ..targets import board
+
+    lines, good = test_kernels(args.backend, board.load(args.board))
+    print("\n".join(lines))
+    return 0 if good else 1
+
+
+def _fetch(args: argparse.Namespace) -> int:
+    from ..kernels import registry
+
+    external = registry.external(args.backend)
+    print(f"{external.name}: {external.fetch(args.file)}")
+    return 0
+
+
+def _boards(args: argparse.Namespace) -> int:
+    from ..targets import board
+
+    rows = []
+    for name in board.names():
+        b = board.load(name)
+        sizes = [f"{r.bytes // 1024} KB {r.name}" for r in b.memory.values()]
+        rows.append(
+            (name, b.name, b.target.core, ", ".join(sizes) or "no limit", b.qemu.machine if b.qemu else "-")
+        )
+    _print_table(("board", "what it is", "core", "memory", "QEMU machine"), rows)
+    return 0
+
+
+def _models(args: argparse.Namespace) -> int:
+    from ..targets import installation
+
+    for path in sorted(installation.examples().glob("*/model.py")):
+        print(path.parent.name)
+    return 0
+
+
+def _ops(args: argparse.Namespace) -> int:
+    from .. import ops as _records  # noqa: F401  (fills the registry)
+    from ..ir.node import OPS
+    from ..ir.op_kinds import Leaf
+
+    if args.markdown:
+        from .list_ops import markdown
+
+        print(markdown(), end="")
+        return 0
+    rows = []
+    for name in sorted(OPS):
+        op = OPS[name]
+        if not isinstance(op.lower, Leaf):
+            gradient = "gradient" if op.vjp else "no gradient"
+            rows.append((name, type(op.lower).__name__.lower(), gradient, op.torch or "-"))
+    _print_table(("op", "becomes", "gradient", "in PyTorch"), rows)
+    return 0
+
+
+def _board_and_kernels(args: argparse.Namespace) -> tuple[Board, list[str] | None]:
+    """The board, and the kernels of the command line: None for what the board's profile says."""
+    from ..kernels import registry
+    from ..targets import board
+
+    return board.load(args.board), None if args.kernels is None else registry.parse_list(args.kernels)
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from ..report.text_table import table
+
+    print(table(head, rows))

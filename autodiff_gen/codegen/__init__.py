@@ -1,0 +1,1 @@
+"""The C files of a program: functions, tables, the trainer struct and its templates."""

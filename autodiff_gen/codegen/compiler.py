@@ -1,0 +1,196 @@
+"""The compiler as one call: a model or function in, a Program out; and the text of its files."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..errors import ModelError, PlanError
+from ..ir.graph import Graph, State
+from ..ir.identifiers import Scope, identifier, of_program
+from ..ir.node import INPUT, Value
+from ..ir.types import Dim
+from ..ir.verifier import verify
+from ..kernels import registry as kernel_tables
+from ..kernels.registry import Backends
+from ..lowering.plan import EntryPlan, Placed
+from ..lowering.planner import plan_entry
+from ..targets.board import Board
+from .program import Arg, Entry, Program, Slot
+from .specification import FunctionSpec, ModelSpec
+
+
+def compile_model(
+    model: ModelSpec,
+    name: str,
+    kernels: Sequence[str] | None = ("ref",),
+    board: Board | None = None,
+    ram: int | None = None,
+    dump: Path | None = None,
+) -> Program:
+    """Compile `model` into a trainer called `name`.
+
+    kernels: backends in the order in which they are asked, None for what the board's profile says; board: whose
+    features they may need and whose RAM the trainer must fit;
+    ram: bytes that override the board's. Raises ModelError, KernelError, PlanError.
+    """
+    tables = _load_kernels(kernels, board)
+    _check_name(name)
+    scope = Scope(of_program(name))
+    slots = tuple(_slot(s, scope) for s in model.states)
+    entries = tuple(_entry(g, name, tables, dump) for g in model.entries())
+    program = Program(
+        name,
+        f"{name}_trainer",
+        model.batch,
+        slots,
+        entries,
+        _graph_id(slots, entries),
+        model.default_lr,
+        tables,
+        model.split,
+        model.restore_after,
+    )
+    if model.guard == "gradients":
+        plain = tuple(_entry(g, name, tables, None) for g in model.entries("loss"))
+        cost = program.struct_bytes - replace(program, entries=plain).struct_bytes
+        program = replace(program, guard_bytes=cost)
+    _check_budget(program, board, ram)
+    return program
+
+
+def compile_function(
+    function: FunctionSpec, name: str, kernels: Sequence[str] = ("ref",), dump: Path | None = None
+) -> Program:
+    """Compile a plain function of graph values: one entry, called `name`, no state of its own."""
+    if identifier(name) != name:
+        raise ModelError(_bad_name(name))
+    tables = _load_kernels(kernels, None)
+    return _functions(name, function.batch, [_entry(function.graph, name, tables, dump, c_name=name)], tables)
+
+
+def compile_functions(
+    functions: Sequence[FunctionSpec],
+    name: str,
+    kernels: Sequence[str] | None = ("ref",),
+    board: Board | None = None,
+    ram: int | None = None,
+    dump: Path | None = None,
+) -> Program:
+    """Compile several functions into one program: entries called `name`_<function>, which share an arena. The
+    arguments are those of compile_model."""
+    _check_name(name)
+    tables = _load_kernels(kernels, board)
+    for f in functions:
+        if f"{name}_{f.name}" in of_program(name):
+            raise ModelError(f"function {f.name!r}: {name}_{f.name} is another name of {name}.h; rename it")
+    entries = [_entry(f.graph, name, tables, dump) for f in functions]
+    program = _functions(name, max(f.batch for f in functions), entries, tables)
+    _check_budget(program, board, ram)
+    return program
+
+
+def _functions(name: str, batch: int, entries: Sequence[Entry], tables: Backends) -> Program:
+    return Program(name, f"{name}_work", batch, (), tuple(entries), _graph_id((), entries), None, tables)
+
+
+def _load_kernels(kernels: Sequence[str] | None, board: Board | None) -> Backends:
+    if board is None:
+        return kernel_tables.load(list(kernels or ()))
+    return kernel_tables.for_board(board, kernels)
+
+
+def _check_budget(program: Program, board: Board | None, ram: int | None) -> None:
+    budget = ram if ram is not None else (board.ram_bytes if board is not None else None)
+    if budget is not None and program.struct_bytes > budget:
+        raise PlanError(_does_not_fit(program, budget, board))
+
+
+def _check_name(name: str) -> None:
+    """A name that only begins others may be a keyword, such as `xor`."""
+    if identifier(f"{name}_") != f"{name}_":
+        raise ModelError(_bad_name(name))
+
+
+def _bad_name(name: str) -> str:
+    return f"{name!r} cannot name C functions; give a C identifier with --name, such as {identifier(name)!r}"
+
+
+def _slot(state: State, scope: Scope) -> Slot:
+    return Slot(state.name, scope.fresh(state.name), state.type, state.init, state.role, state)
+
+
+def _entry(
+    graph: Graph, program: str, tables: Backends, dump: Path | None, c_name: str | None = None
+) -> Entry:
+    verify(graph)
+    plan = plan_entry(graph, tables, dump)
+    scope = Scope(of_program(program))
+    scope.taken -= {"n", "lr", "read", "write"}
+    takes_n = any(isinstance(d, Dim) for v in graph.inputs for d in v.type.shape)
+    if takes_n:
+        scope.taken.add("n")
+    inputs = [_input(v, scope) for v in graph.inputs]
+    outputs = [Arg(k, scope.fresh(k), v.type, "output") for k, v in graph.outputs.items()]
+    # n stands between the arrays and the scalars, as in train_step(t, x, label, n, lr, &loss)
+    ordered = [a for a in inputs if not a.by_value] + [a for a in inputs if a.by_value] + outputs
+    return Entry(graph.name, c_name or f"{program}_{graph.name}", tuple(ordered), takes_n, plan)
+
+
+def _input(v: Value, scope: Scope) -> Arg:
+    attrs = v.node.attrs
+    role = "input" if v.node.op is INPUT else "param"
+    return Arg(
+        v.name or "x", scope.fresh(v.name or "x"), v.type, role, attrs.get("classes"), attrs.get("ignored"), v
+    )
+
+
+def _graph_id(slots: Sequence[Slot], entries: Sequence[Entry]) -> int:
+    """A checksum of everything that a checkpoint or a peer must agree on: names, shapes, dtypes, order. Never
+    kernels.
+    """
+    lines = [f"state {s.name} {s.state.logical!r}{_order(s.state)}" for s in slots]
+    lines += [f"{e.name} {a.role} {a.name} {a.type!r}" for e in entries for a in e.args]
+    return zlib.crc32("\n".join(lines).encode())
+
+
+def _order(state: State) -> str:
+    return "" if state.storage is None or state.storage.in_order else f" of {state.storage}"
+
+
+def _does_not_fit(program: Program, budget: int, board: Board | None) -> str:
+    missing = program.struct_bytes - budget
+    where = f"board {board.id}" if board is not None else "ram"
+    live = ", ".join(f"{name} {size}" for name, size in live_at_peak(program)[:6])
+    return (
+        f"{program.name} needs {program.struct_bytes} bytes, {where} has {budget} for it: {missing} bytes are missing; "
+        f"parameters and optimizer state take {program.state_bytes}, live at the peak: {live or 'nothing'}; "
+        "a smaller batch, smaller layers or an optimizer with less state would help"
+    )
+
+
+def live_at_peak(program: Program) -> list[tuple[str, int]]:
+    """Tensors of the arena and their bytes at the step that needs most, largest first, then the states."""
+    worst: list[tuple[str, int]] = []
+    total = -1
+    for entry in program.entries:
+        for step in entry.plan.steps:
+            live = [
+                (_describe(entry.plan, b), b.bytes)
+                for b in entry.plan.placed
+                if b.start <= step.number <= b.end
+            ]
+            if sum(n for _, n in live) > total:
+                total, worst = sum(n for _, n in live), live
+    states = [(s.name, s.type.bytes) for s in program.slots]
+    return sorted([*worst, *states], key=lambda item: (-item[1], item[0]))
+
+
+def _describe(plan: EntryPlan, buffer: Placed) -> str:
+    from .functions import hint
+
+    if not buffer.values:
+        return f"the steps inside step {buffer.start} of {plan.graph.name}"
+    return f"{hint(buffer.values[0])} {buffer.values[0].type!r}"

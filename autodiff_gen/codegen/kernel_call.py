@@ -1,0 +1,33 @@
+"""A call of a kernel as C, and its sizes in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..ir.kernel_call import KernelCall
+from ..kernels.contract import CONTRACT
+from ..lowering.c_syntax import extent
+
+_GEOMETRY = (
+    "h",
+    "w",
+    "c",
+    "oh",
+    "ow",
+    "o",
+    "kh",
+    "kw",
+    "groups",
+)  # fields of a shape that headers and reports show
+
+
+def statement(call: KernelCall, symbol: str, values: Mapping[str, str]) -> str:
+    """The C statement; `values` by parameter name."""
+    return f"{symbol}({', '.join(values[p] for p in CONTRACT[call.kernel].param_names)});"
+
+
+def sizes(call: KernelCall) -> str:
+    """The sizes, for headers and reports; distances in memory are left out."""
+    shown = {k: extent(v) for k, v in call.sizes.items() if not k.startswith("ld")}
+    shown |= {k: str(v) for k, v in call.shape.items() if k in _GEOMETRY}
+    return " ".join(f"{k}={v}" for k, v in shown.items())

@@ -1,0 +1,106 @@
+"""What lies where in the memory that a board offers over the link: one description for the generated C and the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.identifiers import Scope
+from ..ir.types import Dim, Type, bound
+from .program import Arg, Entry, Program
+
+
+@dataclass(frozen=True)
+class LinkArray:
+    """One array of the link's memory: `offset` in bytes from the first input or the first output."""
+
+    arg: Arg
+    member: str  # of the generated struct
+    offset: int
+    is_target: bool
+    batch: int
+
+    @property
+    def name(self) -> str:
+        """As the model calls it."""
+        return self.arg.name
+
+    @property
+    def type(self) -> Type:
+        return self.arg.type
+
+    def bytes(self, n: int) -> int:
+        """Bytes of its first n rows."""
+        size = self.type.dtype.size
+        for d in bound(self.type.shape, n):
+            size *= d
+        return size
+
+    @property
+    def row(self) -> int:
+        """Bytes of one row; 0 where its size does not depend on n."""
+        follows = any(isinstance(d, Dim) for d in self.type.shape)
+        return self.bytes(self.batch) // self.batch if follows else 0
+
+    @property
+    def fixed(self) -> int:
+        return 0 if self.row else self.bytes(self.batch)
+
+    @property
+    def count(self) -> int:
+        """Elements of the member, which fills whole words."""
+        return (self.bytes(self.batch) + 3) // 4 * 4 // self.type.dtype.size
+
+
+@dataclass(frozen=True)
+class LinkLayout:
+    """Inputs, then targets; outputs; and how long each part is in bytes."""
+
+    inputs: tuple[LinkArray, ...]
+    outputs: tuple[LinkArray, ...]
+
+    @property
+    def input_bytes(self) -> int:
+        return _end(self.inputs)
+
+    @property
+    def output_bytes(self) -> int:
+        return _end(self.outputs)
+
+    @property
+    def output_row(self) -> int:
+        """Bytes of one row of a single output; 0 where all outputs are moved as a whole."""
+        return self.outputs[0].row if len(self.outputs) == 1 else 0
+
+
+def _end(arrays: tuple[LinkArray, ...]) -> int:
+    last = arrays[-1]
+    return last.offset + last.count * last.type.dtype.size
+
+
+def entry(program: Program, name: str) -> Entry:
+    return next(e for e in program.entries if e.name == name)
+
+
+def is_lr(arg: Arg) -> bool:
+    return arg.name == "lr" and arg.by_value
+
+
+def link_layout(program: Program) -> LinkLayout:
+    """Inputs of predict, then the targets that train_step takes beside them, each in the order of C's arguments."""
+    train, predict = entry(program, "train_step"), entry(program, "predict")
+    scope = Scope(["trainer"])
+    asked = [a for a in predict.args if a.role == "input"]
+    known = {a.name for a in asked}
+    targets = [a for a in train.args if a.role == "input" and a.name not in known and not is_lr(a)]
+    inputs = _placed(asked + targets, known, scope, program.batch)
+    outputs = _placed([a for a in predict.args if a.role == "output"], None, scope, program.batch)
+    return LinkLayout(inputs, outputs)
+
+
+def _placed(args: list[Arg], known: set[str] | None, scope: Scope, batch: int) -> tuple[LinkArray, ...]:
+    made: list[LinkArray] = []
+    for a in args:
+        offset = _end(tuple(made)) if made else 0
+        is_target = known is not None and a.name not in known
+        made.append(LinkArray(a, scope.fresh(a.c_name), offset, is_target, batch))
+    return tuple(made)

@@ -1,0 +1,145 @@
+"""The program: everything that the emitter, the host runner and the reports need to know of a compiled model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir.graph import State
+from ..ir.node import Value
+from ..ir.op_kinds import Elementwise
+from ..ir.types import Type
+from ..kernels.registry import Backends
+from ..kernels.table import Kernel
+from ..lowering.plan import EntryPlan
+
+
+@dataclass(frozen=True)
+class Arg:
+    """One argument of an entry function, in C's order. Scalars (shape ()) that come in are passed by value."""
+
+    name: str  # as the model calls it
+    c_name: str
+    type: Type
+    role: str  # "input", "param" (a parameter given to a plain function), "output"
+    classes: int | None = None  # integer inputs: values must lie in [0, classes)
+    ignored: int | None = None  # one more value that such an input may hold
+    value: Value | None = None  # the graph's input, None for outputs
+
+    @property
+    def by_value(self) -> bool:
+        return self.role != "output" and self.type.shape == ()
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One state in the trainer's struct: a parameter, a moment, a counter."""
+
+    name: str  # as state_dict calls it
+    c_name: str
+    type: Type
+    init: Any
+    role: str  # one of ROLES
+    state: State
+
+    @property
+    def words(self) -> int:
+        return (self.type.bytes + 3) // 4
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One generated function: `c_name(t, inputs.., [n], scalars.., outputs..)`."""
+
+    name: str
+    c_name: str
+    args: tuple[Arg, ...]
+    takes_n: bool
+    plan: EntryPlan
+
+    @property
+    def least_n(self) -> int:
+        """The fewest samples that it takes."""
+        return self.plan.graph.least_n
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled model (`struct` is `<m>_trainer`) or plain function (`<f>_work`)."""
+
+    name: str
+    struct: str
+    batch: int
+    slots: tuple[Slot, ...]
+    entries: tuple[Entry, ...]
+    graph_id: int
+    default_lr: float | None
+    backends: Backends
+    split: bool = False  # whether train_step may be made in parts, one step of its list after the other
+    restore_after: int = (
+        0  # refused steps in a row, after which the link's firmware loads the last checkpoint
+    )
+    guard_bytes: int | None = None  # with guard="gradients": what the struct has more than with guard="loss"
+
+    @property
+    def is_model(self) -> bool:
+        return self.struct.endswith("_trainer")
+
+    @property
+    def guard_cost(self) -> str:
+        """What guard="gradients" costs, in words; empty with another guard."""
+        if self.guard_bytes is None:
+            return ""
+        more = f"{abs(self.guard_bytes)} bytes {'more' if self.guard_bytes >= 0 else 'less'}"
+        return f'guard="gradients" takes {more} than guard="loss"'
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """What the entries' expressions need beyond ag_math.h."""
+        regions = [r for e in self.entries for s in e.plan.steps for r in s.node.regions]
+        lowers = [n.op.lower for r in regions for n in r.nodes()]
+        return tuple(sorted({k.header for k in lowers if isinstance(k, Elementwise) and k.header}))
+
+    @property
+    def too_few(self) -> str:
+        """What is wrong with n when it is too small."""
+        return "below 1" if all(e.least_n == 1 for e in self.entries) else "less than the function takes"
+
+    @property
+    def arena_words(self) -> int:
+        """float arena[arena_words]: the largest over the entries, which share it."""
+        return max(e.plan.plans["float"].peak for e in self.entries) // 4
+
+    @property
+    def int_words(self) -> int:
+        """int32_t int_arena[int_words], absent when 0."""
+        return max(e.plan.plans["int"].peak for e in self.entries) // 4
+
+    @property
+    def state_bytes(self) -> int:
+        return 4 * sum(s.words for s in self.slots)
+
+    @property
+    def struct_bytes(self) -> int:
+        """sizeof the struct; every member is 4-byte aligned and sized."""
+        return self.state_bytes + 4 * (max(self.arena_words, 1) + self.int_words + self.split)
+
+    @property
+    def bound_bytes(self) -> int:
+        """The least struct_bytes that any placement of the chosen orders could reach."""
+        return (
+            self.state_bytes
+            + 4 * self.split
+            + sum(max(e.plan.plans[pool].bound for e in self.entries) for pool in ("float", "int"))
+        )
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels that are called, each once, by symbol."""
+        found = {k.symbol: k for e in self.entries for k in e.plan.kernels}
+        return tuple(found[s] for s in sorted(found))
+
+    @property
+    def slot_names(self) -> Mapping[State, str]:
+        return {s.state: s.c_name for s in self.slots}

@@ -1,0 +1,32 @@
+"""What the compiler needs of a model and of a function; `model.model` has the classes that a user meets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..ir.graph import Graph, State
+
+
+class FunctionSpec(Protocol):
+    """A graph that becomes one C function; `batch` is the largest n that it takes."""
+
+    name: str
+    batch: int
+    graph: Graph
+
+
+class ModelSpec(Protocol):
+    """Entries that share states. default_lr: what train_step takes where no learning rate is given, None where a
+    schedule computes it; the other attributes are those of `Model`."""
+
+    batch: int
+    guard: str | None
+    split: bool
+    restore_after: int
+
+    @property
+    def states(self) -> Sequence[State]: ...
+    @property
+    def default_lr(self) -> float | None: ...
+    def entries(self, guard: str | None = "") -> Sequence[Graph]: ...

@@ -1,0 +1,111 @@
+"""Inputs and parameters of a model, and the names that they may have."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import init
+from ..errors import ModelError
+from ..ir.build import make_input, make_state
+from ..ir.graph import State
+from ..ir.identifiers import KEYWORDS, is_identifier
+from ..ir.node import Value
+from ..ir.types import Dim, Shape, Size, Type, dtype, f32
+
+
+def Input(name: str, shape: int | Sequence[int], dtype: Any = "f32", batch_axis: int | None = None) -> Value:
+    """An input of a generated function: its C argument's name, shape and dtype ("f32", "s8", "u8", "s32").
+
+    With `batch_axis=0`, the first axis takes any n up to its extent at run time. Raises ModelError for a name that C
+    cannot have.
+    """
+    if not is_identifier(name):
+        raise ModelError(f"input {name!r}: {why_not(name)}")
+    extents = _extents(f"input {name!r}", shape)
+    sizes: list[Size] = list(extents)
+    if batch_axis is not None:
+        if not -len(sizes) <= batch_axis < len(sizes):
+            raise ModelError(
+                f"input {name!r}: batch_axis={batch_axis} is out of range for shape {list(extents)}"
+            )
+        if extents[batch_axis] > 1:
+            sizes[batch_axis] = Dim(1, extents[batch_axis])
+            check_batch_first(f"input {name!r}", tuple(sizes))
+    return make_input(name, Type(_dtype(dtype), tuple(sizes)))
+
+
+_dtype = dtype
+
+
+def Param(name: str, values: Any, requires_grad: bool = True) -> Value:
+    """A parameter, f32, as a graph value. `values` is an initialiser of `ag.init`, an array or a number; an
+    initialiser without a seed gets one that follows from the name. Raises ModelError for a name that C cannot
+    have and for values that are not finite."""
+    check_parameter_name(name)
+    first = init.initialiser(name, values, zlib.crc32(name.encode()))
+    return make_state(State(name, Type(f32, first.shape), first, requires_grad))
+
+
+def Buffer(name: str, values: Any, dtype: str = "f32") -> Value:
+    """State that a forward pass may change (F.with_updates) and that no gradient reaches, as a graph value: running
+    statistics, counters. `values` as for Param; dtype: "f32" or "s32"."""
+    check_parameter_name(name)
+    return make_buffer(name, values, dtype)
+
+
+def make_buffer(name: str, values: Any, dtype: str) -> Value:
+    kind = _dtype(dtype)
+    if kind.name not in ("f32", "s32"):
+        raise ModelError(f"buffer {name!r}: dtype={dtype!r}; known: 'f32', 's32'")
+    first = init.initialiser(name, values, zlib.crc32(name.encode()))
+    return make_state(State(name, Type(kind, first.shape), first, False, "buffer"))
+
+
+def why_not(name: str) -> str:
+    if name in KEYWORDS:
+        return f"this is a keyword of C or C++; call it {name + '_'!r}"
+    return "a name is made of letters, digits and _ and does not begin with a digit"
+
+
+def check_parameter_name(name: str) -> None:
+    """Names as in a state_dict, `fc1.weight` or `0.weight`: segments of letters, digits and _."""
+    if name in KEYWORDS:
+        raise ModelError(f"parameter {name!r}: {why_not(name)}")
+    if not re.fullmatch(r"\w+(\.\w+)*", name, re.ASCII):
+        raise ModelError(
+            f"parameter {name!r}: a name is made of letters, digits and _, in segments separated by dots"
+        )
+
+
+def _extents(what: str, shape: int | Sequence[int]) -> tuple[int, ...]:
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    for d in extents:
+        if isinstance(d, bool) or not isinstance(d, int) or d < 1:
+            raise ModelError(f"{what}: shape {list(extents)} must be made of whole numbers of at least 1")
+    return extents
+
+
+def check_batch_first(what: str, shape: Shape) -> None:
+    """The rows of an array that crosses the border of the generated code lie together, however many there are."""
+    if any(isinstance(d, Dim) for d in shape) and not isinstance(next(d for d in shape if d != 1), Dim):
+        raise ModelError(
+            f"{what}: the batch axis must come first, shape {list(shape)}; use F.permute inside the graph"
+        )
+
+
+def check_outputs(what: str, outputs: Mapping[str, Value], inputs: Sequence[Value]) -> None:
+    """Names, kinds, and a batch axis that comes first and from an input."""
+    varying = any(isinstance(d, Dim) for v in inputs for d in v.shape)
+    for name, v in outputs.items():
+        if not isinstance(v, Value):
+            raise ModelError(f"{what}output {name!r} is {type(v).__name__}, not a graph value")
+        if not is_identifier(name):
+            raise ModelError(f"{what}output {name!r}: {why_not(name)}")
+        check_batch_first(f"{what}output {name!r}", v.shape)
+        if not varying and any(isinstance(d, Dim) for d in v.shape):
+            raise ModelError(
+                f"{what}output {name!r} is {v.type}, but no input has a batch axis to read n from"
+            )

@@ -1,0 +1,181 @@
+"""The operators of graph values and the methods of torch.Tensor: x + y is F.add(x, y), x.relu() is F.relu(x).
+
+`functional` installs them on Value when it is imported, so that `ir` imports nothing from above it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..ir.build import apply
+from ..ir.node import Value
+from ..ir.types import Dim, Size, product
+
+# Operators that are an op each: method -> op; those with a reflected form have it too.
+_REFLECTED = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
+_BINARY = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "and": "logical_and", "or": "logical_or"}
+_UNARY = {"neg": "neg", "invert": "logical_not", "abs": "abs"}
+
+# Methods that are functions of `functional` with the value as the first argument.
+_METHODS = [
+    "abs",
+    "add",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "bmm",
+    "broadcast_to",
+    "chunk",
+    "clamp",
+    "cos",
+    "cumsum",
+    "detach",
+    "div",
+    "dot",
+    "eq",
+    "erf",
+    "exp",
+    "expm1",
+    "flatten",
+    "floor",
+    "gather",
+    "ge",
+    "gt",
+    "index_add",
+    "index_select",
+    "le",
+    "log",
+    "log1p",
+    "log_softmax",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logsumexp",
+    "lt",
+    "masked_fill",
+    "matmul",
+    "max",
+    "maximum",
+    "mean",
+    "min",
+    "minimum",
+    "mm",
+    "mul",
+    "mv",
+    "narrow",
+    "ne",
+    "neg",
+    "norm",
+    "outer",
+    "pow",
+    "prod",
+    "reciprocal",
+    "relu",
+    "repeat_interleave",
+    "roll",
+    "round",
+    "rsqrt",
+    "scatter_add",
+    "select",
+    "sigmoid",
+    "sign",
+    "sin",
+    "softmax",
+    "split",
+    "sqrt",
+    "square",
+    "squeeze",
+    "std",
+    "sub",
+    "sum",
+    "take_along_dim",
+    "tanh",
+    "to",
+    "transpose",
+    "tril",
+    "triu",
+    "unbind",
+    "unflatten",
+    "unsqueeze",
+    "var",
+]
+# The same; the second argument may be given without parentheses, as in x.permute(1, 0).
+_GATHERING = ["expand", "flip", "permute", "repeat", "reshape", "tile"]
+
+
+def install(functions: Mapping[str, Any]) -> None:
+    """Give Value its operators and methods; `functions` are those of `functional` by name."""
+    for method, op in _REFLECTED.items():
+        _set(f"__{method}__", _binary(op))
+        _set(f"__r{method}__", _reflected(op))
+    for method, op in _BINARY.items():
+        _set(f"__{method}__", _binary(op))
+    for method, op in _UNARY.items():
+        _set(f"__{method}__", _unary(op))
+    matmul = functions["matmul"]
+    _set("__pow__", functions["pow"])
+    _set("__rpow__", _reflected("pow"))
+    _set("__matmul__", matmul)
+    _set("__rmatmul__", lambda self, other: matmul(other, self))
+    _set("__getitem__", functions["getitem"])
+    for name in _METHODS:
+        _set(name, functions[name])
+    for name in _GATHERING:
+        _set(name, _gathering(functions[name]))
+    _set("view", _gathering(functions["reshape"]))
+    for f in (contiguous, dim, numel, size, t):
+        _set(f.__name__, f)
+    _set("T", property(t))
+
+
+def _set(name: str, member: Any) -> None:
+    setattr(Value, name, member)
+
+
+def _binary(op: str) -> Callable[[Value, Any], Value]:
+    return lambda self, other: apply(op, self, other)
+
+
+def _reflected(op: str) -> Callable[[Value, Any], Value]:
+    return lambda self, other: apply(op, other, self)
+
+
+def _unary(op: str) -> Callable[[Value], Value]:
+    return lambda self: apply(op, self)
+
+
+def _gathering(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def method(self: Value, *numbers: Any, **options: Any) -> Any:
+        one = len(numbers) == 1 and not isinstance(numbers[0], int | Dim)
+        return function(self, *(numbers if one or not numbers else (numbers,)), **options)
+
+    return method
+
+
+def t(self: Value) -> Value:
+    """The transpose of a matrix: [m, n] -> [n, m]; a view."""
+    return apply("permute", self, dims=tuple(reversed(range(len(self.type.shape)))))
+
+
+def contiguous(self: Value) -> Value:
+    """The value itself: where elements are stored is the compiler's business."""
+    return self
+
+
+def dim(self: Value) -> int:
+    """The number of axes."""
+    return len(self.type.shape)
+
+
+def numel(self: Value) -> Size:
+    """The number of elements."""
+    return product(self.type.shape)
+
+
+def size(self: Value, dim: int | None = None) -> Any:
+    """The shape, or one extent of it; x.size(0) is the batch's, which a shape may hold."""
+    return self.type.shape if dim is None else self.type.shape[dim]

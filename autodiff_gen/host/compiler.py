@@ -1,0 +1,154 @@
+"""The host's C compiler: sources to a shared library, each object kept under the hash of everything that it depends on.
+
+Objects and libraries lie in `$AUTODIFF_CACHE`, by default a folder of the user's own below the temporary folder.
+Every file is made aside and renamed, so that processes that build the same thing at once do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import ToolError
+from ..kernels.libraries import check_libraries
+from ..kernels.registry import Backends
+from ..targets import installation
+
+CFLAGS = ("-std=c99", "-fPIC", "-fno-strict-aliasing")
+CANDIDATES = ("cc", "gcc", "clang")
+
+
+def find_compiler(cc: str | None = None) -> tuple[str, ...]:
+    """The compiler as the start of a command line: `cc`, else $CC, else the first of cc, gcc and clang on the PATH.
+
+    Raises ToolError, with the command that installs one, when there is none.
+    """
+    asked = cc or os.environ.get("CC")
+    if asked:
+        words = tuple(shlex.split(asked))
+        if not words or shutil.which(words[0]) is None:
+            origin = "asked for" if cc else "that $CC names"
+            raise ToolError(
+                f"the C compiler {asked!r} {origin} is not on the PATH; install it, or unset CC: apt-get install gcc"
+            )
+        return words
+    for name in CANDIDATES:
+        if shutil.which(name) is not None:
+            return (name,)
+    raise ToolError(f"no C compiler on the PATH ({', '.join(CANDIDATES)}); install one: apt-get install gcc")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """One host compiler with its flags; `opt` is its optimisation level."""
+
+    command: tuple[str, ...]
+    opt: str = "-O2"
+
+    @property
+    def identity(self) -> str:
+        """What tells this compiler from another, or from its own next version, without running it."""
+        path = os.path.realpath(shutil.which(self.command[0]) or self.command[0])
+        stat = os.stat(path)
+        return f"{path} {stat.st_size} {stat.st_mtime_ns} {self.command[1:]} {self.opt}"
+
+    def library(self, files: Mapping[str, str], backends: Backends) -> ctypes.CDLL:
+        """Compile the .c files among `files` (name -> text) and every kernel of `backends`, and load the library.
+
+        Generated C is built without contraction into FMA when every backend is `ref`, else with it.
+        """
+        contract = "-ffp-contract=off" if backends.only_ref else "-ffp-contract=fast"
+        include = (*backends.include_dirs(), installation.runtime())
+        headers = _texts(p for folder in include for p in sorted(folder.glob("*.h")))
+        kernels = [(s.path, s.cflags) for s in backends.sources()]
+        key = fingerprint(
+            self.identity,
+            contract,
+            *(f"{name}\0{text}" for name, text in files.items()),
+            *headers,
+            *(
+                f"{flags}\0{text}"
+                for (_, flags), text in zip(kernels, _texts(p for p, _ in kernels), strict=True)
+            ),
+        )
+        library = cache_folder() / f"{key}.so"
+        if not library.exists():
+            check_libraries(backends, self.command)
+            with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="build-") as name:
+                folder = Path(name)
+                for file, text in files.items():
+                    (folder / file).write_text(text, encoding="utf-8")
+                flags = [f"-I{p}" for p in (folder, *include)]
+                objects = [
+                    self._object(folder / f, (contract,), flags, folder) for f in files if f.endswith(".c")
+                ]
+                for path, cflags in kernels:
+                    objects.append(self._kernel(path, cflags, flags[1:], headers, folder))
+                made = folder / "library.so"
+                self._run("-shared", *map(str, objects), *backends.ldflags, "-lm", "-o", str(made))
+                os.replace(made, library)
+        return ctypes.CDLL(str(library))
+
+    def _kernel(
+        self,
+        source: Path,
+        cflags: Sequence[str],
+        include: Sequence[str],
+        headers: Sequence[str],
+        folder: Path,
+    ) -> Path:
+        """The object of a hand-written kernel, from the cache where it has been compiled before."""
+        key = fingerprint(self.identity, repr(cflags), *headers, *_texts([source]))
+        kept = cache_folder() / f"{key}.o"
+        if not kept.exists():
+            os.replace(self._object(source, cflags, include, folder), kept)
+        return kept
+
+    def _object(self, source: Path, cflags: Sequence[str], include: Sequence[str], folder: Path) -> Path:
+        target = folder / f"{source.stem}.o"
+        self._run("-c", *cflags, *include, str(source), "-o", str(target))
+        return target
+
+    def _run(self, *args: str) -> None:
+        command = [*self.command, *CFLAGS, self.opt, *args]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ToolError(
+                f"{shlex.join(command)} failed with exit code {done.returncode}:\n{done.stderr.strip()}"
+            )
+
+
+def cache_folder() -> Path:
+    """The folder of compiled objects; made when it is absent. Never one that belongs to another user."""
+    chosen = os.environ.get("AUTODIFF_CACHE")
+    if chosen:
+        folder = Path(chosen).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+    owner = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"autodiff-gen-{owner}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if hasattr(os, "getuid") and (folder.is_symlink() or folder.stat().st_uid != owner):
+        raise ToolError(f"{folder} belongs to another user; set AUTODIFF_CACHE to a folder of your own")
+    return folder
+
+
+def _texts(paths: Iterable[Path]) -> list[str]:
+    return [p.read_text(encoding="utf-8") for p in paths]
+
+
+def fingerprint(*parts: str) -> str:
+    """A checksum of texts, for names of files that depend on them."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:32]

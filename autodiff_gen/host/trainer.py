@@ -1,0 +1,286 @@
+"""Generated C on the host: the very code that the board runs, compiled by the host's compiler, through
+ctypes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..codegen.compiler import compile_function, compile_model
+from ..codegen.files import emit
+from ..codegen.program import Arg, Entry, Program, Slot
+from ..codegen.specification import FunctionSpec, ModelSpec
+from ..errors import AutodiffError, DataError, ModelError, ShapeError
+from ..ir.types import planned_size
+from ..kernels import registry as _backends
+from .arguments import Batch, checked, out_array
+from .compiler import Compiler, find_compiler
+
+_C: dict[str, Any] = {
+    "f32": ctypes.c_float,
+    "s8": ctypes.c_int8,
+    "u8": ctypes.c_uint8,
+    "s32": ctypes.c_int32,
+    "u32": ctypes.c_uint32,
+}
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)
+
+
+class _Compiled:
+    """A program as a loaded library, with one struct of its memory."""
+
+    def __init__(self, program: Program, compiler: Compiler) -> None:
+        self.program = program
+        self.source = emit(program)
+        self.library = compiler.library(self.source, program.backends)
+        self.nbytes = ctypes.sizeof(struct := _struct(program))
+        assert self.nbytes == program.struct_bytes, (self.nbytes, program.struct_bytes)
+        self.memory = struct()
+        # As the board may hand it over: not zero. All bits set reads as NaN, which shows a read before a write.
+        ctypes.memset(ctypes.byref(self.memory), 0xFF, self.nbytes)
+        self._strstatus = self.library[f"{program.name}_strstatus"]
+        self._strstatus.argtypes, self._strstatus.restype = [ctypes.c_int], ctypes.c_char_p
+
+    def call(self, symbol: str, *args: Any) -> None:
+        """Call `symbol(&memory, *args)`; AutodiffError for a negative status."""
+        status = self.library[symbol](ctypes.byref(self.memory), *args)
+        if status != 0:
+            raise AutodiffError(f"{symbol}: {self._strstatus(status).decode()} (status {status})")
+
+    def run(self, entry: Entry, given: Sequence[Any], lr: float | None = None) -> list[Any]:
+        """Call an entry with arrays in the order of its inputs; its outputs in their order."""
+        if lr is not None and not any(_is_lr(entry, a) for a in entry.args):
+            raise ModelError(f"{entry.name} takes no lr: the model's schedule computes it")
+        order = {v: i for i, v in enumerate(entry.plan.graph.inputs)}
+        asked = [a for a in entry.args if a.value is not None and not _is_lr(entry, a)]
+        # C takes arrays before scalars, Python takes the model's order.
+        asked.sort(key=lambda a: order[a.value] if a.value is not None else 0)
+        if len(given) != len(asked):
+            expected = ", ".join(f"{a.name}: {a.type}" for a in asked) or "nothing"
+            raise ShapeError(f"{entry.name} takes {len(asked)} arrays ({expected}), got {len(given)}")
+        batch = Batch(self.program.batch, entry.least_n)
+        arrays = {a.c_name: checked(a, value, batch) for a, value in zip(asked, given, strict=True)}
+        outs = {a.c_name: out_array(a, batch) for a in entry.args if a.role == "output"}
+        args: list[Any] = []
+        n_is_due = entry.takes_n
+        for arg in entry.args:
+            if n_is_due and (arg.by_value or arg.role == "output"):
+                args.append(ctypes.c_int32(batch.rows))
+                n_is_due = False
+            if _is_lr(entry, arg):
+                args.append(ctypes.c_float(lr if lr is not None else self._default_lr()))
+            elif arg.by_value:
+                args.append(_C[arg.type.dtype.name](arrays[arg.c_name].item()))
+            else:
+                array = arrays[arg.c_name] if arg.c_name in arrays else outs[arg.c_name]
+                args.append(ctypes.c_void_p(array.ctypes.data))
+        self.call(entry.c_name, *args)
+        return [outs[a.c_name] for a in entry.args if a.role == "output"]
+
+    def _default_lr(self) -> float:
+        if self.program.default_lr is None:
+            raise ModelError(f"{self.program.name} has no default learning rate; give lr=")
+        return self.program.default_lr
+
+
+def _is_lr(entry: Entry, arg: Arg) -> bool:
+    return entry.name in ("train_step", "apply") and arg.by_value and arg.name == "lr"
+
+
+def _struct(program: Program) -> type[ctypes.Structure]:
+    """The struct as C lays it out: the states, the arena, the integers of the arena."""
+    fields: list[tuple[str, Any]] = [
+        (s.c_name, _C[s.type.dtype.name] * planned_size(s.type.shape)) for s in program.slots
+    ]
+    fields.append(("arena", ctypes.c_float * max(program.arena_words, 1)))
+    if program.int_words:
+        fields.append(("int_arena", ctypes.c_int32 * program.int_words))
+    if program.split:
+        fields.append(("part", ctypes.c_uint32))
+    return type(program.struct, (ctypes.Structure,), {"_fields_": fields})
+
+
+def _kernel_list(kernels: str | Sequence[str]) -> list[str]:
+    return _backends.parse_list(kernels) if isinstance(kernels, str) else list(kernels)
+
+
+class HostFunction:
+    """A function of graph values as a callable; `source` has the generated files (name -> text)."""
+
+    def __init__(self, program: Program, compiler: Compiler) -> None:
+        self._compiled = _Compiled(program, compiler)
+        self.program, self.source = program, self._compiled.source
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        """Arrays in the order of the function's inputs (parameters among them) -> a list of its outputs."""
+        return self._compiled.run(self.program.entries[0], arrays)
+
+
+def host_function(
+    function: FunctionSpec, kernels: str | Sequence[str] = "ref", opt: str = "-O2", cc: str | None = None
+) -> HostFunction:
+    """The function compiled for the host. `opt` and `cc` choose optimisation and compiler."""
+    program = compile_function(function, "function", _kernel_list(kernels))
+    return HostFunction(program, Compiler(find_compiler(cc), opt))
+
+
+def host_trainer(
+    model: ModelSpec, kernels: str | Sequence[str] = "ref", opt: str = "-O2", cc: str | None = None
+) -> Trainer:
+    """The model compiled for the host and initialised with seed 0. `opt` and `cc` choose optimisation and
+    compiler.
+    """
+    return Trainer(compile_model(model, "model", _kernel_list(kernels)), Compiler(find_compiler(cc), opt))
+
+
+class Trainer:
+    """A trainer of one model: its parameters, optimizer state and arena in one struct, as on the board.
+
+    `source` has the generated files (name -> text), `program` what they were made from, `nbytes` is sizeof
+    the struct.
+    """
+
+    def __init__(self, program: Program, compiler: Compiler) -> None:
+        self._compiled = _Compiled(program, compiler)
+        self._entries = {e.name: e for e in program.entries}
+        self.program, self.source, self.nbytes = program, self._compiled.source, self._compiled.nbytes
+        self.init()
+
+    @property
+    def library(self) -> ctypes.CDLL:
+        """The loaded library; its functions take `memory` by reference."""
+        return self._compiled.library
+
+    @property
+    def memory(self) -> ctypes.Structure:
+        """The trainer's struct."""
+        return self._compiled.memory
+
+    def init(self, seed: int = 0) -> None:
+        """Set the initial weights: for seed 0 those of the model, for any other seed random ones drawn anew.
+        u32.
+        """
+        if not 0 <= seed < 1 << 32:
+            raise ShapeError(f"seed {seed} is outside 0 to 2^32 - 1")
+        self._compiled.call(f"{self.program.name}_init", ctypes.c_uint32(seed))
+
+    def train_step(self, *arrays: Any, lr: float | None = None) -> float:
+        """One step on one batch: inputs, then targets, in the model's order. Returns the loss before the
+        update.
+
+        The first axis may have any number of rows up to the model's batch. `lr` defaults to the optimizer's; a model
+        with a schedule takes none.
+        """
+        outs = self._compiled.run(self._entries["train_step"], arrays, lr)
+        return float(outs[0])
+
+    def accumulate(self, *arrays: Any) -> float:
+        """Add the gradients of one small batch to those that wait for `apply`. Returns its loss. For models with
+        accumulate=."""
+        outs = self._compiled.run(self._entry("accumulate", "accumulate="), arrays)
+        return float(outs[0])
+
+    def apply(self, lr: float | None = None) -> None:
+        """One step by the accumulated gradients, as if their batches had been one; clears them."""
+        self._compiled.run(self._entry("apply", "accumulate="), (), lr)
+
+    def predict_averaged(self, *arrays: Any) -> Any:
+        """As predict, with the averages of the weights. For models with ema=."""
+        return self._predicted(self._entry("predict_averaged", "ema="), arrays)
+
+    def predict(self, *arrays: Any) -> Any:
+        """The model's outputs for its inputs, in evaluation mode: an array, or a dict by name if there are
+        several.
+        """
+        return self._predicted(self._entries["predict"], arrays)
+
+    def _entry(self, name: str, option: str) -> Entry:
+        if name not in self._entries:
+            raise ModelError(f"{self.program.name} has no {name}: the model was made without {option}")
+        return self._entries[name]
+
+    def _predicted(self, entry: Entry, arrays: Sequence[Any]) -> Any:
+        outs = self._compiled.run(entry, arrays)
+        names = [a.name for a in entry.args if a.role == "output"]
+        return outs[0] if len(outs) == 1 else dict(zip(names, outs, strict=True))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Copies of all parameters and buffers, in PyTorch's order, then of the optimizer's state, by name, in
+        the shapes that the model gives them.
+        """
+        return {s.name: s.state.restored(self._view(s)).copy() for s in self.program.slots}
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
+        """Set parameters and optimizer state from arrays (or PyTorch tensors) by name.
+
+        Nothing changes when one does not fit. `strict`: every name must be there and none besides.
+        Raises ModelError for names, ShapeError for shapes.
+        """
+        slots = {s.name: s for s in self.program.slots}
+        if strict:
+            missing, unexpected = [n for n in slots if n not in state], [n for n in state if n not in slots]
+            if missing or unexpected:
+                parts = [f"missing {', '.join(missing)}"] if missing else []
+                parts += [f"unexpected {', '.join(unexpected)}"] if unexpected else []
+                raise ModelError(f"load_state_dict: {'; '.join(parts)}; the model has {', '.join(slots)}")
+        arrays = {name: _loaded(slots[name], value) for name, value in state.items() if name in slots}
+        for name, array in arrays.items():
+            self._view(slots[name])[...] = slots[name].state.stored(array)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a checkpoint by the generated code's own `save`: the file that the board writes and reads."""
+        data = bytearray()
+
+        def write(_: Any, offset: int, source: int, count: int) -> int:
+            data.extend(bytes(max(0, offset + count - len(data))))
+            data[offset : offset + count] = ctypes.string_at(source, count)
+            return 0
+
+        self._compiled.call(f"{self.program.name}_save", _CALLBACK(write), None)
+        target = Path(path)
+        aside = target.with_name(f".{target.name}.{os.getpid()}")
+        aside.write_bytes(data)
+        os.replace(aside, target)
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Read a checkpoint by the generated code's own `load`.
+
+        DataError, and nothing changed, when it is damaged or another model's.
+        """
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise DataError(f"checkpoint {path}: {error.strerror}") from None
+
+        def read(_: Any, offset: int, target: int, count: int) -> int:
+            if offset + count > len(data):
+                return -1
+            ctypes.memmove(target, data[offset : offset + count], count)
+            return 0
+
+        try:
+            self._compiled.call(f"{self.program.name}_load", _CALLBACK(read), None)
+        except AutodiffError as error:
+            raise DataError(f"checkpoint {path} ({len(data)} bytes): {error}") from None
+
+    def _view(self, slot: Slot) -> Any:
+        """The slot's own memory as an array."""
+        shape = tuple(int(d) for d in slot.type.shape)  # type: ignore[arg-type]
+        return np.ctypeslib.as_array(getattr(self.memory, slot.c_name)).reshape(shape)
+
+
+def _loaded(slot: Slot, value: Any) -> Any:
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    array, shape = np.asarray(value), tuple(slot.state.logical.shape)
+    if array.shape != shape:
+        raise ShapeError(f"load_state_dict: {slot.name} has shape {list(shape)}, got {list(array.shape)}")
+    if array.dtype.kind not in ("fiub" if slot.type.dtype.kind == "f" else "iub"):
+        raise ShapeError(f"load_state_dict: {slot.name} is {slot.type}, got an array of {array.dtype}")
+    return array.astype(slot.type.dtype.numpy)

@@ -1,0 +1,90 @@
+"""Making nodes: inputs, states, constants, and applications of ops with their types inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from .graph import State
+from .node import CONST, INPUT, OPS, STATE, Node, Value
+from .types import DTYPES, DType, Type, bool_, f32, s32
+
+
+def make_input(name: str, type: Type) -> Value:
+    return Node(INPUT, (), {"name": name}, (type,)).results[0]
+
+
+def make_state(state: State) -> Value:
+    """The old value of a state, as a graph value."""
+    return Node(STATE, (), {"state": state}, (state.type,)).results[0]
+
+
+def constant(value: Any, dtype_: DType | None = None) -> Value:
+    """A constant of the graph. Floats become f32 unless `dtype_` says otherwise; the interpreter, in float64, takes a
+    number as it was before that (the attribute `exact`)."""
+    array = given = np.asarray(value)
+    if dtype_ is None:
+        if array.dtype.kind == "f":
+            dtype_ = f32
+        elif array.dtype.kind == "b":
+            dtype_ = bool_
+        elif array.dtype.name in (d.numpy for d in DTYPES.values()):
+            dtype_ = next(d for d in DTYPES.values() if d.numpy == array.dtype.name)
+        else:
+            dtype_ = s32
+    array = np.array(array, dtype=dtype_.numpy)
+    array.flags.writeable = False
+    attrs: dict[str, Any] = {"value": array}
+    if dtype_.kind == "f" and given.ndim == 0 and given.dtype == np.float64 and float(given) != float(array):
+        attrs["exact"] = float(given)
+    return Node(CONST, (), attrs, (Type(dtype_, array.shape),)).results[0]
+
+
+def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
+    """Operands as values; Python scalars are weakly typed: they take the dtype of the first value beside
+    them.
+    """
+    if all(isinstance(v, Value) for v in operands):
+        return tuple(operands)
+    like = next((v.dtype for v in operands if isinstance(v, Value) and v.dtype.kind != "b"), f32)
+    out = []
+    for v in operands:
+        if isinstance(v, Value):
+            out.append(v)
+            continue
+        try:
+            array = np.asarray(v)
+        except ValueError:  # lists of different lengths
+            array = np.asarray(None)
+        if array.dtype.kind not in "fiub":
+            raise ShapeError(
+                f"{v!r} cannot stand as an operand; give a graph value, a NumPy array or a number"
+            )
+        weak = array.ndim == 0 and array.dtype.kind != "b"
+        if weak and array.dtype.kind == "f" and like.kind != "f":
+            raise ShapeError(
+                f"the float {v!r} cannot stand beside a value of dtype {like}; convert with F.to first"
+            )
+        out.append(constant(array, like if weak else None))
+    return tuple(out)
+
+
+def apply_node(name: str, *operands: Any, hint: str = "", **attrs: Any) -> Node:
+    """Build a node of op `name`, its types inferred; ShapeError names the op, the operand types and the rule."""
+    op = OPS[name]
+    values = _as_values(operands)
+    try:
+        types = op.infer(*(v.type for v in values), **attrs)
+    except ShapeError as error:
+        shown = ", ".join(f"{v.name}: {v.type}" if v.name else repr(v.type) for v in values)
+        raise ShapeError(f"{name}({shown}): {error}") from None
+    return Node(op, values, attrs, types if isinstance(types, tuple) else (types,), hint=hint)
+
+
+def apply(name: str, *operands: Any, **attrs: Any) -> Value:
+    """Like apply_node, for an op with one result."""
+    (result,) = apply_node(name, *operands, **attrs).results
+    return result

@@ -1,0 +1,85 @@
+"""Regions of scan and cond: a traced sub-graph is closed over the values of the enclosing graph that it uses.
+
+What depends on none of the region's own parameters is computed once, outside, and captured; constants, counts and
+broadcasts stay inside, since they cost nothing there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .build import make_input
+from .node import CONST, INPUT, STATE, Node, Region, Value, topological
+from .op_kinds import Extent, Iota, View
+from .rewrite import replaced
+from .types import Type
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A region without free variables; `captures` are the outer values for the params behind the given ones."""
+
+    region: Region
+    captures: tuple[Value, ...]
+
+
+def param(name: str, type: Type, source: Value | None = None) -> Value:
+    """A parameter of a region, called `name` in generated code; `source` is the outer value whose elements it shows."""
+    v = make_input(name, type)
+    v.node.hint = name
+    v.node.attrs["inner"], v.node.attrs["source"] = True, source
+    return v
+
+
+def close(params: Sequence[Value], results: Sequence[Value], captured: Sequence[Value] = ()) -> Closed:
+    """The region of `results` over `params`; `captured` come first among the captures."""
+    captures = dict.fromkeys((*captured, *_frontier(params, results)))
+    inside = {v: param(_called(v), v.type) for v in captures}
+    region = Region((*params, *inside.values()), tuple(replaced(results, inside)))
+    return Closed(region, tuple(captures))
+
+
+def _frontier(params: Sequence[Value], results: Sequence[Value]) -> list[Value]:
+    """The outer values that the region reads, in order of first use."""
+    own = {v.node for v in params}
+    order = topological(results, stop=own.__contains__)
+    inside: set[Node] = set()
+    for node in order:
+        dependent = node in own or any(v.node in inside for v in node.operands)
+        if dependent or _is_constant(node, inside):
+            inside.add(node)
+    needed = set(results)
+    for node in reversed(order):
+        if node in inside or (node.op.name == "broadcast_to" and node.results[0] in needed):
+            inside.add(node)  # a broadcast of an outer value is done again inside, where it costs nothing
+            needed.update(node.operands)
+    read = [v for n in order if n in inside and n not in own for v in n.operands]
+    return list(dict.fromkeys(v for v in (*read, *results) if v.node not in inside))
+
+
+def read_from_outside(results: Sequence[Value], since: int) -> list[Value]:
+    """What the nodes made after `since` below `results` read of older ones, and results that are older themselves."""
+
+    def outside(node: Node) -> bool:
+        return node.op in (INPUT, STATE) or node.serial < since
+
+    order = topological(results, stop=outside)
+    inside: set[Node] = set()
+    for node in order:
+        if not outside(node) or _is_constant(node, inside):
+            inside.add(node)
+    read = [v for n in order if n in inside for v in n.operands]
+    return list(dict.fromkeys(v for v in (*read, *results) if v.node not in inside))
+
+
+def _is_constant(node: Node, inside: set[Node]) -> bool:
+    if node.op is CONST or isinstance(node.op.lower, Iota | Extent):
+        return True
+    return isinstance(node.op.lower, View) and node.operands[0].node in inside
+
+
+def _called(v: Value) -> str:
+    while not v.node.hint and isinstance(v.node.op.lower, View):
+        v = v.node.operands[0]
+    return v.name or v.node.hint or v.node.op.name

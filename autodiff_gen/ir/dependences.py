@@ -1,0 +1,137 @@
+"""Donation: the new value of a state takes the bytes of the old one.
+
+So every reader of the old value comes before the writer of the new one; and with a guard the loss, and the proof of
+the updates where there is one, come before every writer. These are edges beside those of the data; the passes and the
+scheduler both honour them.
+"""
+
+from __future__ import annotations
+
+from .graph import Graph, State
+from .node import Node, Value, topological
+from .op_kinds import Assemble, Call, Contraction, Elementwise, Leaf, Reduce, RowContraction, View
+from .types import planned_size
+from .views import base
+
+
+def writers(graph: Graph) -> dict[State, Node]:
+    """The node that writes each updated state."""
+    return {state: base(new).node for state, new in graph.updates.items()}
+
+
+def state_of(v: Value) -> State | None:
+    """The state whose old value v shows, itself or through views."""
+    state: State | None = base(v).node.attrs.get("state")
+    return state
+
+
+def ordering_edges(graph: Graph) -> dict[Node, list[Node]]:
+    """For each writer of a state, the other nodes that read the state's old value: they come first."""
+    writer = writers(graph)
+    edges: dict[Node, list[Node]] = {}
+    for node in topological(graph.roots):
+        if isinstance(node.op.lower, View):
+            continue
+        for v in node.operands:
+            state = state_of(v)
+            if state in writer and writer[state] is not node:
+                readers = edges.setdefault(writer[state], [])
+                if node not in readers:
+                    readers.append(node)
+    return edges
+
+
+def gates(graph: Graph) -> list[Node]:
+    """What is found finite before any state changes, in this order: the loss, and the proof of the updates."""
+    if graph.guard is None:
+        return []
+    values = [graph.outputs.get("loss"), graph.proof]
+    return list(dict.fromkeys(base(v).node for v in values if v is not None))
+
+
+def gate_edges(graph: Graph) -> dict[Node, list[Node]]:
+    """For each node that waits for the guard the gates that come first, and the same between the gates."""
+    first = gates(graph)
+    edges = {gate: first[:k] for k, gate in enumerate(first)}
+    edges.update((n, first) for n in guarded(graph)[1])
+    return edges
+
+
+def guarded(graph: Graph) -> tuple[set[Node], set[Node]]:
+    """(early, late): what the gates need; and what waits until they have been found finite: the writers of states,
+    and the arithmetic of updates that leads to them alone, up to the sums that complete a gradient.
+
+    Before the updates are proved, early is what the loss needs; the proof then reads what late nodes read. New states
+    that early nodes read are copied into place afterwards (copy_insertion). Both are empty without a guard.
+    """
+    if graph.guard is None or (graph.guard == "loss" and "loss" not in graph.outputs):
+        return set(), set()
+    early = set(topological([r for gate in gates(graph) for r in gate.results]))
+    if graph.guard == "loss":
+        return early, _late(graph, early, None)
+    kept = {base(v) for n in _late(graph, early, set()) if is_product(n) for v in n.operands}
+    return early, _late(graph, early, kept)
+
+
+def is_product(node: Node) -> bool:
+    """Whether the results are sums of products of the operands, which take less memory together."""
+    lower = node.op.lower
+    if isinstance(lower, Reduce):
+        return node.op.name == "sum" and _has_outer_terms(base(node.operands[0]).node)
+    return isinstance(lower, Contraction | RowContraction) or (isinstance(lower, Call) and bool(lower.summed))
+
+
+def _late(graph: Graph, early: set[Node], kept: set[Value] | None) -> set[Node]:
+    """The nodes that wait. kept: values that stay in memory until the updates; where they are given, products wait for
+    them, and sums of nothing else.
+    """
+    late = {n for n in writers(graph).values() if n not in early}
+    order = topological(graph.roots)
+    readers: dict[Value, list[Node]] = {}
+    for n in order:
+        for v in n.operands:
+            if not isinstance(n.op.lower, View):
+                readers.setdefault(base(v), []).append(n)
+
+    def waits(n: Node) -> bool:
+        if n in early or isinstance(n.op.lower, Leaf | View):
+            return False
+        reading = [r for v in n.results for r in readers.get(v, ())]
+        if not reading or not late.issuperset(reading):
+            return False
+        if kept is None:
+            return all(_updates(n, r) for r in reading)
+        if is_product(n):
+            return all(_updates(n, r) or _is_arithmetic(r) for r in reading)
+        if isinstance(n.op.lower, Reduce):
+            return all(base(v) in kept or isinstance(base(v).node.op.lower, Leaf) for v in n.operands)
+        if isinstance(n.op.lower, Assemble):
+            return all(_size(n) == _size(r) for r in reading)
+        return all(_updates(n, r) for r in reading)
+
+    for n in reversed(order):
+        if waits(n):
+            late.add(n)
+    return late
+
+
+def _is_arithmetic(node: Node) -> bool:
+    return isinstance(node.op.lower, Elementwise | Reduce | RowContraction | Assemble)
+
+
+def _updates(node: Node, reader: Node) -> bool:
+    """Whether a node is part of the arithmetic of the update that its reader belongs to."""
+    if isinstance(reader.op.lower, Reduce):  # the terms of a sum that are nowhere stored
+        return _has_outer_terms(node)
+    same = isinstance(node.op.lower, Elementwise | Reduce | RowContraction)
+    return same and _size(node) == _size(reader)
+
+
+def _has_outer_terms(node: Node) -> bool:
+    """Whether the elements of the result are more than those of any operand."""
+    terms = isinstance(node.op.lower, Elementwise)
+    return terms and all(_size(node) > planned_size(base(v).type.shape) for v in node.operands)
+
+
+def _size(node: Node) -> int:
+    return planned_size(node.results[0].type.shape)

@@ -1,0 +1,94 @@
+"""The interpreter: a graph evaluated in NumPy, op by op, through each record's `ref`.
+
+It is the meaning of the IR, the oracle of the passes, and in float64 that of the gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from .node import CONST, Node, Value, topological
+from .op_kinds import Cond, Leaf, Scan
+from .types import Dim
+
+
+def bind(attr: Any, n: int | None) -> Any:
+    """An attribute with every batch extent replaced by its value at batch size n."""
+    if isinstance(attr, Dim):
+        return attr.coef * (attr.cap if n is None else n)
+    if isinstance(attr, tuple):
+        return tuple(bind(a, n) for a in attr)
+    return attr
+
+
+def evaluate(
+    roots: Sequence[Value], feeds: Mapping[Value, Any], n: int | None = None, float_dtype: str = "float32"
+) -> list[Any]:
+    """The arrays of `roots`, given arrays for the inputs and states. Floats are computed in `float_dtype`.
+
+    n is the batch size; by default it is read off the first fed input that has a batch axis.
+    """
+    env: dict[Value, Any] = {}
+    for v, array in feeds.items():
+        dtype = float_dtype if v.type.dtype.kind == "f" else v.type.dtype.numpy
+        env[v] = np.asarray(array, dtype=dtype)
+        for axis, d in enumerate(v.type.shape):
+            if isinstance(d, Dim) and n is None:
+                n = env[v].shape[axis] // d.coef
+        expected = bind(v.type.shape, n)
+        if env[v].shape != expected:
+            raise ShapeError(f"{v.name}: expected shape {list(expected)}, got {list(env[v].shape)}")
+    with np.errstate(all="ignore"):
+        for node in topological(roots, stop=lambda node: all(r in env for r in node.results)):
+            if all(r in env for r in node.results):
+                continue
+            env.update(zip(node.results, _compute(node, env, n, float_dtype), strict=True))
+    return [env[v] for v in roots]
+
+
+def _compute(node: Node, env: Mapping[Value, Any], n: int | None, float_dtype: str) -> Sequence[Any]:
+    if node.op is CONST:
+        value = node.attrs["value"]
+        if value.dtype.kind == "f":
+            value = np.asarray(node.attrs.get("exact", value), dtype=float_dtype)
+        return [value]
+    if isinstance(node.op.lower, Leaf):
+        raise ShapeError(f"no array was given for {node.results[0]!r}")
+    if node.regions:
+        return _run_regions(node, [env[v] for v in node.operands], n, float_dtype)
+    out = node.op.ref(*(env[v] for v in node.operands), **{k: bind(a, n) for k, a in node.attrs.items()})
+    outs = out if isinstance(out, tuple) else (out,)
+    kinds = [r.type.dtype for r in node.results]
+    return [
+        np.asarray(o, dtype=float_dtype if d.kind == "f" else d.numpy)
+        for o, d in zip(outs, kinds, strict=True)
+    ]
+
+
+def _run_regions(node: Node, given: Sequence[Any], n: int | None, float_dtype: str) -> Sequence[Any]:
+    region = node.regions[0]
+    if isinstance(node.op.lower, Scan):
+        return _scan(node, given, n, float_dtype)
+    if isinstance(node.op.lower, Cond):
+        region, given = node.regions[0 if given[0] else 1], given[1:]
+    return evaluate(region.results, dict(zip(region.params, given, strict=True)), n, float_dtype)
+
+
+def _scan(node: Node, given: Sequence[Any], n: int | None, float_dtype: str) -> Sequence[Any]:
+    """The loop of ops/scan.py."""
+    (region,), carries, xs = node.regions, node.attrs["carries"], node.attrs["xs"]
+    times = range(node.attrs["length"])
+    state = list(given[:carries])
+    out: list[list[Any]] = [[] for _ in times]
+    for t in reversed(times) if node.attrs["reverse"] else times:
+        now = [*state, *(x[t] for x in given[carries : carries + xs]), *given[carries + xs :]]
+        results = evaluate(region.results, dict(zip(region.params, now, strict=True)), n, float_dtype)
+        state, out[t] = results[:carries], results[carries:]
+    stacks = [
+        np.stack(s, axis=axis) for s, axis in zip(zip(*out, strict=True), node.attrs["axes"], strict=True)
+    ]
+    return [*state, *stacks]

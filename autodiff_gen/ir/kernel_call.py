@@ -1,0 +1,56 @@
+"""A call of a kernel of the contract: what stands for each of its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from .types import Size
+
+ALIGN = 4  # bytes of which the addresses of arrays are multiples: a caller's own have no more
+
+
+@dataclass(frozen=True)
+class Place:
+    """Memory that a call reads or writes."""
+
+    index: int = 0
+
+
+class Operand(Place):
+    """The memory of a node's operand."""
+
+
+class Result(Place):
+    """The memory of a node's result."""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """The number that a scalar operand holds, passed by value."""
+
+    index: int
+    negate: bool = False
+
+
+Factor: TypeAlias = float | Scalar
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """Everything by parameter name: `pointers`, integer `sizes` (c or c*n), float `factors`; `shape` are the
+    fields of the struct of geometry. `over` are leading axes of the result along which the call is repeated.
+    """
+
+    kernel: str
+    pointers: Mapping[str, Place]
+    sizes: Mapping[str, Size] = field(default_factory=dict)
+    factors: Mapping[str, Factor] = field(default_factory=dict)
+    shape: Mapping[str, int] = field(default_factory=dict)
+    over: tuple[int, ...] = ()
+
+    def facts(self) -> dict[str, int | float]:
+        """What a kernel table's conditions may compare: the numbers that are known when the C is generated."""
+        given = {**self.sizes, **self.factors, **self.shape, "align": ALIGN}
+        return {k: v for k, v in given.items() if isinstance(v, int | float)}

@@ -1,0 +1,185 @@
+"""Loop axes: for a set of nodes that may share loops, which loop each axis of each value walks along.
+
+Every axis of a value gets a label; broadcasting and views carry labels from value to value, and values that
+are computed together share them. A set of nodes for which no consistent labelling exists cannot share loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from .node import Node, Value
+from .op_kinds import Assemble, Elementwise, Iota, Pick, Reduce, RowContraction, View
+from .types import Size, normalise_axes
+from .views import pick_axes
+
+Axes = tuple[int | None, ...]  # one label per axis; None for an axis that does not move
+
+
+@dataclass
+class Labels:
+    """The labelling of a set of nodes: of results (`of`), of what reductions and picks walk (`walked`), and of
+    the operands of nodes that assemble (`pieces`).
+    """
+
+    of: dict[Value, Axes] = field(default_factory=dict)
+    walked: dict[Node, Axes] = field(default_factory=dict)
+    pieces: dict[Node, tuple[Axes, ...]] = field(default_factory=dict)
+    extents: list[Size] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+
+    def fresh(self, extent: Size) -> int | None:
+        if extent == 1:
+            return None
+        self.extents.append(extent)
+        self.parents.append(len(self.parents))
+        return len(self.parents) - 1
+
+    def find(self, axis: int) -> int:
+        while self.parents[axis] != axis:
+            axis = self.parents[axis]
+        return axis
+
+    def settled(self, axes: Axes) -> Axes:
+        return tuple(None if a is None else self.find(a) for a in axes)
+
+    def unify(self, a: int | None, b: int | None) -> bool:
+        if a is None or b is None:
+            return True
+        a, b = self.find(a), self.find(b)
+        if self.extents[a] != self.extents[b]:
+            return False
+        self.parents[max(a, b)] = min(a, b)
+        return True
+
+
+def through_views(v: Value, labels: Labels) -> Axes | None:
+    """The labels of v, a view of a value that is labelled already; None when axes are split or merged on the
+    way, or cut where they move.
+    """
+    chain = []
+    while isinstance(v.node.op.lower, View) and v not in labels.of:
+        chain.append(v.node)
+        v = v.node.operands[0]
+    axes = labels.of[v]
+    shape = v.type.shape
+    for node in reversed(chain):
+        assert isinstance(node.op.lower, View)
+        out = node.results[0].type.shape
+        dims = node.op.lower.dims(shape, out, node.attrs)
+        if dims is None:
+            return None
+        if node.op.lower.window and any(
+            a is not None and not is_whole(d, e, step)
+            for a, d, e, step in zip(axes, shape, out, node.attrs["steps"], strict=True)
+        ):
+            return None
+        axes, shape = tuple(None if d is None else axes[d] for d in dims), out
+    return axes
+
+
+def is_whole(extent: Size, taken: Size, step: int) -> bool:
+    """Whether a window takes all of an axis, in order."""
+    return extent == taken and step == 1
+
+
+def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
+    """Labels for `nodes`, given in topological order; `inside` are the values (views aside) that they
+    compute. None when no consistent labelling exists.
+    """
+    out = Labels()
+    for node in nodes:
+        if isinstance(node.op.lower, View):
+            continue
+        if not _label_node(node, inside, out):
+            return None
+    pieces = [axes for node in out.pieces.values() for axes in node]
+    for axes in (*out.of.values(), *out.walked.values(), *pieces):
+        moving = [a for a in out.settled(axes) if a is not None]
+        if len(set(moving)) != len(moving):
+            return None
+    out.of = {v: out.settled(axes) for v, axes in out.of.items()}
+    out.walked = {n: out.settled(axes) for n, axes in out.walked.items()}
+    out.pieces = {n: tuple(map(out.settled, each)) for n, each in out.pieces.items()}
+    return out
+
+
+def _operand(v: Value, inside: Collection[Value], out: Labels) -> Axes | None:
+    """Labels of an operand; an operand from outside does not bind any, nor does an index: one node may walk
+    the same index along two axes. None when loops cannot be shared: what is assembled is read from memory."""
+    source = v
+    while isinstance(source.node.op.lower, View):
+        source = source.node.operands[0]
+    if source not in inside or isinstance(source.node.op.lower, Iota):
+        return (None,) * len(v.type.shape)
+    if isinstance(source.node.op.lower, Assemble):
+        return None
+    return through_views(v, out)
+
+
+def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
+    lower = node.op.lower
+    operands = []
+    for v in node.operands:
+        axes = _operand(v, inside, out)
+        if axes is None:
+            return False
+        operands.append(axes)
+    if isinstance(lower, Reduce):
+        return _label_reduce(node, operands[0], out)
+    for r in node.results:
+        out.of[r] = tuple(out.fresh(d) for d in r.type.shape)
+    mine = out.of[node.results[0]]
+    if isinstance(lower, Elementwise):
+        for axes in operands:
+            if not all(out.unify(a, b) for a, b in zip(axes[::-1], mine[::-1], strict=False)):
+                return False
+    elif isinstance(lower, Pick):
+        out.walked[node] = operands[0]
+        for axes, walks in zip(operands, pick_axes(node), strict=True):
+            moving = zip(axes, walks, strict=True)
+            if not all(out.unify(a, mine[k]) for a, k in moving if k is not None):
+                return False
+    elif isinstance(lower, Assemble):
+        return _label_pieces(node, operands, out)
+    elif not isinstance(lower, Iota | RowContraction):
+        return node.op.name in ("extent", "const")
+    return True
+
+
+def _label_pieces(node: Node, operands: Sequence[Axes], out: Labels) -> bool:
+    """Pieces share the loops over the axes that each of them fills, and have their own over the others."""
+    (y,) = node.results
+    mine = out.of[y]
+    partial = set()
+    for v, steps in zip(node.operands, node.attrs["steps"], strict=True):
+        for i, (d, taken, step) in enumerate(zip(y.type.shape, v.type.shape, steps, strict=True)):
+            if not is_whole(d, taken, step):
+                partial.add(i)
+    pieces = []
+    for v, given in zip(node.operands, operands, strict=True):
+        piece = []
+        for i, (a, d) in enumerate(zip(given, v.type.shape, strict=True)):
+            if i in partial:
+                piece.append(out.fresh(d) if a is None else a)
+            else:
+                if not out.unify(a, mine[i]):
+                    return False
+                piece.append(mine[i])
+        pieces.append(tuple(piece))
+    out.pieces[node] = tuple(pieces)
+    return True
+
+
+def _label_reduce(node: Node, given: Axes, out: Labels) -> bool:
+    (x,) = node.operands
+    walked = tuple(out.fresh(d) if a is None else a for a, d in zip(given, x.type.shape, strict=True))
+    gone = normalise_axes(node.attrs["axes"], len(walked))
+    out.walked[node] = walked
+    kept = [a for i, a in enumerate(walked) if i not in gone]
+    if node.attrs["keepdim"]:
+        kept = [None if i in gone else a for i, a in enumerate(walked)]
+    for r in node.results:
+        out.of[r] = tuple(kept)
+    return True

@@ -1,0 +1,207 @@
+"""The record of an op, the registry of all of them, and its applications: values, nodes and regions.
+
+One record holds everything the project knows of an op: its shape rule, its meaning in NumPy, its VJP, how it
+becomes C, what PyTorch calls it, and samples for the tests. Nothing else may special-case an op by name.
+
+Nodes are immutable and pure; values hash by identity. Nothing here recurses along the graph, so chains of any
+length work.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..errors import GraphError
+from .op_kinds import Attrs, Leaf, Lowering
+from .types import Type
+
+_serial = itertools.count()
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One row of an op's test table.
+
+    `inputs` are shapes (drawn from a seeded generator in `domain`, (low, high)), or NumPy-like literals;
+    `attrs` as given to `apply`. `dtypes` names an operand's dtype where it is not f32; integer operands are
+    drawn below `high`.
+    """
+
+    inputs: tuple[tuple[int, ...], ...]
+    attrs: Attrs = field(default_factory=dict)
+    domain: tuple[float, float] = (-2.0, 2.0)
+    dtypes: Mapping[int, str] = field(default_factory=dict)
+    high: int = 2
+
+
+VJP: TypeAlias = Callable[
+    [Sequence["Value | None"], Sequence["Value"], Sequence["Value"], Attrs, Sequence[bool]],
+    "Sequence[Value | None]",
+]
+
+
+@dataclass(frozen=True)
+class Op:
+    """An operation.
+
+    infer: (*operand types, **attrs) -> result type, or a tuple of them; raises ShapeError with the rule that
+           failed (the caller prefixes the op's name and appends the operand types).
+    ref:   (*arrays, **attrs) -> array, or a tuple of them; works in any float dtype; the op's meaning.
+    vjp:   (dys, inputs, outs, attrs, wanted) -> one gradient value (or None) per input; `dys` has None where
+           no gradient arrives, `wanted` tells which inputs need one. None: the op is not differentiable.
+    lower: how it becomes C.
+    torch: the same thing as a PyTorch expression over a, b, c (or `operands`) and the attributes' names; None
+           where PyTorch has none.
+    """
+
+    name: str
+    infer: Callable[..., Type | tuple[Type, ...]]
+    ref: Callable[..., Any]
+    vjp: VJP | None
+    lower: Lowering
+    samples: tuple[Sample, ...] = ()
+    torch: str | None = None
+
+
+OPS: dict[str, Op] = {}
+
+
+def register(op: Op) -> Op:
+    """Add a record to the registry; a name registered twice is our mistake and raises ValueError."""
+    if op.name in OPS:
+        raise ValueError(f"op {op.name!r} is registered twice")
+    OPS[op.name] = op
+    return op
+
+
+def _leaf(name: str) -> Op:
+    def nothing(*_: Any, **__: Any) -> Any:
+        raise AssertionError(f"{name} is a leaf")
+
+    return register(Op(name, nothing, nothing, None, Leaf()))
+
+
+INPUT, STATE, CONST = _leaf("input"), _leaf("state"), _leaf("const")
+
+
+class Node:
+    """One application of an op. `regions` hold the sub-graphs of fused nodes, scan and cond."""
+
+    __slots__ = ("attrs", "hint", "op", "operands", "regions", "results", "serial")
+
+    def __init__(
+        self,
+        op: Op,
+        operands: tuple[Value, ...],
+        attrs: Mapping[str, Any],
+        types: tuple[Type, ...],
+        regions: tuple[Region, ...] = (),
+        hint: str = "",
+    ) -> None:
+        self.op, self.operands, self.attrs, self.regions = op, operands, dict(attrs), regions
+        self.results = tuple(Value(self, i, t) for i, t in enumerate(types))
+        self.serial = next(_serial)
+        self.hint = hint
+
+
+class Value:
+    """One result of a node: `(node, index)` with a type. `==` is identity (use F.eq). The operators and the methods of
+    torch.Tensor build more nodes; functional/tensor_methods.py, which is above this package, installs them.
+    """
+
+    __slots__ = ("index", "node", "type")
+    __array_priority__ = 1000
+    __array_ufunc__ = None  # so that numpy_array * value builds a node
+
+    def __init__(self, node: Node, index: int, type: Type) -> None:
+        self.node, self.index, self.type = node, index, type
+
+    shape = property(lambda self: self.type.shape)
+    dtype = property(lambda self: self.type.dtype)
+    ndim = property(lambda self: len(self.type.shape))
+
+    @property
+    def name(self) -> str | None:
+        """The user's name of an input or parameter, else None."""
+        state = self.node.attrs.get("state")
+        return state.name if state is not None else self.node.attrs.get("name")
+
+    def __repr__(self) -> str:
+        return f"<{self.name or self.node.op.name}: {self.type}>"
+
+    def __bool__(self) -> bool:
+        raise GraphError(
+            "a graph value has no truth value while the graph is built; use F.where for a choice by value"
+        )
+
+    def __iter__(self) -> Iterator[Value]:
+        raise GraphError("a graph value cannot be iterated over")
+
+    if TYPE_CHECKING:  # what functional/tensor_methods.py installs and the package itself uses
+
+        def __add__(self, other: Any) -> Value: ...
+        def __radd__(self, other: Any) -> Value: ...
+        def __sub__(self, other: Any) -> Value: ...
+        def __rsub__(self, other: Any) -> Value: ...
+        def __mul__(self, other: Any) -> Value: ...
+        def __rmul__(self, other: Any) -> Value: ...
+        def __truediv__(self, other: Any) -> Value: ...
+        def __rtruediv__(self, other: Any) -> Value: ...
+        def __pow__(self, other: Any) -> Value: ...
+        def __neg__(self) -> Value: ...
+        def __matmul__(self, other: Any) -> Value: ...
+        def __lt__(self, other: Any) -> Value: ...
+        def __le__(self, other: Any) -> Value: ...
+        def __gt__(self, other: Any) -> Value: ...
+        def __ge__(self, other: Any) -> Value: ...
+        def __getitem__(self, key: Any) -> Value: ...
+        def __invert__(self) -> Value: ...
+        @property
+        def T(self) -> Value: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A sub-graph with explicit captures: `params[i]` stands inside for the node's i-th operand."""
+
+    params: tuple[Value, ...]
+    results: tuple[Value, ...]
+
+    def nodes(self) -> list[Node]:
+        """The nodes inside, operands first; the params are not among them."""
+        params = {v.node for v in self.params}
+        return [n for n in topological(self.results, stop=params.__contains__) if n not in params]
+
+
+def topological(roots: Iterable[Value], stop: Callable[[Node], bool] | None = None) -> list[Node]:
+    """Every node that the roots need, operands first; iterative; the order depends on the graph alone."""
+    order: list[Node] = []
+    state: dict[Node, int] = {}
+    stack: list[Node] = []
+    for root in roots:
+        stack.append(root.node)
+        while stack:
+            node = stack[-1]
+            seen = state.get(node)
+            if seen == 2:
+                stack.pop()
+            elif seen == 1 or (stop is not None and stop(node)):
+                state[node] = 2
+                order.append(node)
+                stack.pop()
+            else:
+                state[node] = 1
+                stack.extend(v.node for v in reversed(node.operands) if v.node not in state)
+    return order
+
+
+def users(nodes: Iterable[Node]) -> dict[Value, list[Node]]:
+    """For each value the nodes that read it, once per use."""
+    out: dict[Value, list[Node]] = {}
+    for node in nodes:
+        for v in node.operands:
+            out.setdefault(v, []).append(node)
+    return out

@@ -1,0 +1,171 @@
+"""How an op becomes C: the kinds of lowering that a record of an op may name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from .kernel_call import KernelCall
+from .strides import Strided
+from .types import Shape, Type
+
+Attrs: TypeAlias = Mapping[str, Any]
+
+# Precedence of a C expression, as far as generated code needs it: what may stand unparenthesised where.
+ATOM, UNARY, MUL, ADD, COMPARE, SELECT = 100, 90, 80, 70, 60, 10
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Inputs, states and constants: read from memory, never computed."""
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """One C expression per element; operands broadcast. `{0}`, `{1}` stand for operands, `{name}` for
+    attributes.
+
+    `precedence` is that of the expression's outermost operator; `operand_precedence` is what an operand must
+    reach to stand without parentheses (one value, or one per operand). `cheap` expressions may be computed
+    again rather than stored. `calls`: whether it calls a function that ag_math.h also has without branches, for
+    vectors. `header` declares what the expression calls, beyond ag_math.h.
+    """
+
+    c: str
+    precedence: int = ATOM
+    operand_precedence: int | tuple[int, ...] = SELECT
+    cheap: bool = False
+    calls: bool = False
+    header: str = ""
+
+
+@dataclass(frozen=True)
+class Iota:
+    """The row-major index of each element of the result, as s32."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The run-time number of elements in `attrs["extent"]` (c or c*n) as a scalar."""
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """A reduction over `attrs["axes"]`, kept or dropped by `attrs["keepdim"]`, in ascending index order.
+
+    One C initialiser per result, and a step statement over `{acc0}`, `{acc1}`..., `{x}` (the element) and
+    `{i}` (its index along the only reduced axis, for arg-reductions).
+    """
+
+    init: tuple[str, ...]
+    step: str
+    alone: str | None = None  # the op that computes the first result alone, for when nothing reads the others
+
+
+@dataclass(frozen=True)
+class View:
+    """The same bytes seen through another shape.
+
+    `dims(in_shape, out_shape, attrs)` gives for each axis of the result the operand's axis that it walks, or
+    None for an axis that does not move (a 1, or a broadcast); it returns None itself when axes are split or
+    merged, as by a general reshape. With `window`, index i along an axis of the result is starts[axis] + i *
+    steps[axis] along that of the operand.
+    """
+
+    dims: Callable[[Shape, Shape, Attrs], tuple[int | None, ...] | None]
+    window: bool = False
+
+
+@dataclass(frozen=True)
+class Pick:
+    """An integer operand chooses the place along one axis of x; loops walk over the others.
+
+    `axes(x shape, index shape, attrs)` gives for each axis of x the result's axis that it walks along, None for
+    the one that is chosen, and for each axis of the index the same.
+    """
+
+    axes: Callable[[Shape, Shape, Attrs], tuple[tuple[int | None, ...], tuple[int, ...]]]
+
+
+@dataclass(frozen=True)
+class Assemble:
+    """Operand k stands in its window of the result, y[starts[k] + i * steps[k]] = x_k[i], and `fill` elsewhere.
+    Windows do not overlap.
+    """
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """`y[..., m, n] = a[..., m, k] . b[..., k, n]`: the gemm family of kernels; either operand may be any
+    strided view. `into` and `added` as in Call.
+    """
+
+    into: int | None = None
+    added: str = ""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a kernel of the contract: `choose(layouts, result types, attrs)` says which, and with what.
+
+    layouts: where each operand lies; those in `strided` may be any view, all others have been made dense (from
+    an offset on); those in `scalars` are numbers, passed by value. Results are dense. An op that is added to
+    memory, y = (+ or -) alpha term + beta old, has the old value as operand `into`, whose bytes the result takes,
+    alpha as the operand behind it, and the attributes `beta` and `negate`; `term` is then the name of the op
+    that computes what is added, and that op has the name of this one as `added`; without `term` operand 0 is added
+    as it is. An op whose results are sums of products of operands, each of its own, names them in `summed`; the
+    elements of the last of them over all axes but its last one are as many as the terms, or more.
+    """
+
+    choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
+    strided: tuple[int, ...] = ()
+    scalars: tuple[int, ...] = ()
+    into: int | None = None
+    term: str = ""
+    added: str = ""
+    summed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class RowContraction:
+    """A contraction that is completed one row at a time inside a fused loop; its consumers are the epilogue."""
+
+
+@dataclass(frozen=True)
+class Moded:
+    """Settled by the entry's mode, training or evaluation, before anything is lowered."""
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A region of elementwise ops and reductions, lowered to loops. Made by passes only."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A region that is run once per element of the time axis; a C loop whose body is planned like an entry."""
+
+
+@dataclass(frozen=True)
+class Cond:
+    """Two regions of which one is run; an if statement whose branches are planned like entries."""
+
+
+Lowering: TypeAlias = (
+    Leaf
+    | Elementwise
+    | Iota
+    | Extent
+    | Reduce
+    | View
+    | Pick
+    | Assemble
+    | Contraction
+    | Call
+    | RowContraction
+    | Moded
+    | Fused
+    | Scan
+    | Cond
+)

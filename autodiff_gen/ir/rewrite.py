@@ -1,0 +1,42 @@
+"""Rewriting: a graph below some roots with other nodes or values in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from .node import Node, Value, topological
+
+
+def substitute(
+    roots: Sequence[Value], rewrite: Callable[[Node, tuple[Value, ...]], Sequence[Value] | None]
+) -> list[Value]:
+    """Rebuild the graph below `roots`. `rewrite(node, new operands)` gives the node's new results, or None to
+    keep it as it is.
+    """
+    mapping: dict[Value, Value] = {}
+    for node in topological(roots):
+        operands = tuple(mapping[v] for v in node.operands)
+        results = rewrite(node, operands)
+        if results is None:
+            if operands == node.operands:
+                results = node.results
+            else:
+                types = tuple(r.type for r in node.results)
+                results = Node(node.op, operands, node.attrs, types, node.regions, node.hint).results
+        mapping.update(zip(node.results, results, strict=True))
+    return [mapping[v] for v in roots]
+
+
+def replaced(roots: Sequence[Value], mapping: Mapping[Value, Value]) -> list[Value]:
+    """The graph below `roots` with other values in place of the keys of `mapping`; what does not depend on
+    them stays as it is.
+    """
+    new = dict(mapping)
+    for node in topological(roots, stop=lambda n: all(r in new for r in n.results)):
+        operands = tuple(new.get(v, v) for v in node.operands)
+        if operands != node.operands and not all(r in new for r in node.results):
+            types = tuple(r.type for r in node.results)
+            made = Node(node.op, operands, node.attrs, types, node.regions, node.hint)
+            for old, fresh in zip(node.results, made.results, strict=True):
+                new.setdefault(old, fresh)
+    return [new.get(v, v) for v in roots]

@@ -1,0 +1,45 @@
+"""Where the elements of an array are stored: offset and strides over the elements of a base."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .types import Shape, planned
+
+
+@dataclass(frozen=True)
+class Strided:
+    """Element `idx` lies at `offset + sum(idx * strides)`, counted in elements of the base's dtype; strides
+    are planned for the largest batch, so they are plain integers. An axis of extent 1 may carry any
+    stride.
+    """
+
+    shape: Shape
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    @property
+    def dense(self) -> bool:
+        """Row-major without gaps, from the first element on."""
+        return self.offset == 0 and all(
+            a == b or d == 1 for a, b, d in zip(self.strides, row_major(self.shape), self.shape, strict=True)
+        )
+
+    def window(self, shape: Shape, starts: Sequence[int], steps: Sequence[int]) -> Strided:
+        """The elements at starts + i * steps."""
+        offset = self.offset + sum(a * s for a, s in zip(starts, self.strides, strict=True))
+        return Strided(shape, tuple(k * s for k, s in zip(steps, self.strides, strict=True)), offset)
+
+
+def row_major(shape: Shape) -> tuple[int, ...]:
+    strides: list[int] = []
+    step = 1
+    for d in reversed(planned(shape)):
+        strides.append(step)
+        step *= d
+    return tuple(reversed(strides))
+
+
+def dense(shape: Shape) -> Strided:
+    return Strided(shape, row_major(shape))

@@ -1,0 +1,159 @@
+"""Element types, shapes and the type of a value. Leaf module: knows neither ops nor graphs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..errors import ShapeError
+
+
+@dataclass(frozen=True)
+class DType:
+    """An element type: `name` as it prints, `c` as C spells it, `numpy` as NumPy does, `size` in bytes."""
+
+    name: str
+    c: str
+    numpy: str
+    size: int
+    kind: str  # "f" float, "i" signed, "u" unsigned, "b" mask
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+f32 = DType("f32", "float", "float32", 4, "f")
+f64 = DType("f64", "double", "float64", 8, "f")  # interpreter and oracle only: generated C holds no double
+s8 = DType("s8", "int8_t", "int8", 1, "i")
+u8 = DType("u8", "uint8_t", "uint8", 1, "u")
+s32 = DType("s32", "int32_t", "int32", 4, "i")
+u32 = DType("u32", "uint32_t", "uint32", 4, "u")
+bool_ = DType("bool", "uint8_t", "bool", 1, "b")
+
+DTYPES = {d.name: d for d in (f32, f64, s8, u8, s32, u32, bool_)}
+
+
+def dtype(name: str | DType) -> DType:
+    """The DType called `name`; ShapeError with the known names otherwise."""
+    if isinstance(name, DType):
+        return name
+    if name not in DTYPES:
+        raise ShapeError(f"unknown dtype {name!r}; known: {', '.join(DTYPES)}")
+    return DTYPES[name]
+
+
+@dataclass(frozen=True)
+class Dim:
+    """An extent that follows the batch: `coef * n` with a run-time n of at most `cap`.
+
+    Only linear arithmetic is defined; anything else is a ShapeError, raised where the op is built.
+    """
+
+    coef: int
+    cap: int
+
+    @property
+    def planned(self) -> int:
+        return self.coef * self.cap
+
+    def __repr__(self) -> str:
+        return "n" if self.coef == 1 else f"{self.coef}n"
+
+    def __mul__(self, other: Size) -> Dim:
+        if isinstance(other, Dim):
+            raise ShapeError(f"extent {self!r} * {other!r} is not linear in the batch size n")
+        return Dim(self.coef * other, self.cap)
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Size) -> Dim:
+        if isinstance(other, Dim) and other.cap == self.cap:
+            return Dim(self.coef + other.coef, self.cap)
+        raise ShapeError(f"extent {self!r} + {other!r} is not a multiple of the batch size n")
+
+    def __floordiv__(self, other: int) -> Dim:
+        if self.coef % other:
+            raise ShapeError(f"extent {self!r} is not divisible by {other}")
+        return Dim(self.coef // other, self.cap)
+
+
+Size: TypeAlias = int | Dim
+Shape: TypeAlias = tuple[Size, ...]
+
+
+def planned(shape: Shape) -> tuple[int, ...]:
+    """The shape at the largest batch, as plain integers."""
+    return tuple(d.planned if isinstance(d, Dim) else d for d in shape)
+
+
+def bound(shape: Shape, n: int | None) -> tuple[int, ...]:
+    """The shape at batch size n."""
+    return tuple(d.coef * (d.cap if n is None else n) if isinstance(d, Dim) else d for d in shape)
+
+
+def product(shape: Shape) -> Size:
+    """The number of elements, `c` or `c*n`."""
+    result: Size = 1
+    for d in shape:
+        result = result * d
+    return result
+
+
+def planned_size(shape: Shape) -> int:
+    return math.prod(planned(shape))
+
+
+@dataclass(frozen=True)
+class Type:
+    """dtype and shape of a value; prints as `f32[n,10]`."""
+
+    dtype: DType
+    shape: Shape
+
+    def __repr__(self) -> str:
+        return f"{self.dtype}[{','.join(map(repr, self.shape))}]"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes at the largest batch."""
+        return planned_size(self.shape) * self.dtype.size
+
+
+def broadcast(*shapes: Shape) -> Shape:
+    """NumPy's broadcasting rule; a batch extent matches only itself or a 1. ShapeError names both shapes."""
+    rank = max((len(s) for s in shapes), default=0)
+    out: list[Size] = []
+    for axis in range(-rank, 0):
+        extent: Size = 1
+        for s in shapes:
+            d: Size = s[axis] if -axis <= len(s) else 1
+            if d == 1 or d == extent:
+                continue
+            if extent != 1:
+                shown = " and ".join(str(list(s)) for s in shapes)
+                raise ShapeError(f"shapes {shown} do not broadcast: {extent!r} against {d!r} in axis {axis}")
+            extent = d
+        out.append(extent)
+    return tuple(out)
+
+
+def plain(x: Any) -> Any:
+    """A number of NumPy as Python's own; everything else as it is."""
+    return x.item() if hasattr(x, "item") and getattr(x, "shape", None) == () else x
+
+
+def normalise_axes(axes: int | tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
+    """Axes as sorted non-negative integers; None means all. ShapeError when one is out of range or doubled."""
+    if axes is None:
+        return tuple(range(rank))
+    axes = plain(axes)
+    given = (axes,) if isinstance(axes, int) else tuple(axes)
+    out = []
+    for a in given:
+        if not -rank <= a < rank:
+            raise ShapeError(f"axis {a} is out of range for {rank} axes")
+        out.append(a % rank)
+    if len(set(out)) != len(out):
+        raise ShapeError(f"an axis is named twice in {given}")
+    return tuple(sorted(out))

@@ -1,0 +1,100 @@
+"""Where the elements of a value lie: views resolved to (base value, offset, strides). Views take no bytes."""
+
+from __future__ import annotations
+
+from .node import Node, Value
+from .op_kinds import Fused, Pick, View
+from .strides import Strided, dense
+from .types import Dim, Shape, Size
+
+
+def stored(v: Value) -> Strided:
+    """Where the elements of v, which is no view, lie from its own first byte on: row-major without gaps, unless the
+    plan around a loop says otherwise.
+    """
+    node = v.node
+    if node.regions and isinstance(node.op.lower, Fused):
+        node = node.regions[0].results[v.index].node
+    at: Strided = node.attrs.get("layout") or dense(v.type.shape)
+    return at
+
+
+def base(v: Value) -> Value:
+    """The value whose bytes a chain of views shows."""
+    while isinstance(v.node.op.lower, View):
+        v = v.node.operands[0]
+    return v
+
+
+def layout(v: Value) -> Strided | None:
+    """The layout of `v` over the bytes of base(v); None when a reshape needs a copy first."""
+    chain = []
+    while isinstance(v.node.op.lower, View):
+        chain.append(v.node)
+        v = v.node.operands[0]
+    at: Strided | None = stored(v)
+    for node in reversed(chain):
+        at = seen_through(node, at) if at is not None else None
+    return at
+
+
+def seen_through(view: Node, at: Strided) -> Strided | None:
+    """The layout of a view whose operand lies at `at`; None when a reshape needs a copy first."""
+    lower, out = view.op.lower, view.results[0].type.shape
+    assert isinstance(lower, View)
+    if lower.window:
+        return at.window(out, view.attrs["starts"], view.attrs["steps"])
+    dims = lower.dims(at.shape, out, view.attrs)
+    if dims is not None:
+        return Strided(out, tuple(0 if d is None else at.strides[d] for d in dims), at.offset)
+    strides = split_or_merge(at, out)
+    return None if strides is None else Strided(out, strides, at.offset)
+
+
+def split_or_merge(at: Strided, out: Shape) -> tuple[int, ...] | None:
+    """Strides of a general reshape: merge what lies contiguously, then cut; None where the elements do not
+    line up.
+    """
+    merged: list[tuple[Size, int]] = []
+    for d, s in zip(at.shape, at.strides, strict=True):
+        if d == 1:
+            continue
+        if merged and isinstance(d, int) and merged[-1][1] == s * d:
+            merged[-1] = (merged[-1][0] * d, s)
+        else:
+            merged.append((d, s))
+    strides: list[int] = []
+    blocks = list(reversed(merged))
+    rest: Size = 1  # what is left of the current block, innermost axes first
+    step = 1
+    for d in reversed(out):
+        if d == 1:
+            strides.append(step)
+            continue
+        if rest == 1:
+            if not blocks:
+                return None
+            rest, step = blocks.pop(0)
+        strides.append(step)
+        if d == rest:
+            rest = 1
+        elif isinstance(d, int) and (rest.coef if isinstance(rest, Dim) else rest) % d == 0:
+            rest = rest // d
+            step *= d
+        else:
+            return None
+    return tuple(reversed(strides)) if rest == 1 and not blocks else None
+
+
+def pick_axes(node: Node) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
+    """For each axis of a pick's first operand the result's axis that runs along it, None for the chosen one; and for
+    each axis of the index the same."""
+    lower = node.op.lower
+    assert isinstance(lower, Pick)
+    x, index = node.operands
+    return lower.axes(x.type.shape, index.type.shape, node.attrs)
+
+
+def picked_axis(node: Node) -> int:
+    """The axis of a pick's first operand along which the index chooses."""
+    return pick_axes(node)[0].index(None)

@@ -1,0 +1,155 @@
+"""Conditions of a kernel table: comparisons of a call's numbers, such as "n % 4 == 0" or "4 <= k < 64", and core
+features, such as "fpu64"."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..errors import KernelError
+
+Number = int | float
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Mod: operator.mod,
+    ast.FloorDiv: operator.floordiv,
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Number, Number], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_C_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+_C_ARITHMETIC: dict[type[ast.operator], str] = {
+    ast.Add: "({} + {})",
+    ast.Sub: "({} - {})",
+    ast.Mult: "({} * {})",
+    ast.Mod: "compare_floor_mod({}, {})",
+    ast.FloorDiv: "compare_floor_div({}, {})",
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A parsed comparison; call it with the facts. False where a fact that it names is missing. One that is a core
+    `feature` is the fact of that name being 1."""
+
+    text: str
+    names: frozenset[str]
+    _tree: ast.Compare = field(repr=False, compare=False)
+    feature: str | None = None
+
+    @classmethod
+    def parse(cls, text: str, facts: Sequence[str], where: str, features: Collection[str] = ()) -> Condition:
+        """`facts` are the names that may stand in it, each of `features` may stand alone; raises KernelError, which
+        begins with `where`."""
+        word = text.strip()
+        if word in features:
+            tree = ast.parse(f"{word} == 1", mode="eval").body
+            assert isinstance(tree, ast.Compare)
+            return cls(text, frozenset([word]), tree, word)
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise KernelError(f'{where}: {text!r} is not a comparison such as "n % 4 == 0"') from None
+        if not isinstance(tree, ast.Compare) or any(type(op) not in _COMPARE for op in tree.ops):
+            raise KernelError(f'{where}: {text!r} is not a comparison such as "n % 4 == 0"')
+        names = set()
+        for side in (tree.left, *tree.comparators):
+            names |= _names(side, text, where)
+        for name in sorted(names):
+            if name not in facts:
+                raise KernelError(
+                    f"{where}: {text!r} names {name!r}; this kernel's numbers are {', '.join(facts)}"
+                )
+        if not names:
+            raise KernelError(f"{where}: {text!r} compares no number of the call ({', '.join(facts)})")
+        return cls(text, frozenset(names), tree)
+
+    def __call__(self, facts: Mapping[str, Number]) -> bool:
+        if not self.names <= facts.keys():
+            return False
+        values = [_value(side, facts) for side in (self._tree.left, *self._tree.comparators)]
+        return all(
+            _COMPARE[type(op)](a, b) for op, a, b in zip(self._tree.ops, values, values[1:], strict=False)
+        )
+
+    def why_not(self, facts: Mapping[str, Number]) -> str:
+        """Why it does not hold, for reports."""
+        if self.feature is not None:
+            return f"the core has no {self.feature}"
+        for name in sorted(self.names):
+            if name not in facts:
+                return f"{self.text} needs {name}, which is known at run time only"
+        shown = ", ".join(f"{name}={facts[name]:.9g}" for name in sorted(self.names))
+        return f"{self.text} fails for {shown}"
+
+    def c_text(self, names: Mapping[str, str]) -> str:
+        """The same as a C expression; `names` are what stands for the facts."""
+        sides = [_c_text(side, names) for side in (self._tree.left, *self._tree.comparators)]
+        pairs = zip(self._tree.ops, sides, sides[1:], strict=False)
+        return " && ".join(f"{a} {_C_COMPARE[type(op)]} {b}" for op, a, b in pairs)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _names(node: ast.expr, text: str, where: str) -> set[str]:
+    """The names in an arithmetic expression; refuses all but names, numbers, + - * and // % by a constant."""
+    match node:
+        case ast.Name(id=name):
+            return {name}
+        case ast.Constant(value=value) if type(value) in (int, float):
+            return set()
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return _names(operand, text, where)
+        case ast.BinOp(left=left, op=ast.Mod() | ast.FloorDiv(), right=right):
+            if not (isinstance(right, ast.Constant) and type(right.value) is int and right.value > 0):
+                raise KernelError(f"{where}: {text!r} divides by something that is not a positive constant")
+            return _names(left, text, where)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            return _names(left, text, where) | _names(right, text, where)
+    raise KernelError(f"{where}: {text!r}: only numbers, names and + - * // % may be compared")
+
+
+def _value(node: ast.expr, facts: Mapping[str, Number]) -> Number:
+    match node:
+        case ast.Name(id=name):
+            return facts[name]
+        case ast.Constant(value=value) if isinstance(value, (int, float)):
+            return value
+        case ast.UnaryOp(operand=operand):
+            return -_value(operand, facts)
+        case ast.BinOp(left=left, op=op, right=right):
+            return _ARITHMETIC[type(op)](_value(left, facts), _value(right, facts))
+    raise AssertionError(ast.dump(node))  # parse() lets nothing else through
+
+
+def _c_text(node: ast.expr, names: Mapping[str, str]) -> str:
+    match node:
+        case ast.Name(id=name):
+            return names[name]
+        case ast.Constant(value=int(value)):
+            return str(value)
+        case ast.Constant(value=float(value)):
+            return f"{value!r}f"
+        case ast.UnaryOp(operand=operand):
+            return f"(-{_c_text(operand, names)})"
+        case ast.BinOp(left=left, op=op, right=right):
+            return _C_ARITHMETIC[type(op)].format(_c_text(left, names), _c_text(right, names))
+    raise AssertionError(ast.dump(node))

@@ -1,0 +1,235 @@
+"""Scan and cond as plans: each region becomes an entry graph of its own, planned like any other.
+
+Operands come in as inputs that lie where the operand's bytes lie; what the region gives out is written where the
+node's results lie, strided where a stack has the time axis behind the batch. Carries are states of the body: their new
+values take the bytes of the old ones. A stack whose elements are those of an operand that dies in the loop takes the
+operand's bytes, element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ..ir.build import apply, constant
+from ..ir.graph import Graph, State
+from ..ir.node import CONST, INPUT, OPS, STATE, Node, Value, topological
+from ..ir.op_kinds import Leaf
+from ..ir.rewrite import replaced
+from ..ir.strides import Strided, dense
+from ..ir.types import Type
+from ..ir.views import base, layout
+from .plan import Bound, CondPlan, EntryPlan, Part, ScanPlan, Written
+
+Planner = Callable[[Graph], "EntryPlan"]
+
+
+class _Inputs:
+    """The outer values that an inner graph reads, and the names of its inputs and states."""
+
+    def __init__(self) -> None:
+        self.bound: list[Bound] = []
+        self.names: set[str] = set()
+
+    def fresh(self, wish: str) -> str:
+        name, k = wish, 1
+        while name in self.names:
+            k += 1
+            name = f"{wish}{k}"
+        self.names.add(name)
+        return name
+
+    def bring(self, name: str, v: Value) -> Value:
+        """What stands for the outer value v inside."""
+        known = _uniform(v)
+        if known is not None:
+            return known
+        at = _layout(v)
+        inner = _input(self.fresh(name), v.type, Strided(at.shape, at.strides))
+        self.bound.append(Bound(inner, v, at.offset))
+        return inner
+
+    def walk(self, name: str, v: Value, state: State | None = None) -> Value:
+        """What stands inside for an element of v along its first axis."""
+        element = Type(v.type.dtype, v.type.shape[1:])
+        known = _uniform(v, element)
+        if known is not None:
+            return known
+        at = _layout(v)
+        inside = Strided(at.shape[1:], at.strides[1:])
+        if state is not None:
+            inner = Node(STATE, (), {"state": state, "layout": inside}, (element,)).results[0]
+        else:
+            inner = _input(self.fresh(name), element, inside)
+        self.bound.append(Bound(inner, v, at.offset, at.strides[0]))
+        return inner
+
+
+def _layout(v: Value) -> Strided:
+    at = layout(v)
+    assert at is not None, "copy_insertion copies operands that do not line up"
+    return at
+
+
+def _input(name: str, type: Type, at: Strided) -> Value:
+    node = Node(INPUT, (), {"name": name, "layout": at}, (type,), hint=name)
+    return node.results[0]
+
+
+def _uniform(v: Value, type: Type | None = None) -> Value | None:
+    """A constant of one number, which is written into expressions, for the inside."""
+    source, type = base(v).node, type or v.type
+    if source.op is not CONST or source.attrs["value"].size != 1:
+        return None
+    scalar = constant(source.attrs["value"].reshape(-1)[0], type.dtype)
+    return apply("broadcast_to", scalar, shape=type.shape) if type.shape else scalar
+
+
+def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
+    """Plan the first values and the body of the scan `node` of `graph`."""
+    (region,), attrs = node.regions, node.attrs
+    carries, xs = attrs["carries"], attrs["xs"]
+    names = [f"{graph.name}_{i}" for i in range(len(node.results))]
+    takes, inputs = _taken(node, graph), _Inputs()
+    states = [State(inputs.fresh(_name(v)), v.type, None) for v in region.params[:carries]]
+    mapping: dict[Value, Value] = {}
+    for v, state in zip(region.params, states, strict=False):
+        mapping[v] = Node(STATE, (), {"state": state}, (v.type,)).results[0]
+    replacing: dict[int, State] = {}  # result -> the state by which it takes an operand's bytes
+    for i in range(carries, len(region.params)):
+        v, outer = region.params[i], node.operands[i]
+        if i < carries + xs:
+            heir = next((r for r, o in takes.items() if o is outer), None)
+            if heir is not None:
+                replacing[heir] = State(inputs.fresh(_name(v)), v.type, None)
+            mapping[v] = inputs.walk(_name(v), outer, replacing.get(heir) if heir is not None else None)
+        else:
+            mapping[v] = inputs.bring(_name(v), outer)
+    results = replaced(region.results, mapping)
+    layouts = [_element(node, k) for k in range(carries, len(results))]
+    stacks = _placed(results, carries, layouts, names)
+    written = [Written(s, i, s.type.shape, s.type.dtype.c) for i, s in enumerate(states)]
+    updates = dict(zip(states, stacks[:carries], strict=True))
+    outputs = {}
+    for k in range(carries, len(results)):
+        key: str | State = names[k]
+        if k in replacing:
+            key = replacing[k]
+            updates[key] = stacks[k]
+        else:
+            outputs[names[k]] = stacks[k]
+        step = dense(node.results[k].type.shape).strides[attrs["axes"][k - carries]]
+        shape = results[k].type.shape
+        written.append(Written(key, k, shape, results[k].type.dtype.c, step))
+    body = Graph(f"{graph.name}_body", tuple(b.inner for b in inputs.bound if b.inner.node.op is INPUT), outputs,
+                 updates, inner=True)  # fmt: skip
+    first = _first_values(node, graph, names, plan) if carries else None
+    start = len(first.plan.steps) if first is not None else 0
+    return ScanPlan(
+        first,
+        Part(plan(body), tuple(inputs.bound), tuple(written), start),
+        attrs["length"],
+        attrs["reverse"],
+        takes,
+    )
+
+
+def plan_cond(node: Node, graph: Graph, plan: Planner) -> CondPlan:
+    """Plan both regions of the cond `node` of `graph`."""
+    parts: list[Part] = []
+    for region, word in zip(node.regions, ("true", "false"), strict=True):
+        inputs, names = _Inputs(), [f"{graph.name}_{i}" for i in range(len(node.results))]
+        mapping = {
+            v: inputs.bring(_name(v), outer)
+            for v, outer in zip(region.params, node.operands[1:], strict=True)
+        }
+        outputs = dict(zip(names, replaced(region.results, mapping), strict=True))
+        inner = Graph(f"{graph.name}_{word}", tuple(b.inner for b in inputs.bound), outputs, inner=True)
+        written = [Written(names[i], i, r.type.shape, r.type.dtype.c) for i, r in enumerate(node.results)]
+        start = sum(len(p.plan.steps) for p in parts)
+        parts.append(Part(plan(inner), tuple(inputs.bound), tuple(written), start))
+    return CondPlan(parts[0], parts[1])
+
+
+def _name(v: Value) -> str:
+    return v.node.hint or v.name or v.node.op.name
+
+
+def _first_values(node: Node, graph: Graph, names: Sequence[str], plan: Planner) -> Part:
+    """A graph that copies the carries' first values to where the carries lie."""
+    carries, inputs = node.attrs["carries"], _Inputs()
+    values = [inputs.bring(f"first{i}", node.operands[i]) for i in range(carries)]
+    first = Graph(f"{graph.name}_first", tuple(b.inner for b in inputs.bound),
+                  {names[i]: v for i, v in enumerate(values)}, inner=True)  # fmt: skip
+    written = [Written(names[i], i, v.type.shape, v.type.dtype.c) for i, v in enumerate(values)]
+    return Part(plan(first), tuple(inputs.bound), tuple(written))
+
+
+def _element(node: Node, k: int) -> Strided:
+    """How an element of the stack that is result k lies."""
+    axis = node.attrs["axes"][k - node.attrs["carries"]]
+    shape = node.results[k].type.shape
+    strides = dense(shape).strides
+    return Strided((*shape[:axis], *shape[axis + 1 :]), (*strides[:axis], *strides[axis + 1 :]))
+
+
+def _placed(
+    results: Sequence[Value], carries: int, layouts: Sequence[Strided], names: Sequence[str]
+) -> list[Value]:
+    """The region's results, those written with gaps between their rows as values that lie so; products are written
+    there at once, and whoever reads them reads them there.
+    """
+    out = list(results)
+    moved: set[Value] = set()
+    for k, at in enumerate(layouts, start=carries):
+        v = out[k]
+        if at == dense(at.shape):
+            continue
+        name, operands = ("place", (v,)) if v.node.op.name != "matmul" else ("matmul_placed", v.node.operands)
+        node = Node(OPS[name], operands, {"layout": at, "of": names[k]}, (v.type,), hint=_name(v))
+        (there,) = node.results
+        if not isinstance(v.node.op.lower, Leaf) and v not in moved:
+            moved.add(v)  # a carry or another stack that is v too gets bytes of its own
+            out = [v if old is v else new for old, new in zip(out, replaced(out, {v: there}), strict=True)]
+        out[k] = there
+    return out
+
+
+def _taken(node: Node, graph: Graph) -> dict[int, Value]:
+    """The stacks that may take the bytes of an operand: it lies the same way, and nothing reads it later."""
+    carries, xs = node.attrs["carries"], node.attrs["xs"]
+    roots = {base(v) for v in graph.roots}
+    before = set(topological(node.operands))
+    readers: dict[Value, set[Node]] = {}
+    order = topological(graph.roots)
+    for n in order:
+        for v in n.operands:
+            readers.setdefault(base(v), set()).add(n)
+    out: dict[int, Value] = {}
+    free = dict.fromkeys(node.operands[carries : carries + xs])
+    for k in range(carries, len(node.results)):
+        axis, result = node.attrs["axes"][k - carries], node.results[k]
+        if result in roots or not _read(result, readers):
+            continue
+        strides = dense(result.type.shape).strides
+        wanted = (strides[axis], *strides[:axis], *strides[axis + 1 :])
+        for v in free:
+            source = base(v)
+            if (
+                isinstance(source.node.op.lower, Leaf)
+                or source in roots
+                or source.type.dtype != result.type.dtype
+            ):
+                continue
+            at = _layout(v)
+            if at.strides != wanted or at.offset or source.type.bytes != result.type.bytes:
+                continue
+            if sum(base(o) is source for o in node.operands) > 1 or readers[source] - before - {node}:
+                continue
+            out[k] = v
+            del free[v]
+            break
+    return out
+
+
+def _read(v: Value, readers: Mapping[Value, set[Node]]) -> bool:
+    return bool(readers.get(v))

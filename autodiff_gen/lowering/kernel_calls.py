@@ -1,0 +1,46 @@
+"""From a node to the kernel call that computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.kernel_call import KernelCall, Scalar
+from ..ir.node import Node, Value
+from ..ir.op_kinds import Call, Contraction
+from ..ir.strides import Strided, dense
+from ..ir.views import layout, stored
+from .gemm import choose
+
+
+def call_of(node: Node) -> KernelCall:
+    """The call of a contraction or of an op that is a call."""
+    lower = node.op.lower
+    if isinstance(lower, Call):
+        types = [r.type for r in node.results]
+        return lower.choose([readable(v) for v in node.operands], types, node.attrs)
+    assert isinstance(lower, Contraction), node.op.name
+    a, b = (readable(v) for v in node.operands[:2])
+    if lower.into is None:
+        return choose(a, b, c=stored(node.results[0]))
+    return choose(a, b, Scalar(lower.into + 1, node.attrs["negate"]), node.attrs["beta"])
+
+
+def row_call(node: Node, layouts: Sequence[Strided]) -> KernelCall:
+    """The call that completes one row of a product by rows, whose operands lie so."""
+    a, b = layouts
+    return choose(
+        dense((1, a.shape[1])) if is_gathered(a) else Strided((1, a.shape[1]), a.strides, a.offset), b
+    )
+
+
+def is_gathered(a: Strided) -> bool:
+    """Whether the rows of the first factor of a product by rows are collected before they are read: their elements lie
+    apart, and a kernel reads each row as often as the product has columns."""
+    return a.shape[1] != 1 and a.strides[1] != 1
+
+
+def readable(v: Value) -> Strided:
+    """Where v lies; passes have seen to it that it can be told."""
+    at = layout(v)
+    assert at is not None
+    return at

@@ -1,0 +1,141 @@
+"""What the planner decides: steps in order, the place of every value, and the plans of loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..ir.graph import Graph, State
+from ..ir.kernel_call import KernelCall
+from ..ir.node import Node, Value
+from ..kernels.table import Kernel
+from .buffer_assignment import Plan
+from .loop_nest import LoopNest
+
+
+@dataclass(eq=False)
+class Placed:
+    """A buffer of the arena: the values that take its bytes one after the other, its steps, and its offset in
+    bytes.
+    """
+
+    values: list[Value]  # none: memory for the steps of a region
+    owner: Step | None  # the step whose scratch it is
+    bytes: int
+    start: int
+    end: int
+    pool: str  # "float" or "int"
+    offset: int = -1
+
+
+@dataclass(eq=False)
+class Step:
+    """One call, loop nest, or region with steps of its own. `number` counts from 1 in the order of execution."""
+
+    node: Node
+    number: int = 0
+    inner: RegionPlan | None = None
+    nest: LoopNest | None = None
+    locked: frozenset[Value] = frozenset()
+    calls: dict[Node, tuple[KernelCall, Kernel]] = field(default_factory=dict)
+    gathered: dict[Node, Value] = field(default_factory=dict)  # scratch for rows of a product's first factor
+
+
+@dataclass(eq=False)
+class EntryPlan:
+    """An entry function, decided: steps in order, the place of every value, and the arena's figures in bytes."""
+
+    graph: Graph
+    steps: list[Step]
+    states: dict[Value, State]  # values that lie in a state's own bytes: old values and new ones
+    outputs: dict[Value, str]  # values that the caller's memory takes
+    placed: list[Placed]
+    plans: Mapping[str, Plan]  # by pool
+    copies: list[str]  # states whose old value had to be kept in a copy
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        return [kernel for _, step in self.all_steps() for _, kernel in step.calls.values()]
+
+    def all_steps(self, prefix: str = "", start: int = 0) -> Iterator[tuple[str, Step]]:
+        """Every step with its number, "3"; those of regions, "3.1", behind the step that has them."""
+        for step in self.steps:
+            number = f"{prefix}{start + step.number}"
+            yield number, step
+            for part in step.inner.parts if step.inner is not None else ():
+                yield from part.plan.all_steps(f"{number}.", part.start)
+
+    def all_plans(self) -> Iterator[EntryPlan]:
+        """This plan and those of the regions in it."""
+        yield self
+        for step in self.steps:
+            for part in step.inner.parts if step.inner is not None else ():
+                yield from part.plan.all_plans()
+
+    def buffer_of(self, v: Value) -> Placed:
+        return next(b for b in self.placed if v in b.values)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An input of an inner graph and the outer value that it shows, from element `offset` of its bytes on;
+    `step`: elements from one time to the next, None where it stays.
+    """
+
+    inner: Value
+    outer: Value
+    offset: int = 0
+    step: int | None = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """An output (by name) or state of an inner graph that is written to result `index` of the node."""
+
+    key: str | State
+    index: int
+    shape: tuple[object, ...]
+    c_type: str
+    step: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One inner plan with the bindings of its inputs, outputs and states; its steps count on from `start`."""
+
+    plan: EntryPlan
+    bound: tuple[Bound, ...]
+    written: tuple[Written, ...]
+    start: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ScanPlan:
+    """`first` writes the carries' first values (None without carries), `body` is the loop's."""
+
+    first: Part | None
+    body: Part
+    length: int
+    reverse: bool
+    takes: Mapping[int, Value]  # result -> operand whose bytes it takes
+
+    @property
+    def parts(self) -> list[Part]:
+        return [self.body] if self.first is None else [self.first, self.body]
+
+
+@dataclass(frozen=True, eq=False)
+class CondPlan:
+    """The parts of which one is run."""
+
+    then: Part
+    otherwise: Part
+    takes: Mapping[int, Value] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> list[Part]:
+        return [self.then, self.otherwise]
+
+
+RegionPlan: TypeAlias = ScanPlan | CondPlan

@@ -1,0 +1,182 @@
+"""The statements of a loop nest, with what does not change in a loop moved out of it.
+
+They are built in the order in which they will stand, so that a value is a local exactly where it is in scope.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..ir.node import Value
+from ..ir.op_kinds import ATOM, Assemble, Reduce, RowContraction
+from ..ir.types import normalise_axes, planned
+from .expressions import Accumulators, Expr, Expressions, Index
+from .loop_nest import Body, LoopNest, Root, Step
+from .unroll_reductions import side_by_side, written_out
+
+LOOP_NAMES = "ijklpqrs"
+
+
+@dataclass(frozen=True)
+class Local:
+    """The place where `expr` becomes a local, if it is used more than once or in a deeper loop."""
+
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class Loop:
+    body: Body
+    statements: list[Statement]
+
+
+@dataclass(frozen=True)
+class Begin:
+    """The accumulators of a reduction are declared: those of each place, where several grow side by side."""
+
+    root: Root
+    accumulators: tuple[Accumulators, ...]
+
+
+@dataclass(frozen=True)
+class Accumulate:
+    root: Root
+    accumulators: Accumulators
+    x: Expr
+    at: Index  # the index along the first reduced axis, for arg-reductions
+
+
+@dataclass(frozen=True)
+class Store:
+    """One element is written; `index` counts within the window of operand `piece`, where that is given."""
+
+    value: Value
+    index: tuple[Index, ...]
+    expr: Expr
+    piece: int | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a product is completed."""
+
+    root: Root
+    row: Index
+
+
+Statement: TypeAlias = Local | Loop | Begin | Accumulate | Store | Row
+
+
+class Statements:
+    """The statements of `nest`; `locked` as in Expressions."""
+
+    def __init__(self, nest: LoopNest, locked: frozenset[Value] = frozenset()) -> None:
+        self.nest = nest
+        self.exprs = Expressions(nest, locked, self._declare)
+        self.stored = set(nest.region.results) | set(nest.scratch)
+        self.written_out, self.side_by_side = written_out(nest), side_by_side(nest)
+        # sums that grow side by side: what is known of each place, and what grows there
+        self._places: dict[Root, list[tuple[dict[int, Expr], Accumulators]]] = {}
+        self._out: dict[Body, list[Statement]] = {}
+        self.top = self._build(nest.top)
+
+    def _declare(self, expr: Expr) -> None:
+        self._out[expr.home].append(Local(expr))
+
+    def _build(self, body: Body) -> list[Statement]:
+        self.exprs.enter(body)
+        out = self._out[body] = []
+        for item in body.items:
+            if isinstance(item, Body) and item in self.written_out.values():
+                continue
+            if isinstance(item, Body) and item in self.side_by_side:
+                self._build_side_by_side(item, body, out)
+            elif isinstance(item, Body):
+                depth = sum(b in self.exprs.loop_vars for b in body.path)
+                name = LOOP_NAMES[depth] if depth < len(LOOP_NAMES) else f"i{depth + 1}"
+                self.exprs.loop_vars[item] = Expr(name, ATOM, item, is_variable=True)
+                out.append(Loop(item, self._build(item)))
+            else:
+                self._build_step(item, body, out)
+        return out
+
+    def _build_side_by_side(self, loop: Body, body: Body, out: list[Statement]) -> None:
+        """The sums of every turn of the loops from `loop` inwards, in the reduction's loops; then what is made of
+        each."""
+        inner = self.side_by_side[loop]
+        gone = inner.path[len(body.path) :]
+        first = inner.items[0]
+        assert isinstance(first, Step)
+        root = first.root
+        for b in gone:
+            self.exprs.enter(b)
+            self._out[b] = out
+        places = self._places[root] = []
+        for at in itertools.product(*map(range, planned(tuple(b.extent for b in gone)))):
+            known = {
+                b.axis: self.exprs.number(k) for b, k in zip(gone, at, strict=True) if b.axis is not None
+            }
+            places.append((known, self.exprs.fresh_accumulators(root, body)))
+        out.append(Begin(root, tuple(accumulators for _, accumulators in places)))
+        reduction = Body(inner, items=inner.items[1:2])
+        out += self._build(reduction)
+        self.exprs.grown = root
+        for known, accumulators in places:
+            self.exprs.known, self.exprs.accumulators[root] = known, accumulators
+            for step in inner.items[2:]:
+                assert isinstance(step, Step)
+                self._build_step(step, body, out)
+        self.exprs.known, self.exprs.grown = {}, None
+
+    def _build_step(self, step: Step, body: Body, out: list[Statement]) -> None:
+        root, lower = step.root, step.root.node.op.lower
+        if isinstance(lower, RowContraction):
+            out.append(Row(root, self.exprs.index_of(root.node.results[0], body)[0]))
+        elif isinstance(lower, Reduce):
+            self._build_reduce(step, lower, body, out)
+        elif isinstance(lower, Assemble):
+            self._build_piece(root, body, out)
+        else:
+            (v,) = root.node.results
+            index = self.exprs.index_of(v, body)
+            value = self.exprs.of_root(v, index, body)
+            if v in self.stored:
+                value.uses += 1
+                out.append(Store(v, index, value))
+
+    def _build_piece(self, root: Root, body: Body, out: list[Statement]) -> None:
+        node = root.node
+        (y,) = node.results
+        assert root.piece is not None
+        if root.piece < 0:
+            fill = self.exprs.constant(node.attrs["fill"], y.type.dtype)
+            out.append(Store(y, self.exprs.index_of(y, body), fill))
+            return
+        index = self.exprs.at(self.nest.labels.pieces[node][root.piece], body)
+        value = self.exprs.value(node.operands[root.piece], index, body)
+        value.uses += 1
+        out.append(Store(y, index, value, root.piece))
+
+    def _build_reduce(self, step: Step, lower: Reduce, body: Body, out: list[Statement]) -> None:
+        root, node = step.root, step.root.node
+        if step.kind == "begin" and root in self.written_out:
+            self.exprs.accumulators[root] = [self.exprs.written_out(root, body)]
+        elif step.kind == "begin":
+            self.exprs.accumulators[root] = self.exprs.fresh_accumulators(root, body)
+            out.append(Begin(root, (self.exprs.accumulators[root],)))
+        elif step.kind == "step":
+            for known, accumulators in self._places.get(root) or [({}, self.exprs.accumulators[root])]:
+                self.exprs.known = known
+                index = self.exprs.at(self.nest.labels.walked[node], body)
+                x = self.exprs.value(node.operands[0], index, body)
+                x.uses += lower.step.count("{x}")
+                gone = normalise_axes(node.attrs["axes"], len(index))
+                at = next((index[i] for i in gone if index[i] is not None), None)
+                out.append(Accumulate(root, accumulators, x, at))
+            self.exprs.known = {}
+        else:
+            for r, acc in zip(node.results, self.exprs.accumulators[root], strict=True):
+                if r in self.stored:
+                    out.append(Store(r, self.exprs.index_of(r, body), acc))

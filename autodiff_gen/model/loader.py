@@ -1,0 +1,224 @@
+"""Run a model file and find its `model` or `functions`, with the files that it opened: what a build must be
+repeated for."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from inspect import isfunction
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from ..errors import AutodiffError, ModelError
+from ..targets import installation
+from .model import Function, Functions, Model
+
+_listeners: list[
+    set[str]
+] = []  # sets that note the files opened now; an audit hook cannot be removed, so there is one for all
+_hooked = False
+
+
+def _on_audit(event: str, args: tuple[Any, ...]) -> None:
+    if event == "open" and _listeners and isinstance(args[0], str | bytes | os.PathLike):
+        if args[2] & (os.O_WRONLY | os.O_RDWR):  # what a model writes is no source of it
+            return
+        for listener in _listeners:
+            listener.add(os.path.abspath(os.fsdecode(args[0])))
+
+
+@contextmanager
+def _noting_files() -> Iterator[set[str]]:
+    global _hooked
+    if not _hooked:
+        sys.addaudithook(_on_audit)
+        _hooked = True
+    opened: set[str] = set()
+    _listeners.append(opened)
+    try:
+        yield opened
+    finally:
+        _listeners.remove(opened)
+
+
+def find_model(model: str) -> tuple[Path, str]:
+    """The model file and the model's name, of a path or of an example's name. ModelError when there is no
+    such file."""
+    path = Path(model)
+    if not path.is_file():
+        examples = installation.examples()
+        example = examples / model / "model.py"
+        workloads = installation.workloads()
+        folder = path / "model.py"
+        if example.is_file():
+            path = example
+        elif folder.is_file():
+            path = folder
+        elif model in workloads:
+            path = workloads[model]
+        elif path.suffix == ".py" or os.sep in model:
+            raise ModelError(f"model file {model} does not exist")
+        else:
+            known = sorted(p.parent.name for p in examples.glob("*/model.py"))
+            near = _nearest(model, known)
+            raise ModelError(
+                f"unknown model {model!r}{near}; examples: {', '.join(known)}; or give a path to a model file"
+            )
+    path = path.resolve()
+    return path, path.parent.name if path.name == "model.py" else path.stem
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=1)
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
+def load_model(model: str) -> tuple[Model, str, list[str]]:
+    """As load_file, for a file that must define an ag.Model called `model`."""
+    file = load_file(model)
+    if not isinstance(file.made, Model):
+        raise ModelError(f"{find_model(model)[0]} defines functions, not a `model`")
+    return file.made, file.name, file.files
+
+
+class LoadedFile(NamedTuple):
+    """What a model file defines, its name, the files that it opened, imported modules among them, as sorted
+    absolute paths, and, if any, its `samples`, arrays by the names of inputs and targets, and its `batch`, a function
+    that gives the arrays of inputs and targets, in their order, of a training step counted from 0."""
+
+    made: Model | Functions
+    name: str
+    files: list[str]
+    samples: Mapping[str, Any]
+    batch: Callable[[int], Sequence[Any]] | None = None
+
+
+def load_file(model: str) -> LoadedFile:
+    """Run the model file, which defines an ag.Model called `model`, or a list of what ag.function returns called
+    `functions`. Raises ModelError, in one line, when the file is missing, raises, or defines neither."""
+    path, name = find_model(model)
+    hidden = _hide_namesakes(path.parent)
+    before = set(sys.modules)
+    cached, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    sys.path.insert(0, str(path.parent))
+    try:
+        with _noting_files() as opened:
+            module = _execute(path)
+        sources = _imported(before)
+    finally:
+        sys.path.remove(str(path.parent))
+        sys.dont_write_bytecode = cached
+        # Another model's `common.py` is not this one's.
+        for k in [k for k in list(sys.modules) if k not in before and _is_users(_file(sys.modules[k]))]:
+            del sys.modules[k]
+        sys.modules.update(hidden)
+    found = _defined(path, module)
+    files = {
+        f
+        for f in opened | sources | {str(path)}
+        if _is_users(f) and not f.endswith(".pyc") and os.path.isfile(f)
+    }
+    batch = getattr(module, "batch", None)
+    return LoadedFile(
+        found, name, sorted(files), _samples(path, module), batch if isfunction(batch) else None
+    )
+
+
+def _defined(path: Path, module: ModuleType) -> Model | Functions:
+    """The `model` or the `functions` of a file."""
+    model, functions = getattr(module, "model", None), getattr(module, "functions", None)
+    if model is not None and functions is not None:
+        raise ModelError(f"{path} defines `model` and `functions`; make two files of it")
+    if model is not None:
+        if not isinstance(model, Model):
+            raise ModelError(f"{path}: `model` is {type(model).__name__}, not an ag.Model")
+        return model
+    if functions is None:
+        raise ModelError(
+            f"{path} defines no `model`; assign an ag.Model to that name, or a list of ag.function to `functions`"
+        )
+    if isinstance(functions, Function):
+        functions = [functions]
+    if not isinstance(functions, list | tuple):
+        raise ModelError(f"{path}: `functions` is {type(functions).__name__}, not a list of ag.function")
+    try:
+        return Functions(functions)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+def _samples(path: Path, module: ModuleType) -> Mapping[str, Any]:
+    samples = getattr(module, "samples", {})
+    if not isinstance(samples, Mapping):
+        raise ModelError(f"{path}: `samples` is {type(samples).__name__}, not a dict of arrays by input")
+    return samples
+
+
+def _hide_namesakes(folder: Path) -> dict[str, ModuleType]:
+    """Take out of sys.modules, and return, what would stand in the way of the modules beside the model: a
+    `common` that somebody imported from elsewhere is not the model's `common`.
+    """
+    names = {p.stem for p in folder.glob("*.py")} | {p.parent.name for p in folder.glob("*/__init__.py")}
+    namesakes = [
+        k for k in list(sys.modules) if k.split(".")[0] in names and _is_users(_file(sys.modules[k]))
+    ]
+    return {k: sys.modules.pop(k) for k in namesakes}
+
+
+def _execute(path: Path) -> ModuleType:
+    module = ModuleType(f"_autodiff_model_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses and pickles look their module up here
+    try:
+        # Not by import: a cached .pyc would hide an edit that keeps size and second.
+        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
+    except SyntaxError as error:
+        raise ModelError(f"{error.filename or path}:{error.lineno}: {error.msg}") from None
+    except (Exception, SystemExit) as error:
+        place = _place(error, path)
+        kind = "" if isinstance(error, AutodiffError) else f"{type(error).__name__}: "
+        message = " ".join(str(error).split())
+        raise ModelError(f"{place}: {kind}{message}") from None
+    finally:
+        del sys.modules[module.__name__]
+    return module
+
+
+def _place(error: BaseException, path: Path) -> str:
+    """file:line of the user's code that was running when the error was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if _is_users(f.filename)]
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else str(path)
+
+
+def _file(module: ModuleType | None) -> str:
+    return getattr(module, "__file__", None) or ""
+
+
+def _imported(before: set[str]) -> set[str]:
+    """Source files of the modules that were imported since; a cached .pyc hides its source from the audit
+    hook."""
+    return {os.path.abspath(_file(m)) for k, m in list(sys.modules.items()) if k not in before and _file(m)}
+
+
+def _library_folders() -> tuple[str, ...]:
+    package = str(Path(__file__).resolve().parent)
+    paths = sysconfig.get_paths()
+    known = {paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
+    known |= {p for p in sys.path if p.endswith(("site-packages", "dist-packages", ".zip"))}
+    return tuple(f"{os.path.realpath(p)}{os.sep}" for p in (package, *sorted(known)))
+
+
+def _is_users(file: str) -> bool:
+    """Whether a file belongs to the user: not to this package, the standard library, an installed package or
+    the system."""
+    if not file or file.startswith(("<", "/dev/", "/proc/", "/sys/", "/etc/")):
+        return False
+    return not os.path.realpath(file).startswith(_library_folders())

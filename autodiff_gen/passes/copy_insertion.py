@@ -1,0 +1,183 @@
+"""Give bytes of their own to the values that need them, by a copy.
+
+- A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read.
+- An output or new state that is a view, a leaf, or the value of another output or state.
+- An old state that is still read after, or at other places than, its new value is written. The copy's hint
+says so.
+"""
+
+from __future__ import annotations
+
+from ..ir.build import apply
+from ..ir.dependences import guarded, ordering_edges, state_of
+from ..ir.graph import Graph
+from ..ir.node import CONST, Node, Value
+from ..ir.op_kinds import Call, Cond, Contraction, Extent, Iota, Leaf, RowContraction, Scan, View
+from ..ir.rewrite import substitute
+from ..ir.strides import Strided
+from ..ir.views import base, layout
+
+KEPT = "old "  # how the hint of a copy of a state begins that is still read after its update; the report names it
+
+
+def copied(v: Value, hint: str = "") -> Value:
+    node = apply("copy", v).node
+    node.hint = hint
+    return node.results[0]
+
+
+def has_address(v: Value) -> bool:
+    """Whether v lies in memory: it is not written into expressions, nor passed by value."""
+    source = base(v).node
+    if isinstance(source.op.lower, Iota | Extent) or (source.op is CONST and source.attrs["value"].size == 1):
+        return False
+    return not (isinstance(source.op.lower, Leaf) and source.results[0].type.shape == ())
+
+
+def readable_by_kernels(v: Value) -> bool:
+    """Whether a gemm kernel can read v: one of the last two axes must be contiguous, and neither repeats."""
+    if not has_address(v):
+        return False
+    at = layout(v)
+    assert at is not None
+    (rows, columns), (row_step, column_step) = at.shape[-2:], at.strides[-2:]
+    if rows == 1 or columns == 1:  # a vector that moves, so not a broadcast
+        return (rows == 1 or row_step > 0) and (columns == 1 or column_step > 0)
+    return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
+
+
+def _with_readable_operands(graph: Graph) -> Graph:
+    """Views that fail and operands that do not serve are copied, each once for all its readers."""
+    copies: dict[Value, Value] = {}
+
+    def copy_of(v: Value) -> Value:
+        if v not in copies:
+            copies[v] = copied(v)
+        return copies[v]
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        lower = node.op.lower
+        types = tuple(r.type for r in node.results)
+        if isinstance(lower, View):
+            made = Node(node.op, operands, node.attrs, types, hint=node.hint).results
+            if layout(made[0]) is None:
+                made = Node(node.op, (copy_of(operands[0]),), node.attrs, types, hint=node.hint).results
+            return made
+        if isinstance(lower, Contraction | RowContraction):
+            fixed = [v if readable_by_kernels(v) else copy_of(v) for v in operands[:2]]
+            return Node(node.op, (*fixed, *operands[2:]), node.attrs, types, hint=node.hint).results
+        if isinstance(lower, Call | Scan | Cond):
+            fixed = [v if _serves(node, i, v) else copy_of(v) for i, v in enumerate(operands)]
+            return Node(node.op, tuple(fixed), node.attrs, types, node.regions, node.hint).results
+        return None
+
+    return graph.with_roots(substitute(graph.roots, rewrite))
+
+
+def _serves(node: Node, i: int, v: Value) -> bool:
+    """Whether a call or a region can read v as its i-th operand."""
+    call = node.op.lower
+    if not isinstance(call, Call):  # by value, or as a constant that is written into expressions inside
+        source = base(v).node
+        return has_address(v) or source.op is CONST or (isinstance(source.op.lower, Leaf) and v.shape == ())
+    if i in call.scalars or i == call.into:
+        return True
+    at = layout(v)
+    assert at is not None
+    return has_address(v) and (i in call.strided or Strided(at.shape, at.strides).dense)
+
+
+def _with_owned_roots(graph: Graph) -> Graph:
+    """New states first, so that an output which is also a new state is the one that is copied."""
+    taken: set[Value] = set()
+
+    def owned(v: Value) -> Value:
+        source, at = base(v), layout(v)
+        free = isinstance(source.node.op.lower, Leaf | Iota | Extent)
+        whole = v is source or (at is not None and at.dense and source.type.bytes == v.type.bytes)
+        if free or not whole or source in taken:
+            v = copied(v)
+            source = v
+        taken.add(source)
+        return v
+
+    # a loop reads its operands after it has begun to write its carries; what the guard needs is there before it
+    early, _ = guarded(graph)
+    updates = [
+        owned(copied(v) if isinstance(base(v).node.op.lower, Scan | Cond) or base(v).node in early else v)
+        for v in graph.updates.values()
+    ]
+    outputs = [owned(v) for v in graph.outputs.values()]
+    return graph.with_roots([*outputs, *updates, *([] if graph.proof is None else [graph.proof])])
+
+
+def _reaches(start: Node, goal: Node, edges: dict[Node, list[Node]]) -> bool:
+    """Whether `goal` is among what must come before `start`."""
+    pending, seen = [start], {start}
+    while pending:
+        node = pending.pop()
+        if node is goal:
+            return True
+        for before in (*(v.node for v in node.operands), *edges.get(node, ())):
+            if before not in seen:
+                seen.add(before)
+                pending.append(before)
+    return False
+
+
+def _late_reader(graph: Graph) -> tuple[Node, Value] | None:
+    """A node, and the old state that it reads too late: after the writer, or inside the contraction that
+    overwrites it.
+    """
+    every = ordering_edges(graph)
+    edges: dict[Node, list[Node]] = {}
+    for writer, readers in every.items():
+        for reader in readers:
+            if _reaches(reader, writer, edges):
+                return reader, next(v for v in reader.operands if _written_by(v, writer, graph))
+            edges.setdefault(writer, []).append(reader)
+    for state, new in graph.updates.items():
+        node = base(new).node
+        if isinstance(node.op.lower, Contraction | Call):
+            into = node.op.lower.into
+            for v in node.operands[:into]:
+                if state_of(v) is state:
+                    return node, v
+            if (
+                into is not None
+                and base(new) is node.results[0]
+                and state_of(node.operands[into]) is not state
+            ):
+                raise AssertionError("accumulate adds into another state than it updates")
+    return None
+
+
+def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
+    state = state_of(v)
+    return state is not None and state in graph.updates and base(graph.updates[state]).node is writer
+
+
+def copy_insertion(graph: Graph) -> Graph:
+    """See the module."""
+    graph = _with_owned_roots(_with_readable_operands(graph))
+    while (late := _late_reader(graph)) is not None:
+        graph = with_kept_state(graph, *late)
+    return graph
+
+
+def with_kept_state(graph: Graph, reader: Node, operand: Value) -> Graph:
+    """The graph in which `reader` reads a copy of the old state in place of `operand`."""
+    state = state_of(operand)
+    assert state is not None
+    kept = copied(operand, KEPT + state.name)
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        if node is not reader:
+            return None
+        index = node.operands.index(operand)
+        fixed = (*operands[:index], kept, *operands[index + 1 :])
+        return Node(
+            node.op, fixed, node.attrs, tuple(r.type for r in node.results), node.regions, node.hint
+        ).results
+
+    return graph.with_roots(substitute(graph.roots, rewrite))

@@ -1,0 +1,46 @@
+"""Common values: the same op on the same operands with the same attributes is computed once.
+
+A reduction with several results of which only the first is read becomes the plain one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..ir.build import apply
+from ..ir.graph import Graph
+from ..ir.node import Node, Value, topological
+from ..ir.op_kinds import Leaf, Reduce
+from ..ir.rewrite import substitute
+
+
+def _key(attr: Any) -> Any:
+    return (attr.dtype.str, attr.shape, attr.tobytes()) if isinstance(attr, np.ndarray) else attr
+
+
+def cse(graph: Graph) -> Graph:
+    """Values that nothing needs are gone as well, since graphs are walked from their roots."""
+    seen: dict[Any, tuple[Value, ...]] = {}
+    read = {v for n in topological(graph.roots) for v in n.operands} | set(graph.roots)
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        if isinstance(node.op.lower, Leaf) and node.op.name != "const":
+            return None
+        attrs = tuple((k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact")
+        alone = node.op.lower.alone if isinstance(node.op.lower, Reduce) else None
+        alone = alone if read.isdisjoint(node.results[1:]) else None
+        key = (alone or node.op.name, operands, attrs, node.regions, tuple(r.type for r in node.results))
+        if key in seen:
+            return seen[key]
+        if alone is not None:  # what stands for the other results here is never looked at
+            seen[key] = (apply(alone, *operands, **node.attrs), *node.results[1:])
+        elif operands == node.operands:
+            seen[key] = node.results
+        else:
+            types = tuple(r.type for r in node.results)
+            seen[key] = Node(node.op, operands, node.attrs, types, node.regions, node.hint).results
+        return seen[key]
+
+    return graph.with_roots(substitute(graph.roots, rewrite))

@@ -1,0 +1,301 @@
+"""With guard="gradients" a scalar, the graph's proof, is finite only if every new state is.
+
+Nothing of an update is computed for it. What stays in memory until the updates begin (inputs of layers, gradients of
+their outputs, optimizer state) gives its largest magnitude, and the arithmetic of the update turns these into a bound:
+a sum of k products of a and b is at most k max|a| max|b|. Rules for bounds are below; where one is missing, the value
+itself is computed before the guard and looked through.
+
+Bounds are at least 1, so that none of them falls on the way, and the last one bounds every step before it. A bound
+times 2^28 must be finite in float32: so the value is below 2^100. Rounding adds less than a factor of 4 to it (sums of
+fewer than 2^24 terms), and 2^102 is too little to lift a finite float32 beyond the largest: w + u is finite when w is.
+A parameter whose own old value the update adds to is therefore not looked through.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+
+from ..ir.build import apply, constant
+from ..ir.dependences import guarded, is_product, state_of
+from ..ir.graph import Graph, State
+from ..ir.node import CONST, Node, Value, topological, users
+from ..ir.op_kinds import Assemble, Call, Contraction, RowContraction, View
+from ..ir.types import planned_size
+from ..ir.views import base
+
+Bound: TypeAlias = float | Value  # at least 1
+
+MARGIN, LIMIT = 2.0**28, 2.0**100
+TINY = 2.0**-63  # squares of less than this may vanish
+
+
+def finite_guard(graph: Graph) -> Graph:
+    """See the module."""
+    if graph.guard != "gradients" or graph.inner or not graph.updates:
+        return graph
+    bounds = Bounds(graph)
+    risks = [risk for state, new in graph.updates.items() for risk in bounds.of_update(state, new)]
+    risks += bounds.besides
+    asked = dict.fromkeys(_value(r) for r in risks if isinstance(r, Value) or r >= LIMIT)
+    below = {v for node in topological(asked) for v in node.operands}
+    total: Value | None = None
+    for risk in asked:
+        if risk not in below:  # else another one is no less
+            total = risk if total is None else _named(apply("add", total, risk))
+    if total is None:
+        return graph
+    proof = apply("mul", total, MARGIN)
+    proof.node.hint = "proof"
+    return replace(graph, proof=proof)
+
+
+class Bounds:
+    """Bounds of the magnitudes of values, as scalars of the graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        order = topological(graph.roots)
+        self.readers = users(order)
+        self.bounds: dict[Value, Bound] = {}
+        self.besides: list[Bound] = []  # what must be finite too
+        self.least: dict[Value, float] = {}  # lower bounds; of the others nothing is known
+        self.given: dict[Value, set[Value]] = {}  # the values that must not be negative for them
+        self.positive: set[Value] = set()  # of these, what the bounds rely on
+        _, late = guarded(graph)
+        self.late = self._with_rules(order, late)
+        for node in order:
+            if node in self.late:
+                self._bind(node)
+
+    def _with_rules(self, order: list[Node], late: set[Node]) -> set[Node]:
+        """The late nodes whose bounds follow from those of their operands; what must not be negative is noted."""
+        found = set()
+        for node in order:
+            self._look_below(node, node in late)
+            if node in late and self._has_rule(node):
+                found.add(node)
+        return found
+
+    def _has_rule(self, node: Node) -> bool:
+        if node.results[0].type.dtype.kind != "f":
+            return False
+        if is_product(node) or isinstance(node.op.lower, Assemble):
+            return True
+        if node.op.name not in RULES:
+            return False
+        relied = {"sqrt": 0, "div": 1}.get(node.op.name)
+        if relied is None:
+            return True
+        v = node.operands[relied]
+        known = v in self.least and (relied == 0 or self.least[v] > 0)
+        if known:
+            self.positive |= self.given[v]
+        return known
+
+    def _look_below(self, node: Node, late: bool) -> None:
+        """The lower bound of a node's result, of at least 0, and what it supposes."""
+        v, name = node.results[0], node.op.name
+        below = [self.least.get(o) for o in node.operands]
+        given = set().union(*(self.given.get(o, set()) for o in node.operands))
+        known = [b for b in below if b is not None]
+        if v.type.dtype.kind != "f":
+            return
+        if node.op is CONST:
+            low = float(node.attrs["value"].min())
+            if low >= 0:
+                self.least[v], self.given[v] = low, set()
+        elif name in ("square", "sqrt", "abs", "relu", "exp"):
+            self.least[v], self.given[v] = 0.0, set()
+        elif name in ("add", "mul", "div") and len(known) == 2:
+            low = {"add": sum(known), "mul": math.prod(known)}.get(name, 0.0)
+            self.least[v], self.given[v] = low, given
+        elif isinstance(node.op.lower, View) and not node.op.lower.window:
+            if known:
+                self.least[v], self.given[v] = known[0], given
+        elif not late:  # looked through: it may be asked not to be negative
+            self.least[v], self.given[v] = 0.0, {v}
+
+    # Bounds
+
+    def of_update(self, state: State, new: Value) -> list[Bound]:
+        """What must be finite for the new value of a state to be so; its own old value is supposed to be."""
+        if new.type.dtype.kind != "f":
+            return []  # integers are always finite
+        node = _shown(new).node
+        if node not in self.late:
+            return [self.of(new)]
+        if node.op.name in ("add", "sub"):
+            left, right = node.operands
+            for own, change in ((left, right), (right, left)):
+                if _is_old(own, state) and (own is left or node.op.name == "add"):
+                    return [self.of(change)]
+        if (old := _added_to(node)) is not None:
+            grows = _is_old(old, state) and node.attrs["beta"] == 1
+            return [self._product(node)] if grows else [self._product(node), self._kept(node, old)]
+        return [self.of(new)]
+
+    def of(self, v: Value) -> Bound:
+        """The bound of v's magnitude."""
+        v = _shown(v)
+        if v not in self.bounds:
+            self.bounds[v] = self._looked_through(v)
+        return self.bounds[v]
+
+    def _looked_through(self, v: Value) -> Bound:
+        """The largest magnitude among the elements of a value in memory."""
+        if v.node.op is CONST:
+            return max(float(np.abs(v.node.attrs["value"]).max()), 1.0)
+        squares = self._sum_of_squares(v)
+        if squares is not None and v not in self.positive:
+            length = apply("add", apply("sqrt", squares), TINY)
+            return _scalar(apply("maximum", length, 1.0))
+        each = apply("abs", v)
+        if v in self.positive:
+            each = apply("where", apply("ge", v, 0.0), v, constant(math.inf))
+        if planned_size(v.type.shape) > 1:
+            most = apply("largest", each, axes=tuple(range(v.ndim)), keepdim=False)
+        else:
+            most = _scalar(apply("maximum", each, 1.0))
+        most.node.hint = "most"
+        return most
+
+    def _sum_of_squares(self, v: Value) -> Value | None:
+        """The sum of the squares of all elements of v, where the graph has it: its root is no less than any of them."""
+        for node in self.readers.get(v, ()):
+            if node.op.name == "square" or (node.op.name == "mul" and node.operands == (v, v)):
+                for reader in self.readers.get(node.results[0], ()):
+                    if reader.op.name == "sum" and planned_size(reader.results[0].type.shape) == 1:
+                        return reader.results[0]
+        return None
+
+    def _bind(self, node: Node) -> None:
+        (v,) = node.results
+        if is_product(node):
+            bound = self._product(node)
+            if (old := _added_to(node)) is not None:
+                bound = _sum(bound, self._kept(node, old))
+        elif isinstance(node.op.lower, Assemble):
+            bound = max(abs(float(node.attrs["fill"])), 1.0)
+            for operand in node.operands:
+                bound = _sum(bound, self.of(operand))
+        else:
+            bound = RULES[node.op.name](self, node)
+        self.bounds[v] = bound
+
+    def _product(self, node: Node) -> Bound:
+        """Of a sum of products, scaled where it is added to memory; what is added to is not counted."""
+        lower = node.op.lower
+        if isinstance(lower, Contraction | RowContraction):
+            terms, factors = planned_size(node.operands[0].type.shape[-1:]), node.operands[:2]
+        elif isinstance(lower, Call):
+            factors = tuple(node.operands[i] for i in lower.summed)
+            terms = planned_size(factors[-1].type.shape[:-1])
+        else:
+            return RULES["sum"](self, node)
+        bound: Bound = float(terms)
+        for factor in factors:
+            bound = _times(bound, self.of(factor))
+        if isinstance(lower, Call | Contraction) and lower.into is not None:
+            bound = _times(bound, self.of(node.operands[lower.into + 1]))
+        return bound
+
+    def _kept(self, node: Node, old: Value) -> Bound:
+        """Of beta times what a product is added to."""
+        return _times(self.of(old), max(abs(float(node.attrs["beta"])), 1.0))
+
+
+# Rules
+
+
+def _of_sum(bounds: Bounds, node: Node) -> Bound:
+    (x,) = node.operands
+    terms = planned_size(x.type.shape) // planned_size(node.results[0].type.shape)
+    return _times(float(terms), bounds.of(x))
+
+
+def _of_quotient(bounds: Bounds, node: Node) -> Bound:
+    above, below = node.operands
+    bounds.besides.append(bounds.of(below))
+    return _times(bounds.of(above), max(1.0 / bounds.least[below], 1.0))
+
+
+def _of_all(*which: int) -> Callable[[Bounds, Node], Bound]:
+    """No more than its operands of these numbers together."""
+
+    def rule(bounds: Bounds, node: Node) -> Bound:
+        total = bounds.of(node.operands[which[0]])
+        for i in which[1:]:
+            total = _sum(total, bounds.of(node.operands[i]))
+        return total
+
+    return rule
+
+
+RULES: Mapping[str, Callable[[Bounds, Node], Bound]] = {
+    "add": _of_all(0, 1),
+    "sub": _of_all(0, 1),
+    "minimum": _of_all(0, 1),
+    "maximum": _of_all(0, 1),
+    "where": _of_all(1, 2),
+    "neg": _of_all(0),
+    "abs": _of_all(0),
+    "relu": _of_all(0),
+    "copy": _of_all(0),
+    "sqrt": _of_all(0),
+    "mul": lambda bounds, node: _times(bounds.of(node.operands[0]), bounds.of(node.operands[1])),
+    "square": lambda bounds, node: _times(bounds.of(node.operands[0]), bounds.of(node.operands[0])),
+    "div": _of_quotient,
+    "sum": _of_sum,
+}
+
+
+# Numbers and scalars of the graph
+
+
+def _times(a: Bound, b: Bound) -> Bound:
+    if isinstance(a, float) and isinstance(b, float):
+        return a * b
+    if a == 1.0 or b == 1.0:
+        return b if a == 1.0 else a
+    return _named(apply("mul", a, b))
+
+
+def _sum(a: Bound, b: Bound) -> Bound:
+    if isinstance(a, float) and isinstance(b, float):
+        return a + b
+    return _named(apply("add", a, b))
+
+
+def _named(v: Value) -> Value:
+    v.node.hint = "bound"
+    return v
+
+
+def _value(bound: Bound) -> Value:
+    return bound if isinstance(bound, Value) else constant(bound)
+
+
+def _scalar(v: Value) -> Value:
+    return v if v.type.shape == () else apply("reshape", v, shape=())
+
+
+def _shown(v: Value) -> Value:
+    """The value below views that show all of its elements, each once or more."""
+    while isinstance(v.node.op.lower, View) and not v.node.op.lower.window:
+        v = v.node.operands[0]
+    return v
+
+
+def _added_to(node: Node) -> Value | None:
+    """The old value of the memory that a product is added to."""
+    lower = node.op.lower
+    into = lower.into if isinstance(lower, Call | Contraction) else None
+    return None if into is None else node.operands[into]
+
+
+def _is_old(v: Value, state: State) -> bool:
+    return state_of(_shown(v)) is state and _shown(v) is base(v)

@@ -1,0 +1,202 @@
+"""Updates are added to the state by the kernel that computes the gradient, so that no weight gradient is ever stored.
+
+W' = W - lr * (a . b)       ->  W' = accumulate(a, b, W, lr, beta=1, negate=True)
+v' = mu * v + (a . b)       ->  v' = accumulate(a, b, v, 1, beta=mu)
+W' = W - lr * conv2d_dw(..) ->  W' = conv2d_dw_into(.., W, lr, beta=1, negate=True)
+
+and so on for every op whose record names one that adds to memory; and W' = W - lr * v' = axpby(v', W, lr, beta=1,
+negate=True) where v' lies in memory. Under any other elementwise rule a product is
+completed row by row in one row of scratch (`matmul_rows`), and the rule is the epilogue that reads the row and writes
+the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ..ir.build import apply, constant
+from ..ir.graph import Graph, State
+from ..ir.node import OPS, STATE, Node, Value, topological, users
+from ..ir.op_kinds import Call, Contraction, Elementwise, View
+from ..ir.rewrite import replaced, substitute
+from ..ir.types import Shape, f32, planned_size
+from ..ir.views import base, layout
+from .fold_constants import uniform
+
+FEWEST_ADDED = 32  # elements of a state to which a kernel adds what lies in memory
+
+
+def _whole(v: Value) -> list[Value]:
+    """v and the values below it, as long as each shows all elements of the next in the same order."""
+    out = [v]
+    while isinstance(v.node.op.lower, View):
+        at, below = layout(v), v.node.operands[0]
+        if at is None or not at.dense or v.type.bytes != below.type.bytes:
+            break
+        v = below
+        out.append(v)
+    return out
+
+
+def _added(v: Value) -> str:
+    """The name of the op that would add v to memory, if there is one."""
+    lower = v.node.op.lower
+    if isinstance(lower, Contraction) and v.ndim != 2:
+        return ""
+    return lower.added if isinstance(lower, Contraction | Call) else ""
+
+
+def _product(v: Value, wanted: Callable[[Value], object] = _added) -> tuple[list[Value], Value | None] | None:
+    """v as scalar * product: the values from v down to the product, and the scalar (None for 1); None when it is
+    something else than `wanted`.
+    """
+    way = _whole(v)
+    if wanted(way[-1]):
+        return way, None
+    if way[-1].node.op.name == "mul":
+        operands = way[-1].node.operands
+        for x, s in (operands, operands[::-1]):
+            below = _whole(x)
+            if wanted(below[-1]) and s.type.shape == ():
+                return [*way, *below], s
+    return None
+
+
+def _scaled_state(v: Value, state: State) -> float | None:
+    """beta when v is beta * (old value of state), beta a constant."""
+    if v.node.op is STATE and v.node.attrs["state"] is state:
+        return 1.0
+    if v.node.op.name == "mul":
+        for x, s in (v.node.operands, v.node.operands[::-1]):
+            if x.node.op is STATE and x.node.attrs["state"] is state and uniform(s) is not None:
+                return float(uniform(s))  # type: ignore[arg-type]
+    return None
+
+
+def _accumulating(state: State, new: Value, readers: dict[Value, list[Node]]) -> Value | None:
+    """The accumulate node that computes `new`, when its rule has that form and nothing else reads the
+    gradient.
+    """
+    if new.node.op.name not in ("add", "sub"):
+        return None
+    left, right = new.node.operands
+    sides = [(left, right)] if new.node.op.name == "sub" else [(left, right), (right, left)]
+    for old, change in sides:
+        beta, found = _scaled_state(old, state), _product(change)
+        if beta is None or found is None:
+            continue
+        way, scale = found
+        if way[-1].type.bytes != state.type.bytes:
+            continue  # one row is added to all
+        if any(len(readers.get(v, ())) != 1 for v in way):
+            return None
+        product = way[-1]
+        alpha = scale if scale is not None else constant(1.0, state.type.dtype)
+        leaf = old if old.node.op is STATE else next(v for v in old.node.operands if v.node.op is STATE)
+        attrs = {**product.node.attrs, "beta": beta, "negate": new.node.op.name == "sub"}
+        seen = _in_shape(leaf, product.type.shape)
+        result = apply(_added(product), *product.node.operands, seen, alpha, **attrs)
+        return _in_shape(result, state.type.shape)
+    return None
+
+
+def _in_shape(v: Value, shape: Shape) -> Value:
+    return v if v.type.shape == shape else apply("reshape", v, shape=shape)
+
+
+def fuse_optimizer(graph: Graph) -> Graph:
+    """See the module."""
+    graph = _with_updates(graph, _accumulated(graph))
+    graph = _with_updates(graph, _added_from_memory(graph))
+    return graph if graph.inner else _by_rows(graph)
+
+
+def _with_updates(graph: Graph, instead: Mapping[Value, Value]) -> Graph:
+    """The graph with other values in place of new states, for all that read them."""
+    return graph.with_roots(replaced(graph.roots, instead)) if instead else graph
+
+
+def _accumulated(graph: Graph) -> dict[Value, Value]:
+    """What stands for the new states that are products added to memory. A new state that others read, as a weight
+    reads its momentum, is one of them unless another product comes behind it."""
+    readers = users(topological(graph.roots))
+    outputs = set(graph.outputs.values())
+    found = {
+        new: made
+        for state, new in graph.updates.items()
+        if new not in outputs and (made := _accumulating(state, new, readers)) is not None
+    }
+    behind: set[Value] = set()
+    pending = [new for new in found if new in readers]
+    while pending:
+        later = {r for node in readers.get(pending.pop(), ()) for r in node.results} - behind
+        behind |= later
+        pending += later
+    if all(behind.isdisjoint(base(made).node.operands) for made in found.values()):
+        return found
+    return {new: made for new, made in found.items() if new not in readers}
+
+
+def _added_from_memory(graph: Graph) -> dict[Value, Value]:
+    """What stands for the new states that are the old ones plus a multiple of what a kernel has left in memory."""
+    readers = users(topological(graph.roots))
+    outputs = set(graph.outputs.values())
+    found: dict[Value, Value] = {}
+    for state, new in graph.updates.items():
+        if new in outputs or new in readers or new.node.op.name not in ("add", "sub"):
+            continue
+        left, right = new.node.operands
+        sides = [(left, right)] if new.node.op.name == "sub" else [(left, right), (right, left)]
+        for old, change in sides:
+            term = _product(change, lambda v: isinstance(v.node.op.lower, Call | Contraction))
+            if _scaled_state(old, state) != 1.0 or term is None:
+                continue
+            way, scale = term
+            size = planned_size(state.type.shape)
+            if state.type.dtype is not f32 or size < FEWEST_ADDED or way[-1].type.bytes != state.type.bytes:
+                continue
+            alpha = scale if scale is not None else constant(1.0, f32)
+            vectors = (_in_shape(v, (size,)) for v in (way[-1], old))
+            result = apply("axpby", *vectors, alpha, beta=1.0, negate=new.node.op.name == "sub")
+            found[new] = _in_shape(result, state.type.shape)
+            break
+    return found
+
+
+def _by_rows(graph: Graph) -> Graph:
+    """Products that only feed elementwise rules of updates of their own shape are computed by rows."""
+    readers = users(topological(graph.roots))
+    outputs = set(graph.outputs.values())
+    updates = set(graph.updates.values())
+
+    def feeds_updates_only(product: Value) -> bool:
+        pending, seen = [product], {product}
+        while pending:
+            v = pending.pop()
+            if v in outputs or (not readers.get(v) and v not in updates):
+                return False
+            for node in readers.get(v, ()):
+                (r,) = node.results if len(node.results) == 1 else (None,)
+                if (
+                    r is None
+                    or not isinstance(node.op.lower, Elementwise)
+                    or r.type.shape != product.type.shape
+                ):
+                    return False
+                if r not in seen:
+                    seen.add(r)
+                    pending.append(r)
+        return True
+
+    chosen = {
+        v.node
+        for v in readers
+        if v.node.op.name == "matmul" and len(v.type.shape) == 2 and feeds_updates_only(v)
+    }
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        if node not in chosen:
+            return None
+        return Node(OPS["matmul_rows"], operands, node.attrs, (node.results[0].type,), hint=node.hint).results
+
+    return graph.with_roots(substitute(graph.roots, rewrite)) if chosen else graph

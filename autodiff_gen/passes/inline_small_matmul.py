@@ -1,0 +1,34 @@
+"""Tiny products become sums inside fused loops: a call of a kernel would cost more than its work, and in a loop
+nest the bias, the activation and the update join them."""
+
+from __future__ import annotations
+
+from ..ir.build import apply
+from ..ir.graph import Graph
+from ..ir.node import Node, Value
+from ..ir.rewrite import substitute
+from ..ir.types import planned
+
+LARGEST = 256  # multiply-accumulates
+
+
+def inline_small_matmul(graph: Graph) -> Graph:
+    """See the module."""
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        if node.op.name != "matmul" or len(node.results[0].type.shape) != 2:
+            return None
+        a, b = operands
+        m, k = a.type.shape
+        n = b.type.shape[1]
+        pm, pk, pn = planned((m, k, n))
+        if pm * pk * pn > LARGEST:
+            return None
+        if k == 1:
+            return (apply("mul", a, b),)
+        each = apply("mul", apply("reshape", a, shape=(m, k, 1)), apply("reshape", b, shape=(1, k, n)))
+        total = apply("sum", each, axes=(1,), keepdim=False)
+        total.node.hint = node.hint
+        return (total,)
+
+    return graph.with_roots(substitute(graph.roots, rewrite))

@@ -1,0 +1,64 @@
+"""Windows that meet: the sum of gradients of disjoint parts of one value is assembled from them, so that no zeros
+are stored and added; and the very part that was put into a window is that part.
+"""
+
+from __future__ import annotations
+
+from ..errors import ShapeError
+from ..ir.graph import Graph
+from ..ir.node import Node, Value
+from ..ir.op_kinds import Assemble, View
+from ..ir.rewrite import substitute
+
+
+def merge_slice_gradients(graph: Graph) -> Graph:
+    """See the module."""
+    roots = set(graph.roots)
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        if isinstance(node.op.lower, View) and node.op.lower.window:
+            part = _part(operands[0].node, node)
+            return None if part is None else (part,)
+        if node.op.name != "add":
+            return None
+        if any(v in roots for v in node.operands):
+            return None
+        joined = _joined(operands[0], operands[1], node.hint)
+        return None if joined is None else (joined,)
+
+    return graph.with_roots(substitute(graph.roots, rewrite))
+
+
+def _part(assembled: Node, window: Node) -> Value | None:
+    """The operand of `assembled` that stands just where `window` looks."""
+    if isinstance(assembled.op.lower, Assemble):
+        parts = zip(assembled.operands, assembled.attrs["starts"], assembled.attrs["steps"], strict=True)
+        for v, starts, steps in parts:
+            if (v.type.shape, starts, steps) == (
+                window.results[0].type.shape,
+                window.attrs["starts"],
+                window.attrs["steps"],
+            ):
+                return v
+    return None
+
+
+def _joined(a: Value, b: Value, hint: str) -> Value | None:
+    """a + b where both are zero but for windows that do not overlap."""
+    if a.type != b.type or not all(
+        isinstance(v.node.op.lower, Assemble) and v.node.attrs["fill"] == 0.0 for v in (a, b)
+    ):
+        return None
+    first, second = a.node, b.node
+    attrs = {
+        **first.attrs,
+        "starts": first.attrs["starts"] + second.attrs["starts"],
+        "steps": first.attrs["steps"] + second.attrs["steps"],
+    }
+    operands = (*first.operands, *second.operands)
+    try:
+        y = first.op.infer(*(v.type for v in operands), **attrs)
+    except ShapeError:  # they overlap
+        return None
+    assert not isinstance(y, tuple)
+    return Node(first.op, operands, attrs, (y,), hint=hint).results[0]

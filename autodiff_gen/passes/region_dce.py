@@ -1,0 +1,75 @@
+"""Scan and cond give only the results that something reads, and take only the operands that what is left needs."""
+
+from __future__ import annotations
+
+from ..ir.graph import Graph
+from ..ir.node import Node, Region, Value, topological
+from ..ir.op_kinds import Cond, Scan
+from ..ir.rewrite import substitute
+
+
+def region_dce(graph: Graph) -> Graph:
+    """Until nothing changes: a scan that is relieved of operands may leave stacks of another one unread."""
+    while True:
+        order = topological(graph.roots)
+        read = {v for n in order for v in n.operands} | set(graph.roots)
+        wasteful = {
+            n: keep
+            for n in order
+            if isinstance(n.op.lower, Scan | Cond) and (keep := _wanted(n, read)) is not None
+        }
+        if not wasteful:
+            return graph
+
+        def rewrite(
+            node: Node,
+            operands: tuple[Value, ...],
+            wasteful: dict[Node, tuple[list[int], list[int]]] = wasteful,
+        ) -> tuple[Value, ...] | None:
+            return _narrowed(node, operands, *wasteful[node]) if node in wasteful else None
+
+        graph = graph.with_roots(substitute(graph.roots, rewrite))
+
+
+def _wanted(node: Node, read: set[Value]) -> tuple[list[int], list[int]] | None:
+    """The operands and results to keep; None when all are. Carries and the choice of a cond always are."""
+    first, kept = _spared(node)
+    results = [i for i, r in enumerate(node.results) if i < kept or r in read]
+    used: set[Value] = set()
+    for region in node.regions:
+        ends = [region.results[i] for i in results]
+        used.update(ends, *(n.operands for n in topological(ends)))
+    params = [[region.params[i - first] for region in node.regions] for i in range(first, len(node.operands))]
+    operands = [
+        *range(first),
+        *(i for i, each in enumerate(params, first) if i < kept or not used.isdisjoint(each)),
+    ]
+    if len(results) == len(node.results) and len(operands) == len(node.operands):
+        return None
+    return operands, results
+
+
+def _spared(node: Node) -> tuple[int, int]:
+    """How many operands no param stands for, and how many operands and results are always kept."""
+    return (0, node.attrs["carries"]) if isinstance(node.op.lower, Scan) else (1, 0)
+
+
+def _narrowed(
+    node: Node, operands: tuple[Value, ...], kept: list[int], results: list[int]
+) -> tuple[Value, ...]:
+    first, _ = _spared(node)
+    attrs = dict(node.attrs)
+    if isinstance(node.op.lower, Scan):
+        carries, xs = attrs["carries"], attrs["xs"]
+        attrs["xs"] = sum(carries <= i < carries + xs for i in kept)
+        attrs["axes"] = tuple(attrs["axes"][i - carries] for i in results if i >= carries)
+    regions = tuple(
+        Region(tuple(r.params[i - first] for i in kept[first:]), tuple(r.results[i] for i in results))
+        for r in node.regions
+    )
+    types = tuple(node.results[i].type for i in results)
+    made = Node(node.op, tuple(operands[i] for i in kept), attrs, types, regions, node.hint)
+    out = list(node.results)  # what stands for the others is never looked at
+    for i, r in zip(results, made.results, strict=True):
+        out[i] = r
+    return tuple(out)

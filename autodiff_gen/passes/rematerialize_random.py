@@ -1,0 +1,79 @@
+"""Masks are drawn in the order in which they are read.
+
+A value that is computed from indices alone (a dropout mask) and seen through a reshape that cuts or merges axes would
+have to be stored. The same elements are computed anew instead, from the indices that the view sees.
+"""
+
+from __future__ import annotations
+
+from ..ir.build import apply
+from ..ir.graph import Graph
+from ..ir.node import Node, Value, topological
+from ..ir.op_kinds import Elementwise, Iota, View
+from ..ir.rewrite import substitute
+from ..ir.strides import Strided
+from ..ir.types import Dim
+from ..ir.views import base, layout
+
+
+def rematerialize_random(graph: Graph) -> Graph:
+    """See the module."""
+    drawn = _drawn(topological(graph.roots))
+    made: dict[tuple[Value, Strided], Value] = {}
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        if not isinstance(node.op.lower, View):
+            return None
+        v = node.results[0]
+        source, at = base(v), layout(v)
+        if source.node not in drawn or at is None or not _cuts(v):
+            return None
+        if (source, at) not in made:
+            made[source, at] = _redrawn(source, at, drawn)
+        return (made[source, at],)
+
+    return graph.with_roots(substitute(graph.roots, rewrite))
+
+
+def _drawn(order: list[Node]) -> set[Node]:
+    """The nodes whose elements follow from their index and scalars alone."""
+    found: set[Node] = set()
+    for node in order:
+        if not isinstance(node.op.lower, Elementwise):
+            continue
+        shape = node.results[0].type.shape
+        arrays = [v for v in node.operands if v.type.shape != ()]
+        moving = [d for d in shape if d != 1]
+        if arrays and not any(isinstance(d, Dim) for d in moving[1:]):
+            same = all(v.type.shape == shape for v in arrays)
+            if same and all(v.node in found or _is_plain(v.node) for v in arrays):
+                found.add(node)
+    return found
+
+
+def _is_plain(node: Node) -> bool:
+    return isinstance(node.op.lower, Iota) and "strides" not in node.attrs
+
+
+def _cuts(v: Value) -> bool:
+    """Whether axes are cut or merged on the way from v to its base."""
+    while isinstance(v.node.op.lower, View):
+        source = v.node.operands[0]
+        lower = v.node.op.lower
+        if not lower.window and lower.dims(source.type.shape, v.type.shape, v.node.attrs) is None:
+            return True
+        v = source
+    return False
+
+
+def _redrawn(source: Value, at: Strided, drawn: set[Node]) -> Value:
+    index = apply("places", shape=at.shape, strides=at.strides, offset=at.offset)
+    new: dict[Value, Value] = {}
+    for node in topological([source], stop=lambda n: n not in drawn):
+        if node in drawn:
+            operands = [new.get(v, v) for v in node.operands]
+            new[node.results[0]] = apply(node.op.name, *operands, **node.attrs)
+            new[node.results[0]].node.hint = node.hint
+        elif _is_plain(node):
+            new[node.results[0]] = index
+    return new[source]

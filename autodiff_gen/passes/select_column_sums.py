@@ -1,0 +1,103 @@
+"""Sums over all axes but the last ones become calls of a kernel where their terms lie in memory anyway: gradients of
+biases are added to them by the kernel, and the loop that stores the terms has nothing else to do.
+
+A sum stays in a loop where its terms are computed there, where another sum over the same elements walks along, and
+where it is short.
+"""
+
+from __future__ import annotations
+
+from ..ir.build import apply
+from ..ir.graph import Graph
+from ..ir.node import Node, Value, topological, users
+from ..ir.op_kinds import Elementwise, Reduce, RowContraction, View
+from ..ir.rewrite import substitute
+from ..ir.types import Shape, Size, f32, normalise_axes, planned, product
+from ..ir.views import base, layout
+from .fusion_groups import is_free, is_fusable
+
+FEWEST_ROWS = 9  # sums of fewer terms are written out
+FEWEST_COLUMNS = 8
+FEWEST_TERMS = 96  # of all columns together
+
+
+def select_column_sums(graph: Graph) -> Graph:
+    """See the module."""
+    if graph.inner:
+        return graph
+    readers = users(topological(graph.roots))
+    roots = set(graph.roots)
+
+    def is_stored(v: Value) -> bool:
+        """Whether v lies in memory whoever sums it."""
+        source = base(v)
+        if not is_fusable(source.node):
+            return not is_free(source.node)
+        pending = [source]
+        while pending:
+            w = pending.pop()
+            if w in roots:
+                return True
+            for node in readers.get(w, ()):
+                if isinstance(node.op.lower, View):
+                    pending += node.results
+                elif not is_fusable(node) or isinstance(node.op.lower, RowContraction):
+                    return True
+        return False
+
+    def behind(node: Node) -> set[Node]:
+        """All nodes that need the results of a node."""
+        found: set[Node] = set()
+        pending = [node]
+        while pending:
+            new = {n for v in pending.pop().results for n in readers.get(v, ())} - found
+            found |= new
+            pending += new
+        return found
+
+    def is_alone(node: Node) -> bool:
+        """Whether no other sum over the same axes walks along the same elements, or what is computed of them in
+        passing."""
+        later = behind(node)
+        pending = [base(node.operands[0])]
+        while pending:
+            for n in readers.get(pending.pop(), ()):
+                if n is node or n in later:
+                    continue
+                if isinstance(n.op.lower, Reduce) and _extents(n) == _extents(node):
+                    return False
+                if isinstance(n.op.lower, View | Elementwise):
+                    pending += [v for v in n.results if isinstance(n.op.lower, View) or not is_stored(v)]
+        return True
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        sizes = _rows_and_columns(node) if node.op.name == "sum" else None
+        if sizes is None or not is_stored(node.operands[0]) or not is_alone(node):
+            return None
+        total = apply("column_sums", apply("reshape", operands[0], shape=sizes))
+        total.node.hint = node.hint
+        shape = node.results[0].type.shape
+        return (total if total.type.shape == shape else apply("reshape", total, shape=shape),)
+
+    return graph.with_roots(substitute(graph.roots, rewrite))
+
+
+def _extents(node: Node) -> tuple[Shape, Shape]:
+    return node.operands[0].type.shape, node.results[0].type.shape
+
+
+def _rows_and_columns(node: Node) -> tuple[Size, Size] | None:
+    """Of the matrix whose columns are summed; None where there is none that lies row by row, or a small one."""
+    (x,) = node.operands
+    at = layout(x)
+    if x.type.dtype != f32 or at is None or not at.dense:
+        return None
+    gone = normalise_axes(node.attrs["axes"], x.ndim)
+    kept = [i for i, d in enumerate(x.type.shape) if d != 1 and i not in gone]
+    first = min(kept, default=0)
+    if any(d != 1 and (i >= first) == (i in gone) for i, d in enumerate(x.type.shape)):
+        return None
+    rows, columns = product(x.type.shape[:first]), product(x.type.shape[first:])
+    m, n = planned((rows, columns))
+    large = m >= FEWEST_ROWS and n >= FEWEST_COLUMNS and m * n >= FEWEST_TERMS
+    return (rows, columns) if large else None

@@ -1,0 +1,103 @@
+"""Windows move onto the operands of elementwise ops of which only parts are read: (z + b)[:, :4] becomes z[:, :4] +
+b[:4], so that the parts (the gates of a cell) are computed where they are used and the whole is never stored.
+
+Parts must not overlap: nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TypeAlias
+
+from ..ir.graph import Graph
+from ..ir.node import Node, Value, topological, users
+from ..ir.op_kinds import Elementwise, View
+from ..ir.rewrite import substitute
+from ..ir.types import Dim, Shape
+from ..ops.slices import window
+
+MOST_PARTS = 8
+
+Window: TypeAlias = tuple[Shape, tuple[int, ...], tuple[int, ...]]  # extents, starts, steps
+
+
+def slice_propagation(graph: Graph) -> Graph:
+    """See the module."""
+    order = topological(graph.roots)
+    readers = users(order)
+    roots = set(graph.roots)
+    parts: dict[Value, list[Window]] = {}
+    for node in reversed(order):
+        if isinstance(node.op.lower, Elementwise) and node.results[0] not in roots:
+            found = _parts(node.results[0], readers.get(node.results[0], []), parts)
+            if found is not None:
+                parts[node.results[0]] = found
+    made: dict[tuple[Value, Window], Value] = {}
+
+    def part(old: Value, new: Value, at: Window) -> Value:
+        """A part of an operand: computed as such, or cut from the whole."""
+        if (old, at) in made:
+            return made[old, at]
+        return new if at[0] == new.type.shape and set(at[2]) <= {1} else window(new, *at)
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        if _is_window(node) and node.operands[0] in parts:
+            return (made[node.operands[0], _of(node)],)
+        result = node.results[0]
+        for at in parts.get(result, ()):
+            cut = [
+                part(v, new, _within(v.type.shape, result.type.shape, at))
+                for v, new in zip(node.operands, operands, strict=True)
+            ]
+            types = (type(result.type)(result.type.dtype, at[0]),)
+            made[result, at] = Node(node.op, tuple(cut), node.attrs, types, hint=node.hint).results[0]
+        return None
+
+    return graph.with_roots(substitute(graph.roots, rewrite)) if parts else graph
+
+
+def _is_window(node: Node) -> bool:
+    return isinstance(node.op.lower, View) and node.op.lower.window
+
+
+def _of(node: Node) -> Window:
+    return node.results[0].type.shape, node.attrs["starts"], node.attrs["steps"]
+
+
+def _parts(v: Value, readers: list[Node], parts: dict[Value, list[Window]]) -> list[Window] | None:
+    """The windows through which alone v is read, or None when it is read in another way or parts overlap."""
+    found: dict[Window, None] = {}
+    for node in readers:
+        if _is_window(node):
+            found[_of(node)] = None
+        elif node.results[0] in parts:
+            y = node.results[0]
+            found.update((_within(v.type.shape, y.type.shape, at), None) for at in parts[y])
+        else:
+            return None
+    whole = any(at[0] == v.type.shape for at in found)
+    if not found or whole or len(found) > MOST_PARTS:
+        return None
+    overlap = any(not _apart(a, b) for a, b in itertools.combinations(found, 2))
+    return None if overlap else list(found)
+
+
+def _within(operand: Shape, result: Shape, at: Window) -> Window:
+    """A window of a result as one of an operand that broadcasts to it."""
+    added = len(result) - len(operand)
+    shape, starts, steps = at[0][added:], at[1][added:], at[2][added:]
+    stretched = [d == 1 for d in operand]
+    return (
+        tuple(1 if s else d for s, d in zip(stretched, shape, strict=True)),
+        tuple(0 if s else k for s, k in zip(stretched, starts, strict=True)),
+        tuple(1 if s else k for s, k in zip(stretched, steps, strict=True)),
+    )
+
+
+def _apart(a: Window, b: Window) -> bool:
+    for da, sa, ka, db, sb, kb in zip(*a, *b, strict=True):
+        if isinstance(da, Dim) or isinstance(db, Dim):
+            continue
+        if set(range(sa, sa + da * ka, ka)).isdisjoint(range(sb, sb + db * kb, kb)):
+            return True
+    return False

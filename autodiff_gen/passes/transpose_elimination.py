@@ -1,0 +1,57 @@
+"""Cancel transposes: two in a row compose, and one on a product moves onto its factors, where kernels read
+any stride. In a function with kernels that want dense operands permutes sink first, as they do in a model before it
+is differentiated; its updates are left alone, since products are looked for right where a state changes.
+"""
+
+from __future__ import annotations
+
+from ..ir.build import apply
+from ..ir.graph import Graph
+from ..ir.node import Node, Value, topological, users
+from ..ir.rewrite import substitute
+from ..ops.contraction import transposed
+from .layout_assignment import settled, wants_dense
+
+
+def _swaps_last_two(node: Node) -> bool:
+    dims = tuple(node.attrs["dims"])
+    rank = len(dims)
+    return rank >= 2 and dims == (*range(rank - 2), rank - 1, rank - 2)
+
+
+def _permuted(v: Value, dims: tuple[int, ...]) -> Value:
+    """permute(v), composed with a permute that v already is, and dropped when nothing moves."""
+    if v.node.op.name == "permute":
+        inner = v.node.attrs["dims"]
+        return _permuted(v.node.operands[0], tuple(inner[i] for i in dims))
+    return v if dims == tuple(range(len(dims))) else apply("permute", v, dims=dims)
+
+
+def transpose_elimination(graph: Graph) -> Graph:
+    """(a . b)' = b' . a'; a product that is also read untransposed keeps its form, and the transpose stays a
+    view.
+    """
+    if not graph.updates and wants_dense(graph.roots):
+        graph = graph.with_roots(settled(graph.roots, may_store=False).roots)
+    readers = users(topological(graph.roots))
+    roots = set(graph.roots)
+
+    def only_transposed(product: Value) -> bool:
+        return product not in roots and all(
+            n.op.name == "permute" and _swaps_last_two(n) for n in readers.get(product, ())
+        )
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        if node.op.name != "permute":
+            return None
+        source = operands[0]
+        if source.node.op.name == "matmul" and _swaps_last_two(node) and only_transposed(node.operands[0]):
+            a, b = (_settle(transposed(v)) for v in source.node.operands)
+            return (apply("matmul", b, a),)
+        return (_permuted(source, tuple(node.attrs["dims"])),)
+
+    return graph.with_roots(substitute(graph.roots, rewrite))
+
+
+def _settle(v: Value) -> Value:
+    return _permuted(v.node.operands[0], tuple(v.node.attrs["dims"]))

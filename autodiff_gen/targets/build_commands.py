@@ -1,0 +1,172 @@
+"""A board profile as command lines: compile, link, run, upload. For SCons tools and tests alike. Stdlib only."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from ..errors import ToolError
+from . import installation
+from .board import Board, Region
+
+CONSOLES = ("auto", "semihosting", "uart")
+STRICT_FLAGS = (
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wconversion",
+    "-Wshadow",
+    "-Wdouble-promotion",
+    "-Werror",
+)
+_STACK_GUARD = 8192  # bytes without access under the stack; a frame would have to be larger to step over them
+_RAM_GUARD = 1 << 24
+
+
+def tool(board: Board, name: str) -> str:
+    """The board's own `gcc`, `ar`, `objcopy`, `size`, ...; the archive tools must be the board's too."""
+    return board.toolchain.prefix + name
+
+
+def include_dirs(board: Board) -> list[Path]:
+    """Where the headers of the runtime (ag_rng.h, ag_console.h, ...) and of the bare-metal support lie."""
+    return [installation.root() / "runtime", *_bare_metal(board)]
+
+
+def compile_flags(board: Board, *, console: str = "auto") -> list[str]:
+    """Flags for every C file of the firmware, kernels included; paths and -ffp-contract are the caller's.
+
+    `console`: where text goes. "auto" asks for semihosting once and else takes the UART; "semihosting" asks also where
+    a debugger is attached; "uart" never asks.
+    """
+    if console not in CONSOLES:
+        raise ToolError(f"console={console} is not known: choose from {', '.join(CONSOLES)}")
+    flags = [
+        *("-std=c99", "-Os" if board.profile == "size" else "-O2", "-g"),
+        *("-fno-strict-aliasing", "-fno-math-errno", "-ffunction-sections", "-fdata-sections"),
+        *board.target.cflags,  # here, so that they may say -O3
+        f"-DAG_BOARD={board.id}",
+    ]
+    if console != "auto":
+        flags.append(f"-DAG_CONSOLE_{console.upper()}=1")
+    return flags
+
+
+def model_flags(board: Board) -> list[str]:
+    """Flags for generated C, to stand behind those of every file: where speed is favoured, short loops are unrolled,
+    and what follows a choice stands in each of its ways (-ftracer: W4 on Cortex-M4F takes 1,947 instructions a step in
+    place of 2,020, W6's loops as many as before)."""
+    return [] if board.profile == "size" else ["-O3", "-ftracer"]
+
+
+def link_flags(board: Board, map_path: Path | str | None = None) -> list[str]:
+    """Flags for gcc as linker, to stand after the objects. On a board: the linker script with the profile's memory, no
+    standard start-up, no heap, the sizes printed. `map_path`: write the linker's map there."""
+    flags = [*board.target.cflags, "-Wl,--gc-sections"]
+    if map_path is not None:
+        flags.append(f"-Wl,-Map={map_path}")
+    if not board.is_host:
+        script = installation.root() / "boards" / "support" / "common" / "firmware.ld"
+        flags += [f"-Wl,--defsym={name}={value:#x}" for name, value in _link_symbols(board).items()]
+        flags += ["-nostartfiles", f"-T{script}", "-Wl,--print-memory-usage", "-lm"]
+    return [*flags, *board.target.ldflags]
+
+
+def support_sources(board: Board) -> list[Path]:
+    """The C files that every firmware for the board needs beside its main program, kernels and model."""
+    folders = [*include_dirs(board), board.target.support]
+    return [path for folder in folders for path in sorted(folder.glob("*.c"))]
+
+
+def _bare_metal(board: Board) -> list[Path]:
+    """Folders of what all boards share and of the core's start-up; none on the host."""
+    startup = board.target.startup
+    return [] if startup is None else [installation.root() / "boards" / "support" / "common", startup]
+
+
+def link_main() -> Path:
+    """The main program of the link's firmware, which serves any model (NAME_link.c)."""
+    return installation.root() / "boards" / "support" / "link" / "link_main.c"
+
+
+def qemu_argv(board: Board, elf: Path | str, *, semihosting: bool = True, serial: str = "stdio") -> list[str]:
+    """The command that runs `elf`: by QEMU, or the program itself on the host. Run it in the folder that holds
+    samples.bin, with stdin closed; its exit code is the firmware's. `serial`: where QEMU's serial port goes, such as
+    tcp:127.0.0.1:5555,server=on,wait=off. Raises ToolError where the board has no emulator.
+    """
+    if board.is_host:
+        return [str(Path(elf).resolve())]
+    if board.qemu is None:
+        raise ToolError(
+            f"board {board.id}: {board.path} has no [qemu] section, so it cannot be run here; use upload"
+        )
+    argv = [*qemu_machine(board), *("-display", "none", "-monitor", "none", "-serial", serial)]
+    if semihosting:
+        argv += ["-semihosting-config", "enable=on,target=native"]
+    return [*argv, "-kernel", str(elf)]
+
+
+def qemu_machine(board: Board) -> list[str]:
+    """The emulator and the machine that it is to be, of a board that has [qemu]; console and program are not in it."""
+    assert board.qemu is not None
+    cpu = [] if board.qemu.cpu is None else ["-cpu", board.qemu.cpu]
+    return [board.qemu.binary, "-M", board.qemu.machine, *cpu, *board.qemu.args]
+
+
+def upload_argv(board: Board, binary: Path | str) -> list[str]:
+    """The command that writes the raw `binary` to the board's flash, with openocd or st-flash. Raises ToolError."""
+    upload = board.upload
+    if upload is None:
+        raise ToolError(
+            f"board {board.id}: {board.path} has no [upload] section, so it cannot be flashed from here"
+        )
+    openocd, st_flash = shutil.which("openocd"), shutil.which("st-flash")
+    if openocd and upload.openocd:
+        command = f"program {{{binary}}} {upload.address:#x} verify reset exit"
+        return [openocd, *upload.openocd, "-c", command]
+    if st_flash and upload.st_flash:
+        return [st_flash, "--reset", "write", str(binary), f"{upload.address:#x}"]
+    wanted = [n for n, usable in (("openocd", upload.openocd), ("stlink-tools", upload.st_flash)) if usable]
+    if not wanted:
+        raise ToolError(
+            f"board {board.id}: [upload] in {board.path} names neither openocd arguments nor st_flash"
+        )
+    raise ToolError(
+        f"cannot upload to {board.id}: no probe software is installed; apt-get install {' (or '.join(wanted)}"
+        + ")" * (len(wanted) - 1)
+    )
+
+
+def _link_symbols(board: Board) -> dict[str, int]:
+    flash, ram = board.region("flash"), board.region("ram")
+    assert flash is not None and ram is not None  # board.load has checked
+    below, above = _guards(board, ram)
+    return {
+        "__flash_origin": flash.origin,
+        "__flash_bytes": flash.bytes,
+        "__ram_origin": ram.origin,
+        "__ram_bytes": ram.bytes,
+        "__stack_bytes": board.stack_bytes,
+        "__guard_below_bytes": below,
+        "__guard_above_bytes": above,
+        "__store_origin": board.store.origin if board.store else flash.end,
+        "__store_slots": board.store.slots if board.store else 0,
+        "__store_slot_bytes": board.store.slot_bytes if board.store else 0,
+    }
+
+
+def _guards(board: Board, ram: Region) -> tuple[int, int]:
+    """Bytes of the MPU regions that end at main RAM's start and begin at its end: powers of two that suit Armv7-M's
+    alignment, and clear of the board's other memories. 0 where there is no room."""
+    others = [r for r in board.memory.values() if r is not ram]
+    free_below = ram.origin - max((r.end for r in others if r.end <= ram.origin), default=0)
+    free_above = min((r.origin for r in others if r.origin >= ram.end), default=1 << 32) - ram.end
+    return _power(ram.origin, min(free_below, _STACK_GUARD)), _power(ram.end, min(free_above, _RAM_GUARD))
+
+
+def _power(edge: int, limit: int) -> int:
+    """The largest power of two that divides `edge` and is no more than `limit`; 0 below 32, the smallest region."""
+    size = edge & -edge
+    while size > limit:
+        size >>= 1
+    return size if size >= 32 else 0

@@ -1,0 +1,68 @@
+"""What is installed: the version, and where C sources, boards and SCons tools are: in the checkout, else inside the
+package. Standard library only.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+__version__ = "0.1.0"
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@cache
+def root() -> Path:
+    """The folder that holds `kernels`, `runtime`, `boards` and `examples`.
+
+    A checkout comes first: an editable install has a copy in `_data`, and an edit of the original must count.
+    """
+    checkout = _PACKAGE.parent
+    return checkout if is_checkout(checkout) else _PACKAGE / "_data"
+
+
+def is_checkout(folder: Path) -> bool:
+    """True for the project's own tree, not for a folder that merely has the package in it (site-packages)."""
+    return (folder / "SConstruct").is_file() and (folder / "kernels" / "ag_kernels.h").is_file()
+
+
+def kernels() -> Path:
+    """Kernel backends, one folder each, and the contract `ag_kernels.h`."""
+    return root() / "kernels"
+
+
+def runtime() -> Path:
+    """C that runs on the board and is neither kernel nor generated."""
+    return root() / "runtime"
+
+
+def boards() -> Path:
+    """Board profiles, and `support` with start-up code and linker scripts."""
+    return root() / "boards"
+
+
+def examples() -> Path:
+    """Example models, one folder each."""
+    return root() / "examples"
+
+
+def workloads() -> dict[str, Path]:
+    """The benchmark's workloads by name, a model file each; an installed package has none."""
+    return {path.stem: path for path in sorted((root() / "bench" / "workloads").glob("w*.py"))}
+
+
+def qemu_plugin() -> Path:
+    """The source of the QEMU plugin that counts instructions."""
+    return root() / "bench" / "qemu" / "ag_count.c"
+
+
+def platformio() -> Path:
+    """PlatformIO's platform for emulated boards."""
+    return root() / "platformio"
+
+
+def scons_tools() -> Path:
+    """The SCons tools `autodiff` and `firmware`."""
+    tools = root() / "site_scons" / "site_tools"
+    return tools if tools.is_dir() else root() / "site_tools"

@@ -1,0 +1,95 @@
+"""Board profiles as PlatformIO sees them: the manifests of the platform `platformio/`, and which profile serves which
+of PlatformIO's board ids. Stdlib only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import BoardError
+from . import board as boards
+from . import build_commands
+from .board import Board
+from .schema import near
+
+ARDUINO = "arduino"  # the support folder of boards that have no start-up code of ours, and the framework's
+PLATFORM = "qemuarm"  # the name of the local platform, in platformio/platform.json
+_C_ONLY = "-std=c99"
+_BUILDERS_OWN = ("-T", "-lm", "-Wl,--print-memory-usage")  # paths, and what PlatformIO prints itself
+
+
+def emulated() -> list[str]:
+    """Names of the tree's boards that QEMU runs: each is a board of the local platform, under the same id."""
+    return [name for name in boards.names() if boards.load(name).qemu is not None]
+
+
+def manifest(board: Board) -> dict[str, Any]:
+    """The board's file in the local platform: flags, memory and the emulator's command line; no path."""
+    flash, ram = board.region("flash"), board.region("ram")
+    startup = board.target.startup
+    assert flash is not None and ram is not None and board.qemu is not None and startup is not None
+    return {
+        "name": f"{board.name} in QEMU",
+        "vendor": "QEMU",
+        "url": "https://www.qemu.org/docs/master/system/target-arm.html",
+        "frameworks": ["arduino"],
+        "build": {
+            "cpu": board.target.core,
+            "mcu": board.qemu.machine,
+            "prefix": board.toolchain.prefix,
+            "packages": " ".join(board.toolchain.packages),
+            "startup": startup.name,
+            "support": board.target.support.name,
+            "ccflags": [f for f in build_commands.compile_flags(board) if f != _C_ONLY],
+            "linkflags": [f for f in build_commands.link_flags(board) if not f.startswith(_BUILDERS_OWN)],
+        },
+        "qemu": {"command": build_commands.qemu_machine(board)},
+        "upload": {"maximum_ram_size": ram.bytes, "maximum_size": flash.bytes},
+    }
+
+
+def manifest_text(board: Board) -> str:
+    return json.dumps(manifest(board), indent=2) + "\n"
+
+
+def profile_of(board_id: str) -> str:
+    """The profile that serves one of PlatformIO's board ids: the one of that name, else the one that lists it in
+    [platformio] boards. Raises BoardError."""
+    known: dict[str, str] = {}
+    for name in boards.names():
+        for served in boards.load(name).platformio.get("boards", ()):
+            known.setdefault(served, name)
+    known |= {name: name for name in boards.names()}
+    if board_id not in known:
+        raise BoardError(
+            f"no board profile serves the board {board_id!r}: set custom_autodiff_board to a profile's name or to the "
+            f"path of your own .toml file{near(board_id, known)}"
+        )
+    return known[board_id]
+
+
+def check_profile(board: Board, board_id: str, published: Mapping[str, Any], ram: int | None) -> None:
+    """Raise BoardError where a profile promises more than PlatformIO's own data give the board. `published`: the
+    board's manifest; `ram`: bytes that the user gives the trainer."""
+    if board.is_host:
+        return
+    upload, build = published.get("upload", {}), published.get("build", {})
+    for kind, key in (("ram", "maximum_ram_size"), ("flash", "maximum_size")):
+        region, limit = board.region(kind), int(upload.get(key, 0))
+        if region is not None and limit and region.bytes > limit:
+            raise BoardError(
+                f"profile {board.id} has {region.bytes} bytes of {kind}, but PlatformIO's board {board_id} has "
+                f"{limit}: choose another profile with custom_autodiff_board"
+            )
+    limit = int(upload.get("maximum_ram_size", 0))
+    if ram is not None and limit and ram > limit:
+        raise BoardError(
+            f"custom_autodiff_ram = {ram}, but PlatformIO's board {board_id} has {limit} bytes of RAM"
+        )
+    core = build.get("cpu")
+    if core is not None and core != board.target.core:
+        raise BoardError(
+            f"profile {board.id} is for {board.target.core}, but PlatformIO's board {board_id} is a {core}: choose "
+            "another profile with custom_autodiff_board"
+        )

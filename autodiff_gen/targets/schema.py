@@ -1,0 +1,163 @@
+"""What may stand in a board's TOML file: every key with its type and range. Stdlib only."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import BoardError
+
+SCHEMA = 1
+HOST = "host"
+CORES = (
+    HOST,
+    *("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"),
+    *("cortex-a7", "cortex-a53"),
+)
+FEATURES = (
+    "avx2",
+    "avx512",
+    "dsp",
+    "fpu",
+    "fpu64",
+    "host",
+    "mve",
+    "neon",
+)  # what a kernel table's `requires` may ask for
+KINDS = ("ram", "flash")
+PROFILES = ("speed", "size")  # what the compiler is to favour
+
+
+def check(data: dict[str, Any], path: Path) -> None:
+    """Raise BoardError for the first key of one file that is unknown or has a value of the wrong type or range."""
+    _check(data, _TREE, path, "")
+
+
+def known_keys() -> list[str]:
+    """Every key by its dotted path; "*" stands for any name."""
+
+    def below(schema: dict[str, Any], path: str) -> Iterator[str]:
+        for key, part in schema.items():
+            if isinstance(part, dict):
+                yield from below(part, f"{path}{key}.")
+            else:
+                yield f"{path}{key}"
+
+    return list(below(_TREE, ""))
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown word: the closest known one, and the list."""
+    known = sorted(known)
+    match = difflib.get_close_matches(word, known, n=1)
+    hint = f"; did you mean {match[0]!r}?" if match else ""
+    return f"{hint} (known: {', '.join(known)})"
+
+
+# A leaf of the tree is a function that returns what is wrong with a value, or None; "*" stands for any name.
+
+
+def _string(value: Any) -> str | None:
+    return None if isinstance(value, str) and value else "must be a string that is not empty"
+
+
+def _text(value: Any) -> str | None:
+    return None if isinstance(value, str) else "must be a string"
+
+
+def _bool(value: Any) -> str | None:
+    return None if isinstance(value, bool) else "must be true or false"
+
+
+def _strings(value: Any) -> str | None:
+    good = isinstance(value, list) and all(isinstance(v, str) for v in value)
+    return None if good else "must be a list of strings"
+
+
+def _names(value: Any) -> str | None:
+    return (
+        None
+        if _string(value) is None or (value and _strings(value) is None)
+        else "must be a backend or a list of them"
+    )
+
+
+def _commands(value: Any) -> str | None:
+    good = isinstance(value, list) and all(v and _strings(v) is None for v in value)
+    return None if good else "must be a list of commands, each a list of strings"
+
+
+def _integer(low: int, high: int) -> Callable[[Any], str | None]:
+    def check(value: Any) -> str | None:
+        if not isinstance(value, int) or isinstance(value, bool):
+            return "must be an integer"
+        return None if low <= value <= high else f"must be from {low:#x} to {high:#x}"
+
+    return check
+
+
+def _one_of(known: tuple[str, ...], what: str) -> Callable[[Any], str | None]:
+    def check(value: Any) -> str | None:
+        if not isinstance(value, str):
+            return "must be a string"
+        return None if value in known else f"is not a known {what}{near(value, known)}"
+
+    return check
+
+
+def _features(value: Any) -> str | None:
+    wrong = _strings(value)
+    if wrong is not None:
+        return wrong
+    unknown = next((v for v in value if v not in FEATURES), None)
+    return (
+        None if unknown is None else f"names {unknown!r}, which is no core feature{near(unknown, FEATURES)}"
+    )
+
+
+def _anything(value: Any) -> str | None:
+    return None
+
+
+_ADDRESS = _integer(0, 0xFFFFFFFF)
+_TREE: dict[str, Any] = {
+    "schema": _integer(SCHEMA, SCHEMA),
+    "name": _string,
+    "inherits": _string,
+    "profile": _one_of(PROFILES, "profile"),
+    "stack_bytes": _integer(256, 0x7FFFFFFF),
+    "memory": {"*": {"kind": _one_of(KINDS, "kind"), "origin": _ADDRESS, "bytes": _integer(32, 0xFFFFFFFF)}},
+    "target": {
+        "core": _one_of(CORES, "core"),
+        "features": _features,
+        "vectors": _integer(2, 1024),
+        "cflags": _strings,
+        "ldflags": _strings,
+        "startup": _string,
+        "support": _string,
+    },
+    "kernels": {"backends": _strings, "use": {"*": _names}},
+    "toolchain": {"prefix": _text, "packages": _strings, "probes": _commands},
+    "qemu": {"binary": _string, "machine": _string, "cpu": _string, "args": _strings},
+    "upload": {"address": _ADDRESS, "openocd": _strings, "st_flash": _bool},
+    "store": {"origin": _ADDRESS, "slots": _integer(2, 1024), "slot_bytes": _integer(512, 0x7FFFFFFF)},
+    "platformio": {"*": _anything},
+}
+
+
+def _check(value: Any, schema: Any, path: Path, dotted: str) -> None:
+    if callable(schema):
+        wrong = schema(value)
+        if wrong is not None:
+            raise BoardError(f"{path}: {dotted} {wrong}, got {value!r}")
+        return
+    if not isinstance(value, dict):
+        raise BoardError(f"{path}: {dotted} must be a section [{dotted}], got {value!r}")
+    for key, part in value.items():
+        inner = schema.get(key, schema.get("*"))
+        where = f"{dotted}.{key}" if dotted else key
+        if inner is None:
+            raise BoardError(f"{path}: unknown key {where!r}{near(key, schema)}")
+        _check(part, inner, path, where)

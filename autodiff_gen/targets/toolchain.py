@@ -1,0 +1,93 @@
+"""Is a board's toolchain installed? Runs the probes of its profile. Stdlib only.
+
+`python -m autodiff_gen.targets.toolchain BOARD` prints the programs that passed and exits with 0, or prints the Debian
+packages to install and exits with 4. `*` means all boards of the tree and, in addition, what the tests use.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..errors import AutodiffError
+from . import board as boards
+
+MISSING = 4
+
+# What `./scons test` runs beside the boards' own tools: (packages, probe).
+TESTS = (
+    (("gcc", "libc6-dev"), ("gcc", "-xc", "-fsyntax-only", "-include", "stdio.h", "/dev/null")),
+    (("g++",), ("g++", "--version")),
+    (("libopenblas-dev",), ("gcc", "-xc", "-fsyntax-only", "-include", "cblas.h", "/dev/null")),
+    (("clang",), ("clang", "--version")),
+    (("clang-tidy",), ("clang-tidy", "--version")),
+    (("cppcheck",), ("cppcheck", "--version")),
+    (("libclang-rt-dev",), ("sh", "-c", 'ls "$(clang -print-runtime-dir)"/libclang_rt.fuzzer*')),
+    (("git",), ("git", "--version")),
+    (("strace",), ("strace", "--version")),
+)
+
+Needs = list[tuple[tuple[str, ...], tuple[str, ...]]]
+
+
+def passes(probe: Iterable[str]) -> bool:
+    """True when the command exists and exits with 0."""
+    try:
+        done = subprocess.run(
+            list(probe),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=60,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def needs(name: str) -> Needs:
+    """(packages, probe) pairs of one board, or of `*`. Raises BoardError."""
+    chosen = boards.names() if name == "*" else [name]
+    pairs: Needs = list(TESTS) if name == "*" else []
+    for board in map(boards.load, chosen):
+        pairs += [(board.toolchain.packages, probe) for probe in board.toolchain.probes]
+    return list(dict.fromkeys(pairs))
+
+
+def missing(pairs: Needs) -> list[str]:
+    """Debian packages to install, in the order of the profiles, each once."""
+    result: dict[str, None] = {}
+    verdicts: dict[tuple[str, ...], bool] = {}
+    for packages, probe in pairs:
+        if probe not in verdicts:
+            verdicts[probe] = passes(probe)
+        if not verdicts[probe]:
+            result |= dict.fromkeys(packages)
+    return list(result)
+
+
+def install_hint(board: boards.Board) -> str:
+    """The command that installs a board's toolchain on Debian."""
+    return "sudo apt-get install -y --no-install-recommends " + " ".join(board.toolchain.packages)
+
+
+def main(argv: list[str]) -> int:
+    try:
+        pairs = needs(argv[0])
+    except AutodiffError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    packages = missing(pairs)
+    if packages:
+        print(" ".join(packages))
+        return MISSING
+    found = dict.fromkeys(probe[0] for _, probe in pairs)
+    print(" ".join(Path(p).name for p in found if shutil.which(p)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
