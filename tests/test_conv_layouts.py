@@ -15,9 +15,8 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.program import Entry, Program
 from autodiff_gen.ir.graph import State
-from autodiff_gen.ir.node import Value, topological
+from autodiff_gen.ir.node import Value, base, topological
 from autodiff_gen.ir.types import planned_size
-from autodiff_gen.ir.views import base
 from autodiff_gen.passes.copy_insertion import KEPT
 from autodiff_gen.passes.layout_assignment import Layouts
 
@@ -28,7 +27,7 @@ def layout_copies(entry: Entry) -> list[str]:
     for step in entry.plan.steps:
         for region in step.node.regions:
             outer = dict(zip(region.params, step.node.operands, strict=True))
-            for node in region.nodes():
+            for node in region.nodes:
                 copies = node.op.name == "copy" and not node.hint.startswith(KEPT)
                 if copies and node.results[0].ndim > 1:
                     source = base(node.operands[0])

@@ -15,9 +15,8 @@ from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.ir.dependences import writers
 from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.ir.node import STATE, Value
+from autodiff_gen.ir.node import STATE, Value, base
 from autodiff_gen.ir.types import planned
-from autodiff_gen.ir.views import base
 from autodiff_gen.passes import PIPELINE
 from autodiff_gen.passes.finite_guard import Bounds, finite_guard
 from autodiff_gen.report.explain import explain

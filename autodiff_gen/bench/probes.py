@@ -10,10 +10,9 @@ from ..codegen.files import step_text
 from ..codegen.program import Program
 from ..ir.graph import State
 from ..ir.kernel_call import KernelCall
-from ..ir.node import CONST, Value, topological
+from ..ir.node import CONST, Value, base, topological
 from ..ir.op_kinds import Contraction, RowContraction
 from ..ir.types import planned, planned_size
-from ..ir.views import base
 from ..lowering.plan import EntryPlan, ScanPlan, Step
 
 FORWARD, BACKWARD, UPDATE, CALL = "forward", "backward", "update", "call"
@@ -89,7 +88,7 @@ def macs(step: Step) -> int:
     were computed."""
     if step.inner is not None:
         return 0  # its own steps have them
-    nodes = step.node.regions[0].nodes() if step.node.regions else [step.node]
+    nodes = step.node.regions[0].nodes if step.node.regions else [step.node]
     total = 0
     for node in nodes:
         if isinstance(node.op.lower, Contraction | RowContraction):

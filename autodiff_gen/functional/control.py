@@ -88,7 +88,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
 
 
 def _check_modes(name: str, node: Node) -> None:
-    for n in (n for region in node.regions for n in region.nodes()):
+    for n in (n for region in node.regions for n in region.nodes):
         if isinstance(n.op.lower, Moded):
             raise ShapeError(
                 f"{name}: a step that differs between training and evaluation (dropout, batch_norm) is not "

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from .node import STATE, Op, Value, topological
+from .node import STATE, Node, Op, Value, base, topological, users
 from .parameter_layout import Storage
 from .types import Type
 
@@ -68,6 +69,24 @@ class Graph:
         proof = () if self.proof is None else (self.proof,)
         return (*self.outputs.values(), *self.updates.values(), *proof)
 
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node that the roots need, operands first; the order depends on the graph alone."""
+        return tuple(topological(self.roots))
+
+    @cached_property
+    def users(self) -> Mapping[Value, Sequence[Node]]:
+        """For each value the nodes that read it, once per use."""
+        return users(self.nodes)
+
+    @cached_property
+    def written_by(self) -> Mapping[Node, Mapping[State, int]]:
+        """For each node that computes new states, views aside, which of its results each of them is."""
+        out: dict[Node, dict[State, int]] = {}
+        for state, new in self.updates.items():
+            out.setdefault(base(new).node, {})[state] = base(new).index
+        return out
+
     @property
     def states(self) -> tuple[State, ...]:
         """Every state that is read or written, in order of first use."""
@@ -76,7 +95,7 @@ class Graph:
 
     def leaves(self, op: Op) -> list[Value]:
         """The inputs, states or constants that the graph reads, in order of first use."""
-        return [n.results[0] for n in topological(self.roots) if n.op is op]
+        return [n.results[0] for n in self.nodes if n.op is op]
 
     def with_roots(self, roots: Sequence[Value]) -> Graph:
         """The same entry with its outputs, updates and proof replaced, in the order of `roots`."""

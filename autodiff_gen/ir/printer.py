@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .graph import Graph
-from .node import CONST, INPUT, STATE, Node, Value, topological
+from .node import CONST, INPUT, STATE, Node, Value
 from .op_kinds import Fused
 
 
@@ -35,11 +35,11 @@ def show(graph: Graph) -> str:
                     names[v] = f"%{len(names)}"
                 header = ", ".join(f"{names[v]} {v.name}: {v.type}" for v in region.params)
                 lines.append(f"{indent}    with {header}")
-            for n in region.nodes():
+            for n in region.nodes:
                 line(n, indent + "    ")
             lines.append(f"{indent}    yield {', '.join(names[r] for r in region.results)}")
 
-    for node in topological(graph.roots):
+    for node in graph.nodes:
         line(node, "  ")
     lines += [f"  {name} <- {names[v]}" for name, v in graph.outputs.items()]
     lines += [f"  {state.name}' <- {names[v]}" for state, v in graph.updates.items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..errors import GraphError
 from .graph import Graph
-from .node import INPUT, STATE, Node, Value, topological
+from .node import INPUT, STATE, Node, Value
 from .op_kinds import Fused, Leaf
 from .types import Dim
 
@@ -15,7 +15,7 @@ def verify(graph: Graph) -> None:
     """
     known = {v.node for v in graph.inputs}
     names: dict[str, object] = {}
-    for node in topological(graph.roots):
+    for node in graph.nodes:
         if isinstance(node.op.lower, Leaf):
             if node.op is INPUT and node not in known:
                 raise GraphError(
@@ -56,7 +56,7 @@ def _check_regions(graph: Graph, node: Node) -> None:
     """Regions read nothing but their params; those of fused nodes are flattened, so their types are their own."""
     for region in node.regions:
         params = {v.node for v in region.params}
-        for inner in region.nodes():
+        for inner in region.nodes:
             if inner.op in (INPUT, STATE) and inner not in params:
                 raise GraphError(f"{graph.name}: {node.op.name} reads {inner.results[0]!r} past its operands")
             if inner.regions:

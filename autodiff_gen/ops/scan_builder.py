@@ -47,7 +47,7 @@ def products(region: Region) -> list[list[Value]]:
     """What is not computed again on the way back: every result of a kernel, and behind it the elementwise values of its
     shape that are computed from it alone and then from each other. Any of a chain may stand for those before it.
     """
-    nodes = region.nodes()
+    nodes = region.nodes
     readers = users(nodes)
     chains = []
     for node in nodes:

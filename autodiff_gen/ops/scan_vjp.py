@@ -53,7 +53,7 @@ class _Backward:
 def scan_vjp(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) -> list[Value | None]:
     """One gradient per operand of the scan `node`."""
     (region,), count, walked = node.regions, node.attrs["carries"], node.attrs["xs"]
-    number(region.nodes())
+    number(region.nodes)
     old, axes = region.params[:count], node.attrs["axes"]
     active, reached = _carries(node, dys, wanted)
     live = [i for i in range(count) if i in active and i in reached]
@@ -123,7 +123,7 @@ def _stack(made: Node, k: int) -> Value:
 def _carries(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) -> tuple[set[int], set[int]]:
     """The carries that depend on what is wanted, and those on which something depends whose gradient is given."""
     (region,), count = node.regions, node.attrs["carries"]
-    order = region.nodes()
+    order = region.nodes
     active: set[int] = {i for i in range(count) if wanted[i]}
     while True:
         sources = [v for i, v in enumerate(region.params) if (i in active if i < count else wanted[i])]
@@ -149,7 +149,7 @@ def _forward_values(node: Node, back: _Backward, gradients: Sequence[Value]) -> 
     that the gradients read, or the last.
     """
     (region,), count = node.regions, node.attrs["carries"]
-    forward = set(region.nodes())
+    forward = set(region.nodes)
     read = {v for n in topological(gradients) if n not in forward for v in n.operands}
     saved = set(region.params[:count])
     for chain in products(region):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import Node, Value, topological
+from ..ir.node import Node, Value
 from ..ir.op_kinds import Leaf, Reduce
 from ..ir.rewrite import substitute
 
@@ -23,7 +23,7 @@ def _key(attr: Any) -> Any:
 def cse(graph: Graph) -> Graph:
     """Values that nothing needs are gone as well, since graphs are walked from their roots."""
     seen: dict[Any, tuple[Value, ...]] = {}
-    read = {v for n in topological(graph.roots) for v in n.operands} | set(graph.roots)
+    read = {v for n in graph.nodes for v in n.operands} | set(graph.roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if isinstance(node.op.lower, Leaf) and node.op.name != "const":

@@ -10,12 +10,12 @@ import numpy as np
 
 from ..ir.build import apply, constant
 from ..ir.graph import Graph
-from ..ir.node import CONST, Node, Value
+from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Elementwise, Pick, View
 from ..ir.rewrite import substitute
 from ..ir.strides import dense
 from ..ir.types import Type, broadcast, planned_size
-from ..ir.views import base, picked_axis, seen_through
+from ..ir.views import picked_axis, seen_through
 
 EXACT = {"add", "sub", "mul", "div", "neg", "sqrt"}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..ir.build import apply, apply_node, constant
 from ..ir.graph import Graph
-from ..ir.node import Node, Value, topological, users
+from ..ir.node import Node, Value
 from ..ir.rewrite import substitute
 from ..ir.types import normalise_axes
 
@@ -46,7 +46,7 @@ def _axes(node: Node) -> tuple[int, ...]:
 
 def fuse_conv_pool(graph: Graph) -> Graph:
     """See the module."""
-    readers = users(topological(graph.roots))
+    readers = graph.users
     roots = set(graph.roots)
 
     def only_read_by(v: Value, *names: str) -> bool:

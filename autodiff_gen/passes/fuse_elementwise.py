@@ -10,10 +10,9 @@ from collections.abc import Callable
 
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import INPUT, Node, Op, Region, Value, register
+from ..ir.node import INPUT, Node, Op, Region, Value, base, register
 from ..ir.op_kinds import Fused, Iota, View
 from ..ir.types import Shape, Type, product
-from ..ir.views import base
 from .fusion_groups import Groups, flat_shape, grouped, is_fusable, with_free
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 from ..ir.build import make_state
 from ..ir.graph import State
-from ..ir.node import STATE, Node, Value, topological
+from ..ir.node import STATE, Node, Value, base, topological
 from ..ir.op_kinds import Call, Contraction, Elementwise, View
 from ..ir.parameter_layout import Storage
 from ..ir.types import Type, planned
-from ..ir.views import base, layout
+from ..ir.views import layout
 from .commute_pooling import commute_pooling
 from .permute_propagation import sunk
 from .permuted_view import Form, Moved, common_pieces, in_shape, parts, pieces_of, reshaped, seen, value_of

@@ -11,7 +11,7 @@ from ..ir.rewrite import substitute
 def region_dce(graph: Graph) -> Graph:
     """Until nothing changes: a scan that is relieved of operands may leave stacks of another one unread."""
     while True:
-        order = topological(graph.roots)
+        order = graph.nodes
         read = {v for n in order for v in n.operands} | set(graph.roots)
         wasteful = {
             n: keep

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import Node, Value, topological, users
+from ..ir.node import Node, Value
 from ..ir.rewrite import substitute
 from ..ops.contraction import transposed
 from .layout_assignment import settled, wants_dense
@@ -33,7 +33,7 @@ def transpose_elimination(graph: Graph) -> Graph:
     """
     if not graph.updates and wants_dense(graph.roots):
         graph = graph.with_roots(settled(graph.roots, may_store=False).roots)
-    readers = users(topological(graph.roots))
+    readers = graph.users
     roots = set(graph.roots)
 
     def only_transposed(product: Value) -> bool:
