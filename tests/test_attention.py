@@ -15,7 +15,7 @@ from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.errors import ShapeError
 from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.passes.resolve_mode import settled
+from autodiff_gen.passes.resolve_mode import resolved
 
 RNG = np.random.default_rng(3)
 BOOL = RNG.random((4, 6)) > 0.4
@@ -252,8 +252,8 @@ def test_dropout_acts_in_training_alone() -> None:
     x = ag.Input("x", (20, 5))
     array = RNG.normal(size=(20, 5)).astype(np.float32)
     y = F.scaled_dot_product_attention(x, x, np.eye(20, dtype=np.float32), dropout_p=0.5)
-    (want,) = evaluate(settled([y], training=False).roots, {x: array})
-    (got,) = evaluate(settled([y], training=True).roots, {x: array, F.random_step(): np.uint32(3)})
+    (want,) = evaluate(resolved([y], training=False).roots, {x: array})
+    (got,) = evaluate(resolved([y], training=True).roots, {x: array, F.random_step(): np.uint32(3)})
     dropped = got == 0.0
     assert 0.4 < dropped.mean() < 0.6
     np.testing.assert_allclose(got[~dropped], 2.0 * want[~dropped], rtol=1e-6)

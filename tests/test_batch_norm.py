@@ -15,7 +15,7 @@ from autodiff_gen.autodiff import grad
 from autodiff_gen.check.gradcheck import check
 from autodiff_gen.errors import AutodiffError, ModelError, ShapeError
 from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.passes.resolve_mode import settled
+from autodiff_gen.passes.resolve_mode import resolved
 
 # function, shape, whether there are a weight and a bias, further arguments
 ROWS: list[tuple[str, tuple[int, ...], bool, dict[str, Any]]] = [
@@ -72,7 +72,7 @@ def test_equals_pytorch_in_float64(
     name: str, shape: tuple[int, ...], affine: bool, options: dict[str, Any]
 ) -> None:
     ours = Operands(shape, affine)
-    training = settled(ours.roots(name, options), training=True)
+    training = resolved(ours.roots(name, options), training=True)
     new = {s.name: v for s, v in training.updates.items()}
     moved = [new.get(v.name, v) for v in ours.values[1:3]]
     feeds = dict(zip(ours.values, ours.arrays, strict=True))
@@ -80,7 +80,7 @@ def test_equals_pytorch_in_float64(
     for a, b in zip(got, ours.torch(name, options, "float64"), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)  # eps and momentum are float32 in ours
     fixed = {**options, "training" if name == "batch_norm" else "use_input_stats": False}
-    got = evaluate(settled(ours.roots(name, options), training=False).roots, feeds, float_dtype="float64")
+    got = evaluate(resolved(ours.roots(name, options), training=False).roots, feeds, float_dtype="float64")
     for a, b in zip(got, ours.torch(name, fixed, "float64"), strict=False):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
 

@@ -18,8 +18,10 @@ from ..ir.node import Value
 from ..ir.types import Type, f32
 from ..kernels import registry
 from ..lowering.c_syntax import shown
+from ..lowering.pipeline import lower
 from ..lowering.plan import EntryPlan, Placed
-from ..lowering.planner import needed_by, plan_entry
+from ..lowering.planner import needed_by
+from ..passes.context import Context
 from ..targets.installation import __version__
 from .inline_c import header_files, static_functions, without_stddef
 
@@ -126,7 +128,7 @@ class GraphC:
     ) -> None:
         self.leaves, self.tables = leaves, registry.load(["ref"])
         graph = Graph("graph", (), outputs)
-        self.plan = plan_entry(graph, self.tables, first=early)
+        (self.plan,) = lower([graph], Context(backends=self.tables, first=early))
         self.buffer = Buffer()
         self.homes: dict[State, Place] = {}
         for leaf in leaves:
@@ -180,7 +182,7 @@ class GraphC:
             gradient = State("", state.type, None)
             homes[gradient] = self.gradients[state]
             updates[state] = make_state(state) - lr * make_state(gradient)
-        plan = plan_entry(Graph("sgd", (lr,), {}, updates), self.tables)
+        (plan,) = lower([Graph("sgd", (lr,), {}, updates)], Context(backends=self.tables))
         assert not plan.placed, "an update needs no memory of its own"
         text = BufferText(plan, Buffer(), homes, {}, {}, {lr: "lr"})
         return _render(

@@ -9,6 +9,7 @@ from typing import Any
 
 from .node import STATE, Node, Op, Value, base, topological, users
 from .parameter_layout import Storage
+from .printer import show
 from .types import Type
 
 ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for
@@ -50,6 +51,7 @@ class Graph:
     """One entry function in SSA form: inputs and old states -> outputs and new states.
 
     least_n: the fewest samples that it takes, where the batch may vary.
+    training: whether layers that differ between the modes are still to be resolved as in training.
     `inner`: the body of a loop or a branch of a condition, whose memory is another plan's.
     guard: "loss": inputs and loss are checked before the first state changes (donation.guarded); "gradients": so is
     `proof`, a scalar that is finite only if all new states are (passes/finite_guard.py); None: nothing is.
@@ -60,6 +62,7 @@ class Graph:
     outputs: Mapping[str, Value]
     updates: Mapping[State, Value] = field(default_factory=dict)
     least_n: int = 1
+    training: bool = False
     inner: bool = False
     guard: str | None = None
     proof: Value | None = None
@@ -97,8 +100,13 @@ class Graph:
         """The inputs, states or constants that the graph reads, in order of first use."""
         return [n.results[0] for n in self.nodes if n.op is op]
 
+    def __str__(self) -> str:
+        return show(self)
+
     def with_roots(self, roots: Sequence[Value]) -> Graph:
         """The same entry with its outputs, updates and proof replaced, in the order of `roots`."""
+        if tuple(roots) == self.roots:
+            return self
         k, end = len(self.outputs), len(self.outputs) + len(self.updates)
         return replace(
             self,

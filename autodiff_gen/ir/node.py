@@ -107,6 +107,13 @@ class Node:
         self.serial = next(_serial)
         self.hint = hint
 
+    def with_operands(self, operands: tuple[Value, ...]) -> Node:
+        """The node over other operands, whose results have the same types; itself over its own."""
+        if operands == self.operands:
+            return self
+        types = tuple(r.type for r in self.results)
+        return Node(self.op, operands, self.attrs, types, self.regions, self.hint)
+
 
 class Value:
     """One result of a node: `(node, index)` with a type. `==` is identity (use F.eq). The operators and the methods of

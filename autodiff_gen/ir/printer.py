@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
 import numpy as np
 
-from .graph import Graph
 from .node import CONST, INPUT, STATE, Node, Value
 from .op_kinds import Fused
 
 
-def show(graph: Graph) -> str:
+class _Graph(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def inputs(self) -> Sequence[Value]: ...
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+    @property
+    def outputs(self) -> Mapping[str, Value]: ...
+    @property
+    def updates(self) -> Mapping[Any, Value]: ...
+    @property
+    def proof(self) -> Value | None: ...
+
+
+def show(graph: _Graph) -> str:
     """The graph as text: one line per node, `%7: f32[4,32] = matmul(%1, %2)`; fused nodes with their regions."""
     names: dict[Value, str] = {}
     lines = [f"entry {graph.name}({', '.join(f'{v.name}: {v.type}' for v in graph.inputs)})"]

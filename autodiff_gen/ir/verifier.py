@@ -9,10 +9,11 @@ from .op_kinds import Fused, Leaf
 from .types import Dim
 
 
-def verify(graph: Graph) -> None:
+def verify(graph: Graph, verified: set[Node] | None = None) -> None:
     """Raise GraphError unless every rule of the IR holds: inferred types, unique names, known inputs, typed
-    updates.
+    updates. `verified`: nodes whose types were inferred before, to which those of this graph are added.
     """
+    verified = set() if verified is None else verified
     known = {v.node for v in graph.inputs}
     names: dict[str, object] = {}
     for node in graph.nodes:
@@ -26,10 +27,13 @@ def verify(graph: Graph) -> None:
             if name and names.setdefault(name, thing) is not thing:
                 raise GraphError(f"{graph.name}: two inputs or parameters are called {name!r}; rename one")
             continue
+        if node in verified:
+            continue
+        verified.add(node)
         if node.regions:
             _check_regions(graph, node)
-            continue
-        _check_types(graph, node)
+        else:
+            _check_types(graph, node)
     if graph.inner:  # the plan around it knows where its inputs and outputs lie
         return
     for v in graph.inputs:

@@ -1,14 +1,13 @@
 """From a graph to steps: which calls and loop nests there are, in which order, and where every value lies.
 
-This is the last stage that thinks; codegen/program.py and codegen/files.py only write down what is decided here.
+These are the last stages of the pipeline; codegen only writes down what is decided here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
+from dataclasses import replace
 
-from .. import passes
 from ..ir.build import make_input
 from ..ir.dependences import gate_edges, ordering_edges, state_of
 from ..ir.graph import Graph, State
@@ -20,6 +19,7 @@ from ..ir.types import Type, planned_size
 from ..ir.views import layout, stored
 from ..kernels.registry import Backends
 from ..kernels.table import Kernel
+from ..passes.context import Context
 from ..passes.copy_insertion import KEPT, with_old_states_copied
 from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fusion_groups import is_free
@@ -32,30 +32,36 @@ from .plan import EntryPlan, Placed, Step
 from .schedule import order_steps
 
 
-def plan_entry(
-    graph: Graph, backends: Backends, dump: Path | None = None, first: Collection[str] = ()
-) -> EntryPlan:
-    """Run the passes, order the steps, choose kernels and place every buffer.
-
-    `first` names outputs, of a graph without updates, that are complete before any other step begins.
-    """
-    graph = passes.run(graph, dump, backends.vectors)
+def copy_overwritten_states(graph: Graph, context: Context) -> Graph:
+    """Copies of old states whose bytes a fused node would overwrite before its last read of them."""
     while late := _overwritten_too_early(graph):
-        graph = fuse_elementwise(with_old_states_copied(graph, late), backends.vectors)
-    nodes = [n for n in graph.nodes if _is_step(n)]
-    steps = [_step(n, graph, backends) for n in nodes]
+        graph = fuse_elementwise(with_old_states_copied(graph, late), context)
+    return graph
+
+
+def select_kernels(graph: Graph, context: Context) -> EntryPlan:
+    """A step for every node that computes: a call with its kernel, a loop nest, or a region with a plan of its own."""
     states, outputs = _homes(graph)
-    steps = _ordered(graph, steps, states, outputs, first)
-    placed = _lifetimes(steps, states, outputs)
+    steps = [_step(n, graph, context) for n in graph.nodes if _is_step(n)]
+    copies = sorted({s.name for n in graph.nodes for s in _kept_states(n)})
+    return EntryPlan(graph, steps, states, outputs, [], {}, copies)
+
+
+def schedule(plan: EntryPlan, context: Context) -> EntryPlan:
+    """The steps in an order of execution that keeps the peak of live bytes low."""
+    return replace(plan, steps=_ordered(plan.graph, plan.steps, plan.states, plan.outputs, context.first))
+
+
+def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:
+    """Every value that is stored in the arena gets an offset there."""
+    placed = _lifetimes(plan.steps, plan.states, plan.outputs)
     plans = {}
     for pool in ("float", "int"):
         members = [p for p in placed if p.pool == pool]
-        plan = place([Buffer(i, p.bytes, p.start, p.end) for i, p in enumerate(members)])
-        plans[pool] = plan
+        plans[pool] = place([Buffer(i, p.bytes, p.start, p.end) for i, p in enumerate(members)])
         for i, p in enumerate(members):
-            p.offset = plan.offsets[i]
-    copies = sorted({s.name for n in graph.nodes for s in _kept_states(n)})
-    return EntryPlan(graph, steps, states, outputs, placed, plans, copies)
+            p.offset = plans[pool].offsets[i]
+    return replace(plan, placed=placed, plans=plans)
 
 
 def _kept_states(node: Node) -> list[State]:
@@ -127,12 +133,14 @@ def _overwritten_too_early(graph: Graph) -> list[tuple[Node, int]]:
     return late
 
 
-def _step(node: Node, graph: Graph, backends: Backends) -> Step:
-    step = Step(node)
+def _step(node: Node, graph: Graph, context: Context) -> Step:
+    step, backends, lower = Step(node), context.target, context.lower_region
     if isinstance(node.op.lower, Scan):
-        step.inner = plan_scan(node, graph, lambda g: plan_entry(g, backends))
+        assert lower is not None
+        step.inner = plan_scan(node, graph, lower)
     elif isinstance(node.op.lower, Cond):
-        step.inner = plan_cond(node, graph, lambda g: plan_entry(g, backends))
+        assert lower is not None
+        step.inner = plan_cond(node, graph, lower)
     elif node.regions:
         step.nest = LoopNest(node.regions[0])
         step.locked = frozenset(p for _, p, _ in _donors(graph, node))

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from .. import functional as _functional  # noqa: F401  (fills the registry)
+from .. import nn
 from ..errors import GraphError, ModelError
 from ..functional.inputs import Buffer, Input, Param, check_outputs, check_parameter_name, why_not
 from ..ir.build import make_input
 from ..ir.graph import ROLES, Graph, State
 from ..ir.identifiers import is_identifier
+from ..ir.module import Module
 from ..ir.node import INPUT, STATE, Value, topological
-from ..ir.rewrite import replaced
 from ..ir.types import Dim, Type, f32, s32, u8
 from ..ir.verifier import verify
-from ..nn import Module
+from ..lowering.pipeline import run
 from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
-from ..passes.layout_assignment import Layouts, layout_assignment
-from ..passes.resolve_mode import settled
-from .train_step import ACCUMULATE, Steps, Training, steps_of
+from ..passes.apply_optimizer import with_guard
+from ..passes.context import Context, Training
+from ..passes.resolve_mode import resolved
 
 __all__ = ["Buffer", "Function", "Input", "Model", "Param", "function"]
 
+ACCUMULATE = (None, "mean", "sum")
 GUARDS = ("loss", "gradients", None)
 NO_INDEX = -100  # PyTorch's default of ignore_index, which no label of type u8 equals
 
@@ -79,15 +80,18 @@ class Model:
         self._check_kinds()
         self.batch = _batch((*self.inputs, *self.targets))
         self._states = _states([loss, *self.outputs.values()])
+        step = Graph("train_step", (*self.inputs, *self.targets), {"loss": loss}, training=True)
+        module = Module((step, Graph("predict", self.inputs, self.outputs)))
         try:
-            self._training = settled([loss], training=True)
-            self._evaluation = settled(list(self.outputs.values()), training=False)
+            ((_, module),) = self.stages = list(run(module, Context(), until="resolve_mode", check=False))
         except GraphError as error:
             raise ModelError(str(error)) from None
-        self._check_names()
-        self._layouts = self._laid_out()
-        self._steps = self._differentiate()
-        self.lr = self._steps.lr
+        self._check_names(module)
+        for graph in module.entries:
+            verify(graph)
+        training = self._training_options()
+        self.lr = training.lr
+        self.stages += run(module, Context(training), after="resolve_mode", until="apply_optimizer")
         self._check_states()
         for graph in self.entries():
             verify(graph)
@@ -144,7 +148,7 @@ class Model:
             split=split,
             restore_after=restore_after,
         )
-        if isinstance(net, Module):
+        if isinstance(net, nn.Module):
             reached = {state for state, _ in model._states}
             for name, value in net.named_parameters():
                 state = value.node.attrs["state"]
@@ -162,26 +166,16 @@ class Model:
     @property
     def states(self) -> tuple[State, ...]:
         """Parameters and buffers in the order of a state_dict, then counters and the optimizer's state."""
-        own = [self._layouts.state(state) for state, _ in self._states]
-        return tuple(dict.fromkeys((*own, *(s for g in self._steps.entries for s in g.updates))))
+        module = self.stages[-1][1]
+        own = [module.state(state) for state, _ in self._states]
+        return tuple(dict.fromkeys((*own, *(s for g in module.entries for s in g.updates))))
 
     def entries(self, guard: str | None = "") -> list[Graph]:
         """train_step, accumulate and apply where asked for, predict, and predict_averaged where there are averages;
-        `guard` stands in the place of the model's."""
+        `guard` replaces the model's."""
         guard = self.guard if guard == "" else guard
-        outputs = dict(zip(self.outputs, self._evaluation.roots, strict=True))
-        least_n = self._evaluation.least_n
-        steps = [
-            replace(g, guard=guard) if guard == "gradients" or "loss" in g.outputs else g
-            for g in self._steps.entries
-        ]
-        entries = [*steps, Graph("predict", self.inputs, outputs, least_n=least_n)]
-        if self.ema is not None:
-            old = {self._layouts.state(s): self._layouts.value(v) for s, v in self._states}
-            averages = {old[s]: average for s, average in self._steps.averages.items()}
-            averaged = dict(zip(outputs, replaced(list(outputs.values()), averages), strict=True))
-            entries.append(Graph("predict_averaged", self.inputs, averaged, least_n=least_n))
-        return entries
+        found = self.stages[-1][1].entries
+        return [with_guard(g, guard) if g.updates else g for g in found]
 
     def on_host(self, kernels: str = "ref") -> Any:
         """The model's generated C, compiled with the host compiler: train_step, predict, state_dict, save,
@@ -220,7 +214,8 @@ class Model:
                 f"the loss is {self.loss.type}, not a scalar f32[]; reduce it with F.mean or F.sum"
             )
 
-    def _check_names(self) -> None:
+    def _check_names(self, module: Module[Graph]) -> None:
+        step, predict = module.entries
         seen = {"lr"}
         named = [("input", v.name) for v in self.inputs] + [("target", v.name) for v in self.targets]
         named += [("output", name) for name in self.outputs] + [(s.role, s.name) for s, _ in self._states]
@@ -233,28 +228,18 @@ class Model:
                 raise ModelError(f"{role} {name!r}: {other} has this name already; rename one")
             seen.add(name)
         given = {v.node for v in self.inputs}
-        for name, v in zip(self.outputs, self._evaluation.roots, strict=True):
+        for name, v in predict.outputs.items():
             for node in topological([v]):
                 if node.op is INPUT and node not in given:
                     raise ModelError(
                         f"output {name!r} depends on {node.attrs['name']!r}, which is not among the inputs"
                     )
         given |= {v.node for v in self.targets}
-        for node in topological([*self._training.roots, *self._training.updates.values()]):
+        for node in step.nodes:
             if node.op is INPUT and node not in given:
                 raise ModelError(
                     f"the loss depends on {node.attrs['name']!r}, which is neither input nor target"
                 )
-
-    def _laid_out(self) -> Layouts:
-        """Settle where the elements of values and parameters lie, in both modes at once."""
-        training, evaluation = self._training, self._evaluation
-        found = layout_assignment([*training.roots, *training.updates.values(), *evaluation.roots])
-        first, last = len(training.roots), len(training.roots) + len(training.updates)
-        updates = dict(zip(training.updates, found.roots[first:last], strict=True))
-        self._training = replace(training, roots=found.roots[:first], updates=updates)
-        self._evaluation = replace(evaluation, roots=found.roots[last:])
-        return found
 
     def _check_states(self) -> None:
         names: set[str] = set()
@@ -267,7 +252,7 @@ class Model:
         """Whether the optimizer would train a parameter that the model does not use."""
         return state.trainable and self.optimizer.takes_all
 
-    def _differentiate(self) -> Steps:
+    def _training_options(self) -> Training:
         parameters = [(state, v) for state, v in self._states if state.trainable]
         if not parameters:
             raise ModelError("the loss depends on no parameter that may be trained")
@@ -276,23 +261,19 @@ class Model:
         trained = [(state, v) for state, v in parameters if state in chosen]
         if not trained:
             raise ModelError("the optimizer was given parameters with requires_grad=False alone")
-        layouts = self._layouts
-        groups = [replace(group, states=tuple(map(layouts.state, group.states))) for group in groups]
-        trained = [(layouts.state(state), layouts.value(v)) for state, v in trained]
-        arguments = (*self.inputs, *self.targets)
-        way = Training(
-            arguments,
-            self._training,
+        lr = make_input("lr", Type(f32, ())) if self.schedule is None else None
+        return Training(
             trained,
             self.optimizer,
             groups,
+            lr,
             self.schedule,
             self.clip_grad_norm,
             self.clip_grad_value,
             self.accumulate,
             self.ema,
+            self.guard,
         )
-        return steps_of(way)
 
 
 def _states(roots: Sequence[Value]) -> list[tuple[State, Value]]:
@@ -332,7 +313,7 @@ class Function:
                 f"function {name!r}: two inputs are called {max(names, key=names.count)!r}; rename one"
             )
         check_outputs(f"function {name!r}: ", outputs, inputs)
-        in_mode = settled(list(outputs.values()), training)
+        in_mode = resolved(list(outputs.values()), training)
         for node in topological(in_mode.roots):
             if node.op in (INPUT, STATE) and node not in given:
                 raise ModelError(

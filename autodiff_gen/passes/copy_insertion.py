@@ -19,6 +19,7 @@ from ..ir.ordered_dag import OrderedDag
 from ..ir.rewrite import substitute
 from ..ir.strides import Strided
 from ..ir.views import layout
+from .context import Context
 
 KEPT = "old "  # how the hint of a copy of a state begins that is still read after its update; the report names it
 
@@ -60,18 +61,17 @@ def _with_readable_operands(graph: Graph) -> Graph:
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         lower = node.op.lower
-        types = tuple(r.type for r in node.results)
         if isinstance(lower, View):
-            made = Node(node.op, operands, node.attrs, types, hint=node.hint).results
-            if layout(made[0]) is None:
-                made = Node(node.op, (copy_of(operands[0]),), node.attrs, types, hint=node.hint).results
-            return made
+            made = node.with_operands(operands)
+            if layout(made.results[0]) is None:
+                made = node.with_operands((copy_of(operands[0]),))
+            return made.results
         if isinstance(lower, Contraction | RowContraction):
             fixed = [v if readable_by_kernels(v) else copy_of(v) for v in operands[:2]]
-            return Node(node.op, (*fixed, *operands[2:]), node.attrs, types, hint=node.hint).results
+            return node.with_operands((*fixed, *operands[2:])).results
         if isinstance(lower, Call | Scan | Cond):
             fixed = [v if _serves(node, i, v) else copy_of(v) for i, v in enumerate(operands)]
-            return Node(node.op, tuple(fixed), node.attrs, types, node.regions, node.hint).results
+            return node.with_operands(tuple(fixed)).results
         return None
 
     return graph.with_roots(substitute(graph.roots, rewrite))
@@ -143,7 +143,7 @@ def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
     return state is not None and state in graph.updates and base(graph.updates[state]).node is writer
 
 
-def copy_insertion(graph: Graph) -> Graph:
+def copy_insertion(graph: Graph, context: Context) -> Graph:
     """See the module."""
     graph = _with_owned_roots(_with_readable_operands(graph))
     return with_old_states_copied(graph, _late_reads(graph))
@@ -166,7 +166,6 @@ def with_old_states_copied(graph: Graph, reads: Sequence[tuple[Node, int]]) -> G
         if node not in indices:
             return None
         fixed = tuple(copy_of(v) if i in indices[node] else v for i, v in enumerate(operands))
-        types = tuple(r.type for r in node.results)
-        return Node(node.op, fixed, node.attrs, types, node.regions, node.hint).results
+        return node.with_operands(fixed).results
 
     return graph.with_roots(substitute(graph.roots, rewrite))

@@ -26,6 +26,7 @@ from ..ir.graph import Graph, State
 from ..ir.node import CONST, Node, Value, base, topological, users
 from ..ir.op_kinds import Assemble, Call, Contraction, RowContraction, View
 from ..ir.types import planned_size
+from .context import Context
 
 Bound: TypeAlias = float | Value  # at least 1
 
@@ -33,7 +34,7 @@ MARGIN, LIMIT = 2.0**28, 2.0**100
 TINY = 2.0**-63  # squares of less than this may vanish
 
 
-def finite_guard(graph: Graph) -> Graph:
+def finite_guard(graph: Graph, context: Context) -> Graph:
     """See the module."""
     if graph.guard != "gradients" or graph.inner or not graph.updates:
         return graph

@@ -12,6 +12,7 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Value
 from ..ir.rewrite import substitute
 from ..ir.types import normalise_axes
+from .context import Context
 
 
 def _simple(pool: Node) -> bool:
@@ -44,7 +45,7 @@ def _axes(node: Node) -> tuple[int, ...]:
     return normalise_axes(node.attrs["axes"], node.operands[0].ndim)
 
 
-def fuse_conv_pool(graph: Graph) -> Graph:
+def fuse_conv_pool(graph: Graph, context: Context) -> Graph:
     """See the module."""
     readers = graph.users
     roots = set(graph.roots)

@@ -21,6 +21,7 @@ from ..ir.op_kinds import Call, Contraction, Elementwise, View
 from ..ir.rewrite import replaced, substitute
 from ..ir.types import Shape, f32, planned_size
 from ..ir.views import layout
+from .context import Context
 from .fold_constants import uniform
 
 FEWEST_ADDED = 32  # elements of a state to which a kernel adds what lies in memory
@@ -104,7 +105,7 @@ def _in_shape(v: Value, shape: Shape) -> Value:
     return v if v.type.shape == shape else apply("reshape", v, shape=shape)
 
 
-def fuse_optimizer(graph: Graph) -> Graph:
+def fuse_optimizer(graph: Graph, context: Context) -> Graph:
     """See the module."""
     graph = _with_updates(graph, _accumulated(graph))
     graph = _with_updates(graph, _added_from_memory(graph))

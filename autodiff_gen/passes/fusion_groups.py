@@ -247,8 +247,8 @@ def flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
 
 
 def grouped(graph: Graph, vectors: int = 0) -> Groups:
-    """Each fusable node joins the groups of its producers, the latest first, where it may. `vectors`: as in
-    fuse_elementwise."""
+    """Each fusable node joins the groups of its producers, the latest first, where it may. `vectors`: functions
+    that are called for so many elements or more, but in shorter loops, get a flat loop of their own; 0: none does."""
     groups = Groups(graph, vectors)
     for node in groups.order:
         if not is_fusable(node):

@@ -6,9 +6,10 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Region, Value, topological
 from ..ir.op_kinds import Cond, Scan
 from ..ir.rewrite import substitute
+from .context import Context
 
 
-def region_dce(graph: Graph) -> Graph:
+def region_dce(graph: Graph, context: Context) -> Graph:
     """Until nothing changes: a scan that is relieved of operands may leave stacks of another one unread."""
     while True:
         order = graph.nodes

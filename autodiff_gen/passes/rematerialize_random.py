@@ -16,9 +16,10 @@ from ..ir.rewrite import substitute
 from ..ir.strides import Strided
 from ..ir.types import Dim
 from ..ir.views import layout
+from .context import Context
 
 
-def rematerialize_random(graph: Graph) -> Graph:
+def rematerialize_random(graph: Graph, context: Context) -> Graph:
     """See the module."""
     drawn = _drawn(graph.nodes)
     made: dict[tuple[Value, Strided], Value] = {}

@@ -14,6 +14,7 @@ from ..ir.op_kinds import Elementwise, Reduce, RowContraction, View
 from ..ir.rewrite import substitute
 from ..ir.types import Shape, Size, f32, normalise_axes, planned, product
 from ..ir.views import layout
+from .context import Context
 from .fusion_groups import is_free, is_fusable
 
 FEWEST_ROWS = 9  # sums of fewer terms are written out
@@ -21,7 +22,7 @@ FEWEST_COLUMNS = 8
 FEWEST_TERMS = 96  # of all columns together
 
 
-def select_column_sums(graph: Graph) -> Graph:
+def select_column_sums(graph: Graph, context: Context) -> Graph:
     """See the module."""
     if graph.inner:
         return graph

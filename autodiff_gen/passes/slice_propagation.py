@@ -15,13 +15,14 @@ from ..ir.op_kinds import Elementwise, View
 from ..ir.rewrite import substitute
 from ..ir.types import Dim, Shape
 from ..ops.slices import window
+from .context import Context
 
 MOST_PARTS = 8
 
 Window: TypeAlias = tuple[Shape, tuple[int, ...], tuple[int, ...]]  # extents, starts, steps
 
 
-def slice_propagation(graph: Graph) -> Graph:
+def slice_propagation(graph: Graph, context: Context) -> Graph:
     """See the module."""
     order = graph.nodes
     readers = users(order)
