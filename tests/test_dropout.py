@@ -21,6 +21,7 @@ from autodiff_gen.ir.build import apply
 from autodiff_gen.ir.counter_rng import rand_u32
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.rematerialize_random import rematerialize_random
 from autodiff_gen.passes.resolve_mode import position_key, resolved
 
@@ -202,7 +203,7 @@ def test_a_mask_seen_otherwise_is_drawn_otherwise() -> None:
     flat = F.dropout(F.reshape(x, (x.shape[0], 12)), 0.5, seed=1)
     seen = F.permute(F.reshape(flat, (x.shape[0], 2, 2, 3)), (2, 0, 3, 1))[:, :, ::2]
     graph = Graph("g", (x, F.random_step()), {"y": resolved([seen], training=True).roots[0]})
-    noisy = rematerialize_random(graph)
+    noisy = rematerialize_random(graph, Context())
     feeds = {x: np.random.default_rng(0).normal(size=(2, 3, 4)), F.random_step(): np.uint32(4)}
     for n in (1, 2):
         given = {x: feeds[x][:n], F.random_step(): feeds[F.random_step()]}
@@ -215,7 +216,7 @@ def test_noise_behind_a_view_is_drawn_again_by_places() -> None:
     drawn = apply("rand_u32", step, apply("iota", size=shape), key=9)
     seen = F.permute(F.reshape(drawn, (3, 2, 4)), (2, 0, 1))
     graph = Graph("g", (step,), {"y": seen})
-    again = rematerialize_random(graph)
+    again = rematerialize_random(graph, Context())
     assert "places" in str(again) and "reshape" not in str(again)
     one, other = (evaluate(list(g.outputs.values()), {step: np.uint32(3)})[0] for g in (graph, again))
     np.testing.assert_array_equal(one, other)

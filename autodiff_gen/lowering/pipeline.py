@@ -113,10 +113,11 @@ def run(
 def lower(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
     """Graphs that are complete, updates of states among them, to plans with placed buffers."""
     module: Module[Any] = Module(tuple(graphs))
-    for name, module in run(module, context, after=apply_optimizer.__name__):  # noqa: B020
+    lowered = module
+    for name, lowered in run(module, context, after=apply_optimizer.__name__):
         if dump is not None:
-            dump.write(name, module)
-    return list(module.entries)
+            dump.write(name, lowered)
+    return list(lowered.entries)
 
 
 def _lower_region(context: Context, graph: Graph) -> EntryPlan:
