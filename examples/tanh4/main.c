@@ -1,4 +1,4 @@
-/* Fits four numbers: 50 steps on the same four samples, then asks for each of them. */
+/* Trains 50 steps on the same four samples, then prints the output for each of them. */
 #include "tanh4.h"
 
 #include "ag_console.h"
