@@ -235,7 +235,7 @@ def test_model_without_main_builds_the_library(tree: Tree) -> None:
     assert "AR libnet.a" in tree.build()
     done = tree.scons(f"model={tree.model}", "board=host", "run")
     assert done.returncode == 1
-    assert done.stderr.startswith("error: run: no main.c beside ")
+    assert done.stderr.startswith("error: run: no main.c in the folder of ")
 
 
 @pytest.mark.qemu
