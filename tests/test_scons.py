@@ -48,7 +48,7 @@ def replace(path: Path, old: str, new: str) -> None:
 
 
 def template(tree: Tree) -> Path:
-    return tree.root / "autodiff_gen/templates/source.c.j2"
+    return tree.root / "autodiff_gen/codegen/templates/source.c.j2"
 
 
 # edit, steps that must be taken, steps that must not
