@@ -234,7 +234,10 @@ def test_what_became_slower_or_larger_is_listed(built):
         (("model=w9",), "unknown model 'w9'"),
         (("model=w4", "board=nucleo_h743zi"), "no emulator .*; board=mps2_an500 has the same core"),
         (("model=w4", "board=host"), "counted in QEMU; give an emulated board"),
-        (("model=w4", "upload"), "bench upload: bench stands alone, or with upload and port="),
+        (
+            ("model=w4", "upload"),
+            "bench upload: bench is a target of its own; only upload with port= may be added",
+        ),
         (("model=w4", "steps=none"), "steps=none: must be a number of training steps"),
     ],
 )

@@ -48,7 +48,7 @@ def replace(path: Path, old: str, new: str) -> None:
 
 
 def template(tree: Tree) -> Path:
-    return tree.root / "autodiff_gen/templates/source.c.j2"
+    return tree.root / "autodiff_gen/codegen/templates/source.c.j2"
 
 
 # edit, steps that must be taken, steps that must not
@@ -235,7 +235,7 @@ def test_model_without_main_builds_the_library(tree: Tree) -> None:
     assert "AR libnet.a" in tree.build()
     done = tree.scons(f"model={tree.model}", "board=host", "run")
     assert done.returncode == 1
-    assert done.stderr.startswith("error: run: no main.c beside ")
+    assert done.stderr.startswith("error: run: no main.c in the folder of ")
 
 
 @pytest.mark.qemu

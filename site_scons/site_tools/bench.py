@@ -1,4 +1,4 @@
-"""SCons tool: what a training step costs on a board, counted in QEMU. Needs the tools `autodiff` and `firmware`.
+"""SCons tool: the cost of a training step on a board, counted in QEMU. Needs the tools `autodiff` and `firmware`.
 
 library = env.TrainLib("build/net", "model.py")
 env.Bench("build/net", "model.py", library)     # `scons bench` prints the costs and writes build/bench.json
@@ -15,7 +15,7 @@ CYCLES = ("-DAG_MARK_CYCLES=1",)
 
 def bench(env, name, model, library, steps=None, port=None, alias="bench"):
     """The alias that counts the instructions of the model; `name`, `model` and `library` are those of TrainLib. With
-    `port`, cycles on the board that is there; `scons upload` writes the program for that."""
+    `port` it counts cycles on the board at that port; `scons upload` writes the program to it."""
     board = env.AutodiffBuild().board
     if port is None:
         check_board(env, board)
@@ -32,7 +32,7 @@ def bench(env, name, model, library, steps=None, port=None, alias="bench"):
     made = env.Command(
         [f"{sources}/{stem}{end}" for end in ends], model, Action([command], "$AUTODIFF_GENCOMSTR")
     )
-    env.Depends(made, library[0])  # generated anew whenever the ordinary C is
+    env.Depends(made, library[0])  # regenerated whenever the ordinary C is
     compiler = env.BoardEnv()
     if port is not None:
         main = compiler.BoardObject(f"{sources}/obj/{stem}_bench_cycles.o", made[1], CYCLES)
@@ -69,7 +69,7 @@ def bench(env, name, model, library, steps=None, port=None, alias="bench"):
 
 
 def bench_kernels(env, folder, alias="bench-kernels"):
-    """The alias that counts the instructions of the kernels which the board's backends choose."""
+    """The alias that counts the instructions of the kernels selected from the board's backends."""
     build = env.AutodiffBuild()
     check_board(env, build.board)
     command = env.AutodiffPython("-m", "autodiff_gen", "bench-kernel-sources", "--out", "${TARGET.dir}")
@@ -95,13 +95,13 @@ def bench_kernels(env, folder, alias="bench-kernels"):
 
 
 def check_board(env, board):
-    """Raise UserError for a board on which nothing can be counted here."""
+    """Raise UserError for a board without an emulator."""
     if board.is_host:
         raise SCons.Errors.UserError(
             "bench: instructions are counted in QEMU; give an emulated board, such as board=mps2_an386"
         )
     if board.qemu is None:
-        boards = env.AutodiffPackage("board")
+        boards = env.AutodiffPackage("targets.board")
         others = [
             b.id for b in map(boards.load, boards.names()) if b.qemu and b.target.core == board.target.core
         ]

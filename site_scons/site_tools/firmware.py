@@ -1,11 +1,11 @@
 """SCons tool: programs for a board, from its profile. Needs the tool `autodiff`, which knows the board.
 
     made = env.Firmware("build/firmware", ["main.c", net])  # -> build/firmware.elf .map, on a board .bin and .hex too
-    env.Size(made)      # `scons size` prints flash and RAM used against the board's
-    env.Run(made)       # `scons run` runs it in QEMU, in its own folder; fails when the program fails
+    env.Size(made)      # `scons size` prints flash and RAM used, and those of the board
+    env.Run(made)       # `scons run` runs it in QEMU, in its own folder; fails if the program fails
     env.Upload(made)    # `scons upload` writes it with openocd or st-flash
 
-With several programs in one project, name= gives each its own alias. Nothing runs unless its alias is asked for.
+With several programs in one project, name= gives each its own alias. Nothing runs unless its alias is a target.
 """
 
 import os
@@ -18,10 +18,10 @@ from SCons.Script import Action, Flatten
 
 
 def firmware(env, target, source):
-    """Link C sources, objects and archives with the board's start-up and support code. Returns the files made."""
+    """Link C sources, objects and archives with the board's start-up and support code. Returns the files."""
     board = env.AutodiffBuild().board
-    support = env.AutodiffPackage("firmware")
-    if board.target.support.name == env.AutodiffPackage("platformio").ARDUINO:
+    support = env.AutodiffPackage("targets.build_commands")
+    if board.target.support.name == env.AutodiffPackage("targets.platformio").ARDUINO:
         raise SCons.Errors.UserError(
             f"board {board.id}: its start-up code is Arduino's, so PlatformIO builds its programs; "
             "the target pio writes a project"
@@ -34,7 +34,7 @@ def firmware(env, target, source):
         name, end = os.path.splitext(os.path.basename(str(item)))
         objects.append(compiler.BoardObject(f"{folder}/obj/{name}.o", item) if end == ".c" else item)
 
-    # The sizes are printed by `size`, in one form for all boards.
+    # `size` prints the sizes, in one form for all boards.
     map_path = f"{base}.map"
     flags = [f for f in support.link_flags(board, map_path) if f != "-Wl,--print-memory-usage"]
     flags += env.AutodiffBuild().backends.ldflags
@@ -55,7 +55,7 @@ def support_objects(env, folder):
     known = env.AutodiffBuild().support
     if folder not in known:
         compiler = env.BoardEnv()
-        paths = env.AutodiffPackage("firmware").support_sources(env.AutodiffBuild().board)
+        paths = env.AutodiffPackage("targets.build_commands").support_sources(env.AutodiffBuild().board)
         known[folder] = [
             compiler.BoardObject(f"{folder}/obj/support/{path.parent.name}/{path.stem}.o", str(path))
             for path in paths
@@ -81,12 +81,12 @@ def always(env, name, source, function):
 
 
 def size(env, source, name="size"):
-    """Print flash and RAM used against the board's."""
+    """Print flash and RAM used, and those of the board."""
     return always(env, name, source, print_usage)
 
 
 def run(env, source, name="run"):
-    """Run the first source, after the others are built; its exit code decides."""
+    """Run the first source after all are built; its exit code is that of the action."""
     return always(env, name, source, run_program)
 
 
@@ -96,7 +96,7 @@ def upload(env, source, name="upload"):
 
 
 def print_usage(env, elf):
-    for line in env.AutodiffPackage("elf").usage(env.AutodiffBuild().board, elf):
+    for line in env.AutodiffPackage("targets.size").usage(env.AutodiffBuild().board, elf):
         print(f"  {line}")
     sys.stdout.flush()
 
@@ -108,16 +108,16 @@ def print_sizes(target, source, env):
 
 def run_program(env, elf):
     board = env.AutodiffBuild().board
-    argv = env.AutodiffPackage("firmware").qemu_argv(board, elf)
+    argv = env.AutodiffPackage("targets.build_commands").qemu_argv(board, elf)
     if shutil.which(argv[0], path=env["ENV"]["PATH"]) is None:
-        hint = env.AutodiffPackage("toolchain").install_hint(board)
+        hint = env.AutodiffPackage("targets.toolchain").install_hint(board)
         raise env.AutodiffPackage("errors").ToolError(f"{argv[0]} is not installed; run: {hint}")
     return subprocess.run(argv, cwd=os.path.dirname(elf), stdin=subprocess.DEVNULL).returncode
 
 
 def upload_program(env, elf):
     binary = os.path.splitext(elf)[0] + ".bin"
-    argv = env.AutodiffPackage("firmware").upload_argv(env.AutodiffBuild().board, binary)
+    argv = env.AutodiffPackage("targets.build_commands").upload_argv(env.AutodiffBuild().board, binary)
     return subprocess.run(argv, stdin=subprocess.DEVNULL).returncode
 
 
