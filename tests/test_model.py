@@ -116,9 +116,9 @@ def test_a_state_dict_may_be_of_a_part_and_of_a_shared_weight() -> None:
     )
 
 
-def named_then_loaded() -> None:
+def called_then_loaded() -> None:
     net = nn.Linear(1, 1, bias=False)
-    list(net.parameters())
+    net(ag.Input("x", (1, 1)))
     net.load_state_dict({"weight": [[1.0]]})
 
 
@@ -442,7 +442,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: nn.Linear(2, 3, False).load_state_dict({"weight": np.ones((2, 3))}), r"has shape \[3, 2\], got \[2, 3\]"),
     (lambda: nn.Linear(1, 1, False).load_state_dict({"weight": [[np.nan]]}), "'weight': the initial value at .* nan"),
     (lambda: (net := nn.ReLU(), net.load_state_dict({}, assign=True)), "argument 'assign' is not supported"),
-    (lambda: named_then_loaded(), "load_state_dict: 'weight' is part of a graph already; call load_state_dict before"),
+    (lambda: called_then_loaded(), "load_state_dict: 'weight' is part of a graph already; call load_state_dict before"),
     (lambda: nn.Module()(1), "Module defines no forward method"),
     (lambda: optim.SGD(lr=-1.0), "optim.SGD: lr=-1.0 must be a number of at least 0"),
     (lambda: optim.SGD(nesterov=True), "nesterov=True needs a momentum"),
