@@ -18,6 +18,7 @@ from autodiff_gen import functional as F
 from autodiff_gen import init, nn, optim
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.printer import show
 from autodiff_gen.ir.types import Dim
 
 # Layers
@@ -320,7 +321,7 @@ def test_supervised_with_many_classes_and_with_values() -> None:
 
 def test_two_models_do_not_disturb_each_other() -> None:
     def text() -> str:
-        return "".join(str(g) for g in small_model("Adam", {}).entries())
+        return "".join(show(g) for g in small_model("Adam", {}).entries())
 
     assert text() == text()
 

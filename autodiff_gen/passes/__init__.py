@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..ir.graph import Graph
+from ..ir.printer import show
 from ..ir.verifier import verify
 from .copy_insertion import copy_insertion
 from .cse import cse
@@ -57,5 +58,5 @@ def run(graph: Graph, dump: Path | None = None, vectors: int = 0) -> Graph:
         verify(graph)
         if dump is not None:
             dump.mkdir(parents=True, exist_ok=True)
-            (dump / f"{graph.name}.{k}.{step.__name__}.txt").write_text(str(graph))
+            (dump / f"{graph.name}.{k}.{step.__name__}.txt").write_text(show(graph))
     return graph
