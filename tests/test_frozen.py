@@ -3,6 +3,7 @@ in a part of the network."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -160,6 +161,19 @@ def test_weights_are_loaded_after_freezing() -> None:
     net.load_state_dict(weights)
     for name, array in starts(net).items():
         np.testing.assert_array_equal(array, weights[name], err_msg=name)
+
+
+def test_copies_are_frozen_as_what_they_were_copied_from() -> None:
+    layer = nn.TransformerEncoderLayer(4, 2, 8)
+    for p in layer.self_attn.parameters():
+        p.requires_grad = False
+    net = nn.TransformerEncoder(layer, 2)
+    found = {name: p.requires_grad for name, p in net.named_parameters()}
+    assert len(found) == 2 * len(list(layer.parameters()))
+    for name, trained in found.items():
+        assert name.startswith("layers.") and trained == ("self_attn" not in name)
+    first = copy.deepcopy(net.layers[0])
+    assert [p.requires_grad for p in first.parameters()] == [p.requires_grad for p in layer.parameters()]
 
 
 def test_reading_it() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 from .. import init
 from ..functional.inputs import make_buffer
@@ -50,6 +51,12 @@ class Stored(ABC):
         if self.value is not None:
             self._state.init = data
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """One of its own, which the module that holds it names; it starts as this one does."""
+        copied = copy.copy(self)
+        copied.data, copied.value, copied.called = copy.deepcopy(self.data, memo), None, False
+        return copied
+
     @property
     def _state(self) -> State:
         assert self.value is not None
@@ -76,6 +83,11 @@ class Parameter(Stored):
         if self.value is not None:
             self.value.requires_grad = requires_grad
         self._requires_grad = requires_grad
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copied = super().__deepcopy__(memo)
+        copied._requires_grad = self.requires_grad
+        return copied
 
     def requires_grad_(self, requires_grad: bool = True) -> Parameter:
         """Set requires_grad; returns the parameter."""
