@@ -62,7 +62,7 @@ def test_what_settling_saves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it there are copies, which the other test would see."""
     names = ("lenet of 8", "mobile")
     settled = [compile_model(convolutional(name, optim.SGD()), "m") for name in names]
-    monkeypatch.setattr("autodiff_gen.model.layout_assignment", unsettled)
+    monkeypatch.setattr("autodiff_gen.model.model.layout_assignment", unsettled)
     for name, program in zip(names, settled, strict=True):
         other = compile_model(convolutional(name, optim.SGD()), "m")
         assert layout_copies(other.entries[0]) and layout_copies(other.entries[1])
@@ -198,7 +198,7 @@ def test_dropout_and_batch_norm_do_not_see_the_layout(monkeypatch: pytest.Monkey
     more: dict[str, Any] = {"accumulate": "mean", "ema": optim.EMA(0.9)}
     settled = trained(Net(0.3), optim.Adam(lr=0.01), **more).on_host()
     assert not any(layout_copies(entry) for entry in settled.program.entries)
-    monkeypatch.setattr("autodiff_gen.model.layout_assignment", unsettled)
+    monkeypatch.setattr("autodiff_gen.model.model.layout_assignment", unsettled)
     other = trained(Net(0.3), optim.Adam(lr=0.01), **more).on_host()
     for k, (x, label) in enumerate(batches(6, 3, 10, 10)):
         if k < 4:

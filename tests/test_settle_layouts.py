@@ -369,7 +369,7 @@ def test_initial_weights_are_those_of_the_logical_index() -> None:
 def test_storage_order_is_part_of_the_graph_id(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The same model stored in the logical order learns the same, but refuses the checkpoint."""
     one = folded(optim.SGD(lr=0.1)).on_host()
-    monkeypatch.setattr("autodiff_gen.model.layout_assignment", lambda roots: Layouts(list(roots), {}))
+    monkeypatch.setattr("autodiff_gen.model.model.layout_assignment", lambda roots: Layouts(list(roots), {}))
     other = folded(optim.SGD(lr=0.1)).on_host()
     for x, label in batches(4):
         assert one.train_step(x, label) == pytest.approx(other.train_step(x, label), abs=1e-6)
