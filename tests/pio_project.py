@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from bare_environment import bare_python
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = (
@@ -67,7 +68,7 @@ def pio(
     """Run `pio` in the project's folder, behind the words `before`, with environment variables of its own; stderr is in
     stdout, as a user sees it."""
     return subprocess.run(
-        [*before, sys.executable, "-m", "platformio", *words],
+        [*before, bare_python(), "-m", "platformio", *words],
         cwd=project,
         env={**environment(core), **variables},
         stdin=subprocess.DEVNULL,

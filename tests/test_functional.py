@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,18 @@ from autodiff_gen.ir.types import Dim, Type, dtype
 LABELS = ((4,), "u8", 3)
 POSITIVE = np.array([0.5, 1.5, 2.0])
 REDUCTIONS = ("mean", "sum", "none")
+# Every order of a number and two limits, ties and crossed limits among them.
+ORDERS = [
+    np.array(c) for c in zip(*itertools.product((0.0, 1.0, 2.0, 3.0), (1.0, 2.0), (1.0, 2.0)), strict=True)
+]
+
+
+def both(F: Any, number: float) -> Any:
+    """A number beside a limit that is a tensor, where torch.clamp takes two tensors or two numbers."""
+    import torch
+
+    return torch.tensor(number) if isinstance(F, TorchFunctions) else number
+
 
 ROWS: list[Row] = [
     *((f"pow_{e}", lambda F, a, e=e: a**e, [POSITIVE]) for e in (0, 1, 2, 3, 4, 2.5, 0.5, -1, -2, -0.5)),
@@ -71,6 +84,20 @@ ROWS: list[Row] = [
     ("clamp_max", lambda F, a: F.clamp(a, max=0.25), [(4, 5)]),
     ("clamp_at_the_limits", lambda F, a: F.clamp(a, 0.5, 2.0), [POSITIVE]),
     ("clamp_crossed", lambda F, a: F.clamp(a, 1.0, -1.0), [(2, 3)]),
+    ("clamp_to_tensors", lambda F, a, b, c: F.clamp(a, b, c) * b + c * a, ORDERS),
+    ("clamp_min_tensor", lambda F, a, b: F.clamp(a, min=b) * b, ORDERS[:2]),
+    ("clamp_max_tensor", lambda F, a, b: F.clamp(a, max=b) * b, ORDERS[:2]),
+    ("clamp_to_a_tensor_and_a_number", lambda F, a, b: F.clamp(a, b, both(F, 1.0)) * b, ORDERS[:2]),
+    ("clamp_to_a_number_and_a_tensor", lambda F, a, b: F.clamp(a, both(F, 1.0), b) * b, ORDERS[:2]),
+    ("clamp_tensors_broadcast", lambda F, a, b, c: F.clamp(a, b, c) + b, [(2, 3, 4), (2, 1, 4), (1,)]),
+    ("clamp_broadcast_to_a_tensor", lambda F, a, b: F.clamp(a, max=b) + b, [(3, 1), (2, 1, 4)]),
+    ("clamp_to_one_tensor", lambda F, a, b: F.clamp(F.sin(a), b, b), [(4, 5), (5,)]),
+    ("clamp_integers_to_tensors", lambda F, a, b: F.clamp(a, b, 2 * b), [((4,), "s32", 5), ((4,), "s32", 3)]),
+    (
+        "clamp_integers_to_a_tensor",
+        lambda F, a, b: F.clamp(a, both(F, 1), b),
+        [((4,), "s32", 5), ((4,), "s32", 3)],
+    ),
     ("clamp_integers", lambda F, a: F.clamp(a, 1, 2), [((4,), "s32", 5)]),
     *(
         (name, lambda F, a, name=name: getattr(F, name)(4.0 * a), [(4, 5)])
@@ -328,6 +355,9 @@ ROWS_OF_SPECIALS = np.array(
         lambda F, a: F.argmin(a, 1),
         lambda F, a: F.clamp(a, -1.0, 1.5),
         lambda F, a: F.clamp(a, 1.5, -1.0),
+        lambda F, a: F.clamp(a, F.flip(a, (0,)), F.roll(a, 1, 1)),
+        lambda F, a: F.clamp(a, min=F.flip(a, (0,))),
+        lambda F, a: F.clamp(a, max=F.flip(a, (0,))),
     ],
 )
 def test_special_numbers_as_torch(f: Callable[..., Any]) -> None:
@@ -353,8 +383,9 @@ def test_special_numbers_as_torch(f: Callable[..., Any]) -> None:
         lambda F, a: F.logsumexp(a, 0),
         lambda F, a: F.softplus(a, 2.0),
         lambda F, a: F.clamp(a, -1.0, 1.0) * a,
+        lambda F, a: F.clamp(a, F.sin(a), F.exp(a) - 1.0) * a,
     ],
-    ids=["std", "norm", "prod_of_zeros", "logsumexp", "softplus", "clamp"],
+    ids=["std", "norm", "prod_of_zeros", "logsumexp", "softplus", "clamp", "clamp_to_tensors"],
 )
 def test_second_derivatives_of_compositions(f: Callable[..., Any]) -> None:
     import torch
@@ -408,7 +439,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.to(X, "f16"), "unknown dtype 'f16'"),
     (lambda: X + "1", "cannot stand as an operand"),
     (lambda: F.clamp(X), r"^clamp\(x: f32\[2,3\]\): min or max must be given$"),
-    (lambda: F.clamp(X, X), r"^clamp\(x: f32\[2,3\]\): min=.* must be a number; use F.maximum or F.minimum$"),
+    (lambda: F.clamp(X, "a"), r"^clamp\(x: f32\[2,3\]\): min='a' must be a number or a tensor$"),
+    (lambda: F.clamp(X, max=True), r"^clamp\(x: f32\[2,3\]\): max=True must be a number or a tensor$"),
+    (lambda: F.clamp(X, W), r"^clamp\(x: f32\[2,3\], w: f32\[4,5\]\): shapes \[2, 3\] and \[4, 5\] do not broadcast"),
+    (lambda: F.clamp(X, 0.0, Y), r"^clamp\(x: f32\[2,3\], y: s32\[2\]\): dtypes differ; convert with F.to first$"),
     (lambda: F.round(X, decimals=2), "^round: the argument 'decimals' is not supported$"),
     (lambda: F.gelu(X, "erf"), r'^gelu: approximate=\'erf\'; known: "none", "tanh"$'),
     (lambda: F.hardtanh(X, 2, 1), "^hardtanh: min_val=2 is greater than max_val=1$"),

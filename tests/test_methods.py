@@ -35,6 +35,7 @@ ROWS: list[Row] = [
     ("masked_fill", lambda F, a, b: F.masked_fill(a, b > 0, 3), [(2, 3, 4), (3, 1)]),
     ("logical_xor", lambda F, a: F.where(F.logical_xor(a > 0, a > 1), a, 0.0), [(4, 5)]),
     ("unflatten", lambda F, a: F.unflatten(a, 1, (2, -1)).mean((0, 2)), [(2, 6, 4)]),
+    ("clamp", lambda F, a, b: a.clamp(b, b + 1.0) + a.clamp(max=b) * b + a.clamp(-1, 1), [(2, 3), (3,)]),
     ("abs", lambda F, a: abs(a) + a.exp().tanh(), [(2, 3)]),
     ("sizes", lambda F, a: a / a.numel() * a.dim() + a.size(1) + a.size()[-1], [(2, 3, 4)]),
     (

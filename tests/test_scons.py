@@ -7,11 +7,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from bare_environment import bare_python
 from firmware_build import once
 from processor_time import seconds_of_children
 from scons_tree import Tree
@@ -174,7 +174,7 @@ def test_options_build_elsewhere(tree: Tree) -> None:
 
 @pytest.mark.cc
 def test_two_builds_at_once(tree: Tree) -> None:
-    command = [sys.executable, "-P", "-m", "SCons", "-Q", f"model={tree.model}", "board=host"]
+    command = [bare_python(), "-P", "-m", "SCons", "-Q", f"model={tree.model}", "board=host"]
     builds = [subprocess.Popen(command, cwd=tree.root, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     texts = [b.communicate(timeout=300)[0] for b in builds]
     assert [b.returncode for b in builds] == [0, 0]

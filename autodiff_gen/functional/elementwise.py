@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import OPS, Value
 from ..ir.types import DType, plain
 from ..ir.types import dtype as dtype_of
 from ..ops.elementwise import power
+from ..ops.support import broadcasting
 from .arguments import as_value, refusal, torch_lacks
 
 
@@ -135,15 +137,17 @@ def minimum(input: Any, other: Any) -> Value:
     return apply("minimum", input, other)
 
 
-def clamp(input: Any, min: float | None = None, max: float | None = None) -> Value:
-    """input between the numbers min and max, either of which may be None; max everywhere when min > max. The
-    gradient is 1 at min and max themselves, 0 beyond."""
+def clamp(input: Any, min: Any = None, max: Any = None) -> Value:
+    """input between min and max, numbers or tensors that broadcast, either of which may be None; max where min > max.
+    The gradient of input is 1 at min and max themselves, 0 beyond, where it is the limit's that is the result."""
     x, min, max = as_value(input), plain(min), plain(max)
     if min is None and max is None:
         raise refusal("clamp", [x], "min or max must be given")
     for name, bound in (("min", min), ("max", max)):
-        if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
-            raise refusal("clamp", [x], f"{name}={bound!r} must be a number; use F.maximum or F.minimum")
+        if isinstance(bound, bool | str):
+            raise refusal("clamp", [x], f"{name}={bound!r} must be a number or a tensor")
+    if not all(bound is None or isinstance(bound, int | float) for bound in (min, max)):
+        return _clamp_to_tensors(x, min, max)
     if min is None:
         return apply("where", x > max, max, x)
     if max is None:
@@ -151,6 +155,25 @@ def clamp(input: Any, min: float | None = None, max: float | None = None) -> Val
     if min > max:  # NaN stays NaN
         return apply("where", apply("ne", x, x), x, max)
     return apply("where", x < min, min, apply("where", x > max, max, x))
+
+
+def _clamp_to_tensors(x: Value, min: Any, max: Any) -> Value:
+    """PyTorch's values and gradients: NaN in a limit is the result; where min = max > x, neither limit has one."""
+    low, high = (b if b is None or isinstance(b, int | float) else as_value(b) for b in (min, max))
+    values = [v for v in (x, low, high) if isinstance(v, Value)]
+    try:
+        broadcasting(*(v.type for v in values))
+    except ShapeError as error:
+        raise refusal("clamp", values, str(error)) from None
+    y = x
+    if low is not None:
+        limit = low
+        if high is not None and isinstance(low, Value):
+            limit = apply("where", apply("eq", low, high), detach(low), low)
+        y = apply("where", logical_or(y >= low, apply("ne", y, y)), y, limit)
+    if high is not None:
+        y = apply("where", logical_or(y <= high, apply("ne", y, y)), y, high)
+    return y
 
 
 def eq(input: Any, other: Any) -> Value:
@@ -220,4 +243,5 @@ def to(input: Any, dtype: str | DType) -> Value:
 
 def detach(input: Any) -> Value:
     """The same values, through which no gradient flows."""
-    return apply("detach", input)
+    x = as_value(input)
+    return apply("detach", x) if x.dtype.kind == "f" else x

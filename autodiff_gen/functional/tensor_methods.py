@@ -9,7 +9,9 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..errors import ModelError
 from ..ir.build import apply
+from ..ir.graph import State
 from ..ir.node import Value
 from ..ir.types import Dim, Size, product
 
@@ -126,9 +128,10 @@ def install(functions: Mapping[str, Any]) -> None:
     for name in _GATHERING:
         _set(name, _gathering(functions[name]))
     _set("view", _gathering(functions["reshape"]))
-    for f in (contiguous, dim, numel, size, t):
+    for f in (contiguous, dim, numel, requires_grad_, size, t):
         _set(f.__name__, f)
     _set("T", property(t))
+    _set("requires_grad", property(_requires_grad, _set_requires_grad))
 
 
 def _set(name: str, member: Any) -> None:
@@ -174,6 +177,33 @@ def dim(self: Value) -> int:
 def numel(self: Value) -> Size:
     """The number of elements."""
     return product(self.type.shape)
+
+
+def _parameter(value: Value) -> State:
+    state: State | None = value.node.attrs.get("state")
+    if state is None or state.role != "parameter":
+        raise ModelError(f"requires_grad: {value!r} is not a parameter")
+    return state
+
+
+def _requires_grad(self: Value) -> bool:
+    return _parameter(self).trainable
+
+
+def _set_requires_grad(self: Value, requires_grad: bool) -> None:
+    requires_grad_(self, requires_grad)
+
+
+def requires_grad_(self: Value, requires_grad: bool = True) -> Value:
+    """Whether models that are built afterwards train this parameter. ModelError for a value that is no parameter, and
+    where it would change for a model that is built already."""
+    state = _parameter(self)
+    if state.fixed and state.trainable != requires_grad:
+        raise ModelError(
+            f"requires_grad: {state.name!r} is in a model already; set it before the model is built"
+        )
+    state.trainable = requires_grad
+    return self
 
 
 def size(self: Value, dim: int | None = None) -> Any:

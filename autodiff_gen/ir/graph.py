@@ -15,11 +15,12 @@ from .types import Type
 ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class State:
     """A named piece of memory that outlives a call: a parameter, running statistics, an optimizer moment.
 
-    `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` asks for its gradient.
+    `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` asks for its gradient. Modules
+    may change both, and the name, until a model is built of it: then it is `fixed`.
     Parameters are given to optimizers; buffers and counters change as a forward pass says (`with_updates`).
     Graphs and generated code see `type`; with a `storage` that is the shape in which the elements lie in memory,
     while `init`, `state_dict` and everything that users see keep the `logical` one.
@@ -31,6 +32,7 @@ class State:
     trainable: bool = True
     role: str = "parameter"
     storage: Storage | None = None
+    fixed: bool = False
 
     @property
     def logical(self) -> Type:

@@ -40,7 +40,7 @@ class Model:
     schedule: one of optim.lr_scheduler, by which the device computes the learning rate of each step; without one it is
     an argument of train_step. clip_grad_value: no element of a gradient exceeds it; clip_grad_norm: nor does
     the length of all gradients together, after that. Parameters with requires_grad=False, and those that
-    the optimizer was not given, keep their values.
+    the optimizer was not given, keep their values; requires_grad cannot be changed once a model is built.
 
     accumulate: "mean" or "sum", what the loss is over its samples: there are entries `accumulate`, which sums the
     gradients of small batches, and `apply`, which makes one step of their total, equal to that of one large batch.
@@ -95,6 +95,8 @@ class Model:
         self._check_states()
         for graph in self.entries():
             verify(graph)
+        for state, _ in self._states:
+            state.fixed = True
 
     @classmethod
     def supervised(

@@ -13,7 +13,8 @@ from ..functional.attention import split_mask, weights
 from ..ir.node import Value
 from .dropout import probability
 from .layers import Linear
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 
 class MultiheadAttention(Module):

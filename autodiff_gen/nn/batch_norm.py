@@ -10,7 +10,8 @@ from ..errors import ModelError
 from ..functional import torch_lacks
 from ..functional.arguments import as_value
 from ..ir.node import Value
-from .module import Buffer, Module, Parameter
+from .module import Module
+from .parameter import Buffer, Parameter
 
 MOST_BATCHES = 2**31 - 1  # where num_batches_tracked stays
 

@@ -12,7 +12,8 @@ from ..functional import torch_lacks
 from ..functional.windows import Numbers
 from ..ir.node import Value
 from ..ir.types import plain
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 MODES = ("zeros", "reflect", "replicate", "circular")
 

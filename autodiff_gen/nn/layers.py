@@ -13,7 +13,8 @@ from ..errors import ModelError
 from ..functional import torch_lacks
 from ..ir.node import Value
 from ..ir.types import plain
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 
 class Linear(Module):

@@ -11,7 +11,8 @@ from ..errors import ModelError
 from ..functional import torch_lacks
 from ..ir.node import Value
 from ..ir.types import plain
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 
 def _extents(layer: str, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:

@@ -17,7 +17,8 @@ from ..functional.arguments import as_value
 from ..ir.node import Value
 from ..ir.types import Dim, Size
 from .dropout import probability
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 States = tuple[Value, ...]  # h, and c of an LSTM: [n, hidden_size] each
 

@@ -97,11 +97,6 @@ class TransformerEncoder(Module):
             raise ModelError(
                 f"TransformerEncoder: num_layers={num_layers!r} must be a whole number of at least 1"
             )
-        for _, module in encoder_layer.named_modules():
-            if any(p is not None and p.value is not None for p in module._members()[0].values()):
-                raise ModelError(
-                    "TransformerEncoder: encoder_layer is part of a graph already; give a new one"
-                )
         self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
         self.num_layers, self.norm = num_layers, norm
 
