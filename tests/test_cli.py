@@ -178,7 +178,7 @@ def test_nothing_heavy_is_imported(what, tmp_path):
     statement = what
     if what == "build":
         words = ["build", "mnist", "--board", "stm32", "--out", str(tmp_path)]
-        statement = f"from autodiff_gen.cli import main; assert main({words!r}) == 0"
+        statement = f"from autodiff_gen.cli.main import main; assert main({words!r}) == 0"
     script = f"import sys; {statement}; print([m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True

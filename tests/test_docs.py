@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from autodiff_gen.lowering.pipeline import names
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "autodiff_gen"
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
@@ -79,3 +81,8 @@ def test_every_package_is_described() -> None:
     text = (ROOT / "docs" / "how-it-works.md").read_text()
     rows = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
     assert sorted(rows) == sorted(p.parent.name for p in PACKAGE.glob("*/__init__.py"))
+
+
+def test_how_it_works_has_every_stage_of_the_pipeline_in_order() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "how-it-works.md").read_text(), re.MULTILINE)
+    assert rows == names()

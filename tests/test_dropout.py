@@ -21,8 +21,8 @@ from autodiff_gen.ir.build import apply
 from autodiff_gen.ir.counter_rng import rand_u32
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.passes.context import Context
 from autodiff_gen.ir.printer import show
+from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.rematerialize_random import rematerialize_random
 from autodiff_gen.passes.resolve_mode import position_key, resolved
 
