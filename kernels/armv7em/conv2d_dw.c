@@ -5,5 +5,5 @@
 
 void ag_conv2d_dw_f32_armv7em(const float *x, const float *dy, float *dw, int32_t n,
                               const ag_conv2d_shape *shape, float alpha, float beta) {
-    ag_conv2d_dw_by_tiles(x, dy, dw, n, shape, alpha, beta);
+    ag_conv2d_dw_tiled(x, dy, dw, n, shape, alpha, beta);
 }

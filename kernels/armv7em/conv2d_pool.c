@@ -5,5 +5,5 @@
 
 void ag_conv2d_pool_f32_armv7em(const float *x, const float *w, const float *bias, float *y, uint8_t *index,
                                 int32_t n, const ag_conv2d_pool_shape *shape) {
-    ag_conv2d_pool_by_tiles(x, w, bias, y, index, n, shape);
+    ag_conv2d_pool_tiled(x, w, bias, y, index, n, shape);
 }

@@ -1,7 +1,7 @@
 /* The gradient of a pooled convolution's weights. Windows of 3 x 3 and of 5 x 5 elements have their sums in
  * registers for a row of pooled pixels. */
 #include "ag_kernels.h"
-#include "rows.h"
+#include "axpy_rows.h"
 
 #include <stddef.h>
 
@@ -52,7 +52,7 @@ static void ag_dw_run_armv7em(float *sums, const float *x, const float *dy, cons
     } else {
         for (; count > 0; count--, x += step, dy += channels, index += channels) {
             if (*dy != 0.0f) {
-                ag_add_rows(sums, 0, x + element[*index], row_bytes - run * 4, rows, run, *dy);
+                ag_axpy_rows(sums, 0, x + element[*index], row_bytes - run * 4, rows, run, *dy);
             }
         }
     }

@@ -2,7 +2,7 @@
 #ifndef IMAGES_H
 #define IMAGES_H
 
-#include "windows.h"
+#include "image_layout.h"
 
 typedef struct images {
     int32_t n, h, w, c, o, kh, kw, stride_h, stride_w, pad_top, pad_bottom, pad_left, pad_right, dilation_h,

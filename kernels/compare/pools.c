@@ -1,6 +1,6 @@
 /* Pooling by maximum and by mean: windows that overlap, padding, dilation, and images whose elements lie
  * apart. */
-#include "windows.h"
+#include "image_layout.h"
 
 typedef struct images {
     int32_t n, h, w, c, kh, kw, stride_h, stride_w, pad_top, pad_bottom, pad_left, pad_right, dilation_h,

@@ -1,7 +1,7 @@
 /* Convolution. A window of one pixel is gemm; else sums of several pixels and a vector of channels in
  * registers. */
 #include "ag_kernels.h"
-#include "windows.h"
+#include "window_sums.h"
 
 /* A convolution of single elements: images are matrices of pixels and channels. */
 static bool is_gemm(const ag_conv2d_shape *s) {

@@ -1,7 +1,7 @@
 /* Convolution with pooling by maximum. Forward several pooled pixels at once, for each place in their
  * windows; backward only the places that were the largest, and only where dy is not 0. */
 #include "ag_kernels.h"
-#include "windows.h"
+#include "window_sums.h"
 
 #include <string.h>
 

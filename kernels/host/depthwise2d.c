@@ -1,6 +1,6 @@
 /* Depthwise convolution, a vector of channels at a time; the channels of a pixel lie side by side. */
 #include "ag_kernels.h"
-#include "windows.h"
+#include "window_sums.h"
 
 enum { BLOCK = 4 };
 

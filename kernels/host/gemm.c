@@ -1,14 +1,15 @@
 /* The gemm family: blocks of sums in registers, along the columns of C where B's rows lie so, else along k.
  */
 #include "ag_kernels.h"
-#include "block.h"
+#include "gemm_panel.h"
 
 enum { WIDE = LANES * VECTORS, PACKED = 128 };
 
 static void by_panels(const float *a, ptrdiff_t a_i, ptrdiff_t a_p, const float *b, ptrdiff_t ldb, float *c,
                       ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha, float beta) {
     for (int32_t j = 0; j < n; j += WIDE) {
-        ag_host_panel(a, a_i, a_p, b + j, ldb, c + j, ldc, m, n - j < WIDE ? n - j : WIDE, k, alpha, beta);
+        ag_host_gemm_panel(a, a_i, a_p, b + j, ldb, c + j, ldc, m, n - j < WIDE ? n - j : WIDE, k, alpha,
+                           beta);
     }
 }
 
@@ -34,7 +35,7 @@ static void by_turned_panels(const float *a, ptrdiff_t a_i, ptrdiff_t a_p, const
                 turned[p * WIDE + q] = b[(j + q) * ldb + p];
             }
         }
-        ag_host_panel(a, a_i, a_p, turned, WIDE, c + j, ldc, m, columns, k, alpha, beta);
+        ag_host_gemm_panel(a, a_i, a_p, turned, WIDE, c + j, ldc, m, columns, k, alpha, beta);
     }
 }
 
@@ -111,8 +112,8 @@ void ag_gemm_tt_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
         const int32_t columns = m - i < WIDE ? m - i : WIDE;
         for (int32_t j = 0; j < n; j += ROWS) {
             const int32_t rows = n - j < ROWS ? n - j : ROWS;
-            ag_host_panel(b + (ptrdiff_t)j * ldb, ldb, 1, a + i, lda, turned, WIDE, rows, columns, k, alpha,
-                          0.0f);
+            ag_host_gemm_panel(b + (ptrdiff_t)j * ldb, ldb, 1, a + i, lda, turned, WIDE, rows, columns, k,
+                               alpha, 0.0f);
             for (int32_t p = 0; p < columns; p++) {
                 float *to = c + (ptrdiff_t)(i + p) * ldc + j;
                 for (int32_t q = 0; q < rows; q++) {

@@ -27,5 +27,5 @@ static inline void ag_pool_largest_mve(float *y, uint8_t *index, float (*sums)[A
 
 void ag_conv2d_pool_f32_mve(const float *x, const float *w, const float *bias, float *y, uint8_t *index,
                             int32_t n, const ag_conv2d_pool_shape *shape) {
-    ag_conv2d_pool_by_tiles(x, w, bias, y, index, n, shape);
+    ag_conv2d_pool_tiled(x, w, bias, y, index, n, shape);
 }

@@ -5,5 +5,5 @@
 
 void ag_conv2d_dx_f32_neon(const float *dy, const float *w, float *dx, int32_t n,
                            const ag_conv2d_shape *shape) {
-    ag_conv2d_dx_by_tiles(dy, w, dx, n, shape);
+    ag_conv2d_dx_tiled(dy, w, dx, n, shape);
 }

@@ -1,9 +1,9 @@
 /* The gemm family by blocks as wide as the registers allow; few columns go by narrow blocks, few rows one by
  * one. */
-#include "gemm.h"
-#include "pack.h"
+#include "gemm_4x4.h"
+#include "pack_b.h"
 #include "tile_sizes.h"
-#include "tiles/tile.h"
+#include "tiles/microkernel.h"
 
 #include <stdbool.h>
 
@@ -11,7 +11,7 @@ enum { M = AG_TILE_M, N = AG_TILE_N };
 
 /* A and C as the blocks of one column of blocks see them: element [i, p] of A at a + i * a_i + ... */
 typedef struct {
-    ag_tile_fn *tile;
+    ag_microkernel_fn *tile;
     const float *a;
     ptrdiff_t a_i, ldc;
     int32_t m;
@@ -80,7 +80,7 @@ static void gemm_n(const panel *p, ag_tile *t, const float *b, float *c, int32_t
 static ag_tile tile_of(int32_t k, ptrdiff_t a_p, ptrdiff_t b_p, float alpha) {
     ag_tile t;
     t.k = k;
-    t.segments = 1;
+    t.k_runs = 1;
     t.alpha = alpha;
     t.a_step = ag_bytes(a_p);
     t.b_step = ag_bytes(b_p);
@@ -94,9 +94,9 @@ void ag_gemm_nn_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
             ag_gemv_t_f32_neon(b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, k, n, alpha, beta);
         }
     } else if (n < N) {
-        ag_small_gemm_nn_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+        ag_gemm_nn_4x4_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     } else {
-        const panel p = {AG_TILE(nn), a, lda, ldc, m, beta};
+        const panel p = {AG_MICROKERNEL(nn), a, lda, ldc, m, beta};
         ag_tile t = tile_of(k, 1, ldb, alpha);
         gemm_n(&p, &t, b, c, n);
     }
@@ -105,9 +105,9 @@ void ag_gemm_nn_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
 void ag_gemm_tn_f32_neon(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                          int32_t m, int32_t n, int32_t k, float alpha, float beta) {
     if (m < M || n < N) {
-        ag_small_gemm_tn_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+        ag_gemm_tn_4x4_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     } else {
-        const panel p = {AG_TILE(tn), a, 1, ldc, m, beta};
+        const panel p = {AG_MICROKERNEL(tn), a, 1, ldc, m, beta};
         ag_tile t = tile_of(k, lda, ldb, alpha);
         gemm_n(&p, &t, b, c, n);
     }
@@ -122,11 +122,11 @@ void ag_gemm_nt_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
         return;
     }
     if (n < N) {
-        ag_small_gemm_nt_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+        ag_gemm_nt_4x4_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
         return;
     }
     const bool packed = m >= 2 * M && k <= AG_PACKED_K;
-    const panel p = {packed ? AG_TILE(nn) : AG_TILE(nt), a, lda, ldc, m, beta};
+    const panel p = {packed ? AG_MICROKERNEL(nn) : AG_MICROKERNEL(nt), a, lda, ldc, m, beta};
     ag_tile t = tile_of(k, 1, N, alpha);
     float buffer[AG_PACKED_K * N];
     for (int32_t j = 0; j < n; j += N) {

@@ -3,9 +3,9 @@
 #include "vec.h"
 
 #if defined __aarch64__
-#include "lines_a64.h"
+#include "gemv_ger_a64.h"
 #else
-#include "lines_a32.h"
+#include "gemv_ger_a32.h"
 #endif
 
 static float dot(const float *row, const float *x, int32_t n) {

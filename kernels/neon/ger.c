@@ -3,9 +3,9 @@
 #include "vec.h"
 
 #if defined __aarch64__
-#include "lines_a64.h"
+#include "gemv_ger_a64.h"
 #else
-#include "lines_a32.h"
+#include "gemv_ger_a32.h"
 #endif
 
 void ag_ger_f32_neon(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n, float alpha,

@@ -4,7 +4,7 @@
 #define AG_TILES_AVG_POOL2D_H
 
 #include "ag_shapes.h"
-#include "tiles/windows.h"
+#include "tiles/window_sums.h"
 
 /* What the count of a window is made of along one axis: its elements inside x, or inside x and its padding.
  */
@@ -14,17 +14,17 @@ static inline int32_t ag_counted(const ag_axis *axis, int32_t m, ag_taps inside,
     return !padding ? inside.count : (end < axis->size + after ? end : axis->size + after) - start;
 }
 
-static inline void ag_fill(float lanes[AG_LANES], float value) {
-    for (int32_t k = 0; k < AG_LANES; k++) {
+static inline void ag_fill(float lanes[AG_CHANNEL_TILE], float value) {
+    for (int32_t k = 0; k < AG_CHANNEL_TILE; k++) {
         lanes[k] = value;
     }
 }
 
-static void ag_avg_pool2d_by_lanes(const float *x, float *y, int32_t n, const ag_pool2d_shape *s) {
+static void ag_avg_pool2d_tiled(const float *x, float *y, int32_t n, const ag_pool2d_shape *s) {
     const ag_axis rows = ag_forward(s->oh, s->h, s->kh, s->stride_h, s->pad_top, 1);
     const ag_axis columns = ag_forward(s->ow, s->w, s->kw, s->stride_w, s->pad_left, 1);
     const bool padding = s->count_pad != 0;
-    float each[AG_LANES];
+    float each[AG_CHANNEL_TILE];
     ag_image image = {x, s->x_h, s->x_w, each, 0, 0, y, (ptrdiff_t)s->ow * s->c, s->c, s->c};
     for (; n > 0; n--, image.in += s->x_n, image.out += s->oh * image.out_row) {
         for (int32_t row = 0; row < rows.count; row++) {
@@ -42,8 +42,8 @@ static void ag_avg_pool2d_by_lanes(const float *x, float *y, int32_t n, const ag
 }
 
 /* Where every window has the same divisor: none hangs over an edge of x. */
-static void ag_avg_pool2d_dx_by_lanes(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *s) {
-    float each[AG_LANES];
+static void ag_avg_pool2d_dx_tiled(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *s) {
+    float each[AG_CHANNEL_TILE];
     ag_image image = {dy, (ptrdiff_t)s->ow * s->c, s->c, each, 0, 0, dx, s->x_h, s->x_w, s->c};
     ag_fill(each, 1.0f / (float)(s->divisor != 0 ? s->divisor : s->kh * s->kw));
     for (; n > 0; n--, image.in += s->oh * image.in_row, image.out += s->x_n) {

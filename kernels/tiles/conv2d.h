@@ -3,9 +3,9 @@
 #ifndef AG_TILES_CONV2D_H
 #define AG_TILES_CONV2D_H
 
-#include "tiles/packing.h"
-#include "tiles/places.h"
-#include "tiles/spans.h"
+#include "tiles/im2col.h"
+#include "tiles/pixel_tiles.h"
+#include "tiles/tap_ranges.h"
 
 /* The output channels from `o` on, AG_TILE_N or what is left of them, by way of a block's own sums. */
 static AG_NOINLINE void ag_conv2d_part(ag_tile *t, const ag_pixels *pixels, const float *w, int32_t o,
@@ -20,7 +20,7 @@ static AG_NOINLINE void ag_conv2d_part(ag_tile *t, const ag_pixels *pixels, cons
     t->c = &sums[0][0];
     t->c_step = ag_bytes(AG_TILE_N);
     t->beta = 0.0f;
-    AG_TILE(nt)(t);
+    AG_MICROKERNEL(nt)(t);
     t->beta = beta;
     for (int32_t i = 0; i < pixels->count; i++) {
         for (int32_t j = 0; j < channels; j++) {
@@ -43,7 +43,7 @@ static void ag_conv2d_outputs(ag_tile *t, const ag_pixels *pixels, const float *
         for (int32_t j = 0; j < AG_TILE_N; j++, w += filter) {
             t->b[j] = w;
         }
-        AG_TILE(nt)(t);
+        AG_MICROKERNEL(nt)(t);
         t->c += AG_TILE_N;
     }
     for (; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * filter) {
@@ -67,7 +67,7 @@ static AG_NOINLINE void ag_conv2d_packed(ag_tile *t, const ag_place *region, con
         ag_place at = *region;
         ag_pack_from(offsets, &part, g);
         t->k = part.length;
-        t->segments = part.taken;
+        t->k_runs = part.taken;
         t->b_skip = ag_bytes(w_row - part.length);
         while (at.left > 0) {
             ag_next_pixels(&pixels, &at);
@@ -107,7 +107,7 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_span d
     t.alpha = 1.0f;
     t.beta = 0.0f;
     t.k = run;
-    t.segments = rows;
+    t.k_runs = rows;
     t.a_skip = ag_bytes(row_step - run);
     t.b_skip = ag_bytes((ptrdiff_t)s->kw * g->channels - run);
     if (!ag_taps_follow(g, columns)) {
@@ -123,8 +123,7 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_span d
     }
 }
 
-static void ag_conv2d_by_tiles(const float *x, const float *w, float *y, int32_t n,
-                               const ag_conv2d_shape *s) {
+static void ag_conv2d_tiled(const float *x, const float *w, float *y, int32_t n, const ag_conv2d_shape *s) {
     const ag_conv2d_group g = ag_group_of(s);
     ag_span down, across;
     for (; n > 0; n--, x += s->x_n, y += (ptrdiff_t)s->oh * s->ow * s->ldy) {

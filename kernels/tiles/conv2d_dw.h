@@ -105,8 +105,8 @@ static void ag_dw_sums(float sums[AG_TILE_M][AG_TILE_N], ag_tile *t, const ag_dw
     t->alpha = 1.0f;
     t->beta = 1.0f;
     for (int32_t image = 0; image < r->n; image++) {
-        if (t->k > 0 && t->segments > 0) {
-            (e->side_by_side ? AG_TILE(tn) : AG_TILE(tg))(t);
+        if (t->k > 0 && t->k_runs > 0) {
+            (e->side_by_side ? AG_MICROKERNEL(tn) : AG_MICROKERNEL(tg))(t);
         }
         if (e->edges) {
             ag_dw_edges(sums, r->x + (ptrdiff_t)image * s->x_n, r->dy + image * dy_image + o, AG_TILE_M, e,
@@ -135,26 +135,26 @@ static void ag_dw_columns(const ag_dw_row *r, int32_t first, int32_t back, int32
     int32_t o = 0;
     ag_tile t;
     t.k = e.common.end - e.common.begin;
-    t.segments = r->down.end - r->down.begin;
+    t.k_runs = r->down.end - r->down.begin;
     t.a_step = ag_bytes(s->ldy);
     t.b_step = ag_bytes(x_step);
     t.a_skip = ag_bytes((ptrdiff_t)(s->ow - t.k) * s->ldy);
     t.b_skip = ag_bytes(x_row - t.k * x_step);
     if (t.a_skip == 0 && t.b_skip == 0) {
-        t.k *= t.segments;
-        t.segments = 1;
+        t.k *= t.k_runs;
+        t.k_runs = 1;
     }
     for (int32_t j = 0; j < AG_TILE_N; j++) {
         t.b[j] = x + e.at[j];
     }
-    if (r->n == 1 && !e.edges && t.k > 0 && t.segments > 0 && back == 0 && run >= AG_TILE_N) {
+    if (r->n == 1 && !e.edges && t.k > 0 && t.k_runs > 0 && back == 0 && run >= AG_TILE_N) {
         t.alpha = r->alpha;
         t.beta = r->beta;
         t.c_step = ag_bytes(g->filter);
         t.c = dw;
         for (; o + AG_TILE_M <= g->outputs; o += AG_TILE_M) {
             t.a[0] = dy + o;
-            (e.side_by_side ? AG_TILE(tn) : AG_TILE(tg))(&t);
+            (e.side_by_side ? AG_MICROKERNEL(tn) : AG_MICROKERNEL(tg))(&t);
             t.c += AG_TILE_M * g->filter;
         }
     }
@@ -198,8 +198,8 @@ static void ag_dw_narrow(const ag_dw_row *r, int32_t run) {
     }
 }
 
-static void ag_conv2d_dw_by_tiles(const float *x, const float *dy, float *dw, int32_t n,
-                                  const ag_conv2d_shape *s, float alpha, float beta) {
+static void ag_conv2d_dw_tiled(const float *x, const float *dy, float *dw, int32_t n,
+                               const ag_conv2d_shape *s, float alpha, float beta) {
     const ag_conv2d_group g = ag_group_of(s);
     const int32_t run = s->kw * g.channels;
     ag_dw_row r;

@@ -5,8 +5,8 @@
 #define AG_TILES_CONV2D_DX_H
 
 #include "tiles/conv2d_group.h"
-#include "tiles/places.h"
-#include "tiles/spans.h"
+#include "tiles/pixel_tiles.h"
+#include "tiles/tap_ranges.h"
 
 /* Along one axis, the elements phase, phase + stride, ... of x: the taps that meet them, in the order of the
  * windows. The first element's are in the windows from `window` on, `apart` windows and `tap_step` taps
@@ -48,7 +48,7 @@ static AG_NOINLINE void ag_dx_part(ag_tile *t, const ag_pixels *pixels, int32_t 
     t->c = &sums[0][0];
     t->c_step = ag_bytes(AG_TILE_N);
     t->beta = 0.0f;
-    AG_TILE(nn)(t);
+    AG_MICROKERNEL(nn)(t);
     t->beta = beta;
     for (int32_t i = 0; i < pixels->count; i++) {
         for (int32_t j = back; j < AG_TILE_N; j++) {
@@ -68,7 +68,7 @@ static void ag_dx_channels(ag_tile *t, const ag_pixels *pixels, const float *w, 
         t->c = pixels->to[0];
         t->c_step = ag_bytes(step);
         for (; k <= last; k += AG_TILE_N) {
-            AG_TILE(nn)(t);
+            AG_MICROKERNEL(nn)(t);
             t->b[0] += AG_TILE_N;
             t->c += AG_TILE_N;
         }
@@ -89,7 +89,7 @@ static void ag_dx_narrow(const ag_tile *t, const ag_pixels *pixels, const float 
             float *to = pixels->to[i] + (ptrdiff_t)k * g->s->x_c;
             const float *a = t->a[i], *b = w + k;
             float sum = 0.0f;
-            for (int32_t segment = 0; segment < t->segments; segment++) {
+            for (int32_t run = 0; run < t->k_runs; run++) {
                 for (int32_t o = 0; o < t->k; o++, b += g->filter) {
                     sum += *a++ * *b;
                 }
@@ -129,7 +129,7 @@ static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_me
     w += (ptrdiff_t)(columns->tap - across.first * columns->tap_step) * g->channels;
     t.alpha = 1.0f;
     t.k = g->outputs;
-    t.segments = u;
+    t.k_runs = u;
     t.b_step = ag_bytes(g->filter);
     t.a_skip = ag_bytes((ptrdiff_t)columns->apart * s->ldy - g->outputs);
     t.b_skip = ag_bytes(-(ptrdiff_t)columns->tap_step * g->channels - g->outputs * g->filter);
@@ -170,8 +170,8 @@ static void ag_dx_group(const float *dy, const float *w, float *dx, const ag_con
     }
 }
 
-static void ag_conv2d_dx_by_tiles(const float *dy, const float *w, float *dx, int32_t n,
-                                  const ag_conv2d_shape *s) {
+static void ag_conv2d_dx_tiled(const float *dy, const float *w, float *dx, int32_t n,
+                               const ag_conv2d_shape *s) {
     const ag_conv2d_group g = ag_group_of(s);
     for (; n > 0; n--, dy += (ptrdiff_t)s->oh * s->ow * s->ldy, dx += s->x_n) {
         for (int32_t i = 0; i < s->groups; i++) {

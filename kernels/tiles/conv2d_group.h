@@ -4,7 +4,7 @@
 #define AG_TILES_CONV2D_GROUP_H
 
 #include "ag_shapes.h"
-#include "tiles/tile.h"
+#include "tiles/microkernel.h"
 
 #include <stdbool.h>
 

@@ -3,8 +3,8 @@
 #ifndef AG_TILES_CONV2D_POOL_H
 #define AG_TILES_CONV2D_POOL_H
 
-#include "tiles/packing.h"
-#include "tiles/pooled.h"
+#include "tiles/im2col.h"
+#include "tiles/conv2d_pool_windows.h"
 
 /* The convolution that is pooled. */
 static inline ag_conv2d_shape ag_pooled_conv2d(const ag_conv2d_pool_shape *s) {
@@ -70,11 +70,11 @@ static void ag_pool_tile(ag_tile *t, const ag_inside *in, const float *w, int32_
     w += in->row * w_row + (ptrdiff_t)in->column * g->channels;
     ag_pool_filters(t, w, outputs, g);
     t->k = run;
-    t->segments = in->rows;
+    t->k_runs = in->rows;
     t->a_skip = ag_bytes((ptrdiff_t)g->s->dilation_h * g->s->x_h - run);
     t->b_skip = ag_bytes(w_row - run);
     t->beta = 0.0f;
-    AG_TILE(nt)(t);
+    AG_MICROKERNEL(nt)(t);
 }
 
 /* The same where the taps do not follow one another. */
@@ -97,9 +97,9 @@ static AG_NOINLINE void ag_pool_packed(ag_tile *t, const ag_inside *in, const fl
         ag_pack(packed, x, offsets, part.taken * part.length);
         ag_pool_filters(t, w + part.row * w_row + part.from, outputs, g);
         t->k = part.length;
-        t->segments = part.taken;
+        t->k_runs = part.taken;
         t->b_skip = ag_bytes(w_row - part.length);
-        AG_TILE(nt)(t);
+        AG_MICROKERNEL(nt)(t);
         t->beta = 1.0f;
     }
 }
@@ -181,19 +181,19 @@ static void ag_pool_inner(ag_pool_block *b, const float *x, const float *w, cons
     b->t.c = &b->sums[0][0];
     b->t.beta = 0.0f;
     b->t.k = run;
-    b->t.segments = g->s->kh;
+    b->t.k_runs = g->s->kh;
     b->t.a_skip = ag_bytes((ptrdiff_t)g->s->dilation_h * g->s->x_h - run);
     b->t.b_skip = 0;
     for (int32_t o = 0; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * g->filter) {
         ag_pool_filters(&b->t, w, g->outputs - o, g);
-        AG_TILE(nt)(&b->t);
+        AG_MICROKERNEL(nt)(&b->t);
         AG_POOL_LARGEST(y + o, index + o, b->sums, bias + o, b->rows.element, b->rows.count, g->outputs - o,
                         true);
     }
 }
 
-static void ag_conv2d_pool_by_tiles(const float *x, const float *w, const float *bias, float *y,
-                                    uint8_t *index, int32_t n, const ag_conv2d_pool_shape *s) {
+static void ag_conv2d_pool_tiled(const float *x, const float *w, const float *bias, float *y, uint8_t *index,
+                                 int32_t n, const ag_conv2d_pool_shape *s) {
     const ag_conv2d_shape conv = ag_pooled_conv2d(s);
     const ag_conv2d_group g = ag_group_of(&conv);
     const bool block = s->pool_h * s->pool_w <= AG_TILE_M && ag_taps_follow(&g, s->kw);

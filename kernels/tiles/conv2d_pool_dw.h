@@ -4,7 +4,7 @@
 #ifndef AG_TILES_CONV2D_POOL_DW_H
 #define AG_TILES_CONV2D_POOL_DW_H
 
-#include "tiles/pooled_gradient.h"
+#include "tiles/conv2d_pool_gradient.h"
 
 enum { AG_POOL_SUMS = 64 };
 
@@ -87,12 +87,12 @@ static void ag_pool_dw_add(float *sums, const float *x, float dy, const ag_insid
     sums += now.element - part->element;
     skip = ag_bytes(part->elements - now.elements);
     if (l->kind == AG_LINE_ALL) {
-        ag_add_rows(sums, skip, x, ag_bytes(g->row_step - now.elements), now.rows, now.elements, dy);
+        ag_axpy_rows(sums, skip, x, ag_bytes(g->row_step - now.elements), now.rows, now.elements, dy);
         return;
     }
     for (; now.rows > 0; now.rows--, x += g->row_step, sums += (ptrdiff_t)part->lines * part->elements) {
         if (l->step == 1) {
-            ag_add_rows(sums, skip, x, ag_bytes(l->line_step - now.elements), now.lines, now.elements, dy);
+            ag_axpy_rows(sums, skip, x, ag_bytes(l->line_step - now.elements), now.lines, now.elements, dy);
             continue;
         }
         for (int32_t i = 0; i < now.lines; i++) {
@@ -112,7 +112,7 @@ static inline void ag_dw_run(float *sums, const float *x, const float *dy, const
                              ptrdiff_t row_step, int32_t rows, int32_t run) {
     for (; count > 0; count--, x += step, dy += channels, index += channels) {
         if (*dy != 0.0f) {
-            ag_add_rows(sums, 0, x + element[*index], ag_bytes(row_step - run), rows, run, *dy);
+            ag_axpy_rows(sums, 0, x + element[*index], ag_bytes(row_step - run), rows, run, *dy);
         }
     }
 }
@@ -143,7 +143,7 @@ static void ag_pool_dw_sums(float *sums, const float *x, const float *dy, const 
     const ptrdiff_t corner = ag_pool_corner(0, g->first, s) + part->row * g->row_step + part->element;
     const ptrdiff_t step = (ptrdiff_t)s->pool_stride_w * s->stride_w * s->x_w;
     const ptrdiff_t x_row = (ptrdiff_t)s->pool_stride_h * s->stride_h * s->x_h;
-    ag_clear(sums, part->rows * part->lines * part->elements);
+    ag_zero_floats(sums, part->rows * part->lines * part->elements);
     for (; n > 0; n--, x += s->x_n) {
         for (int32_t p = 0; p < s->ph; p++, dy += row, index += row) {
             int32_t q = 0;
@@ -167,7 +167,7 @@ static void ag_pool_dw_store(float *dw, const float *sums, const ag_window_part 
     dw += (ptrdiff_t)part->row * row + (ptrdiff_t)part->line * l->line_weight +
           (ptrdiff_t)part->element * l->weight;
     if (l->kind == AG_LINE_ALL && beta == 1.0f) {
-        ag_add_rows(dw, ag_bytes(row - part->elements), sums, 0, part->rows, part->elements, alpha);
+        ag_axpy_rows(dw, ag_bytes(row - part->elements), sums, 0, part->rows, part->elements, alpha);
         return;
     }
     for (int32_t i = 0; i < part->rows; i++, dw += row) {

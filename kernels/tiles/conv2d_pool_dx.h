@@ -3,7 +3,7 @@
 #ifndef AG_TILES_CONV2D_POOL_DX_H
 #define AG_TILES_CONV2D_POOL_DX_H
 
-#include "tiles/pooled_gradient.h"
+#include "tiles/conv2d_pool_gradient.h"
 
 /* dy times the weights of one channel, added to the window. */
 static AG_NOINLINE void ag_pool_dx_window(float *dx, const float *w, float dy, const ag_inside *in,
@@ -16,12 +16,12 @@ static AG_NOINLINE void ag_pool_dx_window(float *dx, const float *w, float dy, c
     dx += in->at;
     w += ((ptrdiff_t)in->row * s->kw + in->column) * s->c;
     if (g->follow) {
-        ag_add_rows(dx, ag_bytes(g->row_step - run), w, ag_bytes((ptrdiff_t)s->kw * s->c - run), in->rows,
-                    run, dy);
+        ag_axpy_rows(dx, ag_bytes(g->row_step - run), w, ag_bytes((ptrdiff_t)s->kw * s->c - run), in->rows,
+                     run, dy);
         return;
     }
     for (int32_t i = 0; i < in->rows; i++, dx += g->row_step, w += (ptrdiff_t)s->kw * s->c) {
-        ag_add_rows(dx, ag_bytes(g->tap_step - s->c), w, 0, in->columns, s->c, dy);
+        ag_axpy_rows(dx, ag_bytes(g->tap_step - s->c), w, 0, in->columns, s->c, dy);
     }
 }
 
@@ -31,7 +31,7 @@ static inline void ag_pool_dx_pixel(float *dx, const float *w, const float *dy, 
     const int32_t run = g->s->kw * g->s->c, skip = ag_bytes(g->row_step - run), rows = g->s->kh;
     for (int32_t o = 0; o < g->s->o; o++, w += g->filter) {
         if (dy[o] != 0.0f) {
-            ag_add_rows(dx + g->element[index[o]], skip, w, 0, rows, run, dy[o]);
+            ag_axpy_rows(dx + g->element[index[o]], skip, w, 0, rows, run, dy[o]);
         }
     }
 }
@@ -41,7 +41,7 @@ static void ag_conv2d_pool_dx_by_rows(const float *dy, const uint8_t *index, con
     ag_pool_gradient g;
     ag_pool_gradient_of(&g, s);
     for (; n > 0; n--, dx += s->x_n) {
-        ag_clear(dx, s->h * s->w * s->c);
+        ag_zero_floats(dx, s->h * s->w * s->c);
         for (int32_t p = 0; p < s->ph; p++) {
             const bool inside = g.small && g.follow && p >= g.top && p < g.bottom;
             for (int32_t q = 0; q < s->pw; q++, dy += s->o, index += s->o) {

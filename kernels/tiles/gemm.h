@@ -3,7 +3,7 @@
 #ifndef AG_TILES_GEMM_H
 #define AG_TILES_GEMM_H
 
-#include "tiles/tile.h"
+#include "tiles/microkernel.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,8 +41,8 @@ static void ag_narrow(const ag_operand *a, const ag_operand *b, float *c, ptrdif
 
 /* The block at column j, of which i_back rows and j_back columns are there already, by way of its own sums.
  */
-static AG_NOINLINE void ag_gemm_part(ag_tile_fn *tile, ag_tile *t, float *c, ptrdiff_t ldc, int32_t i_back,
-                                     int32_t j_back, float beta) {
+static AG_NOINLINE void ag_gemm_part(ag_microkernel_fn *tile, ag_tile *t, float *c, ptrdiff_t ldc,
+                                     int32_t i_back, int32_t j_back, float beta) {
     float sums[AG_TILE_M][AG_TILE_N];
     t->c = &sums[0][0];
     t->c_step = ag_bytes(AG_TILE_N);
@@ -51,15 +51,15 @@ static AG_NOINLINE void ag_gemm_part(ag_tile_fn *tile, ag_tile *t, float *c, ptr
     ag_store_part(c, ldc, (const float (*)[AG_TILE_N])sums, i_back, j_back, beta);
 }
 
-static void ag_gemm_by_tiles(ag_tile_fn *tile, ag_operand a, ag_operand b, float *c, ptrdiff_t ldc, int32_t m,
-                             int32_t n, int32_t k, float alpha, float beta) {
+static void ag_gemm_tiled(ag_microkernel_fn *tile, ag_operand a, ag_operand b, float *c, ptrdiff_t ldc,
+                          int32_t m, int32_t n, int32_t k, float alpha, float beta) {
     ag_tile t;
     if (m < AG_TILE_M || n < AG_TILE_N) {
         ag_narrow(&a, &b, c, ldc, m, n, k, alpha, beta);
         return;
     }
     t.k = k;
-    t.segments = 1;
+    t.k_runs = 1;
     t.alpha = alpha;
     t.a_step = ag_bytes(a.p_step);
     t.b_step = ag_bytes(b.p_step);

@@ -2,8 +2,8 @@
  * as they must be and no larger, so that a sanitizer sees what is read or written outside. */
 #include "ag_kernels.h"
 #include "ag_rng.h"
-#include "plain_blocks/rows.h"
-#include "plain_blocks/tile_sizes.h"
+#include "plain_microkernel/axpy_rows.h"
+#include "plain_microkernel/tile_sizes.h"
 
 #include "tiles/conv2d.h"
 #include "tiles/conv2d_dw.h"
@@ -108,7 +108,7 @@ static void pooled_kernels(const ag_conv2d_shape *s, float *x, int32_t span, con
     const int32_t spoiled = between(0, span - 1);
     const float kept = x[spoiled];
     x[spoiled] = between(0, 1) == 0 ? NAN : kept;
-    ag_conv2d_pool_by_tiles(x, w, bias, y, index, n, &p);
+    ag_conv2d_pool_tiled(x, w, bias, y, index, n, &p);
     ag_conv2d_pool_f32_ref(x, w, bias, want, index_want, n, &p);
     compare("pool", y, want, count, s);
     wrong += memcmp(index, index_want, (size_t)count) != 0;
@@ -144,13 +144,13 @@ static void kernels(const ag_conv2d_shape *s) {
     float *x = array(span), *w = array(weights), *y = array(results), *want = copy(y, results);
     float *dy = array(results), *dx = array(span), *dx_want = copy(dx, span);
     float *dw = array(weights), *dw_want = copy(dw, weights);
-    ag_conv2d_by_tiles(x, w, y, n, s);
+    ag_conv2d_tiled(x, w, y, n, s);
     ag_conv2d_f32_ref(x, w, want, n, s);
     compare("conv2d", y, want, results, s);
-    ag_conv2d_dx_by_tiles(dy, w, dx, n, s);
+    ag_conv2d_dx_tiled(dy, w, dx, n, s);
     ag_conv2d_dx_f32_ref(dy, w, dx_want, n, s);
     compare("dx", dx, dx_want, span, s);
-    ag_conv2d_dw_by_tiles(x, dy, dw, n, s, alpha, beta);
+    ag_conv2d_dw_tiled(x, dy, dw, n, s, alpha, beta);
     ag_conv2d_dw_f32_ref(x, dy, dw_want, n, s, alpha, beta);
     compare("dw", dw, dw_want, weights, s);
     if (s->groups == 1) {
