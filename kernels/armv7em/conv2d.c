@@ -1,4 +1,4 @@
-/* Convolution by blocks. */
+/* Convolution with the tiled loops of tiles/conv2d.h. */
 #include "ag_kernels.h"
 #include "tile_sizes.h"
 #include "tiles/conv2d.h"

@@ -1,4 +1,4 @@
-/* The gradient of a convolution's weights by blocks. */
+/* Weight gradient of a convolution (tiles/conv2d_dw.h). */
 #include "ag_kernels.h"
 #include "tile_sizes.h"
 #include "tiles/conv2d_dw.h"

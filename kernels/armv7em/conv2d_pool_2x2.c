@@ -1,5 +1,5 @@
-/* Convolution of one channel with small windows, pooled 2 x 2: the four pixels of a window of the pooling
- * share its rows of x, fetched once for two output channels. */
+/* Convolution of one input channel with 3 x 3 or 5 x 5 windows, pooled 2 x 2: the four pixels of a pooling
+ * window share their rows of x, which are loaded once for two output channels. */
 #include "ag_kernels.h"
 
 #include <stddef.h>
@@ -30,8 +30,9 @@
 #define ODD3 ROW3(14, 15, 16, 17, 8, 9, 10, 11)
 #define WINDOW3 NEXT_X(8, 11) EVEN3 ODD3 EVEN3
 
-/* the larger of s<best> and s<sum>, which is element e; NaN is larger than all, and the last of them wins */
-#define LARGER(best, sum, e)                        \
+/* the larger of s<best> and s<sum>, which is element e; NaN is larger than all numbers, and the last NaN wins
+ */
+#define MAX(best, sum, e)                        \
     "vcmp.f32 s" #best ", s" #sum "\n"              \
     "vmrs APSR_nzcv, fpscr\n"                       \
     "bvc 1f\n"                                      \
@@ -45,19 +46,19 @@
     "vmovmi.f32 s" #best ", s" #sum "\n"            \
     "movmi %[which], #" #e "\n"                     \
     "2:\n"
-#define LARGEST(s0, s1, s2, s3, at)                                             \
+#define MAX_OF_4(s0, s1, s2, s3, at)                                             \
     "mov %[which], #0\n"                                                        \
-    LARGER(s0, s1, 1) LARGER(s0, s2, 2) LARGER(s0, s3, 3)                       \
+    MAX(s0, s1, 1) MAX(s0, s2, 2) MAX(s0, s3, 3)                       \
     "vstr s" #s0 ", [%[y], #" #at " * 4]\n"                                     \
     "strb %[which], [%[index], #" #at "]\n"
 
-/* Two channels of one window of the pooling: y and index from bias, w and x. */
+/* Two channels of one pooling window: y and index from bias, w and x. */
 #define CHANNELS(window)                                                                                    \
     __asm__ volatile(                                                                                       \
         "vldm %[bias], {s0, s1}\n"                                                                          \
         "vmov.f32 s4, s1\n vmov.f32 s5, s1\n vmov.f32 s6, s1\n vmov.f32 s7, s1\n"                           \
         "vmov.f32 s1, s0\n vmov.f32 s2, s0\n vmov.f32 s3, s0\n"                                             \
-        window LARGEST(0, 1, 2, 3, 0) LARGEST(4, 5, 6, 7, 1)                                                \
+        window MAX_OF_4(0, 1, 2, 3, 0) MAX_OF_4(4, 5, 6, 7, 1)                                                \
         : [x] "+r"(px), [wa] "+r"(wa), [wb] "+r"(wb), [which] "=&r"(which)                                  \
         : [row] "r"(row), [bias] "r"(bias + o), [y] "r"(y + o), [index] "r"(index + o)                      \
         : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",    \
@@ -65,7 +66,7 @@
           "s29", "cc", "memory")
 /* clang-format on */
 
-/* All windows of the pooling; an odd last channel is computed with the one before it. */
+/* All pooling windows; an odd last channel is computed together with the one before it. */
 #define KERNEL(name, size, window)                                                                           \
     void name(const float *x, const float *w, const float *bias, float *y, uint8_t *index, int32_t n,        \
               const ag_conv2d_pool_shape *shape) {                                                           \

@@ -1,5 +1,5 @@
-/* The sums of tiles/lanes.h: two results of eight channels at a time, s0..s15, so that a weight is fetched
- * once for both; then the odd one, two products at a time. */
+/* The depthwise micro-kernel (tiles/depthwise_microkernel.h): two results of eight channels at a time, in
+ * s0..s15, so that a weight is loaded once for both; then the odd one, two products at a time. */
 #include "channel_tile.h"
 #include "tiles/depthwise_microkernel_offsets.h"
 
@@ -24,7 +24,7 @@ __attribute__((naked)) void ag_depthwise_microkernel_armv7em(const ag_depthwise_
         "ldr r8, [r0, #" COUNT "]\n"
         "ldr r9, [r0, #" C "]\n"
         "ldr r12, [r0, #" A "]\n"
-        "ldr lr, [r0, #" START "]\n"
+        "ldr lr, [r0, #" INIT "]\n"
         "subs r8, #2\n"
         "blt 4f\n"
         /* two results */
@@ -61,7 +61,7 @@ __attribute__((naked)) void ag_depthwise_microkernel_armv7em(const ag_depthwise_
         "vstm r9, {s8-s15}\n"
         "add r9, r10\n"
         "bge 1b\n"
-        /* the odd one */
+        /* an odd last result */
         "4: adds r8, #1\n"
         "bne 9f\n"
         "vldm lr, {s0-s7}\n"

@@ -1,4 +1,4 @@
-/* Pooling by maximum in plain C. */
+/* Max pooling in portable C. */
 #include "ag_kernels.h"
 #include "tiles/max_pool2d_scalar.h"
 

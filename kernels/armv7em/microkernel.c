@@ -1,13 +1,14 @@
-/* The blocks of tiles/tile.h. VLDM fetches several floats by one instruction, so that one takes about 1.3
- * instructions for each multiply-accumulate. r0 holds the tile, s0..s15 the sums, s16..s31 operands. */
+/* The micro-kernels of tiles/microkernel.h. VLDM loads several floats with one instruction, so that a
+ * multiply-accumulate costs about 1.3 instructions. r0 points to the ag_tile, s0..s15 are the sums, s16..s31
+ * operands. */
 #include "tile_sizes.h"
 #include "tiles/microkernel_offsets.h"
 
 /* clang-format off */
 #define FMA(sum, a, b) "vfma.f32 s" #sum ", s" #a ", s" #b "\n"
-/* the sums of one row: its a times four b */
+/* one row of sums += its a times four b */
 #define ROW(s0, s1, s2, s3, a, b0, b1, b2, b3) FMA(s0, a, b0) FMA(s1, a, b1) FMA(s2, a, b2) FMA(s3, a, b3)
-#define BLOCK(a0, a1, a2, a3, b0, b1, b2, b3) \
+#define TILE(a0, a1, a2, a3, b0, b1, b2, b3) \
     ROW(0, 1, 2, 3, a0, b0, b1, b2, b3)       \
     ROW(4, 5, 6, 7, a1, b0, b1, b2, b3)       \
     ROW(8, 9, 10, 11, a2, b0, b1, b2, b3)     \
@@ -20,7 +21,7 @@
     "adr r1, 9f\n"            \
     "vldm r1, {s0-s15}\n"
 
-/* C = alpha sums (+ beta C), then back to the caller */
+/* C = alpha * sums (+ beta * C), then return */
 #define LEAVE                                                             \
     "ldr r1, [r0, #" C "]\n"                                              \
     "ldr r2, [r0, #" C_STEP "]\n"                                         \
@@ -53,27 +54,27 @@
     ".align 2\n"                                                          \
     "9: .space 64\n"
 
-/* two k of each kind of block */
+/* two k of each variant */
 #define TWO_K_NT                                      \
     "vldmia r1!, {s16-s17}\n vldmia r2!, {s18-s19}\n" \
     "vldmia r3!, {s20-s21}\n vldmia r4!, {s22-s23}\n" \
     "vldmia r5!, {s24-s25}\n vldmia r6!, {s26-s27}\n" \
     "vldmia r7!, {s28-s29}\n vldmia r8!, {s30-s31}\n" \
-    BLOCK(16, 18, 20, 22, 24, 26, 28, 30)             \
-    BLOCK(17, 19, 21, 23, 25, 27, 29, 31)
+    TILE(16, 18, 20, 22, 24, 26, 28, 30)             \
+    TILE(17, 19, 21, 23, 25, 27, 29, 31)
 #define TWO_K_NN                                                          \
     "vldmia r1!, {s16-s17}\n vldmia r2!, {s18-s19}\n"                     \
     "vldmia r3!, {s20-s21}\n vldmia r4!, {s22-s23}\n"                     \
     "vldm r5, {s24-s27}\n add r5, r8\n vldm r5, {s28-s31}\n add r5, r8\n" \
-    BLOCK(16, 18, 20, 22, 24, 25, 26, 27)                                 \
-    BLOCK(17, 19, 21, 23, 28, 29, 30, 31)
+    TILE(16, 18, 20, 22, 24, 25, 26, 27)                                 \
+    TILE(17, 19, 21, 23, 28, 29, 30, 31)
 #define TWO_K_TN                                                          \
     "vldm r1, {s16-s19}\n add r1, r7\n vldm r1, {s20-s23}\n add r1, r7\n" \
     "vldm r5, {s24-s27}\n add r5, r8\n vldm r5, {s28-s31}\n add r5, r8\n" \
-    BLOCK(16, 17, 18, 19, 24, 25, 26, 27)                                 \
-    BLOCK(20, 21, 22, 23, 28, 29, 30, 31)
+    TILE(16, 17, 18, 19, 24, 25, 26, 27)                                 \
+    TILE(20, 21, 22, 23, 28, 29, 30, 31)
 
-/* Rows of A against rows of B: four k at a time, then two, then the odd one. */
+/* Rows of A times rows of B: four k at a time, then two, then an odd last one. */
 __attribute__((naked)) void ag_microkernel_nt_armv7em(const ag_tile *t) {
     (void)t;
     __asm__(
@@ -96,7 +97,7 @@ __attribute__((naked)) void ag_microkernel_nt_armv7em(const ag_tile *t) {
         "bne 4f\n"
         "vldmia r1!, {s16}\n vldmia r2!, {s18}\n vldmia r3!, {s20}\n vldmia r4!, {s22}\n"
         "vldmia r5!, {s24}\n vldmia r6!, {s26}\n vldmia r7!, {s28}\n vldmia r8!, {s30}\n"
-        BLOCK(16, 18, 20, 22, 24, 26, 28, 30)
+        TILE(16, 18, 20, 22, 24, 26, 28, 30)
         "4: subs lr, #1\n"
         "beq 5f\n"
         "ldrd r10, r11, [r0, #" A_SKIP "]\n"
@@ -107,7 +108,7 @@ __attribute__((naked)) void ag_microkernel_nt_armv7em(const ag_tile *t) {
         LEAVE);
 }
 
-/* Rows of A against columns of B, which lie side by side. */
+/* Rows of A times columns of B, contiguous along n. */
 __attribute__((naked)) void ag_microkernel_nn_armv7em(const ag_tile *t) {
     (void)t;
     __asm__(
@@ -131,7 +132,7 @@ __attribute__((naked)) void ag_microkernel_nn_armv7em(const ag_tile *t) {
         "bne 4f\n"
         "vldmia r1!, {s16}\n vldmia r2!, {s18}\n vldmia r3!, {s20}\n vldmia r4!, {s22}\n"
         "vldm r5, {s24-s27}\n add r5, r8\n"
-        BLOCK(16, 18, 20, 22, 24, 25, 26, 27)
+        TILE(16, 18, 20, 22, 24, 25, 26, 27)
         "4: subs lr, #1\n"
         "beq 5f\n"
         "ldrd r10, r11, [r0, #" A_SKIP "]\n"
@@ -141,7 +142,7 @@ __attribute__((naked)) void ag_microkernel_nn_armv7em(const ag_tile *t) {
         LEAVE);
 }
 
-/* Columns of A, which lie side by side, against columns of B. */
+/* Columns of A, contiguous along m, times columns of B, contiguous along n. */
 __attribute__((naked)) void ag_microkernel_tn_armv7em(const ag_tile *t) {
     (void)t;
     __asm__(
@@ -165,7 +166,7 @@ __attribute__((naked)) void ag_microkernel_tn_armv7em(const ag_tile *t) {
         "3: adds r9, #1\n"
         "bne 4f\n"
         "vldm r1, {s16-s19}\n add r1, r7\n vldm r5, {s24-s27}\n add r5, r8\n"
-        BLOCK(16, 17, 18, 19, 24, 25, 26, 27)
+        TILE(16, 17, 18, 19, 24, 25, 26, 27)
         "4: subs lr, #1\n"
         "beq 5f\n"
         "ldrd r10, r11, [r0, #" A_SKIP "]\n"
@@ -175,7 +176,7 @@ __attribute__((naked)) void ag_microkernel_tn_armv7em(const ag_tile *t) {
         LEAVE);
 }
 
-/* Columns of A, which lie side by side, against columns of B, each where it lies. */
+/* Columns of A, contiguous along m, times columns of B at arbitrary addresses (gather). */
 __attribute__((naked)) void ag_microkernel_tg_armv7em(const ag_tile *t) {
     (void)t;
     __asm__(
@@ -194,15 +195,15 @@ __attribute__((naked)) void ag_microkernel_tg_armv7em(const ag_tile *t) {
         "vldr s28, [r2]\n add r2, r8\n vldr s29, [r3]\n add r3, r8\n"
         "vldr s30, [r4]\n add r4, r8\n vldr s31, [r5]\n add r5, r8\n"
         "subs r9, #2\n"
-        BLOCK(16, 17, 18, 19, 24, 25, 26, 27)
-        BLOCK(20, 21, 22, 23, 28, 29, 30, 31)
+        TILE(16, 17, 18, 19, 24, 25, 26, 27)
+        TILE(20, 21, 22, 23, 28, 29, 30, 31)
         "bge 2b\n"
         "3: adds r9, #1\n"
         "bne 4f\n"
         "vldm r1, {s16-s19}\n add r1, r7\n"
         "vldr s24, [r2]\n add r2, r8\n vldr s25, [r3]\n add r3, r8\n"
         "vldr s26, [r4]\n add r4, r8\n vldr s27, [r5]\n add r5, r8\n"
-        BLOCK(16, 17, 18, 19, 24, 25, 26, 27)
+        TILE(16, 17, 18, 19, 24, 25, 26, 27)
         "4: subs lr, #1\n"
         "beq 5f\n"
         "ldrd r10, r11, [r0, #" A_SKIP "]\n"

@@ -1,33 +1,33 @@
-/* What gradients of pooled convolutions add to. */
+/* Row-wise axpy for the gradients of pooled convolutions. */
 #ifndef AG_AXPY_ROWS_FAST_H
 #define AG_AXPY_ROWS_FAST_H
 
 #include <stdint.h>
 
-/* to += factor * from for `rows` rows of `run` floats, >= 1 of both; the skips, in bytes, lie between the end
- * of a row and the next one. */
-static inline void ag_axpy_rows(float *restrict to, int32_t to_skip, const float *restrict from,
-                                int32_t from_skip, int32_t rows, int32_t run, float factor) {
+/* dst += factor * src for `rows` rows of `row_length` floats, both >= 1; the skips, in bytes, are the gaps
+ * between the end of a row and the start of the next one. */
+static inline void ag_axpy_rows(float *restrict dst, int32_t dst_skip, const float *restrict src,
+                                int32_t src_skip, int32_t rows, int32_t row_length, float factor) {
     for (; rows > 0; rows--) {
-        int32_t left = run;
-        for (; left >= 4; left -= 4, to += 4, from += 4) {
-            to[0] += factor * from[0];
-            to[1] += factor * from[1];
-            to[2] += factor * from[2];
-            to[3] += factor * from[3];
+        int32_t remaining = row_length;
+        for (; remaining >= 4; remaining -= 4, dst += 4, src += 4) {
+            dst[0] += factor * src[0];
+            dst[1] += factor * src[1];
+            dst[2] += factor * src[2];
+            dst[3] += factor * src[3];
         }
-        for (; left > 0; left--) {
-            *to++ += factor * *from++;
+        for (; remaining > 0; remaining--) {
+            *dst++ += factor * *src++;
         }
-        to += to_skip / (int32_t)sizeof(float);
-        from += from_skip / (int32_t)sizeof(float);
+        dst += dst_skip / (int32_t)sizeof(float);
+        src += src_skip / (int32_t)sizeof(float);
     }
 }
 
-/* Zeros. */
-static inline void ag_zero_floats(float *to, int32_t count) {
+/* Stores zeros. */
+static inline void ag_zero_floats(float *dst, int32_t count) {
     for (int32_t i = 0; i < count; i++) {
-        to[i] = 0.0f;
+        dst[i] = 0.0f;
     }
 }
 

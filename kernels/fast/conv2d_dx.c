@@ -1,4 +1,4 @@
-/* The gradient of a convolution's image by blocks. */
+/* Input gradient of a convolution (tiles/conv2d_dx.h). */
 #include "ag_kernels.h"
 #include "tile_sizes.h"
 #include "tiles/conv2d_dx.h"

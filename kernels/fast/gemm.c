@@ -1,4 +1,4 @@
-/* The gemm family by blocks. */
+/* The gemm family (tiles/gemm.h). */
 #include "ag_kernels.h"
 #include "tile_sizes.h"
 #include "tiles/gemm.h"

@@ -1,5 +1,5 @@
-/* The blocks of tiles/tile.h in portable C: sixteen sums, which a compiler keeps in registers, from four
- * elements of A and four of B at a time. */
+/* The micro-kernels of tiles/microkernel.h in portable C: sixteen sums, which the compiler keeps in
+ * registers, from four elements of A and four of B at a time. */
 #include "tile_sizes.h"
 #include "tiles/microkernel.h"
 
@@ -12,25 +12,25 @@ typedef struct {
     float v[4][4];
 } sums;
 
-static inline const float *stepped(const float *p, int32_t bytes) {
+static inline const float *advance(const float *p, int32_t bytes) {
     return (const float *)(const void *)((const char *)p + bytes);
 }
 
-static inline four side_by_side(const float **p, int32_t step) {
+static inline four load_contiguous(const float **p, int32_t step) {
     const four f = {{(*p)[0], (*p)[1], (*p)[2], (*p)[3]}};
-    *p = stepped(*p, step);
+    *p = advance(*p, step);
     return f;
 }
 
-/* element k of four rows */
-static inline four one_each(const float *const p[4], int32_t k) {
+/* element k of each of four rows */
+static inline four load_strided(const float *const p[4], int32_t k) {
     const four f = {{p[0][k], p[1][k], p[2][k], p[3][k]}};
     return f;
 }
 
 static inline void skip(const float *p[4], int32_t bytes) {
     for (int32_t i = 0; i < 4; i++) {
-        p[i] = stepped(p[i], bytes);
+        p[i] = advance(p[i], bytes);
     }
 }
 
@@ -55,15 +55,15 @@ static inline void store(const ag_tile *t, const sums *s) {
 
 void AG_MICROKERNEL(nn)(const ag_tile *t) {
     const float *a[4] = {t->a[0], t->a[1], t->a[2], t->a[3]}, *b = t->b[0];
-    const int32_t runs = t->k, step = t->b_step;
-    const int32_t a_skip = t->a_skip + runs * (int32_t)sizeof(float);
+    const int32_t depth = t->k, step = t->b_step;
+    const int32_t a_skip = t->a_skip + depth * (int32_t)sizeof(float);
     sums s = {{{0.0f}}};
     for (int32_t run = t->k_runs; run > 0; run--) {
-        for (int32_t k = 0; k < runs; k++) {
-            add(&s, one_each(a, k), side_by_side(&b, step));
+        for (int32_t k = 0; k < depth; k++) {
+            add(&s, load_strided(a, k), load_contiguous(&b, step));
         }
         skip(a, a_skip);
-        b = stepped(b, t->b_skip);
+        b = advance(b, t->b_skip);
     }
     store(t, &s);
 }
@@ -71,12 +71,12 @@ void AG_MICROKERNEL(nn)(const ag_tile *t) {
 void AG_MICROKERNEL(nt)(const ag_tile *t) {
     const float *a[4] = {t->a[0], t->a[1], t->a[2], t->a[3]};
     const float *b[4] = {t->b[0], t->b[1], t->b[2], t->b[3]};
-    const int32_t runs = t->k, row = runs * (int32_t)sizeof(float);
+    const int32_t depth = t->k, row = depth * (int32_t)sizeof(float);
     const int32_t a_skip = t->a_skip + row, b_skip = t->b_skip + row;
     sums s = {{{0.0f}}};
     for (int32_t run = t->k_runs; run > 0; run--) {
-        for (int32_t k = 0; k < runs; k++) {
-            add(&s, one_each(a, k), one_each(b, k));
+        for (int32_t k = 0; k < depth; k++) {
+            add(&s, load_strided(a, k), load_strided(b, k));
         }
         skip(a, a_skip);
         skip(b, b_skip);
@@ -90,10 +90,10 @@ void AG_MICROKERNEL(tn)(const ag_tile *t) {
     sums s = {{{0.0f}}};
     for (int32_t run = t->k_runs; run > 0; run--) {
         for (int32_t k = t->k; k > 0; k--) {
-            add(&s, side_by_side(&a, a_step), side_by_side(&b, b_step));
+            add(&s, load_contiguous(&a, a_step), load_contiguous(&b, b_step));
         }
-        a = stepped(a, t->a_skip);
-        b = stepped(b, t->b_skip);
+        a = advance(a, t->a_skip);
+        b = advance(b, t->b_skip);
     }
     store(t, &s);
 }
@@ -105,10 +105,10 @@ void AG_MICROKERNEL(tg)(const ag_tile *t) {
     for (int32_t run = t->k_runs; run > 0; run--) {
         for (int32_t k = t->k; k > 0; k--) {
             const four f = {{*b[0], *b[1], *b[2], *b[3]}};
-            add(&s, side_by_side(&a, a_step), f);
+            add(&s, load_contiguous(&a, a_step), f);
             skip(b, b_step);
         }
-        a = stepped(a, t->a_skip);
+        a = advance(a, t->a_skip);
         skip(b, t->b_skip);
     }
     store(t, &s);

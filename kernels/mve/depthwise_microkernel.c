@@ -1,5 +1,6 @@
-/* The sums of tiles/lanes.h with Helium: two results of eight channels at a time, q0..q3, so that a weight is
- * fetched once for both; then the odd one. LE closes the inner loops without a branch of their own. */
+/* The depthwise micro-kernel (tiles/depthwise_microkernel.h) with Helium: two results of eight channels at a
+ * time, in q0..q3, so that a weight is loaded once for both; then an odd last one. The inner loops are
+ * low-overhead loops (DLS, LE). */
 #include "channel_tile.h"
 #include "tiles/depthwise_microkernel_offsets.h"
 
@@ -20,7 +21,7 @@ __attribute__((naked)) void ag_depthwise_microkernel_mve(const ag_depthwise_tile
         "subs r8, #2\n"
         "blt 4f\n"
         /* two results */
-        "1: ldr r10, [r0, #" START "]\n"
+        "1: ldr r10, [r0, #" INIT "]\n"
         LOAD8("q0", "q1", "r10")
         LOAD8("q2", "q3", "r10")
         "ldr r10, [r0, #" A_NEXT "]\n"
@@ -55,10 +56,10 @@ __attribute__((naked)) void ag_depthwise_microkernel_mve(const ag_depthwise_tile
         "add r9, r10\n"
         "subs r8, #2\n"
         "bge 1b\n"
-        /* the odd one */
+        /* an odd last result */
         "4: adds r8, #1\n"
         "bne 9f\n"
-        "ldr r3, [r0, #" START "]\n"
+        "ldr r3, [r0, #" INIT "]\n"
         LOAD8("q0", "q1", "r3")
         "ldr r3, [r0, #" B "]\n"
         "ldr r7, [r0, #" K_RUNS "]\n"

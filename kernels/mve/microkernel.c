@@ -1,10 +1,10 @@
-/* The blocks of tiles/tile.h with Helium: a column of the block per lane, four rows of sums in q0..q3, two k
- * of B in q4 and q5. LE closes the loops without a branch of their own. */
+/* The micro-kernels of tiles/microkernel.h with Helium: one column of the tile per lane, four rows of sums in
+ * q0..q3, two k of B in q4 and q5. The loops are low-overhead loops (DLS, LE). */
 #include "tile_sizes.h"
 #include "tiles/microkernel_offsets.h"
 
 /* clang-format off */
-/* one k: the sums plus four operands in core registers times four lanes */
+/* one k: the sums += four operands in core registers times a vector of B */
 #define FMA4(q, r0, r1, r2, r3)                                           \
     "vfma.f32 q0, " q ", " r0 "\n vfma.f32 q1, " q ", " r1 "\n"           \
     "vfma.f32 q2, " q ", " r2 "\n vfma.f32 q3, " q ", " r3 "\n"
@@ -16,9 +16,9 @@
     "vmov.i32 q0, #0\n vmov.i32 q1, #0\n"                                 \
     "vmov.i32 q2, #0\n vmov.i32 q3, #0\n"                                 \
     "ldr r1, [r0, #" K_RUNS "]\n"                                       \
-    "str r1, [sp]\n" /* segments left */
+    "str r1, [sp]\n" /* remaining k-runs */
 
-/* C = alpha sums (+ beta C), then back to the caller */
+/* C = alpha * sums (+ beta * C), then return */
 #define LEAVE                                                             \
     "ldrd r1, r2, [r0, #" C "]\n" /* and c_step */                        \
     "ldrd r3, r4, [r0, #" ALPHA "]\n" /* and beta */                      \
@@ -39,7 +39,7 @@
     "vpop {d8-d11}\n"                                                     \
     "pop {r4-r11, pc}\n"
 
-/* two k of A's rows, r1 to r4, against q4 and q5: the rows by pairs of floats */
+/* two k of the rows of A, r1 to r4, times q4 and q5; a row is loaded in pairs of floats */
 #define TWO_K                                                             \
     "ldrd r6, r7, [r1], #8\n ldrd r8, r9, [r2], #8\n"                     \
     "vfma.f32 q0, q4, r6\n vfma.f32 q1, q4, r8\n"                         \
@@ -52,7 +52,7 @@
     "ldr r8, [r3], #4\n ldr r9, [r4], #4\n"                               \
     FMA4("q4", "r6", "r7", "r8", "r9")
 
-/* on to the next segment, if there is one; r10 and r11 are free here */
+/* continue with the next k-run, if any; r10 and r11 are free here */
 #define NEXT(skips)                                                       \
     "ldr r10, [sp]\n"                                                     \
     "subs r10, #1\n"                                                      \
@@ -85,7 +85,7 @@ __attribute__((naked)) void ag_microkernel_nn_mve(const ag_tile *t) {
         LEAVE);
 }
 
-/* B's four columns of one k lie in four rows: gathered, at offsets from b[0] in q6. */
+/* The four columns of B of one k are in four rows: loaded by a gather, at offsets from b[0] in q6. */
 __attribute__((naked)) void ag_microkernel_nt_mve(const ag_tile *t) {
     (void)t;
     __asm__(
@@ -117,7 +117,7 @@ __attribute__((naked)) void ag_microkernel_nt_mve(const ag_tile *t) {
         LEAVE);
 }
 
-/* The four rows of one k of A lie side by side. */
+/* The four rows of A of one k are contiguous. */
 __attribute__((naked)) void ag_microkernel_tn_mve(const ag_tile *t) {
     (void)t;
     __asm__(
@@ -144,7 +144,8 @@ __attribute__((naked)) void ag_microkernel_tn_mve(const ag_tile *t) {
         LEAVE);
 }
 
-/* The four rows of one k of A lie side by side, B's four columns anywhere: gathered as in nt. */
+/* The four rows of A of one k are contiguous, the four columns of B at arbitrary addresses: gathered as in
+ * nt. */
 __attribute__((naked)) void ag_microkernel_tg_mve(const ag_tile *t) {
     (void)t;
     __asm__(

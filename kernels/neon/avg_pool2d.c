@@ -1,4 +1,4 @@
-/* Means over windows by blocks of channels. */
+/* Average pooling in tiles of channels. */
 #include "ag_kernels.h"
 #include "channel_tile.h"
 #include "tiles/avg_pool2d.h"

@@ -1,4 +1,4 @@
-/* Convolution by blocks. */
+/* Convolution with the tiled loops of tiles/conv2d.h with the 4 x 4 micro-kernels. */
 #include "ag_kernels.h"
 #include "tile_sizes_4x4.h"
 #include "tiles/conv2d.h"

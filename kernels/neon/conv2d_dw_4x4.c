@@ -1,4 +1,4 @@
-/* The gradient of a convolution's weights by blocks. */
+/* Weight gradient of a convolution (tiles/conv2d_dw.h) with the 4 x 4 micro-kernels. */
 #include "ag_kernels.h"
 #include "tile_sizes_4x4.h"
 #include "tiles/conv2d_dw.h"

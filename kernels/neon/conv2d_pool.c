@@ -1,4 +1,4 @@
-/* Convolution and pooling by blocks. */
+/* Convolution fused with max pooling (tiles/conv2d_pool.h). */
 #include "ag_kernels.h"
 #include "tile_sizes.h"
 #include "tiles/conv2d_pool.h"

@@ -1,4 +1,4 @@
-/* Convolution and pooling by blocks. */
+/* Convolution fused with max pooling (tiles/conv2d_pool.h) with the 4 x 4 micro-kernels. */
 #include "ag_kernels.h"
 #include "tile_sizes_4x4.h"
 #include "tiles/conv2d_pool.h"

@@ -1,4 +1,4 @@
-/* The gradient of a pooled convolution's image. */
+/* Input gradient of a pooled convolution. */
 #include "ag_kernels.h"
 #include "axpy_rows.h"
 #include "tiles/conv2d_pool_dx.h"

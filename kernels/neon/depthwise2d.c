@@ -1,4 +1,4 @@
-/* Depthwise convolution by blocks of channels. */
+/* Depthwise convolution in tiles of channels. */
 #include "ag_kernels.h"
 #include "channel_tile.h"
 #include "tiles/depthwise2d.h"

@@ -1,21 +1,21 @@
-/* The sums of tiles/lanes.h: four results of eight channels at a time, so that a weight is fetched once for
- * them; then one by one. */
+/* The depthwise micro-kernel (tiles/depthwise_microkernel.h): four results of eight channels at a time, so
+ * that a weight is loaded once for all four; then one by one. */
 #include "channel_tile.h"
 #include "tiles/depthwise_microkernel.h"
 #include "vec.h"
 
-static inline const float *stepped(const float *p, int32_t bytes) {
+static inline const float *advance(const float *p, int32_t bytes) {
     return (const float *)(const void *)((const char *)p + bytes);
 }
 
 #define BEGIN(r)                                                                                             \
-    const float *a##r = stepped(first, r * s->a_next);                                                       \
-    float32x4_t low##r = start_low, high##r = start_high;
+    const float *a##r = advance(first, r * s->a_next);                                                       \
+    float32x4_t low##r = init_low, high##r = init_high;
 #define ADD(r)                                                                                               \
     low##r = vfmaq_f32(low##r, vld1q_f32(a##r), w_low);                                                      \
     high##r = vfmaq_f32(high##r, vld1q_f32(a##r + 4), w_high);                                               \
-    a##r = stepped(a##r, a_step);
-#define SKIP(r) a##r = stepped(a##r, s->a_skip);
+    a##r = advance(a##r, a_step);
+#define SKIP(r) a##r = advance(a##r, s->a_skip);
 #define END(r)                                                                                               \
     vst1q_f32(c, low##r);                                                                                    \
     vst1q_f32(c + 4, high##r);                                                                               \
@@ -30,26 +30,26 @@ static inline const float *stepped(const float *p, int32_t bytes) {
         each(BEGIN) for (int32_t run = s->k_runs; run > 0; run--) {                                          \
             for (int32_t k = s->k; k > 0; k--) {                                                             \
                 const float32x4_t w_low = vld1q_f32(b), w_high = vld1q_f32(b + 4);                           \
-                b = stepped(b, b_step);                                                                      \
+                b = advance(b, b_step);                                                                      \
                 each(ADD)                                                                                    \
             }                                                                                                \
-            each(SKIP) b = stepped(b, s->b_skip);                                                            \
+            each(SKIP) b = advance(b, s->b_skip);                                                            \
         }                                                                                                    \
         each(END)                                                                                            \
     }
 
 void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
-    const float32x4_t start_low = vld1q_f32(s->start), start_high = vld1q_f32(s->start + 4);
+    const float32x4_t init_low = vld1q_f32(s->init), init_high = vld1q_f32(s->init + 4);
     const int32_t a_step = s->a_step, b_step = s->b_step;
     const float *first = s->a;
     float *c = s->c;
-    int32_t left = s->count;
-    for (; left >= 4; left -= 4) {
+    int32_t remaining = s->count;
+    for (; remaining >= 4; remaining -= 4) {
         RESULTS(FOUR)
-        first = stepped(first, 4 * s->a_next);
+        first = advance(first, 4 * s->a_next);
     }
-    for (; left > 0; left--) {
+    for (; remaining > 0; remaining--) {
         RESULTS(ONE)
-        first = stepped(first, s->a_next);
+        first = advance(first, s->a_next);
     }
 }

@@ -1,3 +1,4 @@
+/* The gemm family (tiles/gemm.h) with the 4 x 4 micro-kernels. */
 #include "gemm_4x4.h"
 #include "tile_sizes_4x4.h"
 #include "tiles/gemm.h"

@@ -1,4 +1,4 @@
-/* The gemm family in blocks of four columns. */
+/* The gemm family with the 4 x 4 micro-kernels. */
 #ifndef AG_NEON_GEMM_4X4_H
 #define AG_NEON_GEMM_4X4_H
 

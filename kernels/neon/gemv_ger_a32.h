@@ -1,4 +1,4 @@
-/* Rows and columns of a matrix in AArch32: VLD1 and VST1 move eight floats by one instruction. */
+/* Inner loops of gemv, gemv_t and ger in AArch32: VLD1 and VST1 move eight floats with one instruction. */
 #ifndef AG_NEON_GEMV_GER_H
 #define AG_NEON_GEMV_GER_H
 
@@ -14,7 +14,7 @@ enum { ROWS = 4, COLUMNS = 32 };
 #define FOUR_OF(r, u) "vld1.32 {d24, d25}, [" #r "]!\n vfma.f32 q" #u ", q12, q0\n"
 
 /* sums[i] = the first n elements of row i times x, n a multiple of four */
-static inline void rows_times(const float *const rows[ROWS], const float *x, int32_t n, float sums[ROWS]) {
+static inline void dot_rows(const float *const rows[ROWS], const float *x, int32_t n, float sums[ROWS]) {
     const float *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
     __asm__ volatile(
         "vmov.i32 q8, #0\n vmov.i32 q9, #0\n vmov.i32 q10, #0\n vmov.i32 q11, #0\n"
@@ -46,7 +46,7 @@ static inline void rows_times(const float *const rows[ROWS], const float *x, int
     EIGHT_COLUMNS("!", 12, 13, lane) EIGHT_COLUMNS(", %[step]", 14, 15, lane)
 
 /* sums[j] = column j of m rows of A times x; the rows are lda apart */
-static inline void columns_times(const float *a, ptrdiff_t lda, const float *x, int32_t m, float sums[COLUMNS]) {
+static inline void dot_columns(const float *a, ptrdiff_t lda, const float *x, int32_t m, float sums[COLUMNS]) {
     __asm__ volatile(
         "vmov.i32 q8, #0\n vmov.i32 q9, #0\n vmov.i32 q10, #0\n vmov.i32 q11, #0\n"
         "vmov.i32 q12, #0\n vmov.i32 q13, #0\n vmov.i32 q14, #0\n vmov.i32 q15, #0\n"
@@ -77,7 +77,7 @@ static inline void columns_times(const float *a, ptrdiff_t lda, const float *x, 
     "vld1.32 {d24, d25}, [" #r "]\n vmla.f32 q12, q0, " lane "\n vst1.32 {d24, d25}, [" #r "]!\n"
 
 /* the first n elements of four rows += x[i] y, n a multiple of four; the rows are lda apart */
-static inline void rows_plus(float *a, ptrdiff_t lda, const float x[4], const float *y, int32_t n) {
+static inline void axpy_4_rows(float *a, ptrdiff_t lda, const float x[4], const float *y, int32_t n) {
     float *r1 = a + lda, *r2 = r1 + lda, *r3 = r2 + lda;
     __asm__ volatile(
         "vld1.32 {d4, d5}, [%[x]]\n"

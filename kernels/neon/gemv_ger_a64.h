@@ -1,4 +1,4 @@
-/* Rows and columns of a matrix in AArch64: LD1 and ST1 move sixteen floats by one instruction. */
+/* Inner loops of gemv, gemv_t and ger in AArch64: LD1 and ST1 move sixteen floats with one instruction. */
 #ifndef AG_NEON_GEMV_GER_H
 #define AG_NEON_GEMV_GER_H
 
@@ -16,7 +16,7 @@ enum { ROWS = 8, COLUMNS = 32 };
 #define FOUR_OF(r, u) "ldr q4, [" #r "], #16\n fmla v" #u ".4s, v4.4s, v0.4s\n"
 
 /* sums[i] = the first n elements of row i times x, n a multiple of four */
-static inline void rows_times(const float *const rows[ROWS], const float *x, int32_t n, float sums[ROWS]) {
+static inline void dot_rows(const float *const rows[ROWS], const float *x, int32_t n, float sums[ROWS]) {
     __asm__ volatile(
         "ldp x1, x2, [%[rows]]\n ldp x3, x4, [%[rows], #16]\n"
         "ldp x5, x6, [%[rows], #32]\n ldp x7, x8, [%[rows], #48]\n"
@@ -54,7 +54,7 @@ static inline void rows_times(const float *const rows[ROWS], const float *x, int
     "fmla v22.4s, v26.4s, v0.s[" #lane "]\n fmla v23.4s, v27.4s, v0.s[" #lane "]\n"
 
 /* sums[j] = column j of m rows of A times x; the rows are lda apart */
-static inline void columns_times(const float *a, ptrdiff_t lda, const float *x, int32_t m, float sums[COLUMNS]) {
+static inline void dot_columns(const float *a, ptrdiff_t lda, const float *x, int32_t m, float sums[COLUMNS]) {
     __asm__ volatile(
         "movi v16.4s, #0\n movi v17.4s, #0\n movi v18.4s, #0\n movi v19.4s, #0\n"
         "movi v20.4s, #0\n movi v21.4s, #0\n movi v22.4s, #0\n movi v23.4s, #0\n"
@@ -87,7 +87,7 @@ static inline void columns_times(const float *a, ptrdiff_t lda, const float *x, 
     "ldr q4, [" #r "]\n fmla v4.4s, v0.4s, v16.s[" #lane "]\n str q4, [" #r "], #16\n"
 
 /* the first n elements of four rows += x[i] y, n a multiple of four; the rows are lda apart */
-static inline void rows_plus(float *a, ptrdiff_t lda, const float x[4], const float *y, int32_t n) {
+static inline void axpy_4_rows(float *a, ptrdiff_t lda, const float x[4], const float *y, int32_t n) {
     __asm__ volatile(
         "ldr q16, [%[x]]\n"
         "add x2, %[a], %[step]\n add x3, x2, %[step]\n add x4, x3, %[step]\n"

@@ -1,11 +1,11 @@
-/* The blocks of tiles/tile.h in AArch32: sums in q8 to q15, by rows of the block (nn, tn: two registers a
- * row, of B's columns) or by columns (nt, tg: a register a column, of A's rows). Only VMLA takes a lane as
- * operand, which rounds the product and the sum. */
+/* The micro-kernels of tiles/microkernel.h in AArch32: sums in q8 to q15, row-wise (nn, tn: two registers per
+ * row of the tile) or column-wise (nt, tg: one register per column). Only VMLA takes a lane as operand; it
+ * rounds both the product and the sum. */
 #if !defined __aarch64__
 #include "tile_sizes.h"
 #include "tiles/microkernel.h"
 
-/* Where the fields lie. */
+/* Offsets of the fields of ag_tile. */
 #define STEPS "48"
 #define K "56"
 #define K_RUNS "60"
@@ -40,7 +40,7 @@ typedef char ag_tile_offsets_match[offsetof(ag_tile, b) == 16 && offsetof(ag_til
     ADD_ROW(8, 9) ADD_ROW(10, 11) ADD_ROW(12, 13) ADD_ROW(14, 15)         \
     "9: vst1.32 {d16-d19}, [r1], r2\n vst1.32 {d20-d23}, [r1], r2\n"      \
     "vst1.32 {d24-d27}, [r1], r2\n vst1.32 {d28-d31}, [r1]\n" LEAVE
-/* r7, r8: k by fours and the rest; r12: the segments that are left */
+/* r7, r8: k / 4 and the remainder; r12: remaining k-runs */
 #define COUNT "ldr r8, [r0, #" K "]\n lsr r7, r8, #2\n and r8, r8, #3\n"
 
 __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
@@ -95,7 +95,8 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
         "6:" STORE_ROWS);
 }
 
-/* B's rows stand in r5 to r12, lr counts; on the stack the segments that are left, t, and the rest of k. */
+/* The rows of B are in r5 to r12, lr counts; the stack holds the remaining k-runs, t, and the remainder of k.
+ */
 #define B_ROWS(f) f(r5, 8) f(r6, 9) f(r7, 10) f(r8, 11) f(r9, 12) f(r10, 13) f(r11, 14) f(r12, 15)
 #define B_POINTERS                                                        \
     "str r0, [sp, #4]\n ldr r1, [r0, #" K_RUNS "]\n str r1, [sp]\n"     \
@@ -106,10 +107,10 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
     "vmla.f32 q" #n ", q0, d8[0]\n vmla.f32 q" #n ", q1, d8[1]\n"         \
     "vmla.f32 q" #n ", q2, d9[0]\n vmla.f32 q" #n ", q3, d9[1]\n"
 #define ONE_K(b, n) "vld1.32 {d8[0]}, [" #b "]!\n vmla.f32 q" #n ", q0, d8[0]\n"
-/* the block's four rows of A as columns: q0 to q3 */
+/* the four rows of A of the tile as columns: q0 to q3 */
 #define TRANSPOSE_A "vtrn.32 q0, q1\n vtrn.32 q2, q3\n vswp d1, d4\n vswp d3, d6\n"
 #define COLUMN_TIMES_ALPHA(n) "vmul.f32 q" #n ", q" #n ", d8[0]\n"
-/* four columns, in registers of two floats: a row of each block of 4 x 4 is one lane of four of them */
+/* four columns, in registers of two floats: a row of each 4 x 4 block is one lane of four of them */
 #define BY_ROWS(what, a, b, c, d, e, f, g, h)                             \
     what " {d" #a "[0], d" #c "[0], d" #e "[0], d" #g "[0]}, [r3], r2\n"  \
     what " {d" #a "[1], d" #c "[1], d" #e "[1], d" #g "[1]}, [r3], r2\n"  \
@@ -163,7 +164,7 @@ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
         "6:" STORE_COLUMNS);
 }
 
-/* B's columns lie wherever they lie. */
+/* Columns of B at arbitrary addresses. */
 #define GATHERED(b, n) "vld1.32 {d8[0]}, [" #b "], r3\n vmla.f32 q" #n ", q0, d8[0]\n"
 __attribute__((naked)) void AG_MICROKERNEL(tg)(const ag_tile *t) {
     (void)t;

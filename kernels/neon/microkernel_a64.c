@@ -1,11 +1,11 @@
-/* The blocks of tiles/tile.h in AArch64: sums in v16 to v31, by rows of the block (nn, tn: four registers a
- * row, of B's columns) or by columns (nt, tg: a register a column, of A's rows). LD1 and ST1 move up to four
- * registers by one instruction, and step on. */
+/* The micro-kernels of tiles/microkernel.h in AArch64: sums in v16 to v31, row-wise (nn, tn: four registers
+ * per row of the tile) or column-wise (nt, tg: one register per column). LD1 and ST1 move up to four
+ * registers and advance the pointer. */
 #if defined __aarch64__
 #include "tile_sizes.h"
 #include "tiles/microkernel.h"
 
-/* Where the fields lie. */
+/* Offsets of the fields of ag_tile. */
 #define A "0"
 #define B "32"
 #define STEPS "160"
@@ -34,7 +34,7 @@ typedef char ag_tile_offsets_match[offsetof(ag_tile, b) == 32 && offsetof(ag_til
     ROW(16, 17, 18, 19, l0) ROW(20, 21, 22, 23, l1) ROW(24, 25, 26, 27, l2) ROW(28, 29, 30, 31, l3)
 #define NEXT_B "ld1 {v4.4s-v7.4s}, [x5], x6\n"
 
-/* x11: the segments that are left; w7, w8: k by fours and the rest */
+/* x11: remaining k-runs; w7, w8: k / 4 and the remainder */
 #define ENTER EACH(ZERO) "ldrsw x11, [%[t], #172]\n"
 #define COUNT "ldr w8, [%[t], #" K "]\n lsr w7, w8, #2\n and w8, w8, #3\n"
 
@@ -51,7 +51,7 @@ typedef char ag_tile_offsets_match[offsetof(ag_tile, b) == 32 && offsetof(ag_til
     ADD_ROW(24, 25, 26, 27) ADD_ROW(28, 29, 30, 31)                       \
     "9: st1 {v16.4s-v19.4s}, [x1], x2\n st1 {v20.4s-v23.4s}, [x1], x2\n"  \
     "st1 {v24.4s-v27.4s}, [x1], x2\n st1 {v28.4s-v31.4s}, [x1]\n"
-/* four columns: a row of each block of 4 x 4 is one lane of four registers */
+/* four columns: a row of each 4 x 4 block is one lane of four registers */
 #define ADD_COLUMNS(offset, n0, n1, n2, n3)                               \
     "add x3, x1, #" offset "\n"                                           \
     "ld4 {v4.s-v7.s}[0], [x3], x2\n ld4 {v4.s-v7.s}[1], [x3], x2\n"       \
@@ -127,7 +127,7 @@ void AG_MICROKERNEL(tn)(const ag_tile *t) {
         : "x1", "x2", "x3", "x5", "x6", "x7", "x8", "x9", "x10", "x11", VECTORS);
 }
 
-/* B's rows stand in x5, x6, x9, x10 and x12 to x17, x19 to x24. */
+/* The rows of B are in x5, x6, x9, x10 and x12 to x17, x19 to x24. */
 #define B_ROWS(f)                                                         \
     f(x5, 16) f(x6, 17) f(x9, 18) f(x10, 19) f(x12, 20) f(x13, 21) f(x14, 22) f(x15, 23)       \
     f(x16, 24) f(x17, 25) f(x19, 26) f(x20, 27) f(x21, 28) f(x22, 29) f(x23, 30) f(x24, 31)
@@ -138,7 +138,7 @@ void AG_MICROKERNEL(tn)(const ag_tile *t) {
 #define SKIP_B(b, n) "add " #b ", " #b ", x8\n"
 #define B_REGISTERS                                                       \
     "x5", "x6", "x9", "x10", "x12", "x13", "x14", "x15", "x16", "x17", "x19", "x20", "x21", "x22", "x23", "x24"
-/* the block's four rows of A as columns: v0 to v3 */
+/* the four rows of A of the tile as columns: v0 to v3 */
 #define TRANSPOSE_A                                                       \
     "trn1 v4.4s, v0.4s, v1.4s\n trn2 v5.4s, v0.4s, v1.4s\n"               \
     "trn1 v6.4s, v2.4s, v3.4s\n trn2 v7.4s, v2.4s, v3.4s\n"               \
@@ -180,7 +180,7 @@ void AG_MICROKERNEL(nt)(const ag_tile *t) {
         : "x1", "x2", "x3", "x4", "x7", "x8", "x11", B_REGISTERS, VECTORS);
 }
 
-/* B's columns lie wherever they lie. */
+/* Columns of B at arbitrary addresses. */
 #define GATHERED(b, n) "ld1 {v4.s}[0], [" #b "], x3\n fmla " OF(n) ", v0.4s, v4.s[0]\n"
 void AG_MICROKERNEL(tg)(const ag_tile *t) {
     __asm__ volatile(

@@ -1,53 +1,62 @@
-/* Windows of a convolution whose elements do not follow one another in x, a few of them at a time. */
+/* im2col for windows whose elements are not contiguous in x, in chunks of at most AG_IM2COL_MAX elements:
+ *
+ *     window (rows x row_length)          packed[pixel][0 .. AG_IM2COL_MAX)
+ *     +-----------+
+ *     | c c c c c |   chunk 0: whole rows, or a piece of one row where a row is longer than a chunk
+ *     | c c c c c |
+ *     | d d d d d |   chunk 1, added to the result of chunk 0
+ *     +-----------+ */
 #ifndef AG_TILES_IM2COL_H
 #define AG_TILES_IM2COL_H
 
 #include "tiles/conv2d_group.h"
 
-enum { AG_PACKED = 18 }; /* elements of a window that are packed at once */
+enum { AG_IM2COL_MAX = 18 }; /* elements of a window that are packed at a time */
 
-/* A window of rows * run elements in parts that fit: `length` elements, from the `from`-th on, of each of
- * `taken` rows from `row` on. */
+/* The current chunk of a window of rows * row_length elements: `length` elements from `column` on, of each of
+ * `row_count` rows from `row` on. */
 typedef struct {
-    int32_t rows, run, row, taken, from, length;
-} ag_parts;
+    int32_t rows, row_length, row, row_count, column, length;
+} ag_im2col_chunk;
 
-static inline ag_parts ag_parts_of(int32_t rows, int32_t run) {
-    ag_parts p;
+static inline ag_im2col_chunk ag_im2col_begin(int32_t rows, int32_t row_length) {
+    ag_im2col_chunk p;
     p.rows = rows;
-    p.run = p.length = run;
-    p.row = p.taken = p.from = 0;
+    p.row_length = p.length = row_length;
+    p.row = p.row_count = p.column = 0;
     return p;
 }
 
-static inline bool ag_next_part(ag_parts *p) {
-    p->from += p->length;
-    if (p->from >= p->run) {
-        p->row += p->taken;
-        p->from = 0;
+static inline bool ag_im2col_next(ag_im2col_chunk *p) {
+    p->column += p->length;
+    if (p->column >= p->row_length) {
+        p->row += p->row_count;
+        p->column = 0;
     }
     if (p->row >= p->rows) {
         return false;
     }
-    if (p->run <= AG_PACKED) {
-        const int32_t fit = AG_PACKED / p->run, left = p->rows - p->row;
-        p->taken = fit < left ? fit : left;
+    if (p->row_length <= AG_IM2COL_MAX) {
+        const int32_t fit = AG_IM2COL_MAX / p->row_length, remaining = p->rows - p->row;
+        p->row_count = fit < remaining ? fit : remaining;
     } else {
-        const int32_t turns = (p->run + AG_PACKED - 1) / AG_PACKED, most = (p->run + turns - 1) / turns;
-        p->taken = 1;
-        p->length = p->run - p->from < most ? p->run - p->from : most;
+        const int32_t chunks = (p->row_length + AG_IM2COL_MAX - 1) / AG_IM2COL_MAX,
+                      limit = (p->row_length + chunks - 1) / chunks;
+        p->row_count = 1;
+        p->length = p->row_length - p->column < limit ? p->row_length - p->column : limit;
     }
     return true;
 }
 
-/* Where the elements of a part of the window lie, from the window's beginning; its channels follow one
- * another then. */
-static void ag_pack_from(ptrdiff_t offsets[AG_PACKED], const ag_parts *part, const ag_conv2d_group *g) {
+/* Offsets of a chunk's elements from the start of the window. In the packed buffer the channels are
+ * contiguous. */
+static void ag_im2col_offsets(ptrdiff_t offsets[AG_IM2COL_MAX], const ag_im2col_chunk *chunk,
+                              const ag_conv2d_group *g) {
     const ptrdiff_t row_step = (ptrdiff_t)g->s->dilation_h * g->s->x_h;
     const ptrdiff_t tap_step = (ptrdiff_t)g->s->dilation_w * g->s->x_w;
-    for (int32_t row = part->row; row < part->row + part->taken; row++) {
-        int32_t tap = part->from / g->channels, channel = part->from % g->channels;
-        for (int32_t i = 0; i < part->length; i++) {
+    for (int32_t row = chunk->row; row < chunk->row + chunk->row_count; row++) {
+        int32_t tap = chunk->column / g->channels, channel = chunk->column % g->channels;
+        for (int32_t i = 0; i < chunk->length; i++) {
             *offsets++ = row * row_step + tap * tap_step + (ptrdiff_t)channel * g->s->x_c;
             if (++channel == g->channels) {
                 channel = 0;
@@ -57,14 +66,14 @@ static void ag_pack_from(ptrdiff_t offsets[AG_PACKED], const ag_parts *part, con
     }
 }
 
-/* Packs `count` elements of the windows at x. */
-static inline void ag_pack(float packed[AG_TILE_M][AG_PACKED], const float *const x[AG_TILE_M],
-                           const ptrdiff_t offsets[AG_PACKED], int32_t count) {
+/* Packs `count` elements of each window at x. */
+static inline void ag_im2col(float packed[AG_TILE_M][AG_IM2COL_MAX], const float *const x[AG_TILE_M],
+                             const ptrdiff_t offsets[AG_IM2COL_MAX], int32_t count) {
     for (int32_t i = 0; i < AG_TILE_M; i++) {
-        const float *from = x[i];
-        float *to = packed[i];
+        const float *src = x[i];
+        float *dst = packed[i];
         for (int32_t j = 0; j < count; j++) {
-            to[j] = from[offsets[j]];
+            dst[j] = src[offsets[j]];
         }
     }
 }

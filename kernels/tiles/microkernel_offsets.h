@@ -1,4 +1,4 @@
-/* Offsets into ag_tile for assembly on cores with pointers of 32 bits. */
+/* Offsets of the fields of ag_tile (tiles/microkernel.h), for assembly on cores with 32-bit pointers. */
 #ifndef AG_MICROKERNEL_OFFSETS_H
 #define AG_MICROKERNEL_OFFSETS_H
 
