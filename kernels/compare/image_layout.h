@@ -1,10 +1,10 @@
-/* How images lie and how many windows fit, for the comparisons of convolutions and pools. */
+/* Memory layouts of images and the number of windows, for the tests of convolutions and pools. */
 #ifndef IMAGE_LAYOUT_H
 #define IMAGE_LAYOUT_H
 
 #include "compare.h"
 
-typedef enum order { DENSE, APART, CHANNEL_FIRST } order; /* of images */
+typedef enum image_layout { DENSE, STRIDED, CHANNEL_FIRST } image_layout; /* of images */
 
 static inline int32_t results(int32_t extent, int32_t pads, int32_t window, int32_t dilation,
                               int32_t stride) {

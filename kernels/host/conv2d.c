@@ -218,10 +218,9 @@ void ag_conv2d_dx_f32_host(const float *dy, const float *w, float *dx, int32_t n
 
 enum { TAP_TILE = LANES == 16 ? 16 : 8 };
 
-/* Some taps of a weight's gradient for a vector of output channels. */
+/* A tile of taps of the weight gradient, for a vector of output channels. */
 typedef struct {
-    int32_t rows[TAP_TILE], columns[TAP_TILE], offset[TAP_TILE],
-        tap[TAP_TILE]; /* a tap may stand there twice */
+    int32_t rows[TAP_TILE], columns[TAP_TILE], offset[TAP_TILE], tap[TAP_TILE]; /* a tap may occur twice */
     int32_t least_row, most_row, least_column, most_column;
 } tap_tile;
 

@@ -1,5 +1,5 @@
-/* Sixteen elements at a time, then four and one; beta == 0, beta == 1 and any other beta have code of their
- * own. */
+/* Sixteen elements at a time, then four and one, with separate code for beta == 0, beta == 1 and any other
+ * beta. */
 #include "ag_kernels.h"
 #include "vec.h"
 
