@@ -1,5 +1,5 @@
-/* Every processor fault: say what happened and exit with AG_EXIT_FAULT. The report runs from the stack's top:
- * nothing on it is needed any more. */
+/* All processor faults: print a report and exit with AG_EXIT_FAULT. The report starts at the top of the
+ * stack, whose contents are no longer needed. */
 #include "ag_fault.h"
 
 #include "ag_console.h"
@@ -21,7 +21,7 @@ __attribute__((naked, used)) void ag_undefined(void) {
     __asm__ volatile("sub lr, lr, #2 \n" TO_REPORT(0));
 }
 
-/* The probe's call with nobody to serve it comes here: answer -1. */
+/* The probe's call without semihosting arrives here: return -1. */
 __attribute__((naked, used)) void ag_service(void) {
     __asm__ volatile("ldr   r2, =ag_semihosting_probing \n"
                      "ldr   r3, [r2] \n"
