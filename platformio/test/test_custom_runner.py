@@ -1,5 +1,5 @@
-"""Parses the output of the tests on a board. A program that ends early, prints nothing, hangs, or cannot be reached is an
-error, never a pass: without Unity's summary, and a summary that agrees with the cases, there is no success."""
+"""Parses the output of the tests on a board. A program that ends early, prints nothing, hangs, or cannot be reached is
+an error, never a pass: without Unity's summary, and a summary that agrees with the cases, there is no success."""
 
 import re
 import time
