@@ -80,8 +80,8 @@ typedef struct counter {
 static region regions[REGIONS];
 static probe probes[MAX_PROBES];
 static size_t probe_count = 1, current;
-static uint64_t executed,
-    executed_at_probe; /* instructions so far, without markers; the same at the last probe */
+/* instructions so far, without markers; the same at the last probe */
+static uint64_t executed, executed_at_probe;
 static int open_regions;
 static bool aarch64, profile;
 static run *runs;

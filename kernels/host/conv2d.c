@@ -146,18 +146,18 @@ ALWAYS_INLINE void dx_pixels(int32_t pixels, const ag_conv2d_shape *s, const flo
         }
         for (int32_t j = 0; j < s->kw; j++) {
             const int32_t along = column + s->pad_left - j * s->dilation_w;
-            const int32_t q =
-                along / s->stride_w; /* rounds towards 0 where along < 0 and not a multiple: rejected below */
+            /* rounds towards 0 where along < 0 and not a multiple, which is rejected below */
+            const int32_t q = along / s->stride_w;
             if (along % s->stride_w != 0 || q + pixels <= 0 || q >= s->ow) {
                 continue;
             }
-            const float *offset = dy + ((ptrdiff_t)(down / s->stride_h) * s->ow + q) * s->ldy;
+            const float *dy_pixel = dy + ((ptrdiff_t)(down / s->stride_h) * s->ow + q) * s->ldy;
             const float *weight = w + ((ptrdiff_t)i * s->kw + j) * depth;
-            for (int32_t o = 0; o < outputs; o += TAPS, offset += TAPS) {
+            for (int32_t o = 0; o < outputs; o += TAPS, dy_pixel += TAPS) {
                 const int32_t end = outputs - o < TAPS ? outputs - o : TAPS;
                 const float *src[PIXELS];
                 for (int32_t u = 0; u < pixels; u++) {
-                    src[u] = q + u >= 0 && q + u < s->ow ? offset + (ptrdiff_t)u * s->ldy : zero_dy;
+                    src[u] = q + u >= 0 && q + u < s->ow ? dy_pixel + (ptrdiff_t)u * s->ldy : zero_dy;
                 }
                 for (int32_t e = 0; e < end; e++, weight += filter) {
                     const vec factor = load_partial(weight, count);
@@ -238,18 +238,18 @@ ALWAYS_INLINE void tap_sums(int32_t taps, const ag_conv2d_shape *s, const tap_ti
             const bool inside = top + t->least_row >= 0 && top + t->most_row < s->h;
             for (int32_t q = 0; q < s->ow; q++, dy += s->ldy) {
                 const int32_t left = q * s->stride_w - s->pad_left;
-                const float *offset = x + (ptrdiff_t)top * s->x_h + (ptrdiff_t)left * s->x_w;
+                const float *window = x + (ptrdiff_t)top * s->x_h + (ptrdiff_t)left * s->x_w;
                 const vec factor = load_partial(dy, outputs);
                 if (inside && left + t->least_column >= 0 && left + t->most_column < s->w) {
                     for (int32_t i = 0; i < taps; i++) {
-                        sum[i] += splat(offset[t->offset[i]]) * factor;
+                        sum[i] += splat(window[t->offset[i]]) * factor;
                     }
                     continue;
                 }
                 for (int32_t i = 0; i < taps; i++) {
                     const int32_t row = top + t->rows[i], column = left + t->columns[i];
                     const bool inside_x = row >= 0 && row < s->h && column >= 0 && column < s->w;
-                    sum[i] += splat(inside_x ? offset[t->offset[i]] : outside) * factor;
+                    sum[i] += splat(inside_x ? window[t->offset[i]] : outside) * factor;
                 }
             }
         }

@@ -55,9 +55,9 @@ static inline void window_add(float *dx, const float *w, float dy, int32_t top, 
             if (row < 0 || row >= s->h || column < 0 || column >= s->w) {
                 continue;
             }
-            float *src = dx + pixel(s, row, column);
+            float *dst = dx + pixel(s, row, column);
             for (int32_t k = 0; k < channels; k++) {
-                src[(ptrdiff_t)k * s->x_c] += dy * w[k];
+                dst[(ptrdiff_t)k * s->x_c] += dy * w[k];
             }
         }
     }

@@ -43,8 +43,8 @@ static AG_NOINLINE void ag_conv2d_edge_tile(ag_tile *t, const ag_pixel_tile *pix
  * sum. */
 static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, const float *w,
                                       const ag_conv2d_group *g) {
-    const int32_t last_full = pixels->single_row ? g->outputs - AG_TILE_N
-                                                 : -1; /* the last tile that the micro-kernel stores to y */
+    /* the last tile that the micro-kernel stores to y */
+    const int32_t last_full = pixels->single_row ? g->outputs - AG_TILE_N : -1;
     const ptrdiff_t filter = g->filter;
     int32_t o = 0;
     t->c_step = ag_bytes(g->s->ldy);

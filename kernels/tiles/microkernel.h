@@ -22,8 +22,8 @@
 
 /* C[M,N] = alpha * sum + beta * C; C is not read where beta == 0. Steps and skips are in bytes. */
 typedef struct {
-    const float
-        *a[AG_TILE_M]; /* "n": the rows of A, contiguous along k; "t": a[0] only, a_step from k to k */
+    /* "n": the rows of A, contiguous along k; "t": a[0] only, a_step from k to k */
+    const float *a[AG_TILE_M];
     /* "t": the rows of B, contiguous along k; "n": b[0] only, b_step from k to k; "g" (gather): the columns
      * of B at arbitrary addresses, b_step from k to k */
     const float *b[AG_TILE_N];
