@@ -1,5 +1,5 @@
-/* On the board: every reference kernel against float64 test vectors, the model's steps against PyTorch's, and
- * the statuses of its functions for invalid arguments. */
+/* On the board: every reference kernel against figures in float64, the model's steps against PyTorch's, and
+ * what its functions say to bad arguments. */
 #include "figures.h"
 #include "unity.h"
 
