@@ -122,7 +122,7 @@ def declare(env, options):
 
 
 def board_profile(env, options):
-    """A board's name, or the path of a user's file, that is consistent with PlatformIO's data about the board."""
+    """A board's name, or the path of the user's own file, that agrees with what PlatformIO says about the board."""
     boards, platformio = env.AutodiffPackage("board"), env.AutodiffPackage("platformio")
     board_id = env.get("BOARD", "")
     if not options.board and not board_id:
@@ -135,7 +135,7 @@ def board_profile(env, options):
 
 
 def emulated(env):
-    """Whether this is a build for the local platform, where QEMU provides files."""
+    """Whether this is a build for the local platform, where QEMU serves files."""
     return env["PIOPLATFORM"] == env.AutodiffPackage("platformio").PLATFORM
 
 

@@ -66,7 +66,7 @@ def test_what_lies_between_marks_is_counted(name, library, tmp_path):
             *build_commands.STRICT_FLAGS,
             "-DAG_MARK_HINTS=1",
         ),
-        *(*include, str(HERE / "c" / "probes.c"), *map(str, build_commands.support_sources(b))),
+        *(*include, str(HERE / "c" / "marks.c"), *map(str, build_commands.support_sources(b))),
         *("-o", "marks.elf", *build_commands.link_flags(b)),
     ]
     call(command, tmp_path, 120)
