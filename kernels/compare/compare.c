@@ -114,10 +114,10 @@ static void fill_random(int32_t which, const compare_layout *layout, compare_val
     }
 }
 
-bool compare_matches(const compare_row *row, compare_facts *facts) {
-    facts->align = align;
+bool compare_matches(const compare_row *row, compare_attributes *attributes) {
+    attributes->align = align;
     input_count = 0;
-    if (!row->when(facts)) {
+    if (!row->when(attributes)) {
         skipped++;
         return false;
     }
@@ -199,7 +199,8 @@ void compare_make_magnitudes(void) {
     }
 }
 
-static void report(bool same, const compare_facts *facts, void (*print_case)(const compare_facts *facts)) {
+static void report(bool same, const compare_attributes *attributes,
+                   void (*print_case)(const compare_attributes *attributes)) {
     if (same) {
         return;
     }
@@ -208,13 +209,13 @@ static void report(bool same, const compare_facts *facts, void (*print_case)(con
         ag_print_i32(row_number, 0);
         ag_print(" ");
         ag_print_i32(align, 0);
-        print_case(facts);
+        print_case(attributes);
         ag_print("\n");
     }
 }
 
-void compare_check(const compare_facts *facts, int32_t terms,
-                   void (*print_case)(const compare_facts *facts)) {
+void compare_check(const compare_attributes *attributes, int32_t terms,
+                   void (*print_case)(const compare_attributes *attributes)) {
     const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
     const float *magnitude = data(MAGNITUDES) - GUARD;
     bool same = true;
@@ -224,7 +225,7 @@ void compare_check(const compare_facts *facts, int32_t terms,
         }
         /* each term is rounded at most `terms` times in a sum, then by alpha, beta and the last addition */
         const float rounding =
-            ((float)terms + 3.0f) * fabsf(facts->alpha) * magnitude[i] + 3.0f * fabsf(facts->beta);
+            ((float)terms + 3.0f) * fabsf(attributes->alpha) * magnitude[i] + 3.0f * fabsf(attributes->beta);
         const float bound = magnitude[i] == 0.0f ? 1e-44f : 2.0f * EPSILON * rounding;
         const float error = fabsf(actual[i] - expected[i]);
         same = same && error <= bound;
@@ -234,17 +235,18 @@ void compare_check(const compare_facts *facts, int32_t terms,
                 error > max_error_over_bound * bound ? error / bound : max_error_over_bound;
         }
     }
-    report(same, facts, print_case);
+    report(same, attributes, print_case);
 }
 
-void compare_check_exact(const compare_facts *facts, void (*print_case)(const compare_facts *facts)) {
+void compare_check_exact(const compare_attributes *attributes,
+                         void (*print_case)(const compare_attributes *attributes)) {
     const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
     bool same =
         operands_are_unchanged() && memcmp(index_buffers[1], index_buffers[2], sizeof index_buffers[1]) == 0;
     for (int32_t i = 0; i < PADDED; i++) {
         same = same && (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i])));
     }
-    report(same, facts, print_case);
+    report(same, attributes, print_case);
 }
 
 void compare_print_field(const char *name, int32_t value) {
@@ -254,11 +256,11 @@ void compare_print_field(const char *name, int32_t value) {
     ag_print_i32(value, 0);
 }
 
-void compare_print_scales(const compare_facts *facts) {
+void compare_print_scales(const compare_attributes *attributes) {
     ag_print(" alpha=");
-    ag_print_f32(facts->alpha, 0, 2);
+    ag_print_f32(attributes->alpha, 0, 2);
     ag_print(" beta=");
-    ag_print_f32(facts->beta, 0, 2);
+    ag_print_f32(attributes->beta, 0, 2);
 }
 
 int32_t compare_floor_div(int32_t a, int32_t b) {

@@ -12,20 +12,20 @@
 #include <stdbool.h>
 
 /* The attributes of a call that conditions in kernels.toml compare. */
-typedef struct compare_facts {
+typedef struct compare_attributes {
     int32_t m, n, k, lda, ldb, ldc, outer, rows, count, inner, reverse, align;
     float alpha, beta;
     ag_conv2d_shape conv2d_shape;
     ag_conv2d_pool_shape conv2d_pool_shape;
     ag_pool2d_shape pool2d_shape;
-} compare_facts;
+} compare_attributes;
 
 typedef void compare_any(void); /* the type of any kernel */
 
 typedef struct compare_row {
     const char *kernel, *symbol;
     compare_any *function;
-    bool (*when)(const compare_facts *facts);
+    bool (*when)(const compare_attributes *attributes);
     void (*cases)(const struct compare_row *row);
 } compare_row;
 
@@ -51,7 +51,7 @@ typedef enum compare_values {
 } compare_values;
 
 /* Whether the row's conditions hold; otherwise the case is skipped and counted. */
-bool compare_matches(const compare_row *row, compare_facts *facts);
+bool compare_matches(const compare_row *row, compare_attributes *attributes);
 
 /* Input arrays, filled anew for each case: slots 0 to 2. */
 float *compare_input(int32_t slot, compare_layout layout, compare_values values);
@@ -73,13 +73,15 @@ void compare_make_magnitudes(void);
 
 /* Compares both outputs, guards included: bit for bit except for the rounding of sums of `terms` products,
  * scaled by alpha and added to beta times the old value. `print_case` prints the case. */
-void compare_check(const compare_facts *facts, int32_t terms, void (*print_case)(const compare_facts *facts));
+void compare_check(const compare_attributes *attributes, int32_t terms,
+                   void (*print_case)(const compare_attributes *attributes));
 
 /* The same where no rounding is allowed; index arrays as well. */
-void compare_check_exact(const compare_facts *facts, void (*print_case)(const compare_facts *facts));
+void compare_check_exact(const compare_attributes *attributes,
+                         void (*print_case)(const compare_attributes *attributes));
 
 void compare_print_field(const char *name, int32_t value);
-void compare_print_scales(const compare_facts *facts);
+void compare_print_scales(const compare_attributes *attributes);
 
 /* For conditions: division as in Python, rounded down, and its remainder. */
 int32_t compare_floor_div(int32_t a, int32_t b);

@@ -12,7 +12,7 @@ static const images depthwise[] = {
     {2, 4, 5, 11, 11, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 11}, {1, 3, 4, 64, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 64},
 };
 
-static void print_case(const compare_facts *f) {
+static void print_case(const compare_attributes *f) {
     const ag_conv2d_shape *s = &f->conv2d_shape;
     compare_print_field("n", f->n);
     compare_print_field("h", s->h);
@@ -57,8 +57,8 @@ static const family depthwise2d = {ag_depthwise2d_f32_ref, ag_depthwise2d_dx_f32
                                    ag_depthwise2d_dw_f32_ref, depthwise,
                                    sizeof depthwise / sizeof *depthwise};
 
-static compare_facts facts_of(const images *i, image_layout layout) {
-    compare_facts f = {0};
+static compare_attributes attributes_of(const images *i, image_layout layout) {
+    compare_attributes f = {0};
     f.n = i->n;
     f.alpha = 1.0f;
     f.conv2d_shape = shape_of(i, layout);
@@ -66,19 +66,19 @@ static compare_facts facts_of(const images *i, image_layout layout) {
 }
 
 typedef void cases_of(const compare_row *row, const family *ref, const images *i, image_layout layout,
-                      compare_facts *f);
+                      compare_attributes *f);
 
 static void all(const compare_row *row, cases_of *one, const family *ref) {
     for (uint32_t i = 0; i < ref->rows; i++) {
         for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
-            compare_facts f = facts_of(ref->table + i, (image_layout)l);
+            compare_attributes f = attributes_of(ref->table + i, (image_layout)l);
             one(row, ref, ref->table + i, (image_layout)l, &f);
         }
     }
 }
 
 static void forward(const compare_row *row, const family *ref, const images *i, image_layout layout,
-                    compare_facts *f) {
+                    compare_attributes *f) {
     ag_conv2d_f32_fn *kernel = (ag_conv2d_f32_fn *)row->function;
     const ag_conv2d_shape *s = &f->conv2d_shape;
     if (!compare_matches(row, f)) {
@@ -95,7 +95,7 @@ static void forward(const compare_row *row, const family *ref, const images *i, 
 }
 
 static void dx(const compare_row *row, const family *ref, const images *i, image_layout layout,
-               compare_facts *f) {
+               compare_attributes *f) {
     ag_conv2d_dx_f32_fn *kernel = (ag_conv2d_dx_f32_fn *)row->function;
     const ag_conv2d_shape *s = &f->conv2d_shape;
     if (!compare_matches(row, f)) {
@@ -112,7 +112,7 @@ static void dx(const compare_row *row, const family *ref, const images *i, image
 }
 
 static void dw(const compare_row *row, const family *ref, const images *i, image_layout layout,
-               compare_facts *f) {
+               compare_attributes *f) {
     ag_conv2d_dw_f32_fn *kernel = (ag_conv2d_dw_f32_fn *)row->function;
     const ag_conv2d_shape *s = &f->conv2d_shape;
     for (int32_t k = 0; k < COMPARE_SCALES; k++) {

@@ -33,7 +33,7 @@ static ag_conv2d_pool_shape pooled(const images *i, const int32_t *pool, image_l
     return s;
 }
 
-static void say_pooled(const compare_facts *f) {
+static void say_pooled(const compare_attributes *f) {
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
     compare_print_field("n", f->n);
     compare_print_field("h", s->h);
@@ -57,14 +57,15 @@ static void say_pooled(const compare_facts *f) {
     compare_print_scales(f);
 }
 
-typedef void pooled_cases_of(const compare_row *row, const images *i, image_layout layout, compare_facts *f);
+typedef void pooled_cases_of(const compare_row *row, const images *i, image_layout layout,
+                             compare_attributes *f);
 
 static void all_pooled(const compare_row *row, pooled_cases_of *one) {
     for (uint32_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++) {
         for (uint32_t k = 0; k < sizeof pools / sizeof *pools; k++) {
             for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
                 const image_layout lay = (image_layout)l;
-                compare_facts f = {0};
+                compare_attributes f = {0};
                 f.n = convolutions[i].n;
                 f.conv2d_pool_shape = pooled(convolutions + i, pools[k], lay);
                 if (convolutions[i].groups == 1) {
@@ -79,13 +80,13 @@ static compare_layout pooled_weights(const ag_conv2d_pool_shape *s) {
     return compare_dense(s->o * s->kh * s->kw * s->c);
 }
 
-static compare_layout pooled_results(const compare_facts *f) {
+static compare_layout pooled_results(const compare_attributes *f) {
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
     return compare_dense(f->n * s->ph * s->pw * s->o);
 }
 
 /* Sums are exact here, so that rounding does not decide which element of a window is the first maximum. */
-static void pool(const compare_row *row, const images *i, image_layout layout, compare_facts *f) {
+static void pool(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_conv2d_pool_f32_fn *kernel = (ag_conv2d_pool_f32_fn *)row->function;
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
     f->alpha = 1.0f;
@@ -104,7 +105,7 @@ static void pool(const compare_row *row, const images *i, image_layout layout, c
 }
 
 /* Indices from ref's convolution of other values, so that all are valid. */
-static const uint8_t *valid_index(const images *i, image_layout layout, const compare_facts *f) {
+static const uint8_t *valid_index(const images *i, image_layout layout, const compare_attributes *f) {
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
     const float *x = compare_input(0, array_layout(i, layout), COMPARE_EIGHTHS);
     const float *w = compare_input(1, pooled_weights(s), COMPARE_EIGHTHS);
@@ -114,7 +115,7 @@ static const uint8_t *valid_index(const images *i, image_layout layout, const co
     return compare_input_index();
 }
 
-static void pool_dx(const compare_row *row, const images *i, image_layout layout, compare_facts *f) {
+static void pool_dx(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_conv2d_pool_dx_f32_fn *kernel = (ag_conv2d_pool_dx_f32_fn *)row->function;
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
     f->alpha = 1.0f;
@@ -132,7 +133,7 @@ static void pool_dx(const compare_row *row, const images *i, image_layout layout
     compare_check(f, s->kh * s->kw * s->o, say_pooled);
 }
 
-static void pool_dw(const compare_row *row, const images *i, image_layout layout, compare_facts *f) {
+static void pool_dw(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_conv2d_pool_dw_f32_fn *kernel = (ag_conv2d_pool_dw_f32_fn *)row->function;
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
     for (int32_t k = 0; k < COMPARE_SCALES; k++) {

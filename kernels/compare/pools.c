@@ -30,9 +30,9 @@ static compare_layout array_layout(const images *i, image_layout kind) {
     return layout;
 }
 
-static compare_facts facts_of(const images *i, image_layout layout) {
+static compare_attributes attributes_of(const images *i, image_layout layout) {
     const compare_layout x = array_layout(i, layout);
-    compare_facts f = {0};
+    compare_attributes f = {0};
     ag_pool2d_shape *s = &f.pool2d_shape;
     f.n = i->n;
     f.alpha = 1.0f;
@@ -60,12 +60,12 @@ static compare_facts facts_of(const images *i, image_layout layout) {
     return f;
 }
 
-static compare_layout results_of(const compare_facts *f) {
+static compare_layout results_of(const compare_attributes *f) {
     const ag_pool2d_shape *s = &f->pool2d_shape;
     return compare_dense(f->n * s->oh * s->ow * s->c);
 }
 
-static void print_case(const compare_facts *f) {
+static void print_case(const compare_attributes *f) {
     const ag_pool2d_shape *s = &f->pool2d_shape;
     compare_print_field("n", f->n);
     compare_print_field("h", s->h);
@@ -85,12 +85,12 @@ static void print_case(const compare_facts *f) {
     compare_print_field("x_c", s->x_c);
 }
 
-typedef void cases_of(const compare_row *row, const images *i, image_layout layout, compare_facts *f);
+typedef void cases_of(const compare_row *row, const images *i, image_layout layout, compare_attributes *f);
 
 static void all(const compare_row *row, cases_of *one) {
     for (uint32_t i = 0; i < sizeof table / sizeof *table; i++) {
         for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
-            compare_facts f = facts_of(table + i, (image_layout)l);
+            compare_attributes f = attributes_of(table + i, (image_layout)l);
             if (compare_matches(row, &f)) {
                 one(row, table + i, (image_layout)l, &f);
             }
@@ -99,7 +99,7 @@ static void all(const compare_row *row, cases_of *one) {
 }
 
 /* Many elements are equal: the first of them is the maximum. */
-static void largest(const compare_row *row, const images *i, image_layout layout, compare_facts *f) {
+static void largest(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_max_pool2d_f32_fn *kernel = (ag_max_pool2d_f32_fn *)row->function;
     const float *x = compare_input(0, array_layout(i, layout), COMPARE_EIGHTHS);
     compare_output(results_of(f), 0.0f);
@@ -109,14 +109,14 @@ static void largest(const compare_row *row, const images *i, image_layout layout
 }
 
 /* Indices from ref with other values, so that all are valid. */
-static const uint8_t *valid_index(const images *i, image_layout layout, const compare_facts *f) {
+static const uint8_t *valid_index(const images *i, image_layout layout, const compare_attributes *f) {
     const float *x = compare_input(0, array_layout(i, layout), COMPARE_EIGHTHS);
     compare_output(results_of(f), 0.0f);
     ag_max_pool2d_f32_ref(x, compare_actual(), compare_input_index(), f->n, &f->pool2d_shape);
     return compare_input_index();
 }
 
-static void largest_dx(const compare_row *row, const images *i, image_layout layout, compare_facts *f) {
+static void largest_dx(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_max_pool2d_dx_f32_fn *kernel = (ag_max_pool2d_dx_f32_fn *)row->function;
     const uint8_t *index = valid_index(i, layout, f);
     const float *dy = compare_input(0, results_of(f), COMPARE_UNIFORM);
@@ -128,7 +128,7 @@ static void largest_dx(const compare_row *row, const images *i, image_layout lay
     compare_check(f, i->kh * i->kw, print_case);
 }
 
-static void pick(const compare_row *row, const images *i, image_layout layout, compare_facts *f) {
+static void pick(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_max_pool2d_pick_f32_fn *kernel = (ag_max_pool2d_pick_f32_fn *)row->function;
     const uint8_t *index = valid_index(i, layout, f);
     const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
@@ -138,7 +138,7 @@ static void pick(const compare_row *row, const images *i, image_layout layout, c
     compare_check_exact(f, print_case);
 }
 
-static void mean(const compare_row *row, const images *i, image_layout layout, compare_facts *f) {
+static void mean(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_avg_pool2d_f32_fn *kernel = (ag_avg_pool2d_f32_fn *)row->function;
     const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
     compare_output(results_of(f), 0.0f);
@@ -149,7 +149,7 @@ static void mean(const compare_row *row, const images *i, image_layout layout, c
     compare_check(f, i->kh * i->kw, print_case);
 }
 
-static void mean_dx(const compare_row *row, const images *i, image_layout layout, compare_facts *f) {
+static void mean_dx(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_avg_pool2d_dx_f32_fn *kernel = (ag_avg_pool2d_dx_f32_fn *)row->function;
     const float *dy = compare_input(0, results_of(f), COMPARE_UNIFORM);
     compare_output(array_layout(i, layout), 0.0f);

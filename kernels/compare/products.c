@@ -2,9 +2,9 @@
  */
 #include "compare.h"
 
-typedef void cases_of(const compare_row *row, compare_facts *facts);
+typedef void cases_of(const compare_row *row, compare_attributes *attributes);
 
-static void print_case(const compare_facts *f) {
+static void print_case(const compare_attributes *f) {
     compare_print_field("m", f->m);
     compare_print_field("n", f->n);
     compare_print_field("k", f->k);
@@ -14,7 +14,7 @@ static void print_case(const compare_facts *f) {
     compare_print_scales(f);
 }
 
-static void gemm(const compare_row *row, compare_facts *f, ag_gemm_f32_fn *ref, bool ta, bool tb) {
+static void gemm(const compare_row *row, compare_attributes *f, ag_gemm_f32_fn *ref, bool ta, bool tb) {
     ag_gemm_f32_fn *kernel = (ag_gemm_f32_fn *)row->function;
     const int32_t m = f->m, n = f->n, k = f->k, slack = f->lda;
     f->lda = (ta ? m : k) + slack;
@@ -33,23 +33,23 @@ static void gemm(const compare_row *row, compare_facts *f, ag_gemm_f32_fn *ref, 
     compare_check(f, k, print_case);
 }
 
-static void gemm_nn(const compare_row *row, compare_facts *f) {
+static void gemm_nn(const compare_row *row, compare_attributes *f) {
     gemm(row, f, ag_gemm_nn_f32_ref, false, false);
 }
 
-static void gemm_nt(const compare_row *row, compare_facts *f) {
+static void gemm_nt(const compare_row *row, compare_attributes *f) {
     gemm(row, f, ag_gemm_nt_f32_ref, false, true);
 }
 
-static void gemm_tn(const compare_row *row, compare_facts *f) {
+static void gemm_tn(const compare_row *row, compare_attributes *f) {
     gemm(row, f, ag_gemm_tn_f32_ref, true, false);
 }
 
-static void gemm_tt(const compare_row *row, compare_facts *f) {
+static void gemm_tt(const compare_row *row, compare_attributes *f) {
     gemm(row, f, ag_gemm_tt_f32_ref, true, true);
 }
 
-static void product(const compare_row *row, compare_facts *f, ag_gemv_f32_fn *ref, bool transposed) {
+static void product(const compare_row *row, compare_attributes *f, ag_gemv_f32_fn *ref, bool transposed) {
     ag_gemv_f32_fn *kernel = (ag_gemv_f32_fn *)row->function;
     const int32_t m = f->m, n = f->n;
     f->lda += n;
@@ -66,15 +66,15 @@ static void product(const compare_row *row, compare_facts *f, ag_gemv_f32_fn *re
     compare_check(f, transposed ? m : n, print_case);
 }
 
-static void gemv(const compare_row *row, compare_facts *f) {
+static void gemv(const compare_row *row, compare_attributes *f) {
     product(row, f, ag_gemv_f32_ref, false);
 }
 
-static void gemv_t(const compare_row *row, compare_facts *f) {
+static void gemv_t(const compare_row *row, compare_attributes *f) {
     product(row, f, ag_gemv_t_f32_ref, true);
 }
 
-static void ger(const compare_row *row, compare_facts *f) {
+static void ger(const compare_row *row, compare_attributes *f) {
     ag_ger_f32_fn *kernel = (ag_ger_f32_fn *)row->function;
     const int32_t m = f->m, n = f->n;
     f->lda += n;
@@ -91,7 +91,7 @@ static void ger(const compare_row *row, compare_facts *f) {
     compare_check(f, 1, print_case);
 }
 
-static void axpby(const compare_row *row, compare_facts *f) {
+static void axpby(const compare_row *row, compare_attributes *f) {
     ag_axpby_f32_fn *kernel = (ag_axpby_f32_fn *)row->function;
     const int32_t n = f->n;
     if (!compare_matches(row, f)) {
@@ -106,7 +106,7 @@ static void axpby(const compare_row *row, compare_facts *f) {
     compare_check(f, 1, print_case);
 }
 
-static void column_sums(const compare_row *row, compare_facts *f) {
+static void column_sums(const compare_row *row, compare_attributes *f) {
     ag_column_sums_f32_fn *kernel = (ag_column_sums_f32_fn *)row->function;
     const int32_t m = f->m, n = f->n;
     f->lda += n;
@@ -125,14 +125,14 @@ static void column_sums(const compare_row *row, compare_facts *f) {
 /* `slack`: elements between two rows. */
 static void once(const compare_row *row, cases_of *one, int32_t m, int32_t n, int32_t k, int32_t slack,
                  float alpha, float beta) {
-    compare_facts facts = {0};
-    facts.m = m;
-    facts.n = n;
-    facts.k = k;
-    facts.lda = slack;
-    facts.alpha = alpha;
-    facts.beta = beta;
-    one(row, &facts);
+    compare_attributes attributes = {0};
+    attributes.m = m;
+    attributes.n = n;
+    attributes.k = k;
+    attributes.lda = slack;
+    attributes.alpha = alpha;
+    attributes.beta = beta;
+    one(row, &attributes);
 }
 
 static void all(const compare_row *row, cases_of *one) {

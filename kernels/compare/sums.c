@@ -4,9 +4,9 @@
 static const int32_t sizes[][4] = {{1, 1, 1, 1},  {1, 4, 9, 3},  {2, 7, 5, 4}, {3, 2, 6, 1},
                                    {1, 5, 3, 17}, {2, 3, 11, 5}, {1, 1, 8, 9}, {1, 30, 4, 16}};
 
-typedef void cases_of(const compare_row *row, compare_facts *f);
+typedef void cases_of(const compare_row *row, compare_attributes *f);
 
-static void print_case(const compare_facts *f) {
+static void print_case(const compare_attributes *f) {
     compare_print_field("outer", f->outer);
     compare_print_field("rows", f->rows);
     compare_print_field("count", f->count);
@@ -17,7 +17,7 @@ static void print_case(const compare_facts *f) {
 
 static void all(const compare_row *row, cases_of *one) {
     for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        compare_facts f = {0};
+        compare_attributes f = {0};
         f.outer = sizes[i][0];
         f.rows = sizes[i][1];
         f.count = sizes[i][2];
@@ -27,7 +27,7 @@ static void all(const compare_row *row, cases_of *one) {
     }
 }
 
-static void scatter(const compare_row *row, compare_facts *f) {
+static void scatter(const compare_row *row, compare_attributes *f) {
     ag_scatter_sum_f32_fn *kernel = (ag_scatter_sum_f32_fn *)row->function;
     if (!compare_matches(row, f)) {
         return;
@@ -43,7 +43,7 @@ static void scatter(const compare_row *row, compare_facts *f) {
     compare_check(f, f->count, print_case);
 }
 
-static void by_row(const compare_row *row, compare_facts *f) {
+static void by_row(const compare_row *row, compare_attributes *f) {
     ag_index_sum_f32_fn *kernel = (ag_index_sum_f32_fn *)row->function;
     for (uint32_t k = 0; k < COMPARE_SCALES; k++) {
         f->alpha = compare_scales[k][0];
@@ -64,7 +64,7 @@ static void by_row(const compare_row *row, compare_facts *f) {
     }
 }
 
-static void running(const compare_row *row, compare_facts *f) {
+static void running(const compare_row *row, compare_attributes *f) {
     ag_cumsum_f32_fn *kernel = (ag_cumsum_f32_fn *)row->function;
     for (f->reverse = 0; f->reverse <= 1; f->reverse++) {
         if (!compare_matches(row, f)) {

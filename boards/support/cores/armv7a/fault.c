@@ -45,7 +45,7 @@ __attribute__((naked, used)) void ag_other(void) {
     __asm__ volatile(TO_REPORT(4));
 }
 
-static const char *said(uint32_t kind, uint32_t status) {
+static const char *fault_name(uint32_t kind, uint32_t status) {
     if (kind == UNDEFINED) {
         return "undefined instruction";
     }
@@ -67,7 +67,7 @@ __attribute__((used)) void ag_fault_report(uint32_t kind, uint32_t pc) {
         __asm__ volatile("mrc p15, 0, %0, c5, c0, 1" : "=r"(status));
         address = pc;
     }
-    ag_fault_print(said(kind, status), kind == DATA || kind == PREFETCH, address, pc);
+    ag_fault_print(fault_name(kind, status), kind == DATA || kind == PREFETCH, address, pc);
     ag_print(" (FSR ");
     ag_print_hex(status);
     ag_print(")\n");
