@@ -23,7 +23,7 @@ def table(rows: Sequence[Kernel]) -> str:
         names = _names(CONTRACT[row.name])
         tests = [f"({condition.c_text(names)})" for condition in row.when]
         used = [] if tests else ["    (void)f;"]
-        lines += [f"static bool when_{number}(const compare_facts *f) {{", *used]
+        lines += [f"static bool when_{number}(const compare_attributes *f) {{", *used]
         lines += [f"    return {' && '.join(tests) or 'true'};", "}", ""]
     lines.append("const compare_row compare_rows[] = {")
     for number, row in enumerate(rows):

@@ -33,7 +33,7 @@ STATUS = {
     -68: "the flash is worn: what was programmed does not read back",
     -69: "the flash cannot be read",
     -70: "the state changed while it was saved",
-    -71: "the model refused the checkpoint",
+    -71: "the model rejected the checkpoint",
     -72: "this board has no flash for checkpoints",
 }
 LOSS, GRADIENTS = -7, -9  # refusals that may be the fault of the board's state
