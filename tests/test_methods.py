@@ -61,7 +61,9 @@ def test_methods_in_c() -> None:
 def test_every_method_is_a_function_and_torchs() -> None:
     import torch
 
-    installed = {name for name, member in vars(Value).items() if callable(member) and not name.startswith("_")}
+    installed = {
+        name for name, member in vars(Value).items() if callable(member) and not name.startswith("_")
+    }
     assert installed > {"relu", "permute", "view", "contiguous", "size", *tensor_methods._METHODS}
     for name in installed:
         assert hasattr(torch.Tensor, name), name

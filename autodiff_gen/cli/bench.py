@@ -20,7 +20,7 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
     """`command` adds one to the command line, `model` and `target` their arguments."""
     sources = command(
         "bench-sources",
-        "Write NAME.c with marks, NAME.h, NAME_params.c, NAME_bench.c with main and NAME_marks.json.",
+        "Write NAME.c with probes, NAME.h, NAME_params.c, NAME_bench.c with main and NAME_probes.json.",
     )
     model(sources)
     target(sources)
@@ -36,8 +36,8 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
     target(count)
     for name, what in (
         ("--plain", "the program with ordinary generated C"),
-        ("--marked", "the same with marks"),
-        ("--marks", "NAME_marks.json"),
+        ("--probed", "the same with probes"),
+        ("--probes", "NAME_probes.json"),
         ("--out", "the record, bench.json"),
         ("--plugins", "the folder for the plugin"),
     ):
@@ -50,11 +50,11 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
     )
     target(cycles)
     cycles.add_argument("--port", required=True, help="/dev/ttyACM0, socket://host:number or exec:program")
-    for name, what in (("--marks", "NAME_marks.json"), ("--out", "the record, cycles.json")):
+    for name, what in (("--probes", "NAME_probes.json"), ("--out", "the record, cycles.json")):
         cycles.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
     cycles.set_defaults(run=_cycles)
 
-    kernels = command("bench-kernel-sources", "Write kernels_bench.c, which calls kernels between marks.")
+    kernels = command("bench-kernel-sources", "Write kernels_bench.c, which calls kernels between probes.")
     target(kernels)
     kernels.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder that it goes to")
     kernels.set_defaults(run=_kernel_sources)
@@ -65,7 +65,7 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
     target(kernel_count)
     for name, what in (
         ("--elf", "the program"),
-        ("--marks", "kernels_marks.json"),
+        ("--probes", "kernels_probes.json"),
         ("--out", "the record, kernels.json"),
         ("--plugins", "the folder for the plugin"),
     ):
@@ -110,7 +110,7 @@ def _count(args: argparse.Namespace) -> int:
     from ..kernels import registry
 
     chosen, kernels = _target(args)
-    programs = Programs(args.plain, args.marked, args.marks)
+    programs = Programs(args.plain, args.probed, args.probes)
     record = measure(chosen, registry.for_board(chosen, kernels).names, args.profile, programs, args.plugins)
     print(report(record, last_record(args.out)))
     write_record(args.out, record)
@@ -125,7 +125,7 @@ def _cycles(args: argparse.Namespace) -> int:
 
     chosen, kernels = _target(args)
     names = registry.for_board(chosen, kernels).names
-    record = measured(chosen, names, args.marks, listen(args.port))
+    record = measured(chosen, names, args.probes, listen(args.port))
     print(cycles_report(record))
     write_record(args.out, record)
     return 0
@@ -149,7 +149,7 @@ def _kernel_count(args: argparse.Namespace) -> int:
 
     chosen, kernels = _target(args)
     names = list(registry.for_board(chosen, kernels).names)
-    record = measure_kernels(chosen, names, args.elf, args.marks, args.plugins)
+    record = measure_kernels(chosen, names, args.elf, args.probes, args.plugins)
     print(kernel_report(record, last_record(args.out)))
     write_record(args.out, record)
     return 0
