@@ -393,7 +393,7 @@ class Unused(nn.Module):
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (model_of(), ""),
     (model_of(loss=lambda y, t, **_: F.square(y - t)), r"the loss is f32\[n,1\], not a scalar f32\[\]; reduce it"),
-    (model_of(loss=lambda **_: 1.0), "the loss is float, not a graph value"),
+    (model_of(loss=lambda **_: 1.0), "the loss is float, expected a graph value"),
     (model_of(loss=lambda t, **_: F.mean(t)), "the loss does not reach the parameter 'w'"),
     (model_of(loss=lambda y, **_: F.mean(F.detach(y))), "no gradient .* 'w': it ends at w -> matmul -> detach$"),
     (

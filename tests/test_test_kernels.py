@@ -28,7 +28,7 @@ void ger_mine(float *a, int32_t lda, const float *x, const float *y, int32_t m, 
     }
 }
 """
-TYPE = "ger_mine is not the contract's ag_ger_f32_fn of ag_kernels.h: "
+TYPE = "ger_mine does not have the type ag_ger_f32_fn of ag_kernels.h: "
 ROW = '[[kernel]]\nname = "ger_f32"\nsymbol = "ger_mine"\nsource = "ger.c"\n'
 
 
@@ -195,7 +195,7 @@ def test_bad_input_is_one_line(tmp_path, capsys, rows, name, says):
     else:
         assert (
             out
-            == "ger_f32 ger_mine: WRONG: no case of the shape table meets n == 784, so nothing is proved\n"
+            == "ger_f32 ger_mine: WRONG: no case of the shape table meets n == 784, so it was not tested\n"
         )
 
 

@@ -258,7 +258,7 @@ def test_push_brings_weights_to_a_board(words, tmp_path, capsys):
     assert main(words("pull", "--out", tmp_path / "w.npz")) == 0
     (tmp_path / "flash.bin").unlink()
     assert main(words("push", tmp_path / "w.npz", "--save")) == 0
-    assert "the board stands behind 33 steps, checkpoint 1" in capsys.readouterr().out
+    assert "the board is at step 33, checkpoint 1" in capsys.readouterr().out
     assert main(words("pull", "--out", tmp_path / "again.npz")) == 0
     one, two = np.load(tmp_path / "w.npz"), np.load(tmp_path / "again.npz")
     assert all(np.array_equal(one[n], two[n]) for n in one.files)
@@ -407,7 +407,7 @@ def test_wrong_options(words, capsys, more, said):
 def test_without_a_firmware_the_command_is_named(made, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["pull", str(made / "net" / "model.py"), "--board", "stm32", "--out", "w.npz"]) == 1
-    assert "make it with ./scons board=stm32 model=net link" in capsys.readouterr().err
+    assert "build it with ./scons board=stm32 model=net link" in capsys.readouterr().err
 
 
 def test_plans_leave_out_a_rest_that_is_too_small():

@@ -116,7 +116,7 @@ def test_the_model_of_the_table_is_right_without_a_fault(tmp_path, capsys):
 
 # command line, exit code, fragments of the message
 COMMANDS = [
-    ("", 2, ["which command", "build"]),
+    ("", 2, ["no command given", "build"]),
     ("biuld mnist", 2, ["'biuld'", "did you mean 'build'", "explain"]),
     ("build mnist", 2, ["--out"]),
     ("build --out {out}", 2, ["MODEL"]),

@@ -23,7 +23,7 @@ Record: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Programs:
-    """The benchmark's programs: one with the ordinary generated C, one with probes in it, and the JSON list of probes."""
+    """The benchmark's programs, with the ordinary generated C and with probes in it, and the JSON list of probes."""
 
     plain: Path
     probed: Path

@@ -27,7 +27,7 @@ def document() -> Path:
 
 
 def write_qemu_tables(run: Run) -> str:
-    """Measure everything with `run`, which takes SCons' arguments; write the section and return it. Raises ToolError."""
+    """Measure everything with `run`, which takes SCons arguments; write the section and return it. Raises ToolError."""
     text = qemu_tables(run)
     replace_section(document(), SECTION, text)
     return text

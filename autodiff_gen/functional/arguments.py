@@ -31,7 +31,7 @@ def torch_lacks(**defaults: Any) -> Callable[[_F], _F]:
                     raise ShapeError(f"{whose}: the argument {name!r} is not supported")
             return f(*args, **kwargs)
 
-        checked.refused = tuple(defaults)  # type: ignore[attr-defined]  # for docs/operations.md
+        checked.unsupported = tuple(defaults)  # type: ignore[attr-defined]  # for docs/operations.md
         return cast(_F, checked)
 
     return wrap
