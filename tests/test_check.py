@@ -84,7 +84,7 @@ def test_a_wrong_vjp_is_found_without_pytorch(wrong_vjp, monkeypatch):
     wrong_vjp("tanh", 1.001)
     report, good = check(net(nn.Tanh()), "net")
     assert not good
-    assert "PyTorch is not installed" in report
+    assert "PyTorch, which is not installed" in report
 
 
 @pytest.mark.torch

@@ -66,7 +66,7 @@ MODELS = {
     ),
     "no parameter": (
         "model = ag.Model([x], [], {'y': x}, F.sum(x), sgd)",
-        ["no parameter"],
+        ["no trainable parameter"],
     ),
     "NaN in the weights": ("ag.Param('u', [1.0, float('nan')])", ["'u'", "[1]", "nan"]),
     "infinite weights": ("ag.Param('u', np.full((2, 2), np.inf))", ["'u'", "inf"]),

@@ -207,7 +207,7 @@ def _imported(before: set[str]) -> set[str]:
 
 
 def _library_folders() -> tuple[str, ...]:
-    package = str(Path(__file__).resolve().parent)
+    package = str(Path(__file__).resolve().parents[1])
     paths = sysconfig.get_paths()
     known = {paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
     known |= {p for p in sys.path if p.endswith(("site-packages", "dist-packages", ".zip"))}

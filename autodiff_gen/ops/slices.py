@@ -1,7 +1,7 @@
-"""Windows: regular parts of a value, and values assembled from parts.
+"""Strided slices of a value, and values assembled from parts (concatenation, padding).
 
-A window takes the elements starts + i * steps, one start and one step per axis; steps may be negative. The
-batch axis can only be taken whole.
+A slice has the elements starts + i * steps, with one start and one step per axis; steps may be negative. The batch axis
+can only be taken whole.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _check_window(whole: Shape, shape: Shape, starts: Sequence[int], steps: Sequ
 
 
 def _at(shape: Sequence[int], starts: Sequence[int], steps: Sequence[int]) -> tuple[Any, ...]:
-    """The window as a NumPy index."""
+    """The slice as a NumPy index."""
     parts = []
     for d, start, step in zip(shape, starts, steps, strict=True):
         stop = start + d * step
@@ -109,7 +109,7 @@ def _assemble_type(
 
 
 def _points(extent: Any, start: int, step: int) -> frozenset[int]:
-    """The places along one axis; the batch axis, always whole, counts as one."""
+    """The indices along one axis; the batch axis, always whole, counts as one index."""
     return frozenset([0] if isinstance(extent, Dim) else range(start, start + extent * step, step))
 
 
