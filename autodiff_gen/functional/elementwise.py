@@ -1,4 +1,4 @@
-"""Elementwise arithmetic, functions, comparisons, choices and conversions."""
+"""Elementwise arithmetic, functions, comparisons, selection and conversions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..ir.node import OPS, Value
 from ..ir.types import DType, plain
 from ..ir.types import dtype as dtype_of
 from ..ops.elementwise import power
-from .arguments import as_value, refusal, torch_lacks
+from .arguments import as_value, shape_error, torch_lacks
 
 
 @torch_lacks(alpha=1)
@@ -28,7 +28,7 @@ def mul(input: Any, other: Any) -> Value:
 
 @torch_lacks(rounding_mode=None)
 def div(input: Any, other: Any) -> Value:
-    """input / other, of floats."""
+    """input / other; floats only."""
     return apply("div", input, other)
 
 
@@ -41,8 +41,7 @@ def square(input: Any) -> Value:
 
 
 def pow(input: Any, exponent: Any) -> Value:
-    """input ** exponent; either may be a number. Constant exponents such as 2, 0.5 and -1 cost no call of
-    powf."""
+    """input ** exponent; either may be a number. Constant exponents such as 2, 0.5 and -1 need no call of powf."""
     exponent = plain(exponent)
     if isinstance(exponent, int | float):
         return power(as_value(input), float(exponent))
@@ -54,12 +53,12 @@ def exp(input: Any) -> Value:
 
 
 def expm1(input: Any) -> Value:
-    """exp(input) - 1, right for small input too."""
+    """exp(input) - 1, accurate for small input."""
     return apply("expm1", input)
 
 
 def log1p(input: Any) -> Value:
-    """log(1 + input), right for small input too."""
+    """log(1 + input), accurate for small input."""
     return apply("log1p", input)
 
 
@@ -77,7 +76,7 @@ def rsqrt(input: Any) -> Value:
 
 
 def reciprocal(input: Any) -> Value:
-    """1 / input, of floats."""
+    """1 / input; floats only."""
     return apply("reciprocal", input)
 
 
@@ -91,7 +90,7 @@ def floor(input: Any) -> Value:
 
 @torch_lacks(decimals=0)
 def round(input: Any) -> Value:
-    """The nearest integer, the even one of two."""
+    """The nearest integer; ties to even."""
     return apply("round", input)
 
 
@@ -117,7 +116,7 @@ def sigmoid(input: Any) -> Value:
 
 
 def relu(input: Any, inplace: bool = False) -> Value:
-    """max(input, 0). `inplace` means nothing: the planner decides where results lie."""
+    """max(input, 0). `inplace` is ignored: buffer assignment decides what is updated in place."""
     return apply("relu", input)
 
 
@@ -126,24 +125,24 @@ def abs(input: Any) -> Value:
 
 
 def maximum(input: Any, other: Any) -> Value:
-    """The greater of two values, NaN when either is; where they tie, each gets half of the gradient."""
+    """The larger of two values, NaN if either is; where they are equal, each gets half of the gradient."""
     return apply("maximum", input, other)
 
 
 def minimum(input: Any, other: Any) -> Value:
-    """The smaller of two values, NaN when either is; where they tie, each gets half of the gradient."""
+    """The smaller of two values, NaN if either is; where they are equal, each gets half of the gradient."""
     return apply("minimum", input, other)
 
 
 def clamp(input: Any, min: float | None = None, max: float | None = None) -> Value:
-    """input between the numbers min and max, either of which may be None; max everywhere when min > max. The
-    gradient is 1 at min and max themselves, 0 beyond."""
+    """input clamped to the numbers min and max, of which one may be None; max everywhere if min > max. The gradient is
+    1 at min and max, and 0 outside."""
     x, min, max = as_value(input), plain(min), plain(max)
     if min is None and max is None:
-        raise refusal("clamp", [x], "min or max must be given")
+        raise shape_error("clamp", [x], "give min, max or both")
     for name, bound in (("min", min), ("max", max)):
         if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
-            raise refusal("clamp", [x], f"{name}={bound!r} must be a number; use F.maximum or F.minimum")
+            raise shape_error("clamp", [x], f"{name}={bound!r} must be a number; use F.maximum or F.minimum")
     if min is None:
         return apply("where", x > max, max, x)
     if max is None:
@@ -194,30 +193,29 @@ def logical_xor(input: Any, other: Any) -> Value:
 
 
 def masked_fill(input: Any, mask: Any, value: Any) -> Value:
-    """The number `value` where the mask holds, input elsewhere; the mask broadcasts to the input."""
+    """The number `value` where the mask is True, input elsewhere; the mask broadcasts to the input."""
     x, m = as_value(input), as_value(mask)
     y = apply("where", m, value, x)
     if y.shape != x.shape:
-        raise refusal("masked_fill", [x, m], "the mask must broadcast to the input")
+        raise shape_error("masked_fill", [x, m], "the mask must broadcast to the input")
     return y
 
 
 def where(condition: Any, input: Any, other: Any) -> Value:
-    """input where the mask `condition` holds, other elsewhere."""
+    """input where the mask `condition` is True, other elsewhere."""
     return apply("where", condition, input, other)
 
 
 def to(input: Any, dtype: str | DType) -> Value:
-    """input converted to another dtype ("f32", "s32", "s8", "u8", "bool"); a float loses its fraction on the
-    way to an integer."""
+    """input converted to another dtype ("f32", "s32", "s8", "u8", "bool"); a float is truncated to an integer."""
     x, target = as_value(input), dtype_of(dtype)
     if x.dtype is target:
         return x
     if f"to_{target.name}" not in OPS:
-        raise refusal("to", [x], f"there is no conversion to {target}")
+        raise shape_error("to", [x], f"there is no conversion to {target}")
     return apply(f"to_{target.name}", x)
 
 
 def detach(input: Any) -> Value:
-    """The same values, through which no gradient flows."""
+    """The identity, without gradient."""
     return apply("detach", input)

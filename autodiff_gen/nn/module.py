@@ -1,6 +1,6 @@
-"""A `Module` holds parameters, buffers and modules as attributes and computes in `forward`. Parameters and buffers get
-their names (those of PyTorch's state_dict) and their seeds when the outermost module is first called, or asked for its
-parameters: a seed follows from the position in that module.
+"""`Module`: parameters, buffers and modules as attributes, and a method `forward`. Parameters and buffers get their
+names (those of PyTorch's state_dict) and seeds when the outermost module is first called, or its parameters are first
+listed; a seed is the position in that module.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ..ir.types import Type, f32
 
 
 class Parameter:
-    """A parameter before it has a name: an initialiser or an array. Becomes a graph value when its module is
-    first called."""
+    """A parameter without a name: an initialiser or an array. It becomes a graph value when its module is first
+    called."""
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         self.data, self.requires_grad = data, requires_grad
         self.value: Value | None = None
 
     def bind(self, name: str, seed: int) -> Value:
-        """The graph value; named by the first call."""
+        """The graph value; the first call determines its name and seed."""
         if self.value is None:
             first = init.initialiser(name, self.data, seed)
             self.value = make_state(State(name, Type(f32, first.shape), first, self.requires_grad))
@@ -38,9 +38,9 @@ class Parameter:
 
 
 class Buffer:
-    """What a module keeps beside its parameters, such as running statistics: no gradient, but part of the state_dict.
+    """State of a module without gradient, such as running statistics; it is in the state_dict.
 
-    data: an initialiser or an array; dtype: "f32" or "s32". A new value is given by F.with_updates.
+    data: an initialiser or an array; dtype: "f32" or "s32". F.with_updates assigns a new value.
     """
 
     def __init__(self, data: Any, dtype: str = "f32") -> None:
@@ -48,19 +48,18 @@ class Buffer:
         self.value: Value | None = None
 
     def bind(self, name: str) -> Value:
-        """The graph value; named by the first call."""
+        """The graph value; the first call determines its name."""
         if self.value is None:
             self.value = make_buffer(name, self.data, self.dtype)
         return self.value
 
 
 class Module:
-    """Base of all layers and of the user's own networks: set parameters, buffers and modules as attributes, define
+    """Base class of layers and of the user's networks: set parameters, buffers and modules as attributes, and define
     `forward`.
 
-    `training` says whether a layer may behave otherwise while the model trains: `eval()`, called before the network
-    is, makes it behave in training as in evaluation (frozen running statistics, no dropout), as in PyTorch. Evaluation
-    itself needs no call: `predict` always evaluates.
+    `training`: whether a layer is in training mode while the model trains. `eval()`, called before the network, freezes
+    it in evaluation mode (fixed running statistics, no dropout), as in PyTorch. `predict` always uses evaluation mode.
     """
 
     training = True
@@ -69,8 +68,8 @@ class Module:
         self._members()
 
     def _members(self) -> tuple[dict[str, Parameter | None], dict[str, Module | None]]:
-        """The parameters and the modules by attribute; made on first use, so that a forgotten
-        super().__init__() does no harm."""
+        """The parameters and the modules by attribute; created on first use, so that a missing super().__init__() is
+        harmless."""
         own = self.__dict__
         return own.setdefault("_parameters", {}), own.setdefault("_modules", {})
 
@@ -99,38 +98,38 @@ class Module:
 
     def __getattr__(self, name: str) -> Any:
         parameters, modules = self._members()
-        held: dict[str, Any] = {**parameters, **self._own_buffers()}
-        if name in held:
-            own = held[name]
+        tensors: dict[str, Any] = {**parameters, **self._own_buffers()}
+        if name in tensors:
+            own = tensors[name]
             return own.value if own is not None and own.value is not None else own
         if name in modules:
             return modules[name]
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Set a parameter, or note that there is none (a layer without bias)."""
+        """Set a parameter; None: the layer has no such parameter (no bias)."""
         self.__dict__.pop(name, None)
         self._members()[0][name] = param
 
     @torch_lacks(persistent=True)
     def register_buffer(self, name: str, tensor: Any) -> None:
-        """Set a buffer from a Buffer, an initialiser or an array, or note that there is none."""
+        """Set a buffer from a Buffer, an initialiser or an array; None: the layer has no such buffer."""
         self.__dict__.pop(name, None)
         self._own_buffers()[name] = tensor if tensor is None or isinstance(tensor, Buffer) else Buffer(tensor)
 
     def train(self, mode: bool = True) -> Module:
-        """Whether this module and those below behave differently in training; said before the network is called.
-        Returns the module."""
+        """Set `training` of this module and its descendants; call it before the network is called. Returns the
+        module."""
         for _, module in self.named_modules():
             module.training = mode
         return self
 
     def eval(self) -> Module:
-        """train(False): in training too as in evaluation. Returns the module."""
+        """train(False): evaluation mode, also while the model trains. Returns the module."""
         return self.train(False)
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and those below it, each once, in state_dict order."""
+        """This module and its descendants, each once, in state_dict order."""
         seen: set[int] = set()
         stack: list[tuple[str, Module]] = [(prefix, self)]
         while stack:
@@ -139,19 +138,19 @@ class Module:
                 continue
             seen.add(id(module))
             yield name, module
-            below = [
+            children = [
                 (f"{name}.{k}" if name else k, m) for k, m in module._members()[1].items() if m is not None
             ]
-            stack.extend(reversed(below))
+            stack.extend(reversed(children))
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
-        """(name, graph value) of every parameter, each once, in state_dict order. Names are given when it is walked."""
+        """(name, graph value) of every parameter, each once, in state_dict order. The iteration assigns the names."""
         yield from self._named("parameter", prefix)
 
     def _named(self, role: str, prefix: str = "") -> Iterator[tuple[str, Value]]:
-        """The values of one role, after all have got their names: in each module parameters first, then buffers."""
+        """The values of one role, after names are assigned to all: per module parameters, then buffers."""
         seen: set[int] = set()
-        found: list[Value] = []
+        values: list[Value] = []
         count = 0
         for module_name, module in self.named_modules(prefix):
             for k, own in (*module._members()[0].items(), *module._own_buffers().items()):
@@ -160,23 +159,23 @@ class Module:
                 seen.add(id(own))
                 name = f"{module_name}.{k}" if module_name else k
                 count += isinstance(own, Parameter)
-                found.append(own.bind(name, seed=count) if isinstance(own, Parameter) else own.bind(name))
-        states = [(v.node.attrs["state"], v) for v in found]
+                values.append(own.bind(name, seed=count) if isinstance(own, Parameter) else own.bind(name))
+        states = [(v.node.attrs["state"], v) for v in values]
         return ((state.name, v) for state, v in states if state.role == role)
 
     def parameters(self) -> Iterator[Value]:
         return (v for _, v in self.named_parameters())
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
-        """(name, value) of every buffer, each once, in state_dict order."""
+        """(name, graph value) of every buffer, each once, in state_dict order."""
         yield from self._named("buffer", prefix)
 
     def buffers(self) -> Iterator[Value]:
         return (v for _, v in self.named_buffers())
 
     def requires_grad_(self, requires_grad: bool = True) -> Module:
-        """Whether the parameters of this module and of those below are trained; said before the network is called.
-        Returns the module."""
+        """Set whether the parameters of this module and its descendants are trained; call it before the network is
+        called. Returns the module. Raises ModelError for a parameter that is part of a graph."""
         for name, module in self.named_modules():
             for k, parameter in module._members()[0].items():
                 if parameter is None or parameter.requires_grad == requires_grad:
@@ -191,25 +190,25 @@ class Module:
 
     @torch_lacks(assign=False)
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
-        """Start from these values, arrays or PyTorch's tensors by name (`torch_net.state_dict()`); said before the
+        """Set the initial values from arrays or PyTorch tensors by name (`torch_net.state_dict()`); call it before the
         network is called. With strict=False names may be missing or unknown.
 
-        Raises ModelError that names what is missing, unknown, or of another shape; then nothing has changed.
+        Raises ModelError, which lists missing and unknown names or a wrong shape; then nothing has changed.
         """
-        held: dict[str, Parameter | Buffer] = {}
+        tensors: dict[str, Parameter | Buffer] = {}
         for prefix, module in self.named_modules():
             for k, own in (*module._members()[0].items(), *module._own_buffers().items()):
                 if own is not None:
-                    held[f"{prefix}.{k}" if prefix else k] = own
-        found = {name: held[name] for name in state_dict if name in held}
-        reached = {id(own) for own in found.values()}  # one that two modules share has two names
-        wrong = [f"unknown: {name}" for name in state_dict if name not in held]
-        wrong += [f"missing: {name}" for name, own in held.items() if id(own) not in reached]
+                    tensors[f"{prefix}.{k}" if prefix else k] = own
+        known = {name: tensors[name] for name in state_dict if name in tensors}
+        reached = {id(own) for own in known.values()}  # a tensor that two modules share has two names
+        wrong = [f"unknown: {name}" for name in state_dict if name not in tensors]
+        wrong += [f"missing: {name}" for name, own in tensors.items() if id(own) not in reached]
         if strict and wrong:
             raise ModelError(
-                f"load_state_dict: {'; '.join(wrong)}; the module has {', '.join(held) or 'nothing'}"
+                f"load_state_dict: {'; '.join(wrong)}; the module has {', '.join(tensors) or 'nothing'}"
             )
-        for name, own in found.items():
+        for name, own in known.items():
             if own.value is not None:
                 raise ModelError(
                     f"load_state_dict: {name!r} is part of a graph already; call load_state_dict before the network is "
@@ -218,8 +217,8 @@ class Module:
             shape, given = init.initialiser(name, own.data, 0).shape, np.shape(state_dict[name])
             if given != shape:
                 raise ModelError(f"load_state_dict: {name} has shape {list(shape)}, got {list(given)}")
-        values = {name: init.initialiser(name, np.asarray(state_dict[name]), 0) for name in found}
-        for name, own in found.items():
+        values = {name: init.initialiser(name, np.asarray(state_dict[name]), 0) for name in known}
+        for name, own in known.items():
             own.data = values[name]
 
     def children(self) -> Iterator[Module]:
@@ -229,12 +228,12 @@ class Module:
         raise ModelError(f"{type(self).__name__} defines no forward method")
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        self._named("parameter")  # gives names to those that have none yet
+        self._named("parameter")  # assigns names
         return self.forward(*inputs, **options)
 
 
 class Sequential(Module):
-    """Modules one after the other; named "0", "1", ... or by the keys of an OrderedDict."""
+    """Modules applied in order; named "0", "1", ... or by the keys of an OrderedDict."""
 
     def __init__(self, *modules: Module | OrderedDict[str, Module]) -> None:
         super().__init__()
