@@ -412,7 +412,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (model_of(outputs=lambda x, **_: {"y": x.T}), "output 'y': the batch axis must come first"),
     (model_of(optimizer=lambda **_: "SGD"), "optimizer: expected one of ag.optim, got 'SGD'"),
     (lambda: supervised(Unused(), (1, 3)), "the loss does not reach the parameter 'unused.weight'"),
-    (lambda: supervised(nn.Flatten(), (1, 3)), "depends on no parameter"),
+    (lambda: supervised(nn.Flatten(), (1, 3)), "depends on no trainable parameter"),
     (lambda: supervised(mlp(3, 2), (1, 4)), r"^linear\(x: f32\[1,4\], 0.weight: f32\[2,3\]\)"),
     (lambda: supervised(lambda x: (x, x), (1, 3)), "the network returned tuple"),
     (lambda: ag.Input("while", (1,)), "input 'while': this is a keyword of C or C.*; call it 'while_'"),

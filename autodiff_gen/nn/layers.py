@@ -17,8 +17,8 @@ from .module import Module, Parameter
 
 
 class Linear(Module):
-    """y = x . weight' + bias; weight [out_features, in_features], bias [out_features], both initialised uniformly
-    within 1 / sqrt(in_features)."""
+    """y = x . weight' + bias; weight [out_features, in_features]. Weight and bias [out_features] are initialised
+    uniformly within 1 / sqrt(in_features)."""
 
     @torch_lacks(device=None, dtype=None)
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
