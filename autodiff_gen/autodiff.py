@@ -62,7 +62,7 @@ def pull_back(ys: Sequence[Value], dys: Sequence[Value], xs: Sequence[Value]) ->
     return [grads.get(x) for x in xs]
 
 
-def blocked_path(y: Value, x: Value) -> str:
+def where_it_stops(y: Value, x: Value) -> str:
     """The path from x to an op that propagates no gradient of the scalar `y`, though y depends on x through it:
     `weight -> matmul -> argmax`.
     """

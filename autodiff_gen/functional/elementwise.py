@@ -135,11 +135,11 @@ def minimum(input: Any, other: Any) -> Value:
 
 
 def clamp(input: Any, min: float | None = None, max: float | None = None) -> Value:
-    """input clamped to the numbers min and max, of which one may be None; max everywhere if min > max. The gradient is
-    1 at min and max, and 0 outside."""
+    """input between the numbers min and max, either of which may be None; max everywhere when min > max. The
+    gradient is 1 at min and max themselves, 0 beyond."""
     x, min, max = as_value(input), plain(min), plain(max)
     if min is None and max is None:
-        raise shape_error("clamp", [x], "give min, max or both")
+        raise shape_error("clamp", [x], "min or max must be given")
     for name, bound in (("min", min), ("max", max)):
         if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
             raise shape_error("clamp", [x], f"{name}={bound!r} must be a number; use F.maximum or F.minimum")
@@ -217,5 +217,5 @@ def to(input: Any, dtype: str | DType) -> Value:
 
 
 def detach(input: Any) -> Value:
-    """The identity, without gradient."""
+    """The same values, through which no gradient flows."""
     return apply("detach", input)

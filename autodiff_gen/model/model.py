@@ -21,7 +21,7 @@ from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
 from ..passes.layout_assignment import Layouts, layout_assignment
 from ..passes.resolve_mode import settled
-from .train_step import ACCUMULATE, TrainingEntries, TrainingSpec, training_entries
+from .train_step import ACCUMULATE, Steps, Training, steps_of
 
 __all__ = ["Buffer", "Function", "Input", "Model", "Param", "function"]
 
@@ -85,8 +85,8 @@ class Model:
             raise ModelError(str(error)) from None
         self._check_names()
         self._layouts = self._laid_out()
-        self._training_entries = self._differentiate()
-        self.lr = self._training_entries.lr
+        self._steps = self._differentiate()
+        self.lr = self._steps.lr
         self._check_states()
         for graph in self.entries():
             verify(graph)
@@ -159,24 +159,24 @@ class Model:
 
     @property
     def states(self) -> tuple[State, ...]:
-        """Parameters and buffers in state_dict order, then counters and the optimizer's state."""
+        """Parameters and buffers in the order of a state_dict, then counters and the optimizer's state."""
         own = [self._layouts.state(state) for state, _ in self._states]
-        return tuple(dict.fromkeys((*own, *(s for g in self._training_entries.graphs for s in g.updates))))
+        return tuple(dict.fromkeys((*own, *(s for g in self._steps.entries for s in g.updates))))
 
     def entries(self, guard: str | None = "") -> list[Graph]:
-        """The graphs of train_step, of accumulate and apply (with accumulate=), predict, and predict_averaged (with
-        ema=); `guard` overrides the model's."""
+        """train_step, accumulate and apply where asked for, predict, and predict_averaged where there are averages;
+        `guard` stands in the place of the model's."""
         guard = self.guard if guard == "" else guard
         outputs = dict(zip(self.outputs, self._evaluation.roots, strict=True))
         least_n = self._evaluation.least_n
         steps = [
             replace(g, guard=guard) if guard == "gradients" or "loss" in g.outputs else g
-            for g in self._training_entries.graphs
+            for g in self._steps.entries
         ]
         entries = [*steps, Graph("predict", self.inputs, outputs, least_n=least_n)]
         if self.ema is not None:
             old = {self._layouts.state(s): self._layouts.value(v) for s, v in self._states}
-            averages = {old[s]: average for s, average in self._training_entries.averages.items()}
+            averages = {old[s]: average for s, average in self._steps.averages.items()}
             averaged = dict(zip(outputs, replaced(list(outputs.values()), averages), strict=True))
             entries.append(Graph("predict_averaged", self.inputs, averaged, least_n=least_n))
         return entries
@@ -247,14 +247,14 @@ class Model:
                 )
 
     def _laid_out(self) -> Layouts:
-        """Assign the layouts of values and parameters, for both modes together."""
+        """Settle where the elements of values and parameters lie, in both modes at once."""
         training, evaluation = self._training, self._evaluation
-        layouts = layout_assignment([*training.roots, *training.updates.values(), *evaluation.roots])
+        found = layout_assignment([*training.roots, *training.updates.values(), *evaluation.roots])
         first, last = len(training.roots), len(training.roots) + len(training.updates)
-        updates = dict(zip(training.updates, layouts.roots[first:last], strict=True))
-        self._training = replace(training, roots=layouts.roots[:first], updates=updates)
-        self._evaluation = replace(evaluation, roots=layouts.roots[last:])
-        return layouts
+        updates = dict(zip(training.updates, found.roots[first:last], strict=True))
+        self._training = replace(training, roots=found.roots[:first], updates=updates)
+        self._evaluation = replace(evaluation, roots=found.roots[last:])
+        return found
 
     def _check_states(self) -> None:
         names: set[str] = set()
@@ -267,7 +267,7 @@ class Model:
         """Whether the optimizer would train a parameter that the model does not use."""
         return state.trainable and self.optimizer.takes_all
 
-    def _differentiate(self) -> TrainingEntries:
+    def _differentiate(self) -> Steps:
         parameters = [(state, v) for state, v in self._states if state.trainable]
         if not parameters:
             raise ModelError("the loss depends on no trainable parameter; set requires_grad=True for one")
@@ -282,7 +282,7 @@ class Model:
         groups = [replace(group, states=tuple(map(layouts.state, group.states))) for group in groups]
         trained = [(layouts.state(state), layouts.value(v)) for state, v in trained]
         arguments = (*self.inputs, *self.targets)
-        spec = TrainingSpec(
+        way = Training(
             arguments,
             self._training,
             trained,
@@ -294,7 +294,7 @@ class Model:
             self.accumulate,
             self.ema,
         )
-        return training_entries(spec)
+        return steps_of(way)
 
 
 def _states(roots: Sequence[Value]) -> list[tuple[State, Value]]:

@@ -1,5 +1,5 @@
-"""The entries that update a model's states: train_step, or accumulate and apply with gradients summed in between; each
-also updates the parameters' averages.
+"""The entries that change a model's states: one step of training at once, or in two halves with gradients summed in
+between; and what the parameters' averages add to them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import init
-from ..autodiff import blocked_path, grad, zeros_like
+from ..autodiff import grad, where_it_stops, zeros_like
 from ..errors import GraphError, ModelError
 from ..functional import maximum
 from ..ir.build import apply, make_input, make_state
@@ -25,9 +25,9 @@ ACCUMULATE = (None, "mean", "sum")
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingSpec:
-    """How a model is trained. `inputs`: inputs and targets of a step; `forward`: the loss and the buffer updates of a
-    forward pass; `trained`: the trained parameters with their old values; the rest: see `Model`.
+class Training:
+    """How a model is trained. `inputs` are those of a step, targets included; `forward` is its loss and what a pass
+    leaves in buffers; `trained` the parameters with their old values; the rest is as `Model` documents it.
     """
 
     inputs: Sequence[Value]
@@ -43,44 +43,42 @@ class TrainingSpec:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingEntries:
-    """`graphs`: the entries, train_step first; `lr`: their learning-rate argument, None with a schedule; `averages`:
-    the old value of the average of each trained parameter."""
+class Steps:
+    """The entries, train_step first; lr: their argument, where no schedule computes it; averages: of each trained
+    parameter the old value of its average."""
 
-    graphs: list[Graph]
+    entries: list[Graph]
     lr: Value | None
     averages: dict[State, Value]
 
 
-def training_entries(training: TrainingSpec) -> TrainingEntries:
-    """Differentiate and build the entries. Raises ModelError if a parameter has no gradient."""
+def steps_of(training: Training) -> Steps:
+    """The entries of a training. ModelError where the loss gives a parameter no gradient."""
     (loss,) = training.forward.roots
     gradients = _gradients(loss, training.trained)
     lr = make_input("lr", Type(f32, ())) if training.schedule is None else None
-    # The update rules are applied once, to placeholders for the gradients, so that train_step and apply share their
-    # states.
-    placeholders = [make_input(f"gradient of {state.name}", state.type) for state, _ in training.trained]
-    new = _rules(training, placeholders, lr)
+    # One set of update rules over stand-ins, so that both ways of training share their states.
+    stands = [make_input(f"gradient of {state.name}", state.type) for state, _ in training.trained]
+    new = _rules(training, stands, lr)
     averages = training.ema.averages([s for s, _ in training.trained]) if training.ema else {}
     if training.ema:
         new = {**new, **training.ema.updates(averages, new)}
 
-    def updates(gradients: Sequence[Value]) -> dict[State, Value]:
-        by_placeholder = dict(zip(placeholders, gradients, strict=True))
-        return dict(zip(new, replaced(list(new.values()), by_placeholder), strict=True))
+    def updates(found: Sequence[Value]) -> dict[State, Value]:
+        return dict(
+            zip(new, replaced(list(new.values()), dict(zip(stands, found, strict=True))), strict=True)
+        )
 
     rate = [] if lr is None else [lr]
     forward = training.forward
     step = {**forward.updates, **updates(gradients)}
-    graphs = [Graph("train_step", (*training.inputs, *rate), {"loss": loss}, step, forward.least_n)]
+    entries = [Graph("train_step", (*training.inputs, *rate), {"loss": loss}, step, forward.least_n)]
     if training.accumulate is not None:
-        sums = _GradientSums(training)
-        accumulated = {**forward.updates, **sums.increased(loss)}
-        graphs.append(
-            Graph("accumulate", tuple(training.inputs), {"loss": loss}, accumulated, forward.least_n)
-        )
-        graphs.append(Graph("apply", tuple(rate), {}, {**updates(sums.gradients()), **sums.cleared()}))
-    return TrainingEntries(graphs, lr, averages)
+        sums = _Sums(training)
+        more = {**forward.updates, **sums.increased(loss)}
+        entries.append(Graph("accumulate", tuple(training.inputs), {"loss": loss}, more, forward.least_n))
+        entries.append(Graph("apply", tuple(rate), {}, {**updates(sums.gradients()), **sums.cleared()}))
+    return Steps(entries, lr, averages)
 
 
 def _gradients(loss: Value, trained: Sequence[tuple[State, Value]]) -> list[Value]:
@@ -96,19 +94,19 @@ def _gradients(loss: Value, trained: Sequence[tuple[State, Value]]) -> list[Valu
             )
         if _is_zero(g):
             raise ModelError(
-                f"no gradient reaches the parameter {state.name!r}: it ends at {blocked_path(loss, v)}"
+                f"no gradient reaches the parameter {state.name!r}: it ends at {where_it_stops(loss, v)}"
             )
     return gradients
 
 
 def _is_zero(v: Value) -> bool:
-    """Whether v is the constant zero that `grad` returns for an x on which nothing depends."""
+    """Whether v is the zeros that `grad` returns where nothing depends on an x."""
     if v.node.op.name == "broadcast_to":
         v = v.node.operands[0]
     return v.node.op is CONST and not v.node.attrs["value"].any()
 
 
-def _rules(training: TrainingSpec, gradients: Sequence[Value], lr: Value | None) -> dict[State, Value]:
+def _rules(training: Training, gradients: Sequence[Value], lr: Value | None) -> dict[State, Value]:
     """New values of parameters and optimizer state."""
     if training.clip_grad_value is not None:
         gradients = clip_grad_value(gradients, training.clip_grad_value)
@@ -118,14 +116,14 @@ def _rules(training: TrainingSpec, gradients: Sequence[Value], lr: Value | None)
     return training.optimizer.updates(training.groups, params, lr, training.schedule)
 
 
-class _GradientSums:
-    """Sums of gradients over micro-batches, and for a mean the number of samples, each in a state.
+class _Sums:
+    """Sums of gradients over small batches, in states of their own; for means beside the number of samples.
 
-    A mean over n samples is weighted by n, so that micro-batches of different sizes together equal one large batch. If
-    the batch size is fixed, batches are counted instead of samples.
+    A mean over n samples is weighted with n, so that small batches of any sizes together equal one large batch. Where
+    all batches are of one size, they are counted instead.
     """
 
-    def __init__(self, training: TrainingSpec) -> None:
+    def __init__(self, training: Training) -> None:
         self.training = training
         self.sums = [make_state(_sum_of(state)) for state, _ in training.trained]
         self.count = make_state(State("grad.count", Type(f32, ()), init.zeros(()), False, "optimizer"))
@@ -142,15 +140,15 @@ class _GradientSums:
         return new
 
     def gradients(self) -> list[Value]:
-        """The gradients of one batch of all samples."""
+        """What the sums come to: the gradients of one batch that holds all samples."""
         if not self.is_mean:
             return list(self.sums)
-        share = 1.0 / maximum(self.count, 1.0)  # before the first batch the gradients are 0
+        share = 1.0 / maximum(self.count, 1.0)  # where nothing was summed, the gradients are 0
         return [total * share for total in self.sums]
 
     def cleared(self) -> dict[State, Value]:
-        states = [*self.sums, *([self.count] if self.is_mean else [])]
-        return {_state(old): zeros_like(old) for old in states}
+        every = [*self.sums, *([self.count] if self.is_mean else [])]
+        return {_state(old): zeros_like(old) for old in every}
 
 
 def _state(old: Value) -> State:

@@ -1,6 +1,6 @@
-"""`Module`: parameters, buffers and modules as attributes, and a method `forward`. Parameters and buffers get their
-names (those of PyTorch's state_dict) and seeds when the outermost module is first called, or its parameters are first
-listed; a seed is the position in that module.
+"""A `Module` holds parameters, buffers and modules as attributes and computes in `forward`. Parameters and buffers get
+their names (those of PyTorch's state_dict) and their seeds when the outermost module is first called, or asked for its
+parameters: a seed follows from the position in that module.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ..ir.types import Type, f32
 
 
 class Parameter:
-    """A parameter without a name: an initialiser or an array. It becomes a graph value when its module is first
-    called."""
+    """A parameter before it has a name: an initialiser or an array. Becomes a graph value when its module is
+    first called."""
 
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         self.data, self.requires_grad = data, requires_grad
         self.value: Value | None = None
 
     def bind(self, name: str, seed: int) -> Value:
-        """The graph value; the first call determines its name and seed."""
+        """The graph value; named by the first call."""
         if self.value is None:
             first = init.initialiser(name, self.data, seed)
             self.value = make_state(State(name, Type(f32, first.shape), first, self.requires_grad))
@@ -38,9 +38,9 @@ class Parameter:
 
 
 class Buffer:
-    """State of a module without gradient, such as running statistics; it is in the state_dict.
+    """What a module keeps beside its parameters, such as running statistics: no gradient, but part of the state_dict.
 
-    data: an initialiser or an array; dtype: "f32" or "s32". F.with_updates assigns a new value.
+    data: an initialiser or an array; dtype: "f32" or "s32". A new value is given by F.with_updates.
     """
 
     def __init__(self, data: Any, dtype: str = "f32") -> None:
@@ -48,7 +48,7 @@ class Buffer:
         self.value: Value | None = None
 
     def bind(self, name: str) -> Value:
-        """The graph value; the first call determines its name."""
+        """The graph value; named by the first call."""
         if self.value is None:
             self.value = make_buffer(name, self.data, self.dtype)
         return self.value
@@ -144,13 +144,13 @@ class Module:
             stack.extend(reversed(children))
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
-        """(name, graph value) of every parameter, each once, in state_dict order. The iteration assigns the names."""
+        """(name, graph value) of every parameter, each once, in state_dict order. Names are given when it is walked."""
         yield from self._named("parameter", prefix)
 
     def _named(self, role: str, prefix: str = "") -> Iterator[tuple[str, Value]]:
-        """The values of one role, after names are assigned to all: per module parameters, then buffers."""
+        """The values of one role, after all have got their names: in each module parameters first, then buffers."""
         seen: set[int] = set()
-        values: list[Value] = []
+        found: list[Value] = []
         count = 0
         for module_name, module in self.named_modules(prefix):
             for k, own in (*module._members()[0].items(), *module._own_buffers().items()):
@@ -159,8 +159,8 @@ class Module:
                 seen.add(id(own))
                 name = f"{module_name}.{k}" if module_name else k
                 count += isinstance(own, Parameter)
-                values.append(own.bind(name, seed=count) if isinstance(own, Parameter) else own.bind(name))
-        states = [(v.node.attrs["state"], v) for v in values]
+                found.append(own.bind(name, seed=count) if isinstance(own, Parameter) else own.bind(name))
+        states = [(v.node.attrs["state"], v) for v in found]
         return ((state.name, v) for state, v in states if state.role == role)
 
     def parameters(self) -> Iterator[Value]:
@@ -174,8 +174,8 @@ class Module:
         return (v for _, v in self.named_buffers())
 
     def requires_grad_(self, requires_grad: bool = True) -> Module:
-        """Set whether the parameters of this module and its descendants are trained; call it before the network is
-        called. Returns the module. Raises ModelError for a parameter that is part of a graph."""
+        """Whether the parameters of this module and of those below are trained; said before the network is called.
+        Returns the module."""
         for name, module in self.named_modules():
             for k, parameter in module._members()[0].items():
                 if parameter is None or parameter.requires_grad == requires_grad:
@@ -190,25 +190,25 @@ class Module:
 
     @torch_lacks(assign=False)
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> None:
-        """Set the initial values from arrays or PyTorch tensors by name (`torch_net.state_dict()`); call it before the
+        """Start from these values, arrays or PyTorch's tensors by name (`torch_net.state_dict()`); said before the
         network is called. With strict=False names may be missing or unknown.
 
-        Raises ModelError, which lists missing and unknown names or a wrong shape; then nothing has changed.
+        Raises ModelError that names what is missing, unknown, or of another shape; then nothing has changed.
         """
-        tensors: dict[str, Parameter | Buffer] = {}
+        held: dict[str, Parameter | Buffer] = {}
         for prefix, module in self.named_modules():
             for k, own in (*module._members()[0].items(), *module._own_buffers().items()):
                 if own is not None:
-                    tensors[f"{prefix}.{k}" if prefix else k] = own
-        known = {name: tensors[name] for name in state_dict if name in tensors}
-        reached = {id(own) for own in known.values()}  # a tensor that two modules share has two names
-        wrong = [f"unknown: {name}" for name in state_dict if name not in tensors]
-        wrong += [f"missing: {name}" for name, own in tensors.items() if id(own) not in reached]
+                    held[f"{prefix}.{k}" if prefix else k] = own
+        found = {name: held[name] for name in state_dict if name in held}
+        reached = {id(own) for own in found.values()}  # one that two modules share has two names
+        wrong = [f"unknown: {name}" for name in state_dict if name not in held]
+        wrong += [f"missing: {name}" for name, own in held.items() if id(own) not in reached]
         if strict and wrong:
             raise ModelError(
-                f"load_state_dict: {'; '.join(wrong)}; the module has {', '.join(tensors) or 'nothing'}"
+                f"load_state_dict: {'; '.join(wrong)}; the module has {', '.join(held) or 'nothing'}"
             )
-        for name, own in known.items():
+        for name, own in found.items():
             if own.value is not None:
                 raise ModelError(
                     f"load_state_dict: {name!r} is part of a graph already; call load_state_dict before the network is "
@@ -217,8 +217,8 @@ class Module:
             shape, given = init.initialiser(name, own.data, 0).shape, np.shape(state_dict[name])
             if given != shape:
                 raise ModelError(f"load_state_dict: {name} has shape {list(shape)}, got {list(given)}")
-        values = {name: init.initialiser(name, np.asarray(state_dict[name]), 0) for name in known}
-        for name, own in known.items():
+        values = {name: init.initialiser(name, np.asarray(state_dict[name]), 0) for name in found}
+        for name, own in found.items():
             own.data = values[name]
 
     def children(self) -> Iterator[Module]:
@@ -228,7 +228,7 @@ class Module:
         raise ModelError(f"{type(self).__name__} defines no forward method")
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        self._named("parameter")  # assigns names
+        self._named("parameter")  # gives names to those that have none yet
         return self.forward(*inputs, **options)
 
 
