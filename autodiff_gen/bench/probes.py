@@ -139,14 +139,14 @@ def _phase(plan: EntryPlan, step: Step) -> str:
 
 
 def _layer_of(state: State) -> str:
-    """The module of a parameter: `0` of `0.weight`; a parameter without a module is its own layer."""
+    """The module that a parameter belongs to: `0.weight` to `0`; a parameter without a module is a layer itself."""
     name = state.name.rpartition("/")[2]
     return name.rpartition(".")[0] or name
 
 
 def _layer(plan: EntryPlan, step: Step) -> str:
-    """The layer whose parameters the step writes or reads; otherwise the last layer that it depends on in the forward
-    pass, or the last layer that depends on it in the backward pass."""
+    """The layer whose parameters the step writes or reads; else of the last layer that it comes behind in the forward
+    pass, and in the backward pass the last layer that it leads to."""
     own = _own_layer(plan, step)
     if own:
         return own
@@ -166,13 +166,13 @@ def _layer(plan: EntryPlan, step: Step) -> str:
 
 
 def _own_layer(plan: EntryPlan, step: Step) -> str:
-    """The layer of the parameters (or their optimizer state) that the step writes, otherwise of those that it reads."""
+    """Of the parameters that it writes, or whose moments it writes; else of those that it reads."""
     parameters = {s.name: s for s in plan.states.values() if s.role == "parameter"}
     for states in (_states_written(plan, step), _states_read(plan, step)):
         for s in states:
-            parameter = s if s.role == "parameter" else parameters.get(s.name.rpartition(".")[0])
-            if parameter is not None:
-                return _layer_of(parameter)
+            of = s if s.role == "parameter" else parameters.get(s.name.rpartition(".")[0])
+            if of is not None:
+                return _layer_of(of)
     return ""
 
 

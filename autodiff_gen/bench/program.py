@@ -150,12 +150,12 @@ def _call(e: Entry, program: Program, records: int) -> str:
         elif is_lr(a):
             words.append(c_syntax.float_literal(program.default_lr or 0.0))
         else:
-            array, size = f"data_{keys.index(_key(a))}", planned_size(a.type.shape)
+            place, size = f"data_{keys.index(_key(a))}", planned_size(a.type.shape)
             start = f"{size} * at" if size > 1 else "at"
             if a.by_value:
-                words.append(f"{array}[{'at' if records > 1 else '0'}]")
+                words.append(f"{place}[{'at' if records > 1 else '0'}]")
             else:
-                words.append(c_syntax.plus(array, [start] if records > 1 else []))
+                words.append(c_syntax.plus(place, [start] if records > 1 else []))
     if n_is_due:
         words.append(str(program.batch))
     return f"{e.c_name}({', '.join(words)})"

@@ -51,15 +51,15 @@ def plugin(folder: Path) -> Path:
             "run: sudo apt-get install -y --no-install-recommends gcc libc6-dev, or name another one in HOSTCC"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    aside = folder / f".{library.name}.{os.getpid()}"
-    command = [compiler, "-O2", "-fPIC", "-shared", "-o", str(aside), str(source)]
+    temporary = folder / f".{library.name}.{os.getpid()}"
+    command = [compiler, "-O2", "-fPIC", "-shared", "-o", str(temporary), str(source)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
         raise ToolError(
             f"{source}: {compiler} cannot compile it: {why}; is libc6-dev (the C headers) installed?"
         )
-    os.replace(aside, library)
+    os.replace(temporary, library)
     return library
 
 

@@ -1,6 +1,6 @@
 """The command line: `autodiff-gen COMMAND ...`, which SCons and PlatformIO call too.
 
-A user's mistake is one line on stderr and exit code 1 (2 for the command line itself); a traceback is our mistake.
+An error of the user is one line on stderr and exit code 1 (2 for the command line); a traceback is a bug.
 """
 
 from __future__ import annotations

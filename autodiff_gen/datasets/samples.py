@@ -72,16 +72,16 @@ def read(path: Path) -> SampleSet:
 def write(path: Path, data: bytes) -> None:
     """Write a file atomically: to a temporary file, then rename it. Raises DataError."""
     try:
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror}") from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        os.chmod(aside, 0o644)
-        os.replace(aside, path)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
     except BaseException:
-        Path(aside).unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
         raise
 
 

@@ -28,23 +28,23 @@ def write_weights(path: Path, program: Program, state: Mapping[str, Array], step
     """Write to a temporary file, then rename it. A .pt gets parameters and buffers, by PyTorch's names; a .npz gets
     everything. Raises DataError."""
     check_suffix(path)
-    aside = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".npz":
-            np.savez(aside, **{STEPS: np.int64(steps)}, **state)  # type: ignore[arg-type]
+            np.savez(temporary, **{STEPS: np.int64(steps)}, **state)  # type: ignore[arg-type]
         else:
             torch = _torch(path)
             roles = {s.name: s.role for s in program.slots}
             own = {
                 n: torch.from_numpy(a.copy()) for n, a in state.items() if roles[n] in ("parameter", "buffer")
             }
-            torch.save(own, aside)
-        os.replace(aside, path)
+            torch.save(own, temporary)
+        os.replace(temporary, path)
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:

@@ -37,7 +37,7 @@ class Place:
 
     @property
     def at(self) -> str:
-        """The address in C."""
+        """Where it is, in C."""
         if self.type.dtype.c == "float":
             return f"buf + {self.macro}"
         return f"(({self.type.dtype.c} *)(buf + {self.macro}))"
@@ -87,7 +87,7 @@ class BufferText(EntryText):
         self.scope.taken.add("buf")
 
     def _point(self, name: str, type: Type, buffer: Placed, note: str) -> str:
-        # Integers are stored after the floats, so that no memory has both types.
+        # Integers have words of their own behind the floats, so that no byte is used as both.
         pool = self.plan.plans["float"].peak if buffer.pool == "int" else 0
         place = self.buffer.add(name, type, self.buffer.kept + (pool + buffer.offset) // 4, note)
         self.plain[place.at] = name
@@ -155,7 +155,7 @@ class GraphC:
             floats=self.floats,
             first=self._copies("weight"),
             inputs=self._copies("input"),
-            results=_columns((_access(p), p.shown) for p in self.outputs.values()),
+            results=_columns((_reached(p), p.shown) for p in self.outputs.values()),
             offsets=[
                 f"{o:<{width}} /* {p.shown}: {p.note} */"
                 for o, p in zip(offsets, self.buffer.places, strict=True)
@@ -186,7 +186,7 @@ class GraphC:
         return _render(
             "graph_sgd.c.j2",
             inputs=self._copies("input"),
-            loss=_access(self.outputs["loss"]),
+            loss=_reached(self.outputs["loss"]),
             steps=[text.lines(s) for s in plan.steps],
         )
 
@@ -203,8 +203,7 @@ class GraphC:
         return table(f"{self.homes[p.state].name}_initial", p.data, p.state.type.dtype)
 
 
-def _access(place: Place) -> str:
-    """C that reads the value: an element of buf, or the address of an array."""
+def _reached(place: Place) -> str:
     return f"buf[{place.macro}]" if place.words == 1 else place.at
 
 

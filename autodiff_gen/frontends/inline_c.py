@@ -34,7 +34,7 @@ def header_files(kernels: Path) -> list[Path]:
 
 
 def static_functions(kernels: Iterable[Kernel], headers: Sequence[Path], code: str) -> list[str]:
-    """The items that `code` and the `kernels` that it calls need, including helpers, as static C99.
+    """The items that `code` and the `kernels` that it calls need, helpers included, as static C99.
 
     headers: files of static inline functions, in dependence order. The result needs <stdint.h>, and <math.h> and
     <string.h> if the items do; ptrdiff_t is replaced by intptr_t, which needs no <stddef.h>.
@@ -113,7 +113,7 @@ def _prefixed(file: list[Item], stem: str) -> list[Item]:
 
 
 def without_stddef(text: str) -> str:
-    """The C with intptr_t for ptrdiff_t, so that it needs no <stddef.h>."""
+    """C that needs no <stddef.h> for its offsets."""
     return re.sub(r"\bptrdiff_t\b", "intptr_t", text)
 
 

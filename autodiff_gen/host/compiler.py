@@ -93,9 +93,9 @@ class Compiler:
                 ]
                 for path, cflags in kernels:
                     objects.append(self._kernel(path, cflags, flags[1:], headers, folder))
-                made = folder / "library.so"
-                self._run("-shared", *map(str, objects), *backends.ldflags, "-lm", "-o", str(made))
-                os.replace(made, library)
+                built = folder / "library.so"
+                self._run("-shared", *map(str, objects), *backends.ldflags, "-lm", "-o", str(built))
+                os.replace(built, library)
         return ctypes.CDLL(str(library))
 
     def _kernel(

@@ -236,9 +236,9 @@ class Trainer:
 
         self._compiled.call(f"{self.program.name}_save", _CALLBACK(write), None)
         target = Path(path)
-        aside = target.with_name(f".{target.name}.{os.getpid()}")
-        aside.write_bytes(data)
-        os.replace(aside, target)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        temporary.write_bytes(data)
+        os.replace(temporary, target)
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Read a checkpoint with the generated code's `load`. Raises DataError, and changes nothing, when it is damaged

@@ -96,13 +96,13 @@ class External:
             )
         target = fetched() / self.package
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=".fetch-"))
+        temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=".fetch-"))
         try:
-            _unpack(data, aside)
+            _unpack(data, temporary)
             shutil.rmtree(target, ignore_errors=True)
-            (aside / self.package).rename(target)
+            (temporary / self.package).rename(target)
         finally:
-            shutil.rmtree(aside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
         return target
 
     def _download(self) -> bytes:
