@@ -28,7 +28,7 @@ void ger_mine(float *a, int32_t lda, const float *x, const float *y, int32_t m, 
     }
 }
 """
-TYPE = "ger_mine does not have the type ag_ger_f32_fn of ag_kernels.h: "
+TYPE = "ger_mine is not the contract's ag_ger_f32_fn of ag_kernels.h: "
 ROW = '[[kernel]]\nname = "ger_f32"\nsymbol = "ger_mine"\nsource = "ger.c"\n'
 
 

@@ -198,7 +198,7 @@ class _Program:
         row = next((k for k in self.tested.kernels if re.search(rf"\b{k.symbol}\b", error)), None)
         if row is not None and re.search("conflicting types|static declaration", error):
             return (
-                f"{row.symbol} does not have the type {CONTRACT[row.name].type_name} of ag_kernels.h: {error}"
+                f"{row.symbol} is not the contract's {CONTRACT[row.name].type_name} of ag_kernels.h: {error}"
             )
         return f"{source} does not compile for {self.board.id} under the strict warnings: {error}"
 

@@ -107,23 +107,23 @@ class Board:
             if short is None:
                 self._write(frames.INPUT, a.offset, raw)
                 continue
-            for encoding, at, data in in_runs(short, frames.PAYLOAD - 4):
-                self._put(frames.INPUT, encoding, a.offset + 4 * at, data)
+            for encoding, first, data in in_runs(short, frames.PAYLOAD - 4):
+                self._put(frames.INPUT, encoding, a.offset + 4 * first, data)
         return crc
 
-    def _write(self, what: int, offset: int, data: bytes) -> None:
+    def _write(self, target: int, offset: int, data: bytes) -> None:
         room = frames.PAYLOAD - 4
-        for at in range(0, len(data), room):
-            self._put(what, frames.RAW, offset + at, data[at : at + room])
+        for start in range(0, len(data), room):
+            self._put(target, frames.RAW, offset + start, data[start : start + room])
 
-    def _put(self, what: int, encoding: int, offset: int, data: bytes) -> None:
-        self.link.request(frames.WRITE, struct.pack("<I", what << 28 | encoding << 24 | offset) + data)
+    def _put(self, target: int, encoding: int, offset: int, data: bytes) -> None:
+        self.link.request(frames.WRITE, struct.pack("<I", target << 28 | encoding << 24 | offset) + data)
 
-    def _read(self, what: int, offset: int, count: int) -> bytes:
+    def _read(self, source: int, offset: int, count: int) -> bytes:
         parts = []
-        for at in range(offset, offset + count, frames.PAYLOAD):
-            size = min(frames.PAYLOAD, offset + count - at)
-            part = self.link.request(frames.READ, struct.pack("<IB", what << 28 | at, size))
+        for start in range(offset, offset + count, frames.PAYLOAD):
+            size = min(frames.PAYLOAD, offset + count - start)
+            part = self.link.request(frames.READ, struct.pack("<IB", source << 28 | start, size))
             parts.append(part)
         return b"".join(parts)
 
@@ -251,10 +251,10 @@ class Board:
 
         def read() -> bytes:
             parts = []
-            for at in range(0, size, 40 * frames.PAYLOAD):
-                parts.append(self._read(frames.STATE, at, min(40 * frames.PAYLOAD, size - at)))
+            for start in range(0, size, 40 * frames.PAYLOAD):
+                parts.append(self._read(frames.STATE, start, min(40 * frames.PAYLOAD, size - start)))
                 if progress is not None:
-                    progress(min(at + 40 * frames.PAYLOAD, size), size)
+                    progress(min(start + 40 * frames.PAYLOAD, size), size)
             data = b"".join(parts)
             (crc,) = struct.unpack("<I", self.link.request(frames.SUM, struct.pack("<I", frames.STATE << 28)))
             if zlib.crc32(data) != crc:
@@ -280,10 +280,10 @@ class Board:
         def write() -> None:
             self.link.request(frames.BEGIN)
             room = frames.PAYLOAD - 4
-            for at in range(0, len(data), 40 * room):
-                self._write(frames.STATE, at, data[at : at + 40 * room])
+            for start in range(0, len(data), 40 * room):
+                self._write(frames.STATE, start, data[start : start + 40 * room])
                 if progress is not None:
-                    progress(min(at + 40 * room, len(data)), len(data))
+                    progress(min(start + 40 * room, len(data)), len(data))
             self.link.request(frames.END, struct.pack("<II", zlib.crc32(data), steps))
 
         self._retry(write)

@@ -24,30 +24,30 @@ def as_units(array: NDArray[Any]) -> bytes | None:
 
 def in_runs(data: bytes, room: int) -> Iterator[tuple[int, int, bytes]]:
     """(encoding, index of the first float, bytes of a WRITE) that cover `data`; each at most `room` bytes."""
-    at = 0
-    while at < len(data):
-        packed, floats = _runs(data, at, room)
-        if floats > min(room, len(data) - at):
-            yield RUNS, at, packed
-            at += floats
+    position = 0
+    while position < len(data):
+        packed, floats = _runs(data, position, room)
+        if floats > min(room, len(data) - position):
+            yield RUNS, position, packed
+            position += floats
         else:
-            yield UNIT, at, data[at : at + room]
-            at += room
+            yield UNIT, position, data[position : position + room]
+            position += room
 
 
 def _runs(data: bytes, start: int, room: int) -> tuple[bytes, int]:
     """Run-length encode data[start:] as (zeros, count, count bytes)..., as far as `room` allows, and the number of
     encoded floats. Single zeros are stored as bytes."""
     out = bytearray()
-    at = start
-    while at < len(data) and room - len(out) > 2:
+    position = start
+    while position < len(data) and room - len(out) > 2:
         zeros = 0
-        while at + zeros < len(data) and zeros < 255 and data[at + zeros] == 0:
+        while position + zeros < len(data) and zeros < 255 and data[position + zeros] == 0:
             zeros += 1
-        begin = end = at + zeros
+        begin = end = position + zeros
         limit = min(len(data), begin + min(255, room - len(out) - 2))
         while end < limit and data[end : end + 3] != bytes(min(3, len(data) - end)):
             end += 1
         out += bytes((zeros, end - begin)) + data[begin:end]
-        at = end
-    return bytes(out), at - start
+        position = end
+    return bytes(out), position - start

@@ -55,14 +55,14 @@ def stuff(data: bytes) -> bytes:
 def unstuff(data: bytes) -> bytes | None:
     """Decode COBS; None if the data are no valid encoding."""
     runs = []
-    at = 0
-    while at < len(data):
-        code = data[at]
-        run = data[at + 1 : at + code]
+    position = 0
+    while position < len(data):
+        code = data[position]
+        run = data[position + 1 : position + code]
         if code == 0 or len(run) != code - 1:
             return None
         runs.append(run)
-        at += code
+        position += code
     return b"\0".join(runs) if runs else None
 
 

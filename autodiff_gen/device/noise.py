@@ -44,5 +44,5 @@ class Noise:
             return b""
         if kind == "doubled":
             return data + data
-        at = self._random.randrange(len(data) - 1)
-        return data[:at] + bytes([data[at] ^ 1 << self._random.randrange(8)]) + data[at + 1 :]
+        index = self._random.randrange(len(data) - 1)
+        return data[:index] + bytes([data[index] ^ 1 << self._random.randrange(8)]) + data[index + 1 :]

@@ -36,7 +36,7 @@ def _check_window(whole: Shape, shape: Shape, starts: Sequence[int], steps: Sequ
             )
 
 
-def _at(shape: Sequence[int], starts: Sequence[int], steps: Sequence[int]) -> tuple[Any, ...]:
+def _numpy_index(shape: Sequence[int], starts: Sequence[int], steps: Sequence[int]) -> tuple[Any, ...]:
     """The slice as a NumPy index."""
     parts = []
     for d, start, step in zip(shape, starts, steps, strict=True):
@@ -74,7 +74,7 @@ slice_ = register(
     Op(
         "slice",  # y[i] = x[starts + i * steps]
         infer=_slice_type,
-        ref=lambda x, *, shape, starts, steps: x[_at(shape, starts, steps)],
+        ref=lambda x, *, shape, starts, steps: x[_numpy_index(shape, starts, steps)],
         vjp=_slice_vjp,
         lower=View(lambda a, b, attrs: tuple(range(len(b))), window=True),
         samples=(
@@ -116,7 +116,7 @@ def _points(extent: Any, start: int, step: int) -> frozenset[int]:
 def _assemble(*parts: Any, shape: Any, starts: Any, steps: Any, fill: float) -> Any:
     y = np.full(shape, fill, dtype=parts[0].dtype)
     for x, start, step in zip(parts, starts, steps, strict=True):
-        y[_at(x.shape, start, step)] = x
+        y[_numpy_index(x.shape, start, step)] = x
     return y
 
 
