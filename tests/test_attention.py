@@ -106,7 +106,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: F.scaled_dot_product_attention(X, X, X, np.ones((4, 4), np.int32)),
-        r"the mask must be of bool or floats$",
+        r"the mask must be bool or float$",
     ),
     (
         lambda: F.scaled_dot_product_attention(X, X, X, np.ones((4, 4), bool), is_causal=True),
@@ -280,7 +280,7 @@ SHORT = ag.Input("s", (3, 6))
 REFUSED_LAYERS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: nn.MultiheadAttention(6, 4),
-        "^MultiheadAttention: embed_dim=6 cannot be cut into num_heads=4 heads$",
+        "^MultiheadAttention: embed_dim=6 cannot be divided into num_heads=4 heads$",
     ),
     (
         lambda: nn.MultiheadAttention(0, 1),
@@ -304,7 +304,7 @@ REFUSED_LAYERS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: nn.MultiheadAttention(6, 1)(SHORT, SHORT, SHORT, is_causal=True),
-        r"is_causal=True needs an attn_mask that says so$",
+        r"is_causal=True needs a causal attn_mask$",
     ),
     (
         lambda: nn.TransformerEncoderLayer(6, 2, dropout=0.0, activation="tanh"),

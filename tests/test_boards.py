@@ -223,7 +223,7 @@ def test_a_fault_names_the_file_that_has_it(load):
 
 
 def test_a_file_that_inherits_itself(load):
-    with pytest.raises(BoardError, match="inherits 'mine', which is neither beside it nor in the tree"):
+    with pytest.raises(BoardError, match="inherits 'mine', which is neither in its folder nor in the tree"):
         load('schema=1\ninherits="mine"\n')
 
 

@@ -394,7 +394,7 @@ class Unused(nn.Module):
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (model_of(), ""),
     (model_of(loss=lambda y, t, **_: F.square(y - t)), r"the loss is f32\[n,1\], not a scalar f32\[\]; reduce it"),
-    (model_of(loss=lambda **_: 1.0), "the loss is float, not a graph value"),
+    (model_of(loss=lambda **_: 1.0), "the loss is float, expected a graph value"),
     (model_of(loss=lambda t, **_: F.mean(t)), "the loss does not reach the parameter 'w'"),
     (model_of(loss=lambda y, **_: F.mean(F.detach(y))), "no gradient .* 'w': it ends at w -> matmul -> detach$"),
     (
@@ -413,7 +413,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (model_of(outputs=lambda x, **_: {"y": x.T}), "output 'y': the batch axis must come first"),
     (model_of(optimizer=lambda **_: "SGD"), "optimizer: expected one of ag.optim, got 'SGD'"),
     (lambda: supervised(Unused(), (1, 3)), "the loss does not reach the parameter 'unused.weight'"),
-    (lambda: supervised(nn.Flatten(), (1, 3)), "depends on no parameter"),
+    (lambda: supervised(nn.Flatten(), (1, 3)), "depends on no trainable parameter"),
     (lambda: supervised(mlp(3, 2), (1, 4)), r"^linear\(x: f32\[1,4\], 0.weight: f32\[2,3\]\)"),
     (lambda: supervised(lambda x: (x, x), (1, 3)), "the network returned tuple"),
     (lambda: ag.Input("while", (1,)), "input 'while': this is a keyword of C or C.*; call it 'while_'"),

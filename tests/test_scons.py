@@ -269,7 +269,7 @@ WRONG = [
     (["model=no/such.py"], "unknown model 'no/such.py'"),
     (["kernels=reff"], "unknown kernel backend 'reff'; did you mean 'ref'? (known: "),
     (["kernels="], "kernels= is empty"),
-    (["kernels=ref,ref"], "backend 'ref' stands after 'ref'"),
+    (["kernels=ref,ref"], "backend 'ref' is listed after 'ref'"),
     (["ram=64K"], "ram=64K: must be a number of bytes"),
     (["verbose=on"], "verbose=on: must be yes or no"),
     (["board=host", "board=stm32"], "board= is given twice: host and stm32"),

@@ -1,4 +1,4 @@
-"""Models and functions: graphs with named inputs and outputs, from which C is generated."""
+"""Models and functions: graphs with named inputs and outputs that are compiled to C."""
 
 from __future__ import annotations
 
@@ -27,32 +27,31 @@ __all__ = ["Buffer", "Function", "Input", "Model", "Param", "function"]
 
 ACCUMULATE = (None, "mean", "sum")
 GUARDS = ("loss", "gradients", None)
-NO_INDEX = -100  # PyTorch's default of ignore_index, which no label of type u8 equals
+NO_INDEX = -100  # PyTorch's default of ignore_index; no u8 label equals it
 
 
 class Model:
-    """Inputs, targets, outputs, a scalar loss and an optimizer: what `train_step` and `predict` are generated
-    from.
+    """Inputs, targets, outputs, a scalar loss and an optimizer, from which `train_step` and `predict` are generated.
 
-    outputs maps names to values that depend on inputs and parameters; `predict` returns them. Raises
-    ModelError, GraphError or ShapeError with the name of what is wrong.
+    outputs: name -> value that depends on inputs and parameters; `predict` returns them. Raises ModelError, GraphError
+    or ShapeError, which name the input, parameter or output.
 
-    schedule: one of optim.lr_scheduler, by which the device computes the learning rate of each step; without one it is
-    an argument of train_step. clip_grad_value: no element of a gradient exceeds it; clip_grad_norm: nor does
-    the length of all gradients together, after that. Parameters with requires_grad=False, and those that
-    the optimizer was not given, keep their values; requires_grad cannot be changed once a model is built.
+    schedule: one of optim.lr_scheduler; the device computes the learning rate of each step. Without one the learning
+    rate is an argument of train_step. clip_grad_value: limits the absolute value of each gradient element;
+    clip_grad_norm: then limits the Euclidean norm of all gradients. Parameters with requires_grad=False, and those that
+    are not in the optimizer's params, keep their values; requires_grad cannot be changed once a model is built.
 
-    accumulate: "mean" or "sum", what the loss is over its samples: there are entries `accumulate`, which sums the
-    gradients of small batches, and `apply`, which makes one step of their total, equal to that of one large batch.
-    ema: optim.EMA keeps averages of the parameters, and `predict_averaged` computes with them.
+    accumulate: the reduction of the loss over its samples, "mean" or "sum"; adds the entry `accumulate`, which sums the
+    gradients of micro-batches, and `apply`, one optimizer step equal to that of one large batch.
+    ema: optim.EMA keeps averages of the parameters; adds `predict_averaged`, which uses them.
 
-    guard: "loss": a step whose inputs or loss are not finite is refused before any state changes; "gradients": so is
-    one whose updates cannot be proved finite, for which the gradients of all layers' outputs are in memory at once;
-    None: nobody looks.
-    split: there is `train_part` too, which makes a step in parts, so that a program may do something else between the
-    layers, such as serve a watchdog; until the last part all other entries answer that the trainer is busy.
-    restore_after: steps in a row refused for their loss or gradients, after which the firmware of the link loads the
-    last good checkpoint by itself; 0: never.
+    guard: "loss": a step with non-finite inputs or loss is rejected before any state changes; "gradients": also a step
+    whose updates are not provably finite, which needs the gradients of all layers' outputs in memory at once; None: no
+    check.
+    split: adds `train_part`, which executes a step in parts, so that a program may do other work between the layers,
+    such as serve a watchdog; until the last part all other entries return the status "busy".
+    restore_after: the number of consecutive steps rejected for their loss or gradients after which the link's firmware
+    restores the last good checkpoint; 0: never.
     """
 
     def __init__(
@@ -115,19 +114,18 @@ class Model:
         split: bool = False,
         restore_after: int = 0,
     ) -> Model:
-        """A model of one input "x" of shape `input` (the batch size first), one output "scores" and one
-        target.
+        """A model with one input "x" of shape `input` (batch size first), one output "scores" and one target.
 
-        The target is "label", the class indices u8[B] (s32 for more than 256 classes, or for an ignore_index of
-        the loss that u8 cannot hold), for the losses over classes; else "target", of the scores' shape.
+        For losses over classes the target is "label", the class indices u8[B] (s32 for more than 256 classes, or if u8
+        cannot represent the loss's ignore_index); otherwise it is "target", of the scores' shape.
         """
         x = Input("x", input, batch_axis=0)
         scores = net(x)
         if not isinstance(scores, Value):
-            raise ModelError(f"the network returned {type(scores).__name__}, not one graph value")
+            raise ModelError(f"the network returned {type(scores).__name__}, expected one graph value")
         if getattr(loss, "takes_classes", False):
             if scores.ndim != 2:
-                raise ModelError(f"the scores are {scores.type}; a loss over classes wants [batch, classes]")
+                raise ModelError(f"the scores are {scores.type}; a loss over classes needs [batch, classes]")
             classes = scores.shape[-1]
             ignored = getattr(loss, "ignore_index", NO_INDEX)
             narrow = classes <= 256 and (ignored == NO_INDEX or 0 <= ignored <= 255)
@@ -162,7 +160,7 @@ class Model:
 
     @property
     def default_lr(self) -> float | None:
-        """What train_step takes when no learning rate is given; None where a schedule computes it."""
+        """The default learning rate of train_step; None if a schedule computes it."""
         return self.optimizer.lr if self.schedule is None else None
 
     @property
@@ -180,8 +178,8 @@ class Model:
         return [with_guard(g, guard) if g.updates else g for g in found]
 
     def on_host(self, kernels: str = "ref") -> Any:
-        """The model's generated C, compiled with the host compiler: train_step, predict, state_dict, save,
-        load from Python."""
+        """The model's generated C compiled for the host, as a Python object with train_step, predict, state_dict, save
+        and load. `kernels`: backends by priority."""
         from ..host.trainer import host_trainer
 
         return host_trainer(self, kernels=kernels)
@@ -198,19 +196,21 @@ class Model:
             raise ModelError(f"schedule: expected one of optim.lr_scheduler, got {self.schedule!r}")
         if self.accumulate not in ACCUMULATE:
             raise ModelError(
-                f'accumulate={self.accumulate!r}; known: "mean" and "sum", what the loss is over the samples'
+                f'accumulate={self.accumulate!r}; expected the reduction of the loss, "mean" or "sum"'
             )
         if self.ema is not None and not isinstance(self.ema, EMA):
             raise ModelError(f"ema: expected optim.EMA, got {self.ema!r}")
         if self.guard not in GUARDS:
             raise ModelError(f"guard={self.guard!r}; known: {', '.join(map(repr, GUARDS))}")
-        rows = self.restore_after
-        if isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows < 1 << 32:
-            raise ModelError(f"restore_after={rows!r} must be a whole number of steps, 0 for never")
-        if rows and self.guard is None:
-            raise ModelError("restore_after: without a guard no step is refused for its state")
+        steps = self.restore_after
+        if isinstance(steps, bool) or not isinstance(steps, int) or not 0 <= steps < 1 << 32:
+            raise ModelError(f"restore_after={steps!r} must be a whole number of steps, 0 for never")
+        if steps and self.guard is None:
+            raise ModelError(
+                f"restore_after={steps}: guard=None rejects no step; give guard='loss' or 'gradients'"
+            )
         if not isinstance(self.loss, Value):
-            raise ModelError(f"the loss is {type(self.loss).__name__}, not a graph value")
+            raise ModelError(f"the loss is {type(self.loss).__name__}, expected a graph value")
         if self.loss.shape != () or self.loss.dtype is not f32:
             raise ModelError(
                 f"the loss is {self.loss.type}, not a scalar f32[]; reduce it with F.mean or F.sum"
@@ -257,12 +257,14 @@ class Model:
     def _training_options(self) -> Training:
         parameters = [(state, v) for state, v in self._states if state.trainable]
         if not parameters:
-            raise ModelError("the loss depends on no parameter that may be trained")
+            raise ModelError("the loss depends on no trainable parameter; set requires_grad=True for one")
         groups = self.optimizer.groups([state for state, _ in self._states if state.role == "parameter"])
         chosen = {state for group in groups for state in group.states}
         trained = [(state, v) for state, v in parameters if state in chosen]
         if not trained:
-            raise ModelError("the optimizer was given parameters with requires_grad=False alone")
+            raise ModelError(
+                "all parameters of the optimizer have requires_grad=False; give it a trainable one"
+            )
         lr = make_input("lr", Type(f32, ())) if self.schedule is None else None
         return Training(
             trained,
@@ -279,24 +281,24 @@ class Model:
 
 
 def _states(roots: Sequence[Value]) -> list[tuple[State, Value]]:
-    """The states below `roots` with their old values: parameters and buffers in the order in which they were made,
-    which is that of a state_dict, then counters."""
-    leaves = [n for n in topological(roots) if n.op is STATE]
-    leaves.sort(key=lambda n: (max(1, ROLES.index(n.attrs["state"].role)), n.serial))
-    return [(n.attrs["state"], n.results[0]) for n in leaves]
+    """The states that `roots` depend on, with their old values: parameters and buffers in order of creation, which is
+    that of a state_dict, then counters."""
+    nodes = [n for n in topological(roots) if n.op is STATE]
+    nodes.sort(key=lambda n: (max(1, ROLES.index(n.attrs["state"].role)), n.serial))
+    return [(n.attrs["state"], n.results[0]) for n in nodes]
 
 
 def _batch(inputs: Sequence[Value]) -> int:
-    """The largest batch; 1 where no input has a batch axis."""
+    """The largest batch; 1 if no input has a batch axis."""
     caps = {d.cap: v.name for v in inputs for d in v.shape if isinstance(d, Dim)}
     if len(caps) > 1:
-        shown = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())
-        raise ModelError(f"the inputs have different batch sizes: {shown}")
+        sizes = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())
+        raise ModelError(f"the inputs have different batch sizes: {sizes}")
     return next(iter(caps), 1)
 
 
 class Function:
-    """A graph as one C function: `graph` is what is generated from, `on_host()` gives a Python callable."""
+    """A `graph` that is compiled to one C function; `on_host()` returns it as a Python callable."""
 
     def __init__(
         self, inputs: Sequence[Value], outputs: Mapping[str, Value], name: str, training: bool = False
@@ -327,30 +329,30 @@ class Function:
         verify(self.graph)
 
     def on_host(self, kernels: str = "ref") -> Any:
-        """A callable, arrays in the order of the inputs -> a list of arrays in the order of the outputs,
-        computed by the generated C."""
+        """The generated C compiled for the host, as a callable: arrays in the order of the inputs -> a list of arrays
+        in the order of the outputs. `kernels`: backends by priority."""
         from ..host.trainer import host_function
 
         return host_function(self, kernels=kernels)
 
 
 class Functions(tuple[Function, ...]):
-    """Functions that a file defines together: their names differ, and their largest batch is the same."""
+    """The functions of one file: their names differ, and all with a batch axis have the same largest batch."""
 
     def __new__(cls, functions: Sequence[Function]) -> Functions:
         if not functions:
             raise ModelError("functions: the list is empty")
         for f in functions:
             if not isinstance(f, Function):
-                raise ModelError(f"functions: expected what ag.function returns, got {type(f).__name__}")
+                raise ModelError(f"functions: expected results of ag.function, got {type(f).__name__}")
         names = [f.name for f in functions]
         if len(set(names)) != len(names):
             twice = max(names, key=names.count)
             raise ModelError(f"functions: two are called {twice!r}; give another name to ag.function")
         caps = {f.batch: f.name for f in functions if f.batch > 1}
         if len(caps) > 1:
-            shown = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())
-            raise ModelError(f"functions: the batch sizes differ: {shown}")
+            sizes = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())
+            raise ModelError(f"functions: the batch sizes differ: {sizes}")
         return super().__new__(cls, functions)
 
     @property
@@ -365,11 +367,10 @@ def function(
     *,
     training: bool = False,
 ) -> Function:
-    """A C function of the given inputs (parameters may be among them). Outputs in a list are called out0,
-    out1, ...
+    """A C function of the given inputs, which may include parameters. Outputs in a list are called out0, out1, ...
 
-    training: what differs between the modes (batch_norm, dropout) is as in training, else as in evaluation. A
-    function has no state, so running statistics stay as they are; ask for new values as outputs.
+    training: whether ops that differ between the modes (batch_norm, dropout) are in training mode. A function has no
+    state, so running statistics do not change; add their new values to the outputs if needed. Raises ModelError.
     """
     named = dict(outputs) if isinstance(outputs, Mapping) else {f"out{i}": v for i, v in enumerate(outputs)}
     return Function(inputs, named, name, training)

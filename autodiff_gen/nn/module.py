@@ -19,12 +19,11 @@ from .parameter import Buffer, Parameter, Stored
 
 
 class Module:
-    """Base of all layers and of the user's own networks: set parameters, buffers and modules as attributes, define
+    """Base class of layers and of the user's networks: set parameters, buffers and modules as attributes, and define
     `forward`.
 
-    `training` says whether a layer may behave otherwise while the model trains: `eval()`, called before the network
-    is, makes it behave in training as in evaluation (frozen running statistics, no dropout), as in PyTorch. Evaluation
-    itself needs no call: `predict` always evaluates.
+    `training`: whether a layer is in training mode while the model trains. `eval()`, called before the network, freezes
+    it in evaluation mode (fixed running statistics, no dropout), as in PyTorch. `predict` always uses evaluation mode.
     """
 
     training = True
@@ -33,8 +32,8 @@ class Module:
         self._members()
 
     def _members(self) -> tuple[dict[str, Parameter | None], dict[str, Module | None]]:
-        """The parameters and the modules by attribute; made on first use, so that a forgotten
-        super().__init__() does no harm."""
+        """The parameters and the modules by attribute; created on first use, so that a missing super().__init__() is
+        harmless."""
         own = self.__dict__
         return own.setdefault("_parameters", {}), own.setdefault("_modules", {})
 
@@ -63,38 +62,38 @@ class Module:
 
     def __getattr__(self, name: str) -> Any:
         parameters, modules = self._members()
-        held: dict[str, Any] = {**parameters, **self._own_buffers()}
-        if name in held:
-            own = held[name]
+        tensors: dict[str, Any] = {**parameters, **self._own_buffers()}
+        if name in tensors:
+            own = tensors[name]
             return own.value if own is not None and own.value is not None else own
         if name in modules:
             return modules[name]
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Set a parameter, or note that there is none (a layer without bias)."""
+        """Set a parameter; None: the layer has no such parameter (no bias)."""
         self.__dict__.pop(name, None)
         self._members()[0][name] = param
 
     @torch_lacks(persistent=True)
     def register_buffer(self, name: str, tensor: Any) -> None:
-        """Set a buffer from a Buffer, an initialiser or an array, or note that there is none."""
+        """Set a buffer from a Buffer, an initialiser or an array; None: the layer has no such buffer."""
         self.__dict__.pop(name, None)
         self._own_buffers()[name] = tensor if tensor is None or isinstance(tensor, Buffer) else Buffer(tensor)
 
     def train(self, mode: bool = True) -> Module:
-        """Whether this module and those below behave differently in training; said before the network is called.
-        Returns the module."""
+        """Set `training` of this module and its descendants; call it before the network is called. Returns the
+        module."""
         for _, module in self.named_modules():
             module.training = mode
         return self
 
     def eval(self) -> Module:
-        """train(False): in training too as in evaluation. Returns the module."""
+        """train(False): evaluation mode, also while the model trains. Returns the module."""
         return self.train(False)
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and those below it, each once, in state_dict order."""
+        """This module and its descendants, each once, in state_dict order."""
         seen: set[int] = set()
         stack: list[tuple[str, Module]] = [(prefix, self)]
         while stack:
@@ -103,10 +102,10 @@ class Module:
                 continue
             seen.add(id(module))
             yield name, module
-            below = [
+            children = [
                 (f"{name}.{k}" if name else k, m) for k, m in module._members()[1].items() if m is not None
             ]
-            stack.extend(reversed(below))
+            stack.extend(reversed(children))
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
         """(name, graph value) of every parameter, each once, in state_dict order. Names are those in this module until
@@ -134,7 +133,7 @@ class Module:
         return (v for _, v in self.named_parameters())
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
-        """(name, value) of every buffer, each once, in state_dict order."""
+        """(name, graph value) of every buffer, each once, in state_dict order."""
         yield from self._named("buffer", prefix)
 
     def buffers(self) -> Iterator[Value]:
@@ -194,7 +193,7 @@ class Module:
 
 
 class Sequential(Module):
-    """Modules one after the other; named "0", "1", ... or by the keys of an OrderedDict."""
+    """Modules applied in order; named "0", "1", ... or by the keys of an OrderedDict."""
 
     def __init__(self, *modules: Module | OrderedDict[str, Module]) -> None:
         super().__init__()

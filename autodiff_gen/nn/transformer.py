@@ -20,10 +20,10 @@ from .normalization import LayerNorm
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention, then two linear layers with an activation between them, each added to what it was made from and
-    normalised (norm_first: made from the normalised). src [L, N, E], N first with batch_first.
+    """Self-attention, then two linear layers with an activation between them, both with residual connections followed
+    by layer normalisation (norm_first: preceded by it). src [L, N, E], N first with batch_first.
 
-    Dropout acts on the weights of attention, behind the activation, and on what is added."""
+    Dropout is applied to the attention weights, after the activation, and to the residual branches."""
 
     @torch_lacks(device=None, dtype=None)
     def __init__(
@@ -78,10 +78,10 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """num_layers encoder layers made as `encoder_layer` is, one after the other, then `norm`.
+    """num_layers copies of `encoder_layer`, applied in order, then `norm`.
 
-    `encoder_layer` itself takes no part, as in PyTorch; unlike there, initial weights differ between the layers.
-    enable_nested_tensor and mask_check mean nothing.
+    As in PyTorch, `encoder_layer` itself is not used; unlike in PyTorch, the copies have different initial weights.
+    enable_nested_tensor and mask_check are ignored.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ def bench(env, name, model, library, steps=None, port=None, alias="bench"):
     command = env.AutodiffPython("-m", "autodiff_gen", "bench-sources", "$SOURCE")
     command += ["--out", "${TARGET.dir}", "--name", stem, *env.AutodiffFlags()]
     command += [] if steps is None else ["--steps", str(steps)]
-    ends = (".c", "_bench.c", "_marks.json", ".h", "_params.c")
+    ends = (".c", "_bench.c", "_probes.json", ".h", "_params.c")
     made = env.Command(
         [f"{sources}/{stem}{end}" for end in ends], model, Action([command], "$AUTODIFF_GENCOMSTR")
     )
@@ -36,33 +36,33 @@ def bench(env, name, model, library, steps=None, port=None, alias="bench"):
     compiler = env.BoardEnv()
     if port is not None:
         main = compiler.BoardObject(f"{sources}/obj/{stem}_bench_cycles.o", made[1], CYCLES)
-        marked = compiler.BoardObject(
+        probed = compiler.BoardObject(
             f"{sources}/obj/{stem}_cycles.o", made[0], [*CYCLES, *env.AutodiffModelFlags()]
         )
-        program = env.Firmware(f"{sources}/cycles", [main, marked, library])
+        program = env.Firmware(f"{sources}/cycles", [main, probed, library])
         env.Upload(program)
         words = ["-m", "autodiff_gen", "bench-cycles", *env.AutodiffFlags(), "--port", port]
-        words += ["--marks", "${SOURCES[1]}", "--out", f"{folder}/cycles.json"]
+        words += ["--probes", "${SOURCES[1]}", "--out", f"{folder}/cycles.json"]
         done = env.Alias(alias, [program[0], made[2]], Action([env.AutodiffPython(*words)], None))
         env.AlwaysBuild(done)
         return done
     main = compiler.BoardObject(f"{sources}/obj/{stem}_bench.o", made[1], DEFINES)
-    marked = compiler.BoardObject(f"{sources}/obj/{stem}.o", made[0], [*DEFINES, *env.AutodiffModelFlags()])
+    probed = compiler.BoardObject(f"{sources}/obj/{stem}.o", made[0], [*DEFINES, *env.AutodiffModelFlags()])
     plain_elf = env.Firmware(f"{sources}/plain", [main, library])
-    marked_elf = env.Firmware(f"{sources}/marked", [main, marked, library])
+    probed_elf = env.Firmware(f"{sources}/probed", [main, probed, library])
     words = ["-m", "autodiff_gen", "bench-count", *env.AutodiffFlags()]
     words += [
         "--profile",
         board.profile,
         "--plain",
         "$SOURCE",
-        "--marked",
+        "--probed",
         "${SOURCES[1]}",
-        "--marks",
+        "--probes",
         "${SOURCES[2]}",
     ]
     words += ["--out", f"{folder}/bench.json", "--plugins", "build/bench"]
-    sources = [plain_elf[0], marked_elf[0], made[2]]
+    sources = [plain_elf[0], probed_elf[0], made[2]]
     done = env.Alias(alias, sources, Action([env.AutodiffPython(*words)], None))
     env.AlwaysBuild(done)
     return done
@@ -74,7 +74,7 @@ def bench_kernels(env, folder, alias="bench-kernels"):
     check_board(env, build.board)
     command = env.AutodiffPython("-m", "autodiff_gen", "bench-kernel-sources", "--out", "${TARGET.dir}")
     command += env.AutodiffFlags()
-    targets = [f"{folder}/bench/kernels_bench.c", f"{folder}/bench/kernels_marks.json"]
+    targets = [f"{folder}/bench/kernels_bench.c", f"{folder}/bench/kernels_probes.json"]
     made = env.Command(targets, [], Action([command], "$AUTODIFF_GENCOMSTR"))
     tables = [b.folder / "kernels.toml" for b in build.backends.backends]
     env.Depends(made, [env.File(str(f)) for f in (*env.AutodiffGenerator(), *tables)])
@@ -88,7 +88,7 @@ def bench_kernels(env, folder, alias="bench-kernels"):
         ],
     )
     words = ["-m", "autodiff_gen", "bench-kernel-count", *env.AutodiffFlags(), "--elf", "$SOURCE"]
-    words += ["--marks", "${SOURCES[1]}", "--out", f"{folder}/kernels.json", "--plugins", "build/bench"]
+    words += ["--probes", "${SOURCES[1]}", "--out", f"{folder}/kernels.json", "--plugins", "build/bench"]
     done = env.Alias(alias, [program[0], made[1]], Action([env.AutodiffPython(*words)], None))
     env.AlwaysBuild(done)
     return done
