@@ -20,7 +20,8 @@ from ..ir.types import Dim, Shape, planned, planned_size
 from ..ir.views import layout, stored
 
 LARGEST_GROUP = 48
-MOST_RECOMPUTED = 4  # cheap operations that are done again rather than their result stored
+MOST_RECOMPUTED = 4  # cheap values that are computed again to have one value without storing it
+MOST_IN_GROUP = 12  # the same, all together in one group
 
 
 def is_free(node: Node) -> bool:
@@ -153,6 +154,7 @@ class Groups:
             for v in n.operands:
                 readers.setdefault(base(v), []).append(n)
         holders = {n: {g} for n, g in self.group.items()}  # the groups that compute a node
+        recomputed = dict.fromkeys(self.members, 0)  # how many values of others each group computes again
 
         def is_stored(v: Value) -> bool:
             return v in roots or any(
@@ -168,11 +170,14 @@ class Groups:
             again = self._recomputed(node, is_stored, updated)
             if again is None:
                 continue
-            merged = {
-                g: [*self.members[g], *(n for n in again if g not in holders[n])] for g in sorted(reading)
-            }
+            added = {g: [n for n in again if g not in holders[n]] for g in sorted(reading)}
+            if any(recomputed[g] + len(nodes) > MOST_IN_GROUP for g, nodes in added.items()):
+                continue  # or values of a long chain would be computed again in every group that reads one of them
+            merged = {g: [*self.members[g], *nodes] for g, nodes in added.items()}
             if all(self._share_loops(members) for members in merged.values()):
                 self.members.update(merged)
+                for g, nodes in added.items():
+                    recomputed[g] += len(nodes)
                 for n in again:
                     holders[n] |= reading
 

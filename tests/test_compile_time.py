@@ -1,0 +1,83 @@
+"""What compiling a deep network costs: function calls, which depend on neither the machine nor its load."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.ir.node import Value
+
+
+class Residual(nn.Module):
+    """One layer that is applied many times."""
+
+    def __init__(self, depth: int) -> None:
+        super().__init__()
+        self.layer, self.depth = nn.Linear(4, 4), depth
+
+    def forward(self, x: Value) -> Value:
+        for _ in range(self.depth):
+            x = F.tanh(self.layer(x)) + x
+        return x
+
+
+def perceptron(depth: int) -> nn.Module:
+    return nn.Sequential(*(layer for _ in range(depth) for layer in (nn.Linear(16, 16), nn.ReLU())))
+
+
+def convolutions(depth: int) -> nn.Module:
+    blocks = [
+        layer
+        for _ in range(depth)
+        for layer in (nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU6())
+    ]
+    return nn.Sequential(*blocks, nn.Flatten())
+
+
+def built(net: Callable[[int], nn.Module], shape: tuple[int, ...], **options: Any) -> Callable[[int], None]:
+    def build(depth: int) -> None:
+        optimizer = options.get("optimizer", optim.SGD)(lr=0.01)
+        more = {k: v for k, v in options.items() if k != "optimizer"}
+        model = ag.Model.supervised(net(depth), shape, nn.MSELoss(), optimizer, **more)
+        emit(compile_model(model, "deep"))
+
+    return build
+
+
+def calls(function: Callable[[int], None], argument: int) -> int:
+    """How many Python functions are called."""
+    count = 0
+
+    def note(frame: FrameType, event: str, arg: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        function(argument)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        pytest.param(built(perceptron, (1, 16), optimizer=optim.Adam), id="perceptron"),
+        pytest.param(built(Residual, (1, 4)), id="one layer, many times"),
+        pytest.param(built(Residual, (1, 4), guard="gradients", clip_grad_norm=1.0), id="guard and clipping"),
+        pytest.param(built(convolutions, (1, 4, 8, 8)), id="batch norm"),
+    ],
+)
+def test_twice_the_layers_cost_about_twice_the_calls(build: Callable[[int], None]) -> None:
+    build(2)  # what is computed once
+    assert calls(build, 32) <= 2.2 * calls(build, 16)
