@@ -135,7 +135,7 @@ class Groups:
         for n in nodes:
             if isinstance(n.op.lower, RowContraction) and any(base(v) in inside for v in n.operands):
                 return False
-        return label(with_free(nodes), inside) is not None
+        return _has_one_shape(nodes, inside) or label(with_free(nodes), inside) is not None
 
     def merge(self, a: int, b: int) -> None:
         self.members[a] += (moved := self.members.pop(b))
@@ -207,6 +207,22 @@ class Groups:
             inside = set(members)
             needed.update(s for n in members for v in n.operands if (s := base(v)).node not in inside)
         return needed
+
+
+def _has_one_shape(nodes: list[Node], inside: set[Value]) -> bool:
+    """Whether all arrays that are computed have one shape and are read as they are, so that they surely share loops."""
+    shapes = set()
+    for n in nodes:
+        if not isinstance(n.op.lower, Elementwise | RowContraction):
+            return False
+        shapes.add(n.results[0].type.shape)
+        for v in n.operands:
+            source = base(v)
+            if source is not v and source in inside and source.type.shape != ():
+                return False
+            if source in inside and isinstance(source.node.op.lower, Iota):
+                return False
+    return len(shapes - {()}) <= 1
 
 
 def with_free(nodes: list[Node]) -> list[Node]:
