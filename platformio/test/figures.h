@@ -1,5 +1,6 @@
-/* What the files of figures report to: kernel_figures.h beside this one, written by tests/board_figures.py,
- * and model_figures.h of an example, written by tests/model_figures.py. */
+/* What the files of figures report to: kernel_figures.h beside this one, written by
+ * tests/support/kernel_vectors.py, and model_figures.h of an example, written by
+ * tests/support/model_vectors.py. */
 #ifndef FIGURES_H
 #define FIGURES_H
 

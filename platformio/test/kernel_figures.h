@@ -1,4 +1,4 @@
-/* Every kernel of the contract against figures in float64. Written by tests/board_figures.py. */
+/* Every kernel of the contract against figures in float64. Written by tests/support/kernel_vectors.py. */
 #include "ag_kernels.h"
 #include "figures.h"
 

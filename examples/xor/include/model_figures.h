@@ -1,5 +1,5 @@
 /* xor: calls of the generated C, and what PyTorch computes for the same numbers. Written by
- * tests/model_figures.py. */
+ * tests/support/model_vectors.py. */
 #include "xor.h"
 #include "ag_crc32.h"
 #include "figures.h"

@@ -1,0 +1,208 @@
+"""`test-kernels`: what it finds wrong in a folder of kernels, in one line each, and nothing in good ones."""
+
+import re
+import shutil
+
+import pytest
+
+from autodiff_gen.check.kernels import test_kernels as compare
+from autodiff_gen.cli.main import main
+from autodiff_gen.kernels import registry
+from autodiff_gen.kernels.contract import CONTRACT
+from autodiff_gen.targets import board
+from c_build import KERNELS
+
+pytestmark = pytest.mark.cc
+GER = """\
+#include "ag_kernels.h"
+
+ag_ger_f32_fn ger_mine;
+
+void ger_mine(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n, float alpha,
+              float beta) {
+    for (int32_t i = 0; i < m; i++) {
+        for (int32_t j = 0; j < n; j++) {
+            const float old = beta == 0.0f ? 0.0f : a[i * lda + j];
+            a[i * lda + j] = alpha * x[i] * y[j] + beta * old;
+        }
+    }
+}
+"""
+TYPE = "ger_mine is not the contract's ag_ger_f32_fn of ag_kernels.h: "
+ROW = '[[kernel]]\nname = "ger_f32"\nsymbol = "ger_mine"\nsource = "ger.c"\n'
+
+
+def folder(parent, source=GER, rows=ROW, head="schema = 1\n"):
+    made = parent / "my kernels" / "mine"
+    made.mkdir(parents=True)
+    (made / "ger.c").write_text(source)
+    (made / "kernels.toml").write_text(head + rows)
+    return made
+
+
+def run(capsys, path, name="host"):
+    """Exit code, and what went to stdout and stderr."""
+    code = main(["test-kernels", f"{path}/", "--board", name])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """Every kernel of the contract in a folder of a user's own: ref under another name."""
+    made = tmp_path_factory.mktemp("whole") / "copy"
+    shutil.copytree(KERNELS / "ref", made)
+    for path in made.iterdir():
+        path.write_text(re.sub(r"\b(ag_\w+)_ref\b", r"\1_copy", path.read_text()))
+    return made
+
+
+def test_every_kernel_of_the_contract_has_cases(copy):
+    lines, good = compare(str(copy), board.load("host"))
+    assert good, "\n".join(lines)
+    assert {line.split()[0] for line in lines} == set(CONTRACT)
+    for line in lines:
+        assert int(re.search(r": (\d+) cases right", line)[1]) >= 30, line
+
+
+def test_every_kernel_is_seen_to_differ(copy, tmp_path):
+    """Each kernel again, with the first element of its result off by one in a thousand."""
+    made = tmp_path / "off"
+    made.mkdir()
+    for header in copy.glob("*.h"):
+        shutil.copy(header, made)
+    rows = ["schema = 1"]
+    for source in sorted(copy.glob("*.c")):
+        text = source.read_text()
+        for name in re.findall(r"^void ag_(\w+)_copy\(", text, re.MULTILINE):
+            spec = CONTRACT[name]
+            parameters = ", ".join(f"{p.ctype} {p.name}" for p in spec.params)
+            text = text.replace(f"ag_{name}_copy(", f"inner_{name}(")
+            text = re.sub(rf"^void inner_{name}", f"static void inner_{name}", text, flags=re.MULTILINE)
+            text += (
+                f"void off_{name}({parameters}) {{\n    inner_{name}({', '.join(spec.param_names)});\n"
+                f"    {spec.output}[0] *= 1.001f;\n}}\n"
+            )
+            rows.append(f'[[kernel]]\nname = "{name}"\nsymbol = "off_{name}"\nsource = "{source.name}"\n')
+        (made / source.name).write_text(text)
+    (made / "kernels.toml").write_text("\n".join(rows))
+    lines, good = compare(str(made), board.load("host"))
+    assert not good and len(lines) == len(CONTRACT)
+    for line in lines:
+        case = re.fullmatch(r"(\w+) \w+: WRONG: differs from ref in \d+ of \d+ cases, such as (.*)", line)
+        assert case, line
+        said = {word.partition("=")[0] for word in case[2].split()}
+        numbers = {p.name for p in CONTRACT[case[1]].params if not p.is_pointer and not p.struct}
+        assert numbers <= said <= set(CONTRACT[case[1]].facts), line
+
+
+def test_a_good_kernel_is_one_line(tmp_path, capsys):
+    code, out, err = run(capsys, folder(tmp_path))
+    assert (code, err) == (0, "")
+    assert re.fullmatch(r"ger_f32 ger_mine: \d+ cases right, worst error \d\S*, \d+% of its bound\n", out), (
+        out
+    )
+
+
+def test_what_conditions_leave_out_is_counted(tmp_path, capsys):
+    when = ROW + 'when = ["n % 4 == 0", "beta == 1"]\n'
+    code, out, _ = run(capsys, folder(tmp_path, GER.replace("beta == 0.0f ? 0.0f : ", ""), when))
+    assert code == 0
+    assert re.search(r"cases right, .*; \d+ left out by n % 4 == 0 and beta == 1$", out.strip()), out
+
+
+ALIGNED = """\
+#include "ag_kernels.h"
+
+typedef float four __attribute__((vector_size(16)));
+
+void ger_mine(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n, float alpha,
+              float beta) {
+    for (int32_t i = 0; i < m; i++) {
+        four *row = (four *)(void *)(a + i * lda);
+        for (int32_t j = 0; j < n / 4; j++) {
+            row[j] = alpha * x[i] * ((const four *)(const void *)y)[j] + beta * row[j];
+        }
+    }
+}
+"""
+QUARTERS = 'when = ["n % 4 == 0", "lda % 4 == 0", "beta != 0"]\n'
+
+
+def test_a_condition_that_misses_for_alignment_is_named(tmp_path, capsys):
+    """Vectors that must lie at multiples of 16 bytes fault elsewhere: on x86 by SIGSEGV."""
+    code, out, _ = run(capsys, folder(tmp_path, ALIGNED, ROW + QUARTERS))
+    assert code == 1
+    assert re.fullmatch(
+        r"ger_f32 ger_mine: WRONG: right with arrays at multiples of 16 bytes, ends by SIG\w+ at multiples of 8: "
+        r'its row needs when = \["align >= 16"\]\n',
+        out,
+    ), out
+
+
+def test_with_its_condition_for_alignment_it_is_right(tmp_path, capsys):
+    when = QUARTERS.replace("]", ', "align >= 16"]')
+    made = folder(tmp_path, ALIGNED, ROW + when)
+    code, out, _ = run(capsys, made)
+    assert code == 0 and " left out by " in out and "align >= 16" in out
+    facts = {"m": 4, "n": 8, "lda": 8, "alpha": 1.0, "beta": 1.0}
+    tables = registry.load([str(made)], root=KERNELS)
+    assert tables.select("ger_f32", {**facts, "align": 4}).backend == "ref"
+    assert tables.select("ger_f32", {**facts, "align": 16}).backend == "mine"
+
+
+def test_rows_after_one_that_faults_are_tested(tmp_path, capsys):
+    source = GER + ALIGNED.split("\n\n", 1)[1].replace("ger_mine", "ger_fast")
+    rows = ROW.replace("ger_mine", "ger_fast") + QUARTERS + ROW
+    code, out, _ = run(capsys, folder(tmp_path, source, rows, "schema = 1\n"))
+    assert code == 1
+    first, second = out.splitlines()
+    assert first.startswith("ger_f32 ger_fast: WRONG") and second.startswith("ger_f32 ger_mine: ")
+    assert "cases right" in second
+
+
+@pytest.mark.parametrize(
+    "old, new, says",
+    [
+        ("int32_t n, float alpha", "int64_t n, float alpha", TYPE),
+        ("void ger_mine(float *a", "static void ger_mine(float *a", TYPE),
+        ("const float old", "const double old", "does not compile for host under the strict warnings: "),
+        ("void ger_mine(float", "void ger_other(float", "ger_mine is named but not defined"),
+    ],
+)  # fmt: skip
+def test_what_does_not_build_is_one_line(tmp_path, capsys, old, new, says):
+    source = (
+        GER if "ger_other" in new else GER.replace("ag_ger_f32_fn ger_mine;\n", "")
+    )  # which finds them too
+    code, out, err = run(capsys, folder(tmp_path, source.replace(old, new)))
+    assert (code, out) == (1, "")
+    assert says in err and err.count("\n") == 1, err
+
+
+@pytest.mark.parametrize(
+    "rows, name, says",
+    [
+        (ROW.replace("ger_mine", "ger_nine"), "host", "source 'ger.c' does not name the symbol 'ger_nine'"),
+        (ROW + 'when = ["n == 784"]\n', "host", ""),
+        (ROW, "pico", "board pico has no emulator: test kernels on one with a [qemu] section"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, capsys, rows, name, says):
+    code, out, err = run(capsys, folder(tmp_path, rows=rows), name)
+    assert code == 1
+    if says:
+        assert says in err and err.count("\n") == 1 and not out
+    else:
+        assert (
+            out
+            == "ger_f32 ger_mine: WRONG: no case of the shape table meets n == 784, so nothing is proved\n"
+        )
+
+
+def test_a_core_feature_that_the_board_lacks(tmp_path, capsys):
+    made = folder(tmp_path, head='schema = 1\nrequires = ["fpu"]\n')
+    code, _, err = run(capsys, made, "mps2_an385")
+    assert code == 1
+    assert err == (
+        "error: backend 'mine' needs the core feature 'fpu', which the board lacks (it has: none)\n"
+    )

@@ -1,0 +1,237 @@
+"""Host and board over a line: the same losses and weights as without one, exactly once, whatever goes wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.device import frames
+from autodiff_gen.device.board import Board
+from autodiff_gen.device.link import Link
+from autodiff_gen.device.noise import Noise
+from autodiff_gen.device.qemu import Qemu
+from autodiff_gen.device.transport import Pipe, open_port
+from autodiff_gen.model.loader import load_model
+from autodiff_gen.targets import board as profiles
+from device_model import digits, firmware_of, goes_back, opened, same_weights, small_model, train
+from firmware_build import REF, boards, once
+from link_build import link_program
+
+pytestmark = pytest.mark.cc
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_model()
+
+
+@pytest.fixture(scope="module")
+def program(model):
+    return compile_model(model, "net", REF)
+
+
+@pytest.fixture(scope="module")
+def firmware(model, tmp_path_factory):
+    return firmware_of(model, tmp_path_factory)
+
+
+@pytest.fixture
+def device(program, firmware, tmp_path):
+    made = opened(program, firmware, tmp_path)
+    yield made
+    made.close()
+
+
+def test_training_is_that_of_the_host(device, model):
+    trainer = model.on_host()
+    assert device.greeting.name == "net" and device.greeting.has_flash and device.steps == 0
+    train(device, trainer, 40)
+    train(device, trainer, 9, 1, 3)  # fewer rows than the batch
+    assert device.steps == 13
+    same_weights(device, trainer)
+    images, _ = digits(4, 5)
+    assert np.array_equal(device.predict(images), trainer.predict(images))
+    assert np.array_equal(device.predict(images[:1]), trainer.predict(images[:1]))
+    counters = device.counters()
+    assert (counters.steps, counters.trained, counters.predicted, counters.damaged) == (13, 13, 2, 0)
+
+
+def test_learning_rate_and_repeated_steps(device, model):
+    trainer = model.on_host()
+    images, labels = digits(4)
+    for lr in (0.1, 0.02):
+        assert device.train_step(images, labels, lr=lr) == trainer.train_step(images, labels, lr=lr)
+    device.set_lr(0.5)
+    assert device.train_step(images, labels) == trainer.train_step(images, labels, lr=0.5)
+    wanted = [trainer.train_step(images, labels, lr=0.5) for _ in range(7)]
+    assert device.train_step(images, labels, repeat=7) == wanted[-1]
+    assert device.steps == 10
+    same_weights(device, trainer)
+
+
+def test_weights_go_there_and_back(device, model):
+    trainer = model.on_host()
+    train(device, trainer, 8)
+    images, labels = digits(4, 3)
+    trainer.train_step(images, labels)
+    device.load_state_dict(trainer.state_dict(), steps=3)
+    same_weights(device, trainer)
+    assert device.steps == 3
+    train(device, trainer, 8, 2)
+    device.init()
+    assert device.steps == 0
+    same_weights(device, model.on_host())
+
+
+def test_checkpoints_survive(program, firmware, model, tmp_path):
+    """Resumed, it equals training that never stopped: bit for bit, the moments and the step count too."""
+    trainer = model.on_host()
+    device = opened(program, firmware, tmp_path)
+    train(device, trainer, 12, 0)
+    assert device.save() == 1
+    saved = trainer.state_dict()
+    train(device, trainer, 8, 1)
+    device.close()  # the power is gone
+    device = opened(program, firmware, tmp_path)
+    assert (device.steps, device.greeting.checkpoint) == (3, 1)
+    trainer.load_state_dict(saved)
+    train(device, trainer, 8, 1)
+    same_weights(device, trainer)
+    assert device.load() == 3
+    trainer.load_state_dict(saved)
+    same_weights(device, trainer)
+    device.close()
+
+
+@pytest.mark.parametrize(
+    "accidents", [{"share": 0.01}, {"share": 0.2}, {"bytes": 0.001}, {"bytes": 0.004}], ids=str
+)
+def test_a_bad_line_changes_nothing(program, firmware, model, tmp_path, seed, accidents):
+    trainer = model.on_host()
+    line = Noise(Pipe([str(firmware)], tmp_path), seed, **accidents)
+    device = Board(program, Link(line))
+    train(device, trainer, 80)
+    same_weights(device, trainer)
+    device.load_state_dict(trainer.state_dict(), steps=5)
+    train(device, trainer, 40, 1)
+    same_weights(device, trainer)
+    images, _ = digits(4, 9)
+    assert np.array_equal(device.predict(images), trainer.predict(images))
+    assert device.save() >= 1
+    line.share = line.bytes = 0.0
+    assert line.accidents > 5
+    assert device.counters().trained == 30
+    device.close()
+
+
+@pytest.mark.slow
+def test_2000_digits_on_a_bad_line_equal_a_clean_one(tmp_path_factory, tmp_path, seed, record_property):
+    """The digits network as a program of this computer; in QEMU the same is done with fewer digits."""
+    model, _, _ = load_model("mnist")
+    folder = once(tmp_path_factory, "link-mnist", lambda f: link_program("host", model, f))
+    program = compile_model(model, "net", REF)
+    rng = np.random.default_rng(seed)
+    images = (rng.integers(0, 256, (2000, 784)) * (rng.random((2000, 784)) < 0.1)).astype(
+        np.float32
+    ) / np.float32(255)
+    labels = rng.integers(0, 10, 2000).astype(np.uint8)
+    trainer = model.on_host()
+    wanted = [trainer.train_step(images[i : i + 1], labels[i : i + 1]) for i in range(2000)]
+    for name, accidents in (("frames", {"share": 0.01}), ("bytes", {"bytes": 0.001})):
+        (tmp_path / name).mkdir()
+        line = Noise(Pipe([str(folder / "link.elf")], tmp_path / name), seed, **accidents)
+        device = Board(program, Link(line))
+        assert [device.train_step(images[i : i + 1], labels[i : i + 1]) for i in range(2000)] == wanted
+        same_weights(device, trainer)
+        record_property(name, f"{line.accidents} accidents, {device.link.traffic}")
+        assert line.accidents > 100
+        device.close()
+
+
+def test_nothing_is_trained_on_data_that_changed_on_the_way(device, model):
+    """A frame that passes its own checksum and is wrong all the same is noticed by the checksum of the data."""
+    trainer = model.on_host()
+    images, labels = digits(4)
+    original, changed = device.link.request, []
+
+    def request(number, payload=b""):
+        if number == frames.WRITE and not changed:
+            changed.append(payload)
+            payload = payload[:-1] + bytes([payload[-1] ^ 1])
+        return original(number, payload)
+
+    device.link.request = request
+    assert device.train_step(images, labels) == trainer.train_step(images, labels)
+    assert changed
+    same_weights(device, trainer)
+
+
+def test_a_session_that_is_lost_in_the_middle(device, model):
+    """Somebody else says HELLO: the work is begun anew, and no step is made twice."""
+    trainer = model.on_host()
+    images, labels = digits(4)
+    original, calls = device.link.ask, []
+
+    def ask(number, payload=b""):
+        calls.append(number)
+        answer = original(number, payload)
+        if len(calls) in (2, 9):
+            Link.hello(Link(device.link.port))
+        if number == frames.TRAIN and calls.count(frames.TRAIN) == 1:
+            device.link._session ^= 1  # the reply is lost with the session
+        return answer
+
+    device.link.ask = ask
+    for _ in range(4):
+        assert device.train_step(images, labels) == trainer.train_step(images, labels)
+    same_weights(device, trainer)
+    assert device.counters().trained == 4
+
+
+def test_a_split_model_over_the_link(tmp_path):
+    net = nn.Sequential(nn.Linear(64, 12), nn.Tanh(), nn.Linear(12, 10))
+    split = ag.Model.supervised(
+        net, input=(4, 64), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1), split=True
+    )
+    elf = link_program("host", split, tmp_path)
+    device = opened(compile_model(split, "net", REF), elf, tmp_path)
+    trainer = split.on_host()
+    train(device, trainer, 12)
+    same_weights(device, trainer)
+    device.close()
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("name", boards())
+def test_boards_in_qemu(name, model, program, tmp_path):
+    """The same over a socket to QEMU's UART, whose bytes are received by interrupt; and after a power cut."""
+    trainer = model.on_host()
+    elf = link_program(name, model, tmp_path)
+    machine = Qemu(profiles.load(name), elf)
+    try:
+        line = Noise(open_port(machine.port, wait=20), 1, share=0.05)
+        device = Board(program, Link(line, patience=60))
+        train(device, trainer, 16)
+        device.save()
+        saved = trainer.state_dict()
+        train(device, trainer, 8, 1)
+        same_weights(device, trainer)
+        assert device.counters().overruns == 0
+        device.close()
+        machine.kill()
+        machine = Qemu(profiles.load(name), elf)
+        device = Board(program, Link(open_port(machine.port, wait=20), patience=60))
+        assert device.steps == 4
+        trainer.load_state_dict(saved)
+        train(device, trainer, 8, 1)
+        same_weights(device, trainer)
+        if name == "mps2_an386":
+            goes_back(device, 4)
+            trainer.load_state_dict(saved)
+            same_weights(device, trainer)
+        device.close()
+    finally:
+        machine.kill()

@@ -1,0 +1,123 @@
+"""Modules that hold modules, and layers that surround images, beside torch.nn's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff_gen as ag
+from against_torch import check_float64
+from autodiff_gen import functional as F
+from autodiff_gen import nn
+from autodiff_gen.errors import ModelError
+
+IMAGES, SERIES = (2, 3, 4, 5), (2, 6, 4)
+
+LAYERS: list[tuple[Callable[[Any], Any], tuple[int, ...]]] = [
+    (lambda nn: nn.ZeroPad1d(1), SERIES),
+    (lambda nn: nn.ZeroPad2d((1, 2, 0, 3)), IMAGES),
+    (lambda nn: nn.ConstantPad1d(2, 1.5), SERIES),
+    (lambda nn: nn.ConstantPad2d((1, 0, -1, 2), 1.5), IMAGES),
+    (lambda nn: nn.ReflectionPad1d((0, 2)), (3, 4)),
+    (lambda nn: nn.ReflectionPad2d(2), IMAGES),
+    (lambda nn: nn.ReplicationPad1d((3, 1)), SERIES),
+    (lambda nn: nn.ReplicationPad2d((0, 2, 1, 1)), IMAGES),
+    (lambda nn: nn.CircularPad1d((0, 2)), SERIES),
+    (lambda nn: nn.CircularPad2d(1), IMAGES),
+    (lambda nn: nn.Unflatten(1, (3, 2)), SERIES),
+    (lambda nn: nn.Identity(5, unused=3), SERIES),
+]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("make, shape", LAYERS)
+def test_layers_without_weights(make: Callable[[Any], Any], shape: tuple[int, ...]) -> None:
+    import torch
+
+    check_float64(("", lambda _, a: make(torch.nn if isinstance(a, torch.Tensor) else nn)(a), [shape]))
+
+
+def network(nn: Any) -> Any:
+    class Network(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.blocks = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
+            self.blocks.append(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)))
+            self.by_name = nn.ModuleDict({"relu": nn.ReLU(), "head": nn.Linear(4, 2)})
+
+        def forward(self, x: Any) -> Any:
+            for block in self.blocks:
+                x = self.by_name["relu"](block(x))
+            assert len(self.blocks) == 3 and list(self.by_name) == ["relu", "head"]
+            return self.by_name["head"](self.blocks[:1][0](x))
+
+    return Network()
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+def test_state_dict_has_torchs_names_in_torchs_order() -> None:
+    import torch
+
+    twin = network(torch.nn)
+    loss, optimizer = nn.MSELoss(), ag.optim.SGD(lr=0.1)
+    trainer = ag.Model.supervised(network(nn), (3, 4), loss=loss, optimizer=optimizer).on_host()
+    assert list(trainer.state_dict()) == list(twin.state_dict())
+    trainer.load_state_dict(twin.state_dict())
+    x = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    np.testing.assert_allclose(
+        trainer.predict(x), twin.eval()(torch.tensor(x)).detach().numpy(), rtol=1e-5, atol=1e-6
+    )
+    assert twin.load_state_dict({k: torch.tensor(v) for k, v in trainer.state_dict().items()})
+
+
+def encoder(nn: Any, **options: Any) -> Any:
+    layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, **options)
+    return nn.TransformerEncoder(layer, 2, nn.LayerNorm(4))
+
+
+@pytest.mark.torch
+def test_an_encoder_of_several_layers() -> None:
+    import torch
+
+    from autodiff_gen.ir.interpreter import evaluate
+
+    twin, ours = encoder(torch.nn).eval(), encoder(nn)
+    array = np.random.default_rng(0).normal(size=(2, 5, 4)).astype(np.float32)
+    x = ag.Input("x", array.shape)
+    y = ours(x)
+    weights = dict(ours.named_parameters())
+    assert list(weights) == [name for name, _ in twin.named_parameters()]
+    given = {value: twin.state_dict()[name].numpy() for name, value in weights.items()}
+    f = ag.function([x, *weights.values()], [y])
+    (got,) = evaluate(f.graph.roots, {x: array, **given})
+    np.testing.assert_allclose(got, twin(torch.tensor(array)).detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_of_an_encoder_acts_in_training() -> None:
+    """Its default is PyTorch's, 0.1: on the weights of attention, between the linear layers, and on what is added."""
+    from autodiff_gen.ir.node import topological
+
+    x = ag.Input("x", (2, 5, 4))
+    drawn = [n for n in topological([encoder(nn)(x)]) if n.op.name == "rand_u32"]
+    assert len(drawn) == 2 * 4
+    assert not [n for n in topological([encoder(nn, dropout=0.0)(x)]) if n.op.name == "rand_u32"]
+    assert not [n for n in topological([encoder(nn).eval()(x)]) if n.op.name == "rand_u32"]
+
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: nn.ModuleList([nn.Linear]), r"^ModuleList: '0' is <class.*not a module; did you forget the parent"),
+    (lambda: nn.ModuleDict({"a": F.relu}), r"^ModuleDict: 'a' is <function.*not a module"),
+    (lambda: nn.ModuleDict({"a": nn.ReLU()})["b"], r"^ModuleDict has no 'b'; it has a$"),
+    (lambda: nn.ZeroPad2d((1, 2)), r"^ZeroPad2d: padding=\(1, 2\) must be a whole number, or 4 of them$"),
+    (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), 0), r"num_layers=0 must be a whole number"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("build, message", REFUSED)
+def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        build()

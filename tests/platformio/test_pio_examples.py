@@ -1,0 +1,172 @@
+"""The examples under PlatformIO: each is built, and its tests run, on every emulated board, from an empty core folder
+and without a network."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+from autodiff_gen.targets import board, platformio
+from checkout import ROOT
+from firmware_build import once
+from pio_project import QEMU, copy_parts, environment, examples, pio, succeed
+from processor_time import seconds_of_children
+
+pytestmark = [pytest.mark.pio, pytest.mark.qemu]
+PROFILES = {"qemu_m4": "mps2_an386", "qemu_m7": "mps2_an500", "qemu_m55": "mps3_an547", "qemu_stm32": "stm32"}
+TRACED = "tanh_matmul"  # the smallest: strace is slow
+OWN_LINES = re.compile(r"^(?:custom_autodiff_samples|default_envs) = .*\n", re.MULTILINE)
+
+
+def default_envs(name):
+    """The emulated boards that an example is for: all, unless it does not fit the smaller ones."""
+    ini = configparser.ConfigParser()
+    ini.read(ROOT / "examples" / name / "platformio.ini")
+    return [e.strip() for e in ini["platformio"]["default_envs"].split(",")]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A copy of the checkout in a path with spaces."""
+    return once(tmp_path_factory, "pio tree", copy_parts)
+
+
+def shared_objects(tree):
+    """Examples share the objects that are the same for all of them. Without this, PlatformIO begins anew."""
+    return {"PLATFORMIO_BUILD_CACHE_DIR": str(tree / "objects")}
+
+
+def build(tree, factory, name):
+    """The folder of an example after `pio run` and `pio test`, and the folder with what they said."""
+    folder, core, shared = tree / "examples" / name, tree / f"core of {name}", shared_objects(tree)
+
+    def make(out):
+        strace = (
+            ["strace", "-f", "-qq", "-e", "trace=connect", "-o", str(out / "connects")]
+            if name == TRACED
+            else []
+        )
+        start = time.monotonic()
+        (out / "run").write_text(succeed(folder, core, "run", before=strace, **shared))
+        middle = time.monotonic()
+        words = ["test", "--json-output-path", str(out / "test.json")]
+        (out / "test").write_text(
+            succeed(folder, core, *words, before=strace and [*strace[:-1], str(out / "more")], **shared)
+        )
+        (out / "seconds").write_text(f"{middle - start:.1f} {time.monotonic() - middle:.1f}")
+
+    return folder, once(factory, f"pio {name}", make)
+
+
+@pytest.fixture(scope="module", params=examples())
+def built(request, tree, tmp_path_factory):
+    return build(tree, tmp_path_factory, request.param)
+
+
+def test_pio_run_builds_every_emulated_board(built, record_property):
+    folder, out = built
+    record_property("seconds of pio run and pio test", (out / "seconds").read_text())
+    print((out / "seconds").read_text())
+    envs = default_envs(folder.name)
+    assert re.findall(r"^(qemu_\w+) +SUCCESS", (out / "run").read_text(), re.MULTILINE) == envs
+    for env in envs:
+        assert (folder / ".pio/build" / env / "firmware.elf").is_file()
+    assert re.findall(r"^.*(?:warning|error):.*$", (out / "run").read_text(), re.MULTILINE) == []
+
+
+def test_pio_test_passes_on_every_emulated_board(built):
+    report = json.loads((built[1] / "test.json").read_text())
+    ran = {s["env_name"]: s for s in report["test_suites"] if s["status"] != "SKIPPED"}
+    assert sorted(ran) == sorted(default_envs(built[0].name))
+    for suite in ran.values():
+        names = {c["name"] for c in suite["test_cases"]}
+        assert suite["status"] == "PASSED" and {c["status"] for c in suite["test_cases"]} == {"PASSED"}
+        assert {"steps_are_pytorchs", "bad_arguments_are_refused", "gemm_nn_f32", "ger_f32"} <= names
+
+
+@pytest.mark.parametrize(
+    ("name", "env"),
+    [("mnist", e) for e in QEMU] + [(n, default_envs(n)[-1]) for n in examples() if n != "mnist"],
+)
+def test_scons_generates_the_same_bytes(tree, tmp_path_factory, tmp_path, name, env):
+    folder, _ = build(tree, tmp_path_factory, name)
+    out = f"build/{PROFILES[env]}/{name}"
+    files = [f"{name}.c", f"{name}.h", f"{name}_params.c"]
+    words = [
+        "-m",
+        "SCons",
+        "-Q",
+        f"board={PROFILES[env]}",
+        f"model={name}",
+        *(f"{out}/{file}" for file in files),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-P", *words],
+        cwd=tree, env=environment(tmp_path), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    for file in files:
+        ours = (folder / ".pio/build" / env / "autodiff" / file).read_bytes()
+        assert ours == (tree / out / file).read_bytes()
+        assert len(ours) > 200
+
+
+@pytest.mark.parametrize(
+    ("name", "env"), [(n, e) for n in examples() for e in QEMU if e not in default_envs(n)]
+)
+def test_a_board_is_left_out_only_where_the_model_does_not_fit(tree, tmp_path_factory, name, env):
+    folder, _ = build(tree, tmp_path_factory, name)
+    done = pio(folder, tree / f"core of {name}", "run", "-e", env, **shared_objects(tree))
+    assert done.returncode == 1
+    assert re.search(rf"^error: {name} needs .* bytes are missing", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_no_connection_leaves_this_computer(tree, tmp_path_factory):
+    """From an empty core folder, every process followed."""
+    _, out = build(tree, tmp_path_factory, TRACED)
+    calls = [line for name in ("connects", "more") for line in (out / name).read_text().splitlines()]
+    inet = [c for c in calls if "AF_INET" in c and not re.search(r'inet_addr\("127\.|"::1"', c)]
+    assert inet == []
+
+
+def test_a_build_with_nothing_to_do_takes_less_than_3_seconds(tree, tmp_path_factory, record_property):
+    folder, _ = build(tree, tmp_path_factory, "mnist")
+    core, shared = tree / "core of mnist", shared_objects(tree)
+    objects = list((folder / ".pio/build/qemu_stm32/autodiff").rglob("*.o"))
+    before = {p: p.stat().st_mtime_ns for p in objects}
+    succeed(folder, core, "run", "-e", "qemu_stm32", **shared)  # links the program after the build for tests
+    start, used = time.monotonic(), seconds_of_children()
+    said = succeed(folder, core, "run", "-e", "qemu_stm32", **shared)
+    seconds, busy = time.monotonic() - start, seconds_of_children() - used
+    record_property("seconds", f"{seconds:.2f}")
+    print(f"{seconds:.2f} s by the clock, {busy:.2f} s of the processor")
+    assert not re.search(r"^(?:Compiling|Archiving|Linking|Generating)", said, re.MULTILINE), said
+    assert busy < 3
+    assert objects and all(p.stat().st_mtime_ns == before[p] for p in objects)
+
+
+def test_all_examples_have_the_same_platformio_ini():
+    """Adding PlatformIO to an example is a copy of mnist's file; its own are only its samples, and the boards
+    that it fits."""
+    texts = {
+        name: OWN_LINES.sub("", (ROOT / "examples" / name / "platformio.ini").read_text())
+        for name in examples()
+    }
+    assert [name for name, text in texts.items() if text != texts["mnist"]] == []
+
+
+@pytest.mark.parametrize("name", platformio.emulated())
+def test_board_files_are_the_profiles(name):
+    """After an intended change: autodiff_gen.platformio.manifest_text writes them."""
+    text = (ROOT / "platformio" / "boards" / f"{name}.json").read_text()
+    assert text == platformio.manifest_text(board.load(name))
+
+
+def test_there_are_no_other_board_files():
+    assert {p.stem for p in (ROOT / "platformio" / "boards").iterdir()} == set(platformio.emulated())

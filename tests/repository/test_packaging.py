@@ -1,0 +1,141 @@
+"""The package in a user's own project: a fresh environment outside this tree, in a path with a space."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from scons_tree import MAIN, MODEL
+
+SCONSTRUCT = """\
+import autodiff_gen
+tools = ["default", "autodiff", "firmware"]
+env = Environment(tools=tools, toolpath=[autodiff_gen.scons_tools()], AUTODIFF_BOARD="my_board.toml")
+net = env.TrainLib("build/net", "model.py")
+env.Run(env.Firmware("build/firmware", ["main.c", net]))
+"""
+
+BOARD = """\
+schema = 1
+name = "a board of my own"
+inherits = "stm32"
+"""
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    out = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, root, cwd=out)
+    return next(out.glob("*.whl"))
+
+
+def run(*words: object, cwd: Path) -> str:
+    """The command's output; fails the test with all that it printed when it fails."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "AUTODIFF", "PIP_"))}
+    done = subprocess.run(
+        [str(w) for w in words],
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def fresh_environment(folder: Path) -> Path:
+    """A new environment's Python. What the package depends on comes from the tests' own environment: no downloads."""
+    venv.create(folder, symlinks=True)
+    paths = {sysconfig.get_paths()[name] for name in ("purelib", "platlib")}
+    site = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    (site / "dependencies.pth").write_text("\n".join(sorted(paths)) + "\n")
+    return folder / "bin" / "python"
+
+
+def install(python: Path, *what: object) -> None:
+    words = ("--no-index", "--no-deps", "--no-build-isolation", "--quiet")
+    run(sys.executable, "-m", "pip", "--python", python, "install", *words, *what, cwd=python.parent)
+
+
+@pytest.fixture(params=["wheel", "editable"])
+def python(request: pytest.FixtureRequest, wheel: Path, root: Path, tmp_path: Path) -> Path:
+    """Python of a fresh environment in which the package is installed."""
+    made = fresh_environment(tmp_path / "an environment")
+    install(made, *([wheel] if request.param == "wheel" else ["-e", root]))
+    return made
+
+
+def test_wheel_holds_the_c_sources_boards_and_tools(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    data = {n.removeprefix("autodiff_gen/_data/") for n in names}
+    assert {
+        "boards/stm32.toml",
+        "boards/arch/cortex_m4f.toml",
+        "boards/support/common/firmware.ld",
+        "examples/mnist/model.py",
+        "kernels/ag_kernels.h",
+        "kernels/ref/kernels.toml",
+        "runtime/ag_rng.h",
+        "site_tools/autodiff.py",
+        "site_tools/firmware.py",
+    } <= data
+    assert {"autodiff_gen/targets/board.py", "autodiff_gen/templates/source.c.j2"} <= names
+    assert not [n for n in names if "__pycache__" in n or n.startswith(("tests/", "bench/", "kernels/"))]
+
+
+@pytest.mark.slow
+@pytest.mark.qemu
+def test_five_lines_build_a_users_model_for_a_users_board(python: Path, tmp_path: Path) -> None:
+    project = tmp_path / "a project"
+    project.mkdir()
+    (project / "SConstruct").write_text(SCONSTRUCT)
+    (project / "my_board.toml").write_text(BOARD)
+    (project / "model.py").write_text(MODEL)
+    (project / "helper.py").write_text("WIDTH = 5\n")
+    (project / "scale.txt").write_text("0.5\n")
+    (project / "main.c").write_text(MAIN.replace("    return", '    ag_print("ready\\n");\n    return'))
+    (project / "random.py").write_text("raise ImportError('the name of a standard module')\n")
+    scons = (python, "-P", "-m", "SCons", "-Q")
+    assert "ready" not in run(*scons, cwd=project)
+    made = {p.name for p in (project / "build").iterdir()}
+    ends = (".elf", ".bin", ".hex", ".map")
+    assert made >= {"net.c", "net.h", "net_params.c", *(f"firmware{end}" for end in ends)}
+    assert run(*scons, cwd=project) == "scons: `.' is up to date.\n"
+    assert "ready" in run(*scons, "run", cwd=project)
+
+
+def test_console_script(python: Path, tmp_path: Path) -> None:
+    lines = run(python.parent / "autodiff-gen", "boards", cwd=tmp_path).splitlines()
+    assert any(line.startswith("stm32") for line in lines)
+
+
+def test_data_comes_from_the_checkout_when_editable(root: Path, wheel: Path, tmp_path: Path) -> None:
+    code = "import autodiff_gen.targets.installation as r; print(r.root()); print(r.scons_tools())"
+    editable = fresh_environment(tmp_path / "editable")
+    install(editable, "-e", root)
+    assert run(editable, "-c", code, cwd=tmp_path).splitlines() == [
+        str(root),
+        str(root / "site_scons/site_tools"),
+    ]
+    installed = fresh_environment(tmp_path / "installed")
+    install(installed, wheel)
+    data = Path(run(installed, "-c", code, cwd=tmp_path).splitlines()[0])
+    assert data.parts[-2:] == ("autodiff_gen", "_data")
+    assert tmp_path in data.parents
+
+
+def test_boards_and_tools_need_no_numpy(root: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['numpy'] = None; sys.modules['jinja2'] = None; sys.path.insert(0, sys.argv[1]); "
+        "import autodiff_gen.board, autodiff_gen.backends, autodiff_gen.firmware, autodiff_gen.toolchain, "
+        "autodiff_gen.elf; print(autodiff_gen.board.load('stm32').name)"
+    )
+    assert run(sys.executable, "-c", code, root, cwd=tmp_path) == "STM32F405RG\n"
