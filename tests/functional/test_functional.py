@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import autodiff_gen as ag
-from against_torch import Row, TorchFunctions, check_c, check_float64
+from against_torch import Row, TorchFunctions, check_c, check_c_together, check_float64, in_groups
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
 from autodiff_gen.errors import ShapeError
@@ -230,9 +230,9 @@ def test_against_torch(row: Row) -> None:
 
 @pytest.mark.cc
 @pytest.mark.torch
-@pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
-def test_generated_c_against_torch(row: Row) -> None:
-    check_c(row)
+@in_groups(ROWS)
+def test_generated_c_against_torch(rows: list[Row]) -> None:
+    check_c_together(rows)
 
 
 ODD_EXTENTS: list[Row] = [
@@ -265,7 +265,6 @@ def test_binary_cross_entropy_of_certainty(p: float, t: float) -> None:
     assert np.isfinite(dx).all()
 
 
-@pytest.mark.parametrize("rows", [1, 3, 4])
 @pytest.mark.parametrize(
     "f",
     [
@@ -284,18 +283,19 @@ def test_binary_cross_entropy_of_certainty(p: float, t: float) -> None:
         lambda x, t: F.mean(F.flatten(F.reshape(x, (-1, 3, 1)), 1)),
     ],
 )
-def test_means_over_the_rows_that_are_given(f: Callable[..., Any], rows: int) -> None:
+def test_means_over_the_rows_that_are_given(f: Callable[..., Any]) -> None:
     """A graph for up to 4 rows, given fewer, equals the graph for that many."""
-    rng = np.random.default_rng(rows)
-    arrays = [rng.uniform(-1, 1, (rows, 3)), rng.integers(0, 3, rows)]
-    results = []
-    for size in (4, rows):
-        x = ag.Input("x", (size, 3), batch_axis=0)
-        t = ag.Input("t", (size,), dtype="u8", batch_axis=0)
-        y = f(x, t)
-        results.append(evaluate([y, grad(y, x)], {x: arrays[0], t: arrays[1]}))
-    for a, b in zip(*results, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-6)
+    for rows in (1, 3, 4):
+        rng = np.random.default_rng(rows)
+        arrays = [rng.uniform(-1, 1, (rows, 3)), rng.integers(0, 3, rows)]
+        results = []
+        for size in (4, rows):
+            x = ag.Input("x", (size, 3), batch_axis=0)
+            t = ag.Input("t", (size,), dtype="u8", batch_axis=0)
+            y = f(x, t)
+            results.append(evaluate([y, grad(y, x)], {x: arrays[0], t: arrays[1]}))
+        for a, b in zip(*results, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6, err_msg=f"{rows} rows")
 
 
 ROWS_OF_SPECIALS = np.array(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import autodiff_gen as ag
-from against_torch import Row, check_c, check_float64
+from against_torch import Row, check_c_together, check_float64, in_groups
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
@@ -156,9 +156,9 @@ def test_against_torch(row: Row) -> None:
 
 @pytest.mark.cc
 @pytest.mark.torch
-@pytest.mark.parametrize("row", ROWS, ids=lambda r: r[0])
-def test_generated_c_against_torch(row: Row) -> None:
-    check_c(row)
+@in_groups(ROWS)
+def test_generated_c_against_torch(rows: list[Row]) -> None:
+    check_c_together(rows)
 
 
 @pytest.mark.torch
@@ -205,22 +205,27 @@ LABELLED: list[Callable[..., Any]] = [
 
 
 @pytest.mark.cc
-@pytest.mark.parametrize("rows", [1, 3, 4])
 @pytest.mark.parametrize("f", LABELLED)
-def test_means_over_the_rows_that_are_given(f: Callable[..., Any], rows: int) -> None:
+def test_means_over_the_rows_that_are_given(f: Callable[..., Any]) -> None:
     """A graph for up to 4 rows, given fewer, equals the graph for that many; in C too."""
-    rng = np.random.default_rng(rows)
-    arrays = [np.float32(rng.uniform(-1, 1, (rows, 3))), np.uint8([0, 2, 1, 2])[:rows]]
-    results = []
-    for size in (4, rows):
-        x = ag.Input("x", (size, 3), batch_axis=0)
-        t = ag.Input("t", (size,), dtype="u8", batch_axis=0)
-        y = f(x, t)
-        results.append(evaluate([y, grad(y, x)], {x: arrays[0], t: arrays[1]}))
-        results.append(ag.function([x, t], [y, grad(y, x)]).on_host()(*arrays))
-    for other in results[1:]:
-        for a, b in zip(results[0], other, strict=True):
-            np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+    def built(size: int) -> tuple[list[Any], list[Any], Any]:
+        inputs = [ag.Input("x", (size, 3), batch_axis=0), ag.Input("t", (size,), dtype="u8", batch_axis=0)]
+        y = f(*inputs)
+        outputs = [y, grad(y, inputs[0])]
+        return inputs, outputs, ag.function(inputs, outputs).on_host()
+
+    whole = built(4)
+    for rows in (1, 3, 4):
+        rng = np.random.default_rng(rows)
+        arrays = [np.float32(rng.uniform(-1, 1, (rows, 3))), np.uint8([0, 2, 1, 2])[:rows]]
+        results = []
+        for inputs, outputs, in_c in (whole, built(rows)):
+            results.append(evaluate(outputs, dict(zip(inputs, arrays, strict=True))))
+            results.append(in_c(*arrays))
+        for other in results[1:]:
+            for a, b in zip(results[0], other, strict=True):
+                np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6, err_msg=f"{rows} rows")
 
 
 # Labels that count for nothing

@@ -19,6 +19,7 @@ from autodiff_gen.errors import AutodiffError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.optim import lr_scheduler as lrs
 from c_build import HOST, compile_c
+from pairwise import pairwise
 from small_models import mlp
 from torch_optimizers import (
     CLIPS,
@@ -40,13 +41,18 @@ from torch_optimizers import (
 KINDS = [("float64", 3e-6), ("float32", 1e-5)]
 
 
+def combined_id(v: Any) -> str:
+    """The name of a schedule, a rule or a dtype, or the ways of clipping."""
+    return "-" if v is None else "-".join(v) if isinstance(v, dict) else str(v[0])
+
+
 @pytest.mark.torch
-@pytest.mark.parametrize("kind, rtol", KINDS)
 @pytest.mark.parametrize("rule, options", OPTIMIZERS, ids=name_of)
-def test_every_step_of_every_optimizer(rule: str, options: Options, kind: str, rtol: float) -> None:
+def test_every_step_of_every_optimizer(rule: str, options: Options) -> None:
     """(Hyperparameters are float32, in float64 runs too.)"""
     model = built(rule, options)
-    compare(model, Torch(model, kind, rule, options), interpreted(model, kind), rtol)
+    for kind, rtol in KINDS:
+        compare(model, Torch(model, kind, rule, options), interpreted(model, kind), rtol)
 
 
 @pytest.mark.cc
@@ -57,21 +63,19 @@ def test_every_step_of_every_optimizer_in_generated_c(rule: str, options: Option
     compare(model, Torch(model, "float32", rule, options), in_c(model), 1e-5)
 
 
+BOTH_CLIPS: list[Options | None] = [None, *CLIPS, {**CLIPS[0], **CLIPS[1]}]
+COMBINED = pairwise([None, *SCHEDULES], RULES, BOTH_CLIPS, KINDS)
+
+
 @pytest.mark.torch
-@pytest.mark.parametrize("kind, rtol", KINDS)
-@pytest.mark.parametrize(
-    "clip", [None, *CLIPS, {**CLIPS[0], **CLIPS[1]}], ids=lambda c: "-".join(c) if c else ""
-)
-@pytest.mark.parametrize("schedule", [None, *SCHEDULES], ids=lambda s: s[0] if s else "")
-@pytest.mark.parametrize("rule, options", RULES, ids=name_of)
+@pytest.mark.parametrize("schedule, how, clip, kind_rtol", COMBINED, ids=combined_id)
 def test_every_optimizer_with_every_schedule_and_clipping(
-    rule: str,
-    options: Options,
     schedule: tuple[str, Options] | None,
+    how: tuple[str, Options],
     clip: Options | None,
-    kind: str,
-    rtol: float,
+    kind_rtol: tuple[str, float],
 ) -> None:
+    (rule, options), (kind, rtol) = how, kind_rtol
     model = built(rule, options, schedule, clip)
     compare(model, Torch(model, kind, rule, options, schedule, clip), interpreted(model, kind), rtol)
 
