@@ -118,7 +118,7 @@ def test_first_run_sets_up_and_the_second_does_not(checkout: Checkout) -> None:
     assert checkout.run("board=stm32", "run") == first[-1:]
 
 
-@pytest.mark.parametrize("word", ["help", "boards", "models", "clean", "-h"])
+@pytest.mark.parametrize("word", ["help", "boards", "models", "clean", "diff-generated", "-h"])
 def test_no_toolchain_where_none_is_needed(checkout: Checkout, word: str) -> None:
     assert checkout.run(word)[:-1] == ["venv", "pip runtime.txt"]
 
