@@ -43,7 +43,7 @@ class Options:
         given = {n.removeprefix(PREFIX): v for n, v in env.GetProjectOptions() if n.startswith(PREFIX)}
         for name in given:
             if name not in OPTIONS:
-                near = env.AutodiffPackage("board_schema").near(name, OPTIONS)
+                near = env.AutodiffPackage("targets.schema").near(name, OPTIONS)
                 raise Mistake(f"{self.section}: unknown option {PREFIX}{name}{near}")
         for name in OPTIONS:
             setattr(self, name, os.path.expanduser(given.get(name, "").strip()))
@@ -111,7 +111,7 @@ def declare(env, options):
     elif not any(d[0] == "AG_BOARD" for d in env.get("CPPDEFINES", []) if isinstance(d, tuple)):
         env.Append(CPPDEFINES=[("AG_BOARD", build.board.id)])
     if not emulated(env) and "arduino" in env.get("PIOFRAMEWORK", []):
-        port = Path(env.AutodiffPackage("resources").boards()) / "support" / "arduino"
+        port = Path(env.AutodiffPackage("targets.installation").boards()) / "support" / "arduino"
         objects += [
             compile_one(env, f"{folder}/arduino/{p.stem}", str(p), []) for p in sorted(port.glob("*.cpp"))
         ]
@@ -123,7 +123,7 @@ def declare(env, options):
 
 def board_profile(env, options):
     """A board's name, or the path of the user's own file, that agrees with what PlatformIO says about the board."""
-    boards, platformio = env.AutodiffPackage("board"), env.AutodiffPackage("platformio")
+    boards, platformio = env.AutodiffPackage("targets.board"), env.AutodiffPackage("targets.platformio")
     board_id = env.get("BOARD", "")
     if not options.board and not board_id:
         raise Mistake(f"{options.section} has no board: set board, or {PREFIX}board to a profile")
@@ -136,7 +136,7 @@ def board_profile(env, options):
 
 def emulated(env):
     """Whether this is a build for the local platform, where QEMU serves files."""
-    return env["PIOPLATFORM"] == env.AutodiffPackage("platformio").PLATFORM
+    return env["PIOPLATFORM"] == env.AutodiffPackage("targets.platformio").PLATFORM
 
 
 def compile_one(env, target, source, flags):

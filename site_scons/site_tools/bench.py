@@ -101,7 +101,7 @@ def check_board(env, board):
             "bench: instructions are counted in QEMU; give an emulated board, such as board=mps2_an386"
         )
     if board.qemu is None:
-        boards = env.AutodiffPackage("board")
+        boards = env.AutodiffPackage("targets.board")
         others = [
             b.id for b in map(boards.load, boards.names()) if b.qemu and b.target.core == board.target.core
         ]

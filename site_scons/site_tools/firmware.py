@@ -20,8 +20,8 @@ from SCons.Script import Action, Flatten
 def firmware(env, target, source):
     """Link C sources, objects and archives with the board's start-up and support code. Returns the files made."""
     board = env.AutodiffBuild().board
-    support = env.AutodiffPackage("firmware")
-    if board.target.support.name == env.AutodiffPackage("platformio").ARDUINO:
+    support = env.AutodiffPackage("targets.build_commands")
+    if board.target.support.name == env.AutodiffPackage("targets.platformio").ARDUINO:
         raise SCons.Errors.UserError(
             f"board {board.id}: its start-up code is Arduino's, so PlatformIO builds its programs; "
             "the target pio writes a project"
@@ -55,7 +55,7 @@ def support_objects(env, folder):
     known = env.AutodiffBuild().support
     if folder not in known:
         compiler = env.BoardEnv()
-        paths = env.AutodiffPackage("firmware").support_sources(env.AutodiffBuild().board)
+        paths = env.AutodiffPackage("targets.build_commands").support_sources(env.AutodiffBuild().board)
         known[folder] = [
             compiler.BoardObject(f"{folder}/obj/support/{path.parent.name}/{path.stem}.o", str(path))
             for path in paths
@@ -96,7 +96,7 @@ def upload(env, source, name="upload"):
 
 
 def print_usage(env, elf):
-    for line in env.AutodiffPackage("elf").usage(env.AutodiffBuild().board, elf):
+    for line in env.AutodiffPackage("targets.size").usage(env.AutodiffBuild().board, elf):
         print(f"  {line}")
     sys.stdout.flush()
 
@@ -108,16 +108,16 @@ def print_sizes(target, source, env):
 
 def run_program(env, elf):
     board = env.AutodiffBuild().board
-    argv = env.AutodiffPackage("firmware").qemu_argv(board, elf)
+    argv = env.AutodiffPackage("targets.build_commands").qemu_argv(board, elf)
     if shutil.which(argv[0], path=env["ENV"]["PATH"]) is None:
-        hint = env.AutodiffPackage("toolchain").install_hint(board)
+        hint = env.AutodiffPackage("targets.toolchain").install_hint(board)
         raise env.AutodiffPackage("errors").ToolError(f"{argv[0]} is not installed; run: {hint}")
     return subprocess.run(argv, cwd=os.path.dirname(elf), stdin=subprocess.DEVNULL).returncode
 
 
 def upload_program(env, elf):
     binary = os.path.splitext(elf)[0] + ".bin"
-    argv = env.AutodiffPackage("firmware").upload_argv(env.AutodiffBuild().board, binary)
+    argv = env.AutodiffPackage("targets.build_commands").upload_argv(env.AutodiffBuild().board, binary)
     return subprocess.run(argv, stdin=subprocess.DEVNULL).returncode
 
 

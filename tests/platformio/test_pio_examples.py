@@ -15,20 +15,27 @@ import pytest
 from autodiff_gen.targets import board, platformio
 from checkout import ROOT
 from firmware_build import once
-from pio_project import QEMU, copy_parts, environment, examples, pio, succeed
+from pio_project import EXAMPLES, QEMU, copy_parts, environment, examples, pio, succeed
 from processor_time import seconds_of_children
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
-PROFILES = {"qemu_m4": "mps2_an386", "qemu_m7": "mps2_an500", "qemu_m55": "mps3_an547", "qemu_stm32": "stm32"}
+PROFILES = {env: EXAMPLES[f"env:{env}"]["board"] for env in QEMU}
 TRACED = "tanh_matmul"  # the smallest: strace is slow
-OWN_LINES = re.compile(r"^(?:custom_autodiff_samples|default_envs) = .*\n", re.MULTILINE)
+OWN = {("platformio", "extra_configs"), ("platformio", "default_envs")}
+SAMPLES = {("qemu", "custom_autodiff_samples"), ("hardware", "custom_autodiff_samples")}
 
 
 def default_envs(name):
     """The emulated boards that an example is for: all, unless it does not fit the smaller ones."""
-    ini = configparser.ConfigParser()
+    given = own_ini(name)["platformio"]["default_envs"]
+    return list(QEMU) if given == "${emulated.envs}" else given.split(", ")
+
+
+def own_ini(name):
+    """What an example's own file has."""
+    ini = configparser.ConfigParser(interpolation=None)
     ini.read(ROOT / "examples" / name / "platformio.ini")
-    return [e.strip() for e in ini["platformio"]["default_envs"].split(",")]
+    return ini
 
 
 @pytest.fixture(scope="module")
@@ -151,14 +158,14 @@ def test_a_build_with_nothing_to_do_takes_less_than_3_seconds(tree, tmp_path_fac
     assert objects and all(p.stat().st_mtime_ns == before[p] for p in objects)
 
 
-def test_all_examples_have_the_same_platformio_ini():
-    """Adding PlatformIO to an example is a copy of mnist's file; its own are only its samples, and the boards
-    that it fits."""
-    texts = {
-        name: OWN_LINES.sub("", (ROOT / "examples" / name / "platformio.ini").read_text())
-        for name in examples()
-    }
-    assert [name for name, text in texts.items() if text != texts["mnist"]] == []
+@pytest.mark.parametrize("name", examples())
+def test_an_example_says_only_its_boards_and_its_samples(name):
+    """All else is in platformio/examples.ini, so that a board is added there alone."""
+    ini = own_ini(name)
+    options = {(section, option) for section in ini.sections() for option in ini[section]}
+    streams = (ROOT / "examples" / name / "data.py").is_file()
+    assert options == (OWN | SAMPLES if streams else OWN)
+    assert ini["platformio"]["extra_configs"] == "../../platformio/examples.ini"
 
 
 @pytest.mark.parametrize("name", platformio.emulated())

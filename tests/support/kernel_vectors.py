@@ -1,16 +1,12 @@
-"""Figures for `pio test`: what the kernels of the contract give in float64, as a C header.
+"""Test vectors for `pio test`: what the kernels of the contract give in float64, as a C header.
 
-Inputs are ag_rng.h's numbers, drawn on the board as here. The header is written by
-`pytest tests/platformio/test_pio_vectors.py --update-golden`, as are those of models: model_vectors.py.
+Inputs are ag_rng.h's numbers, drawn on the board as here. write_vectors.py writes the header.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,21 +18,10 @@ from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.strides import Strided, row_major
 from autodiff_gen.ir.types import Type, dtype
 from autodiff_gen.kernels.contract import CONTRACT, STRUCTS
-from checkout import ROOT
 from matrix_products import product_of, shapes_of
 from op_cases import case
 
-TOLERANCE = 1e-5  # of the largest figure of an array: float32 on the board against float64 here
-
-
-def formatted(text: str) -> str:
-    """In the repository's C style; repeated, as the program finds more to do in what it has made of very long lines."""
-    words = [Path(sys.executable).with_name("clang-format"), "--assume-filename=figures.h"]
-    before = ""
-    while text != before:
-        done = subprocess.run(words, input=text, cwd=ROOT, capture_output=True, text=True, check=True)
-        before, text = text, done.stdout
-    return text
+TOLERANCE = 1e-5  # of the largest number of an array: float32 on the board against float64 here
 
 
 def floats(values: Any) -> str:
@@ -62,7 +47,7 @@ class KernelCase:
 
 
 def drawn(shape: Sequence[int], key: int, step: int, low: float = -1.0, span: float = 2.0) -> Any:
-    """What figures_draw_f32 draws, float64."""
+    """What vectors_draw_f32 draws, float64."""
     unit = counter_rng.unit(key, step, np.arange(int(np.prod(shape, dtype=int))))
     return (np.float32(low) + unit * np.float32(span)).astype(np.float64).reshape(shape)
 
@@ -130,11 +115,11 @@ def kernel_header() -> str:
     cases = kernel_cases()
     parts = [kernel_text(c) for c in cases]
     rows = " ".join(f"X({c.kernel})" for c in cases)
-    return formatted(
-        "/* Every kernel of the contract against figures in float64. Written by tests/support/kernel_vectors.py. */\n"
-        '#include "ag_kernels.h"\n#include "figures.h"\n\n'
+    return (
+        "/* Every kernel of the contract against float64. Written by tests/support/kernel_vectors.py. */\n"
+        '#include "ag_kernels.h"\n#include "vectors.h"\n\n'
         + "\n".join(parts)
-        + f"\n#define KERNEL_FIGURES(X) {rows}\n"
+        + f"\n#define KERNEL_VECTORS(X) {rows}\n"
     )
 
 
@@ -159,13 +144,13 @@ def kernel_text(c: KernelCase) -> str:
         lines.append(f"static const {element} want_{p}[] = {{{values}}};")
     for p, (a, key, step) in c.inputs.items():
         if a.dtype.kind == "f":
-            lines.append(f"figures_draw_f32({p}, {a.size}, {key}u, {step}u, -1.0f, 2.0f);")
-    lines += [f"figures_spoil({p}, sizeof {p});" for p in c.outputs if p not in c.inputs]
+            lines.append(f"vectors_draw_f32({p}, {a.size}, {key}u, {step}u, -1.0f, 2.0f);")
+    lines += [f"vectors_spoil({p}, sizeof {p});" for p in c.outputs if p not in c.inputs]
     call = ", ".join(c.words[p.name] for p in spec.params)
     lines.append(f"ag_{c.kernel}_ref({call});")
     for p, a in c.outputs.items():
         if a.dtype.kind == "f":
-            lines.append(f'figures_compare("{c.kernel}", {p}, want_{p}, {a.size}, {bound(a)});')
+            lines.append(f'vectors_compare("{c.kernel}", {p}, want_{p}, {a.size}, {bound(a)});')
         else:
-            lines.append(f'figures_equal("{c.kernel}", {p}, want_{p}, sizeof want_{p});')
+            lines.append(f'vectors_equal("{c.kernel}", {p}, want_{p}, sizeof want_{p});')
     return "\n".join([*lines, "}", ""])

@@ -1,7 +1,6 @@
-"""Figures for `pio test`: what the functions of a model give in PyTorch, as a C header.
+"""Test vectors for `pio test`: what the functions of a model give in PyTorch, as a C header.
 
-Inputs are ag_rng.h's numbers, drawn on the board as here. The header is written by
-`pytest tests/platformio/test_pio_vectors.py --update-golden`.
+Inputs are ag_rng.h's numbers, drawn on the board as here. write_vectors.py writes the header.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.model.model import Functions, Model
 from checkout import ROOT
-from kernel_vectors import TOLERANCE, bound, drawn, floats, formatted
+from kernel_vectors import TOLERANCE, bound, drawn, floats
 from torch_autograd import TorchTrainer
 
 STEPS = (2, 5)  # of training: at least, at most
 ELEMENTS = 16  # of an output, at most
-RANGES = ((-1.0, 2.0), (0.1, 0.8))  # (low, span) of inputs: the first for which all figures are finite
+RANGES = ((-1.0, 2.0), (0.1, 0.8))  # (low, span) of inputs: the first for which all results are finite
 TARGETS = (0.1, 0.8)
 ROUNDING = 2.0**-20  # of a gradient's largest element: what a sum of some hundred float32 products may be off
 
@@ -78,13 +77,13 @@ class Calls:
         for name, arg in self.args.items():
             where = f"{name}, {self.sizes[name]}, {self.key(arg)}u, step"
             if arg.role == "output":
-                lines.append(f"figures_spoil({name}, sizeof {name});")
+                lines.append(f"vectors_spoil({name}, sizeof {name});")
             elif arg.type.dtype.kind == "f":
                 lines.append(
-                    f"figures_draw_f32({where}, {floats([self.range(arg)[0]])}, {floats([self.range(arg)[1]])});"
+                    f"vectors_draw_f32({where}, {floats([self.range(arg)[0]])}, {floats([self.range(arg)[1]])});"
                 )
             else:
-                lines.append(f"figures_draw_{arg.type.dtype.name}({where}, {self.high(arg)}u);")
+                lines.append(f"vectors_draw_{arg.type.dtype.name}({where}, {self.high(arg)}u);")
         return lines
 
     def words(self, entry: Entry) -> list[str]:
@@ -124,22 +123,22 @@ class Calls:
 
 
 def model_header(name: str) -> str:
-    """figures of an example: `steps_are_pytorchs` and `bad_arguments_are_refused`."""
+    """Test vectors of an example: `steps_are_pytorchs` and `bad_arguments_are_refused`."""
     made, compiled = (load_file(str(ROOT / "examples" / name / "model.py")).made for _ in range(2))
     program = compile_file(compiled, name, ("ref",))  # which may store parameters in another order
     for low, span in RANGES:
         calls = Calls(program, low, span)
         lines = steps_of_model(made, calls) if isinstance(made, Model) else steps_of_functions(made, calls)
         if lines is not None:
-            return formatted(header_text(name, calls, lines))
-    raise AssertionError(f"{name}: PyTorch's figures are not finite")
+            return header_text(name, calls, lines)
+    raise AssertionError(f"{name}: PyTorch's results are not finite")
 
 
 def header_text(name: str, calls: Calls, steps: list[str]) -> str:
     program, upper = calls.program, calls.program.name.upper()
     state = f"{name}_init(&t, 0)" if program.is_model else f"{upper}_OK"
     refusals = [
-        f'figures_status("{call}", {call}, {status});'
+        f'vectors_status("{call}", {call}, {status});'
         for e in program.entries
         for call, status in calls.bad(e)
     ]
@@ -152,22 +151,22 @@ def header_text(name: str, calls: Calls, steps: list[str]) -> str:
             ):
                 call = f"{entry.c_name}({', '.join(calls.words(entry))})"
                 refusals += [f"{arg.c_name}[{calls.size(arg) - 1}] = {arg.classes};",
-                             f'figures_status("{call}, {arg.c_name} out of range", {call}, {upper}_ERR_LABEL);',
+                             f'vectors_status("{call}, {arg.c_name} out of range", {call}, {upper}_ERR_LABEL);',
                              f"{arg.c_name}[{calls.size(arg) - 1}] = 0;"]  # fmt: skip
     unchanged = []
     if program.is_model:
         refusals = [f"const uint32_t before = crc();\n{refusals[0]}", *refusals[1:]]
-        unchanged = ['figures_status("the state afterwards", crc() == before, 1);']
+        unchanged = ['vectors_status("the state afterwards", crc() == before, 1);']
     return "\n".join([
         f"/* {name}: calls of the generated C, and what PyTorch computes for the same numbers. Written by",
         " * tests/support/model_vectors.py. */",
-        f'#include "{name}.h"', '#include "ag_crc32.h"', '#include "figures.h"', "", "#include <stddef.h>", "",
+        f'#include "{name}.h"', '#include "ag_crc32.h"', '#include "vectors.h"', "", "#include <stddef.h>", "",
         f"static {program.struct} t;", *calls.declarations(), "",
         "static void draw(uint32_t step) {", *calls.draw(), "}", "",
         *(crc_text(name) if program.is_model else []),
         "static void steps_are_pytorchs(void) {",
-        "figures_spoil(&t, sizeof t);",
-        f'figures_status("init", {state}, {upper}_OK);', *steps, "}", "",
+        "vectors_spoil(&t, sizeof t);",
+        f'vectors_status("init", {state}, {upper}_OK);', *steps, "}", "",
         "static void bad_arguments_are_refused(void) {", "draw(0);", *refusals, *unchanged, "}", "",
     ])  # fmt: skip
 
@@ -184,7 +183,7 @@ def crc_text(name: str) -> list[str]:
 
 def compared(arg: Arg, values: Any) -> str:
     some = np.asarray(values, np.float64).reshape(-1)[:ELEMENTS]
-    call = f'figures_compare("{arg.name}", {arg.c_name}, want, {some.size}, {bound(values)});'
+    call = f'vectors_compare("{arg.name}", {arg.c_name}, want, {some.size}, {bound(values)});'
     return f"{{static const float want[] = {{{floats(some)}}};\n{call}}}"
 
 
@@ -200,7 +199,7 @@ def steps_of_functions(made: Functions, calls: Calls) -> list[str] | None:
             call = f"{entry.c_name}({', '.join(calls.words(entry))})"
             lines += [
                 f"draw({step});",
-                f'figures_status("{entry.c_name}", {call}, {calls.program.name.upper()}_OK);',
+                f'vectors_status("{entry.c_name}", {call}, {calls.program.name.upper()}_OK);',
             ]
             outputs = [a for a in entry.args if a.role == "output"]
             lines += [
@@ -235,9 +234,9 @@ def steps_of_model(made: Model, calls: Calls) -> list[str] | None:
     lines = [
         f"static const float losses[] = {{{floats(losses)}}};",
         f"for (uint32_t step = 0; step < {len(losses)}; step++) {{", "draw(step);",
-        f'figures_status("{train.c_name}", {step_call}, {ok});',
-        f'figures_compare("loss", loss, &losses[step], 1, {bound(losses)});', "}",
-        f"draw({len(losses)});", f'figures_status("{predict.c_name}", {predict_call}, {ok});',
+        f'vectors_status("{train.c_name}", {step_call}, {ok});',
+        f'vectors_compare("loss", loss, &losses[step], 1, {bound(losses)});', "}",
+        f"draw({len(losses)});", f'vectors_status("{predict.c_name}", {predict_call}, {ok});',
     ]  # fmt: skip
     return lines + [
         compared(a, scores[a.name]) for a in predict.args if a.role == "output" and a.type.dtype.kind == "f"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import configparser
 import os
 import shutil
 import socket
@@ -25,8 +26,11 @@ PARTS = (
     "platformio",
     "runtime",
     "site_scons",
+    "tests/support",
 )
-QEMU = ("qemu_m4", "qemu_m7", "qemu_m55", "qemu_stm32")
+EXAMPLES = configparser.ConfigParser(interpolation=None)
+EXAMPLES.read(ROOT / "platformio" / "examples.ini")
+QEMU = tuple(EXAMPLES["emulated"]["envs"].split(", "))
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", "_data", ".pio")
 
 
