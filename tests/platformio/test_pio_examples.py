@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -16,7 +15,6 @@ from autodiff_gen.targets import board, platformio
 from checkout import ROOT
 from firmware_build import once
 from pio_project import EXAMPLES, QEMU, copy_parts, environment, examples, pio, succeed
-from processor_time import seconds_of_children
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
 PROFILES = {env: EXAMPLES[f"env:{env}"]["board"] for env in QEMU}
@@ -59,14 +57,11 @@ def build(tree, factory, name):
             if name == TRACED
             else []
         )
-        start = time.monotonic()
         (out / "run").write_text(succeed(folder, core, "run", before=strace, **shared))
-        middle = time.monotonic()
         words = ["test", "--json-output-path", str(out / "test.json")]
         (out / "test").write_text(
             succeed(folder, core, *words, before=strace and [*strace[:-1], str(out / "more")], **shared)
         )
-        (out / "seconds").write_text(f"{middle - start:.1f} {time.monotonic() - middle:.1f}")
 
     return folder, once(factory, f"pio {name}", make)
 
@@ -76,10 +71,8 @@ def built(request, tree, tmp_path_factory):
     return build(tree, tmp_path_factory, request.param)
 
 
-def test_pio_run_builds_every_emulated_board(built, record_property):
+def test_pio_run_builds_every_emulated_board(built):
     folder, out = built
-    record_property("seconds of pio run and pio test", (out / "seconds").read_text())
-    print((out / "seconds").read_text())
     envs = default_envs(folder.name)
     assert re.findall(r"^(qemu_\w+) +SUCCESS", (out / "run").read_text(), re.MULTILINE) == envs
     for env in envs:
@@ -142,19 +135,14 @@ def test_no_connection_leaves_this_computer(tree, tmp_path_factory):
     assert inet == []
 
 
-def test_a_build_with_nothing_to_do_takes_less_than_3_seconds(tree, tmp_path_factory, record_property):
+def test_a_build_with_nothing_to_do_does_nothing(tree, tmp_path_factory):
     folder, _ = build(tree, tmp_path_factory, "mnist")
     core, shared = tree / "core of mnist", shared_objects(tree)
     objects = list((folder / ".pio/build/qemu_stm32/autodiff").rglob("*.o"))
     before = {p: p.stat().st_mtime_ns for p in objects}
     succeed(folder, core, "run", "-e", "qemu_stm32", **shared)  # links the program after the build for tests
-    start, used = time.monotonic(), seconds_of_children()
     said = succeed(folder, core, "run", "-e", "qemu_stm32", **shared)
-    seconds, busy = time.monotonic() - start, seconds_of_children() - used
-    record_property("seconds", f"{seconds:.2f}")
-    print(f"{seconds:.2f} s by the clock, {busy:.2f} s of the processor")
     assert not re.search(r"^(?:Compiling|Archiving|Linking|Generating)", said, re.MULTILINE), said
-    assert busy < 3
     assert objects and all(p.stat().st_mtime_ns == before[p] for p in objects)
 
 

@@ -16,7 +16,6 @@ import pytest
 from autodiff_gen.targets import board as boards
 from autodiff_gen.targets import size
 from firmware_build import once
-from processor_time import seconds_of_children
 from scons_tree import Tree
 
 KERNELS = {"CC gemm.o", "CC gemv.o", "CC ger.o"}
@@ -359,11 +358,13 @@ def test_paths_start_where_the_user_stands(tree: Tree) -> None:
 
 
 @pytest.mark.cc
-def test_nothing_to_do_takes_less_than_a_second(built_tree: Tree) -> None:
-    tree = built_tree
-    tree.build()
-    before = seconds_of_children()
-    assert tree.build() == set()
-    seconds = seconds_of_children() - before
-    print(f"{seconds:.2f} s of the processor")
-    assert seconds < 1.0
+def test_nothing_to_do_does_not_start_the_generator(built_tree: Tree, tmp_path: Path) -> None:
+    python, started = tmp_path / "python", tmp_path / "started"
+    python.write_text(f'#!/bin/sh\necho "$@" >>"{started}"\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    replace(built_tree.model / "helper.py", "5", "6")
+    built_tree.build(f"python={python}")
+    assert " build " in started.read_text()
+    started.unlink()
+    assert built_tree.build(f"python={python}") == set()
+    assert not started.exists()
