@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
-
 from checkout import ROOT
+from hypothesis import settings
 
 SEED = int(os.environ.setdefault("AUTODIFF_SEED", "1"))  # workers inherit it
 

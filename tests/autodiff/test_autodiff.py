@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from call_count import growth
+from op_cases import finite_differences, gradient_error
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -15,8 +17,6 @@ from autodiff_gen.errors import GraphError
 from autodiff_gen.ir import graph
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import topological
-from call_count import growth
-from op_cases import finite_differences, gradient_error
 
 
 def value(v: object, **feeds: object) -> float:

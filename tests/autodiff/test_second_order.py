@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from against_torch import TorchFunctions, prepared
+from op_cases import GRADIENT_ROWS
 
 import autodiff_gen as ag
-from against_torch import TorchFunctions, prepared
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import OPS
-from op_cases import GRADIENT_ROWS
 
 Loss = Callable[..., Any]
 

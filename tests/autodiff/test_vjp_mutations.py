@@ -9,15 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from autodiff_gen import autodiff
-from autodiff_gen import functional as F
-from autodiff_gen.autodiff import zeros_like
-from autodiff_gen.ir.build import make_input
-from autodiff_gen.ir.node import OPS, VJP, Node, Value, topological
-from autodiff_gen.ir.rewrite import substitute
-from autodiff_gen.ir.types import Type, f32
-from autodiff_gen.ops import cond, scan
 from op_cases import (
     DIFFERENTIABLE,
     EDGES,
@@ -27,6 +18,15 @@ from op_cases import (
     edge_error,
     gradient_error,
 )
+
+from autodiff_gen import autodiff
+from autodiff_gen import functional as F
+from autodiff_gen.autodiff import zeros_like
+from autodiff_gen.ir.build import make_input
+from autodiff_gen.ir.node import OPS, VJP, Node, Value, topological
+from autodiff_gen.ir.rewrite import substitute
+from autodiff_gen.ir.types import Type, f32
+from autodiff_gen.ops import cond, scan
 
 CHECKED = [name for name in DIFFERENTIABLE if name not in FLAT]
 TOLERANCE = 1e-7

@@ -9,6 +9,8 @@ import shlex
 import tomllib
 
 import pytest
+from checkout import ROOT, C
+from firmware_build import boards, call, copy_of_the_project, once, scons
 
 from autodiff_gen.bench import cycle_model, linker_map
 from autodiff_gen.bench.markdown import replace_section
@@ -26,8 +28,6 @@ from autodiff_gen.kernels.contract import CONTRACT
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.targets import board, build_commands, installation
-from checkout import ROOT, C
-from firmware_build import boards, call, copy_of_the_project, once, scons
 
 
 def compiled(model, kernels=("ref",)):

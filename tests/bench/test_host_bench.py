@@ -4,9 +4,9 @@ table goes into the page by itself."""
 import sys
 
 import pytest
+from checkout import ROOT
 
 from autodiff_gen.targets import board
-from checkout import ROOT
 
 sys.path.insert(0, str(ROOT / "bench" / "host"))
 import run

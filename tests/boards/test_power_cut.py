@@ -7,10 +7,10 @@ import subprocess
 
 import numpy as np
 import pytest
-
-from autodiff_gen.targets import board, build_commands
 from checkout import C
 from firmware_build import call
+
+from autodiff_gen.targets import board, build_commands
 
 CUTS = int(os.environ.get("AUTODIFF_POWER_CUTS", "12"))
 pytestmark = pytest.mark.qemu

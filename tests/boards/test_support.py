@@ -9,10 +9,10 @@ import zlib
 
 import numpy as np
 import pytest
+from checkout import C
 
 from autodiff_gen.datasets import samples
 from autodiff_gen.targets import board, build_commands
-from checkout import C
 
 pytestmark = pytest.mark.qemu
 BOARDS = [name for name in board.names() if board.load(name).qemu is not None]

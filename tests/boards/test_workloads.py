@@ -6,9 +6,9 @@ import zlib
 
 import numpy as np
 import pytest
+from firmware_build import boards, generate, link, once, run
 
 from autodiff_gen.host.trainer import host_trainer
-from firmware_build import boards, generate, link, once, run
 
 STEPS = 200
 PREDICTIONS = 4  # batches, as in c/trajectory.c

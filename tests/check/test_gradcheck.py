@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from checkout import ROOT
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -14,7 +15,6 @@ from autodiff_gen.errors import ModelError
 from autodiff_gen.ir.build import apply
 from autodiff_gen.ir.node import OPS
 from autodiff_gen.model.loader import load_file
-from checkout import ROOT
 
 
 def net(activation, batch=3):

@@ -4,13 +4,13 @@ import re
 import shutil
 
 import pytest
+from c_build import KERNELS
 
 from autodiff_gen.check.kernels import test_kernels as compare
 from autodiff_gen.cli.main import main
 from autodiff_gen.kernels import registry
 from autodiff_gen.kernels.contract import CONTRACT
 from autodiff_gen.targets import board
-from c_build import KERNELS
 
 pytestmark = pytest.mark.cc
 GER = """\

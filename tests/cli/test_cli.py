@@ -8,14 +8,14 @@ import sys
 import time
 
 import pytest
+from call_count import calls
+from checkout import ROOT
 
 from autodiff_gen import __version__
 from autodiff_gen.cli.main import main
 from autodiff_gen.ir.node import OPS
 from autodiff_gen.ir.op_kinds import Leaf
 from autodiff_gen.targets import board
-from call_count import calls
-from checkout import ROOT
 
 MNIST = ROOT / "examples" / "mnist" / "model.py"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from checkout import ROOT
+
 from autodiff_gen import functional, nn, optim
 from autodiff_gen.cli.list_ops import markdown
 from autodiff_gen.cli.main import main
 from autodiff_gen.ir.node import OPS
 from autodiff_gen.ir.op_kinds import Fused, Leaf
-from checkout import ROOT
 
 PAGE = ROOT / "docs" / "operations.md"
 

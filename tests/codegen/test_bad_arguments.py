@@ -4,9 +4,9 @@ import ctypes
 
 import numpy as np
 import pytest
+from small_models import small_classifier
 
 from autodiff_gen.host.trainer import host_trainer
-from small_models import small_classifier
 
 NULL, OK, ERR_NULL, ERR_BATCH, ERR_LABEL, ERR_IO = None, 0, -1, -2, -3, -4
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32)

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from c_build import INCLUDES, KERNELS, compile_c
+from checkout import ROOT
+from small_models import small_classifier
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -16,9 +19,6 @@ from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file, load_model
-from c_build import INCLUDES, KERNELS, compile_c
-from checkout import ROOT
-from small_models import small_classifier
 
 EXAMPLES = sorted(p.parent.name for p in (ROOT / "examples").glob("*/model.py"))
 WORKLOADS = sorted(p.stem for p in (ROOT / "bench" / "workloads").glob("w[0-9]*.py"))

@@ -6,12 +6,12 @@ import functools
 import shutil
 
 import pytest
+from checkout import ROOT
 
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.targets import board
-from checkout import ROOT
 
 GOLDEN = ROOT / "tests" / "golden"
 EXAMPLES = ("gesture", "lenet", "mnist", "scalar", "xor")

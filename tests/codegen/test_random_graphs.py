@@ -14,6 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from generated_c import Running, expected, library_of, poisoned, program_of
+from random_functions import Case, close, random_function
+from random_models import random_model
 
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.program import Program
@@ -21,9 +24,6 @@ from autodiff_gen.host.compiler import CFLAGS
 from autodiff_gen.ir.types import bound
 from autodiff_gen.kernels import registry
 from autodiff_gen.targets import installation
-from generated_c import Running, expected, library_of, poisoned, program_of
-from random_functions import Case, close, random_function
-from random_models import random_model
 
 pytestmark = pytest.mark.cc
 

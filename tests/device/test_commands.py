@@ -13,6 +13,9 @@ import zlib
 
 import numpy as np
 import pytest
+from checkout import ROOT
+from firmware_build import once
+from link_build import link_program
 
 from autodiff_gen.cli.main import main
 from autodiff_gen.codegen.link_layout import link_layout
@@ -22,9 +25,6 @@ from autodiff_gen.device.session import Session
 from autodiff_gen.device.training import Plan, Record, run_training
 from autodiff_gen.errors import DataError
 from autodiff_gen.model.loader import load_model
-from checkout import ROOT
-from firmware_build import once
-from link_build import link_program
 
 pytestmark = pytest.mark.cc
 

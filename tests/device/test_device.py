@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from device_model import digits, firmware_of, goes_back, opened, same_weights, small_model, train
+from firmware_build import REF, boards, once
+from link_build import link_program
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
@@ -16,9 +19,6 @@ from autodiff_gen.device.qemu import Qemu
 from autodiff_gen.device.transport import Pipe, open_port
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board as profiles
-from device_model import digits, firmware_of, goes_back, opened, same_weights, small_model, train
-from firmware_build import REF, boards, once
-from link_build import link_program
 
 pytestmark = pytest.mark.cc
 

@@ -5,13 +5,13 @@ import re
 import subprocess
 
 import pytest
+from c_build import RUNTIME, compile_c
+from checkout import C
 from hypothesis import given
 from hypothesis import strategies as st
 
 from autodiff_gen.device import errors, frames
 from autodiff_gen.device.frames import Decoder, Frame, stuff, unstuff
-from c_build import RUNTIME, compile_c
-from checkout import C
 
 SANITIZE = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 SOURCES = [RUNTIME / f"ag_{name}.c" for name in ("link", "requests", "frame", "store", "flash_ram")]

@@ -7,14 +7,14 @@ import zlib
 
 import numpy as np
 import pytest
+from device_model import digits, firmware_of, goes_back, opened, same_weights, small_model, train
+from firmware_build import REF
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.device import frames
 from autodiff_gen.device.errors import DeviceError, LinkError
 from autodiff_gen.errors import ModelError, ShapeError
 from autodiff_gen.model.loader import load_model
-from device_model import digits, firmware_of, goes_back, opened, same_weights, small_model, train
-from firmware_build import REF
 
 pytestmark = pytest.mark.cc
 

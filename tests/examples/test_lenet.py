@@ -4,11 +4,11 @@ import re
 
 import numpy as np
 import pytest
+from firmware_build import copy_of_the_project, once, run, scons
 
 from autodiff_gen import datasets
 from autodiff_gen.datasets import samples
 from autodiff_gen.model.loader import load_file
-from firmware_build import copy_of_the_project, once, run, scons
 
 EPOCH = re.compile(r"^ +(\d+) +(\d+\.\d{6}) +(\d+\.\d\d) % +([\d,]+) +([0-9a-f]{8})$", re.MULTILINE)
 pytestmark = [pytest.mark.qemu, pytest.mark.cc, pytest.mark.slow]

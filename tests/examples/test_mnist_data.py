@@ -9,11 +9,11 @@ import sys
 
 import numpy as np
 import pytest
+from checkout import ROOT
 
 from autodiff_gen import datasets
 from autodiff_gen.datasets import samples
 from autodiff_gen.errors import DataError
-from checkout import ROOT
 
 DATA_PY = ROOT / "examples" / "mnist" / "data.py"
 

@@ -8,11 +8,11 @@ import zlib
 
 import numpy as np
 import pytest
+from checkout import ROOT
+from firmware_build import boards, call, copy_of_the_project, once, run, scons, sections, symbols
 
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board, size
-from checkout import ROOT
-from firmware_build import boards, call, copy_of_the_project, once, run, scons, sections, symbols
 
 HEAP = {
     "_sbrk",

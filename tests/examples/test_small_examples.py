@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from example_output import MEMORY, shown
+from firmware_build import copy_of_the_project, once, scons
+from torch_weights import with_weights_of
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.check.gradcheck import check
 from autodiff_gen.ir.node import STATE, topological
 from autodiff_gen.model.loader import load_file, load_model
-from example_output import MEMORY, shown
-from firmware_build import copy_of_the_project, once, scons
-from torch_weights import with_weights_of
 
 PRINTED = ("attention", "scalar", "tanh4", "tanh_matmul", "xor")
 

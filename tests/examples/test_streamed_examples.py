@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from checkout import ROOT
+from example_output import MEMORY, shown
+from firmware_build import call, copy_of_the_project, once, run, scons
+from torch_weights import with_weights_of
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.datasets import samples
 from autodiff_gen.model.loader import load_file, load_model
-from checkout import ROOT
-from example_output import MEMORY, shown
-from firmware_build import call, copy_of_the_project, once, run, scons
-from torch_weights import with_weights_of
 
 EXAMPLES = ROOT / "examples"
 # example -> the board of its README, and words for few samples

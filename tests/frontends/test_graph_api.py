@@ -9,12 +9,12 @@ import sys
 
 import numpy as np
 import pytest
+from checkout import ROOT
+from graph_api_c import COMPILERS, HEADERS, Library, classifier, compiled
 
 from autodiff_gen.errors import GraphError
 from autodiff_gen.frontends import graph as ag
 from autodiff_gen.frontends.graph import Interpreter, Param, backward, grads
-from checkout import ROOT
-from graph_api_c import COMPILERS, HEADERS, Library, classifier, compiled
 
 EXAMPLE = ROOT / "examples" / "graph_api"
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from graph_api_c import classifier
 
 from autodiff_gen.errors import AutodiffError, GraphError, ModelError, ShapeError
 from autodiff_gen.frontends import graph as ag
 from autodiff_gen.frontends.graph import Interpreter, Param, backward, grads
-from graph_api_c import classifier
 
 
 def a_param(shape=(2, 3), **kwargs):

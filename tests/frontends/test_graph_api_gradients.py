@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from graph_api_c import Library
 
 from autodiff_gen.frontends import graph as ag
 from autodiff_gen.frontends.graph import Interpreter, Param, backward, grads
-from graph_api_c import Library
 
 
 def t_nll(p, t):

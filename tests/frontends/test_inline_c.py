@@ -3,10 +3,10 @@
 import re
 
 import pytest
+from graph_api_c import COMPILERS, HEADERS, compiled
 
 from autodiff_gen.frontends.inline_c import header_files, items, static_functions
 from autodiff_gen.kernels import registry
-from graph_api_c import COMPILERS, HEADERS, compiled
 
 
 @pytest.mark.cc

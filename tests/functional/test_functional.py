@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from against_torch import Row, TorchFunctions, check_c, check_c_together, check_float64, in_groups
 
 import autodiff_gen as ag
-from against_torch import Row, TorchFunctions, check_c, check_c_together, check_float64, in_groups
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
 from autodiff_gen.errors import ShapeError

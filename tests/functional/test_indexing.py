@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from against_torch import Row, TorchFunctions, check_c_together, check_float64
+from generated_c import c_of
 
 import autodiff_gen as ag
-from against_torch import Row, TorchFunctions, check_c_together, check_float64
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.autodiff import grad
@@ -17,7 +18,6 @@ from autodiff_gen.errors import ShapeError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import topological
 from autodiff_gen.ir.types import Dim
-from generated_c import c_of
 
 A, B = (4, 6), (2, 3, 5)
 TWICE = np.array([2, 0, 2, 2, 1], dtype=np.int32)

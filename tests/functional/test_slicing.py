@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from against_torch import Row, TorchFunctions, check_c_together, check_float64
+from generated_c import c_of
 
 import autodiff_gen as ag
-from against_torch import Row, TorchFunctions, check_c_together, check_float64
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
 from autodiff_gen.errors import ShapeError
 from autodiff_gen.ir.interpreter import evaluate
-from generated_c import c_of
 
 A = (4, 6)
 B = (2, 3, 5)

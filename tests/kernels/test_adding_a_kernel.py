@@ -3,10 +3,10 @@
 import re
 
 import pytest
-
-from autodiff_gen.cli.main import main
 from checkout import ROOT
 from firmware_build import copy_of_the_project, once, scons
+
+from autodiff_gen.cli.main import main
 
 DOC = (ROOT / "docs" / "adding-a-kernel.md").read_text()
 pytestmark = [pytest.mark.cc, pytest.mark.qemu]

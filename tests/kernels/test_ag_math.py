@@ -8,13 +8,13 @@ import zlib
 
 import numpy as np
 import pytest
+from c_build import CORTEX, HOST, KERNELS, compile_c, shared_library
+from checkout import C
 
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.kernels import registry
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
-from c_build import CORTEX, HOST, KERNELS, compile_c, shared_library
-from checkout import C
 
 NAMES = ["expf", "logf", "expm1f", "log1pf", "tanhf", "sigmoidf", "sinf", "cosf", "erff", "rintf", "powf"]
 SWEEP = 20_000

@@ -11,13 +11,13 @@ import tarfile
 from dataclasses import replace
 
 import pytest
+from c_build import KERNELS
 
 from autodiff_gen.check.kernels import test_kernels as compare
 from autodiff_gen.cli.main import main
 from autodiff_gen.errors import KernelError
 from autodiff_gen.kernels import registry
 from autodiff_gen.targets import board
-from c_build import KERNELS
 
 HEADER = """\
 /* @version  V1.10.0 */

@@ -9,12 +9,12 @@ import zlib
 
 import numpy as np
 import pytest
-
-from autodiff_gen.kernels import registry
-from autodiff_gen.kernels.contract import CONTRACT
 from c_build import CORTEX, HOST, KERNELS, compile_c
 from kernel_builds import BUILDS, EPSILON, GUARD, LOADED, PAD, Libraries, build
 from matrix_products import product_of, shapes_of
+
+from autodiff_gen.kernels import registry
+from autodiff_gen.kernels.contract import CONTRACT
 
 FULL = [
     (1, 1, 1),

@@ -2,12 +2,12 @@
 this computer and on a core of each kind."""
 
 import pytest
+from c_build import KERNELS
+from firmware_build import boards
 
 from autodiff_gen.check.kernels import test_kernels as compare
 from autodiff_gen.kernels import registry
 from autodiff_gen.targets import board
-from c_build import KERNELS
-from firmware_build import boards
 
 LOADED = [registry.load([name], root=KERNELS).backends[0] for name in registry.available(KERNELS)]
 TUNED = [  # test_kernels.py has the host's; fastmath brings functions alone

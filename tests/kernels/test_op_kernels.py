@@ -5,6 +5,9 @@ import ctypes
 
 import numpy as np
 import pytest
+from c_build import HOST
+from kernel_builds import BUILDS, EPSILON, GUARD, PAD, Libraries
+from op_cases import case
 
 from autodiff_gen.ir.kernel_call import Operand, Scalar
 from autodiff_gen.ir.node import OPS
@@ -12,9 +15,6 @@ from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.strides import Strided, row_major
 from autodiff_gen.ir.types import Type, dtype
 from autodiff_gen.kernels.contract import CONTRACT, STRUCTS
-from c_build import HOST
-from kernel_builds import BUILDS, EPSILON, GUARD, PAD, Libraries
-from op_cases import case
 
 CALLS = [name for name, op in OPS.items() if isinstance(op.lower, Call)]
 SCALES = [(1.0, 0.0), (-0.01, 1.0), (0.5, -2.0), (0.0, 0.0), (0.0, 1.0)]

@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+from checkout import ROOT
 
 from autodiff_gen.errors import KernelError, ToolError
 from autodiff_gen.kernels import registry
 from autodiff_gen.kernels.contract import CONTRACT, STRUCTS
 from autodiff_gen.kernels.libraries import check_libraries
-from checkout import ROOT
 
 KERNELS = ROOT / "kernels"
 HEADER = (KERNELS / "ag_kernels.h").read_text()

@@ -3,7 +3,6 @@
 import subprocess
 
 import pytest
-
 from c_build import KERNELS, compile_c
 from checkout import C
 

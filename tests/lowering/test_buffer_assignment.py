@@ -5,18 +5,18 @@ from __future__ import annotations
 import random
 
 import pytest
+from checkout import ROOT
+from generated_c import program_of
 from hypothesis import given
 from hypothesis import strategies as st
+from random_functions import random_function
+from random_models import random_model
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.lowering.buffer_assignment import ALIGNMENT, Buffer, lower_bound, place
 from autodiff_gen.model.loader import load_model
-from checkout import ROOT
-from generated_c import program_of
-from random_functions import random_function
-from random_models import random_model
 
 BENCH = ROOT / "bench" / "workloads"
 

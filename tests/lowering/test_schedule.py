@@ -6,9 +6,9 @@ import random
 from dataclasses import dataclass, field
 
 import pytest
+from call_count import growth
 
 from autodiff_gen.lowering.schedule import order_steps
-from call_count import growth
 
 
 @dataclass

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from checkout import ROOT
+from small_models import mlp, small_model
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -17,8 +19,6 @@ from autodiff_gen import init, nn, optim
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.types import Dim
-from checkout import ROOT
-from small_models import mlp, small_model
 
 # Layers
 

@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.cc, pytest.mark.torch]
 def run(request):
     """Losses and states of 200 steps: C from its own state, C from PyTorch's, PyTorch in both precisions."""
     import torch
-
     from torch_workloads import Torch, workload
 
     module = workload(request.param)

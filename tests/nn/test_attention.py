@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from against_torch import Row, check_c, check_float64
+from torch_weights import with_weights_of
 
 import autodiff_gen as ag
-from against_torch import Row, check_c, check_float64
 from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.errors import ShapeError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.passes.resolve_mode import settled
-from torch_weights import with_weights_of
 
 RNG = np.random.default_rng(3)
 BOOL = RNG.random((4, 6)) > 0.4

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from against_torch import check_float64
 
 import autodiff_gen as ag
-from against_torch import check_float64
 from autodiff_gen import functional as F
 from autodiff_gen import nn
 from autodiff_gen.errors import ModelError

@@ -7,14 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from autodiff_gen import functional as F
-from autodiff_gen.autodiff import grad
-from autodiff_gen.ir.build import apply, apply_node, make_input
-from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.ir.node import OPS, register
-from autodiff_gen.ir.op_kinds import Call
-from autodiff_gen.ir.types import Type, bound, dtype, f32
 from op_cases import (
     DIFFERENTIABLE,
     EDGES,
@@ -30,6 +22,14 @@ from op_cases import (
     row_id,
 )  # fmt: skip
 from op_tables import BATCHED
+
+from autodiff_gen import functional as F
+from autodiff_gen.autodiff import grad
+from autodiff_gen.ir.build import apply, apply_node, make_input
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import OPS, register
+from autodiff_gen.ir.op_kinds import Call
+from autodiff_gen.ir.types import Type, bound, dtype, f32
 
 TOLERANCE = 1e-7  # of float64 gradients against central differences with steps of 1e-6
 

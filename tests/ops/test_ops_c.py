@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from op_cases import SAMPLED, case, has_float_operand
+from op_tables import BATCHED, REDUCTIONS, ROWS_OF_SPECIALS, SPECIAL_OPS, special_operands
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -13,8 +15,6 @@ from autodiff_gen.autodiff import grad
 from autodiff_gen.ir.build import apply, apply_node
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import OPS
-from op_cases import SAMPLED, case, has_float_operand
-from op_tables import BATCHED, REDUCTIONS, ROWS_OF_SPECIALS, SPECIAL_OPS, special_operands
 
 pytestmark = pytest.mark.cc
 

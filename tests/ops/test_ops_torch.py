@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from op_cases import EDGES, GRADIENT_ROWS, NOT_IN_TORCH, ROWS, case, row_id, torch_outputs
+from op_tables import REDUCTIONS, ROWS_OF_SPECIALS, SPECIAL_OPS, special_operands
 
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
@@ -13,8 +15,6 @@ from autodiff_gen.ir.build import apply, apply_node, make_input
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import OPS
 from autodiff_gen.ir.types import Type, f32
-from op_cases import EDGES, GRADIENT_ROWS, NOT_IN_TORCH, ROWS, case, row_id, torch_outputs
-from op_tables import REDUCTIONS, ROWS_OF_SPECIALS, SPECIAL_OPS, special_operands
 
 pytestmark = pytest.mark.torch
 

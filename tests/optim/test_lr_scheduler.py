@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from torch_optimizers import SCHEDULES, batches, built, name_of
 
 import autodiff_gen as ag
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.optim import lr_scheduler as lrs
-from torch_optimizers import SCHEDULES, batches, built, name_of
 
 LONG: list[tuple[str, Callable[[Any], Any], Callable[[Any, Any], Any]]] = [
     ("step", lambda s: s.StepLR(7, 0.9), lambda s, o: s.StepLR(o, 7, 0.9)),

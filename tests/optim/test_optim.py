@@ -9,15 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-import autodiff_gen as ag
-from autodiff_gen import functional as F
-from autodiff_gen import init, nn, optim
-from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.codegen.files import emit
-from autodiff_gen.errors import AutodiffError
-from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.optim import lr_scheduler as lrs
 from c_build import HOST, compile_c
 from pairwise import pairwise
 from small_models import mlp
@@ -37,6 +28,15 @@ from torch_optimizers import (
     name_of,
     schedule_of,
 )
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen import init, nn, optim
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.errors import AutodiffError
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.optim import lr_scheduler as lrs
 
 KINDS = [("float64", 3e-6), ("float32", 1e-5)]
 

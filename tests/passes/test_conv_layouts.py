@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from convolutional_nets import CONVOLUTIONAL, convolutional, samples
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -19,7 +20,6 @@ from autodiff_gen.ir.types import planned_size
 from autodiff_gen.ir.views import base
 from autodiff_gen.passes.copy_insertion import KEPT
 from autodiff_gen.passes.layout_assignment import Layouts
-from convolutional_nets import CONVOLUTIONAL, convolutional, samples
 
 
 def layout_copies(entry: Entry) -> list[str]:

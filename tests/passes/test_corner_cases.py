@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 import pytest
-
 from corner_cases import SURVIVORS, survivor
 from equivalence import preserves
 from generated_c import Running, expected, library_of, poisoned, program_of

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from generated_c import Running, expected, library_of, program_of
+from random_functions import Case, close
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -24,8 +26,6 @@ from autodiff_gen.ir.parameter_layout import Storage
 from autodiff_gen.ir.types import Dim, Type, bound, f32, planned_size
 from autodiff_gen.ir.verifier import verify
 from autodiff_gen.passes.layout_assignment import Layouts, layout_assignment, settled
-from generated_c import Running, expected, library_of, program_of
-from random_functions import Case, close
 
 BATCH = 3
 

@@ -10,8 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from call_count import growth
+from equivalence import preserves
+from generated_c import program_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_functions import Case, random_function
+from random_models import random_model
+from small_graphs import float_state, inputs_of, x_of
 
 from autodiff_gen import functional as F
 from autodiff_gen import passes
@@ -28,12 +34,6 @@ from autodiff_gen.passes.fold_constants import fold_constants
 from autodiff_gen.passes.fuse_optimizer import fuse_optimizer
 from autodiff_gen.passes.fusion_groups import LARGEST_GROUP
 from autodiff_gen.passes.transpose_elimination import transpose_elimination
-from call_count import growth
-from equivalence import preserves
-from generated_c import program_of
-from random_functions import Case, random_function
-from random_models import random_model
-from small_graphs import float_state, inputs_of, x_of
 
 # Text before -> after
 

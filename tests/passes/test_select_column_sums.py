@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from equivalence import preserves
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_models import random_model
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -23,8 +25,6 @@ from autodiff_gen.ir.types import Dim, Type, f32
 from autodiff_gen.passes.select_column_sums import select_column_sums
 from autodiff_gen.report.explain import explain
 from autodiff_gen.targets import board
-from equivalence import preserves
-from random_models import random_model
 
 PASS = sys.modules["autodiff_gen.passes.select_column_sums"]
 LIMITS = ("FEWEST_ROWS", "FEWEST_COLUMNS", "FEWEST_TERMS")

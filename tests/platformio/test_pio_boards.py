@@ -9,11 +9,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from checkout import ROOT
+from pio_project import QEMU, examples, succeed
 
 from autodiff_gen.errors import BoardError
 from autodiff_gen.targets import board, platformio
-from checkout import ROOT
-from pio_project import QEMU, examples, succeed
 
 PUBLISHED = tomllib.loads(Path(__file__).with_name("published_boards.toml").read_text())
 HARDWARE = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-
-from autodiff_gen.targets import board
 from checkout import ROOT
 from pio_project import free_port, pio, succeed
+
+from autodiff_gen.targets import board
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
 TEXT = (ROOT / "docs" / "platformio.md").read_text()

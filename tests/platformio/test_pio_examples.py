@@ -10,11 +10,11 @@ import subprocess
 import sys
 
 import pytest
-
-from autodiff_gen.targets import board, platformio
 from checkout import ROOT
 from firmware_build import once
 from pio_project import EXAMPLES, QEMU, copy_parts, environment, examples, pio, succeed
+
+from autodiff_gen.targets import board, platformio
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
 PROFILES = {env: EXAMPLES[f"env:{env}"]["board"] for env in QEMU}

@@ -9,12 +9,12 @@ import subprocess
 import sys
 
 import pytest
+from firmware_build import once
+from pio_project import copy_parts, environment, succeed
 
 from autodiff_gen.cli import export_platformio as exporter
 from autodiff_gen.errors import ToolError
 from autodiff_gen.targets import board
-from firmware_build import once
-from pio_project import copy_parts, environment, succeed
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
 

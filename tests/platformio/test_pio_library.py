@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from autodiff_gen.model.loader import load_model
 from checkout import ROOT
 from firmware_build import once
 from pio_project import copy_parts, pio, succeed
 from scons_tree import MODEL
+
+from autodiff_gen.model.loader import load_model
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
 

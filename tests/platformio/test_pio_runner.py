@@ -14,7 +14,6 @@ import sys
 import time
 
 import pytest
-
 from checkout import ROOT
 from firmware_build import once
 from pio_project import environment, free_port, pio

@@ -8,10 +8,10 @@ import venv
 from pathlib import Path
 
 import pytest
-
-from autodiff_gen.kernels.contract import CONTRACT
 from kernel_vectors import kernel_cases
 from pio_project import copy_parts, pio, succeed
+
+from autodiff_gen.kernels.contract import CONTRACT
 
 
 def test_every_kernel_has_vectors() -> None:

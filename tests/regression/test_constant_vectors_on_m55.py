@@ -1,12 +1,12 @@
 """gcc 12 takes the load of a constant vector for 4 bytes: branches over two of them in short functions fell short."""
 
 import pytest
+from checkout import ROOT
+from firmware_build import board, build_commands, call
 
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
-from checkout import ROOT
-from firmware_build import board, build_commands, call
 
 
 @pytest.mark.cc

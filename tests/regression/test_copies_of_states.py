@@ -4,10 +4,11 @@ reported that nobody had made.
 
 from __future__ import annotations
 
-from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.ir.graph import Graph
 from random_models import Model
 from small_graphs import float_state
+
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.ir.graph import Graph
 
 
 def test_an_output_needs_no_copy_of_the_state() -> None:

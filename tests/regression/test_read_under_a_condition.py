@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from c_build import WIDTHS, widths
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.host.trainer import host_trainer
-from c_build import WIDTHS, widths
 
 pytestmark = pytest.mark.cc
 

@@ -11,7 +11,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
 from scons_tree import MAIN, MODEL
 
 SCONSTRUCT = """\

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from c_build import STRICT, compile_c
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
@@ -15,7 +16,6 @@ from autodiff_gen.codegen.link import link_source
 from autodiff_gen.kernels import registry
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file, load_model
-from c_build import STRICT, compile_c
 
 pytestmark = pytest.mark.cc
 

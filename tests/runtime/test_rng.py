@@ -6,11 +6,11 @@ import platform
 
 import numpy as np
 import pytest
+from c_build import HOST, compile_c, shared_library
+from checkout import C
 
 from autodiff_gen import init
 from autodiff_gen.ir import counter_rng
-from c_build import HOST, compile_c, shared_library
-from checkout import C
 
 KNOWN = [1903711600, 4009561374, 1737027458]
 INDEX = np.concatenate([np.arange(5000), 2**32 - 1 - np.arange(50), 2**31 + np.arange(-5, 5)]).astype(

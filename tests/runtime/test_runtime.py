@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from autodiff_gen.datasets import samples
 from c_build import HOST, RUNTIME, compile_c, shared_library
 from checkout import ROOT, C
+
+from autodiff_gen.datasets import samples
 
 pytestmark = pytest.mark.cc
 SOURCES = [

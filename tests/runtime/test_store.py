@@ -4,7 +4,6 @@ import re
 import subprocess
 
 import pytest
-
 from c_build import RUNTIME, compile_c
 from checkout import ROOT, C
 

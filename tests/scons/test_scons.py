@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from firmware_build import once
+from scons_tree import Tree
 
 from autodiff_gen.targets import board as boards
 from autodiff_gen.targets import size
-from firmware_build import once
-from scons_tree import Tree
 
 KERNELS = {"CC gemm.o", "CC gemv.o", "CC ger.o"}
 LINKED = {"AR libnet.a", "LINK firmware.elf"}

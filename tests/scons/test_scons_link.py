@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from scons_tree import Tree
 
 pytestmark = pytest.mark.cc

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from random_functions import Case
+from small_graphs import float_state, inputs_of, x_of
 
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
@@ -15,8 +17,6 @@ from autodiff_gen.ir.build import constant
 from autodiff_gen.ir.graph import Graph, State
 from autodiff_gen.ir.node import STATE, Value
 from autodiff_gen.ir.types import Dim
-from random_functions import Case
-from small_graphs import float_state, inputs_of, x_of
 
 # outputs, updates, and the states of which a copy must be kept
 Made = tuple[dict[str, Value], dict[State, Value], list[str]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from firmware_build import once
+from link_build import link_program
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
@@ -11,8 +13,6 @@ from autodiff_gen.device.board import Board
 from autodiff_gen.device.errors import DeviceError, WentBack
 from autodiff_gen.device.link import Link
 from autodiff_gen.device.transport import Pipe
-from firmware_build import once
-from link_build import link_program
 
 
 def small_model():

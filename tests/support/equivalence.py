@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from random_functions import Case, close
 
 from autodiff_gen import passes
 from autodiff_gen.ir.verifier import verify
-from random_functions import Case, close
 
 
 def preserves(case: Case) -> None:

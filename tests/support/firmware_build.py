@@ -13,14 +13,14 @@ import shutil
 import subprocess
 import sys
 
+import scons_tree
+from checkout import ROOT, C
 from elftools.elf.elffile import ELFFile
 
-import scons_tree
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.kernels import registry
 from autodiff_gen.targets import board, build_commands
-from checkout import ROOT, C
 
 REF = ("ref",)
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from random_functions import Case
+from random_models import Model
 
 import autodiff_gen as ag
 import autodiff_gen.codegen.files as emit_module
@@ -27,8 +29,6 @@ from autodiff_gen.ir.node import Value
 from autodiff_gen.ir.types import bound, planned_size
 from autodiff_gen.ir.views import base
 from autodiff_gen.lowering.plan import Step
-from random_functions import Case
-from random_models import Model
 
 FENCE = 16  # elements before and after an array that must stay as they are
 C_TYPES = {

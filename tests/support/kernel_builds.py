@@ -1,9 +1,9 @@
 """Every backend's kernels as shared libraries of the host, and the guards that tests put around their operands."""
 
 import numpy as np
+from c_build import HOST, KERNELS, WIDTHS, shared_library, widths
 
 from autodiff_gen.kernels import registry
-from c_build import HOST, KERNELS, WIDTHS, shared_library, widths
 
 GUARD = 5  # floats around each operand; an odd number, so that nothing is aligned to more than 4 bytes
 PAD = np.float32(-7.625e30)  # in guards and between rows: one of it in a sum is seen

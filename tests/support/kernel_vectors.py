@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matrix_products import product_of, shapes_of
+from op_cases import case
 
 from autodiff_gen.ir import counter_rng
 from autodiff_gen.ir.kernel_call import Operand
@@ -18,8 +20,6 @@ from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.strides import Strided, row_major
 from autodiff_gen.ir.types import Type, dtype
 from autodiff_gen.kernels.contract import CONTRACT, STRUCTS
-from matrix_products import product_of, shapes_of
-from op_cases import case
 
 TOLERANCE = 1e-5  # of the largest number of an array: float32 on the board against float64 here
 

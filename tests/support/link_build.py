@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from firmware_build import REF, call
+
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.link import link_source
 from autodiff_gen.kernels import registry
 from autodiff_gen.targets import board, build_commands
-from firmware_build import REF, call
 
 
 def link_program(name, model, folder, *, flags=(), main=None, cc=None):

@@ -8,6 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from checkout import ROOT
+from kernel_vectors import TOLERANCE, bound, drawn, floats
+from torch_autograd import TorchTrainer
 
 from autodiff_gen.check.torch_oracle import torch_values
 from autodiff_gen.codegen.program import Arg, Entry, Program
@@ -16,9 +19,6 @@ from autodiff_gen.ir.types import Dim
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.model.model import Functions, Model
-from checkout import ROOT
-from kernel_vectors import TOLERANCE, bound, drawn, floats
-from torch_autograd import TorchTrainer
 
 STEPS = (2, 5)  # of training: at least, at most
 ELEMENTS = 16  # of an output, at most

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from op_cases import SAMPLED
 
 from autodiff_gen.ir.node import OPS, Op
 from autodiff_gen.ir.op_kinds import Elementwise, Reduce
@@ -13,7 +14,6 @@ from autodiff_gen.ops.avg_pooling import averaging
 from autodiff_gen.ops.convolution import convolving
 from autodiff_gen.ops.depthwise import depthwise
 from autodiff_gen.ops.max_pooling import pooling
-from op_cases import SAMPLED
 
 # Shapes that follow the batch: operands (n is the batch extent), attributes.
 n = Dim(1, 4)

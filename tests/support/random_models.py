@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from random_functions import BATCH, Builder, Case, gaps
 
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
@@ -12,7 +13,6 @@ from autodiff_gen.ir.build import apply, make_input
 from autodiff_gen.ir.graph import Graph, State
 from autodiff_gen.ir.node import Value
 from autodiff_gen.ir.types import Type, f32
-from random_functions import BATCH, Builder, Case, gaps
 
 
 @dataclass

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from small_models import mlp
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import STATE
 from autodiff_gen.optim import lr_scheduler as lrs
-from small_models import mlp
 
 STEPS = 10
 WEIGHT = np.float32([0.5, 2.0])

@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import torch
-
 from checkout import ROOT
 
 sys.path.insert(0, str(ROOT / "bench" / "workloads"))

@@ -5,11 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from checkout import ROOT
 
 from autodiff_gen.errors import BoardError, ToolError
 from autodiff_gen.kernels import registry
 from autodiff_gen.targets import board, build_commands, schema
-from checkout import ROOT
 
 NAMES = board.names()
 

@@ -4,10 +4,10 @@ so in one line."""
 import subprocess
 
 import pytest
-
-from autodiff_gen.targets import board
 from c_build import HOST, compile_c
 from checkout import ROOT
+
+from autodiff_gen.targets import board
 
 WIDER = ("host_avx2", "host_avx512")
 # In place of libgcc's: a computer without any of the features that one can ask for.
