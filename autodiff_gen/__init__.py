@@ -1,7 +1,7 @@
-"""Models in Python become C that trains them on a microcontroller. `import autodiff_gen as ag`.
+"""Compile Python models to C that trains them on a microcontroller. `import autodiff_gen as ag`.
 
-Everything public is loaded on first use, so that `autodiff_gen.targets` and the SCons tools, which use the standard
-library only, can be imported where NumPy is not installed.
+Public names are imported on first use, so that `autodiff_gen.targets` and the SCons tools, which use the standard
+library only, can be imported without NumPy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # the same names as in _HOME, for type checkers and editors
     from .model.model import Param as Param
     from .model.model import function as function
 
-# Public name -> the module that defines it; a module that is public itself stands for itself.
+# Public name -> the module that defines it; a public module maps to itself.
 _HOME = {
     "AutodiffError": "errors",
     "Buffer": "model.model",

@@ -1,8 +1,7 @@
-"""Reverse-mode differentiation: one walk over the graph, from the loss back to what is wanted.
+"""Reverse-mode differentiation: one traversal of the graph in reverse topological order, from the loss to the inputs.
 
-Each node's VJP (vector-Jacobian product) turns the gradients of its results into gradients of its operands,
-as more graph values; so a gradient can be differentiated again. A value that is used k times receives the sum
-of k contributions.
+The VJP (vector-Jacobian product) of each node maps the gradients of its results to gradients of its operands, which are
+graph values, so they can be differentiated again. The gradient of a value with k uses is the sum of k contributions.
 """
 
 from __future__ import annotations
@@ -33,14 +32,13 @@ def grad(y: Value, xs: Sequence[Value], dy: Value | None = None) -> list[Value]:
 
 
 def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Value | list[Value]:
-    """The gradient of `y` with respect to each of `xs`: one value per x, of x's shape, zeros where y does not
+    """The gradient of `y` with respect to each of `xs`: one value per x, of x's shape and dtype, zeros if y does not
     depend on it.
 
-    `y` is a scalar unless `dy`, a value of y's shape, is given. Raises GraphError for a y that is not a
-    scalar, for a y or an x that is not a float, and for an op without a gradient on the way from an x to y
-    (the path is named).
+    `y` is a scalar unless `dy`, a value of y's shape, is given. Raises GraphError for a y that is not a scalar, for a y
+    or an x that is not a float, and for an op without a gradient on the path from an x to y, which the message names.
     """
-    wanted = [xs] if isinstance(xs, Value) else list(xs)
+    variables = [xs] if isinstance(xs, Value) else list(xs)
     if dy is None:
         if y.type.shape != ():
             raise GraphError(
@@ -49,23 +47,23 @@ def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Valu
         dy = constant(1.0, y.type.dtype)
     elif dy.type != y.type:
         raise GraphError(f"grad: dy is {dy.type}, but y is {y.type}")
-    for v in (y, *wanted):
+    for v in (y, *variables):
         if v.type.dtype.kind != "f":
             raise GraphError(f"grad: {v!r} is not a float; only floats have gradients")
 
-    found = pull_back([y], [dy], wanted)
-    results = [zeros_like(x) if g is None else g for x, g in zip(wanted, found, strict=True)]
+    gradients = pull_back([y], [dy], variables)
+    results = [zeros_like(x) if g is None else g for x, g in zip(variables, gradients, strict=True)]
     return results[0] if isinstance(xs, Value) else results
 
 
 def pull_back(ys: Sequence[Value], dys: Sequence[Value], xs: Sequence[Value]) -> list[Value | None]:
-    """The gradient of sum(ys * dys) with respect to each of `xs`; None where no y depends on it."""
+    """The gradient of sum(ys * dys) with respect to each of `xs`; None if no y depends on it."""
     grads = _all_gradients(ys, dys, xs)
     return [grads.get(x) for x in xs]
 
 
 def where_it_stops(y: Value, x: Value) -> str:
-    """The path from x to an op that passes no gradient of the scalar `y` on, though y depends on x through it:
+    """The path from x to an op that propagates no gradient of the scalar `y`, though y depends on x through it:
     `weight -> matmul -> argmax`.
     """
     order = topological([y])
@@ -97,9 +95,7 @@ def _all_gradients(ys: Sequence[Value], dys: Sequence[Value], xs: Sequence[Value
 
 
 def number(order: Sequence[Node]) -> None:
-    """Give every node a hint such as matmul2, by which generated code and reports call its value and its
-    gradient.
-    """
+    """Give every node a hint such as matmul2, the name of its value and gradient in generated code and reports."""
     count: dict[str, int] = {}
     for node in order:
         if not node.hint and not isinstance(node.op.lower, Leaf | View):
@@ -121,7 +117,7 @@ def _pull_back(node: Node, needed: Sequence[bool], grads: dict[Value, Value], xs
     if all(d is None for d in dys) or isinstance(node.op.lower, Leaf):
         return
     if node.op.vjp is None:
-        raise GraphError(f"{node.op.name} has no gradient; it lies on the path {_path(node, xs)}")
+        raise GraphError(f"{node.op.name} has no gradient; it is on the path {_path(node, xs)}")
     for v, needs, d in zip(
         node.operands, needed, node.op.vjp(dys, node.operands, node.results, node.attrs, needed), strict=True
     ):
@@ -147,10 +143,10 @@ def _path(node: Node, xs: Sequence[Value]) -> str:
                     reached.add(r)
                     previous[r] = n
     steps: list[str] = []
-    at = next((v for v in node.operands if v in reached), None)
-    while at is not None and at not in xs:
-        n = previous[at]
+    value = next((v for v in node.operands if v in reached), None)
+    while value is not None and value not in xs:
+        n = previous[value]
         steps.append(n.op.name)
-        at = next(v for v in n.operands if v in reached)
-    start = (at.name or "x") if at is not None else "x"
+        value = next(v for v in n.operands if v in reached)
+    start = (value.name or "x") if value is not None else "x"
     return " -> ".join([start, *reversed(steps), node.op.name])

@@ -1,10 +1,10 @@
-"""The user's mistakes, as exceptions: each message is one line that says what is wrong, where, and how to mend it."""
+"""Exceptions for the user's mistakes: each message is one line that says what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
 
 class AutodiffError(Exception):
-    """Base of all errors that are shown to the user without a traceback."""
+    """Base of all errors that are printed to the user without a traceback."""
 
 
 class ShapeError(AutodiffError):
@@ -16,7 +16,7 @@ class ModelError(AutodiffError):
 
 
 class GraphError(AutodiffError):
-    """A graph that breaks a rule of the IR (two parameters with one name, a gradient that does not exist)."""
+    """A graph that violates a rule of the IR (two parameters with one name, an op without a gradient)."""
 
 
 class BoardError(AutodiffError):

@@ -1,9 +1,8 @@
-"""Initial values of parameters, as small records: functions of (seed, logical index), the same numbers on the
-host and on the device.
+"""Initialisers of parameters: functions of (seed, logical index) that give the same numbers on the host and on the
+device.
 
-The device draws with `rand_u32(key, 0, index)` of runtime/ag_rng.h. The key is the record's own seed when the
-seed given to `<m>_init` is 0, else `rand_u32(run-time seed, 0, own seed)`, so that 0 means exactly the host's
-default weights.
+Random numbers are `rand_u32(key, 0, index)` of runtime/ag_rng.h. The key is the initialiser's seed if the seed given to
+`<m>_init` is 0, otherwise `rand_u32(run-time seed, 0, own seed)`; so 0 selects the host's default weights.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def _finite(name: str, value: float) -> float:
 
 
 def _key(own: int | None, seed: int) -> int:
-    """What the device draws with: see the module."""
+    """The key of the random numbers; see the module."""
     from .ir.counter_rng import rand_u32
 
     return (own or 0) if seed == 0 else int(rand_u32(seed, 0, own or 0))
@@ -44,11 +43,11 @@ def _key(own: int | None, seed: int) -> int:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Numbers in [-bound, bound) as (2u - 1) * bound, or in [low, high) as low + u * (high - low), with u =
-    (rand_u32 >> 8) / 2^24.
+    """Uniform numbers in [-bound, bound), (2u - 1) * bound, or in [low, high), low + u * (high - low), with
+    u = (rand_u32 >> 8) / 2^24.
 
-    Each operation is rounded to float32. `bound` is None for the second form; `seed` is None until a
-    parameter's name or position gives one.
+    Each operation is rounded to float32. `bound` is None for the second form; `seed` is None until it is derived from
+    the parameter's name or position.
     """
 
     shape: tuple[int, ...]
@@ -63,10 +62,10 @@ class Uniform:
         from .ir.counter_rng import rand_u32
 
         key = _key(self.seed, seed)
-        drawn = np.asarray(
+        bits = np.asarray(
             rand_u32(key, 0, np.arange(math.prod(self.shape), dtype=np.uint32)), dtype=np.uint32
         )
-        u = (drawn >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+        u = (bits >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
         if self.bound is not None:
             values = (np.float32(2.0) * u - np.float32(1.0)) * np.float32(self.bound)
         else:
@@ -76,11 +75,11 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Normal:
-    """Numbers of a normal distribution as mean + z * std, each operation rounded to float32; z is the sum of
-    twelve uniform numbers less its mean, which differs from the normal distribution by less than 0.003 and is
-    never beyond 6.
+    """Normally distributed numbers, mean + z * std, each operation rounded to float32. z is the sum of twelve uniform
+    numbers less its mean (Irwin-Hall): its distribution function differs from the normal one by less than 0.003, and
+    |z| <= 6.
 
-    The elements of `zeros`, a range of logical indices, are 0 instead. `seed` as in Uniform.
+    The elements of `zeros`, a range of logical indices, are 0. `seed` as in Uniform.
     """
 
     shape: tuple[int, ...]
@@ -92,9 +91,9 @@ class Normal:
 
     def array(self, seed: int = 0) -> Array:
         """The values, f32 of `shape`; `seed` is the one given to `<m>_init` on the device."""
-        from .ir.counter_rng import normal as drawn
+        from .ir.counter_rng import normal as standard_normal
 
-        z = drawn(_key(self.seed, seed), 0, np.arange(math.prod(self.shape), dtype=np.uint32))
+        z = standard_normal(_key(self.seed, seed), 0, np.arange(math.prod(self.shape), dtype=np.uint32))
         values = np.float32(self.mean) + z * np.float32(self.std)
         values[self.zeros.start : self.zeros.stop] = 0.0
         return values.reshape(self.shape)
@@ -102,7 +101,7 @@ class Normal:
 
 @dataclass(frozen=True)
 class Constant:
-    """One number everywhere."""
+    """All elements are `value`."""
 
     shape: tuple[int, ...]
     value: float
@@ -114,7 +113,7 @@ class Constant:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The values of an array, kept in flash."""
+    """The values of an array, stored in flash."""
 
     values: Array
     kind: str = field(default="array", init=False)
@@ -138,7 +137,7 @@ def uniform(
     high: float | None = None,
     seed: int | None = None,
 ) -> Uniform:
-    """Uniform in [-bound, bound), or in [low, high) (0 and 1 by default). Without a seed one follows from the
+    """Uniform in [-bound, bound), or in [low, high) (0 and 1 by default). Without a seed it is derived from the
     parameter's name or position."""
     _check_seed("uniform", seed)
     if bound is not None:
@@ -153,7 +152,7 @@ def uniform(
 def normal(
     shape: int | Sequence[int], mean: float = 0.0, std: float = 1.0, *, seed: int | None = None
 ) -> Normal:
-    """Normal with this mean and standard deviation. Without a seed one follows from the parameter's name or
+    """Normal with this mean and standard deviation. Without a seed it is derived from the parameter's name or
     position."""
     _check_seed("normal", seed)
     deviation = _finite("normal", std)
@@ -180,7 +179,7 @@ def ones(shape: int | Sequence[int]) -> Constant:
 
 
 def _fans(name: str, shape: int | Sequence[int]) -> tuple[int, int]:
-    """(inputs, outputs) of a weight [out, in, ...], as torch.nn.init counts them."""
+    """(fan_in, fan_out) of a weight [out, in, ...], as in torch.nn.init."""
     extents = _checked_shape(shape)
     if len(extents) < 2:
         raise ModelError(f"init.{name}: shape {list(extents)} needs at least two axes [out, in, ...]")
@@ -246,11 +245,10 @@ def xavier_uniform(shape: int | Sequence[int], gain: float = 1.0, *, seed: int |
 
 
 def initialiser(name: str, values: Any, seed: int) -> Initialiser:
-    """What a user gave for parameter `name` as a record: itself (with `seed` where it has none), or an array
-    or number.
+    """The user's `values` of parameter `name` as an initialiser: an initialiser itself (with `seed` if it has none), an
+    array or a number.
 
-    Raises ModelError, naming the parameter, for what is no array of numbers and for values that are not
-    finite.
+    Raises ModelError, which names the parameter, if they are no array of numbers or not finite.
     """
     if isinstance(values, Uniform | Normal):
         return values if values.seed is not None else replace(values, seed=seed)
@@ -268,8 +266,9 @@ def initialiser(name: str, values: Any, seed: int) -> Initialiser:
     with np.errstate(over="ignore"):
         values32 = array.astype(np.float32)
     if not np.isfinite(values32).all():
-        at = [int(i) for i in np.argwhere(~np.isfinite(values32))[0]]
-        found = f"{values32[tuple(at)]}, not finite in float32"
-        raise ModelError(f"parameter {name!r}: the initial value at {at} is {found}")
+        index = [int(i) for i in np.argwhere(~np.isfinite(values32))[0]]
+        raise ModelError(
+            f"parameter {name!r}: the initial value at {index} is {values32[tuple(index)]}, not finite in float32"
+        )
     values32.flags.writeable = False
     return Given(values32)

@@ -1,11 +1,11 @@
 /* The kernel contract: what each kernel computes, its function type, and one symbol per backend that has it.
  *
- * Float matrices are row-major; ld* is the distance between two rows in elements, at least the stored width,
- * so that slices need no copy. Pointers have the alignment of float and no more. Sizes are >= 1. Letters n
- * and t tell how an operand is stored: as it stands in the formula, or transposed. Where beta == 0 the output
- * is written, never read: NaN there is harmless. Where beta != 0 it is read once, after its sum is complete.
- * Elements between a row's width and its leading dimension are neither read nor written. A kernel allocates
- * nothing, keeps no state and cannot fail. */
+ * Float matrices are row-major; ld* is the leading dimension: the distance between two rows in elements, at
+ * least the stored width, so that slices need no copy. Pointers have the alignment of float. Sizes are >= 1.
+ * Letters n and t say how an operand is stored: as written in the formula, or transposed. Where beta == 0 the
+ * output is written, never read: NaN in it is harmless. Where beta != 0 it is read once, after its sum is
+ * complete. Elements between a row's width and its leading dimension are neither read nor written. A kernel
+ * allocates nothing, keeps no state and cannot fail. */
 #ifndef AG_KERNELS_H
 #define AG_KERNELS_H
 
@@ -106,7 +106,7 @@ ag_column_sums_f32_fn ag_column_sums_f32_fast;
 ag_column_sums_f32_fn ag_column_sums_f32_mve;
 ag_column_sums_f32_fn ag_column_sums_f32_neon;
 
-/* y[n,oh,ow,o] = x[n,h,w,c] * w[o,kh,kw,c/groups], as ag_conv2d_shape tells; each sum over ascending rows,
+/* y[n,oh,ow,o] = x[n,h,w,c] * w[o,kh,kw,c/groups], as in ag_conv2d_shape; each sum over ascending rows,
  * columns and channels of the window. y overlaps neither x nor w. */
 typedef void ag_conv2d_f32_fn(const float *x, const float *w, float *y, int32_t n,
                               const ag_conv2d_shape *shape);
@@ -118,7 +118,7 @@ ag_conv2d_f32_fn ag_conv2d_f32_mve;
 ag_conv2d_f32_fn ag_conv2d_f32_neon;
 ag_conv2d_f32_fn ag_conv2d_f32_small_neon;
 
-/* dx[n,h,w,c] = the sum of dy[n,oh,ow,o] w over the windows and output channels that hold the element,
+/* dx[n,h,w,c] = the sum of dy[n,oh,ow,o] w over the windows and output channels that contain the element,
  * ascending. dx overlaps neither dy nor w. */
 typedef void ag_conv2d_dx_f32_fn(const float *dy, const float *w, float *dx, int32_t n,
                                  const ag_conv2d_shape *shape);
@@ -142,7 +142,7 @@ ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_mve;
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_neon;
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_small_neon;
 
-/* The same three where every channel has a window of its own: y[n,oh,ow,c], w[kh,kw,c], dw[kh,kw,c]. */
+/* The same three where every channel has its own window: y[n,oh,ow,c], w[kh,kw,c], dw[kh,kw,c]. */
 typedef void ag_depthwise2d_f32_fn(const float *x, const float *w, float *y, int32_t n,
                                    const ag_conv2d_shape *shape);
 typedef void ag_depthwise2d_dx_f32_fn(const float *dy, const float *w, float *dx, int32_t n,
@@ -168,7 +168,7 @@ ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_fast;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_mve;
 ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_neon;
 
-/* y[n,oh,ow,c] = the largest element of each window of x[n,h,w,c] that lies inside x, index = which it is,
+/* y[n,oh,ow,c] = the largest element of each window of x[n,h,w,c] that is inside x, index = which it is,
  * row * kw + column: the first of equals; NaN is larger than all. Windows have at most 256 elements. y and
  * index overlap neither x nor each other. */
 typedef void ag_max_pool2d_f32_fn(const float *x, float *y, uint8_t *index, int32_t n,
@@ -179,8 +179,8 @@ ag_max_pool2d_f32_fn ag_max_pool2d_f32_fast;
 ag_max_pool2d_f32_fn ag_max_pool2d_f32_mve;
 ag_max_pool2d_f32_fn ag_max_pool2d_f32_neon;
 
-/* dx[n,h,w,c] = the sum of dy[n,oh,ow,c] over the windows whose index names the element, ascending; what an
- * index names in the padding is dropped. dx overlaps neither dy nor index. */
+/* dx[n,h,w,c] = the sum of dy[n,oh,ow,c] over the windows whose index selects the element, ascending;
+ * gradients of elements in the padding are dropped. dx overlaps neither dy nor index. */
 typedef void ag_max_pool2d_dx_f32_fn(const float *dy, const uint8_t *index, float *dx, int32_t n,
                                      const ag_pool2d_shape *shape);
 ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_ref;
@@ -189,13 +189,13 @@ ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_fast;
 ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_mve;
 ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_neon;
 
-/* y[n,oh,ow,c] = the element of each window of x[n,h,w,c] that index names, 0 in the padding: the adjoint of
- * ag_max_pool2d_dx. y overlaps neither x nor index. */
+/* y[n,oh,ow,c] = the element of each window of x[n,h,w,c] that index selects, 0 in the padding: the adjoint
+ * of ag_max_pool2d_dx. y overlaps neither x nor index. */
 typedef void ag_max_pool2d_pick_f32_fn(const float *x, const uint8_t *index, float *y, int32_t n,
                                        const ag_pool2d_shape *shape);
 ag_max_pool2d_pick_f32_fn ag_max_pool2d_pick_f32_ref;
 
-/* y[n,ph,pw,o], index = ag_max_pool2d of the result of ag_conv2d plus bias[o], which is stored nowhere. y and
+/* y[n,ph,pw,o], index = ag_max_pool2d of the result of ag_conv2d plus bias[o], which is never stored. y and
  * index overlap no operand, nor each other. */
 typedef void ag_conv2d_pool_f32_fn(const float *x, const float *w, const float *bias, float *y,
                                    uint8_t *index, int32_t n, const ag_conv2d_pool_shape *shape);
@@ -209,9 +209,9 @@ ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_mve;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_neon;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_small_neon;
 
-/* dx[n,h,w,c] = the sum of dy[n,ph,pw,o] w over the convolution's windows that index names and that hold the
- * element, ascending; a dy of 0 adds nothing, whatever w is; dx is dense. dx overlaps neither dy nor index
- * nor w. */
+/* dx[n,h,w,c] = the sum of dy[n,ph,pw,o] w over the convolution's windows that index selects and that contain
+ * the element, ascending; a dy of 0 adds nothing, whatever w is; dx is dense. dx overlaps neither dy nor
+ * index nor w. */
 typedef void ag_conv2d_pool_dx_f32_fn(const float *dy, const uint8_t *index, const float *w, float *dx,
                                       int32_t n, const ag_conv2d_pool_shape *shape);
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_ref;
@@ -221,9 +221,9 @@ ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_mve;
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_neon;
 ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_host;
 
-/* dw[o,kh,kw,c] = alpha * (the sum of x dy over images and the windows that index names, ascending) + beta *
- * dw; the sum of an element is complete before the element is read; a dy of 0 adds nothing, whatever x is. dw
- * overlaps nothing. */
+/* dw[o,kh,kw,c] = alpha * (the sum of x dy over images and the windows that index selects, ascending) + beta
+ * * dw; the sum of an element is complete before the element is read; a dy of 0 adds nothing, whatever x is.
+ * dw overlaps nothing. */
 typedef void ag_conv2d_pool_dw_f32_fn(const float *x, const float *dy, const uint8_t *index, float *dw,
                                       int32_t n, const ag_conv2d_pool_shape *shape, float alpha, float beta);
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_ref;
@@ -234,7 +234,7 @@ ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_neon;
 ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_host;
 
 /* y[n,oh,ow,c] = the mean over each window of x[n,h,w,c]: the sum over ascending rows and columns inside x,
- * divided by the count that ag_pool2d_shape tells. y does not overlap x. */
+ * divided by the count of ag_pool2d_shape. y does not overlap x. */
 typedef void ag_avg_pool2d_f32_fn(const float *x, float *y, int32_t n, const ag_pool2d_shape *shape);
 ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_ref;
 ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_armv7em;
@@ -242,7 +242,7 @@ ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_fast;
 ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_mve;
 ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_neon;
 
-/* dx[n,h,w,c] = the sum over all windows that hold the element of dy[n,oh,ow,c] / count, over ascending
+/* dx[n,h,w,c] = the sum over all windows that contain the element of dy[n,oh,ow,c] / count, over ascending
  * windows: the adjoint of ag_avg_pool2d. dx does not overlap dy. */
 typedef void ag_avg_pool2d_dx_f32_fn(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *shape);
 ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_ref;
@@ -252,13 +252,13 @@ ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_mve;
 ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_neon;
 
 /* y[o,v,i] = the sum of x[o,j,i] over ascending j with index[o,j,i] == v, for o < outer, v < rows, j < count,
- * i < inner. Indices lie in [0, rows). y overlaps neither x nor index. */
+ * i < inner. Indices are in [0, rows). y overlaps neither x nor index. */
 typedef void ag_scatter_sum_f32_fn(const int32_t *index, const float *x, float *y, int32_t outer,
                                    int32_t rows, int32_t count, int32_t inner);
 ag_scatter_sum_f32_fn ag_scatter_sum_f32_ref;
 
 /* y[o,v,i] = alpha * (the sum of x[o,j,i] over ascending j with index[j] == v) + beta * y[o,v,i]; with beta
- * == 1 only rows that the index names are touched. Indices lie in [0, rows). y overlaps neither x nor index.
+ * == 1 only rows that occur in index are touched. Indices are in [0, rows). y overlaps neither x nor index.
  */
 typedef void ag_index_sum_f32_fn(const int32_t *index, const float *x, float *y, int32_t outer, int32_t rows,
                                  int32_t count, int32_t inner, float alpha, float beta);

@@ -1,35 +1,34 @@
-/* Geometry of kernels: numbers that are the same at every call, so that generated code keeps them in flash.
- */
+/* Geometry of convolutions and pools: structs of values that do not change from call to call, so that
+ * generated code keeps them in flash. */
 #ifndef AG_SHAPES_H
 #define AG_SHAPES_H
 
 #include <stdint.h>
 
-/* Convolution of x[n,h,w,c] with w[o,kh,kw,c/groups] into y[n,oh,ow,o]; images lie channel last. Window (p,
- * q) of y begins at row p * stride_h - pad_top and column q * stride_w - pad_left of x; its elements are
- * dilation_h and dilation_w apart, and those outside x count as 0. Output channels are in `groups` groups of
- * as many, each of which sees its own c / groups channels of x. x_n, x_h, x_w and x_c are the distances in
- * elements between neighbours of x along each axis; ldy is that between two pixels of y, at least o. The
- * gradients of a convolution have the same shape: dx lies as x, dy as y. Depthwise: o == c == groups. */
+/* Convolution of x[n,h,w,c] with w[o,kh,kw,c/groups] into y[n,oh,ow,o]; images are channel-last. Window (p,
+ * q) of y starts at row p * stride_h - pad_top and column q * stride_w - pad_left of x; its elements are
+ * dilation_h and dilation_w apart, and elements outside x count as 0. Output channels are in `groups` groups
+ * of equal size, each of which reads its own c / groups channels of x. x_n, x_h, x_w and x_c are the strides
+ * of x in elements along each axis; ldy is the stride between two pixels of y, at least o. The gradients of a
+ * convolution use the same shape: dx has the layout of x, dy that of y. Depthwise: o == c == groups. */
 typedef struct {
     int32_t h, w, c, oh, ow, o, kh, kw, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
     int32_t groups, x_n, x_h, x_w, x_c, ldy;
 } ag_conv2d_shape;
 
-/* A convolution of one group into oh * ow pixels, as ag_conv2d_shape tells, and a pooling by maximum of its
- * result y[n,ph,pw,o], without padding. The pooling's windows have pool_h * pool_w pixels, are pool_stride_h
- * and pool_stride_w apart, which is no less, and may reach over the end of the convolution's result. */
+/* A convolution of one group into oh * ow pixels, as in ag_conv2d_shape, and max pooling of its result into
+ * y[n,ph,pw,o], without padding. The pooling windows have pool_h * pool_w pixels, have strides pool_stride_h
+ * and pool_stride_w of at least that size, and may extend past the end of the convolution's result. */
 typedef struct {
     int32_t h, w, c, oh, ow, o, kh, kw, stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
     int32_t x_n, x_h, x_w, x_c, pool_h, pool_w, pool_stride_h, pool_stride_w, ph, pw;
 } ag_conv2d_pool_shape;
 
-/* Pooling. Images lie channel last; x has h * w pixels of c channels, y has oh * ow. Window (p, q) of y
- * begins at row p * stride_h - pad_top and column q * stride_w - pad_left of x; its kh * kw elements are
- * dilation_h and dilation_w apart, and those outside x are padding. x_n, x_h, x_w and x_c are the distances
- * in elements between neighbours of x along each axis; y lies without gaps. Means divide by divisor; where
- * that is 0, by the number of the window's elements inside x, or, when count_pad is 1, inside x and its
- * padding. */
+/* Pooling. Images are channel-last; x has h * w pixels of c channels, y has oh * ow. Window (p, q) of y
+ * starts at row p * stride_h - pad_top and column q * stride_w - pad_left of x; its kh * kw elements are
+ * dilation_h and dilation_w apart, and elements outside x are padding. x_n, x_h, x_w and x_c are the strides
+ * of x in elements along each axis; y is dense. Means divide by divisor; where that is 0, by the number of
+ * the window's elements inside x, or, when count_pad is 1, inside x and its padding. */
 typedef struct {
     int32_t h, w, c, oh, ow, kh, kw, stride_h, stride_w, pad_top, pad_bottom, pad_left, pad_right;
     int32_t dilation_h, dilation_w, divisor, count_pad, x_n, x_h, x_w, x_c;

@@ -1,5 +1,5 @@
-"""The script that library.json names: PlatformIO runs it before it compiles, in every build of a project that uses the
-library. `env` is the library's own environment; what it appends to CPPPATH and LIBS reaches the project."""
+"""The script of library.json: PlatformIO runs it before it compiles, in every build of a project that uses the
+library. `env` is the library's environment; what it appends to CPPPATH and LIBS reaches the project."""
 
 import sys
 

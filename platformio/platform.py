@@ -1,4 +1,4 @@
-"""A PlatformIO platform for machines that QEMU emulates. The compiler and QEMU are the system's own."""
+"""A PlatformIO platform for machines that QEMU emulates. The compiler and QEMU are those of the system."""
 
 import importlib.metadata
 import json
@@ -12,8 +12,8 @@ _SCONS = "from SCons.Script.Main import main\n\nmain()\n"
 
 
 class QemuarmPlatform(PlatformBase):
-    """`is_embedded()` decides how `pio test` gets at the output: it starts the program itself and reads its stdout, or
-    uploads it (which starts QEMU) and reads the port, where the environment's `test_port` is a socket."""
+    """`is_embedded()` decides how `pio test` reads the output: it starts the program itself and reads its stdout, or,
+    where the environment's `test_port` is a socket, uploads it (which starts QEMU) and reads the port."""
 
     def configure_default_packages(self, options, targets):
         self._provide_scons()
@@ -26,7 +26,7 @@ class QemuarmPlatform(PlatformBase):
         return bool(port) and port.startswith("socket://")
 
     def _provide_scons(self):
-        """PlatformIO's package tool-scons, made of pip's SCons where that is the very version: no download."""
+        """PlatformIO's package tool-scons, created from pip's SCons where the versions match: no download."""
         try:
             installed = importlib.metadata.version("scons")
         except importlib.metadata.PackageNotFoundError:
@@ -47,7 +47,7 @@ class QemuarmPlatform(PlatformBase):
 
 
 def _write(path, text):
-    """Whole or not at all: another `pio` may be doing the same."""
+    """Atomic: another `pio` may be doing the same."""
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     aside.write_text(text, encoding="utf-8")
     aside.replace(path)

@@ -1,4 +1,4 @@
-"""What a PlatformIO build does with the library: generate the trainer, and compile it with the kernels of the board.
+"""The library's part of a PlatformIO build: generates the trainer, and compiles it with the kernels of the board.
 
 Its options are OPTIONS, each as custom_autodiff_<option> of an environment; docs/platformio.md explains them.
 """
@@ -17,7 +17,7 @@ PREFIX = "custom_autodiff_"
 
 
 class Mistake(Exception):
-    """The user's; one line."""
+    """A mistake of the user; one line."""
 
 
 def add(env, home):
@@ -35,7 +35,7 @@ def add(env, home):
 
 
 class Options:
-    """The environment's options, checked. Paths are absolute; they are read from the project's folder."""
+    """The environment's options, checked. Paths are relative to the project's folder, and returned absolute."""
 
     def __init__(self, env):
         self.section = f"[env:{env['PIOENV']}]"
@@ -71,7 +71,7 @@ class Options:
         return os.path.normpath(os.path.join(self.project, text))
 
     def default_name(self):
-        """The folder's name when the file is called model.py and C can have that name, else the file's stem."""
+        """The folder's name when the file is called model.py and the name is valid in C, otherwise the file's stem."""
         path = Path(self.model)
         folder = path.parent.name
         return folder if path.name == "model.py" and folder.isascii() and folder.isidentifier() else path.stem
@@ -94,7 +94,7 @@ def declare(env, options):
 
     env.Append(CPPPATH=[env.Dir(folder), *(str(p) for p in build.backends.include_dirs())])
     compiler = env.Clone()
-    # The same objects serve the program and its tests.
+    # The program and its tests use the same objects.
     compiler["CPPDEFINES"] = [
         d for d in env.get("CPPDEFINES", []) if d not in ("PIO_UNIT_TESTING", "UNIT_TEST")
     ]
@@ -106,7 +106,7 @@ def declare(env, options):
     for source in build.backends.sources():
         target = f"{folder}/kernels/{source.backend}/{source.name}"
         objects.append(compile_one(compiler, target, str(source.path), source.cflags))
-    if emulated(env):  # the platform brings the runtime
+    if emulated(env):  # the platform contains the runtime
         env["SRC_FILTER"] = "-<*>"
     elif not any(d[0] == "AG_BOARD" for d in env.get("CPPDEFINES", []) if isinstance(d, tuple)):
         env.Append(CPPDEFINES=[("AG_BOARD", build.board.id)])
@@ -144,8 +144,8 @@ def compile_one(env, target, source, flags):
 
 
 def samples(env, options, folder):
-    """Run the user's script for the records that the program reads: samples.bin beside the program in QEMU, else a C
-    file that puts them into the board's flash."""
+    """Run the user's script for the records that the program reads: samples.bin next to the program in QEMU,
+    otherwise a C file that stores them in the board's flash."""
     script, *words = shlex.split(options.samples)
     script = options.path(script)
     if not os.path.isfile(script):

@@ -5,19 +5,19 @@
 #include <string.h>
 
 static char line[120];
-static uint32_t held;
+static uint32_t buffered;
 
 void ag_print_flush(void) {
-    const uint32_t bytes = held;
-    held = 0; /* before the write: a fault inside it flushes too */
+    const uint32_t bytes = buffered;
+    buffered = 0; /* before the write: a fault inside it flushes too */
     if (bytes > 0) {
         ag_system_write(line, bytes);
     }
 }
 
 static void put(char c) {
-    line[held++] = c;
-    if (c == '\n' || held == sizeof line) {
+    line[buffered++] = c;
+    if (c == '\n' || buffered == sizeof line) {
         ag_print_flush();
     }
 }

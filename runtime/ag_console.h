@@ -1,4 +1,4 @@
-/* Text out without stdio and without a heap: strings, integers, and floats with all digits right. */
+/* Text output without stdio and without a heap: strings, integers, and floats with all digits correct. */
 #ifndef AG_CONSOLE_H
 #define AG_CONSOLE_H
 
@@ -10,17 +10,17 @@ extern "C" {
 
 enum {
     AG_FORMAT_F32_BYTES = 64
-}; /* room that ag_format_f32 and ag_format_e32 may need, the final 0 included */
+}; /* buffer size for ag_format_f32 and ag_format_e32, including the terminating 0 */
 
-/* x with `decimals` (0..9) digits after the point, as printf("%.*f") prints it: exact, halves to even. "inf",
- * "-inf", "nan" for what is no number. Returns the length. */
+/* x with `decimals` (0..9) digits after the point, as printf("%.*f") prints it: exact, ties to even. "inf",
+ * "-inf", "nan" for other values. Returns the length. */
 int32_t ag_format_f32(char *out, float x, int32_t decimals);
 
 /* x as d.ddde+XX, as printf("%.*e") prints it; 8 decimals (0..9) identify every float. Returns the length. */
 int32_t ag_format_e32(char *out, float x, int32_t decimals);
 
-/* All print right-aligned in `width` columns; 0 means just as wide as needed. Text is held until a line ends.
- */
+/* All print right-aligned in `width` columns; 0 means as wide as needed. Text is buffered until the end of a
+ * line. */
 void ag_print(const char *text);
 void ag_print_left(const char *text, int32_t width);
 void ag_print_right(const char *text, int32_t width);

@@ -1,5 +1,5 @@
-/* CRC-32 as in IEEE 802.3, gzip and zlib: reflected polynomial 0xEDB88320. Chains like zlib's:
- * ag_crc32(ag_crc32(0, a, n), b, m) is the sum of a followed by b. A table of 16 words, half a byte a step.
+/* CRC-32 as in IEEE 802.3, gzip and zlib: reflected polynomial 0xEDB88320. Can be chained as in zlib:
+ * ag_crc32(ag_crc32(0, a, n), b, m) is the CRC of a followed by b. A table of 16 words, four bits per step.
  */
 #ifndef AG_CRC32_H
 #define AG_CRC32_H

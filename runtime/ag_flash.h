@@ -1,5 +1,5 @@
-/* The board's own flash for checkpoints: its controller on hardware, the file flash.bin where somebody serves
- * files (QEMU by semihosting, a program on a computer). */
+/* The board's flash for checkpoints: the flash controller on hardware, otherwise the file flash.bin where
+ * files are available (QEMU by semihosting, a program on the host). */
 #ifndef AG_FLASH_H
 #define AG_FLASH_H
 
@@ -9,13 +9,13 @@
 extern "C" {
 #endif
 
-/* Fill in `flash`; `state_bytes` is what one checkpoint has to hold. 0, or AG_STORE_ERR_NO_FLASH. */
+/* Fills in `flash`; `state_bytes` is the size of one checkpoint. Returns 0 or AG_STORE_ERR_NO_FLASH. */
 int ag_flash_open(ag_flash *flash, uint32_t state_bytes);
 
-/* The file `name` as flash of `slots` slots; made of 0xff where it is missing or has another size. */
+/* The file `name` as flash of `slots` slots; created with 0xff where it is missing or has another size. */
 int ag_flash_file_open(ag_flash *flash, const char *name, uint32_t slots, uint32_t slot_bytes);
 
-/* The file flash.bin, in two slots that hold one checkpoint each at least. */
+/* The file flash.bin, with two slots that each hold at least one checkpoint. */
 int ag_flash_file_for(ag_flash *flash, uint32_t state_bytes);
 
 #ifdef __cplusplus

@@ -23,9 +23,10 @@ static int program_file(void *ctx, uint32_t address, const void *data, uint32_t 
 static int fill(uint32_t address, uint32_t bytes) {
     uint8_t blank[UNIT / 16];
     memset(blank, 0xff, sizeof blank);
-    for (uint32_t at = 0; at < bytes; at += (uint32_t)sizeof blank) {
-        const uint32_t left = bytes - at, part = left < sizeof blank ? left : (uint32_t)sizeof blank;
-        if (ag_system_write_file(handle, address + at, blank, part) != 0) {
+    for (uint32_t offset = 0; offset < bytes; offset += (uint32_t)sizeof blank) {
+        const uint32_t remaining = bytes - offset,
+                       count = remaining < sizeof blank ? remaining : (uint32_t)sizeof blank;
+        if (ag_system_write_file(handle, address + offset, blank, count) != 0) {
             return -1;
         }
     }

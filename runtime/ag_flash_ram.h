@@ -1,5 +1,5 @@
-/* Flash for checkpoints in RAM: bits are programmed from 1 to 0 a word at a time, and power can be cut after
- * any operation. For tests, and for programs that run on a computer. */
+/* Simulated flash for checkpoints in RAM: bits are programmed from 1 to 0 a word at a time, and power can be
+ * cut after any operation. For tests, and for programs that run on the host. */
 #ifndef AG_FLASH_RAM_H
 #define AG_FLASH_RAM_H
 
@@ -10,15 +10,15 @@ extern "C" {
 #endif
 
 typedef struct ag_flash_ram {
-    uint32_t *word; /* slots * slot_bytes / 4 of them, the caller's */
+    uint32_t *word; /* slots * slot_bytes / 4 words, owned by the caller */
     uint32_t slots, slot_bytes;
     uint32_t operations; /* words programmed and slots erased so far */
-    uint32_t cut_after;  /* power fails once so many operations have begun; 0: never */
-    uint32_t torn;       /* 0: the last operation is complete; else it stops half-way, this chooses where */
-    uint32_t worn_from, worn_to; /* words of this range keep their first bit at 0 */
+    uint32_t cut_after;  /* power fails after this many operations; 0: never */
+    uint32_t torn;       /* 0: the last operation completes; otherwise it is partial, and this is the seed */
+    uint32_t worn_from, worn_to; /* words of this range have bit 0 stuck at 0 */
 } ag_flash_ram;
 
-/* Flash over `word`, as it is: fill it with 0xff first. */
+/* Flash over `word` with its current contents: fill it with 0xff first. */
 ag_flash ag_flash_ram_open(ag_flash_ram *ram);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* Decimal digits of a float, exactly: |x| = m 2^e is an integer times a power of ten, m 2^e or m 5^-e 10^e,
- * of at most 112 digits; those are written out and rounded once. About 300 bytes of stack. */
+/* Exact decimal digits of a float: |x| = m 2^e is an integer times a power of ten, m 2^e or m 5^-e 10^e, of
+ * at most 112 digits; these are computed and rounded once. About 300 bytes of stack. */
 #include "ag_console.h"
 
 #include <stdbool.h>
@@ -49,8 +49,8 @@ static void expand(decimal *d, uint32_t mantissa, int32_t exponent) {
     memcpy(d->digit, all + zeros, (size_t)d->count);
 }
 
-/* Keep `keep` digits, rounding halves to even; keep may be negative (all digits lie behind the rounding
- * place). */
+/* Rounds to `keep` digits, ties to even; keep may be negative (all digits are after the rounding position).
+ */
 static void round_to(decimal *d, int32_t keep) {
     if (keep >= d->count) {
         return;
@@ -71,7 +71,7 @@ static void round_to(decimal *d, int32_t keep) {
         up = d->digit[i] == '9';
         d->digit[i] = up ? '0' : (char)(d->digit[i] + 1);
     }
-    if (up) { /* all nines: one digit more in front, which is 1 */
+    if (up) { /* all nines: one more leading digit, which is 1 */
         memset(d->digit, '0', (size_t)keep + 1);
         d->digit[0] = '1';
         d->count = keep + 1;
@@ -83,8 +83,8 @@ static char digit_at(const decimal *d, int32_t i) {
     return i >= 0 && i < d->count ? d->digit[i] : '0';
 }
 
-/* The sign and what is no finite number; the rest goes to `d`. Whether there are digits to write on, behind
- * the sign. */
+/* Prints the sign, and infinities and NaN; the digits of other values are stored in `d`. Returns whether
+ * digits remain to be printed after the sign. */
 static bool begin(char **at, float x, decimal *d) {
     char *out = *at;
     uint32_t bits;

@@ -2,38 +2,38 @@
 
 #include "ag_crc32.h"
 
-/* Consistent overhead byte stuffing: each run of bytes that are not 0 stands behind its length plus 1. */
+/* Consistent overhead byte stuffing (COBS): each run of non-zero bytes is preceded by its length plus 1. */
 uint32_t ag_frame_decode(uint8_t *data, uint32_t bytes) {
-    uint32_t from = 0, to = 0;
-    while (from < bytes) {
-        const uint32_t code = data[from++];
-        if (code == 0 || code - 1 > bytes - from) {
+    uint32_t src = 0, dst = 0;
+    while (src < bytes) {
+        const uint32_t code = data[src++];
+        if (code == 0 || code - 1 > bytes - src) {
             return 0;
         }
         for (uint32_t i = 1; i < code; i++) {
-            data[to++] = data[from++];
+            data[dst++] = data[src++];
         }
-        if (code < 255 && from < bytes) {
-            data[to++] = 0;
+        if (code < 255 && src < bytes) {
+            data[dst++] = 0;
         }
     }
-    return to;
+    return dst;
 }
 
-/* `bytes` of at most AG_LINK_FRAME, so no run is longer than a code can say. */
+/* `bytes` is at most AG_LINK_FRAME, so no run exceeds the range of a code. */
 uint32_t ag_frame_encode(uint8_t *out, const uint8_t *data, uint32_t bytes) {
-    uint32_t code = 0, to = 1;
+    uint32_t code = 0, dst = 1;
     for (uint32_t i = 0; i < bytes; i++) {
         if (data[i] == 0) {
-            out[code] = (uint8_t)(to - code);
-            code = to++;
+            out[code] = (uint8_t)(dst - code);
+            code = dst++;
         } else {
-            out[to++] = data[i];
+            out[dst++] = data[i];
         }
     }
-    out[code] = (uint8_t)(to - code);
-    out[to++] = 0;
-    return to;
+    out[code] = (uint8_t)(dst - code);
+    out[dst++] = 0;
+    return dst;
 }
 
 uint32_t ag_frame_seal(uint8_t *frame, uint32_t bytes) {

@@ -1,4 +1,4 @@
-/* Frames of the link: numbers in bytes, lowest first; checksums; encoding (docs/link.md). */
+/* Frames of the link: little-endian numbers, checksums, encoding (docs/link.md). */
 #ifndef AG_FRAME_H
 #define AG_FRAME_H
 
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Where the parts of a frame lie. The last four bytes are the CRC-32 of all before. */
+/* Offsets of the fields of a frame. The last four bytes are the CRC-32 of all before. */
 enum {
     AG_FRAME_REQUEST = 0,
     AG_FRAME_STATUS = 1,
@@ -50,19 +50,19 @@ static inline void ag_put_f32(uint8_t *p, float x) {
     ag_put32(p, bits);
 }
 
-/* Undo the encoding in place: the length of the frame, or 0 when it is none. */
+/* Decodes in place; returns the length of the frame, or 0 when the encoding is invalid. */
 uint32_t ag_frame_decode(uint8_t *data, uint32_t bytes);
 
-/* Encode a frame of at most AG_LINK_FRAME bytes, the 0 at its end included; returns the length. */
+/* Encodes a frame of at most AG_LINK_FRAME bytes, including the terminating 0; returns the length. */
 uint32_t ag_frame_encode(uint8_t *out, const uint8_t *data, uint32_t bytes);
 
-/* Write the header. */
+/* Writes the header. */
 void ag_frame_fill(uint8_t *frame, uint32_t request, int status, uint32_t session, uint32_t sequence);
 
-/* Close a frame whose payload has `bytes` bytes with its checksum; returns its length. */
+/* Appends the checksum to a frame with a payload of `bytes` bytes; returns its length. */
 uint32_t ag_frame_seal(uint8_t *frame, uint32_t bytes);
 
-/* Whether a frame of `bytes` bytes has a fitting length and checksum. */
+/* Whether a frame of `bytes` bytes has a valid length and checksum. */
 bool ag_frame_is_good(const uint8_t *frame, uint32_t bytes);
 
 #ifdef __cplusplus

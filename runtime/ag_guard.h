@@ -1,14 +1,14 @@
-/* What a training step checks before it changes anything, and when it is refused too often. */
+/* Guards of a training step: checks before any state changes, and a count of consecutive rejected steps. */
 #ifndef AG_GUARD_H
 #define AG_GUARD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Statuses by which a step is refused that may be the fault of the state; as in <m>.h. */
+/* Statuses of rejected steps that may be caused by the state; as in <m>.h. */
 enum { AG_GUARD_LOSS = -7, AG_GUARD_GRADIENTS = -9 };
 
-/* Whether all of x[n] are finite: 0 x is 0, and NaN for what is not. */
+/* Whether all of x[n] are finite: 0 * x is 0 for finite x, otherwise NaN. */
 static inline int ag_all_finite(const float *x, int32_t n) {
     float a = 0.0f, b = 0.0f, c = 0.0f, d = 0.0f;
     for (; n >= 4; n -= 4, x += 4) {
@@ -23,14 +23,14 @@ static inline int ag_all_finite(const float *x, int32_t n) {
     return (a + b) + (c + d) == 0.0f;
 }
 
-/* Refused steps in a row, and how many of them ask for the last good checkpoint; limit 0: they never do. */
-typedef struct ag_refusals {
+/* Consecutive rejected steps, and the limit at which the last valid checkpoint is to be loaded; 0: never. */
+typedef struct ag_rejections {
     uint32_t limit, in_a_row;
-} ag_refusals;
+} ag_rejections;
 
-/* Count a step by its status: true when the last good checkpoint is to be loaded, after which the count
- * begins anew. Inputs and labels out of range neither count nor end a row. */
-static inline bool ag_refused_too_often(ag_refusals *r, int status) {
+/* Counts a step by its status: true when the last valid checkpoint is to be loaded, after which the count
+ * restarts. Inputs and labels out of range neither count nor reset it. */
+static inline bool ag_rejected_too_often(ag_rejections *r, int status) {
     if (status >= 0) {
         r->in_a_row = 0;
     } else if (status == AG_GUARD_LOSS || status == AG_GUARD_GRADIENTS) {

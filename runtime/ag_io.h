@@ -1,5 +1,6 @@
-/* Bytes in and out at an offset: how checkpoints and sample sets are moved. Both return 0, or negative when
- * not all of the `bytes` bytes could be moved. The types that <m>_save and <m>_load take. */
+/* Read and write callbacks at an offset, for checkpoints and sample sets: the types of the arguments of
+ * <m>_save and <m>_load. Both return 0, or a negative value when not all of the `bytes` bytes could be
+ * transferred. */
 #ifndef AG_IO_H
 #define AG_IO_H
 

@@ -12,8 +12,8 @@ static void send_frame(const ag_link *l, const uint8_t *frame, uint32_t bytes) {
     l->send(l->send_ctx, encoded, ag_frame_encode(encoded, frame, bytes));
 }
 
-/* A good HELLO begins a session, unless it is the one that began this session, once more. */
-static void greet(ag_link *l, const uint8_t *frame, ag_exchange *x) {
+/* A valid HELLO starts a session, unless it is a repetition of the one that started the current session. */
+static void handle_hello(ag_link *l, const uint8_t *frame, ag_exchange *x) {
     uint8_t reply[AG_LINK_FRAME];
     const uint32_t nonce = ag_get32(frame + AG_FRAME_SEQUENCE);
     x->out = reply + AG_FRAME_PAYLOAD;
@@ -32,8 +32,8 @@ static void greet(ag_link *l, const uint8_t *frame, ag_exchange *x) {
     send_frame(l, reply, ag_frame_seal(reply, x->out_bytes));
 }
 
-/* Say what is wrong with a request; the reply to the last good one is kept. */
-static void refuse(ag_link *l, const uint8_t *frame, int status) {
+/* Replies with an error status; the reply to the last valid request is kept. */
+static void reject(ag_link *l, const uint8_t *frame, int status) {
     uint8_t reply[AG_LINK_FRAME];
     l->count.unexpected++;
     ag_frame_fill(reply, frame[AG_FRAME_REQUEST] | AG_LINK_REPLY, status, ag_get16(frame + AG_FRAME_SESSION),
@@ -41,18 +41,18 @@ static void refuse(ag_link *l, const uint8_t *frame, int status) {
     send_frame(l, reply, ag_frame_seal(reply, 0));
 }
 
-static void handle(ag_link *l, const uint8_t *frame, uint32_t bytes) {
+static void handle_frame(ag_link *l, const uint8_t *frame, uint32_t bytes) {
     const uint32_t sequence = ag_get32(frame + AG_FRAME_SEQUENCE), sum = ag_get32(frame + bytes - 4);
     ag_exchange x = {frame + AG_FRAME_PAYLOAD, bytes - AG_LINK_HEADER - 4, l->reply + AG_FRAME_PAYLOAD, 0};
     if (frame[AG_FRAME_REQUEST] >= AG_LINK_REPLY) {
-        return; /* an echo of our own */
+        return; /* an echo of a reply */
     }
     if (frame[AG_FRAME_REQUEST] == AG_LINK_HELLO) {
-        greet(l, frame, &x);
+        handle_hello(l, frame, &x);
         return;
     }
     if (l->hellos == 0 || ag_get16(frame + AG_FRAME_SESSION) != l->session) {
-        refuse(l, frame, AG_LINK_ERR_SESSION);
+        reject(l, frame, AG_LINK_ERR_SESSION);
         return;
     }
     if (sequence == l->sequence && l->reply_bytes > 0 && sum == l->last_sum) {
@@ -61,10 +61,10 @@ static void handle(ag_link *l, const uint8_t *frame, uint32_t bytes) {
         return;
     }
     if (sequence != l->sequence + 1u) {
-        refuse(l, frame, AG_LINK_ERR_SEQUENCE);
+        reject(l, frame, AG_LINK_ERR_SEQUENCE);
         return;
     }
-    const int status = ag_link_carry_out(l, frame[AG_FRAME_REQUEST], &x);
+    const int status = ag_link_dispatch(l, frame[AG_FRAME_REQUEST], &x);
     ag_frame_fill(l->reply, frame[AG_FRAME_REQUEST] | AG_LINK_REPLY, status, l->session, sequence);
     l->reply_bytes = ag_frame_seal(l->reply, x.out_bytes);
     l->sequence = sequence;
@@ -73,12 +73,12 @@ static void handle(ag_link *l, const uint8_t *frame, uint32_t bytes) {
 }
 
 static void end_of_frame(ag_link *l) {
-    const uint32_t held = l->held;
-    l->held = 0;
-    if (held == 0) {
-        return; /* a further 0 between frames */
+    const uint32_t received = l->received;
+    l->received = 0;
+    if (received == 0) {
+        return; /* an additional delimiter between frames */
     }
-    const uint32_t bytes = held <= sizeof l->frame ? ag_frame_decode(l->frame, held) : 0;
+    const uint32_t bytes = received <= sizeof l->frame ? ag_frame_decode(l->frame, received) : 0;
     if (!ag_frame_is_good(l->frame, bytes)) {
         uint8_t nak[AG_LINK_HEADER + 4];
         l->count.damaged++;
@@ -87,17 +87,17 @@ static void end_of_frame(ag_link *l) {
         return;
     }
     l->count.frames++;
-    handle(l, l->frame, bytes);
+    handle_frame(l, l->frame, bytes);
 }
 
 void ag_link_receive(ag_link *link, const uint8_t *data, uint32_t bytes) {
     for (uint32_t i = 0; i < bytes; i++) {
         if (data[i] == 0) {
             end_of_frame(link);
-        } else if (link->held < sizeof link->frame) {
-            link->frame[link->held++] = data[i];
+        } else if (link->received < sizeof link->frame) {
+            link->frame[link->received++] = data[i];
         } else {
-            link->held = sizeof link->frame + 1; /* longer than any frame: dropped as a whole */
+            link->received = sizeof link->frame + 1; /* longer than any frame: dropped */
         }
     }
 }
@@ -111,7 +111,7 @@ void ag_link_start(ag_link *link, const ag_link_model *model, void *memory, cons
     link->send = send;
     link->send_ctx = send_ctx;
     link->lr = model->lr;
-    link->refusals.limit = model->restore_after;
+    link->rejections.limit = model->restore_after;
 }
 
 int ag_link_restore(ag_link *link) {

@@ -1,10 +1,10 @@
-/* The board's end of the link to a host: data in, losses and weights out, over any stream of bytes.
- * docs/link.md describes every byte; autodiff_gen/device is the other end.
+/* The board's end of the link to a host: data in, losses and weights out, over any byte stream. docs/link.md
+ * is the protocol specification; autodiff_gen/device is the host's end.
  *
- * A frame is a request or its reply, at most 60 bytes, COBS-encoded and ended by 0; its checksum covers all
- * of it. The host sends one request, waits for the reply, and sends it again when none comes. A request that
- * is carried out already gets the same reply again; TRAIN names the step that it is to be and the checksum of
- * its data, so that no step is made twice or on damaged data. */
+ * A frame is a request or its reply, at most 60 bytes, COBS-encoded and terminated by 0, with a checksum over
+ * all of it. The host sends one request, waits for the reply, and repeats the request after a timeout. A
+ * repeated request is not executed again but receives the same reply; TRAIN carries the step number and the
+ * checksum of its data, so that no step is executed twice or on damaged data. */
 #ifndef AG_LINK_H
 #define AG_LINK_H
 
@@ -42,51 +42,53 @@ enum {
     AG_LINK_END = 10,
     AG_LINK_SAVE = 11,
     AG_LINK_LOAD = 12,
-    AG_LINK_REPLY = 0x80, /* is added to the request in its reply */
-    AG_LINK_NAK = 0xff,   /* a frame came that is none */
+    AG_LINK_REPLY = 0x80, /* added to the request in its reply */
+    AG_LINK_NAK = 0xff,   /* an invalid frame was received */
 };
 
-/* What READ, WRITE and SUM speak of. */
+/* The objects of READ, WRITE and SUM. */
 enum { AG_LINK_INPUT = 0, AG_LINK_OUTPUT = 1, AG_LINK_STATE = 2, AG_LINK_COUNTERS = 3 };
 
-/* How WRITE brings data: as they lie in memory; one byte for each float, which becomes byte / 255; or the
- * same in runs, (zeros, count, count bytes) one after the other. */
+/* Encodings of WRITE: raw memory; one byte per float, value / 255; or the same run-length encoded, as (zeros,
+ * count, count bytes) repeated. */
 enum { AG_LINK_RAW = 0, AG_LINK_UNIT = 1, AG_LINK_RUNS = 2 };
 
-/* Statuses of the link; -1 to -15 are the model's own, -64 and below the store's. */
+/* Status codes of the link; -1 to -15 are the model's, -64 and below the store's. */
 enum {
     AG_LINK_OK = 0,
     AG_LINK_ERR_REQUEST = -32,    /* no such request */
     AG_LINK_ERR_LENGTH = -33,     /* a payload of the wrong length */
     AG_LINK_ERR_RANGE = -34,      /* offset or count outside the object, n outside the batch */
-    AG_LINK_ERR_SESSION = -35,    /* not the session that HELLO began */
-    AG_LINK_ERR_SEQUENCE = -36,   /* neither the next request nor the last one again */
+    AG_LINK_ERR_SESSION = -35,    /* not the session that HELLO started */
+    AG_LINK_ERR_SEQUENCE = -36,   /* neither the next request nor a repetition of the last one */
     AG_LINK_ERR_VERSION = -37,    /* HELLO of another version of the protocol */
-    AG_LINK_ERR_STEP = -38,       /* TRAIN names another step than the next one */
-    AG_LINK_ERR_SUM = -39,        /* data or state do not have the checksum that the request names */
-    AG_LINK_ERR_INCOMPLETE = -40, /* the state is half written: END, INIT or LOAD must come first */
+    AG_LINK_ERR_STEP = -38,       /* TRAIN has a step number other than the next one */
+    AG_LINK_ERR_SUM = -39,        /* data or state do not match the checksum in the request */
+    AG_LINK_ERR_INCOMPLETE = -40, /* the state is partially written: END, INIT or LOAD is required first */
     AG_LINK_ERR_BUSY = -41,       /* a step is not finished */
 };
 
-/* One array among the inputs: its place, and its bytes for n rows, fixed + n * row. */
+/* One array of the inputs: its offset, and its bytes for n rows, fixed + n * row. */
 typedef struct ag_link_array {
     uint32_t offset, fixed, row;
-    bool is_target; /* PREDICT does not read it */
+    bool is_target; /* not read by PREDICT */
     bool is_f32;    /* may be written as bytes */
 } ag_link_array;
 
-/* A model, as the generator describes it. Offsets lead into `memory`, the caller's, aligned to 4 bytes. */
+/* A model, as the generator describes it. Offsets are relative to `memory`, which the caller owns, aligned to
+ * 4 bytes. */
 typedef struct ag_link_model {
     const char *name;
     uint32_t graph_id, batch, memory_bytes;
     uint32_t state_offset, state_bytes;   /* parameters, then the optimizer's state */
     uint32_t input_offset, input_bytes;   /* inputs, then targets, for a whole batch */
     uint32_t output_offset, output_bytes; /* what predict returns, for a whole batch */
-    uint32_t output_row;                  /* bytes of it for one row; 0 where they do not depend on n */
+    uint32_t output_row;                  /* its bytes per row; 0 where they do not depend on n */
     const ag_link_array *array;
     uint32_t arrays;
-    float lr;               /* until SET_LR says otherwise */
-    uint32_t restore_after; /* refused steps in a row, after which the last checkpoint is loaded; 0: never */
+    float lr; /* until SET_LR changes it */
+    uint32_t
+        restore_after; /* consecutive rejected steps after which the last checkpoint is loaded; 0: never */
     int (*init)(void *memory, uint32_t seed);
     int (*train_step)(void *memory, int32_t n, float lr, float *loss);
     int (*predict)(void *memory, int32_t n);
@@ -94,27 +96,27 @@ typedef struct ag_link_model {
     ag_load_fn *load;
 } ag_link_model;
 
-/* The program's model and its memory: NAME_link.c, which `autodiff-gen link` writes, defines both. */
+/* The program's model and its memory: defined by NAME_link.c, which `autodiff-gen link` generates. */
 extern const ag_link_model ag_linked_model;
 extern void *const ag_linked_memory;
 
-/* Is called between the parts of a step, where the model is split: the place to serve a watchdog. link_main.c
- * has one that does nothing, which gives way to yours. */
+/* Called between the parts of a step where the model is split, for example to service a watchdog. link_main.c
+ * has an empty weak definition, which yours overrides. */
 void ag_between_parts(void);
 
-/* READ of AG_LINK_COUNTERS, in this order. */
+/* The contents of AG_LINK_COUNTERS, in this order. */
 typedef struct ag_link_counters {
-    uint32_t steps;      /* of training that the state has behind it */
+    uint32_t steps;      /* training steps of the state */
     uint32_t trained;    /* steps since the start of the program */
-    uint32_t refused;    /* steps that the model refused */
+    uint32_t refused;    /* steps that the model rejected */
     uint32_t predicted;  /* calls of predict */
     uint32_t saved;      /* checkpoints written since the start */
-    uint32_t frames;     /* good frames */
+    uint32_t frames;     /* valid frames */
     uint32_t damaged;    /* frames with a wrong length, encoding or checksum */
-    uint32_t repeated;   /* requests that were answered again, not carried out */
+    uint32_t repeated;   /* repeated requests, answered without executing them again */
     uint32_t unexpected; /* frames of another session or out of sequence */
-    uint32_t overruns;   /* bytes for which there was no room */
-    uint32_t restored;   /* checkpoints loaded because steps were refused */
+    uint32_t overruns;   /* bytes lost because the buffer was full */
+    uint32_t restored;   /* checkpoints loaded because steps were rejected */
 } ag_link_counters;
 
 typedef void ag_link_send_fn(void *ctx, const uint8_t *data, uint32_t bytes);
@@ -126,29 +128,29 @@ typedef struct ag_link {
     ag_link_send_fn *send;
     void *send_ctx;
     ag_link_counters count;
-    ag_refusals refusals;
+    ag_rejections rejections;
     float lr, loss;
-    uint32_t checkpoint; /* sequence of the last one saved or loaded, 0 before */
-    int start;           /* status of loading one at the start, until the state is another */
-    bool incomplete;     /* the state is half written */
+    uint32_t checkpoint; /* sequence number of the last one saved or loaded, 0 before */
+    int start;           /* status of loading one at start-up, until the state is replaced */
+    bool incomplete;     /* the state is partially written */
     uint16_t session;
     uint32_t nonce, sequence, hellos;
-    uint32_t last_sum;    /* checksum of the last request that was carried out */
-    uint32_t reply_bytes; /* of `reply`, which answers it */
-    uint32_t held;        /* bytes of the frame that is coming in; above its size: too many */
+    uint32_t last_sum;    /* checksum of the last executed request */
+    uint32_t reply_bytes; /* length of `reply` */
+    uint32_t received;    /* bytes received of the current frame; above its size: too many */
     uint8_t frame[AG_LINK_ENCODED];
     uint8_t reply[AG_LINK_FRAME];
 } ag_link;
 
-/* Begin with `memory` as it is: the model is neither initialised nor loaded. `flash` may be NULL. */
+/* Starts with `memory` as it is: the model is neither initialised nor loaded. `flash` may be NULL. */
 void ag_link_start(ag_link *link, const ag_link_model *model, void *memory, const ag_flash *flash,
                    ag_link_send_fn *send, void *send_ctx);
 
-/* Load the newest checkpoint, or draw the first weights where there is none. Returns the status of loading.
+/* Loads the newest checkpoint, or initialises the weights where there is none. Returns the status of loading.
  */
 int ag_link_restore(ag_link *link);
 
-/* Bytes that have come, in any pieces. Requests are carried out and answered before this returns. */
+/* Processes received bytes, in pieces of any size. Requests are executed and answered before this returns. */
 void ag_link_receive(ag_link *link, const uint8_t *data, uint32_t bytes);
 
 #ifdef __cplusplus

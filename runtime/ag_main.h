@@ -1,4 +1,4 @@
-/* What main programs have in common: their board's name, giving up with a message, the memory used. */
+/* Shared by the main programs: the board's name, exit with a message, memory usage. */
 #ifndef AG_MAIN_H
 #define AG_MAIN_H
 
@@ -6,13 +6,13 @@
 extern "C" {
 #endif
 
-/* The board's name as board= gives it. */
+/* The board's name as given by board=. */
 const char *ag_board_name(void);
 
-/* Print "error: DOING: MEANING (status S)" and end the program with exit code 1 when `status` is negative. */
+/* Prints "error: DOING: MEANING (status S)" and exits with code 1 when `status` is negative. */
 void ag_require(const char *doing, int status, const char *meaning);
 
-/* Print what the program takes of flash, RAM and stack; nothing on a computer, which has no such limits. */
+/* Prints the program's use of flash, RAM and stack; nothing on the host, which has no such limits. */
 void ag_print_memory(void);
 
 #ifdef __cplusplus

@@ -1,11 +1,11 @@
-/* AG_MARK(id): what is executed from here to the next mark belongs to `id`; 0 stands for nothing. The macro
- * itself is nothing unless a build for a benchmark asks for it by one of two definitions.
+/* AG_MARK(id), an instrumentation point: what is executed from here to the next one is attributed to `id`; 0
+ * means nothing. The macro expands to nothing unless a benchmark build enables it by one of two definitions.
  *
- * AG_MARK_HINTS: a hint instruction that no core acts on, at which bench/qemu/ag_count.c counts in QEMU. Its
- * address and id stand in the debugging section `.debug_ag_marks`.
+ * AG_MARK_HINTS: a hint instruction that is a no-op on every core, at which bench/qemu/ag_count.c counts in
+ * QEMU. Its address and id are stored in the debugging section `.debug_ag_marks`.
  *
- * AG_MARK_CYCLES: a call of ag_mark, which reads the core's cycle counter; the benchmark's main program has
- * it. */
+ * AG_MARK_CYCLES: a call of ag_mark, which reads the core's cycle counter; the benchmark's main program
+ * defines it. */
 #ifndef AG_MARK_H
 #define AG_MARK_H
 

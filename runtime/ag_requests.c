@@ -1,4 +1,4 @@
-/* What each request of the link does. */
+/* The request handlers of the link. */
 #include "ag_requests.h"
 
 #include "ag_crc32.h"
@@ -15,7 +15,7 @@ static uint32_t bytes_for(const ag_link_array *a, uint32_t n) {
     return a->fixed + n * a->row;
 }
 
-/* Checksum of the first n rows of all inputs, and of the targets too where `targets`. */
+/* Checksum of the first n rows of all inputs, including the targets if `targets`. */
 static uint32_t input_sum(const ag_link *l, uint32_t n, bool targets) {
     uint32_t crc = 0;
     for (uint32_t i = 0; i < l->model->arrays; i++) {
@@ -27,7 +27,7 @@ static uint32_t input_sum(const ag_link *l, uint32_t n, bool targets) {
     return crc;
 }
 
-/* The memory behind an object's number: its bytes, 0 where it has none. */
+/* The memory of the object with this number: its start and size, 0 where there is none. */
 static uint32_t object(ag_link *l, uint32_t number, uint8_t **start) {
     const ag_link_model *m = l->model;
     switch (number) {
@@ -78,9 +78,9 @@ static int read_object(ag_link *l, ag_exchange *x) {
     if (x->in_bytes != 5) {
         return AG_LINK_ERR_LENGTH;
     }
-    const uint32_t where = ag_get32(x->in), offset = where & 0xffffffu, bytes = x->in[4];
+    const uint32_t reference = ag_get32(x->in), offset = reference & 0xffffffu, bytes = x->in[4];
     uint8_t *start;
-    const uint32_t all = object(l, where >> 28, &start);
+    const uint32_t all = object(l, reference >> 28, &start);
     if (start == NULL || !is_inside(offset, bytes, all) || bytes > AG_LINK_PAYLOAD) {
         return AG_LINK_ERR_RANGE;
     }
@@ -89,7 +89,7 @@ static int read_object(ag_link *l, ag_exchange *x) {
     return AG_LINK_OK;
 }
 
-/* The float array of the inputs in which the bytes at `offset` lie as a whole. */
+/* Whether `bytes` bytes at `offset` are within one float array of the inputs. */
 static bool is_in_floats(const ag_link_model *m, uint32_t offset, uint32_t bytes) {
     for (uint32_t i = 0; i < m->arrays; i++) {
         const ag_link_array *a = &m->array[i];
@@ -101,15 +101,15 @@ static bool is_in_floats(const ag_link_model *m, uint32_t offset, uint32_t bytes
     return false;
 }
 
-static uint8_t *put_units(uint8_t *at, const uint8_t *byte, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++, at += sizeof(float)) {
+static uint8_t *store_unit_floats(uint8_t *dst, const uint8_t *byte, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++, dst += sizeof(float)) {
         const float value = byte == NULL ? 0.0f : (float)byte[i] / 255.0f;
-        memcpy(at, &value, sizeof value);
+        memcpy(dst, &value, sizeof value);
     }
-    return at;
+    return dst;
 }
 
-/* Floats that come as bytes; nothing is written unless all of them have their place. */
+/* Floats that are sent as bytes; nothing is written unless all of them fit. */
 static int write_floats(ag_link *l, uint32_t encoding, uint32_t offset, const uint8_t *in, uint32_t bytes) {
     uint32_t floats = encoding == AG_LINK_UNIT ? bytes : 0;
     if (encoding == AG_LINK_RUNS) {
@@ -125,14 +125,14 @@ static int write_floats(ag_link *l, uint32_t encoding, uint32_t offset, const ui
     if (!is_in_floats(l->model, offset, 4 * floats)) {
         return AG_LINK_ERR_RANGE;
     }
-    uint8_t *at = input_of(l) + offset;
+    uint8_t *dst = input_of(l) + offset;
     if (encoding == AG_LINK_UNIT) {
-        (void)put_units(at, in, bytes);
+        (void)store_unit_floats(dst, in, bytes);
         return AG_LINK_OK;
     }
     for (uint32_t i = 0; i < bytes; i += 2u + in[i + 1]) {
-        at = put_units(at, NULL, in[i]);
-        at = put_units(at, in + i + 2, in[i + 1]);
+        dst = store_unit_floats(dst, NULL, in[i]);
+        dst = store_unit_floats(dst, in + i + 2, in[i + 1]);
     }
     return AG_LINK_OK;
 }
@@ -141,8 +141,8 @@ static int write_object(ag_link *l, ag_exchange *x) {
     if (x->in_bytes < 4) {
         return AG_LINK_ERR_LENGTH;
     }
-    const uint32_t where = ag_get32(x->in), number = where >> 28, encoding = where >> 24 & 15u;
-    const uint32_t offset = where & 0xffffffu, count = x->in_bytes - 4;
+    const uint32_t reference = ag_get32(x->in), number = reference >> 28, encoding = reference >> 24 & 15u;
+    const uint32_t offset = reference & 0xffffffu, count = x->in_bytes - 4;
     uint8_t *start;
     const uint32_t all = object(l, number, &start);
     if (number != AG_LINK_INPUT && number != AG_LINK_STATE) {
@@ -185,7 +185,7 @@ static int check_rows(const ag_link *l, uint32_t n, uint32_t sum, bool targets) 
     return input_sum(l, n, targets) == sum ? AG_LINK_OK : AG_LINK_ERR_SUM;
 }
 
-/* The newest checkpoint; on failure all stays as it is. */
+/* Loads the newest checkpoint; on failure nothing changes. */
 static int load(ag_link *l) {
     if (l->flash == NULL) {
         return AG_STORE_ERR_NO_FLASH;
@@ -206,7 +206,7 @@ static int train(ag_link *l, ag_exchange *x) {
         return AG_LINK_ERR_LENGTH;
     }
     const uint32_t step = ag_get32(x->in), n = ag_get16(x->in + 4), repeat = ag_get16(x->in + 6);
-    const float asked = ag_get_f32(x->in + 8), lr = asked != asked ? l->lr : asked;
+    const float requested = ag_get_f32(x->in + 8), lr = requested != requested ? l->lr : requested;
     ag_put_f32(x->out, l->loss);
     ag_put32(x->out + 4, l->count.steps);
     x->out_bytes = 8;
@@ -222,7 +222,7 @@ static int train(ag_link *l, ag_exchange *x) {
         } else {
             l->count.refused++;
         }
-        if (ag_refused_too_often(&l->refusals, status)) {
+        if (ag_rejected_too_often(&l->rejections, status)) {
             l->count.restored += load(l) == AG_STORE_OK;
         }
     }
@@ -242,12 +242,12 @@ static int predict(ag_link *l, ag_exchange *x) {
         status = m->predict(l->memory, (int32_t)n);
         l->count.predicted += status == AG_LINK_OK;
     }
-    if (status == AG_LINK_OK) { /* the checksum, and as much of the outputs as there is room for */
+    if (status == AG_LINK_OK) { /* the checksum, and as many outputs as fit the payload */
         const uint32_t bytes = m->output_row == 0 ? m->output_bytes : n * m->output_row;
-        const uint32_t room = AG_LINK_PAYLOAD - 4, shown = bytes < room ? bytes : room;
+        const uint32_t room = AG_LINK_PAYLOAD - 4, sent = bytes < room ? bytes : room;
         ag_put32(x->out, ag_crc32(0, l->memory + m->output_offset, bytes));
-        memcpy(x->out + 4, l->memory + m->output_offset, shown);
-        x->out_bytes = 4 + shown;
+        memcpy(x->out + 4, l->memory + m->output_offset, sent);
+        x->out_bytes = 4 + sent;
     }
     return status;
 }
@@ -321,7 +321,7 @@ int ag_link_load(ag_link *l, ag_exchange *x) {
     return status;
 }
 
-int ag_link_carry_out(ag_link *l, uint32_t request, ag_exchange *x) {
+int ag_link_dispatch(ag_link *l, uint32_t request, ag_exchange *x) {
     switch (request) {
     case AG_LINK_READ:
         return read_object(l, x);

@@ -1,4 +1,4 @@
-/* Requests of the link, without their frames. For ag_link.c alone. */
+/* Request handlers of the link, without framing. Used by ag_link.c only. */
 #ifndef AG_REQUESTS_H
 #define AG_REQUESTS_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* The payload of a request, and that of its reply. */
+/* The payload of a request and of its reply. */
 typedef struct ag_exchange {
     const uint8_t *in;
     uint32_t in_bytes;
@@ -16,10 +16,10 @@ typedef struct ag_exchange {
     uint32_t out_bytes;
 } ag_exchange;
 
-/* All return the status of the reply. */
+/* All return the status for the reply. */
 int ag_link_hello(ag_link *l, ag_exchange *x);
 int ag_link_load(ag_link *l, ag_exchange *x);
-int ag_link_carry_out(ag_link *l, uint32_t request, ag_exchange *x); /* all but HELLO */
+int ag_link_dispatch(ag_link *l, uint32_t request, ag_exchange *x); /* all requests except HELLO */
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* Bytes from an interrupt to the program: one writes, one reads, nothing is locked. Bytes for which there is
- * no room are counted and dropped. */
+/* A lock-free single-producer single-consumer ring buffer, from an interrupt handler to the program. Bytes
+ * for which there is no room are counted and dropped. */
 #ifndef AG_RING_H
 #define AG_RING_H
 
@@ -13,7 +13,7 @@ typedef struct ag_ring {
     volatile uint8_t byte[AG_RING_BYTES];
 } ag_ring;
 
-/* By the interrupt. */
+/* Called by the interrupt handler. */
 static inline void ag_ring_put(ag_ring *r, uint8_t byte) {
     const uint32_t at = r->written;
     if (at - r->read >= AG_RING_BYTES) {
@@ -24,7 +24,7 @@ static inline void ag_ring_put(ag_ring *r, uint8_t byte) {
     r->written = at + 1u;
 }
 
-/* By the program: at most `bytes` bytes, those that are there. Returns how many. */
+/* Called by the program: reads at most `bytes` of the available bytes. Returns how many. */
 static inline uint32_t ag_ring_take(ag_ring *r, uint8_t *data, uint32_t bytes) {
     uint32_t at = r->read, count = r->written - at;
     count = count < bytes ? count : bytes;

@@ -13,8 +13,8 @@
  *     r = mix(mix(index ^ s) + t)
  *
  * r -> float: u = (r >> 8) * 2^-24, exact in float32, 0 <= u < 1. For fixed (key, counter) r is a bijection
- * of index: 2^32 distinct numbers, none twice. s and t do not depend on the index, so a compiler takes them
- * out of a loop; two of them, so that two streams are not one sequence read from two places. Shifts and
+ * of index: 2^32 distinct numbers, none twice. s and t do not depend on the index, so a compiler hoists
+ * them out of a loop; there are two, so that two streams are not the same sequence at two offsets. Shifts and
  * multipliers of mix are a published result of a search for 32-bit finalisers with low bias (C. Wellons,
  * "Prospecting for Hash Functions").
  */

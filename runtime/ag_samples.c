@@ -108,7 +108,7 @@ const char *ag_samples_strstatus(int status) {
     case AG_SAMPLES_ERR_HEADER:
         return "not a sample set, or a damaged one: make samples.bin again with data.py";
     case AG_SAMPLES_ERR_END:
-        return "no record behind the last";
+        return "no record after the last one";
     case AG_SAMPLES_ERR_RECORDS:
         return "the records do not have the header's checksum: make samples.bin again with data.py";
     default:

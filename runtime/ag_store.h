@@ -1,8 +1,8 @@
-/* Checkpoints in flash that survive a power cut at any word: docs/store.md has the format.
+/* Power-fail-safe checkpoints in flash; docs/store.md specifies the format.
  *
- * The region is cut into slots, each erased as one. Records are appended to a slot until it is full; then the
- * next slot is erased and taken, so that all of them wear alike, and never the one that holds the newest good
- * record. A record counts only when header and body have the checksums that the header names. */
+ * The region is divided into slots, each an erase unit. Records are appended to a slot until it is full; then
+ * the next slot is erased and used (wear levelling), but never the one that holds the newest valid record. A
+ * record is valid only when header and body match the checksums in the header. */
 #ifndef AG_STORE_H
 #define AG_STORE_H
 
@@ -16,20 +16,20 @@ extern "C" {
 
 enum {
     AG_STORE_OK = 0,
-    AG_STORE_ERR_NONE = -64,     /* no checkpoint, or damaged ones alone */
-    AG_STORE_ERR_GRAPH = -65,    /* checkpoints of other models alone */
-    AG_STORE_ERR_FORMAT = -66,   /* checkpoints of a later format alone, or no slot without them */
+    AG_STORE_ERR_NONE = -64,     /* no checkpoint, or only damaged ones */
+    AG_STORE_ERR_GRAPH = -65,    /* only checkpoints of other models */
+    AG_STORE_ERR_FORMAT = -66,   /* only checkpoints of a later format, or they occupy all slots */
     AG_STORE_ERR_FULL = -67,     /* a checkpoint is larger than a slot, or there are fewer than two slots */
-    AG_STORE_ERR_WORN = -68,     /* what was programmed does not read back, in any slot that may be used */
+    AG_STORE_ERR_WORN = -68,     /* what was programmed does not read back, in any usable slot */
     AG_STORE_ERR_FLASH = -69,    /* the flash cannot be read */
-    AG_STORE_ERR_SAVE = -70,     /* the producer failed, or gave other bytes the second time */
-    AG_STORE_ERR_LOAD = -71,     /* the consumer refused the body */
+    AG_STORE_ERR_SAVE = -70,     /* the save callback failed, or wrote different bytes the second time */
+    AG_STORE_ERR_LOAD = -71,     /* the load callback rejected the body */
     AG_STORE_ERR_NO_FLASH = -72, /* this board has no flash for checkpoints */
 };
 
-/* Flash for checkpoints. Addresses count from the region's start. All return 0, or negative on failure.
- * program: `address` and `bytes` are multiples of 4, and the words are erased (0xffffffff).
- * erase: one slot; `address` is its start. Afterwards its bytes read 0xff. */
+/* Flash for checkpoints. Addresses are relative to the region. All functions return 0, or a negative value on
+ * failure. program: `address` and `bytes` are multiples of 4, and the words are erased (0xffffffff). erase:
+ * one slot; `address` is its start. Afterwards its bytes read 0xff. */
 typedef struct ag_flash {
     ag_read_fn *read;
     ag_write_fn *program;
@@ -38,26 +38,26 @@ typedef struct ag_flash {
     uint32_t slots, slot_bytes; /* at least two slots; slot_bytes is a multiple of 4 */
 } ag_flash;
 
-/* What a record says of itself beside its body. */
+/* Metadata of a record. */
 typedef struct ag_checkpoint {
     uint32_t graph_id;
-    uint32_t steps;    /* steps of training that it has behind it */
+    uint32_t steps;    /* training steps of the state */
     uint32_t sequence; /* counts the saves of the region, from 1 */
 } ag_checkpoint;
 
-/* Writes the whole body by `write`, in order and in multiples of 4 bytes; is called twice, and must write the
- * same bytes both times. <m>_save behind a cast of its first argument. */
+/* Writes the whole body through the write callback, in order and in multiples of 4 bytes. Called twice; must
+ * write the same bytes both times. This is <m>_save with its first argument cast. */
 typedef int ag_save_fn(const void *memory, ag_write_fn *write, void *ctx);
 typedef int ag_load_fn(void *memory, ag_read_fn *read, void *ctx);
 
-/* Append a checkpoint; `c` gives graph_id and steps and gets the sequence. On failure the newest good one
- * stays. */
+/* Appends a checkpoint; `c` provides graph_id and steps and receives the sequence. On failure the newest
+ * valid checkpoint remains. */
 int ag_store_save(const ag_flash *flash, ag_checkpoint *c, ag_save_fn *save, const void *memory);
 
-/* Give the newest good checkpoint with c->graph_id to `load`, then fill in `c`. */
+/* Passes the newest valid checkpoint with c->graph_id to `load`, then fills in `c`. */
 int ag_store_load(const ag_flash *flash, ag_checkpoint *c, ag_load_fn *load, void *memory);
 
-/* Times that a slot has been erased, 0 when it was never used. */
+/* The erase count of a slot, 0 when it was never used. */
 uint32_t ag_store_erased(const ag_flash *flash, uint32_t slot);
 
 const char *ag_store_strstatus(int status);

@@ -1,4 +1,4 @@
-"""What may stand behind `./scons`: targets and key=value, checked before anything is built."""
+"""The command line of `./scons`: targets and key=value, checked before anything is built."""
 
 import difflib
 import os
@@ -13,27 +13,27 @@ ROOT = Path(__file__).resolve().parents[1]
 KEYS = {
     "board": "a name (see boards) or the path of a .toml file; stm32 if not given",
     "model": "the name of an example (see models) or of a workload (w1), or a model file's path; mnist if not given",
-    "kernels": "kernel backends in the order in which they are asked, such as ref or fast,ref",
+    "kernels": "priority list of kernel backends, such as ref or fast,ref",
     "port": "for hil and bench: /dev/ttyACM0, socket://host:number; QEMU if not given",
     "steps": "for bench: training steps, 4 if not given",
-    "ram": "bytes for the trainer; the board's RAM less the stack if not given",
-    "profile": "speed or size: what the compiler is to favour; the board's if not given",
+    "ram": "bytes for the trainer; the board's RAM minus the stack if not given",
+    "profile": "speed or size: the goal of optimisation; the board's if not given",
     "python": "the Python that runs the generator; .venv if not given",
     "verbose": "yes prints whole commands",
     "base": "for diff-generated: a git revision; HEAD if not given",
-    "args": 'further words for pytest, such as args="-k wrapper -x"',
+    "args": 'further arguments of pytest, such as args="-k wrapper -x"',
 }
 TARGETS = {
     "firmware": "generate C, compile and link (this is the default)",
-    "run": "and run it in QEMU, or here with board=host",
-    "link": "firmware that serves the board link, for autodiff-gen train, pull and push; with run or upload, that one",
-    "hil": "check it against this computer: in QEMU, or on the port of port=",
+    "run": "and run it in QEMU, or on the host with board=host",
+    "link": "firmware of the board link, for autodiff-gen train, pull and push; with run or upload, run or upload it",
+    "hil": "compare it with the host: in QEMU, or on the port of port=",
     "upload": "and write it to the board with openocd or st-flash",
-    "pio": "write a PlatformIO project that holds all it needs, to carry away",
+    "pio": "write a self-contained PlatformIO project",
     "size": "and print flash and RAM used against the board's",
     "report": "print the model's plan: graph, kernels, arena, and the sizes",
-    "bench": "count in QEMU what a training step costs; without board= and model= measure all, and write the tables",
-    "bench-kernels": "count in QEMU what single kernels cost; needs no model",
+    "bench": "count instructions of a training step in QEMU; without board= and model= measure all, write the tables",
+    "bench-kernels": "count the instructions of single kernels in QEMU; needs no model",
     "test": "run all tests",
     "diff-generated": "print how the C of all examples for all boards differs from that of base=",
     "boards": "list the boards",
@@ -51,14 +51,14 @@ def fail(message):
 
 
 def unknown(what, word, known):
-    """Fail with the near match and the list."""
+    """Fail with the closest match and the list."""
     match = difflib.get_close_matches(word, known, n=1)
     hint = f"; did you mean {match[0]}?" if match else ""
     fail(f"unknown {what} {word!r}{hint} (known: {', '.join(known)})")
 
 
 class Options:
-    """The checked command line. Paths are absolute; they are read from the folder where the user stands."""
+    """The checked command line. Paths are made absolute, relative to the user's working folder."""
 
     def __init__(self):
         given = {}
@@ -93,7 +93,7 @@ class Options:
             fail("kernels= is empty: write kernels=ref")
 
     def path(self, text):
-        """An absolute path, read from the user's folder."""
+        """An absolute path; relative ones start at the user's working folder."""
         return os.path.abspath(self.launch / os.path.expanduser(text))
 
     @property
@@ -120,7 +120,7 @@ class Options:
 
     @property
     def model_name(self):
-        """The folder's name when the file is called model.py, else the file's stem."""
+        """The name of the folder if the file is model.py, otherwise the stem of the file."""
         path = Path(self.model)
         return path.parent.name if path.name == "model.py" else path.stem
 
@@ -132,8 +132,8 @@ class Options:
             fail(f"args={self.given['args']}: {error}")
 
     def build_folder(self, board_id):
-        """build/<board>/<model>, and with +key=value what else changes the output. Commas become `+`: to gcc they end
-        a linker's flag, to QEMU a file's name."""
+        """build/<board>/<model>, with +key=value for every option that changes the output. Commas become `+`: gcc and
+        QEMU split linker flags and file names at commas."""
         changes = [("kernels", self.kernels), ("ram", self.ram), ("profile", self.profile)]
         first = "kernels" if self.targets == ["bench-kernels"] else self.model_name
         name = first + "".join(f"+{k}={v}" for k, v in changes if v)

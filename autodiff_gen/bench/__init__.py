@@ -1,1 +1,1 @@
-"""What a training step and a kernel cost: instructions counted in QEMU, cycles on a board."""
+"""Benchmarks of training steps and kernels: instructions counted in QEMU, cycles measured on a board."""

@@ -1,10 +1,10 @@
-"""A simple estimate of cycles from executed instructions: so many for each class of instruction, by core.
+"""Estimate cycles from executed instructions: a fixed cost for each instruction class, by core.
 
-It knows no stalls, no flash wait states, no caches, and takes branches as taken half the time; read it beside the
-instructions, not in their place. On a board the same marks count cycles. Sources: the Technical Reference Manuals of
-Cortex-M3 (100165, 18.2), Cortex-M4 (100166, 3.3 and 7.2.3); the Cortex-M55's Optimization Guide (102692: two beats of a
-Helium instruction a cycle); for M7, M33, A7 and A53, whose manuals have no table, the nearest of these, with half a
-cycle for what is issued in pairs.
+The model has no stalls, flash wait states or caches, and assumes that half of the branches are taken: report the
+estimate together with the instruction count, not instead of it. On a board the same probes measure cycles. Sources: the
+Technical Reference Manuals of Cortex-M3 (100165, 18.2) and Cortex-M4 (100166, 3.3 and 7.2.3); the Cortex-M55
+Optimization Guide (102692: a Helium instruction takes two beats). M7, M33, A7 and A53, whose manuals have no table, use
+the most similar of these, with half a cycle for dual-issued instructions.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-# integer, multiply, divide, load and store of one register, the same of each further one, branch; of floating point:
-# arithmetic, multiply-accumulate, division and root; a vector instruction of 128 bits
+# integer, multiply, divide; load and store of one register, each additional register; branch; floating point:
+# arithmetic, multiply-accumulate, division and square root; a 128-bit vector instruction
 CLASSES = ("int", "mul", "div", "load", "store", "more", "branch", "fp", "fma", "fdiv", "vector")
 _M3 = (1, 1, 7, 2, 1, 1, 2, 1, 3, 14, 0)
 _M7 = (0.5, 1, 8, 1, 1, 0.5, 1, 1, 1, 16, 0)
@@ -34,17 +34,18 @@ _BRANCH = re.compile(
 
 
 def estimate(core: str, profile: Mapping[int, int], code: Mapping[int, tuple[str, str]]) -> float | None:
-    """Cycles of the instructions at the addresses of `profile`, each executed so many times; None for another core."""
+    """Cycles of a run: `profile` has the executions of each address, `code` its mnemonic and operands. None for a core
+    without a cost table."""
     if core not in CORES:
         return None
     costs = dict(zip(CLASSES, CORES[core], strict=True))
-    return sum(times * cycles(costs, *code.get(at, ("nop", ""))) for at, times in profile.items())
+    return sum(times * cycles(costs, *code.get(address, ("nop", ""))) for address, times in profile.items())
 
 
 def cycles(costs: Mapping[str, float], mnemonic: str, operands: str) -> float:
-    """Cycles of one instruction as objdump writes it."""
+    """Cycles of one instruction in objdump's syntax."""
     name = mnemonic.partition(".")[0] if not mnemonic.startswith("b.") else mnemonic
-    registers = _listed(operands)
+    registers = _register_count(operands)
     if name.startswith(
         ("ldm", "stm", "push", "pop", "vldm", "vstm", "vpush", "vpop", "ldrd", "strd", "ldp", "stp")
     ):
@@ -73,8 +74,8 @@ def cycles(costs: Mapping[str, float], mnemonic: str, operands: str) -> float:
     return costs["int"]
 
 
-def _listed(operands: str) -> int:
-    """Registers in braces: {s0, s2-s5} are five."""
+def _register_count(operands: str) -> int:
+    """Registers of a register list: {s0, s2-s5} has five."""
     total = 0
     for part in operands.partition("{")[2].partition("}")[0].split(","):
         numbers = [int(n) for n in re.findall(r"[a-z]+(\d+)", part)]

@@ -1,4 +1,4 @@
-"""The calls of kernels that the benchmark measures, on sizes of the workloads."""
+"""The kernel calls that the benchmark measures, with the sizes of the workloads."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from ..kernels.contract import CONTRACT
 
 @dataclass(frozen=True)
 class Case:
-    """One call: `call` has its numbers, `elements` how many each pointer refers to, `macs` its multiply-accumulates."""
+    """One call: `call` has its sizes and factors, `elements` the element count of each pointer, `macs` its
+    multiply-accumulates."""
 
     call: KernelCall
     elements: Mapping[str, int]
     macs: int
-    title: str  # the sizes in a word: 32x784
+    title: str  # the sizes: 32x784
 
     @property
     def family(self) -> str:
@@ -28,7 +29,7 @@ FRESH = {"alpha": 1.0, "beta": 0.0}
 
 
 def cases() -> Iterator[Case]:
-    """All of them, family by family."""
+    """All cases, ordered by kernel family."""
     for letters in ("nn", "nt", "tn"):
         yield _gemm(letters, 32, 32, 32)
     yield _gemm("nt", 32, 32, 784)
@@ -61,13 +62,13 @@ def _matrix_vector(kernel: str, m: int, n: int, factors: Mapping[str, float]) ->
 
 
 def _column_sums(m: int, n: int) -> Case:
-    """Additions count as multiply-accumulates."""
+    """Each addition counts as a multiply-accumulate."""
     call = KernelCall("column_sums_f32", {}, {"lda": n, "m": m, "n": n}, dict(UPDATE))
     return Case(call, {"a": m * n, "y": n}, m * n, f"{m}x{n}")
 
 
 def _convolutions(kind: str, size: int, inputs: int, outputs: int, window: int) -> Iterator[Case]:
-    """Forward, dx and dw of one convolution; windows of 3 and 1 keep the size."""
+    """Forward, dx and dw of one convolution; windows of 3 and 1 preserve the image size."""
     pad = 1 if window == 3 else 0
     out = size + 2 * pad - window + 1
     groups = inputs if kind == "depthwise2d" else 1

@@ -1,4 +1,4 @@
-"""The benchmark of kernels: a program that calls those which a list of backends chooses, and its record."""
+"""The kernel benchmark: a program that calls the kernels which a list of backends selects, and its record."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..lowering import c_syntax
 from ..targets.board import Board
 from ..targets.installation import __version__
 from .kernel_cases import Case, cases
-from .measure import count_program, figures
+from .measure import count_program, measurement
 
 SCHEMA = 1
 
 
 def kernel_texts(tables: Backends) -> dict[str, str]:
-    """kernels_bench.c, and kernels_marks.json with what it calls."""
+    """File name -> text: kernels_bench.c, and kernels_probes.json with the calls in it."""
     chosen = [(case, tables.select(case.call.kernel, case.call.facts())) for case in cases()]
     sizes: dict[tuple[str, str], int] = {}
     for case, _ in chosen:
@@ -37,20 +37,20 @@ def kernel_texts(tables: Backends) -> dict[str, str]:
             calls=[_call(case, kernel) for case, kernel in chosen],
         )
     )
-    told = [{"family": c.family, "sizes": c.title, "symbol": k.symbol, "macs": c.macs} for c, k in chosen]
+    listed = [{"family": c.family, "sizes": c.title, "symbol": k.symbol, "macs": c.macs} for c, k in chosen]
     return {
         "kernels_bench.c": text,
-        "kernels_marks.json": json.dumps({"schema": SCHEMA, "cases": told}, indent=1) + "\n",
+        "kernels_probes.json": json.dumps({"schema": SCHEMA, "cases": listed}, indent=1) + "\n",
     }
 
 
 def _buffers(case: Case) -> dict[tuple[str, str], int]:
-    """Elements by type and name: the first pointers of all calls share memory, and so on."""
-    found = {}
+    """Element counts by C type and buffer name: the k-th pointers of all calls share one buffer per type."""
+    counts = {}
     for k, p in enumerate(p for p in CONTRACT[case.call.kernel].params if p.is_pointer):
         c_type = p.ctype.removeprefix("const ").removesuffix(" *")
-        found[c_type, f"{c_type.removesuffix('_t')}{k}"] = case.elements[p.name]
-    return found
+        counts[c_type, f"{c_type.removesuffix('_t')}{k}"] = case.elements[p.name]
+    return counts
 
 
 def _call(case: Case, kernel: Kernel) -> dict[str, Any]:
@@ -73,10 +73,12 @@ def _call(case: Case, kernel: Kernel) -> dict[str, Any]:
 
 
 def measure_kernels(
-    board: Board, kernels: list[str], elf: Path, marks: Path, plugins: Path
+    board: Board, kernels: list[str], elf: Path, probes: Path, plugins: Path
 ) -> dict[str, Any]:
     """The record of the kernels on a board. Raises ToolError."""
-    told = json.loads(marks.read_text())["cases"]
+    listed = json.loads(probes.read_text())["cases"]
     counted = count_program(board, elf, plugins)
-    rows = [{**case, **figures(counted, number, 1, case["macs"])} for number, case in enumerate(told, 1)]
+    rows = [
+        {**case, **measurement(counted, number, 1, case["macs"])} for number, case in enumerate(listed, 1)
+    ]
     return {"schema": SCHEMA, "board": board.id, "core": board.target.core, "kernels": kernels, "cases": rows}

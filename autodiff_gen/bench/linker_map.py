@@ -1,4 +1,4 @@
-"""How many bytes of code each part of a program takes, read from the linker's map (GNU ld)."""
+"""Code size of each part of a program, read from the linker map of GNU ld."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import ToolError
 
 @dataclass(frozen=True)
 class Piece:
-    """A section of an object that was linked: `.text.ag_expf`, 120 bytes, from `libw1.a(w1.o)`."""
+    """An input section that was linked: `.text.ag_expf`, 120 bytes, from `libw1.a(w1.o)`."""
 
     section: str
     bytes: int
@@ -20,7 +20,7 @@ class Piece:
 
 
 def pieces(path: Path) -> Iterator[Piece]:
-    """What the map says of every input section in memory. Raises ToolError."""
+    """All input sections that occupy memory. Raises ToolError."""
     try:
         text = path.read_text()
     except OSError as error:
@@ -34,15 +34,15 @@ def pieces(path: Path) -> Iterator[Piece]:
 
 
 def text_bytes(path: Path, name: str) -> dict[str, int]:
-    """Bytes of code and constants of the model's generated C (`trainer`: without its initial weights), of the
-    `kernels`, and of what did not vanish into its callers of `ag_math`; and `together`."""
-    found = {"trainer": 0, "kernels": 0, "ag_math": 0}
+    """Bytes of code and constants: `trainer`, the model's generated C without its initial weights; `kernels`;
+    `ag_math`, its functions that were not inlined; and the sum, `together`. Raises ToolError."""
+    sizes = {"trainer": 0, "kernels": 0, "ag_math": 0}
     for piece in pieces(path):
         if not piece.section.startswith((".text", ".rodata")):
             continue
         if re.search(rf"(^|[/(]){re.escape(name)}\.o\)?$", piece.source):
             math = re.match(r"\.text\.ag_", piece.section)
-            found["ag_math" if math else "trainer"] += piece.bytes
+            sizes["ag_math" if math else "trainer"] += piece.bytes
         elif "libag_kernels.a(" in piece.source:
-            found["kernels"] += piece.bytes
-    return {**found, "together": sum(found.values())}
+            sizes["kernels"] += piece.bytes
+    return {**sizes, "together": sum(sizes.values())}

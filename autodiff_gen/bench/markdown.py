@@ -1,4 +1,4 @@
-"""Parts of a document that a command writes, between `<!-- NAME -->` and `<!-- /NAME -->`. Stdlib only."""
+"""Generated sections of a Markdown document, between `<!-- NAME -->` and `<!-- /NAME -->`. Stdlib only."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..errors import ToolError
 
 
 def replace_section(path: Path, name: str, text: str) -> None:
-    """Put `text` between the marks of section `name`; all else stays. Raises ToolError where they are not there."""
+    """Replace the text of section `name`, delimited by its two comments. Raises ToolError where they are missing."""
     try:
         document = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -24,6 +24,6 @@ def replace_section(path: Path, name: str, text: str) -> None:
 
 
 def markdown_table(head: tuple[str, ...], rows: list[tuple[str, ...]], right: tuple[int, ...] = ()) -> str:
-    """A table of Markdown; the columns in `right` are set to the right."""
+    """A Markdown table; the columns in `right` are right-aligned."""
     rule = ["---:" if k in right else "---" for k in range(len(head))]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, tuple(rule), *rows))

@@ -1,5 +1,5 @@
-"""`bench`: what a training step costs on a board, counted in QEMU: by step of the generated C, by layer, in text and in
-stack; beside what the last run recorded. The record is described in docs/benchmarks.md."""
+"""`bench`: the cost of a training step on a board, measured in QEMU: instructions by step of the generated C and by
+layer, code size and stack, compared with the record of the last run. docs/benchmarks.md describes the record."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ Record: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Programs:
-    """What was built: the main program with the ordinary generated C, and with marks in it; their marks as JSON."""
+    """The benchmark's programs, with the ordinary generated C and with probes in it, and the JSON list of probes."""
 
     plain: Path
-    marked: Path
-    marks: Path
+    probed: Path
+    probes: Path
 
 
 def measure(board: Board, kernels: Sequence[str], profile: str, programs: Programs, plugins: Path) -> Record:
-    """The record of a model on a board; `profile` is what the compiler favoured, `plugins` where the plugin is built.
-    Raises ToolError."""
-    told = json.loads(programs.marks.read_text())
-    marks, steps = told["marks"], told["steps"]
-    plain, marked = (count_program(board, elf, plugins) for elf in (programs.plain, programs.marked))
+    """The record of a model on a board; `profile` is the build profile (speed or size), `plugins` the folder of the
+    compiled plugin. Raises ToolError."""
+    listed = json.loads(programs.probes.read_text())
+    probes, steps = listed["probes"], listed["steps"]
+    plain, probed = (count_program(board, elf, plugins) for elf in (programs.plain, programs.probed))
     entries = [
-        {"entry": m["entry"], **figures(plain, m["id"], steps, _macs(marks, m["entry"]))}
-        for m in marks
-        if not m["step"]
+        {"entry": p["entry"], **measurement(plain, p["id"], steps, _macs(probes, p["entry"]))}
+        for p in probes
+        if not p["step"]
     ]
     rows = [
         {
-            **{k: m[k] for k in ("entry", "step", "layer", "phase", "text", "kernels")},
-            **figures(marked, m["id"], steps, m["macs"]),
+            **{k: p[k] for k in ("entry", "step", "layer", "phase", "text", "kernels")},
+            **measurement(probed, p["id"], steps, p["macs"]),
         }
-        for m in marks
+        for p in probes
     ]
     trained = [e for e in entries if e["entry"] in TRAINING]
     total = _sum(trained or entries)
     return {
         "schema": SCHEMA,
-        "model": told["model"],
+        "model": listed["model"],
         "board": board.id,
         "core": board.target.core,
         "kernels": list(kernels),
         "profile": profile,
-        "batch": told["batch"],
+        "batch": listed["batch"],
         "steps": steps,
         "instructions_per_step": total["instructions"],
         "cycles_per_step": total["cycles"],
@@ -66,9 +66,9 @@ def measure(board: Board, kernels: Sequence[str], profile: str, programs: Progra
         "entries": entries,
         "layers": _layers(rows),
         "graph_steps": rows,
-        "text": text_bytes(programs.plain.with_suffix(".map"), told["model"]),
+        "text": text_bytes(programs.plain.with_suffix(".map"), listed["model"]),
         "stack": plain.stack,
-        "state_and_arena": told["bytes"],
+        "state_and_arena": listed["bytes"],
         "losses": plain.losses,
     }
 
@@ -78,7 +78,7 @@ def measure(board: Board, kernels: Sequence[str], profile: str, programs: Progra
 
 @dataclass(frozen=True)
 class Counted:
-    """The counts of a run, estimated cycles by mark, the stack's high-water mark in bytes, and losses."""
+    """The counts of a run, estimated cycles by probe, the stack's high-water mark in bytes, and losses."""
 
     counts: Counts
     cycles: Mapping[int, float | None]
@@ -87,7 +87,7 @@ class Counted:
 
 
 def count_program(board: Board, elf: Path, plugins: Path) -> Counted:
-    """Run a program of the benchmark; the plugin is built in `plugins`. Raises ToolError."""
+    """Run a benchmark program; the plugin is built in `plugins`. Raises ToolError."""
     counts = count(board, elf, plugin(plugins))
     code = disassembly(board, elf)
     cycles = {}
@@ -95,7 +95,7 @@ def count_program(board: Board, elf: Path, plugins: Path) -> Counted:
         profile = counts.profile.get(number, {})
         if sum(profile.values()) != total:
             raise ToolError(
-                f"{elf}: the profile of mark {number} has {sum(profile.values())} of {total} instructions"
+                f"{elf}: the profile of probe {number} has {sum(profile.values())} of {total} instructions"
             )
         cycles[number] = estimate(board.target.core, profile, code)
     words = [line.split() for line in counts.printed]
@@ -106,8 +106,8 @@ def count_program(board: Board, elf: Path, plugins: Path) -> Counted:
     return Counted(counts, cycles, stack[0], losses)
 
 
-def figures(counted: Counted, number: int, steps: int, macs: int) -> Record:
-    """Instructions, estimated cycles and MACs of a mark, for each of `steps` calls."""
+def measurement(counted: Counted, number: int, steps: int, macs: int) -> Record:
+    """Mean instructions and estimated cycles of a probe over `steps` calls, and the MACs of one call."""
     instructions = counted.counts.instructions.get(number, 0) / steps
     cycles = counted.cycles.get(number, 0.0)
     return {
@@ -119,7 +119,7 @@ def figures(counted: Counted, number: int, steps: int, macs: int) -> Record:
 
 
 def _plain(x: float) -> int | float:
-    """A mean over steps: an integer where it is one."""
+    """A mean over steps, as an int when it is integral."""
     return int(x) if x == int(x) else round(x, 2)
 
 
@@ -127,8 +127,8 @@ def _ratio(a: float, b: float) -> float | None:
     return round(a / b, 3) if b else None
 
 
-def _macs(marks: Sequence[Record], entry: str) -> int:
-    return sum(m["macs"] for m in marks if m["entry"] == entry)
+def _macs(probes: Sequence[Record], entry: str) -> int:
+    return sum(p["macs"] for p in probes if p["entry"] == entry)
 
 
 def _sum(rows: Sequence[Record]) -> Record:
@@ -143,7 +143,7 @@ def _sum(rows: Sequence[Record]) -> Record:
 
 
 def _layers(rows: Sequence[Record]) -> list[Record]:
-    """The graph steps summed by entry, layer and phase, in the order in which they first come."""
+    """The graph steps summed by entry, layer and phase, in the order of their first step."""
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for row in rows:
         groups.setdefault((row["entry"], row["layer"], row["phase"]), []).append(row)
@@ -157,12 +157,12 @@ def _layers(rows: Sequence[Record]) -> list[Record]:
 
 
 def last_record(path: Path) -> Record | None:
-    """The record of the last run; None where there is none, or one that this version does not read."""
+    """The record of the last run; None without one, or with one of another schema."""
     try:
-        found = json.loads(path.read_text())
+        record = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and found.get("schema") == SCHEMA else None
+    return record if isinstance(record, dict) and record.get("schema") == SCHEMA else None
 
 
 def write_record(path: Path, record: Record) -> None:

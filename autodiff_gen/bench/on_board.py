@@ -1,4 +1,4 @@
-"""The benchmark on the board itself: its program counts cycles between the marks, and prints them again and again."""
+"""The benchmark on a board: its program counts cycles between the probes and prints the list repeatedly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..device.transport import open_port
 from ..errors import ToolError
 from ..targets.board import Board
 
-TIMEOUT = 60.0  # seconds without a whole list
+TIMEOUT = 60.0  # seconds without a complete list
 
 
 def listen(port: str) -> list[str]:
@@ -35,30 +35,31 @@ def listen(port: str) -> list[str]:
     )
 
 
-def measured(board: Board, kernels: Sequence[str], marks: Path, lines: Sequence[str]) -> dict[str, Any]:
-    """The record, format 1: cycles of each mark, for one call. Raises ToolError on a list of other marks."""
-    told = json.loads(marks.read_text())
+def measured(board: Board, kernels: Sequence[str], probes: Path, lines: Sequence[str]) -> dict[str, Any]:
+    """The record, schema 1: cycles of each probe, for one call. Raises ToolError when the ids are not those of
+    `probes`, the JSON list."""
+    listed = json.loads(probes.read_text())
     words = [line.split() for line in lines]
     cycles = {int(w[1]): int(w[2] + w[3], 16) for w in words if w[:1] == ["cycles"] and len(w) == 4}
-    if sorted(cycles) != [m["id"] for m in told["marks"]]:
+    if sorted(cycles) != [p["id"] for p in listed["probes"]]:
         raise ToolError(
-            f"the board runs another benchmark: it tells of {len(cycles)} marks, {marks.name} of {len(told['marks'])}"
+            f"the board runs another benchmark: it lists {len(cycles)} probes, {probes.name} of {len(listed['probes'])}"
         )
     rows = [
         {
-            **{k: m[k] for k in ("entry", "step", "layer", "phase", "text", "kernels", "macs")},
-            "cycles": round(cycles[m["id"]] / told["steps"]),
+            **{k: p[k] for k in ("entry", "step", "layer", "phase", "text", "kernels", "macs")},
+            "cycles": round(cycles[p["id"]] / listed["steps"]),
         }
-        for m in told["marks"]
+        for p in listed["probes"]
     ]
     return {
         "schema": 1,
-        "model": told["model"],
+        "model": listed["model"],
         "board": board.id,
         "core": board.target.core,
         "kernels": list(kernels),
-        "batch": told["batch"],
-        "steps": told["steps"],
+        "batch": listed["batch"],
+        "steps": listed["steps"],
         "graph_steps": rows,
         "stack": next((int(w[1]) for w in words if w[:1] == ["stack"]), None),
         "losses": [float(w[1]) for w in words if w[:1] == ["loss"]],

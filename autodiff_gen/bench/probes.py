@@ -1,5 +1,4 @@
-"""What a benchmark tells apart in a program: the entries and their steps, each with its layer, phase and
-multiply-accumulates."""
+"""The probes of a benchmark: one for each entry and each of its steps, with layer, phase and multiply-accumulates."""
 
 from __future__ import annotations
 
@@ -10,43 +9,43 @@ from ..codegen.files import step_text
 from ..codegen.program import Program
 from ..ir.graph import State
 from ..ir.kernel_call import KernelCall
-from ..ir.node import CONST, Value, topological
+from ..ir.node import CONST, Value, base, topological
 from ..ir.op_kinds import Contraction, RowContraction
 from ..ir.types import planned, planned_size
-from ..ir.views import base
 from ..lowering.plan import EntryPlan, ScanPlan, Step
 
 FORWARD, BACKWARD, UPDATE, CALL = "forward", "backward", "update", "call"
 
 
 @dataclass(frozen=True)
-class Mark:
-    """One thing that is counted. `step`: as the generated C numbers it; "" for what an entry does outside its steps."""
+class Probe:
+    """One instrumentation point. `step`: its number in the generated C; "" for the code of an entry outside its
+    steps."""
 
     id: int  # counts from 1 through the whole program
     entry: str
     step: str
     text: str  # what it computes
     phase: str
-    layer: str  # of the parameters that it works with or leads to, as state_dict names it; "" where there is none
-    macs: int  # multiply-accumulates for each call of the entry, with a full batch
-    kernels: tuple[str, ...] = ()  # the symbols that it calls
+    layer: str  # module path of the parameters that it uses or leads to; "" without any
+    macs: int  # multiply-accumulates per call of the entry, with a full batch
+    kernels: tuple[str, ...] = ()  # symbols of the kernels that it calls
 
 
-def marks(program: Program) -> list[Mark]:
-    """The marks of all entries, in the order of their ids."""
-    found: list[Mark] = []
+def probes(program: Program) -> list[Probe]:
+    """All probes, ordered by id."""
+    listed: list[Probe] = []
     for entry in program.entries:
-        found.append(Mark(len(found) + 1, entry.name, "", "checks, call and return", CALL, "", 0))
+        listed.append(Probe(len(listed) + 1, entry.name, "", "checks, call and return", CALL, "", 0))
         text = step_text(entry, program)
         for step in entry.plan.steps:
             text.lines(step)
         for number, step, times in _steps(entry.plan):
             top = entry.plan.steps[int(number.partition(".")[0]) - 1]
             kernels = dict.fromkeys(k.symbol for _, k in step.calls.values())
-            found.append(
-                Mark(
-                    len(found) + 1,
+            listed.append(
+                Probe(
+                    len(listed) + 1,
                     entry.name,
                     number,
                     text.inside.said[number],
@@ -56,22 +55,22 @@ def marks(program: Program) -> list[Mark]:
                     tuple(kernels),
                 )
             )
-    return found
+    return listed
 
 
-def ids(found: Sequence[Mark]) -> Mapping[str, Mapping[str, int]]:
-    """Ids by entry and step, as `emit` takes them."""
+def ids(listed: Sequence[Probe]) -> Mapping[str, Mapping[str, int]]:
+    """Ids by entry and step number, the argument of `emit`."""
     out: dict[str, dict[str, int]] = {}
-    for mark in found:
-        if mark.step:
-            out.setdefault(mark.entry, {})[mark.step] = mark.id
+    for probe in listed:
+        if probe.step:
+            out.setdefault(probe.entry, {})[probe.step] = probe.id
     return out
 
 
 def _steps(
     plan: EntryPlan, prefix: str = "", start: int = 0, times: int = 1
 ) -> Iterator[tuple[str, Step, int]]:
-    """As EntryPlan.all_steps, with how often each step is made; both parts of a condition count."""
+    """EntryPlan.all_steps with the trip count of each step; both branches of a cond count."""
     for step in plan.steps:
         number = f"{prefix}{start + step.number}"
         yield number, step, times
@@ -85,11 +84,10 @@ def _steps(
 
 
 def macs(step: Step) -> int:
-    """Multiply-accumulates of a step, of products and convolutions; padding and skipped zeros are counted as if they
-    were computed."""
+    """Multiply-accumulates of the matrix products and convolutions of a step; padding and skipped zeros count."""
     if step.inner is not None:
         return 0  # its own steps have them
-    nodes = step.node.regions[0].nodes() if step.node.regions else [step.node]
+    nodes = step.node.regions[0].nodes if step.node.regions else [step.node]
     total = 0
     for node in nodes:
         if isinstance(node.op.lower, Contraction | RowContraction):
@@ -107,7 +105,7 @@ def _is_product(v: Value) -> bool:
 
 
 def _of_call(call: KernelCall) -> int:
-    """Of a convolution: every output element of the pooling or convolution sums over a window."""
+    """Of a convolution's kernel: each output element sums over one window."""
     s, n = call.shape, planned((call.sizes.get("n", 1),))[0]
     if not call.kernel.startswith(("conv2d", "depthwise2d")):
         return 0

@@ -1,4 +1,4 @@
-"""What a benchmark builds: generated C with marks, a main program that calls it on data, and a list of the marks."""
+"""The sources of a benchmark: generated C with probes, a main program that calls it on data, and the list of probes."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from ..lowering import c_syntax
 from ..model.loader import LoadedFile
 from ..model.model import Model
 from ..targets.installation import __version__
-from .probes import Mark, ids, marks
+from .probes import Probe, ids, probes
 
-DATA_BYTES = 1 << 17  # of inputs and targets in flash; later steps begin again
+DATA_BYTES = 1 << 17  # of inputs and targets in flash; further steps start again at the first
 Data = Mapping[str, NDArray[Any]]
 
 
 def bench_texts(program: Program, file: LoadedFile, steps: int) -> dict[str, str]:
-    """File name -> text: NAME.h, NAME.c with marks, NAME_params.c, NAME_bench.c with main, NAME_marks.json. Raises
+    """File name -> text: NAME.h, NAME.c with probes, NAME_params.c, NAME_bench.c with main, NAME_probes.json. Raises
     ShapeError where the file's data do not have the shapes of the inputs."""
-    found = marks(program)
+    listed = probes(program)
     name = program.name
     return {
-        **emit(program, ids(found)),
-        f"{name}_bench.c": _main(program, found, data(program, file, steps), steps),
-        f"{name}_marks.json": marks_json(program, found, steps),
+        **emit(program, ids(listed)),
+        f"{name}_bench.c": _main(program, listed, data(program, file, steps), steps),
+        f"{name}_probes.json": probes_json(program, listed, steps),
     }
 
 
-def marks_json(program: Program, found: Sequence[Mark], steps: int) -> str:
-    """What is counted, for the command that counts."""
+def probes_json(program: Program, listed: Sequence[Probe], steps: int) -> str:
+    """The list of probes, for the command that counts."""
     head = {"schema": 1, "model": program.name, "batch": program.batch, "steps": steps}
     head["bytes"] = program.struct_bytes
-    return json.dumps({**head, "marks": [asdict(m) for m in found]}, indent=1) + "\n"
+    return json.dumps({**head, "probes": [asdict(p) for p in listed]}, indent=1) + "\n"
 
 
 # Data
 
 
 def data(program: Program, file: LoadedFile, steps: int) -> list[Data]:
-    """Arrays by input for as many of the first steps as DATA_BYTES hold: those that the file's `batch` gives, else its
-    `samples`, else numbers drawn from [0.1, 0.9) and classes, the same each time."""
+    """Arrays by input for the first steps, as many as fit in DATA_BYTES: from the file's `batch`, otherwise its
+    `samples`, otherwise pseudorandom floats in [0.1, 0.9) and class indices from a fixed seed."""
     inputs = _inputs(program)
     size = sum(planned_size(a.type.shape) * a.type.dtype.size for a in inputs.values())
     count = max(1, min(steps, DATA_BYTES // max(size, 1)))
@@ -59,7 +59,7 @@ def data(program: Program, file: LoadedFile, steps: int) -> list[Data]:
 
 
 def _inputs(program: Program) -> dict[str, Arg]:
-    """The inputs of all entries; those of one name and type are one."""
+    """The inputs of all entries; inputs with the same name and type are shared."""
     return {_key(a): a for e in program.entries for a in e.args if a.role != "output" and not is_lr(a)}
 
 
@@ -89,9 +89,9 @@ def _given(arg: Arg, file: LoadedFile, step: int) -> NDArray[Any] | None:
 # The main program
 
 
-def _main(program: Program, found: Sequence[Mark], given: Sequence[Data], steps: int) -> str:
+def _main(program: Program, listed: Sequence[Probe], given: Sequence[Data], steps: int) -> str:
     tables = _tables(program, given)
-    overhead = {m.entry: m.id for m in found if not m.step}
+    overhead = {p.entry: p.id for p in listed if not p.step}
     outputs = [
         {"c_type": a.type.dtype.c, "name": _output(e, a), "count": max(1, planned_size(a.type.shape))}
         for e in program.entries
@@ -110,7 +110,7 @@ def _main(program: Program, found: Sequence[Mark], given: Sequence[Data], steps:
             version=__version__,
             steps=steps,
             records=len(given),
-            marks=len(found) + 1,
+            marks=len(listed) + 1,
             tables=tables,
             outputs=outputs,
             calls=calls,
@@ -135,7 +135,7 @@ def _output(e: Entry, a: Arg) -> str:
 
 
 def _call(e: Entry, program: Program, records: int) -> str:
-    """The call of an entry with the data of record `at` and a full batch."""
+    """The call of an entry with the data of record `at`, an index in the C code, and a full batch."""
     keys = list(_inputs(program))
     words = ["&trainer"]
     n_is_due = e.takes_n

@@ -1,4 +1,4 @@
-"""Instructions that a program executes in QEMU, counted between its marks by the plugin bench/qemu/ag_count.c."""
+"""Count the instructions that a program executes between its probes in QEMU, by the plugin bench/qemu/ag_count.c."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ TIMEOUT = 900  # seconds for a run
 
 @dataclass
 class Counts:
-    """`instructions` and `times` passed by the id of AG_MARK, `profile` by id and address, and what was printed."""
+    """By probe id: `instructions`, `times` executed, and `profile`, executions by address; `printed`: the output's
+    lines."""
 
     instructions: dict[int, int] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
@@ -32,7 +33,7 @@ class Counts:
 
 
 def plugin(folder: Path) -> Path:
-    """The plugin, compiled into `folder` unless it is there. Raises ToolError."""
+    """The plugin's library, compiled into `folder` unless it exists. Raises ToolError."""
     source = installation.qemu_plugin()
     try:
         text = source.read_bytes()
@@ -46,19 +47,19 @@ def plugin(folder: Path) -> Path:
     compiler = os.environ.get("HOSTCC") or "gcc"
     if shutil.which(compiler) is None:
         raise ToolError(
-            f"counting instructions needs a C compiler for this computer: {compiler} is not installed; "
+            f"counting instructions needs a C compiler for the host: {compiler} is not installed; "
             "run: sudo apt-get install -y --no-install-recommends gcc libc6-dev, or name another one in HOSTCC"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    aside = folder / f".{library.name}.{os.getpid()}"
-    command = [compiler, "-O2", "-fPIC", "-shared", "-o", str(aside), str(source)]
+    temporary = folder / f".{library.name}.{os.getpid()}"
+    command = [compiler, "-O2", "-fPIC", "-shared", "-o", str(temporary), str(source)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
         raise ToolError(
-            f"{source}: {compiler} cannot compile it: {why}; does libc6-dev (the C headers) miss?"
+            f"{source}: {compiler} cannot compile it: {why}; is libc6-dev (the C headers) installed?"
         )
-    os.replace(aside, library)
+    os.replace(temporary, library)
     return library
 
 
@@ -66,7 +67,7 @@ def count(board: Board, elf: Path, library: Path) -> Counts:
     """Run `elf` in the board's QEMU with the plugin. Raises ToolError."""
     argv = build_commands.qemu_argv(board, elf.resolve())
     if board.qemu is None:
-        raise ToolError(f"board {board.id}: instructions are counted in QEMU, and the host runs without it")
+        raise ToolError(f"board {board.id}: has no [qemu] section; instructions are counted in QEMU only")
     if shutil.which(argv[0]) is None:
         raise ToolError(f"{argv[0]} is not installed; run: {install_hint(board)}")
     elf = elf.resolve()
@@ -82,19 +83,19 @@ def count(board: Board, elf: Path, library: Path) -> Counts:
         )
     except subprocess.TimeoutExpired:
         raise ToolError(f"{elf}: does not end in QEMU within {TIMEOUT} seconds; try fewer steps") from None
-    said = [*done.stdout.splitlines(), *done.stderr.splitlines()]
+    output = [*done.stdout.splitlines(), *done.stderr.splitlines()]
     if done.returncode != 0 or not out.is_file():
-        last = next((line for line in reversed(said) if line.strip()), "it says nothing")
+        last = next((line for line in reversed(output) if line.strip()), "no output")
         raise ToolError(
             f"{elf.name} on {board.id}: {argv[0]} ends with exit code {done.returncode}: {last.strip()}"
         )
     counts = _parse(out.read_text(), _ids(elf))
-    counts.printed = said
+    counts.printed = output
     return counts
 
 
 def _ids(elf: Path) -> dict[int, int]:
-    """The id of the mark at each address, from the section that AG_MARK writes."""
+    """The id of the probe at each address, from the ELF section that AG_MARK writes."""
     with open(elf, "rb") as file:
         section = ELFFile(file).get_section_by_name(".debug_ag_marks")
         data = b"" if section is None else section.data()
@@ -111,9 +112,9 @@ def _parse(text: str, ids: dict[int, int]) -> Counts:
             counts.instructions[number] = counts.instructions.get(number, 0) + total
             counts.times[number] = counts.times.get(number, 0) + times
         elif kind == "at":
-            address, place, times = (int(f, 0) for f in fields)
-            profile = counts.profile.setdefault(ids[address], {})
-            profile[place] = profile.get(place, 0) + times
+            probe, address, times = (int(f, 0) for f in fields)
+            profile = counts.profile.setdefault(ids[probe], {})
+            profile[address] = profile.get(address, 0) + times
     for number in {0} & counts.instructions.keys():
         del counts.instructions[number], counts.times[number]
         counts.profile.pop(number, None)

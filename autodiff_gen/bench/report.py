@@ -1,4 +1,4 @@
-"""A benchmark's record in words: what each step and layer costs, the sizes, and what changed since the last run."""
+"""A benchmark's record as text: the cost of each step and layer, the sizes, and the changes since the last run."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ def _numbers(row: Record) -> tuple[str, str, str, str]:
 
 
 def number(x: float) -> str:
-    """With commas; a decimal where it is no integer."""
+    """With thousands separators; one decimal unless integral."""
     return f"{x:,}" if x == int(x) else f"{x:,.1f}"
 
 
 def _totals(record: Record) -> str:
-    """Of the entries, counted in the ordinary program, without marks; and the sizes."""
+    """The entries, measured in the ordinary program without probes; and the sizes."""
     rows = [(r["entry"], *_numbers(r)) for r in record["entries"]]
     text = record["text"]
     parts = ", ".join(f"{k} {text[k]:,}" for k in ("trainer", "kernels", "ag_math"))
     return "\n".join(
         [
-            table(("without marks", *_HEAD), rows, right=(1, 2, 3, 4)),
+            table(("without probes", *_HEAD), rows, right=(1, 2, 3, 4)),
             f"text {text['together']:,} bytes: {parts}",
             f"stack {record['stack']:,} bytes at most; state and arena {record['state_and_arena']:,} bytes",
             "cycles are an estimate (autodiff_gen/bench/cycle_model.py)",
@@ -78,7 +78,7 @@ def _totals(record: Record) -> str:
 
 
 def cycles_report(record: Record) -> str:
-    """What the cycle counter of a board said."""
+    """The record of cycles that a board measured, as text."""
     rows = []
     for entry in dict.fromkeys(r["entry"] for r in record["graph_steps"]):
         members = [r for r in record["graph_steps"] if r["entry"] == entry]
@@ -99,7 +99,7 @@ def cycles_report(record: Record) -> str:
 
 
 def kernel_report(record: Record, last: Record | None) -> str:
-    """The record of the kernels of a board, with instructions per MAC of the last record where they differ."""
+    """The kernel record of a board, with the last record's instructions per MAC where they differ."""
     before = {_case(r): r["instructions_per_mac"] for r in (last or {}).get("cases", ())}
     rows = []
     for r in record["cases"]:
@@ -118,7 +118,7 @@ def _case(row: Record) -> tuple[str, str]:
 
 
 def changes(record: Record, last: Record | None) -> Iterator[str]:
-    """What differs from the last record, as a table; nothing without one."""
+    """A table of the differences from the last record; nothing without one."""
     if last is None:
         return
     if any(last.get(k) != record[k] for k in ("steps", "batch", "kernels", "profile", "board")):
@@ -134,12 +134,12 @@ def changes(record: Record, last: Record | None) -> Iterator[str]:
 
 
 def _compared(record: Record) -> dict[str, float]:
-    found = {f"{r['entry']}, instructions": r["instructions"] for r in record["entries"]}
+    values = {f"{r['entry']}, instructions": r["instructions"] for r in record["entries"]}
     for r in record["graph_steps"]:
         key = f"{r['entry']}: {r['text']}"
-        found[key] = found.get(key, 0) + r["instructions"]
-    found |= {f"text of {k}, bytes": v for k, v in record["text"].items()}
-    return {**found, "stack, bytes": record["stack"], "state and arena, bytes": record["state_and_arena"]}
+        values[key] = values.get(key, 0) + r["instructions"]
+    values |= {f"text of {k}, bytes": v for k, v in record["text"].items()}
+    return {**values, "stack, bytes": record["stack"], "state and arena, bytes": record["state_and_arena"]}
 
 
 def _change(what: str, before: float | None, now: float | None) -> tuple[str, str, str, str, str]:

@@ -1,4 +1,5 @@
-"""The QEMU half of docs/benchmarks.md: workloads and kernels on emulated boards, beside the best figures known."""
+"""The QEMU section of docs/benchmarks.md: workloads and kernels on emulated boards, compared with published
+measurements."""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ SECTION = "qemu"
 
 
 def document() -> Path:
-    """The file that has the tables."""
+    """The document with the tables."""
     return installation.root() / "docs" / "benchmarks.md"
 
 
 def write_qemu_tables(run: Run) -> str:
-    """Measure everything by `run`, which takes SCons' words; write the section and return it. Raises ToolError."""
+    """Measure everything with `run`, which takes SCons arguments; write the section and return it. Raises ToolError."""
     text = qemu_tables(run)
     replace_section(document(), SECTION, text)
     return text
@@ -55,8 +56,8 @@ def qemu_tables(run: Run) -> str:
 
 def _record(entry: Record, name: str, file: str, more: str = "") -> Record:
     folder = f"{name}+kernels={'+'.join(entry['kernels'])}{more}"
-    found: Record = json.loads((installation.root() / "build" / entry["id"] / folder / file).read_text())
-    return found
+    record: Record = json.loads((installation.root() / "build" / entry["id"] / folder / file).read_text())
+    return record
 
 
 def _small(record: Record) -> str:
@@ -70,7 +71,7 @@ def _versions(boards: Sequence[str]) -> str:
     for chosen in map(load, boards):
         assert chosen.qemu is not None
         tools |= dict.fromkeys((build_commands.tool(chosen, "gcc"), chosen.qemu.binary))
-    said: dict[str, None] = {}
+    versions: dict[str, None] = {}
     for tool in tools:
         try:
             done = subprocess.run(
@@ -78,8 +79,8 @@ def _versions(boards: Sequence[str]) -> str:
             )
         except OSError:
             raise ToolError(f"{tool} is not installed") from None
-        said[done.stdout.splitlines()[0].partition(" (Debian 1:")[0]] = None
-    return f"Counted with {', '.join(said)}; every build with the boards' own flags."
+        versions[done.stdout.splitlines()[0].partition(" (Debian 1:")[0]] = None
+    return f"Counted with {', '.join(versions)}; every build with the boards' own flags."
 
 
 def _workloads(entry: Record, records: Sequence[Record]) -> str:

@@ -1,1 +1,1 @@
-"""Gradients against finite differences and PyTorch, and kernels against their reference."""
+"""Gradient checks against finite differences and PyTorch, and kernel checks against the reference kernels."""

@@ -1,4 +1,4 @@
-"""`check MODEL`: gradients in float64 against central finite differences and PyTorch's autograd."""
+"""`check MODEL`: compare gradients in float64 with central finite differences and PyTorch's autograd."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ..model.model import Functions, Model
 from ..report.text_table import table
 from .problem import Problem, problems
 
-# A gradient is right when it is off by at most TOLERANCE of its parameter's largest one. In float64 a central
-# difference with STEP is good to about 1e-10; PyTorch's float64 to about 1e-15.
+# Largest accepted error, relative to the largest gradient of the parameter. In float64 the relative error of a central
+# difference with STEP is about 1e-10, that of PyTorch about 1e-15.
 STEP = 6e-6
 TOLERANCE = {"finite differences": 1e-6, "PyTorch": 1e-9}
-FLOOR = 1e-9  # of max(1, |loss|): what rounding in a central difference may look like
+FLOOR = 1e-9  # times max(1, |loss|): the accepted rounding error of a central difference
 
 
 @dataclass
 class Comparison:
-    """One parameter against one oracle: how far the worst element is off, relative to the largest gradient."""
+    """A parameter compared with one oracle: the largest error, relative to the largest gradient, and its element."""
 
     error: float = 0.0
     element: str = "-"
@@ -36,10 +36,10 @@ class Comparison:
     good: bool = True
 
     def add(self, element: str, ours: float, theirs: float, scale: float, allowed: float) -> None:
-        """Count one element; the worst is kept, and any wrong one is worse than all that are right."""
-        off = abs(ours - theirs)
-        relative = float("inf") if np.isnan(off) else off / (scale or 1.0)
-        good = off <= allowed
+        """Compare one element; keeps the worst, where one beyond `allowed` is worse than all within it."""
+        difference = abs(ours - theirs)
+        relative = float("inf") if np.isnan(difference) else difference / (scale or 1.0)
+        good = difference <= allowed
         if (not good, relative) > (not self.good, self.error) or self.element == "-":
             self.error, self.element, self.ours, self.theirs = relative, element, ours, theirs
         self.good = self.good and good
@@ -47,11 +47,11 @@ class Comparison:
 
 @dataclass
 class Finding:
-    """What was found for one parameter."""
+    """The result for one parameter."""
 
     name: str
     shape: tuple[int, ...]
-    order: Any  # the logical index of each element as it is stored
+    order: Any  # the logical index of each element, in storage order
     checked: int
     size: int
     differences: Comparison
@@ -59,31 +59,31 @@ class Finding:
     kinks: list[str] = field(default_factory=list)
 
     def element(self, i: int) -> str:
-        """`0.weight[3,17]` for the i-th element as it is stored."""
+        """`0.weight[3,17]`: the i-th element in storage order."""
         index = np.unravel_index(self.order[i], self.shape)
         return f"{self.name}[{','.join(str(int(k)) for k in index)}]" if self.shape else self.name
 
 
 def check(
-    made: Model | Functions,
+    definition: Model | Functions,
     name: str,
     samples: int = 200,
     seed: int = 0,
     data: Mapping[str, Any] | None = None,
     steps: int | None = None,
 ) -> tuple[str, bool]:
-    """Compare d loss / d parameter for up to `samples` elements per parameter, chosen by `seed`; of functions, the
-    derivatives of a weighted sum of the outputs by the inputs.
+    """Compare d loss / d parameter for up to `samples` elements per parameter, chosen by `seed`; for functions, the
+    derivatives of a weighted sum of the outputs with respect to the inputs.
 
-    Returns the report, and whether all agree. `data` has arrays by the inputs' names; inputs without are random.
-    Parameters stand at their initial values, moved by up to 0.05, so that zero biases are tested too; with `steps`,
-    exactly where that many training steps bring them in float64. Raises ModelError, ShapeError.
+    Returns the report, and whether all gradients agree. `data`: arrays by input name; other inputs are random.
+    Parameters have their initial values plus a perturbation of up to 0.05, so that zero biases are tested too; with
+    `steps`, their values after that many training steps in float64. Raises ModelError, ShapeError.
     """
     reports, good = [], True
-    for problem in problems(made, name, seed, data, steps):
-        report, right = _check(problem, samples, seed)
+    for problem in problems(definition, name, seed, data, steps):
+        report, agrees = _check(problem, samples, seed)
         reports.append(report)
-        good = good and right
+        good = good and agrees
     return "\n\n".join(reports), good
 
 
@@ -99,22 +99,30 @@ def _check(p: Problem, samples: int, seed: int) -> tuple[str, bool]:
 
 
 def _differences(
-    loss: Value, v: Value, gradient: Any, at: float, feeds: dict[Value, Any], n: int, samples: int, seed: int
+    loss: Value,
+    v: Value,
+    gradient: Any,
+    value: float,
+    feeds: dict[Value, Any],
+    n: int,
+    samples: int,
+    seed: int,
 ) -> Finding:
-    """Central differences; one-sided ones tell a kink, where the gradient lies between them, from a fault."""
+    """Compare with central differences. Where they disagree, one-sided differences distinguish a kink, at which the
+    gradient is between them, from an error. `value`: the loss at `feeds`."""
     point = feeds[v]
     chosen = np.arange(point.size)
     if point.size > samples:
         chosen = np.sort(np.random.default_rng(seed).choice(point.size, samples, replace=False))
     scale = float(np.abs(gradient).max())
     finding = Finding(v.name or "?", *_logical(v, point.shape), len(chosen), point.size, Comparison())
-    allowed = TOLERANCE["finite differences"] * scale + FLOOR * max(1.0, abs(at))
+    allowed = TOLERANCE["finite differences"] * scale + FLOOR * max(1.0, abs(value))
 
     def loss_at(i: int, h: float) -> float:
-        moved = point.copy()
-        moved.reshape(-1)[i] += h
-        (value,) = evaluate([loss], {**feeds, v: moved}, n, "float64")
-        return float(value)
+        perturbed = point.copy()
+        perturbed.reshape(-1)[i] += h
+        (result,) = evaluate([loss], {**feeds, v: perturbed}, n, "float64")
+        return float(result)
 
     for i in (int(k) for k in chosen):
         ours, h = float(gradient.reshape(-1)[i]), STEP * max(1.0, abs(float(point.reshape(-1)[i])))
@@ -122,9 +130,9 @@ def _differences(
         central = (up - down) / (2 * h)
         element = finding.element(i)
         if abs(central - ours) > allowed:
-            # One-sided differences of second order: their errors are as small as the central one's.
-            right = (4 * up - loss_at(i, 2 * h) - 3 * at) / (2 * h)
-            left = (3 * at - 4 * down + loss_at(i, -2 * h)) / (2 * h)
+            # One-sided differences of second order, like the central difference.
+            right = (4 * up - loss_at(i, 2 * h) - 3 * value) / (2 * h)
+            left = (3 * value - 4 * down + loss_at(i, -2 * h)) / (2 * h)
             if min(left, right) - allowed <= ours <= max(left, right) + allowed:
                 finding.kinks.append(element)
                 continue
@@ -133,7 +141,7 @@ def _differences(
 
 
 def _logical(v: Value, shape: tuple[int, ...]) -> tuple[tuple[int, ...], Any]:
-    """The shape of v as the model gives it, and the logical index of each element as it is stored."""
+    """The logical shape of v, and the logical index of each element in storage order."""
     state: State | None = v.node.attrs.get("state")
     if state is None or state.storage is None:
         return shape, np.arange(math.prod(shape))
@@ -149,9 +157,9 @@ def _compare_torch(
     n: int,
     findings: list[Finding],
 ) -> str:
-    """Fill in the comparisons with PyTorch; what to say about it."""
+    """Add the comparisons with PyTorch to `findings`; returns a note for the report."""
     if importlib.util.find_spec("torch") is None:
-        return "PyTorch is not installed, so it was not compared with"
+        return "not compared with PyTorch, which is not installed"
     from .torch_oracle import NoTorch, torch_gradients
 
     try:
@@ -184,9 +192,9 @@ def _report(p: Problem, findings: list[Finding], loss: float, note: str) -> str:
     ]
     for f in findings:
         if f.kinks:
-            shown = ", ".join(f.kinks[:5]) + (", ..." if len(f.kinks) > 5 else "")
+            elements = ", ".join(f.kinks[:5]) + (", ..." if len(f.kinks) > 5 else "")
             lines.append(
-                f"{f.name}: {len(f.kinks)} at a kink, the gradient between the one-sided differences: {shown}"
+                f"{f.name}: {len(f.kinks)} at a kink, the gradient between the one-sided differences: {elements}"
             )
     bad = [f.name for f in findings if not f.differences.good or (f.torch is not None and not f.torch.good)]
     lines.append(f"FAILED: {', '.join(bad)}" if bad else "all gradients agree")

@@ -1,4 +1,4 @@
-"""The rows of a backend as C for `kernels/compare`: declarations by the contract's types, and its table of rows."""
+"""C for `kernels/compare`: declarations of a backend's kernels with the contract's types, and its table of rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DECLARATIONS = "declarations.h"
 
 
 def declarations(rows: Sequence[Kernel]) -> str:
-    """A header for the backend's own sources: where a definition differs from the contract, the compiler says so."""
+    """A header for the backend's sources, so that the compiler rejects definitions that differ from the contract."""
     lines = dict.fromkeys(row.declaration for row in rows)
     return "\n".join(["/* Kernels under test. */", '#include "ag_kernels.h"', *lines, ""])
 
@@ -23,7 +23,7 @@ def table(rows: Sequence[Kernel]) -> str:
         names = _names(CONTRACT[row.name])
         tests = [f"({condition.c_text(names)})" for condition in row.when]
         used = [] if tests else ["    (void)f;"]
-        lines += [f"static bool when_{number}(const compare_facts *f) {{", *used]
+        lines += [f"static bool when_{number}(const compare_attributes *f) {{", *used]
         lines += [f"    return {' && '.join(tests) or 'true'};", "}", ""]
     lines.append("const compare_row compare_rows[] = {")
     for number, row in enumerate(rows):

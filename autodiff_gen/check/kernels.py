@@ -1,6 +1,6 @@
-"""`test-kernels`: the kernels of a folder against `ref` over the shape tables, on the host or in QEMU.
+"""`test-kernels`: compare the kernels of a folder with `ref` over the shape tables, on the host or in QEMU.
 
-The program is `kernels/compare`. It runs every case with arrays at multiples of 64, 16, 8 and 4 bytes, among guards.
+The program is `kernels/compare`. It runs every case with arrays aligned to 64, 16, 8 and 4 bytes, between guard words.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _SECONDS = 300
 
 
 @dataclass
-class _Phase:
-    """A row with arrays at multiples of `align` bytes."""
+class _Run:
+    """The cases of a row with arrays aligned to `align` bytes."""
 
     align: int
     cases: int = 0
@@ -49,24 +49,24 @@ class _Phase:
 
 
 def test_kernels(backend: str, board: Board) -> tuple[list[str], bool]:
-    """Compare a backend of the tree or a folder; one line per row of its table, and whether all are right.
+    """Compare a backend of the tree or a folder; returns one line per row of its table, and whether all passed.
 
-    Raises KernelError where it does not compile or link, ToolError where the board cannot run it here.
+    Raises KernelError if it does not compile or link, ToolError if the board has no emulator.
     """
     if not board.is_host and board.qemu is None:
         raise ToolError(
-            f"board {board.id} has no emulator: test kernels on one with a [qemu] section and the same core"
+            f"board {board.id} has no emulator: test kernels on a board with a [qemu] section and the same core"
         )
     tables = kernel_tables.load([backend], features=board.target.features)
     tested = tables.backends[0]
     if tested.name == kernel_tables.REF:
-        raise KernelError("ref is what kernels are compared with: name another backend or a folder")
+        raise KernelError("ref is the reference of the comparison: name another backend or a folder")
     if not tested.kernels:
-        raise KernelError(f"{tested.folder / TABLE} has no [[kernel]] that could be compared")
+        raise KernelError(f"{tested.folder / TABLE} has no [[kernel]] to compare")
     with tempfile.TemporaryDirectory(prefix="test-kernels-") as name:
         program = _Program(tables, tested, board, Path(name))
         results = program.results()
-    lines = [_line(row, phases) for row, phases in zip(tested.kernels, results, strict=True)]
+    lines = [_line(row, runs) for row, runs in zip(tested.kernels, results, strict=True)]
     return [text for text, _ in lines], all(good for _, good in lines)
 
 
@@ -76,15 +76,16 @@ class _Program:
         (folder / DECLARATIONS).write_text(declarations(tested.kernels))
         self.objects = [*self._of_the_backend(), *self._others()]
 
-    def results(self) -> list[dict[int, _Phase]]:
-        """For every row its phases by alignment. Rows that end the program are run once more without them."""
-        found: list[dict[int, _Phase]] = [{} for _ in self.tested.kernels]
-        pending = list(range(len(found)))
+    def results(self) -> list[dict[int, _Run]]:
+        """The runs of every row by alignment. After a row that crashes the program, the rows that follow are run in a
+        new one."""
+        by_row: list[dict[int, _Run]] = [{} for _ in self.tested.kernels]
+        pending = list(range(len(by_row)))
         while pending:
             elf = self._link([self.tested.kernels[i] for i in pending])
             text, died = self._run(elf)
-            phases = [found[i] for i in pending]
-            last = _read(text, phases)
+            runs = [by_row[i] for i in pending]
+            last = _read(text, runs)
             if not died:
                 break
             if last is None:
@@ -92,9 +93,9 @@ class _Program:
                     f"{self.tested.name} on {self.board.id}: the program {died} before its first case"
                 )
             number, align = last
-            phases[number][align].died = died
+            runs[number][align].died = died
             pending = pending[number + 1 :]
-        return found
+        return by_row
 
     # ---- building
 
@@ -115,7 +116,7 @@ class _Program:
                     str(target),
                 )
                 if done.returncode:
-                    raise KernelError(self._refused(source.path, done.stderr))
+                    raise KernelError(self._compile_error(source.path, done.stderr))
                 objects.append(target)
         return objects
 
@@ -129,13 +130,13 @@ class _Program:
         ]
 
     def _compiled(self, name: str, sources: Sequence[Path], flags: Sequence[str]) -> list[Path]:
-        """The objects of sources that are the same for every backend, from the cache where they have been made."""
+        """The objects of sources that are the same for every backend, cached."""
         headers = [p for d in self._include()[:-1] for p in sorted(d.glob("*.h"))]
         tool = shutil.which(build_commands.tool(self.board, "gcc")) or ""
         words = [os.path.realpath(tool), *build_commands.compile_flags(self.board), *flags]
         texts = [f"{p.name}\0{p.read_text(encoding='utf-8')}" for p in (*sources, *headers)]
-        kept = cache_folder() / f"compare-{name}-{fingerprint(*words, *texts)}"
-        if not kept.is_dir():
+        cached = cache_folder() / f"compare-{name}-{fingerprint(*words, *texts)}"
+        if not cached.is_dir():
             folder = self.folder / name
             folder.mkdir()
             done = self._gcc(*flags, "-c", *map(str, sources), cwd=folder)
@@ -143,12 +144,12 @@ class _Program:
                 raise ToolError(
                     f"kernels/compare does not compile for {self.board.id}: {_first_error(done.stderr)}"
                 )
-            aside = Path(tempfile.mkdtemp(dir=cache_folder(), prefix="build-"))
-            shutil.copytree(folder, aside, dirs_exist_ok=True)
+            temporary = Path(tempfile.mkdtemp(dir=cache_folder(), prefix="build-"))
+            shutil.copytree(folder, temporary, dirs_exist_ok=True)
             with contextlib.suppress(OSError):  # another process was first
-                aside.rename(kept)
-            shutil.rmtree(aside, ignore_errors=True)
-        return sorted(kept.glob("*.o"))
+                temporary.rename(cached)
+            shutil.rmtree(temporary, ignore_errors=True)
+        return sorted(cached.glob("*.o"))
 
     def _link(self, rows: Sequence[Kernel]) -> Path:
         main, elf = self.folder / "rows.c", self.folder / "compare.elf"
@@ -161,8 +162,8 @@ class _Program:
             missing = next((r for r in rows if f"`{r.symbol}'" in done.stderr), None)
             if missing is not None:
                 raise KernelError(
-                    f"{missing.source}: {missing.symbol} is named but not defined, or is static: "
-                    f"{self.tested.folder / TABLE} says that it is there"
+                    f"{missing.source}: {missing.symbol} is not defined, or is static, but is listed in "
+                    f"{self.tested.folder / TABLE}"
                 )
             raise KernelError(
                 f"{self.tested.folder} does not link for {self.board.id}: {_first_error(done.stderr)}"
@@ -192,7 +193,7 @@ class _Program:
             hint = install_hint(self.board)
             raise ToolError(f"board {self.board.id}: {command[0]} is not installed; run: {hint}") from None
 
-    def _refused(self, source: Path, stderr: str) -> str:
+    def _compile_error(self, source: Path, stderr: str) -> str:
         error = _first_error(stderr)
         row = next((k for k in self.tested.kernels if re.search(rf"\b{k.symbol}\b", error)), None)
         if row is not None and re.search("conflicting types|static declaration", error):
@@ -204,7 +205,7 @@ class _Program:
     # ---- running
 
     def _run(self, elf: Path) -> tuple[str, str]:
-        """What the program printed, and how it died, if it did."""
+        """The program's output, and how it ended abnormally, if it did."""
         command = build_commands.qemu_argv(self.board, elf)
         try:
             done = subprocess.run(
@@ -227,10 +228,10 @@ class _Program:
             return done.stdout, ""
         if done.returncode < 0:
             return done.stdout, f"ends by {signal.Signals(-done.returncode).name}"
-        said = [line for line in done.stdout.splitlines() if line.startswith("fault")]
+        faults = [line for line in done.stdout.splitlines() if line.startswith("fault")]
         return (
             done.stdout,
-            f"ends by a fault ({said[0]})" if said else f"ends with exit code {done.returncode}",
+            f"ends by a fault ({faults[0]})" if faults else f"ends with exit code {done.returncode}",
         )
 
 
@@ -242,8 +243,8 @@ def _first_error(stderr: str) -> str:
     )
 
 
-def _read(text: str, phases: Sequence[dict[int, _Phase]]) -> tuple[int, int] | None:
-    """Fill in what the program printed; the row and the alignment that it began last."""
+def _read(text: str, runs: Sequence[dict[int, _Run]]) -> tuple[int, int] | None:
+    """Add the program's output to `runs`; returns the row and the alignment of the last run, if any."""
     last = None
     for line in text.splitlines():
         words = line.split()
@@ -252,38 +253,38 @@ def _read(text: str, phases: Sequence[dict[int, _Phase]]) -> tuple[int, int] | N
         number, align = int(words[1]), int(words[2])
         if words[0] == "begin":
             last = number, align
-            phases[number][align] = _Phase(align)
+            runs[number][align] = _Run(align)
         elif words[0] == "wrong":
-            phases[number][align].examples.append(" ".join(words[3:]))
+            runs[number][align].examples.append(" ".join(words[3:]))
         else:
             cases, left_out, wrong = map(int, words[3:6])
-            phase = phases[number][align]
-            phase.cases, phase.left_out, phase.wrong = cases, left_out, wrong
-            phase.worst, phase.of_bound = float(words[6]), float(words[7])
+            run = runs[number][align]
+            run.cases, run.left_out, run.wrong = cases, left_out, wrong
+            run.worst, run.of_bound = float(words[6]), float(words[7])
     return last
 
 
-def _line(row: Kernel, phases: dict[int, _Phase]) -> tuple[str, bool]:
-    """What is said of a row, and whether it is right."""
+def _line(row: Kernel, runs: dict[int, _Run]) -> tuple[str, bool]:
+    """The report of a row, and whether it passed."""
     name = f"{row.name} {row.symbol}"
-    cases = sum(p.cases for p in phases.values())
-    left_out = sum(p.left_out for p in phases.values())
+    cases = sum(r.cases for r in runs.values())
+    left_out = sum(r.left_out for r in runs.values())
     when = " and ".join(map(str, row.when))
-    bad = [p for p in phases.values() if not p.good]
+    bad = [r for r in runs.values() if not r.good]
     if bad:
-        return f"{name}: WRONG: {_fault(row.name, phases, bad)}", False
+        return f"{name}: WRONG: {_fault(row.name, runs, bad)}", False
     if not cases:
-        return f"{name}: WRONG: no case of the shape table meets {when}, so nothing is proved", False
-    worst, of_bound = (max(getattr(p, k) for p in phases.values()) for k in ("worst", "of_bound"))
+        return f"{name}: WRONG: no case of the shape table meets {when}, so it was not tested", False
+    worst, of_bound = (max(getattr(r, k) for r in runs.values()) for k in ("worst", "of_bound"))
     text = f"{name}: {cases} cases right, worst error {worst:.2g}, {of_bound:.0%} of its bound"
     return text + (f"; {left_out} left out by {when}" if left_out else ""), True
 
 
-def _fault(kernel: str, phases: dict[int, _Phase], bad: Sequence[_Phase]) -> str:
+def _fault(kernel: str, runs: dict[int, _Run], bad: Sequence[_Run]) -> str:
     first = bad[0]
     how = first.died or f"differs from ref in {first.wrong} of {first.cases} cases"
-    enough = [p.align for p in phases.values() if p.good and p.cases]
-    if enough and min(enough) > max(p.align for p in bad):
+    enough = [r.align for r in runs.values() if r.good and r.cases]
+    if enough and min(enough) > max(r.align for r in bad):
         return (
             f"right with arrays at multiples of {min(enough)} bytes, {how} at multiples of {first.align}: "
             f'its row needs when = ["align >= {min(enough)}"]'

@@ -1,4 +1,4 @@
-"""What `check` differentiates: a scalar, the values to differentiate by, and float64 arrays to do it at."""
+"""The problems that `check` differentiates: a scalar, its variables, and float64 arrays for all inputs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..ir.node import STATE, Value, topological
 from ..ir.types import planned
 from ..model.model import Function, Functions, Model
 
-MOVED = 0.05  # how far parameters are moved from their initial values, so that zero biases are tested too
+PERTURBATION = 0.05  # largest change of the initial parameters, so that zero biases are tested too
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """d loss / d variable for every variable; `feeds` has arrays for all inputs and states, `n` is the batch size
-    of those, `where` says in words where they stand."""
+    """d loss / d variable for every variable. `feeds`: arrays for all inputs and states; `n`: their batch size;
+    `where`: a description of these arrays for the report."""
 
     name: str
     loss: Value
@@ -35,18 +35,18 @@ class Problem:
 
 
 def problems(
-    made: Model | Functions, name: str, seed: int, data: Mapping[str, Any] | None, steps: int | None
+    definition: Model | Functions, name: str, seed: int, data: Mapping[str, Any] | None, steps: int | None
 ) -> Iterator[Problem]:
-    """The model's loss by its parameters; or for each function the weighted sum of its float outputs by its float
-    inputs. `data`: arrays by name for some or all inputs, the others are random. `steps`: None for parameters
-    moved by up to MOVED from their initial values, else after that many training steps in float64. Raises
+    """The model's loss with respect to its parameters; or for each function the weighted sum of its float outputs with
+    respect to its float inputs. `data`: arrays by name for some or all inputs, the others are random. `steps`: the
+    number of training steps in float64 before; None for the initial parameters changed by up to PERTURBATION. Raises
     ModelError, ShapeError."""
-    if isinstance(made, Model):
-        yield _of_model(made, name, seed, data or {}, steps)
+    if isinstance(definition, Model):
+        yield _of_model(definition, name, seed, data or {}, steps)
         return
     if steps is not None:
         raise ModelError(f"check: {name} defines functions, which cannot be trained for {steps} steps")
-    for function in made:
+    for function in definition:
         yield _of_function(function, f"{name}: {function.name}", seed, data or {})
 
 
@@ -60,26 +60,26 @@ def _of_model(model: Model, name: str, seed: int, data: Mapping[str, Any], steps
 
     def feeds(low: float, high: float) -> dict[Value, Any]:
         generator = np.random.default_rng(seed)
-        found = {}
+        arrays = {}
         for v in states:
             state: State = v.node.attrs["state"]
-            moved = (
-                generator.uniform(-MOVED, MOVED, planned(v.type.shape))
+            change = (
+                generator.uniform(-PERTURBATION, PERTURBATION, planned(v.type.shape))
                 if steps is None and v in variables
                 else 0.0
             )
             first = state.stored(state.init.array())
-            found[v] = first.astype(v.type.dtype.numpy if v.type.dtype.kind != "f" else "float64") + moved
+            arrays[v] = first.astype(v.type.dtype.numpy if v.type.dtype.kind != "f" else "float64") + change
         for v in inputs:
             bounds = (low, high) if v in model.inputs else (0.1, 0.9)
-            found[v] = _data(v, generator, bounds, data, n)
+            arrays[v] = _data(v, generator, bounds, data, n)
         if model.lr is not None:
-            found[model.lr] = model.default_lr
+            arrays[model.lr] = model.default_lr
         for _ in range(steps or 0):
-            news = evaluate(list(step.updates.values()), found, n, "float64")
-            by_state = dict(zip(step.updates, news, strict=True))
-            found.update({v: by_state[s] for v in states if (s := v.node.attrs["state"]) in by_state})
-        return found
+            updated = evaluate(list(step.updates.values()), arrays, n, "float64")
+            by_state = dict(zip(step.updates, updated, strict=True))
+            arrays.update({v: by_state[s] for v in states if (s := v.node.attrs["state"]) in by_state})
+        return arrays
 
     gradients = tuple(grad(loss, list(variables)))
     chosen, where = _finite(loss, feeds, n, all(v.name in data for v in inputs))
@@ -112,14 +112,14 @@ def _states(roots: list[Value]) -> list[Value]:
 
 
 def _weights(v: Value) -> Any:
-    """Weights of an output's rows, so that no two elements of a row of its gradient are alike by symmetry."""
+    """Weights along the last axis of an output, so that the gradient's elements in a row differ."""
     last = v.shape[-1] if v.ndim and isinstance(v.shape[-1], int) else 1
     weights = np.cos(1.0 + np.arange(last)).astype(np.float32)
     return weights if v.ndim and isinstance(v.shape[-1], int) else float(weights[0])
 
 
 def _rows(data: Mapping[str, Any], inputs: tuple[Value, ...], batch: int) -> int:
-    """The rows that the file's samples have, up to the batch."""
+    """The number of rows of the file's samples, at most the batch."""
     counts = {
         len(data[v.name])
         for v in inputs
@@ -129,17 +129,18 @@ def _rows(data: Mapping[str, Any], inputs: tuple[Value, ...], batch: int) -> int
 
 
 def _finite(loss: Value, feeds: Any, n: int, given: bool) -> tuple[dict[Value, Any], str]:
-    """Arrays for which the loss is finite: inputs in [-1, 1), or in [0.1, 0.9) where it is not finite there."""
+    """Arrays for which the loss is finite, with inputs in [-1, 1), otherwise in [0.1, 0.9)."""
     for low, high in ((-1.0, 1.0), (0.1, 0.9)):
-        found: dict[Value, Any] = feeds(low, high)
-        (value,) = evaluate([loss], found, n, "float64")
+        arrays: dict[Value, Any] = feeds(low, high)
+        (value,) = evaluate([loss], arrays, n, "float64")
         if np.isfinite(value):
             return (
-                found,
+                arrays,
                 "inputs as the file gives them" if given else f"inputs drawn from [{low:g}, {high:g})",
             )
     raise ModelError(
-        f"check: the loss is {float(value)} for random inputs, in [-1, 1) as in [0.1, 0.9); nothing can be compared"
+        f"check: the loss is {float(value)} for random inputs in [-1, 1) and in [0.1, 0.9); define `samples` with "
+        "arrays for which it is finite"
     )
 
 

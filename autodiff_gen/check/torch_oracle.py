@@ -1,4 +1,4 @@
-"""A graph computed op by op in PyTorch, float64, and differentiated by its autograd: an independent backward pass."""
+"""Evaluate a graph op by op in PyTorch, in float64, and differentiate it by autograd: an independent backward pass."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from ..ir.types import u32
 
 
 class NoTorch(Exception):
-    """An op between a parameter and the loss that PyTorch has no expression for; its name."""
+    """An op between a parameter and the loss has no PyTorch expression; the argument is its name."""
 
 
 def torch_gradients(loss: Value, variables: Sequence[Value], feeds: Mapping[Value, Any], n: int) -> list[Any]:
-    """d loss / d variable as float64 arrays. `feeds` has arrays for all inputs and states; n is the batch size."""
-    env = _leaves(feeds, variables)
+    """d loss / d variable as float64 arrays. `feeds`: arrays for all inputs and states; `n`: the batch size. Raises
+    NoTorch."""
+    env = _input_tensors(feeds, variables)
     _evaluate([loss], env, n)
     grads = torch.autograd.grad(env[loss], [env[v] for v in variables], allow_unused=True)
     return [np.zeros(env[v].shape) if g is None else g.numpy() for v, g in zip(variables, grads, strict=True)]
 
 
 def torch_values(roots: Sequence[Value], feeds: Mapping[Value, Any], n: int) -> list[Any]:
-    """The values of `roots`, floats in float64, as NumPy arrays."""
-    env = _leaves(feeds, ())
+    """The values of `roots` as NumPy arrays, floats in float64."""
+    env = _input_tensors(feeds, ())
     _evaluate(roots, env, n)
     return [env[v].numpy() for v in roots]
 
 
-def _leaves(feeds: Mapping[Value, Any], variables: Sequence[Value]) -> dict[Value, Any]:
+def _input_tensors(feeds: Mapping[Value, Any], variables: Sequence[Value]) -> dict[Value, Any]:
     env = {v: _tensor(array, v) for v, array in feeds.items()}
     for v in variables:
         env[v].requires_grad_()
@@ -61,11 +62,11 @@ def _compute(node: Node, env: Mapping[Value, Any], n: int) -> list[Any]:
     if isinstance(node.op.lower, Cond):
         return _region(node.regions[0 if operands[0] else 1], operands[1:], n)
     attrs = {k: bind(a, n) for k, a in node.attrs.items()}
-    # PyTorch computes next to nothing with uint32, which carries no gradient anyway: counters, random bits.
+    # PyTorch has few ops for uint32 (counters, random bits), which has no gradient.
     in_numpy = any(v.type.dtype is u32 for v in (*node.operands, *node.results))
     if node.op.torch is not None and not in_numpy:
         names = dict(zip("abcdefgh", operands, strict=False))
-        # all of them global: an expression may hold functions, which see no locals
+        # All names are globals, because lambdas in an expression cannot access locals of eval.
         out = eval(node.op.torch, {"torch": torch, **attrs, **names, "operands": operands})
     elif any(t.requires_grad for t in operands):
         raise NoTorch(node.op.name)
@@ -82,14 +83,14 @@ def _region(region: Region, given: Sequence[Any], n: int) -> list[Any]:
 
 
 def _scan(node: Node, given: Sequence[Any], n: int) -> list[Any]:
-    """The loop of ops/scan.py."""
+    """The loop of a scan, as in ops/scan.py."""
     (region,), carries, xs = node.regions, node.attrs["carries"], node.attrs["xs"]
     times = range(node.attrs["length"])
     state = list(given[:carries])
     out: list[list[Any]] = [[] for _ in times]
     for t in reversed(times) if node.attrs["reverse"] else times:
-        now = [*state, *(x[t] for x in given[carries : carries + xs]), *given[carries + xs :]]
-        results = _region(region, now, n)
+        arguments = [*state, *(x[t] for x in given[carries : carries + xs]), *given[carries + xs :]]
+        results = _region(region, arguments, n)
         state, out[t] = results[:carries], results[carries:]
     stacks = zip(zip(*out, strict=True), node.attrs["axes"], strict=True)
     return [*state, *(torch.stack(values, axis) for values, axis in stacks)]

@@ -1,1 +1,1 @@
-"""The command line: parsing and printing only, one module per group of commands."""
+"""The command line: argument parsing and printing, one module per group of commands."""

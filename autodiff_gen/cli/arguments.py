@@ -1,4 +1,4 @@
-"""Numbers on the command line, read for argparse."""
+"""Numeric argument types for argparse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands of the benchmark, which SCons calls. Each imports what it needs when it runs."""
+"""Benchmark commands, which SCons calls. Each imports what it needs when it runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Arguments = Callable[[argparse.ArgumentParser], None]
 
 
 def add_bench_commands(command: Command, model: Arguments, target: Arguments) -> None:
-    """`command` adds one to the command line, `model` and `target` their arguments."""
+    """Add the commands: `command` creates a subparser, `model` and `target` add their arguments to it."""
     sources = command(
         "bench-sources",
-        "Write NAME.c with marks, NAME.h, NAME_params.c, NAME_bench.c with main and NAME_marks.json.",
+        "Write NAME.c with probes, NAME.h, NAME_params.c, NAME_bench.c with main and NAME_probes.json.",
     )
     model(sources)
     target(sources)
-    sources.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder that they go to")
+    sources.add_argument("--out", metavar="DIR", type=Path, required=True, help="the output folder")
     sources.add_argument(
         "--steps", metavar="N", type=int, default=4, help="training steps (default: %(default)s)"
     )
@@ -36,27 +36,25 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
     target(count)
     for name, what in (
         ("--plain", "the program with ordinary generated C"),
-        ("--marked", "the same with marks"),
-        ("--marks", "NAME_marks.json"),
+        ("--probed", "the same with probes"),
+        ("--probes", "NAME_probes.json"),
         ("--out", "the record, bench.json"),
         ("--plugins", "the folder for the plugin"),
     ):
         count.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
-    count.add_argument("--profile", default="speed", help="what the compiler favoured (default: %(default)s)")
+    count.add_argument("--profile", default="speed", help="the build profile (default: %(default)s)")
     count.set_defaults(run=_count)
 
-    cycles = command(
-        "bench-cycles", "Read from a board what its cycle counter said of a benchmark; write cycles.json."
-    )
+    cycles = command("bench-cycles", "Read a benchmark's cycle counts from a board; write cycles.json.")
     target(cycles)
     cycles.add_argument("--port", required=True, help="/dev/ttyACM0, socket://host:number or exec:program")
-    for name, what in (("--marks", "NAME_marks.json"), ("--out", "the record, cycles.json")):
+    for name, what in (("--probes", "NAME_probes.json"), ("--out", "the record, cycles.json")):
         cycles.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
     cycles.set_defaults(run=_cycles)
 
-    kernels = command("bench-kernel-sources", "Write kernels_bench.c, which calls kernels between marks.")
+    kernels = command("bench-kernel-sources", "Write kernels_bench.c, which calls kernels between probes.")
     target(kernels)
-    kernels.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder that it goes to")
+    kernels.add_argument("--out", metavar="DIR", type=Path, required=True, help="the output folder")
     kernels.set_defaults(run=_kernel_sources)
 
     kernel_count = command(
@@ -65,7 +63,7 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
     target(kernel_count)
     for name, what in (
         ("--elf", "the program"),
-        ("--marks", "kernels_marks.json"),
+        ("--probes", "kernels_probes.json"),
         ("--out", "the record, kernels.json"),
         ("--plugins", "the folder for the plugin"),
     ):
@@ -82,7 +80,7 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
 
 
 def _target(args: argparse.Namespace) -> tuple[Board, list[str] | None]:
-    """The board, and the kernels of the command line: None for what the board's profile says."""
+    """The board, and the command line's kernel backends; None for those of the board's profile."""
     from ..kernels import registry
     from ..targets import board
 
@@ -110,7 +108,7 @@ def _count(args: argparse.Namespace) -> int:
     from ..kernels import registry
 
     chosen, kernels = _target(args)
-    programs = Programs(args.plain, args.marked, args.marks)
+    programs = Programs(args.plain, args.probed, args.probes)
     record = measure(chosen, registry.for_board(chosen, kernels).names, args.profile, programs, args.plugins)
     print(report(record, last_record(args.out)))
     write_record(args.out, record)
@@ -125,7 +123,7 @@ def _cycles(args: argparse.Namespace) -> int:
 
     chosen, kernels = _target(args)
     names = registry.for_board(chosen, kernels).names
-    record = measured(chosen, names, args.marks, listen(args.port))
+    record = measured(chosen, names, args.probes, listen(args.port))
     print(cycles_report(record))
     write_record(args.out, record)
     return 0
@@ -149,7 +147,7 @@ def _kernel_count(args: argparse.Namespace) -> int:
 
     chosen, kernels = _target(args)
     names = list(registry.for_board(chosen, kernels).names)
-    record = measure_kernels(chosen, names, args.elf, args.marks, args.plugins)
+    record = measure_kernels(chosen, names, args.elf, args.probes, args.plugins)
     print(kernel_report(record, last_record(args.out)))
     write_record(args.out, record)
     return 0
@@ -165,8 +163,8 @@ def _tables(args: argparse.Namespace) -> int:
         command = [args.scons, "-P", "-m", "SCons", "-Q", *words]
         done = subprocess.run(command, cwd=installation.root(), capture_output=True, text=True)
         if done.returncode != 0:
-            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            raise ToolError(f"./scons {' '.join(words)}: {said[0] if said else 'fails'}")
+            lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+            raise ToolError(f"./scons {' '.join(words)}: {lines[0] if lines else 'fails'}")
 
     print(write_qemu_tables(run))
     return 0

@@ -1,4 +1,4 @@
-"""Commands that speak with a board: link, train, pull, push, hil. Each imports what it needs when it runs."""
+"""Commands that use the board link: link, train, pull, push, hil. Each imports what it needs when it runs."""
 
 from __future__ import annotations
 
@@ -22,45 +22,47 @@ def add_commands(
     model: Callable[[argparse.ArgumentParser], None],
     target: Callable[[argparse.ArgumentParser], None],
 ) -> None:
-    """`command` adds one to the command line, `model` and `target` their arguments."""
-    link = command("link", "Write NAME_link.c: the model as the firmware of the board link takes it.")
+    """Add the commands: `command` creates a subparser, `model` and `target` add their arguments to it."""
+    link = command("link", "Write NAME_link.c: the model's interface for the firmware of the board link.")
     model(link)
     target(link)
-    link.add_argument("--out", metavar="DIR", type=Path, required=True, help="the folder that it goes to")
+    link.add_argument("--out", metavar="DIR", type=Path, required=True, help="the output folder")
     link.set_defaults(run=_link)
 
-    train = command("train", "Train on a board: stream a data set to it, and log what it learns.")
+    train = command("train", "Train on a board: stream a data set to it, and log losses and accuracy.")
     model(train)
     target(train)
     _port_arguments(train)
     train.add_argument(
         "--data",
         metavar="FILE",
-        help=".npz, samples.bin, or .py with dataset() (default: data.py beside the model)",
+        help=".npz, samples.bin, or .py with dataset() (default: data.py in the model's folder)",
     )
     train.add_argument(
         "--epochs",
         metavar="N",
         type=positive,
         default=1,
-        help="times to go through the data (default: %(default)s)",
+        help="passes over the data (default: %(default)s)",
     )
     train.add_argument(
-        "--batch", metavar="N", type=positive, help="samples a step (default: the model's batch)"
+        "--batch", metavar="N", type=positive, help="samples per step (default: the model's batch)"
     )
-    train.add_argument("--samples", metavar="N", type=positive, help="take the first N samples only")
+    train.add_argument("--samples", metavar="N", type=positive, help="use the first N samples only")
     train.add_argument(
-        "--tests", metavar="N", type=count, help="take the first N samples to test on only; 0: do not test"
+        "--tests", metavar="N", type=count, help="use the first N test samples only; 0: do not test"
     )
     train.add_argument("--lr", metavar="X", type=finite, help="learning rate (default: the model's)")
     train.add_argument(
         "--shuffle",
         metavar="SEED",
         type=count,
-        help="another order in every epoch (default: the data's own order)",
+        help="permute the samples in every epoch (default: the data's own order)",
     )
     train.add_argument(
-        "--fresh", action="store_true", help="begin with the first weights at step 0, whatever the board has"
+        "--fresh",
+        action="store_true",
+        help="start with the initial weights at step 0, not from the board's state",
     )
     train.add_argument(
         "--save-every",
@@ -70,13 +72,13 @@ def add_commands(
         help="steps between checkpoints (default: one at the end)",
     )
     train.add_argument(
-        "--log", metavar="FILE.csv", type=Path, help="a row for every step; a resumed run goes on in it"
+        "--log", metavar="FILE.csv", type=Path, help="write a row for every step; a resumed run appends to it"
     )
-    train.add_argument("--tensorboard", metavar="DIR", type=Path, help="write events for TensorBoard too")
+    train.add_argument("--tensorboard", metavar="DIR", type=Path, help="also write events for TensorBoard")
     train.set_defaults(run=_train)
 
     pull = command(
-        "pull", "Bring the trained weights back: .npz with the whole state, or .pt with PyTorch's state_dict."
+        "pull", "Read the trained weights: .npz with the whole state, or .pt with PyTorch's state_dict."
     )
     model(pull)
     target(pull)
@@ -93,12 +95,12 @@ def add_commands(
     target(push)
     _port_arguments(push)
     push.add_argument("file", metavar="FILE", type=Path, help=".npz or .pt")
-    push.add_argument("--save", action="store_true", help="and write a checkpoint")
+    push.add_argument("--save", action="store_true", help="also write a checkpoint")
     push.set_defaults(run=_push)
 
     hil = command(
         "hil",
-        "Hardware in the loop: check a board, in QEMU or on a port, against the same C on this computer.",
+        "Hardware in the loop: check a board, in QEMU or on a port, against the same C on the host.",
     )
     model(hil)
     target(hil)
@@ -108,7 +110,7 @@ def add_commands(
         metavar="N",
         type=positive,
         default=20,
-        help="of training in each check (default: %(default)s)",
+        help="training steps in each check (default: %(default)s)",
     )
     hil.set_defaults(run=_hil)
 
@@ -121,7 +123,7 @@ def _port_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: build/BOARD/NAME/link.elf in QEMU)",
     )
     parser.add_argument(
-        "--baud", metavar="N", type=positive, default=115200, help="of a serial port (default: %(default)s)"
+        "--baud", metavar="N", type=positive, default=115200, help="serial port speed (default: %(default)s)"
     )
     parser.add_argument(
         "--timeout",
@@ -176,7 +178,7 @@ def _pull(args: argparse.Namespace) -> int:
     finally:
         board.close()
     write_weights(args.out, session.program, state, board.steps)
-    print(f"{args.out}: {len(state)} arrays behind {board.steps:,} steps")
+    print(f"{args.out}: {len(state)} arrays after {board.steps:,} steps")
     return 0
 
 
@@ -192,7 +194,7 @@ def _push(args: argparse.Namespace) -> int:
         saved = f", checkpoint {board.save()}" if args.save else ""
     finally:
         board.close()
-    print(f"{args.file}: {len(state)} arrays sent, the board stands behind {board.steps:,} steps{saved}")
+    print(f"{args.file}: {len(state)} arrays sent, the board is at step {board.steps:,}{saved}")
     return 0
 
 

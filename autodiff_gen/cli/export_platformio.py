@@ -1,5 +1,5 @@
-"""`export`: a PlatformIO project that holds all it needs: the generated C, the kernels that it calls, the runtime, and
-for an emulated board the platform that builds and runs it. Nothing in it refers to this tree."""
+"""`export`: a self-contained PlatformIO project: the generated C, the kernels that it calls, the runtime, and for an
+emulated board the platform that builds and runs it. Nothing in it refers to this tree."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def export(
     kernels: Sequence[str] | None = ("ref",),
     ram: int | None = None,
 ) -> list[str]:
-    """Write the project into the folder `out`; names of its environments, the default first. main.c beside the model
-    becomes its program. Raises AutodiffError."""
+    """Write the project into the folder `out`; returns the names of its environments, the default first. The main.c in
+    the model's folder becomes its program. Raises AutodiffError."""
     from ..codegen.files import emit
     from ..model.build import compile_file
     from ..model.loader import find_model, load_file
@@ -46,7 +46,7 @@ def export(
                 "which an exported project cannot carry: leave it out of kernels="
             )
     if out.exists() and any(out.iterdir()) and not (out / "platformio.ini").is_file():
-        raise ToolError(f"{out} has files in it and no platformio.ini: choose an empty folder")
+        raise ToolError(f"{out} contains files and no platformio.ini: choose an empty folder")
     for part in ("lib", "platform"):
         shutil.rmtree(out / part, ignore_errors=True)
     contract = "-ffp-contract=off" if program.backends.only_ref else "-ffp-contract=fast"
@@ -72,9 +72,9 @@ def export(
 
 
 def _environments(board: Board) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    environments: dict[str, dict[str, str]] = {}
     if board.qemu is not None:
-        found[f"qemu_{board.id}"] = {
+        environments[f"qemu_{board.id}"] = {
             "platform": "symlink://${PROJECT_DIR}/platform",
             "board": board.id,
             "build_src_filter": "+<*> -<samples.c>",
@@ -82,18 +82,18 @@ def _environments(board: Board) -> dict[str, dict[str, str]]:
         }
     own = board.platformio
     if own:
-        found[own["board"]] = {
+        environments[own["board"]] = {
             "platform": own["platform"],
             "board": own["board"],
             "framework": own["framework"],
             "build_src_flags": "-Dmain=ag_main",
             "monitor_speed": "115200",
         }
-    if not found:
+    if not environments:
         raise ToolError(
             f"board {board.id}: {board.path} has neither [qemu] nor [platformio], so PlatformIO cannot build for it"
         )
-    return found
+    return environments
 
 
 # ---- files
@@ -106,8 +106,8 @@ def _copy(source: Path, target: Path, pattern: str) -> None:
 
 
 def _copy_kernels(program: Program, backend: Backend, target: Path) -> None:
-    """What the program calls of a backend, what that shares with others, and all headers; the contract's go with
-    `ref`."""
+    """Copy the kernels of a backend that the program calls, the files that they share, and all headers; those of the
+    contract go with `ref`."""
     _copy(backend.folder, target, "*.h")
     if backend is program.backends.backends[-1]:
         _copy(program.backends.root, target, "*.h")
@@ -123,16 +123,16 @@ def _copy_kernels(program: Program, backend: Backend, target: Path) -> None:
 
 
 def _included(root: Path, sources: Sequence[Path]) -> set[str]:
-    """Headers in folders of `root` that the sources include, and those that these include, relative to `root`."""
-    found: set[str] = set()
+    """Headers in folders of `root` that the sources include, directly or through other headers, relative to `root`."""
+    headers: set[str] = set()
     pending = list(sources)
     while pending:
         text = pending.pop().read_text(encoding="utf-8")
         for name in re.findall(r'^ *#include "(\w+/\w+\.h)"', text, re.MULTILINE):
-            if name not in found and (root / name).is_file():
-                found.add(name)
+            if name not in headers and (root / name).is_file():
+                headers.add(name)
                 pending.append(root / name)
-    return found
+    return headers
 
 
 def _copy_platform(board: Board, target: Path) -> None:
@@ -142,7 +142,7 @@ def _copy_platform(board: Board, target: Path) -> None:
     _copy(source, target, "platform.*")
     _copy(installation.runtime(), target / "runtime", "*.[ch]")
     support = installation.boards() / "support"
-    assert board.target.startup is not None  # boards without are refused before
+    assert board.target.startup is not None  # boards without it were rejected before
     for folder in (support / "common", board.target.startup, board.target.support):
         shutil.copytree(folder, target / "support" / folder.name, ignore=ignored)
     write_all(target / "boards", {f"{board.id}.json": platformio.manifest_text(board)})
@@ -169,7 +169,7 @@ def _library(name: str, flags: Sequence[str], needs: Iterable[str], frameworks: 
 
 def _ini(name: str, environments: dict[str, dict[str, str]]) -> str:
     lines = [
-        f"; {name}: a project that holds all it needs; README.md tells the commands.",
+        f"; {name}: a self-contained project; README.md lists the commands.",
         "",
         "[platformio]",
     ]
@@ -188,7 +188,7 @@ def _readme(program: Program, board: Board, environments: dict[str, dict[str, st
     for env in environments:
         if env.startswith("qemu_"):
             commands += [f"    pio run -e {env} -t run                  build it, and run it in QEMU to its end",
-                         f"    pio run -e {env} -t upload -t monitor    start it, and see what it prints"]  # fmt: skip
+                         f"    pio run -e {env} -t upload -t monitor    start it, and print its output"]  # fmt: skip
         else:
             commands.append(
                 f"    pio run -e {env} -t upload -t monitor    on the real board; nobody has run it yet"

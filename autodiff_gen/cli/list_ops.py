@@ -1,4 +1,4 @@
-"""What there is, in Markdown: ops from their records; functions, layers, optimizers, schedules and initialisers from
+"""The reference in Markdown: ops from their records; functions, layers, optimizers, schedules and initialisers from
 their signatures. `autodiff-gen ops --markdown > docs/operations.md`."""
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ _LONGEST = 100  # characters of a PyTorch expression in the table
 _HEAD = """\
 # Operations
 
-Made from the registry and the modules by `autodiff-gen ops --markdown`; a test holds this page to them.
+Generated from the registry and the modules by `autodiff-gen ops --markdown`; a test compares this page with them.
 
 ## Ops
 
-What functions are built from, and what their gradients are made of.
+The primitives of functions and of their gradients.
 
-- *in C*: an expression (of a, b, c) is written into a fused loop, a reduction becomes the inner loop of one, a view
+- *in C*: an expression (of a, b, c) is emitted in a fused loop, a reduction becomes the inner loop of one, a view
   costs nothing, everything else calls a kernel of the board's backends.
-- *gradient*: whether there is one.
-- *twice*: whether that can be differentiated again; "linear" where it does not depend on the operands.
-- *in PyTorch*: what the op is compared with; where that is long, it stands in the op's record.
+- *gradient*: whether the op has one.
+- *twice*: whether the gradient can be differentiated again; "linear" if it does not depend on the operands.
+- *in PyTorch*: the expression that tests compare the op with; a long one is in the op's record.
 """
 
 
 def markdown() -> str:
-    """The whole page."""
+    """The page docs/operations.md."""
     records = [op for op in OPS.values() if not isinstance(op.lower, Leaf | Fused)]
     rows = [_op_row(op) for op in sorted(records, key=lambda op: op.name)]
     parts = [_HEAD + "\n" + _table(("op", "in C", "gradient", "twice", "in PyTorch"), rows)]
@@ -95,7 +95,7 @@ def _op_row(op: Op) -> tuple[str, ...]:
     if len(torch) > _LONGEST:
         torch = "in the record"
     if op.vjp is None and not op.samples:
-        return _code(op.name), _in_c(op), "made by passes, after differentiation", "", torch
+        return _code(op.name), _in_c(op), "created by passes, after differentiation", "", torch
     return _code(op.name), _in_c(op), "yes" if op.vjp is not None else "no", _twice(op), torch
 
 
@@ -119,14 +119,14 @@ def _in_c(op: Op) -> str:
         case RowContraction():
             return "kernel `gemv`, row by row in a loop"
         case Moded():
-            return "nothing: settled by the mode before"
+            return "nothing: resolved by the mode before"
         case Call(term=term) if term:
             return f"as `{term}`, added to memory"
         case Scan() | Cond():
             return (
-                "`for` around steps of its own"
+                "`for` with its own steps as the body"
                 if isinstance(op.lower, Scan)
-                else "`if` around steps of its own"
+                else "`if` with its own steps in both branches"
             )
         case Call():
             return "kernel " + ", ".join(_code(k) for k in _kernels(op))
@@ -136,12 +136,12 @@ def _in_c(op: Op) -> str:
 def _kernels(op: Op) -> list[str]:
     """The kernels that the op's samples call."""
     assert isinstance(op.lower, Call)
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for k in range(len(op.samples)):
         node = _applied(op, k)
         layouts = [dense(v.type.shape) for v in node.operands]
-        found[op.lower.choose(layouts, [r.type for r in node.results], node.attrs).kernel] = None
-    return list(found)
+        names[op.lower.choose(layouts, [r.type for r in node.results], node.attrs).kernel] = None
+    return list(names)
 
 
 def _applied(op: Op, k: int) -> Any:
@@ -152,10 +152,9 @@ def _applied(op: Op, k: int) -> Any:
 
 
 def _twice(op: Op) -> str:
-    """Whether the gradient can be differentiated: "yes", "linear" where it does not depend on the operands, or
-    "no"."""
+    """Whether the gradient can be differentiated: "yes", "linear" if it does not depend on the operands, or "no"."""
     if isinstance(op.lower, Scan | Cond):
-        return "yes"  # their gradients are scan and cond again
+        return "yes"  # their gradients are scans and conds
     if op.vjp is None or not op.samples:
         return "-"
     node = _applied(op, 0)
@@ -177,10 +176,10 @@ def _twice(op: Op) -> str:
 
 def _section(title: str, intro: str, module: ModuleType, members: dict[str, Callable[..., Any]]) -> str:
     rows = [
-        (_code(name + _signature(member)), _said(member), ", ".join(map(_code, _refused(member))))
+        (_code(name + _signature(member)), _summary(member), ", ".join(map(_code, _unsupported(member))))
         for name, member in sorted(members.items(), key=lambda item: item[0].lower())
     ]
-    return f"## {title}\n\n{intro}\n\n" + _table((title.split(" ")[0].lower(), "", "refused"), rows)
+    return f"## {title}\n\n{intro}\n\n" + _table((title.split(" ")[0].lower(), "", "rejected"), rows)
 
 
 def _functions(module: ModuleType) -> dict[str, Callable[..., Any]]:
@@ -193,8 +192,8 @@ def _functions(module: ModuleType) -> dict[str, Callable[..., Any]]:
 
 def _classes(module: ModuleType, base: type) -> dict[str, Callable[..., Any]]:
     names = getattr(module, "__all__", None) or list(vars(module))
-    found = {k: getattr(module, k) for k in names}
-    return {k: v for k, v in found.items() if inspect.isclass(v) and issubclass(v, base) and v is not base}
+    members = {k: getattr(module, k) for k in names}
+    return {k: v for k, v in members.items() if inspect.isclass(v) and issubclass(v, base) and v is not base}
 
 
 def _signature(member: Callable[..., Any]) -> str:
@@ -208,14 +207,14 @@ def _signature(member: Callable[..., Any]) -> str:
     return str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))
 
 
-def _said(member: Callable[..., Any]) -> str:
+def _summary(member: Callable[..., Any]) -> str:
     """The first sentence of the docstring."""
     own = member.__dict__.get("__doc__") if inspect.isclass(member) else member.__doc__
     text = " ".join((own or "").split())
     return re.split(r"(?<=[^ ]\.) (?=[A-Z`])", text)[0].replace("|", "\\|")
 
 
-def _refused(member: Callable[..., Any]) -> tuple[str, ...]:
-    """PyTorch's arguments that are refused by name when they are not at their defaults."""
+def _unsupported(member: Callable[..., Any]) -> tuple[str, ...]:
+    """PyTorch's arguments that are rejected unless they have their default values."""
     function = member.__init__ if inspect.isclass(member) else member
-    return tuple(getattr(function, "refused", ()))
+    return tuple(getattr(function, "unsupported", ()))

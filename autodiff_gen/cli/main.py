@@ -1,6 +1,6 @@
 """The command line: `autodiff-gen COMMAND ...`, which SCons and PlatformIO call too.
 
-A user's mistake is one line on stderr and exit code 1 (2 for the command line itself); a traceback is our mistake.
+An error of the user is one line on stderr and exit code 1 (2 for the command line); a traceback is a bug.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _UsageError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors as one line with the near match, in place of argparse's usage text."""
+    """Report errors as one line with the closest match, without argparse's usage text."""
 
     def error(self, message: str) -> NoReturn:
         raise _UsageError(f"{message}; see {self.prog} --help")
@@ -56,7 +56,7 @@ def _flags(parser: argparse.ArgumentParser, known: argparse.Namespace) -> list[s
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         parser = _parser()
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AutodiffError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # the reader of a pipe has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except KeyboardInterrupt:
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _check_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
     (sub,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     if not words:
-        raise _UsageError(f"which command? One of {', '.join(sub.choices)}; see {parser.prog} --help")
+        raise _UsageError(f"no command given; choose from {', '.join(sub.choices)}; see {parser.prog} --help")
     if not words[0].startswith("-") and words[0] not in sub.choices:
         raise _UsageError(f"unknown command {words[0]!r}{near(words[0], sub.choices)}")
 
@@ -90,7 +90,7 @@ def _check_command(parser: argparse.ArgumentParser, words: Sequence[str]) -> Non
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="autodiff-gen",
-        description="Models in Python become C that trains them on a microcontroller.",
+        description="Compile Python models to C that trains them on a microcontroller.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"autodiff_gen {__version__}")
@@ -102,15 +102,13 @@ def _parser() -> argparse.ArgumentParser:
     build = command("build", "Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json.")
     _model_argument(build)
     _target_arguments(build)
-    build.add_argument(
-        "--out", metavar="DIR", type=Path, required=True, help="the folder that the files go to"
-    )
+    build.add_argument("--out", metavar="DIR", type=Path, required=True, help="the output folder")
     build.add_argument(
         "--dump", metavar="DIR", type=Path, help="write the graph after each pass to this folder"
     )
     build.set_defaults(run=_build)
 
-    export = command("export", "Write a PlatformIO project that holds all it needs.")
+    export = command("export", "Write a self-contained PlatformIO project.")
     _model_argument(export)
     _target_arguments(export)
     export.add_argument(
@@ -118,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         type=Path,
         required=True,
-        help="the project's folder; made when it is not there",
+        help="the project's folder; created if it does not exist",
     )
     export.set_defaults(run=_export)
 
@@ -128,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
 
     check = command(
         "check",
-        "Compare gradients with finite differences in float64, and with PyTorch where it is installed.",
+        "Compare gradients with finite differences in float64, and with PyTorch if it is installed.",
     )
     _model_argument(check)
     check.add_argument(
@@ -139,14 +137,14 @@ def _parser() -> argparse.ArgumentParser:
         help="elements per parameter (default: %(default)s)",
     )
     check.add_argument(
-        "--seed", metavar="N", type=count, default=0, help="of the data and of the choice of elements"
+        "--seed", metavar="N", type=count, default=0, help="seed of the data and of the choice of elements"
     )
     check.add_argument(
         "--steps",
         metavar="N",
         type=count,
         help="check after N training steps in float64; 0 for the initial values "
-        "(default: the initial values, moved a little)",
+        "(default: the initial values with a small perturbation)",
     )
     check.set_defaults(run=_check)
 
@@ -158,7 +156,8 @@ def _parser() -> argparse.ArgumentParser:
     explain.set_defaults(run=_explain)
 
     test = command(
-        "test-kernels", "Compare the kernels of a folder with ref over the shape tables, here or in QEMU."
+        "test-kernels",
+        "Compare the kernels of a folder with ref over the shape tables, on the host or in QEMU.",
     )
     test.add_argument(
         "backend", metavar="FOLDER", help="a folder with a kernels.toml, or a backend of the tree"
@@ -173,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
 
     fetch = command("fetch", "Fetch the pinned third-party sources that a kernel backend wraps: cmsis.")
     fetch.add_argument("backend", metavar="BACKEND", help="cmsis: CMSIS-DSP")
-    fetch.add_argument("--file", metavar="FILE", type=Path, help="the package, where it is here already")
+    fetch.add_argument("--file", metavar="FILE", type=Path, help="the package, if it is already downloaded")
     fetch.set_defaults(run=_fetch)
 
     add_commands(command, _model_argument, _target_arguments)
@@ -182,12 +181,12 @@ def _parser() -> argparse.ArgumentParser:
     command("boards", "List the boards.").set_defaults(run=_boards)
     command("models", "List the examples.").set_defaults(run=_models)
     ops = command(
-        "ops", "List the operations: how each becomes C, whether it has a gradient, and PyTorch's name."
+        "ops", "List the operations: how each is lowered to C, whether it has a gradient, and PyTorch's name."
     )
     ops.add_argument(
         "--markdown",
         action="store_true",
-        help="with all functions, layers, optimizers and schedules, as docs/operations.md has them",
+        help="print docs/operations.md, with all functions, layers, optimizers and schedules",
     )
     ops.set_defaults(run=_ops)
     return parser
@@ -204,15 +203,15 @@ def _target_arguments(parser: argparse.ArgumentParser) -> None:
         default="host",
         help="a board's name or a .toml file (default: %(default)s)",
     )
-    parser.add_argument("--name", help="of the generated files and functions (default: the model's)")
+    parser.add_argument("--name", help="name of the generated files and functions (default: the model's)")
     parser.add_argument(
-        "--kernels", metavar="LIST", help="kernel backends in order, with commas (default: the board's)"
+        "--kernels", metavar="LIST", help="kernel backends by priority, with commas (default: the board's)"
     )
     parser.add_argument(
         "--ram",
         metavar="BYTES",
         type=positive,
-        help="bytes that the trainer may take (default: the board's RAM less the stack)",
+        help="RAM budget of the trainer (default: the board's RAM less the stack)",
     )
 
 
@@ -261,7 +260,7 @@ def _explain(args: argparse.Namespace) -> int:
 
     board, kernels = _board_and_kernels(args)
     file = load_file(args.model)
-    # A plan that does not fit is explained as well.
+    # A program that does not fit is explained too.
     program = compile_file(file.made, args.name or file.name, kernels, board, ram=sys.maxsize)
     print(explain(program, board, args.ram if args.ram is not None else board.ram_bytes))
     return 0
@@ -294,7 +293,7 @@ def _boards(args: argparse.Namespace) -> int:
         rows.append(
             (name, b.name, b.target.core, ", ".join(sizes) or "no limit", b.qemu.machine if b.qemu else "-")
         )
-    _print_table(("board", "what it is", "core", "memory", "QEMU machine"), rows)
+    _print_table(("board", "name", "core", "memory", "QEMU machine"), rows)
     return 0
 
 
@@ -322,12 +321,12 @@ def _ops(args: argparse.Namespace) -> int:
         if not isinstance(op.lower, Leaf):
             gradient = "gradient" if op.vjp else "no gradient"
             rows.append((name, type(op.lower).__name__.lower(), gradient, op.torch or "-"))
-    _print_table(("op", "becomes", "gradient", "in PyTorch"), rows)
+    _print_table(("op", "lowering", "gradient", "in PyTorch"), rows)
     return 0
 
 
 def _board_and_kernels(args: argparse.Namespace) -> tuple[Board, list[str] | None]:
-    """The board, and the kernels of the command line: None for what the board's profile says."""
+    """The board, and the command line's kernel backends; None for those of the board's profile."""
     from ..kernels import registry
     from ..targets import board
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ModelError, PlanError
 from ..ir.graph import Graph, State
 from ..ir.identifiers import Scope, identifier, of_program
+from ..ir.module import Module
 from ..ir.node import INPUT, Value
 from ..ir.types import Dim
 from ..ir.verifier import verify
 from ..kernels import registry as kernel_tables
 from ..kernels.registry import Backends
+from ..lowering.pipeline import Dump, lower
 from ..lowering.plan import EntryPlan, Placed
-from ..lowering.planner import plan_entry
+from ..passes.context import Context
 from ..targets.board import Board
 from .program import Arg, Entry, Program, Slot
 from .specification import FunctionSpec, ModelSpec
@@ -40,7 +42,7 @@ def compile_model(
     _check_name(name)
     scope = Scope(of_program(name))
     slots = tuple(_slot(s, scope) for s in model.states)
-    entries = tuple(_entry(g, name, tables, dump) for g in model.entries())
+    entries = _entries(model.entries(), name, tables, _dumped(model.stages, dump))
     program = Program(
         name,
         f"{name}_trainer",
@@ -54,7 +56,7 @@ def compile_model(
         model.restore_after,
     )
     if model.guard == "gradients":
-        plain = tuple(_entry(g, name, tables, None) for g in model.entries("loss"))
+        plain = _entries(model.entries("loss"), name, tables)
         cost = program.struct_bytes - replace(program, entries=plain).struct_bytes
         program = replace(program, guard_bytes=cost)
     _check_budget(program, board, ram)
@@ -68,7 +70,8 @@ def compile_function(
     if identifier(name) != name:
         raise ModelError(_bad_name(name))
     tables = _load_kernels(kernels, None)
-    return _functions(name, function.batch, [_entry(function.graph, name, tables, dump, c_name=name)], tables)
+    entries = _entries([function.graph], name, tables, _dumped((), dump), [name])
+    return _functions(name, function.batch, entries, tables)
 
 
 def compile_functions(
@@ -86,7 +89,7 @@ def compile_functions(
     for f in functions:
         if f"{name}_{f.name}" in of_program(name):
             raise ModelError(f"function {f.name!r}: {name}_{f.name} is another name of {name}.h; rename it")
-    entries = [_entry(f.graph, name, tables, dump) for f in functions]
+    entries = _entries([f.graph for f in functions], name, tables, _dumped((), dump))
     program = _functions(name, max(f.batch for f in functions), entries, tables)
     _check_budget(program, board, ram)
     return program
@@ -122,11 +125,32 @@ def _slot(state: State, scope: Scope) -> Slot:
     return Slot(state.name, scope.fresh(state.name), state.type, state.init, state.role, state)
 
 
-def _entry(
-    graph: Graph, program: str, tables: Backends, dump: Path | None, c_name: str | None = None
-) -> Entry:
-    verify(graph)
-    plan = plan_entry(graph, tables, dump)
+def _dumped(stages: Iterable[tuple[str, Module[Graph]]], folder: Path | None) -> Dump | None:
+    """Where every stage's result is written, with those that were made before the target was known."""
+    if folder is None:
+        return None
+    dump = Dump(folder)
+    for stage, module in stages:
+        dump.write(stage, module)
+    return dump
+
+
+def _entries(
+    graphs: Sequence[Graph],
+    program: str,
+    tables: Backends,
+    dump: Dump | None = None,
+    c_names: Sequence[str] | None = None,
+) -> tuple[Entry, ...]:
+    """The entries of complete graphs, called <program>_<graph> unless `c_names` are given."""
+    for graph in graphs:
+        verify(graph)
+    plans = lower(graphs, Context(backends=tables), dump)
+    names = c_names or [f"{program}_{graph.name}" for graph in graphs]
+    return tuple(_entry(g, p, program, c_name) for g, p, c_name in zip(graphs, plans, names, strict=True))
+
+
+def _entry(graph: Graph, plan: EntryPlan, program: str, c_name: str) -> Entry:
     scope = Scope(of_program(program))
     scope.taken -= {"n", "lr", "read", "write"}
     takes_n = any(isinstance(d, Dim) for v in graph.inputs for d in v.type.shape)
@@ -136,7 +160,7 @@ def _entry(
     outputs = [Arg(k, scope.fresh(k), v.type, "output") for k, v in graph.outputs.items()]
     # n stands between the arrays and the scalars, as in train_step(t, x, label, n, lr, &loss)
     ordered = [a for a in inputs if not a.by_value] + [a for a in inputs if a.by_value] + outputs
-    return Entry(graph.name, c_name or f"{program}_{graph.name}", tuple(ordered), takes_n, plan)
+    return Entry(graph.name, c_name, tuple(ordered), takes_n, plan)
 
 
 def _input(v: Value, scope: Scope) -> Arg:

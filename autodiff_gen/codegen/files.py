@@ -13,9 +13,8 @@ from typing import Any
 import jinja2
 
 from ..ir.identifiers import Scope
-from ..ir.node import CONST, Value, topological
+from ..ir.node import CONST, Value, base, topological
 from ..ir.types import planned_size, product
-from ..ir.views import base
 from ..kernels.table import Function
 from ..lowering import c_syntax
 from ..lowering.plan import EntryPlan

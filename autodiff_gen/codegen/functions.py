@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from ..ir.graph import State
 from ..ir.identifiers import Scope
 from ..ir.kernel_call import Factor, KernelCall, Operand, Place, Result
-from ..ir.node import CONST, INPUT, STATE, Node, Value
+from ..ir.node import CONST, INPUT, STATE, Node, Value, base
 from ..ir.op_kinds import Call, Contraction, View
 from ..ir.strides import Strided
 from ..ir.types import Size, Type
-from ..ir.views import base, layout, stored
+from ..ir.views import layout, stored
 from ..kernels.contract import CONTRACT, STRUCTS
 from ..kernels.table import Kernel
 from ..lowering import c_syntax

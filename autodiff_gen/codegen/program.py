@@ -98,7 +98,7 @@ class Program:
     def headers(self) -> tuple[str, ...]:
         """What the entries' expressions need beyond ag_math.h."""
         regions = [r for e in self.entries for s in e.plan.steps for r in s.node.regions]
-        lowers = [n.op.lower for r in regions for n in r.nodes()]
+        lowers = [n.op.lower for r in regions for n in r.nodes]
         return tuple(sorted({k.header for k in lowers if isinstance(k, Elementwise) and k.header}))
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..ir.graph import Graph, State
+from ..ir.module import Module
 
 
 class FunctionSpec(Protocol):
@@ -18,13 +19,16 @@ class FunctionSpec(Protocol):
 
 class ModelSpec(Protocol):
     """Entries that share states. default_lr: what train_step takes where no learning rate is given, None where a
-    schedule computes it; the other attributes are those of `Model`."""
+    schedule computes it; stages: results of the pipeline's stages up to the optimizer, by name; the other attributes
+    are those of `Model`."""
 
     batch: int
     guard: str | None
     split: bool
     restore_after: int
 
+    @property
+    def stages(self) -> Sequence[tuple[str, Module[Graph]]]: ...
     @property
     def states(self) -> Sequence[State]: ...
     @property

@@ -1,4 +1,4 @@
-"""Data sets for the examples: found on this computer, fetched and checked, or those that scikit-learn brings."""
+"""Data sets for the examples: from local files, from a mirror with a checksum, or from scikit-learn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
-TIMEOUT = 10  # seconds for an answer
+TIMEOUT = 10  # seconds, for a reply
 
 
 @dataclass(frozen=True)
@@ -41,28 +41,28 @@ class Digits:
     source: str
 
     def split(self, train: int | None = None, test: int | None = None) -> tuple[Digits, int]:
-        """The digits of a run in file order, those to train on first, and the number of those.
+        """The digits of a run in file order, the training set first, and the size of the training set.
 
-        To train: the first `train`, by default four fifths of the set; to test: the last `test`, by default what
-        is left, up to a fifth. Of 10,000: 8,000 and 2,000. Raises DataError where there are too few.
+        Training set: the first `train` digits, by default four fifths; test set: the last `test`, by default the rest,
+        up to a fifth. Of 10,000: 8,000 and 2,000. Raises DataError if there are too few.
         """
         total = len(self.labels)
         train_n = total * 4 // 5 if train is None else train
         test_n = min(total - train_n, total // 5) if test is None else test
         if train_n < 1 or test_n < 0 or train_n + test_n > total:
             raise DataError(
-                f"{train_n} digits to train and {test_n} to test do not come out of {total} ({self.source}): "
-                f"ask for at least 1 to train and at most {total} in all"
+                f"cannot take {train_n} training and {test_n} test digits from {total} ({self.source}): "
+                f"request at least 1 to train on and at most {total} in total"
             )
         pick = np.r_[0:train_n, total - test_n : total]
         return Digits(self.images[pick], self.labels[pick], self.source), train_n
 
 
 def load_digits(say: Callable[[str], None] = print) -> Digits:
-    """The digits that `examples/mnist` uses: 10,000 of MNIST from $AUTODIFF_DATA, the cache, or a mirror, else the
-    1,797 that scikit-learn brings. `say` gets one line for each place that was tried in vain.
+    """The digits of `examples/mnist`: 10,000 of MNIST from $AUTODIFF_DATA, the cache, or a mirror, otherwise the 1,797
+    of scikit-learn. `say` is called with one line for each source that failed.
 
-    A file that is there and damaged is an error, never passed over in silence. Raises DataError.
+    A damaged file is an error and never skipped. Raises DataError.
     """
     data = os.environ.get("AUTODIFF_DATA")
     if data:
@@ -71,7 +71,7 @@ def load_digits(say: Callable[[str], None] = print) -> Digits:
                 return _from_folder(folder)
             for name in SHA256:
                 if (folder / name).is_file():
-                    raise DataError(f"{folder}: {name} is there, but not the other of {IMAGES} and {LABELS}")
+                    raise DataError(f"{folder}: has {name}, but needs both {IMAGES} and {LABELS}")
         say(f"no MNIST in $AUTODIFF_DATA ({data}): it has neither {IMAGES} nor mnist/{IMAGES}")
     cache = cache_folder() / "mnist"
     if all((cache / name).is_file() for name in SHA256):
@@ -106,11 +106,11 @@ def read_idx(packed: bytes, dims: int, where: str) -> NDArray[np.uint8]:
 
 
 def _checked(data: bytes, name: str, where: str) -> bytes:
-    found = hashlib.sha256(data).hexdigest()
-    if found != SHA256[name]:
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != SHA256[name]:
         raise DataError(
-            f"{where}: truncated or damaged: {len(data)} bytes with SHA-256 {found[:12]}..., "
-            f"expected {SHA256[name][:12]}...; delete the file or get it again"
+            f"{where}: truncated or damaged: {len(data)} bytes with SHA-256 {digest[:12]}..., "
+            f"expected {SHA256[name][:12]}...; delete the file or download it again"
         )
     return data
 
@@ -127,11 +127,11 @@ def _from_folder(folder: Path) -> Digits:
 
 
 def _download(folder: Path) -> None:
-    """Fetch both files, check them, then write both. Raises DataError with the last mirror's failure."""
+    """Download and check both files, then write both. Raises DataError with the error of the last mirror."""
     failure = ""
     for mirror in MIRRORS:
         try:
-            found = {name: _checked(_get(mirror + name), name, mirror + name) for name in SHA256}
+            files = {name: _checked(_get(mirror + name), name, mirror + name) for name in SHA256}
         except DataError as error:
             failure = str(error)
             continue
@@ -142,8 +142,8 @@ def _download(folder: Path) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataError(f"{folder}: cannot be made: {error.strerror}") from None
-        for name, data in found.items():
+            raise DataError(f"{folder}: cannot be created: {error.strerror}") from None
+        for name, data in files.items():
             write(folder / name, data)
         return
     raise DataError(f"MNIST cannot be fetched: {failure}")
@@ -156,7 +156,7 @@ def _get(url: str) -> bytes:
 
 
 def _from_sklearn() -> Digits:
-    """The 1,797 digits of 8x8 that scikit-learn brings, 0..16, enlarged to 24x24 with a border of 2."""
+    """The 1,797 8x8 digits of scikit-learn (0..16), scaled to 24x24 and padded by 2 columns on each side."""
     try:
         from sklearn.datasets import load_digits as bundled
     except ImportError:

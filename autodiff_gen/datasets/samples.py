@@ -1,4 +1,4 @@
-"""samples.bin: the records that a firmware streams. Their layout is told in runtime/ag_samples.h."""
+"""samples.bin: the records that a firmware streams. runtime/ag_samples.h describes the format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADER = struct.Struct("<4s11I")
 
 @dataclass(frozen=True)
 class SampleSet:
-    """Records uint8[train + test, record_bytes]: input, then label; those to train on come first."""
+    """Records uint8[train + test, record_bytes]: input, then label; the training set comes first."""
 
     records: NDArray[np.uint8]
     input_bytes: int
@@ -35,7 +35,7 @@ class SampleSet:
 
     @property
     def train_crc(self) -> int:
-        """CRC-32 of the training records in their order: what a board logs for each epoch."""
+        """CRC-32 of the training records in order, which a board logs for each epoch."""
         return zlib.crc32(self.records[: self.train].tobytes())
 
     def to_bytes(self) -> bytes:
@@ -49,7 +49,7 @@ class SampleSet:
 def from_arrays(
     images: NDArray[np.uint8], labels: NDArray[np.uint8], *, train: int, epochs: int
 ) -> SampleSet:
-    """Records of byte images uint8[n, ...] and labels uint8[n]; the first `train` are to train on."""
+    """Records of byte images uint8[n, ...] and labels uint8[n]; the first `train` are the training set."""
     flat = images.reshape(len(images), -1)
     return SampleSet(np.concatenate([flat, labels[:, None]], axis=1), flat.shape[1], 1, train, epochs)
 
@@ -58,35 +58,35 @@ def read(path: Path) -> SampleSet:
     """Read and check a file. Raises DataError."""
     data = path.read_bytes()
     if len(data) < HEADER.size or data[:4] != MAGIC:
-        raise DataError(f"{path}: not a sample set: no {MAGIC.decode()} at its start")
+        raise DataError(f"{path}: not a sample set: does not start with {MAGIC.decode()}")
     _, version, header, record, inputs, label, train, test, epochs, _, crc, own = HEADER.unpack_from(data)
     if (version, header) != (VERSION, HEADER.size) or own != zlib.crc32(data[: HEADER.size - 4]):
-        raise DataError(f"{path}: the header is damaged or of another version: make the file again")
+        raise DataError(f"{path}: the header is damaged or of another version: write the file again")
     body = data[HEADER.size :]
     if len(body) != record * (train + test) or zlib.crc32(body) != crc:
-        raise DataError(f"{path}: truncated or damaged: make the file again")
+        raise DataError(f"{path}: truncated or damaged: write the file again")
     records = np.frombuffer(body, np.uint8).reshape(train + test, record)
     return SampleSet(records, inputs, label, train, epochs)
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: aside, then renamed. Raises DataError where it cannot."""
+    """Write a file atomically: to a temporary file, then rename it. Raises DataError."""
     try:
-        handle, aside = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror}") from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        os.chmod(aside, 0o644)
-        os.replace(aside, path)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
     except BaseException:
-        Path(aside).unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
         raise
 
 
 def to_c(samples: SampleSet) -> str:
-    """A C file that puts the set into flash, for boards where nobody serves files (runtime/ag_samples.h)."""
+    """A C file that stores the set in flash, for boards without access to files (runtime/ag_samples.h)."""
     data = samples.to_bytes()
     rows = (", ".join(f"{b}" for b in data[i : i + 24]) for i in range(0, len(data), 24))
     body = ",\n    ".join(rows)

@@ -1,4 +1,4 @@
-"""A board that runs a model, as an object: arrays in, losses and arrays out. Every step is made exactly once."""
+"""A board that runs a model, as an object: arrays in, losses and arrays out. Every step is executed exactly once."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from .transport import BAUD, open_port
 
 Array = NDArray[Any]
 T = TypeVar("T")
-TRIES = 20  # times that a lost session is begun anew for one piece of work
+TRIES = 20  # sessions that one operation may use, each opened after the last was lost
 
 
 @dataclass(frozen=True)
 class Counters:
-    """What the board has counted (runtime/ag_link.h)."""
+    """The board's event counters (runtime/ag_link.h)."""
 
     steps: int
     trained: int
@@ -48,12 +48,12 @@ class Counters:
 def connect(
     program: Program, port: str, baud: int = BAUD, patience: float = 10.0, wait: float = 0.0
 ) -> Board:
-    """The board at `port`, which must run the link's firmware of this very program. LinkError."""
+    """The board at `port`, which must run the link firmware of this program. Raises LinkError."""
     return Board(program, Link(open_port(port, baud, wait), patience))
 
 
 class Board:
-    """A model on a board. Arrays are those that the model's own `train_step` and `predict` take, in its order."""
+    """A model on a board. Methods take the arrays of the model's `train_step` and `predict`, in the same order."""
 
     def __init__(self, program: Program, link: Link) -> None:
         self.program, self.link = program, link
@@ -78,25 +78,25 @@ class Board:
         return greeting
 
     def close(self) -> None:
-        """Give the port back."""
+        """Close the port."""
         self.link.port.close()
 
-    def _again(self, work: Callable[[], T]) -> T:
-        """Do the work, from its start in a new session when the session is lost."""
+    def _retry(self, operation: Callable[[], T]) -> T:
+        """Run the operation; when the session is lost, open a new one and run it from its start."""
         for _ in range(TRIES):
             try:
-                return work()
+                return operation()
             except SessionLost:
                 self.greeting = self._greet()
             except DeviceError as error:
                 if error.status != SUM:
                     raise
-        raise LinkError("the board loses the session again and again; does somebody else use its port?")
+        raise LinkError(f"the board lost the session {TRIES} times; does another program use its port?")
 
     # Data
 
     def _send(self, arrays: Mapping[str, Array], n: int, targets: bool) -> int:
-        """Write the first n rows of all inputs; the checksum of them as the board holds them."""
+        """Write the first n rows of all inputs; returns the CRC-32 of the bytes as the board stores them."""
         crc = 0
         for a in self.layout.inputs:
             if a.is_target and not targets:
@@ -107,69 +107,72 @@ class Board:
             if short is None:
                 self._write(frames.INPUT, a.offset, raw)
                 continue
-            for encoding, at, data in in_runs(short, frames.PAYLOAD - 4):
-                self._put(frames.INPUT, encoding, a.offset + 4 * at, data)
+            for encoding, first, data in in_runs(short, frames.PAYLOAD - 4):
+                self._put(frames.INPUT, encoding, a.offset + 4 * first, data)
         return crc
 
-    def _write(self, what: int, offset: int, data: bytes) -> None:
+    def _write(self, target: int, offset: int, data: bytes) -> None:
         room = frames.PAYLOAD - 4
-        for at in range(0, len(data), room):
-            self._put(what, frames.RAW, offset + at, data[at : at + room])
+        for start in range(0, len(data), room):
+            self._put(target, frames.RAW, offset + start, data[start : start + room])
 
-    def _put(self, what: int, encoding: int, offset: int, data: bytes) -> None:
-        self.link.request(frames.WRITE, struct.pack("<I", what << 28 | encoding << 24 | offset) + data)
+    def _put(self, target: int, encoding: int, offset: int, data: bytes) -> None:
+        self.link.request(frames.WRITE, struct.pack("<I", target << 28 | encoding << 24 | offset) + data)
 
-    def _read(self, what: int, offset: int, count: int) -> bytes:
+    def _read(self, source: int, offset: int, count: int) -> bytes:
         parts = []
-        for at in range(offset, offset + count, frames.PAYLOAD):
-            size = min(frames.PAYLOAD, offset + count - at)
-            part = self.link.request(frames.READ, struct.pack("<IB", what << 28 | at, size))
+        for start in range(offset, offset + count, frames.PAYLOAD):
+            size = min(frames.PAYLOAD, offset + count - start)
+            part = self.link.request(frames.READ, struct.pack("<IB", source << 28 | start, size))
             parts.append(part)
         return b"".join(parts)
 
     def _batch(self, arrays: Sequence[Any], targets: bool) -> tuple[dict[str, Array], int]:
-        asked = [a for a in self.layout.inputs if targets or not a.is_target]
-        asked.sort(key=lambda a: self.order_of(a.name))
-        if len(arrays) != len(asked):
-            shown = ", ".join(f"{a.name}: {a.type!r}" for a in asked)
-            raise ShapeError(f"expected {len(asked)} arrays ({shown}), got {len(arrays)}")
+        inputs = [a for a in self.layout.inputs if targets or not a.is_target]
+        inputs.sort(key=lambda a: self.order_of(a.name))
+        if len(arrays) != len(inputs):
+            expected = ", ".join(f"{a.name}: {a.type!r}" for a in inputs)
+            raise ShapeError(f"expected {len(inputs)} arrays ({expected}), got {len(arrays)}")
         batch = Batch(self.program.batch)
-        made = {a.name: checked(a.arg, value, batch) for a, value in zip(asked, arrays, strict=True)}
-        return made, batch.rows
+        by_name = {a.name: checked(a.arg, value, batch) for a, value in zip(inputs, arrays, strict=True)}
+        return by_name, batch.rows
 
     def order_of(self, name: str) -> int:
-        """Where the model names an input; C takes arrays before scalars."""
+        """Position of an input in the model's own order (the C functions take arrays before scalars)."""
         entry = next(e for e in self.program.entries if e.name == "train_step")
         return [v.name for v in entry.plan.graph.inputs].index(name)
 
     @property
     def start(self) -> str:
-        """Why the board began with its first weights although its flash may hold others, as one line; else empty."""
+        """Why the board started with its initial weights instead of a checkpoint, as one line; empty if it did not."""
         status = self.greeting.start
         if status in (0, NO_CHECKPOINT, NO_FLASH):
             return ""
         what = STATUS.get(status, "unknown status")
-        return f"the board loaded no checkpoint, and began with its first weights: {what} (status {status})"
+        return (
+            f"the board loaded no checkpoint and started with its initial weights: {what} (status {status})"
+        )
 
     # Work
 
     @property
     def steps(self) -> int:
-        """Steps that the board's weights have behind them."""
+        """Training steps that the board's weights have had."""
         return self.greeting.steps
 
     def train_step(self, *arrays: Any, lr: float | None = None, repeat: int = 1) -> float:
-        """One step (or `repeat`, on the same batch) on inputs, then targets; the last loss, before its update.
+        """One step (or `repeat`, on the same batch). Arguments: the inputs, then the targets. Returns the loss of the
+        last step, before its update.
 
-        DeviceError when the board refuses it; WentBack when it has gone back to its last checkpoint besides, because it
-        refused so many steps in a row.
+        Raises DeviceError when the board rejects the step, and WentBack when it has also restored its last checkpoint
+        because it rejected `restore_after` steps in a row.
         """
         given, n = self._batch(arrays, targets=True)
         first = self.greeting.steps
 
-        def work() -> float:
+        def train() -> float:
             done = self.greeting.steps - first
-            if done < 0:  # the reply that said so was lost with the session
+            if done < 0:  # the board restored a checkpoint, and its reply was lost with the session
                 raise WentBack(self.greeting.steps)
             if done == repeat:  # the reply was lost with the session, the steps were not
                 return self._last_loss()
@@ -183,11 +186,11 @@ class Board:
             if status and steps is not None and steps < first:
                 raise WentBack(steps, status)
             if status:
-                raise DeviceError("the step was refused", status)
+                raise DeviceError("the step was rejected", status)
             return float(loss)
 
         try:
-            loss = self._again(work)
+            loss = self._retry(train)
         except WentBack as back:
             self._set_steps(back.steps)
             raise
@@ -195,7 +198,7 @@ class Board:
         return loss
 
     def _last_loss(self) -> float:
-        """The loss of the last step, from a TRAIN of no steps that is refused for its number."""
+        """The loss of the last step, from the reply to a TRAIN that is rejected because its step number is wrong."""
         answer = self.link.ask(frames.TRAIN, struct.pack("<IHHfI", 0xFFFFFFFF, 1, 0, 0.0, 0))[1]
         return float(struct.unpack("<fI", answer)[0])
 
@@ -206,12 +209,12 @@ class Board:
         self.greeting = Greeting(**known)
 
     def predict(self, *arrays: Any) -> Any:
-        """The outputs for the inputs: an array, or a dict by name where there are several."""
+        """The outputs for the inputs: an array, or a dict by name if there are several. Raises DeviceError."""
         given, n = self._batch(arrays, targets=False)
         outs = self.layout.outputs
         size = sum(a.bytes(n) for a in outs) if len(outs) == 1 else self.layout.output_bytes
 
-        def work() -> bytes:
+        def predict() -> bytes:
             crc = self._send(given, n, targets=False)
             answer = self.link.request(frames.PREDICT, struct.pack("<HHI", n, 0, crc))
             whole = answer[4 : 4 + size]
@@ -221,43 +224,44 @@ class Board:
                 raise DeviceError("outputs", SUM)
             return whole
 
-        data = self._again(work)
-        found = {a.name: from_wire(a, data[a.offset : a.offset + a.bytes(n)], n) for a in outs}
-        return next(iter(found.values())) if len(found) == 1 else found
+        data = self._retry(predict)
+        arrays_out = {a.name: from_wire(a, data[a.offset : a.offset + a.bytes(n)], n) for a in outs}
+        return next(iter(arrays_out.values())) if len(arrays_out) == 1 else arrays_out
 
     def set_lr(self, lr: float) -> None:
-        """The learning rate of steps that name none."""
-        self._again(lambda: self.link.request(frames.SET_LR, struct.pack("<f", lr)))
+        """Set the learning rate of steps without an `lr` argument."""
+        self._retry(lambda: self.link.request(frames.SET_LR, struct.pack("<f", lr)))
 
     def init(self, seed: int = 0) -> None:
-        """The initial weights, and step 0."""
-        self._again(lambda: self.link.request(frames.INIT, struct.pack("<I", seed)))
+        """Reset to the initial weights and step 0."""
+        self._retry(lambda: self.link.request(frames.INIT, struct.pack("<I", seed)))
         self._set_steps(0)
 
     def counters(self) -> Counters:
-        """What the board has counted since its start."""
-        data = self._again(lambda: self._read(frames.COUNTERS, 0, 44))
+        """The board's event counters since its start."""
+        data = self._retry(lambda: self._read(frames.COUNTERS, 0, 44))
         return Counters(*struct.unpack("<11I", data))
 
     # Weights
 
     def state_dict(self, progress: Callable[[int, int], None] | None = None) -> dict[str, Array]:
-        """All parameters, then the optimizer's state, by name, in the shapes that the model gives them."""
+        """All parameters, then the optimizer's state, by name, in the model's shapes. `progress(done, total)` is
+        called with byte counts."""
         size = self.program.state_bytes
 
-        def work() -> bytes:
+        def read() -> bytes:
             parts = []
-            for at in range(0, size, 40 * frames.PAYLOAD):
-                parts.append(self._read(frames.STATE, at, min(40 * frames.PAYLOAD, size - at)))
+            for start in range(0, size, 40 * frames.PAYLOAD):
+                parts.append(self._read(frames.STATE, start, min(40 * frames.PAYLOAD, size - start)))
                 if progress is not None:
-                    progress(min(at + 40 * frames.PAYLOAD, size), size)
+                    progress(min(start + 40 * frames.PAYLOAD, size), size)
             data = b"".join(parts)
             (crc,) = struct.unpack("<I", self.link.request(frames.SUM, struct.pack("<I", frames.STATE << 28)))
             if zlib.crc32(data) != crc:
                 raise DeviceError("state", SUM)
             return data
 
-        return state_arrays(self.program, self._again(work))
+        return state_arrays(self.program, self._retry(read))
 
     def load_state_dict(
         self,
@@ -266,40 +270,40 @@ class Board:
         strict: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Send parameters and state by name; `steps` is what the board counts on from. Checked as a whole at the end.
+        """Send parameters and state by name; `steps` becomes the board's step count. A checksum at the end covers all.
 
-        `strict`: every name must be there and none besides; else the board's own values stay for what is missing.
+        `strict`: missing and unexpected names are errors; otherwise the board keeps its values for missing names.
         """
         own = {} if strict else self.state_dict()
         data = state_bytes(self.program, {**own, **state}, strict)
 
-        def work() -> None:
+        def write() -> None:
             self.link.request(frames.BEGIN)
             room = frames.PAYLOAD - 4
-            for at in range(0, len(data), 40 * room):
-                self._write(frames.STATE, at, data[at : at + 40 * room])
+            for start in range(0, len(data), 40 * room):
+                self._write(frames.STATE, start, data[start : start + 40 * room])
                 if progress is not None:
-                    progress(min(at + 40 * room, len(data)), len(data))
+                    progress(min(start + 40 * room, len(data)), len(data))
             self.link.request(frames.END, struct.pack("<II", zlib.crc32(data), steps))
 
-        self._again(work)
+        self._retry(write)
         self._set_steps(steps)
 
     def save(self) -> int:
-        """Write a checkpoint to the board's flash; its number."""
-        (sequence,) = struct.unpack("<I", self._again(lambda: self.link.request(frames.SAVE)))
+        """Write a checkpoint to the board's flash; returns its sequence number."""
+        (sequence,) = struct.unpack("<I", self._retry(lambda: self.link.request(frames.SAVE)))
         self._set_steps(self.greeting.steps, sequence)
         return int(sequence)
 
     def load(self) -> int:
-        """Go back to the newest checkpoint of the board's flash; the steps that it has behind it."""
-        sequence, steps = struct.unpack("<II", self._again(lambda: self.link.request(frames.LOAD)))
+        """Restore the newest checkpoint of the board's flash; returns its step count."""
+        sequence, steps = struct.unpack("<II", self._retry(lambda: self.link.request(frames.LOAD)))
         self._set_steps(steps, sequence)
         return int(steps)
 
 
 def from_wire(a: LinkArray, data: bytes, n: int) -> Array:
-    """The array of n rows whose bytes came."""
+    """The array of n rows stored in `data`. Raises DataError."""
     if len(data) != a.bytes(n):
-        raise DataError(f"{a.name}: {len(data)} bytes came, not {a.bytes(n)}")
+        raise DataError(f"{a.name}: expected {a.bytes(n)} bytes, got {len(data)}")
     return np.frombuffer(data, a.type.dtype.numpy).reshape(bound(a.type.shape, n)).copy()

@@ -1,4 +1,4 @@
-"""`autodiff-gen train`: what it says and writes around the training itself."""
+"""`autodiff-gen train`: output and log files of a training run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTERRUPTED = 130
 
 
 def train(session: Session, board: Board, args: argparse.Namespace) -> int:
-    """The exit code: 0 at the end of the plan, 130 after Ctrl-C."""
+    """Train; returns the exit code: 0 at the end of the plan, 130 after Ctrl-C."""
     data = _cut(load_dataset(args.data, session.path, board.layout), args.samples, args.tests)
     plan = make_plan(board, data, args.epochs, args.batch, args.shuffle)
     if args.lr is not None and session.program.default_lr is None:
@@ -35,12 +35,12 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
     )
     if first >= plan.steps:
         print(
-            f"nothing to do: the board has {first:,} steps behind it, of {plan.steps:,}; "
-            "--fresh begins anew, --epochs goes on"
+            f"nothing to do: the board has trained {first:,} of {plan.steps:,} steps; "
+            "--fresh restarts, a larger --epochs continues"
         )
         return 0
     if first:
-        print(f"goes on at step {first:,}, epoch {first // plan.per_epoch + 1}; --fresh would begin anew")
+        print(f"continues at step {first:,}, epoch {first // plan.per_epoch + 1}; --fresh would restart")
     return _report(session, board, plan, _logged(board, data, plan, args, first), first)
 
 
@@ -59,29 +59,29 @@ def _logged(board: Board, data: Dataset, plan: Plan, args: argparse.Namespace, f
             sinks.append(opened(TensorBoard(args.tensorboard)))
         stack.callback(progress.end)
 
-        def say(record: Record) -> None:
+        def log(record: Record) -> None:
             for sink in sinks:
                 sink(record)
 
-        return run_training(board, data, plan, say, lr=args.lr, save_every=args.save_every)
+        return run_training(board, data, plan, log, lr=args.lr, save_every=args.save_every)
 
 
 def _report(session: Session, board: Board, plan: Plan, run: Run, first: int) -> int:
     sys.stderr.flush()
-    drawn = curve(run.losses, first)
-    if drawn:
-        print(f"\nloss\n{drawn}\n")
+    plot = curve(run.losses, first)
+    if plot:
+        print(f"\nloss\n{plot}\n")
     t = board.link.traffic
-    kept = (
+    checkpoint = (
         f"checkpoint {run.checkpoint}"
         if run.checkpoint is not None
-        else "no flash for a checkpoint; pull keeps the weights"
+        else "no flash for a checkpoint; save the weights with pull"
     )
     print(
-        f"{len(run.losses):,} steps, {t.sent + t.received:,} bytes, {t.again:,} requests sent again; {kept}"
+        f"{len(run.losses):,} steps, {t.sent + t.received:,} bytes, {t.again:,} requests sent again; {checkpoint}"
     )
     if run.stopped:
-        print(f"stopped at step {run.steps:,} of {plan.steps:,}; the same command goes on from there")
+        print(f"stopped at step {run.steps:,} of {plan.steps:,}; the same command continues from there")
         return INTERRUPTED
     return 0
 

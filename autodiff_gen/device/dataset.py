@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Dataset:
-    """`train` and `test`: name -> array, whose first axis counts samples; `test` may be empty. `source` says whence."""
+    """`train` and `test`: name -> array with the samples along axis 0; `test` may be empty. `source`: the file."""
 
     train: Mapping[str, Array]
     test: Mapping[str, Array]
@@ -38,11 +38,11 @@ class Dataset:
 
 
 def load_dataset(given: str | None, model: Path, layout: LinkLayout) -> Dataset:
-    """The data for a model file, checked against what the model takes. DataError, ShapeError.
+    """The data for a model file, checked against the model's inputs. Raises DataError, ShapeError.
 
-    given: a `.npz` with one array for each input and target (and `test_NAME` to test on), a `samples.bin`, or a Python
-    file with a function `dataset()` that returns such a dict; None: `data.py` beside the model. uint8 arrays for float
-    inputs are divided by 255, as torchvision's ToTensor does.
+    given: a `.npz` with one array for each input and target (and `test_NAME` for the test set), a `samples.bin`, or a
+    Python file with a function `dataset()` that returns such a dict; None: `data.py` in the model's folder. uint8
+    arrays for float inputs are divided by 255, like torchvision's ToTensor.
     """
     path = Path(given).expanduser() if given is not None else model.parent / "data.py"
     if not path.is_file():
@@ -66,23 +66,23 @@ def _npz(path: Path, layout: LinkLayout) -> dict[str, Array]:
 
 
 def _bin(path: Path, layout: LinkLayout) -> dict[str, Array]:
-    """Records of bytes: one input, one target of a byte."""
+    """Records of bytes: one input, then a one-byte label."""
     if len(layout.inputs) != 2:
         raise DataError(
             f"data {path}: samples.bin has one input and one label; this model takes {len(layout.inputs)}"
         )
-    made = samples.read(path)
+    file = samples.read(path)
     x, label = layout.inputs
     tail = bound(x.type.shape, x.batch)[1:]
-    if made.input_bytes != int(np.prod(tail)):
+    if file.input_bytes != int(np.prod(tail)):
         raise DataError(
-            f"data {path}: records of {made.input_bytes} input bytes, the model's {x.name} is {x.type!r}"
+            f"data {path}: records of {file.input_bytes} input bytes, the model's {x.name} is {x.type!r}"
         )
-    images = made.records[:, : made.input_bytes].reshape(-1, *tail)
-    labels = made.records[:, made.input_bytes]
-    k = made.train
+    images = file.records[:, : file.input_bytes].reshape(-1, *tail)
+    labels = file.records[:, file.input_bytes]
+    k = file.train
     arrays = {x.name: images[:k], label.name: labels[:k]}
-    if made.test:
+    if file.test:
         arrays |= {f"test_{x.name}": images[k:], f"test_{label.name}": labels[k:]}
     return arrays
 
@@ -90,7 +90,7 @@ def _bin(path: Path, layout: LinkLayout) -> dict[str, Array]:
 def _python(path: Path, layout: LinkLayout) -> dict[str, Array]:
     try:
         function = runpy.run_path(str(path)).get("dataset")
-        found = function() if function is not None else None
+        arrays = function() if function is not None else None
     except AutodiffError:
         raise
     except Exception as error:
@@ -103,9 +103,9 @@ def _python(path: Path, layout: LinkLayout) -> dict[str, Array]:
             0,
         )
         raise DataError(f"{path}:{line}: {type(error).__name__}: {error}") from None
-    if not isinstance(found, Mapping):
+    if not isinstance(arrays, Mapping):
         raise DataError(f"data {path}: needs a function dataset() that returns a dict of arrays by name")
-    return dict(found)
+    return dict(arrays)
 
 
 def _unknown(path: Path, layout: LinkLayout) -> dict[str, Array]:
@@ -116,20 +116,20 @@ _READERS = {".npz": _npz, ".bin": _bin, ".py": _python}
 
 
 def _checked(
-    arrays: dict[str, Array], asked: tuple[LinkArray, ...], path: Path, prefix: str
+    arrays: dict[str, Array], inputs: tuple[LinkArray, ...], path: Path, prefix: str
 ) -> dict[str, Array]:
-    """Every array as the model takes it: floats for float inputs, labels in range, the same number of samples."""
-    names = [a.name for a in asked]
+    """Every array converted to the model's dtype; labels are in range, and all have the same number of samples."""
+    names = [a.name for a in inputs]
     missing = [prefix + n for n in names if n not in arrays]
     unexpected = [prefix + n for n in arrays if n not in names]
     if missing or unexpected:
         what = [f"missing {', '.join(missing)}"] if missing else []
         what += [f"unexpected {', '.join(unexpected)}"] if unexpected else []
         raise DataError(f"data {path}: {'; '.join(what)}; the model takes {', '.join(names)}")
-    found: dict[str, Array] = {}
+    converted: dict[str, Array] = {}
     count = None
-    rows_per_step(asked)
-    for a in asked:
+    rows_per_step(inputs)
+    for a in inputs:
         array = arrays[a.name]
         if array.dtype == np.uint8 and a.type.dtype.name == "f32":
             array = array.astype(np.float32) / np.float32(255)
@@ -144,32 +144,30 @@ def _checked(
             raise DataError(
                 f"data {path}: {prefix}{a.name} has {len(array)} samples, {prefix}{names[0]} {count}"
             )
-        found[a.name] = _as_model_takes(a, array, path, prefix)
-    return found
+        converted[a.name] = _convert(a, array, path, prefix)
+    return converted
 
 
-def rows_per_step(asked: tuple[LinkArray, ...]) -> int:
-    """Samples of a whole batch, along the first axis of every array. DataError where the arrays do not agree."""
-    rows = {bound(a.type.shape, a.batch)[0] if a.type.shape else 0 for a in asked}
+def rows_per_step(inputs: tuple[LinkArray, ...]) -> int:
+    """Samples of a full batch, along axis 0 of every array. Raises DataError if the arrays disagree."""
+    rows = {bound(a.type.shape, a.batch)[0] if a.type.shape else 0 for a in inputs}
     if len(rows) != 1 or 0 in rows:
-        shown = ", ".join(f"{a.name}: {a.type!r}" for a in asked)
-        raise DataError(
-            f"a data set cannot be cut into steps: the first axes of {shown} do not count the same samples"
-        )
+        types = ", ".join(f"{a.name}: {a.type!r}" for a in inputs)
+        raise DataError(f"a data set cannot be split into steps: the first axes of {types} differ")
     return rows.pop()
 
 
-def _as_model_takes(a: LinkArray, array: Array, path: Path, prefix: str) -> Array:
-    """The whole array in the model's dtype; DataError for a dtype or a label that does not fit."""
+def _convert(a: LinkArray, array: Array, path: Path, prefix: str) -> Array:
+    """The whole array in the model's dtype. Raises DataError for an unsuitable dtype, label or non-finite number."""
     arg = replace(a.arg, type=Type(a.type.dtype, array.shape), name=f"{prefix}{a.name}")
     try:
-        with np.errstate(over="ignore"):  # what is too large for float32 is named below
+        with np.errstate(over="ignore"):  # float32 overflow is reported below
             whole: Array = checked(arg, array, Batch(len(array)))
     except ShapeError as error:
         raise DataError(f"data {path}: {error}") from None
     if whole.dtype.kind == "f" and not np.isfinite(whole).all():
-        at = tuple(int(i) for i in np.argwhere(~np.isfinite(whole))[0])
+        index = tuple(int(i) for i in np.argwhere(~np.isfinite(whole))[0])
         raise DataError(
-            f"data {path}: {arg.name}[{', '.join(map(str, at))}] is {array[at]}, no finite float32"
+            f"data {path}: {arg.name}[{', '.join(map(str, index))}] is {array[index]}, no finite float32"
         )
     return whole

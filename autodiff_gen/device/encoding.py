@@ -1,4 +1,4 @@
-"""Floats as few bytes: images are bytes over 255, and most of those are 0."""
+"""Compress floats: image pixels are bytes divided by 255, and most of them are 0."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .frames import RUNS, UNIT
 
 
 def as_units(array: NDArray[Any]) -> bytes | None:
-    """Bytes b with b / 255 = x in float32, bit for bit, for every x; None where there are none."""
+    """Bytes b with b / 255 = x in float32, bit for bit, for every x; None if some x has none."""
     with np.errstate(invalid="ignore", over="ignore"):
         scaled = np.rint(array * np.float32(255))
-        if not ((scaled >= 0) & (scaled <= 255)).all():  # not for NaN either
+        if not ((scaled >= 0) & (scaled <= 255)).all():  # also False for NaN
             return None
     units = scaled.astype(np.uint8)
     same = (units.astype(np.float32) / np.float32(255)).view(np.uint32) == array.view(np.uint32)
@@ -23,30 +23,31 @@ def as_units(array: NDArray[Any]) -> bytes | None:
 
 
 def in_runs(data: bytes, room: int) -> Iterator[tuple[int, int, bytes]]:
-    """(encoding, index of the first float, bytes of a WRITE) for all of `data`; each piece as long as fits `room`."""
-    at = 0
-    while at < len(data):
-        packed, floats = _runs(data, at, room)
-        if floats > min(room, len(data) - at):
-            yield RUNS, at, packed
-            at += floats
+    """(encoding, index of the first float, bytes of a WRITE) that cover `data`; each at most `room` bytes."""
+    position = 0
+    while position < len(data):
+        packed, floats = _runs(data, position, room)
+        if floats > min(room, len(data) - position):
+            yield RUNS, position, packed
+            position += floats
         else:
-            yield UNIT, at, data[at : at + room]
-            at += room
+            yield UNIT, position, data[position : position + room]
+            position += room
 
 
 def _runs(data: bytes, start: int, room: int) -> tuple[bytes, int]:
-    """(zeros, count, count bytes)... for as much of data[start:] as fits; single zeros stay among the bytes."""
+    """Run-length encode data[start:] as (zeros, count, count bytes)..., as far as `room` allows, and the number of
+    encoded floats. Single zeros are stored as bytes."""
     out = bytearray()
-    at = start
-    while at < len(data) and room - len(out) > 2:
+    position = start
+    while position < len(data) and room - len(out) > 2:
         zeros = 0
-        while at + zeros < len(data) and zeros < 255 and data[at + zeros] == 0:
+        while position + zeros < len(data) and zeros < 255 and data[position + zeros] == 0:
             zeros += 1
-        begin = end = at + zeros
+        begin = end = position + zeros
         limit = min(len(data), begin + min(255, room - len(out) - 2))
         while end < limit and data[end : end + 3] != bytes(min(3, len(data) - end)):
             end += 1
         out += bytes((zeros, end - begin)) + data[begin:end]
-        at = end
-    return bytes(out), at - start
+        position = end
+    return bytes(out), position - start

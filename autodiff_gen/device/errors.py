@@ -1,10 +1,10 @@
-"""What may go wrong on the way to a board, each as one line."""
+"""Errors of the board link: status numbers and exceptions."""
 
 from __future__ import annotations
 
 from ..errors import AutodiffError
 
-# As in runtime/ag_link.h and runtime/ag_store.h; the model's own are those of the generated header.
+# The texts of runtime/ag_link.h and runtime/ag_store.h, and of the generated model's strstatus.
 STATUS = {
     0: "ok",
     -1: "a pointer is NULL",
@@ -33,20 +33,20 @@ STATUS = {
     -68: "the flash is worn: what was programmed does not read back",
     -69: "the flash cannot be read",
     -70: "the state changed while it was saved",
-    -71: "the model refused the checkpoint",
+    -71: "the model rejected the checkpoint",
     -72: "this board has no flash for checkpoints",
 }
-LOSS, GRADIENTS = -7, -9  # refusals that may be the fault of the board's state
+LOSS, GRADIENTS = -7, -9  # rejections that the board's own state may cause
 SESSION, SEQUENCE, VERSION, STEP, SUM = -35, -36, -37, -38, -39
 NO_CHECKPOINT, NO_FLASH = -64, -72
 
 
 class LinkError(AutodiffError):
-    """The line itself: no port, no answer, another firmware."""
+    """The connection fails: no port, no reply, or other firmware."""
 
 
 class DeviceError(AutodiffError):
-    """A request that the board refused; `status` is its number."""
+    """A request that the board rejected; `status` is the number in the reply."""
 
     def __init__(self, what: str, status: int) -> None:
         super().__init__(f"{what}: {STATUS.get(status, 'unknown status')} (status {status})")
@@ -54,8 +54,8 @@ class DeviceError(AutodiffError):
 
 
 class WentBack(DeviceError):
-    """The board has refused steps and loaded its last checkpoint, behind which there are `steps`."""
+    """The board rejected steps and restored its last checkpoint, saved after step `steps`."""
 
     def __init__(self, steps: int, status: int = LOSS) -> None:
-        super().__init__(f"the step was refused, and the board went back to step {steps:,}", status)
+        super().__init__(f"the step was rejected, and the board went back to step {steps:,}", status)
         self.steps = steps

@@ -1,4 +1,4 @@
-"""Frames of the link: header, payload, CRC-32, encoded so that a 0 stands only at the end (docs/link.md)."""
+"""Frames of the link: header, payload and CRC-32, COBS-encoded so that only the last byte is 0 (docs/link.md)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import zlib
 from dataclasses import dataclass
 
 VERSION = 1
-PAYLOAD = 48  # bytes at most
+PAYLOAD = 48  # bytes, maximum
 HEADER = struct.Struct("<BbHI")
 LONGEST = HEADER.size + PAYLOAD + 4
 
@@ -33,7 +33,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Frame:
-    """A request, or with REPLY added to its number the reply."""
+    """A request, or a reply, which has REPLY added to the request's number."""
 
     request: int
     status: int
@@ -42,32 +42,32 @@ class Frame:
     payload: bytes = b""
 
     def encode(self) -> bytes:
-        """As it goes over the line, the 0 at its end included."""
+        """The encoded frame, including the terminating 0."""
         body = HEADER.pack(self.request, self.status, self.session, self.sequence) + self.payload
         return stuff(body + struct.pack("<I", zlib.crc32(body))) + b"\0"
 
 
 def stuff(data: bytes) -> bytes:
-    """Consistent overhead byte stuffing of at most 253 bytes: no 0 in the result."""
+    """Consistent overhead byte stuffing (COBS) of at most 253 bytes: the result contains no 0."""
     return b"".join(bytes([len(run) + 1]) + run for run in data.split(b"\0"))
 
 
 def unstuff(data: bytes) -> bytes | None:
-    """The reverse of `stuff`; None where the data are no such encoding."""
+    """Decode COBS; None if the data are no valid encoding."""
     runs = []
-    at = 0
-    while at < len(data):
-        code = data[at]
-        run = data[at + 1 : at + code]
+    position = 0
+    while position < len(data):
+        code = data[position]
+        run = data[position + 1 : position + code]
         if code == 0 or len(run) != code - 1:
             return None
         runs.append(run)
-        at += code
+        position += code
     return b"\0".join(runs) if runs else None
 
 
 def decode(data: bytes) -> Frame | None:
-    """The frame in the bytes between two zeros; None where there is none or its checksum is wrong."""
+    """The frame in the bytes between two zeros; None if they are no frame or the CRC is wrong."""
     body = unstuff(data)
     if body is None or not HEADER.size + 4 <= len(body) <= LONGEST:
         return None
@@ -78,7 +78,7 @@ def decode(data: bytes) -> Frame | None:
 
 
 class Decoder:
-    """Frames out of a stream of bytes, in whatever pieces they come; what is no frame is counted and dropped."""
+    """Split a byte stream, received in arbitrary pieces, into frames; invalid ones are counted and dropped."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -86,10 +86,10 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that end in `data`."""
-        found = []
+        complete = []
         parts = data.split(b"\0")
         for k, part in enumerate(parts):
-            if len(self._held) <= 2 * LONGEST:  # longer is no frame, however long it gets
+            if len(self._held) <= 2 * LONGEST:  # a longer run cannot be a frame
                 self._held += part
             if k == len(parts) - 1:
                 break
@@ -97,7 +97,7 @@ class Decoder:
             self._held.clear()
             frame = decode(held) if held else None
             if frame is not None:
-                found.append(frame)
+                complete.append(frame)
             elif held:
                 self.damaged += 1
-        return found
+        return complete

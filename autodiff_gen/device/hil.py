@@ -1,4 +1,4 @@
-"""Hardware in the loop: one table of checks, the same in QEMU and on a real board."""
+"""Hardware in the loop: one list of checks for QEMU and real boards."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from .noise import Noise
 from .qemu import QemuPort
 from .session import Session
 
-TOLERANCE = 1e-5  # of a loss, where tuned kernels round otherwise than this computer's; equal bits with `ref`
+TOLERANCE = (
+    1e-5  # relative, for tuned kernels, which round differently from the host's; `ref` must be bit-equal
+)
 
 
 class Failed(AutodiffError):
-    """A check that did not hold."""
+    """A check failed."""
 
 
 @dataclass
 class Bench:
-    """A board under test and the same C on this computer."""
+    """A board under test, and the same C on the host as reference."""
 
     session: Session
     port: str | None
@@ -47,11 +49,11 @@ class Bench:
 
     @property
     def exact(self) -> bool:
-        """Whether board and computer must give the same bits."""
+        """Whether board and host must be bit-equal."""
         return self.session.program.backends.only_ref
 
     def begin(self) -> None:
-        """Both at the first weights."""
+        """Reset both to the initial weights."""
         self.board.init()
         self.trainer.init()
 
@@ -67,7 +69,7 @@ class Bench:
         return [x for n, x in zip(names, self.batch(step), strict=True) if n not in targets]
 
     def train(self, count: int) -> None:
-        """So many steps on both; every loss must be the same."""
+        """Train `count` steps on both and compare every loss."""
         for _ in range(count):
             step = self.board.steps
             ours, theirs = (
@@ -81,8 +83,9 @@ class Bench:
         for name, array in self.board.state_dict().items():
             self.same(name, array, here[name])
 
-    def same(self, what: str, board: Any, computer: Any) -> None:
-        a, b = np.asarray(board), np.asarray(computer)
+    def same(self, what: str, board: Any, host: Any) -> None:
+        """Raise Failed if the board's array differs from the host's."""
+        a, b = np.asarray(board), np.asarray(host)
         if self.exact and np.array_equal(a, b, equal_nan=a.dtype.kind == "f"):
             return
         scale = float(np.abs(b).max()) if b.size else 0.0
@@ -92,7 +95,7 @@ class Bench:
 
 
 def random_array(program: Program, name: str, rng: np.random.Generator) -> Any:
-    """A whole batch of an input: floats in [0, 1) that are bytes over 255, integers within their range."""
+    """A full batch of an input: multiples of 1/255 in [0, 1] for floats, integers within their range."""
     train = next(e for e in program.entries if e.name == "train_step")
     arg = next(a for a in train.args if a.name == name)
     shape = bound(arg.type.shape, program.batch)
@@ -103,23 +106,23 @@ def random_array(program: Program, name: str, rng: np.random.Generator) -> Any:
     return rng.integers(0, arg.classes or 100, shape).astype(arg.type.dtype.numpy)
 
 
-# The checks, each a sentence
+# Checks; the names are printed
 
 
-def trains_like_this_computer(b: Bench) -> None:
+def trains_like_the_host(b: Bench) -> None:
     b.begin()
     b.train(b.steps)
     b.weights()
 
 
-def predicts_like_this_computer(b: Bench) -> None:
+def predicts_like_the_host(b: Bench) -> None:
     ours, theirs = b.board.predict(*b.inputs(1)), b.trainer.predict(*b.inputs(1))
     pairs = ours.items() if isinstance(ours, dict) else [("outputs", ours)]
     for name, array in pairs:
         b.same(name, array, theirs[name] if isinstance(theirs, dict) else theirs)
 
 
-def takes_weights(b: Bench) -> None:
+def loads_weights(b: Bench) -> None:
     b.begin()
     b.train(2)
     state = b.board.state_dict()
@@ -130,8 +133,8 @@ def takes_weights(b: Bench) -> None:
     b.weights()
 
 
-def stands_a_bad_line(b: Bench) -> None:
-    """5 % of the frames damaged, dropped or doubled."""
+def tolerates_a_noisy_line(b: Bench) -> None:
+    """5 % of the frames are damaged, dropped or duplicated."""
     clean = b.board.link.port
     b.begin()
     b.board.link.port = Noise(clean, seed=1, share=0.05)
@@ -142,15 +145,15 @@ def stands_a_bad_line(b: Bench) -> None:
     b.weights()
 
 
-def refuses_nonsense(b: Bench) -> None:
+def rejects_invalid_requests(b: Bench) -> None:
     before = b.board.counters()
     for number in (99, 127):
         if b.board.link.ask(number)[0] != -32:
-            raise Failed(f"request {number} was not refused")
+            raise Failed(f"request {number} was not rejected")
     b.board.link.port.write(bytes(range(256)) * 4)
     after = b.board.counters()
     if after.trained != before.trained or after.damaged == before.damaged:
-        raise Failed("noise was not counted, or trained on")
+        raise Failed("random bytes were not counted as damaged, or were trained on")
 
 
 def resumes_from_a_checkpoint(b: Bench) -> None:
@@ -167,7 +170,7 @@ def resumes_from_a_checkpoint(b: Bench) -> None:
     else:
         b.board.load()
     if b.board.steps != 3:
-        raise Failed(f"the checkpoint stands behind {b.board.steps} steps, not 3")
+        raise Failed(f"the checkpoint is of step {b.board.steps}, not 3")
     b.trainer.load_state_dict(saved)
     b.train(2)
     b.weights()
@@ -176,28 +179,28 @@ def resumes_from_a_checkpoint(b: Bench) -> None:
 def loses_no_bytes(b: Bench) -> None:
     lost = b.board.counters().overruns
     if lost:
-        raise Failed(f"{lost} bytes came faster than the board took them")
+        raise Failed(f"the board's receive buffer overran; {lost} bytes were lost")
 
 
 class Skipped(AutodiffError):
-    """A check that this board cannot have."""
+    """A check that this board does not support."""
 
 
 CHECKS: tuple[Callable[[Bench], None], ...] = (
-    trains_like_this_computer,
-    predicts_like_this_computer,
-    takes_weights,
-    stands_a_bad_line,
-    refuses_nonsense,
+    trains_like_the_host,
+    predicts_like_the_host,
+    loads_weights,
+    tolerates_a_noisy_line,
+    rejects_invalid_requests,
     resumes_from_a_checkpoint,
     loses_no_bytes,
 )
 
 
 def hil(session: Session, port: str | None, baud: int, timeout: float, steps: int) -> int:
-    """Run all checks and print a line for each; the exit code. Afterwards the board has the checks' weights."""
+    """Run all checks and print a line for each; returns the exit code. The board's weights are overwritten."""
     bench = Bench(session, port, baud, timeout, steps)
-    where = port or f"{session.elf} ({'here' if session.profile.is_host else 'QEMU'})"
+    where = port or f"{session.elf} ({'host' if session.profile.is_host else 'QEMU'})"
     print(f"{session.program.name} on {session.profile.id}, {where}: graph id {session.program.graph_id:08x}")
     bad = 0
     try:
@@ -207,7 +210,7 @@ def hil(session: Session, port: str | None, baud: int, timeout: float, steps: in
             try:
                 check(bench)
             except Skipped as why:
-                verdict = f"not here: {why}"
+                verdict = f"skipped: {why}"
             except (Failed, DeviceError) as why:
                 verdict, bad = f"FAILED: {why}", bad + 1
             print(

@@ -1,4 +1,4 @@
-"""Requests and replies: each is sent until it is answered, and carried out once."""
+"""Requests and replies: a request is sent until it is answered, and executed once."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SHORTEST, LONGEST = 0.02, 2.0  # seconds until a request is sent again
 
 
 class SessionLost(LinkError):
-    """The board has another session: it was reset, or somebody else speaks with it."""
+    """The board has another session: it was reset, or another program uses its port."""
 
 
 @dataclass(frozen=True)
 class Greeting:
-    """What the board says of itself in answer to HELLO."""
+    """The board's reply to HELLO."""
 
     version: int
     payload: int
@@ -43,17 +43,17 @@ _GREETING = struct.Struct("<BBH7I16s")
 
 @dataclass
 class Traffic:
-    """What has passed, for reports."""
+    """Traffic counters."""
 
     requests: int = 0
     sent: int = 0  # bytes
     received: int = 0
     again: int = 0  # requests that were sent again
-    damaged: int = 0  # what came in and was no frame
+    damaged: int = 0  # received data that were no frame
 
 
 class Link:
-    """One end of a line. `patience`: seconds without any answer after which the board counts as silent."""
+    """The host's end of the link. `patience`: seconds without a reply until a request fails."""
 
     def __init__(self, port: Transport, patience: float = 10.0) -> None:
         self.port, self.patience = port, patience
@@ -61,21 +61,21 @@ class Link:
         self._decoder = Decoder()
         self._session = 0
         self._sequence = 0
-        self._usual: dict[int, float] = {}  # seconds that the answer to a request takes
+        self._usual: dict[int, float] = {}  # mean response time by request, in seconds
 
     def hello(self) -> Greeting:
-        """Begin a session. LinkError when the board is silent or speaks another version of the protocol."""
+        """Open a session. Raises LinkError when the board is silent or has another protocol version."""
         nonce = struct.unpack("<I", os.urandom(4))[0]
         reply = self._ask(Frame(frames.HELLO, 0, 0, nonce, bytes((frames.VERSION, 0, 0, 0))))
         if reply is None:
             raise LinkError(
-                f"the board is silent: no answer in {self.patience:g} s; is this its port, does it run the link's "
-                "firmware (./scons board=... model=... link), and is the speed right?"
+                f"the board is silent: no reply in {self.patience:g} s; check the port, the baud rate, and that it "
+                "runs the link's firmware (./scons board=... model=... link)"
             )
         version = reply.payload[0] if reply.payload else 0
         if reply.status or version != frames.VERSION or len(reply.payload) != _GREETING.size:
             raise LinkError(
-                f"the board speaks version {version} of the protocol, this host version {frames.VERSION}: "
+                f"the board has protocol version {version}, the host version {frames.VERSION}: "
                 "build and upload the firmware again"
             )
         self._session, self._sequence = reply.session, 0
@@ -85,14 +85,15 @@ class Link:
         return Greeting(version, payload, bool(flags & 1), bool(flags & 2), *ids, text, -(flags >> 8))
 
     def request(self, number: int, payload: bytes = b"") -> bytes:
-        """The payload of the reply. DeviceError when the board refuses, SessionLost when it has another session."""
+        """The payload of the reply. Raises DeviceError when the board rejects the request, SessionLost when it has
+        another session."""
         status, answer = self.ask(number, payload)
         if status:
             raise DeviceError(frames.NAMES[number], status)
         return answer
 
     def ask(self, number: int, payload: bytes = b"") -> tuple[int, bytes]:
-        """Status and payload of the reply."""
+        """Status and payload of the reply. Raises LinkError without one, SessionLost for another session."""
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
         reply = self._ask(Frame(number, 0, self._session, self._sequence, payload))
         if reply is None:
@@ -104,7 +105,7 @@ class Link:
         return reply.status, reply.payload
 
     def _ask(self, frame: Frame) -> Frame | None:
-        """Send until the answer comes; None when there is none."""
+        """Send until the reply is received; None after `patience` seconds."""
         data = frame.encode()
         usual = self._usual.get(frame.request, 0.1)
         wait = min(max(SHORTEST, 4 * usual), LONGEST)
@@ -112,7 +113,7 @@ class Link:
         self.traffic.requests += 1
         attempt = 0
         while True:
-            # What may have come before is ended by a 0 of its own.
+            # The leading 0 terminates a frame that may have been cut off before.
             self._send(data if attempt == 0 and frame.request != frames.HELLO else b"\0" + data)
             limit = min(time.monotonic() + wait, begin + self.patience)
             reply = self._reply(limit, frame)
@@ -134,18 +135,18 @@ class Link:
         self.port.write(data)
 
     def _reply(self, limit: float, frame: Frame) -> Frame | None:
-        """The reply to `frame`, if it comes before `limit`; a NAK in its place ends the wait early."""
+        """The reply to `frame`; None after the time `limit`, or at once when a NAK is received."""
         while True:
             left = limit - time.monotonic()
             if left <= 0:
                 return None
             data = self.port.read(left)
             self.traffic.received += len(data)
-            refused = False
-            for got in self._decoder.feed(data):
-                if got.request == frame.request | frames.REPLY and got.sequence == frame.sequence:
-                    return got
-                refused |= got.request == frames.NAK
+            nak = False
+            for received in self._decoder.feed(data):
+                if received.request == frame.request | frames.REPLY and received.sequence == frame.sequence:
+                    return received
+                nak |= received.request == frames.NAK
             self.traffic.damaged = self._decoder.damaged
-            if refused:
+            if nak:
                 return None

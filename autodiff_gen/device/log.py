@@ -1,4 +1,4 @@
-"""Where losses go: a progress line, a CSV file, TensorBoard, and a curve of characters."""
+"""Log losses: a progress line, a CSV file, TensorBoard, and a plot in characters."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ COLUMNS = ("step", "epoch", "loss", "accuracy", "seconds")
 
 
 class Progress:
-    """One line that is written over on a terminal; elsewhere one line for each epoch."""
+    """One progress line, rewritten in place on a terminal; otherwise one line per epoch."""
 
     def __init__(self, plan: Plan, first: int, out: TextIO | None = None) -> None:
         self.plan, self.first = plan, first
         self.out = sys.stderr if out is None else out
-        self._shown = 0.0
+        self._printed = 0.0
         self._sum, self._count = 0.0, 0
 
     def __call__(self, record: Record) -> None:
         if record.went_back:
             new_line = "\n" if self.out.isatty() and self._count else ""
-            print(f"{new_line}the board refused steps and went back to step {record.step:,}", file=self.out)
+            print(f"{new_line}the board rejected steps and went back to step {record.step:,}", file=self.out)
             self._sum, self._count = 0.0, 0
             return
         self._sum, self._count = self._sum + record.loss, self._count + 1
         last = record.step % self.plan.per_epoch == 0 or record.step == self.plan.steps
-        if self.out.isatty() and (last or time.monotonic() - self._shown > 0.1):
-            self._shown = time.monotonic()
+        if self.out.isatty() and (last or time.monotonic() - self._printed > 0.1):
+            self._printed = time.monotonic()
             self.out.write(f"\r\x1b[K{self.line(record)}" + ("\n" if last else ""))
             self.out.flush()
         elif last:
@@ -43,7 +43,7 @@ class Progress:
             self._sum, self._count = 0.0, 0
 
     def end(self) -> None:
-        """Leave the line that is written over."""
+        """End the progress line."""
         if self.out.isatty() and self._count:
             self.out.write("\n")
 
@@ -73,7 +73,7 @@ def clock(seconds: float) -> str:
 
 
 class CsvLog:
-    """A row for every step; a run that is resumed writes on behind the step where it goes on."""
+    """A row for every step; a resumed run keeps the rows up to the step where it continues."""
 
     def __init__(self, path: Path, first: int) -> None:
         kept = [row for row in _rows(path) if row and row[0].isdigit() and int(row[0]) <= first]
@@ -128,7 +128,7 @@ class TensorBoard:
 
     def __call__(self, r: Record) -> None:
         if r.went_back:
-            return  # the steps come again
+            return  # the steps are repeated
         self._writer.add_scalar("loss", r.loss, r.step)
         if r.accuracy is not None:
             self._writer.add_scalar("accuracy", r.accuracy, r.step)
@@ -138,7 +138,7 @@ class TensorBoard:
 
 
 def curve(losses: Sequence[float], first: int = 0, width: int = 60, height: int = 8) -> str:
-    """Losses over steps in characters: means of as many steps as stand for one column."""
+    """A plot of losses over steps in characters; each column is the mean of its steps."""
     finite = [x for x in losses if math.isfinite(x)]
     if len(finite) < 2:
         return ""

@@ -1,4 +1,4 @@
-"""A bad line on purpose: frames are damaged, dropped or doubled, from a seed."""
+"""Fault injection: damage, drop or duplicate frames at random, from a seed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .transport import Transport
 
 
 class Noise:
-    """A transport to whose frames, either way, accidents happen: to `share` of all frames and `bytes` of all bytes."""
+    """A transport that injects faults in both directions: into `share` of the frames and `bytes` of the bytes."""
 
     def __init__(self, port: Transport, seed: int, share: float = 0.0, bytes: float = 0.0) -> None:
         self.port, self.share, self.bytes = port, share, bytes
@@ -44,5 +44,5 @@ class Noise:
             return b""
         if kind == "doubled":
             return data + data
-        at = self._random.randrange(len(data) - 1)
-        return data[:at] + bytes([data[at] ^ 1 << self._random.randrange(8)]) + data[at + 1 :]
+        index = self._random.randrange(len(data) - 1)
+        return data[:index] + bytes([data[index] ^ 1 << self._random.randrange(8)]) + data[index + 1 :]

@@ -1,4 +1,4 @@
-"""A board in QEMU whose serial port is a socket; the same firmware and the same link as on hardware."""
+"""A board in QEMU whose serial port is a socket; firmware and link are those of the hardware."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .transport import Stream, open_port
 
 
 class Qemu:
-    """A running emulator; `port` is what `open_port` takes. Its flash is the file flash.bin in `folder`."""
+    """A running emulator; `port` is an argument for `open_port`. Its flash is the file flash.bin in `folder`."""
 
     def __init__(self, board: boards.Board, elf: Path, folder: Path | None = None) -> None:
         if not elf.is_file():
@@ -28,18 +28,18 @@ class Qemu:
         argv = qemu_argv(board, elf.resolve(), serial=f"tcp:127.0.0.1:{number},server=on,wait=off,nodelay=on")
         if shutil.which(argv[0]) is None:
             raise ToolError(f"{argv[0]} is not installed; run: {install_hint(board)}")
-        self._log = open(os.devnull, "w")  # noqa: SIM115  (as long as the emulator runs)
+        self._log = open(os.devnull, "w")  # noqa: SIM115  (closed when the emulator ends)
         self.process = subprocess.Popen(
             argv,
             cwd=folder or elf.parent,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
-            start_new_session=True,  # Ctrl-C is the host's, the board goes on
+            start_new_session=True,  # Ctrl-C must not reach the emulator
         )
 
     def kill(self) -> None:
-        """As a power cut does."""
+        """Kill the emulator, like a power cut."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
         self.process.wait()
@@ -47,7 +47,7 @@ class Qemu:
 
 
 class QemuPort:
-    """A port that brings its emulator along, for `qemu:firmware.elf`."""
+    """A port that starts its own emulator, for `qemu:firmware.elf`."""
 
     def __init__(self, board: boards.Board, elf: Path) -> None:
         self.machine = Qemu(board, elf)
@@ -70,7 +70,7 @@ class QemuPort:
 
 
 def free_port() -> int:
-    """A TCP port of this computer that nobody listens on."""
+    """A free TCP port of the host."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         number: int = s.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A model for a board, and ways to reach one that runs it."""
+"""A model compiled for a board, and connections to a board that runs it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .transport import BAUD, Pipe, Transport, open_port
 
 
 class Session:
-    """The model file `model` compiled for a board: what the board's firmware was made from."""
+    """The model file `model` compiled for a board: the program of the board's firmware."""
 
     def __init__(
         self,
@@ -29,24 +29,26 @@ class Session:
         ram: int | None = None,
     ) -> None:
         self.profile = boards.load(board)
-        loaded, found, _ = load_model(model)
+        loaded, file_name, _ = load_model(model)
         if not isinstance(loaded, Model):
-            raise ModelError(f"{model}: no ag.Model called `model`, which a board could train")
+            raise ModelError(
+                f"{model}: expected an ag.Model called `model`; functions cannot be trained on a board"
+            )
         self.model, self.path = loaded, find_model(model)[0]
         chosen = None if kernels is None else registry.parse_list(kernels)
-        self.program = compile_model(loaded, name or found, chosen, self.profile, ram)
+        self.program = compile_model(loaded, name or file_name, chosen, self.profile, ram)
 
     @property
     def elf(self) -> Path:
-        """Where ./scons puts the link's firmware."""
+        """The path of the link's firmware that ./scons builds."""
         return Path("build") / self.profile.id / self.program.name / "link.elf"
 
     def open(self, port: str | None, baud: int = BAUD) -> Transport:
-        """The port, or without one the firmware that ./scons made: in QEMU, or as a program on this computer."""
+        """The port, or without one the firmware that ./scons built: in QEMU, or as a program on the host."""
         if port is None:
             if not self.elf.is_file():
                 raise LinkError(
-                    f"no --port, and no {self.elf}: make it with ./scons board={self.profile.id} "
+                    f"no --port, and no {self.elf}: build it with ./scons board={self.profile.id} "
                     f"model={self.program.name} link"
                 )
             port = f"exec:{self.elf}" if self.profile.is_host else f"qemu:{self.elf}"
@@ -54,12 +56,12 @@ class Session:
             return QemuPort(self.profile, Path(port.removeprefix("qemu:")))
         if port.startswith("exec:"):
             program = Path(port.removeprefix("exec:"))
-            if program.is_file():  # its flash.bin lies beside it
+            if program.is_file():  # run it in its folder, where its flash.bin is stored
                 return Pipe([str(program.resolve())], program.resolve().parent)
         return open_port(port, baud)
 
     def connect(self, port: str | None, baud: int = BAUD, timeout: float = 15.0) -> Board:
-        """The board behind a port. LinkError."""
+        """The board at a port. Raises LinkError."""
         transport = self.open(port, baud)
         try:
             return Board(self.program, Link(transport, timeout))

@@ -1,4 +1,4 @@
-"""A trainer's state as the bytes of its struct, and as arrays by name in the shapes that the model gives them."""
+"""Convert a trainer's state between the bytes of its C struct and arrays by name in the model's shapes."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ Array = NDArray[Any]
 
 
 def state_arrays(program: Program, data: bytes) -> dict[str, Array]:
-    """Name -> array, from `program.state_bytes` bytes."""
+    """Name -> array, from `program.state_bytes` bytes. Raises DataError for another size."""
     if len(data) != program.state_bytes:
-        raise DataError(f"{len(data)} bytes of state came, {program.name} has {program.state_bytes}")
-    found, at = {}, 0
+        raise DataError(f"state of {program.name}: expected {program.state_bytes} bytes, got {len(data)}")
+    arrays, offset = {}, 0
     for slot in program.slots:
         shape = planned(slot.type.shape)
-        part = data[at : at + slot.type.bytes]
+        part = data[offset : offset + slot.type.bytes]
         stored = np.frombuffer(part, slot.type.dtype.numpy).reshape(shape)
-        found[slot.name] = np.ascontiguousarray(slot.state.restored(stored)).reshape(
+        arrays[slot.name] = np.ascontiguousarray(slot.state.restored(stored)).reshape(
             planned(slot.state.logical.shape)
         )
-        at += 4 * slot.words
-    return found
+        offset += 4 * slot.words
+    return arrays
 
 
 def state_bytes(program: Program, state: Mapping[str, Any], strict: bool = True) -> bytes:
-    """The reverse. ModelError for names, ShapeError for shapes and dtypes; `strict`: no name too many."""
+    """The inverse. Raises ModelError for missing names (if `strict`, also for unexpected ones), ShapeError for shapes
+    and dtypes."""
     names = [s.name for s in program.slots]
     missing = [n for n in names if n not in state]
     unexpected = [n for n in state if n not in names]

@@ -1,4 +1,4 @@
-"""`train`: a data set to a board, step by step, so that it can be stopped at any step and resumed at the same one."""
+"""`train`: train a board on a data set, step by step; a run can be stopped after any step and resumed there."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .errors import GRADIENTS, LOSS, DeviceError, WentBack
 
 @dataclass(frozen=True)
 class Plan:
-    """Which samples each step takes: a function of the step's number alone, so that a resumed run equals one that
-    never stopped. `shuffle`: a seed, by which every epoch has its own order; None: the order of the data set."""
+    """The samples of each step: a function of the step's number alone, so that a resumed run equals an uninterrupted
+    one. `shuffle`: the seed of each epoch's permutation; None: the order of the data set."""
 
     samples: int
     batch: int
     epochs: int
     shuffle: int | None = None
-    least: int = 1  # samples that a step takes at least; a smaller rest is left out
+    least: int = 1  # fewest samples of a step; a smaller remainder of an epoch is left out
 
     @property
     def per_epoch(self) -> int:
@@ -39,7 +39,7 @@ class Plan:
         return self.per_epoch * self.epochs
 
     def order(self, epoch: int) -> Any:
-        """Indices of the samples in the order of an epoch, counted from 0."""
+        """Indices of the samples in the order of `epoch`, which counts from 0."""
         if self.shuffle is None:
             return np.arange(self.samples)
         return np.random.default_rng((self.shuffle, epoch)).permutation(self.samples)
@@ -51,35 +51,35 @@ class Plan:
             if step // self.per_epoch != epoch:
                 epoch = step // self.per_epoch
                 order = self.order(epoch)
-            at = step % self.per_epoch * self.batch
-            yield step, epoch, order[at : at + self.batch]
+            first_row = step % self.per_epoch * self.batch
+            yield step, epoch, order[first_row : first_row + self.batch]
 
 
 @dataclass
 class Record:
-    """One step, or the end of an epoch with the accuracy on the samples to test on."""
+    """One step; the last of an epoch has the accuracy on the test set."""
 
-    step: int  # steps made, this one among them
+    step: int  # steps done, including this one
     epoch: int  # counted from 1
     samples: int  # trained since the start of this run
     seconds: float
     loss: float
     accuracy: float | None = None
-    went_back: bool = False  # no step: the board refused some, and loaded the checkpoint behind `step`
+    went_back: bool = False  # no step: the board rejected some and restored the checkpoint of `step`
 
 
 @dataclass
 class Run:
-    """What a run of training came to."""
+    """The result of a training run."""
 
     losses: list[float] = field(default_factory=list)
-    steps: int = 0  # that the board has behind it
+    steps: int = 0  # the board's step count
     stopped: bool = False  # by Ctrl-C, before the end
     checkpoint: int | None = None
 
 
 def make_plan(board: Board, data: Dataset, epochs: int, batch: int | None, shuffle: int | None) -> Plan:
-    """The plan for a board and a data set. DataError where the batch is none that the model takes."""
+    """The plan for a board and a data set. Raises DataError when the model does not accept the batch size."""
     whole = rows_per_step(board.layout.inputs)
     train = next(e for e in board.program.entries if e.name == "train_step")
     fixed = not train.takes_n
@@ -97,23 +97,23 @@ def run_training(
     board: Board,
     data: Dataset,
     plan: Plan,
-    say: Callable[[Record], None],
+    log: Callable[[Record], None],
     *,
     lr: float | None = None,
     save_every: int = 0,
     tests: int | None = None,
 ) -> Run:
-    """Train from the board's own step on to the plan's last. Ctrl-C stops behind a whole step.
+    """Train from the board's step to the plan's last step. Ctrl-C stops after the current step.
 
-    At the end, behind every `save_every` steps and after Ctrl-C the board writes a checkpoint, where it has flash.
-    Where the board goes back to its checkpoint by itself, so does the training; DeviceError when it then refuses the
-    same step again.
+    If it has flash, the board writes a checkpoint at the end, after every `save_every` steps and after Ctrl-C. When the
+    board restores its checkpoint, training continues from there; raises DeviceError when it then rejects the same step
+    again.
     """
     run = Run(steps=board.steps)
     names = [a.name for a in sorted(board.layout.inputs, key=lambda a: board.order_of(a.name))]
     begin = time.monotonic()
     samples = 0
-    failed = -1  # the last step that the board went back from
+    failed = -1  # the last step after which the board restored its checkpoint
     batches = plan.batches(board.steps)
     with _noting_interrupts() as interrupted:
         while (following := next(batches, None)) is not None:
@@ -124,7 +124,7 @@ def run_training(
                 if failed == step:
                     raise
                 failed = step
-                say(
+                log(
                     Record(back.steps, epoch + 1, samples, time.monotonic() - begin, math.nan, went_back=True)
                 )
                 del run.losses[max(len(run.losses) - (step - back.steps), 0) :]
@@ -136,7 +136,7 @@ def run_training(
             record = Record(step + 1, epoch + 1, samples, time.monotonic() - begin, loss)
             if (step + 1) % plan.per_epoch == 0 and data.tests and not interrupted:
                 record.accuracy = accuracy(board, data, tests)
-            say(record)
+            log(record)
             if save_every and run.steps % save_every == 0 and run.steps < plan.steps:
                 run.checkpoint = _save(board)
             if interrupted and run.steps < plan.steps:
@@ -147,7 +147,8 @@ def run_training(
 
 
 def _step(board: Board, arrays: Sequence[Any], lr: float | None) -> float:
-    """One step; where the board is to go back to its checkpoint after some refusals, it gets the step so often."""
+    """One step; sent again up to `restore_after` times while it is rejected, so that the board restores its
+    checkpoint."""
     for left in range(board.program.restore_after, -1, -1):
         try:
             return board.train_step(*arrays, lr=lr)
@@ -160,7 +161,8 @@ def _step(board: Board, arrays: Sequence[Any], lr: float | None) -> float:
 
 
 def accuracy(board: Board, data: Dataset, tests: int | None = None) -> float | None:
-    """Share of the samples to test on whose label has the highest score; None where the model has no one label."""
+    """Share of the test samples whose label has the highest score; None unless the model has one label and one output
+    of scores."""
     targets = [a for a in board.layout.inputs if a.is_target]
     scores = board.layout.outputs
     if (
@@ -177,12 +179,12 @@ def accuracy(board: Board, data: Dataset, tests: int | None = None) -> float | N
     size = rows_per_step(board.layout.inputs)
     takes_n = next(e for e in board.program.entries if e.name == "predict").takes_n
     right = seen = 0
-    for at in range(0, count, size):
-        rows = slice(at, min(at + size, count))
+    for first in range(0, count, size):
+        rows = slice(first, min(first + size, count))
         if rows.stop - rows.start < size and not takes_n:
             break
-        found = board.predict(*(data.test[n][rows] for n in inputs))
-        right += int((found.argmax(axis=1) == data.test[targets[0].name][rows]).sum())
+        predicted = board.predict(*(data.test[n][rows] for n in inputs))
+        right += int((predicted.argmax(axis=1) == data.test[targets[0].name][rows]).sum())
         seen += rows.stop - rows.start
     return right / seen if seen else None
 
@@ -194,13 +196,13 @@ def _save(board: Board) -> int | None:
         return board.save()
     except DeviceError as error:
         raise DeviceError(
-            f"training went on to step {board.steps}, but the checkpoint failed", error.status
+            f"training reached step {board.steps}, but the checkpoint was not written", error.status
         ) from None
 
 
 @contextmanager
 def _noting_interrupts() -> Iterator[Sequence[int]]:
-    """Ctrl-C fills the list; a second one interrupts at once."""
+    """The first Ctrl-C is recorded in the list; a second one raises KeyboardInterrupt."""
     seen: list[int] = []
 
     def note(number: int, _: Any) -> None:
@@ -210,7 +212,7 @@ def _noting_interrupts() -> Iterator[Sequence[int]]:
 
     try:
         before = signal.signal(signal.SIGINT, note)
-    except ValueError:  # not the main thread: somebody else has the signals
+    except ValueError:  # not the main thread, which handles the signals
         yield seen
         return
     try:

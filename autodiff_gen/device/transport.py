@@ -1,4 +1,4 @@
-"""Ports: a socket (QEMU), a serial port, or a program's standard input and output, all as a stream of bytes."""
+"""Byte streams to a board: a socket (QEMU), a serial port, or a program's standard input and output."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Transport(Protocol):
         """Send all of `data`."""
 
     def read(self, timeout: float) -> bytes:
-        """What has come, at least one byte unless `timeout` seconds pass."""
+        """The bytes received so far; waits up to `timeout` seconds for the first one."""
 
     def close(self) -> None:
-        """Give the port back."""
+        """Close the port."""
 
 
 def open_port(port: str, baud: int = BAUD, wait: float = 0.0) -> Transport:
-    """Open `socket://host:port`, `exec:program`, or the name of a serial port such as /dev/ttyACM0. LinkError.
+    """Open `socket://host:port`, `exec:program`, or a serial port such as /dev/ttyACM0. Raises LinkError.
 
-    `wait`: seconds to go on trying where nobody listens yet.
+    `wait`: seconds to retry a socket on which nothing listens yet.
     """
     if port.startswith("socket://"):
         return _socket(port, wait)
@@ -86,7 +86,7 @@ def _socket(port: str, wait: float) -> Stream:
 
 
 class Pipe:
-    """A program that is the board: its standard input and output are the line."""
+    """A program that acts as the board; its standard input and output are the connection."""
 
     def __init__(self, argv: list[str], cwd: Path | None = None) -> None:
         if not argv:
@@ -159,12 +159,12 @@ def _serial(port: str, baud: int) -> _Serial:
         number = getattr(error, "errno", None)
         why = os.strerror(number) if number else str(error)
         if "Could not configure port" in why:  # a file, or another kind of device
-            why = "it is no serial port"
+            why = "it is not a serial port"
         raise LinkError(f"port {port}: cannot be opened: {why}{_others()}") from None
 
 
 def _others() -> str:
     from serial.tools import list_ports
 
-    found = sorted(p.device for p in list_ports.comports())
-    return f"; ports here: {', '.join(found)}" if found else "; no serial port is here"
+    ports = sorted(p.device for p in list_ports.comports())
+    return f"; available ports: {', '.join(ports)}" if ports else "; this host has no serial port"

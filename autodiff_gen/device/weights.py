@@ -1,4 +1,4 @@
-"""Weights as files: .npz with the whole state, .pt with what a PyTorch module has."""
+"""Weight files: .npz with the whole state, .pt with the parameters and buffers of a PyTorch state_dict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..codegen.program import Program
 from ..errors import DataError, ToolError
 
 Array = NDArray[Any]
-STEPS = "_steps"  # beside the arrays of a .npz
+STEPS = "_steps"  # the step count in a .npz
 TORCH = (".pt", ".pth")
 
 
@@ -25,29 +25,30 @@ def check_suffix(path: Path) -> None:
 
 
 def write_weights(path: Path, program: Program, state: Mapping[str, Array], steps: int) -> None:
-    """Write aside, then rename. A .pt gets parameters and buffers, by PyTorch's names; a .npz everything."""
+    """Write to a temporary file, then rename it. A .pt gets parameters and buffers, by PyTorch's names; a .npz gets
+    everything. Raises DataError."""
     check_suffix(path)
-    aside = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".npz":
-            np.savez(aside, **{STEPS: np.int64(steps)}, **state)  # type: ignore[arg-type]
+            np.savez(temporary, **{STEPS: np.int64(steps)}, **state)  # type: ignore[arg-type]
         else:
             torch = _torch(path)
             roles = {s.name: s.role for s in program.slots}
             own = {
                 n: torch.from_numpy(a.copy()) for n, a in state.items() if roles[n] in ("parameter", "buffer")
             }
-            torch.save(own, aside)
-        os.replace(aside, path)
+            torch.save(own, temporary)
+        os.replace(temporary, path)
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:
-    """Arrays by name, and the steps behind them where the file says. DataError."""
+    """Arrays by name, and the step count if the file has one. Raises DataError."""
     check_suffix(path)
     if not path.is_file():
         raise DataError(f"{path}: no such file")
@@ -61,14 +62,14 @@ def read_weights(path: Path) -> tuple[dict[str, Array], int | None]:
         return state, None if steps is None else int(steps)
     torch = _torch(path)
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        state_dict = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise DataError(
             f"{path}: not a state_dict that PyTorch can read: {' '.join(str(error).split())[:200]}"
         ) from None
-    if not isinstance(found, Mapping) or not all(hasattr(v, "detach") for v in found.values()):
+    if not isinstance(state_dict, Mapping) or not all(hasattr(v, "detach") for v in state_dict.values()):
         raise DataError(f"{path}: not a state_dict: save model.state_dict()")
-    return {n: v.detach().cpu().numpy() for n, v in found.items()}, None
+    return {n: v.detach().cpu().numpy() for n, v in state_dict.items()}, None
 
 
 def _torch(path: Path) -> Any:

@@ -1,1 +1,1 @@
-"""Other ways to write a model; each builds the same IR."""
+"""Other front ends; each builds the same IR."""

@@ -8,8 +8,8 @@
     print(c.gen_code())
     print(c.gen_sgd(grads, [w.id]))
 
-A thin module over the IR: a Param holds a graph value, always float32. What PyTorch knows under the same name
-means the same here, but for `nll_loss`, whose label is a vector of probabilities.
+A thin layer over the IR: a Param has a graph value, always float32. Functions with names of PyTorch have its semantics,
+except `nll_loss`, whose label is a vector of probabilities.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..ir.build import constant
 from ..ir.graph import State
 from ..ir.node import Node, Value, topological
 from ..ir.op_kinds import Leaf as LeafOp
-from .graph_c import GraphC, Leaf
+from .graph_c import GraphC, InputParam
 from .param import Param, on_values
 
 # Functions
@@ -55,13 +55,13 @@ def log_softmax(x: Any, dim: int = -1) -> Param:
 
 
 def nll_loss(log_probs: Any, label: Any) -> Param:
-    """The mean over rows of -sum(label * log_probs), a scalar. label: probabilities of log_probs' shape, one-hot
-    or not; gradients are right for any label."""
+    """The mean over rows of -sum(label * log_probs), a scalar. label: probabilities of log_probs' shape, not only
+    one-hot."""
     p, t = _like(log_probs), _like(label)
     if p.shape != t.shape or len(p.shape) not in (1, 2):
         raise ShapeError(
             f"nll_loss({log_probs!r}, {label!r}): both must have one shape, [rows, classes] or [classes]; "
-            "the label is a vector of probabilities, 1 for the right class and 0 elsewhere"
+            "the label is a vector of probabilities, 1 for the target class and 0 elsewhere"
         )
     return on_values(lambda p, t: -F.mean(F.sum(t * p, -1)), p, t)
 
@@ -103,20 +103,20 @@ def _like(x: Any) -> Param:
 # Gradients
 
 
-# Param id -> its gradient, a Param, from every backward() in this process. Ids are unique, so graphs meet here only
-# where they share a Param, and then the last one counts. `backward(...).build().grads` has those of one graph alone.
+# Param id -> its gradient, a Param, of every backward() in this process. If several graphs share a Param, its gradient
+# is that of the last one. `backward(...).build().grads` has those of one graph only.
 grads: dict[int, Param] = {}
 
 
 class Ops(tuple[Node, ...]):
-    """The ops of a loss and its gradients, forward, then backward, in an order in which they could run."""
+    """The ops of a loss and its gradients in topological order, forward, then backward."""
 
     loss: Param
     grads: dict[int, Param]
 
 
 class backward:
-    """The gradients of `loss`, a scalar, with respect to the Params with these ids; they are put into `grads`.
+    """The gradients of `loss`, a scalar, with respect to the Params with these ids; they are added to `grads`.
 
     Raises GraphError for a loss that is not a scalar, and for ids that it does not depend on.
     """
@@ -139,7 +139,7 @@ class backward:
         grads.update(self.grads)
 
     def build(self) -> Ops:
-        """What Interpreter takes."""
+        """The ops for Interpreter."""
         roots = [self.loss.value, *(g.value for g in self.grads.values())]
         ops = Ops(n for n in topological(roots) if not isinstance(n.op.lower, LeafOp))
         ops.loss, ops.grads = self.loss, self.grads
@@ -152,29 +152,29 @@ def _check_wanted(i: Any, known: Mapping[int, Param]) -> None:
     if i not in known:
         raise GraphError(f"backward: the loss does not depend on a Param with id {i}; check the list of ids")
     if not known[i].require_grads:
-        raise GraphError(f"backward: {known[i]!r} was made with require_grads=False; leave its id out")
+        raise GraphError(f"backward: {known[i]!r} was created with require_grads=False; leave its id out")
 
 
 def _ancestors(param: Param) -> list[Param]:
-    """`param` and every Param that it was computed from; iterative."""
-    found = {param.id: param}
+    """`param` and every Param that it depends on; iterative."""
+    ancestors = {param.id: param}
     pending = [param]
     while pending:
         for p in pending.pop().sources:
-            if p.id not in found:
-                found[p.id] = p
+            if p.id not in ancestors:
+                ancestors[p.id] = p
                 pending.append(p)
-    return list(found.values())
+    return list(ancestors.values())
 
 
 # C
 
 
 class Interpreter:
-    """Writes the C of `ops`, which `backward(...).build()` gave.
+    """Generates the C of `ops`, the result of `backward(...).build()`.
 
-    params: every Param that the loss reads, in the order in which they shall lie in buf. A computed Param in the
-    list, such as the network's scores, gets memory of its own too, to be read after `forward`. Raises GraphError.
+    params: every Param that the loss reads, in the order of their storage in buf. A computed Param in the list, such as
+    the network's scores, is stored too and can be read after `forward`. Raises GraphError.
     """
 
     def __init__(self, ops: Ops, params: Sequence[Param]) -> None:
@@ -182,33 +182,36 @@ class Interpreter:
             raise GraphError("Interpreter: the first argument is what backward(loss, ids).build() returns")
         self.ops = ops
         names = _names(params)
-        own = {g.id for g in ops.grads.values()}  # gradients have memory anyway
-        leaves = [p for p in params if p.is_leaf]
-        kept = [p for p in params if not p.is_leaf and p.id not in own]
-        _check_listed([ops.loss, *kept], leaves)
+        own = {g.id for g in ops.grads.values()}  # gradients are stored anyway
+        inputs = [p for p in params if p.is_leaf]
+        stored = [p for p in params if not p.is_leaf and p.id not in own]
+        _check_listed([ops.loss, *stored], inputs)
         outputs = {"loss": ops.loss.value}
-        early = ["loss", *(_put(outputs, names[p.id], p.value) for p in kept)]
+        early = ["loss", *(_put(outputs, names[p.id], p.value) for p in stored)]
         gradients: dict[State, str] = {}
         self._states: dict[int, State] = {}
         for k, (i, gradient) in enumerate(ops.grads.items(), start=1):
             name = _put(outputs, gradient.var_name or f"d_{names.get(i, f'value{k}')}", gradient.value)
-            leaf = next((p for p in leaves if p.id == i), None)
-            if leaf is not None:
-                self._states[i] = leaf.state
-                gradients[leaf.state] = name
+            parameter = next((p for p in inputs if p.id == i), None)
+            if parameter is not None:
+                self._states[i] = parameter.state
+                gradients[parameter.state] = name
         self._c = GraphC(
-            [Leaf(names[p.id], p.state, p.data, "weight" if p.id in ops.grads else "input") for p in leaves],
+            [
+                InputParam(names[p.id], p.state, p.data, "weight" if p.id in ops.grads else "input")
+                for p in inputs
+            ],
             outputs,
             early,
             gradients,
         )
 
     def gen_code(self) -> str:
-        """A C file that needs no other: offsets into buf, `graph_new()`, `forward(buf)`, `backward(buf)`."""
+        """A self-contained C file: offsets into buf, `graph_new()`, `forward(buf)`, `backward(buf)`."""
         return self._c.code()
 
     def gen_sgd(self, grads: Mapping[int, Param], ids: Iterable[int]) -> str:
-        """`sgd(buf, lr)`, to stand behind gen_code's text: weights -= lr * gradients, for the Params with these ids."""
+        """`sgd(buf, lr)`, to append to gen_code's text: weights -= lr * gradients, for the Params with these ids."""
         states = []
         for i in dict.fromkeys(ids):
             if i not in grads or i not in self.ops.grads:
@@ -228,11 +231,13 @@ class Interpreter:
 
 
 def _names(params: Sequence[Param]) -> dict[int, str]:
-    """Param id -> what the C calls it."""
+    """Param id -> its name in C."""
     names: dict[int, str] = {}
     for k, p in enumerate(params, start=1):
         if not isinstance(p, Param):
-            raise GraphError(f"Interpreter: the list of parameters must hold Params, got {type(p).__name__}")
+            raise GraphError(
+                f"Interpreter: the list of parameters must contain Params, got {type(p).__name__}"
+            )
         name = p.var_name or f"param{k}"
         if p.id in names:
             raise GraphError(f"Interpreter: {p!r} is listed twice")
@@ -243,14 +248,16 @@ def _names(params: Sequence[Param]) -> dict[int, str]:
 
 
 def _put(outputs: dict[str, Value], name: str, value: Value) -> str:
+    """Add an output; returns its name, made unique by trailing _."""
     while name in outputs:
         name += "_"
     outputs[name] = value
     return name
 
 
-def _check_listed(roots: Sequence[Param], leaves: Sequence[Param]) -> None:
-    listed = {p.id for p in leaves}
+def _check_listed(roots: Sequence[Param], inputs: Sequence[Param]) -> None:
+    """Raise GraphError if a root depends on a parameter that is not in `inputs`."""
+    listed = {p.id for p in inputs}
     for root in roots:
         for p in _ancestors(root):
             if p.is_leaf and p.id not in listed:

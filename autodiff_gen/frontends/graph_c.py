@@ -1,4 +1,4 @@
-"""C in one file over one `float *buf`: the compiler's plan and text, with places written `buf + NAME_OFFSET`."""
+"""C in one file over one `float *buf`: the compiler's plan and text, with addresses written `buf + NAME_OFFSET`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from ..ir.node import Value
 from ..ir.types import Type, f32
 from ..kernels import registry
 from ..lowering.c_syntax import shown
+from ..lowering.pipeline import lower
 from ..lowering.plan import EntryPlan, Placed
-from ..lowering.planner import needed_by, plan_entry
+from ..lowering.planner import needed_by
+from ..passes.context import Context
 from ..targets.installation import __version__
 from .inline_c import header_files, static_functions, without_stddef
 
 
 @dataclass(frozen=True)
 class Place:
-    """Part of buf: `words` floats from `offset`, for one value after another where lifetimes allow."""
+    """A part of buf, `words` floats from `offset`; values with disjoint lifetimes may share it."""
 
-    name: str  # as comments call it
+    name: str  # in comments
     macro: str  # the name of its offset
     type: Type
     offset: int
@@ -49,10 +51,10 @@ class Place:
 
 @dataclass(eq=False)
 class Buffer:
-    """Where everything lies in buf. What outlives a call comes first, the work area of the steps last."""
+    """The layout of buf: first what persists over calls, then the arena of the steps."""
 
     places: list[Place] = field(default_factory=list)
-    kept: int = 0  # floats that outlive a call
+    kept: int = 0  # floats that persist over calls
     names: Scope = field(default_factory=Scope)
 
     def keep(self, name: str, type: Type, note: str = "") -> Place:
@@ -101,8 +103,8 @@ class BufferText(EntryText):
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """A parameter as the generator needs it: `data` are its first values, `role` is "weight" or "input"."""
+class InputParam:
+    """A parameter or input of the graph. `data`: initial values; `role`: "weight" or "input"."""
 
     name: str
     state: State
@@ -113,30 +115,30 @@ class Leaf:
 class GraphC:
     """The C of one differentiated graph.
 
-    leaves: every parameter, in buf's order; outputs: name -> value, "loss" among them; early: the outputs that
-    `forward` computes; gradients: a leaf's state -> the name of its gradient among the outputs.
+    inputs: every parameter and input, in buf's order; outputs: name -> value, including "loss"; early: the outputs that
+    `forward` computes; gradients: a parameter's state -> the name of its gradient among the outputs.
     """
 
     def __init__(
         self,
-        leaves: Sequence[Leaf],
+        inputs: Sequence[InputParam],
         outputs: Mapping[str, Value],
         early: Sequence[str],
         gradients: Mapping[State, str],
     ) -> None:
-        self.leaves, self.tables = leaves, registry.load(["ref"])
+        self.inputs, self.tables = inputs, registry.load(["ref"])
         graph = Graph("graph", (), outputs)
-        self.plan = plan_entry(graph, self.tables, first=early)
+        (self.plan,) = lower([graph], Context(backends=self.tables, first=early))
         self.buffer = Buffer()
         self.homes: dict[State, Place] = {}
-        for leaf in leaves:
-            self.homes[leaf.state] = self.buffer.keep(
-                leaf.name, leaf.state.type, "you set it" if leaf.role == "input" else "weight"
+        for p in inputs:
+            self.homes[p.state] = self.buffer.keep(
+                p.name, p.state.type, "you set it" if p.role == "input" else "weight"
             )
         self.outputs = {k: self.buffer.keep(k, v.type, "result") for k, v in outputs.items()}
         self.gradients = {s: self.outputs[name] for s, name in gradients.items()}
         constants, names = constant_tables([self.plan])
-        self.constants = [*constants, *(self._initial(leaf) for leaf in leaves if leaf.data is not None)]
+        self.constants = [*constants, *(self._initial(p) for p in inputs if p.data is not None)]
         self.text = BufferText(self.plan, self.buffer, self.homes, self.outputs, names, {})
         forward = needed_by(self.plan.graph, early)
         self.forward = [self.text.lines(s) for s in self.plan.steps if s.node in forward]
@@ -163,9 +165,9 @@ class GraphC:
             tables=self.constants,
             functions=static_functions(self.plan.kernels, headers, body),
             initial=[
-                (self.homes[leaf.state].macro, f"{self.homes[leaf.state].name}_initial")
-                for leaf in self.leaves
-                if leaf.data is not None
+                (self.homes[p.state].macro, f"{self.homes[p.state].name}_initial")
+                for p in self.inputs
+                if p.data is not None
             ],
             forward=self.forward,
             backward=self.backward,
@@ -180,7 +182,7 @@ class GraphC:
             gradient = State("", state.type, None)
             homes[gradient] = self.gradients[state]
             updates[state] = make_state(state) - lr * make_state(gradient)
-        plan = plan_entry(Graph("sgd", (lr,), {}, updates), self.tables)
+        (plan,) = lower([Graph("sgd", (lr,), {}, updates)], Context(backends=self.tables))
         assert not plan.placed, "an update needs no memory of its own"
         text = BufferText(plan, Buffer(), homes, {}, {}, {lr: "lr"})
         return _render(
@@ -191,16 +193,16 @@ class GraphC:
         )
 
     def _copies(self, role: str) -> list[str]:
-        """What a caller writes to fill the inputs, or the weights that graph_new leaves at 0."""
-        chosen = [x for x in self.leaves if x.role == role and (role == "input" or x.data is None)]
+        """The caller's code that sets the inputs, or the weights without initial values."""
+        chosen = [x for x in self.inputs if x.role == role and (role == "input" or x.data is None)]
         places = [self.homes[x.state] for x in chosen]
         return _columns(
             (f"memcpy(buf + {p.macro}, {p.name}, {p.words} * sizeof(float));", p.shown) for p in places
         )
 
-    def _initial(self, leaf: Leaf) -> Table:
-        assert leaf.data is not None
-        return table(f"{self.homes[leaf.state].name}_initial", leaf.data, leaf.state.type.dtype)
+    def _initial(self, p: InputParam) -> Table:
+        assert p.data is not None
+        return table(f"{self.homes[p.state].name}_initial", p.data, p.state.type.dtype)
 
 
 def _reached(place: Place) -> str:

@@ -1,8 +1,8 @@
-"""The reference kernels as text: static functions for C that must stand in one file, without our headers.
+"""The reference kernels as text: static functions for self-contained C, without the project's headers.
 
-What is taken are the top-level items of `kernels/ref` (functions, types, tables, #defines) that the code
-needs, in the order of their files. clang-format keeps the sources in a form that can be cut at lines: an item
-begins in the first column and ends at a line that begins with `}` or, when it has no braces, ends with `;`.
+The result has those top-level items of `kernels/ref` (functions, types, tables, #defines) that the code needs, in file
+order. Sources formatted by clang-format can be split at lines: an item starts in the first column and ends at a line
+that starts with `}` or, if it has no braces, ends with `;`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 @dataclass(frozen=True)
 class Item:
-    """One top-level item of a C file with the comment above it; `name` is empty for a check that is always
-    wanted.
+    """A top-level item of a C file with the comment above it; `name` is empty for an #if check, which is always
+    included.
     """
 
     name: str
@@ -29,18 +29,18 @@ class Item:
 
 
 def header_files(kernels: Path) -> list[Path]:
-    """The headers in the folder of kernels whose items may be needed, in the order of their dependence."""
+    """The headers in the folder of kernels whose items may be needed, in dependence order."""
     return [kernels / "ag_shapes.h", *sorted((kernels / "ref").glob("*.h"))]
 
 
 def static_functions(kernels: Iterable[Kernel], headers: Sequence[Path], code: str) -> list[str]:
     """The items that `code` and the `kernels` that it calls need, helpers included, as static C99.
 
-    headers: files of static inline functions, in the order of their dependence. The result needs <stdint.h>,
-    and <math.h> and <string.h> as far as the items do; ptrdiff_t becomes intptr_t, which needs no <stddef.h>.
+    headers: files of static inline functions, in dependence order. The result needs <stdint.h>, and <math.h> and
+    <string.h> if the items do; ptrdiff_t is replaced by intptr_t, which needs no <stddef.h>.
     """
     files = [items(path) for path in headers]
-    files += [_apart(items(path), path.stem) for path in dict.fromkeys(k.source for k in kernels)]
+    files += [_prefixed(items(path), path.stem) for path in dict.fromkeys(k.source for k in kernels)]
     known = {item.name: item for file in files for item in file if item.name}
     needed: set[str] = set()
     pending = [code]
@@ -61,7 +61,7 @@ def items(path: Path) -> list[Item]:
     out: list[Item] = []
     comment: list[str] = []
     item: list[str] = []
-    inside = ""  # what the lines belong to: "comment", "item", "check"
+    inside = ""  # the kind of the current lines: "comment", "item", "check"
     for line in path.read_text(encoding="utf-8").splitlines():
         if not inside:
             if not line:
@@ -92,16 +92,16 @@ def _ends(inside: str, line: str, item: Sequence[str]) -> bool:
 def _name(path: Path, item: Sequence[str]) -> str:
     patterns = (r"#define (\w+)",) if item[0].startswith("#") else (r"(\w+)\(", r"(\w+)(?:\[[^=]*\])? =")
     for pattern in patterns:
-        found = re.search(pattern, item[0])
-        if found:
-            return found[1]
-    found = re.search(r"(\w+);$", item[-1])
-    assert found, f"{path}: what does this define? {item[0]}"
-    return found[1]
+        match = re.search(pattern, item[0])
+        if match:
+            return match[1]
+    match = re.search(r"(\w+);$", item[-1])
+    assert match, f"{path}: the item has no name: {item[0]}"
+    return match[1]
 
 
-def _apart(file: list[Item], stem: str) -> list[Item]:
-    """Helpers of one kernel file under names that no other file and no user has."""
+def _prefixed(file: list[Item], stem: str) -> list[Item]:
+    """The items of a kernel file, with helpers renamed so that names are unique over files and user code."""
     own = [i.name for i in file if i.name and not i.name.lower().startswith("ag_")]
     if not own:
         return file

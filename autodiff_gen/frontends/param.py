@@ -1,4 +1,4 @@
-"""Param: a graph value of the graph API, with the arithmetic that it allows."""
+"""Param: a graph value of the graph API, and its arithmetic operators."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _ids = itertools.count(1)
 class Param:
     """A parameter or input of the model, or a value computed from others; f32.
 
-    data: first values, an array or number that is written into the generated C, or None for memory that the
-    caller fills; then `shape` is needed. `id` is unique in the process. Raises ShapeError and ModelError.
+    data: the initial values, an array or number that is written into the generated C, or None for memory that the
+    caller sets; then `shape` is needed. `id` is unique in the process. Raises ShapeError and ModelError.
     """
 
-    __array_ufunc__ = None  # so that numpy_array * param asks the Param
+    __array_ufunc__ = None  # so that numpy_array * param calls Param.__rmul__
 
     id: int
     var_name: str | None
@@ -49,10 +49,10 @@ class Param:
     @classmethod
     def computed(cls, value: Value, *sources: Any, var_name: str | None = None) -> Param:
         """The result of a function of `sources`."""
-        made = cls.__new__(cls)
-        made.id, made.var_name, made.require_grads, made.data = next(_ids), var_name, True, None
-        made.value, made.sources = value, tuple(s for s in sources if isinstance(s, Param))
-        return made
+        param = cls.__new__(cls)
+        param.id, param.var_name, param.require_grads, param.data = next(_ids), var_name, True, None
+        param.value, param.sources = value, tuple(s for s in sources if isinstance(s, Param))
+        return param
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -60,7 +60,7 @@ class Param:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it is memory that the caller or the optimizer fills, not the result of a function."""
+        """Whether it is a parameter or input, not the result of a function."""
         return self.value.node.op is STATE and not self.sources
 
     @property
@@ -74,7 +74,7 @@ class Param:
         return self.computed(self.value.T, self)
 
     def reshape(self, *shape: Any) -> Param:
-        """The same elements in another shape, given as numbers or one tuple; one extent may be -1."""
+        """The same elements with another shape, given as numbers or one tuple; one extent may be -1."""
         wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
         return self.computed(F.reshape(self.value, wanted), self)
 
@@ -103,7 +103,9 @@ class Param:
         return on_values(F.neg, self)
 
     def __bool__(self) -> bool:
-        raise GraphError(f"{self!r} has no value while the graph is built, so `if` cannot ask it")
+        raise GraphError(
+            f"{self!r} has no value while the graph is built, so it cannot be a condition of `if`"
+        )
 
     def __repr__(self) -> str:
         return f"{self.var_name or f'Param {self.id}'} {list(self.shape)}"
@@ -115,7 +117,7 @@ def _array(param: Param, data: Any) -> np.ndarray[Any, Any]:
         raise ModelError(
             f"Param {param.var_name or param.id}: data must be numbers or None, got {type(data).__name__}"
         )
-    with np.errstate(over="ignore"):  # said below
+    with np.errstate(over="ignore"):  # reported below
         array = array.astype(np.float32)
     if not np.isfinite(array).all():
         raise ModelError(
@@ -136,9 +138,7 @@ def _extents(param: Param, shape: int | Sequence[int] | None) -> tuple[int, ...]
     if not all(isinstance(d, int) and not isinstance(d, bool) and d >= 1 for d in extents):
         raise ShapeError(f"Param {name}: shape {list(extents)} must be made of whole numbers of at least 1")
     if param.data is not None and tuple(param.data.shape) != extents:
-        raise ShapeError(
-            f"Param {name}: data has shape {list(param.data.shape)}, shape= says {list(extents)}"
-        )
+        raise ShapeError(f"Param {name}: data has shape {list(param.data.shape)}, but shape={list(extents)}")
     return extents
 
 

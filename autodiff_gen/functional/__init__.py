@@ -1,9 +1,8 @@
-"""Functions on graph values, with the names, arguments, defaults and meaning of torch and
-torch.nn.functional.
+"""Functions on graph values, with the names, arguments, defaults and semantics of torch and torch.nn.functional.
 
-Every function takes graph values, NumPy arrays or numbers and returns a graph value; numbers take the dtype
-of the value beside them. Wrong shapes, dtypes and axes raise ShapeError with the function, the operands and
-the rule; arguments that PyTorch has and that are missing here are refused by name.
+Every function takes graph values, NumPy arrays or numbers and returns a graph value; numbers are converted to the dtype
+of the other operand. Wrong shapes, dtypes and axes raise ShapeError, which names the function, the operands and the
+rule; PyTorch's arguments that are not supported are rejected by name.
 """
 
 from .. import ops as _ops  # noqa: F401  (fills the registry)

@@ -1,4 +1,4 @@
-"""Activation functions. `inplace` is accepted and means nothing: the planner decides where results lie."""
+"""Activation functions. `inplace` is accepted and ignored: buffer assignment decides what is updated in place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _number(name: str, argument: str, value: Any) -> float:
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Value:
-    """input between min_val and max_val; beyond them, and at them, the gradient is 0."""
+    """input clamped to [min_val, max_val]; the gradient is 0 outside and at the limits."""
     low, high = _number("hardtanh", "min_val", min_val), _number("hardtanh", "max_val", max_val)
     if low > high:
         raise ShapeError(f"hardtanh: min_val={min_val} is greater than max_val={max_val}")
@@ -27,27 +27,28 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
 
 
 def relu6(input: Any, inplace: bool = False) -> Value:
-    """input between 0 and 6."""
+    """input clamped to [0, 6]."""
     return apply("hardtanh", input, min_val=0.0, max_val=6.0)
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Value:
-    """input, or negative_slope * input where that is not positive."""
+    """input if positive, otherwise negative_slope * input."""
     return apply("leaky_relu", input, negative_slope=_number("leaky_relu", "negative_slope", negative_slope))
 
 
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Value:
-    """input, or alpha * (exp(input) - 1) where that is not positive."""
+    """input if positive, otherwise alpha * (exp(input) - 1); Clevert et al. 2016."""
     return apply("elu", input, alpha=_number("elu", "alpha", alpha))
 
 
 def selu(input: Any, inplace: bool = False) -> Value:
-    """1.0507 * elu(input, 1.6733), the constants of self-normalising networks."""
+    """1.0507 * elu(input, 1.6733), the constants of Klambauer et al. 2017."""
     return apply("selu", input)
 
 
 def gelu(input: Any, approximate: str = "none") -> Value:
-    """input times the normal distribution's integral up to it; approximate="tanh" is a formula without erf."""
+    """input * Phi(input), Phi the normal distribution function; approximate="tanh" avoids erf. Hendrycks and Gimpel
+    2016."""
     if approximate not in ("none", "tanh"):
         raise ShapeError(f'gelu: approximate={approximate!r}; known: "none", "tanh"')
     return apply("gelu" if approximate == "none" else "gelu_tanh", input)
@@ -64,7 +65,7 @@ def mish(input: Any, inplace: bool = False) -> Value:
 
 
 def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Value:
-    """log(1 + exp(beta * input)) / beta, and input itself where beta * input is above the threshold."""
+    """log(1 + exp(beta * input)) / beta, and input where beta * input is above the threshold."""
     scale, limit = _number("softplus", "beta", beta), _number("softplus", "threshold", threshold)
     if scale == 0:
         raise ShapeError("softplus: beta must not be 0")
@@ -80,7 +81,7 @@ def softsign(input: Any) -> Value:
 
 
 def hardsigmoid(input: Any, inplace: bool = False) -> Value:
-    """(input + 3) / 6 between 0 and 1; the gradient at either is 0."""
+    """(input + 3) / 6 clamped to [0, 1]; the gradient at both limits is 0."""
     return apply("hardsigmoid", input)
 
 
@@ -90,5 +91,5 @@ def hardswish(input: Any, inplace: bool = False) -> Value:
 
 
 def logsigmoid(input: Any) -> Value:
-    """log(sigmoid(input)), without its loss of digits."""
+    """log(sigmoid(input)), without cancellation."""
     return apply("logsigmoid", input)

@@ -1,4 +1,4 @@
-"""Arguments of functions: values, axes, and the ones that PyTorch has and we have not."""
+"""Arguments of functions: conversion to values, axes, and the rejection of PyTorch's arguments that are unsupported."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def torch_lacks(**defaults: Any) -> Callable[[_F], _F]:
-    """Refuse, by name, arguments that PyTorch's function has and ours has not; PyTorch's default values
-    pass."""
+    """Reject PyTorch's arguments that a function does not support, unless they have PyTorch's default values."""
 
     def wrap(f: _F) -> _F:
         @functools.wraps(f)
@@ -31,14 +30,14 @@ def torch_lacks(**defaults: Any) -> Callable[[_F], _F]:
                     raise ShapeError(f"{whose}: the argument {name!r} is not supported")
             return f(*args, **kwargs)
 
-        checked.refused = tuple(defaults)  # type: ignore[attr-defined]  # for docs/operations.md
+        checked.unsupported = tuple(defaults)  # type: ignore[attr-defined]  # for docs/operations.md
         return cast(_F, checked)
 
     return wrap
 
 
 def as_value(x: Any) -> Value:
-    """x as a graph value."""
+    """x, a graph value, array or number, as a graph value. Raises ShapeError for anything else."""
     if isinstance(x, Value):
         return x
     if isinstance(x, int | float):
@@ -48,29 +47,31 @@ def as_value(x: Any) -> Value:
     except ValueError:  # lists of different lengths
         array = np.asarray(None)
     if array.dtype.kind not in "fiub":
-        raise ShapeError(f"{x!r} cannot stand as an operand; give a graph value, a NumPy array or a number")
+        raise ShapeError(f"{x!r} cannot be an operand; give a graph value, a NumPy array or a number")
     return constant(x)
 
 
-def shown(*values: Value) -> str:
+def describe(*values: Value) -> str:
+    """Names and types for messages: `x: f32[2,3], f32[3]`."""
     return ", ".join(f"{v.name}: {v.type}" if v.name else repr(v.type) for v in values)
 
 
-def refusal(name: str, values: Sequence[Value], rule: str) -> ShapeError:
-    return ShapeError(f"{name}({shown(*values)}): {rule}")
+def shape_error(name: str, values: Sequence[Value], rule: str) -> ShapeError:
+    """The error `name(types of values): rule`."""
+    return ShapeError(f"{name}({describe(*values)}): {rule}")
 
 
 def list_of(name: str, x: Value, what: str, given: Any) -> tuple[Any, ...]:
-    """One whole number, or the extent of the batch axis, or several, as a tuple; ShapeError for anything else."""
+    """One or several whole numbers, or the batch extent, as a tuple. Raises ShapeError for anything else."""
     items = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
     numbers = tuple(map(plain, items))
     if not all(isinstance(k, int | Dim) and not isinstance(k, bool) for k in numbers):
-        raise refusal(name, [x], f"{what}={given!r} must be whole numbers")
+        raise shape_error(name, [x], f"{what}={given!r} must be whole numbers")
     return numbers
 
 
 def axes_of(name: str, x: Value, dim: Dims) -> tuple[int, ...]:
-    """dim as sorted non-negative axes; None and () mean all of them."""
+    """dim as sorted non-negative axes; None and () are all axes."""
     dim = plain(dim)
     if dim is None or (isinstance(dim, Sequence) and not dim):
         return tuple(range(x.ndim))
@@ -78,11 +79,11 @@ def axes_of(name: str, x: Value, dim: Dims) -> tuple[int, ...]:
     try:
         return normalise_axes(given, x.ndim)
     except ShapeError as error:
-        raise refusal(name, [x], f"dim={dim}: {error}") from None
+        raise shape_error(name, [x], f"dim={dim}: {error}") from None
 
 
 def axis_of(name: str, x: Value, dim: int) -> int:
     dim = plain(dim)
     if not isinstance(dim, int):
-        raise refusal(name, [x], f"dim must be one integer, not {dim!r}")
+        raise shape_error(name, [x], f"dim must be one integer, not {dim!r}")
     return axes_of(name, x, dim)[0]

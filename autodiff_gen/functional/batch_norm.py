@@ -1,4 +1,4 @@
-"""Normalisation with running statistics: batch norm, and instance norm, its relative over single samples."""
+"""Normalisation with running statistics: batch norm and instance norm."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def batch_norm(
     """Ioffe and Szegedy 2015, as torch.nn.functional.batch_norm: input [N, C, ...] standardised per channel, then *
     weight[C] + bias[C].
 
-    training=True: by the mean and the (biased) variance of the batch while the model trains, which then moves
-    running_mean and running_var (buffers) by `momentum` of the way towards the mean and the unbiased variance; by
-    the running statistics in evaluation. training=False: by the running statistics always. Without them, by those
-    of the batch always. A channel needs more than one value: where that depends on n, the generated function
-    refuses n = 1.
+    training=True: in training mode, the mean and biased variance of the batch are used, and running_mean and
+    running_var (buffers) are updated to (1 - momentum) * old + momentum * new with the mean and the unbiased variance;
+    in evaluation mode, the running statistics are used. training=False: the running statistics are always used; without
+    them, those of the batch. A channel needs more than one value: if that depends on n, the generated function rejects
+    n = 1.
     """
     x = as_value(input)
     channels = _channels("batch_norm", x, 2)
     running = _running("batch_norm", x, running_mean, running_var, channels)
     axes = (0, *range(2, x.ndim))
-    spread = (channels, *(1 for _ in x.shape[2:]))
+    broadcast = (channels, *(1 for _ in x.shape[2:]))
     if running is not None:
-        fixed = _scaled("batch_norm", x, *running, weight, bias, spread, eps)
+        fixed = _scaled("batch_norm", x, *running, weight, bias, broadcast, eps)
         if not training:
             return fixed
     count = product(tuple(x.shape[i] for i in axes))
@@ -49,12 +49,12 @@ def batch_norm(
         raise ShapeError(f"batch_norm({x!r}): the batch statistics need more than one value per channel")
     least_n = 2 if isinstance(count, Dim) and count.coef == 1 else 1
     centred, average, variance = moments(x, axes)
-    y = affine("batch_norm", centred * rsqrt(variance + eps), weight, bias, (channels,), spread)
+    y = affine("batch_norm", centred * rsqrt(variance + eps), weight, bias, (channels,), broadcast)
     if running is None:
         return with_updates(y, {}, least_n)
     flat = (channels,)
-    moved = _moved(running, reshape(average, flat), reshape(variance, flat), count, momentum)
-    return by_mode(with_updates(y, moved, least_n), fixed)
+    updates = _running_updates(running, reshape(average, flat), reshape(variance, flat), count, momentum)
+    return by_mode(with_updates(y, updates, least_n), fixed)
 
 
 def instance_norm(
@@ -67,38 +67,39 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Value:
-    """Ulyanov et al. 2016: each channel of each sample of input [N, C, ...] standardised over its places, then *
+    """Ulyanov et al. 2016: each channel of each sample of input [N, C, ...] standardised over its spatial axes, then *
     weight[C] + bias[C].
 
-    Running statistics, where given, are the means over the samples; with use_input_stats they move as in batch_norm
-    while the model trains, and evaluation uses them.
+    Running statistics, if given, are means over the samples; with use_input_stats they are updated in training mode as
+    in batch_norm, and used in evaluation mode.
     """
     x = as_value(input)
     channels = _channels("instance_norm", x, 3)
     running = _running("instance_norm", x, running_mean, running_var, channels)
     axes = tuple(range(2, x.ndim))
-    spread = (channels, *(1 for _ in axes))
+    broadcast = (channels, *(1 for _ in axes))
     if running is not None:
-        fixed = _scaled("instance_norm", x, *running, weight, bias, spread, eps)
+        fixed = _scaled("instance_norm", x, *running, weight, bias, broadcast, eps)
         if not use_input_stats:
             return fixed
     elif not use_input_stats:
         raise ShapeError(f"instance_norm({x!r}): use_input_stats=False needs running statistics")
     count = product(x.shape[2:])
     if count == 1:
-        raise ShapeError(f"instance_norm({x!r}): the statistics need more than one place per channel")
+        raise ShapeError(f"instance_norm({x!r}): the statistics need more than one value per channel")
     centred, average, variance = moments(x, axes)
-    y = affine("instance_norm", centred * rsqrt(variance + eps), weight, bias, (channels,), spread)
+    y = affine("instance_norm", centred * rsqrt(variance + eps), weight, bias, (channels,), broadcast)
     if running is None:
         return y
     per_sample = tuple(x.shape[:2])
     of_batch = [mean(reshape(v, per_sample), 0) for v in (average, variance)]
-    return by_mode(with_updates(y, _moved(running, of_batch[0], of_batch[1], count, momentum)), fixed)
+    updates = _running_updates(running, of_batch[0], of_batch[1], count, momentum)
+    return by_mode(with_updates(y, updates), fixed)
 
 
 def _channels(name: str, x: Value, least: int) -> int:
     if x.ndim < least or not isinstance(x.shape[1], int):
-        shape = "[N, C, ...]" if least == 2 else "[N, C, ...] with at least one axis of places"
+        shape = "[N, C, ...]" if least == 2 else "[N, C, ...] with at least one spatial axis"
         raise ShapeError(f"{name}({x!r}): the input must be {shape}")
     return x.shape[1]
 
@@ -115,7 +116,7 @@ def _running(name: str, x: Value, mean_: Any, var: Any, channels: int) -> tuple[
     return running
 
 
-def _moved(
+def _running_updates(
     running: tuple[Value, Value], average: Value, variance: Value, count: Size, momentum: Any
 ) -> dict[Value, Value]:
     """The running statistics after this batch of `count` values per channel."""
@@ -126,7 +127,9 @@ def _moved(
         unbiased = variance * (count / (count - 1.0))
     for v in running:
         if v.node.op is not STATE:
-            raise ShapeError(f"running statistics are moved in training, so they must be buffers, not {v!r}")
+            raise ShapeError(
+                f"running statistics are updated in training, so they must be buffers, not {v!r}"
+            )
     keep = 1.0 - momentum
     old_mean, old_var = running
     return {
@@ -136,10 +139,10 @@ def _moved(
 
 
 def _scaled(
-    name: str, x: Value, mean_: Value, var: Value, weight: Any, bias: Any, spread: Shape, eps: float
+    name: str, x: Value, mean_: Value, var: Value, weight: Any, bias: Any, broadcast: Shape, eps: float
 ) -> Value:
-    """x * scale + shift with a scale and a shift per channel, as running statistics give them."""
-    (channels, *_) = spread
+    """x * scale + shift, with a scale and a shift per channel computed from the running statistics."""
+    (channels, *_) = broadcast
     scale = affine(name, rsqrt(var + eps), weight, None, (channels,), (channels,))
     shift = affine(name, -(mean_ * scale), None, bias, (channels,), (channels,))
-    return x * reshape(scale, spread) + reshape(shift, spread)
+    return x * reshape(scale, broadcast) + reshape(shift, broadcast)

@@ -1,4 +1,4 @@
-"""Losses over classes: the target holds class indices, or probabilities."""
+"""Losses over classes, whose target is class indices or probabilities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import CONST, INPUT, Value
 from ..ir.types import bound, plain
-from .arguments import as_value, refusal, torch_lacks
+from .arguments import as_value, shape_error, torch_lacks
 from .elementwise import eq, exp, log, logical_not, neg, to, where
 from .indexing import index_source, known_index, pick
 from .losses import number_of, reduced, weights_of
@@ -20,23 +20,23 @@ from .softmax import log_softmax, shifted
 
 
 def _classes_last(name: str, x: Value, target: Value) -> Value:
-    """Scores [N, C, ...] as [N, ..., C], once they fit the target."""
+    """Scores [N, C, ...] as [N, ..., C]. Raises ShapeError unless the target has the shape [N, ...]."""
     if target.dtype.kind not in "iu":
-        raise refusal(name, [x, target], "the target must hold class indices, of an integer dtype")
+        raise shape_error(name, [x, target], "the target must be class indices, of an integer dtype")
     y = permute(x, (0, *range(2, x.ndim), 1)) if x.ndim > 2 else x
     if x.ndim == 0 or target.shape != y.shape[:-1]:
-        raise refusal(
+        raise shape_error(
             name,
             [x, target],
-            "scores [N, C] want a target [N], [N, C, d] wants [N, d], scores [C] a scalar; "
+            "scores [N, C] need a target [N], [N, C, d] a target [N, d], [C] a scalar; "
             f"got {list(target.shape)}",
         )
     return y
 
 
 class _Chosen:
-    """What a target of class indices chooses: an index that is always in range, the targets that count for
-    nothing (None: all count), and the weight of each sample (None: all weigh 1)."""
+    """The selection by a target of class indices: `index`, which is always in range; `ignored`, the mask of ignored
+    targets (None: no target is); `weight` of each sample (None: 1 for all); `table`, the weights of the classes."""
 
     def __init__(self, name: str, x: Value, t: Value, weight: Any, ignore_index: int) -> None:
         ignore_index = plain(ignore_index)
@@ -56,8 +56,8 @@ class _Chosen:
         if weight is not None:
             self.table = weights_of(name, "weight", weight)
             if self.table.shape != (classes,):
-                raise refusal(
-                    name, [x, self.table], f"weight must have one number for each class, [{classes}]"
+                raise shape_error(
+                    name, [x, self.table], f"weight must have one number per class, [{classes}]"
                 )
             self.weight = self.pick(broadcast_to(self.table, x.shape))
         if self.ignored is not None:
@@ -65,11 +65,11 @@ class _Chosen:
             self.weight = counts if self.weight is None else where(self.ignored, 0.0, self.weight)
 
     def pick(self, x: Value) -> Value:
-        """x[..., target], something finite where the target is ignored."""
+        """x[..., target]; a finite number where the target is ignored."""
         return apply("pick", x, self.index) if self.replaced else pick(x, self.index)
 
     def reduced(self, name: str, losses: Value, reduction: str) -> Value:
-        """Losses of samples that count; their mean is weighted."""
+        """The reduction of the losses of the samples that are not ignored; a mean is weighted."""
         if self.ignored is not None:
             losses = where(self.ignored, 0.0, losses)
         if reduction == "mean" and self.weight is not None:
@@ -78,7 +78,7 @@ class _Chosen:
 
 
 def _may_be(t: Value, number: int) -> bool:
-    """Whether the target can hold this number at all."""
+    """Whether the target can contain this number."""
     source = index_source(t)
     for v in (t, source):
         info = np.iinfo(v.dtype.numpy)
@@ -93,11 +93,11 @@ def _may_be(t: Value, number: int) -> bool:
 def nll_loss(
     input: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean"
 ) -> Value:
-    """Minus the log-probability of the right class.
+    """The negative log-probability of the target class.
 
-    input: f32[N, C], [N, C, ...] or [C] log-probabilities; target: integer [N], [N, ...] or a scalar. `weight` f32[C]
-    weighs the classes, and the mean is weighted. Targets equal to `ignore_index` count for nothing; any
-    other target outside 0 to C-1 is refused when the generated function is called.
+    input: f32[N, C], [N, C, ...] or [C] log-probabilities; target: integer [N], [N, ...] or a scalar. `weight`: f32[C],
+    the weights of the classes, also in the mean. Targets equal to `ignore_index` are ignored; the generated function
+    rejects other targets outside 0 to C-1.
     """
     x, t = as_value(input), as_value(target)
     x = _classes_last("nll_loss", x, t)
@@ -119,12 +119,11 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Value:
-    """Cross-entropy of softmax(input) against `target`.
+    """Cross-entropy of softmax(input) and `target`.
 
-    input: f32[N, C], [N, C, ...] or [C] scores; target: integer class indices as for nll_loss, or
-    probabilities of the input's shape. `weight` and `ignore_index` as for nll_loss (no ignore_index for
-    probabilities, whose mean is over samples whatever they weigh). `label_smoothing` mixes the target with
-    the same probability for all classes.
+    input: f32[N, C], [N, C, ...] or [C] scores; target: integer class indices as for nll_loss, or probabilities of the
+    input's shape. `weight` and `ignore_index` as for nll_loss; with probabilities there is no ignore_index, and the
+    mean is not weighted. `label_smoothing`: the share of a uniform distribution that is mixed into the target.
     """
     name = "cross_entropy"
     x, t = as_value(input), as_value(target)
@@ -134,15 +133,15 @@ def cross_entropy(
     x = _classes_last(name, x, t)
     chosen = _Chosen(name, x, t, weight, ignore_index)
     z, axis = shifted(name, x, -1)
-    largest = log(sum(exp(z), axis))
-    losses = largest - chosen.pick(z)
+    log_sum = log(sum(exp(z), axis))
+    losses = log_sum - chosen.pick(z)
     if chosen.table is not None:
         assert chosen.weight is not None
         losses = chosen.weight * losses
     if smoothing:
-        each = reshape(largest, (*largest.shape, 1)) - z
-        spread = sum(each if chosen.table is None else chosen.table * each, axis)
-        losses = (1.0 - smoothing) * losses + (smoothing / bound(x.shape, 1)[-1]) * spread
+        of_class = reshape(log_sum, (*log_sum.shape, 1)) - z
+        total = sum(of_class if chosen.table is None else chosen.table * of_class, axis)
+        losses = (1.0 - smoothing) * losses + (smoothing / bound(x.shape, 1)[-1]) * total
     return chosen.reduced(name, losses, reduction)
 
 
@@ -151,7 +150,7 @@ def _of_probabilities(
 ) -> Value:
     name = "cross_entropy"
     if x.ndim == 0 or t.shape != x.shape:
-        raise refusal(
+        raise shape_error(
             name, [x, t], "probabilities must have the shape of the scores, [N, C], [N, C, ...] or [C]"
         )
     if ignore_index >= 0:
@@ -166,6 +165,6 @@ def _of_probabilities(
     if weight is not None:
         w = weights_of(name, "weight", weight)
         if w.shape != (classes,):
-            raise refusal(name, [x, w], f"weight must have one number for each class, [{classes}]")
+            raise shape_error(name, [x, w], f"weight must have one number per class, [{classes}]")
         t = t * reshape(w, (classes, *(1,) * (x.ndim - axis - 1)))
     return reduced(name, neg(sum(t * log_softmax(x, axis), axis)), reduction)

@@ -1,4 +1,4 @@
-"""Loops and conditions whose parts are Python functions on graph values."""
+"""Loops and branches whose bodies are Python functions on graph values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..ir.op_kinds import Moded
 from ..ir.types import Dim, Type
 from ..ops.cond import make_cond, marker
 from ..ops.scan_builder import make_scan, time_first
-from .arguments import as_value, shown
+from .arguments import as_value, describe
 
 
 def scan(
@@ -23,26 +23,29 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """A loop over the first axis of `xs`, as jax.lax.scan: carry, y = f(carry, x), once for each x = xs[t].
+    """A loop over the first axis of `xs`, as jax.lax.scan: carry, y = f(carry, x) for each x = xs[t].
 
-    The carry begins as `init` and keeps its shapes and dtypes. Returns (the last carry, ys), where ys[t] is the y
-    of time t. Carry, x and y are values, tuples, lists or dicts of them, or None; without xs, `length` says how
-    often f runs. `reverse`: t runs from the end. f is called once, while the graph is built: the generated C is one
-    loop, however long.
+    The initial carry is `init`; its shapes and dtypes do not change. Returns (the final carry, ys), where ys[t] is the
+    y of time t. Carry, x and y are values, tuples, lists or dicts of them, or None; without xs, `length` is the number
+    of iterations. `reverse`: t runs from the end. f is called once, to trace it: the generated C is one loop, whatever
+    its length. Raises ShapeError.
     """
-    first, given = [as_value(v) for v in leaves("scan", init)], [as_value(v) for v in leaves("scan", xs)]
-    steps = _length(given, length)
+    first, given = (
+        [as_value(v) for v in tree_leaves("scan", init)],
+        [as_value(v) for v in tree_leaves("scan", xs)],
+    )
+    iterations = _length(given, length)
     names = _names(init, "carry")
     old = [param(name, v.type) for name, v in zip(names, first, strict=True)]
-    now = [param(f"{_hint(v, 'x')}_t", Type(v.dtype, v.shape[1:]), v) for v in given]
-    made = f(like(init, old), like(xs, now))
-    if not isinstance(made, tuple) or len(made) != 2:
+    elements = [param(f"{_hint(v, 'x')}_t", Type(v.dtype, v.shape[1:]), v) for v in given]
+    out = f(tree_like(init, old), tree_like(xs, elements))
+    if not isinstance(out, tuple) or len(out) != 2:
         raise ShapeError("scan: the step must return (carry, y), two things; y may be None")
-    new = [as_value(v) for v in leaves("scan", made[0])]
-    ys = [as_value(v) for v in leaves("scan", made[1])]
-    if structure(made[0]) != structure(init):
+    new = [as_value(v) for v in tree_leaves("scan", out[0])]
+    ys = [as_value(v) for v in tree_leaves("scan", out[1])]
+    if tree_structure(out[0]) != tree_structure(init):
         raise ShapeError(
-            f"scan: the carry is {structure(init)}, but the step returns {structure(made[0])}; they must agree"
+            f"scan: the carry is {tree_structure(init)}, but the step returns {tree_structure(out[0])}; they must agree"
         )
     for i, (a, b) in enumerate(zip(first, new, strict=True)):
         if a.type != b.type:
@@ -52,28 +55,31 @@ def scan(
             )
     if not new and not ys:
         raise ShapeError("scan: the step returns neither a carry nor a y")
-    node = make_scan(first, given, [*old, *now], new, ys, steps, reverse)
+    node = make_scan(first, given, [*old, *elements], new, ys, iterations, reverse)
     _check_modes("scan", node)
     stacks = zip(node.results[len(new) : len(new) + len(ys)], node.attrs["axes"], strict=False)
-    return like(made[0], node.results[: len(new)]), like(made[1], [time_first(v, a) for v, a in stacks])
+    return tree_like(out[0], node.results[: len(new)]), tree_like(
+        out[1], [time_first(v, a) for v, a in stacks]
+    )
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
-    """true_fn(*operands) where the scalar `pred` is true (or a number other than 0), else false_fn(*operands), as
-    jax.lax.cond: only one of them is computed when the code runs.
+    """true_fn(*operands) if the scalar `pred` is true (or a number other than 0), otherwise false_fn(*operands), as
+    jax.lax.cond: only one of them is computed at run time.
 
-    Both return values of the same nesting, shapes and dtypes. They are called once each, while the graph is built.
+    Both return values with the same nesting, shapes and dtypes. Each is called once, to trace it. Raises ShapeError.
     """
     p = as_value(pred)
     if p.shape != ():
-        raise ShapeError(f"cond(pred: {p.type}): pred must be a scalar; F.where chooses by element")
+        raise ShapeError(f"cond(pred: {p.type}): pred must be a scalar; F.where selects per element")
     since = marker()
-    made = [f(*operands) for f in (true_fn, false_fn)]
-    if structure(made[0]) != structure(made[1]):
+    outs = [f(*operands) for f in (true_fn, false_fn)]
+    if tree_structure(outs[0]) != tree_structure(outs[1]):
         raise ShapeError(
-            f"cond: true_fn returns {structure(made[0])}, but false_fn returns {structure(made[1])}; they must agree"
+            f"cond: true_fn returns {tree_structure(outs[0])}, but false_fn returns {tree_structure(outs[1])}; "
+            "they must agree"
         )
-    then, otherwise = ([as_value(v) for v in leaves("cond", tree)] for tree in made)
+    then, otherwise = ([as_value(v) for v in tree_leaves("cond", tree)] for tree in outs)
     if not then:
         raise ShapeError("cond: the functions return no value")
     for i, (a, b) in enumerate(zip(then, otherwise, strict=True)):
@@ -84,20 +90,20 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
             )
     node = make_cond(p, then, otherwise, since)
     _check_modes("cond", node)
-    return like(made[0], node.results)
+    return tree_like(outs[0], node.results)
 
 
 def _check_modes(name: str, node: Node) -> None:
-    for n in (n for region in node.regions for n in region.nodes()):
+    for n in (n for region in node.regions for n in region.nodes):
         if isinstance(n.op.lower, Moded):
             raise ShapeError(
                 f"{name}: a step that differs between training and evaluation (dropout, batch_norm) is not "
-                f"supported; apply it to what goes in or comes out"
+                f"supported; apply it before or after"
             )
 
 
 def _names(tree: Any, name: str) -> list[str]:
-    """What the values of a tree are called: the keys of dicts, else `name` with a number where there are several."""
+    """Names of the values of a tree: the keys of dicts, otherwise `name`, numbered if there are several."""
     if tree is None:
         return []
     if isinstance(tree, dict):
@@ -118,58 +124,60 @@ def _length(xs: Sequence[Value], length: int | None) -> int:
     extents = set()
     for v in xs:
         if v.ndim == 0:
-            raise ShapeError(f"scan({shown(*xs)}): xs are walked along their first axis; a scalar has none")
+            raise ShapeError(
+                f"scan({describe(*xs)}): xs are indexed along their first axis; a scalar has none"
+            )
         if isinstance(v.shape[0], Dim):
             raise ShapeError(
-                f"scan({shown(*xs)}): the first axis of xs is the time, not the batch n; use F.transpose(x, 0, 1)"
+                f"scan({describe(*xs)}): the first axis of xs is the time, not the batch n; use F.transpose(x, 0, 1)"
             )
         extents.add(v.shape[0])
     if length is not None:
         extents.add(length)
     if not extents:
-        raise ShapeError("scan: without xs, length= must say how often the step runs")
+        raise ShapeError("scan: without xs, length= must be given")
     if len(extents) > 1:
-        told = f" and length={length}" if length is not None else ""
-        raise ShapeError(f"scan({shown(*xs)}){told}: the first axes must be equally long")
+        with_length = f" and length={length}" if length is not None else ""
+        raise ShapeError(f"scan({describe(*xs)}){with_length}: the first axes must be equally long")
     return int(extents.pop())
 
 
-def leaves(name: str, tree: Any) -> list[Any]:
-    """The values of nested tuples, lists and dicts, in order; None holds none."""
+def tree_leaves(name: str, tree: Any) -> list[Any]:
+    """The values of nested tuples, lists and dicts, in order, as jax.tree.leaves; None has no values."""
     if tree is None:
         return []
     if isinstance(tree, dict):
-        return [v for part in tree.values() for v in leaves(name, part)]
+        return [v for part in tree.values() for v in tree_leaves(name, part)]
     if isinstance(tree, tuple | list):
-        return [v for part in tree for v in leaves(name, part)]
+        return [v for part in tree for v in tree_leaves(name, part)]
     if not isinstance(tree, Value) and not hasattr(tree, "__array__") and not isinstance(tree, int | float):
         raise ShapeError(f"{name}: {tree!r} is neither a graph value, an array, a number nor a tuple of them")
     return [tree]
 
 
-def structure(tree: Any) -> str:
-    """The nesting of a tree as text, to compare and to show."""
+def tree_structure(tree: Any) -> str:
+    """The nesting of a tree as text, for comparison and messages."""
     if tree is None:
         return "None"
     if isinstance(tree, dict):
-        return "{" + ", ".join(f"{k!r}: {structure(v)}" for k, v in tree.items()) + "}"
+        return "{" + ", ".join(f"{k!r}: {tree_structure(v)}" for k, v in tree.items()) + "}"
     if isinstance(tree, tuple | list):
-        inner = ", ".join(structure(v) for v in tree)
+        inner = ", ".join(tree_structure(v) for v in tree)
         return f"({inner})" if isinstance(tree, tuple) else f"[{inner}]"
     return "*"
 
 
-def like(tree: Any, values: Sequence[Value]) -> Any:
-    """`values` in the nesting of `tree`."""
-    rest = iter(values)
+def tree_like(tree: Any, values: Sequence[Value]) -> Any:
+    """`values` with the nesting of `tree`."""
+    remaining = iter(values)
 
-    def build(at: Any) -> Any:
-        if at is None:
+    def build(part: Any) -> Any:
+        if part is None:
             return None
-        if isinstance(at, dict):
-            return {k: build(v) for k, v in at.items()}
-        if isinstance(at, tuple | list):
-            return type(at)(build(v) for v in at)
-        return next(rest)
+        if isinstance(part, dict):
+            return {k: build(v) for k, v in part.items()}
+        if isinstance(part, tuple | list):
+            return type(part)(build(v) for v in part)
+        return next(remaining)
 
     return build(tree)

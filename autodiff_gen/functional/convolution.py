@@ -1,4 +1,4 @@
-"""Convolution as in torch.nn.functional: images [N, C, H, W], weights [out, in / groups, kh, kw]."""
+"""Convolution, as in torch.nn.functional: images [N, C, H, W], weights [out, in / groups, kh, kw]."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Value
-from .arguments import as_value, refusal
+from .arguments import as_value, shape_error
 from .joining import pad
 from .shapes import reshape
 from .windows import Numbers, Padding, Pair, applied, images, on_both_sides, pair
@@ -52,8 +52,8 @@ def _convolved(
     groups: int,
 ) -> Value:
     x, w = images(name, input, axes), as_value(weight)
-    shown = [as_value(input), w]
-    kernel = _kernel(name, shown, axes)
+    operands = [as_value(input), w]
+    kernel = _kernel(name, operands, axes)
     strides, dilations = pair(name, "stride", stride, axes), pair(name, "dilation", dilation, axes)
     attrs = {
         "stride": strides,
@@ -61,11 +61,11 @@ def _convolved(
         "dilation": dilations,
     }
     if groups > 1 and groups == x.channels == w.shape[0] and w.shape[1] == 1:
-        (y,) = applied(name, shown, "depthwise2d", x.value, _windows(w, kernel), **attrs).results
+        (y,) = applied(name, operands, "depthwise2d", x.value, _windows(w, kernel), **attrs).results
     else:
         filters = _filters(w, kernel)
-        (y,) = applied(name, shown, "conv2d", x.value, filters, **attrs, groups=groups).results
-    return x.back(_biased(name, shown, y, bias))
+        (y,) = applied(name, operands, "conv2d", x.value, filters, **attrs, groups=groups).results
+    return x.back(_biased(name, operands, y, bias))
 
 
 def conv_transpose1d(
@@ -93,8 +93,8 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Numbers = 1,
 ) -> Value:
-    """[N, in, rows, columns], [in, out / groups, kh, kw] -> [N, out, H, W], plus bias[out]: the gradient of conv2d in
-    its image, whose size is (rows - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1."""
+    """[N, in, rows, columns], [in, out / groups, kh, kw] -> [N, out, H, W], plus bias[out]: the gradient of conv2d with
+    respect to its image, with H = (rows - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1."""
     numbers = stride, padding, output_padding, dilation
     return _transposed("conv_transpose2d", 2, input, weight, bias, groups, *numbers)
 
@@ -112,25 +112,25 @@ def _transposed(
     dilation: Numbers,
 ) -> Value:
     x, w = images(name, input, axes), as_value(weight)
-    shown = [as_value(input), w]
-    kernel = _kernel(name, shown, axes)
+    operands = [as_value(input), w]
+    kernel = _kernel(name, operands, axes)
     strides, dilations = pair(name, "stride", stride, axes), pair(name, "dilation", dilation, axes)
     before = pair(name, "padding", padding, axes, absent=0)
     more = pair(name, "output_padding", output_padding, axes, absent=0)
     if w.shape[0] != x.channels:
-        raise refusal(name, shown, f"the image has {x.channels} channels, the weight {w.shape[0]}")
+        raise shape_error(name, operands, f"the image has {x.channels} channels, the weight {w.shape[0]}")
     if any(k < 0 or k >= max(s, d) for k, s, d in zip(more, strides, dilations, strict=True)):
-        raise refusal(
-            name, shown, f"output_padding={output_padding!r} must be less than the stride or the dilation"
+        raise shape_error(
+            name, operands, f"output_padding={output_padding!r} must be less than the stride or the dilation"
         )
     size, sides, beyond = [], [], []
     for count, k, s, d, p, extra in zip(x.size, kernel, strides, dilations, before, more, strict=True):
-        # Rows behind the last window are cut off less; what reaches further than a stride is zeros.
+        # output_padding reduces the crop after the last window; rows beyond a stride are zeros.
         beyond.append(extra - p if extra - p >= s else 0)
         size.append((count - 1) * s - 2 * p + d * (k - 1) + extra - beyond[-1] + 1)
         sides += [p, max(p - extra, 0)]
     if min(size) < 1:
-        raise refusal(name, shown, f"the result would have the size {size[2 - axes :]}")
+        raise shape_error(name, operands, f"the result would have the size {size[2 - axes :]}")
     attrs = {
         "size": tuple(size),
         "stride": strides,
@@ -138,28 +138,28 @@ def _transposed(
         "dilation": dilations,
         "groups": groups,
     }
-    (y,) = applied(name, shown, "conv2d_dx", x.value, _filters(w, kernel), **attrs).results
+    (y,) = applied(name, operands, "conv2d_dx", x.value, _filters(w, kernel), **attrs).results
     y = pad(y, (0, 0, 0, beyond[1], 0, beyond[0])) if any(beyond) else y
-    return x.back(_biased(name, shown, y, bias))
+    return x.back(_biased(name, operands, y, bias))
 
 
-def _kernel(name: str, shown: list[Value], axes: int) -> Pair:
+def _kernel(name: str, operands: list[Value], axes: int) -> Pair:
     """The window of a weight [out, in / groups, (kh,) kw]."""
-    w = shown[1]
+    w = operands[1]
     if w.ndim != axes + 2 or not all(isinstance(d, int) for d in w.shape):
-        raise refusal(name, shown, f"the weight must have {axes + 2} axes of fixed size")
+        raise shape_error(name, operands, f"the weight must have {axes + 2} axes of fixed size")
     kernel = (1, *w.shape[2:])[-2:]
     assert isinstance(kernel[0], int) and isinstance(kernel[1], int)
     return kernel[0], kernel[1]
 
 
 def _filters(w: Value, kernel: Pair) -> Value:
-    """[o, c, (kh,) kw] -> [o, kh, kw, c], as the op wants it."""
+    """[o, c, (kh,) kw] -> [o, kh, kw, c], the layout of the op."""
     return apply("permute", reshape(w, (*w.shape[:2], *kernel)), dims=(0, 2, 3, 1))
 
 
 def _windows(w: Value, kernel: Pair) -> Value:
-    """[c, 1, (kh,) kw] -> [kh, kw, c], as the depthwise op wants it."""
+    """[c, 1, (kh,) kw] -> [kh, kw, c], the layout of the depthwise op."""
     return apply("permute", reshape(w, (w.shape[0], *kernel)), dims=(1, 2, 0))
 
 
@@ -178,10 +178,10 @@ def _padding(
     return rows // 2, rows - rows // 2, columns // 2, columns - columns // 2
 
 
-def _biased(name: str, shown: list[Value], y: Value, bias: Any) -> Value:
+def _biased(name: str, operands: list[Value], y: Value, bias: Any) -> Value:
     if bias is None:
         return y
     b = as_value(bias)
     if b.shape != y.shape[3:]:
-        raise refusal(name, [*shown, b], f"the bias must have shape [{y.shape[3]}]")
+        raise shape_error(name, [*operands, b], f"the bias must have shape [{y.shape[3]}]")
     return y + b

@@ -1,4 +1,4 @@
-"""Sums up to each element, and parts of matrices on one side of a diagonal."""
+"""Cumulative sums, and lower and upper triangles of matrices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ..ir.build import apply
 from ..ir.node import Value
-from .arguments import as_value, axis_of, refusal, torch_lacks
+from .arguments import as_value, axis_of, shape_error, torch_lacks
 from .elementwise import ge, le, where
 from .shapes import reshape
 from .slicing import whole
@@ -14,7 +14,7 @@ from .slicing import whole
 
 @torch_lacks(dtype=None)
 def cumsum(input: Any, dim: int) -> Value:
-    """The sum of all elements along `dim` up to each, itself included."""
+    """Cumulative sums along `dim`, each including its element; of floats, with the input's shape."""
     x = as_value(input)
     if x.ndim == 0:
         axis_of("cumsum", reshape(x, (1,)), dim)
@@ -23,18 +23,18 @@ def cumsum(input: Any, dim: int) -> Value:
 
 
 def tril(input: Any, diagonal: int = 0) -> Value:
-    """The last two axes' elements on the diagonal and below it, or below another diagonal; 0 elsewhere."""
-    return _one_side("tril", as_value(input), diagonal)
+    """The lower triangle of the last two axes, up to the given diagonal; 0 elsewhere."""
+    return _triangle("tril", as_value(input), diagonal)
 
 
 def triu(input: Any, diagonal: int = 0) -> Value:
-    """The last two axes' elements on the diagonal and above it, or above another diagonal; 0 elsewhere."""
-    return _one_side("triu", as_value(input), diagonal)
+    """The upper triangle of the last two axes, from the given diagonal on; 0 elsewhere."""
+    return _triangle("triu", as_value(input), diagonal)
 
 
-def _one_side(name: str, x: Value, diagonal: int) -> Value:
+def _triangle(name: str, x: Value, diagonal: int) -> Value:
     if x.ndim < 2:
-        raise refusal(name, [x], "needs at least two axes")
+        raise shape_error(name, [x], "needs at least two axes")
     shift = whole(name, x, "diagonal", diagonal)
     rows = reshape(apply("iota", size=x.shape[-2]), (x.shape[-2], 1))
     columns = apply("iota", size=x.shape[-1])

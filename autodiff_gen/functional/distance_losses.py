@@ -6,27 +6,27 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..ir.node import Value
-from .arguments import as_value, refusal, torch_lacks
+from .arguments import as_value, shape_error, torch_lacks
 from .elementwise import abs, eq, minimum, ne, sqrt, square, where
 from .losses import number_of, reduced
 from .reductions import sum
 
-TINY = 1e-12  # PyTorch adds it to squared lengths, so that a vector of zeros has a cosine
+TINY = 1e-12  # added to squared norms, as in PyTorch, so that the cosine of a zero vector is defined
 
 
 def _at_least_0(v: Value) -> Value:
-    """v where it is not negative, else 0. At 0 the gradient passes, as through PyTorch's clamp."""
+    """max(v, 0), with the gradient 1 at 0, as PyTorch's clamp."""
     return where(v < 0.0, 0.0, v)
 
 
 def _one(t: Value, number: int) -> Any:
-    """The number as a constant beside t."""
+    """The number as a constant of t's kind."""
     return float(number) if t.dtype.kind == "f" else number
 
 
 def _check_signs(name: str, values: list[Value], t: Value) -> None:
     if t.dtype.kind == "u" or t.dtype.kind == "b":
-        raise refusal(name, [*values, t], "the target holds 1 and -1; its dtype must be signed")
+        raise shape_error(name, [*values, t], "the target is 1 or -1; its dtype must be signed")
 
 
 @torch_lacks(size_average=None, reduce=None)
@@ -41,12 +41,12 @@ def cosine_embedding_loss(
     a, b, t = as_value(input1), as_value(input2), as_value(target)
     margin = number_of(name, "margin", margin, -float("inf"))
     if a.shape != b.shape or a.ndim not in (1, 2) or t.shape != a.shape[:-1]:
-        raise refusal(name, [a, b, t], "inputs [N, D] want a target [N], inputs [D] a scalar")
+        raise shape_error(name, [a, b, t], "inputs [N, D] need a target [N], inputs [D] a scalar")
     _check_signs(name, [a, b], t)
     lengths = (sum(square(a), -1) + TINY) * (sum(square(b), -1) + TINY)
     cosine = sum(a * b, -1) / sqrt(lengths)
-    alike = where(eq(t, _one(t, 1)), 1.0 - cosine, 0.0)
-    return reduced(name, where(eq(t, _one(t, -1)), _at_least_0(cosine - margin), alike), reduction)
+    similar = where(eq(t, _one(t, 1)), 1.0 - cosine, 0.0)
+    return reduced(name, where(eq(t, _one(t, -1)), _at_least_0(cosine - margin), similar), reduction)
 
 
 @torch_lacks(size_average=None, reduce=None)
@@ -56,20 +56,20 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, *, reduct
     x, t = as_value(input), as_value(target)
     margin = number_of(name, "margin", margin, -float("inf"))
     if x.shape != t.shape:
-        raise refusal(name, [x, t], "input and target must have the same shape")
+        raise shape_error(name, [x, t], "input and target must have the same shape")
     _check_signs(name, [x], t)
-    apart = where(ne(t, _one(t, 1)), _at_least_0(margin - x), 0.0)
-    return reduced(name, apart + where(ne(t, _one(t, -1)), x, 0.0), reduction)
+    dissimilar = where(ne(t, _one(t, 1)), _at_least_0(margin - x), 0.0)
+    return reduced(name, dissimilar + where(ne(t, _one(t, -1)), x, 0.0), reduction)
 
 
 def _distance(a: Value, b: Value, p: float, eps: float) -> Value:
-    """|a - b + eps| along the last axis, whose gradient is 0 where it is 0."""
+    """|a - b + eps| along the last axis; the gradient at 0 is 0."""
     d = a - b + eps
     if p == 1:
         return sum(abs(d), -1)
     squares = sum(square(d), -1)
-    apart = squares > 0.0
-    return where(apart, sqrt(where(apart, squares, 1.0)), squares)
+    positive = squares > 0.0
+    return where(positive, sqrt(where(positive, squares, 1.0)), squares)
 
 
 @torch_lacks(size_average=None, reduce=None)
@@ -84,15 +84,15 @@ def triplet_margin_loss(
     *,
     reduction: str = "mean",
 ) -> Value:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin) of distances d(a, b) = |a - b + eps| in the
-    norm `p` (1 or 2).
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) with the distance d(a, b) = |a - b + eps| in the norm
+    `p` (1 or 2). All inputs are f32[N, D] or [D].
 
-    swap: the negative's distance is that to the anchor or to the positive, whichever is less. All f32[N, D] or [D].
+    swap: use the smaller of the negative's distances to the anchor and to the positive (Balntas et al. 2016).
     """
     name = "triplet_margin_loss"
     a, near, far = as_value(anchor), as_value(positive), as_value(negative)
     if not a.shape == near.shape == far.shape or a.ndim not in (1, 2):
-        raise refusal(name, [a, near, far], "all three must have one shape, [N, D] or [D]")
+        raise shape_error(name, [a, near, far], "all three must have one shape, [N, D] or [D]")
     if p not in (1, 2):
         raise ShapeError(f"{name}: p={p!r} is not supported; known: 1, 2")
     margin, eps = number_of(name, "margin", margin, 0.0), number_of(name, "eps", eps, 0.0)

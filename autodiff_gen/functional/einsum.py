@@ -1,4 +1,4 @@
-"""Products told by letters for axes."""
+"""Einstein summation."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.node import Value
 from ..ir.types import Dim, Shape, Size, product
-from .arguments import as_value, refusal
+from .arguments import as_value, shape_error
 from .products import matmul
 from .reductions import sum
 from .shapes import permute, reshape
 
 
 def einsum(equation: str, *operands: Any) -> Value:
-    """The product of one or two operands over axes that letters name, summed over those that the result has not:
-    "ij,jk->ik". Without "->" the result has the letters that occur once, in alphabetical order.
+    """The product of one or two operands whose axes are named by letters, summed over the letters that are not in the
+    result: "ij,jk->ik". Without "->" the result has the letters that occur once, in alphabetical order.
 
-    An Ellipsis, and a letter twice in one operand, are refused.
+    Raises ShapeError, also for an Ellipsis, and for a letter that occurs twice in one operand.
     """
     values = [as_value(v) for v in operands]
     terms, out = _parsed(equation, values)
@@ -46,20 +46,22 @@ def _parsed(equation: str, values: Sequence[Value]) -> tuple[list[str], str]:
     if not all(c.isascii() and c.isalpha() for c in inputs.replace(",", "") + out):
         raise ShapeError(f"einsum: {equation!r}: axes are named by letters, as in 'ij,jk->ik'")
     if len(terms) != len(values):
-        raise refusal("einsum", values, f"{equation!r} names {len(terms)} operands, {len(values)} are given")
+        raise shape_error(
+            "einsum", values, f"{equation!r} names {len(terms)} operands, but got {len(values)}"
+        )
     if len(values) > 2:
-        raise refusal("einsum", values, f"{equation!r}: at most two operands; multiply the others first")
+        raise shape_error("einsum", values, f"{equation!r}: at most two operands; multiply the others first")
     for term in terms:
         if len(set(term)) != len(term):
-            raise refusal(
+            raise shape_error(
                 "einsum",
                 values,
-                f"{equation!r}: a letter stands twice in {term!r}; diagonals are not supported",
+                f"{equation!r}: a letter occurs twice in {term!r}; diagonals are not supported",
             )
     if not arrow:
         out = "".join(sorted(c for c in set(inputs) - {","} if inputs.count(c) == 1))
     if len(set(out)) != len(out) or not set(out) <= set(inputs):
-        raise refusal(
+        raise shape_error(
             "einsum", values, f"{equation!r}: the result's letters must be the operands', each once"
         )
     return terms, out
@@ -69,17 +71,19 @@ def _sizes(equation: str, terms: Sequence[str], values: Sequence[Value]) -> dict
     sizes: dict[str, Size] = {}
     for term, v in zip(terms, values, strict=True):
         if len(term) != v.ndim:
-            raise refusal("einsum", values, f"{equation!r}: {term!r} names {len(term)} axes of {v.ndim}")
+            raise shape_error("einsum", values, f"{equation!r}: {term!r} names {len(term)} axes of {v.ndim}")
         for c, d in zip(term, v.shape, strict=True):
             if sizes.setdefault(c, d) != d:
-                raise refusal("einsum", values, f"{equation!r}: axis {c!r} has extents {sizes[c]} and {d}")
+                raise shape_error(
+                    "einsum", values, f"{equation!r}: axis {c!r} has extents {sizes[c]} and {d}"
+                )
     return sizes
 
 
 def _summed(v: Value, term: str, kept: str) -> Value:
-    """v summed over the axes that nobody else names."""
-    gone = tuple(i for i, c in enumerate(term) if c not in kept)
-    return sum(v, gone) if gone else v
+    """v summed over the axes whose letters are not in `kept`."""
+    axes = tuple(i for i, c in enumerate(term) if c not in kept)
+    return sum(v, axes) if axes else v
 
 
 def _arranged(v: Value, term: Sequence[str], out: Sequence[str]) -> Value:
@@ -88,17 +92,17 @@ def _arranged(v: Value, term: Sequence[str], out: Sequence[str]) -> Value:
 
 
 def _aligned(v: Value, term: str, out: str) -> Value:
-    """v as it broadcasts with a value of the letters `out`."""
+    """v reshaped to broadcast with a value of the letters `out`."""
     v = _arranged(v, term, [c for c in out if c in term])
     extents = iter(v.shape)
     return reshape(v, tuple(next(extents) if c in term else 1 for c in out))
 
 
 def _contracted(a: Value, left: str, b: Value, right: str, out: str, sizes: dict[str, Size]) -> Value:
-    """The sum over shared letters that the result has not, as a product of matrices."""
+    """The sum over shared letters that are not in the result, as a matrix product."""
 
     def order(letters: list[str]) -> list[str]:
-        """The batch axis first, so that others may be merged with it."""
+        """The batch axis first, so that other axes can be merged with it."""
         return sorted(letters, key=lambda c: not isinstance(sizes[c], Dim))
 
     def shape(letters: list[str]) -> Shape:

@@ -1,15 +1,17 @@
-"""Elementwise arithmetic, functions, comparisons, choices and conversions."""
+"""Elementwise arithmetic, functions, comparisons, selection and conversions."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import OPS, Value
 from ..ir.types import DType, plain
 from ..ir.types import dtype as dtype_of
 from ..ops.elementwise import power
-from .arguments import as_value, refusal, torch_lacks
+from ..ops.support import broadcasting
+from .arguments import as_value, shape_error, torch_lacks
 
 
 @torch_lacks(alpha=1)
@@ -28,7 +30,7 @@ def mul(input: Any, other: Any) -> Value:
 
 @torch_lacks(rounding_mode=None)
 def div(input: Any, other: Any) -> Value:
-    """input / other, of floats."""
+    """input / other; floats only."""
     return apply("div", input, other)
 
 
@@ -41,8 +43,7 @@ def square(input: Any) -> Value:
 
 
 def pow(input: Any, exponent: Any) -> Value:
-    """input ** exponent; either may be a number. Constant exponents such as 2, 0.5 and -1 cost no call of
-    powf."""
+    """input ** exponent; either may be a number. Constant exponents such as 2, 0.5 and -1 need no call of powf."""
     exponent = plain(exponent)
     if isinstance(exponent, int | float):
         return power(as_value(input), float(exponent))
@@ -54,12 +55,12 @@ def exp(input: Any) -> Value:
 
 
 def expm1(input: Any) -> Value:
-    """exp(input) - 1, right for small input too."""
+    """exp(input) - 1, accurate for small input."""
     return apply("expm1", input)
 
 
 def log1p(input: Any) -> Value:
-    """log(1 + input), right for small input too."""
+    """log(1 + input), accurate for small input."""
     return apply("log1p", input)
 
 
@@ -77,7 +78,7 @@ def rsqrt(input: Any) -> Value:
 
 
 def reciprocal(input: Any) -> Value:
-    """1 / input, of floats."""
+    """1 / input; floats only."""
     return apply("reciprocal", input)
 
 
@@ -91,7 +92,7 @@ def floor(input: Any) -> Value:
 
 @torch_lacks(decimals=0)
 def round(input: Any) -> Value:
-    """The nearest integer, the even one of two."""
+    """The nearest integer; ties to even."""
     return apply("round", input)
 
 
@@ -117,7 +118,7 @@ def sigmoid(input: Any) -> Value:
 
 
 def relu(input: Any, inplace: bool = False) -> Value:
-    """max(input, 0). `inplace` means nothing: the planner decides where results lie."""
+    """max(input, 0). `inplace` is ignored: buffer assignment decides what is updated in place."""
     return apply("relu", input)
 
 
@@ -126,24 +127,26 @@ def abs(input: Any) -> Value:
 
 
 def maximum(input: Any, other: Any) -> Value:
-    """The greater of two values, NaN when either is; where they tie, each gets half of the gradient."""
+    """The larger of two values, NaN if either is; where they are equal, each gets half of the gradient."""
     return apply("maximum", input, other)
 
 
 def minimum(input: Any, other: Any) -> Value:
-    """The smaller of two values, NaN when either is; where they tie, each gets half of the gradient."""
+    """The smaller of two values, NaN if either is; where they are equal, each gets half of the gradient."""
     return apply("minimum", input, other)
 
 
-def clamp(input: Any, min: float | None = None, max: float | None = None) -> Value:
-    """input between the numbers min and max, either of which may be None; max everywhere when min > max. The
-    gradient is 1 at min and max themselves, 0 beyond."""
+def clamp(input: Any, min: Any = None, max: Any = None) -> Value:
+    """input between min and max, numbers or tensors that broadcast, either of which may be None; max where min > max.
+    The gradient of input is 1 at min and max themselves, 0 beyond, where it is the limit's that is the result."""
     x, min, max = as_value(input), plain(min), plain(max)
     if min is None and max is None:
-        raise refusal("clamp", [x], "min or max must be given")
+        raise shape_error("clamp", [x], "min or max must be given")
     for name, bound in (("min", min), ("max", max)):
-        if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float)):
-            raise refusal("clamp", [x], f"{name}={bound!r} must be a number; use F.maximum or F.minimum")
+        if isinstance(bound, bool | str):
+            raise shape_error("clamp", [x], f"{name}={bound!r} must be a number or a tensor")
+    if not all(bound is None or isinstance(bound, int | float) for bound in (min, max)):
+        return _clamp_to_tensors(x, min, max)
     if min is None:
         return apply("where", x > max, max, x)
     if max is None:
@@ -151,6 +154,25 @@ def clamp(input: Any, min: float | None = None, max: float | None = None) -> Val
     if min > max:  # NaN stays NaN
         return apply("where", apply("ne", x, x), x, max)
     return apply("where", x < min, min, apply("where", x > max, max, x))
+
+
+def _clamp_to_tensors(x: Value, min: Any, max: Any) -> Value:
+    """PyTorch's values and gradients: NaN in a limit is the result; where min = max > x, neither limit has one."""
+    low, high = (b if b is None or isinstance(b, int | float) else as_value(b) for b in (min, max))
+    values = [v for v in (x, low, high) if isinstance(v, Value)]
+    try:
+        broadcasting(*(v.type for v in values))
+    except ShapeError as error:
+        raise shape_error("clamp", values, str(error)) from None
+    y = x
+    if low is not None:
+        limit = low
+        if high is not None and isinstance(low, Value):
+            limit = apply("where", apply("eq", low, high), detach(low), low)
+        y = apply("where", logical_or(y >= low, apply("ne", y, y)), y, limit)
+    if high is not None:
+        y = apply("where", logical_or(y <= high, apply("ne", y, y)), y, high)
+    return y
 
 
 def eq(input: Any, other: Any) -> Value:
@@ -194,30 +216,30 @@ def logical_xor(input: Any, other: Any) -> Value:
 
 
 def masked_fill(input: Any, mask: Any, value: Any) -> Value:
-    """The number `value` where the mask holds, input elsewhere; the mask broadcasts to the input."""
+    """The number `value` where the mask is True, input elsewhere; the mask broadcasts to the input."""
     x, m = as_value(input), as_value(mask)
     y = apply("where", m, value, x)
     if y.shape != x.shape:
-        raise refusal("masked_fill", [x, m], "the mask must broadcast to the input")
+        raise shape_error("masked_fill", [x, m], "the mask must broadcast to the input")
     return y
 
 
 def where(condition: Any, input: Any, other: Any) -> Value:
-    """input where the mask `condition` holds, other elsewhere."""
+    """input where the mask `condition` is True, other elsewhere."""
     return apply("where", condition, input, other)
 
 
 def to(input: Any, dtype: str | DType) -> Value:
-    """input converted to another dtype ("f32", "s32", "s8", "u8", "bool"); a float loses its fraction on the
-    way to an integer."""
+    """input converted to another dtype ("f32", "s32", "s8", "u8", "bool"); a float is truncated to an integer."""
     x, target = as_value(input), dtype_of(dtype)
     if x.dtype is target:
         return x
     if f"to_{target.name}" not in OPS:
-        raise refusal("to", [x], f"there is no conversion to {target}")
+        raise shape_error("to", [x], f"there is no conversion to {target}")
     return apply(f"to_{target.name}", x)
 
 
 def detach(input: Any) -> Value:
     """The same values, through which no gradient flows."""
-    return apply("detach", input)
+    x = as_value(input)
+    return apply("detach", x) if x.dtype.kind == "f" else x

@@ -1,8 +1,8 @@
-"""Elements chosen by indices.
+"""Selection of elements by indices.
 
-An index that is an integer input is checked by the generated function when it is called; constants are checked
-here, and the places that F.max or F.min found are in range. Indices that the graph computes in another way are
-brought into range with 0 and the last place as bounds, where PyTorch would raise an error.
+The generated function checks an index that is an integer input; constants are checked here, and indices from F.max or
+F.min are in range. Other indices that the graph computes are clamped to the valid range, where PyTorch would raise an
+error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..ir.node import CONST, INPUT, Node, Value
 from ..ir.op_kinds import Iota, View
 from ..ir.types import Dim, Shape, plain, planned, planned_size
 from ..ops.support import as_s32
-from .arguments import as_value, axis_of, refusal, torch_lacks
+from .arguments import as_value, axis_of, shape_error, torch_lacks
 from .elementwise import detach, eq, ge, lt, to, where
 from .joining import pad
 from .shapes import broadcast_to, flatten, reshape, unsqueeze
@@ -22,7 +22,7 @@ from .slicing import cut, extent_of, whole
 
 
 def index_source(i: Value) -> Value:
-    """What an index shows through views and conversions, and as an element of what a loop walks along."""
+    """The value that an index is a view, a conversion, or a loop's element of."""
     while True:
         if isinstance(i.node.op.lower, View) or i.node.op.name == "to_s32":
             i = i.node.operands[0]
@@ -33,10 +33,11 @@ def index_source(i: Value) -> Value:
 
 
 def is_known(name: str, x: Value, i: Value, extent: int, ignored: int | None = None) -> bool:
-    """Whether something sees to it that an index of x lies below `extent`; an integer input takes note of it.
+    """Whether an index of x is guaranteed to be below `extent`; an integer input records that limit, so that the
+    generated function checks it.
 
-    `ignored` may stand in the input besides, because its reader never looks there with it; if not all readers
-    agree on that, it may not.
+    The input may also contain `ignored`, which this reader does not use as an index; if other readers do not accept it,
+    the input may not. Raises ShapeError for a constant that is out of range.
     """
     source = index_source(i)
     node = source.node
@@ -48,36 +49,36 @@ def is_known(name: str, x: Value, i: Value, extent: int, ignored: int | None = N
     if node.op is CONST:
         value = node.attrs["value"]
         if not (((value >= 0) & (value < extent)) | (value == ignored)).all():
-            raise refusal(name, [x, i], f"an index is outside 0 to {extent - 1}")
+            raise shape_error(name, [x, i], f"an index is outside 0 to {extent - 1}")
         return True
     if isinstance(node.op.lower, Iota):
         return planned_size(source.shape) <= extent
-    return source.index == 1 and node.op.name.endswith("_with_index") and _walked(node) <= extent
+    return source.index == 1 and node.op.name.endswith("_with_index") and _axis_extent(node) <= extent
 
 
-def _walked(node: Node) -> int:
-    """The largest extent of the axis in which max or min looked."""
+def _axis_extent(node: Node) -> int:
+    """The largest extent of the axis that max or min reduces."""
     axis: int = node.attrs["axes"][0]
     return planned(node.operands[0].type.shape)[axis]
 
 
 def known_index(name: str, x: Value, i: Value, ignored: int | None = None) -> None:
-    """Refuse an index of x's last axis that nothing checks."""
+    """Reject an index of x's last axis that nothing checks."""
     extent = x.shape[-1]
     assert isinstance(extent, int)
     if not is_known(name, x, i, extent, ignored):
-        raise refusal(
+        raise shape_error(
             name,
             [x, i],
-            "the index must be an integer input, a constant, or indices that F.max or F.min gave",
+            "the index must be an integer input, a constant, or indices from F.max or F.min",
         )
 
 
 def _in_range(name: str, x: Value, index: Any, extent: int) -> Value:
-    """The index, brought into range where nothing else sees to that."""
+    """The index, clamped to the valid range unless it is checked elsewhere."""
     i = index if isinstance(index, Value) else constant(index)
     if i.dtype.kind not in "iu":
-        raise refusal(name, [x, i], f"the index must be of an integer dtype, not {i.dtype}")
+        raise shape_error(name, [x, i], f"the index must be of an integer dtype, not {i.dtype}")
     if is_known(name, x, i, extent):
         return i
     i = as_s32(i)
@@ -85,11 +86,10 @@ def _in_range(name: str, x: Value, index: Any, extent: int) -> Value:
 
 
 def pick(input: Any, index: Any) -> Value:
-    """input[..., index[...]]: one element of the last axis each, as torch.gather with one index does.
+    """input[..., index[...]]: one element of the last axis for each index, as torch.gather with one index.
 
-    The index is an integer input, which the generated function checks against the axis when it is called, a
-    constant, or what max or min gave as indices; computed indices are refused, since nothing would check
-    them.
+    The index is an integer input, which the generated function checks, a constant, or indices from F.max or F.min;
+    computed indices are rejected, because nothing would check them.
     """
     x, i = as_value(input), as_value(index)
     y = apply("pick", x, i)
@@ -98,15 +98,15 @@ def pick(input: Any, index: Any) -> Value:
 
 
 def _cut_to(name: str, x: Value, values: list[Value], shape: Shape, dim: int | None) -> Value:
-    """The first elements of x, as many along each axis but `dim` as `shape` has."""
+    """x cropped to the extents `shape` along all axes except `dim`."""
     for axis, d in enumerate(shape):
         if axis == dim or d == x.shape[axis]:
             continue
         if isinstance(d, Dim) or isinstance(x.shape[axis], Dim) or d > x.shape[axis]:
-            raise refusal(
+            raise shape_error(
                 name,
                 values,
-                f"axis {axis} of the index has extent {d}, more than there is; only along dim={dim} may it",
+                f"axis {axis} of the index has extent {d}, more than the input; only axis dim={dim} may be longer",
             )
         x = cut(x, axis, 0, d)
     return x
@@ -120,22 +120,22 @@ def gather(input: Any, dim: int, index: Any) -> Value:
     axis = axis_of("gather", x, dim)
     i = _in_range("gather", x, index, extent_of("gather", x, axis))
     if i.ndim != x.ndim:
-        raise refusal("gather", [x, i], "the index must have as many axes as the input")
+        raise shape_error("gather", [x, i], "the index must have as many axes as the input")
     return apply("gather", _cut_to("gather", x, [x, i], i.shape, axis), i, dim=axis)
 
 
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Value:
-    """As gather, the other axes of input and indices broadcast together; both flat when dim is None."""
+    """gather, with the other axes of input and indices broadcast; both are flattened if dim is None."""
     x, name = as_value(input), "take_along_dim"
     i = indices if isinstance(indices, Value) else constant(indices)
     if dim is None:
         return gather(flatten(x), 0, flatten(i))
     axis = axis_of(name, x, dim)
     if i.ndim != x.ndim:
-        raise refusal(name, [x, i], "the indices must have as many axes as the input")
+        raise shape_error(name, [x, i], "the indices must have as many axes as the input")
     for k, (a, b) in enumerate(zip(x.shape, i.shape, strict=True)):
         if k != axis and a != b and 1 not in (a, b):
-            raise refusal(name, [x, i], f"axis {k}: {a} and {b} do not broadcast")
+            raise shape_error(name, [x, i], f"axis {k}: {a} and {b} do not broadcast")
     shape = [b if a == 1 else a for a, b in zip(x.shape, i.shape, strict=True)]
     of_x = tuple(x.shape[k] if k == axis else d for k, d in enumerate(shape))
     of_i = tuple(i.shape[k] if k == axis else d for k, d in enumerate(shape))
@@ -143,46 +143,45 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Value:
 
 
 def index_select(input: Any, dim: int, index: Any) -> Value:
-    """The parts of the input at the places index[j] along `dim`, one after the other."""
+    """The slices of the input at index[j] along `dim`, in the order of j."""
     x = as_value(input)
     axis = axis_of("index_select", x, dim)
     i = _in_range("index_select", x, index, extent_of("index_select", x, axis))
     if i.ndim > 1:
-        raise refusal("index_select", [x, i], "the index must have one axis")
+        raise shape_error("index_select", [x, i], "the index must have one axis")
     return apply("index_select", x, reshape(i, (1,)) if i.ndim == 0 else i, dim=axis)
 
 
 @torch_lacks(max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False)
 def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Value:
-    """weight[input]: the row of weight [V, D] that each index of input [...] names, [..., D]. The row
-    `padding_idx` receives no gradient.
+    """weight[input]: for each index of input [...] that row of weight [V, D], [..., D]. The row `padding_idx` gets no
+    gradient.
 
-    Only rows that are named are read, and the update of plain SGD writes no others.
+    Only indexed rows are read, and an update by SGD without momentum writes only those.
     """
     w, name = as_value(weight), "embedding"
     if w.ndim != 2 or isinstance(w.shape[0], Dim):
-        raise refusal(name, [w], "the weight must have the shape [rows, columns]")
+        raise shape_error(name, [w], "the weight must have the shape [rows, columns]")
     rows = w.shape[0]
     i = _in_range(name, w, input, rows)
     y = apply("index_select", w, i, dim=0)
     if padding_idx is None:
         return y
     if not -rows <= whole(name, w, "padding_idx", padding_idx) < rows:
-        raise refusal(name, [w], f"padding_idx={padding_idx} is outside 0 to {rows - 1}")
+        raise shape_error(name, [w], f"padding_idx={padding_idx} is outside 0 to {rows - 1}")
     return where(eq(unsqueeze(as_s32(i), -1), padding_idx % rows), detach(y), y)
 
 
 def one_hot(tensor: Any, num_classes: int = -1) -> Value:
-    """s32[..., num_classes]: 1 at the place that the index names, 0 elsewhere. The number of classes must be
-    given.
+    """s32[..., num_classes]: 1 at the index, 0 elsewhere. The number of classes must be given.
 
-    An index that the graph computes, and that is out of range, gives zeros alone, where PyTorch raises an error."""
+    A computed index that is out of range gives only zeros, where PyTorch raises an error."""
     t = tensor if isinstance(tensor, Value) else constant(tensor)
     num_classes = plain(num_classes)
     if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 1:
-        raise refusal("one_hot", [t], f"num_classes={num_classes!r} must be a whole number of at least 1")
+        raise shape_error("one_hot", [t], f"num_classes={num_classes!r} must be a whole number of at least 1")
     if t.dtype.kind not in "iu":
-        raise refusal("one_hot", [t], f"the index must be of an integer dtype, not {t.dtype}")
+        raise shape_error("one_hot", [t], f"the index must be of an integer dtype, not {t.dtype}")
     is_known("one_hot", t, t, num_classes)
     return to(eq(unsqueeze(as_s32(t), -1), apply("iota", size=num_classes)), "s32")
 
@@ -196,7 +195,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Value:
     d = extent_of(name, x, axis)
     i = _in_range(name, x, index, d)
     if not i.ndim == x.ndim == s.ndim:
-        raise refusal(name, [x, i, s], "input, index and src must have as many axes")
+        raise shape_error(name, [x, i, s], "input, index and src must have as many axes")
     s = _cut_to(name, s, [x, i, s], i.shape, None)
     _cut_to(name, x, [x, i, s], i.shape, axis)
     added = apply("scatter_sum", as_s32(i), s, dim=axis, size=d)
@@ -213,8 +212,10 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1
     d = extent_of(name, x, axis)
     i = _in_range(name, x, index, d)
     if i.ndim != 1 or s.shape != (*x.shape[:axis], *i.shape, *x.shape[axis + 1 :]):
-        raise refusal(
-            name, [x, i, s], f"source must have the input's shape but for axis {axis}, as long as the index"
+        raise shape_error(
+            name,
+            [x, i, s],
+            f"source must have the input's shape, except along axis {axis} the index's length",
         )
     added = apply("index_sum", as_s32(i), s, dim=axis, size=d)
     return x + (added if alpha == 1 else alpha * added)

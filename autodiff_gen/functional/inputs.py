@@ -1,4 +1,4 @@
-"""Inputs and parameters of a model, and the names that they may have."""
+"""Inputs, parameters and buffers of a model, and checks of their names and of outputs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..ir.types import Dim, Shape, Size, Type, dtype, f32
 
 
 def Input(name: str, shape: int | Sequence[int], dtype: Any = "f32", batch_axis: int | None = None) -> Value:
-    """An input of a generated function: its C argument's name, shape and dtype ("f32", "s8", "u8", "s32").
+    """An input of a generated function: the name, shape and dtype ("f32", "s8", "u8", "s32") of its C argument.
 
-    With `batch_axis=0`, the first axis takes any n up to its extent at run time. Raises ModelError for a name that C
-    cannot have.
+    With `batch_axis=0`, the first axis may have any extent n up to the given one at run time. Raises ModelError for a
+    name that is no C identifier.
     """
     if not is_identifier(name):
         raise ModelError(f"input {name!r}: {why_not(name)}")
@@ -41,17 +41,17 @@ _dtype = dtype
 
 
 def Param(name: str, values: Any, requires_grad: bool = True) -> Value:
-    """A parameter, f32, as a graph value. `values` is an initialiser of `ag.init`, an array or a number; an
-    initialiser without a seed gets one that follows from the name. Raises ModelError for a name that C cannot
-    have and for values that are not finite."""
+    """A parameter, f32, as a graph value. `values`: an initialiser of `ag.init`, an array or a number; an initialiser
+    without a seed gets one derived from the name. Raises ModelError for an invalid name and for values that are not
+    finite."""
     check_parameter_name(name)
     first = init.initialiser(name, values, zlib.crc32(name.encode()))
     return make_state(State(name, Type(f32, first.shape), first, requires_grad))
 
 
 def Buffer(name: str, values: Any, dtype: str = "f32") -> Value:
-    """State that a forward pass may change (F.with_updates) and that no gradient reaches, as a graph value: running
-    statistics, counters. `values` as for Param; dtype: "f32" or "s32"."""
+    """State without gradient that a forward pass may update (F.with_updates), as a graph value: running statistics,
+    counters. `values` as for Param; dtype: "f32" or "s32"."""
     check_parameter_name(name)
     return make_buffer(name, values, dtype)
 
@@ -65,13 +65,15 @@ def make_buffer(name: str, values: Any, dtype: str) -> Value:
 
 
 def why_not(name: str) -> str:
+    """Why a name is no identifier, for messages."""
     if name in KEYWORDS:
         return f"this is a keyword of C or C++; call it {name + '_'!r}"
     return "a name is made of letters, digits and _ and does not begin with a digit"
 
 
 def check_parameter_name(name: str) -> None:
-    """Names as in a state_dict, `fc1.weight` or `0.weight`: segments of letters, digits and _."""
+    """Raise ModelError unless the name is as in a state_dict, `fc1.weight` or `0.weight`: segments of letters, digits
+    and _."""
     if name in KEYWORDS:
         raise ModelError(f"parameter {name!r}: {why_not(name)}")
     if not re.fullmatch(r"\w+(\.\w+)*", name, re.ASCII):
@@ -89,7 +91,8 @@ def _extents(what: str, shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def check_batch_first(what: str, shape: Shape) -> None:
-    """The rows of an array that crosses the border of the generated code lie together, however many there are."""
+    """Raise ModelError unless the batch axis is the outermost, so that an argument of the generated code is contiguous
+    for any n."""
     if any(isinstance(d, Dim) for d in shape) and not isinstance(next(d for d in shape if d != 1), Dim):
         raise ModelError(
             f"{what}: the batch axis must come first, shape {list(shape)}; use F.permute inside the graph"
@@ -97,7 +100,8 @@ def check_batch_first(what: str, shape: Shape) -> None:
 
 
 def check_outputs(what: str, outputs: Mapping[str, Value], inputs: Sequence[Value]) -> None:
-    """Names, kinds, and a batch axis that comes first and from an input."""
+    """Raise ModelError unless outputs have valid names, are graph values, and have the batch axis first, and only if an
+    input has it."""
     varying = any(isinstance(d, Dim) for v in inputs for d in v.shape)
     for name, v in outputs.items():
         if not isinstance(v, Value):

@@ -1,4 +1,4 @@
-"""Values joined, surrounded and repeated."""
+"""Concatenation, padding, rolling and repetition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Value
 from ..ir.types import Dim, plain, product
-from .arguments import Dims, as_value, axis_of, list_of, refusal, torch_lacks
+from .arguments import Dims, as_value, axis_of, list_of, shape_error, torch_lacks
 from .shapes import broadcast_to, flatten, reshape, unsqueeze
 from .slicing import cut, extent_of, flip, whole
 
@@ -21,14 +21,14 @@ def _list(name: str, tensors: Any) -> list[Value]:
 
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> Value:
-    """Values one after the other along `dim`; their other extents are the same."""
+    """The concatenation of values along `dim`; their other extents are the same."""
     values = _list("cat", tensors)
     axis = axis_of("cat", values[0], dim)
     for v in values:
         if v.ndim != values[0].ndim or any(
             a != b for i, (a, b) in enumerate(zip(v.shape, values[0].shape, strict=True)) if i != axis
         ):
-            raise refusal("cat", values, f"all extents but that of axis {axis} must be the same")
+            raise shape_error("cat", values, f"all extents except along axis {axis} must be the same")
     sizes = [extent_of("cat", v, axis) for v in values]
     if len(values) == 1:
         return values[0]
@@ -39,45 +39,47 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Value:
 
 
 def stack(tensors: Sequence[Any], dim: int = 0) -> Value:
-    """Values of one shape along a new axis `dim`."""
+    """Values of one shape stacked along a new axis `dim`."""
     values = _list("stack", tensors)
     if any(v.shape != values[0].shape for v in values):
-        raise refusal("stack", values, "all shapes must be the same")
+        raise shape_error("stack", values, "all shapes must be the same")
     return cat([unsqueeze(v, dim) for v in values], dim if dim >= 0 else dim + values[0].ndim + 1)
 
 
 def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Value:
-    """Elements added before and after: `pad` holds the two numbers of the last axis, then those of the one before
+    """Add elements before and after the axes: `pad` has the two numbers of the last axis, then those of the axis before
     it, and so on.
 
-    Modes: "constant" (`value`, 0 by default; negative numbers take elements away), "reflect" (mirrored about the
-    border element, which is not repeated), "replicate" (the border element), "circular" (from the other end).
+    Modes: "constant" (`value`, 0 by default; negative numbers crop), "reflect" (mirrored about the border element,
+    which is not repeated), "replicate" (the border element), "circular" (from the other end).
     """
     x = as_value(input)
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise ShapeError(f'pad: mode={mode!r}; known: "constant", "reflect", "replicate", "circular"')
     numbers = [whole("pad", x, "pad", p) for p in list_of("pad", x, "pad", pad)]
     if len(numbers) % 2 or len(numbers) > 2 * x.ndim:
-        raise refusal("pad", [x], f"pad={numbers} must hold two numbers for each of at most {x.ndim} axes")
+        raise shape_error(
+            "pad", [x], f"pad={numbers} must have two numbers for each of at most {x.ndim} axes"
+        )
     if mode != "constant" and value:
-        raise refusal("pad", [x], f'value={value} goes with mode="constant" only')
+        raise shape_error("pad", [x], f'value={value} is for mode="constant" only')
     sides = {x.ndim - 1 - k: (numbers[2 * k], numbers[2 * k + 1]) for k in range(len(numbers) // 2)}
     sides = {axis: both for axis, both in sides.items() if both != (0, 0)}
     if mode == "constant":
-        return _framed(x, sides, 0.0 if value is None else float(value))
+        return _pad_constant(x, sides, 0.0 if value is None else float(value))
     for axis, (before, after) in sorted(sides.items()):
-        x = _extended(x, axis, before, after, mode)
+        x = _pad_copies(x, axis, before, after, mode)
     return x
 
 
-def _framed(x: Value, sides: dict[int, tuple[int, int]], fill: float) -> Value:
+def _pad_constant(x: Value, sides: dict[int, tuple[int, int]], fill: float) -> Value:
     shape = list(x.shape)
     starts = [0] * x.ndim
     for axis, (before, after) in sides.items():
         d = extent_of("pad", x, axis)
         first, last = max(0, -before), d - max(0, -after)
         if before + d + after < 1 or last <= first:
-            raise refusal("pad", [x], f"({before}, {after}) leaves nothing of axis {axis} of extent {d}")
+            raise shape_error("pad", [x], f"({before}, {after}) removes all of axis {axis} of extent {d}")
         x = cut(x, axis, first, last - first)
         shape[axis], starts[axis] = before + d + after, max(0, before)
     if tuple(shape) == x.shape:
@@ -86,13 +88,13 @@ def _framed(x: Value, sides: dict[int, tuple[int, int]], fill: float) -> Value:
     return apply("assemble", x, shape=tuple(shape), starts=(tuple(starts),), steps=steps, fill=fill)
 
 
-def _extended(x: Value, axis: int, before: int, after: int, mode: str) -> Value:
+def _pad_copies(x: Value, axis: int, before: int, after: int, mode: str) -> Value:
     d = extent_of("pad", x, axis)
     most = {"reflect": d - 1, "circular": d}.get(mode)
     if min(before, after) < 0:
-        raise refusal("pad", [x], f'({before}, {after}): only mode="constant" takes elements away')
+        raise shape_error("pad", [x], f'({before}, {after}): only mode="constant" can crop')
     if most is not None and max(before, after) > most:
-        raise refusal("pad", [x], f"({before}, {after}): mode={mode!r} adds at most {most} to extent {d}")
+        raise shape_error("pad", [x], f"({before}, {after}): mode={mode!r} adds at most {most} to extent {d}")
 
     def border(size: int, start: int) -> list[Value]:
         if size == 0:
@@ -109,15 +111,14 @@ def _extended(x: Value, axis: int, before: int, after: int, mode: str) -> Value:
 
 
 def roll(input: Any, shifts: int | Sequence[int], dims: Dims = None) -> Value:
-    """The elements moved on by `shifts` along `dims`, those beyond the end to the beginning; in row-major order
-    when dims is None."""
+    """The elements shifted cyclically by `shifts` along `dims`; in row-major order if dims is None."""
     x = as_value(input)
     if dims is None:
         return reshape(roll(flatten(x), shifts, 0), x.shape)
     moves = [shifts] if not isinstance(shifts, Sequence) else list(shifts)
     axes = [dims] if isinstance(dims, int) else list(dims)
     if len(moves) != len(axes):
-        raise refusal("roll", [x], f"{len(moves)} shifts for {len(axes)} dims")
+        raise shape_error("roll", [x], f"{len(moves)} shifts for {len(axes)} dims")
     for move, dim in zip(moves, axes, strict=True):
         axis = axis_of("roll", x, dim)
         d = extent_of("roll", x, axis)
@@ -127,24 +128,24 @@ def roll(input: Any, shifts: int | Sequence[int], dims: Dims = None) -> Value:
 
 
 def expand(input: Any, sizes: Sequence[int]) -> Value:
-    """Axes of extent 1 stretched to `sizes`, and new ones in front; -1 keeps an extent. A view."""
+    """Axes of extent 1 broadcast to `sizes`, and new axes in front; -1 keeps an extent. A view."""
     x = as_value(input)
     sizes = list_of("expand", x, "sizes", sizes)
     added = len(sizes) - x.ndim
     if added < 0 or any(d == -1 for d in sizes[:added]):
-        raise refusal(
-            "expand", [x], f"sizes={list(sizes)} must name all {x.ndim} axes; -1 keeps what is there"
+        raise shape_error(
+            "expand", [x], f"sizes={list(sizes)} must name all {x.ndim} axes; -1 keeps an extent"
         )
     return broadcast_to(x, tuple(x.shape[i - added] if d == -1 else d for i, d in enumerate(sizes)))
 
 
 def repeat(input: Any, sizes: Sequence[int]) -> Value:
-    """The value sizes[i] times one after the other along axis i, as Tensor.repeat; further axes come in front."""
+    """The value repeated sizes[i] times along axis i, as Tensor.repeat; additional axes are added in front."""
     return _repeated("repeat", as_value(input), sizes)
 
 
 def tile(input: Any, dims: Sequence[int]) -> Value:
-    """As repeat; the numbers belong to the last axes where there are fewer of them than axes."""
+    """repeat; if there are fewer numbers than axes, they are those of the last axes."""
     x = as_value(input)
     wanted = list_of("tile", x, "dims", dims)
     return _repeated("tile", x, (*(1,) * (x.ndim - len(wanted)), *wanted))
@@ -153,28 +154,28 @@ def tile(input: Any, dims: Sequence[int]) -> Value:
 def _repeated(name: str, x: Value, sizes: Sequence[int]) -> Value:
     times = [whole(name, x, "sizes", s) for s in list_of(name, x, "sizes", sizes)]
     if min(times, default=1) < 1 or len(times) < x.ndim:
-        raise refusal(name, [x], f"{times} must hold a number of at least 1 for each axis")
+        raise shape_error(name, [x], f"{times} must have a number of at least 1 for each axis")
     shape = (*(1,) * (len(times) - x.ndim), *x.shape)
     for axis, k in enumerate(times):
         if k > 1 and isinstance(shape[axis], Dim):
-            raise refusal(name, [x], f"axis {axis} is the batch axis, which cannot be repeated")
-    apart = tuple(e for k, d in zip(times, shape, strict=True) for e in (1, d))
-    spread = tuple(e for k, d in zip(times, shape, strict=True) for e in (k, d))
-    joined = tuple(d * k for k, d in zip(times, shape, strict=True))
-    return reshape(broadcast_to(reshape(x, apart), spread), joined)
+            raise shape_error(name, [x], f"axis {axis} is the batch axis, which cannot be repeated")
+    split = tuple(e for k, d in zip(times, shape, strict=True) for e in (1, d))
+    repeated = tuple(e for k, d in zip(times, shape, strict=True) for e in (k, d))
+    merged = tuple(d * k for k, d in zip(times, shape, strict=True))
+    return reshape(broadcast_to(reshape(x, split), repeated), merged)
 
 
 @torch_lacks(output_size=None)
 def repeat_interleave(input: Any, repeats: int, dim: int | None = None) -> Value:
-    """Each element `repeats` times, one after the other, along `dim`; in row-major order when dim is None."""
+    """Each element repeated `repeats` times along `dim`; in row-major order if dim is None."""
     x = as_value(input)
     name = "repeat_interleave"
     repeats = plain(repeats)
     if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise refusal(name, [x], f"repeats={repeats!r} must be one whole number of at least 1")
+        raise shape_error(name, [x], f"repeats={repeats!r} must be one whole number of at least 1")
     if dim is None:
         x, dim = flatten(x), 0
     axis = axis_of(name, x, dim)
     left, right = x.shape[: axis + 1], x.shape[axis + 1 :]
-    spread = broadcast_to(reshape(x, (*left, 1, *right)), (*left, repeats, *right))
-    return reshape(spread, (*left[:-1], product((left[-1], repeats)), *right))
+    repeated = broadcast_to(reshape(x, (*left, 1, *right)), (*left, repeats, *right))
+    return reshape(repeated, (*left[:-1], product((left[-1], repeats)), *right))

@@ -1,4 +1,4 @@
-"""Losses over values, probabilities and log-probabilities of one shape; and what all losses share."""
+"""Losses whose input and target have one shape, and helpers of all losses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import ShapeError
 from ..ir.build import apply, constant
 from ..ir.node import Value
 from ..ir.types import Dim, broadcast, plain
-from .arguments import as_value, refusal, torch_lacks
+from .arguments import as_value, shape_error, torch_lacks
 from .elementwise import abs, detach, eq, exp, log, log1p, maximum, neg, square, where
 from .reductions import mean, sum
 
@@ -18,7 +18,7 @@ KNOWN = '"mean", "sum", "none"'
 
 
 def reduced(name: str, losses: Value, reduction: str, known: str = KNOWN) -> Value:
-    """The losses as `reduction` says; a mean over the batch is that of the samples given at run time."""
+    """The losses reduced by `reduction`; a mean over the batch is that of the n samples at run time."""
     if reduction == "none":
         return losses
     if reduction == "sum":
@@ -29,7 +29,7 @@ def reduced(name: str, losses: Value, reduction: str, known: str = KNOWN) -> Val
 
 
 def weights_of(name: str, argument: str, weight: Any) -> Value:
-    """A weight as a float value; whole numbers are floats too. ShapeError for what holds no numbers."""
+    """A weight as a float value. Raises ShapeError if it is no array of numbers."""
     if isinstance(weight, Value):
         return weight
     try:
@@ -39,7 +39,7 @@ def weights_of(name: str, argument: str, weight: Any) -> Value:
 
 
 def number_of(name: str, argument: str, value: Any, low: float, high: float | None = None) -> float:
-    """A hyperparameter within low to high, both included; ShapeError otherwise."""
+    """A hyperparameter in [low, high]. Raises ShapeError otherwise."""
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
         raise ShapeError(f"{name}: {argument}={value!r} must be a finite number")
@@ -52,12 +52,12 @@ def number_of(name: str, argument: str, value: Any, low: float, high: float | No
 def _pair(name: str, input: Any, target: Any) -> tuple[Value, Value]:
     x, t = as_value(input), as_value(target)
     if x.shape != t.shape:
-        raise refusal(name, [x, t], "input and target must have the same shape")
+        raise shape_error(name, [x, t], "input and target must have the same shape")
     return x, t
 
 
 def _weighted(name: str, losses: Value, weight: Any) -> Value:
-    """losses * weight; the weight broadcasts to the losses, never the other way."""
+    """losses * weight; the weight broadcasts to the losses, not the losses to the weight."""
     if weight is None:
         return losses
     w = weights_of(name, "weight", weight)
@@ -71,7 +71,7 @@ def _check_broadcast(name: str, losses: Value, w: Value, argument: str) -> None:
     except ShapeError:
         fits = False
     if not fits:
-        raise refusal(
+        raise shape_error(
             name, [losses, w], f"{argument} {list(w.shape)} does not broadcast to the input's shape"
         )
 
@@ -85,14 +85,14 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Value:
 
 @torch_lacks(size_average=None, reduce=None, weight=None)
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Value:
-    """|input - target|, whose gradient is 0 where they are equal; both of one shape."""
+    """|input - target|, both of one shape; the gradient is 0 where they are equal."""
     x, t = _pair("l1_loss", input, target)
     return reduced("l1_loss", abs(x - t), reduction)
 
 
 @torch_lacks(size_average=None, reduce=None)
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Value:
-    """d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, of d = input - target; beta=0 is l1_loss."""
+    """With d = input - target: d^2 / (2 beta) if |d| < beta, otherwise |d| - beta / 2; beta=0 is l1_loss."""
     x, t = _pair("smooth_l1_loss", input, target)
     beta = number_of("smooth_l1_loss", "beta", beta, 0.0)
     d = x - t
@@ -103,7 +103,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
 
 @torch_lacks(weight=None)
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Value:
-    """d^2 / 2 where |d| <= delta, else delta (|d| - delta / 2), of d = input - target."""
+    """With d = input - target: d^2 / 2 if |d| <= delta, otherwise delta (|d| - delta / 2). Huber 1964."""
     x, t = _pair("huber_loss", input, target)
     if number_of("huber_loss", "delta", delta, 0.0) == 0:
         raise ShapeError("huber_loss: delta=0 must be greater than 0")
@@ -114,11 +114,11 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
 
 
 def _or_minus_100(v: Value) -> Value:
-    """max(v, -100), no gradient."""
+    """max(v, -100), without gradient."""
     return detach(maximum(v, -100.0))
 
 
-# PyTorch divides the gradient of binary_cross_entropy by p (1 - p), but by no less than this.
+# PyTorch divides the gradient of binary_cross_entropy by p (1 - p), but at least by this.
 LEAST_VARIANCE = 1e-12
 
 
@@ -134,7 +134,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reducti
     inside = where(certain, 0.5, p)
     losses = where(
         certain,
-        # The value of the loss, and a slope for p.
+        # The value of the loss, and a term with the gradient with respect to p.
         (t - 1.0) * _or_minus_100(log1p(neg(p)))
         - t * _or_minus_100(log(p))
         + (p - detach(p)) * detach((p - t) * (1.0 / LEAST_VARIANCE)),
@@ -147,31 +147,31 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reducti
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, *, reduction: str = "mean", pos_weight: Any = None
 ) -> Value:
-    """binary_cross_entropy of sigmoid(input), for scores of any size.
+    """binary_cross_entropy of sigmoid(input), stable for scores of any magnitude.
 
-    `weight` broadcasts to the input; so does `pos_weight`, the weight of what the target counts as positive.
+    `weight` broadcasts to the input; so does `pos_weight`, the weight of the positive part, target = 1.
     """
     name = "binary_cross_entropy_with_logits"
     x, t = _pair(name, input, target)
-    # The loss is (1 - t) x + w log(1 + exp(-x)), w = 1 + (pos_weight - 1) t: small losses keep their digits when
-    # each side of 0 has its own form, and both forms have the same derivatives at 0.
-    right = x > 0.0
-    rest = log1p(exp(where(right, neg(x), x)))
+    # The loss is (1 - t) x + w log(1 + exp(-x)), w = 1 + (pos_weight - 1) t: separate forms for x > 0 and x <= 0 avoid
+    # cancellation, and have the same derivatives at 0.
+    positive = x > 0.0
+    softplus = log1p(exp(where(positive, neg(x), x)))
     slope = t
     if pos_weight is not None:
         w = weights_of(name, "pos_weight", pos_weight)
         _check_broadcast(name, x, w, "pos_weight")
-        slope, rest = w * t, ((w - 1.0) * t + 1.0) * rest
-    losses = where(right, 1.0 - t, neg(slope)) * x + rest
+        slope, softplus = w * t, ((w - 1.0) * t + 1.0) * softplus
+    losses = where(positive, 1.0 - t, neg(slope)) * x + softplus
     return reduced(name, _weighted(name, losses, weight), reduction)
 
 
 @torch_lacks(size_average=None, reduce=None)
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Value:
-    """target (log(target) - input), 0 where the target is 0; input: log-probabilities, target: probabilities,
-    or log-probabilities with log_target.
+    """target (log(target) - input), 0 where the target is 0. input: log-probabilities; target: probabilities, or with
+    log_target log-probabilities.
 
-    "batchmean" divides the sum by the number of samples, "mean" by that of all elements.
+    "batchmean" divides the sum by the number of samples, "mean" by the number of elements.
     """
     x, t = _pair("kl_div", input, target)
     losses = exp(t) * (t - x) if log_target else t * log(where(eq(t, 0.0), 1.0, t)) - t * x
@@ -182,6 +182,6 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
 
 
 def _rows(x: Value) -> Any:
-    """The number of samples given, as a float."""
+    """The number of samples at run time, as a float."""
     first = x.shape[0]
     return apply("extent", extent=first) if isinstance(first, Dim) else float(first)

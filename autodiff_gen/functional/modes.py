@@ -1,4 +1,4 @@
-"""What differs between training and evaluation, and states that a forward pass changes."""
+"""Values that differ between training and evaluation mode, and states that a forward pass updates."""
 
 from __future__ import annotations
 
@@ -16,24 +16,22 @@ _order = itertools.count()  # of calls of with_updates
 
 
 def by_mode(train_value: Any, eval_value: Any) -> Value:
-    """train_value where the model trains (train_step), eval_value where it is evaluated (predict, ag.function); both
-    of one type."""
+    """train_value in training mode (train_step), eval_value in evaluation mode (predict, ag.function); both of one
+    type."""
     return apply("by_mode", as_value(train_value), as_value(eval_value))
 
 
 def with_updates(input: Any, updates: Mapping[Value, Any], least_n: int = 1) -> Value:
-    """`input`, and the wish that a step of training whose loss depends on it leaves new values in states.
+    """`input`; a training step whose loss depends on it also updates states.
 
-    updates: the state's value (a buffer) -> its new value, of the same type. Evaluation leaves all states as they are.
-    Where several calls ask for new values of one state, each begins with what the call before it left.
-    least_n: the fewest samples for which `input` has a meaning; the generated function refuses fewer.
+    updates: the state's value (a buffer) -> its new value, of the same type. Evaluation updates no states. Several
+    calls that update one state are applied in order. least_n: the fewest samples for which `input` is defined; the
+    generated function rejects fewer. Raises ShapeError for values that are no buffers.
     """
     states = []
     for old in updates:
         if not isinstance(old, Value) or old.node.op is not STATE:
-            raise ShapeError(
-                f"with_updates: {old!r} is no state that could be updated; make it with ag.Buffer"
-            )
+            raise ShapeError(f"with_updates: {old!r} is not a buffer; create it with ag.Buffer")
         state: State = old.node.attrs["state"]
         if state.role == "parameter":
             raise ShapeError(f"with_updates: {state.name!r} is a parameter, which the optimizer updates")

@@ -1,4 +1,4 @@
-"""Normalisation by the statistics of the sample itself: layer, RMS and group norm."""
+"""Normalisation with the statistics of single samples: layer, RMS and group norm."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .elementwise import rsqrt, square
 from .reductions import mean
 from .shapes import reshape
 
-FLOAT32_EPS = 2.0**-23  # torch.finfo(torch.float32).eps, what rms_norm takes for eps=None
+FLOAT32_EPS = 2.0**-23  # torch.finfo(torch.float32).eps, the default of rms_norm
 
 
 def _trailing(name: str, x: Value, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
-    """The axes that normalized_shape names: the last ones, with these extents."""
+    """The last axes, whose extents must be normalized_shape. Raises ShapeError otherwise."""
     wanted = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     axes = tuple(range(x.ndim - len(wanted), x.ndim))
     if not wanted or len(wanted) > x.ndim or tuple(x.shape[i] for i in axes) != wanted:
@@ -29,7 +29,7 @@ def _trailing(name: str, x: Value, normalized_shape: int | Sequence[int]) -> tup
 
 
 def affine(name: str, x: Value, weight: Any, bias: Any, shape: Shape, reshaped: Shape) -> Value:
-    """x * weight + bias, where given; both of `shape`, spread over x as `reshaped`."""
+    """x * weight + bias, each if given; both have `shape` and broadcast to x as `reshaped`."""
     for role, v, op in (("weight", weight, "mul"), ("bias", bias, "add")):
         if v is None:
             continue
@@ -41,13 +41,13 @@ def affine(name: str, x: Value, weight: Any, bias: Any, shape: Shape, reshaped: 
 
 
 def _standardised(x: Value, axes: tuple[int, ...], eps: float) -> Value:
-    """(x - mean) / sqrt(variance + eps) over the axes; the variance is that of all elements (no correction)."""
+    """(x - mean) / sqrt(variance + eps) over the axes, with the biased variance."""
     centred, _, variance = moments(x, axes)
     return centred * rsqrt(variance + eps)
 
 
 def moments(x: Value, axes: tuple[int, ...]) -> tuple[Value, Value, Value]:
-    """x less its mean over the axes, the mean, and the variance of all elements (no correction); axes are kept."""
+    """x - mean, the mean, and the biased variance over the axes, which are kept with extent 1."""
     average = mean(x, axes, keepdim=True)
     centred = x - average
     return centred, average, mean(square(centred), axes, keepdim=True)
@@ -56,7 +56,8 @@ def moments(x: Value, axes: tuple[int, ...]) -> tuple[Value, Value, Value]:
 def layer_norm(
     input: Any, normalized_shape: int | Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Value:
-    """Ba et al. 2016: each sample standardised over its last axes (normalized_shape), then * weight + bias."""
+    """Ba et al. 2016: each sample standardised over its last axes (normalized_shape), then * weight + bias, both of
+    that shape."""
     x = as_value(input)
     axes = _trailing("layer_norm", x, normalized_shape)
     shape = tuple(x.shape[i] for i in axes)
@@ -75,17 +76,17 @@ def rms_norm(
 
 
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Value:
-    """Wu and He 2018: the channels of input [N, C, ...] in num_groups groups, each standardised with its places,
-    then * weight[C] + bias[C]."""
+    """Wu and He 2018: the channels of input [N, C, ...] in num_groups groups, each standardised over its channels and
+    spatial axes, then * weight[C] + bias[C]."""
     x = as_value(input)
     if x.ndim < 2 or not isinstance(x.shape[1], int):
         raise ShapeError(f"group_norm({x!r}): the input must be [N, C, ...]")
-    samples, channels, *places = x.shape
+    samples, channels, *space = x.shape
     if not isinstance(num_groups, int) or num_groups < 1 or channels % num_groups:
         raise ShapeError(
-            f"group_norm({x!r}): {channels} channels cannot be cut into num_groups={num_groups} groups"
+            f"group_norm({x!r}): {channels} channels cannot be divided into num_groups={num_groups} groups"
         )
-    split: tuple[Size, ...] = (samples, num_groups, channels // num_groups, *places)
+    split: tuple[Size, ...] = (samples, num_groups, channels // num_groups, *space)
     standard = _standardised(reshape(x, split), tuple(range(2, len(split))), eps)
-    spread = (channels, *(1 for _ in places))
-    return affine("group_norm", reshape(standard, x.shape), weight, bias, (channels,), spread)
+    broadcast = (channels, *(1 for _ in space))
+    return affine("group_norm", reshape(standard, x.shape), weight, bias, (channels,), broadcast)

@@ -1,4 +1,4 @@
-"""Pooling as in torch.nn.functional, of images [N, C, H, W] or [C, H, W]; [N, C, L] or [C, L] for one axis."""
+"""Pooling, as in torch.nn.functional, of images [N, C, H, W] or [C, H, W]; [N, C, L] or [C, L] for one axis."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def max_pool1d(
     dilation: Numbers = 1,
     ceil_mode: bool = False,
 ) -> Value:
-    """As max_pool2d, along one axis."""
+    """max_pool2d along one axis."""
     return _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -45,7 +45,8 @@ def max_pool2d(
     dilation: Numbers = 1,
     ceil_mode: bool = False,
 ) -> Value:
-    """The largest element of each window; the gradient goes to the first of equals. stride: kernel_size by default."""
+    """The largest element of each window; the gradient goes to the first of equal ones. stride: kernel_size by
+    default."""
     return _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -66,12 +67,12 @@ def _max_pool(
     dilations = pair(name, "dilation", dilation, axes)
     parts = [(kernel, strides, sides, dilations)]
     if kernel[0] * kernel[1] > LARGEST_WINDOW and min(kernel) > 1:
-        # Along each row first: the first of the largest rows holds the first of the largest elements.
+        # First along rows: the first row with the largest element then has the first largest element of the window.
         along_row = ((1, kernel[1]), (1, strides[1]), (0, sides[1]), (1, dilations[1]))
         parts = [along_row, ((kernel[0], 1), (strides[0], 1), (sides[0], 0), (dilations[0], 1))]
     y = x.value
-    for window, step, padded, apart in parts:
-        attrs = pooling(window, step, on_both_sides(padded), apart, ceil_mode)
+    for window, step, padded, spacing in parts:
+        attrs = pooling(window, step, on_both_sides(padded), spacing, ceil_mode)
         y = applied(name, [as_value(input)], "max_pool2d", y, **attrs).results[0]
     return x.back(y)
 
@@ -84,7 +85,7 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Value:
-    """As avg_pool2d, along one axis."""
+    """avg_pool2d along one axis."""
     return _avg_pool("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
@@ -97,8 +98,8 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Value:
-    """The mean over each window, whose elements in the padding are 0 and count unless told otherwise. stride:
-    kernel_size by default."""
+    """The mean over each window. Padding is 0; it is in the divisor unless count_include_pad=False. divisor_override:
+    the divisor instead of the number of elements. stride: kernel_size by default."""
     numbers = kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     return _avg_pool("avg_pool2d", 2, input, *numbers)
 
@@ -122,25 +123,25 @@ def _avg_pool(
         raise ShapeError(f"{name}: divisor_override must not be 0")
     divisor = divisor_override or 0
     if not divisor and not ceil_mode and (count_include_pad or not any(sides)):
-        divisor = kernel[0] * kernel[1]  # every window counts as many
+        divisor = kernel[0] * kernel[1]  # the same for every window
     attrs = averaging(kernel, strides, sides, ceil_mode, count_include_pad, divisor)
     return x.back(applied(name, [as_value(input)], "avg_pool2d", x.value, **attrs).results[0])
 
 
 def adaptive_avg_pool1d(input: Any, output_size: Sizes) -> Value:
-    """As adaptive_avg_pool2d, along one axis."""
+    """adaptive_avg_pool2d along one axis."""
     return _adaptive("adaptive_avg_pool1d", 1, input, output_size, _means)
 
 
 def adaptive_avg_pool2d(input: Any, output_size: Sizes) -> Value:
     """Means over output_size windows that cover the image: window k of m along an axis of n is floor(k n / m) to
-    ceil((k + 1) n / m). None: as many as pixels. 1 is the mean over the image."""
+    ceil((k + 1) n / m). None: the input's size. 1: the mean over the image."""
     return _adaptive("adaptive_avg_pool2d", 2, input, output_size, _means)
 
 
 @torch_lacks(return_indices=False)
 def adaptive_max_pool1d(input: Any, output_size: Sizes) -> Value:
-    """As adaptive_max_pool2d, along one axis."""
+    """adaptive_max_pool2d along one axis."""
     return _adaptive("adaptive_max_pool1d", 1, input, output_size, _maxima)
 
 
@@ -165,7 +166,7 @@ def _adaptive(
 
 
 def _spans(size: int, count: int) -> list[tuple[int, int]]:
-    """From where to before where each of `count` windows along an axis reaches."""
+    """Start and end of each of `count` windows along an axis."""
     return [(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]
 
 
@@ -186,7 +187,7 @@ def _means(name: str, x: Images, count: Pair) -> Value:
 
 
 def _shares(size: int, count: int) -> Any:
-    """[windows, pixels]: 1 / size of the window where it holds the pixel."""
+    """[windows, pixels]: 1 / size of the window for the pixels in it, 0 elsewhere."""
     out = np.zeros((count, size), np.float32)
     for k, (start, end) in enumerate(_spans(size, count)):
         out[k, start:end] = 1.0 / (end - start)
@@ -199,7 +200,7 @@ def _maxima(name: str, x: Images, count: Pair) -> Value:
         kernel = size[0] // count[0], size[1] // count[1]
         if kernel[0] * kernel[1] <= LARGEST_WINDOW:
             return applied(name, [y], "max_pool2d", y, **pooling(kernel, kernel)).results[0]
-    # Along each row first: the first of the largest rows holds the first of the largest elements.
+    # First along rows: the first row with the largest element then has the first largest element of the window.
     for axis in (2, 1):
         if count[axis - 1] != size[axis - 1]:
             spans = _spans(size[axis - 1], count[axis - 1])

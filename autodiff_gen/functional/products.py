@@ -9,38 +9,39 @@ from ..ir.build import apply
 from ..ir.node import Value
 from ..ir.types import Dim, broadcast, product
 from ..ops.contraction import transposed
-from .arguments import as_value, refusal, torch_lacks
+from .arguments import as_value, shape_error, torch_lacks
 from .reductions import sum
 from .shapes import broadcast_to, reshape, transpose
 
 
 def matmul(input: Any, other: Any) -> Value:
-    """The matrix product, as torch.matmul: vectors are rows or columns, leading axes broadcast."""
+    """The matrix product, as torch.matmul: [..., m, k], [..., k, n] -> [..., m, n]; leading axes broadcast; a vector is
+    a row on the left and a column on the right."""
     a, b = as_value(input), as_value(other)
     if a.ndim == 0 or b.ndim == 0:
-        raise refusal("matmul", [a, b], "needs vectors or matrices, not a scalar")
+        raise shape_error("matmul", [a, b], "needs vectors or matrices, not a scalar")
     if a.ndim == b.ndim == 1 and a.shape == b.shape:
         return sum(a * b)
     if a.ndim == 1 or b.ndim == 1:
         left = reshape(a, (1, *a.shape)) if a.ndim == 1 else a
         right = reshape(b, (*b.shape, 1)) if b.ndim == 1 else b
         y = matmul(left, right)
-        lost = ([y.ndim - 2] if a.ndim == 1 else []) + ([y.ndim - 1] if b.ndim == 1 else [])
-        return reshape(y, tuple(d for i, d in enumerate(y.shape) if i not in lost))
+        removed = ([y.ndim - 2] if a.ndim == 1 else []) + ([y.ndim - 1] if b.ndim == 1 else [])
+        return reshape(y, tuple(d for i, d in enumerate(y.shape) if i not in removed))
     if a.shape[-1] != b.shape[-2]:
-        raise refusal(
+        raise shape_error(
             "matmul", [a, b], f"the inner extents differ: {a.shape[-1]} columns against {b.shape[-2]} rows"
         )
-    if b.ndim == 2 and a.ndim > 2:  # one product of all the rows
+    if b.ndim == 2 and a.ndim > 2:  # one product of all rows
         axis = next((i for i, d in enumerate(a.shape[:-1]) if isinstance(d, Dim)), 0)
-        if axis:  # rows merge around the batch axis where it comes first
+        if axis:  # axes can be merged with the batch axis only if it is the first
             return transpose(matmul(transpose(a, 0, axis), b), 0, axis)
         y = apply("matmul", reshape(a, (product(a.shape[:-1]), a.shape[-1])), b)
         return reshape(y, (*a.shape[:-1], b.shape[-1]))
     try:
         leading = broadcast(a.shape[:-2], b.shape[:-2])
     except ShapeError as error:
-        raise refusal("matmul", [a, b], f"leading axes: {error}") from None
+        raise shape_error("matmul", [a, b], f"leading axes: {error}") from None
     a, b = broadcast_to(a, (*leading, *a.shape[-2:])), broadcast_to(b, (*leading, *b.shape[-2:]))
     return apply("matmul", a, b)
 
@@ -49,22 +50,20 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Value:
     """input . weight' + bias: [..., in], [out, in], [out] -> [..., out]."""
     x, w = as_value(input), as_value(weight)
     if w.ndim != 2 or x.ndim == 0 or x.shape[-1] != w.shape[1]:
-        raise refusal(
-            "linear", [x, w], "the input's last axis must be as long as a row of the weight [out, in]"
-        )
+        raise shape_error("linear", [x, w], "the input's last extent must be that of the weight [out, in]")
     y = matmul(x, transposed(w))
     if bias is None:
         return y
     b = as_value(bias)
     if b.shape != (w.shape[0],):
-        raise refusal("linear", [x, w, b], f"the bias must have shape [{w.shape[0]}]")
+        raise shape_error("linear", [x, w, b], f"the bias must have shape [{w.shape[0]}]")
     return y + b
 
 
 def _with_ranks(name: str, a: Any, b: Any, ranks: tuple[int, int]) -> tuple[Value, Value]:
     x, y = as_value(a), as_value(b)
     if (x.ndim, y.ndim) != ranks:
-        raise refusal(name, [x, y], f"needs operands of {ranks[0]} and {ranks[1]} axes")
+        raise shape_error(name, [x, y], f"needs operands of {ranks[0]} and {ranks[1]} axes")
     return x, y
 
 
@@ -76,10 +75,10 @@ def mm(input: Any, mat2: Any) -> Value:
 
 @torch_lacks(out_dtype=None)
 def bmm(input: Any, mat2: Any) -> Value:
-    """The products of two stacks of as many matrices."""
+    """The products of two batches of matrices: [b, m, k], [b, k, n] -> [b, m, n]."""
     a, b = _with_ranks("bmm", input, mat2, (3, 3))
     if a.shape[0] != b.shape[0]:
-        raise refusal("bmm", [a, b], f"stacks of {a.shape[0]} and {b.shape[0]} matrices")
+        raise shape_error("bmm", [a, b], f"batches of {a.shape[0]} and {b.shape[0]} matrices differ")
     return matmul(a, b)
 
 
@@ -89,7 +88,7 @@ def mv(input: Any, vec: Any) -> Value:
 
 
 def dot(input: Any, tensor: Any) -> Value:
-    """The sum of the products of two vectors' elements."""
+    """The scalar product of two vectors."""
     return matmul(*_with_ranks("dot", input, tensor, (1, 1)))
 
 

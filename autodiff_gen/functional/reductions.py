@@ -7,7 +7,7 @@ from typing import Any
 from ..ir.build import apply, apply_node
 from ..ir.node import Value
 from ..ir.types import Dim, Size, plain, product
-from .arguments import Dims, as_value, axes_of, axis_of, refusal, torch_lacks
+from .arguments import Dims, as_value, axes_of, axis_of, shape_error, torch_lacks
 from .elementwise import abs, detach, eq, exp, log, sqrt, square, where
 from .shapes import flatten, reshape
 
@@ -15,13 +15,13 @@ from .shapes import flatten, reshape
 def reduce(name: str, input: Any, dim: Dims, keepdim: bool) -> Value:
     x = as_value(input)
     axes = axes_of(name, x, dim)
-    if all(x.shape[i] == 1 for i in axes) and x.dtype.kind == "f":  # nothing to reduce: a view will do
+    if all(x.shape[i] == 1 for i in axes) and x.dtype.kind == "f":  # nothing to reduce: return a view
         return _dropped(x, axes, keepdim)
     return apply(name, x, axes=axes, keepdim=keepdim)
 
 
 def _dropped(x: Value, axes: tuple[int, ...], keepdim: bool) -> Value:
-    """x, whose extents along `axes` are 1, without these axes unless they are kept."""
+    """x, whose extents along `axes` are 1, without these axes unless keepdim."""
     return reshape(x, tuple(d for i, d in enumerate(x.shape) if keepdim or i not in axes))
 
 
@@ -33,8 +33,7 @@ def sum(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
 
 @torch_lacks(dtype=None)
 def mean(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
-    """The mean over the axes `dim` (all by default); over the batch axis, that of the samples given at run
-    time."""
+    """The mean over the axes `dim` (all by default); over the batch axis, of the n samples at run time."""
     x = as_value(input)
     axes = axes_of("mean", x, dim)
     total = reduce("sum", x, axes, keepdim) if axes else x
@@ -51,17 +50,17 @@ def _divided(total: Value, count: Size, less: float) -> Value:
         size = size - less if less else size
     else:
         size = count - less
-    # One division for a scalar; many elements are multiplied by one reciprocal.
+    # A scalar is divided; several elements are multiplied by the reciprocal.
     return total / size if product(total.shape) == 1 else total * (1.0 / size)
 
 
 def amax(input: Any, dim: Dims = (), keepdim: bool = False) -> Value:
-    """The greatest element over the axes `dim` (all by default); ties share the gradient evenly."""
+    """The largest element over the axes `dim` (all by default); equal elements share the gradient evenly."""
     return reduce("amax", input, dim, keepdim)
 
 
 def amin(input: Any, dim: Dims = (), keepdim: bool = False) -> Value:
-    """The smallest element over the axes `dim` (all by default); ties share the gradient evenly."""
+    """The smallest element over the axes `dim` (all by default); equal elements share the gradient evenly."""
     return reduce("amin", input, dim, keepdim)
 
 
@@ -76,30 +75,28 @@ def _extreme(name: str, input: Any, dim: Any, keepdim: bool) -> Any:
 
 
 def max(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """The greatest element; with `dim`, the pair (values, s32 indices) along that axis; with a value as
-    `dim`, maximum of two values."""
+    """The largest element; with `dim`, the pair (values, s32 indices) along that axis; with a value as `dim`, the
+    maximum of two values."""
     return _extreme("max", input, dim, keepdim)
 
 
 def min(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """The smallest element; with `dim`, the pair (values, s32 indices) along that axis; with a value as
-    `dim`, minimum of two values."""
+    """The smallest element; with `dim`, the pair (values, s32 indices) along that axis; with a value as `dim`, the
+    minimum of two values."""
     return _extreme("min", input, dim, keepdim)
 
 
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Value:
-    """Where the greatest element along `dim` first stands, as s32; among all elements in row-major order when
-    dim is None."""
-    return _place("max", input, dim, keepdim)
+    """The first index, s32, of the largest element along `dim`; in row-major order of all elements if dim is None."""
+    return _argument("max", input, dim, keepdim)
 
 
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Value:
-    """Where the smallest element along `dim` first stands, as s32; among all elements in row-major order when
-    dim is None."""
-    return _place("min", input, dim, keepdim)
+    """The first index, s32, of the smallest element along `dim`; in row-major order of all elements if dim is None."""
+    return _argument("min", input, dim, keepdim)
 
 
-def _place(name: str, input: Any, dim: int | None, keepdim: bool) -> Value:
+def _argument(name: str, input: Any, dim: int | None, keepdim: bool) -> Value:
     x = as_value(input)
     if dim is not None:
         axis = axis_of(f"arg{name}", x, dim)
@@ -110,8 +107,8 @@ def _place(name: str, input: Any, dim: int | None, keepdim: bool) -> Value:
 
 @torch_lacks(dtype=None)
 def prod(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
-    """The product over the axes `dim` (all by default). The gradient is right where elements are 0; it takes
-    as many steps as the square of each axis' extent."""
+    """The product over the axes `dim` (all by default). The gradient is correct where elements are 0; its cost is
+    quadratic in each axis' extent."""
     x = as_value(input)
     axes = axes_of("prod", x, dim)
     y = x
@@ -120,44 +117,48 @@ def prod(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
     return _dropped(y, axes, keepdim)
 
 
-def _spread(name: str, input: Any, dim: Any, correction: float, keepdim: bool) -> Value:
+def _variance(name: str, input: Any, dim: Any, correction: float, keepdim: bool) -> Value:
     x = as_value(input)
     if isinstance(dim, bool):
-        raise refusal(name, [x], "the argument 'unbiased' is not supported; use correction=0 or 1")
+        raise shape_error(name, [x], "the argument 'unbiased' is not supported; use correction=0 or 1")
     correction = plain(correction)
     if isinstance(correction, bool) or not isinstance(correction, int | float):
-        raise refusal(name, [x], f"correction={correction!r} must be a number")
+        raise shape_error(name, [x], f"correction={correction!r} must be a number")
     axes = axes_of(name, x, dim)
     count = product(tuple(x.shape[i] for i in axes))
     if isinstance(count, int) and count <= correction:
-        raise refusal(name, [x], f"{count} elements with correction={correction} leave nothing to divide by")
+        raise shape_error(
+            name,
+            [x],
+            f"{count} elements with correction={correction} give the divisor {count - correction:g}, not above 0",
+        )
     total = sum(square(x - mean(x, axes, keepdim=True)), axes, keepdim)
     return _divided(total, count, float(correction))
 
 
 @torch_lacks(unbiased=True)
 def var(input: Any, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Value:
-    """The variance over the axes `dim` (all by default): the squared distances from the mean, summed and
-    divided by their number less `correction`."""
-    return _spread("var", input, dim, correction, keepdim)
+    """The variance over the axes `dim` (all by default): the sum of squared deviations from the mean, divided by their
+    number less `correction`."""
+    return _variance("var", input, dim, correction, keepdim)
 
 
 @torch_lacks(unbiased=True)
 def std(input: Any, dim: Dims = None, *, correction: float = 1, keepdim: bool = False) -> Value:
-    """The square root of var; where it is 0, so is the gradient."""
-    return _root(_spread("std", input, dim, correction, keepdim))
+    """The square root of var; the gradient at 0 is 0."""
+    return _root(_variance("std", input, dim, correction, keepdim))
 
 
 def _root(x: Value) -> Value:
-    """sqrt(x) for x >= 0 with the gradient 0 at 0; no infinity arises on the way."""
+    """sqrt(x) for x >= 0 with the gradient 0 at 0; intermediate values are finite."""
     zero = eq(x, 0.0)
     return where(zero, 0.0, sqrt(where(zero, 1.0, x)))
 
 
 @torch_lacks(out=None, dtype=None)
 def norm(input: Any, p: float | str = "fro", dim: Dims = None, keepdim: bool = False) -> Value:
-    """The p-norm over the axes `dim` (all by default) for p = 2 (also "fro"), 1 and infinity. At 0 the
-    gradient is 0; elements that tie for the greatest share the gradient of the infinity norm evenly."""
+    """The p-norm over the axes `dim` (all by default) for p = 2 (also "fro"), 1 and infinity. The gradient at 0 is 0;
+    equal largest elements share the gradient of the infinity norm evenly."""
     x = as_value(input)
     axes = axes_of("norm", x, dim)
     if p in ("fro", 2):
@@ -168,15 +169,15 @@ def norm(input: Any, p: float | str = "fro", dim: Dims = None, keepdim: bool = F
         return sum(abs(x), axes, keepdim)
     if p == float("inf"):
         return amax(abs(x), axes, keepdim)
-    raise refusal("norm", [x], f'p={p!r}; known: "fro", 1, 2, inf')
+    raise shape_error("norm", [x], f'p={p!r}; known: "fro", 1, 2, inf')
 
 
 def logsumexp(input: Any, dim: Dims, keepdim: bool = False) -> Value:
     """log(sum(exp(x))) over the axes `dim`, without overflow."""
     x = as_value(input)
     axes = axes_of("logsumexp", x, dim)
-    greatest = detach(amax(x, axes, keepdim=True))
-    # An infinity is not subtracted: inf - inf is no number. The maximum cancels in the gradient.
-    shift = where(eq(abs(greatest), float("inf")), 0.0, greatest)
+    largest = detach(amax(x, axes, keepdim=True))
+    # An infinite maximum is not subtracted: inf - inf is NaN. The maximum cancels in the gradient.
+    shift = where(eq(abs(largest), float("inf")), 0.0, largest)
     y = log(sum(exp(x - shift), axes, keepdim))
     return y + (shift if keepdim else _dropped(shift, axes, False))

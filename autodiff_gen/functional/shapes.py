@@ -1,4 +1,4 @@
-"""The same elements in another shape; all are views."""
+"""Views of the same elements with another shape."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 from ..ir.build import apply
 from ..ir.node import Value
 from ..ir.types import Dim, Shape, Size, product
-from .arguments import Dims, as_value, axes_of, axis_of, list_of, refusal
+from .arguments import Dims, as_value, axes_of, axis_of, list_of, shape_error
 
 
 def reshape(input: Any, shape: Sequence[Size] | Size) -> Value:
-    """The same elements, in row-major order, in another shape; one extent may be -1. The batch axis is
-    written as -1 or x.shape[0]."""
+    """The same elements, in row-major order, with another shape; one extent may be -1. The batch axis is written as -1
+    or x.shape[0]. A view."""
     x = as_value(input)
     wanted: Shape = (shape,) if isinstance(shape, int | Dim) else tuple(shape)
     if sum(1 for d in wanted if d == -1) > 1:
-        raise refusal("reshape", [x], f"only one extent of {list(wanted)} may be -1")
+        raise shape_error("reshape", [x], f"only one extent of {list(wanted)} may be -1")
     if -1 in wanted:
         rest = product(tuple(d for d in wanted if d != -1))
         wanted = tuple(_quotient(x, wanted, product(x.shape), rest) if d == -1 else d for d in wanted)
@@ -25,13 +25,13 @@ def reshape(input: Any, shape: Sequence[Size] | Size) -> Value:
 
 
 def _quotient(x: Value, wanted: Shape, total: Size, rest: Size) -> Size:
-    """What -1 stands for."""
+    """The extent of -1. Raises ShapeError if there is none."""
     if isinstance(rest, Dim):
         if isinstance(total, Dim) and total.coef % rest.coef == 0:
             return total.coef // rest.coef
     elif rest > 0 and (total.coef if isinstance(total, Dim) else total) % rest == 0:
         return total // rest
-    raise refusal("reshape", [x], f"{total} elements do not fill the shape {list(wanted)}")
+    raise shape_error("reshape", [x], f"{total} elements do not fill the shape {list(wanted)}")
 
 
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Value:
@@ -41,43 +41,45 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Value:
         return reshape(x, (1,))
     first, last = axis_of("flatten", x, start_dim), axis_of("flatten", x, end_dim)
     if first > last:
-        raise refusal("flatten", [x], f"start_dim={start_dim} comes after end_dim={end_dim}")
+        raise shape_error("flatten", [x], f"start_dim={start_dim} comes after end_dim={end_dim}")
     return reshape(x, (*x.shape[:first], product(x.shape[first : last + 1]), *x.shape[last + 1 :]))
 
 
 def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Value:
-    """The axis `dim` as several, of the extents `sizes`, one of which may be -1."""
+    """The axis `dim` split into several of the extents `sizes`, one of which may be -1."""
     x = as_value(input)
     axis = axis_of("unflatten", x, dim)
     inner: Shape = list_of("unflatten", x, "sizes", sizes)
     d = x.shape[axis]
     if sum(1 for s in inner if s == -1) > 1 or (isinstance(d, Dim) and -1 not in inner):
-        raise refusal(
+        raise shape_error(
             "unflatten", [x], f"sizes={list(inner)}: one extent may be -1; that of the batch axis is"
         )
     if -1 in inner:
         rest = product(tuple(s for s in inner if s != -1))
         inner = tuple(_quotient(x, inner, d, rest) if s == -1 else s for s in inner)
     if product(inner) != d:
-        raise refusal("unflatten", [x], f"sizes={list(inner)} do not make up axis {axis} of extent {d}")
+        raise shape_error(
+            "unflatten", [x], f"sizes={list(inner)} do not multiply to extent {d} of axis {axis}"
+        )
     return reshape(x, (*x.shape[:axis], *inner, *x.shape[axis + 1 :]))
 
 
 def squeeze(input: Any, dim: Dims = None) -> Value:
-    """Without the axes of extent 1 (those in `dim` alone, when given)."""
+    """input without its axes of extent 1 (only those in `dim`, if given)."""
     x = as_value(input)
     axes = axes_of("squeeze", x, dim)
     return reshape(x, tuple(d for i, d in enumerate(x.shape) if not (i in axes and d == 1)))
 
 
 def unsqueeze(input: Any, dim: int) -> Value:
-    """With an axis of extent 1 inserted at `dim`."""
+    """input with an axis of extent 1 inserted at `dim`."""
     x = as_value(input)
     (dim,) = list_of("unsqueeze", x, "dim", dim)
     if not -x.ndim - 1 <= dim <= x.ndim:
-        raise refusal("unsqueeze", [x], f"dim={dim} is out of range")
-    at = dim % (x.ndim + 1)
-    return reshape(x, (*x.shape[:at], 1, *x.shape[at:]))
+        raise shape_error("unsqueeze", [x], f"dim={dim} is out of range")
+    position = dim % (x.ndim + 1)
+    return reshape(x, (*x.shape[:position], 1, *x.shape[position:]))
 
 
 def permute(input: Any, dims: Sequence[int]) -> Value:
@@ -88,7 +90,7 @@ def permute(input: Any, dims: Sequence[int]) -> Value:
 
 
 def transpose(input: Any, dim0: int, dim1: int) -> Value:
-    """Two axes exchanged; a view."""
+    """Two axes swapped; a view."""
     x = as_value(input)
     a, b = axis_of("transpose", x, dim0), axis_of("transpose", x, dim1)
     order = list(range(x.ndim))

@@ -1,4 +1,4 @@
-"""Parts of a value; all are views. The batch axis can only be taken whole."""
+"""Slices of a value, which are views. The batch axis can only be taken whole."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, SupportsIndex
 from ..ir.node import Value
 from ..ir.types import Dim, Size
 from ..ops.slices import window
-from .arguments import Dims, as_value, axes_of, axis_of, refusal
+from .arguments import Dims, as_value, axes_of, axis_of, shape_error
 from .shapes import reshape
 
 
 def cut(x: Value, axis: int, start: int, size: int, step: int = 1) -> Value:
-    """`size` elements along an axis, from `start` on."""
+    """`size` elements along an axis, starting at `start`."""
     if size == x.shape[axis] and step == 1:
         return x
     shape, starts, steps = list(x.shape), [0] * x.ndim, [1] * x.ndim
@@ -24,17 +24,17 @@ def cut(x: Value, axis: int, start: int, size: int, step: int = 1) -> Value:
 
 
 def extent_of(name: str, x: Value, axis: int) -> int:
-    """The extent of an axis that is to be cut, joined or repeated."""
+    """The extent of an axis. Raises ShapeError for the batch axis, which cannot be sliced, joined or repeated."""
     d: Size = x.shape[axis]
     if isinstance(d, Dim):
-        raise refusal(name, [x], f"axis {axis} is the batch axis, which can only be taken whole")
+        raise shape_error(name, [x], f"axis {axis} is the batch axis, which can only be taken whole")
     return d
 
 
 def whole(name: str, x: Value, what: str, number: SupportsIndex) -> int:
-    """`number` as an int; refused when it is no whole number."""
+    """`number` as an int. Raises ShapeError if it is no whole number."""
     if isinstance(number, bool) or not hasattr(number, "__index__"):
-        raise refusal(name, [x], f"{what}={number!r} must be a whole number")
+        raise shape_error(name, [x], f"{what}={number!r} must be a whole number")
     return operator.index(number)
 
 
@@ -45,11 +45,11 @@ def getitem(input: Any, key: Any) -> Value:
     keys = list(key) if isinstance(key, tuple) else [key]
     taken = sum(k is not None and k is not Ellipsis for k in keys)
     if sum(k is Ellipsis for k in keys) > 1:
-        raise refusal(name, [x], "only one Ellipsis may stand in an index")
+        raise shape_error(name, [x], "an index may contain only one Ellipsis")
     if taken > x.ndim:
-        raise refusal(name, [x], f"{taken} indices for {x.ndim} axes")
-    at = next((i for i, k in enumerate(keys) if isinstance(k, EllipsisType)), len(keys))
-    keys[at : at + 1] = [slice(None)] * (x.ndim - taken)
+        raise shape_error(name, [x], f"{taken} indices for {x.ndim} axes")
+    ellipsis = next((i for i, k in enumerate(keys) if isinstance(k, EllipsisType)), len(keys))
+    keys[ellipsis : ellipsis + 1] = [slice(None)] * (x.ndim - taken)
     out: list[Size] = []
     shape, starts, steps = list(x.shape), [0] * x.ndim, [1] * x.ndim
     axis = 0
@@ -70,79 +70,81 @@ def _along(name: str, x: Value, axis: int, key: Any) -> tuple[int, int, int]:
     """Extent, start and step of one axis' key."""
     in_array = getattr(key, "shape", ()) != ()
     if in_array or isinstance(key, bool) or not (isinstance(key, slice) or hasattr(key, "__index__")):
-        raise refusal(
+        raise shape_error(
             name,
             [x],
-            f"{type(key).__name__} cannot stand as an index; indices in an array are for F.index_select, F.gather "
+            f"{type(key).__name__} cannot be an index; indices in an array are for F.index_select, F.gather "
             "and F.embedding, masks for F.where",
         )
     d = extent_of(name, x, axis)
     if not isinstance(key, slice):
         i = operator.index(key)
         if not -d <= i < d:
-            raise refusal(name, [x], f"index {i} is out of range for axis {axis} of extent {d}")
+            raise shape_error(name, [x], f"index {i} is out of range for axis {axis} of extent {d}")
         return 1, i % d, 1
     for part, number in (("start", key.start), ("stop", key.stop), ("step", key.step)):
         if number is not None:
             whole(name, x, part, number)
     start, stop, step = key.indices(d)
     if step < 1:
-        raise refusal(name, [x], f"a step must be at least 1, not {step}; use F.flip for the reverse order")
+        raise shape_error(
+            name, [x], f"a step must be at least 1, not {step}; use F.flip for the reverse order"
+        )
     if stop <= start:
-        raise refusal(name, [x], f"the slice of axis {axis} of extent {d} is empty")
+        raise shape_error(name, [x], f"the slice of axis {axis} of extent {d} is empty")
     return len(range(start, stop, step)), start, step
 
 
 def narrow(input: Any, dim: int, start: int, length: int) -> Value:
-    """`length` elements along `dim`, from `start` on."""
+    """`length` elements along `dim`, starting at `start`."""
     x = as_value(input)
     axis = axis_of("narrow", x, dim)
     d = extent_of("narrow", x, axis)
     first, size = whole("narrow", x, "start", start), whole("narrow", x, "length", length)
     if not (-d <= first < d and size >= 1 and first % d + size <= d):
-        raise refusal("narrow", [x], f"start={first} and length={size} do not lie in an axis of extent {d}")
+        raise shape_error("narrow", [x], f"start={first} and length={size} exceed an axis of extent {d}")
     return cut(x, axis, first % d, size)
 
 
 def select(input: Any, dim: int, index: int) -> Value:
-    """The elements at one place along `dim`, without that axis."""
+    """The elements at one index along `dim`, without that axis."""
     x = as_value(input)
     axis = axis_of("select", x, dim)
-    d, at = extent_of("select", x, axis), whole("select", x, "index", index)
-    if not -d <= at < d:
-        raise refusal("select", [x], f"index={at} is out of range for axis {axis} of extent {d}")
-    return reshape(cut(x, axis, at % d, 1), tuple(e for i, e in enumerate(x.shape) if i != axis))
+    d, i = extent_of("select", x, axis), whole("select", x, "index", index)
+    if not -d <= i < d:
+        raise shape_error("select", [x], f"index={i} is out of range for axis {axis} of extent {d}")
+    return reshape(cut(x, axis, i % d, 1), tuple(e for k, e in enumerate(x.shape) if k != axis))
 
 
 def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0) -> list[Value]:
-    """Parts along `dim`: of so many elements each, the last perhaps of fewer, or of the listed lengths."""
+    """Parts along `dim`: of the given size, the last possibly smaller, or of the listed sizes."""
     x = as_value(tensor)
     axis = axis_of("split", x, dim)
     d = extent_of("split", x, axis)
     if isinstance(split_size_or_sections, Sequence):
         sizes = [whole("split", x, "section", s) for s in split_size_or_sections]
         if min(sizes, default=0) < 1 or sum(sizes) != d:
-            raise refusal("split", [x], f"the sections {sizes} must be at least 1 and add up to {d}")
+            raise shape_error("split", [x], f"the sections {sizes} must be at least 1 and add up to {d}")
     else:
         size = whole("split", x, "split_size", split_size_or_sections)
         if size < 1:
-            raise refusal("split", [x], f"split_size={size} must be at least 1")
-        sizes = [min(size, d - at) for at in range(0, d, size)]
+            raise shape_error("split", [x], f"split_size={size} must be at least 1")
+        sizes = [min(size, d - start) for start in range(0, d, size)]
     return [cut(x, axis, sum(sizes[:k]), size) for k, size in enumerate(sizes)]
 
 
 def chunk(input: Any, chunks: int, dim: int = 0) -> list[Value]:
-    """`chunks` parts along `dim`; fewer where they would be empty, the last perhaps shorter."""
+    """At most `chunks` parts of one size along `dim`, the last possibly smaller."""
     x = as_value(input)
     axis = axis_of("chunk", x, dim)
     d, count = extent_of("chunk", x, axis), whole("chunk", x, "chunks", chunks)
     if count < 1:
-        raise refusal("chunk", [x], f"chunks={count} must be at least 1")
+        raise shape_error("chunk", [x], f"chunks={count} must be at least 1")
     return split(x, -(-d // count), axis)
 
 
 def unbind(input: Any, dim: int = 0) -> list[Value]:
-    """The elements at each place along `dim`, without that axis."""
+    """The slices at all indices along `dim`, without that axis."""
     x = as_value(input)
     axis = axis_of("unbind", x, dim)
     return [select(x, axis, i) for i in range(extent_of("unbind", x, axis))]

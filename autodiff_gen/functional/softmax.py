@@ -1,4 +1,4 @@
-"""Softmax and its logarithm, built from other functions: stable, and cheap once fused."""
+"""Softmax and its logarithm, numerically stable, composed of other functions, which are fused."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .reductions import sum
 
 
 def shifted(name: str, input: Any, dim: int) -> tuple[Value, int]:
-    """x - max(x), whose exponentials cannot overflow; the maximum cancels in the gradient, so none flows
-    through it."""
+    """x - max(x) along `dim`, whose exponentials cannot overflow, and the axis. The maximum is detached, because it
+    cancels in the gradient."""
     x = as_value(input)
     axis = axis_of(name, x, dim)
     if x.shape[axis] == 1:
@@ -31,6 +31,6 @@ def softmax(input: Any, dim: int) -> Value:
 
 @torch_lacks(dtype=None)
 def log_softmax(input: Any, dim: int) -> Value:
-    """log(softmax(x)) along `dim`, without its loss of digits."""
+    """log(softmax(x)) along `dim`, without cancellation."""
     z, axis = shifted("log_softmax", input, dim)
     return z - log(sum(exp(z), axis, keepdim=True))

@@ -1,6 +1,6 @@
 """The operators of graph values and the methods of torch.Tensor: x + y is F.add(x, y), x.relu() is F.relu(x).
 
-`functional` installs them on Value when it is imported, so that `ir` imports nothing from above it.
+`functional` installs them on Value when it is imported, so that `ir` does not import the packages above it.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..errors import ModelError
 from ..ir.build import apply
+from ..ir.graph import State
 from ..ir.node import Value
 from ..ir.types import Dim, Size, product
 
-# Operators that are an op each: method -> op; those with a reflected form have it too.
+# Operators with an op: method -> op; those of the first table also have a reflected form.
 _REFLECTED = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
 _BINARY = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "and": "logical_and", "or": "logical_or"}
 _UNARY = {"neg": "neg", "invert": "logical_not", "abs": "abs"}
 
-# Methods that are functions of `functional` with the value as the first argument.
+# Methods that call the function of `functional` with the value as the first argument.
 _METHODS = [
     "abs",
     "add",
@@ -102,12 +104,12 @@ _METHODS = [
     "unsqueeze",
     "var",
 ]
-# The same; the second argument may be given without parentheses, as in x.permute(1, 0).
-_GATHERING = ["expand", "flip", "permute", "repeat", "reshape", "tile"]
+# The same; the second argument may be given as separate numbers, as in x.permute(1, 0).
+_VARIADIC = ["expand", "flip", "permute", "repeat", "reshape", "tile"]
 
 
 def install(functions: Mapping[str, Any]) -> None:
-    """Give Value its operators and methods; `functions` are those of `functional` by name."""
+    """Install operators and methods on Value; `functions`: those of `functional` by name."""
     for method, op in _REFLECTED.items():
         _set(f"__{method}__", _binary(op))
         _set(f"__r{method}__", _reflected(op))
@@ -123,12 +125,13 @@ def install(functions: Mapping[str, Any]) -> None:
     _set("__getitem__", functions["getitem"])
     for name in _METHODS:
         _set(name, functions[name])
-    for name in _GATHERING:
-        _set(name, _gathering(functions[name]))
-    _set("view", _gathering(functions["reshape"]))
-    for f in (contiguous, dim, numel, size, t):
+    for name in _VARIADIC:
+        _set(name, _variadic(functions[name]))
+    _set("view", _variadic(functions["reshape"]))
+    for f in (contiguous, dim, numel, requires_grad_, size, t):
         _set(f.__name__, f)
     _set("T", property(t))
+    _set("requires_grad", property(_requires_grad, _set_requires_grad))
 
 
 def _set(name: str, member: Any) -> None:
@@ -147,7 +150,7 @@ def _unary(op: str) -> Callable[[Value], Value]:
     return lambda self: apply(op, self)
 
 
-def _gathering(function: Callable[..., Any]) -> Callable[..., Any]:
+def _variadic(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def method(self: Value, *numbers: Any, **options: Any) -> Any:
         one = len(numbers) == 1 and not isinstance(numbers[0], int | Dim)
@@ -162,7 +165,7 @@ def t(self: Value) -> Value:
 
 
 def contiguous(self: Value) -> Value:
-    """The value itself: where elements are stored is the compiler's business."""
+    """The value itself: layouts are assigned by the compiler."""
     return self
 
 
@@ -176,6 +179,33 @@ def numel(self: Value) -> Size:
     return product(self.type.shape)
 
 
+def _parameter(value: Value) -> State:
+    state: State | None = value.node.attrs.get("state")
+    if state is None or state.role != "parameter":
+        raise ModelError(f"requires_grad: {value!r} is not a parameter")
+    return state
+
+
+def _requires_grad(self: Value) -> bool:
+    return _parameter(self).trainable
+
+
+def _set_requires_grad(self: Value, requires_grad: bool) -> None:
+    requires_grad_(self, requires_grad)
+
+
+def requires_grad_(self: Value, requires_grad: bool = True) -> Value:
+    """Whether models that are built afterwards train this parameter. ModelError for a value that is no parameter, and
+    where it would change for a model that is built already."""
+    state = _parameter(self)
+    if state.fixed and state.trainable != requires_grad:
+        raise ModelError(
+            f"requires_grad: {state.name!r} is in a model already; set it before the model is built"
+        )
+    state.trainable = requires_grad
+    return self
+
+
 def size(self: Value, dim: int | None = None) -> Any:
-    """The shape, or one extent of it; x.size(0) is the batch's, which a shape may hold."""
+    """The shape, or one of its extents, which may be the batch extent."""
     return self.type.shape if dim is None else self.type.shape[dim]

@@ -1,6 +1,6 @@
-"""What the functions of convolution and pooling share: numbers or tuples of them, and images with the channels last.
+"""Helpers of convolution and pooling: arguments that are numbers or tuples, and images with the channels last.
 
-PyTorch's images are [N, C, H, W] or [C, H, W], and [N, C, L] or [C, L] for the functions of one axis; ops want
+PyTorch's images are [N, C, H, W] or [C, H, W], and [N, C, L] or [C, L] for the functions of one axis; those of ops are
 [n, h, w, c]. The permutes between them are views.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from ..errors import ShapeError
 from ..ir.build import apply, apply_node
 from ..ir.node import Node, Value
-from .arguments import as_value, refusal
+from .arguments import as_value, shape_error
 from .shapes import reshape
 
 Numbers: TypeAlias = int | Sequence[int]
@@ -24,7 +24,7 @@ Padding: TypeAlias = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Images:
-    """`value` is [n, h, w, c]; `axes` is 1 or 2, `batched` whether the caller's array had the axis N."""
+    """`value`: [n, h, w, c]; `axes`: 1 or 2 spatial axes; `batched`: whether the caller's array has the axis N."""
 
     value: Value
     axes: int
@@ -43,28 +43,28 @@ class Images:
         return c
 
     def back(self, y: Value) -> Value:
-        """y[n, h, w, c] in the order of the caller's arrays."""
+        """y[n, h, w, c] with the caller's order of axes."""
         y = apply("permute", y, dims=(0, 3, 1, 2))
         n, c, *space = y.shape
         return reshape(y, (*((n,) if self.batched else ()), c, *space[2 - self.axes :]))
 
 
 def images(name: str, input: Any, axes: int) -> Images:
-    """The caller's [N, C, ...] or [C, ...] with `axes` axes behind the channels."""
+    """The caller's [N, C, ...] or [C, ...] with `axes` spatial axes. Raises ShapeError for other shapes."""
     x = as_value(input)
     if x.ndim not in (axes + 1, axes + 2):
-        shown = "[N, C, L] or [C, L]" if axes == 1 else "[N, C, H, W] or [C, H, W]"
-        raise refusal(name, [x], f"the input must be {shown}")
+        shapes = "[N, C, L] or [C, L]" if axes == 1 else "[N, C, H, W] or [C, H, W]"
+        raise shape_error(name, [x], f"the input must be {shapes}")
     batched = x.ndim == axes + 2
     n, c, *space = x.shape if batched else (1, *x.shape)
     if not all(isinstance(d, int) for d in (c, *space)):
-        raise refusal(name, [x], "only the first axis may be the batch axis")
+        raise shape_error(name, [x], "only the first axis may be the batch axis")
     wide = reshape(x, (n, c, *(1 for _ in range(2 - axes)), *space))
     return Images(apply("permute", wide, dims=(0, 2, 3, 1)), axes, batched)
 
 
 def pair(name: str, role: str, given: Numbers, axes: int, absent: int = 1) -> Pair:
-    """A number for all axes, or one for each; `absent` is what the missing first axis gets."""
+    """One number for all axes, or one for each; `absent`: the number of the missing first axis."""
     items = (given,) * axes if not isinstance(given, Sequence) else tuple(given)
     try:
         numbers = tuple(operator.index(k) for k in items)
@@ -81,9 +81,9 @@ def on_both_sides(padding: Pair) -> Padding:
     return padding[0], padding[0], padding[1], padding[1]
 
 
-def applied(name: str, shown: Sequence[Value], op: str, *operands: Value, **attrs: Any) -> Node:
-    """The op's node; a mistake is told with the caller's function and operands."""
+def applied(name: str, given: Sequence[Value], op: str, *operands: Value, **attrs: Any) -> Node:
+    """The op's node; a ShapeError of the op names the caller's function `name` and its operands `given`."""
     try:
         return apply_node(op, *operands, **attrs)
     except ShapeError as error:
-        raise refusal(name, shown, str(error).split("): ", 1)[-1]) from None
+        raise shape_error(name, given, str(error).split("): ", 1)[-1]) from None

@@ -1,1 +1,1 @@
-"""The generated C on the host, compiled and called through ctypes."""
+"""Generated C on the host, compiled and called through ctypes."""

@@ -1,4 +1,4 @@
-"""NumPy arrays as arguments of generated C: dtypes, ranges, shapes and the batch, checked before C sees them."""
+"""NumPy arrays as arguments of generated C: dtypes, ranges, shapes and the batch are checked before the call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..ir.types import Dim, bound
 
 @dataclass
 class Batch:
-    """The number of rows of one call: that of the first array with a batch axis, which the others must match."""
+    """The number of rows of one call: that of the first array with a batch axis; the others must match it."""
 
     cap: int
     least: int = 1
@@ -29,7 +29,7 @@ class Batch:
 def checked(arg: Arg, value: Any, batch: Batch) -> Any:
     """`value` as a C-contiguous array of the argument's dtype.
 
-    ShapeError names the argument, what it takes and what came.
+    Raises ShapeError, which names the argument, the expected shape, dtype or range, and the given one.
     """
     array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
     _check_shape(arg, array.shape, batch)
@@ -46,7 +46,7 @@ def checked(arg: Arg, value: Any, batch: Batch) -> Any:
 
 
 def out_array(arg: Arg, batch: Batch) -> Any:
-    """Memory for an output; NaN where C should fail to write it."""
+    """Memory for an output, filled with NaN so that an element that C does not write is detected."""
     shape = bound(arg.type.shape, batch.rows)
     return np.full(shape, np.nan if arg.type.dtype.kind == "f" else 0, dtype=arg.type.dtype.numpy)
 
@@ -66,13 +66,13 @@ def _check_shape(arg: Arg, shape: tuple[int, ...], batch: Batch) -> None:
             batch.given, batch.giver = rows, arg.name
     expected = bound(rule, batch.given)
     if shape != expected:
-        shown = ", ".join(map(repr, rule)) if batch.given is None else ", ".join(map(str, expected))
+        extents = ", ".join(map(repr, rule)) if batch.given is None else ", ".join(map(str, expected))
         why = (
             f" (n = {batch.given} by {batch.giver})"
             if batch.giver not in ("", arg.name) and expected != rule
             else ""
         )
-        raise ShapeError(f"{arg.name}: expected shape [{shown}]{why}, got {list(shape)}")
+        raise ShapeError(f"{arg.name}: expected shape [{extents}]{why}, got {list(shape)}")
 
 
 def _check_range(arg: Arg, array: Any) -> None:
@@ -82,7 +82,7 @@ def _check_range(arg: Arg, array: Any) -> None:
         low, high = 0, arg.classes - 1
     wrong = np.argwhere(((array < low) | (array > high)) & (array != arg.ignored))
     if len(wrong):
-        at = tuple(int(i) for i in wrong[0])
+        index = tuple(int(i) for i in wrong[0])
         also = f" (or {arg.ignored}, which is ignored)" if arg.ignored is not None else ""
-        where = f"{arg.name}[{', '.join(map(str, at))}]" if at else arg.name
-        raise ShapeError(f"{where} is {array[at]}, outside {low} to {high}{also}")
+        element = f"{arg.name}[{', '.join(map(str, index))}]" if index else arg.name
+        raise ShapeError(f"{element} is {array[index]}, outside {low} to {high}{also}")

@@ -1,7 +1,7 @@
-"""The host's C compiler: sources to a shared library, each object kept under the hash of everything that it depends on.
+"""Compile sources to a shared library with the host's C compiler; objects are cached by the hash of their inputs.
 
-Objects and libraries lie in `$AUTODIFF_CACHE`, by default a folder of the user's own below the temporary folder.
-Every file is made aside and renamed, so that processes that build the same thing at once do not disturb each other.
+The cache is `$AUTODIFF_CACHE`, by default a folder of the user's own in the temporary folder. Every file is written
+under a temporary name and renamed, so that concurrent processes can build the same library.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ CANDIDATES = ("cc", "gcc", "clang")
 
 
 def find_compiler(cc: str | None = None) -> tuple[str, ...]:
-    """The compiler as the start of a command line: `cc`, else $CC, else the first of cc, gcc and clang on the PATH.
-
-    Raises ToolError, with the command that installs one, when there is none.
+    """The compiler as the start of a command line: `cc`, otherwise $CC, otherwise the first of cc, gcc and clang on the
+    PATH. Raises ToolError, with the command that installs one, if there is none.
     """
-    asked = cc or os.environ.get("CC")
-    if asked:
-        words = tuple(shlex.split(asked))
+    requested = cc or os.environ.get("CC")
+    if requested:
+        words = tuple(shlex.split(requested))
         if not words or shutil.which(words[0]) is None:
-            origin = "asked for" if cc else "that $CC names"
+            origin = "cc=" if cc else "$CC"
             raise ToolError(
-                f"the C compiler {asked!r} {origin} is not on the PATH; install it, or unset CC: apt-get install gcc"
+                f"the C compiler {requested!r} of {origin} is not on the PATH; install it, or unset CC: "
+                "apt-get install gcc"
             )
         return words
     for name in CANDIDATES:
@@ -48,14 +48,14 @@ def find_compiler(cc: str | None = None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Compiler:
-    """One host compiler with its flags; `opt` is its optimisation level."""
+    """A host compiler: `command` is the start of its command line, `opt` the optimisation level."""
 
     command: tuple[str, ...]
     opt: str = "-O2"
 
     @property
     def identity(self) -> str:
-        """What tells this compiler from another, or from its own next version, without running it."""
+        """A text that differs between compilers, their versions and options; found without running the compiler."""
         path = os.path.realpath(shutil.which(self.command[0]) or self.command[0])
         stat = os.stat(path)
         return f"{path} {stat.st_size} {stat.st_mtime_ns} {self.command[1:]} {self.opt}"
@@ -63,7 +63,8 @@ class Compiler:
     def library(self, files: Mapping[str, str], backends: Backends) -> ctypes.CDLL:
         """Compile the .c files among `files` (name -> text) and every kernel of `backends`, and load the library.
 
-        Generated C is built without contraction into FMA when every backend is `ref`, else with it.
+        Generated C is built without contraction into FMA when every backend is `ref`, otherwise with it. Raises
+        ToolError.
         """
         contract = "-ffp-contract=off" if backends.only_ref else "-ffp-contract=fast"
         include = (*backends.include_dirs(), installation.runtime())
@@ -92,9 +93,9 @@ class Compiler:
                 ]
                 for path, cflags in kernels:
                     objects.append(self._kernel(path, cflags, flags[1:], headers, folder))
-                made = folder / "library.so"
-                self._run("-shared", *map(str, objects), *backends.ldflags, "-lm", "-o", str(made))
-                os.replace(made, library)
+                built = folder / "library.so"
+                self._run("-shared", *map(str, objects), *backends.ldflags, "-lm", "-o", str(built))
+                os.replace(built, library)
         return ctypes.CDLL(str(library))
 
     def _kernel(
@@ -105,12 +106,12 @@ class Compiler:
         headers: Sequence[str],
         folder: Path,
     ) -> Path:
-        """The object of a hand-written kernel, from the cache where it has been compiled before."""
+        """The object of a hand-written kernel, from the cache if it was compiled before."""
         key = fingerprint(self.identity, repr(cflags), *headers, *_texts([source]))
-        kept = cache_folder() / f"{key}.o"
-        if not kept.exists():
-            os.replace(self._object(source, cflags, include, folder), kept)
-        return kept
+        cached = cache_folder() / f"{key}.o"
+        if not cached.exists():
+            os.replace(self._object(source, cflags, include, folder), cached)
+        return cached
 
     def _object(self, source: Path, cflags: Sequence[str], include: Sequence[str], folder: Path) -> Path:
         target = folder / f"{source.stem}.o"
@@ -127,7 +128,7 @@ class Compiler:
 
 
 def cache_folder() -> Path:
-    """The folder of compiled objects; made when it is absent. Never one that belongs to another user."""
+    """The folder of compiled objects; created if absent. Raises ToolError if another user owns it."""
     chosen = os.environ.get("AUTODIFF_CACHE")
     if chosen:
         folder = Path(chosen).resolve()
@@ -146,7 +147,7 @@ def _texts(paths: Iterable[Path]) -> list[str]:
 
 
 def fingerprint(*parts: str) -> str:
-    """A checksum of texts, for names of files that depend on them."""
+    """A hash of texts, for the names of files that depend on them."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode()

@@ -1,6 +1,4 @@
-"""Generated C on the host: the very code that the board runs, compiled by the host's compiler, through
-ctypes.
-"""
+"""Generated C on the host: the code that the board runs, compiled by the host's compiler and called through ctypes."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, cty
 
 
 class _Compiled:
-    """A program as a loaded library, with one struct of its memory."""
+    """A program as a loaded library, with one instance of its struct."""
 
     def __init__(self, program: Program, compiler: Compiler) -> None:
         self.program = program
@@ -42,30 +40,30 @@ class _Compiled:
         self.nbytes = ctypes.sizeof(struct := _struct(program))
         assert self.nbytes == program.struct_bytes, (self.nbytes, program.struct_bytes)
         self.memory = struct()
-        # As the board may hand it over: not zero. All bits set reads as NaN, which shows a read before a write.
+        # Memory on a board is not zero at first either. All bits set is NaN, which exposes a read before a write.
         ctypes.memset(ctypes.byref(self.memory), 0xFF, self.nbytes)
         self._strstatus = self.library[f"{program.name}_strstatus"]
         self._strstatus.argtypes, self._strstatus.restype = [ctypes.c_int], ctypes.c_char_p
 
     def call(self, symbol: str, *args: Any) -> None:
-        """Call `symbol(&memory, *args)`; AutodiffError for a negative status."""
+        """Call `symbol(&memory, *args)`; raises AutodiffError for a negative status."""
         status = self.library[symbol](ctypes.byref(self.memory), *args)
         if status != 0:
             raise AutodiffError(f"{symbol}: {self._strstatus(status).decode()} (status {status})")
 
     def run(self, entry: Entry, given: Sequence[Any], lr: float | None = None) -> list[Any]:
-        """Call an entry with arrays in the order of its inputs; its outputs in their order."""
+        """Call an entry with arrays in the order of its inputs; returns its outputs in order."""
         if lr is not None and not any(_is_lr(entry, a) for a in entry.args):
             raise ModelError(f"{entry.name} takes no lr: the model's schedule computes it")
         order = {v: i for i, v in enumerate(entry.plan.graph.inputs)}
-        asked = [a for a in entry.args if a.value is not None and not _is_lr(entry, a)]
+        inputs = [a for a in entry.args if a.value is not None and not _is_lr(entry, a)]
         # C takes arrays before scalars, Python takes the model's order.
-        asked.sort(key=lambda a: order[a.value] if a.value is not None else 0)
-        if len(given) != len(asked):
-            expected = ", ".join(f"{a.name}: {a.type}" for a in asked) or "nothing"
-            raise ShapeError(f"{entry.name} takes {len(asked)} arrays ({expected}), got {len(given)}")
+        inputs.sort(key=lambda a: order[a.value] if a.value is not None else 0)
+        if len(given) != len(inputs):
+            expected = ", ".join(f"{a.name}: {a.type}" for a in inputs) or "nothing"
+            raise ShapeError(f"{entry.name} takes {len(inputs)} arrays ({expected}), got {len(given)}")
         batch = Batch(self.program.batch, entry.least_n)
-        arrays = {a.c_name: checked(a, value, batch) for a, value in zip(asked, given, strict=True)}
+        arrays = {a.c_name: checked(a, value, batch) for a, value in zip(inputs, given, strict=True)}
         outs = {a.c_name: out_array(a, batch) for a in entry.args if a.role == "output"}
         args: list[Any] = []
         n_is_due = entry.takes_n
@@ -94,7 +92,7 @@ def _is_lr(entry: Entry, arg: Arg) -> bool:
 
 
 def _struct(program: Program) -> type[ctypes.Structure]:
-    """The struct as C lays it out: the states, the arena, the integers of the arena."""
+    """The trainer's C struct: the states, the arena of floats, the arena of integers."""
     fields: list[tuple[str, Any]] = [
         (s.c_name, _C[s.type.dtype.name] * planned_size(s.type.shape)) for s in program.slots
     ]
@@ -118,14 +116,14 @@ class HostFunction:
         self.program, self.source = program, self._compiled.source
 
     def __call__(self, *arrays: Any) -> list[Any]:
-        """Arrays in the order of the function's inputs (parameters among them) -> a list of its outputs."""
+        """Call with arrays in the order of the function's inputs (parameters included); returns a list of outputs."""
         return self._compiled.run(self.program.entries[0], arrays)
 
 
 def host_function(
     function: FunctionSpec, kernels: str | Sequence[str] = "ref", opt: str = "-O2", cc: str | None = None
 ) -> HostFunction:
-    """The function compiled for the host. `opt` and `cc` choose optimisation and compiler."""
+    """The function compiled for the host. `kernels`: backends by priority; `opt`: -O level; `cc`: compiler."""
     program = compile_function(function, "function", _kernel_list(kernels))
     return HostFunction(program, Compiler(find_compiler(cc), opt))
 
@@ -133,17 +131,14 @@ def host_function(
 def host_trainer(
     model: ModelSpec, kernels: str | Sequence[str] = "ref", opt: str = "-O2", cc: str | None = None
 ) -> Trainer:
-    """The model compiled for the host and initialised with seed 0. `opt` and `cc` choose optimisation and
-    compiler.
-    """
+    """The model compiled for the host and initialised with seed 0. Arguments as in `host_function`."""
     return Trainer(compile_model(model, "model", _kernel_list(kernels)), Compiler(find_compiler(cc), opt))
 
 
 class Trainer:
     """A trainer of one model: its parameters, optimizer state and arena in one struct, as on the board.
 
-    `source` has the generated files (name -> text), `program` what they were made from, `nbytes` is sizeof
-    the struct.
+    `source`: the generated files (name -> text); `program`: the compiled program; `nbytes`: sizeof the struct.
     """
 
     def __init__(self, program: Program, compiler: Compiler) -> None:
@@ -163,35 +158,32 @@ class Trainer:
         return self._compiled.memory
 
     def init(self, seed: int = 0) -> None:
-        """Set the initial weights: for seed 0 those of the model, for any other seed random ones drawn anew.
-        u32.
-        """
+        """Set the initial weights: those of the model for seed 0, otherwise new random ones. `seed`: 32 bits."""
         if not 0 <= seed < 1 << 32:
             raise ShapeError(f"seed {seed} is outside 0 to 2^32 - 1")
         self._compiled.call(f"{self.program.name}_init", ctypes.c_uint32(seed))
 
     def train_step(self, *arrays: Any, lr: float | None = None) -> float:
-        """One step on one batch: inputs, then targets, in the model's order. Returns the loss before the
-        update.
+        """One step on one batch: inputs, then targets, in the model's order. Returns the loss before the update.
 
-        The first axis may have any number of rows up to the model's batch. `lr` defaults to the optimizer's; a model
-        with a schedule takes none.
+        Axis 0 may have any number of rows up to the model's batch. `lr` defaults to the optimizer's; a model with a
+        schedule has no `lr` argument. Raises ShapeError, and AutodiffError when the step is rejected.
         """
         outs = self._compiled.run(self._entries["train_step"], arrays, lr)
         return float(outs[0])
 
     def accumulate(self, *arrays: Any) -> float:
-        """Add the gradients of one small batch to those that wait for `apply`. Returns its loss. For models with
+        """Add the gradients of one micro-batch to the accumulated ones; returns its loss. For models with
         accumulate=."""
         outs = self._compiled.run(self._entry("accumulate", "accumulate="), arrays)
         return float(outs[0])
 
     def apply(self, lr: float | None = None) -> None:
-        """One step by the accumulated gradients, as if their batches had been one; clears them."""
+        """One optimizer step with the accumulated gradients, as if their micro-batches were one batch; clears them."""
         self._compiled.run(self._entry("apply", "accumulate="), (), lr)
 
     def predict_averaged(self, *arrays: Any) -> Any:
-        """As predict, with the averages of the weights. For models with ema=."""
+        """`predict` with the averaged weights. For models with ema=."""
         return self._predicted(self._entry("predict_averaged", "ema="), arrays)
 
     def predict(self, *arrays: Any) -> Any:
@@ -202,7 +194,7 @@ class Trainer:
 
     def _entry(self, name: str, option: str) -> Entry:
         if name not in self._entries:
-            raise ModelError(f"{self.program.name} has no {name}: the model was made without {option}")
+            raise ModelError(f"{self.program.name} has no {name}: the model was created without {option}")
         return self._entries[name]
 
     def _predicted(self, entry: Entry, arrays: Sequence[Any]) -> Any:
@@ -211,16 +203,16 @@ class Trainer:
         return outs[0] if len(outs) == 1 else dict(zip(names, outs, strict=True))
 
     def state_dict(self) -> dict[str, Any]:
-        """Copies of all parameters and buffers, in PyTorch's order, then of the optimizer's state, by name, in
-        the shapes that the model gives them.
+        """Copies of all parameters and buffers in PyTorch's order, then of the optimizer's state, by name, in the
+        model's shapes.
         """
         return {s.name: s.state.restored(self._view(s)).copy() for s in self.program.slots}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
         """Set parameters and optimizer state from arrays (or PyTorch tensors) by name.
 
-        Nothing changes when one does not fit. `strict`: every name must be there and none besides.
-        Raises ModelError for names, ShapeError for shapes.
+        `strict`: missing and unexpected names are errors. Raises ModelError for names, ShapeError for shapes and
+        dtypes; on an error nothing changes.
         """
         slots = {s.name: s for s in self.program.slots}
         if strict:
@@ -234,7 +226,7 @@ class Trainer:
             self._view(slots[name])[...] = slots[name].state.stored(array)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a checkpoint by the generated code's own `save`: the file that the board writes and reads."""
+        """Write a checkpoint with the generated code's `save`, in the format that the board reads and writes."""
         data = bytearray()
 
         def write(_: Any, offset: int, source: int, count: int) -> int:
@@ -244,14 +236,13 @@ class Trainer:
 
         self._compiled.call(f"{self.program.name}_save", _CALLBACK(write), None)
         target = Path(path)
-        aside = target.with_name(f".{target.name}.{os.getpid()}")
-        aside.write_bytes(data)
-        os.replace(aside, target)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}")
+        temporary.write_bytes(data)
+        os.replace(temporary, target)
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Read a checkpoint by the generated code's own `load`.
-
-        DataError, and nothing changed, when it is damaged or another model's.
+        """Read a checkpoint with the generated code's `load`. Raises DataError, and changes nothing, when it is damaged
+        or belongs to another model.
         """
         try:
             data = Path(path).read_bytes()
@@ -270,7 +261,7 @@ class Trainer:
             raise DataError(f"checkpoint {path} ({len(data)} bytes): {error}") from None
 
     def _view(self, slot: Slot) -> Any:
-        """The slot's own memory as an array."""
+        """The memory of the slot as an array."""
         shape = tuple(int(d) for d in slot.type.shape)  # type: ignore[arg-type]
         return np.ctypeslib.as_array(getattr(self.memory, slot.c_name)).reshape(shape)
 

@@ -8,10 +8,9 @@ scheduler both honour them.
 from __future__ import annotations
 
 from .graph import Graph, State
-from .node import Node, Value, topological
+from .node import Node, Value, base, topological
 from .op_kinds import Assemble, Call, Contraction, Elementwise, Leaf, Reduce, RowContraction, View
 from .types import planned_size
-from .views import base
 
 
 def writers(graph: Graph) -> dict[State, Node]:
@@ -29,7 +28,7 @@ def ordering_edges(graph: Graph) -> dict[Node, list[Node]]:
     """For each writer of a state, the other nodes that read the state's old value: they come first."""
     writer = writers(graph)
     edges: dict[Node, list[Node]] = {}
-    for node in topological(graph.roots):
+    for node in graph.nodes:
         if isinstance(node.op.lower, View):
             continue
         for v in node.operands:
@@ -86,7 +85,7 @@ def _late(graph: Graph, early: set[Node], kept: set[Value] | None) -> set[Node]:
     them, and sums of nothing else.
     """
     late = {n for n in writers(graph).values() if n not in early}
-    order = topological(graph.roots)
+    order = graph.nodes
     readers: dict[Value, list[Node]] = {}
     for n in order:
         for v in n.operands:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from .node import STATE, Op, Value, topological
+from .node import STATE, Node, Op, Value, base, topological, users
 from .parameter_layout import Storage
+from .printer import show
 from .types import Type
 
 ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class State:
     """A named piece of memory that outlives a call: a parameter, running statistics, an optimizer moment.
 
-    `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` asks for its gradient.
+    `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` asks for its gradient. Modules
+    may change both, and the name, until a model is built of it: then it is `fixed`.
     Parameters are given to optimizers; buffers and counters change as a forward pass says (`with_updates`).
     Graphs and generated code see `type`; with a `storage` that is the shape in which the elements lie in memory,
     while `init`, `state_dict` and everything that users see keep the `logical` one.
@@ -29,6 +32,7 @@ class State:
     trainable: bool = True
     role: str = "parameter"
     storage: Storage | None = None
+    fixed: bool = False
 
     @property
     def logical(self) -> Type:
@@ -49,6 +53,7 @@ class Graph:
     """One entry function in SSA form: inputs and old states -> outputs and new states.
 
     least_n: the fewest samples that it takes, where the batch may vary.
+    training: whether layers that differ between the modes are still to be resolved as in training.
     `inner`: the body of a loop or a branch of a condition, whose memory is another plan's.
     guard: "loss": inputs and loss are checked before the first state changes (donation.guarded); "gradients": so is
     `proof`, a scalar that is finite only if all new states are (passes/finite_guard.py); None: nothing is.
@@ -59,6 +64,7 @@ class Graph:
     outputs: Mapping[str, Value]
     updates: Mapping[State, Value] = field(default_factory=dict)
     least_n: int = 1
+    training: bool = False
     inner: bool = False
     guard: str | None = None
     proof: Value | None = None
@@ -68,6 +74,24 @@ class Graph:
         proof = () if self.proof is None else (self.proof,)
         return (*self.outputs.values(), *self.updates.values(), *proof)
 
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node that the roots need, operands first; the order depends on the graph alone."""
+        return tuple(topological(self.roots))
+
+    @cached_property
+    def users(self) -> Mapping[Value, Sequence[Node]]:
+        """For each value the nodes that read it, once per use."""
+        return users(self.nodes)
+
+    @cached_property
+    def written_by(self) -> Mapping[Node, Mapping[State, int]]:
+        """For each node that computes new states, views aside, which of its results each of them is."""
+        out: dict[Node, dict[State, int]] = {}
+        for state, new in self.updates.items():
+            out.setdefault(base(new).node, {})[state] = base(new).index
+        return out
+
     @property
     def states(self) -> tuple[State, ...]:
         """Every state that is read or written, in order of first use."""
@@ -76,10 +100,15 @@ class Graph:
 
     def leaves(self, op: Op) -> list[Value]:
         """The inputs, states or constants that the graph reads, in order of first use."""
-        return [n.results[0] for n in topological(self.roots) if n.op is op]
+        return [n.results[0] for n in self.nodes if n.op is op]
+
+    def __str__(self) -> str:
+        return show(self)
 
     def with_roots(self, roots: Sequence[Value]) -> Graph:
         """The same entry with its outputs, updates and proof replaced, in the order of `roots`."""
+        if tuple(roots) == self.roots:
+            return self
         k, end = len(self.outputs), len(self.outputs) + len(self.updates)
         return replace(
             self,

@@ -61,14 +61,16 @@ class Scope:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken) | OURS | LIBRARY | TYPES | KEYWORDS
+        self._last: dict[str, int] = {}  # the highest number that each base has got
 
     def fresh(self, wish: str) -> str:
         """`wish` as an identifier, or with the lowest free number behind it; the prefix ag_ is the kernels'."""
         base = identifier(wish)
         base = f"x_{base}" if base.lower().startswith("ag_") else base
-        name, k = base, 1
+        name, k = base, self._last.get(base, 1)
         while name in self.taken:
             k += 1
             name = f"{base}{k}"
+        self._last[base] = k
         self.taken.add(name)
         return name

@@ -12,10 +12,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import GraphError
-from .op_kinds import Attrs, Leaf, Lowering
+from .op_kinds import Attrs, Leaf, Lowering, View
 from .types import Type
 
 _serial = itertools.count()
@@ -106,6 +107,13 @@ class Node:
         self.serial = next(_serial)
         self.hint = hint
 
+    def with_operands(self, operands: tuple[Value, ...]) -> Node:
+        """The node over other operands, whose results have the same types; itself over its own."""
+        if operands == self.operands:
+            return self
+        types = tuple(r.type for r in self.results)
+        return Node(self.op, operands, self.attrs, types, self.regions, self.hint)
+
 
 class Value:
     """One result of a node: `(node, index)` with a type. `==` is identity (use F.eq). The operators and the methods of
@@ -159,6 +167,11 @@ class Value:
         def __ge__(self, other: Any) -> Value: ...
         def __getitem__(self, key: Any) -> Value: ...
         def __invert__(self) -> Value: ...
+
+        @property
+        def requires_grad(self) -> bool: ...
+        @requires_grad.setter
+        def requires_grad(self, requires_grad: bool) -> None: ...
         @property
         def T(self) -> Value: ...
 
@@ -170,10 +183,18 @@ class Region:
     params: tuple[Value, ...]
     results: tuple[Value, ...]
 
-    def nodes(self) -> list[Node]:
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
         """The nodes inside, operands first; the params are not among them."""
         params = {v.node for v in self.params}
-        return [n for n in topological(self.results, stop=params.__contains__) if n not in params]
+        return tuple(n for n in topological(self.results, stop=params.__contains__) if n not in params)
+
+
+def base(v: Value) -> Value:
+    """The value whose bytes a chain of views shows."""
+    while isinstance(v.node.op.lower, View):
+        v = v.node.operands[0]
+    return v
 
 
 def topological(roots: Iterable[Value], stop: Callable[[Node], bool] | None = None) -> list[Node]:

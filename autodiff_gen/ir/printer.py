@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
 import numpy as np
 
-from .graph import Graph
-from .node import CONST, INPUT, STATE, Node, Value, topological
+from .node import CONST, INPUT, STATE, Node, Value
 from .op_kinds import Fused
 
 
-def show(graph: Graph) -> str:
+class _Graph(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def inputs(self) -> Sequence[Value]: ...
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+    @property
+    def outputs(self) -> Mapping[str, Value]: ...
+    @property
+    def updates(self) -> Mapping[Any, Value]: ...
+    @property
+    def proof(self) -> Value | None: ...
+
+
+def show(graph: _Graph) -> str:
     """The graph as text: one line per node, `%7: f32[4,32] = matmul(%1, %2)`; fused nodes with their regions."""
     names: dict[Value, str] = {}
     lines = [f"entry {graph.name}({', '.join(f'{v.name}: {v.type}' for v in graph.inputs)})"]
@@ -35,11 +52,11 @@ def show(graph: Graph) -> str:
                     names[v] = f"%{len(names)}"
                 header = ", ".join(f"{names[v]} {v.name}: {v.type}" for v in region.params)
                 lines.append(f"{indent}    with {header}")
-            for n in region.nodes():
+            for n in region.nodes:
                 line(n, indent + "    ")
             lines.append(f"{indent}    yield {', '.join(names[r] for r in region.results)}")
 
-    for node in topological(graph.roots):
+    for node in graph.nodes:
         line(node, "  ")
     lines += [f"  {name} <- {names[v]}" for name, v in graph.outputs.items()]
     lines += [f"  {state.name}' <- {names[v]}" for state, v in graph.updates.items()]

@@ -18,11 +18,7 @@ def substitute(
         operands = tuple(mapping[v] for v in node.operands)
         results = rewrite(node, operands)
         if results is None:
-            if operands == node.operands:
-                results = node.results
-            else:
-                types = tuple(r.type for r in node.results)
-                results = Node(node.op, operands, node.attrs, types, node.regions, node.hint).results
+            results = node.with_operands(operands).results
         mapping.update(zip(node.results, results, strict=True))
     return [mapping[v] for v in roots]
 
@@ -35,8 +31,6 @@ def replaced(roots: Sequence[Value], mapping: Mapping[Value, Value]) -> list[Val
     for node in topological(roots, stop=lambda n: all(r in new for r in n.results)):
         operands = tuple(new.get(v, v) for v in node.operands)
         if operands != node.operands and not all(r in new for r in node.results):
-            types = tuple(r.type for r in node.results)
-            made = Node(node.op, operands, node.attrs, types, node.regions, node.hint)
-            for old, fresh in zip(node.results, made.results, strict=True):
+            for old, fresh in zip(node.results, node.with_operands(operands).results, strict=True):
                 new.setdefault(old, fresh)
     return [new.get(v, v) for v in roots]

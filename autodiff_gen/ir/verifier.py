@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from ..errors import GraphError
 from .graph import Graph
-from .node import INPUT, STATE, Node, Value, topological
+from .node import INPUT, STATE, Node, Value
 from .op_kinds import Fused, Leaf
 from .types import Dim
 
 
-def verify(graph: Graph) -> None:
+def verify(graph: Graph, verified: set[Node] | None = None) -> None:
     """Raise GraphError unless every rule of the IR holds: inferred types, unique names, known inputs, typed
-    updates.
+    updates. `verified`: nodes whose types were inferred before, to which those of this graph are added.
     """
+    verified = set() if verified is None else verified
     known = {v.node for v in graph.inputs}
     names: dict[str, object] = {}
-    for node in topological(graph.roots):
+    for node in graph.nodes:
         if isinstance(node.op.lower, Leaf):
             if node.op is INPUT and node not in known:
                 raise GraphError(
@@ -26,10 +27,13 @@ def verify(graph: Graph) -> None:
             if name and names.setdefault(name, thing) is not thing:
                 raise GraphError(f"{graph.name}: two inputs or parameters are called {name!r}; rename one")
             continue
+        if node in verified:
+            continue
+        verified.add(node)
         if node.regions:
             _check_regions(graph, node)
-            continue
-        _check_types(graph, node)
+        else:
+            _check_types(graph, node)
     if graph.inner:  # the plan around it knows where its inputs and outputs lie
         return
     for v in graph.inputs:
@@ -56,7 +60,7 @@ def _check_regions(graph: Graph, node: Node) -> None:
     """Regions read nothing but their params; those of fused nodes are flattened, so their types are their own."""
     for region in node.regions:
         params = {v.node for v in region.params}
-        for inner in region.nodes():
+        for inner in region.nodes:
             if inner.op in (INPUT, STATE) and inner not in params:
                 raise GraphError(f"{graph.name}: {node.op.name} reads {inner.results[0]!r} past its operands")
             if inner.regions:

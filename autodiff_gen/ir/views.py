@@ -19,13 +19,6 @@ def stored(v: Value) -> Strided:
     return at
 
 
-def base(v: Value) -> Value:
-    """The value whose bytes a chain of views shows."""
-    while isinstance(v.node.op.lower, View):
-        v = v.node.operands[0]
-    return v
-
-
 def layout(v: Value) -> Strided | None:
     """The layout of `v` over the bytes of base(v); None when a reshape needs a copy first."""
     chain = []

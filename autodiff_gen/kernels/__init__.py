@@ -1,1 +1,1 @@
-"""The kernel contract, the tables of the backends and the selection of a kernel."""
+"""The kernel contract, the tables of the backends, and kernel selection."""

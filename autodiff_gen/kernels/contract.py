@@ -1,4 +1,4 @@
-"""The kernels of `kernels/ag_kernels.h` in Python: names and parameters, in order. A test holds both equal."""
+"""The kernels of `kernels/ag_kernels.h` in Python: names and parameters, in order. A test compares both."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 ELEMENTS = {"f32": "float", "u8": "uint8_t", "s32": "int32_t"}
 
-# The structs of ag_shapes.h: geometry that is the same at every call. Each field is an int32_t.
+# The structs of ag_shapes.h: geometry that is constant over calls. Each field is an int32_t.
 STRUCTS: dict[str, tuple[str, ...]] = {
     "conv2d_shape": (
         *("h", "w", "c", "oh", "ow", "o", "kh", "kw", "stride_h", "stride_w", "pad_top", "pad_left"),
@@ -24,14 +24,14 @@ STRUCTS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# The functions of ag_math.h of which a backend may bring its own: ag_<name>, float to float.
+# The functions of ag_math.h that a backend may replace: ag_<name>, float to float.
 FUNCTIONS = ("cosf", "erff", "expf", "expm1f", "log1pf", "logf", "sigmoidf", "sinf", "tanhf")
 
 
 @dataclass(frozen=True)
 class Param:
-    """One C parameter: a `const` pointer is read, another written (and read when beta != 0); the rest are
-    numbers, but for a pointer to a struct of geometry.
+    """One C parameter: a `const` pointer is read, any other pointer is written (and read when beta != 0); the rest are
+    numbers or a pointer to a struct of geometry.
     """
 
     name: str
@@ -59,7 +59,7 @@ class KernelSpec:
 
     @property
     def type_name(self) -> str:
-        """The C function type; `ag_gemv_f32_fn my_gemv;` declares a symbol of a backend outside the tree."""
+        """The C function type: `ag_gemv_f32_fn my_gemv;` declares the kernel of a user's backend."""
         return f"ag_{self.name}_fn"
 
     @property
@@ -68,8 +68,8 @@ class KernelSpec:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What a table's condition may compare: every parameter that is a number, the geometry, and `align`, the
-        number of bytes of which the address of every array is a multiple."""
+        """The call attributes that a table's condition may compare: the numeric parameters, the geometry, and `align`,
+        the alignment of all arrays in bytes."""
         names: list[str] = []
         for p in self.params:
             names += STRUCTS[p.struct] if p.struct else [] if p.is_pointer else [p.name]
@@ -82,21 +82,21 @@ class KernelSpec:
 
 
 def _spec(name: str, params: str, math: str) -> KernelSpec:
-    """`params` in order: capitals are read, `NAME!` is written, of f32 or the type behind a colon; `name:struct`
-    is geometry, Greek names are float, the rest int32_t.
+    """`params` in order: capitals are read, `NAME!` is written, of f32 or the type after a colon; `name:struct` is
+    geometry, alpha and beta are float, the rest int32_t.
     """
     types = {"alpha": "float", "beta": "float"}
-    made = []
+    parsed = []
     for word in params.split():
         label, _, kind = word.rstrip("!").partition(":")
         if kind in STRUCTS:
-            made.append(Param(label, f"const ag_{kind} *"))
+            parsed.append(Param(label, f"const ag_{kind} *"))
         elif label.isupper():
             const = "" if word.endswith("!") else "const "
-            made.append(Param(label.lower(), f"{const}{ELEMENTS[kind or 'f32']} *"))
+            parsed.append(Param(label.lower(), f"{const}{ELEMENTS[kind or 'f32']} *"))
         else:
-            made.append(Param(label, types.get(label, "int32_t")))
-    return KernelSpec(name, tuple(made), math)
+            parsed.append(Param(label, types.get(label, "int32_t")))
+    return KernelSpec(name, tuple(parsed), math)
 
 
 _GEMM = "A lda B ldb C! ldc m n k alpha beta"

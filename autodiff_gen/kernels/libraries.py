@@ -1,4 +1,4 @@
-"""Is a library that a backend links installed? Standard library only."""
+"""Check that the libraries which backends link are installed. Standard library only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .registry import Backends
 
 
 def check_libraries(tables: Backends, compiler: Sequence[str]) -> None:
-    """Raise ToolError, with the command that installs it, where a library that a backend links is not there."""
+    """Raise ToolError, with the command that installs it, if a library that a backend links is missing."""
     for b in tables.backends:
         headers = (word for header in b.headers for word in ("-include", header))
         probe = (

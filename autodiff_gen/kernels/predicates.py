@@ -1,4 +1,4 @@
-"""Conditions of a kernel table: comparisons of a call's numbers, such as "n % 4 == 0" or "4 <= k < 64", and core
+"""Conditions of a kernel table: comparisons of call attributes, such as "n % 4 == 0" or "4 <= k < 64", and core
 features, such as "fpu64"."""
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ _C_ARITHMETIC: dict[type[ast.operator], str] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """A parsed comparison; call it with the facts. False where a fact that it names is missing. One that is a core
-    `feature` is the fact of that name being 1."""
+    """A parsed comparison; call it with the call attributes (`facts`). False if an attribute in it is missing. A core
+    `feature` is an attribute of that name with the value 1."""
 
     text: str
     names: frozenset[str]
@@ -56,8 +56,8 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str, facts: Sequence[str], where: str, features: Collection[str] = ()) -> Condition:
-        """`facts` are the names that may stand in it, each of `features` may stand alone; raises KernelError, which
-        begins with `where`."""
+        """`facts`: the names that a comparison may contain; `features`: the names that are conditions by themselves.
+        Raises KernelError, whose message starts with `where`."""
         word = text.strip()
         if word in features:
             tree = ast.parse(f"{word} == 1", mode="eval").body
@@ -75,10 +75,10 @@ class Condition:
         for name in sorted(names):
             if name not in facts:
                 raise KernelError(
-                    f"{where}: {text!r} names {name!r}; this kernel's numbers are {', '.join(facts)}"
+                    f"{where}: {text!r} names {name!r}; this kernel's call attributes are {', '.join(facts)}"
                 )
         if not names:
-            raise KernelError(f"{where}: {text!r} compares no number of the call ({', '.join(facts)})")
+            raise KernelError(f"{where}: {text!r} compares no call attribute ({', '.join(facts)})")
         return cls(text, frozenset(names), tree)
 
     def __call__(self, facts: Mapping[str, Number]) -> bool:
@@ -90,17 +90,17 @@ class Condition:
         )
 
     def why_not(self, facts: Mapping[str, Number]) -> str:
-        """Why it does not hold, for reports."""
+        """The reason why the condition is false, for reports."""
         if self.feature is not None:
             return f"the core has no {self.feature}"
         for name in sorted(self.names):
             if name not in facts:
                 return f"{self.text} needs {name}, which is known at run time only"
-        shown = ", ".join(f"{name}={facts[name]:.9g}" for name in sorted(self.names))
-        return f"{self.text} fails for {shown}"
+        values = ", ".join(f"{name}={facts[name]:.9g}" for name in sorted(self.names))
+        return f"{self.text} fails for {values}"
 
     def c_text(self, names: Mapping[str, str]) -> str:
-        """The same as a C expression; `names` are what stands for the facts."""
+        """The condition as a C expression; `names` maps each call attribute to its C expression."""
         sides = [_c_text(side, names) for side in (self._tree.left, *self._tree.comparators)]
         pairs = zip(self._tree.ops, sides, sides[1:], strict=False)
         return " && ".join(f"{a} {_C_COMPARE[type(op)]} {b}" for op, a, b in pairs)
@@ -110,7 +110,7 @@ class Condition:
 
 
 def _names(node: ast.expr, text: str, where: str) -> set[str]:
-    """The names in an arithmetic expression; refuses all but names, numbers, + - * and // % by a constant."""
+    """The names in an arithmetic expression; rejects all but names, numbers, + - * and // % by a constant."""
     match node:
         case ast.Name(id=name):
             return {name}
@@ -137,7 +137,7 @@ def _value(node: ast.expr, facts: Mapping[str, Number]) -> Number:
             return -_value(operand, facts)
         case ast.BinOp(left=left, op=op, right=right):
             return _ARITHMETIC[type(op)](_value(left, facts), _value(right, facts))
-    raise AssertionError(ast.dump(node))  # parse() lets nothing else through
+    raise AssertionError(ast.dump(node))  # parse() has rejected all else
 
 
 def _c_text(node: ast.expr, names: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The backends of a build and the choice of a kernel per call, `ref` last. Stdlib only."""
+"""The backends of a build, and kernel selection for a call, by priority; `ref` is last. Stdlib only."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ REF = "ref"
 
 @dataclass(frozen=True)
 class Backends:
-    """The backends of a build, `ref` last, which serves all; `asked` are the names of those that are asked for every
-    kernel, in order, `use` those that are asked for some kernels instead, by kernel. Of the board: `features` are the
-    core's; generated loops that call exp, tanh, ... are laid out for vectors from `vectors` turns on, with 0 none is.
+    """The backends of a build; `ref`, the last, serves every call. `priority`: their names by priority; `use`: the
+    priority list for a kernel that overrides it. Of the board: the core's `features`; generated loops that call exp,
+    tanh, ... are written for vectorisation from `vectors` iterations on (0: never).
     """
 
     root: Path
     backends: tuple[Backend, ...]
-    asked: tuple[str, ...]
+    priority: tuple[str, ...]
     use: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     features: frozenset[str] = frozenset()
     vectors: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.asked
+        return self.priority
 
     @property
     def only_ref(self) -> bool:
-        """True when no tuned backend is listed: then the generated C too is built without contraction."""
+        """True when no tuned backend is listed; generated C is then built without contraction into FMA."""
         return all(b.name == REF for b in self.backends)
 
     @property
     def ldflags(self) -> tuple[str, ...]:
-        """What the linker is told of libraries, to stand after all objects."""
+        """Linker flags for libraries; they go after all objects."""
         return tuple(dict.fromkeys(flag for b in self.backends for flag in b.ldflags))
 
     def candidates(self, name: str) -> tuple[Kernel, ...]:
-        """All rows for the contract's kernel `name`, in the order in which they are asked."""
+        """All table rows for the contract's kernel `name`, by priority."""
         return tuple(k for b in self._order(name) for k in b.kernels if k.name == name)
 
     def select(self, name: str, facts: Mapping[str, Number]) -> Kernel:
-        """The first row that matches. `facts`: the call's numbers by parameter name (m, n, k, lda, beta, ...), as
-        far as they are known when the C is generated."""
+        """The first row that matches. `facts`: the call attributes by parameter name (m, n, k, lda, beta, ...) that are
+        known at generation time. Raises KernelError."""
         known = self._with_features(facts)
         for kernel in self.candidates(name):
             if kernel.matches(known):
@@ -63,76 +63,76 @@ class Backends:
         )
 
     def passed_over(self, name: str, facts: Mapping[str, Number]) -> tuple[str, ...]:
-        """Why what is asked before the kernel that serves a call does not serve it, in the order of asking."""
+        """The rejected backends and rows of higher priority than the selected kernel, each with the reason."""
         chosen, known = self.select(name, facts), self._with_features(facts)
-        said = []
+        reasons = []
         if name in self.use:
-            left = [n for n in self.asked if n not in (*self.use[name], REF)]
-            said = [f"{n}, as the board's [kernels.use] asks {', '.join(self.use[name])}" for n in left]
+            unused = [n for n in self.priority if n not in (*self.use[name], REF)]
+            reasons = [f"{n}, as the board's [kernels.use] asks {', '.join(self.use[name])}" for n in unused]
         for backend in self._order(name):
             rows = [k for k in backend.kernels if k.name == name]
             if chosen in rows:
                 rows = rows[: rows.index(chosen)]
             elif not rows:
-                said.append(f"{backend.name}, which has no {name}")
+                reasons.append(f"{backend.name}, which has no {name}")
             for row in rows:
                 why = next(c.why_not(known) for c in row.when if not c(known))
-                said.append(f"{row.symbol}, as {why}")
+                reasons.append(f"{row.symbol}, as {why}")
             if backend.name == chosen.backend:
                 break
-        return tuple(said)
+        return tuple(reasons)
 
     @property
     def functions(self) -> dict[str, Function]:
-        """What stands for functions of ag_math.h, by name: of the first backend asked that has one."""
-        found: dict[str, Function] = {}
-        home = {b.name: b for b in self.backends}
-        for name in self.asked:
-            for function in home[name].functions:
-                found.setdefault(function.name, function)
-        return found
+        """Replacements of functions of ag_math.h by name, each from the first backend by priority that has one."""
+        replacements: dict[str, Function] = {}
+        by_name = {b.name: b for b in self.backends}
+        for name in self.priority:
+            for function in by_name[name].functions:
+                replacements.setdefault(function.name, function)
+        return replacements
 
     def _order(self, name: str) -> list[Backend]:
         if name not in CONTRACT:
             raise KernelError(f"no kernel {name!r} in the contract{near(name, CONTRACT)}")
-        home = {b.name: b for b in self.backends}
-        return [home[n] for n in dict.fromkeys((*self.use.get(name, self.asked), REF))]
+        by_name = {b.name: b for b in self.backends}
+        return [by_name[n] for n in dict.fromkeys((*self.use.get(name, self.priority), REF))]
 
     def _with_features(self, facts: Mapping[str, Number]) -> dict[str, Number]:
         return {**facts, **dict.fromkeys(self.features, 1)}
 
     def sources(self) -> tuple[Source, ...]:
-        """Every file of every backend, each once, in table order: the linker takes what is called. Files all of whose
-        kernels need a feature that the core lacks are left out."""
-        found: dict[Path, Source] = {}
+        """Every file of every backend once, in table order; the linker removes what is not called. Files whose kernels
+        all need a feature that the core lacks are left out."""
+        sources: dict[Path, Source] = {}
         for b in self.backends:
             kernels = [k for k in b.kernels if k.needs <= self.features]
             for path in (*(k.source for k in kernels), *(b.shared if kernels else ())):
                 name = path.relative_to(b.folder).with_suffix("").as_posix()
-                found.setdefault(path, Source(b.name, path, b.cflags, name))
+                sources.setdefault(path, Source(b.name, path, b.cflags, name))
             for path in b.external:
-                found.setdefault(path, Source(b.name, path, b.external_cflags, f"external/{path.stem}"))
-        return tuple(found.values())
+                sources.setdefault(path, Source(b.name, path, b.external_cflags, f"external/{path.stem}"))
+        return tuple(sources.values())
 
     def include_dirs(self) -> tuple[Path, ...]:
-        """Where ag_kernels.h, ag_math.h and the backends' own headers lie."""
+        """Folders of ag_kernels.h, ag_math.h and the backends' own headers."""
         external = (path for b in self.backends for path in b.include)
         return tuple(dict.fromkeys((self.root, *(b.folder for b in reversed(self.backends)), *external)))
 
 
 def available(root: Path | None = None) -> list[str]:
-    """Names of the backends in the tree that need nothing from elsewhere, sorted."""
+    """Names of the backends in the tree without third-party sources, sorted."""
     tables = sorted(_root(root).glob(f"*/{TABLE}"))
     return [t.parent.name for t in tables if "\n[external]\n" not in t.read_text(encoding="utf-8")]
 
 
 def external(name: str, root: Path | None = None) -> External:
-    """What a backend of the tree takes from elsewhere. Raises KernelError."""
+    """The third-party sources of a backend in the tree. Raises KernelError."""
     root = _root(root)
     path = _find(name, root, Path()) / TABLE
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     if "external" not in table:
-        raise KernelError(f"backend {name!r} needs nothing from elsewhere: there is nothing to fetch")
+        raise KernelError(f"backend {name!r} has no third-party sources: there is nothing to fetch")
     return external_of(name, table, str(path))
 
 
@@ -146,43 +146,43 @@ def load(
 ) -> Backends:
     """Read the tables of `names`: backends in the tree, or paths of folders that hold a `kernels.toml`.
 
-    `use`: by kernel, the backends to ask for it instead. `features` are the board's core features; None skips that
-    check. `root` is the tree's `kernels` folder. Relative paths start at `relative_to`, by default the current folder.
-    Raises KernelError.
+    `use`: priority lists that override `names` for single kernels. `features`: the board's core features; None skips
+    that check. `root`: the tree's `kernels` folder. `relative_to`: the base of relative paths, by default the current
+    folder. Raises KernelError.
     """
     root = _root(root)
     base = relative_to or Path()
-    found: dict[str, Backend] = {}
+    loaded: dict[str, Backend] = {}
 
-    def listed(words: Iterable[str], what: str) -> tuple[str, ...]:
+    def load_list(words: Iterable[str], what: str) -> tuple[str, ...]:
         chosen: list[str] = []
         for word in words:
             if chosen and chosen[-1] == REF:
                 raise KernelError(
-                    f"{what}backend {word!r} stands after 'ref', which serves every call: put 'ref' last"
+                    f"{what}backend {word!r} is listed after 'ref', which serves every call: put 'ref' last"
                 )
             backend = load_backend(_find(word, root, base), root)
             if backend.name in chosen:
                 raise KernelError(f"{what}backend {backend.name!r} is listed twice: name it once")
             _check_features(backend, features)
-            if found.setdefault(backend.name, backend).folder != backend.folder:
+            if loaded.setdefault(backend.name, backend).folder != backend.folder:
                 raise KernelError(f"{what}two folders are called {backend.name!r}: rename one")
             chosen.append(backend.name)
         return tuple(chosen)
 
-    asked = listed(names, "")
-    instead = {}
+    priority = load_list(names, "")
+    overrides = {}
     for kernel, words in (use or {}).items():
-        instead[kernel] = listed(words, f"[kernels.use] {kernel}: ")
-        for name in instead[kernel]:
-            if all(k.name != kernel for k in found[name].kernels):
+        overrides[kernel] = load_list(words, f"[kernels.use] {kernel}: ")
+        for name in overrides[kernel]:
+            if all(k.name != kernel for k in loaded[name].kernels):
                 raise KernelError(f"[kernels.use] {kernel}: backend {name!r} has no {kernel}")
-    ref = found.pop(REF, None) or load_backend(_find(REF, root, Path()), root)
+    ref = loaded.pop(REF, None) or load_backend(_find(REF, root, Path()), root)
     result = Backends(
         root,
-        (*found.values(), ref),
-        asked if REF in asked else (*asked, REF),
-        instead,
+        (*loaded.values(), ref),
+        priority if REF in priority else (*priority, REF),
+        overrides,
         frozenset(features or ()),
     )
     _check_symbols(result)
@@ -190,7 +190,8 @@ def load(
 
 
 def for_board(board: Board, kernels: Iterable[str] | None = None) -> Backends:
-    """The backends of a board's profile, or those of a list that takes the place of all that it says."""
+    """The backends of a board's profile, or those of `kernels`, which overrides the profile. Raises BoardError,
+    KernelError."""
     features, vectors = board.target.features, board.target.vectors
     unknown = next((kernel for kernel in board.kernels.use if kernel not in CONTRACT), None)
     if unknown is not None:
@@ -201,7 +202,7 @@ def for_board(board: Board, kernels: Iterable[str] | None = None) -> Backends:
 
 
 def parse_list(text: str) -> list[str]:
-    """Split the value of `kernels=` / `--kernels`: names or folders with commas between them."""
+    """Split the value of `kernels=` / `--kernels`: comma-separated names or folders. Raises KernelError."""
     names = [part.strip() for part in text.split(",")]
     if not all(names):
         raise KernelError(f"kernels={text}: an empty name in the list; write kernels=fast,ref")
@@ -229,7 +230,7 @@ def _find(name: str, root: Path, base: Path) -> Path:
     if not (root / name / TABLE).is_file() or name in ("", ".", ".."):
         raise KernelError(
             f"unknown kernel backend {name!r}{near(name, available(root))}; "
-            "a folder of your own is given as a path with a /"
+            "give a folder of your own as a path with a /"
         )
     return root / name
 
@@ -245,7 +246,7 @@ def _check_features(backend: Backend, features: Collection[str] | None) -> None:
 
 
 def _check_symbols(backends: Backends) -> None:
-    """One symbol is one function: two backends that define the same one would not link."""
+    """Reject symbols that two backends define, which would not link."""
     owner: dict[str, Backend] = {}
     for backend in backends.backends:
         for kernel in backend.kernels:

@@ -1,4 +1,4 @@
-"""One kernel table, `kernels/<backend>/kernels.toml`: its records, and how it is read. Stdlib only."""
+"""Read a kernel table, `kernels/<backend>/kernels.toml`. Stdlib only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _C_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 @dataclass(frozen=True)
 class Kernel:
-    """A row of a kernel table: `symbol` serves the contract's `name` where every condition in `when` holds."""
+    """A row of a kernel table: `symbol` implements the contract's `name` if every condition in `when` holds."""
 
     name: str
     symbol: str
@@ -30,26 +30,26 @@ class Kernel:
     source: Path
     when: tuple[Condition, ...]
     cflags: tuple[str, ...]
-    declared: bool  # ag_kernels.h declares the symbol; otherwise the generated C must (see `declaration`)
+    declared: bool  # in ag_kernels.h; otherwise the generated C has the `declaration`
 
     def matches(self, facts: Mapping[str, Number]) -> bool:
-        """True where all conditions hold; a fact that is not known at generation time holds for none."""
+        """True if all conditions hold; a condition on an attribute that is unknown at generation time does not."""
         return all(condition(facts) for condition in self.when)
 
     @property
     def needs(self) -> frozenset[str]:
-        """Core features that its conditions name."""
+        """Core features in its conditions."""
         return frozenset(c.feature for c in self.when if c.feature is not None)
 
     @property
     def declaration(self) -> str:
-        """C that declares the symbol by the contract's function type."""
+        """The C declaration of the symbol, by the contract's function type."""
         return f"{CONTRACT[self.name].type_name} {self.symbol};"
 
 
 @dataclass(frozen=True)
 class Function:
-    """`symbol` of `header` takes the place of ag_math.h's `name` in generated loops; `error`: at most, relative."""
+    """`symbol` of `header` replaces ag_math.h's `name` in generated loops; `error`: its largest relative error."""
 
     name: str
     symbol: str
@@ -59,13 +59,13 @@ class Function:
 
     @property
     def shown(self) -> str:
-        """For headers and reports."""
+        """One line for generated headers and reports."""
         return f"{self.name}: {self.symbol} of {self.backend}, relative error at most {self.error}"
 
 
 @dataclass(frozen=True)
 class Source:
-    """One file to compile, with its backend's flags; `name` is that of its object, relative, without ending."""
+    """A file to compile, with its backend's flags; `name`: the relative path of its object, without suffix."""
 
     backend: str
     path: Path
@@ -75,9 +75,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Backend:
-    """One kernel folder and its table. `requires` names core features of the board, such as "fpu"; `shared` are
-    the files that several of its kernels call. A library that they need is linked by `ldflags`, has `headers`, and
-    comes with Debian's `packages`."""
+    """One kernel folder and its table. `requires`: core features of the board, such as "fpu"; `shared`: files that
+    several of its kernels use. A library that they need is linked with `ldflags`, has `headers`, and is in Debian's
+    `packages`."""
 
     name: str
     folder: Path
@@ -95,6 +95,7 @@ class Backend:
 
 
 def load_backend(folder: Path, root: Path) -> Backend:
+    """Read and check the table of a kernel folder; `root` is the tree's `kernels` folder. Raises KernelError."""
     path, name = folder / TABLE, folder.name
     if not _C_NAME.fullmatch(name.replace("-", "_")):
         raise KernelError(f"{path}: the folder's name is the backend's name: use letters, digits, _ and -")
@@ -111,7 +112,7 @@ def load_backend(folder: Path, root: Path) -> Backend:
         str(path),
     )
     if table["schema"] != 1:
-        raise KernelError(f"{path}: schema {table['schema']} is not known: this version reads schema 1")
+        raise KernelError(f"{path}: unknown schema {table['schema']}: this version reads schema 1")
     cflags = _strings(table.get("cflags", []), f"{path}: cflags")
     if not any(flag.startswith("-ffp-contract") for flag in cflags):
         cflags = (*cflags, "-ffp-contract=fast")
@@ -122,9 +123,9 @@ def load_backend(folder: Path, root: Path) -> Backend:
         for other in kernels:
             if other.name == kernel.name and (not other.when or other.symbol == kernel.symbol):
                 why = (
-                    "a row without conditions stands before it"
+                    "it follows a row without conditions, which matches every call"
                     if not other.when
-                    else f"{kernel.symbol} is there already"
+                    else f"{kernel.symbol} has a row already"
                 )
                 raise KernelError(f"{path}: kernel {number}: duplicate row for {kernel.name}: {why}")
         kernels.append(kernel)
@@ -137,13 +138,13 @@ def load_backend(folder: Path, root: Path) -> Backend:
         _strings(table.get(key, []), f"{path}: {key}") for key in ("ldflags", "headers", "packages")
     )
     if (ldflags or headers) and not packages:
-        raise KernelError(f"{path}: packages is missing: name the Debian packages that bring the library")
+        raise KernelError(f"{path}: packages is missing: name the Debian packages that contain the library")
     functions = tuple(
         _load_function(row, f"{path}: function {number}", folder)
         for number, row in enumerate(table.get("function", []), 1)
     )
-    made = tuple(kernels)
-    backend = Backend(name, folder, requires, cflags, shared, made, functions, ldflags, headers, packages)
+    rows = tuple(kernels)
+    backend = Backend(name, folder, requires, cflags, shared, rows, functions, ldflags, headers, packages)
     return _with_external(backend, table, str(path)) if "external" in table else backend
 
 

@@ -1,7 +1,7 @@
-"""Sources of third parties that a kernel table names but does not hold: where they are, and how they are fetched.
+"""Third-party sources that a kernel table refers to: locate and fetch them.
 
-They are at the path that a variable of the environment gives, else where `autodiff-gen fetch` has put the pinned
-package. Stdlib only.
+They are at the path in an environment variable, otherwise in the folder to which `autodiff-gen fetch` unpacks the
+pinned package. Stdlib only.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KEYS: dict[str, type] = {
 
 @dataclass(frozen=True)
 class External:
-    """The section [external] of a table. `version`: a file, and a pattern whose group is its version."""
+    """The section [external] of a table. `version`: a file, and a pattern whose first group is the version."""
 
     backend: str
     name: str
@@ -55,12 +55,12 @@ class External:
 
     @classmethod
     def of(cls, backend: str, table: Mapping[str, Any]) -> External:
-        """From a table whose keys and types have been checked."""
+        """Create it from a table whose keys and types were checked."""
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
         return cls(backend, **values)
 
     def folder(self) -> Path:
-        """Where the sources are, of a version that is supported. Raises KernelError."""
+        """The folder of the sources, of a supported version. Raises KernelError."""
         given = os.environ.get(self.variable, "")
         folder = Path(given).expanduser().resolve() if given else fetched() / self.package
         if not given and not folder.is_dir():
@@ -72,17 +72,17 @@ class External:
         missing = next((n for n in (self.version[0], *self.sources) if not (folder / n).is_file()), None)
         if missing is not None:
             raise KernelError(f"{where} is not {self.name}: it has no {missing}")
-        found = re.search(self.version[1], (folder / self.version[0]).read_text("utf-8", errors="replace"))
-        if found is None or found[1] not in self.versions:
-            says = f"says version {found[1]}" if found else "says no version"
+        match = re.search(self.version[1], (folder / self.version[0]).read_text("utf-8", errors="replace"))
+        if match is None or match[1] not in self.versions:
+            version = f"has version {match[1]}" if match else "has no version"
             raise KernelError(
-                f"{where}: {self.version[0]} {says}; supported of {self.name}: {', '.join(self.versions)}"
+                f"{where}: {self.version[0]} {version}; supported of {self.name}: {', '.join(self.versions)}"
             )
         return folder
 
     def fetch(self, archive: Path | None = None) -> Path:
-        """Unpack the pinned package, which pip brings from the user's package index, or a file that is here
-        already, and check its SHA-256. Only its C and its licence are kept. Raises KernelError."""
+        """Check the SHA-256 of the pinned package and unpack its C sources and licence. The package is `archive`, or
+        downloaded by pip from the user's package index. Raises KernelError."""
         if archive is None:
             data = self._download()
         else:
@@ -92,22 +92,22 @@ class External:
                 raise KernelError(f"cannot get {archive}: {error.strerror}") from None
         if hashlib.sha256(data).hexdigest() != self.sha256:
             raise KernelError(
-                f"{archive or self.requirement}: its SHA-256 is not {self.sha256}; nothing is unpacked"
+                f"{archive or self.requirement}: its SHA-256 is not {self.sha256}; nothing was unpacked"
             )
         target = fetched() / self.package
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(dir=target.parent, prefix=".fetch-"))
+        temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=".fetch-"))
         try:
-            _unpack(data, aside)
+            _unpack(data, temporary)
             shutil.rmtree(target, ignore_errors=True)
-            (aside / self.package).rename(target)
+            (temporary / self.package).rename(target)
         finally:
-            shutil.rmtree(aside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
         return target
 
     def _download(self) -> bytes:
-        """The package's source archive. pip reads its metadata, for which it runs the package's own setup.py, after it
-        has checked the SHA-256."""
+        """The package's source archive. To read its metadata, pip runs the package's setup.py, after it has checked the
+        SHA-256."""
         distribution = self.requirement.partition("==")[0]
         with tempfile.TemporaryDirectory() as folder:
             wanted = Path(folder, "requirements.txt")
@@ -126,8 +126,8 @@ class External:
                 )
             except subprocess.TimeoutExpired:
                 raise KernelError(f"cannot get {self.requirement}: pip took {_SECONDS} s") from None
-            found = [p for p in Path(folder).iterdir() if p != wanted]
-            if done.returncode or len(found) != 1:
+            archives = [p for p in Path(folder).iterdir() if p != wanted]
+            if done.returncode or len(archives) != 1:
                 errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
                 why = (
                     errors[-1].removeprefix("ERROR: ") if errors else f"pip's exit code is {done.returncode}"
@@ -135,11 +135,11 @@ class External:
                 raise KernelError(
                     f"cannot get {self.requirement} by pip: {why}; give a file with --file, or set {self.variable}"
                 )
-            return found[0].read_bytes()
+            return archives[0].read_bytes()
 
 
 def _unpack(archive: bytes, folder: Path) -> None:
-    """Write the C and the licence of a tar file. (Debian 12's Python 3.11.2 lacks extractall(filter=...).)"""
+    """Extract the C sources and the licence of a tar file. (Debian 12's Python 3.11.2 lacks extractall(filter=...).)"""
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         for member in tar:
             target = (folder / member.name).resolve()
@@ -151,6 +151,6 @@ def _unpack(archive: bytes, folder: Path) -> None:
 
 
 def fetched() -> Path:
-    """The folder of fetched packages, below the user's cache."""
+    """The folder of fetched packages, in the user's cache folder."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(cache) / "autodiff_gen" / "packages"

@@ -5,8 +5,10 @@ the order.
 from __future__ import annotations
 
 import random
+from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 ALIGNMENT = 4
 EFFORT = 20_000  # buffers that seeded shuffles may place, all tries together
@@ -41,21 +43,28 @@ class Plan:
 
 def lower_bound(buffers: Sequence[Buffer]) -> int:
     """The most aligned bytes alive at one step: no placement of this order and granularity can do with less."""
-    steps = {b.start for b in buffers}
-    return max((sum(b.size for b in buffers if b.start <= s <= b.end) for s in steps), default=0)
+    changes: dict[int, int] = {}
+    for b in buffers:
+        changes[b.start] = changes.get(b.start, 0) + b.size
+        changes[b.end + 1] = changes.get(b.end + 1, 0) - b.size
+    return max(accumulate(change for _, change in sorted(changes.items())), default=0)
 
 
 def _first_fit(buffers: Sequence[Buffer]) -> tuple[dict[int, int], int]:
     """Each buffer in turn at the lowest offset where it overlaps none that is alive with it."""
-    placed: list[tuple[Buffer, int]] = []
+    placed: list[tuple[int, int, int, int]] = []  # (offset, end of its bytes, start, end), by offset
+    offsets: dict[int, int] = {}
     for b in buffers:
-        offset = 0
-        for other, at in sorted((p for p in placed if p[0].meets(b)), key=lambda p: p[1]):
-            if offset + b.size <= at:
-                break
-            offset = max(offset, at + other.size)
-        placed.append((b, offset))
-    return {b.key: at for b, at in placed}, max((at + b.size for b, at in placed), default=0)
+        offset, size, start, end = 0, b.size, b.start, b.end
+        for at, top, first, last in placed:
+            if first <= end and start <= last:
+                if offset + size <= at:
+                    break
+                if top > offset:
+                    offset = top
+        offsets[b.key] = offset
+        insort(placed, (offset, offset + size, start, end))
+    return offsets, max((top for _, top, _, _ in placed), default=0)
 
 
 def place(buffers: Sequence[Buffer]) -> Plan:
@@ -67,8 +76,10 @@ def place(buffers: Sequence[Buffer]) -> Plan:
         lambda b: (b.start - b.end, -b.size, b.key),
         lambda b: (-b.size * (b.end - b.start + 1), b.key),
     ]
-    candidates = [_first_fit(sorted(buffers, key=key)) for key in orders]
-    best = min(candidates, key=lambda c: c[1])
+    best = _first_fit(sorted(buffers, key=orders[0]))
+    for key in orders[1:]:
+        if best[1] > bound:
+            best = min(best, _first_fit(sorted(buffers, key=key)), key=lambda c: c[1])
     shuffled, generator = list(buffers), random.Random(1)
     for _ in range(EFFORT // max(len(buffers), 1)):
         if best[1] == bound:

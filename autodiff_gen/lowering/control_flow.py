@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..ir.build import apply, constant
 from ..ir.graph import Graph, State
-from ..ir.node import CONST, INPUT, OPS, STATE, Node, Value, topological
+from ..ir.node import CONST, INPUT, OPS, STATE, Node, Value, base, topological
 from ..ir.op_kinds import Leaf
 from ..ir.rewrite import replaced
 from ..ir.strides import Strided, dense
 from ..ir.types import Type
-from ..ir.views import base, layout
+from ..ir.views import layout
 from .plan import Bound, CondPlan, EntryPlan, Part, ScanPlan, Written
 
 Planner = Callable[[Graph], "EntryPlan"]
@@ -200,7 +200,7 @@ def _taken(node: Node, graph: Graph) -> dict[int, Value]:
     roots = {base(v) for v in graph.roots}
     before = set(topological(node.operands))
     readers: dict[Value, set[Node]] = {}
-    order = topological(graph.roots)
+    order = graph.nodes
     for n in order:
         for v in n.operands:
             readers.setdefault(base(v), set()).add(n)

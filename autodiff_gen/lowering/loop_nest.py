@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..ir.loop_axes import Axes, Labels, label, through_views
-from ..ir.node import Node, Region, Value
+from ..ir.node import Node, Region, Value, base
 from ..ir.op_kinds import Assemble, Elementwise, Pick, Reduce, RowContraction, View
 from ..ir.types import DType, Shape, Size, normalise_axes, planned_size
-from ..ir.views import base, picked_axis
+from ..ir.views import picked_axis
 
 
 @dataclass(eq=False)
@@ -102,7 +102,7 @@ class LoopNest:
 
     def __init__(self, region: Region) -> None:
         self.region = region
-        self.nodes = region.nodes()
+        self.nodes = region.nodes
         self.inside = {r for n in self.nodes for r in n.results if not isinstance(n.op.lower, View)}
         labels = label(self.nodes, self.inside)
         assert labels is not None, "fuse_elementwise only makes groups that can be labelled"

@@ -73,9 +73,6 @@ class EntryPlan:
             for part in step.inner.parts if step.inner is not None else ():
                 yield from part.plan.all_plans()
 
-    def buffer_of(self, v: Value) -> Placed:
-        return next(b for b in self.placed if v in b.values)
-
 
 @dataclass(frozen=True)
 class Bound:

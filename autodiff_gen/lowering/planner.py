@@ -1,26 +1,26 @@
 """From a graph to steps: which calls and loop nests there are, in which order, and where every value lies.
 
-This is the last stage that thinks; codegen/program.py and codegen/files.py only write down what is decided here.
+These are the last stages of the pipeline; codegen only writes down what is decided here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
+from dataclasses import replace
 
-from .. import passes
 from ..ir.build import make_input
 from ..ir.dependences import gate_edges, ordering_edges, state_of
 from ..ir.graph import Graph, State
 from ..ir.kernel_call import KernelCall
-from ..ir.node import STATE, Node, Value, topological
+from ..ir.node import STATE, Node, Value, base, topological
 from ..ir.op_kinds import Cond, Fused, Leaf, RowContraction, Scan, View
 from ..ir.strides import dense
 from ..ir.types import Type, planned_size
-from ..ir.views import base, layout, stored
+from ..ir.views import layout, stored
 from ..kernels.registry import Backends
 from ..kernels.table import Kernel
-from ..passes.copy_insertion import KEPT, with_kept_state
+from ..passes.context import Context
+from ..passes.copy_insertion import KEPT, with_old_states_copied
 from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fusion_groups import is_free
 from .buffer_assignment import Buffer, place
@@ -32,30 +32,36 @@ from .plan import EntryPlan, Placed, Step
 from .schedule import order_steps
 
 
-def plan_entry(
-    graph: Graph, backends: Backends, dump: Path | None = None, first: Collection[str] = ()
-) -> EntryPlan:
-    """Run the passes, order the steps, choose kernels and place every buffer.
+def copy_overwritten_states(graph: Graph, context: Context) -> Graph:
+    """Copies of old states whose bytes a fused node would overwrite before its last read of them."""
+    while late := _overwritten_too_early(graph):
+        graph = fuse_elementwise(with_old_states_copied(graph, late), context)
+    return graph
 
-    `first` names outputs, of a graph without updates, that are complete before any other step begins.
-    """
-    graph = passes.run(graph, dump, backends.vectors)
-    while (hazard := _overwritten_too_early(graph)) is not None:
-        graph = fuse_elementwise(with_kept_state(graph, *hazard), backends.vectors)
-    nodes = [n for n in topological(graph.roots) if _is_step(n)]
-    steps = [_step(n, graph, backends) for n in nodes]
+
+def select_kernels(graph: Graph, context: Context) -> EntryPlan:
+    """A step for every node that computes: a call with its kernel, a loop nest, or a region with a plan of its own."""
     states, outputs = _homes(graph)
-    steps = _ordered(graph, steps, states, outputs, first)
-    placed = _lifetimes(steps, states, outputs)
+    steps = [_step(n, graph, context) for n in graph.nodes if _is_step(n)]
+    copies = sorted({s.name for n in graph.nodes for s in _kept_states(n)})
+    return EntryPlan(graph, steps, states, outputs, [], {}, copies)
+
+
+def schedule(plan: EntryPlan, context: Context) -> EntryPlan:
+    """The steps in an order of execution that keeps the peak of live bytes low."""
+    return replace(plan, steps=_ordered(plan.graph, plan.steps, plan.states, plan.outputs, context.first))
+
+
+def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:
+    """Every value that is stored in the arena gets an offset there."""
+    placed = _lifetimes(plan.steps, plan.states, plan.outputs)
     plans = {}
     for pool in ("float", "int"):
         members = [p for p in placed if p.pool == pool]
-        plan = place([Buffer(i, p.bytes, p.start, p.end) for i, p in enumerate(members)])
-        plans[pool] = plan
+        plans[pool] = place([Buffer(i, p.bytes, p.start, p.end) for i, p in enumerate(members)])
         for i, p in enumerate(members):
-            p.offset = plan.offsets[i]
-    copies = sorted({s.name for n in topological(graph.roots) for s in _kept_states(n)})
-    return EntryPlan(graph, steps, states, outputs, placed, plans, copies)
+            p.offset = plans[pool].offsets[i]
+    return replace(plan, placed=placed, plans=plans)
 
 
 def _kept_states(node: Node) -> list[State]:
@@ -90,20 +96,16 @@ def _text(nest: LoopNest, node: Node, locked: frozenset[Value] = frozenset()) ->
     return text
 
 
-def _donors(graph: Graph, node: Node) -> list[tuple[Value, Value, Value]]:
-    """(operand, param, result) where the result of a fused node takes the bytes of a state that the operand
+def _donors(graph: Graph, node: Node) -> list[tuple[int, Value, Value]]:
+    """(operand's index, param, result) where the result of a fused node takes the bytes of a state that the operand
     shows.
     """
-    out = []
     region = node.regions[0]
-    for state, new in graph.updates.items():
-        if base(new).node is not node:
-            continue
-        result = region.results[base(new).index]
-        for operand, param in zip(node.operands, region.params, strict=True):
-            if state_of(operand) is state:
-                out.append((operand, param, result))
-    return out
+    updated = {state: region.results[index] for state, index in graph.written_by.get(node, {}).items()}
+    states = map(state_of, node.operands)
+    return [
+        (i, region.params[i], updated[state]) for i, state in enumerate(states) if state and state in updated
+    ]
 
 
 def _may_share(text: LoopText, operand: Value, param: Value, result: Value) -> bool:
@@ -120,24 +122,25 @@ def _may_share(text: LoopText, operand: Value, param: Value, result: Value) -> b
     return text.may_share(param, result)
 
 
-def _overwritten_too_early(graph: Graph) -> tuple[Node, Value] | None:
-    """A fused node, and its operand that shows a state whose bytes the node overwrites before the last read."""
-    for node in topological(graph.roots):
+def _overwritten_too_early(graph: Graph) -> list[tuple[Node, int]]:
+    """Fused nodes, and which operand shows a state whose bytes the node overwrites before the last read."""
+    late = []
+    for node in graph.nodes:
         donors = _donors(graph, node) if isinstance(node.op.lower, Fused) else []
         if donors:
-            text = _text(LoopNest(node.regions[0]), node, frozenset(p for _, p, _ in donors))
-            for operand, param, result in donors:
-                if not _may_share(text, operand, param, result):
-                    return node, operand
-    return None
+            text = _text(LoopNest(node.regions[0]), node, frozenset(param for _, param, _ in donors))
+            late += [(node, i) for i, p, r in donors if not _may_share(text, node.operands[i], p, r)]
+    return late
 
 
-def _step(node: Node, graph: Graph, backends: Backends) -> Step:
-    step = Step(node)
+def _step(node: Node, graph: Graph, context: Context) -> Step:
+    step, backends, lower = Step(node), context.target, context.lower_region
     if isinstance(node.op.lower, Scan):
-        step.inner = plan_scan(node, graph, lambda g: plan_entry(g, backends))
+        assert lower is not None
+        step.inner = plan_scan(node, graph, lower)
     elif isinstance(node.op.lower, Cond):
-        step.inner = plan_cond(node, graph, lambda g: plan_entry(g, backends))
+        assert lower is not None
+        step.inner = plan_cond(node, graph, lower)
     elif node.regions:
         step.nest = LoopNest(node.regions[0])
         step.locked = frozenset(p for _, p, _ in _donors(graph, node))

@@ -7,10 +7,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ..ir.node import Value
+from ..ir.node import Value, base
 from ..ir.op_kinds import Elementwise, Reduce
 from ..ir.types import planned_size
-from ..ir.views import base
 from .loop_nest import Body, LoopNest, Root, Step, is_work
 
 _TERMS = 8  # the most terms of a sum that is written out

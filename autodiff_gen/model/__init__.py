@@ -1,1 +1,1 @@
-"""Models as the user writes them, the entries that train them, and the build of a model file."""
+"""User-defined models, the entry functions that train them, and the build of a model file."""

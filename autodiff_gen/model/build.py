@@ -1,4 +1,4 @@
-"""`build`: a model file to generated C in a folder, all files or none."""
+"""`build`: compile a model file to C in a folder; writes all files or none."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def build(
     ram: int | None = None,
     dump: Path | None = None,
 ) -> list[Path]:
-    """Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json into `out`; the files that were written.
+    """Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json into `out`; returns their paths.
 
-    Nothing is written, and earlier files stay, when the model cannot be compiled. Raises AutodiffError.
+    When the model cannot be compiled, existing files stay unchanged. Raises AutodiffError.
     """
     file = load_file(model)
     name = name if name is not None else file.name
@@ -36,40 +36,40 @@ def build(
 
 
 def compile_file(
-    made: Model | Functions,
+    definition: Model | Functions,
     name: str,
     kernels: Sequence[str] | None = ("ref",),
     board: Board | None = None,
     ram: int | None = None,
     dump: Path | None = None,
 ) -> Program:
-    """Compile what a model file defines; the arguments are those of compile_model."""
-    if isinstance(made, Model):
-        return compile_model(made, name, kernels, board, ram, dump)
-    return compile_functions(made, name, kernels, board, ram, dump)
+    """Compile the model or functions of a model file; the other arguments are those of compile_model."""
+    if isinstance(definition, Model):
+        return compile_model(definition, name, kernels, board, ram, dump)
+    return compile_functions(definition, name, kernels, board, ram, dump)
 
 
 def deps_json(files: Iterable[str | Path]) -> str:
-    """What a model depends on, as build tools read it."""
+    """The JSON list of a model's source files, for build tools."""
     return json.dumps({"schema": 1, "files": sorted(str(f) for f in files)}, indent=1) + "\n"
 
 
 def write_all(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write every text aside, then rename them all into place. ToolError when the folder cannot be written to."""
-    aside = {folder / name: folder / f".{name}.{os.getpid()}.new" for name in texts}
+    """Write all texts to temporary files, then rename them. Returns the paths. Raises ToolError."""
+    temporaries = {folder / name: folder / f".{name}.{os.getpid()}.new" for name in texts}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for target in aside:
+        for target in temporaries:
             if target.is_dir():
                 raise ToolError(f"{target} is a folder; remove it, or choose another --out")
         try:
-            for temporary, text in zip(aside.values(), texts.values(), strict=True):
+            for temporary, text in zip(temporaries.values(), texts.values(), strict=True):
                 temporary.write_text(text, encoding="utf-8", newline="\n")
-            for target, temporary in aside.items():
+            for target, temporary in temporaries.items():
                 os.replace(temporary, target)
         finally:
-            for temporary in aside.values():
+            for temporary in temporaries.values():
                 temporary.unlink(missing_ok=True)
     except OSError as error:
         raise ToolError(f"cannot write to {folder}: {error.strerror}") from None
-    return list(aside)
+    return list(temporaries)

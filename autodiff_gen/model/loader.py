@@ -1,5 +1,4 @@
-"""Run a model file and find its `model` or `functions`, with the files that it opened: what a build must be
-repeated for."""
+"""Run a model file: its `model` or `functions`, and the files that it opened, which the build depends on."""
 
 from __future__ import annotations
 
@@ -20,20 +19,20 @@ from .model import Function, Functions, Model
 
 _listeners: list[
     set[str]
-] = []  # sets that note the files opened now; an audit hook cannot be removed, so there is one for all
+] = []  # sets that record opened files; one hook serves all, because an audit hook cannot be removed
 _hooked = False
 
 
 def _on_audit(event: str, args: tuple[Any, ...]) -> None:
     if event == "open" and _listeners and isinstance(args[0], str | bytes | os.PathLike):
-        if args[2] & (os.O_WRONLY | os.O_RDWR):  # what a model writes is no source of it
+        if args[2] & (os.O_WRONLY | os.O_RDWR):  # a file that the model writes is not a source
             return
         for listener in _listeners:
             listener.add(os.path.abspath(os.fsdecode(args[0])))
 
 
 @contextmanager
-def _noting_files() -> Iterator[set[str]]:
+def _recording_files() -> Iterator[set[str]]:
     global _hooked
     if not _hooked:
         sys.addaudithook(_on_audit)
@@ -47,8 +46,8 @@ def _noting_files() -> Iterator[set[str]]:
 
 
 def find_model(model: str) -> tuple[Path, str]:
-    """The model file and the model's name, of a path or of an example's name. ModelError when there is no
-    such file."""
+    """The model file and the model's name, for a path or an example's name. Raises ModelError if there is no such
+    file."""
     path = Path(model)
     if not path.is_file():
         examples = installation.examples()
@@ -81,7 +80,7 @@ def _nearest(name: str, known: list[str]) -> str:
 
 
 def load_model(model: str) -> tuple[Model, str, list[str]]:
-    """As load_file, for a file that must define an ag.Model called `model`."""
+    """`load_file` for a file that must define an ag.Model called `model`: the model, its name, and the files."""
     file = load_file(model)
     if not isinstance(file.made, Model):
         raise ModelError(f"{find_model(model)[0]} defines functions, not a `model`")
@@ -89,9 +88,9 @@ def load_model(model: str) -> tuple[Model, str, list[str]]:
 
 
 class LoadedFile(NamedTuple):
-    """What a model file defines, its name, the files that it opened, imported modules among them, as sorted
-    absolute paths, and, if any, its `samples`, arrays by the names of inputs and targets, and its `batch`, a function
-    that gives the arrays of inputs and targets, in their order, of a training step counted from 0."""
+    """The result of running a model file. `made`: its Model or Functions; `files`: the sorted absolute paths of the
+    files that it opened, including imported modules; `samples`: its arrays by the names of inputs and targets, empty if
+    it has none; `batch`: its function from a training step, counted from 0, to the arrays of inputs and targets."""
 
     made: Model | Functions
     name: str
@@ -101,25 +100,25 @@ class LoadedFile(NamedTuple):
 
 
 def load_file(model: str) -> LoadedFile:
-    """Run the model file, which defines an ag.Model called `model`, or a list of what ag.function returns called
-    `functions`. Raises ModelError, in one line, when the file is missing, raises, or defines neither."""
+    """Run the model file, which defines an ag.Model called `model`, or a list of ag.function results called
+    `functions`. Raises ModelError when the file is missing, raises an error, or defines neither."""
     path, name = find_model(model)
     hidden = _hide_namesakes(path.parent)
     before = set(sys.modules)
     cached, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     sys.path.insert(0, str(path.parent))
     try:
-        with _noting_files() as opened:
+        with _recording_files() as opened:
             module = _execute(path)
         sources = _imported(before)
     finally:
         sys.path.remove(str(path.parent))
         sys.dont_write_bytecode = cached
-        # Another model's `common.py` is not this one's.
+        # The next model may import another file of the same module name, such as `common`.
         for k in [k for k in list(sys.modules) if k not in before and _is_users(_file(sys.modules[k]))]:
             del sys.modules[k]
         sys.modules.update(hidden)
-    found = _defined(path, module)
+    definition = _defined(path, module)
     files = {
         f
         for f in opened | sources | {str(path)}
@@ -127,7 +126,7 @@ def load_file(model: str) -> LoadedFile:
     }
     batch = getattr(module, "batch", None)
     return LoadedFile(
-        found, name, sorted(files), _samples(path, module), batch if isfunction(batch) else None
+        definition, name, sorted(files), _samples(path, module), batch if isfunction(batch) else None
     )
 
 
@@ -135,7 +134,7 @@ def _defined(path: Path, module: ModuleType) -> Model | Functions:
     """The `model` or the `functions` of a file."""
     model, functions = getattr(module, "model", None), getattr(module, "functions", None)
     if model is not None and functions is not None:
-        raise ModelError(f"{path} defines `model` and `functions`; make two files of it")
+        raise ModelError(f"{path} defines `model` and `functions`; split it into two files")
     if model is not None:
         if not isinstance(model, Model):
             raise ModelError(f"{path}: `model` is {type(model).__name__}, not an ag.Model")
@@ -162,8 +161,8 @@ def _samples(path: Path, module: ModuleType) -> Mapping[str, Any]:
 
 
 def _hide_namesakes(folder: Path) -> dict[str, ModuleType]:
-    """Take out of sys.modules, and return, what would stand in the way of the modules beside the model: a
-    `common` that somebody imported from elsewhere is not the model's `common`.
+    """Remove from sys.modules, and return, user modules with the names of modules in the model's folder: a `common`
+    imported from another folder would shadow the model's `common`.
     """
     names = {p.stem for p in folder.glob("*.py")} | {p.parent.name for p in folder.glob("*/__init__.py")}
     namesakes = [
@@ -175,24 +174,24 @@ def _hide_namesakes(folder: Path) -> dict[str, ModuleType]:
 def _execute(path: Path) -> ModuleType:
     module = ModuleType(f"_autodiff_model_{path.stem}")
     module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # dataclasses and pickles look their module up here
+    sys.modules[module.__name__] = module  # dataclasses and pickle look it up here
     try:
-        # Not by import: a cached .pyc would hide an edit that keeps size and second.
+        # Not by import: a cached .pyc would hide an edit that leaves size and modification time (in seconds) unchanged.
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     except SyntaxError as error:
         raise ModelError(f"{error.filename or path}:{error.lineno}: {error.msg}") from None
     except (Exception, SystemExit) as error:
-        place = _place(error, path)
+        location = _location(error, path)
         kind = "" if isinstance(error, AutodiffError) else f"{type(error).__name__}: "
         message = " ".join(str(error).split())
-        raise ModelError(f"{place}: {kind}{message}") from None
+        raise ModelError(f"{location}: {kind}{message}") from None
     finally:
         del sys.modules[module.__name__]
     return module
 
 
-def _place(error: BaseException, path: Path) -> str:
-    """file:line of the user's code that was running when the error was raised."""
+def _location(error: BaseException, path: Path) -> str:
+    """file:line of the innermost user code that raised the error."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if _is_users(f.filename)]
     return f"{own[-1].filename}:{own[-1].lineno}" if own else str(path)
@@ -203,13 +202,12 @@ def _file(module: ModuleType | None) -> str:
 
 
 def _imported(before: set[str]) -> set[str]:
-    """Source files of the modules that were imported since; a cached .pyc hides its source from the audit
-    hook."""
+    """Source files of the modules imported since `before`; the audit hook misses sources that have a cached .pyc."""
     return {os.path.abspath(_file(m)) for k, m in list(sys.modules.items()) if k not in before and _file(m)}
 
 
 def _library_folders() -> tuple[str, ...]:
-    package = str(Path(__file__).resolve().parent)
+    package = str(Path(__file__).resolve().parents[1])
     paths = sysconfig.get_paths()
     known = {paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")}
     known |= {p for p in sys.path if p.endswith(("site-packages", "dist-packages", ".zip"))}
@@ -217,8 +215,8 @@ def _library_folders() -> tuple[str, ...]:
 
 
 def _is_users(file: str) -> bool:
-    """Whether a file belongs to the user: not to this package, the standard library, an installed package or
-    the system."""
+    """Whether a file belongs to the user, not to this package, the standard library, an installed package or the
+    system."""
     if not file or file.startswith(("<", "/dev/", "/proc/", "/sys/", "/etc/")):
         return False
     return not os.path.realpath(file).startswith(_library_folders())

@@ -1,57 +1,57 @@
-"""Models and functions: graphs with named inputs and outputs, from which C is generated."""
+"""Models and functions: graphs with named inputs and outputs that are compiled to C."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from .. import functional as _functional  # noqa: F401  (fills the registry)
+from .. import nn
 from ..errors import GraphError, ModelError
 from ..functional.inputs import Buffer, Input, Param, check_outputs, check_parameter_name, why_not
 from ..ir.build import make_input
 from ..ir.graph import ROLES, Graph, State
 from ..ir.identifiers import is_identifier
+from ..ir.module import Module
 from ..ir.node import INPUT, STATE, Value, topological
-from ..ir.rewrite import replaced
 from ..ir.types import Dim, Type, f32, s32, u8
 from ..ir.verifier import verify
-from ..nn import Module
+from ..lowering.pipeline import run
 from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
-from ..passes.layout_assignment import Layouts, layout_assignment
-from ..passes.resolve_mode import settled
-from .train_step import ACCUMULATE, Steps, Training, steps_of
+from ..passes.apply_optimizer import with_guard
+from ..passes.context import Context, Training
+from ..passes.resolve_mode import resolved
 
 __all__ = ["Buffer", "Function", "Input", "Model", "Param", "function"]
 
+ACCUMULATE = (None, "mean", "sum")
 GUARDS = ("loss", "gradients", None)
-NO_INDEX = -100  # PyTorch's default of ignore_index, which no label of type u8 equals
+NO_INDEX = -100  # PyTorch's default of ignore_index; no u8 label equals it
 
 
 class Model:
-    """Inputs, targets, outputs, a scalar loss and an optimizer: what `train_step` and `predict` are generated
-    from.
+    """Inputs, targets, outputs, a scalar loss and an optimizer, from which `train_step` and `predict` are generated.
 
-    outputs maps names to values that depend on inputs and parameters; `predict` returns them. Raises
-    ModelError, GraphError or ShapeError with the name of what is wrong.
+    outputs: name -> value that depends on inputs and parameters; `predict` returns them. Raises ModelError, GraphError
+    or ShapeError, which name the input, parameter or output.
 
-    schedule: one of optim.lr_scheduler, by which the device computes the learning rate of each step; without one it is
-    an argument of train_step. clip_grad_value: no element of a gradient exceeds it; clip_grad_norm: nor does
-    the length of all gradients together, after that. Parameters with requires_grad=False, and those that
-    the optimizer was not given, keep their values.
+    schedule: one of optim.lr_scheduler; the device computes the learning rate of each step. Without one the learning
+    rate is an argument of train_step. clip_grad_value: limits the absolute value of each gradient element;
+    clip_grad_norm: then limits the Euclidean norm of all gradients. Parameters with requires_grad=False, and those that
+    are not in the optimizer's params, keep their values; requires_grad cannot be changed once a model is built.
 
-    accumulate: "mean" or "sum", what the loss is over its samples: there are entries `accumulate`, which sums the
-    gradients of small batches, and `apply`, which makes one step of their total, equal to that of one large batch.
-    ema: optim.EMA keeps averages of the parameters, and `predict_averaged` computes with them.
+    accumulate: the reduction of the loss over its samples, "mean" or "sum"; adds the entry `accumulate`, which sums the
+    gradients of micro-batches, and `apply`, one optimizer step equal to that of one large batch.
+    ema: optim.EMA keeps averages of the parameters; adds `predict_averaged`, which uses them.
 
-    guard: "loss": a step whose inputs or loss are not finite is refused before any state changes; "gradients": so is
-    one whose updates cannot be proved finite, for which the gradients of all layers' outputs are in memory at once;
-    None: nobody looks.
-    split: there is `train_part` too, which makes a step in parts, so that a program may do something else between the
-    layers, such as serve a watchdog; until the last part all other entries answer that the trainer is busy.
-    restore_after: steps in a row refused for their loss or gradients, after which the firmware of the link loads the
-    last good checkpoint by itself; 0: never.
+    guard: "loss": a step with non-finite inputs or loss is rejected before any state changes; "gradients": also a step
+    whose updates are not provably finite, which needs the gradients of all layers' outputs in memory at once; None: no
+    check.
+    split: adds `train_part`, which executes a step in parts, so that a program may do other work between the layers,
+    such as serve a watchdog; until the last part all other entries return the status "busy".
+    restore_after: the number of consecutive steps rejected for their loss or gradients after which the link's firmware
+    restores the last good checkpoint; 0: never.
     """
 
     def __init__(
@@ -79,18 +79,23 @@ class Model:
         self._check_kinds()
         self.batch = _batch((*self.inputs, *self.targets))
         self._states = _states([loss, *self.outputs.values()])
+        step = Graph("train_step", (*self.inputs, *self.targets), {"loss": loss}, training=True)
+        module = Module((step, Graph("predict", self.inputs, self.outputs)))
         try:
-            self._training = settled([loss], training=True)
-            self._evaluation = settled(list(self.outputs.values()), training=False)
+            ((_, module),) = self.stages = list(run(module, Context(), until="resolve_mode", check=False))
         except GraphError as error:
             raise ModelError(str(error)) from None
-        self._check_names()
-        self._layouts = self._laid_out()
-        self._steps = self._differentiate()
-        self.lr = self._steps.lr
+        self._check_names(module)
+        for graph in module.entries:
+            verify(graph)
+        training = self._training_options()
+        self.lr = training.lr
+        self.stages += run(module, Context(training), after="resolve_mode", until="apply_optimizer")
         self._check_states()
         for graph in self.entries():
             verify(graph)
+        for state, _ in self._states:
+            state.fixed = True
 
     @classmethod
     def supervised(
@@ -109,19 +114,18 @@ class Model:
         split: bool = False,
         restore_after: int = 0,
     ) -> Model:
-        """A model of one input "x" of shape `input` (the batch size first), one output "scores" and one
-        target.
+        """A model with one input "x" of shape `input` (batch size first), one output "scores" and one target.
 
-        The target is "label", the class indices u8[B] (s32 for more than 256 classes, or for an ignore_index of
-        the loss that u8 cannot hold), for the losses over classes; else "target", of the scores' shape.
+        For losses over classes the target is "label", the class indices u8[B] (s32 for more than 256 classes, or if u8
+        cannot represent the loss's ignore_index); otherwise it is "target", of the scores' shape.
         """
         x = Input("x", input, batch_axis=0)
         scores = net(x)
         if not isinstance(scores, Value):
-            raise ModelError(f"the network returned {type(scores).__name__}, not one graph value")
+            raise ModelError(f"the network returned {type(scores).__name__}, expected one graph value")
         if getattr(loss, "takes_classes", False):
             if scores.ndim != 2:
-                raise ModelError(f"the scores are {scores.type}; a loss over classes wants [batch, classes]")
+                raise ModelError(f"the scores are {scores.type}; a loss over classes needs [batch, classes]")
             classes = scores.shape[-1]
             ignored = getattr(loss, "ignore_index", NO_INDEX)
             narrow = classes <= 256 and (ignored == NO_INDEX or 0 <= ignored <= 255)
@@ -144,7 +148,7 @@ class Model:
             split=split,
             restore_after=restore_after,
         )
-        if isinstance(net, Module):
+        if isinstance(net, nn.Module):
             reached = {state for state, _ in model._states}
             for name, value in net.named_parameters():
                 state = value.node.attrs["state"]
@@ -156,36 +160,26 @@ class Model:
 
     @property
     def default_lr(self) -> float | None:
-        """What train_step takes when no learning rate is given; None where a schedule computes it."""
+        """The default learning rate of train_step; None if a schedule computes it."""
         return self.optimizer.lr if self.schedule is None else None
 
     @property
     def states(self) -> tuple[State, ...]:
         """Parameters and buffers in the order of a state_dict, then counters and the optimizer's state."""
-        own = [self._layouts.state(state) for state, _ in self._states]
-        return tuple(dict.fromkeys((*own, *(s for g in self._steps.entries for s in g.updates))))
+        module = self.stages[-1][1]
+        own = [module.state(state) for state, _ in self._states]
+        return tuple(dict.fromkeys((*own, *(s for g in module.entries for s in g.updates))))
 
     def entries(self, guard: str | None = "") -> list[Graph]:
         """train_step, accumulate and apply where asked for, predict, and predict_averaged where there are averages;
-        `guard` stands in the place of the model's."""
+        `guard` replaces the model's."""
         guard = self.guard if guard == "" else guard
-        outputs = dict(zip(self.outputs, self._evaluation.roots, strict=True))
-        least_n = self._evaluation.least_n
-        steps = [
-            replace(g, guard=guard) if guard == "gradients" or "loss" in g.outputs else g
-            for g in self._steps.entries
-        ]
-        entries = [*steps, Graph("predict", self.inputs, outputs, least_n=least_n)]
-        if self.ema is not None:
-            old = {self._layouts.state(s): self._layouts.value(v) for s, v in self._states}
-            averages = {old[s]: average for s, average in self._steps.averages.items()}
-            averaged = dict(zip(outputs, replaced(list(outputs.values()), averages), strict=True))
-            entries.append(Graph("predict_averaged", self.inputs, averaged, least_n=least_n))
-        return entries
+        found = self.stages[-1][1].entries
+        return [with_guard(g, guard) if g.updates else g for g in found]
 
     def on_host(self, kernels: str = "ref") -> Any:
-        """The model's generated C, compiled with the host compiler: train_step, predict, state_dict, save,
-        load from Python."""
+        """The model's generated C compiled for the host, as a Python object with train_step, predict, state_dict, save
+        and load. `kernels`: backends by priority."""
         from ..host.trainer import host_trainer
 
         return host_trainer(self, kernels=kernels)
@@ -202,25 +196,28 @@ class Model:
             raise ModelError(f"schedule: expected one of optim.lr_scheduler, got {self.schedule!r}")
         if self.accumulate not in ACCUMULATE:
             raise ModelError(
-                f'accumulate={self.accumulate!r}; known: "mean" and "sum", what the loss is over the samples'
+                f'accumulate={self.accumulate!r}; expected the reduction of the loss, "mean" or "sum"'
             )
         if self.ema is not None and not isinstance(self.ema, EMA):
             raise ModelError(f"ema: expected optim.EMA, got {self.ema!r}")
         if self.guard not in GUARDS:
             raise ModelError(f"guard={self.guard!r}; known: {', '.join(map(repr, GUARDS))}")
-        rows = self.restore_after
-        if isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows < 1 << 32:
-            raise ModelError(f"restore_after={rows!r} must be a whole number of steps, 0 for never")
-        if rows and self.guard is None:
-            raise ModelError("restore_after: without a guard no step is refused for its state")
+        steps = self.restore_after
+        if isinstance(steps, bool) or not isinstance(steps, int) or not 0 <= steps < 1 << 32:
+            raise ModelError(f"restore_after={steps!r} must be a whole number of steps, 0 for never")
+        if steps and self.guard is None:
+            raise ModelError(
+                f"restore_after={steps}: guard=None rejects no step; give guard='loss' or 'gradients'"
+            )
         if not isinstance(self.loss, Value):
-            raise ModelError(f"the loss is {type(self.loss).__name__}, not a graph value")
+            raise ModelError(f"the loss is {type(self.loss).__name__}, expected a graph value")
         if self.loss.shape != () or self.loss.dtype is not f32:
             raise ModelError(
                 f"the loss is {self.loss.type}, not a scalar f32[]; reduce it with F.mean or F.sum"
             )
 
-    def _check_names(self) -> None:
+    def _check_names(self, module: Module[Graph]) -> None:
+        step, predict = module.entries
         seen = {"lr"}
         named = [("input", v.name) for v in self.inputs] + [("target", v.name) for v in self.targets]
         named += [("output", name) for name in self.outputs] + [(s.role, s.name) for s, _ in self._states]
@@ -233,28 +230,18 @@ class Model:
                 raise ModelError(f"{role} {name!r}: {other} has this name already; rename one")
             seen.add(name)
         given = {v.node for v in self.inputs}
-        for name, v in zip(self.outputs, self._evaluation.roots, strict=True):
+        for name, v in predict.outputs.items():
             for node in topological([v]):
                 if node.op is INPUT and node not in given:
                     raise ModelError(
                         f"output {name!r} depends on {node.attrs['name']!r}, which is not among the inputs"
                     )
         given |= {v.node for v in self.targets}
-        for node in topological([*self._training.roots, *self._training.updates.values()]):
+        for node in step.nodes:
             if node.op is INPUT and node not in given:
                 raise ModelError(
                     f"the loss depends on {node.attrs['name']!r}, which is neither input nor target"
                 )
-
-    def _laid_out(self) -> Layouts:
-        """Settle where the elements of values and parameters lie, in both modes at once."""
-        training, evaluation = self._training, self._evaluation
-        found = layout_assignment([*training.roots, *training.updates.values(), *evaluation.roots])
-        first, last = len(training.roots), len(training.roots) + len(training.updates)
-        updates = dict(zip(training.updates, found.roots[first:last], strict=True))
-        self._training = replace(training, roots=found.roots[:first], updates=updates)
-        self._evaluation = replace(evaluation, roots=found.roots[last:])
-        return found
 
     def _check_states(self) -> None:
         names: set[str] = set()
@@ -267,53 +254,51 @@ class Model:
         """Whether the optimizer would train a parameter that the model does not use."""
         return state.trainable and self.optimizer.takes_all
 
-    def _differentiate(self) -> Steps:
+    def _training_options(self) -> Training:
         parameters = [(state, v) for state, v in self._states if state.trainable]
         if not parameters:
-            raise ModelError("the loss depends on no parameter that may be trained")
+            raise ModelError("the loss depends on no trainable parameter; set requires_grad=True for one")
         groups = self.optimizer.groups([state for state, _ in self._states if state.role == "parameter"])
         chosen = {state for group in groups for state in group.states}
         trained = [(state, v) for state, v in parameters if state in chosen]
         if not trained:
-            raise ModelError("the optimizer was given parameters with requires_grad=False alone")
-        layouts = self._layouts
-        groups = [replace(group, states=tuple(map(layouts.state, group.states))) for group in groups]
-        trained = [(layouts.state(state), layouts.value(v)) for state, v in trained]
-        arguments = (*self.inputs, *self.targets)
-        way = Training(
-            arguments,
-            self._training,
+            raise ModelError(
+                "all parameters of the optimizer have requires_grad=False; give it a trainable one"
+            )
+        lr = make_input("lr", Type(f32, ())) if self.schedule is None else None
+        return Training(
             trained,
             self.optimizer,
             groups,
+            lr,
             self.schedule,
             self.clip_grad_norm,
             self.clip_grad_value,
             self.accumulate,
             self.ema,
+            self.guard,
         )
-        return steps_of(way)
 
 
 def _states(roots: Sequence[Value]) -> list[tuple[State, Value]]:
-    """The states below `roots` with their old values: parameters and buffers in the order in which they were made,
-    which is that of a state_dict, then counters."""
-    leaves = [n for n in topological(roots) if n.op is STATE]
-    leaves.sort(key=lambda n: (max(1, ROLES.index(n.attrs["state"].role)), n.serial))
-    return [(n.attrs["state"], n.results[0]) for n in leaves]
+    """The states that `roots` depend on, with their old values: parameters and buffers in order of creation, which is
+    that of a state_dict, then counters."""
+    nodes = [n for n in topological(roots) if n.op is STATE]
+    nodes.sort(key=lambda n: (max(1, ROLES.index(n.attrs["state"].role)), n.serial))
+    return [(n.attrs["state"], n.results[0]) for n in nodes]
 
 
 def _batch(inputs: Sequence[Value]) -> int:
-    """The largest batch; 1 where no input has a batch axis."""
+    """The largest batch; 1 if no input has a batch axis."""
     caps = {d.cap: v.name for v in inputs for d in v.shape if isinstance(d, Dim)}
     if len(caps) > 1:
-        shown = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())
-        raise ModelError(f"the inputs have different batch sizes: {shown}")
+        sizes = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())
+        raise ModelError(f"the inputs have different batch sizes: {sizes}")
     return next(iter(caps), 1)
 
 
 class Function:
-    """A graph as one C function: `graph` is what is generated from, `on_host()` gives a Python callable."""
+    """A `graph` that is compiled to one C function; `on_host()` returns it as a Python callable."""
 
     def __init__(
         self, inputs: Sequence[Value], outputs: Mapping[str, Value], name: str, training: bool = False
@@ -332,7 +317,7 @@ class Function:
                 f"function {name!r}: two inputs are called {max(names, key=names.count)!r}; rename one"
             )
         check_outputs(f"function {name!r}: ", outputs, inputs)
-        in_mode = settled(list(outputs.values()), training)
+        in_mode = resolved(list(outputs.values()), training)
         for node in topological(in_mode.roots):
             if node.op in (INPUT, STATE) and node not in given:
                 raise ModelError(
@@ -344,30 +329,30 @@ class Function:
         verify(self.graph)
 
     def on_host(self, kernels: str = "ref") -> Any:
-        """A callable, arrays in the order of the inputs -> a list of arrays in the order of the outputs,
-        computed by the generated C."""
+        """The generated C compiled for the host, as a callable: arrays in the order of the inputs -> a list of arrays
+        in the order of the outputs. `kernels`: backends by priority."""
         from ..host.trainer import host_function
 
         return host_function(self, kernels=kernels)
 
 
 class Functions(tuple[Function, ...]):
-    """Functions that a file defines together: their names differ, and their largest batch is the same."""
+    """The functions of one file: their names differ, and all with a batch axis have the same largest batch."""
 
     def __new__(cls, functions: Sequence[Function]) -> Functions:
         if not functions:
             raise ModelError("functions: the list is empty")
         for f in functions:
             if not isinstance(f, Function):
-                raise ModelError(f"functions: expected what ag.function returns, got {type(f).__name__}")
+                raise ModelError(f"functions: expected results of ag.function, got {type(f).__name__}")
         names = [f.name for f in functions]
         if len(set(names)) != len(names):
             twice = max(names, key=names.count)
             raise ModelError(f"functions: two are called {twice!r}; give another name to ag.function")
         caps = {f.batch: f.name for f in functions if f.batch > 1}
         if len(caps) > 1:
-            shown = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())
-            raise ModelError(f"functions: the batch sizes differ: {shown}")
+            sizes = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())
+            raise ModelError(f"functions: the batch sizes differ: {sizes}")
         return super().__new__(cls, functions)
 
     @property
@@ -382,11 +367,10 @@ def function(
     *,
     training: bool = False,
 ) -> Function:
-    """A C function of the given inputs (parameters may be among them). Outputs in a list are called out0,
-    out1, ...
+    """A C function of the given inputs, which may include parameters. Outputs in a list are called out0, out1, ...
 
-    training: what differs between the modes (batch_norm, dropout) is as in training, else as in evaluation. A
-    function has no state, so running statistics stay as they are; ask for new values as outputs.
+    training: whether ops that differ between the modes (batch_norm, dropout) are in training mode. A function has no
+    state, so running statistics do not change; add their new values to the outputs if needed. Raises ModelError.
     """
     named = dict(outputs) if isinstance(outputs, Mapping) else {f"out{i}": v for i, v in enumerate(outputs)}
     return Function(inputs, named, name, training)

@@ -40,7 +40,7 @@ from .losses import (
     SmoothL1Loss,
     TripletMarginLoss,
 )
-from .module import Buffer, Module, Parameter, Sequential
+from .module import Module, Sequential
 from .normalization import GroupNorm, LayerNorm, RMSNorm
 from .padding import (
     CircularPad1d,
@@ -54,6 +54,7 @@ from .padding import (
     ZeroPad1d,
     ZeroPad2d,
 )
+from .parameter import Buffer, Parameter
 from .pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,

@@ -21,7 +21,7 @@ class Tanh(Module):
 
 
 class ReLU(Module):
-    """max(x, 0). `inplace` is accepted and means nothing: the planner decides where results lie."""
+    """max(x, 0). `inplace` is accepted and ignored: buffer assignment decides what is updated in place."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class ReLU(Module):
 
 
 class ReLU6(Module):
-    """x between 0 and 6. `inplace` means nothing, here and below."""
+    """x clamped to [0, 6]. `inplace` is ignored, here and below."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class SELU(Module):
 
 
 class GELU(Module):
-    """x times the normal distribution's integral up to x; approximate="tanh" is a formula without erf."""
+    """x Phi(x), Phi the normal distribution function; approximate="tanh" avoids erf."""
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()

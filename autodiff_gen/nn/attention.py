@@ -8,18 +8,19 @@ from .. import functional as F
 from .. import init
 from ..errors import ModelError
 from ..functional import torch_lacks
-from ..functional.arguments import as_value, refusal
+from ..functional.arguments import as_value, shape_error
 from ..functional.attention import split_mask, weights
 from ..ir.node import Value
 from .dropout import probability
 from .layers import Linear
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 
 class MultiheadAttention(Module):
-    """Vaswani et al. 2017: num_heads attentions, each over its part of the projected query, key and value, side by
-    side, then projected. query [L, N, E], key [S, N, kdim], value [S, N, vdim] -> output [L, N, E] and weights
-    [N, L, S]; N first with batch_first, no N at all for one sequence."""
+    """Vaswani et al. 2017: num_heads attentions over parts of the projected query, key and value, concatenated and
+    projected. query [L, N, E], key [S, N, kdim], value [S, N, vdim] -> output [L, N, E] and weights [N, L, S]; N comes
+    first with batch_first, and is absent for a single sequence."""
 
     @torch_lacks(add_bias_kv=False, add_zero_attn=False, device=None, dtype=None)
     def __init__(
@@ -38,7 +39,7 @@ class MultiheadAttention(Module):
                 raise ModelError(f"MultiheadAttention: {name}={n!r} must be a whole number of at least 1")
         if embed_dim % num_heads:
             raise ModelError(
-                f"MultiheadAttention: embed_dim={embed_dim} cannot be cut into num_heads={num_heads} heads"
+                f"MultiheadAttention: embed_dim={embed_dim} cannot be divided into num_heads={num_heads} heads"
             )
         self.embed_dim, self.num_heads, self.batch_first = embed_dim, num_heads, batch_first
         self.dropout = probability("MultiheadAttention", dropout)
@@ -65,17 +66,17 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Value, Value | None]:
-        """Output and weights; the weights are None without need_weights, and those of each head, [N, num_heads, L,
-        S], with average_attn_weights=False. Weights that nobody reads cost nothing.
+        """Output and weights; the weights are None without need_weights, and per head, [N, num_heads, L, S], with
+        average_attn_weights=False. Unused weights are not computed.
 
-        Masks of bool are True where a key does NOT take part, masks of floats are added to the scores:
-        key_padding_mask [N, S], attn_mask [L, S] or [N * num_heads, L, S]. is_causal only says that attn_mask is
-        causal. A query without any key gives zeros, where PyTorch gives NaN.
+        Bool masks are True for keys that do NOT participate, float masks are added to the scores: key_padding_mask
+        [N, S], attn_mask [L, S] or [N * num_heads, L, S]. is_causal is a hint that attn_mask is causal. A query without
+        participating keys gives zeros, where PyTorch gives NaN.
         """
         given = [as_value(v) for v in (query, key, value)]
         if is_causal and attn_mask is None:
-            raise refusal("MultiheadAttention", given, "is_causal=True needs an attn_mask that says so")
-        alone = given[0].ndim == 2
+            raise shape_error("MultiheadAttention", given, "is_causal=True needs a causal attn_mask")
+        unbatched = given[0].ndim == 2
         q, k, v = self._batch_first(given)
         allowed, added = self._masks(q, k, key_padding_mask, attn_mask)
         heads = [self._heads(x) for x in self._project(q, k, v)]
@@ -83,40 +84,42 @@ class MultiheadAttention(Module):
         p = F.dropout(p, self.dropout, self.training)
         context = F.permute(F.matmul(p, heads[2]), (0, 2, 1, 3))
         output = self.out_proj(F.reshape(context, q.shape))
-        if alone:
+        if unbatched:
             output = F.squeeze(output, 0)
         elif not self.batch_first:
             output = F.transpose(output, 0, 1)
         if not need_weights:
             return output, None
-        shown = F.mean(p, 1) if average_attn_weights else p
-        return output, F.squeeze(shown, 0) if alone else shown
+        attention = F.mean(p, 1) if average_attn_weights else p
+        return output, F.squeeze(attention, 0) if unbatched else attention
 
     def _batch_first(self, given: list[Value]) -> list[Value]:
-        """query, key and value as [N, L, E] and so on; what is one value stays one value."""
+        """query, key and value as [N, L, E] and so on; equal values stay equal, so that they share a projection."""
         q, k, v = given
         extents = (self.embed_dim, self.kdim, self.vdim)
         ranks = {x.ndim for x in given}
         if ranks not in ({2}, {3}) or any(x.shape[-1] != d for x, d in zip(given, extents, strict=True)):
             layout = "[N, length, width]" if self.batch_first else "[length, N, width]"
-            raise refusal(
+            raise shape_error(
                 "MultiheadAttention", given, f"needs {layout}, or [length, width], of widths {list(extents)}"
             )
-        made: dict[Value, Value] = {}
+        converted: dict[Value, Value] = {}
         for x in given:
-            if x not in made:
-                made[x] = (
+            if x not in converted:
+                converted[x] = (
                     F.unsqueeze(x, 0) if x.ndim == 2 else x if self.batch_first else F.transpose(x, 0, 1)
                 )
-        q, k, v = (made[x] for x in given)
+        q, k, v = (converted[x] for x in given)
         if k.shape[:2] != v.shape[:2] or q.shape[0] != k.shape[0]:
-            raise refusal(
-                "MultiheadAttention", given, "key and value are as long, and all have one batch size"
+            raise shape_error(
+                "MultiheadAttention",
+                given,
+                "key and value must have the same length, and all the same batch size",
             )
         return [q, k, v]
 
     def _project(self, q: Value, k: Value, v: Value) -> list[Value]:
-        """Query, key and value by their weights, in one product where they are one value."""
+        """The projections of query, key and value; of equal ones, one product."""
         width, bias = self.embed_dim, self.in_proj_bias
         if not self.packed:
             ws = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
@@ -137,9 +140,9 @@ class MultiheadAttention(Module):
         return F.permute(split, (0, 2, 1, 3))
 
     def _masks(self, q: Value, k: Value, padding: Any, mask: Any) -> tuple[Value | None, Value | None]:
-        """(where keys take part, what is added) of [N, num_heads, L, S], as far as it varies."""
+        """(bool mask of participating keys, term of the scores), each broadcastable to [N, num_heads, L, S]."""
         length, keys = q.shape[1], k.shape[1]
-        found: list[tuple[Value | None, Value | None]] = []
+        masks: list[tuple[Value | None, Value | None]] = []
         for name, given, shapes in (
             ("key_padding_mask", padding, [(k.shape[0], keys)]),
             ("attn_mask", mask, [(length, keys), (q.shape[0] * self.num_heads, length, keys)]),
@@ -151,14 +154,14 @@ class MultiheadAttention(Module):
                 m = F.unsqueeze(m, 0)
             if m.shape not in shapes:
                 known = " or ".join(str(list(s)) for s in shapes)
-                raise refusal("MultiheadAttention", [m], f"{name} must have the shape {known}")
+                raise shape_error("MultiheadAttention", [m], f"{name} must have the shape {known}")
             if name == "key_padding_mask":
                 m = F.reshape(m, (k.shape[0], 1, 1, keys))
             elif m.ndim == 3:
                 m = F.reshape(m, (q.shape[0], self.num_heads, length, keys))
-            found.append(split_mask("MultiheadAttention", F.logical_not(m) if m.dtype.kind == "b" else m))
-        alloweds = [a for a, _ in found if a is not None]
-        addeds = [a for _, a in found if a is not None]
+            masks.append(split_mask("MultiheadAttention", F.logical_not(m) if m.dtype.kind == "b" else m))
+        alloweds = [a for a, _ in masks if a is not None]
+        addeds = [a for _, a in masks if a is not None]
         allowed = F.logical_and(*alloweds) if len(alloweds) == 2 else alloweds[0] if alloweds else None
         added = addeds[0] + addeds[1] if len(addeds) == 2 else addeds[0] if addeds else None
         return allowed, added

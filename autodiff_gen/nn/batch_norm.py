@@ -1,4 +1,4 @@
-"""Normalisation layers that may keep running statistics, with the arguments and buffers of torch.nn."""
+"""Normalisation layers with optional running statistics, with the arguments and buffers of torch.nn."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from ..errors import ModelError
 from ..functional import torch_lacks
 from ..functional.arguments import as_value
 from ..ir.node import Value
-from .module import Buffer, Module, Parameter
+from .module import Module
+from .parameter import Buffer, Parameter
 
-MOST_BATCHES = 2**31 - 1  # where num_batches_tracked stays
+MOST_BATCHES = 2**31 - 1  # num_batches_tracked saturates here
 
 
 class _Norm(Module):
-    """Weights start at 1, biases at 0; running_mean at 0, running_var at 1, num_batches_tracked (s32) at 0."""
+    """Initial values: weight 1, bias 0, running_mean 0, running_var 1, num_batches_tracked (s32) 0."""
 
     ranks: tuple[int, ...] = ()
     shapes = ""
@@ -82,13 +83,13 @@ class _BatchNorm(_Norm):
 
 
 class BatchNorm1d(_BatchNorm):
-    """F.batch_norm over input [N, C] or [N, C, L]. momentum=None averages over all batches alike."""
+    """F.batch_norm over input [N, C] or [N, C, L]. momentum=None: the cumulative average over all batches."""
 
     ranks, shapes = (2, 3), "[N, C] or [N, C, L]"
 
 
 class BatchNorm2d(_BatchNorm):
-    """F.batch_norm over input [N, C, H, W]. momentum=None averages over all batches alike."""
+    """F.batch_norm over input [N, C, H, W]. momentum=None: the cumulative average over all batches."""
 
     ranks, shapes = (4,), "[N, C, H, W]"
 
@@ -109,10 +110,10 @@ class _InstanceNorm(_Norm):
 
     def forward(self, input: Any) -> Value:
         x = as_value(input)
-        alone = x.ndim == self.ranks[0]
-        self._check(x, x.shape[0 if alone else 1] if x.ndim else None)
+        unbatched = x.ndim == self.ranks[0]
+        self._check(x, x.shape[0 if unbatched else 1] if x.ndim else None)
         y = F.instance_norm(
-            F.unsqueeze(x, 0) if alone else x,
+            F.unsqueeze(x, 0) if unbatched else x,
             self.running_mean,
             self.running_var,
             self.weight,
@@ -121,9 +122,9 @@ class _InstanceNorm(_Norm):
             0.0 if self.momentum is None else self.momentum,
             self.eps,
         )
-        if self.track_running_stats:  # which PyTorch never counts here
+        if self.track_running_stats:  # PyTorch's instance norm never increments num_batches_tracked
             y = F.with_updates(y, {self.num_batches_tracked: self.num_batches_tracked})
-        return F.squeeze(y, 0) if alone else y
+        return F.squeeze(y, 0) if unbatched else y
 
 
 class InstanceNorm1d(_InstanceNorm):

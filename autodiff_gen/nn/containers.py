@@ -1,4 +1,4 @@
-"""Containers that hold modules without calling them, as in torch.nn; for Sequential see module.py."""
+"""Containers of modules without a forward method, as in torch.nn; for Sequential see module.py."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def _module(owner: str, name: str, module: Any) -> Module:
 
 
 class ModuleList(Module):
-    """Modules in a list; named "0", "1", ..."""
+    """A list of modules, named "0", "1", ..."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
         self.extend(modules or ())
 
     def append(self, module: Module) -> ModuleList:
-        """Add a module at the end. Returns the list."""
+        """Append a module. Returns the list."""
         name = str(len(self))
         self._members()[1][name] = _module("ModuleList", name, module)
         return self
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
-        """Add modules at the end. Returns the list."""
+        """Append modules. Returns the list."""
         for module in modules:
             self.append(module)
         return self
@@ -38,15 +38,15 @@ class ModuleList(Module):
         return len(self._members()[1])
 
     def __getitem__(self, index: int | slice) -> Any:
-        found = list(self.children())[index]
-        return ModuleList(found) if isinstance(found, list) else found
+        selected = list(self.children())[index]
+        return ModuleList(selected) if isinstance(selected, list) else selected
 
     def __iter__(self) -> Iterator[Module]:
         return self.children()
 
 
 class ModuleDict(Module):
-    """Modules by name."""
+    """A dict of modules by name."""
 
     def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""Convolution layers as in torch.nn; weights start as PyTorch's: uniform within 1 / sqrt(fan_in), and so do biases."""
+"""Convolution layers, as in torch.nn; weights and biases are initialised like PyTorch's, uniform within
+1 / sqrt(fan_in)."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ from ..functional import torch_lacks
 from ..functional.windows import Numbers
 from ..ir.node import Value
 from ..ir.types import plain
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Convolution(Module):
-    """Numbers of a convolution with `axes` axes, and its parameters."""
+    """The arguments and parameters of a convolution with `axes` spatial axes."""
 
     axes: int
     transposed = False
@@ -64,7 +66,7 @@ class _Convolution(Module):
         return numbers
 
     def _padded(self, input: Any, mode: str) -> tuple[Any, Any]:
-        """The input, and the padding that the convolution is left to do."""
+        """The input padded according to `mode`, and the remaining zero padding of the convolution."""
         if mode == "zeros":
             return input, self.padding
         if isinstance(self.padding, str):

@@ -1,4 +1,4 @@
-"""Dropout layers, with the arguments of torch.nn; `seed` names the stream of random numbers (F.dropout)."""
+"""Dropout layers, with the arguments of torch.nn; `seed` selects the stream of random numbers (F.dropout)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .module import Module
 
 
 def probability(layer: str, p: float) -> float:
-    """p, refused when it is none."""
+    """p. Raises ModelError unless it is in [0, 1]."""
     p = plain(p)
     if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
         raise ModelError(f"{layer}: p={p!r} must be a probability, from 0 to 1")
@@ -34,18 +34,18 @@ class _Dropout(Module):
 
 
 class Dropout(_Dropout):
-    """Elements are 0 with probability p in training; see F.dropout."""
+    """F.dropout: in training mode elements are 0 with probability p."""
 
     function = F.dropout
 
 
 class Dropout1d(_Dropout):
-    """Whole channels of [N, C, L] or [C, L] are 0 with probability p in training."""
+    """F.dropout1d: in training mode whole channels of [N, C, L] or [C, L] are 0 with probability p."""
 
     function = F.dropout1d
 
 
 class Dropout2d(_Dropout):
-    """Whole channels of [N, C, H, W] are 0 with probability p in training."""
+    """F.dropout2d: in training mode whole channels of [N, C, H, W] are 0 with probability p."""
 
     function = F.dropout2d

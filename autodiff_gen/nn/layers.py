@@ -13,12 +13,13 @@ from ..errors import ModelError
 from ..functional import torch_lacks
 from ..ir.node import Value
 from ..ir.types import plain
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 
 class Linear(Module):
-    """y = x . weight' + bias; weight [out_features, in_features]. Both start uniform within 1 /
-    sqrt(in_features)."""
+    """y = x . weight' + bias; weight [out_features, in_features]. Weight and bias [out_features] are initialised
+    uniformly within 1 / sqrt(in_features)."""
 
     @torch_lacks(device=None, dtype=None)
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
@@ -40,8 +41,8 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """F.embedding with a table [num_embeddings, embedding_dim], which starts normal with variance 1; the row
-    `padding_idx` starts at 0 and stays there."""
+    """F.embedding with a weight [num_embeddings, embedding_dim], initialised from the standard normal distribution; the
+    row `padding_idx` is 0 and gets no gradient."""
 
     @torch_lacks(
         max_norm=None,
@@ -63,11 +64,11 @@ class Embedding(Module):
         if padding_idx is not None:
             if not isinstance(padding_idx, int) or not -num_embeddings <= padding_idx < num_embeddings:
                 raise ModelError(
-                    f"Embedding: padding_idx={padding_idx!r} must lie in 0 to {num_embeddings - 1}"
+                    f"Embedding: padding_idx={padding_idx!r} must be from 0 to {num_embeddings - 1}"
                 )
             padding_idx %= num_embeddings
-            at = padding_idx * embedding_dim
-            start = replace(start, zeros=range(at, at + embedding_dim))
+            first = padding_idx * embedding_dim
+            start = replace(start, zeros=range(first, first + embedding_dim))
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.weight = Parameter(start)
 
@@ -76,7 +77,7 @@ class Embedding(Module):
 
 
 class Identity(Module):
-    """The input itself; whatever arguments are given mean nothing, as in PyTorch."""
+    """The input itself; all arguments are ignored, as in PyTorch."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -86,6 +87,8 @@ class Identity(Module):
 
 
 class Flatten(Module):
+    """Axes start_dim to end_dim merged into one; see F.flatten."""
+
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
@@ -95,7 +98,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One axis as several; see F.unflatten."""
+    """One axis split into several; see F.unflatten."""
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()

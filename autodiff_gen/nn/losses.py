@@ -1,6 +1,6 @@
-"""Losses as modules, with the names, arguments and defaults of torch.nn; what they compute stands in `functional`.
+"""Losses as modules, with the names, arguments and defaults of torch.nn; the formulas are in `functional`.
 
-`reduction` is "mean", "sum" or "none"; a mean over the batch is that of the samples given at run time.
+`reduction` is "mean", "sum" or "none"; a mean over the batch is that of the n samples at run time.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from .module import Module
 
 
 class _Loss(Module):
-    """A loss over (input, target)."""
+    """A loss of (input, target)."""
 
-    takes_classes = False  # whether the target holds class indices, for Model.supervised
+    takes_classes = False  # whether the target is class indices, for Model.supervised
     reductions: tuple[str, ...] = ("mean", "sum", "none")
 
     def __init__(self, reduction: str = "mean") -> None:
@@ -159,7 +159,7 @@ class KLDivLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """Of pairs f32[N, D] and targets 1 (alike) or -1 (different) [N]; see F.cosine_embedding_loss."""
+    """Of pairs f32[N, D] and targets [N], 1 (similar) or -1 (dissimilar); see F.cosine_embedding_loss."""
 
     @torch_lacks(size_average=None, reduce=None)
     def __init__(self, margin: float = 0.0, *, reduction: str = "mean") -> None:

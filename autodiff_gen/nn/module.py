@@ -1,6 +1,6 @@
 """A `Module` holds parameters, buffers and modules as attributes and computes in `forward`. Parameters and buffers get
-their names (those of PyTorch's state_dict) and their seeds when the outermost module is first called, or asked for its
-parameters: a seed follows from the position in that module.
+their names (those of PyTorch's state_dict) and their seeds when the outermost module is first called: a seed follows
+from the position in that module.
 """
 
 from __future__ import annotations
@@ -14,53 +14,16 @@ import numpy as np
 from .. import init
 from ..errors import ModelError
 from ..functional import torch_lacks
-from ..functional.inputs import make_buffer
-from ..ir.build import make_state
-from ..ir.graph import State
 from ..ir.node import STATE, Value
-from ..ir.types import Type, f32
-
-
-class Parameter:
-    """A parameter before it has a name: an initialiser or an array. Becomes a graph value when its module is
-    first called."""
-
-    def __init__(self, data: Any, requires_grad: bool = True) -> None:
-        self.data, self.requires_grad = data, requires_grad
-        self.value: Value | None = None
-
-    def bind(self, name: str, seed: int) -> Value:
-        """The graph value; named by the first call."""
-        if self.value is None:
-            first = init.initialiser(name, self.data, seed)
-            self.value = make_state(State(name, Type(f32, first.shape), first, self.requires_grad))
-        return self.value
-
-
-class Buffer:
-    """What a module keeps beside its parameters, such as running statistics: no gradient, but part of the state_dict.
-
-    data: an initialiser or an array; dtype: "f32" or "s32". A new value is given by F.with_updates.
-    """
-
-    def __init__(self, data: Any, dtype: str = "f32") -> None:
-        self.data, self.dtype = data, dtype
-        self.value: Value | None = None
-
-    def bind(self, name: str) -> Value:
-        """The graph value; named by the first call."""
-        if self.value is None:
-            self.value = make_buffer(name, self.data, self.dtype)
-        return self.value
+from .parameter import Buffer, Parameter, Stored
 
 
 class Module:
-    """Base of all layers and of the user's own networks: set parameters, buffers and modules as attributes, define
+    """Base class of layers and of the user's networks: set parameters, buffers and modules as attributes, and define
     `forward`.
 
-    `training` says whether a layer may behave otherwise while the model trains: `eval()`, called before the network
-    is, makes it behave in training as in evaluation (frozen running statistics, no dropout), as in PyTorch. Evaluation
-    itself needs no call: `predict` always evaluates.
+    `training`: whether a layer is in training mode while the model trains. `eval()`, called before the network, freezes
+    it in evaluation mode (fixed running statistics, no dropout), as in PyTorch. `predict` always uses evaluation mode.
     """
 
     training = True
@@ -69,8 +32,8 @@ class Module:
         self._members()
 
     def _members(self) -> tuple[dict[str, Parameter | None], dict[str, Module | None]]:
-        """The parameters and the modules by attribute; made on first use, so that a forgotten
-        super().__init__() does no harm."""
+        """The parameters and the modules by attribute; created on first use, so that a missing super().__init__() is
+        harmless."""
         own = self.__dict__
         return own.setdefault("_parameters", {}), own.setdefault("_modules", {})
 
@@ -84,7 +47,7 @@ class Module:
         if isinstance(value, Value) and value.node.op is STATE:
             state = value.node.attrs["state"]
             bound = Buffer(state.init) if state.role == "buffer" else Parameter(state.init)
-            bound.value = value
+            bound.value, bound.called = value, True  # its name is the user's
             value = bound
         for store in (parameters, buffers, modules, self.__dict__):
             store.pop(name, None)
@@ -99,38 +62,38 @@ class Module:
 
     def __getattr__(self, name: str) -> Any:
         parameters, modules = self._members()
-        held: dict[str, Any] = {**parameters, **self._own_buffers()}
-        if name in held:
-            own = held[name]
+        tensors: dict[str, Any] = {**parameters, **self._own_buffers()}
+        if name in tensors:
+            own = tensors[name]
             return own.value if own is not None and own.value is not None else own
         if name in modules:
             return modules[name]
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Set a parameter, or note that there is none (a layer without bias)."""
+        """Set a parameter; None: the layer has no such parameter (no bias)."""
         self.__dict__.pop(name, None)
         self._members()[0][name] = param
 
     @torch_lacks(persistent=True)
     def register_buffer(self, name: str, tensor: Any) -> None:
-        """Set a buffer from a Buffer, an initialiser or an array, or note that there is none."""
+        """Set a buffer from a Buffer, an initialiser or an array; None: the layer has no such buffer."""
         self.__dict__.pop(name, None)
         self._own_buffers()[name] = tensor if tensor is None or isinstance(tensor, Buffer) else Buffer(tensor)
 
     def train(self, mode: bool = True) -> Module:
-        """Whether this module and those below behave differently in training; said before the network is called.
-        Returns the module."""
+        """Set `training` of this module and its descendants; call it before the network is called. Returns the
+        module."""
         for _, module in self.named_modules():
             module.training = mode
         return self
 
     def eval(self) -> Module:
-        """train(False): in training too as in evaluation. Returns the module."""
+        """train(False): evaluation mode, also while the model trains. Returns the module."""
         return self.train(False)
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and those below it, each once, in state_dict order."""
+        """This module and its descendants, each once, in state_dict order."""
         seen: set[int] = set()
         stack: list[tuple[str, Module]] = [(prefix, self)]
         while stack:
@@ -139,16 +102,17 @@ class Module:
                 continue
             seen.add(id(module))
             yield name, module
-            below = [
+            children = [
                 (f"{name}.{k}" if name else k, m) for k, m in module._members()[1].items() if m is not None
             ]
-            stack.extend(reversed(below))
+            stack.extend(reversed(children))
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
-        """(name, graph value) of every parameter, each once, in state_dict order. Names are given when it is walked."""
+        """(name, graph value) of every parameter, each once, in state_dict order. Names are those in this module until
+        a module around it is asked or called."""
         yield from self._named("parameter", prefix)
 
-    def _named(self, role: str, prefix: str = "") -> Iterator[tuple[str, Value]]:
+    def _named(self, role: str, prefix: str = "", called: bool = False) -> Iterator[tuple[str, Value]]:
         """The values of one role, after all have got their names: in each module parameters first, then buffers."""
         seen: set[int] = set()
         found: list[Value] = []
@@ -160,33 +124,28 @@ class Module:
                 seen.add(id(own))
                 name = f"{module_name}.{k}" if module_name else k
                 count += isinstance(own, Parameter)
-                found.append(own.bind(name, seed=count) if isinstance(own, Parameter) else own.bind(name))
+                found.append(own.bind(name, count, called))
         states = [(v.node.attrs["state"], v) for v in found]
         return ((state.name, v) for state, v in states if state.role == role)
 
     def parameters(self) -> Iterator[Value]:
+        """The graph value of every parameter; `p.requires_grad = False` freezes one, as requires_grad_ does."""
         return (v for _, v in self.named_parameters())
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
-        """(name, value) of every buffer, each once, in state_dict order."""
+        """(name, graph value) of every buffer, each once, in state_dict order."""
         yield from self._named("buffer", prefix)
 
     def buffers(self) -> Iterator[Value]:
         return (v for _, v in self.named_buffers())
 
     def requires_grad_(self, requires_grad: bool = True) -> Module:
-        """Whether the parameters of this module and of those below are trained; said before the network is called.
-        Returns the module."""
-        for name, module in self.named_modules():
-            for k, parameter in module._members()[0].items():
-                if parameter is None or parameter.requires_grad == requires_grad:
-                    continue
-                if parameter.value is not None:
-                    raise ModelError(
-                        f"requires_grad_: {f'{name}.{k}' if name else k!r} is part of a graph already; call "
-                        "requires_grad_ before the network is called or asked for its parameters"
-                    )
-                parameter.requires_grad = requires_grad
+        """Whether the parameters of this module and of those below are trained, by models that are built afterwards.
+        Returns the module. ModelError where it would change for a model that is built already."""
+        for _, module in self.named_modules():
+            for parameter in module._members()[0].values():
+                if parameter is not None:
+                    parameter.requires_grad = requires_grad
         return self
 
     @torch_lacks(assign=False)
@@ -196,7 +155,7 @@ class Module:
 
         Raises ModelError that names what is missing, unknown, or of another shape; then nothing has changed.
         """
-        held: dict[str, Parameter | Buffer] = {}
+        held: dict[str, Stored] = {}
         for prefix, module in self.named_modules():
             for k, own in (*module._members()[0].items(), *module._own_buffers().items()):
                 if own is not None:
@@ -209,18 +168,18 @@ class Module:
             raise ModelError(
                 f"load_state_dict: {'; '.join(wrong)}; the module has {', '.join(held) or 'nothing'}"
             )
-        for name, own in found.items():
-            if own.value is not None:
+        for name, stored in found.items():
+            if stored.fixed:
                 raise ModelError(
                     f"load_state_dict: {name!r} is part of a graph already; call load_state_dict before the network is "
-                    "called or asked for its parameters"
+                    "called"
                 )
-            shape, given = init.initialiser(name, own.data, 0).shape, np.shape(state_dict[name])
+            shape, given = init.initialiser(name, stored.data, 0).shape, np.shape(state_dict[name])
             if given != shape:
                 raise ModelError(f"load_state_dict: {name} has shape {list(shape)}, got {list(given)}")
         values = {name: init.initialiser(name, np.asarray(state_dict[name]), 0) for name in found}
-        for name, own in found.items():
-            own.data = values[name]
+        for name, stored in found.items():
+            stored.load(values[name])
 
     def children(self) -> Iterator[Module]:
         return (m for m in self._members()[1].values() if m is not None)
@@ -229,12 +188,12 @@ class Module:
         raise ModelError(f"{type(self).__name__} defines no forward method")
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
-        self._named("parameter")  # gives names to those that have none yet
+        self._named("parameter", called=True)  # names what no module around this one has named
         return self.forward(*inputs, **options)
 
 
 class Sequential(Module):
-    """Modules one after the other; named "0", "1", ... or by the keys of an OrderedDict."""
+    """Modules applied in order; named "0", "1", ... or by the keys of an OrderedDict."""
 
     def __init__(self, *modules: Module | OrderedDict[str, Module]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Normalisation layers without running statistics, as in torch.nn: weights start at 1, biases at 0."""
+"""Normalisation layers without running statistics, as in torch.nn; initial weights are 1, biases 0."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ..errors import ModelError
 from ..functional import torch_lacks
 from ..ir.node import Value
 from ..ir.types import plain
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 
 def _extents(layer: str, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
@@ -74,7 +75,7 @@ class GroupNorm(Module):
         num_groups, num_channels = plain(num_groups), plain(num_channels)
         if not isinstance(num_groups, int) or num_groups < 1 or num_channels % num_groups:
             raise ModelError(
-                f"GroupNorm: num_channels={num_channels!r} cannot be cut into num_groups={num_groups!r} groups"
+                f"GroupNorm: num_channels={num_channels!r} cannot be divided into num_groups={num_groups!r} groups"
             )
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.register_parameter("weight", Parameter(init.ones((num_channels,))) if affine else None)

@@ -1,5 +1,5 @@
-"""Layers that surround images and sequences, as in torch.nn: padding is a number for all sides, or (left, right) for
-one axis, (left, right, top, bottom) for two."""
+"""Padding layers for images and sequences, as in torch.nn: padding is a number for all sides, or (left, right) for one
+axis, (left, right, top, bottom) for two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooling layers as in torch.nn."""
+"""Pooling layers, as in torch.nn."""
 
 from __future__ import annotations
 

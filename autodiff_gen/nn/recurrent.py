@@ -1,6 +1,6 @@
 """Recurrent layers and cells, as in torch.nn: RNN, LSTM, GRU.
 
-The product of the input with its weights is taken for all times at once, before the loop; the loop is F.scan.
+The product of the input and its weights is computed for all times before the loop, which is F.scan.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ..functional.arguments import as_value
 from ..ir.node import Value
 from ..ir.types import Dim, Size
 from .dropout import probability
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 States = tuple[Value, ...]  # h, and c of an LSTM: [n, hidden_size] each
 
@@ -41,7 +42,8 @@ def _gru(states: States, x: Value, h: Value) -> States:
 
 
 class _Kind:
-    """What the three kinds of layers differ in: gates, states, and the step (states, W x + b, U h + b) -> states."""
+    """The differences between RNN, LSTM and GRU: the number of gates and of states, and the step (states, W x + b,
+    U h + b) -> states."""
 
     def __init__(self, gates: int, states: int, step: Callable[[States, Value, Value], States]) -> None:
         self.gates, self.states, self.step = gates, states, step
@@ -62,7 +64,7 @@ def _check_sizes(name: str, **sizes: Any) -> None:
 
 
 def _weights(module: Module, kind: _Kind, features: int, hidden: int, bias: bool, suffix: str) -> None:
-    """The parameters of one layer in one direction, uniform within 1 / sqrt(hidden_size)."""
+    """Register the parameters of one layer in one direction, initialised uniformly within 1 / sqrt(hidden_size)."""
     rows, bound = kind.gates * hidden, 1.0 / math.sqrt(hidden)
     shapes = {
         "weight_ih": (rows, features),
@@ -77,7 +79,7 @@ def _weights(module: Module, kind: _Kind, features: int, hidden: int, bias: bool
 
 
 class _Recurrent(Module):
-    """What RNN, LSTM and GRU share. dropout: of what each layer but the first is given, in training."""
+    """Base of RNN, LSTM and GRU. dropout: of the input of each layer except the first, in training mode."""
 
     def __init__(
         self,
@@ -106,75 +108,75 @@ class _Recurrent(Module):
         return [f"_l{layer}", f"_l{layer}_reverse"][: self.directions]
 
     def _run(self, input: Any, hx: Any) -> tuple[Value, list[Value]]:
-        """The outputs of the last layer, and the last states, [num_layers * directions, n, hidden_size] each."""
+        """The output of the last layer, and the final states, [num_layers * directions, n, hidden_size] each."""
         x = as_value(input)
         if x.ndim not in (2, 3) or x.shape[-1] != self.input_size:
             shape = f"[n, time, {self.input_size}]" if self.batch_first else f"[time, n, {self.input_size}]"
             raise ShapeError(
                 f"{self.name}({x.type}): the input must be {shape}, or [time, {self.input_size}] for one sample"
             )
-        alone = x.ndim == 2
-        x = F.unsqueeze(x, 1) if alone else x
-        given_first = self.batch_first and not alone
+        unbatched = x.ndim == 2
+        x = F.unsqueeze(x, 1) if unbatched else x
+        given_first = self.batch_first and not unbatched
         n = x.shape[0 if given_first else 1]
-        batch_first = given_first or isinstance(
-            n, Dim
-        )  # the rows of a batch that varies lie behind each other
+        batch_first = given_first or isinstance(n, Dim)  # a batch axis of variable extent is the outermost
         if batch_first != given_first:
             x = F.transpose(x, 0, 1)
-        first = self._first(hx, n, alone)
+        initial = self._initial(hx, n, unbatched)
         last: list[States] = []
         for layer in range(self.num_layers):
             x = F.dropout(x, self.dropout, self.training) if layer else x
             outputs = []
             for suffix in self._suffixes(layer):
-                states, y = self._layer(x, first[len(last)], suffix, batch_first)
+                states, y = self._layer(x, initial[len(last)], suffix, batch_first)
                 outputs.append(y)
                 last.append(states)
             x = outputs[0] if len(outputs) == 1 else F.cat(outputs, -1)
-        joined = [F.stack([states[k] for states in last]) for k in range(self.kind.states)]
-        if alone:
-            return F.squeeze(x, 1), [F.squeeze(v, 1) for v in joined]
-        return x if batch_first == given_first else F.transpose(x, 0, 1), joined
+        stacked = [F.stack([states[k] for states in last]) for k in range(self.kind.states)]
+        if unbatched:
+            return F.squeeze(x, 1), [F.squeeze(v, 1) for v in stacked]
+        return x if batch_first == given_first else F.transpose(x, 0, 1), stacked
 
-    def _first(self, hx: Any, n: Size, alone: bool) -> list[States]:
-        """The first states of every layer and direction."""
+    def _initial(self, hx: Any, n: Size, unbatched: bool) -> list[States]:
+        """The initial states of every layer and direction; zeros without hx."""
         count = self.num_layers * self.directions
         if hx is None:
             zeros = F.broadcast_to(0.0, (n, self.hidden_size))
             return [(zeros,) * self.kind.states] * count
         given = [as_value(v) for v in (hx if isinstance(hx, tuple | list) else [hx])]
-        shape = (count, self.hidden_size) if alone else (count, n, self.hidden_size)
+        shape = (count, self.hidden_size) if unbatched else (count, n, self.hidden_size)
         if len(given) != self.kind.states or any(v.shape != shape for v in given):
-            shown = ", ".join(str(v.type) for v in given)
+            types = ", ".join(str(v.type) for v in given)
             wanted = "(h_0, c_0), each" if self.kind.states == 2 else "h_0,"
-            raise ShapeError(f"{self.name}: the first state must be {wanted} {list(shape)}, not {shown}")
+            raise ShapeError(f"{self.name}: the initial state must be {wanted} {list(shape)}, not {types}")
         whole = (n, self.hidden_size)
         return [tuple(F.reshape(F.select(v, 0, k), whole) for v in given) for k in range(count)]
 
-    def _layer(self, x: Value, first: States, suffix: str, batch_first: bool) -> tuple[States, Value]:
-        """One layer in one direction: x[..., features] -> last states, y[..., hidden_size]."""
+    def _layer(self, x: Value, initial: States, suffix: str, batch_first: bool) -> tuple[States, Value]:
+        """One layer in one direction: x[..., features] -> final states, y[..., hidden_size]."""
         w, u, b, c = (
             getattr(self, name + suffix) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         )
         inputs = F.linear(x, w, b)
-        outside = c is not None and self.kind.gates != 3  # a GRU multiplies its part of the candidate's bias
-        if outside:
+        hoisted = (
+            c is not None and self.kind.gates != 3
+        )  # the bias c is added before the loop, except in a GRU
+        if hoisted:
             inputs = inputs + c
 
         def step(states: dict[str, Value], x: Value) -> tuple[dict[str, Value], Value]:
             old = tuple(states.values())
-            new = self.kind.step(old, x, F.linear(old[0], u, None if outside else c))
+            new = self.kind.step(old, x, F.linear(old[0], u, None if hoisted else c))
             return dict(zip("hc", new, strict=False)), new[0]
 
         inputs = F.transpose(inputs, 0, 1) if batch_first else inputs
-        named = dict(zip("hc", first, strict=False))
+        named = dict(zip("hc", initial, strict=False))
         last, y = F.scan(step, named, inputs, reverse=suffix.endswith("_reverse"))
         return tuple(last.values()), F.transpose(y, 0, 1) if batch_first else y
 
 
 class RNN(_Recurrent):
-    """h = tanh(W x + b + U h + c), or relu of it, over x[time, n, input_size] ([n, time, input_size] if batch_first).
+    """h = tanh(W x + b + U h + c), or relu, over x[time, n, input_size] ([n, time, input_size] if batch_first).
 
     forward(x, h_0=None) -> (y, h_n): y is h at every time, h_n [num_layers * directions, n, hidden_size].
     """
@@ -225,8 +227,8 @@ class LSTM(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Cho et al. 2014, gates r, z, n with the bias of n's recurrent part inside r's product, over
-    x[time, n, input_size] ([n, time, input_size] if batch_first). forward(x, h_0=None) -> (y, h_n).
+    """Cho et al. 2014, gates r, z, n, where r also multiplies the recurrent bias of n, over x[time, n, input_size]
+    ([n, time, input_size] if batch_first). forward(x, h_0=None) -> (y, h_n).
     """
 
     @torch_lacks(device=None, dtype=None)
@@ -249,7 +251,7 @@ class GRU(_Recurrent):
 
 
 class _Cell(Module):
-    """What RNNCell, LSTMCell and GRUCell share: one step."""
+    """Base of RNNCell, LSTMCell and GRUCell: one step."""
 
     def __init__(self, kind: _Kind, input_size: int, hidden_size: int, bias: bool) -> None:
         super().__init__()
@@ -262,7 +264,7 @@ class _Cell(Module):
         x = as_value(input)
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
             raise ShapeError(
-                f"{self.name}({x.type}): the input must be [n, {self.input_size}], or [{self.input_size}] alone"
+                f"{self.name}({x.type}): the input must be [n, {self.input_size}] or [{self.input_size}]"
             )
         shape = (*x.shape[:-1], self.hidden_size)
         if hx is None:
@@ -270,9 +272,9 @@ class _Cell(Module):
         else:
             given = tuple(as_value(v) for v in (hx if isinstance(hx, tuple | list) else [hx]))
             if len(given) != self.kind.states or any(v.shape != shape for v in given):
-                shown = ", ".join(str(v.type) for v in given)
+                types = ", ".join(str(v.type) for v in given)
                 wanted = "(h, c), each" if self.kind.states == 2 else "h,"
-                raise ShapeError(f"{self.name}: the state must be {wanted} {list(shape)}, not {shown}")
+                raise ShapeError(f"{self.name}: the state must be {wanted} {list(shape)}, not {types}")
         if x.ndim == 1:
             x, given = F.unsqueeze(x, 0), tuple(F.unsqueeze(v, 0) for v in given)
         gates = F.linear(x, self.weight_ih, self.bias_ih)

@@ -20,10 +20,10 @@ from .normalization import LayerNorm
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention, then two linear layers with an activation between them, each added to what it was made from and
-    normalised (norm_first: made from the normalised). src [L, N, E], N first with batch_first.
+    """Self-attention, then two linear layers with an activation between them, both with residual connections followed
+    by layer normalisation (norm_first: preceded by it). src [L, N, E], N first with batch_first.
 
-    Dropout acts on the weights of attention, behind the activation, and on what is added."""
+    Dropout is applied to the attention weights, after the activation, and to the residual branches."""
 
     @torch_lacks(device=None, dtype=None)
     def __init__(
@@ -78,10 +78,10 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerEncoder(Module):
-    """num_layers encoder layers made as `encoder_layer` is, one after the other, then `norm`.
+    """num_layers copies of `encoder_layer`, applied in order, then `norm`.
 
-    `encoder_layer` itself takes no part, as in PyTorch; unlike there, initial weights differ between the layers.
-    enable_nested_tensor and mask_check mean nothing.
+    As in PyTorch, `encoder_layer` itself is not used; unlike in PyTorch, the copies have different initial weights.
+    enable_nested_tensor and mask_check are ignored.
     """
 
     def __init__(
@@ -97,11 +97,6 @@ class TransformerEncoder(Module):
             raise ModelError(
                 f"TransformerEncoder: num_layers={num_layers!r} must be a whole number of at least 1"
             )
-        for _, module in encoder_layer.named_modules():
-            if any(p is not None and p.value is not None for p in module._members()[0].values()):
-                raise ModelError(
-                    "TransformerEncoder: encoder_layer is part of a graph already; give a new one"
-                )
         self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
         self.num_layers, self.norm = num_layers, norm
 

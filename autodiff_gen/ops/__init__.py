@@ -1,4 +1,4 @@
-"""All ops; importing this package fills the registry."""
+"""All op records; importing this package fills the registry."""
 
 from . import (
     activations,

@@ -1,5 +1,5 @@
-"""Activation functions. A gradient is taken from the result where that determines it, so that the operand's
-memory is free in between; else from the operand alone, as PyTorch does."""
+"""Activation functions. A gradient is computed from the result if that determines it, so that the operand need not be
+stored; otherwise from the operand alone, as in PyTorch."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _gelu_tanh_gradient(dy: Value, x: Value) -> Value:
 
 gelu_tanh = register(
     Op(
-        "gelu_tanh",  # gelu by a formula that needs no erf
+        "gelu_tanh",  # the tanh approximation of gelu
         infer=floating,
         ref=_gelu_tanh,
         vjp=simple(lambda dy, x, y: _gelu_tanh_gradient(dy, x)),
@@ -189,7 +189,7 @@ silu = register(
 
 softplus = register(
     Op(
-        "softplus",  # log(1 + e^x), and x itself beyond the threshold
+        "softplus",  # log(1 + e^x), and x above the threshold
         infer=_float,
         ref=lambda x, *, threshold: np.where(x > threshold, x, np.log1p(np.exp(x))),
         vjp=_of_attrs(
@@ -203,7 +203,7 @@ softplus = register(
 
 logsigmoid = register(
     Op(
-        "logsigmoid",  # log(sigmoid(x)), without its loss of digits
+        "logsigmoid",  # log(sigmoid(x)), without cancellation
         infer=floating,
         ref=lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))),
         vjp=simple(lambda dy, x, y: -(dy * apply("expm1", y))),

@@ -1,4 +1,4 @@
-"""Means over windows of x[n, h, w, c]. Gradients are adjoints, records of their own."""
+"""Average pooling: means over windows of x[n, h, w, c]. The adjoint is an op too."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def _check_padding(kernel: Pair, padding: Padding) -> None:
 
 
 def _counts(size: Pair, out: Pair, attrs: Attrs) -> Any:
-    """What each window's sum is divided by: [oh, ow]."""
+    """The divisor of each window's sum: [oh, ow]."""
     if attrs["divisor"]:
         return np.full(out, float(attrs["divisor"]))
-    along = []
+    counts = []
     for axis in range(2):
         kernel, stride = attrs["kernel"][axis], attrs["stride"][axis]
         before, after = attrs["padding"][2 * axis : 2 * axis + 2]
@@ -48,8 +48,8 @@ def _counts(size: Pair, out: Pair, attrs: Attrs) -> Any:
         end = np.minimum(start + kernel, size[axis] + after)
         if not attrs["count_include_pad"]:
             start, end = np.maximum(start, 0), np.minimum(end, size[axis])
-        along.append(end - start)
-    return np.outer(*along).astype(float)
+        counts.append(end - start)
+    return np.outer(*counts).astype(float)
 
 
 def _avg(x: Any, **attrs: Any) -> Any:
@@ -79,12 +79,12 @@ def _avg_dx(dy: Any, *, size: Pair, **attrs: Any) -> Any:
     return cropped(wide, size, attrs["padding"])
 
 
-def _avg_shape(at: Strided, size: Pair, out: Pair, attrs: Attrs) -> dict[str, int]:
-    fields = geometry(at, size, attrs["kernel"], attrs["stride"], attrs["padding"], NO_DILATION, out)
-    counted = {"divisor": attrs["divisor"], "count_pad": int(attrs["count_include_pad"])}
-    c = at.shape[3]
+def _avg_shape(layout: Strided, size: Pair, out: Pair, attrs: Attrs) -> dict[str, int]:
+    fields = geometry(layout, size, attrs["kernel"], attrs["stride"], attrs["padding"], NO_DILATION, out)
+    divisor = {"divisor": attrs["divisor"], "count_pad": int(attrs["count_include_pad"])}
+    c = layout.shape[3]
     assert isinstance(c, int)
-    return {**fields, "c": c, **counted}
+    return {**fields, "c": c, **divisor}
 
 
 def _avg_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
@@ -135,7 +135,7 @@ def averaging(
     count_include_pad: bool = True,
     divisor: int = 0,
 ) -> dict[str, Any]:
-    """The attributes of avg_pool2d; divisor 0: by the number of elements."""
+    """The attributes of avg_pool2d; divisor 0: the number of elements."""
     return {
         "kernel": kernel,
         "stride": stride,
@@ -175,7 +175,7 @@ avg_pool2d = register(
 
 avg_pool2d_dx = register(
     Op(
-        "avg_pool2d_dx",  # dx[n, h, w, c]: each element of dy[n, oh, ow, c] spread over its window
+        "avg_pool2d_dx",  # dx[n, h, w, c]: each element of dy[n, oh, ow, c] distributed over its window
         infer=_avg_dx_type,
         ref=_avg_dx,
         vjp=_avg_dx_vjp,

@@ -1,4 +1,4 @@
-"""A multiple of a vector in memory added to another one, by a kernel; the pass that fuses updates makes it."""
+"""y = alpha x + beta y for vectors in memory, by a kernel; created by the pass fuse_optimizer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of the columns of a matrix in memory, by a kernel; the pass select_column_sums makes them of sums."""
+"""Column sums of a matrix in memory, by a kernel; created by the pass select_column_sums from `sum`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _into(x: Any, old: Any, alpha: Any, *, beta: float, negate: bool) -> Any:
 
 column_sums_into = register(
     Op(
-        "column_sums_into",  # (+ or -) alpha column_sums + beta old; made by the pass that fuses updates
+        "column_sums_into",  # (+ or -) alpha column_sums + beta old; created by the pass fuse_optimizer
         infer=_into_type,
         ref=_into,
         vjp=None,

@@ -1,7 +1,6 @@
-"""cond: one of two regions is run, by a number that is known when the code runs.
+"""cond: one of two regions is executed, chosen at run time.
 
-Operands are the choice and what the regions read, both of them taking all of it; results are those of the region that
-is run.
+Operands: the predicate, then the captures, which are parameters of both regions. Results: those of the executed region.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ def _vjp(
     attrs: Attrs,
     wanted: Sequence[bool],
 ) -> list[Value | None]:
-    """A cond of the regions' VJPs; each computes again what it needs of its forward pass."""
+    """A cond of the regions' VJPs; each recomputes the values of its forward pass that it needs."""
     node, since = outs[0].node, marker()
     which = [i for i, want in enumerate(wanted) if want and i > 0]
     branches = []
     for region in node.regions:
         given = [(r, dy) for r, dy in zip(region.results, dys, strict=True) if dy is not None]
         sources = [region.params[i - 1] for i in which]
-        found = pull_back([r for r, _ in given], [dy for _, dy in given], sources)
-        grads = [zeros_like(v) if g is None else g for v, g in zip(sources, found, strict=True)]
+        pulled = pull_back([r for r, _ in given], [dy for _, dy in given], sources)
+        grads = [zeros_like(v) if g is None else g for v, g in zip(sources, pulled, strict=True)]
         branches.append(replaced(grads, dict(zip(region.params, inputs[1:], strict=True))))
-    made = make_cond(inputs[0], branches[0], branches[1], since)
+    backward = make_cond(inputs[0], branches[0], branches[1], since)
     out: list[Value | None] = [None] * len(inputs)
-    for i, g in zip(which, made.results, strict=True):
+    for i, g in zip(which, backward.results, strict=True):
         out[i] = g
     return out
 
@@ -49,12 +48,13 @@ COND = register(Op("cond", infer=_never, ref=_never, vjp=_vjp, lower=Cond()))
 
 
 def marker() -> int:
-    """A number that divides the nodes made before from those made after."""
+    """A serial number between those of the nodes created before and after this call."""
     return constant(0.0).node.serial
 
 
 def make_cond(pred: Value, then: Sequence[Value], otherwise: Sequence[Value], since: int) -> Node:
-    """The node that gives `then` where pred is not 0; what was made after `since` is computed in its region only."""
+    """The node whose results are `then` if pred is not 0, otherwise `otherwise`; nodes created after `since` are moved
+    into the regions."""
     outer = list(dict.fromkeys(v for results in (then, otherwise) for v in read_from_outside(results, since)))
     regions = []
     for results in (then, otherwise):

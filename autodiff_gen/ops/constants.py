@@ -1,4 +1,4 @@
-"""Values that depend on no operand."""
+"""Ops without operands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _iota(*, size: Any) -> Any:
 
 iota = register(
     Op(
-        "iota",  # y[size] = 0, 1, 2, ..., row by row where size names several extents
+        "iota",  # y[size] = 0, 1, 2, ..., in row-major order if size has several extents
         infer=lambda *, size: Type(s32, _extents(size)),
         ref=_iota,
         vjp=None,
@@ -47,8 +47,8 @@ def _places(*, shape: Shape, strides: tuple[int, ...], offset: int) -> Any:
 
 places = register(
     Op(
-        # offset + the sum of each index times its stride: where a view finds its elements; made by the pass that draws
-        # masks in the order in which they are read
+        # A strided iota, offset + sum of index[k] * strides[k]: the element offsets of a view. Created by the pass that
+        # rematerialises masks in the order in which they are read.
         "places",
         infer=_places_type,
         ref=_places,
@@ -64,7 +64,7 @@ def _extent(*, extent: Any) -> Any:
 
 extent = register(
     Op(
-        "extent",  # a count of elements, c*n, as a float: what a mean over the batch divides by
+        "extent",  # a number of elements, c*n, as a float: the divisor of a mean over the batch
         infer=lambda *, extent: Type(f32, ()),
         ref=_extent,
         vjp=None,

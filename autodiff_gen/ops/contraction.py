@@ -1,4 +1,4 @@
-"""Contractions: what becomes a call of the gemm family of kernels."""
+"""Contractions, which are lowered to calls of the gemm family of kernels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _matmul_type(a: Type, b: Type) -> Type:
 
 
 def transposed(v: Value) -> Value:
-    """v with its last two axes exchanged; a view."""
+    """v with its last two axes swapped; a view."""
     rank = len(v.type.shape)
     return apply("permute", v, dims=(*range(rank - 2), rank - 1, rank - 2))
 
@@ -79,7 +79,7 @@ def _accumulate(a: Any, b: Any, c: Any, alpha: Any, *, beta: float, negate: bool
 
 accumulate = register(
     Op(
-        "accumulate",  # y = (+ or -) alpha a . b + beta c; made by the pass that fuses updates, after differentiation
+        "accumulate",  # y = (+ or -) alpha a . b + beta c; created by the pass fuse_optimizer, after differentiation
         infer=_accumulate_type,
         ref=_accumulate,
         vjp=None,
@@ -89,7 +89,7 @@ accumulate = register(
 
 matmul_rows = register(
     Op(
-        "matmul_rows",  # a product of which one row at a time is needed; made by the pass that fuses updates
+        "matmul_rows",  # a product that is consumed row by row; created by the pass fuse_optimizer
         infer=_matmul_type,
         ref=lambda a, b: np.matmul(a, b),
         vjp=None,
@@ -99,7 +99,7 @@ matmul_rows = register(
 
 matmul_placed = register(
     Op(
-        "matmul_placed",  # a product whose elements lie as `layout` says; made by the plan of a loop's body
+        "matmul_placed",  # a product whose result is stored with `layout`; created when a scan's body is planned
         infer=lambda a, b, *, layout, of: _matmul_type(a, b),
         ref=lambda a, b, *, layout, of: np.matmul(a, b),
         vjp=None,

@@ -1,5 +1,5 @@
-"""Convolution of images x[n, h, w, c] with w[o, kh, kw, c / groups], and its adjoints in each operand. A transposed
-convolution is `conv2d_dx`.
+"""Convolution of images x[n, h, w, c] with w[o, kh, kw, c / groups], and its adjoints with respect to each operand. A
+transposed convolution is `conv2d_dx`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .windows import Padding, Pair, cropped, image, pair_of, with_size
 def convolving(
     stride: Pair = (1, 1), padding: Padding = (0, 0, 0, 0), dilation: Pair = (1, 1), groups: int = 1
 ) -> dict[str, Any]:
-    """The attributes that the three share; padding is top, bottom, left, right."""
+    """The attributes of all three ops; padding is top, bottom, left, right."""
     return {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
 
 
@@ -74,11 +74,11 @@ def _conv2d_dw_type(x: Type, dy: Type, *, kernel: Pair, **attrs: Any) -> Type:
     return Type(x.dtype, (o, *kernel, c // attrs["groups"]))
 
 
-# Meaning
+# NumPy reference
 
 
 def _grouped(x: Any, groups: int) -> Any:
-    """The last axis as [groups, channels of a group]."""
+    """The last axis split into [groups, channels per group]."""
     return x.reshape(*x.shape[:-1], groups, -1)
 
 

@@ -1,4 +1,4 @@
-"""Sums of all elements up to each."""
+"""Cumulative sums along an axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Depthwise convolution: every channel of x[n, h, w, c] with a window of its own, w[kh, kw, c]; and its adjoints."""
+"""Depthwise convolution of x[n, h, w, c] with one filter per channel, w[kh, kw, c], and its adjoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .windows import Padding, Pair, cropped, image, with_size
 def depthwise(
     stride: Pair = (1, 1), padding: Padding = (0, 0, 0, 0), dilation: Pair = (1, 1)
 ) -> dict[str, Any]:
-    """The attributes that the three share; padding is top, bottom, left, right."""
+    """The attributes of all three ops; padding is top, bottom, left, right."""
     return {"stride": stride, "padding": padding, "dilation": dilation}
 
 
@@ -53,7 +53,7 @@ def _depthwise_dw_type(x: Type, dy: Type, *, kernel: Pair, **attrs: Any) -> Type
     same_dtype(x, dy)
     h, w, c = image(x)
     if x.shape[0] != dy.shape[0] or _check_gradient(dy, (h, w), kernel, attrs) != c:
-        raise ShapeError("images and channels of both operands must be as many")
+        raise ShapeError("both operands must have the same number of images and channels")
     return Type(x.dtype, (*kernel, c))
 
 

@@ -1,4 +1,4 @@
-"""Elementwise arithmetic; operands broadcast as in NumPy."""
+"""Elementwise arithmetic with NumPy's broadcasting."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _sub_vjp(
     attrs: Attrs,
     wanted: Sequence[bool],
 ) -> list[Value | None]:
-    """dy and -dy, negated after the sum over what was broadcast: once, not per element."""
+    """dy and -dy; the negation follows the sum over broadcast axes, so it is done once, not per element."""
     (dy,), (a, b) = dys, inputs
     assert dy is not None
     return [
@@ -102,7 +102,7 @@ square = register(
 
 
 def power(a: Value, exponent: float) -> Value:
-    """a to a constant power, by the cheapest ops that round like PyTorch's pow with a number."""
+    """a to a constant power, with the cheapest ops that round like PyTorch's pow with a number."""
     if exponent == 0:
         one = constant(1.0, a.type.dtype)
         return apply("broadcast_to", one, shape=a.type.shape) if a.type.shape else one
@@ -131,10 +131,10 @@ def _pow_base_gradient(dy: Value, a: Value, b: Value) -> Value:
 
 
 def _pow_exponent_gradient(dy: Value, a: Value, b: Value, y: Value) -> Value:
-    """dy y log(a), and 0 where a is 0 and b is not negative; log never sees that 0, so that second
-    derivatives stay finite."""
-    flat = apply("logical_and", apply("eq", a, 0.0), apply("ge", b, 0.0))
-    return dy * y * apply("log", apply("where", flat, 1.0, a))
+    """dy y log(a), and 0 where a is 0 and b is not negative; there the argument of log is 1, so that second derivatives
+    are finite."""
+    zero = apply("logical_and", apply("eq", a, 0.0), apply("ge", b, 0.0))
+    return dy * y * apply("log", apply("where", zero, 1.0, a))
 
 
 def _pow_vjp(
@@ -177,14 +177,14 @@ abs_ = register(
 )
 
 
-def _share(dy: Value, a: Value, b: Value, loses: str) -> Value:
-    """The gradient of a in maximum(a, b) or minimum(a, b): none where it loses, half where they tie."""
-    return apply("where", apply(loses, a, b), 0.0, apply("where", apply("eq", a, b), dy * 0.5, dy))
+def _share(dy: Value, a: Value, b: Value, compare: str) -> Value:
+    """The gradient of a in maximum(a, b) or minimum(a, b): 0 where `compare` is true, half of dy where a = b."""
+    return apply("where", apply(compare, a, b), 0.0, apply("where", apply("eq", a, b), dy * 0.5, dy))
 
 
 maximum = register(
     Op(
-        "maximum",  # NaN when either is
+        "maximum",  # NaN if either operand is
         infer=floating,
         ref=np.maximum,
         vjp=simple(lambda dy, a, b, y: _share(dy, a, b, "lt"), lambda dy, a, b, y: _share(dy, b, a, "lt")),
@@ -196,7 +196,7 @@ maximum = register(
 
 minimum = register(
     Op(
-        "minimum",  # NaN when either is
+        "minimum",  # NaN if either operand is
         infer=floating,
         ref=np.minimum,
         vjp=simple(lambda dy, a, b, y: _share(dy, a, b, "gt"), lambda dy, a, b, y: _share(dy, b, a, "gt")),

@@ -1,4 +1,4 @@
-"""Elementwise functions of one float; in C from ag_math.h, whose bits are the same on every core."""
+"""Elementwise functions of one float; in C those of ag_math.h, which give the same bits on every core."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ exp = register(
 
 expm1 = register(
     Op(
-        "expm1",  # exp(x) - 1, right for small x too
+        "expm1",  # exp(x) - 1, accurate for small x
         infer=floating,
         ref=np.expm1,
         vjp=simple(lambda dy, x, y: dy * (y + 1.0)),
@@ -52,7 +52,7 @@ log = register(
 
 log1p = register(
     Op(
-        "log1p",  # log(1 + x), right for small x too
+        "log1p",  # log(1 + x), accurate for small x
         infer=floating,
         ref=np.log1p,
         vjp=simple(lambda dy, x, y: dy / (x + 1.0)),

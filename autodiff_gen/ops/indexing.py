@@ -1,6 +1,6 @@
-"""Elements chosen along an axis by integers, and their adjoints, which add up where the same place is named twice.
+"""Selection of elements along an axis by indices, and the adjoints, which add the values of equal indices.
 
-Indices lie in range: functional/indexing.py sees to that.
+functional/indexing.py ensures that indices are in range.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def _integers(index: Type, only: str = "") -> None:
 
 
 def blocks(shape: Shape, dim: int, rank: int = 1) -> tuple[Size, Size, Size]:
-    """How a kernel walks a dense array along axes dim to dim + rank - 1: blocks before, places along, elements
-    behind.
+    """The [outer, count, inner] extents of a dense array whose axes dim to dim + rank - 1 are indexed: the products of
+    the extents before, of, and after these axes.
     """
-    moving = [d for d in shape if d != 1]
-    if any(isinstance(d, Dim) for d in moving[1:]):
+    not_one = [d for d in shape if d != 1]
+    if any(isinstance(d, Dim) for d in not_one[1:]):
         raise ShapeError("the batch axis must come first; use F.permute")
     return product(shape[:dim]), product(shape[dim : dim + rank]), product(shape[dim + rank :])
 
@@ -40,7 +40,7 @@ def _axis(shape: Shape, dim: int) -> int:
         raise ShapeError(f"dim={dim} is out of range for {len(shape)} axes")
     d = shape[dim]
     if isinstance(d, Dim):
-        raise ShapeError(f"axis {dim} is the batch axis, along which no index chooses")
+        raise ShapeError(f"axis {dim} is the batch axis, which cannot be indexed")
     return d
 
 
@@ -53,13 +53,13 @@ def _gather_type(x: Type, index: Type, *, dim: int) -> Type:
     if len(x.shape) != len(index.shape) or any(
         a != b for i, (a, b) in enumerate(zip(x.shape, index.shape, strict=True)) if i != dim
     ):
-        raise ShapeError(f"the index must have the first operand's extents, but for axis {dim}")
+        raise ShapeError(f"the index must have the first operand's extents, except along axis {dim}")
     return Type(x.dtype, index.shape)
 
 
 def _gather_axes(x: Shape, index: Shape, attrs: Attrs) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
-    along = tuple(range(len(x)))
-    return tuple(None if i == attrs["dim"] else i for i in along), along
+    axes = tuple(range(len(x)))
+    return tuple(None if i == attrs["dim"] else i for i in axes), axes
 
 
 def _gather_vjp(
@@ -108,9 +108,9 @@ def _scatter_type(index: Type, src: Type, *, dim: int, size: int) -> Type:
 
 def _scatter(index: Any, src: Any, *, dim: int, size: int) -> Any:
     y = np.zeros((*src.shape[:dim], size, *src.shape[dim + 1 :]), src.dtype)
-    at = list(np.indices(src.shape))
-    at[dim] = index.astype(np.intp)
-    np.add.at(y, tuple(at), src)
+    indices = list(np.indices(src.shape))
+    indices[dim] = index.astype(np.intp)
+    np.add.at(y, tuple(indices), src)
     return y
 
 
@@ -160,7 +160,7 @@ def _select_type(x: Type, index: Type, *, dim: int) -> Type:
     _axis(x.shape, dim)
     shape = (*x.shape[:dim], *index.shape, *x.shape[dim + 1 :])
     if sum(isinstance(d, Dim) for d in shape) > 1:
-        raise ShapeError("index and values both follow the batch")
+        raise ShapeError("index and values cannot both have the batch axis")
     return Type(x.dtype, shape)
 
 
@@ -281,7 +281,7 @@ def _into_type(
 
 index_sum_into = register(
     Op(
-        "index_sum_into",  # (+ or -) alpha index_sum(index, src) + beta old; made by the pass that fuses updates
+        "index_sum_into",  # (+ or -) alpha index_sum(index, src) + beta old; created by the pass fuse_optimizer
         infer=_into_type,
         ref=lambda index, src, old, alpha, *, beta, negate, **attrs: (
             (-alpha if negate else alpha) * _sum(index, src, **attrs) + old.dtype.type(beta) * old

@@ -1,4 +1,4 @@
-"""Comparisons, masks, the choice between two values, and conversions. A mask is 0 or 1 in a byte."""
+"""Comparisons, masks, selection by a mask, and conversions. A mask is a byte, 0 or 1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..ir.types import DTYPES, DType, Type, broadcast
 from .support import ONES, PAIRS, comparing, floating, same_dtype, simple
 
 LOGICAL = 40  # the precedence of && and ||
-CHOSEN = 20  # what an operand of ?: must reach, so that a choice within a choice stands in parentheses
+CHOSEN = 20  # the least precedence of an operand of ?:, so that a nested ?: is put in parentheses
 
 
 def _comparison(name: str, c: str, ref: Callable[[Any, Any], Any]) -> Op:
@@ -124,9 +124,9 @@ _TORCH = {
 
 
 def _conversion(to: DType) -> Op:
-    """`to_<dtype>`; a float becomes an integer by dropping its fraction, and a mask by `!= 0`."""
+    """`to_<dtype>`: a float is truncated to an integer; a mask is `!= 0`."""
     c = "{0} != 0" if to.kind == "b" else f"({to.c}){{0}}"
-    # A float keeps its gradient on the way to a float; integers have none.
+    # A conversion to float propagates the gradient; integers have none.
     vjp = simple(lambda dy, x, y: dy) if to.kind == "f" else None
     return Op(
         f"to_{to.name}",
@@ -148,7 +148,7 @@ CONVERSIONS = {name: register(_conversion(DTYPES[name])) for name in _TORCH}
 
 detach = register(
     Op(
-        "detach",  # the same values, through which no gradient flows
+        "detach",  # the identity, without gradient
         infer=floating,
         ref=lambda x: x,
         vjp=simple(None),

@@ -1,4 +1,5 @@
-"""The largest element of each window of x[n, h, w, c], and which it is: i * kw + j. The first wins ties, NaN wins."""
+"""Max pooling: the largest element of each window of x[n, h, w, c] and its index i * kw + j. Of equal elements the
+first is chosen; NaN counts as the largest."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def _max_type(x: Type, **attrs: Any) -> tuple[Type, Type]:
     return Type(x.dtype, shape), Type(u8, shape)
 
 
-def _chosen_type(x: Type, index: Type, out: Pair) -> tuple[int, int, int]:
+def _check_index(x: Type, index: Type, out: Pair) -> tuple[int, int, int]:
     h, w, c = image(x)
     if index != Type(u8, with_size(x.shape, out, c)):
         raise ShapeError(f"the index must be u8 of shape {[x.shape[0], *out, c]}")
@@ -65,7 +66,7 @@ def _chosen_type(x: Type, index: Type, out: Pair) -> tuple[int, int, int]:
 
 
 def _dx_type(dy: Type, index: Type, *, size: Pair, **attrs: Any) -> Type:
-    oh, ow, c = _chosen_type(dy, index, out := _out(size, attrs))
+    oh, ow, c = _check_index(dy, index, out := _out(size, attrs))
     if (oh, ow) != out:
         raise ShapeError(f"the gradient of an image of {list(size)} has {list(out)} windows")
     return Type(dy.dtype, with_size(dy.shape, size, c))
@@ -74,7 +75,7 @@ def _dx_type(dy: Type, index: Type, *, size: Pair, **attrs: Any) -> Type:
 def _pick_type(x: Type, index: Type, **attrs: Any) -> Type:
     h, w, _ = image(x)
     out = _out((h, w), attrs)
-    *_, c = _chosen_type(x, index, out)
+    *_, c = _check_index(x, index, out)
     return Type(x.dtype, with_size(x.shape, out, c))
 
 
@@ -85,14 +86,14 @@ def _max(x: Any, **attrs: Any) -> tuple[Any, Any]:
     best = np.full((x.shape[0], *out, x.shape[3]), -np.inf, x.dtype)
     index = np.zeros(best.shape, np.uint8)
     inside = padded(np.ones_like(x), kernel, stride, attrs["padding"], dilation, out, 0.0) == 1.0
-    found = np.zeros(best.shape, bool)
+    valid = np.zeros(best.shape, bool)
     for i, j in np.ndindex(*kernel):
-        at = tap(i, j, stride, dilation, out)
-        element = wide[at]
-        better = inside[at] & (~found | (element > best) | np.isnan(element))
+        elements = tap(i, j, stride, dilation, out)
+        element = wide[elements]
+        better = inside[elements] & (~valid | (element > best) | np.isnan(element))
         best = np.where(better, element, best)
         index = np.where(better, np.uint8(i * kernel[1] + j), index)
-        found |= inside[at]
+        valid |= inside[elements]
     return best, index
 
 
@@ -187,11 +188,11 @@ _ROWS: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
     ((1, 1, 7, 1), pooling((1, 3), (1, 2))),
     ((1, 1, 1, 1), pooling((1, 1), (1, 1))),
 )
-# PyTorch's index counts the image's pixels. Where element (i, j) of window (p, q) lies in the padded image:
+# PyTorch's index counts the image's pixels. Row and column of element (i, j) of window (p, q) in the padded image:
 _ROW = "stride[0] * torch.arange({n}.shape[1])[:, None, None] + {i} // kernel[1] * dilation[0]"
 _COLUMN = "stride[1] * torch.arange({n}.shape[2])[:, None] + {i} % kernel[1] * dilation[1]"
 _HEIGHT = (
-    "sum(padding[:2]) + {h} + kernel[0] * dilation[0] + stride[0]"  # room enough for windows that hang over
+    "sum(padding[:2]) + {h} + kernel[0] * dilation[0] + stride[0]"  # large enough for windows that overhang
 )
 _WIDTH = "sum(padding[2:]) + {w} + kernel[1] * dilation[1] + stride[1]"
 
@@ -243,7 +244,7 @@ max_pool2d = register(
 
 max_pool2d_dx = register(
     Op(
-        "max_pool2d_dx",  # dx[n, h, w, c] of max_pool2d: each element of dy where its window's index says
+        "max_pool2d_dx",  # dx[n, h, w, c] of max_pool2d: each element of dy at the index of its window
         infer=_dx_type,
         ref=_dx,
         vjp=_dx_vjp,
@@ -255,7 +256,7 @@ max_pool2d_dx = register(
 
 max_pool2d_pick = register(
     Op(
-        "max_pool2d_pick",  # y[n, oh, ow, c]: the element of each window of x that the index names; 0 in the padding
+        "max_pool2d_pick",  # y[n, oh, ow, c]: the element of each window of x at its index; 0 in the padding
         infer=_pick_type,
         ref=_pick,
         vjp=_pick_vjp,

@@ -1,6 +1,6 @@
-"""What training and evaluation do differently, and what a forward pass leaves behind in states.
+"""Ops that depend on the mode, training or evaluation, and ops that update states in a forward pass.
 
-Both ops stand in a graph until the mode of its entry is settled (passes/resolve_mode.py); no C is made of them.
+They are in a graph until the pass resolve_mode replaces them; they have no lowering to C.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def _by_mode_vjp(
 ) -> list[Value | None]:
     (dy,) = dys
     assert dy is not None
-    nothing = dy * 0.0
+    zero = dy * 0.0
     return [
-        apply("by_mode", dy, nothing) if wanted[0] else None,
-        apply("by_mode", nothing, dy) if wanted[1] else None,
+        apply("by_mode", dy, zero) if wanted[0] else None,
+        apply("by_mode", zero, dy) if wanted[1] else None,
     ]
 
 
@@ -70,8 +70,8 @@ def _with_updates_vjp(
 
 with_updates = register(
     Op(
-        # The first operand; whoever trains through it gives the states the other operands as their new values, and
-        # takes at least `least_n` samples. `order`: of calls, in which updates of one state follow each other.
+        # The first operand. In training the other operands become the new values of the states, and a batch has at
+        # least `least_n` samples. `order`: the order of calls, in which updates of one state are applied.
         "with_updates",
         infer=_with_updates_type,
         ref=lambda y, *new, states, least_n, order: y,

@@ -1,5 +1,5 @@
-"""A convolution whose result only a pooling by maximum reads, as one op: what is pooled is never stored, and what goes
-back passes only through the elements that were chosen. Made by the pass fuse_conv_pool, after differentiation.
+"""Convolution, bias and max pooling as one op: the convolution's result is never stored, and gradients propagate only
+through the chosen elements. Created by the pass fuse_conv_pool, after differentiation.
 """
 
 from __future__ import annotations
@@ -20,36 +20,39 @@ from .windows import Pair, pair_of
 
 
 def _parts(attrs: Attrs) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The attributes of conv2d, and those of max_pool2d."""
+    """The attributes of conv2d and of max_pool2d."""
     conv = {k: attrs[k] for k in ("stride", "padding", "dilation", "groups")}
     return conv, {k.removeprefix("pool_"): v for k, v in attrs.items() if k.startswith("pool_")}
 
 
-def _only(name: str, *types: Type, **attrs: Any) -> Type:
-    found = OPS[name].infer(*types, **attrs)
-    assert isinstance(found, Type)
-    return found
+def _result_type(name: str, *types: Type, **attrs: Any) -> Type:
+    """The type of an op with one result."""
+    result = OPS[name].infer(*types, **attrs)
+    assert isinstance(result, Type)
+    return result
 
 
 def _pool_type(x: Type, w: Type, bias: Type, **attrs: Any) -> tuple[Type, ...]:
     conv, pool = _parts(attrs)
     if bias != Type(w.dtype, w.shape[:1]):
         raise ShapeError(f"the bias must be {Type(w.dtype, w.shape[:1])}")
-    found = OPS["max_pool2d"].infer(_only("conv2d", x, w, **conv), **pool)
-    assert isinstance(found, tuple)
-    return found
+    results = OPS["max_pool2d"].infer(_result_type("conv2d", x, w, **conv), **pool)
+    assert isinstance(results, tuple)
+    return results
 
 
 def _dx_type(dy: Type, index: Type, w: Type, *, size: Pair, **attrs: Any) -> Type:
     conv, pool = _parts(attrs)
     inner = size_of(size, pair_of(w.shape), attrs)
-    return _only("conv2d_dx", _only("max_pool2d_dx", dy, index, size=inner, **pool), w, size=size, **conv)
+    pooled = _result_type("max_pool2d_dx", dy, index, size=inner, **pool)
+    return _result_type("conv2d_dx", pooled, w, size=size, **conv)
 
 
 def _dw_type(x: Type, dy: Type, index: Type, *, kernel: Pair, **attrs: Any) -> Type:
     conv, pool = _parts(attrs)
     inner = size_of(pair_of(x.shape), kernel, attrs)
-    return _only("conv2d_dw", x, _only("max_pool2d_dx", dy, index, size=inner, **pool), kernel=kernel, **conv)
+    pooled = _result_type("max_pool2d_dx", dy, index, size=inner, **pool)
+    return _result_type("conv2d_dw", x, pooled, kernel=kernel, **conv)
 
 
 def _into_type(
@@ -99,8 +102,8 @@ def _shape(x: Strided, size: Pair, kernel: Pair, y: Type, attrs: Attrs) -> dict[
 def _pool_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
     (x, w, _), (y, _) = layouts, results
     shape = _shape(x, pair_of(x.shape), pair_of(w.shape), y, attrs)
-    places = {"x": Operand(0), "w": Operand(1), "bias": Operand(2)}
-    pointers = {**places, "y": Result(0), "index": Result(1)}
+    operands = {"x": Operand(0), "w": Operand(1), "bias": Operand(2)}
+    pointers = {**operands, "y": Result(0), "index": Result(1)}
     return KernelCall("conv2d_pool_f32", pointers, {"n": x.shape[0]}, shape=shape)
 
 
@@ -177,7 +180,7 @@ conv2d_pool_dw = register(
 
 conv2d_pool_dw_into = register(
     Op(
-        "conv2d_pool_dw_into",  # (+ or -) alpha conv2d_pool_dw(x, dy, index) + beta old; made by fuse_optimizer
+        "conv2d_pool_dw_into",  # (+ or -) alpha conv2d_pool_dw(x, dy, index) + beta old; created by fuse_optimizer
         infer=_into_type,
         ref=_into,
         vjp=None,

@@ -1,11 +1,11 @@
-"""Random numbers by counter: a function of (key, counter, index), so that they are drawn again rather than kept."""
+"""Counter-based random numbers: a function of (key, counter, index), so that they are recomputed instead of stored."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir.counter_rng import rand_u32 as drawn
+from ..ir.counter_rng import rand_u32 as random_bits
 from ..ir.node import Op, Sample, register
 from ..ir.op_kinds import ATOM, SELECT, UNARY, Elementwise
 from ..ir.types import Type, u32
@@ -20,13 +20,13 @@ def _rand_u32_type(counter: Type, index: Type, *, key: int | None) -> Type:
 
 
 def _rand_u32(counter: Any, index: Any, *, key: int | None) -> Any:
-    assert key is not None, "the key is given when the mode is settled"
-    return drawn(key, counter, index)
+    assert key is not None, "the key is assigned when the mode is resolved"
+    return random_bits(key, counter, index)
 
 
 rand_u32 = register(
     Op(
-        # 32 random bits for each index; `key` names the stream. None: resolve_mode numbers the streams of a model.
+        # 32 random bits for each index; `key` is the stream, None until resolve_mode numbers the streams of a model.
         "rand_u32",
         infer=_rand_u32_type,
         ref=_rand_u32,

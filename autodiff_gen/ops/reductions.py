@@ -1,4 +1,4 @@
-"""Reductions over axes; in C they walk the elements in ascending index order."""
+"""Reductions over axes; the generated C reduces in ascending index order."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def _reduce_type(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> Type:
 
 
 def expanded(v: Value, x: Value, attrs: Attrs) -> Value:
-    """A reduction's result or gradient, stretched back over the axes of x that it lost."""
+    """A reduction's result or gradient, broadcast to the shape of x."""
     axes = normalise_axes(attrs["axes"], len(x.type.shape))
-    kept = reduced(x.type.shape, axes, True)
-    v = v if v.type.shape == kept else apply("reshape", v, shape=kept)
-    return v if kept == x.type.shape else apply("broadcast_to", v, shape=x.type.shape)
+    keepdim = reduced(x.type.shape, axes, True)
+    v = v if v.type.shape == keepdim else apply("reshape", v, shape=keepdim)
+    return v if keepdim == x.type.shape else apply("broadcast_to", v, shape=x.type.shape)
 
 
 def _sum_vjp(
@@ -86,8 +86,8 @@ def _prod_vjp(
     attrs: Attrs,
     wanted: Sequence[bool],
 ) -> list[Value | None]:
-    """dy times the product of the other elements, formed without a division: right where elements are 0, and
-    to every order. It takes as many steps as the square of the axis' extent, and no memory."""
+    """dy times the product of the other elements, without a division: correct if elements are 0, and for derivatives of
+    every order. The cost is quadratic in the axis' extent; no memory is needed."""
     (dy,), (x,) = dys, inputs
     assert dy is not None
     (axis,) = normalise_axes(attrs["axes"], len(x.type.shape))
@@ -95,10 +95,10 @@ def _prod_vjp(
     if extent == 1:
         return [expanded(dy, x, attrs)]
     ones = (1,) * len(after)
-    mine = apply("reshape", apply("iota", size=extent), shape=(extent, 1, *ones))
-    other = apply("reshape", apply("iota", size=extent), shape=(extent, *ones))
-    each = apply("reshape", x, shape=(*before, 1, extent, *after))
-    others = apply("where", apply("eq", mine, other), 1.0, each)
+    row = apply("reshape", apply("iota", size=extent), shape=(extent, 1, *ones))
+    column = apply("reshape", apply("iota", size=extent), shape=(extent, *ones))
+    elements = apply("reshape", x, shape=(*before, 1, extent, *after))
+    others = apply("where", apply("eq", row, column), 1.0, elements)
     return [expanded(dy, x, attrs) * apply("prod", others, axes=(axis + 1,), keepdim=False)]
 
 
@@ -122,7 +122,7 @@ def _extreme_vjp(
     attrs: Attrs,
     wanted: Sequence[bool],
 ) -> list[Value | None]:
-    """Elements that tie for the extreme share its gradient evenly."""
+    """Elements that are equal to the extreme share its gradient evenly."""
     (dy,), (x,), (y,) = dys, inputs, outs
     assert dy is not None
     chosen = apply("eq", x, expanded(y, x, attrs))
@@ -132,7 +132,7 @@ def _extreme_vjp(
 
 def _extreme(name: str, c: str, start: str, ref: Callable[..., Any]) -> Op:
     return Op(
-        name,  # NaN when any element is
+        name,  # NaN if any element is
         infer=_reduce_type,
         ref=lambda x, *, axes, keepdim: ref(x, axis=tuple(axes), keepdims=keepdim),
         vjp=_extreme_vjp,
@@ -153,7 +153,7 @@ def _largest(x: Any, *, axes: tuple[int, ...], keepdim: bool) -> Any:
 
 largest = register(
     Op(
-        "largest",  # the largest of the elements and 1; infinite when one is NaN; bounds what updates read
+        "largest",  # max(1, elements), infinite if one is NaN; the bound of the operands of updates
         infer=_reduce_type,
         ref=_largest,
         vjp=_extreme_vjp,
@@ -176,17 +176,17 @@ def _indexed_vjp(
     attrs: Attrs,
     wanted: Sequence[bool],
 ) -> list[Value | None]:
-    """The whole gradient goes to the element that was chosen."""
+    """The gradient goes to the chosen element."""
     (dy, _), (x,) = dys, inputs
     if dy is None:
         return [None]
     (axis,) = normalise_axes(attrs["axes"], len(x.type.shape))
     extent = x.type.shape[axis]
-    places = apply("iota", size=extent)
-    beside = len(x.type.shape) - axis - 1
-    if beside:
-        places = apply("reshape", places, shape=(extent, *(1,) * beside))
-    chosen = apply("eq", places, expanded(outs[1], x, attrs))
+    index = apply("iota", size=extent)
+    axes_after = len(x.type.shape) - axis - 1
+    if axes_after:
+        index = apply("reshape", index, shape=(extent, *(1,) * axes_after))
+    chosen = apply("eq", index, expanded(outs[1], x, attrs))
     return [apply("where", chosen, expanded(dy, x, attrs), 0.0)]
 
 
@@ -198,7 +198,7 @@ def _extreme_with_index(name: str, c: str, start: str, arg: Callable[..., Any]) 
 
     better = f"{{x}} {c} {{acc0}} || ({{x}} != {{x}} && {{acc0}} == {{acc0}})"
     return Op(
-        f"{name}_with_index",  # the extreme of one axis and where it first stands; NaN wins
+        f"{name}_with_index",  # the extreme along one axis and its first index; NaN counts as the extreme
         infer=_indexed_type,
         ref=ref,
         vjp=_indexed_vjp,

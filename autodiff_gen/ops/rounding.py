@@ -1,4 +1,4 @@
-"""Functions that are flat but for jumps: their gradient is zero, so none flows."""
+"""Piecewise constant functions; they propagate no gradient, because it is zero."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ floor = register(
 
 round_ = register(
     Op(
-        "round",  # to the nearest integer, to the even one of two
+        "round",  # to the nearest integer, ties to even
         infer=floating,
         ref=np.rint,
         vjp=simple(None),

@@ -1,4 +1,4 @@
-"""The record of scan: a step that is repeated along the time axis, as one node with the step as its region."""
+"""The op record of scan: a step that is repeated along the time axis, as one node whose region is the step."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""scan: a step that is repeated along the time axis, as one node with the step as its region.
+"""scan: a step that is repeated along the time axis, as one node whose region is the step.
 
-Operands are the carries' first values, what is walked along its first axis (xs), and captures. Results are the last
-carries, then one stack per further result of the region: what the step gives out (ys), the old carries, and the
-products inside, of which the backward pass reads some. A pass drops the stacks that nothing reads.
+Operands: the initial carries, the sequences that are indexed along their first axis (xs), and captures. Results: the
+final carries, then one stack for each further result of the region: the outputs of the step (ys), the old carries, and
+the products, some of which the backward pass reads. Dead-code elimination removes unused stacks.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def make_scan(
     reverse: bool,
     hint: str = "",
 ) -> Node:
-    """The node of a traced step: `params` stand for carries and elements of xs, from which the new `carries` and
-    `ys` were computed.
+    """The node of a traced step: `params` are the placeholders of carries and elements of xs from which the new
+    `carries` and `ys` were computed.
     """
     old = params[: len(init)]
     closed = close(params, (*carries, *ys, *old))
@@ -44,10 +44,11 @@ def make_scan(
 
 
 def products(region: Region) -> list[list[Value]]:
-    """What is not computed again on the way back: every result of a kernel, and behind it the elementwise values of its
-    shape that are computed from it alone and then from each other. Any of a chain may stand for those before it.
+    """The values that the backward pass does not recompute, as chains: a kernel's result, followed by elementwise
+    values of its shape, each computed from the previous one, whose only user it is. Storing one value of a chain
+    replaces storing those before it.
     """
-    nodes = region.nodes()
+    nodes = region.nodes
     readers = users(nodes)
     chains = []
     for node in nodes:
@@ -63,14 +64,14 @@ def products(region: Region) -> list[list[Value]]:
 
 
 def _batch_first(x: Value) -> bool:
-    """Whether the samples of x, an operand that is walked along its first axis, lie further apart than its times."""
-    at = layout(x)
-    return at is not None and len(at.shape) > 2 and at.strides[1] > at.strides[0]
+    """Whether the batch stride of x, an operand indexed along its first axis, is larger than its time stride."""
+    strided = layout(x)
+    return strided is not None and len(strided.shape) > 2 and strided.strides[1] > strided.strides[0]
 
 
 def stack_axis(shape: Shape, batch_first: bool) -> int:
-    """Where the time axis of a stack stands: behind the batch, so that the rows of all samples and times lie evenly
-    whatever the batch, or first.
+    """The position of a stack's time axis: after the batch axis, so that the rows of all samples and times have one
+    stride for any batch size, or first.
     """
     return int(bool(shape) and (isinstance(shape[0], Dim) or (batch_first and len(shape) > 1)))
 

@@ -1,9 +1,9 @@
-"""Back-propagation through time: the gradient of a scan is a scan in the other direction.
+"""Back-propagation through time: the gradient of a scan is a scan in the opposite direction.
 
-Its body is the VJP of the region. Old carries and products come from the stacks of the forward scan; what is cheap is
-computed again. A captured weight's gradient is a sum over all times: where one time contributes a product or a sum,
-its factors are stacked and multiplied once, outside, so that no weight gradient is carried along and the update of the
-weight fuses with the product as usual. Other captures accumulate in a carry.
+Its body is the VJP of the region. Old carries and products are read from the stacks of the forward scan; cheap values
+are recomputed. The gradient of a captured weight is a sum over all times: if its terms are products or sums, their
+factors are stacked and multiplied once, after the loop, so that no weight gradient is carried and the weight's update
+fuses with the product. Gradients of other captures accumulate in a carry.
 """
 
 from __future__ import annotations
@@ -23,37 +23,39 @@ from .scan_builder import make_scan, products, stack_axis, time_first
 
 @dataclass
 class _Backward:
-    """The scan that is being built: carries with their first values and results, xs, ys and what ys are needed for."""
+    """The scan under construction: initial carries, xs, ys, and the params of its region."""
 
     init: list[Value] = field(default_factory=list)
-    carried: list[Value] = field(default_factory=list)  # the params that stand for the carries
+    carries: list[Value] = field(default_factory=list)  # the params of the carries
     xs: list[Value] = field(default_factory=list)
-    walked: list[Value] = field(default_factory=list)  # the params that stand for elements of xs
+    elements: list[Value] = field(default_factory=list)  # the params of the elements of xs
     ys: list[Value] = field(default_factory=list)
 
-    def walk(self, name: str, outer: Value, like: Value) -> Value:
-        """A param for the elements of `outer`, [time, ...]."""
+    def add_element(self, name: str, outer: Value, like: Value) -> Value:
+        """Add `outer`, [time, ...], to xs; returns the param of its elements, of the type of `like`."""
         inner = param(name, like.type)
         self.xs.append(outer)
-        self.walked.append(inner)
+        self.elements.append(inner)
         return inner
 
-    def carry(self, name: str, first: Value) -> Value:
+    def add_carry(self, name: str, first: Value) -> Value:
+        """Add a carry with the initial value `first`; returns its param."""
         inner = param(name, first.type)
         self.init.append(first)
-        self.carried.append(inner)
+        self.carries.append(inner)
         return inner
 
-    def stack(self, v: Value) -> int:
+    def add_stack(self, v: Value) -> int:
+        """Add v to ys, unless it is one; returns its index."""
         if v not in self.ys:
             self.ys.append(v)
         return self.ys.index(v)
 
 
 def scan_vjp(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) -> list[Value | None]:
-    """One gradient per operand of the scan `node`."""
-    (region,), count, walked = node.regions, node.attrs["carries"], node.attrs["xs"]
-    number(region.nodes())
+    """One gradient per operand of the scan `node`; None if it is not wanted or zero."""
+    (region,), count, elements = node.regions, node.attrs["carries"], node.attrs["xs"]
+    number(region.nodes)
     old, axes = region.params[:count], node.attrs["axes"]
     active, reached = _carries(node, dys, wanted)
     live = [i for i in range(count) if i in active and i in reached]
@@ -61,41 +63,44 @@ def scan_vjp(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) ->
     d_carry = {}
     for i in live:
         dy = dys[i]
-        d_carry[i] = back.carry(f"d_{_name(old[i])}", zeros_like(node.results[i]) if dy is None else dy)
+        d_carry[i] = back.add_carry(f"d_{_name(old[i])}", zeros_like(node.results[i]) if dy is None else dy)
     ys, d_ys = [region.results[i] for i in live], [d_carry[i] for i in live]
     for k, axis in enumerate(axes, start=count):
         dy = dys[k]
         if dy is not None:
             ys.append(region.results[k])
-            d_ys.append(back.walk(f"d_{_name(region.results[k])}", time_first(dy, axis), region.results[k]))
+            name = f"d_{_name(region.results[k])}"
+            d_ys.append(back.add_element(name, time_first(dy, axis), region.results[k]))
 
     sources = [
         v
         for i, v in enumerate(region.params)
         if (i in live if i < count else wanted[i]) and v.type.dtype.kind == "f"
     ]
-    found = dict(zip(sources, pull_back(ys, d_ys, sources), strict=True))
-    given = [v for v in found.values() if v is not None]
-    mapping = _forward_values(node, back, given)
-    now = dict(zip(given, replaced(given, mapping), strict=True))
-    pulled = {v: now[g] for v, g in found.items() if g is not None}
+    gradients = dict(zip(sources, pull_back(ys, d_ys, sources), strict=True))
+    not_zero = [g for g in gradients.values() if g is not None]
+    mapping = _forward_values(node, back, not_zero)
+    in_body = dict(zip(not_zero, replaced(not_zero, mapping), strict=True))
+    pulled = {v: in_body[g] for v, g in gradients.items() if g is not None}
 
     carries = [pulled.get(old[i], zeros_like(old[i])) for i in live]
     x_grads: dict[int, int] = {}
-    for i in range(count, count + walked):
+    for i in range(count, count + elements):
         if region.params[i] in pulled:
-            x_grads[i] = back.stack(pulled[region.params[i]])
-    sums = [_Sum(v, back, region.params.index(v)) for v in region.params[count + walked :] if v in pulled]
-    for phase in (_Sum.take_products, _Sum.take_sums):
-        for s in sums:
-            phase(s, pulled[s.capture])
+            x_grads[i] = back.add_stack(pulled[region.params[i]])
+    captures = region.params[count + elements :]
+    sums = [_CaptureGradient(v, back, region.params.index(v)) for v in captures if v in pulled]
+    for s in sums:  # the order matters: sums are hoisted only over values that the products have stacked
+        s.hoist_products(pulled[s.capture])
     for s in sums:
-        s.take_rest(carries)
+        s.hoist_sums()
+    for s in sums:
+        s.carry_rest(carries)
 
-    made = make_scan(
+    backward = make_scan(
         back.init,
         back.xs,
-        [*back.carried, *back.walked],
+        [*back.carries, *back.elements],
         carries,
         back.ys,
         node.attrs["length"],
@@ -103,11 +108,11 @@ def scan_vjp(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) ->
     )
     out: list[Value | None] = [None] * len(region.params)
     for k, i in enumerate(live):
-        out[i] = made.results[k] if wanted[i] else None
+        out[i] = backward.results[k] if wanted[i] else None
     for i, k in x_grads.items():
-        out[i] = _stack(made, k)
+        out[i] = _stack(backward, k)
     for s in sums:
-        out[s.operand] = s.total(made)
+        out[s.operand] = s.total(backward)
     return out
 
 
@@ -115,15 +120,16 @@ def _name(v: Value) -> str:
     return v.node.hint or v.node.op.name
 
 
-def _stack(made: Node, k: int) -> Value:
+def _stack(scan: Node, k: int) -> Value:
     """The k-th stack of a scan, [time, ...]."""
-    return time_first(made.results[made.attrs["carries"] + k], made.attrs["axes"][k])
+    return time_first(scan.results[scan.attrs["carries"] + k], scan.attrs["axes"][k])
 
 
 def _carries(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) -> tuple[set[int], set[int]]:
-    """The carries that depend on what is wanted, and those on which something depends whose gradient is given."""
+    """The carries that depend on an operand whose gradient is wanted, and those that a result with a given gradient
+    depends on."""
     (region,), count = node.regions, node.attrs["carries"]
-    order = region.nodes()
+    order = region.nodes
     active: set[int] = {i for i in range(count) if wanted[i]}
     while True:
         sources = [v for i, v in enumerate(region.params) if (i in active if i < count else wanted[i])]
@@ -145,11 +151,11 @@ def _carries(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) ->
 
 
 def _forward_values(node: Node, back: _Backward, gradients: Sequence[Value]) -> dict[Value, Value]:
-    """What stands in the backward body for the region's params, and for its products: of each chain the first value
-    that the gradients read, or the last.
+    """The values in the backward body that replace the region's params and products; of each chain of products, the
+    first value that the gradients read, otherwise the last, is stored.
     """
     (region,), count = node.regions, node.attrs["carries"]
-    forward = set(region.nodes())
+    forward = set(region.nodes)
     read = {v for n in topological(gradients) if n not in forward for v in n.operands}
     saved = set(region.params[:count])
     for chain in products(region):
@@ -158,13 +164,13 @@ def _forward_values(node: Node, back: _Backward, gradients: Sequence[Value]) -> 
     for k, axis in enumerate(node.attrs["axes"], start=count):
         v = region.results[k]
         if v in saved and v not in mapping:
-            mapping[v] = back.walk(_name(v), time_first(node.results[k], axis), v)
+            mapping[v] = back.add_element(_name(v), time_first(node.results[k], axis), v)
     for i in range(count, len(region.params)):
         v = region.params[i]
         if v in mapping:
             continue
         if i < count + node.attrs["xs"]:
-            mapping[v] = back.walk(_name(v), node.operands[i], v)
+            mapping[v] = back.add_element(_name(v), node.operands[i], v)
         else:
             mapping[v] = node.operands[i]
     return mapping
@@ -172,20 +178,21 @@ def _forward_values(node: Node, back: _Backward, gradients: Sequence[Value]) -> 
 
 @dataclass(frozen=True)
 class _Factor:
-    """A value of the backward body for all times: the stack of `ys[k]` or an element of xs, its axes permuted."""
+    """A value of the backward body for all times, with permuted axes: the stack of `ys[k]`, or `outer`, one of xs."""
 
     outer: Value | None
     k: int
     dims: tuple[int, ...]
 
-    def value(self, made: Node) -> Value:
-        """[time, ...]"""
-        v = _stack(made, self.k) if self.outer is None else self.outer
+    def value(self, scan: Node) -> Value:
+        """The value, [time, ...], given the backward scan."""
+        v = _stack(scan, self.k) if self.outer is None else self.outer
         return _permuted(v, (0, *(d + 1 for d in self.dims)))
 
 
-class _Sum:
-    """The gradient of one capture: products and sums that leave the loop, and the rest, which a carry adds up."""
+class _CaptureGradient:
+    """The gradient of one capture: products and sums, which are hoisted out of the loop, and the rest, which
+    accumulates in a carry."""
 
     def __init__(self, capture: Value, back: _Backward, operand: int) -> None:
         self.capture, self.back, self.operand = capture, back, operand
@@ -194,7 +201,8 @@ class _Sum:
         self.rest: list[Value] = []
         self.carry: int | None = None
 
-    def take_products(self, gradient: Value) -> None:
+    def hoist_products(self, gradient: Value) -> None:
+        """Hoist the terms that are matrix products."""
         for term in _terms(gradient):
             core, dims = _unpermuted(term)
             if core.node.op.name == "matmul" and len(core.type.shape) == 2:
@@ -203,8 +211,8 @@ class _Sum:
             else:
                 self.rest.append(term)
 
-    def take_sums(self, gradient: Value) -> None:
-        """Sums over what is stacked anyway; what is stacked for nothing else is better added up in a carry."""
+    def hoist_sums(self) -> None:
+        """Hoist sums over values that are stacked anyway; otherwise a carry is cheaper than a stack."""
         rest, self.rest = self.rest, []
         for term in rest:
             core = term.node.operands[0] if term.node.op.name == "reshape" else term
@@ -214,40 +222,42 @@ class _Sum:
             else:
                 self.rest.append(term)
 
-    def take_rest(self, carries: list[Value]) -> None:
+    def carry_rest(self, carries: list[Value]) -> None:
+        """Accumulate the other terms in a carry, which is appended to `carries`."""
         if self.rest:
             self.carry = len(carries)
-            total = self.back.carry(f"d_{_name(self.capture)}", zeros_like(self.capture))
+            total = self.back.add_carry(f"d_{_name(self.capture)}", zeros_like(self.capture))
             for term in self.rest:
                 total = apply("add", total, term)
             carries.append(total)
 
     def _is_stacked(self, v: Value) -> bool:
         source, _ = _unpermuted(v)
-        return source in self.back.walked or source in self.back.ys
+        return source in self.back.elements or source in self.back.ys
 
     def _factor(self, v: Value) -> _Factor:
         source, dims = _unpermuted(v)
-        if source in self.back.walked:
-            return _Factor(self.back.xs[self.back.walked.index(source)], -1, dims)
-        return _Factor(None, self.back.stack(source), dims)
+        if source in self.back.elements:
+            return _Factor(self.back.xs[self.back.elements.index(source)], -1, dims)
+        return _Factor(None, self.back.add_stack(source), dims)
 
-    def total(self, made: Node) -> Value:
-        parts = [self._product(made, *p) for p in self.products]
+    def total(self, scan: Node) -> Value:
+        """The sum of all terms, given the backward scan."""
+        parts = [self._product(scan, *p) for p in self.products]
         for factor, axes in self.summed:
-            whole = apply("sum", factor.value(made), axes=(0, *(a + 1 for a in axes)), keepdim=False)
+            whole = apply("sum", factor.value(scan), axes=(0, *(a + 1 for a in axes)), keepdim=False)
             parts.append(_shaped(whole, self.capture))
         if self.carry is not None:
-            parts.append(made.results[self.carry])
+            parts.append(scan.results[self.carry])
         out = parts[0]
         for part in parts[1:]:
             out = apply("add", out, part)
         return out
 
-    def _product(self, made: Node, a: _Factor, b: _Factor, dims: tuple[int, ...]) -> Value:
-        """The sum over the times of a . b: their rows at all times, one product."""
-        left, right = _permuted(a.value(made), (0, 2, 1)), b.value(made)  # [time, rows, ...]
-        batch_first = stack_axis(right.type.shape[1:], 1 in made.attrs["axes"]) == 1
+    def _product(self, scan: Node, a: _Factor, b: _Factor, dims: tuple[int, ...]) -> Value:
+        """The sum of a . b over time, as one product of the rows of all times."""
+        left, right = _permuted(a.value(scan), (0, 2, 1)), b.value(scan)  # [time, rows, ...]
+        batch_first = stack_axis(right.type.shape[1:], 1 in scan.attrs["axes"]) == 1
         return _permuted(
             apply("matmul", transposed(_rows(left, batch_first)), _rows(right, batch_first)), dims
         )
@@ -280,9 +290,9 @@ def _terms(v: Value) -> list[Value]:
     """The terms of a sum of gradients."""
     out, pending = [], [v]
     while pending:
-        at = pending.pop()
-        if at.node.op.name == "add" and all(o.type == v.type for o in at.node.operands):
-            pending.extend(reversed(at.node.operands))
+        term = pending.pop()
+        if term.node.op.name == "add" and all(o.type == v.type for o in term.node.operands):
+            pending.extend(reversed(term.node.operands))
         else:
-            out.append(at)
+            out.append(term)
     return out

@@ -1,4 +1,4 @@
-"""Elements chosen by an index."""
+"""Selection of one element of the last axis by an index."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _pick_type(x: Type, index: Type) -> Type:
 
 
 def _pick_axes(x: Shape, index: Shape, attrs: Attrs) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
-    along = tuple(range(len(index)))
-    return (*along, None), along
+    axes = tuple(range(len(index)))
+    return (*axes, None), axes
 
 
 def _pick(x: Any, index: Any) -> Any:
@@ -48,8 +48,8 @@ def _pick_vjp(
     if not wanted[0]:
         return [None, None]
     column = (*index.type.shape, 1)
-    where_ = apply("reshape", as_s32(index), shape=column)
-    chosen = apply("eq", apply("iota", size=x.type.shape[-1]), where_)
+    index_column = apply("reshape", as_s32(index), shape=column)
+    chosen = apply("eq", apply("iota", size=x.type.shape[-1]), index_column)
     return [apply("where", chosen, apply("reshape", dy, shape=column), 0.0), None]
 
 

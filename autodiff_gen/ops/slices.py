@@ -1,7 +1,7 @@
-"""Windows: regular parts of a value, and values assembled from parts.
+"""Strided slices of a value, and values assembled from parts (concatenation, padding).
 
-A window takes the elements starts + i * steps, one start and one step per axis; steps may be negative. The
-batch axis can only be taken whole.
+A slice has the elements starts + i * steps, with one start and one step per axis; steps may be negative. The batch axis
+can only be taken whole.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def _check_window(whole: Shape, shape: Shape, starts: Sequence[int], steps: Sequ
             )
 
 
-def _at(shape: Sequence[int], starts: Sequence[int], steps: Sequence[int]) -> tuple[Any, ...]:
-    """The window as a NumPy index."""
+def _numpy_index(shape: Sequence[int], starts: Sequence[int], steps: Sequence[int]) -> tuple[Any, ...]:
+    """The slice as a NumPy index."""
     parts = []
     for d, start, step in zip(shape, starts, steps, strict=True):
         stop = start + d * step
@@ -74,7 +74,7 @@ slice_ = register(
     Op(
         "slice",  # y[i] = x[starts + i * steps]
         infer=_slice_type,
-        ref=lambda x, *, shape, starts, steps: x[_at(shape, starts, steps)],
+        ref=lambda x, *, shape, starts, steps: x[_numpy_index(shape, starts, steps)],
         vjp=_slice_vjp,
         lower=View(lambda a, b, attrs: tuple(range(len(b))), window=True),
         samples=(
@@ -109,14 +109,14 @@ def _assemble_type(
 
 
 def _points(extent: Any, start: int, step: int) -> frozenset[int]:
-    """The places along one axis; the batch axis, always whole, counts as one."""
+    """The indices along one axis; the batch axis, always whole, counts as one index."""
     return frozenset([0] if isinstance(extent, Dim) else range(start, start + extent * step, step))
 
 
 def _assemble(*parts: Any, shape: Any, starts: Any, steps: Any, fill: float) -> Any:
     y = np.full(shape, fill, dtype=parts[0].dtype)
     for x, start, step in zip(parts, starts, steps, strict=True):
-        y[_at(x.shape, start, step)] = x
+        y[_numpy_index(x.shape, start, step)] = x
     return y
 
 

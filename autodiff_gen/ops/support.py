@@ -1,4 +1,4 @@
-"""What several families of op records share: shape rules, and helpers for short VJPs."""
+"""Helpers of several families of op records: shape rules, and short VJPs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..ir.node import VJP, Sample, Value
 from ..ir.op_kinds import Attrs
 from ..ir.types import Shape, Type, bool_, broadcast
 
-# The rows of the test table that every elementwise op of one or of two operands shares.
+# Samples of every elementwise op with one operand, and with two.
 ONES = (Sample(((2, 3),)), Sample(((1,),)), Sample(((),)))
 PAIRS = (
     Sample(((2, 3), (2, 3))),
@@ -25,7 +25,7 @@ PAIRS = (
 
 
 def within(low: float, high: float, samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
-    """The same rows with numbers drawn from another domain."""
+    """The same samples with numbers from [low, high)."""
     return tuple(Sample(s.inputs, s.attrs, (low, high), s.dtypes, s.high) for s in samples)
 
 
@@ -40,8 +40,7 @@ def broadcasting(*types: Type) -> Type:
 
 
 def arithmetic(*types: Type) -> Type:
-    """The shape rule of arithmetic; the narrow integers are storage, and C would compute with them in another
-    width."""
+    """The shape rule of arithmetic. Narrow integers are rejected: they are storage types, which C promotes to int."""
     if types[0].dtype.kind != "f" and types[0].dtype.name not in ("s32", "u32"):
         raise ShapeError(f"needs floats, s32 or u32, not {types[0].dtype}; convert with F.to first")
     return broadcasting(*types)
@@ -52,7 +51,7 @@ def comparing(*types: Type) -> Type:
 
 
 def floating(*types: Type) -> Type:
-    """The shape rule of functions that exist on floats only."""
+    """The shape rule of functions of floats."""
     for t in types:
         if t.dtype.kind != "f":
             raise ShapeError(f"needs a float, not {t.dtype}; convert with F.to first")
@@ -60,7 +59,7 @@ def floating(*types: Type) -> Type:
 
 
 def sum_to(v: Value, shape: Shape) -> Value:
-    """Sum a gradient over the axes that broadcasting added or stretched, back to `shape`."""
+    """Sum a gradient over the axes that broadcasting added or expanded; the result has `shape`."""
     if v.type.shape == shape:
         return v
     added = len(v.type.shape) - len(shape)
@@ -72,8 +71,8 @@ def sum_to(v: Value, shape: Shape) -> Value:
 
 
 def simple(*pullbacks: Callable[..., Value] | None) -> VJP:
-    """A VJP from one function per operand, `(dy, *inputs, y) -> dx`; broadcasting is undone here. None: not
-    differentiable."""
+    """A VJP from one function per operand, `(dy, *inputs, y) -> dx`, or None if it is not differentiable; sums over
+    broadcast axes are added here."""
 
     def vjp(
         dys: Sequence[Value | None],
@@ -93,11 +92,11 @@ def simple(*pullbacks: Callable[..., Value] | None) -> VJP:
 
 
 def as_s32(index: Value) -> Value:
-    """An integer value as s32, as kernels take indices."""
+    """An integer value as s32, the dtype of indices in kernels."""
     return index if index.type.dtype.name == "s32" else apply("to_s32", index)
 
 
 def number(v: Value) -> float | None:
-    """The number when v is a constant scalar, else None."""
+    """The number if v is a constant scalar, otherwise None."""
     value: Any = v.node.attrs.get("value") if v.node.op.name == "const" else None
     return float(value) if isinstance(value, np.ndarray) and value.ndim == 0 else None

@@ -1,4 +1,4 @@
-"""Views: the same bytes under another shape."""
+"""Views, which alias the operand's memory with another shape, and copies."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def _reshape_type(x: Type, *, shape: Shape) -> Type:
 
 def _reshape_dims(a: Shape, b: Shape, attrs: Attrs) -> tuple[int | None, ...] | None:
     """Only axes of extent 1 may come or go; anything else splits or merges axes."""
-    walked = [i for i, d in enumerate(a) if d != 1]
-    if [a[i] for i in walked] != [d for d in b if d != 1]:
+    axes = [i for i, d in enumerate(a) if d != 1]
+    if [a[i] for i in axes] != [d for d in b if d != 1]:
         return None
-    rest = iter(walked)
-    return tuple(None if d == 1 else next(rest) for d in b)
+    remaining = iter(axes)
+    return tuple(None if d == 1 else next(remaining) for d in b)
 
 
 reshape = register(
@@ -98,7 +98,7 @@ def _broadcast_vjp(
 
 broadcast_to = register(
     Op(
-        "broadcast_to",  # NumPy's broadcasting, written out
+        "broadcast_to",  # explicit NumPy broadcasting
         infer=_broadcast_type,
         ref=lambda x, *, shape: np.broadcast_to(x, shape),
         vjp=_broadcast_vjp,
@@ -114,7 +114,7 @@ broadcast_to = register(
 
 copy = register(
     Op(
-        "copy",  # the same values in bytes of their own; made by passes
+        "copy",  # the identity, materialised in its own memory; created by passes
         infer=lambda x: x,
         ref=lambda x: np.array(x),
         vjp=lambda dys, ins, outs, attrs, wanted: [dys[0]],
@@ -126,7 +126,7 @@ copy = register(
 
 place = register(
     Op(
-        "place",  # the same values, whose elements lie as `layout` says; made by the plan of a loop's body
+        "place",  # the identity, stored with `layout`; created when a scan's body is planned
         infer=lambda x, *, layout, of: x,
         ref=lambda x, *, layout, of: np.array(x),
         vjp=None,

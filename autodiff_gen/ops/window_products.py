@@ -1,6 +1,6 @@
-"""The ops of a product of images and windows of weights: y = f(x, w), which is linear in each operand.
+"""Convolution-like ops y = f(x, w) of images and windows of weights, which are linear in each operand.
 
-Its adjoints are ops too, and each of the three is the adjoint of the others, so that their VJPs close among themselves.
+The adjoints are ops too; each of the three is an adjoint of the others, so that their VJPs need no further ops.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ def size_of(size: Pair, kernel: Pair, attrs: Attrs) -> Pair:
 
 
 def with_border(x: Any, kernel: Pair, out: Pair, attrs: Attrs) -> Any:
-    """The array x with zeros around it, as far as windows reach."""
+    """The array x, zero-padded to the extent of the windows."""
     return padded(x, kernel, attrs["stride"], attrs["padding"], attrs["dilation"], out, 0.0)
 
 
 def at_tap(i: int, j: int, out: Pair, attrs: Attrs) -> tuple[slice, slice, slice]:
-    """Where element (i, j) of all windows lies in such an array."""
+    """The index of element (i, j) of all windows in a padded array."""
     return tap(i, j, attrs["stride"], attrs["dilation"], out)
 
 
 def conv_shape(x: Strided, size: Pair, kernel: Pair, out: Pair, o: int, attrs: Attrs) -> dict[str, int]:
-    """ag_conv2d_shape of a convolution of the image x, whatever is computed of it; without groups, of a depthwise
-    one.
+    """The fields of ag_conv2d_shape for y, dx or dw of a convolution of the image x; without the attribute groups, of a
+    depthwise convolution.
     """
     fields = geometry(x, size, kernel, attrs["stride"], attrs["padding"], attrs["dilation"], out)
     del fields["pad_bottom"], fields["pad_right"]
@@ -49,7 +49,7 @@ def conv_shape(x: Strided, size: Pair, kernel: Pair, out: Pair, o: int, attrs: A
 
 
 def factors_of(attrs: Attrs, scalar: int = 3) -> dict[str, Any]:
-    """alpha and beta of a kernel that adds: 1 and 0, or those of an op that adds operand `scalar` times its term."""
+    """alpha and beta of a kernel that accumulates: 1 and 0, or for an `_into` op operand `scalar` and its beta."""
     if "beta" not in attrs:
         return {"alpha": 1.0, "beta": 0.0}
     return {"alpha": Scalar(scalar, attrs["negate"]), "beta": attrs["beta"]}
@@ -79,13 +79,13 @@ def _linear_vjp(a_of: Callable[..., Value], b_of: Callable[..., Value]) -> VJP:
 
 @dataclass(frozen=True)
 class WindowProduct:
-    """The ops `name` (y of x and w), `name`_dx (of dy and w, with the attribute size: rows and columns of x),
-    `name`_dw (of x and dy, with the attribute kernel: those of a window) and `name`_dw_into, which adds a multiple of
-    the last to old weights. Kernels have the names of the ops.
+    """The ops `name`: y from x and w; `name`_dx: dx from dy and w, with the attribute size (rows and columns of x);
+    `name`_dw: dw from x and dy, with the attribute kernel (rows and columns of a window); and `name`_dw_into, which
+    adds a multiple of dw to old weights. Kernels have the names of the ops.
 
-    attributes: the names of those that all ops have. window: rows and columns of a window, from the shape of weights.
-    infer and ref: of the first three. outputs: the shape of y of a row. torch: y as a template in x and w; torch_x and
-    torch_w: the shapes of x, from a = dy and b = w, and of w, from a = x and b = dy.
+    attributes: names of the common attributes. window: shape of weights -> rows and columns of a window. infer, ref: of
+    y, dx and dw. outputs: the shape of y for a sample. torch: the expression of y, a template in x and w; torch_x,
+    torch_w: the shape of x in terms of a = dy and b = w, and of w in terms of a = x and b = dy.
     """
 
     name: str
@@ -142,7 +142,7 @@ class WindowProduct:
             torch=f"(lambda w: {w_of})" + zeros.format(self.torch_w),
         )
         into = Op(
-            f"{self.name}_dw_into",  # (+ or -) alpha dw + beta old; made by the pass that fuses updates
+            f"{self.name}_dw_into",  # (+ or -) alpha dw + beta old; created by the pass fuse_optimizer
             infer=self._into_type,
             ref=self._into,
             vjp=None,

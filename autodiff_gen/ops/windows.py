@@ -1,4 +1,4 @@
-"""What convolution and pooling share: windows that slide over the two middle axes of x[n, h, w, c]."""
+"""Sliding windows over the two middle axes of x[n, h, w, c], for convolution and pooling."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Padding = tuple[int, int, int, int]  # top, bottom, left, right
 def windows(
     size: int, kernel: int, stride: int, before: int, after: int, dilation: int = 1, ceil_mode: bool = False
 ) -> int:
-    """How many windows fit along an axis. With ceil_mode the last may hang over the end, as long as it begins
-    inside the axis or the padding before it.
+    """The number of windows along an axis. With ceil_mode the last may overhang the end if it starts inside the axis or
+    the padding before it, as in PyTorch.
     """
     reach = size + before + after - dilation * (kernel - 1) - 1
     count = (reach + stride - 1 if ceil_mode else reach) // stride + 1
@@ -29,7 +29,8 @@ def windows(
 
 
 def image(x: Type) -> tuple[int, int, int]:
-    """h, w, c of x[n, h, w, c]; only the first axis may be the batch axis."""
+    """h, w, c of x[n, h, w, c]. Raises ShapeError unless x is a float with 4 axes, of which only the first may be the
+    batch axis."""
     if x.dtype.kind != "f":
         raise ShapeError(f"needs a float, not {x.dtype}; convert with F.to first")
     if len(x.shape) != 4:
@@ -48,7 +49,7 @@ def check_pair(name: str, pair: Sequence[int], least: int = 1) -> None:
 def output_size(
     size: Pair, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, ceil_mode: bool = False
 ) -> Pair:
-    """Rows and columns of windows; ShapeError when a number is out of range or no window fits."""
+    """Rows and columns of windows. Raises ShapeError if a number is out of range or no window fits."""
     check_pair("kernel_size", kernel)
     check_pair("stride", stride)
     check_pair("padding", padding, least=0)
@@ -68,21 +69,21 @@ def output_size(
 
 
 def geometry(
-    at: Strided, size: Pair, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, out: Pair
+    layout: Strided, size: Pair, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, out: Pair
 ) -> dict[str, int]:
-    """The fields of a shape struct that all windows have, for x[n, h, w, c] that lies `at`."""
+    """The common fields of a shape struct, for x[n, h, w, c] with the given layout."""
     pairs: dict[str, Sequence[int]] = {"": size, "k": kernel, "o": out}
     fields = {f"{prefix}{axis}": pair[k] for prefix, pair in pairs.items() for k, axis in enumerate("hw")}
     named: Mapping[str, Pair] = {"stride": stride, "dilation": dilation}
     fields |= {f"{name}_{axis}": pair[k] for name, pair in named.items() for k, axis in enumerate("hw")}
     fields |= dict(zip(("pad_top", "pad_bottom", "pad_left", "pad_right"), padding, strict=True))
-    return fields | {f"x_{axis}": step for axis, step in zip("nhwc", at.strides, strict=True)}
+    return fields | {f"x_{axis}": step for axis, step in zip("nhwc", layout.strides, strict=True)}
 
 
 def padded(
     x: Any, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, out: Pair, fill: float
 ) -> Any:
-    """x with `fill` around it, so far that every window lies inside."""
+    """x padded with `fill` so that it contains every window."""
     widths = [(0, 0)]
     for axis in range(2):
         before = padding[2 * axis]
@@ -92,7 +93,7 @@ def padded(
 
 
 def tap(i: int, j: int, stride: Pair, dilation: Pair, out: Pair) -> tuple[slice, slice, slice]:
-    """The index of element (i, j) of every window, in what `padded` returns."""
+    """The index of element (i, j) of every window in the result of `padded`."""
     rows, columns = (
         slice(k * d, k * d + s * (o - 1) + 1, s)
         for k, d, s, o in zip((i, j), dilation, stride, out, strict=True)
@@ -101,7 +102,7 @@ def tap(i: int, j: int, stride: Pair, dilation: Pair, out: Pair) -> tuple[slice,
 
 
 def cropped(x: Any, size: Pair, padding: Padding) -> Any:
-    """The image in the middle of what `padded` returns."""
+    """The image without the border that `padded` added."""
     top, left = padding[0], padding[2]
     return x[:, top : top + size[0], left : left + size[1]]
 

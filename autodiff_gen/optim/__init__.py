@@ -1,5 +1,5 @@
-"""Update rules, learning-rate schedules and clipping as graph ops, so that fusion, in-place writing and memory planning
-serve them as they serve the model; with the names, arguments, defaults and arithmetic of torch.optim."""
+"""Update rules, learning-rate schedules and clipping with the names, arguments, defaults and arithmetic of torch.optim.
+They are graph ops, so fusion, in-place updates and memory planning apply to them as to the model."""
 
 from . import lr_scheduler
 from .clip import clip_grad_norm, clip_grad_value

@@ -1,4 +1,4 @@
-"""Gradients cut down before any update, as by torch.nn.utils.clip_grad_norm_ and clip_grad_value_."""
+"""Gradient clipping, as in torch.nn.utils.clip_grad_norm_ and clip_grad_value_."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def _positive(name: str, argument: str, value: Any) -> float:
 
 
 def clip_grad_norm(gradients: Sequence[Value], max_norm: float) -> list[Value]:
-    """All gradients times min(1, max_norm / (norm + 1e-6)), norm the Euclidean length of all of them together.
+    """All gradients times min(1, max_norm / (norm + 1e-6)), with the Euclidean norm of all gradients together.
 
-    A barrier: no update begins before the last gradient is complete, so that all are stored.
+    It is a barrier: no update can start before the last gradient is complete, so all gradients are stored. Raises
+    ModelError for a limit that is not positive.
     """
     limit = _positive("clip_grad_norm", "max_norm", max_norm)
     squares = [F.sum(F.square(g)) for g in gradients]
@@ -34,6 +35,6 @@ def clip_grad_norm(gradients: Sequence[Value], max_norm: float) -> list[Value]:
 
 
 def clip_grad_value(gradients: Sequence[Value], clip_value: float) -> list[Value]:
-    """Every element between -clip_value and clip_value."""
+    """All elements clamped to [-clip_value, clip_value]. Raises ModelError for a limit that is not positive."""
     limit = _positive("clip_grad_value", "clip_value", clip_value)
     return [F.minimum(F.maximum(g, -limit), limit) for g in gradients]

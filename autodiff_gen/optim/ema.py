@@ -1,4 +1,4 @@
-"""Moving averages of the parameters, as torch.optim.swa_utils.AveragedModel keeps them."""
+"""Moving averages of the parameters, as in torch.optim.swa_utils.AveragedModel."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from ..ir.graph import State
 from ..ir.node import Value
 from ..ir.types import Type, s32
 
-MOST_UPDATES = 2**31 - 1  # where n_averaged stays
+MOST_UPDATES = 2**31 - 1  # n_averaged saturates here
 
 
 class EMA:
-    """The exponential moving average of every parameter that is trained, as
-    torch.optim.swa_utils.get_ema_multi_avg_fn(decay): the first update copies, each later one moves the average by 1 -
-    decay of the way to the parameter. States ema.<parameter>, and ema.n_averaged, the number of updates (s32).
+    """The exponential moving average of every trained parameter, as
+    torch.optim.swa_utils.get_ema_multi_avg_fn(decay): the first update copies the parameter, each later one adds
+    (1 - decay) * (parameter - average). States: ema.<parameter>, and ema.n_averaged, the number of updates (s32).
 
-    `<m>_predict_averaged` computes with the averages; frozen parameters and buffers are those of the model.
+    `<m>_predict_averaged` uses the averages; frozen parameters and buffers are the model's. Raises ModelError for a
+    decay outside 0 to 1.
     """
 
     def __init__(self, decay: float = 0.999) -> None:
@@ -30,7 +31,7 @@ class EMA:
         self.decay = float(decay)
 
     def averages(self, parameters: Sequence[State]) -> dict[State, Value]:
-        """parameter -> the old value of its average, which begins as the parameter does."""
+        """parameter -> the old value of its average, whose initial value is the parameter's."""
         return {
             p: make_state(replace(p, name=f"ema.{p.name}", trainable=False, role="optimizer"))
             for p in parameters
@@ -42,8 +43,8 @@ class EMA:
         first = F.eq(before, 0)
         out: dict[State, Value] = {}
         for parameter, old in averages.items():
-            moved = old + (new[parameter] - old) * (1.0 - self.decay)
-            out[_state(old)] = F.where(first, new[parameter], moved)
+            average = old + (new[parameter] - old) * (1.0 - self.decay)
+            out[_state(old)] = F.where(first, new[parameter], average)
         out[_state(before)] = before + F.to(before < MOST_UPDATES, "s32")
         return out
 

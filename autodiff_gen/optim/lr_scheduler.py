@@ -1,8 +1,8 @@
-"""Learning rates that the device computes itself, in float, from the number of steps: those of
-torch.optim.lr_scheduler, in closed form.
+"""Learning-rate schedules that the device computes in float32 from the step count: those of torch.optim.lr_scheduler,
+in closed form.
 
-A schedule is given to the model, `ag.Model(..., schedule=...)`; the rate that it starts from is the optimizer's. It
-moves on with every step of training, as PyTorch's does when `scheduler.step()` follows each `optimizer.step()`.
+The model has the schedule, `ag.Model(..., schedule=...)`; its base rate is the optimizer's. It advances with every
+training step, as PyTorch's does when `scheduler.step()` follows each `optimizer.step()`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ..ir.node import Value
 from ..ir.types import Type, f32, plain
 
 
-class Clock:
-    """The number of steps, a state that exists once it is asked for: a float, exact up to 2^24, where it stays."""
+class StepCounter:
+    """The step count, a state that is created on first use: f32, exact up to 2^24, where it saturates."""
 
     def __init__(self) -> None:
         self._state: State | None = None
@@ -38,7 +38,7 @@ class Clock:
 
     @property
     def now(self) -> Value:
-        """The number of steps, this one included."""
+        """The number of steps including this one."""
         assert self.before is not None
         return self._now
 
@@ -64,24 +64,24 @@ def _count(where: str, value: Any) -> int:
 
 
 def _powers(gamma: float, exponent: Value) -> Value:
-    """gamma^exponent. The logarithm is taken in double: powers of a rounded gamma would drift."""
+    """gamma^exponent. The logarithm is computed in double, because powers of a rounded gamma would drift."""
     return F.exp(exponent * math.log(gamma))
 
 
 class LRScheduler:
-    """Base of the schedules."""
+    """Base class of the schedules."""
 
     def rate(self, base: float, t: Value) -> Value:
-        """The learning rate of the step that comes after t others, f32 scalar; `base` is that of the optimizer."""
+        """The learning rate after t steps, an f32 scalar; `base` is the optimizer's."""
         raise NotImplementedError
 
     def momentum(self, t: Value) -> Value | None:
-        """The momentum of that step, for schedules that vary it."""
+        """The momentum after t steps, for schedules that vary it, otherwise None."""
         return None
 
 
 class LambdaLR(LRScheduler):
-    """base times what `lr_lambda` makes of the number of steps, a graph value."""
+    """base * lr_lambda(t); t, the step count, is an f32 scalar graph value."""
 
     @torch_lacks(last_epoch=-1)
     def __init__(self, lr_lambda: Callable[[Value], Any]) -> None:
@@ -165,7 +165,8 @@ class ExponentialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From base down to eta_min in T_max steps along a cosine, and up again in the next T_max."""
+    """From base down to eta_min in T_max steps along a cosine, and up again in the next T_max; Loshchilov and Hutter
+    2017."""
 
     @torch_lacks(last_epoch=-1)
     def __init__(self, T_max: int, eta_min: float = 0.0) -> None:
@@ -175,18 +176,18 @@ class CosineAnnealingLR(LRScheduler):
     def rate(self, base: float, t: Value) -> Value:
         period = 2.0 * self.T_max
         within = t - F.floor(t / period) * period  # whole numbers: exact
-        # (1 + cos(2 a)) / 2 = cos(a)^2, which keeps its digits where it is small
+        # (1 + cos(2 a)) / 2 = cos(a)^2, which has no cancellation where it is small
         above = (base - self.eta_min) * F.square(F.cos(within * (math.pi / period)))
         return self.eta_min + above if self.eta_min else above
 
 
 class OneCycleLR(LRScheduler):
     """Smith and Topin 2018: up from max_lr / div_factor to max_lr in the first `pct_start` of total_steps, then down to
-    max_lr / div_factor / final_div_factor, where it stays. The optimizer's own rate counts for nothing.
+    max_lr / div_factor / final_div_factor, where it stays. The optimizer's own rate is not used.
 
-    total_steps, or epochs and steps_per_epoch. anneal_strategy: "cos" or "linear". cycle_momentum: the momentum
-    (betas[0] of Adam) goes the other way, from max_momentum to base_momentum and back. three_phase: the
-    way down first mirrors the way up.
+    Give total_steps, or epochs and steps_per_epoch. anneal_strategy: "cos" or "linear". cycle_momentum: the momentum
+    (betas[0] of Adam) decreases from max_momentum to base_momentum while the rate increases, and then increases again.
+    three_phase: the rate first returns to max_lr / div_factor, symmetrically to its increase.
     """
 
     @torch_lacks(last_epoch=-1)
@@ -223,7 +224,7 @@ class OneCycleLR(LRScheduler):
             _number(f"OneCycleLR: {name}", v, high=1.0)
             for name, v in (("base_momentum", base_momentum), ("max_momentum", max_momentum))
         )
-        # Phases: the step with which each ends, the rate and the momentum there.
+        # Phases: the last step, rate and momentum of each.
         self.first = (start, high)
         self.phases: list[tuple[float, float, float]] = [(share * total - 1, top, low)]
         if three_phase:
@@ -231,19 +232,20 @@ class OneCycleLR(LRScheduler):
         self.phases.append((total - 1.0, end, high))
 
     def rate(self, base: float, t: Value) -> Value:
-        return self._at(t, 0)
+        return self._level(t, 0)
 
     def momentum(self, t: Value) -> Value | None:
-        return self._at(t, 1) if self.cycle_momentum else None
+        return self._level(t, 1) if self.cycle_momentum else None
 
-    def _at(self, t: Value, which: int) -> Value:
+    def _level(self, t: Value, which: int) -> Value:
+        """The rate (which = 0) or momentum (1) after t steps."""
         ends = [p[0] for p in self.phases]
         levels = [self.first[which], *(p[1 + which] for p in self.phases)]
         starts = [0.0, *ends[:-1]]
         result: Any = None
         for k in reversed(range(len(ends))):
             length = ends[k] - starts[k]
-            if length <= 0:  # no step falls into it
+            if length <= 0:  # the phase has no step
                 phase: Any = levels[k + 1]
             else:
                 phase = self._anneal(
@@ -256,13 +258,13 @@ class OneCycleLR(LRScheduler):
         if self.anneal_strategy == "linear":
             return start + (end - start) * part
         angle = part * (math.pi / 2)
-        if end > start:  # the smaller number stands alone: a difference would lose its digits
+        if end > start:  # add to the smaller number, to avoid cancellation
             return start + (end - start) * F.square(F.sin(angle))
         return end + (start - end) * F.square(F.cos(angle))
 
 
 class SequentialLR(LRScheduler):
-    """Schedules one after the other, each with a count of its own that starts at its milestone."""
+    """One schedule after the other; the step count of each starts at its milestone."""
 
     @torch_lacks(last_epoch=-1)
     def __init__(self, schedulers: Sequence[LRScheduler], milestones: Sequence[int]) -> None:
@@ -273,7 +275,7 @@ class SequentialLR(LRScheduler):
         self.milestones = [_count("SequentialLR: milestone", m) for m in milestones]
         if len(self.milestones) != len(self.schedulers) - 1 or sorted(self.milestones) != self.milestones:
             raise ModelError(
-                f"SequentialLR: {len(self.schedulers)} schedulers want {len(self.schedulers) - 1} milestones in "
+                f"SequentialLR: {len(self.schedulers)} schedulers need {len(self.schedulers) - 1} milestones in "
                 f"ascending order, got {list(milestones)}"
             )
         if any(isinstance(s, OneCycleLR) and s.cycle_momentum for s in self.schedulers):
@@ -282,6 +284,6 @@ class SequentialLR(LRScheduler):
     def rate(self, base: float, t: Value) -> Value:
         result = self.schedulers[0].rate(base, t)
         for start, s in zip(self.milestones, self.schedulers[1:], strict=True):
-            # Before its turn a schedule sees 0; what it says then is not used.
+            # Before its milestone a schedule gets 0, and its result is not used.
             result = F.where(t < float(start), result, s.rate(base, F.maximum(t - float(start), 0.0)))
         return result

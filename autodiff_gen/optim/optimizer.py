@@ -1,4 +1,4 @@
-"""What all update rules share: parameter groups, the state that a rule keeps, and the learning rate of a step."""
+"""The base of all update rules: parameter groups, the optimizer state, and the learning rate of a step."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ..ir.graph import State
 from ..ir.node import STATE, Value
 from ..ir.types import Type, f32, plain, planned
 from ..nn import Module, Parameter
-from .lr_scheduler import Clock, LRScheduler
+from .lr_scheduler import LRScheduler, StepCounter
 
 Gradients: TypeAlias = Sequence[tuple[State, Value, Value]]  # (parameter, its old value, its gradient)
 
 
 def number(rule: str, name: str, value: Any, below: float = math.inf) -> float:
-    """A hyperparameter of at least 0 and less than `below`; ModelError otherwise."""
+    """A hyperparameter of at least 0 and less than `below`. Raises ModelError otherwise."""
     value = plain(value)
     if isinstance(value, LRScheduler):
         raise ModelError(
-            f"optim.{rule}: {name} must be a number; a schedule is given to the model, as schedule="
+            f"optim.{rule}: {name} must be a number; give the schedule to the model, as schedule="
         )
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < below:
         limit = "" if below == math.inf else f" and below {below:g}"
@@ -34,17 +34,17 @@ def number(rule: str, name: str, value: Any, below: float = math.inf) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Parameters that share options: the states that a model has of them."""
+    """Parameters that share options, as states of the model."""
 
     options: Mapping[str, Any]
     states: tuple[State, ...]
 
 
 class Step:
-    """One step of training as a rule sees it, for the parameters of one group.
+    """The inputs of an update rule for one training step and one parameter group.
 
-    options: the group's; lr: its learning rate, f32 scalar; momentum: what a cyclic schedule puts in the place of the
-    group's momentum (of betas[0]), else None; clock: the number of steps.
+    options: the group's; lr: its learning rate, an f32 scalar; momentum: the value of a cyclic schedule that overrides
+    the group's momentum (or betas[0]), otherwise None; clock: the step counter.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class Step:
         options: Mapping[str, Any],
         lr: Value,
         momentum: Value | None,
-        clock: Clock,
-        kept: dict[State, Value],
+        clock: StepCounter,
+        states: dict[State, Value],
     ) -> None:
-        self.options, self.lr, self.momentum, self.clock, self._kept = options, lr, momentum, clock, kept
+        self.options, self.lr, self.momentum, self.clock, self._states = options, lr, momentum, clock, states
 
     def keep(self, parameter: State, name: str, rule: Callable[[Value], Value], first: float = 0.0) -> Value:
-        """State beside a parameter, of its shape and storage, `first` in the beginning: its new value, which `rule`
-        makes of the old one."""
+        """Add optimizer state for a parameter, of its shape and storage, with the initial value `first`. Returns the
+        new value, which `rule` computes from the old one."""
         start = init.constant(planned(parameter.logical.shape), first)
         state = State(
             f"{parameter.name}.{name}",
@@ -69,22 +69,22 @@ class Step:
             role="optimizer",
             storage=parameter.storage,
         )
-        self._kept[state] = rule(make_state(state))
-        return self._kept[state]
+        self._states[state] = rule(make_state(state))
+        return self._states[state]
 
 
 class Optimizer:
-    """Base of the update rules; one of your own defines `rule`, and `checked` for its options.
+    """Base class of the update rules; a subclass defines `rule`, and `checked` for its options.
 
-    params: what is trained, a module, parameters, or their names or first segments of names ("fc1" is fc1.weight
-    and fc1.bias); None is everything that the loss depends on. Or a list of dicts, each with "params" and the
-    options that differ for them. A parameter that is in no group keeps its value.
+    params: the trained parameters: a module, parameters, or names or name prefixes ("fc1" is fc1.weight and fc1.bias);
+    None: all that the loss depends on. Or a list of dicts, each with "params" and the options that differ for them. A
+    parameter in no group keeps its value.
 
-    The learning rate of a step is an argument of the generated function, `lr` its default, unless the model has a
-    schedule; a group whose own lr is k times as large uses k times the argument.
+    The learning rate of a step is an argument of the generated function with the default `lr`, unless the model has a
+    schedule; a group whose lr is k times the default uses k times the argument.
     """
 
-    uses_momentum = False  # whether a cyclic schedule has a momentum (or betas[0]) to vary
+    uses_momentum = False  # whether the rule has a momentum (or betas[0]) that a cyclic schedule can vary
 
     def __init__(self, params: Any = None, **defaults: Any) -> None:
         self.defaults = self.checked(defaults)
@@ -100,7 +100,7 @@ class Optimizer:
 
     @property
     def takes_all(self) -> bool:
-        """Whether every parameter is trained, as when no params are given."""
+        """Whether every parameter is trained, the default without params."""
         return any(selectors is None for selectors, _ in self._groups)
 
     @property
@@ -108,11 +108,11 @@ class Optimizer:
         return f"optim.{type(self).__name__}"
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options of a group, in their ranges; ModelError otherwise."""
+        """The options of a group, checked. Raises ModelError for an option that is out of range."""
         return {**options, "lr": number(type(self).__name__, "lr", options["lr"])}
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
-        """The new value of a parameter from its old one and its gradient."""
+        """The new value of a parameter; `w` is the old one, `g` the gradient, both of its shape."""
         raise NotImplementedError
 
     def _group(self, k: int, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -128,30 +128,30 @@ class Optimizer:
         return selectors, self.checked({**self.defaults, **given})
 
     def groups(self, states: Sequence[State]) -> list[Group]:
-        """The groups, and which of a model's parameters are in each.
+        """The groups with the model's parameters in each.
 
-        ModelError for a selection that finds none, and for a parameter in two groups.
+        Raises ModelError for a selector that matches no parameter, and for a parameter in two groups.
         """
-        found: list[Group] = []
+        groups: list[Group] = []
         owner: dict[State, int] = {}
         for k, (selectors, options) in enumerate(self._groups):
             if selectors is None:
-                found.append(Group(options, tuple(states)))
+                groups.append(Group(options, tuple(states)))
                 continue
             if not isinstance(selectors, str | Module | Value | Parameter | list | tuple):
-                selectors = list(selectors)  # a generator, read once its module has given names
+                selectors = list(selectors)  # a generator, evaluated after its module has names
                 self._groups[k] = (selectors, options)
             many = selectors if isinstance(selectors, list | tuple) else [selectors]
             chosen = {s: None for selector in many for s in self._selected(selector, states)}
             for state in chosen:
                 if owner.setdefault(state, k) != k:
                     raise ModelError(f"{self._name}: {state.name!r} is in more than one parameter group")
-            found.append(Group(options, tuple(s for s in states if s in chosen)))
-        return found
+            groups.append(Group(options, tuple(s for s in states if s in chosen)))
+        return groups
 
     def _selected(self, selector: Any, states: Sequence[State]) -> list[State]:
         if isinstance(selector, tuple) and len(selector) == 2 and isinstance(selector[0], str):
-            selector = selector[1]  # as named_parameters gives them
+            selector = selector[1]  # an item of named_parameters
         if isinstance(selector, str):
             chosen = [s for s in states if s.name == selector or s.name.startswith(f"{selector}.")]
             what = repr(selector)
@@ -179,13 +179,13 @@ class Optimizer:
         lr: Value | None = None,
         schedule: LRScheduler | None = None,
     ) -> dict[State, Value]:
-        """New values of the parameters, then of the rule's own state.
+        """New values of the parameters, then of the optimizer state.
 
-        lr: f32 scalar, in the place of the default rate; or a schedule, which counts the steps itself.
+        lr: the learning rate, an f32 scalar; None with a schedule, which has its own step count. Raises ModelError.
         """
-        clock = Clock()
+        clock = StepCounter()
         new: dict[State, Value] = {}
-        kept: dict[State, Value] = {}
+        states: dict[State, Value] = {}
         for group in groups:
             rate = self._rate(group.options["lr"], lr, schedule, clock)
             momentum = schedule.momentum(clock.before) if schedule is not None else None
@@ -193,14 +193,14 @@ class Optimizer:
                 raise ModelError(
                     f"{self._name} has no momentum that a schedule could cycle; give cycle_momentum=False"
                 )
-            step = Step(group.options, rate, momentum, clock, kept)
+            step = Step(group.options, rate, momentum, clock, states)
             for state, w, g in params:
                 if state in group.states:
                     new[state] = self.rule(step, state, w, g)
-        return new | clock.updates() | kept
+        return new | clock.updates() | states
 
-    def _rate(self, base: float, lr: Value | None, schedule: LRScheduler | None, clock: Clock) -> Value:
-        """The learning rate of a group whose own is `base`."""
+    def _rate(self, base: float, lr: Value | None, schedule: LRScheduler | None, clock: StepCounter) -> Value:
+        """The learning rate of a group whose option lr is `base`."""
         if schedule is not None:
             return schedule.rate(base, clock.before)
         assert lr is not None

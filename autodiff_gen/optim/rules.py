@@ -1,4 +1,4 @@
-"""The update rules of torch.optim. Hyperparameters are computed in Python floats and rounded to float32 once."""
+"""The update rules of torch.optim. Hyperparameters are computed in double and rounded to float32 once."""
 
 from __future__ import annotations
 
@@ -59,10 +59,9 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Kingma and Ba 2015, as torch.optim.Adam: moments exp_avg and exp_avg_sq, corrected for their start at
-    zero.
+    """Kingma and Ba 2015, as torch.optim.Adam: bias-corrected moments exp_avg and exp_avg_sq.
 
-    1 - beta^t is computed as -expm1(t log(beta)): the naive form loses 1e-5 of its value in float32 at t = 1.
+    1 - beta^t is computed as -expm1(t log(beta)): the direct form has a relative error of 1e-5 in float32 at t = 1.
     """
 
     uses_momentum = True
@@ -96,8 +95,8 @@ class Adam(Optimizer):
         o, t = step.options, step.clock.now
         beta1 = o["betas"][0] if step.momentum is None else step.momentum
         beta2 = o["betas"][1]
-        step_size = step.lr / _until(beta1, t)
-        rescale = 1.0 / F.sqrt(_until(beta2, t))
+        step_size = step.lr / _bias_correction(beta1, t)
+        rescale = 1.0 / F.sqrt(_bias_correction(beta2, t))
         first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * (1.0 - beta1))
         second = step.keep(parameter, "exp_avg_sq", lambda v: v * beta2 + F.square(g) * (1.0 - beta2))
         change: Value = step_size * (first / (F.sqrt(second) * rescale + o["eps"]))
@@ -105,10 +104,9 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Loshchilov and Hutter 2019, as torch.optim.AdamW: Adam whose weight decay, lr * weight_decay * w, does not pass
-    through the moments.
+    """Loshchilov and Hutter 2019, as torch.optim.AdamW: Adam with decoupled weight decay, lr * weight_decay * w.
 
-    The decay is subtracted: 1 - lr * weight_decay would round small decays away.
+    The decay is subtracted, because 1 - lr * weight_decay would lose small decays to rounding.
     """
 
     @torch_lacks(amsgrad=False, maximize=False)
@@ -131,8 +129,8 @@ class AdamW(Adam):
 
 
 class RMSprop(Optimizer):
-    """Hinton's lecture 6e, as torch.optim.RMSprop: g over the root of its mean square (`centered`: of its variance),
-    with momentum."""
+    """Hinton's lecture 6e, as torch.optim.RMSprop: g divided by the root of its mean square (`centered`: of its
+    variance), with momentum."""
 
     uses_momentum = True
 
@@ -165,11 +163,11 @@ class RMSprop(Optimizer):
         alpha = o["alpha"]
         if o["weight_decay"]:
             g = g + o["weight_decay"] * w
-        spread = step.keep(parameter, "square_avg", lambda v: v * alpha + F.square(g) * (1.0 - alpha))
+        variance = step.keep(parameter, "square_avg", lambda v: v * alpha + F.square(g) * (1.0 - alpha))
         if o["centered"]:
             mean = step.keep(parameter, "grad_avg", lambda m: m + (g - m) * (1.0 - alpha))
-            spread = F.relu(spread - F.square(mean))  # rounding may leave it below 0
-        change: Value = g / (F.sqrt(spread) + o["eps"])
+            variance = F.relu(variance - F.square(mean))  # rounding may make it negative
+        change: Value = g / (F.sqrt(variance) + o["eps"])
         if step.momentum is not None or o["momentum"]:
             momentum = o["momentum"] if step.momentum is None else step.momentum
             direction = change
@@ -178,7 +176,7 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Duchi, Hazan and Singer 2011, as torch.optim.Adagrad: g over the root of the sum of its squares."""
+    """Duchi, Hazan and Singer 2011, as torch.optim.Adagrad: g divided by the root of the sum of its squares."""
 
     @torch_lacks(foreach=None, maximize=False, differentiable=False, fused=None)
     def __init__(
@@ -220,7 +218,7 @@ def _numbers(rule: str, options: dict[str, Any], *names: str) -> dict[str, Any]:
     return {k: number(rule, k, v) if k in names else v for k, v in options.items()}
 
 
-def _until(beta: Value | float, t: Value) -> Value:
+def _bias_correction(beta: Value | float, t: Value) -> Value:
     """1 - beta^t."""
     if isinstance(beta, Value):
         return -F.expm1(t * F.log(beta))

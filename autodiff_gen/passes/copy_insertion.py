@@ -8,14 +8,18 @@ says so.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..ir.build import apply
 from ..ir.dependences import guarded, ordering_edges, state_of
 from ..ir.graph import Graph
-from ..ir.node import CONST, Node, Value
+from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Call, Cond, Contraction, Extent, Iota, Leaf, RowContraction, Scan, View
+from ..ir.ordered_dag import OrderedDag
 from ..ir.rewrite import substitute
 from ..ir.strides import Strided
-from ..ir.views import base, layout
+from ..ir.views import layout
+from .context import Context
 
 KEPT = "old "  # how the hint of a copy of a state begins that is still read after its update; the report names it
 
@@ -57,18 +61,17 @@ def _with_readable_operands(graph: Graph) -> Graph:
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         lower = node.op.lower
-        types = tuple(r.type for r in node.results)
         if isinstance(lower, View):
-            made = Node(node.op, operands, node.attrs, types, hint=node.hint).results
-            if layout(made[0]) is None:
-                made = Node(node.op, (copy_of(operands[0]),), node.attrs, types, hint=node.hint).results
-            return made
+            made = node.with_operands(operands)
+            if layout(made.results[0]) is None:
+                made = node.with_operands((copy_of(operands[0]),))
+            return made.results
         if isinstance(lower, Contraction | RowContraction):
             fixed = [v if readable_by_kernels(v) else copy_of(v) for v in operands[:2]]
-            return Node(node.op, (*fixed, *operands[2:]), node.attrs, types, hint=node.hint).results
+            return node.with_operands((*fixed, *operands[2:])).results
         if isinstance(lower, Call | Scan | Cond):
             fixed = [v if _serves(node, i, v) else copy_of(v) for i, v in enumerate(operands)]
-            return Node(node.op, tuple(fixed), node.attrs, types, node.regions, node.hint).results
+            return node.with_operands(tuple(fixed)).results
         return None
 
     return graph.with_roots(substitute(graph.roots, rewrite))
@@ -111,45 +114,28 @@ def _with_owned_roots(graph: Graph) -> Graph:
     return graph.with_roots([*outputs, *updates, *([] if graph.proof is None else [graph.proof])])
 
 
-def _reaches(start: Node, goal: Node, edges: dict[Node, list[Node]]) -> bool:
-    """Whether `goal` is among what must come before `start`."""
-    pending, seen = [start], {start}
-    while pending:
-        node = pending.pop()
-        if node is goal:
-            return True
-        for before in (*(v.node for v in node.operands), *edges.get(node, ())):
-            if before not in seen:
-                seen.add(before)
-                pending.append(before)
-    return False
-
-
-def _late_reader(graph: Graph) -> tuple[Node, Value] | None:
-    """A node, and the old state that it reads too late: after the writer, or inside the contraction that
-    overwrites it.
+def _late_reads(graph: Graph) -> list[tuple[Node, int]]:
+    """Nodes, and which of their operands is an old state that they read too late: after the writer, or inside the
+    contraction that overwrites it.
     """
-    every = ordering_edges(graph)
-    edges: dict[Node, list[Node]] = {}
-    for writer, readers in every.items():
+    late: list[tuple[Node, int]] = []
+    order = OrderedDag(graph.nodes, {n: [v.node for v in n.operands] for n in graph.nodes})
+    for writer, readers in ordering_edges(graph).items():
         for reader in readers:
-            if _reaches(reader, writer, edges):
-                return reader, next(v for v in reader.operands if _written_by(v, writer, graph))
-            edges.setdefault(writer, []).append(reader)
+            if not order.add_edge(reader, writer):
+                late += [(reader, i) for i, v in enumerate(reader.operands) if _written_by(v, writer, graph)]
     for state, new in graph.updates.items():
         node = base(new).node
         if isinstance(node.op.lower, Contraction | Call):
             into = node.op.lower.into
-            for v in node.operands[:into]:
-                if state_of(v) is state:
-                    return node, v
+            late += [(node, i) for i, v in enumerate(node.operands[:into]) if state_of(v) is state]
             if (
                 into is not None
                 and base(new) is node.results[0]
                 and state_of(node.operands[into]) is not state
             ):
                 raise AssertionError("accumulate adds into another state than it updates")
-    return None
+    return late
 
 
 def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
@@ -157,27 +143,29 @@ def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
     return state is not None and state in graph.updates and base(graph.updates[state]).node is writer
 
 
-def copy_insertion(graph: Graph) -> Graph:
+def copy_insertion(graph: Graph, context: Context) -> Graph:
     """See the module."""
     graph = _with_owned_roots(_with_readable_operands(graph))
-    while (late := _late_reader(graph)) is not None:
-        graph = with_kept_state(graph, *late)
-    return graph
+    return with_old_states_copied(graph, _late_reads(graph))
 
 
-def with_kept_state(graph: Graph, reader: Node, operand: Value) -> Graph:
-    """The graph in which `reader` reads a copy of the old state in place of `operand`."""
-    state = state_of(operand)
-    assert state is not None
-    kept = copied(operand, KEPT + state.name)
+def with_old_states_copied(graph: Graph, reads: Sequence[tuple[Node, int]]) -> Graph:
+    """The graph in which these nodes read a copy of an old state as the operand of that index."""
+    if not reads:
+        return graph
+    indices: dict[Node, set[int]] = {}
+    for node, i in reads:
+        indices.setdefault(node, set()).add(i)
+
+    def copy_of(v: Value) -> Value:
+        state = state_of(v)
+        assert state is not None
+        return copied(v, KEPT + state.name)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if node is not reader:
+        if node not in indices:
             return None
-        index = node.operands.index(operand)
-        fixed = (*operands[:index], kept, *operands[index + 1 :])
-        return Node(
-            node.op, fixed, node.attrs, tuple(r.type for r in node.results), node.regions, node.hint
-        ).results
+        fixed = tuple(copy_of(v) if i in indices[node] else v for i, v in enumerate(operands))
+        return node.with_operands(fixed).results
 
     return graph.with_roots(substitute(graph.roots, rewrite))

@@ -11,19 +11,20 @@ import numpy as np
 
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import Node, Value, topological
+from ..ir.node import Node, Value
 from ..ir.op_kinds import Leaf, Reduce
 from ..ir.rewrite import substitute
+from .context import Context
 
 
 def _key(attr: Any) -> Any:
     return (attr.dtype.str, attr.shape, attr.tobytes()) if isinstance(attr, np.ndarray) else attr
 
 
-def cse(graph: Graph) -> Graph:
+def cse(graph: Graph, context: Context) -> Graph:
     """Values that nothing needs are gone as well, since graphs are walked from their roots."""
     seen: dict[Any, tuple[Value, ...]] = {}
-    read = {v for n in topological(graph.roots) for v in n.operands} | set(graph.roots)
+    read = {v for n in graph.nodes for v in n.operands} | set(graph.roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if isinstance(node.op.lower, Leaf) and node.op.name != "const":
@@ -36,11 +37,8 @@ def cse(graph: Graph) -> Graph:
             return seen[key]
         if alone is not None:  # what stands for the other results here is never looked at
             seen[key] = (apply(alone, *operands, **node.attrs), *node.results[1:])
-        elif operands == node.operands:
-            seen[key] = node.results
         else:
-            types = tuple(r.type for r in node.results)
-            seen[key] = Node(node.op, operands, node.attrs, types, node.regions, node.hint).results
+            seen[key] = node.with_operands(operands).results
         return seen[key]
 
     return graph.with_roots(substitute(graph.roots, rewrite))

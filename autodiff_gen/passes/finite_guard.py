@@ -14,7 +14,7 @@ A parameter whose own old value the update adds to is therefore not looked throu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -23,10 +23,10 @@ import numpy as np
 from ..ir.build import apply, constant
 from ..ir.dependences import guarded, is_product, state_of
 from ..ir.graph import Graph, State
-from ..ir.node import CONST, Node, Value, topological, users
+from ..ir.node import CONST, Node, Value, base, topological, users
 from ..ir.op_kinds import Assemble, Call, Contraction, RowContraction, View
 from ..ir.types import planned_size
-from ..ir.views import base
+from .context import Context
 
 Bound: TypeAlias = float | Value  # at least 1
 
@@ -34,7 +34,7 @@ MARGIN, LIMIT = 2.0**28, 2.0**100
 TINY = 2.0**-63  # squares of less than this may vanish
 
 
-def finite_guard(graph: Graph) -> Graph:
+def finite_guard(graph: Graph, context: Context) -> Graph:
     """See the module."""
     if graph.guard != "gradients" or graph.inner or not graph.updates:
         return graph
@@ -58,7 +58,7 @@ class Bounds:
     """Bounds of the magnitudes of values, as scalars of the graph."""
 
     def __init__(self, graph: Graph) -> None:
-        order = topological(graph.roots)
+        order = graph.nodes
         self.readers = users(order)
         self.bounds: dict[Value, Bound] = {}
         self.besides: list[Bound] = []  # what must be finite too
@@ -71,7 +71,7 @@ class Bounds:
             if node in self.late:
                 self._bind(node)
 
-    def _with_rules(self, order: list[Node], late: set[Node]) -> set[Node]:
+    def _with_rules(self, order: Sequence[Node], late: set[Node]) -> set[Node]:
         """The late nodes whose bounds follow from those of their operands; what must not be negative is noted."""
         found = set()
         for node in order:

@@ -10,12 +10,13 @@ import numpy as np
 
 from ..ir.build import apply, constant
 from ..ir.graph import Graph
-from ..ir.node import CONST, Node, Value
+from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Elementwise, Pick, View
 from ..ir.rewrite import substitute
 from ..ir.strides import dense
 from ..ir.types import Type, broadcast, planned_size
-from ..ir.views import base, picked_axis, seen_through
+from ..ir.views import picked_axis, seen_through
+from .context import Context
 
 EXACT = {"add", "sub", "mul", "div", "neg", "sqrt"}
 
@@ -68,7 +69,7 @@ def _stretched(v: Value, type: Type) -> Value:
     return v if v.type == type else apply("broadcast_to", v, shape=type.shape)
 
 
-def fold_constants(graph: Graph) -> Graph:
+def fold_constants(graph: Graph, context: Context) -> Graph:
     """See the module."""
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
@@ -94,8 +95,6 @@ def fold_constants(graph: Graph) -> Graph:
         known = _identity(node.op.name, operands, result.type)
         if known is not None:
             return (known,)
-        if operands == node.operands:
-            return None
-        return Node(node.op, operands, node.attrs, (result.type,), hint=node.hint).results
+        return node.with_operands(operands).results
 
     return graph.with_roots(substitute(graph.roots, rewrite))

@@ -9,9 +9,10 @@ from typing import Any
 
 from ..ir.build import apply, apply_node, constant
 from ..ir.graph import Graph
-from ..ir.node import Node, Value, topological, users
+from ..ir.node import Node, Value
 from ..ir.rewrite import substitute
 from ..ir.types import normalise_axes
+from .context import Context
 
 
 def _simple(pool: Node) -> bool:
@@ -44,9 +45,9 @@ def _axes(node: Node) -> tuple[int, ...]:
     return normalise_axes(node.attrs["axes"], node.operands[0].ndim)
 
 
-def fuse_conv_pool(graph: Graph) -> Graph:
+def fuse_conv_pool(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    readers = users(topological(graph.roots))
+    readers = graph.users
     roots = set(graph.roots)
 
     def only_read_by(v: Value, *names: str) -> bool:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import INPUT, Node, Op, Region, Value, register
+from ..ir.node import INPUT, Node, Op, Region, Value, base, register
 from ..ir.op_kinds import Fused, Iota, View
 from ..ir.types import Shape, Type, product
-from ..ir.views import base
+from .context import Context
 from .fusion_groups import Groups, flat_shape, grouped, is_fusable, with_free
 
 
@@ -24,10 +24,9 @@ def _never(*_: object, **__: object) -> Type:
 FUSED = register(Op("fused", infer=_never, ref=_never, vjp=None, lower=Fused()))
 
 
-def fuse_elementwise(graph: Graph, vectors: int = 0) -> Graph:
-    """See the module. `vectors`: functions that are called at so many places or more, but in shorter loops, get a flat
-    loop of their own; 0: none does."""
-    return _rebuilt(graph, grouped(graph, vectors))
+def fuse_elementwise(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    return _rebuilt(graph, grouped(graph, context.vectors))
 
 
 def _rebuilt(graph: Graph, groups: Groups) -> Graph:
@@ -39,7 +38,7 @@ def _rebuilt(graph: Graph, groups: Groups) -> Graph:
         if v not in new:
             if isinstance(v.node.op.lower, View):
                 operand = outside(v.node.operands[0])
-                new[v] = Node(v.node.op, (operand,), v.node.attrs, (v.type,), hint=v.node.hint).results[0]
+                new[v] = v.node.with_operands((operand,)).results[0]
             else:
                 new[v] = v  # leaves and free nodes stand as they are
         return new[v]
@@ -53,8 +52,7 @@ def _rebuilt(graph: Graph, groups: Groups) -> Graph:
             new.update(_fused(members, needed & {r for n in owned for r in n.results}, outside))
         elif members[0].operands:
             (n,) = members
-            types = tuple(r.type for r in n.results)
-            node = Node(n.op, tuple(outside(v) for v in n.operands), n.attrs, types, n.regions, n.hint)
+            node = n.with_operands(tuple(outside(v) for v in n.operands))
             new.update(zip(n.results, node.results, strict=True))
     return graph.with_roots([outside(v) for v in graph.roots])
 

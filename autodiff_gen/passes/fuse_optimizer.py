@@ -12,15 +12,16 @@ the state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ..ir.build import apply, constant
 from ..ir.graph import Graph, State
-from ..ir.node import OPS, STATE, Node, Value, topological, users
+from ..ir.node import OPS, STATE, Node, Value, base
 from ..ir.op_kinds import Call, Contraction, Elementwise, View
 from ..ir.rewrite import replaced, substitute
 from ..ir.types import Shape, f32, planned_size
-from ..ir.views import base, layout
+from ..ir.views import layout
+from .context import Context
 from .fold_constants import uniform
 
 FEWEST_ADDED = 32  # elements of a state to which a kernel adds what lies in memory
@@ -73,7 +74,7 @@ def _scaled_state(v: Value, state: State) -> float | None:
     return None
 
 
-def _accumulating(state: State, new: Value, readers: dict[Value, list[Node]]) -> Value | None:
+def _accumulating(state: State, new: Value, readers: Mapping[Value, Sequence[Node]]) -> Value | None:
     """The accumulate node that computes `new`, when its rule has that form and nothing else reads the
     gradient.
     """
@@ -104,7 +105,7 @@ def _in_shape(v: Value, shape: Shape) -> Value:
     return v if v.type.shape == shape else apply("reshape", v, shape=shape)
 
 
-def fuse_optimizer(graph: Graph) -> Graph:
+def fuse_optimizer(graph: Graph, context: Context) -> Graph:
     """See the module."""
     graph = _with_updates(graph, _accumulated(graph))
     graph = _with_updates(graph, _added_from_memory(graph))
@@ -119,7 +120,7 @@ def _with_updates(graph: Graph, instead: Mapping[Value, Value]) -> Graph:
 def _accumulated(graph: Graph) -> dict[Value, Value]:
     """What stands for the new states that are products added to memory. A new state that others read, as a weight
     reads its momentum, is one of them unless another product comes behind it."""
-    readers = users(topological(graph.roots))
+    readers = graph.users
     outputs = set(graph.outputs.values())
     found = {
         new: made
@@ -139,7 +140,7 @@ def _accumulated(graph: Graph) -> dict[Value, Value]:
 
 def _added_from_memory(graph: Graph) -> dict[Value, Value]:
     """What stands for the new states that are the old ones plus a multiple of what a kernel has left in memory."""
-    readers = users(topological(graph.roots))
+    readers = graph.users
     outputs = set(graph.outputs.values())
     found: dict[Value, Value] = {}
     for state, new in graph.updates.items():
@@ -165,7 +166,7 @@ def _added_from_memory(graph: Graph) -> dict[Value, Value]:
 
 def _by_rows(graph: Graph) -> Graph:
     """Products that only feed elementwise rules of updates of their own shape are computed by rows."""
-    readers = users(topological(graph.roots))
+    readers = graph.users
     outputs = set(graph.outputs.values())
     updates = set(graph.updates.values())
 

@@ -7,15 +7,17 @@ every group that wants it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 
 from ..ir.dependences import gate_edges, guarded, ordering_edges, state_of
 from ..ir.graph import Graph, State
 from ..ir.loop_axes import label
-from ..ir.node import CONST, Node, Value, topological
+from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, Leaf, Pick, Reduce, RowContraction, View
+from ..ir.ordered_dag import OrderedDag
 from ..ir.types import Dim, Shape, planned, planned_size
-from ..ir.views import base, layout, stored
+from ..ir.views import layout, stored
 
 LARGEST_GROUP = 48
 MOST_RECOMPUTED = 4  # cheap operations that are done again rather than their result stored
@@ -34,35 +36,80 @@ def is_fusable(node: Node) -> bool:
     return isinstance(node.op.lower, Elementwise | Reduce | Pick | Assemble | RowContraction)
 
 
+class _Barriers:
+    """Which groups are kept apart by a node between them that does not fuse. Such pairs are many, since the gradient of
+    a layer reads values of the forward pass, and far apart: a bit per node answers without a search.
+    """
+
+    def __init__(self, dag: OrderedDag[int], fusable: Sequence[bool]) -> None:
+        level: dict[int, int] = {}  # the most barriers on a path that leads here
+        for g in dag.rank:
+            level[g] = max((level[a] + (not fusable[a]) for a in dag.above[g]), default=0)
+        far = [
+            g
+            for g in dag.rank
+            if fusable[g] and any(fusable[r] and level[r] > level[g] for r in dag.below[g])
+        ]
+        self.own = {g: 1 << k for k, g in enumerate(far)}
+        reached: dict[int, int] = {}
+        self.behind: dict[int, int] = {}
+        for g in dag.rank:
+            every = past = 0
+            for a in dag.above[g]:
+                whole = reached[a] | self.own.get(a, 0)
+                every |= whole
+                past |= self.behind[a] if fusable[a] else whole
+            reached[g], self.behind[g] = every, past
+
+    def between(self, a: int, b: int) -> bool:
+        """Whether a path from one of two groups to the other has a barrier on it."""
+        own, behind = self.own, self.behind
+        return bool(own.get(a, 0) & behind[b] or own.get(b, 0) & behind[a])
+
+    def merge(self, a: int, b: int) -> None:
+        self.own[a] = self.own.get(a, 0) | self.own.get(b, 0)
+        self.behind[a] |= self.behind[b]
+
+
 class Groups:
     """The growing partition of the graph's nodes; nodes that do not fuse are groups of their own."""
 
     def __init__(self, graph: Graph, vectors: int = 0) -> None:
-        self.edges = ordering_edges(graph)
+        edges = ordering_edges(graph)
         self.early, self.late = guarded(graph)
         for n, gates in gate_edges(graph).items():
-            self.edges.setdefault(n, []).extend(gates)
-        self.order = [
-            n for n in topological(graph.roots) if not isinstance(n.op.lower, View) and not is_free(n)
-        ]
+            edges.setdefault(n, []).extend(gates)
+        self.order = [n for n in graph.nodes if not isinstance(n.op.lower, View) and not is_free(n)]
         self.position = {n: i for i, n in enumerate(self.order)}
         self.apart = {n for n in self.order if vectors and _wants_a_flat_loop(n, vectors)}
-        self.members: dict[int, list[Node]] = {}
-        self.group: dict[Node, int] = {}
-        for i, node in enumerate(self.order):
-            self.group[node] = i
-            self.members[i] = [node]
-        self._before = {n: self._found_before(n) for n in self.order}
-        # The same between groups: which must come before, which after.
-        self.above = {i: {self.group[b] for b in self._before[n]} for i, n in enumerate(self.order)}
-        self.below: dict[int, set[int]] = {i: set() for i in self.members}
-        for g, above in self.above.items():
-            for h in above:
-                self.below[h].add(g)
+        self.members: dict[int, list[Node]] = {i: [n] for i, n in enumerate(self.order)}
+        self.group: dict[Node, int] = {n: i for i, n in enumerate(self.order)}
+        self._before = {n: self._found_before(n, edges) for n in self.order}
+        above = {i: {self.group[b] for b in self._before[n]} for i, n in enumerate(self.order)}
+        self.dag = OrderedDag(self._dependence_order(above), above)
+        self.barriers = _Barriers(self.dag, [is_fusable(n) for n in self.order])
 
-    def _found_before(self, node: Node) -> list[Node]:
+    def _found_before(self, node: Node, edges: Mapping[Node, Sequence[Node]]) -> list[Node]:
         sources = [base(v).node for v in node.operands]
-        return [n for n in (*sources, *self.edges.get(node, ())) if n in self.group]
+        return [n for n in (*sources, *edges.get(node, ())) if n in self.group]
+
+    def _dependence_order(self, above: Mapping[int, set[int]]) -> list[int]:
+        """The nodes in an order that control dependences keep too, which may lead against that of the graph."""
+        waiting = {g: len(sources) for g, sources in above.items()}
+        readers: dict[int, list[int]] = {g: [] for g in above}
+        for g, sources in above.items():
+            for source in sources:
+                readers[source].append(g)
+        ready = [g for g, count in waiting.items() if not count]
+        heapify(ready)
+        order = []
+        while ready:
+            order.append(g := heappop(ready))
+            for reader in readers[g]:
+                waiting[reader] -= 1
+                if not waiting[reader]:
+                    heappush(ready, reader)
+        return order
 
     def before(self, node: Node) -> list[Node]:
         """The nodes that must come before `node`: its operands, and the readers of a state that it writes."""
@@ -70,22 +117,11 @@ class Groups:
 
     def may_merge(self, a: int, b: int) -> bool:
         nodes = [*self.members[a], *self.members[b]]
+        if len(nodes) > LARGEST_GROUP or self.barriers.between(a, b):
+            return False
         if not self.late.isdisjoint(nodes) and not self.early.isdisjoint(nodes):
             return False  # the guard stands between them
-        return len(nodes) <= LARGEST_GROUP and not self._around(a, b) and self._share_loops(nodes)
-
-    def _around(self, a: int, b: int) -> bool:
-        """Whether a way leads from one of two groups to one of them through others."""
-        both = {a, b}
-        pending = list((self.above[a] | self.above[b]) - both)
-        seen = set(pending)
-        while pending:
-            above = self.above[pending.pop()]
-            if not both.isdisjoint(above):
-                return True
-            pending.extend(above - seen)
-            seen |= above
-        return False
+        return not self.dag.has_path_through_others(a, b) and self._share_loops(nodes)
 
     def _share_loops(self, nodes: list[Node]) -> bool:
         """Whether the nodes can share loops, and no product by rows wants the whole of what they only have in
@@ -104,17 +140,14 @@ class Groups:
         self.members[a] += (moved := self.members.pop(b))
         for n in moved:
             self.group[n] = a
-        for there, back in ((self.above, self.below), (self.below, self.above)):
-            there[a] = (there[a] | there.pop(b)) - {a, b}
-            for g in there[a]:
-                back[g].discard(b)
-                back[g].add(a)
+        self.dag.merge(a, b)
+        self.barriers.merge(a, b)
 
     def sink(self, graph: Graph) -> None:
         """Compute cheap values again where they are read, when their operands are in memory anyway, rather
         than store them.
         """
-        roots = {base(v) for v in graph.roots}
+        roots, updated = {base(v) for v in graph.roots}, set(graph.updates)
         readers: dict[Value, list[Node]] = {}
         for n in self.order:
             for v in n.operands:
@@ -132,7 +165,7 @@ class Groups:
             reading = {g for n in readers.get(node.results[0], ()) for g in holders[n]} - {self.group[node]}
             if not reading or not all(is_fusable(self.members[g][0]) for g in reading):
                 continue
-            again = self._recomputed(node, is_stored, set(graph.updates))
+            again = self._recomputed(node, is_stored, updated)
             if again is None:
                 continue
             merged = {
@@ -214,8 +247,8 @@ def flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
 
 
 def grouped(graph: Graph, vectors: int = 0) -> Groups:
-    """Each fusable node joins the groups of its producers, the latest first, where it may. `vectors`: as in
-    fuse_elementwise."""
+    """Each fusable node joins the groups of its producers, the latest first, where it may. `vectors`: functions
+    that are called for so many elements or more, but in shorter loops, get a flat loop of their own; 0: none does."""
     groups = Groups(graph, vectors)
     for node in groups.order:
         if not is_fusable(node):

@@ -8,11 +8,12 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Value
 from ..ir.rewrite import substitute
 from ..ir.types import planned
+from .context import Context
 
 LARGEST = 256  # multiply-accumulates
 
 
-def inline_small_matmul(graph: Graph) -> Graph:
+def inline_small_matmul(graph: Graph, context: Context) -> Graph:
     """See the module."""
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:

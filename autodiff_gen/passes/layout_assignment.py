@@ -12,13 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.build import make_state
-from ..ir.graph import State
-from ..ir.node import STATE, Node, Value, topological
+from ..ir.graph import Graph, State
+from ..ir.module import Module
+from ..ir.node import STATE, Node, Value, base, topological
 from ..ir.op_kinds import Call, Contraction, Elementwise, View
 from ..ir.parameter_layout import Storage
 from ..ir.types import Type, planned
-from ..ir.views import base, layout
+from ..ir.views import layout
 from .commute_pooling import commute_pooling
+from .context import Context
 from .permute_propagation import sunk
 from .permuted_view import Form, Moved, common_pieces, in_shape, parts, pieces_of, reshaped, seen, value_of
 
@@ -30,17 +32,18 @@ class Layouts:
     roots: list[Value]
     states: Mapping[State, Value]
 
-    def value(self, old: Value) -> Value:
-        """What stands for the old value of a state."""
-        return self.states.get(old.node.attrs["state"], old)
 
-    def state(self, state: State) -> State:
-        """What stands for a state."""
-        found = self.states.get(state)
-        return state if found is None else found.node.attrs["state"]
+def layout_assignment(module: Module[Graph], context: Context) -> Module[Graph]:
+    """All entries of a model at once, since they share its states; functions have transpose_elimination alone."""
+    if context.training is None:
+        return module
+    found = assign_layouts([v for graph in module.entries for v in graph.roots])
+    roots = iter(found.roots)
+    entries = [graph.with_roots([next(roots) for _ in graph.roots]) for graph in module.entries]
+    return Module(tuple(entries), found.states)
 
 
-def layout_assignment(roots: Sequence[Value]) -> Layouts:
+def assign_layouts(roots: Sequence[Value]) -> Layouts:
     """The same values with as few permutes on the way as possible, and states stored as their readers want them.
 
     Poolings come before what may follow them. A graph without a reader that wants its operands dense stays as it is:
@@ -48,7 +51,7 @@ def layout_assignment(roots: Sequence[Value]) -> Layouts:
     """
     if not wants_dense(roots):
         return Layouts(list(roots), {})
-    found = settled(roots)
+    found = propagated(roots)
     return Layouts(commute_pooling(found.roots), found.states)
 
 
@@ -60,8 +63,8 @@ def wants_dense(roots: Sequence[Value]) -> bool:
     )
 
 
-def settled(roots: Sequence[Value], may_store: bool = True) -> Layouts:
-    """As layout_assignment, whatever the graph; `may_store`: whether states may be stored in another order."""
+def propagated(roots: Sequence[Value], may_store: bool = True) -> Layouts:
+    """As assign_layouts, whatever the graph; `may_store`: whether states may be stored in another order."""
     storage: dict[State, Storage] = {}
     if may_store:
         asking = _Walk(asking=True)
@@ -127,10 +130,7 @@ class _Walk:
 
     def _with(self, node: Node, operands: Sequence[Value]) -> Sequence[Value]:
         """The node on other operands of the same types."""
-        if tuple(operands) == node.operands:
-            return node.results
-        types = tuple(r.type for r in node.results)
-        return Node(node.op, tuple(operands), node.attrs, types, node.regions, node.hint).results
+        return node.with_operands(tuple(operands)).results
 
     def _stored_state(self, node: Node) -> Form:
         old = node.attrs["state"]
@@ -184,10 +184,7 @@ class _Walk:
             for form in (new_a, new_b):
                 if self._is_state(form):
                     self._want(base(parts(form)[0]), None)
-        types = tuple(r.type for r in node.results)
-        return Node(
-            node.op, (_matrix(new_a), _matrix(new_b)), node.attrs, types, node.regions, node.hint
-        ).results
+        return node.with_operands((_matrix(new_a), _matrix(new_b))).results
 
     # What readers want of states
 

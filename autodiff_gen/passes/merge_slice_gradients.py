@@ -9,9 +9,10 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Value
 from ..ir.op_kinds import Assemble, View
 from ..ir.rewrite import substitute
+from .context import Context
 
 
-def merge_slice_gradients(graph: Graph) -> Graph:
+def merge_slice_gradients(graph: Graph, context: Context) -> Graph:
     """See the module."""
     roots = set(graph.roots)
 

@@ -6,12 +6,13 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Region, Value, topological
 from ..ir.op_kinds import Cond, Scan
 from ..ir.rewrite import substitute
+from .context import Context
 
 
-def region_dce(graph: Graph) -> Graph:
+def region_dce(graph: Graph, context: Context) -> Graph:
     """Until nothing changes: a scan that is relieved of operands may leave stacks of another one unread."""
     while True:
-        order = topological(graph.roots)
+        order = graph.nodes
         read = {v for n in order for v in n.operands} | set(graph.roots)
         wasteful = {
             n: keep

@@ -6,19 +6,22 @@ have to be stored. The same elements are computed anew instead, from the indices
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import Node, Value, topological
+from ..ir.node import Node, Value, base, topological
 from ..ir.op_kinds import Elementwise, Iota, View
 from ..ir.rewrite import substitute
 from ..ir.strides import Strided
 from ..ir.types import Dim
-from ..ir.views import base, layout
+from ..ir.views import layout
+from .context import Context
 
 
-def rematerialize_random(graph: Graph) -> Graph:
+def rematerialize_random(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    drawn = _drawn(topological(graph.roots))
+    drawn = _drawn(graph.nodes)
     made: dict[tuple[Value, Strided], Value] = {}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
@@ -35,7 +38,7 @@ def rematerialize_random(graph: Graph) -> Graph:
     return graph.with_roots(substitute(graph.roots, rewrite))
 
 
-def _drawn(order: list[Node]) -> set[Node]:
+def _drawn(order: Sequence[Node]) -> set[Node]:
     """The nodes whose elements follow from their index and scalars alone."""
     found: set[Node] = set()
     for node in order:

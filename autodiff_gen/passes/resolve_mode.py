@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import GraphError
 from ..ir.build import apply
 from ..ir.graph import Graph, State
 from ..ir.node import Node, Value, topological
 from ..ir.rewrite import replaced, substitute
+from .context import Context
 
 
 @dataclass(frozen=True)
-class Settled:
+class Resolved:
     """Values in one mode, free of `by_mode` and `with_updates`.
 
     updates: the new values of the states that a pass through the roots leaves behind; least_n: the fewest samples
@@ -29,7 +30,7 @@ class Settled:
     least_n: int
 
 
-def settled(roots: Sequence[Value], training: bool) -> Settled:
+def resolved(roots: Sequence[Value], training: bool) -> Resolved:
     """`roots` in training or in evaluation.
 
     A state that several calls of a module update is updated by one after the other. GraphError when values besides
@@ -44,7 +45,7 @@ def settled(roots: Sequence[Value], training: bool) -> Settled:
     values = iter(bare[len(chosen) :])
     updates = [{state: next(values) for state in node.attrs["states"]} for node in asking]
     least_n = max((int(n.attrs["least_n"]) for n in asking), default=1)
-    return Settled(bare[: len(chosen)], _in_turn(bare[: len(chosen)], updates), least_n)
+    return Resolved(bare[: len(chosen)], _in_turn(bare[: len(chosen)], updates), least_n)
 
 
 def _in_turn(roots: Sequence[Value], updates: Sequence[Mapping[State, Value]]) -> dict[State, Value]:
@@ -63,12 +64,12 @@ def _in_turn(roots: Sequence[Value], updates: Sequence[Mapping[State, Value]]) -
             )
     new: dict[State, Value] = {}
     for wished in updates:
-        states = {n.attrs["state"]: n.results[0] for n in topological(wished.values()) if "state" in n.attrs}
-        before = {old: new[state] for state, old in states.items() if state in several and state in new}
-        after = replaced(list(wished.values()), before)
-        new |= {
-            s: v for s, v, w in zip(wished, after, wished.values(), strict=True) if w is not states.get(s)
-        }
+        changed = {s: v for s, v in wished.items() if v.node.attrs.get("state") is not s}
+        if not several.isdisjoint(changed):
+            leaves = [n for n in topological(changed.values()) if n.attrs.get("state") in several]
+            before = {n.results[0]: new[n.attrs["state"]] for n in leaves if n.attrs["state"] in new}
+            changed = dict(zip(changed, replaced(list(changed.values()), before), strict=True))
+        new |= changed
     return new
 
 
@@ -100,6 +101,11 @@ def _stripped(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | No
     return operands[:1] if node.op.name == "with_updates" else None
 
 
-def resolve_mode(graph: Graph) -> Graph:
-    """The graph in evaluation mode, where nothing has settled it yet; updates that it asks for are not made."""
-    return graph.with_roots(settled(graph.roots, training=False).roots)
+def resolve_mode(graph: Graph, context: Context) -> Graph:
+    """The graph in its mode: in training with the updates that it asks for, in evaluation without them."""
+    found = resolved(graph.roots, graph.training)
+    least_n = max(graph.least_n, found.least_n)
+    graph = graph.with_roots(found.roots)
+    if graph.training:
+        graph = replace(graph, updates={**graph.updates, **found.updates}, training=False)
+    return graph if least_n == graph.least_n else replace(graph, least_n=least_n)

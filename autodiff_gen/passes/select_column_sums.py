@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import Node, Value, topological, users
+from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Reduce, RowContraction, View
 from ..ir.rewrite import substitute
 from ..ir.types import Shape, Size, f32, normalise_axes, planned, product
-from ..ir.views import base, layout
+from ..ir.views import layout
+from .context import Context
 from .fusion_groups import is_free, is_fusable
 
 FEWEST_ROWS = 9  # sums of fewer terms are written out
@@ -21,11 +22,11 @@ FEWEST_COLUMNS = 8
 FEWEST_TERMS = 96  # of all columns together
 
 
-def select_column_sums(graph: Graph) -> Graph:
+def select_column_sums(graph: Graph, context: Context) -> Graph:
     """See the module."""
     if graph.inner:
         return graph
-    readers = users(topological(graph.roots))
+    readers = graph.users
     roots = set(graph.roots)
 
     def is_stored(v: Value) -> bool:

@@ -10,20 +10,21 @@ import itertools
 from typing import TypeAlias
 
 from ..ir.graph import Graph
-from ..ir.node import Node, Value, topological, users
+from ..ir.node import Node, Value, users
 from ..ir.op_kinds import Elementwise, View
 from ..ir.rewrite import substitute
 from ..ir.types import Dim, Shape
 from ..ops.slices import window
+from .context import Context
 
 MOST_PARTS = 8
 
 Window: TypeAlias = tuple[Shape, tuple[int, ...], tuple[int, ...]]  # extents, starts, steps
 
 
-def slice_propagation(graph: Graph) -> Graph:
+def slice_propagation(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    order = topological(graph.roots)
+    order = graph.nodes
     readers = users(order)
     roots = set(graph.roots)
     parts: dict[Value, list[Window]] = {}

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import Node, Value, topological, users
+from ..ir.node import Node, Value
 from ..ir.rewrite import substitute
 from ..ops.contraction import transposed
-from .layout_assignment import settled, wants_dense
+from .context import Context
+from .layout_assignment import propagated, wants_dense
 
 
 def _swaps_last_two(node: Node) -> bool:
@@ -27,13 +28,13 @@ def _permuted(v: Value, dims: tuple[int, ...]) -> Value:
     return v if dims == tuple(range(len(dims))) else apply("permute", v, dims=dims)
 
 
-def transpose_elimination(graph: Graph) -> Graph:
+def transpose_elimination(graph: Graph, context: Context) -> Graph:
     """(a . b)' = b' . a'; a product that is also read untransposed keeps its form, and the transpose stays a
     view.
     """
     if not graph.updates and wants_dense(graph.roots):
-        graph = graph.with_roots(settled(graph.roots, may_store=False).roots)
-    readers = users(topological(graph.roots))
+        graph = graph.with_roots(propagated(graph.roots, may_store=False).roots)
+    readers = graph.users
     roots = set(graph.roots)
 
     def only_transposed(product: Value) -> bool:

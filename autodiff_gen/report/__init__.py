@@ -1,1 +1,1 @@
-"""What is printed about a compiled model."""
+"""Reports about a compiled model."""

@@ -1,4 +1,4 @@
-"""`explain`: a compiled model in words: graphs, the kernel of every step, the arena map, sizes and the board's."""
+"""`explain`: a report of a compiled model: graphs, the kernel of every step, the arena map, and sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .text_table import table
 
 
 def explain(program: Program, board: Board, ram: int | None) -> str:
-    """The whole report. `ram`: the bytes that the trainer may take, None for no limit."""
+    """The report. `ram`: the RAM budget of the trainer in bytes, None for no limit."""
     parts = [_heading(program, board)]
     for entry in program.entries:
         parts += [f"{entry.name}\n{'=' * len(entry.name)}", str(entry.plan.graph).rstrip()]
@@ -28,11 +28,11 @@ def explain(program: Program, board: Board, ram: int | None) -> str:
 
 
 def _heading(program: Program, board: Board) -> str:
-    asked = ", ".join(program.backends.names)
+    priority = ", ".join(program.backends.names)
     functions = "".join(f"\n  {f.shown}" for f in program.backends.functions.values())
-    asked += "".join(f"; for {k}: {', '.join(names)}" for k, names in program.backends.use.items())
+    priority += "".join(f"; for {k}: {', '.join(names)}" for k, names in program.backends.use.items())
     what = f"{program.name} for {board.name} ({board.id}); batch {program.batch}"
-    return f"{what}; kernels asked in this order: {asked}{functions}"
+    return f"{what}; kernel backends by priority: {priority}{functions}"
 
 
 # Steps
@@ -47,24 +47,22 @@ def _steps(entry: Entry, program: Program) -> str:
         calls = [t for c, k in step.calls.values() for t in _call(c, k, program)] or [_loops(step)]
         rows += [(number, text.inside.said[number], calls[0]), *(("", "", more) for more in calls[1:])]
     lines = [table(("step", "what it computes", "by"), rows, right=(0,))]
-    lines += [
-        f"a copy of the old {state} is kept: it is read after its update" for state in entry.plan.copies
-    ]
+    lines += [f"{state} is copied: its old value is read after its update" for state in entry.plan.copies]
     return "\n".join(lines)
 
 
 def _loops(step: Step) -> str:
     if isinstance(step.inner, ScanPlan):
-        return f"a loop of {step.inner.length} around its own steps"
-    return "loops" if step.inner is None else "its own steps, one part or the other"
+        return f"a loop of {step.inner.length} iterations with its own steps"
+    return "loops" if step.inner is None else "a branch with its own steps"
 
 
 def _call(call: KernelCall, kernel: Kernel, program: Program) -> list[str]:
-    """The kernel, then why those before it do not serve the call."""
+    """The kernel, then why those of higher priority were rejected."""
     conditions = f", chosen for {' and '.join(map(str, kernel.when))}" if kernel.when else ""
     owner = "" if kernel.declared else f" of {kernel.backend}"
-    passed = program.backends.passed_over(call.kernel, call.facts())
-    return [f"{kernel.symbol}{owner} ({sizes(call)}{conditions})", *(f"  not {why}" for why in passed)]
+    rejected = program.backends.passed_over(call.kernel, call.facts())
+    return [f"{kernel.symbol}{owner} ({sizes(call)}{conditions})", *(f"  not {why}" for why in rejected)]
 
 
 # Memory
@@ -77,13 +75,14 @@ def _arena(entry: Entry) -> str:
         if plan.peak or pool == "float":
             verdict = "the bound is met" if plan.peak == plan.bound else f"{plan.peak - plan.bound} above it"
             lines.append(
-                f"{pool} arena: peak {plan.peak} bytes, lower bound of this order {plan.bound}: {verdict}"
+                f"{pool} arena: peak {plan.peak} bytes, lower bound of this schedule {plan.bound}: {verdict}"
             )
     return "\n".join(lines)
 
 
 def _buffers(plan: EntryPlan, prefix: str, start: int, offsets: Mapping[str, int]) -> list[tuple[str, ...]]:
-    """A row per buffer of a plan whose arenas begin at `offsets`; those of regions follow the memory they lie in."""
+    """A row per buffer of a plan whose arenas start at `offsets`; the buffers of a scan or cond follow the buffer that
+    contains them."""
     rows: list[tuple[str, ...]] = []
     for b in sorted(plan.placed, key=lambda b: (b.pool, b.offset, b.start)):
         first, last = f"{prefix}{start + b.start}", f"{prefix}{start + b.end}"
@@ -107,8 +106,8 @@ def _buffers(plan: EntryPlan, prefix: str, start: int, offsets: Mapping[str, int
 def _tensors(b: Placed, step: str) -> str:
     if not b.values:
         return "for the steps inside"
-    shown = ", then in its place ".join(f"{hint(v)} {_type(v, b)}" for v in b.values)
-    return shown if b.owner is None else f"scratch of step {step}: {shown}"
+    tensors = ", reused in place by ".join(f"{hint(v)} {_type(v, b)}" for v in b.values)
+    return tensors if b.owner is None else f"scratch of step {step}: {tensors}"
 
 
 def _type(v: Value, b: Placed) -> str:
@@ -131,10 +130,10 @@ def _sizes(program: Program, board: Board, ram: int | None) -> str:
         ("parameters and optimizer state", str(program.state_bytes)),
         ("arena, the largest over the entries", str(total - program.state_bytes)),
         (f"sizeof({program.struct})", str(total)),
-        ("lower bound of these orders", str(program.bound_bytes)),
+        ("lower bound of these schedules", str(program.bound_bytes)),
     ]
     if ram is not None:
-        rows += [("RAM for it", str(ram)), ("free" if total <= ram else "MISSING", str(abs(ram - total)))]
+        rows += [("RAM budget", str(ram)), ("free" if total <= ram else "MISSING", str(abs(ram - total)))]
     lines = [table(("memory", "bytes"), rows, right=(1,))]
     lines += [program.guard_cost] if program.guard_cost else []
     if ram is not None and total > ram:

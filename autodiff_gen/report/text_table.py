@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Columns as wide as their widest cell, two spaces apart; the columns in `right` are aligned to the right."""
+    """A table with two spaces between columns; the columns in `right` are right-aligned."""
     lines = [head, *rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
 

@@ -1,1 +1,1 @@
-"""Board profiles, toolchains, firmware builds. Standard library only: SCons imports it in its own Python."""
+"""Board profiles, toolchains and build commands. Standard library only: SCons imports it in its own Python."""

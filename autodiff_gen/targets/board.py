@@ -1,4 +1,5 @@
-"""Board profiles: `boards/<board>.toml` and the user's own, read strictly into an immutable `Board`. Stdlib only."""
+"""Board profiles: read `boards/<board>.toml` or a user's file into an immutable `Board`. Unknown keys are errors.
+Stdlib only."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
 
 @dataclass(frozen=True)
 class Region:
-    """One range of addresses: `origin` and `bytes`; code and constants go to 'flash', variables to 'ram'."""
+    """A memory region: its `origin` and size in `bytes`; code and constants go to 'flash', variables to 'ram'."""
 
     name: str
     kind: str
@@ -33,12 +34,14 @@ class Region:
 
 @dataclass(frozen=True)
 class Target:
-    """What the compiler is told. `startup`: the folder with the core's C (reset, faults, memory guards), None on the
-    host; `support`: that with the machine's (clock, UART). Both absolute."""
+    """The core and its compiler flags. `startup`: the folder with the core's start-up code (reset, faults, memory
+    guards), None on the host; `support`: the folder with the machine's code (clock, UART). Both are absolute."""
 
     core: str
     features: tuple[str, ...]
-    vectors: int  # generated loops that call exp, tanh, ... are laid out for vectors from so many turns on; 0: none
+    vectors: (
+        int  # fewest iterations for which loops with exp, tanh, ... are written for vectorisation; 0: never
+    )
     cflags: tuple[str, ...]
     ldflags: tuple[str, ...]
     startup: Path | None
@@ -47,8 +50,8 @@ class Target:
 
 @dataclass(frozen=True)
 class Kernels:
-    """Kernel backends in the order in which they are asked; `ref` serves what no other does. `use`: those that are
-    asked for one kernel instead, by its name."""
+    """Kernel backends by priority; `ref` serves every call that no other does. `use`: priority lists for single
+    kernels, by kernel name."""
 
     backends: tuple[str, ...]
     use: Mapping[str, tuple[str, ...]]
@@ -56,8 +59,8 @@ class Kernels:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """`prefix` of the tools' names, the Debian `packages` that bring them, and commands that exit with 0 when the
-    packages are there."""
+    """`prefix` of the tool names, the Debian `packages` that contain them, and `probes`: commands that exit with 0 if
+    the packages are installed."""
 
     prefix: str
     packages: tuple[str, ...]
@@ -66,7 +69,7 @@ class Toolchain:
 
 @dataclass(frozen=True)
 class Qemu:
-    """How the emulator is called: `binary -M machine [-cpu cpu] args...`."""
+    """The emulator's command: `binary -M machine [-cpu cpu] args...`."""
 
     binary: str
     machine: str
@@ -76,7 +79,7 @@ class Qemu:
 
 @dataclass(frozen=True)
 class Upload:
-    """How a probe writes the binary at `address`: arguments for openocd, and whether st-flash knows the chip."""
+    """How a debug probe writes the binary to `address`: openocd arguments, and whether st-flash supports the chip."""
 
     address: int
     openocd: tuple[str, ...]
@@ -85,7 +88,7 @@ class Upload:
 
 @dataclass(frozen=True)
 class Store:
-    """Flash for checkpoints: `slots` of `slot_bytes`, each erased as one, from `origin` on, behind the program."""
+    """Flash for checkpoints, after the program: `slots` erase units of `slot_bytes`, starting at `origin`."""
 
     origin: int
     slots: int
@@ -98,14 +101,14 @@ class Store:
 
 @dataclass(frozen=True)
 class Board:
-    """One board. `id` is the file's stem; `files` are all TOML files that were read, the board's own first."""
+    """One board. `id`: the file's stem; `files`: all TOML files that were read, the board's own first."""
 
     id: str
     name: str
     path: Path
     files: tuple[Path, ...]
     memory: Mapping[str, Region]
-    profile: str  # "speed" or "size": what the compiler favours
+    profile: str  # the goal of optimisation: "speed" or "size"
     stack_bytes: int
     target: Target
     kernels: Kernels
@@ -117,16 +120,16 @@ class Board:
 
     @property
     def is_host(self) -> bool:
-        """True when programs are built for this computer and run as they are."""
+        """True when programs are built for the host and run directly."""
         return self.target.core == HOST
 
     def region(self, kind: str) -> Region | None:
-        """The main region of a kind, which is the first in the file; None on the host."""
+        """The main region of a kind, the first in the file; None on the host."""
         return next((r for r in self.memory.values() if r.kind == kind), None)
 
     @property
     def ram_bytes(self) -> int | None:
-        """The budget of a trainer: main RAM less the stack's reserve; None where there is no limit (host)."""
+        """The RAM budget of a trainer: main RAM less the stack; None without a limit (host)."""
         ram = self.region("ram")
         return None if ram is None else ram.bytes - self.stack_bytes
 
@@ -144,10 +147,10 @@ def boards_dir() -> Path:
 
 
 def load(name_or_path: str, profile: str = "") -> Board:
-    """Read a board: a name of the tree (`stm32`), or the path of a file (with a / or ending in .toml). `profile`:
-    "speed" or "size" in place of the file's.
+    """Read a board: a name in the tree (`stm32`), or the path of a file (with a / or ending in .toml). `profile`:
+    "speed" or "size", overrides the file's.
 
-    Raises BoardError, one line that names the file and the dotted path of the key.
+    Raises BoardError, whose one line names the file and the dotted path of the key.
     """
     text = str(name_or_path)
     if text.endswith(".toml") or "/" in text or "\\" in text:
@@ -158,7 +161,7 @@ def load(name_or_path: str, profile: str = "") -> Board:
         path = boards_dir() / f"{text}.toml"
         if not text or not path.is_file():
             raise BoardError(
-                f"unknown board {text!r}{near(text, names())}; a board of your own is given as path/to/board.toml"
+                f"unknown board {text!r}{near(text, names())}; give a board of your own as path/to/board.toml"
             )
     path = path.resolve()
     if not _ID.fullmatch(path.stem):
@@ -185,23 +188,25 @@ def _read(path: Path) -> dict[str, Any]:
         raise BoardError(f"{path}: schema is missing: write schema = {SCHEMA}")
     check(data, path)
     support = data.get("target", {}).get("support", "")
-    if "/" in support:  # a folder of the user's own, beside the file that names it
+    if "/" in support:  # a user's folder, relative to the file that names it
         data["target"]["support"] = str((path.parent / support).resolve())
     kernels = data.get("kernels", {})
     if "backends" in kernels:
-        kernels["backends"] = [_beside(path, name) for name in kernels["backends"]]
+        kernels["backends"] = [_relative_to(path, name) for name in kernels["backends"]]
     for kernel, names in kernels.get("use", {}).items():
-        kernels["use"][kernel] = [_beside(path, n) for n in ([names] if isinstance(names, str) else names)]
+        kernels["use"][kernel] = [
+            _relative_to(path, n) for n in ([names] if isinstance(names, str) else names)
+        ]
     return data
 
 
-def _beside(path: Path, name: str) -> str:
-    """A kernel folder of the user's own, given as a path, lies beside the file that names it."""
+def _relative_to(path: Path, name: str) -> str:
+    """The path of a user's kernel folder is relative to the folder of the file that names it."""
     return str((path.parent / Path(name).expanduser()).resolve()) if "/" in name else name
 
 
 def _read_chain(path: Path) -> tuple[dict[str, Any], list[Path]]:
-    """The file and all that it inherits, nearer files over farther ones; tables merge, lists are replaced."""
+    """The file merged over the files that it inherits: tables merge, lists are replaced."""
     chain: list[dict[str, Any]] = []
     files: list[Path] = []
     while True:
@@ -222,15 +227,15 @@ def _read_chain(path: Path) -> tuple[dict[str, Any], list[Path]]:
 
 
 def _parent(path: Path, name: str) -> Path:
-    """`inherits` names a file without .toml: beside the file that says it, else in the tree's boards."""
+    """The file that `inherits` names, without .toml: in the same folder, otherwise in the tree's boards."""
     for folder in (path.parent, boards_dir()):
         candidate = folder / f"{name.removesuffix('.toml')}.toml"
-        if candidate.is_file() and candidate.resolve() != path:  # one's own stm32.toml may inherit "stm32"
+        if candidate.is_file() and candidate.resolve() != path:  # a user's stm32.toml may inherit "stm32"
             return candidate.resolve()
     tree = boards_dir()
     known = [p.relative_to(tree).with_suffix("").as_posix() for p in tree.rglob("*.toml")]
     raise BoardError(
-        f"{path}: inherits {name!r}, which is neither beside it nor in the tree{near(name, known)}"
+        f"{path}: inherits {name!r}, which is neither in its folder nor in the tree{near(name, known)}"
     )
 
 
@@ -363,7 +368,10 @@ def _check_memory(board: Board) -> None:
     flash = board.region("flash")
     assert flash is not None
     if board.store is not None and not flash.origin < board.store.origin <= board.store.end <= flash.end:
-        raise BoardError(f"{board.path}: [store] does not lie in memory.{flash.name}, behind the program")
+        raise BoardError(
+            f"{board.path}: [store] must be inside memory.{flash.name} ({flash.origin:#x} to {flash.end:#x}) and after "
+            "its start, where the program is"
+        )
     if board.stack_bytes % 8:
         raise BoardError(f"{board.path}: stack_bytes must be a multiple of 8, got {board.stack_bytes}")
     if board.stack_bytes >= ram.bytes:

@@ -1,4 +1,4 @@
-"""A board profile as command lines: compile, link, run, upload. For SCons tools and tests alike. Stdlib only."""
+"""Command lines of a board profile: compile, link, run, upload. Stdlib only."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ STRICT_FLAGS = (
     "-Wdouble-promotion",
     "-Werror",
 )
-_STACK_GUARD = 8192  # bytes without access under the stack; a frame would have to be larger to step over them
+_STACK_GUARD = 8192  # inaccessible bytes below the stack; only a larger frame could skip them
 _RAM_GUARD = 1 << 24
 
 
 def tool(board: Board, name: str) -> str:
-    """The board's own `gcc`, `ar`, `objcopy`, `size`, ...; the archive tools must be the board's too."""
+    """The name of the board's `gcc`, `ar`, `objcopy`, `size`, ..."""
     return board.toolchain.prefix + name
 
 
 def include_dirs(board: Board) -> list[Path]:
-    """Where the headers of the runtime (ag_rng.h, ag_console.h, ...) and of the bare-metal support lie."""
+    """Folders of the headers of the runtime (ag_rng.h, ag_console.h, ...) and of the bare-metal support."""
     return [installation.root() / "runtime", *_bare_metal(board)]
 
 
 def compile_flags(board: Board, *, console: str = "auto") -> list[str]:
-    """Flags for every C file of the firmware, kernels included; paths and -ffp-contract are the caller's.
+    """Flags for every C file of the firmware, kernels included; the caller adds include paths and -ffp-contract.
 
-    `console`: where text goes. "auto" asks for semihosting once and else takes the UART; "semihosting" asks also where
-    a debugger is attached; "uart" never asks.
+    `console`: the output channel. "auto" probes for semihosting once and otherwise uses the UART; "semihosting" probes
+    even if a debugger is attached; "uart" never probes. Raises ToolError.
     """
     if console not in CONSOLES:
-        raise ToolError(f"console={console} is not known: choose from {', '.join(CONSOLES)}")
+        raise ToolError(f"unknown console={console}: choose from {', '.join(CONSOLES)}")
     flags = [
         *("-std=c99", "-Os" if board.profile == "size" else "-O2", "-g"),
         *("-fno-strict-aliasing", "-fno-math-errno", "-ffunction-sections", "-fdata-sections"),
-        *board.target.cflags,  # here, so that they may say -O3
+        *board.target.cflags,  # after -O2, which they may override
         f"-DAG_BOARD={board.id}",
     ]
     if console != "auto":
@@ -53,15 +53,15 @@ def compile_flags(board: Board, *, console: str = "auto") -> list[str]:
 
 
 def model_flags(board: Board) -> list[str]:
-    """Flags for generated C, to stand behind those of every file: where speed is favoured, short loops are unrolled,
-    and what follows a choice stands in each of its ways (-ftracer: W4 on Cortex-M4F takes 1,947 instructions a step in
-    place of 2,020, W6's loops as many as before)."""
+    """Flags for generated C, after those of every file: for the profile "speed", unroll short loops (-O3) and
+    duplicate code after branches (-ftracer: W4 on Cortex-M4F takes 1,947 instructions per step instead of 2,020, W6
+    is unchanged)."""
     return [] if board.profile == "size" else ["-O3", "-ftracer"]
 
 
 def link_flags(board: Board, map_path: Path | str | None = None) -> list[str]:
-    """Flags for gcc as linker, to stand after the objects. On a board: the linker script with the profile's memory, no
-    standard start-up, no heap, the sizes printed. `map_path`: write the linker's map there."""
+    """Flags for gcc as linker; they go after the objects. On a board: the linker script with the profile's memory, no
+    standard start-up, no heap, sizes printed. `map_path`: the file for the linker map."""
     flags = [*board.target.cflags, "-Wl,--gc-sections"]
     if map_path is not None:
         flags.append(f"-Wl,-Map={map_path}")
@@ -73,26 +73,26 @@ def link_flags(board: Board, map_path: Path | str | None = None) -> list[str]:
 
 
 def support_sources(board: Board) -> list[Path]:
-    """The C files that every firmware for the board needs beside its main program, kernels and model."""
+    """The C files of every firmware for the board, in addition to its main program, kernels and model."""
     folders = [*include_dirs(board), board.target.support]
     return [path for folder in folders for path in sorted(folder.glob("*.c"))]
 
 
 def _bare_metal(board: Board) -> list[Path]:
-    """Folders of what all boards share and of the core's start-up; none on the host."""
+    """Folders of the code shared by all boards and of the core's start-up code; none on the host."""
     startup = board.target.startup
     return [] if startup is None else [installation.root() / "boards" / "support" / "common", startup]
 
 
 def link_main() -> Path:
-    """The main program of the link's firmware, which serves any model (NAME_link.c)."""
+    """The main program of the link's firmware; the same for every model (NAME_link.c)."""
     return installation.root() / "boards" / "support" / "link" / "link_main.c"
 
 
 def qemu_argv(board: Board, elf: Path | str, *, semihosting: bool = True, serial: str = "stdio") -> list[str]:
-    """The command that runs `elf`: by QEMU, or the program itself on the host. Run it in the folder that holds
-    samples.bin, with stdin closed; its exit code is the firmware's. `serial`: where QEMU's serial port goes, such as
-    tcp:127.0.0.1:5555,server=on,wait=off. Raises ToolError where the board has no emulator.
+    """The command that runs `elf` in QEMU, or directly on the host. Run it in the folder of samples.bin with stdin
+    closed; its exit code is the firmware's. `serial`: the backend of QEMU's serial port, such as
+    tcp:127.0.0.1:5555,server=on,wait=off. Raises ToolError if the board has no emulator.
     """
     if board.is_host:
         return [str(Path(elf).resolve())]
@@ -107,7 +107,7 @@ def qemu_argv(board: Board, elf: Path | str, *, semihosting: bool = True, serial
 
 
 def qemu_machine(board: Board) -> list[str]:
-    """The emulator and the machine that it is to be, of a board that has [qemu]; console and program are not in it."""
+    """The emulator's command with its machine, for a board with [qemu]; console and program are not included."""
     assert board.qemu is not None
     cpu = [] if board.qemu.cpu is None else ["-cpu", board.qemu.cpu]
     return [board.qemu.binary, "-M", board.qemu.machine, *cpu, *board.qemu.args]
@@ -156,8 +156,8 @@ def _link_symbols(board: Board) -> dict[str, int]:
 
 
 def _guards(board: Board, ram: Region) -> tuple[int, int]:
-    """Bytes of the MPU regions that end at main RAM's start and begin at its end: powers of two that suit Armv7-M's
-    alignment, and clear of the board's other memories. 0 where there is no room."""
+    """Sizes of the MPU guard regions directly below and above main RAM: powers of two that satisfy Armv7-M's alignment
+    and do not overlap the board's other memories. 0 if there is no space."""
     others = [r for r in board.memory.values() if r is not ram]
     free_below = ram.origin - max((r.end for r in others if r.end <= ram.origin), default=0)
     free_above = min((r.origin for r in others if r.origin >= ram.end), default=1 << 32) - ram.end
@@ -165,7 +165,7 @@ def _guards(board: Board, ram: Region) -> tuple[int, int]:
 
 
 def _power(edge: int, limit: int) -> int:
-    """The largest power of two that divides `edge` and is no more than `limit`; 0 below 32, the smallest region."""
+    """The largest power of two that divides `edge` and is at most `limit`; 0 if below 32, the smallest region."""
     size = edge & -edge
     while size > limit:
         size >>= 1

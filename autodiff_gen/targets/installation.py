@@ -1,5 +1,5 @@
-"""What is installed: the version, and where C sources, boards and SCons tools are: in the checkout, else inside the
-package. Standard library only.
+"""The version, and the folders of C sources, boards and SCons tools: in the checkout, otherwise inside the package.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 def root() -> Path:
     """The folder that holds `kernels`, `runtime`, `boards` and `examples`.
 
-    A checkout comes first: an editable install has a copy in `_data`, and an edit of the original must count.
+    A checkout has priority: an editable install also has a copy in `_data`, but edits are made in the checkout.
     """
     checkout = _PACKAGE.parent
     return checkout if is_checkout(checkout) else _PACKAGE / "_data"
 
 
 def is_checkout(folder: Path) -> bool:
-    """True for the project's own tree, not for a folder that merely has the package in it (site-packages)."""
+    """True for the project's tree, false for a folder that only contains the package (site-packages)."""
     return (folder / "SConstruct").is_file() and (folder / "kernels" / "ag_kernels.h").is_file()
 
 
@@ -33,7 +33,7 @@ def kernels() -> Path:
 
 
 def runtime() -> Path:
-    """C that runs on the board and is neither kernel nor generated."""
+    """C for the board that is neither a kernel nor generated."""
     return root() / "runtime"
 
 

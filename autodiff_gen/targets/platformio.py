@@ -1,5 +1,5 @@
-"""Board profiles as PlatformIO sees them: the manifests of the platform `platformio/`, and which profile serves which
-of PlatformIO's board ids. Stdlib only."""
+"""Board profiles for PlatformIO: the manifests of the platform `platformio/`, and the profile for each of PlatformIO's
+board ids. Stdlib only."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from . import build_commands
 from .board import Board
 from .schema import near
 
-ARDUINO = "arduino"  # the support folder of boards that have no start-up code of ours, and the framework's
+ARDUINO = "arduino"  # the support folder of boards whose start-up code is the framework's
 PLATFORM = "qemuarm"  # the name of the local platform, in platformio/platform.json
 _C_ONLY = "-std=c99"
 _BUILDERS_OWN = ("-T", "-lm", "-Wl,--print-memory-usage")  # paths, and what PlatformIO prints itself
 
 
 def emulated() -> list[str]:
-    """Names of the tree's boards that QEMU runs: each is a board of the local platform, under the same id."""
+    """Names of the tree's boards that QEMU emulates; each is a board of the local platform with the same id."""
     return [name for name in boards.names() if boards.load(name).qemu is not None]
 
 
 def manifest(board: Board) -> dict[str, Any]:
-    """The board's file in the local platform: flags, memory and the emulator's command line; no path."""
+    """The board's manifest in the local platform: flags, memory and the emulator's command line, without paths."""
     flash, ram = board.region("flash"), board.region("ram")
     startup = board.target.startup
     assert flash is not None and ram is not None and board.qemu is not None and startup is not None
@@ -54,7 +54,7 @@ def manifest_text(board: Board) -> str:
 
 
 def profile_of(board_id: str) -> str:
-    """The profile that serves one of PlatformIO's board ids: the one of that name, else the one that lists it in
+    """The profile for one of PlatformIO's board ids: the profile of that name, otherwise the one that lists it in
     [platformio] boards. Raises BoardError."""
     known: dict[str, str] = {}
     for name in boards.names():
@@ -70,8 +70,8 @@ def profile_of(board_id: str) -> str:
 
 
 def check_profile(board: Board, board_id: str, published: Mapping[str, Any], ram: int | None) -> None:
-    """Raise BoardError where a profile promises more than PlatformIO's own data give the board. `published`: the
-    board's manifest; `ram`: bytes that the user gives the trainer."""
+    """Raise BoardError if a profile has more memory than PlatformIO's manifest of the board, or another core.
+    `published`: the manifest; `ram`: the user's RAM budget of the trainer in bytes."""
     if board.is_host:
         return
     upload, build = published.get("upload", {}), published.get("build", {})

@@ -1,4 +1,4 @@
-"""What may stand in a board's TOML file: every key with its type and range. Stdlib only."""
+"""The schema of a board's TOML file: every key with its type and range. Stdlib only."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ FEATURES = (
     "host",
     "mve",
     "neon",
-)  # what a kernel table's `requires` may ask for
+)  # core features for the `requires` of a kernel table
 KINDS = ("ram", "flash")
-PROFILES = ("speed", "size")  # what the compiler is to favour
+PROFILES = ("speed", "size")  # goals of optimisation
 
 
 def check(data: dict[str, Any], path: Path) -> None:
-    """Raise BoardError for the first key of one file that is unknown or has a value of the wrong type or range."""
+    """Raise BoardError for the first key that is unknown or whose value has the wrong type or range."""
     _check(data, _TREE, path, "")
 
 
 def known_keys() -> list[str]:
-    """Every key by its dotted path; "*" stands for any name."""
+    """The dotted paths of all keys; "*" is any name."""
 
     def below(schema: dict[str, Any], path: str) -> Iterator[str]:
         for key, part in schema.items():
@@ -49,14 +49,14 @@ def known_keys() -> list[str]:
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown word: the closest known one, and the list."""
+    """The suffix of an error about an unknown word: the closest known word, and the list of all."""
     known = sorted(known)
     match = difflib.get_close_matches(word, known, n=1)
     hint = f"; did you mean {match[0]!r}?" if match else ""
     return f"{hint} (known: {', '.join(known)})"
 
 
-# A leaf of the tree is a function that returns what is wrong with a value, or None; "*" stands for any name.
+# A leaf of the schema is a function that returns the error of a value, or None; "*" is any name.
 
 
 def _string(value: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Flash and RAM that a linked program takes, read from its ELF file. Stdlib only.
+"""Flash and RAM usage of a linked program, read from its ELF file. Stdlib only.
 
 Layout of the headers: System V ABI, "Object Files"; 32-bit and 64-bit, little-endian.
 """
@@ -17,7 +17,7 @@ _ALLOC, _NOBITS, _LOAD = 2, 8, 1
 
 @dataclass(frozen=True)
 class Usage:
-    """Bytes used of one memory region; `size` is None where there is no limit (host)."""
+    """Bytes used of one memory region; `size` is None without a limit (host)."""
 
     region: str
     used: int
@@ -31,10 +31,10 @@ class Usage:
 
 
 def usage(board: Board, elf: Path | str) -> list[Usage]:
-    """Bytes used per memory region of the board, the stack's reserve in it; on the host code with constants, and data.
+    """Bytes used per memory region of the board, including the stack; on the host, of code with constants and of data.
 
-    As the linker counts: from a region's start to the last byte used, padding in it. Initialised variables count
-    twice, where they live and where their first values lie. Raises ToolError.
+    Counted like the linker: from the start of a region to its last used byte, padding included. Initialised variables
+    count in RAM, and their initial values in flash. Raises ToolError.
     """
     sections, segments = _headers(Path(elf))
     if board.is_host:
@@ -83,4 +83,4 @@ def _headers(path: Path) -> tuple[list[tuple[int, int, int, int]], list[tuple[in
     except OSError as error:
         raise ToolError(f"{path}: cannot be read: {error.strerror}") from None
     except (struct.error, IndexError):
-        raise ToolError(f"{path}: not a whole ELF file") from None
+        raise ToolError(f"{path}: not a complete ELF file") from None

@@ -1,7 +1,7 @@
-"""Is a board's toolchain installed? Runs the probes of its profile. Stdlib only.
+"""Check that a board's toolchain is installed, by the probes of its profile. Stdlib only.
 
 `python -m autodiff_gen.targets.toolchain BOARD` prints the programs that passed and exits with 0, or prints the Debian
-packages to install and exits with 4. `*` means all boards of the tree and, in addition, what the tests use.
+packages to install and exits with 4. `*`: all boards of the tree and the tools of the tests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from . import board as boards
 
 MISSING = 4
 
-# What `./scons test` runs beside the boards' own tools: (packages, probe).
+# Tools that `./scons test` needs in addition to the boards' toolchains: (packages, probe).
 TESTS = (
     (("gcc", "libc6-dev"), ("gcc", "-xc", "-fsyntax-only", "-include", "stdio.h", "/dev/null")),
     (("g++",), ("g++", "--version")),
@@ -34,7 +34,7 @@ Needs = list[tuple[tuple[str, ...], tuple[str, ...]]]
 
 
 def passes(probe: Iterable[str]) -> bool:
-    """True when the command exists and exits with 0."""
+    """True if the command exists and exits with 0."""
     try:
         done = subprocess.run(
             list(probe),
@@ -84,8 +84,8 @@ def main(argv: list[str]) -> int:
     if packages:
         print(" ".join(packages))
         return MISSING
-    found = dict.fromkeys(probe[0] for _, probe in pairs)
-    print(" ".join(Path(p).name for p in found if shutil.which(p)))
+    programs = dict.fromkeys(probe[0] for _, probe in pairs)
+    print(" ".join(Path(p).name for p in programs if shutil.which(p)))
     return 0
 
 

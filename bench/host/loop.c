@@ -1,5 +1,4 @@
-/* The loop that times a trainer: the generated one or the naive one, whose MODEL.h declares the same
- * functions.
+/* The loop that times a trainer, generated or naive; both have the same functions.
  *
  * MODEL_H is the header, TRAINER the type of its memory, TARGET that of a label or target, and INIT(t) and
  * STEP(t, x, y, loss) call it. */
@@ -20,10 +19,10 @@ double loop_seconds(const float *x, const TARGET *y, int32_t x_step, int32_t y_s
                     int32_t steps);
 #pragma GCC visibility pop
 
-/* The only place that makes a step, as in a program; `apart` elements from loss to loss. */
+/* The only call of a step, as in a program; `stride` elements from loss to loss. */
 static int run(const float *x, const TARGET *y, int32_t x_step, int32_t y_step, int32_t batches,
-               int32_t steps, float *losses, int32_t apart) {
-    for (int32_t i = 0, b = 0; i < steps; i++, b = b + 1 < batches ? b + 1 : 0, losses += apart) {
+               int32_t steps, float *losses, int32_t stride) {
+    for (int32_t i = 0, b = 0; i < steps; i++, b = b + 1 < batches ? b + 1 : 0, losses += stride) {
         const int status = STEP(&trainer, x + (int64_t)b * x_step, y + (int64_t)b * y_step, losses);
         if (status != 0) {
             return status;
@@ -32,7 +31,7 @@ static int run(const float *x, const TARGET *y, int32_t x_step, int32_t y_step, 
     return 0;
 }
 
-/* The first weights. */
+/* Restores the initial weights. */
 int loop_start(void) {
     return INIT(&trainer);
 }
@@ -43,7 +42,7 @@ int loop_losses(const float *x, const TARGET *y, int32_t x_step, int32_t y_step,
     return run(x, y, x_step, y_step, batches, steps, losses, 1);
 }
 
-/* The seconds of the processor that `steps` such steps take, or -1 where one fails. */
+/* The processor time in seconds of `steps` such steps, or -1 where one fails. */
 double loop_seconds(const float *x, const TARGET *y, int32_t x_step, int32_t y_step, int32_t batches,
                     int32_t steps) {
     struct timespec from, to;

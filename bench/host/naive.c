@@ -1,5 +1,5 @@
-/* The workloads by plain loops; WORKLOAD is 1 to 6, BATCH the number of samples of a step. loop.c includes
- * this file, so that there is nothing to link. */
+/* The workloads as plain loops; WORKLOAD is 1 to 6, BATCH the number of samples of a step. loop.c includes
+ * this file, so that nothing needs to be linked. */
 #include "naive.h"
 
 #if WORKLOAD == 1 || WORKLOAD == 2
@@ -9,8 +9,8 @@ typedef struct {
 } naive_trainer;
 
 static int naive_init(naive_trainer *t) {
-    draw(t->w1, 32 * 784, 1.0f / 28.0f, 1001);
-    draw(t->w2, 10 * 32, 0.17677669f, 1002);
+    init_weights(t->w1, 32 * 784, 1.0f / 28.0f, 1001);
+    init_weights(t->w2, 10 * 32, 0.17677669f, 1002);
     return 0;
 }
 
@@ -34,8 +34,8 @@ static int naive_step(naive_trainer *t, const float *x, const uint8_t *label, fl
 #endif
     }
     linear_back(x, t->w1, t->dh, t->dw1, NULL, NULL, BATCH, 784, 32);
-    descend(t->w1, t->dw1, 0.01f, 32 * 784);
-    descend(t->w2, t->dw2, 0.01f, 10 * 32);
+    sgd_step(t->w1, t->dw1, 0.01f, 32 * 784);
+    sgd_step(t->w2, t->dw2, 0.01f, 10 * 32);
     return 0;
 }
 
@@ -57,11 +57,11 @@ typedef struct {
 
 static int naive_init(naive_trainer *t) {
     memset(&t->p, 0, sizeof t->p);
-    draw(t->p.w1, 150, 0.2f, 3001);
-    draw(t->p.w2, 2400, 0.08164966f, 3003);
-    draw(t->p.w3, 120 * 256, 1.0f / 16.0f, 3005);
-    draw(t->p.w4, 84 * 120, 0.09128709f, 3007);
-    draw(t->p.w5, 840, 0.10910895f, 3009);
+    init_weights(t->p.w1, 150, 0.2f, 3001);
+    init_weights(t->p.w2, 2400, 0.08164966f, 3003);
+    init_weights(t->p.w3, 120 * 256, 1.0f / 16.0f, 3005);
+    init_weights(t->p.w4, 84 * 120, 0.09128709f, 3007);
+    init_weights(t->p.w5, 840, 0.10910895f, 3009);
     return 0;
 }
 
@@ -91,7 +91,7 @@ static int naive_step(naive_trainer *t, const float *x, const uint8_t *label, fl
     pool_back(t->ds1, t->at1, t->dc1, BATCH * 6, 24);
     clamp_back(t->c1, INFINITY, t->dc1, BATCH * 6 * 24 * 24);
     conv_back(x, p->w1, t->dc1, d->w1, d->b1, NULL, BATCH, &FIRST);
-    descend(t->p.w1, d->w1, 0.01f, (int)(sizeof *d / sizeof(float)));
+    sgd_step(t->p.w1, d->w1, 0.01f, (int)(sizeof *d / sizeof(float)));
     return 0;
 }
 
@@ -103,8 +103,8 @@ typedef struct {
 
 static int naive_init(naive_trainer *t) {
     memset(t, 0, sizeof *t);
-    draw(t->w1, 16, 0.70710678f, 4001);
-    draw(t->w2, 16, 0.35355339f, 4003);
+    init_weights(t->w1, 16, 0.70710678f, 4001);
+    init_weights(t->w2, 16, 0.35355339f, 4003);
     return 0;
 }
 
@@ -116,10 +116,10 @@ static int naive_step(naive_trainer *t, const float *x, const uint8_t *label, fl
     linear_back(t->h, t->w2, t->dy, t->dw2, t->db2, t->dh, BATCH, 8, 2);
     clamp_back(t->h, INFINITY, t->dh, BATCH * 8);
     linear_back(x, t->w1, t->dh, t->dw1, t->db1, NULL, BATCH, 2, 8);
-    descend(t->w1, t->dw1, 0.5f, 16);
-    descend(t->b1, t->db1, 0.5f, 8);
-    descend(t->w2, t->dw2, 0.5f, 16);
-    descend(t->b2, t->db2, 0.5f, 2);
+    sgd_step(t->w1, t->dw1, 0.5f, 16);
+    sgd_step(t->b1, t->db1, 0.5f, 8);
+    sgd_step(t->w2, t->dw2, 0.5f, 16);
+    sgd_step(t->b2, t->db2, 0.5f, 2);
     return 0;
 }
 
@@ -135,9 +135,9 @@ typedef struct {
 
 static int naive_init(naive_trainer *t) {
     memset(t, 0, sizeof *t);
-    draw(t->p.w1, 12, 0.57735027f, 5001);
-    draw(t->p.w2, 16, 0.5f, 5003);
-    draw(t->p.w3, 4, 0.5f, 5005);
+    init_weights(t->p.w1, 12, 0.57735027f, 5001);
+    init_weights(t->p.w2, 16, 0.5f, 5003);
+    init_weights(t->p.w3, 4, 0.5f, 5005);
     return 0;
 }
 
@@ -168,13 +168,13 @@ static int naive_step(naive_trainer *t, const float *x, const float *target, flo
         t->dh1[i] *= 1.0f - t->h1[i] * t->h1[i];
     }
     linear_back(x, p->w1, t->dh1, d->w1, d->b1, NULL, BATCH, 3, 4);
-    descend(t->p.w1, d->w1, 0.01f, (int)(sizeof *d / sizeof(float)));
+    sgd_step(t->p.w1, d->w1, 0.01f, (int)(sizeof *d / sizeof(float)));
     return 0;
 }
 
 #elif WORKLOAD == 6
 /* The layers in order: a convolution, then three blocks of three. */
-enum { LAYERS = 10, MOST = 48 * 16 * 16 };
+enum { LAYERS = 10, MAX_FLOATS = 48 * 16 * 16 };
 static const conv_shape SHAPE[LAYERS] = {
     {3, 32, 16, 16, 3, 2, 1, 1},  {16, 16, 48, 16, 1, 1, 0, 1}, {48, 16, 48, 16, 3, 1, 1, 48},
     {48, 16, 16, 16, 1, 1, 0, 1}, {16, 16, 48, 16, 1, 1, 0, 1}, {48, 16, 48, 8, 3, 2, 1, 48},
@@ -188,7 +188,7 @@ typedef struct {
 
 typedef struct {
     mobile p, d;
-    float y[LAYERS][MOST], dy[LAYERS][MOST], mean[24], dmean[24], scores[10], dscores[10];
+    float y[LAYERS][MAX_FLOATS], dy[LAYERS][MAX_FLOATS], mean[24], dmean[24], scores[10], dscores[10];
 } naive_trainer;
 
 static int weights_of(const conv_shape *s) {
@@ -204,20 +204,21 @@ static int naive_init(naive_trainer *t) {
     for (int i = 0; i < LAYERS; i++) {
         const conv_shape *s = SHAPE + i;
         const double fan_in = (double)(s->c / s->groups * s->k * s->k);
-        draw(t->p.w[i], weights_of(s), (float)sqrt(3.0 / fan_in), 6001u + 2u * (uint32_t)i);
+        init_weights(t->p.w[i], weights_of(s), (float)sqrt(3.0 / fan_in), 6001u + 2u * (uint32_t)i);
     }
-    draw(t->p.head, 240, 0.20412415f, 6101);
+    init_weights(t->p.head, 240, 0.20412415f, 6101);
     return 0;
 }
 
-/* Layers 3 and 9 end a block whose input, the result of layer 0 or 6, is added to their own. */
-static int added_to(int layer) {
+/* Layers 3 and 9 end a residual block; the block's input, the result of layer 0 or 6, is added to their
+ * result. */
+static int residual_input(int layer) {
     return layer == 3 ? 0 : layer == 9 ? 6 : -1;
 }
 
 static int naive_step(naive_trainer *t, const float *x, const uint8_t *label, float *loss) {
     for (int i = 0; i < LAYERS; i++) {
-        const int pixels = pixels_of(SHAPE + i), from = added_to(i);
+        const int pixels = pixels_of(SHAPE + i), from = residual_input(i);
         conv(i == 0 ? x : t->y[i - 1], t->p.w[i], t->p.b[i], t->y[i], 1, SHAPE + i);
         if (i % 3 != 0 || i == 0) { /* 3, 6 and 9 end a block: no relu6 */
             clamp(t->y[i], 6.0f, pixels);
@@ -250,11 +251,11 @@ static int naive_step(naive_trainer *t, const float *x, const uint8_t *label, fl
                   i == 0 ? NULL : t->dy[i - 1], 1, SHAPE + i);
     }
     for (int i = 0; i < LAYERS; i++) {
-        descend(t->p.w[i], t->d.w[i], 0.01f, weights_of(SHAPE + i));
-        descend(t->p.b[i], t->d.b[i], 0.01f, SHAPE[i].o);
+        sgd_step(t->p.w[i], t->d.w[i], 0.01f, weights_of(SHAPE + i));
+        sgd_step(t->p.b[i], t->d.b[i], 0.01f, SHAPE[i].o);
     }
-    descend(t->p.head, t->d.head, 0.01f, 240);
-    descend(t->p.bias, t->d.bias, 0.01f, 10);
+    sgd_step(t->p.head, t->d.head, 0.01f, 240);
+    sgd_step(t->p.bias, t->d.bias, 0.01f, 10);
     return 0;
 }
 #endif

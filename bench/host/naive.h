@@ -1,5 +1,4 @@
-/* Layers as one writes them first: plain loops, every activation and gradient stored, the update at the end.
- */
+/* Layers in their simplest form: plain loops, every activation and gradient stored, the update at the end. */
 #ifndef NAIVE_H
 #define NAIVE_H
 
@@ -122,7 +121,7 @@ static void conv_back(const float *x, const float *w, const float *dy, float *dw
     }
 }
 
-/* y = the largest of each 2 x 2 pixels of x[planes][h][h], at = where it is */
+/* y = the maximum of each 2 x 2 pixels of x[planes][h][h], at = its index */
 static void pool(const float *x, float *y, int *at, int planes, int h) {
     for (int c = 0; c < planes; c++) {
         for (int p = 0; p < h / 2; p++) {
@@ -146,7 +145,7 @@ static void pool_back(const float *dy, const int *at, float *dx, int planes, int
     }
 }
 
-/* In place, and their gradients from what came out. */
+/* In place; the gradients use the result. */
 static void clamp(float *x, float top, int n) {
     for (int i = 0; i < n; i++) {
         x[i] = x[i] < 0.0f ? 0.0f : x[i] > top ? top : x[i];
@@ -179,14 +178,14 @@ static float cross_entropy(const float *scores, const uint8_t *label, float *d, 
     return loss / (float)n;
 }
 
-static void descend(float *w, const float *g, float lr, int n) {
+static void sgd_step(float *w, const float *g, float lr, int n) {
     for (int i = 0; i < n; i++) {
         w[i] -= lr * g[i];
     }
 }
 
 /* Weights of the workloads: (2u - 1) * bound, u = (s >> 8) / 2^24, s <- s * 1664525 + 1013904223. */
-static void draw(float *w, int n, float bound, uint32_t seed) {
+static void init_weights(float *w, int n, float bound, uint32_t seed) {
     for (int i = 0; i < n; i++) {
         seed = seed * 1664525u + 1013904223u;
         w[i] = (2.0f * ((float)(seed >> 8) * 0x1p-24f) - 1.0f) * bound;

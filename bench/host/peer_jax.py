@@ -34,7 +34,7 @@ def pool(x: Any) -> Any:
 
 
 def relu6(x: Any) -> Any:
-    """With a gradient of 0 at 0 and 6, as PyTorch has it; jax.nn.relu6 has a half there."""
+    """With a gradient of 0 at 0 and 6, as in PyTorch; jax.nn.relu6 has 1/2."""
     return jnp.where(x > 0.0, jnp.where(x < 6.0, x, 6.0), 0.0)
 
 
@@ -106,7 +106,7 @@ class Jax:
         return losses
 
     def seconds(self, steps: int) -> float:
-        """Seconds of the processor that the first steps take."""
+        """Processor time of the first steps in seconds."""
         p = jax.block_until_ready(self._start())
         start = time.process_time()
         for i in range(steps):

@@ -14,7 +14,7 @@ torch.set_num_threads(1)
 
 
 class Block(nn.Module):
-    """W6: pointwise, relu6, depthwise 3x3, relu6, pointwise; plus the input where the shape stays."""
+    """W6: pointwise, relu6, depthwise 3x3, relu6, pointwise; plus the input where the shape is unchanged."""
 
     def __init__(self, inputs: int, hidden: int, outputs: int, stride: int = 1) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ LOSSES = {"w1": F.nll_loss, "w5": lambda y, target: F.mse_loss(y, target, reduct
 
 
 class Torch:
-    """Steps of one workload; `compiled` takes torch.compile in its default mode."""
+    """Steps of one workload; `compiled` uses torch.compile in its default mode."""
 
     def __init__(self, workload: Workload, compiled: bool = False) -> None:
         self._workload = workload
@@ -84,7 +84,7 @@ class Torch:
         return [float(v) for v in self._steps(steps)]
 
     def seconds(self, steps: int) -> float:
-        """Seconds of the processor that the first steps take."""
+        """Processor time of the first steps in seconds."""
         self._net.load_state_dict(self._weights)
         start = time.process_time()
         self._steps(steps)

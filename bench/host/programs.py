@@ -1,4 +1,4 @@
-"""Programs in C that the benchmark times: the generated trainer and the naive one, each a library around loop.c."""
+"""C programs that the benchmark times: the generated and the naive trainer, each a library with loop.c."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Program:
-    """A loaded library, whose steps begin at the first weights again with each call."""
+    """A loaded library; every call starts from the initial weights."""
 
     def __init__(self, library: Path, workload: Workload) -> None:
         self._library = ctypes.CDLL(str(library))
@@ -39,11 +39,11 @@ class Program:
         out = np.zeros(steps, np.float32)
         self._library.loop_start()
         status = self._library.loop_losses(*self._data(), steps, ctypes.c_void_p(out.ctypes.data))
-        assert status == 0, f"a step of {self._workload.name} answers {status}"
+        assert status == 0, f"a step of {self._workload.name} returns status {status}"
         return [float(v) for v in out]
 
     def seconds(self, steps: int) -> float:
-        """Seconds of the processor that the first steps take, by a loop in C."""
+        """Processor time of the first steps in seconds, by a loop in C."""
         self._library.loop_start()
         taken = float(self._library.loop_seconds(*self._data(), steps))
         assert taken >= 0, f"a step of {self._workload.name} fails"
@@ -115,7 +115,7 @@ def kernel_objects(b: board.Board, tables: registry.Backends, flags: list[str], 
 
 
 def naive(workload: Workload, folder: Path) -> Program:
-    """The workload by plain loops, as gcc -O2 compiles them."""
+    """The workload as plain loops, compiled by gcc -O2."""
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / f"lib{workload.name}_naive.so"
     macros = {
@@ -143,7 +143,7 @@ def _run(command: list[str]) -> None:
 
 
 def versions() -> str:
-    """The processor, the compiler and the peers, as the table names them."""
+    """The processor, the compiler and the peers, for the table's caption."""
     words = []
     info = Path("/proc/cpuinfo")
     if info.is_file():

@@ -1,7 +1,7 @@
-"""Times training steps of the workloads on this computer: the generated C beside PyTorch, JAX and naive C.
+"""Times training steps of the workloads on the host: the generated C compared with PyTorch, JAX and naive C.
 
-All programs begin with the same weights and data; the losses of the first 50 steps must agree. They take turns in one
-process on one core, and the median of the rounds counts.
+All programs start with the same weights and data; the losses of the first 50 steps must agree. They run alternately in
+one process on one core, and the median over the rounds is reported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OURS, NAIVE, EAGER, COMPILED, JAX = "autodiff_gen", "naive C, -O2", "PyTorch", "
 
 
 def widest() -> str:
-    """The board whose instructions this computer has."""
+    """The host board with the widest vectors that this CPU supports."""
     info = Path("/proc/cpuinfo")
     flags = set(info.read_text().split()) if info.is_file() else set()
     return next((name for name, needed in FEATURES.items() if needed <= flags), "host")
@@ -41,7 +41,7 @@ def widest() -> str:
 def makers(
     board_name: str, kernels: list[str], folder: Path
 ) -> tuple[dict[str, Callable[[Workload], Any]], dict[str, str]]:
-    """How each program is made, and why others are absent."""
+    """A factory for each program, and why others are absent."""
     made: dict[str, Callable[[Workload], Any]] = {
         OURS: lambda w: generated(w, board_name, kernels, folder / w.name),
         NAIVE: lambda w: naive(w, folder / "naive"),
@@ -63,8 +63,8 @@ def makers(
 
 
 def disagreeing(name: str, losses: dict[str, list[float]]) -> list[str]:
-    """The peers that compute something else than PyTorch, each told in a line; that the generated or the naive C does
-    ends the program."""
+    """The peers whose losses differ from PyTorch's, each reported in a line. A difference of the generated or the
+    naive C is an error."""
     reference = EAGER if EAGER in losses else OURS
     found = []
     for label, steps in losses.items():
@@ -81,37 +81,35 @@ def disagreeing(name: str, losses: dict[str, list[float]]) -> list[str]:
 
 
 def measure(w: Workload, programs: dict[str, Any], rounds: int, seconds: float) -> dict[str, float]:
-    """The median time of a step by each program, which take turns of about `seconds`."""
-    turns = {}
+    """The median time of a step of each program; they run alternately, each for about `seconds`."""
+    steps_per_round = {}
     for label, program in programs.items():
         program.seconds(2)
-        turns[label] = max(2, int(seconds / max(program.seconds(10) / 10, 1e-9)))
+        steps_per_round[label] = max(2, int(seconds / max(program.seconds(10) / 10, 1e-9)))
     times: dict[str, list[float]] = {label: [] for label in programs}
     for _ in range(rounds):
         for label, program in programs.items():
-            times[label].append(program.seconds(turns[label]) / turns[label])
+            times[label].append(program.seconds(steps_per_round[label]) / steps_per_round[label])
     return {label: statistics.median(t) for label, t in times.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--board", default="", help="a host board; the widest that this computer has if not given"
+        "--board", default="", help="a host board; default: the widest that this CPU supports"
     )
-    parser.add_argument("--kernels", default="", help="backends, the board's if not given")
+    parser.add_argument("--kernels", default="", help="backends; default: the board's")
     parser.add_argument("--workloads", default=",".join(workload.BATCHES))
-    parser.add_argument("--programs", default="", help="names with commas between them, all if not given")
+    parser.add_argument("--programs", default="", help="comma-separated names; default: all")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--seconds", type=float, default=0.03, help="of a turn")
+    parser.add_argument("--seconds", type=float, default=0.03, help="duration of one measurement")
     parser.add_argument("--out", type=Path, default=Path("build/bench/host.json"))
-    parser.add_argument(
-        "--docs", type=Path, help="a Markdown file whose section <!-- host --> is written anew"
-    )
+    parser.add_argument("--docs", type=Path, help="a Markdown file whose section <!-- host --> is replaced")
     given = parser.parse_args()
     b = board.load(given.board or widest())
     if not b.is_host:
         sys.exit(
-            f"error: board {b.id} is not this computer; ./scons board={b.id} model=M bench counts in QEMU"
+            f"error: board {b.id} is not a host board; ./scons board={b.id} model=M bench counts in QEMU"
         )
     kernels = given.kernels.split(",") if given.kernels else list(b.kernels.backends)
     if hasattr(os, "sched_setaffinity"):
@@ -131,7 +129,7 @@ def main() -> None:
                 programs[label].losses(2)
             except (AutodiffError, AssertionError):
                 raise
-            except Exception as error:  # a peer's own fault: named, and left out
+            except Exception as error:  # a failure of a peer: reported, and the peer is left out
                 if label in (OURS, NAIVE):
                     raise
                 programs.pop(label, None)

@@ -1,4 +1,4 @@
-"""The host's figures as lines and as a table in docs/benchmarks.md."""
+"""The host's measurements as lines and as a table in docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 BEGIN, END = "<!-- host -->", "<!-- /host -->"
 HEADING = """
-## This computer
+## Host
 
-`./scons bench` also times the workloads on the computer that it runs on: microseconds of a training step, and how
-many times longer each other program takes than the generated C. All begin with the same weights and data, and the
-losses of their first 50 steps agree to 1e-5. They take turns on one core; the median of the rounds counts, in time of
-the processor. `./scons board=host_avx2 bench` times one board of this computer alone, `kernels=` chooses its kernels.
+`./scons bench` also times the workloads on the host: microseconds of a training step, and how many times longer each
+other program takes than the generated C. All start with the same weights and data, and the losses of their first 50
+steps agree to 1e-5. They run alternately on one core; the median over the rounds is reported, in processor time.
+`./scons board=host_avx2 bench` times one host board only, `kernels=` selects its kernels.
 
 <!-- host -->
 <!-- /host -->
@@ -21,7 +21,7 @@ the processor. `./scons board=host_avx2 bench` times one board of this computer 
 
 
 def short(value: float) -> str:
-    """Three digits that count."""
+    """Three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -50,7 +50,7 @@ def text(record: dict[str, Any], ours: str, eager: str) -> str:
 
 
 def write(path: Path, section: str) -> None:
-    """Put the section between its marks; they are made at the end where they are not there."""
+    """Write the section between its markers; they are appended to the file where they are missing."""
     page = path.read_text(encoding="utf-8") if path.is_file() else "# Benchmarks\n"
     if BEGIN not in page:
         page = page.rstrip("\n") + "\n" + HEADING

@@ -1,4 +1,4 @@
-"""The workloads as arrays: what every program of the benchmark starts from."""
+"""The workloads as arrays: the common input of all programs of the benchmark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BATCHES = {
     "w4": 1,
     "w5": 1,
     "w6": 16,
-}  # before the data begin again
+}  # number of batches before the data repeats
 
 
 @dataclass(frozen=True)

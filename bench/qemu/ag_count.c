@@ -2,24 +2,25 @@
  *
  *     qemu-system-arm ... -plugin libag_count.so,out=counts.txt[,profile=on]
  *
- * A marker is a hint instruction that no core acts on, and does not count itself. There are two kinds:
+ * A marker is a hint instruction that is a no-op on every core and is not counted itself. There are two
+ * kinds:
  *
  *     region   begin and end, by number; regions may nest.            begin          end
  *              Thumb-2                                                0xf3af8040+id  0xf3af8080+id  (id < 64)
  *              A32                                                    0xe320f040+id  0xe320f080+id  (id < 64)
  *              A64                                                    hint #64+id    hint #96+id    (id < 31)
- *     place    what is executed from here to the next place marker belongs to this address (runtime/ag_mark.h
- *              says in a section of the ELF file what each address stands for).
+ *     probe    what is executed from here to the next probe is attributed to its address (runtime/ag_mark.h
+ *              stores the meaning of each address in a section of the ELF file).
  *              Thumb-2 0xf3af80c0, A32 0xe320f0c0, A64 hint #127
  *
- * The file that it writes has lines
+ * The output file has these lines:
  *
- *     region <id> <times entered> <instructions in all>
- *     mark <address of a place marker> <times passed> <instructions in all>
+ *     region <id> <times entered> <total instructions>
+ *     mark <address of a probe> <times executed> <total instructions>
  *     pc <address> <times executed inside any region>                            (with profile=on)
- *     at <address of a place marker> <address> <times executed behind it>        (with profile=on)
+ *     at <address of a probe> <address> <times executed after it>                (with profile=on)
  *
- * QEMU's plugin interface, version 1, is declared by hand: Debian ships no header for it. */
+ * QEMU's plugin interface, version 1, is declared here: Debian ships no header for it. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,44 +50,45 @@ uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 
 __attribute__((visibility("default"))) int qemu_plugin_version = 1;
 
-enum { REGIONS = 64, MARKS = 1024, BUCKETS = 4096 };
+enum { REGIONS = 64, MAX_PROBES = 1024, BUCKETS = 4096 };
 
 typedef struct {
     uint64_t times, total, start;
 } region;
 
-/* A place marker; marks[0] stands for what comes before the first. */
+/* A probe; probes[0] is what precedes the first one. */
 typedef struct {
     uint64_t pc, times, total;
-} mark;
+} probe;
 
-/* Instructions of one translation that are executed together, as often as behind[mark] and `inside` say. */
+/* Instructions of one translation block that are executed together, as often as after[probe] and `inside`
+ * say. */
 typedef struct run {
     struct run *next;
-    uint64_t inside;  /* times executed inside any region */
-    uint64_t *behind; /* times executed behind each mark; as many as `known` when it was last made longer */
-    size_t marks, insns;
+    uint64_t inside; /* times executed inside any region */
+    uint64_t *after; /* times executed after each probe; has `probes` entries */
+    size_t probes, insns;
     uint64_t pcs[];
 } run;
 
 /* The counts of one address. */
-typedef struct place {
-    uint64_t pc, inside, *behind;
-    struct place *next;
-} place;
+typedef struct counter {
+    uint64_t pc, inside, *after;
+    struct counter *next;
+} counter;
 
 static region regions[REGIONS];
-static mark marks[MARKS];
-static size_t known = 1, current;
-static uint64_t executed,
-    since; /* instructions so far, markers left out; the same at the last place marker */
+static probe probes[MAX_PROBES];
+static size_t probe_count = 1, current;
+/* instructions so far, without markers; the same at the last probe */
+static uint64_t executed, executed_at_probe;
 static int open_regions;
 static bool aarch64, profile;
 static run *runs;
-static place *places[BUCKETS];
+static counter *counters[BUCKETS];
 static char out_path[4096];
 
-static void *made(void *memory) {
+static void *check_alloc(void *memory) {
     if (memory == NULL) {
         abort();
     }
@@ -108,64 +110,63 @@ static void end(unsigned int vcpu, void *data) {
     r->times++;
 }
 
-static void settle(void) {
-    marks[current].total += executed - since;
-    since = executed;
+static void attribute(void) {
+    probes[current].total += executed - executed_at_probe;
+    executed_at_probe = executed;
 }
 
-static void pass(unsigned int vcpu, void *data) {
-    mark *m = data;
+static void enter_probe(unsigned int vcpu, void *data) {
+    probe *m = data;
     (void)vcpu;
-    settle();
+    attribute();
     m->times++;
-    current = (size_t)(m - marks);
+    current = (size_t)(m - probes);
 }
 
 static void enter_run(unsigned int vcpu, void *data) {
     run *r = data;
     (void)vcpu;
     r->inside += open_regions > 0;
-    if (current >= r->marks) {
-        r->behind = made(realloc(r->behind, known * sizeof *r->behind));
-        memset(r->behind + r->marks, 0, (known - r->marks) * sizeof *r->behind);
-        r->marks = known;
+    if (current >= r->probes) {
+        r->after = check_alloc(realloc(r->after, probe_count * sizeof *r->after));
+        memset(r->after + r->probes, 0, (probe_count - r->probes) * sizeof *r->after);
+        r->probes = probe_count;
     }
-    r->behind[current]++;
+    r->after[current]++;
 }
 
-/* The marker at an address; blocks overlap, and are translated again. */
-static mark *mark_at(uint64_t pc) {
-    for (size_t i = 1; i < known; i++) {
-        if (marks[i].pc == pc) {
-            return &marks[i];
+/* The probe at an address; blocks overlap, and are translated again. */
+static probe *probe_at(uint64_t pc) {
+    for (size_t i = 1; i < probe_count; i++) {
+        if (probes[i].pc == pc) {
+            return &probes[i];
         }
     }
-    if (known == MARKS) {
-        fprintf(stderr, "ag_count: more than %d place markers\n", MARKS - 1);
+    if (probe_count == MAX_PROBES) {
+        fprintf(stderr, "ag_count: more than %d probes\n", MAX_PROBES - 1);
         abort();
     }
-    marks[known].pc = pc;
-    return &marks[known++];
+    probes[probe_count].pc = pc;
+    return &probes[probe_count++];
 }
 
-static place *place_of(uint64_t pc) {
-    place **list = &places[(pc >> 1) % BUCKETS];
-    for (place *p = *list; p != NULL; p = p->next) {
+static counter *counter_of(uint64_t pc) {
+    counter **list = &counters[(pc >> 1) % BUCKETS];
+    for (counter *p = *list; p != NULL; p = p->next) {
         if (p->pc == pc) {
             return p;
         }
     }
-    place *p = made(calloc(1, sizeof *p));
+    counter *p = check_alloc(calloc(1, sizeof *p));
     p->pc = pc;
-    p->behind = made(calloc(known, sizeof *p->behind));
+    p->after = check_alloc(calloc(probe_count, sizeof *p->after));
     p->next = *list;
     return *list = p;
 }
 
-enum { NONE = -1, PLACE = -2 };
+enum { NONE = -1, PROBE = -2 };
 
-/* The region that an instruction begins (*ends false) or ends, PLACE for a place marker, NONE for any other.
- */
+/* The region that an instruction begins (*ends false) or ends, PROBE for a probe, NONE for any other. */
 static int marker(const struct qemu_plugin_insn *insn, bool *ends) {
     uint32_t word = 0, hint;
     if (qemu_plugin_insn_size(insn) != 4) {
@@ -178,25 +179,25 @@ static int marker(const struct qemu_plugin_insn *insn, bool *ends) {
             return NONE;
         }
         *ends = hint >= 96;
-        return hint == 127 ? PLACE : (int)(hint % 32);
+        return hint == 127 ? PROBE : (int)(hint % 32);
     }
     if ((word & 0xffffff00) == 0xe320f000) { /* A32 */
         hint = word & 0xff;
-    } else if ((word & 0xff00ffff) == 0x8000f3af) { /* Thumb-2, its halves in the order of the bytes */
+    } else if ((word & 0xff00ffff) == 0x8000f3af) { /* Thumb-2, two little-endian halfwords */
         hint = word >> 16 & 0xff;
     } else {
         return NONE;
     }
     *ends = hint >= 128;
-    return hint == 192 ? PLACE : hint >= 64 && hint < 192 ? (int)(hint % 64) : NONE;
+    return hint == 192 ? PROBE : hint >= 64 && hint < 192 ? (int)(hint % 64) : NONE;
 }
 
-/* The instructions first..last-1 of a block, between markers, are executed as often as the first of them. */
-static void watch(struct qemu_plugin_tb *tb, size_t first, size_t last) {
+/* Instructions first..last-1 of a block, between markers, are executed as often as the first of them. */
+static void count_run(struct qemu_plugin_tb *tb, size_t first, size_t last) {
     if (!profile || first == last) {
         return;
     }
-    run *r = made(calloc(1, sizeof *r + (last - first) * sizeof *r->pcs));
+    run *r = check_alloc(calloc(1, sizeof *r + (last - first) * sizeof *r->pcs));
     r->insns = last - first;
     for (size_t i = first; i < last; i++) {
         r->pcs[i - first] = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, i));
@@ -219,26 +220,26 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
             qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, &executed, 1);
             continue;
         }
-        if (which == PLACE) {
-            qemu_plugin_register_vcpu_insn_exec_cb(insn, pass, QEMU_PLUGIN_CB_NO_REGS,
-                                                   mark_at(qemu_plugin_insn_vaddr(insn)));
+        if (which == PROBE) {
+            qemu_plugin_register_vcpu_insn_exec_cb(insn, enter_probe, QEMU_PLUGIN_CB_NO_REGS,
+                                                   probe_at(qemu_plugin_insn_vaddr(insn)));
         } else {
             qemu_plugin_register_vcpu_insn_exec_cb(insn, ends ? end : begin, QEMU_PLUGIN_CB_NO_REGS,
                                                    &regions[which]);
         }
-        watch(tb, first, i);
+        count_run(tb, first, i);
         first = i + 1;
     }
-    watch(tb, first, count);
+    count_run(tb, first, count);
 }
 
-static void add_up(void) {
+static void sum_runs(void) {
     for (const run *r = runs; r != NULL; r = r->next) {
         for (size_t i = 0; i < r->insns; i++) {
-            place *p = place_of(r->pcs[i]);
+            counter *p = counter_of(r->pcs[i]);
             p->inside += r->inside;
-            for (size_t k = 0; k < r->marks; k++) {
-                p->behind[k] += r->behind[k];
+            for (size_t k = 0; k < r->probes; k++) {
+                p->after[k] += r->after[k];
             }
         }
     }
@@ -256,21 +257,21 @@ static void finished(qemu_plugin_id_t id, void *data) {
             fprintf(out, "region %d %" PRIu64 " %" PRIu64 "\n", i, regions[i].times, regions[i].total);
         }
     }
-    settle();
-    for (size_t k = 1; k < known; k++) {
-        fprintf(out, "mark 0x%" PRIx64 " %" PRIu64 " %" PRIu64 "\n", marks[k].pc, marks[k].times,
-                marks[k].total);
+    attribute();
+    for (size_t k = 1; k < probe_count; k++) {
+        fprintf(out, "mark 0x%" PRIx64 " %" PRIu64 " %" PRIu64 "\n", probes[k].pc, probes[k].times,
+                probes[k].total);
     }
-    add_up();
+    sum_runs();
     for (size_t i = 0; i < BUCKETS; i++) {
-        for (const place *p = places[i]; p != NULL; p = p->next) {
+        for (const counter *p = counters[i]; p != NULL; p = p->next) {
             if (p->inside > 0) {
                 fprintf(out, "pc 0x%" PRIx64 " %" PRIu64 "\n", p->pc, p->inside);
             }
-            for (size_t k = 1; k < known; k++) {
-                if (p->behind[k] > 0) {
-                    fprintf(out, "at 0x%" PRIx64 " 0x%" PRIx64 " %" PRIu64 "\n", marks[k].pc, p->pc,
-                            p->behind[k]);
+            for (size_t k = 1; k < probe_count; k++) {
+                if (p->after[k] > 0) {
+                    fprintf(out, "at 0x%" PRIx64 " 0x%" PRIx64 " %" PRIu64 "\n", probes[k].pc, p->pc,
+                            p->after[k]);
                 }
             }
         }
@@ -280,7 +281,7 @@ static void finished(qemu_plugin_id_t id, void *data) {
 
 __attribute__((visibility("default"))) int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info,
                                                                int argc, char **argv) {
-    /* qemu_info_t begins with the target's name */
+    /* the first member of qemu_info_t is the target's name */
     aarch64 = strcmp(*(const char *const *)info, "aarch64") == 0;
     for (int i = 0; i < argc; i++) {
         if (strncmp(argv[i], "out=", 4) == 0) {

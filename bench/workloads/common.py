@@ -55,6 +55,6 @@ def convolution(weights: np.ndarray, **geometry: int) -> nn.Conv2d:
 
 
 def cycled(step: int, batch: int, *arrays: np.ndarray) -> list[np.ndarray]:
-    """The batch of a step (counted from 0): rows in order, from the start again after the last."""
+    """The batch of a step (counted from 0): rows in order, cyclically."""
     rows = (np.arange(batch) + step * batch) % len(arrays[0])
     return [a[rows] for a in arrays]

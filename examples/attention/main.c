@@ -1,5 +1,5 @@
-/* Asks for the number of a coloured card, and learns to answer; every so often, how many of 1,000 new
- * questions the transformer block and the linear model get right. */
+/* Trains two models to answer which number a card of a given colour has. Prints, at intervals, the accuracy
+ * of the transformer block and of the linear model on 1,000 new questions. */
 #include "attention.h"
 
 #include "ag_console.h"
@@ -26,9 +26,9 @@ static void shuffle(uint8_t *order, uint32_t count, uint32_t stream, uint32_t *d
     }
 }
 
-/* A batch of questions from a stream of random numbers: cards of different colours and numbers, one of them
- * asked for. */
-static void ask(uint32_t stream, uint32_t *draw) {
+/* A batch of questions from a stream of random numbers: cards of different colours and numbers, and the
+ * colour of one of them. */
+static void next_batch(uint32_t stream, uint32_t *draw) {
     for (int32_t b = 0; b < BATCH; b++) {
         uint8_t colour[COLOURS], number[NUMBERS];
         shuffle(colour, COLOURS, stream, draw);
@@ -42,10 +42,10 @@ static void ask(uint32_t stream, uint32_t *draw) {
             x[b][card][colour[card]] = 1.0f;
             x[b][card][COLOURS + number[card]] = 1.0f;
         }
-        const uint32_t asked = ag_rand_u32(1, stream, (*draw)++) % CARDS;
-        x[b][CARDS][colour[asked]] = 1.0f;
+        const uint32_t chosen = ag_rand_u32(1, stream, (*draw)++) % CARDS;
+        x[b][CARDS][colour[chosen]] = 1.0f;
         x[b][CARDS][COLOURS + NUMBERS] = 1.0f;
-        label[b] = number[asked];
+        label[b] = number[chosen];
     }
 }
 
@@ -57,12 +57,12 @@ static uint32_t best(const float *score) {
     return at;
 }
 
-/* Percent of the same new questions that both models get right. */
+/* The accuracy of both models on the same new questions, in percent. */
 static void test(float *block, float *linear) {
     uint32_t draw = 0, right[2] = {0, 0};
     for (int32_t at = 0; at < QUESTIONS; at += BATCH) {
         float scores[BATCH][NUMBERS], lines[BATCH][NUMBERS];
-        ask(2, &draw);
+        next_batch(2, &draw);
         check("predict", attention_predict(&trainer, x[0][0], BATCH, scores[0], lines[0]));
         for (int32_t b = 0; b < BATCH; b++) {
             right[0] += best(scores[b]) == label[b];
@@ -84,7 +84,7 @@ int main(void) {
     ag_print("\n\nstep    mean loss, both    right: block    linear\n");
     for (int32_t step = 1; step <= STEPS; step++) {
         float loss;
-        ask(1, &draw);
+        next_batch(1, &draw);
         check("train_step",
               attention_train_step(&trainer, x[0][0], label, BATCH, ATTENTION_DEFAULT_LR, &loss));
         sum += loss;

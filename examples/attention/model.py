@@ -1,5 +1,5 @@
 """Four cards, each with a colour and a number, and a question: which number has this colour? One transformer encoder
-block answers; beside it a linear model, which cannot. Up to 8 questions at once, AdamW."""
+block answers it; a linear model, for comparison, cannot. Batches of up to 8 questions, AdamW."""
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -13,7 +13,7 @@ label = ag.Input("label", (8,), "u8", batch_axis=0)
 
 
 class Reader(nn.Module):
-    """What the question has become after attention tells the number."""
+    """The number is read from the position of the question after attention."""
 
     def __init__(self):
         super().__init__()
@@ -35,7 +35,7 @@ class Reader(nn.Module):
 
 
 class Linear(nn.Module):
-    """All that a linear model can see: every entry of every card and of the question."""
+    """A linear model of all entries of all cards and of the question."""
 
     def __init__(self):
         super().__init__()
@@ -47,7 +47,7 @@ class Linear(nn.Module):
 
 scores, linear = Reader()(x), Linear()(x)
 loss = F.cross_entropy(scores, label)
-# The two share no parameter, so each learns as if it were alone.
+# The two share no parameter, so each trains independently of the other.
 model = ag.Model(
     [x],
     [label],

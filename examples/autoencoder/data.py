@@ -1,8 +1,8 @@
 """Write the machine sounds that main.c streams: python data.py --out samples.bin [--train N --test N]
 
-Sounds are made here: a motor hums at multiples of its speed, its blades swell and fade, air rushes. A worn bearing adds
-clicks that ring at a few kHz. A record is five frames of 128 mel bands in dB, one byte each, then what it is: 0 for a
-machine of the factory, 1 for the machine on site, 2 for the machine on site with a worn bearing.
+The sounds are synthetic: harmonics of the motor speed, amplitude modulation by the blades, and noise of the air. A
+worn bearing adds clicks with a resonance of a few kHz. A record is five frames of 128 mel bands in dB, one byte each,
+then its kind: 0 for a machine of the factory, 1 for the machine on site, 2 for the same with a worn bearing.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def sound(rng, kind):
     """One piece of sound, float[samples]."""
     t = np.arange(WINDOW + HOP * (FRAMES - 1)) / RATE
     on_site = kind != FACTORY
-    speed = rng.uniform(47.0, 53.0) if on_site else rng.uniform(24.0, 36.0)  # turns per second
+    speed = rng.uniform(47.0, 53.0) if on_site else rng.uniform(24.0, 36.0)  # revolutions per second
     y = np.zeros_like(t)
     for k in range(1, 25):
         fall = 0.8 if on_site else 1.1
@@ -51,7 +51,7 @@ def sound(rng, kind):
 
 
 def air(rng, count, loudness, corner):
-    """Noise that falls off above `corner` Hz."""
+    """Noise with a low-pass spectrum above `corner` Hz."""
     spectrum = np.fft.rfft(rng.normal(size=count))
     hertz = np.fft.rfftfreq(count, 1.0 / RATE)
     return loudness * np.fft.irfft(spectrum / np.sqrt(1.0 + (hertz / corner) ** 2), count)

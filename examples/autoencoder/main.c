@@ -1,5 +1,5 @@
-/* Learns how the machines of the factory sound, then adapts to the one on site; after each, how well it tells
- * a worn bearing from a good one. */
+/* Trains on the sounds of the factory's machines, then adapts to the machine on site. Prints after each phase
+ * how well the error separates a worn bearing from a good one. */
 #include "autoencoder.h"
 
 #include "ag_console.h"
@@ -11,7 +11,7 @@ enum { BANDS = 640, BATCH = AUTOENCODER_BATCH, MOST_TESTS = 1024 };
 static autoencoder_trainer trainer;
 static ag_samples samples;
 static float x[BATCH][BANDS];
-static float error[MOST_TESTS]; /* how badly each sound to judge is given back */
+static float error[MOST_TESTS]; /* of each test sound: its reconstruction error */
 static uint8_t kind[MOST_TESTS];
 
 static void check_samples(int status) {
@@ -22,7 +22,7 @@ static void check(const char *doing, int status) {
     ag_require(doing, status, autoencoder_strstatus(status));
 }
 
-/* The next BATCH sounds as the network takes them, and what they are. */
+/* The next BATCH sounds in the form of the network's input, and their kinds. */
 static void next_batch(uint8_t *kinds) {
     uint8_t record[BANDS + 1];
     for (int32_t b = 0; b < BATCH; b++) {
@@ -34,8 +34,8 @@ static void next_batch(uint8_t *kinds) {
     }
 }
 
-/* All epochs over one half of the sounds to learn from, the learning rate falling to zero. Returns the last
- * loss. */
+/* All epochs over one half of the training sounds, with a learning rate that decreases to zero. Returns the
+ * last loss. */
 static float train(uint32_t half) {
     const uint32_t batches = samples.train / 2 / BATCH, steps = samples.epochs * batches;
     uint8_t kinds[BATCH];
@@ -51,8 +51,8 @@ static float train(uint32_t half) {
     return loss;
 }
 
-/* Judge every sound of the test. Returns the chance that a worn bearing has a larger error than a good one:
- * the area under the ROC curve. */
+/* Compute the error of every test sound. Returns the probability that a worn bearing has a larger error than
+ * a good one: the area under the ROC curve. */
 static float judge(void) {
     check_samples(ag_samples_seek(&samples, samples.train));
     for (uint32_t at = 0; at < samples.test; at += BATCH) {

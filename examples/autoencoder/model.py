@@ -1,5 +1,5 @@
 """The anomaly detector of MLPerf Tiny: 640 mel bands -> 128 -> 128 -> 128 -> 8 -> 128 -> 128 -> 128 -> 640, trained to
-give back what it hears; a sound that it gives back badly is an anomaly. Adam, up to 32 sounds at once."""
+reconstruct its input; a sound with a large reconstruction error is an anomaly. Adam, batches of up to 32 sounds."""
 
 import itertools
 

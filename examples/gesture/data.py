@@ -1,8 +1,8 @@
 """Write the motions that main.c streams: python data.py --out samples.bin [--train N --test N --epochs E]
 
-Motions are made here: a hand holds the device somewhat askew and rests, waves, shakes, or draws circles either way,
-each time at another speed and size, and trembles. A record is what an accelerometer of 4 g gives in 8 bits: 32 times 3
-axes, 128 for none and 32 to a g; then the gesture's number.
+The motions are synthetic: a hand holds the device at a random tilt and rests, waves, shakes, or draws circles in
+either direction, at a random speed and size, with tremor. A record has the 8-bit output of a 4 g accelerometer, 32
+samples of 3 axes, where 128 is 0 g and 32 units are 1 g; then the number of the gesture.
 """
 
 import argparse
@@ -19,14 +19,14 @@ REST, WAVE, SHAKE, LEFT, RIGHT = range(5)
 
 
 def held(rng):
-    """How the hand holds the device: a rotation float[3, 3] by up to some 30 degrees about each axis."""
-    turned = np.eye(3)
+    """The tilt of the device: a rotation float[3, 3] by up to about 30 degrees about each axis."""
+    rotation = np.eye(3)
     for axis, angle in enumerate(rng.uniform(-0.5, 0.5, 3)):
         a, b = (axis + 1) % 3, (axis + 2) % 3
-        turn = np.eye(3)
-        turn[[a, a, b, b], [a, b, a, b]] = np.cos(angle), -np.sin(angle), np.sin(angle), np.cos(angle)
-        turned = turned @ turn
-    return turned
+        about = np.eye(3)
+        about[[a, a, b, b], [a, b, a, b]] = np.cos(angle), -np.sin(angle), np.sin(angle), np.cos(angle)
+        rotation = rotation @ about
+    return rotation
 
 
 def motion(rng, gesture):
@@ -48,7 +48,7 @@ def motion(rng, gesture):
 
 
 def record(rng, gesture):
-    """What the accelerometer gives, uint8[TIMES * 3]."""
+    """The output of the accelerometer, uint8[TIMES * 3]."""
     return np.clip(np.round(128.0 + 32.0 * motion(rng, gesture)), 0, 255).astype(np.uint8).reshape(-1)
 
 

@@ -1,5 +1,5 @@
-/* Learns gestures from an accelerometer's bytes, in epochs over a stream of motions; after each epoch, how
- * many new motions it recognises. */
+/* Trains the gesture network on bytes of an accelerometer, in epochs over a stream of motions. Prints the
+ * accuracy on new motions after each epoch. */
 #include "gesture.h"
 
 #include "ag_console.h"
@@ -15,7 +15,7 @@ static ag_samples samples;
 static float x[BATCH][TIMES][AXES]; /* in g */
 static uint8_t label[BATCH];
 static uint32_t crc;                              /* of the records read in this epoch */
-static uint32_t shown[GESTURES], right[GESTURES]; /* of the motions to recognise, by gesture */
+static uint32_t shown[GESTURES], right[GESTURES]; /* of the test motions, by gesture */
 
 static void check_samples(int status) {
     ag_require("samples", status, ag_samples_strstatus(status));
@@ -25,7 +25,7 @@ static void check(const char *doing, int status) {
     ag_require(doing, status, gesture_strstatus(status));
 }
 
-/* The next n motions as the network takes them, and their gestures. */
+/* The next n motions in the form of the network's input, and their gestures. */
 static void next_batch(int32_t n) {
     uint8_t record[TIMES * AXES + 1];
     for (int32_t b = 0; b < n; b++) {
@@ -38,13 +38,13 @@ static void next_batch(int32_t n) {
     }
 }
 
-/* How many of `left` motions make the next batch. */
+/* The size of the next batch if `left` motions remain. */
 static int32_t batch_of(uint32_t left) {
     return left < (uint32_t)BATCH ? (int32_t)left : BATCH;
 }
 
-/* One step for each batch of motions to learn from. Returns the mean of the losses, each taken before its
- * step. */
+/* One step for each batch of training motions. Returns the mean of the losses, each computed before its
+ * update. */
 static float train(uint32_t *steps) {
     float sum = 0.0f;
     crc = 0;
@@ -60,7 +60,7 @@ static float train(uint32_t *steps) {
     return samples.train == 0 ? 0.0f : sum / (float)samples.train;
 }
 
-/* Recognise every motion of the test, which comes behind those to learn from. */
+/* Classify every test motion; they follow the training motions in the stream. */
 static void test(void) {
     for (int32_t g = 0; g < GESTURES; g++) {
         shown[g] = right[g] = 0;

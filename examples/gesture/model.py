@@ -1,15 +1,15 @@
-"""Gestures: two seconds of a 3-axis accelerometer at 16 Hz -> GRU with 20 units -> 5 classes. Up to 4 windows at once;
-Adam, whose learning rate falls along a cosine, with the gradient's length clipped."""
+"""Gestures: two seconds of a 3-axis accelerometer at 16 Hz -> GRU with 20 units -> 5 classes. Batches of up to 4
+windows; Adam with a cosine learning rate and the gradient clipped by norm."""
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 
 TIMES, AXES, UNITS, GESTURES = 32, 3, 20, 5
-STEPS = 1600  # of training, until the learning rate is 0
+STEPS = 1600  # training steps until the learning rate is 0
 
 
 class Recogniser(nn.Module):
-    """What the GRU remembers at the end of the window tells the gesture."""
+    """The last state of the GRU is classified by a linear layer."""
 
     def __init__(self):
         super().__init__()

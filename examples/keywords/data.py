@@ -1,8 +1,8 @@
 """Write the words that main.c streams: python data.py --out samples.bin [--train N --test N --epochs E --speaker S]
 
-A new speaker says words to learn from; then come words to recognise, the first half by the new speaker, the second by
-others, of whom the network has not heard either. A record is 49 frames of 10 bands, one byte each, then the word's
-number.
+The training words are by a new speaker. The test words follow, the first half by the new speaker, the second by
+others who are not in the training data of the network. A record is 49 frames of 10 bands, one byte each, then the
+number of the word.
 """
 
 import argparse

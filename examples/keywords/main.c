@@ -1,5 +1,4 @@
-/* Learns how a new speaker says the words that the network knows from others: how many words it recognises
- * before, and after each epoch. */
+/* Adapts the keyword network to a new speaker. Prints its accuracy before training and after each epoch. */
 #include "keywords.h"
 
 #include "ag_console.h"
@@ -37,8 +36,8 @@ static void next_word(void) {
     word = record[FEATURES];
 }
 
-/* Epoch 1, 2, ..., the learning rate falling to zero over all of them. Returns the mean of the losses,
- * each taken before its step. */
+/* Epoch 1, 2, ..., with a learning rate that decreases to zero over all of them. Returns the mean of the
+ * losses, each computed before its update. */
 static float train(uint32_t epoch) {
     const uint32_t steps = samples.epochs * samples.train;
     float sum = 0.0f;
@@ -55,7 +54,7 @@ static float train(uint32_t epoch) {
     return samples.train == 0 ? 0.0f : sum / (float)samples.train;
 }
 
-/* Percent of the next `count` words that are recognised. */
+/* The accuracy on the next `count` words, in percent. */
 static float test(uint32_t count) {
     uint32_t right = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -71,8 +70,8 @@ static float test(uint32_t count) {
     return count == 0 ? 0.0f : 100.0f * (float)right / (float)count;
 }
 
-/* Print a line of the table; the words of the test, first the new speaker's, then those of others, come
- * behind those to learn from. */
+/* Print a line of the table. The test words, first those of the new speaker, then those of others, follow the
+ * training words in the stream. */
 static void report(uint32_t epoch, float loss) {
     const float new_speaker = test(samples.test / 2);
     const float others = test(samples.test - samples.test / 2);

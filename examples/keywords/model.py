@@ -1,5 +1,5 @@
-"""A keyword spotter that knows many speakers, and learns one more: the last block and the classifier are trained, one
-word at a time by SGD with momentum; the rest stays as pretrain.py left it."""
+"""A keyword spotter, pretrained on many speakers, adapts to a new one: the last block and the classifier are trained,
+one word at a time by SGD with momentum; all other layers are frozen."""
 
 from pathlib import Path
 

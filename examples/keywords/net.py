@@ -1,5 +1,5 @@
-"""A depthwise-separable convolutional network (DS-CNN) that tells ten words apart, on 49 frames of 10 bands: the
-keyword spotter of MLPerf Tiny with half its channels, and without normalisation."""
+"""A depthwise-separable convolutional network (DS-CNN) that classifies ten words from 49 frames of 10 bands:
+the keyword spotter of MLPerf Tiny with half its channels, and without normalisation layers."""
 
 from autodiff_gen import functional as F
 from autodiff_gen import nn

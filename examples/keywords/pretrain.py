@@ -1,7 +1,7 @@
-"""Write weights.npz, with which the device starts: python pretrain.py [--train N --epochs E --out FILE]
+"""Write weights.npz, the initial weights of the device: python pretrain.py [--train N --epochs E --out FILE]
 
-All of the network learns, from many speakers, by generated C compiled for this computer, in a minute or two. Its
-kernels, `ref`, give the same weights on every machine.
+All layers are trained on many speakers, with generated C compiled for the host, in one or two minutes. Its kernels,
+`ref`, give the same weights on every machine.
 """
 
 import argparse
@@ -20,7 +20,7 @@ BATCH = 16
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Teach the keyword spotter the words of many speakers.")
+    parser = argparse.ArgumentParser(description="Train the keyword spotter on the words of many speakers.")
     parser.add_argument("--train", type=int, default=3000, help="words to learn from (default: 3000)")
     parser.add_argument("--test", type=int, default=500, help="words to recognise (default: 500)")
     parser.add_argument("--epochs", type=int, default=8, help="times to go through the words (default: 8)")

@@ -1,8 +1,8 @@
-"""Words as features: ten spoken words, made from their sounds and a speaker's voice, as 49 frames of 10 bands.
+"""Words as features: ten spoken words, synthesised from their sounds and a speaker's voice, as 49 frames of 10 bands.
 
-A speaker has a vocal tract, short or long, which moves all resonances; an accent, which moves those of each sound by
-itself; a speed; and a microphone. A sound is three resonances of the voice (formants), noise about some pitch, or
-silence.
+A speaker has a vocal tract, short or long, which shifts all resonances; an accent, which shifts those of each sound
+individually; a speed; and a microphone. A sound is three resonances of the voice (formants), noise around some
+frequency, or silence.
 """
 
 from dataclasses import dataclass
@@ -44,14 +44,14 @@ class Speaker:
 
 
 def speaker(rng, tract, accent, pace):
-    """A speaker whose formants stray by the share `accent`."""
-    strays = {sound: np.exp(rng.normal(scale=accent, size=3)) for sound in SOUNDS}
+    """A speaker whose formants deviate by the relative amount `accent`."""
+    deviations = {sound: np.exp(rng.normal(scale=accent, size=3)) for sound in SOUNDS}
     tilt = rng.uniform(-6.0, 6.0) * np.linspace(-1.0, 1.0, BANDS)
-    return Speaker(tract, strays, pace, tilt + rng.normal(scale=1.5, size=BANDS))
+    return Speaker(tract, deviations, pace, tilt + rng.normal(scale=1.5, size=BANDS))
 
 
 def adults(rng, count):
-    """Speakers to learn from."""
+    """Adult speakers, with a slight accent."""
     return [speaker(rng, rng.uniform(0.9, 1.12), 0.03, rng.uniform(0.85, 1.15)) for _ in range(count)]
 
 
@@ -100,5 +100,5 @@ def spoken_by(rng, speakers, count):
 
 
 def features(words):
-    """As the network takes them: float32[n, 1, FRAMES, BANDS]."""
+    """The input of the network: float32[n, 1, FRAMES, BANDS]."""
     return ((words.astype(np.float32) - 128.0) / 64.0).reshape(-1, 1, FRAMES, BANDS)

@@ -10,8 +10,8 @@ enum { PIXELS = 28 * 28, CLASSES = 10, BATCH = LENET_BATCH };
 
 static lenet_trainer trainer;
 static ag_samples samples;
-static uint8_t record[PIXELS + 1]; /* a digit as it is stored: pixels 0..255, then the label */
-static float image[BATCH][PIXELS]; /* digits as the network takes them: 0..1 */
+static uint8_t record[PIXELS + 1]; /* a digit in the file: pixels 0..255, then the label */
+static float image[BATCH][PIXELS]; /* digits as input of the network: 0..1 */
 static uint8_t label[BATCH];
 static float score[BATCH][CLASSES];
 
@@ -23,7 +23,7 @@ static void check(const char *doing, int status) {
     ag_require(doing, status, lenet_strstatus(status));
 }
 
-/* The next batch, smaller than BATCH where `left` digits are fewer. Returns its size. */
+/* The next batch, smaller than BATCH if fewer digits are left. Returns its size. */
 static int32_t next_batch(uint32_t left) {
     const int32_t n = left < BATCH ? (int32_t)left : BATCH;
     for (int32_t i = 0; i < n; i++) {
@@ -36,10 +36,10 @@ static int32_t next_batch(uint32_t left) {
     return n;
 }
 
-/* One step for each batch of the digits to train on. Returns the mean of their losses, each taken before its
- * step. */
+/* One step for each batch of training digits. Returns the mean of their losses, each computed before its
+ * update. */
 static float train(void) {
-    float sum = 0.0f, lost = 0.0f; /* compensated: what the last addition lost goes into the next */
+    float sum = 0.0f, lost = 0.0f; /* compensated (Kahan) summation */
     for (uint32_t done = 0; done < samples.train;) {
         const int32_t n = next_batch(samples.train - done);
         float loss;
@@ -52,7 +52,7 @@ static float train(void) {
     return samples.train == 0 ? 0.0f : sum / (float)samples.train;
 }
 
-/* Returns how many of the digits to test on got the right class. */
+/* Returns the number of correctly classified test digits. */
 static uint32_t test(void) {
     uint32_t right = 0;
     for (uint32_t done = 0; done < samples.test;) {
@@ -76,7 +76,7 @@ static int add_to_crc(void *ctx, uint32_t offset, const void *data, uint32_t byt
     return 0;
 }
 
-/* CRC-32 of a checkpoint: equal on two machines only where every weight has the same bits. */
+/* CRC-32 of a checkpoint: equal on two machines only if every weight is bit-equal. */
 static uint32_t weights_crc(void) {
     uint32_t crc = 0;
     check("save", lenet_save(&trainer, add_to_crc, &crc));

@@ -14,8 +14,8 @@ enum { PIXELS = 28 * 28, CLASSES = 10 };
 
 static mnist_trainer trainer;
 static ag_samples samples;
-static uint8_t record[PIXELS + 1]; /* the digit as it is stored: pixels 0..255, then the label */
-static float image[PIXELS];        /* the digit as the network takes it: 0..1 */
+static uint8_t record[PIXELS + 1]; /* the digit in the file: pixels 0..255, then the label */
+static float image[PIXELS];        /* the digit as input of the network: 0..1 */
 
 static void check_samples(int status) {
     ag_require("samples", status, ag_samples_strstatus(status));
@@ -33,9 +33,9 @@ static void next_digit(uint32_t *crc) {
     }
 }
 
-/* One step for each digit to train on. Returns the mean of the losses, each taken before its step. */
+/* One step for each training digit. Returns the mean of the losses, each computed before its update. */
 static float train(uint32_t *crc) {
-    float sum = 0.0f, lost = 0.0f; /* compensated: what the last addition lost goes into the next */
+    float sum = 0.0f, lost = 0.0f; /* compensated (Kahan) summation */
     for (uint32_t i = 0; i < samples.train; i++) {
         float loss;
         next_digit(crc);
@@ -47,7 +47,7 @@ static float train(uint32_t *crc) {
     return samples.train == 0 ? 0.0f : sum / (float)samples.train;
 }
 
-/* Returns how many of the digits to test on got the right class. */
+/* Returns the number of correctly classified test digits. */
 static uint32_t test(uint32_t *crc) {
     uint32_t right = 0;
     for (uint32_t i = 0; i < samples.test; i++) {
@@ -83,7 +83,7 @@ int main(void) {
         uint32_t crc = 0;
         check_samples(ag_samples_seek(&samples, 0));
         const float loss = train(&crc);
-        const uint32_t trained = crc; /* which digits were learned, in which order */
+        const uint32_t trained = crc; /* of the training digits, in their order */
         const uint32_t right = test(&crc);
         if (crc != samples.crc) {
             check_samples(AG_SAMPLES_ERR_RECORDS);

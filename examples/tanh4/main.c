@@ -1,4 +1,4 @@
-/* Fits four numbers: 50 steps on the same four samples, then asks for each of them. */
+/* Trains 50 steps on the same four samples, then prints the output for each of them. */
 #include "tanh4.h"
 
 #include "ag_console.h"
@@ -35,7 +35,7 @@ int main(void) {
 
     float score[SAMPLES];
     check("predict", tanh4_predict(&trainer, x[0], SAMPLES, score));
-    ag_print("\nwanted    answer\n");
+    ag_print("\ntarget    output\n");
     for (int32_t i = 0; i < SAMPLES; i++) {
         ag_print_f32(target[i], 6, 0);
         ag_print_f32(score[i], 10, 4);

@@ -1,4 +1,4 @@
-/* The gradients of sum(tanh(A . B)) for matrices that are easy to make anywhere. */
+/* The gradients of sum(tanh(A . B)) for matrices that are easy to generate in any program. */
 #include "tanh_matmul.h"
 
 #include "ag_console.h"

@@ -1,4 +1,4 @@
-/* Learns exclusive or: 500 steps on the same four samples, then asks for each of them. */
+/* Learns exclusive or: 500 steps on the same four samples, then predicts each of them. */
 #include "xor.h"
 
 #include "ag_console.h"

@@ -10,7 +10,7 @@
 #define EIGHT(op) FOUR(op) op(8, 16) op(9, 17) op(10, 18) op(11, 19)
 #define SCALED(x, y) SCALE(x)
 
-/* eight elements, then four, then one: x lies in s4..., y in s12... where it is read */
+/* eight elements, then four, then one: x is in s4..., y in s12... where it is read */
 #define BLOCKS(op, read8, read4, read1, write8, write4, write1)                                              \
     __asm__ volatile(                                                                                        \
         "subs %[n], #8\n"                                                                                    \

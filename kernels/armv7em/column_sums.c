@@ -1,4 +1,4 @@
-/* Sums of eight neighbouring columns at a time, then of four, two and one: a row by one VLDM. */
+/* Sums of eight adjacent columns at a time, then of four, two and one: one VLDM per row. */
 #include "ag_kernels.h"
 
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #define EVEN1 ADD1(0, 8)
 #define ODD1 ADD1(0, 16)
 
-/* sums = those of as many columns as there are registers in a list; `step` bytes from row to row */
+/* sums = the sums of as many columns as the list has registers; `step` bytes from row to row */
 #define SUMS(even, odd, add_even, add_odd, list)                                                             \
     __asm__ volatile(                                                                                        \
         "vmov s0, %[zero]\n vmov s1, %[zero]\n vmov s2, %[zero]\n vmov s3, %[zero]\n"                        \

@@ -1,7 +1,7 @@
-/* The gradient of a pooled convolution's weights. Windows of 3 x 3 and of 5 x 5 elements have their sums in
- * registers for a row of pooled pixels. */
+/* Weight gradient of a pooled convolution. Windows of 3 x 3 and 5 x 5 elements hold their sums in registers
+ * for a row of pooled pixels. */
 #include "ag_kernels.h"
-#include "rows.h"
+#include "axpy_rows.h"
 
 #include <stddef.h>
 
@@ -12,7 +12,7 @@
     "vldm %[t], {s26-s30}\n" FMA(a, 26, 25) FMA(b, 27, 25) FMA(c, 28, 25) FMA(d, 29, 25) FMA(e, 30, 25)
 #define DOWN "add %[t], %[row]\n"
 
-/* The pixels whose dy is not 0: dy in s25, the beginning of the window in t. */
+/* The pixels with dy != 0: dy in s25, the start of the window in t. */
 #define PIXELS(window)                                      \
     __asm__ volatile(                                       \
         "vldm %[sums], {s0-s24}\n"                          \
@@ -39,26 +39,26 @@
 /* clang-format on */
 
 /* As in tiles/conv2d_pool_dw.h; sums has room for 25 floats. */
-static void ag_dw_run_armv7em(float *sums, const float *x, const float *dy, const uint8_t *index,
-                              int32_t count, int32_t channels, ptrdiff_t step, const ptrdiff_t *element,
-                              ptrdiff_t row_step, int32_t rows, int32_t run) {
+static void ag_pool_dw_row_armv7em(float *sums, const float *x, const float *dy, const uint8_t *index,
+                                   int32_t count, int32_t channels, ptrdiff_t step, const ptrdiff_t *element,
+                                   ptrdiff_t row_step, int32_t rows, int32_t row_length) {
     const int32_t row_bytes = (int32_t)row_step * 4, x_bytes = (int32_t)step * 4;
     int32_t t, u;
-    if (count > 0 && rows == 5 && run == 5) {
+    if (count > 0 && rows == 5 && row_length == 5) {
         PIXELS(ROW5(0, 1, 2, 3, 4) DOWN ROW5(5, 6, 7, 8, 9) DOWN ROW5(10, 11, 12, 13, 14)
                    DOWN ROW5(15, 16, 17, 18, 19) DOWN ROW5(20, 21, 22, 23, 24));
-    } else if (count > 0 && rows == 3 && run == 3) {
+    } else if (count > 0 && rows == 3 && row_length == 3) {
         PIXELS(ROW3(0, 1, 2) DOWN ROW3(3, 4, 5) DOWN ROW3(6, 7, 8));
     } else {
         for (; count > 0; count--, x += step, dy += channels, index += channels) {
             if (*dy != 0.0f) {
-                ag_add_rows(sums, 0, x + element[*index], row_bytes - run * 4, rows, run, *dy);
+                ag_axpy_rows(sums, 0, x + element[*index], row_bytes - row_length * 4, rows, row_length, *dy);
             }
         }
     }
 }
 
-#define AG_DW_RUN ag_dw_run_armv7em
+#define AG_POOL_DW_ROW ag_pool_dw_row_armv7em
 #include "tiles/conv2d_pool_dw.h"
 
 void ag_conv2d_pool_dw_f32_armv7em(const float *x, const float *dy, const uint8_t *index, float *dw,

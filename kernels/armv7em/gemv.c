@@ -14,7 +14,7 @@ enum { ROWS = 4, COLUMNS = 8 };
     FMA(u, 11, 19) FMA(v, 11, 27)
 /* clang-format on */
 
-static inline float finished(float sum, float alpha, float beta, const float *y) {
+static inline float scale_add(float sum, float alpha, float beta, const float *y) {
     return beta == 0.0f ? alpha * sum : alpha * sum + beta * *y;
 }
 
@@ -33,40 +33,40 @@ void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, 
     for (; i + ROWS <= m; i += ROWS) {
         const float *r0 = a + (ptrdiff_t)i * lda, *r1 = r0 + lda, *r2 = r1 + lda, *r3 = r2 + lda, *px = x;
         float y0 = 0.0f, y1 = 0.0f, y2 = 0.0f, y3 = 0.0f;
-        int32_t left = whole;
-        if (left > 0) {
+        int32_t remaining = whole;
+        if (remaining > 0) {
             /* clang-format off */
             __asm__ volatile(
                 "1: vldmia %[x]!, {s4-s11}\n"
                 "vldmia %[r0]!, {s12-s19}\n"
                 "vldmia %[r1]!, {s20-s27}\n"
-                "subs %[left], #8\n"
+                "subs %[remaining], #8\n"
                 TWO_ROWS(y0, y1)
                 "vldmia %[r2]!, {s12-s19}\n"
                 "vldmia %[r3]!, {s20-s27}\n"
                 TWO_ROWS(y2, y3)
                 "bne 1b\n"
                 : [y0] "+t"(y0), [y1] "+t"(y1), [y2] "+t"(y2), [y3] "+t"(y3), [r0] "+r"(r0), [r1] "+r"(r1),
-                  [r2] "+r"(r2), [r3] "+r"(r3), [x] "+r"(px), [left] "+r"(left)
+                  [r2] "+r"(r2), [r3] "+r"(r3), [x] "+r"(px), [remaining] "+r"(remaining)
                 :
                 : "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16", "s17",
                   "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "cc", "memory");
             /* clang-format on */
         }
-        for (left = n - whole; left > 0; left--) {
+        for (remaining = n - whole; remaining > 0; remaining--) {
             const float xj = *px++;
             y0 += *r0++ * xj;
             y1 += *r1++ * xj;
             y2 += *r2++ * xj;
             y3 += *r3++ * xj;
         }
-        y[i] = finished(y0, alpha, beta, &y[i]);
-        y[i + 1] = finished(y1, alpha, beta, &y[i + 1]);
-        y[i + 2] = finished(y2, alpha, beta, &y[i + 2]);
-        y[i + 3] = finished(y3, alpha, beta, &y[i + 3]);
+        y[i] = scale_add(y0, alpha, beta, &y[i]);
+        y[i + 1] = scale_add(y1, alpha, beta, &y[i + 1]);
+        y[i + 2] = scale_add(y2, alpha, beta, &y[i + 2]);
+        y[i + 3] = scale_add(y3, alpha, beta, &y[i + 3]);
     }
     for (; i < m; i++) {
-        y[i] = finished(dot(a + (ptrdiff_t)i * lda, x, n), alpha, beta, &y[i]);
+        y[i] = scale_add(dot(a + (ptrdiff_t)i * lda, x, n), alpha, beta, &y[i]);
     }
 }
 
@@ -75,7 +75,7 @@ void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, 
     "vfma.f32 s3, s" #a3 ", s" #x "\n vfma.f32 s4, s" #a4 ", s" #x "\n vfma.f32 s5, s" #a5 ", s" #x "\n"     \
     "vfma.f32 s6, s" #a6 ", s" #x "\n vfma.f32 s7, s" #a7 ", s" #x "\n"
 
-/* y[0..7] = alpha times eight neighbouring columns of A, each times x; `step` bytes from row to row */
+/* y[0..7] = alpha * eight adjacent columns of A times x; `step` bytes from row to row */
 static inline void columns(const float *a, int32_t step, const float *x, int32_t m, float alpha, float *y) {
     /* clang-format off */
     __asm__ volatile(
@@ -123,19 +123,21 @@ void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y
             for (int32_t i = 0; i < m; i++) {
                 sum += a[(ptrdiff_t)i * lda + j] * x[i];
             }
-            y[j] = finished(sum, alpha, beta, &y[j]);
+            y[j] = scale_add(sum, alpha, beta, &y[j]);
         }
         return;
     }
     for (int32_t j = 0; j < n; j += COLUMNS) {
-        const int32_t back = j + COLUMNS > n ? j + COLUMNS - n : 0; /* the last block is moved back inside */
+        const int32_t overlap = j + COLUMNS > n
+                                    ? j + COLUMNS - n
+                                    : 0; /* the last tile is shifted back inside and overlaps its neighbour */
         if (beta == 0.0f) {
-            columns(a + j - back, step, x, m, alpha, y + j - back);
+            columns(a + j - overlap, step, x, m, alpha, y + j - overlap);
         } else {
             float sums[COLUMNS];
-            columns(a + j - back, step, x, m, alpha, sums);
-            for (int32_t q = back; q < COLUMNS; q++) {
-                y[j - back + q] = sums[q] + beta * y[j - back + q];
+            columns(a + j - overlap, step, x, m, alpha, sums);
+            for (int32_t q = overlap; q < COLUMNS; q++) {
+                y[j - overlap + q] = sums[q] + beta * y[j - overlap + q];
             }
         }
     }

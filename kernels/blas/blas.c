@@ -1,12 +1,12 @@
-/* The gemm family by CBLAS. Sums longer than the library's blocks (some hundred products) are added to C
+/* The gemm family by CBLAS. Sums longer than the library's k blocks (some hundred products) are added to C
  * block by block. */
 #include "ag_kernels.h"
 
 #include <cblas.h>
 
 #ifdef OPENBLAS_VERSION
-/* A step is short: to wake other threads would take longer than the work. */
-__attribute__((constructor)) static void take_one_thread(void) {
+/* A training step is short: waking other threads would take longer than the work. */
+__attribute__((constructor)) static void use_one_thread(void) {
     openblas_set_num_threads(1);
 }
 #endif

@@ -1,4 +1,5 @@
-/* CMSIS-DSP's header, without warnings about it: to gcc, what a system header includes is the system's. */
+/* CMSIS-DSP's header without its warnings: gcc treats everything that a system header includes as a system
+ * header. */
 #ifndef CMSIS_DSP_H
 #define CMSIS_DSP_H
 

@@ -1,4 +1,4 @@
-/* Products of packed matrices by CMSIS-DSP; the table admits no other call. */
+/* Products of packed matrices by CMSIS-DSP; the conditions in kernels.toml exclude every other call. */
 #include "ag_kernels.h"
 #include "cmsis_dsp.h"
 

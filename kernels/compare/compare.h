@@ -1,8 +1,9 @@
-/* Kernels of a backend against `ref` on the core that the program runs on: what the comparisons of all
- * families share. The program's table of rows is written for one backend by `autodiff-gen test-kernels`.
+/* Compares the kernels of a backend with `ref` on the core that the program runs on; shared by all kernel
+ * families. The table of kernel rows is generated for one backend by `autodiff-gen test-kernels`.
  *
- * Every array lies in a buffer of its own whose address is a multiple of compare_align() bytes and of no
- * more, among numbers so large that one of them in a sum is seen, and that no kernel may change. */
+ * Every array is in a separate buffer at an address that is a multiple of the tested alignment and of no
+ * more, between guards of values so large that one of them in a sum is noticed, and that no kernel may
+ * change. */
 #ifndef COMPARE_H
 #define COMPARE_H
 
@@ -10,75 +11,77 @@
 
 #include <stdbool.h>
 
-/* The numbers of a call that conditions in kernels.toml compare. */
-typedef struct compare_facts {
+/* The attributes of a call that conditions in kernels.toml compare. */
+typedef struct compare_attributes {
     int32_t m, n, k, lda, ldb, ldc, outer, rows, count, inner, reverse, align;
     float alpha, beta;
     ag_conv2d_shape conv2d_shape;
     ag_conv2d_pool_shape conv2d_pool_shape;
     ag_pool2d_shape pool2d_shape;
-} compare_facts;
+} compare_attributes;
 
-typedef void compare_any(void); /* the type of a kernel, whichever it is */
+typedef void compare_any(void); /* the type of any kernel */
 
 typedef struct compare_row {
     const char *kernel, *symbol;
     compare_any *function;
-    bool (*when)(const compare_facts *facts);
+    bool (*when)(const compare_attributes *attributes);
     void (*cases)(const struct compare_row *row);
 } compare_row;
 
 extern const compare_row compare_rows[];
 extern const int32_t compare_row_count;
 
-/* How elements of an array lie: extents and distances of four axes, the last of them innermost. */
-typedef struct compare_area {
+/* The layout of an array: extents and strides of four axes, the last one innermost. */
+typedef struct compare_layout {
     int32_t extent[4], stride[4];
-} compare_area;
+} compare_layout;
 
-compare_area compare_dense(int32_t count);
-compare_area compare_matrix(int32_t rows, int32_t columns, int32_t ld);
+compare_layout compare_dense(int32_t count);
+compare_layout compare_matrix(int32_t rows, int32_t columns, int32_t ld);
 
-/* alpha and beta of kernels that add to what is there. */
+/* alpha and beta of kernels that add to their output. */
 enum { COMPARE_SCALES = 5 };
 extern const float compare_scales[COMPARE_SCALES][2];
 
 typedef enum compare_values {
     COMPARE_UNIFORM, /* from -1 to 1 */
     COMPARE_EIGHTHS, /* multiples of 1/8: sums of their products are exact in any order */
-    COMPARE_NANS     /* the same with NaN here and there */
+    COMPARE_NANS     /* the same with some NaN */
 } compare_values;
 
-/* Whether the row's conditions hold; the case is left out, and counted, where they do not. */
-bool compare_admits(const compare_row *row, compare_facts *facts);
+/* Whether the row's conditions hold; otherwise the case is skipped and counted. */
+bool compare_matches(const compare_row *row, compare_attributes *attributes);
 
-/* Arrays to read, anew for each case: slots 0 to 2. */
-float *compare_input(int32_t slot, compare_area area, compare_values values);
+/* Input arrays, filled anew for each case: slots 0 to 2. */
+float *compare_input(int32_t slot, compare_layout layout, compare_values values);
 int32_t *compare_indices(int32_t count, int32_t rows);
-uint8_t *compare_places(void);
+uint8_t *compare_input_index(void);
 
-/* The array to write, twice: the kernel's and ref's, with the same old values, or NaN where beta is 0. The
- * third is for the magnitudes of the sums' terms. */
-void compare_output(compare_area area, float beta);
-float *compare_mine(void);
-float *compare_theirs(void);
+/* The output array, twice: the kernel's (actual) and ref's (expected), with the same old values, or NaN where
+ * beta is 0. A third one holds the magnitudes of the sums' terms. */
+void compare_output(compare_layout layout, float beta);
+float *compare_actual(void);
+float *compare_expected(void);
 float *compare_magnitudes(void);
-uint8_t *compare_my_places(void);
-uint8_t *compare_their_places(void);
+uint8_t *compare_actual_index(void);
+uint8_t *compare_expected_index(void);
 
-/* Check that the kernel has left its operands alone, then make them their magnitudes: ref with alpha 1 and
- * beta 0 gives what the bound of a sum's rounding scales with. */
-void compare_take_magnitudes(void);
+/* Checks that the kernel did not change its operands, then replaces them by their magnitudes: ref with alpha
+ * 1 and beta 0 then gives the scale of the rounding bound. */
+void compare_make_magnitudes(void);
 
-/* Compare both outputs, guards included: bit for bit but for the rounding of sums of `terms` products, scaled
- * by alpha and added to beta times the old value. `say` prints the case. */
-void compare_check(const compare_facts *facts, int32_t terms, void (*say)(const compare_facts *facts));
+/* Compares both outputs, guards included: bit for bit except for the rounding of sums of `terms` products,
+ * scaled by alpha and added to beta times the old value. `print_case` prints the case. */
+void compare_check(const compare_attributes *attributes, int32_t terms,
+                   void (*print_case)(const compare_attributes *attributes));
 
-/* The same where no rounding is allowed; the places as well. */
-void compare_check_exact(const compare_facts *facts, void (*say)(const compare_facts *facts));
+/* The same where no rounding is allowed; index arrays as well. */
+void compare_check_exact(const compare_attributes *attributes,
+                         void (*print_case)(const compare_attributes *attributes));
 
-void compare_say(const char *name, int32_t value);
-void compare_say_scales(const compare_facts *facts);
+void compare_print_field(const char *name, int32_t value);
+void compare_print_scales(const compare_attributes *attributes);
 
 /* For conditions: division as in Python, rounded down, and its remainder. */
 int32_t compare_floor_div(int32_t a, int32_t b);

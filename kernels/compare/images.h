@@ -1,8 +1,8 @@
-/* Images, windows over them, and how both lie, for the comparisons of convolutions. */
+/* Images, windows and their memory layouts, for the tests of convolutions. */
 #ifndef IMAGES_H
 #define IMAGES_H
 
-#include "windows.h"
+#include "image_layout.h"
 
 typedef struct images {
     int32_t n, h, w, c, o, kh, kw, stride_h, stride_w, pad_top, pad_bottom, pad_left, pad_right, dilation_h,
@@ -23,23 +23,23 @@ static const images convolutions[] = {
     {1, 9, 8, 3, 6, 5, 5, 2, 2, 2, 2, 1, 2, 1, 1, 1},   {1, 8, 10, 1, 9, 3, 3, 1, 1, 0, 0, 0, 0, 1, 1, 1},
 };
 
-/* Distances between elements of an image, in this order: along n, h, w, c. */
-static inline compare_area image_area(const images *i, order layout) {
-    compare_area area = {{i->n, i->h, i->w, i->c}, {i->h * i->w * i->c, i->w * i->c, i->c, 1}};
-    if (layout == APART) {
-        area.stride[2] = i->c + 2;
-        area.stride[1] = i->w * (i->c + 2) + 1;
-        area.stride[0] = i->h * area.stride[1] + 3;
-    } else if (layout == CHANNEL_FIRST) {
-        area.stride[1] = i->w;
-        area.stride[2] = 1;
-        area.stride[3] = i->h * i->w;
+/* Strides of an image along n, h, w, c. */
+static inline compare_layout array_layout(const images *i, image_layout kind) {
+    compare_layout layout = {{i->n, i->h, i->w, i->c}, {i->h * i->w * i->c, i->w * i->c, i->c, 1}};
+    if (kind == STRIDED) {
+        layout.stride[2] = i->c + 2;
+        layout.stride[1] = i->w * (i->c + 2) + 1;
+        layout.stride[0] = i->h * layout.stride[1] + 3;
+    } else if (kind == CHANNEL_FIRST) {
+        layout.stride[1] = i->w;
+        layout.stride[2] = 1;
+        layout.stride[3] = i->h * i->w;
     }
-    return area;
+    return layout;
 }
 
-static inline ag_conv2d_shape shape_of(const images *i, order layout) {
-    const compare_area x = image_area(i, layout);
+static inline ag_conv2d_shape shape_of(const images *i, image_layout layout) {
+    const compare_layout x = array_layout(i, layout);
     ag_conv2d_shape s;
     s.h = i->h;
     s.w = i->w;
@@ -60,7 +60,7 @@ static inline ag_conv2d_shape shape_of(const images *i, order layout) {
     s.x_h = x.stride[1];
     s.x_w = x.stride[2];
     s.x_c = x.stride[3];
-    s.ldy = i->o + (layout == APART ? 3 : 0);
+    s.ldy = i->o + (layout == STRIDED ? 3 : 0);
     return s;
 }
 

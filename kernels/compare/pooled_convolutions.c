@@ -1,9 +1,9 @@
-/* Convolution with pooling: of one group, results without gaps, dx without gaps. */
+/* Convolution with pooling: one group, results and dx without gaps. */
 #include "images.h"
 
 static const int32_t pools[][4] = {{2, 2, 2, 2}, {1, 1, 1, 1}, {1, 2, 3, 2}, {2, 3, 2, 3}, {3, 3, 3, 3}};
 
-static ag_conv2d_pool_shape pooled(const images *i, const int32_t *pool, order layout) {
+static ag_conv2d_pool_shape pooled(const images *i, const int32_t *pool, image_layout layout) {
     const ag_conv2d_shape c = shape_of(i, layout);
     ag_conv2d_pool_shape s;
     s.h = c.h;
@@ -28,43 +28,44 @@ static ag_conv2d_pool_shape pooled(const images *i, const int32_t *pool, order l
     s.pool_w = pool[1];
     s.pool_stride_h = pool[2];
     s.pool_stride_w = pool[3];
-    s.ph = (s.oh + s.pool_stride_h - 1) / s.pool_stride_h; /* the last window may reach over the end */
+    s.ph = (s.oh + s.pool_stride_h - 1) / s.pool_stride_h; /* the last window may extend past the end */
     s.pw = (s.ow + s.pool_stride_w - 1) / s.pool_stride_w;
     return s;
 }
 
-static void say_pooled(const compare_facts *f) {
+static void say_pooled(const compare_attributes *f) {
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
-    compare_say("n", f->n);
-    compare_say("h", s->h);
-    compare_say("w", s->w);
-    compare_say("c", s->c);
-    compare_say("o", s->o);
-    compare_say("kh", s->kh);
-    compare_say("kw", s->kw);
-    compare_say("stride_h", s->stride_h);
-    compare_say("stride_w", s->stride_w);
-    compare_say("pad_top", s->pad_top);
-    compare_say("pad_left", s->pad_left);
-    compare_say("dilation_h", s->dilation_h);
-    compare_say("dilation_w", s->dilation_w);
-    compare_say("x_w", s->x_w);
-    compare_say("x_c", s->x_c);
-    compare_say("pool_h", s->pool_h);
-    compare_say("pool_w", s->pool_w);
-    compare_say("pool_stride_h", s->pool_stride_h);
-    compare_say("pool_stride_w", s->pool_stride_w);
-    compare_say_scales(f);
+    compare_print_field("n", f->n);
+    compare_print_field("h", s->h);
+    compare_print_field("w", s->w);
+    compare_print_field("c", s->c);
+    compare_print_field("o", s->o);
+    compare_print_field("kh", s->kh);
+    compare_print_field("kw", s->kw);
+    compare_print_field("stride_h", s->stride_h);
+    compare_print_field("stride_w", s->stride_w);
+    compare_print_field("pad_top", s->pad_top);
+    compare_print_field("pad_left", s->pad_left);
+    compare_print_field("dilation_h", s->dilation_h);
+    compare_print_field("dilation_w", s->dilation_w);
+    compare_print_field("x_w", s->x_w);
+    compare_print_field("x_c", s->x_c);
+    compare_print_field("pool_h", s->pool_h);
+    compare_print_field("pool_w", s->pool_w);
+    compare_print_field("pool_stride_h", s->pool_stride_h);
+    compare_print_field("pool_stride_w", s->pool_stride_w);
+    compare_print_scales(f);
 }
 
-typedef void pooled_cases_of(const compare_row *row, const images *i, order layout, compare_facts *f);
+typedef void pooled_cases_of(const compare_row *row, const images *i, image_layout layout,
+                             compare_attributes *f);
 
 static void all_pooled(const compare_row *row, pooled_cases_of *one) {
     for (uint32_t i = 0; i < sizeof convolutions / sizeof *convolutions; i++) {
         for (uint32_t k = 0; k < sizeof pools / sizeof *pools; k++) {
             for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
-                const order lay = (order)l;
-                compare_facts f = {0};
+                const image_layout lay = (image_layout)l;
+                compare_attributes f = {0};
                 f.n = convolutions[i].n;
                 f.conv2d_pool_shape = pooled(convolutions + i, pools[k], lay);
                 if (convolutions[i].groups == 1) {
@@ -75,79 +76,79 @@ static void all_pooled(const compare_row *row, pooled_cases_of *one) {
     }
 }
 
-static compare_area pooled_weights(const ag_conv2d_pool_shape *s) {
+static compare_layout pooled_weights(const ag_conv2d_pool_shape *s) {
     return compare_dense(s->o * s->kh * s->kw * s->c);
 }
 
-static compare_area pooled_results(const compare_facts *f) {
+static compare_layout pooled_results(const compare_attributes *f) {
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
     return compare_dense(f->n * s->ph * s->pw * s->o);
 }
 
-/* Sums are exact here, so that which of a window is the first of the largest does not hang on rounding. */
-static void pool(const compare_row *row, const images *i, order layout, compare_facts *f) {
-    ag_conv2d_pool_f32_fn *mine = (ag_conv2d_pool_f32_fn *)row->function;
+/* Sums are exact here, so that rounding does not decide which element of a window is the first maximum. */
+static void pool(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
+    ag_conv2d_pool_f32_fn *kernel = (ag_conv2d_pool_f32_fn *)row->function;
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
     f->alpha = 1.0f;
     for (int32_t values = COMPARE_EIGHTHS; values <= COMPARE_NANS; values++) {
-        if (!compare_admits(row, f)) {
+        if (!compare_matches(row, f)) {
             continue;
         }
-        const float *x = compare_input(0, image_area(i, layout), (compare_values)values);
+        const float *x = compare_input(0, array_layout(i, layout), (compare_values)values);
         const float *w = compare_input(1, pooled_weights(s), COMPARE_EIGHTHS);
         const float *bias = compare_input(2, compare_dense(s->o), COMPARE_EIGHTHS);
         compare_output(pooled_results(f), 0.0f);
-        mine(x, w, bias, compare_mine(), compare_my_places(), f->n, s);
-        ag_conv2d_pool_f32_ref(x, w, bias, compare_theirs(), compare_their_places(), f->n, s);
+        kernel(x, w, bias, compare_actual(), compare_actual_index(), f->n, s);
+        ag_conv2d_pool_f32_ref(x, w, bias, compare_expected(), compare_expected_index(), f->n, s);
         compare_check_exact(f, say_pooled);
     }
 }
 
-/* Places that ref's convolution of other numbers has chosen, so that all are valid. */
-static const uint8_t *choose(const images *i, order layout, const compare_facts *f) {
+/* Indices from ref's convolution of other values, so that all are valid. */
+static const uint8_t *valid_index(const images *i, image_layout layout, const compare_attributes *f) {
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
-    const float *x = compare_input(0, image_area(i, layout), COMPARE_EIGHTHS);
+    const float *x = compare_input(0, array_layout(i, layout), COMPARE_EIGHTHS);
     const float *w = compare_input(1, pooled_weights(s), COMPARE_EIGHTHS);
     const float *bias = compare_input(2, compare_dense(s->o), COMPARE_EIGHTHS);
     compare_output(pooled_results(f), 0.0f);
-    ag_conv2d_pool_f32_ref(x, w, bias, compare_mine(), compare_places(), f->n, s);
-    return compare_places();
+    ag_conv2d_pool_f32_ref(x, w, bias, compare_actual(), compare_input_index(), f->n, s);
+    return compare_input_index();
 }
 
-static void pool_dx(const compare_row *row, const images *i, order layout, compare_facts *f) {
-    ag_conv2d_pool_dx_f32_fn *mine = (ag_conv2d_pool_dx_f32_fn *)row->function;
+static void pool_dx(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
+    ag_conv2d_pool_dx_f32_fn *kernel = (ag_conv2d_pool_dx_f32_fn *)row->function;
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
     f->alpha = 1.0f;
-    if (layout != DENSE || !compare_admits(row, f)) {
+    if (layout != DENSE || !compare_matches(row, f)) {
         return;
     }
-    const uint8_t *index = choose(i, layout, f);
+    const uint8_t *index = valid_index(i, layout, f);
     const float *dy = compare_input(0, pooled_results(f), COMPARE_UNIFORM);
     const float *w = compare_input(1, pooled_weights(s), COMPARE_UNIFORM);
-    compare_output(image_area(i, layout), 0.0f);
-    mine(dy, index, w, compare_mine(), f->n, s);
-    ag_conv2d_pool_dx_f32_ref(dy, index, w, compare_theirs(), f->n, s);
-    compare_take_magnitudes();
+    compare_output(array_layout(i, layout), 0.0f);
+    kernel(dy, index, w, compare_actual(), f->n, s);
+    ag_conv2d_pool_dx_f32_ref(dy, index, w, compare_expected(), f->n, s);
+    compare_make_magnitudes();
     ag_conv2d_pool_dx_f32_ref(dy, index, w, compare_magnitudes(), f->n, s);
     compare_check(f, s->kh * s->kw * s->o, say_pooled);
 }
 
-static void pool_dw(const compare_row *row, const images *i, order layout, compare_facts *f) {
-    ag_conv2d_pool_dw_f32_fn *mine = (ag_conv2d_pool_dw_f32_fn *)row->function;
+static void pool_dw(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
+    ag_conv2d_pool_dw_f32_fn *kernel = (ag_conv2d_pool_dw_f32_fn *)row->function;
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
     for (int32_t k = 0; k < COMPARE_SCALES; k++) {
         f->alpha = compare_scales[k][0];
         f->beta = compare_scales[k][1];
-        if (!compare_admits(row, f)) {
+        if (!compare_matches(row, f)) {
             continue;
         }
-        const uint8_t *index = choose(i, layout, f);
-        const float *x = compare_input(0, image_area(i, layout), COMPARE_UNIFORM);
+        const uint8_t *index = valid_index(i, layout, f);
+        const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
         const float *dy = compare_input(1, pooled_results(f), COMPARE_UNIFORM);
         compare_output(pooled_weights(s), f->beta);
-        mine(x, dy, index, compare_mine(), f->n, s, f->alpha, f->beta);
-        ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_theirs(), f->n, s, f->alpha, f->beta);
-        compare_take_magnitudes();
+        kernel(x, dy, index, compare_actual(), f->n, s, f->alpha, f->beta);
+        ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_expected(), f->n, s, f->alpha, f->beta);
+        compare_make_magnitudes();
         ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
         compare_check(f, f->n * s->ph * s->pw, say_pooled);
     }

@@ -1,6 +1,5 @@
-/* Pooling by maximum and by mean: windows that overlap, padding, dilation, and images whose elements lie
- * apart. */
-#include "windows.h"
+/* Max and average pooling: overlapping windows, padding, dilation, and images with gaps between elements. */
+#include "image_layout.h"
 
 typedef struct images {
     int32_t n, h, w, c, kh, kw, stride_h, stride_w, pad_top, pad_bottom, pad_left, pad_right, dilation_h,
@@ -17,23 +16,23 @@ static const images table[] = {
     {1, 8, 8, 9, 8, 8, 8, 8, 0, 0, 0, 0, 1, 1, 0, 0},  {1, 6, 6, 24, 3, 3, 3, 3, 0, 0, 0, 0, 1, 1, 4, 1},
 };
 
-static compare_area image_area(const images *i, order layout) {
-    compare_area area = {{i->n, i->h, i->w, i->c}, {i->h * i->w * i->c, i->w * i->c, i->c, 1}};
-    if (layout == APART) {
-        area.stride[2] = i->c + 1;
-        area.stride[1] = i->w * (i->c + 1) + 2;
-        area.stride[0] = i->h * area.stride[1] + 1;
-    } else if (layout == CHANNEL_FIRST) {
-        area.stride[1] = i->w;
-        area.stride[2] = 1;
-        area.stride[3] = i->h * i->w;
+static compare_layout array_layout(const images *i, image_layout kind) {
+    compare_layout layout = {{i->n, i->h, i->w, i->c}, {i->h * i->w * i->c, i->w * i->c, i->c, 1}};
+    if (kind == STRIDED) {
+        layout.stride[2] = i->c + 1;
+        layout.stride[1] = i->w * (i->c + 1) + 2;
+        layout.stride[0] = i->h * layout.stride[1] + 1;
+    } else if (kind == CHANNEL_FIRST) {
+        layout.stride[1] = i->w;
+        layout.stride[2] = 1;
+        layout.stride[3] = i->h * i->w;
     }
-    return area;
+    return layout;
 }
 
-static compare_facts facts_of(const images *i, order layout) {
-    const compare_area x = image_area(i, layout);
-    compare_facts f = {0};
+static compare_attributes attributes_of(const images *i, image_layout layout) {
+    const compare_layout x = array_layout(i, layout);
+    compare_attributes f = {0};
     ag_pool2d_shape *s = &f.pool2d_shape;
     f.n = i->n;
     f.alpha = 1.0f;
@@ -61,104 +60,104 @@ static compare_facts facts_of(const images *i, order layout) {
     return f;
 }
 
-static compare_area results_of(const compare_facts *f) {
+static compare_layout results_of(const compare_attributes *f) {
     const ag_pool2d_shape *s = &f->pool2d_shape;
     return compare_dense(f->n * s->oh * s->ow * s->c);
 }
 
-static void say(const compare_facts *f) {
+static void print_case(const compare_attributes *f) {
     const ag_pool2d_shape *s = &f->pool2d_shape;
-    compare_say("n", f->n);
-    compare_say("h", s->h);
-    compare_say("w", s->w);
-    compare_say("c", s->c);
-    compare_say("kh", s->kh);
-    compare_say("kw", s->kw);
-    compare_say("stride_h", s->stride_h);
-    compare_say("stride_w", s->stride_w);
-    compare_say("pad_top", s->pad_top);
-    compare_say("pad_left", s->pad_left);
-    compare_say("dilation_h", s->dilation_h);
-    compare_say("dilation_w", s->dilation_w);
-    compare_say("divisor", s->divisor);
-    compare_say("count_pad", s->count_pad);
-    compare_say("x_w", s->x_w);
-    compare_say("x_c", s->x_c);
+    compare_print_field("n", f->n);
+    compare_print_field("h", s->h);
+    compare_print_field("w", s->w);
+    compare_print_field("c", s->c);
+    compare_print_field("kh", s->kh);
+    compare_print_field("kw", s->kw);
+    compare_print_field("stride_h", s->stride_h);
+    compare_print_field("stride_w", s->stride_w);
+    compare_print_field("pad_top", s->pad_top);
+    compare_print_field("pad_left", s->pad_left);
+    compare_print_field("dilation_h", s->dilation_h);
+    compare_print_field("dilation_w", s->dilation_w);
+    compare_print_field("divisor", s->divisor);
+    compare_print_field("count_pad", s->count_pad);
+    compare_print_field("x_w", s->x_w);
+    compare_print_field("x_c", s->x_c);
 }
 
-typedef void cases_of(const compare_row *row, const images *i, order layout, compare_facts *f);
+typedef void cases_of(const compare_row *row, const images *i, image_layout layout, compare_attributes *f);
 
 static void all(const compare_row *row, cases_of *one) {
     for (uint32_t i = 0; i < sizeof table / sizeof *table; i++) {
         for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
-            compare_facts f = facts_of(table + i, (order)l);
-            if (compare_admits(row, &f)) {
-                one(row, table + i, (order)l, &f);
+            compare_attributes f = attributes_of(table + i, (image_layout)l);
+            if (compare_matches(row, &f)) {
+                one(row, table + i, (image_layout)l, &f);
             }
         }
     }
 }
 
-/* Many elements are equal: the first of them counts. */
-static void largest(const compare_row *row, const images *i, order layout, compare_facts *f) {
-    ag_max_pool2d_f32_fn *mine = (ag_max_pool2d_f32_fn *)row->function;
-    const float *x = compare_input(0, image_area(i, layout), COMPARE_EIGHTHS);
+/* Many elements are equal: the first of them is the maximum. */
+static void largest(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
+    ag_max_pool2d_f32_fn *kernel = (ag_max_pool2d_f32_fn *)row->function;
+    const float *x = compare_input(0, array_layout(i, layout), COMPARE_EIGHTHS);
     compare_output(results_of(f), 0.0f);
-    mine(x, compare_mine(), compare_my_places(), f->n, &f->pool2d_shape);
-    ag_max_pool2d_f32_ref(x, compare_theirs(), compare_their_places(), f->n, &f->pool2d_shape);
-    compare_check_exact(f, say);
+    kernel(x, compare_actual(), compare_actual_index(), f->n, &f->pool2d_shape);
+    ag_max_pool2d_f32_ref(x, compare_expected(), compare_expected_index(), f->n, &f->pool2d_shape);
+    compare_check_exact(f, print_case);
 }
 
-/* Places that ref has chosen among other numbers, so that all are valid. */
-static const uint8_t *choose(const images *i, order layout, const compare_facts *f) {
-    const float *x = compare_input(0, image_area(i, layout), COMPARE_EIGHTHS);
+/* Indices from ref with other values, so that all are valid. */
+static const uint8_t *valid_index(const images *i, image_layout layout, const compare_attributes *f) {
+    const float *x = compare_input(0, array_layout(i, layout), COMPARE_EIGHTHS);
     compare_output(results_of(f), 0.0f);
-    ag_max_pool2d_f32_ref(x, compare_mine(), compare_places(), f->n, &f->pool2d_shape);
-    return compare_places();
+    ag_max_pool2d_f32_ref(x, compare_actual(), compare_input_index(), f->n, &f->pool2d_shape);
+    return compare_input_index();
 }
 
-static void largest_dx(const compare_row *row, const images *i, order layout, compare_facts *f) {
-    ag_max_pool2d_dx_f32_fn *mine = (ag_max_pool2d_dx_f32_fn *)row->function;
-    const uint8_t *index = choose(i, layout, f);
+static void largest_dx(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
+    ag_max_pool2d_dx_f32_fn *kernel = (ag_max_pool2d_dx_f32_fn *)row->function;
+    const uint8_t *index = valid_index(i, layout, f);
     const float *dy = compare_input(0, results_of(f), COMPARE_UNIFORM);
-    compare_output(image_area(i, layout), 0.0f);
-    mine(dy, index, compare_mine(), f->n, &f->pool2d_shape);
-    ag_max_pool2d_dx_f32_ref(dy, index, compare_theirs(), f->n, &f->pool2d_shape);
-    compare_take_magnitudes();
+    compare_output(array_layout(i, layout), 0.0f);
+    kernel(dy, index, compare_actual(), f->n, &f->pool2d_shape);
+    ag_max_pool2d_dx_f32_ref(dy, index, compare_expected(), f->n, &f->pool2d_shape);
+    compare_make_magnitudes();
     ag_max_pool2d_dx_f32_ref(dy, index, compare_magnitudes(), f->n, &f->pool2d_shape);
-    compare_check(f, i->kh * i->kw, say);
+    compare_check(f, i->kh * i->kw, print_case);
 }
 
-static void pick(const compare_row *row, const images *i, order layout, compare_facts *f) {
-    ag_max_pool2d_pick_f32_fn *mine = (ag_max_pool2d_pick_f32_fn *)row->function;
-    const uint8_t *index = choose(i, layout, f);
-    const float *x = compare_input(0, image_area(i, layout), COMPARE_UNIFORM);
+static void pick(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
+    ag_max_pool2d_pick_f32_fn *kernel = (ag_max_pool2d_pick_f32_fn *)row->function;
+    const uint8_t *index = valid_index(i, layout, f);
+    const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
     compare_output(results_of(f), 0.0f);
-    mine(x, index, compare_mine(), f->n, &f->pool2d_shape);
-    ag_max_pool2d_pick_f32_ref(x, index, compare_theirs(), f->n, &f->pool2d_shape);
-    compare_check_exact(f, say);
+    kernel(x, index, compare_actual(), f->n, &f->pool2d_shape);
+    ag_max_pool2d_pick_f32_ref(x, index, compare_expected(), f->n, &f->pool2d_shape);
+    compare_check_exact(f, print_case);
 }
 
-static void mean(const compare_row *row, const images *i, order layout, compare_facts *f) {
-    ag_avg_pool2d_f32_fn *mine = (ag_avg_pool2d_f32_fn *)row->function;
-    const float *x = compare_input(0, image_area(i, layout), COMPARE_UNIFORM);
+static void mean(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
+    ag_avg_pool2d_f32_fn *kernel = (ag_avg_pool2d_f32_fn *)row->function;
+    const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
     compare_output(results_of(f), 0.0f);
-    mine(x, compare_mine(), f->n, &f->pool2d_shape);
-    ag_avg_pool2d_f32_ref(x, compare_theirs(), f->n, &f->pool2d_shape);
-    compare_take_magnitudes();
+    kernel(x, compare_actual(), f->n, &f->pool2d_shape);
+    ag_avg_pool2d_f32_ref(x, compare_expected(), f->n, &f->pool2d_shape);
+    compare_make_magnitudes();
     ag_avg_pool2d_f32_ref(x, compare_magnitudes(), f->n, &f->pool2d_shape);
-    compare_check(f, i->kh * i->kw, say);
+    compare_check(f, i->kh * i->kw, print_case);
 }
 
-static void mean_dx(const compare_row *row, const images *i, order layout, compare_facts *f) {
-    ag_avg_pool2d_dx_f32_fn *mine = (ag_avg_pool2d_dx_f32_fn *)row->function;
+static void mean_dx(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
+    ag_avg_pool2d_dx_f32_fn *kernel = (ag_avg_pool2d_dx_f32_fn *)row->function;
     const float *dy = compare_input(0, results_of(f), COMPARE_UNIFORM);
-    compare_output(image_area(i, layout), 0.0f);
-    mine(dy, compare_mine(), f->n, &f->pool2d_shape);
-    ag_avg_pool2d_dx_f32_ref(dy, compare_theirs(), f->n, &f->pool2d_shape);
-    compare_take_magnitudes();
+    compare_output(array_layout(i, layout), 0.0f);
+    kernel(dy, compare_actual(), f->n, &f->pool2d_shape);
+    ag_avg_pool2d_dx_f32_ref(dy, compare_expected(), f->n, &f->pool2d_shape);
+    compare_make_magnitudes();
     ag_avg_pool2d_dx_f32_ref(dy, compare_magnitudes(), f->n, &f->pool2d_shape);
-    compare_check(f, i->kh * i->kw, say);
+    compare_check(f, i->kh * i->kw, print_case);
 }
 
 COMPARE_CASES(max_pool2d_f32) {

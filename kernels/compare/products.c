@@ -2,137 +2,137 @@
  */
 #include "compare.h"
 
-typedef void cases_of(const compare_row *row, compare_facts *facts);
+typedef void cases_of(const compare_row *row, compare_attributes *attributes);
 
-static void say(const compare_facts *f) {
-    compare_say("m", f->m);
-    compare_say("n", f->n);
-    compare_say("k", f->k);
-    compare_say("lda", f->lda);
-    compare_say("ldb", f->ldb);
-    compare_say("ldc", f->ldc);
-    compare_say_scales(f);
+static void print_case(const compare_attributes *f) {
+    compare_print_field("m", f->m);
+    compare_print_field("n", f->n);
+    compare_print_field("k", f->k);
+    compare_print_field("lda", f->lda);
+    compare_print_field("ldb", f->ldb);
+    compare_print_field("ldc", f->ldc);
+    compare_print_scales(f);
 }
 
-static void gemm(const compare_row *row, compare_facts *f, ag_gemm_f32_fn *ref, bool ta, bool tb) {
-    ag_gemm_f32_fn *mine = (ag_gemm_f32_fn *)row->function;
+static void gemm(const compare_row *row, compare_attributes *f, ag_gemm_f32_fn *ref, bool ta, bool tb) {
+    ag_gemm_f32_fn *kernel = (ag_gemm_f32_fn *)row->function;
     const int32_t m = f->m, n = f->n, k = f->k, slack = f->lda;
     f->lda = (ta ? m : k) + slack;
     f->ldb = (tb ? k : n) + slack;
     f->ldc = n + slack;
-    if (!compare_admits(row, f)) {
+    if (!compare_matches(row, f)) {
         return;
     }
     const float *a = compare_input(0, compare_matrix(ta ? k : m, ta ? m : k, f->lda), COMPARE_UNIFORM);
     const float *b = compare_input(1, compare_matrix(tb ? n : k, tb ? k : n, f->ldb), COMPARE_UNIFORM);
     compare_output(compare_matrix(m, n, f->ldc), f->beta);
-    mine(a, f->lda, b, f->ldb, compare_mine(), f->ldc, m, n, k, f->alpha, f->beta);
-    ref(a, f->lda, b, f->ldb, compare_theirs(), f->ldc, m, n, k, f->alpha, f->beta);
-    compare_take_magnitudes();
+    kernel(a, f->lda, b, f->ldb, compare_actual(), f->ldc, m, n, k, f->alpha, f->beta);
+    ref(a, f->lda, b, f->ldb, compare_expected(), f->ldc, m, n, k, f->alpha, f->beta);
+    compare_make_magnitudes();
     ref(a, f->lda, b, f->ldb, compare_magnitudes(), f->ldc, m, n, k, 1.0f, 0.0f);
-    compare_check(f, k, say);
+    compare_check(f, k, print_case);
 }
 
-static void gemm_nn(const compare_row *row, compare_facts *f) {
+static void gemm_nn(const compare_row *row, compare_attributes *f) {
     gemm(row, f, ag_gemm_nn_f32_ref, false, false);
 }
 
-static void gemm_nt(const compare_row *row, compare_facts *f) {
+static void gemm_nt(const compare_row *row, compare_attributes *f) {
     gemm(row, f, ag_gemm_nt_f32_ref, false, true);
 }
 
-static void gemm_tn(const compare_row *row, compare_facts *f) {
+static void gemm_tn(const compare_row *row, compare_attributes *f) {
     gemm(row, f, ag_gemm_tn_f32_ref, true, false);
 }
 
-static void gemm_tt(const compare_row *row, compare_facts *f) {
+static void gemm_tt(const compare_row *row, compare_attributes *f) {
     gemm(row, f, ag_gemm_tt_f32_ref, true, true);
 }
 
-static void product(const compare_row *row, compare_facts *f, ag_gemv_f32_fn *ref, bool transposed) {
-    ag_gemv_f32_fn *mine = (ag_gemv_f32_fn *)row->function;
+static void product(const compare_row *row, compare_attributes *f, ag_gemv_f32_fn *ref, bool transposed) {
+    ag_gemv_f32_fn *kernel = (ag_gemv_f32_fn *)row->function;
     const int32_t m = f->m, n = f->n;
     f->lda += n;
-    if (!compare_admits(row, f)) {
+    if (!compare_matches(row, f)) {
         return;
     }
     const float *a = compare_input(0, compare_matrix(m, n, f->lda), COMPARE_UNIFORM);
     const float *x = compare_input(1, compare_dense(transposed ? m : n), COMPARE_UNIFORM);
     compare_output(compare_dense(transposed ? n : m), f->beta);
-    mine(a, f->lda, x, compare_mine(), m, n, f->alpha, f->beta);
-    ref(a, f->lda, x, compare_theirs(), m, n, f->alpha, f->beta);
-    compare_take_magnitudes();
+    kernel(a, f->lda, x, compare_actual(), m, n, f->alpha, f->beta);
+    ref(a, f->lda, x, compare_expected(), m, n, f->alpha, f->beta);
+    compare_make_magnitudes();
     ref(a, f->lda, x, compare_magnitudes(), m, n, 1.0f, 0.0f);
-    compare_check(f, transposed ? m : n, say);
+    compare_check(f, transposed ? m : n, print_case);
 }
 
-static void gemv(const compare_row *row, compare_facts *f) {
+static void gemv(const compare_row *row, compare_attributes *f) {
     product(row, f, ag_gemv_f32_ref, false);
 }
 
-static void gemv_t(const compare_row *row, compare_facts *f) {
+static void gemv_t(const compare_row *row, compare_attributes *f) {
     product(row, f, ag_gemv_t_f32_ref, true);
 }
 
-static void ger(const compare_row *row, compare_facts *f) {
-    ag_ger_f32_fn *mine = (ag_ger_f32_fn *)row->function;
+static void ger(const compare_row *row, compare_attributes *f) {
+    ag_ger_f32_fn *kernel = (ag_ger_f32_fn *)row->function;
     const int32_t m = f->m, n = f->n;
     f->lda += n;
-    if (!compare_admits(row, f)) {
+    if (!compare_matches(row, f)) {
         return;
     }
     const float *x = compare_input(0, compare_dense(m), COMPARE_UNIFORM);
     const float *y = compare_input(1, compare_dense(n), COMPARE_UNIFORM);
     compare_output(compare_matrix(m, n, f->lda), f->beta);
-    mine(compare_mine(), f->lda, x, y, m, n, f->alpha, f->beta);
-    ag_ger_f32_ref(compare_theirs(), f->lda, x, y, m, n, f->alpha, f->beta);
-    compare_take_magnitudes();
+    kernel(compare_actual(), f->lda, x, y, m, n, f->alpha, f->beta);
+    ag_ger_f32_ref(compare_expected(), f->lda, x, y, m, n, f->alpha, f->beta);
+    compare_make_magnitudes();
     ag_ger_f32_ref(compare_magnitudes(), f->lda, x, y, m, n, 1.0f, 0.0f);
-    compare_check(f, 1, say);
+    compare_check(f, 1, print_case);
 }
 
-static void axpby(const compare_row *row, compare_facts *f) {
-    ag_axpby_f32_fn *mine = (ag_axpby_f32_fn *)row->function;
+static void axpby(const compare_row *row, compare_attributes *f) {
+    ag_axpby_f32_fn *kernel = (ag_axpby_f32_fn *)row->function;
     const int32_t n = f->n;
-    if (!compare_admits(row, f)) {
+    if (!compare_matches(row, f)) {
         return;
     }
     const float *x = compare_input(0, compare_dense(n), COMPARE_UNIFORM);
     compare_output(compare_dense(n), f->beta);
-    mine(x, compare_mine(), n, f->alpha, f->beta);
-    ag_axpby_f32_ref(x, compare_theirs(), n, f->alpha, f->beta);
-    compare_take_magnitudes();
+    kernel(x, compare_actual(), n, f->alpha, f->beta);
+    ag_axpby_f32_ref(x, compare_expected(), n, f->alpha, f->beta);
+    compare_make_magnitudes();
     ag_axpby_f32_ref(x, compare_magnitudes(), n, 1.0f, 0.0f);
-    compare_check(f, 1, say);
+    compare_check(f, 1, print_case);
 }
 
-static void column_sums(const compare_row *row, compare_facts *f) {
-    ag_column_sums_f32_fn *mine = (ag_column_sums_f32_fn *)row->function;
+static void column_sums(const compare_row *row, compare_attributes *f) {
+    ag_column_sums_f32_fn *kernel = (ag_column_sums_f32_fn *)row->function;
     const int32_t m = f->m, n = f->n;
     f->lda += n;
-    if (!compare_admits(row, f)) {
+    if (!compare_matches(row, f)) {
         return;
     }
     const float *a = compare_input(0, compare_matrix(m, n, f->lda), COMPARE_UNIFORM);
     compare_output(compare_dense(n), f->beta);
-    mine(a, f->lda, compare_mine(), m, n, f->alpha, f->beta);
-    ag_column_sums_f32_ref(a, f->lda, compare_theirs(), m, n, f->alpha, f->beta);
-    compare_take_magnitudes();
+    kernel(a, f->lda, compare_actual(), m, n, f->alpha, f->beta);
+    ag_column_sums_f32_ref(a, f->lda, compare_expected(), m, n, f->alpha, f->beta);
+    compare_make_magnitudes();
     ag_column_sums_f32_ref(a, f->lda, compare_magnitudes(), m, n, 1.0f, 0.0f);
-    compare_check(f, m, say);
+    compare_check(f, m, print_case);
 }
 
-/* `slack` are elements between the rows. */
+/* `slack`: elements between two rows. */
 static void once(const compare_row *row, cases_of *one, int32_t m, int32_t n, int32_t k, int32_t slack,
                  float alpha, float beta) {
-    compare_facts facts = {0};
-    facts.m = m;
-    facts.n = n;
-    facts.k = k;
-    facts.lda = slack;
-    facts.alpha = alpha;
-    facts.beta = beta;
-    one(row, &facts);
+    compare_attributes attributes = {0};
+    attributes.m = m;
+    attributes.n = n;
+    attributes.k = k;
+    attributes.lda = slack;
+    attributes.alpha = alpha;
+    attributes.beta = beta;
+    one(row, &attributes);
 }
 
 static void all(const compare_row *row, cases_of *one) {

@@ -1,23 +1,23 @@
-/* Sums by index and running sums. */
+/* Sums by index and cumulative sums. */
 #include "compare.h"
 
 static const int32_t sizes[][4] = {{1, 1, 1, 1},  {1, 4, 9, 3},  {2, 7, 5, 4}, {3, 2, 6, 1},
                                    {1, 5, 3, 17}, {2, 3, 11, 5}, {1, 1, 8, 9}, {1, 30, 4, 16}};
 
-typedef void cases_of(const compare_row *row, compare_facts *f);
+typedef void cases_of(const compare_row *row, compare_attributes *f);
 
-static void say(const compare_facts *f) {
-    compare_say("outer", f->outer);
-    compare_say("rows", f->rows);
-    compare_say("count", f->count);
-    compare_say("inner", f->inner);
-    compare_say("reverse", f->reverse);
-    compare_say_scales(f);
+static void print_case(const compare_attributes *f) {
+    compare_print_field("outer", f->outer);
+    compare_print_field("rows", f->rows);
+    compare_print_field("count", f->count);
+    compare_print_field("inner", f->inner);
+    compare_print_field("reverse", f->reverse);
+    compare_print_scales(f);
 }
 
 static void all(const compare_row *row, cases_of *one) {
     for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        compare_facts f = {0};
+        compare_attributes f = {0};
         f.outer = sizes[i][0];
         f.rows = sizes[i][1];
         f.count = sizes[i][2];
@@ -27,62 +27,62 @@ static void all(const compare_row *row, cases_of *one) {
     }
 }
 
-static void scatter(const compare_row *row, compare_facts *f) {
-    ag_scatter_sum_f32_fn *mine = (ag_scatter_sum_f32_fn *)row->function;
-    if (!compare_admits(row, f)) {
+static void scatter(const compare_row *row, compare_attributes *f) {
+    ag_scatter_sum_f32_fn *kernel = (ag_scatter_sum_f32_fn *)row->function;
+    if (!compare_matches(row, f)) {
         return;
     }
     const int32_t count = f->outer * f->count * f->inner;
     const int32_t *index = compare_indices(count, f->rows);
     const float *x = compare_input(0, compare_dense(count), COMPARE_UNIFORM);
     compare_output(compare_dense(f->outer * f->rows * f->inner), 0.0f);
-    mine(index, x, compare_mine(), f->outer, f->rows, f->count, f->inner);
-    ag_scatter_sum_f32_ref(index, x, compare_theirs(), f->outer, f->rows, f->count, f->inner);
-    compare_take_magnitudes();
+    kernel(index, x, compare_actual(), f->outer, f->rows, f->count, f->inner);
+    ag_scatter_sum_f32_ref(index, x, compare_expected(), f->outer, f->rows, f->count, f->inner);
+    compare_make_magnitudes();
     ag_scatter_sum_f32_ref(index, x, compare_magnitudes(), f->outer, f->rows, f->count, f->inner);
-    compare_check(f, f->count, say);
+    compare_check(f, f->count, print_case);
 }
 
-static void by_row(const compare_row *row, compare_facts *f) {
-    ag_index_sum_f32_fn *mine = (ag_index_sum_f32_fn *)row->function;
+static void by_row(const compare_row *row, compare_attributes *f) {
+    ag_index_sum_f32_fn *kernel = (ag_index_sum_f32_fn *)row->function;
     for (uint32_t k = 0; k < COMPARE_SCALES; k++) {
         f->alpha = compare_scales[k][0];
         f->beta = compare_scales[k][1];
-        if (!compare_admits(row, f)) {
+        if (!compare_matches(row, f)) {
             continue;
         }
         const int32_t *index = compare_indices(f->count, f->rows);
         const float *x = compare_input(0, compare_dense(f->outer * f->count * f->inner), COMPARE_UNIFORM);
         compare_output(compare_dense(f->outer * f->rows * f->inner), f->beta);
-        mine(index, x, compare_mine(), f->outer, f->rows, f->count, f->inner, f->alpha, f->beta);
-        ag_index_sum_f32_ref(index, x, compare_theirs(), f->outer, f->rows, f->count, f->inner, f->alpha,
+        kernel(index, x, compare_actual(), f->outer, f->rows, f->count, f->inner, f->alpha, f->beta);
+        ag_index_sum_f32_ref(index, x, compare_expected(), f->outer, f->rows, f->count, f->inner, f->alpha,
                              f->beta);
-        compare_take_magnitudes();
+        compare_make_magnitudes();
         ag_index_sum_f32_ref(index, x, compare_magnitudes(), f->outer, f->rows, f->count, f->inner, 1.0f,
                              0.0f);
-        compare_check(f, f->count, say);
+        compare_check(f, f->count, print_case);
     }
 }
 
-static void running(const compare_row *row, compare_facts *f) {
-    ag_cumsum_f32_fn *mine = (ag_cumsum_f32_fn *)row->function;
+static void running(const compare_row *row, compare_attributes *f) {
+    ag_cumsum_f32_fn *kernel = (ag_cumsum_f32_fn *)row->function;
     for (f->reverse = 0; f->reverse <= 1; f->reverse++) {
-        if (!compare_admits(row, f)) {
+        if (!compare_matches(row, f)) {
             continue;
         }
-        const compare_area area = compare_dense(f->outer * f->count * f->inner);
-        const float *x = compare_input(0, area, COMPARE_UNIFORM);
-        compare_output(area, 0.0f);
-        mine(x, compare_mine(), f->outer, f->count, f->inner, f->reverse);
-        ag_cumsum_f32_ref(x, compare_theirs(), f->outer, f->count, f->inner, f->reverse);
-        compare_take_magnitudes();
+        const compare_layout layout = compare_dense(f->outer * f->count * f->inner);
+        const float *x = compare_input(0, layout, COMPARE_UNIFORM);
+        compare_output(layout, 0.0f);
+        kernel(x, compare_actual(), f->outer, f->count, f->inner, f->reverse);
+        ag_cumsum_f32_ref(x, compare_expected(), f->outer, f->count, f->inner, f->reverse);
+        compare_make_magnitudes();
         ag_cumsum_f32_ref(x, compare_magnitudes(), f->outer, f->count, f->inner, f->reverse);
-        compare_check(f, f->count, say);
-        compare_output(area, 1.0f); /* in place */
-        mine(compare_mine(), compare_mine(), f->outer, f->count, f->inner, f->reverse);
-        ag_cumsum_f32_ref(compare_theirs(), compare_theirs(), f->outer, f->count, f->inner, f->reverse);
+        compare_check(f, f->count, print_case);
+        compare_output(layout, 1.0f); /* y is x */
+        kernel(compare_actual(), compare_actual(), f->outer, f->count, f->inner, f->reverse);
+        ag_cumsum_f32_ref(compare_expected(), compare_expected(), f->outer, f->count, f->inner, f->reverse);
         ag_cumsum_f32_ref(x, compare_magnitudes(), f->outer, f->count, f->inner, f->reverse);
-        compare_check(f, f->count, say);
+        compare_check(f, f->count, print_case);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Four elements at a time; all are read before one is written. */
+/* Four elements at a time; all are read before any is written. */
 #include "ag_kernels.h"
 
 static inline void add_four(const float *x, float *y, float alpha, float beta) {

@@ -1,14 +1,14 @@
-/* Sums of eight neighbouring columns at a time, then of four, then of one. */
+/* Sums of eight adjacent columns at a time, then of four, then of one. */
 #include "ag_kernels.h"
 
 #include <stddef.h>
 
-enum { MOST = 8 };
+enum { MAX_WIDTH = 8 };
 
-/* y[0..width) = alpha times the sums of as many columns + beta * y; `width` is a constant */
+/* y[0..width) = alpha * the sums of `width` columns + beta * y; `width` is a constant */
 static inline void columns(int32_t width, const float *a, int32_t lda, float *y, int32_t m, float alpha,
                            float beta) {
-    float sums[MOST] = {0.0f};
+    float sums[MAX_WIDTH] = {0.0f};
     for (; m > 0; m--, a += lda) {
         for (int32_t q = 0; q < width; q++) {
             sums[q] += a[q];

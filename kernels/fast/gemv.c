@@ -5,7 +5,7 @@
 
 enum { COLUMNS = 8 };
 
-static inline float finished(float sum, float alpha, float beta, const float *y) {
+static inline float scale_add(float sum, float alpha, float beta, const float *y) {
     return beta == 0.0f ? alpha * sum : alpha * sum + beta * *y;
 }
 
@@ -15,8 +15,8 @@ void ag_gemv_f32_fast(const float *a, int32_t lda, const float *x, float *y, int
     for (; i + 4 <= m; i += 4) {
         const float *r0 = a + (ptrdiff_t)i * lda, *r1 = r0 + lda, *r2 = r1 + lda, *r3 = r2 + lda, *px = x;
         float y0 = 0.0f, y1 = 0.0f, y2 = 0.0f, y3 = 0.0f;
-        int32_t left = n;
-        for (; left >= 4; left -= 4, r0 += 4, r1 += 4, r2 += 4, r3 += 4, px += 4) {
+        int32_t remaining = n;
+        for (; remaining >= 4; remaining -= 4, r0 += 4, r1 += 4, r2 += 4, r3 += 4, px += 4) {
             for (int32_t q = 0; q < 4; q++) {
                 y0 += r0[q] * px[q];
                 y1 += r1[q] * px[q];
@@ -24,17 +24,17 @@ void ag_gemv_f32_fast(const float *a, int32_t lda, const float *x, float *y, int
                 y3 += r3[q] * px[q];
             }
         }
-        for (; left > 0; left--) {
+        for (; remaining > 0; remaining--) {
             const float xj = *px++;
             y0 += *r0++ * xj;
             y1 += *r1++ * xj;
             y2 += *r2++ * xj;
             y3 += *r3++ * xj;
         }
-        y[i] = finished(y0, alpha, beta, &y[i]);
-        y[i + 1] = finished(y1, alpha, beta, &y[i + 1]);
-        y[i + 2] = finished(y2, alpha, beta, &y[i + 2]);
-        y[i + 3] = finished(y3, alpha, beta, &y[i + 3]);
+        y[i] = scale_add(y0, alpha, beta, &y[i]);
+        y[i + 1] = scale_add(y1, alpha, beta, &y[i + 1]);
+        y[i + 2] = scale_add(y2, alpha, beta, &y[i + 2]);
+        y[i + 3] = scale_add(y3, alpha, beta, &y[i + 3]);
     }
     for (; i < m; i++) {
         const float *row = a + (ptrdiff_t)i * lda;
@@ -42,7 +42,7 @@ void ag_gemv_f32_fast(const float *a, int32_t lda, const float *x, float *y, int
         for (int32_t j = 0; j < n; j++) {
             sum += row[j] * x[j];
         }
-        y[i] = finished(sum, alpha, beta, &y[i]);
+        y[i] = scale_add(sum, alpha, beta, &y[i]);
     }
 }
 
@@ -59,7 +59,7 @@ void ag_gemv_t_f32_fast(const float *a, int32_t lda, const float *x, float *y, i
             }
         }
         for (int32_t q = 0; q < COLUMNS; q++) {
-            y[j + q] = finished(sums[q], alpha, beta, &y[j + q]);
+            y[j + q] = scale_add(sums[q], alpha, beta, &y[j + q]);
         }
     }
     for (; j < n; j++) {
@@ -67,6 +67,6 @@ void ag_gemv_t_f32_fast(const float *a, int32_t lda, const float *x, float *y, i
         for (int32_t i = 0; i < m; i++) {
             sum += a[(ptrdiff_t)i * lda + j] * x[i];
         }
-        y[j] = finished(sum, alpha, beta, &y[j]);
+        y[j] = scale_add(sum, alpha, beta, &y[j]);
     }
 }

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* Four neighbouring columns of a row; all are read before one is written. */
+/* Four adjacent columns of a row; all are read before any is written. */
 static inline void add_four(float *row, float ax, const float y[4]) {
     const float a0 = row[0], a1 = row[1], a2 = row[2], a3 = row[3];
     row[0] = a0 + ax * y[0];

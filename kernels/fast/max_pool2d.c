@@ -1,6 +1,6 @@
-/* Pooling by maximum in plain C. */
+/* Max pooling in portable C. */
 #include "ag_kernels.h"
-#include "tiles/max_pool2d_loops.h"
+#include "tiles/max_pool2d_scalar.h"
 
 #include "tiles/max_pool2d.h"
 

@@ -1,6 +1,6 @@
-/* Fewer instructions than ag_math.h, fewer digits: where the result is a normal float, its relative error is
- * at most 2e-5, with or without contraction into FMA. Zeros, infinities, NaN and what is subnormal are
- * ag_math.h's. For cores without vectors: what decides is a branch. */
+/* Faster, less accurate versions of functions of ag_math.h: where the result is a normal float, the relative
+ * error is at most 2e-5, with or without contraction into FMA. Zeros, infinities, NaN and subnormals use
+ * ag_math.h. For cores without vectors: special cases are branches. */
 #ifndef AG_FASTMATH_H
 #define AG_FASTMATH_H
 

@@ -1,4 +1,4 @@
-/* Two vectors at a time; what is left by masks. */
+/* Two vectors at a time; the tail by masked loads and stores. */
 #include "ag_kernels.h"
 #include "vec.h"
 
@@ -7,11 +7,11 @@ enum { PAIR = 2 * LANES };
 void ag_axpby_f32_host(const float *x, float *y, int32_t n, float alpha, float beta) {
     for (; n >= PAIR; n -= PAIR, x += PAIR, y += PAIR) {
         const vec first = load(x), second = load(x + LANES);
-        finish(y, first, LANES, alpha, beta);
-        finish(y + LANES, second, LANES, alpha, beta);
+        scale_add(y, first, LANES, alpha, beta);
+        scale_add(y + LANES, second, LANES, alpha, beta);
     }
     for (; n > 0; n -= LANES, x += LANES, y += LANES) {
         const int32_t count = n < LANES ? n : LANES;
-        finish(y, load_part(x, count), count, alpha, beta);
+        scale_add(y, load_partial(x, count), count, alpha, beta);
     }
 }

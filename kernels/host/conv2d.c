@@ -1,91 +1,96 @@
-/* Convolution. A window of one pixel is gemm; else sums of several pixels and a vector of channels in
- * registers. */
+/* Convolution. A 1 x 1 convolution is gemm; otherwise tiles of several pixels x one vector of output channels
+ * in registers (window_sums.h). */
 #include "ag_kernels.h"
-#include "windows.h"
+#include "window_sums.h"
 
-/* A convolution of single elements: images are matrices of pixels and channels. */
+/* A 1 x 1 convolution: images are matrices of pixels and channels. */
 static bool is_gemm(const ag_conv2d_shape *s) {
     return s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->pad_top == 0 &&
            s->pad_left == 0 && s->groups == 1 && (s->x_c == 1 || s->c == 1) && s->x_h == s->w * s->x_w &&
            s->oh == s->h && s->ow == s->w;
 }
 
-/* What several pixels share: taps of channels [first, first + channels) of a group. */
+/* The packed weights of channels [first, first + channels) of a group: w[taps][LANES], and the offset of each
+ * tap in x. */
 typedef struct {
     const ag_conv2d_shape *s;
     int32_t channels;
     int32_t offset[TAPS];
     float w[TAPS * LANES];
-} turned;
+} packed_filter;
 
-static void turn(turned *t, const float *w, int32_t filter, int32_t first, int32_t outputs) {
+static void pack_filter(packed_filter *t, const float *w, int32_t filter, int32_t first, int32_t outputs) {
     const ag_conv2d_shape *s = t->s;
     const int32_t depth = s->c / s->groups;
-    float *to = t->w;
+    float *dst = t->w;
     int32_t *offset = t->offset;
     for (int32_t i = 0; i < s->kh; i++) {
         for (int32_t j = 0; j < s->kw; j++) {
-            for (int32_t k = first; k < first + t->channels; k++, to += LANES) {
-                const float *from = w + ((ptrdiff_t)i * s->kw + j) * depth + k;
+            for (int32_t k = first; k < first + t->channels; k++, dst += LANES) {
+                const float *src = w + ((ptrdiff_t)i * s->kw + j) * depth + k;
                 *offset++ = i * s->dilation_h * s->x_h + j * s->dilation_w * s->x_w + k * s->x_c;
                 for (int32_t o = 0; o < LANES; o++) {
-                    to[o] = o < outputs ? from[(ptrdiff_t)o * filter] : 0.0f;
+                    dst[o] = o < outputs ? src[(ptrdiff_t)o * filter] : 0.0f;
                 }
             }
         }
     }
 }
 
-/* Rows [i0, i1) and columns [j0, j1) of the windows of pixels x_step apart; y gets or adds what is found. */
-ALWAYS_INLINE void pixels_of(int32_t pixels, const turned *t, const float *x, ptrdiff_t x_step, float *y,
-                             int32_t i0, int32_t i1, int32_t j0, int32_t j1, int32_t outputs, bool add) {
+/* Adds rows [i0, i1) and columns [j0, j1) of the windows of a tile of pixels, x_step apart, to y, or stores
+ * them. */
+ALWAYS_INLINE void pixel_tile(int32_t pixels, const packed_filter *t, const float *x, ptrdiff_t x_step,
+                              float *y, int32_t i0, int32_t i1, int32_t j0, int32_t j1, int32_t outputs,
+                              bool add) {
     const ag_conv2d_shape *s = t->s;
     const int32_t width = s->kw * t->channels;
-    const float *from[PIXELS];
+    const float *src[PIXELS];
     vec sum[PIXELS];
     for (int32_t p = 0; p < pixels; p++) {
-        from[p] = x + p * x_step;
-        sum[p] = add ? load_part(y + (ptrdiff_t)p * s->ldy, outputs) : zero();
+        src[p] = x + p * x_step;
+        sum[p] = add ? load_partial(y + (ptrdiff_t)p * s->ldy, outputs) : zero();
     }
     if (j1 - j0 == s->kw) {
-        add_windows(pixels, sum, from, t->offset + (ptrdiff_t)i0 * width,
-                    t->w + (ptrdiff_t)i0 * width * LANES, (i1 - i0) * width);
+        accumulate_windows(pixels, sum, src, t->offset + (ptrdiff_t)i0 * width,
+                           t->w + (ptrdiff_t)i0 * width * LANES, (i1 - i0) * width);
     } else {
         for (int32_t i = i0; i < i1; i++) {
-            const int32_t at = i * width + j0 * t->channels;
-            add_windows(pixels, sum, from, t->offset + at, t->w + (ptrdiff_t)at * LANES,
-                        (j1 - j0) * t->channels);
+            const int32_t offset = i * width + j0 * t->channels;
+            accumulate_windows(pixels, sum, src, t->offset + offset, t->w + (ptrdiff_t)offset * LANES,
+                               (j1 - j0) * t->channels);
         }
     }
     for (int32_t p = 0; p < pixels; p++) {
-        store_part(y + (ptrdiff_t)p * s->ldy, sum[p], outputs);
+        store_partial(y + (ptrdiff_t)p * s->ldy, sum[p], outputs);
     }
 }
 
-/* One row of pixels. */
-static void row_of(const turned *t, const float *x, float *y, int32_t p, int32_t outputs, bool add) {
+/* One row of pixels of y. */
+static void pixel_row(const packed_filter *t, const float *x, float *y, int32_t p, int32_t outputs,
+                      bool add) {
     const ag_conv2d_shape *s = t->s;
     const int32_t top = p * s->stride_h - s->pad_top;
-    const int32_t i0 = first_inside(top, s->dilation_h), i1 = last_inside(top, s->kh, s->dilation_h, s->h);
+    const int32_t i0 = first_valid_tap(top, s->dilation_h),
+                  i1 = end_valid_tap(top, s->kh, s->dilation_h, s->h);
     const int32_t rows = i1 < i0 ? i0 : i1;
     const ptrdiff_t step = (ptrdiff_t)s->stride_w * s->x_w;
     x += (ptrdiff_t)top * s->x_h - (ptrdiff_t)s->pad_left * s->x_w;
     for (int32_t q = 0; q < s->ow;) {
         const int32_t left = q * s->stride_w - s->pad_left;
-        const int32_t many = q + PIXELS <= s->ow ? PIXELS : q + 4 <= s->ow ? 4 : 1;
-        const int32_t reach = left + (many - 1) * s->stride_w + (s->kw - 1) * s->dilation_w;
-        const float *from = x + q * step;
-        float *to = y + (ptrdiff_t)q * s->ldy;
-        if (left >= 0 && reach < s->w && many == PIXELS) {
-            pixels_of(PIXELS, t, from, step, to, i0, rows, 0, s->kw, outputs, add);
+        const int32_t tile_count = q + PIXELS <= s->ow ? PIXELS : q + 4 <= s->ow ? 4 : 1;
+        const int32_t reach = left + (tile_count - 1) * s->stride_w + (s->kw - 1) * s->dilation_w;
+        const float *src = x + q * step;
+        float *dst = y + (ptrdiff_t)q * s->ldy;
+        if (left >= 0 && reach < s->w && tile_count == PIXELS) {
+            pixel_tile(PIXELS, t, src, step, dst, i0, rows, 0, s->kw, outputs, add);
             q += PIXELS;
-        } else if (left >= 0 && many >= 4 && reach - (many - 4) * s->stride_w < s->w) {
-            pixels_of(4, t, from, step, to, i0, rows, 0, s->kw, outputs, add);
+        } else if (left >= 0 && tile_count >= 4 && reach - (tile_count - 4) * s->stride_w < s->w) {
+            pixel_tile(4, t, src, step, dst, i0, rows, 0, s->kw, outputs, add);
             q += 4;
         } else {
-            const int32_t j0 = first_inside(left, s->dilation_w);
-            const int32_t j1 = last_inside(left, s->kw, s->dilation_w, s->w);
-            pixels_of(1, t, from, step, to, i0, rows, j0, j1 < j0 ? j0 : j1, outputs, add);
+            const int32_t j0 = first_valid_tap(left, s->dilation_w);
+            const int32_t j1 = end_valid_tap(left, s->kw, s->dilation_w, s->w);
+            pixel_tile(1, t, src, step, dst, i0, rows, j0, j1 < j0 ? j0 : j1, outputs, add);
             q++;
         }
     }
@@ -94,7 +99,7 @@ static void row_of(const turned *t, const float *x, float *y, int32_t p, int32_t
 void ag_conv2d_f32_host(const float *x, const float *w, float *y, int32_t n, const ag_conv2d_shape *shape) {
     const ag_conv2d_shape *s = shape;
     const int32_t depth = s->c / s->groups, outputs = s->o / s->groups;
-    const int32_t filter = s->kh * s->kw * depth, most = TAPS / (s->kh * s->kw);
+    const int32_t filter = s->kh * s->kw * depth, max_channels = TAPS / (s->kh * s->kw);
     const ptrdiff_t image = (ptrdiff_t)s->oh * s->ow * s->ldy;
     if (is_gemm(s)) {
         for (int32_t b = 0; b < n; b++, x += s->x_n, y += image) {
@@ -102,20 +107,20 @@ void ag_conv2d_f32_host(const float *x, const float *w, float *y, int32_t n, con
         }
         return;
     }
-    turned t;
+    packed_filter t;
     t.s = s;
     for (int32_t g = 0; g < s->groups; g++) {
         for (int32_t o = 0; o < outputs; o += LANES) {
             const int32_t count = outputs - o < LANES ? outputs - o : LANES;
             const int32_t first_output = g * outputs + o;
-            for (int32_t k = 0; k < depth; k += most) {
-                t.channels = depth - k < most ? depth - k : most;
-                turn(&t, w + (ptrdiff_t)first_output * filter, filter, k, count);
+            for (int32_t k = 0; k < depth; k += max_channels) {
+                t.channels = depth - k < max_channels ? depth - k : max_channels;
+                pack_filter(&t, w + (ptrdiff_t)first_output * filter, filter, k, count);
                 for (int32_t b = 0; b < n; b++) {
-                    const float *from = x + (ptrdiff_t)b * s->x_n + (ptrdiff_t)g * depth * s->x_c;
-                    float *to = y + b * image + first_output;
-                    for (int32_t p = 0; p < s->oh; p++, to += (ptrdiff_t)s->ow * s->ldy) {
-                        row_of(&t, from, to, p, count, k > 0);
+                    const float *src = x + (ptrdiff_t)b * s->x_n + (ptrdiff_t)g * depth * s->x_c;
+                    float *dst = y + b * image + first_output;
+                    for (int32_t p = 0; p < s->oh; p++, dst += (ptrdiff_t)s->ow * s->ldy) {
+                        pixel_row(&t, src, dst, p, count, k > 0);
                     }
                 }
             }
@@ -123,9 +128,9 @@ void ag_conv2d_f32_host(const float *x, const float *w, float *y, int32_t n, con
     }
 }
 
-static const float no_dy[TAPS]; /* in place of pixels that are not there */
+static const float zero_dy[TAPS]; /* read for pixels outside the image */
 
-/* Pixels of dx in one row, stride_w apart, from column `column` on; channels [k, k + count) of a group. */
+/* A tile of pixels of dx in one row, stride_w apart, from `column` on; channels [k, k + count) of a group. */
 ALWAYS_INLINE void dx_pixels(int32_t pixels, const ag_conv2d_shape *s, const float *dy, const float *w,
                              float *dx, int32_t row, int32_t column, int32_t count) {
     const int32_t depth = s->c / s->groups, outputs = s->o / s->groups;
@@ -141,37 +146,37 @@ ALWAYS_INLINE void dx_pixels(int32_t pixels, const ag_conv2d_shape *s, const flo
         }
         for (int32_t j = 0; j < s->kw; j++) {
             const int32_t along = column + s->pad_left - j * s->dilation_w;
-            const int32_t q =
-                along / s->stride_w; /* rounds to 0, where along < 0 and not a multiple: refused */
+            /* rounds towards 0 where along < 0 and not a multiple, which is rejected below */
+            const int32_t q = along / s->stride_w;
             if (along % s->stride_w != 0 || q + pixels <= 0 || q >= s->ow) {
                 continue;
             }
-            const float *at = dy + ((ptrdiff_t)(down / s->stride_h) * s->ow + q) * s->ldy;
+            const float *dy_pixel = dy + ((ptrdiff_t)(down / s->stride_h) * s->ow + q) * s->ldy;
             const float *weight = w + ((ptrdiff_t)i * s->kw + j) * depth;
-            for (int32_t o = 0; o < outputs; o += TAPS, at += TAPS) {
+            for (int32_t o = 0; o < outputs; o += TAPS, dy_pixel += TAPS) {
                 const int32_t end = outputs - o < TAPS ? outputs - o : TAPS;
-                const float *from[PIXELS];
+                const float *src[PIXELS];
                 for (int32_t u = 0; u < pixels; u++) {
-                    from[u] = q + u >= 0 && q + u < s->ow ? at + (ptrdiff_t)u * s->ldy : no_dy;
+                    src[u] = q + u >= 0 && q + u < s->ow ? dy_pixel + (ptrdiff_t)u * s->ldy : zero_dy;
                 }
                 for (int32_t e = 0; e < end; e++, weight += filter) {
-                    const vec factor = load_part(weight, count);
+                    const vec factor = load_partial(weight, count);
                     for (int32_t u = 0; u < pixels; u++) {
-                        sum[u] += splat(from[u][e]) * factor;
+                        sum[u] += splat(src[u][e]) * factor;
                     }
                 }
             }
         }
     }
     for (int32_t u = 0; u < pixels; u++) {
-        float *to = dx + (ptrdiff_t)row * s->x_h + (ptrdiff_t)(column + u * s->stride_w) * s->x_w;
+        float *dst = dx + (ptrdiff_t)row * s->x_h + (ptrdiff_t)(column + u * s->stride_w) * s->x_w;
         if (s->x_c == 1) {
-            store_part(to, sum[u], count);
+            store_partial(dst, sum[u], count);
         } else {
             float lanes[LANES];
             store(lanes, sum[u]);
             for (int32_t k = 0; k < count; k++) {
-                to[(ptrdiff_t)k * s->x_c] = lanes[k];
+                dst[(ptrdiff_t)k * s->x_c] = lanes[k];
             }
         }
     }
@@ -193,16 +198,16 @@ void ag_conv2d_dx_f32_host(const float *dy, const float *w, float *dx, int32_t n
             for (int32_t k = 0; k < depth; k += LANES) {
                 const int32_t count = depth - k < LANES ? depth - k : LANES;
                 const float *weight = w + (ptrdiff_t)g * outputs * filter + k,
-                            *from = dy + (ptrdiff_t)g * outputs;
-                float *to = dx + (ptrdiff_t)(g * depth + k) * s->x_c;
+                            *src = dy + (ptrdiff_t)g * outputs;
+                float *dst = dx + (ptrdiff_t)(g * depth + k) * s->x_c;
                 for (int32_t row = 0; row < s->h; row++) {
                     for (int32_t phase = 0; phase < s->stride_w; phase++) {
                         int32_t column = phase;
                         for (; column + (PIXELS - 1) * s->stride_w < s->w; column += PIXELS * s->stride_w) {
-                            dx_pixels(PIXELS, s, from, weight, to, row, column, count);
+                            dx_pixels(PIXELS, s, src, weight, dst, row, column, count);
                         }
                         for (; column < s->w; column += s->stride_w) {
-                            dx_pixels(1, s, from, weight, to, row, column, count);
+                            dx_pixels(1, s, src, weight, dst, row, column, count);
                         }
                     }
                 }
@@ -211,19 +216,19 @@ void ag_conv2d_dx_f32_host(const float *dy, const float *w, float *dx, int32_t n
     }
 }
 
-enum { AT_ONCE = LANES == 16 ? 16 : 8 };
+enum { TAP_TILE = LANES == 16 ? 16 : 8 };
 
-/* Some taps of a weight's gradient for a vector of output channels. */
+/* A tile of taps of the weight gradient, for a vector of output channels. */
 typedef struct {
-    int32_t rows[AT_ONCE], columns[AT_ONCE], offset[AT_ONCE], tap[AT_ONCE]; /* a tap may stand there twice */
+    int32_t rows[TAP_TILE], columns[TAP_TILE], offset[TAP_TILE], tap[TAP_TILE]; /* a tap may occur twice */
     int32_t least_row, most_row, least_column, most_column;
-} some_taps;
+} tap_tile;
 
-/* `taps` of AT_ONCE sums over all pixels of all images. */
-ALWAYS_INLINE void tap_sums(int32_t taps, const ag_conv2d_shape *s, const some_taps *t, const float *x,
+/* `taps` of TAP_TILE sums over all pixels of all images. */
+ALWAYS_INLINE void tap_sums(int32_t taps, const ag_conv2d_shape *s, const tap_tile *t, const float *x,
                             const float *dy, int32_t n, int32_t outputs, vec *result) {
-    static const float none = 0.0f;
-    vec sum[AT_ONCE];
+    static const float outside = 0.0f;
+    vec sum[TAP_TILE];
     for (int32_t i = 0; i < taps; i++) {
         sum[i] = zero();
     }
@@ -233,18 +238,18 @@ ALWAYS_INLINE void tap_sums(int32_t taps, const ag_conv2d_shape *s, const some_t
             const bool inside = top + t->least_row >= 0 && top + t->most_row < s->h;
             for (int32_t q = 0; q < s->ow; q++, dy += s->ldy) {
                 const int32_t left = q * s->stride_w - s->pad_left;
-                const float *at = x + (ptrdiff_t)top * s->x_h + (ptrdiff_t)left * s->x_w;
-                const vec factor = load_part(dy, outputs);
+                const float *window = x + (ptrdiff_t)top * s->x_h + (ptrdiff_t)left * s->x_w;
+                const vec factor = load_partial(dy, outputs);
                 if (inside && left + t->least_column >= 0 && left + t->most_column < s->w) {
                     for (int32_t i = 0; i < taps; i++) {
-                        sum[i] += splat(at[t->offset[i]]) * factor;
+                        sum[i] += splat(window[t->offset[i]]) * factor;
                     }
                     continue;
                 }
                 for (int32_t i = 0; i < taps; i++) {
                     const int32_t row = top + t->rows[i], column = left + t->columns[i];
-                    const bool there = row >= 0 && row < s->h && column >= 0 && column < s->w;
-                    sum[i] += splat(there ? at[t->offset[i]] : none) * factor;
+                    const bool inside_x = row >= 0 && row < s->h && column >= 0 && column < s->w;
+                    sum[i] += splat(inside_x ? window[t->offset[i]] : outside) * factor;
                 }
             }
         }
@@ -254,11 +259,11 @@ ALWAYS_INLINE void tap_sums(int32_t taps, const ag_conv2d_shape *s, const some_t
     }
 }
 
-static void choose_taps(some_taps *t, const ag_conv2d_shape *s, int32_t first, int32_t count) {
+static void set_taps(tap_tile *t, const ag_conv2d_shape *s, int32_t first, int32_t count) {
     const int32_t depth = s->c / s->groups;
     t->least_row = t->least_column = INT32_MAX;
     t->most_row = t->most_column = 0;
-    for (int32_t i = 0; i < AT_ONCE; i++) {
+    for (int32_t i = 0; i < TAP_TILE; i++) {
         const int32_t tap = first + (i < count ? i : count - 1);
         t->tap[i] = tap;
         t->rows[i] = tap / (s->kw * depth) * s->dilation_h;
@@ -282,24 +287,24 @@ void ag_conv2d_dw_f32_host(const float *x, const float *dy, float *dw, int32_t n
     for (int32_t o = 0; o < s->o;) {
         const int32_t in_group = outputs - o % outputs, count = in_group < LANES ? in_group : LANES;
         const float *group = x + (ptrdiff_t)(o / outputs) * depth * s->x_c;
-        for (int32_t first = 0; first < filter; first += AT_ONCE) {
-            const int32_t taps = filter - first < AT_ONCE ? filter - first : AT_ONCE;
-            some_taps t;
-            vec sum[AT_ONCE];
+        for (int32_t first = 0; first < filter; first += TAP_TILE) {
+            const int32_t taps = filter - first < TAP_TILE ? filter - first : TAP_TILE;
+            tap_tile t;
+            vec sum[TAP_TILE];
             float lanes[LANES];
-            choose_taps(&t, s, first, taps);
-            if (taps > AT_ONCE / 2) {
-                tap_sums(AT_ONCE, s, &t, group, dy + o, n, count, sum);
+            set_taps(&t, s, first, taps);
+            if (taps > TAP_TILE / 2) {
+                tap_sums(TAP_TILE, s, &t, group, dy + o, n, count, sum);
             } else if (taps > 1) {
-                tap_sums(AT_ONCE / 2, s, &t, group, dy + o, n, count, sum);
+                tap_sums(TAP_TILE / 2, s, &t, group, dy + o, n, count, sum);
             } else {
                 tap_sums(1, s, &t, group, dy + o, n, count, sum);
             }
             for (int32_t i = 0; i < taps; i++) {
-                float *to = dw + (ptrdiff_t)o * filter + first + i;
+                float *dst = dw + (ptrdiff_t)o * filter + first + i;
                 store(lanes, sum[i]);
-                for (int32_t q = 0; q < count; q++, to += filter) {
-                    *to = beta == 0.0f ? alpha * lanes[q] : alpha * lanes[q] + beta * *to;
+                for (int32_t q = 0; q < count; q++, dst += filter) {
+                    *dst = beta == 0.0f ? alpha * lanes[q] : alpha * lanes[q] + beta * *dst;
                 }
             }
         }

@@ -1,14 +1,15 @@
-/* The gemm family: blocks of sums in registers, along the columns of C where B's rows lie so, else along k.
- */
+/* The gemm family: register tiles along the columns of C where the rows of B are contiguous along n,
+ * otherwise dot products along k. */
 #include "ag_kernels.h"
-#include "block.h"
+#include "gemm_panel.h"
 
-enum { WIDE = LANES * VECTORS, PACKED = 128 };
+enum { PANEL = LANES * VECTORS, PACKED_K = 128 };
 
 static void by_panels(const float *a, ptrdiff_t a_i, ptrdiff_t a_p, const float *b, ptrdiff_t ldb, float *c,
                       ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    for (int32_t j = 0; j < n; j += WIDE) {
-        ag_host_panel(a, a_i, a_p, b + j, ldb, c + j, ldc, m, n - j < WIDE ? n - j : WIDE, k, alpha, beta);
+    for (int32_t j = 0; j < n; j += PANEL) {
+        ag_host_gemm_panel(a, a_i, a_p, b + j, ldb, c + j, ldc, m, n - j < PANEL ? n - j : PANEL, k, alpha,
+                           beta);
     }
 }
 
@@ -22,26 +23,26 @@ void ag_gemm_tn_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
     by_panels(a, 1, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
 }
 
-/* C by panels of B', each turned around into a buffer; k <= PACKED. */
-static void by_turned_panels(const float *a, ptrdiff_t a_i, ptrdiff_t a_p, const float *b, ptrdiff_t ldb,
+/* C by panels of B', each packed (transposed) into a buffer; k <= PACKED_K. */
+static void by_packed_panels(const float *a, ptrdiff_t a_i, ptrdiff_t a_p, const float *b, ptrdiff_t ldb,
                              float *c, ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha,
                              float beta) {
-    float turned[PACKED * WIDE];
-    for (int32_t j = 0; j < n; j += WIDE) {
-        const int32_t columns = n - j < WIDE ? n - j : WIDE;
+    float packed[PACKED_K * PANEL];
+    for (int32_t j = 0; j < n; j += PANEL) {
+        const int32_t columns = n - j < PANEL ? n - j : PANEL;
         for (int32_t q = 0; q < columns; q++) {
             for (int32_t p = 0; p < k; p++) {
-                turned[p * WIDE + q] = b[(j + q) * ldb + p];
+                packed[p * PANEL + q] = b[(j + q) * ldb + p];
             }
         }
-        ag_host_panel(a, a_i, a_p, turned, WIDE, c + j, ldc, m, columns, k, alpha, beta);
+        ag_host_gemm_panel(a, a_i, a_p, packed, PANEL, c + j, ldc, m, columns, k, alpha, beta);
     }
 }
 
 enum { TILE = 4 };
 
-/* Dot products of up to TILE rows of A with up to TILE rows of B, along k; rows that are not there are the
- * last one again. */
+/* Dot products of up to TILE rows of A with up to TILE rows of B, along k; missing rows repeat the last one.
+ */
 ALWAYS_INLINE void dots(int32_t rows, const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c,
                         ptrdiff_t ldc, int32_t columns, int32_t k, float alpha, float beta) {
     const float *right[TILE];
@@ -60,9 +61,9 @@ ALWAYS_INLINE void dots(int32_t rows, const float *a, ptrdiff_t lda, const float
     }
     if (p < k) {
         for (int32_t i = 0; i < rows; i++) {
-            const vec left = load_part(a + i * lda + p, k - p);
+            const vec left = load_partial(a + i * lda + p, k - p);
             for (int32_t j = 0; j < TILE; j++) {
-                sum[i][j] += left * load_part(right[j] + p, k - p);
+                sum[i][j] += left * load_partial(right[j] + p, k - p);
             }
         }
     }
@@ -70,8 +71,8 @@ ALWAYS_INLINE void dots(int32_t rows, const float *a, ptrdiff_t lda, const float
     sixteen_sums((const vec(*)[TILE])sum, total);
     for (int32_t i = 0; i < rows; i++, c += ldc) {
         if (columns == TILE) {
-            unaligned_quad *to = (unaligned_quad *)c;
-            *to = beta == 0.0f ? alpha * total[i] : alpha * total[i] + beta * *to;
+            unaligned_quad *dst = (unaligned_quad *)c;
+            *dst = beta == 0.0f ? alpha * total[i] : alpha * total[i] + beta * *dst;
             continue;
         }
         for (int32_t j = 0; j < columns; j++) {
@@ -96,9 +97,9 @@ static void by_dots(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb
 
 void ag_gemm_nt_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                          int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    /* turning B costs its elements once, dots cost some sums of lanes for each element of C */
-    if (k <= PACKED && 6 * m > k) {
-        by_turned_panels(a, lda, 1, b, ldb, c, ldc, m, n, k, alpha, beta);
+    /* packing B costs one pass over its elements, dot products cost a horizontal sum for each element of C */
+    if (k <= PACKED_K && 6 * m > k) {
+        by_packed_panels(a, lda, 1, b, ldb, c, ldc, m, n, k, alpha, beta);
     } else {
         by_dots(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     }
@@ -106,18 +107,18 @@ void ag_gemm_nt_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
 
 void ag_gemm_tt_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                          int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    float turned[ROWS * WIDE];
-    for (int32_t i = 0; i < m; i += WIDE) {
-        const int32_t columns = m - i < WIDE ? m - i : WIDE;
+    float packed[ROWS * PANEL];
+    for (int32_t i = 0; i < m; i += PANEL) {
+        const int32_t columns = m - i < PANEL ? m - i : PANEL;
         for (int32_t j = 0; j < n; j += ROWS) {
             const int32_t rows = n - j < ROWS ? n - j : ROWS;
-            ag_host_panel(b + (ptrdiff_t)j * ldb, ldb, 1, a + i, lda, turned, WIDE, rows, columns, k, alpha,
-                          0.0f);
+            ag_host_gemm_panel(b + (ptrdiff_t)j * ldb, ldb, 1, a + i, lda, packed, PANEL, rows, columns, k,
+                               alpha, 0.0f);
             for (int32_t p = 0; p < columns; p++) {
-                float *to = c + (ptrdiff_t)(i + p) * ldc + j;
+                float *dst = c + (ptrdiff_t)(i + p) * ldc + j;
                 for (int32_t q = 0; q < rows; q++) {
-                    const float sum = turned[q * WIDE + p];
-                    to[q] = beta == 0.0f ? sum : sum + beta * to[q];
+                    const float sum = packed[q * PANEL + p];
+                    dst[q] = beta == 0.0f ? sum : sum + beta * dst[q];
                 }
             }
         }

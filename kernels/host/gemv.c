@@ -3,13 +3,13 @@
 #include "ag_kernels.h"
 #include "vec.h"
 
-static inline float scaled(float sum, float alpha, float beta, const float *y) {
+static inline float scale_add_f32(float sum, float alpha, float beta, const float *y) {
     return beta == 0.0f ? alpha * sum : alpha * sum + beta * *y;
 }
 
 enum { ROWS = 8, QUAD = 4 };
 
-/* y[rows] of the rows of A from `a` on; `rows` is a multiple of QUAD and a constant. */
+/* y[rows] for the rows of A from `a` on; `rows` is a multiple of QUAD and a constant. */
 ALWAYS_INLINE void row_sums(int32_t rows, const float *a, ptrdiff_t lda, const float *x, float *y, int32_t n,
                             float alpha, float beta) {
     vec sum[ROWS] = {{0}};
@@ -21,15 +21,15 @@ ALWAYS_INLINE void row_sums(int32_t rows, const float *a, ptrdiff_t lda, const f
         }
     }
     if (j < n) {
-        const vec right = load_part(x + j, n - j);
+        const vec right = load_partial(x + j, n - j);
         for (int32_t i = 0; i < rows; i++) {
-            sum[i] += load_part(a + i * lda + j, n - j) * right;
+            sum[i] += load_partial(a + i * lda + j, n - j) * right;
         }
     }
     for (int32_t i = 0; i < rows; i += QUAD) {
         const quad total = four_sums(sum[i], sum[i + 1], sum[i + 2], sum[i + 3]);
         for (int32_t q = 0; q < QUAD; q++) {
-            y[i + q] = scaled(total[q], alpha, beta, y + i + q);
+            y[i + q] = scale_add_f32(total[q], alpha, beta, y + i + q);
         }
     }
 }
@@ -43,7 +43,7 @@ static float row_sum(const float *a, const float *x, int32_t n) {
     }
     for (; j < n; j += LANES) {
         const int32_t count = n - j < LANES ? n - j : LANES;
-        sum += load_part(a + j, count) * load_part(x + j, count);
+        sum += load_partial(a + j, count) * load_partial(x + j, count);
     }
     const quad total = quarters(sum + other);
     return (total[0] + total[2]) + (total[1] + total[3]);
@@ -60,40 +60,40 @@ void ag_gemv_f32_host(const float *a, int32_t lda, const float *x, float *y, int
         i += QUAD;
     }
     for (; i < m; i++) {
-        y[i] = scaled(row_sum(a + (ptrdiff_t)i * lda, x, n), alpha, beta, y + i);
+        y[i] = scale_add_f32(row_sum(a + (ptrdiff_t)i * lda, x, n), alpha, beta, y + i);
     }
 }
 
 enum { SUMS = 8 };
 
-/* y[columns]: `vectors` vectors of columns, the last of which may be a part, and `turns` rows at once, so
- * that there are SUMS sums. */
-ALWAYS_INLINE void column_sums(int32_t vectors, int32_t turns, const float *a, ptrdiff_t lda, const float *x,
+/* y[columns]: `vectors` vectors of columns, the last of which may be partial, and `unroll` rows at a time, so
+ * that there are SUMS independent sums. */
+ALWAYS_INLINE void column_sums(int32_t vectors, int32_t unroll, const float *a, ptrdiff_t lda, const float *x,
                                float *y, int32_t m, int32_t columns, float alpha, float beta) {
     const int32_t last = columns - (vectors - 1) * LANES;
     vec sum[SUMS] = {{0}};
     int32_t i = 0;
-    for (; i + turns <= m; i += turns, a += turns * lda) {
-        for (int32_t t = 0; t < turns; t++) {
+    for (; i + unroll <= m; i += unroll, a += unroll * lda) {
+        for (int32_t t = 0; t < unroll; t++) {
             const vec factor = splat(x[i + t]);
             for (int32_t v = 0; v < vectors; v++) {
                 const float *p = a + (ptrdiff_t)t * lda + (ptrdiff_t)v * LANES;
-                sum[t * vectors + v] += factor * (v == vectors - 1 ? load_part(p, last) : load(p));
+                sum[t * vectors + v] += factor * (v == vectors - 1 ? load_partial(p, last) : load(p));
             }
         }
     }
     for (; i < m; i++, a += lda) {
         for (int32_t v = 0; v < vectors; v++) {
             const float *p = a + (ptrdiff_t)v * LANES;
-            sum[v] += x[i] * (v == vectors - 1 ? load_part(p, last) : load(p));
+            sum[v] += x[i] * (v == vectors - 1 ? load_partial(p, last) : load(p));
         }
     }
     for (int32_t v = 0; v < vectors; v++) {
         vec total = sum[v];
-        for (int32_t t = 1; t < turns; t++) {
+        for (int32_t t = 1; t < unroll; t++) {
             total += sum[t * vectors + v];
         }
-        finish(y + (ptrdiff_t)v * LANES, total, v == vectors - 1 ? last : LANES, alpha, beta);
+        scale_add(y + (ptrdiff_t)v * LANES, total, v == vectors - 1 ? last : LANES, alpha, beta);
     }
 }
 
@@ -104,11 +104,12 @@ void ag_gemv_t_f32_host(const float *a, int32_t lda, const float *x, float *y, i
         column_sums(SUMS, 1, a + j, lda, x, y + j, m, SUMS * LANES, alpha, beta);
     }
     for (; n - j > 2 * LANES; j += 4 * LANES) {
-        const int32_t left = n - j;
-        if (left > 3 * LANES) {
-            column_sums(4, 2, a + j, lda, x, y + j, m, left < 4 * LANES ? left : 4 * LANES, alpha, beta);
+        const int32_t remaining = n - j;
+        if (remaining > 3 * LANES) {
+            column_sums(4, 2, a + j, lda, x, y + j, m, remaining < 4 * LANES ? remaining : 4 * LANES, alpha,
+                        beta);
         } else {
-            column_sums(3, 2, a + j, lda, x, y + j, m, left, alpha, beta);
+            column_sums(3, 2, a + j, lda, x, y + j, m, remaining, alpha, beta);
         }
     }
     if (n - j > LANES) {

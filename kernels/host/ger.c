@@ -4,15 +4,15 @@
 
 enum { ROWS = 4 };
 
-/* How A's old element counts. */
-typedef enum { DROPPED, KEPT, SCALED } old_element;
+/* How the old element of A enters the result. */
+typedef enum { BETA_ZERO, BETA_ONE, BETA_ANY } beta_mode;
 
-ALWAYS_INLINE vec added(old_element old, vec sum, vec before, float beta) {
-    return old == DROPPED ? sum : old == KEPT ? sum + before : sum + beta * before;
+ALWAYS_INLINE vec added(beta_mode mode, vec sum, vec old, float beta) {
+    return mode == BETA_ZERO ? sum : mode == BETA_ONE ? sum + old : sum + beta * old;
 }
 
 /* `rows` rows of A; `rows` and `old` are constants. */
-ALWAYS_INLINE void update(old_element old, int32_t rows, float *a, ptrdiff_t lda, const float *x,
+ALWAYS_INLINE void update(beta_mode mode, int32_t rows, float *a, ptrdiff_t lda, const float *x,
                           const float *y, int32_t n, float alpha, float beta) {
     vec factor[ROWS];
     for (int32_t i = 0; i < rows; i++) {
@@ -22,38 +22,38 @@ ALWAYS_INLINE void update(old_element old, int32_t rows, float *a, ptrdiff_t lda
     for (; j + LANES <= n; j += LANES) {
         const vec right = load(y + j);
         for (int32_t i = 0; i < rows; i++) {
-            float *to = a + i * lda + j;
-            store(to, added(old, factor[i] * right, old == DROPPED ? zero() : load(to), beta));
+            float *dst = a + i * lda + j;
+            store(dst, added(mode, factor[i] * right, mode == BETA_ZERO ? zero() : load(dst), beta));
         }
     }
     if (j < n) {
-        const vec right = load_part(y + j, n - j);
+        const vec right = load_partial(y + j, n - j);
         for (int32_t i = 0; i < rows; i++) {
-            float *to = a + i * lda + j;
-            const vec before = old == DROPPED ? zero() : load_part(to, n - j);
-            store_part(to, added(old, factor[i] * right, before, beta), n - j);
+            float *dst = a + i * lda + j;
+            const vec old = mode == BETA_ZERO ? zero() : load_partial(dst, n - j);
+            store_partial(dst, added(mode, factor[i] * right, old, beta), n - j);
         }
     }
 }
 
-ALWAYS_INLINE void update_all(old_element old, float *a, ptrdiff_t lda, const float *x, const float *y,
+ALWAYS_INLINE void update_all(beta_mode mode, float *a, ptrdiff_t lda, const float *x, const float *y,
                               int32_t m, int32_t n, float alpha, float beta) {
     int32_t i = 0;
     for (; i + ROWS <= m; i += ROWS) {
-        update(old, ROWS, a + i * lda, lda, x + i, y, n, alpha, beta);
+        update(mode, ROWS, a + i * lda, lda, x + i, y, n, alpha, beta);
     }
     for (; i < m; i++) {
-        update(old, 1, a + i * lda, lda, x + i, y, n, alpha, beta);
+        update(mode, 1, a + i * lda, lda, x + i, y, n, alpha, beta);
     }
 }
 
 void ag_ger_f32_host(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n, float alpha,
                      float beta) {
     if (beta == 0.0f) {
-        update_all(DROPPED, a, lda, x, y, m, n, alpha, beta);
+        update_all(BETA_ZERO, a, lda, x, y, m, n, alpha, beta);
     } else if (beta == 1.0f) {
-        update_all(KEPT, a, lda, x, y, m, n, alpha, beta);
+        update_all(BETA_ONE, a, lda, x, y, m, n, alpha, beta);
     } else {
-        update_all(SCALED, a, lda, x, y, m, n, alpha, beta);
+        update_all(BETA_ANY, a, lda, x, y, m, n, alpha, beta);
     }
 }

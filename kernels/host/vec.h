@@ -1,6 +1,6 @@
 /* Vectors as wide as the instructions that the compiler may use (-march): 16 floats with AVX-512, 8 with AVX,
- * else 4. The kernels are written once over them; a count below a vector is read and written by masks where
- * the machine has them. */
+ * otherwise 4. The host's kernels are written once on top of it; partial vectors are loaded and stored with
+ * masks where the machine has them. */
 #ifndef AG_HOST_VEC_H
 #define AG_HOST_VEC_H
 
@@ -16,26 +16,27 @@
 enum { LANES = 16 };
 typedef float vec __attribute__((vector_size(64)));
 typedef float unaligned_vec __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t lanes_s32 __attribute__((vector_size(64)));
+typedef int32_t vec_s32 __attribute__((vector_size(64)));
 #elif defined __AVX__
 enum { LANES = 8 };
 typedef float vec __attribute__((vector_size(32)));
 typedef float unaligned_vec __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t lanes_s32 __attribute__((vector_size(32)));
+typedef int32_t vec_s32 __attribute__((vector_size(32)));
 #else
 enum { LANES = 4 };
 typedef float vec __attribute__((vector_size(16)));
 typedef float unaligned_vec __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t lanes_s32 __attribute__((vector_size(16)));
+typedef int32_t vec_s32 __attribute__((vector_size(16)));
 #endif
-#if defined __AVX512VL__ /* for counts up to 8: some cores work on twice as many of these at a time */
-enum { NARROW = 8 };
-typedef float narrow_vec __attribute__((vector_size(32)));
-typedef float unaligned_narrow_vec __attribute__((vector_size(32), aligned(4), may_alias));
+#if defined __AVX512VL__ /* for counts up to 8: some cores issue twice as many 256-bit operations per cycle  \
+                          */
+enum { HALF_LANES = 8 };
+typedef float half_vec __attribute__((vector_size(32)));
+typedef float unaligned_half_vec __attribute__((vector_size(32), aligned(4), may_alias));
 #else
-enum { NARROW = 0 };
-typedef vec narrow_vec;
-typedef unaligned_vec unaligned_narrow_vec;
+enum { HALF_LANES = 0 };
+typedef vec half_vec;
+typedef unaligned_vec unaligned_half_vec;
 #endif
 typedef float quad __attribute__((vector_size(16)));
 typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_alias));
@@ -58,8 +59,8 @@ ALWAYS_INLINE void store(float *p, vec v) {
     *(unaligned_vec *)p = v;
 }
 
-/* A narrow vector, and zeros behind it. */
-ALWAYS_INLINE vec widened(narrow_vec v) {
+/* A half vector, zero-extended. */
+ALWAYS_INLINE vec widen(half_vec v) {
 #if defined __AVX512VL__
     return (vec)_mm512_zextps256_ps512((__m256)v);
 #else
@@ -67,8 +68,8 @@ ALWAYS_INLINE vec widened(narrow_vec v) {
 #endif
 }
 
-/* The first `count` lanes, 0 <= count <= LANES; the others are 0. Nothing behind them is touched. */
-ALWAYS_INLINE vec load_part(const float *p, int32_t count) {
+/* The first `count` lanes, 0 <= count <= LANES; the others are 0. Memory past them is not accessed. */
+ALWAYS_INLINE vec load_partial(const float *p, int32_t count) {
 #if defined __AVX512F__
     return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1u), p);
 #elif defined __AVX__
@@ -86,7 +87,7 @@ ALWAYS_INLINE vec load_part(const float *p, int32_t count) {
 #endif
 }
 
-ALWAYS_INLINE void store_part(float *p, vec v, int32_t count) {
+ALWAYS_INLINE void store_partial(float *p, vec v, int32_t count) {
 #if defined __AVX512F__
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << count) - 1u), (__m512)v);
 #elif defined __AVX__
@@ -99,8 +100,8 @@ ALWAYS_INLINE void store_part(float *p, vec v, int32_t count) {
 #endif
 }
 
-/* The first `count` lanes as bytes. */
-ALWAYS_INLINE void store_bytes(uint8_t *p, lanes_s32 v, int32_t count) {
+/* The first `count` lanes, converted to bytes. */
+ALWAYS_INLINE void store_bytes(uint8_t *p, vec_s32 v, int32_t count) {
 #if defined __AVX512F__
     _mm512_mask_cvtepi32_storeu_epi8(p, (__mmask16)((1u << count) - 1u), (__m512i)v);
 #else
@@ -110,12 +111,12 @@ ALWAYS_INLINE void store_bytes(uint8_t *p, lanes_s32 v, int32_t count) {
 #endif
 }
 
-/* alpha * sum + beta * what stands there, which is not read where beta == 0 */
-ALWAYS_INLINE void finish(float *p, vec sum, int32_t count, float alpha, float beta) {
+/* alpha * sum + beta * *p; *p is not read where beta == 0 */
+ALWAYS_INLINE void scale_add(float *p, vec sum, int32_t count, float alpha, float beta) {
     if (count >= LANES) {
         store(p, beta == 0.0f ? alpha * sum : alpha * sum + beta * load(p));
     } else {
-        store_part(p, beta == 0.0f ? alpha * sum : alpha * sum + beta * load_part(p, count), count);
+        store_partial(p, beta == 0.0f ? alpha * sum : alpha * sum + beta * load_partial(p, count), count);
     }
 }
 
@@ -131,7 +132,7 @@ ALWAYS_INLINE quad quarters(vec v) {
 #endif
 }
 
-/* The sums of the lanes of four vectors. */
+/* The horizontal sums of four vectors. */
 ALWAYS_INLINE quad four_sums(vec v0, vec v1, vec v2, vec v3) {
     const quad a = quarters(v0), b = quarters(v1), c = quarters(v2), d = quarters(v3);
     const quad ab = __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
@@ -139,7 +140,7 @@ ALWAYS_INLINE quad four_sums(vec v0, vec v1, vec v2, vec v3) {
     return __builtin_shufflevector(ab, cd, 0, 2, 4, 6) + __builtin_shufflevector(ab, cd, 1, 3, 5, 7);
 }
 
-/* The sums of the lanes of 4 x 4 vectors. */
+/* The horizontal sums of 4 x 4 vectors. */
 ALWAYS_INLINE void sixteen_sums(const vec v[4][4], quad sums[4]) {
 #if defined __AVX512F__
     vec row[4];

@@ -1,6 +1,6 @@
-/* The gradient of a pooled convolution's weights. */
+/* Weight gradient of a pooled convolution. */
 #include "ag_kernels.h"
-#include "rows.h"
+#include "axpy_rows.h"
 #include "tiles/conv2d_pool_dw.h"
 
 void ag_conv2d_pool_dw_f32_mve(const float *x, const float *dy, const uint8_t *index, float *dw, int32_t n,

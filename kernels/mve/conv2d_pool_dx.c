@@ -1,6 +1,6 @@
-/* The gradient of a pooled convolution's image. */
+/* Input gradient of a pooled convolution. */
 #include "ag_kernels.h"
-#include "rows.h"
+#include "axpy_rows.h"
 #include "tiles/conv2d_pool_dx.h"
 
 void ag_conv2d_pool_dx_f32_mve(const float *dy, const uint8_t *index, const float *w, float *dx, int32_t n,

@@ -1,22 +1,22 @@
-/* The gemm family by blocks. */
+/* The gemm family (tiles/gemm.h). */
 #include "ag_kernels.h"
 #include "tile_sizes.h"
 #include "tiles/gemm.h"
 
 void ag_gemm_nn_f32_mve(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    ag_gemm_by_tiles(AG_TILE(nn), (ag_operand){a, lda, 1}, (ag_operand){b, 1, ldb}, c, ldc, m, n, k, alpha,
-                     beta);
+    ag_gemm_tiled(AG_MICROKERNEL(nn), (ag_operand){a, lda, 1}, (ag_operand){b, 1, ldb}, c, ldc, m, n, k,
+                  alpha, beta);
 }
 
 void ag_gemm_nt_f32_mve(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    ag_gemm_by_tiles(AG_TILE(nt), (ag_operand){a, lda, 1}, (ag_operand){b, ldb, 1}, c, ldc, m, n, k, alpha,
-                     beta);
+    ag_gemm_tiled(AG_MICROKERNEL(nt), (ag_operand){a, lda, 1}, (ag_operand){b, ldb, 1}, c, ldc, m, n, k,
+                  alpha, beta);
 }
 
 void ag_gemm_tn_f32_mve(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    ag_gemm_by_tiles(AG_TILE(tn), (ag_operand){a, 1, lda}, (ag_operand){b, 1, ldb}, c, ldc, m, n, k, alpha,
-                     beta);
+    ag_gemm_tiled(AG_MICROKERNEL(tn), (ag_operand){a, 1, lda}, (ag_operand){b, 1, ldb}, c, ldc, m, n, k,
+                  alpha, beta);
 }

@@ -1,5 +1,5 @@
-/* Matrix times vector with Helium: gemv takes four rows and four columns at a time, gemv_t sixteen columns.
- */
+/* Matrix times vector with Helium: gemv computes four rows and four columns at a time, gemv_t sixteen
+ * columns. */
 #include "ag_kernels.h"
 
 #include <arm_mve.h>
@@ -7,7 +7,7 @@
 
 enum { ROWS = 4, LANES = 4, COLUMNS = 16 };
 
-static inline float finished(float sum, float alpha, float beta, const float *y) {
+static inline float scale_add(float sum, float alpha, float beta, const float *y) {
     return beta == 0.0f ? alpha * sum : alpha * sum + beta * *y;
 }
 
@@ -18,14 +18,14 @@ static inline float dot(const float *row, const float *x, int32_t n, float sum) 
     return sum;
 }
 
-/* The lanes of q<q>, which are s<a>..s<d>, added into s<a>. */
-#define LANES_OF(a, b, c, d)                                                                                 \
+/* The sum of the lanes s<a>..s<d> of a vector, into s<a>. */
+#define HORIZONTAL_SUM(a, b, c, d)                                                                           \
     "vadd.f32 s" #a ", s" #a ", s" #b "\n vadd.f32 s" #c ", s" #c ", s" #d "\n"                              \
     "vadd.f32 s" #a ", s" #a ", s" #c "\n"
 
 void ag_gemv_f32_mve(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n, float alpha,
                      float beta) {
-    const int32_t fours = n / LANES, rest = n % LANES;
+    const int32_t fours = n / LANES, tail = n % LANES;
     int32_t i = 0;
     for (; fours > 0 && i + ROWS <= m; i += ROWS, y += ROWS) {
         const float *r0 = a, *r1 = r0 + lda, *r2 = r1 + lda, *r3 = r2 + lda, *px = x;
@@ -45,8 +45,8 @@ void ag_gemv_f32_mve(const float *a, int32_t lda, const float *x, float *y, int3
                          "vldrw.32 q6, [%[r3]], #16\n"
                          "vfma.f32 q2, q4, q5\n"
                          "vfma.f32 q3, q4, q6\n"
-                         "le lr, 1b\n" LANES_OF(0, 1, 2, 3) LANES_OF(4, 5, 6, 7) LANES_OF(8, 9, 10, 11)
-                             LANES_OF(12, 13, 14, 15)
+                         "le lr, 1b\n" HORIZONTAL_SUM(0, 1, 2, 3) HORIZONTAL_SUM(4, 5, 6, 7) HORIZONTAL_SUM(8, 9, 10, 11)
+                             HORIZONTAL_SUM(12, 13, 14, 15)
                          : "=t"(y0), "=t"(y1), "=t"(y2),
                            "=t"(y3), [r0] "+r"(r0), [r1] "+r"(r1), [r2] "+r"(r2), [r3] "+r"(r3), [x] "+r"(px)
                          : [n] "r"(fours)
@@ -54,11 +54,11 @@ void ag_gemv_f32_mve(const float *a, int32_t lda, const float *x, float *y, int3
                            "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "lr",
                            "memory");
         /* clang-format on */
-        if (rest > 0) {
-            y0 = dot(r0, px, rest, y0);
-            y1 = dot(r1, px, rest, y1);
-            y2 = dot(r2, px, rest, y2);
-            y3 = dot(r3, px, rest, y3);
+        if (tail > 0) {
+            y0 = dot(r0, px, tail, y0);
+            y1 = dot(r1, px, tail, y1);
+            y2 = dot(r2, px, tail, y2);
+            y3 = dot(r3, px, tail, y3);
         }
         if (beta == 0.0f) {
             y[0] = alpha * y0;
@@ -74,7 +74,7 @@ void ag_gemv_f32_mve(const float *a, int32_t lda, const float *x, float *y, int3
         a = r3 - LANES * fours + lda;
     }
     for (; i < m; i++, y++, a += lda) {
-        *y = finished(dot(a, x, n, 0.0f), alpha, beta, y);
+        *y = scale_add(dot(a, x, n, 0.0f), alpha, beta, y);
     }
 }
 

@@ -8,7 +8,7 @@ enum { ROWS = 4, LANES = 4 };
 
 void ag_ger_f32_mve(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n, float alpha,
                     float beta) {
-    const mve_pred16_t rest = vctp32q((uint32_t)(n & (LANES - 1)));
+    const mve_pred16_t tail = vctp32q((uint32_t)(n & (LANES - 1)));
     int32_t i = 0;
     for (; beta == 1.0f && i + ROWS <= m; i += ROWS) {
         const float x0 = alpha * x[i], x1 = alpha * x[i + 1], x2 = alpha * x[i + 2], x3 = alpha * x[i + 3];
@@ -23,11 +23,11 @@ void ag_ger_f32_mve(float *a, int32_t lda, const float *x, const float *y, int32
             py += LANES, r0 += LANES, r1 += LANES, r2 += LANES, r3 += LANES;
         }
         if ((n & (LANES - 1)) != 0) {
-            const float32x4_t v = vldrwq_z_f32(py, rest);
-            vstrwq_p_f32(r0, vfmaq_n_f32(vldrwq_z_f32(r0, rest), v, x0), rest);
-            vstrwq_p_f32(r1, vfmaq_n_f32(vldrwq_z_f32(r1, rest), v, x1), rest);
-            vstrwq_p_f32(r2, vfmaq_n_f32(vldrwq_z_f32(r2, rest), v, x2), rest);
-            vstrwq_p_f32(r3, vfmaq_n_f32(vldrwq_z_f32(r3, rest), v, x3), rest);
+            const float32x4_t v = vldrwq_z_f32(py, tail);
+            vstrwq_p_f32(r0, vfmaq_n_f32(vldrwq_z_f32(r0, tail), v, x0), tail);
+            vstrwq_p_f32(r1, vfmaq_n_f32(vldrwq_z_f32(r1, tail), v, x1), tail);
+            vstrwq_p_f32(r2, vfmaq_n_f32(vldrwq_z_f32(r2, tail), v, x2), tail);
+            vstrwq_p_f32(r3, vfmaq_n_f32(vldrwq_z_f32(r3, tail), v, x3), tail);
         }
     }
     for (; i < m; i++) {

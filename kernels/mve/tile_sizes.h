@@ -1,3 +1,3 @@
 #define AG_TILE_M 4
 #define AG_TILE_N 4
-#define AG_TILE(name) ag_tile_##name##_mve
+#define AG_MICROKERNEL(name) ag_microkernel_##name##_mve

@@ -1,4 +1,4 @@
-/* Sums of sixteen neighbouring columns at a time, then of four and of one. */
+/* Sums of sixteen adjacent columns at a time, then of four and of one. */
 #include "ag_kernels.h"
 #include "vec.h"
 
@@ -15,10 +15,10 @@ void ag_column_sums_f32_neon(const float *a, int32_t lda, float *y, int32_t m, i
             s2 = vaddq_f32(s2, vld1q_f32(row + 2 * LANES));
             s3 = vaddq_f32(s3, vld1q_f32(row + 3 * LANES));
         }
-        finish4(y, s0, alpha, beta);
-        finish4(y + LANES, s1, alpha, beta);
-        finish4(y + 2 * LANES, s2, alpha, beta);
-        finish4(y + 3 * LANES, s3, alpha, beta);
+        scale_add4(y, s0, alpha, beta);
+        scale_add4(y + LANES, s1, alpha, beta);
+        scale_add4(y + 2 * LANES, s2, alpha, beta);
+        scale_add4(y + 3 * LANES, s3, alpha, beta);
     }
     for (; n >= LANES; n -= LANES, a += LANES, y += LANES) {
         const float *row = a;
@@ -31,13 +31,13 @@ void ag_column_sums_f32_neon(const float *a, int32_t lda, float *y, int32_t m, i
         if (i < m) {
             even = vaddq_f32(even, vld1q_f32(row));
         }
-        finish4(y, vaddq_f32(even, odd), alpha, beta);
+        scale_add4(y, vaddq_f32(even, odd), alpha, beta);
     }
     for (; n > 0; n--, a++, y++) {
         float sum = 0.0f;
         for (int32_t i = 0; i < m; i++) {
             sum += a[(ptrdiff_t)i * lda];
         }
-        *y = finished(sum, alpha, beta, y);
+        *y = scale_add(sum, alpha, beta, y);
     }
 }

@@ -1,86 +1,88 @@
-/* The gemm family by blocks as wide as the registers allow; few columns go by narrow blocks, few rows one by
- * one. */
-#include "gemm.h"
-#include "pack.h"
+/* The gemm family with the widest tile that fits the registers; few columns use the 4 x 4 micro-kernels, few
+ * rows use gemv. */
+#include "gemm_4x4.h"
+#include "pack_b.h"
 #include "tile_sizes.h"
-#include "tiles/tile.h"
+#include "tiles/microkernel.h"
 
 #include <stdbool.h>
 
 enum { M = AG_TILE_M, N = AG_TILE_N };
 
-/* A and C as the blocks of one column of blocks see them: element [i, p] of A at a + i * a_i + ... */
+/* One column of tiles: element [i, p] of A is at a + i * a_i + ..., C has `ldc`. */
 typedef struct {
-    ag_tile_fn *tile;
+    ag_microkernel_fn *microkernel;
     const float *a;
     ptrdiff_t a_i, ldc;
     int32_t m;
     float beta;
 } panel;
 
-/* Elements [i0.., j0..] of a block that was moved back. */
-static void store_part(float *c, ptrdiff_t ldc, const float sums[M][N], int32_t i0, int32_t j0, float beta) {
+/* Stores rows i0 and up, columns j0 and up of an edge tile. */
+static void store_edge_tile(float *c, ptrdiff_t ldc, const float sums[M][N], int32_t i0, int32_t j0,
+                            float beta) {
     for (int32_t i = i0; i < M; i++) {
         for (int32_t j = j0; j < N; j++) {
-            float *to = c + i * ldc + j;
-            *to = beta == 0.0f ? sums[i][j] : sums[i][j] + beta * *to;
+            float *dst = c + i * ldc + j;
+            *dst = beta == 0.0f ? sums[i][j] : sums[i][j] + beta * *dst;
         }
     }
 }
 
-static inline void take_rows(ag_tile *t, const float *a, ptrdiff_t a_i) {
+static inline void set_rows(ag_tile *t, const float *a, ptrdiff_t a_i) {
     t->a[0] = a;
     t->a[1] = a + a_i;
     t->a[2] = t->a[1] + a_i;
     t->a[3] = t->a[2] + a_i;
 }
 
-/* The block of rows i.. of C whose first `old_rows` and `old_columns` are there already. */
-static void part(const panel *p, ag_tile *t, float *c, int32_t i, int32_t old_rows, int32_t old_columns) {
+/* The edge tile at row i of C, whose first row_overlap rows and column_overlap columns are already stored. */
+static void edge_tile(const panel *p, ag_tile *t, float *c, int32_t i, int32_t row_overlap,
+                      int32_t column_overlap) {
     float sums[M][N];
-    take_rows(t, p->a + i * p->a_i, p->a_i);
+    set_rows(t, p->a + i * p->a_i, p->a_i);
     t->c = &sums[0][0];
     t->c_step = ag_bytes(N);
     t->beta = 0.0f;
-    p->tile(t);
-    store_part(c + i * p->ldc, p->ldc, (const float (*)[N])sums, old_rows, old_columns, p->beta);
+    p->microkernel(t);
+    store_edge_tile(c + i * p->ldc, p->ldc, (const float (*)[N])sums, row_overlap, column_overlap, p->beta);
 }
 
-/* All rows of N columns of C; B is set. */
-static void blocks(const panel *p, ag_tile *t, float *c, int32_t old_columns) {
+/* All tiles of N columns of C; B is set. */
+static void tiles(const panel *p, ag_tile *t, float *c, int32_t column_overlap) {
     const float *a = p->a;
-    float *to = c;
+    float *dst = c;
     int32_t i = 0;
     t->c_step = ag_bytes(p->ldc);
     t->beta = p->beta;
-    for (; old_columns == 0 && i + M <= p->m; i += M, a += M * p->a_i, to += M * p->ldc) {
-        take_rows(t, a, p->a_i);
-        t->c = to;
-        p->tile(t);
+    for (; column_overlap == 0 && i + M <= p->m; i += M, a += M * p->a_i, dst += M * p->ldc) {
+        set_rows(t, a, p->a_i);
+        t->c = dst;
+        p->microkernel(t);
     }
     for (; i < p->m; i += M) {
-        const int32_t back = i + M > p->m ? i + M - p->m : 0;
-        part(p, t, c, i - back, back, old_columns);
+        const int32_t overlap = i + M > p->m ? i + M - p->m : 0;
+        edge_tile(p, t, c, i - overlap, overlap, column_overlap);
     }
 }
 
-static inline int32_t columns_back(int32_t j, int32_t n) {
+static inline int32_t overlap_at(int32_t j, int32_t n) {
     return j + N > n ? j + N - n : 0;
 }
 
-/* B's columns lie side by side. */
+/* Columns of B are contiguous along n. */
 static void gemm_n(const panel *p, ag_tile *t, const float *b, float *c, int32_t n) {
     for (int32_t j = 0; j < n; j += N) {
-        const int32_t back = columns_back(j, n);
-        t->b[0] = b + j - back;
-        blocks(p, t, c + j - back, back);
+        const int32_t overlap = overlap_at(j, n);
+        t->b[0] = b + j - overlap;
+        tiles(p, t, c + j - overlap, overlap);
     }
 }
 
 static ag_tile tile_of(int32_t k, ptrdiff_t a_p, ptrdiff_t b_p, float alpha) {
     ag_tile t;
     t.k = k;
-    t.segments = 1;
+    t.k_runs = 1;
     t.alpha = alpha;
     t.a_step = ag_bytes(a_p);
     t.b_step = ag_bytes(b_p);
@@ -94,9 +96,9 @@ void ag_gemm_nn_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
             ag_gemv_t_f32_neon(b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, k, n, alpha, beta);
         }
     } else if (n < N) {
-        ag_small_gemm_nn_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+        ag_gemm_nn_4x4_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     } else {
-        const panel p = {AG_TILE(nn), a, lda, ldc, m, beta};
+        const panel p = {AG_MICROKERNEL(nn), a, lda, ldc, m, beta};
         ag_tile t = tile_of(k, 1, ldb, alpha);
         gemm_n(&p, &t, b, c, n);
     }
@@ -105,9 +107,9 @@ void ag_gemm_nn_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
 void ag_gemm_tn_f32_neon(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                          int32_t m, int32_t n, int32_t k, float alpha, float beta) {
     if (m < M || n < N) {
-        ag_small_gemm_tn_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+        ag_gemm_tn_4x4_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     } else {
-        const panel p = {AG_TILE(tn), a, 1, ldc, m, beta};
+        const panel p = {AG_MICROKERNEL(tn), a, 1, ldc, m, beta};
         ag_tile t = tile_of(k, lda, ldb, alpha);
         gemm_n(&p, &t, b, c, n);
     }
@@ -122,16 +124,16 @@ void ag_gemm_nt_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
         return;
     }
     if (n < N) {
-        ag_small_gemm_nt_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+        ag_gemm_nt_4x4_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
         return;
     }
     const bool packed = m >= 2 * M && k <= AG_PACKED_K;
-    const panel p = {packed ? AG_TILE(nn) : AG_TILE(nt), a, lda, ldc, m, beta};
+    const panel p = {packed ? AG_MICROKERNEL(nn) : AG_MICROKERNEL(nt), a, lda, ldc, m, beta};
     ag_tile t = tile_of(k, 1, N, alpha);
     float buffer[AG_PACKED_K * N];
     for (int32_t j = 0; j < n; j += N) {
-        const int32_t back = columns_back(j, n);
-        const float *row = b + (j - back) * (ptrdiff_t)ldb;
+        const int32_t overlap = overlap_at(j, n);
+        const float *row = b + (j - overlap) * (ptrdiff_t)ldb;
         if (packed) {
             ag_pack_columns(buffer, row, ldb, k);
             t.b[0] = buffer;
@@ -140,6 +142,6 @@ void ag_gemm_nt_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
                 t.b[q] = row;
             }
         }
-        blocks(&p, &t, c + j - back, back);
+        tiles(&p, &t, c + j - overlap, overlap);
     }
 }

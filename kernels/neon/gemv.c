@@ -3,9 +3,9 @@
 #include "vec.h"
 
 #if defined __aarch64__
-#include "lines_a64.h"
+#include "gemv_ger_a64.h"
 #else
-#include "lines_a32.h"
+#include "gemv_ger_a32.h"
 #endif
 
 static float dot(const float *row, const float *x, int32_t n) {
@@ -18,7 +18,7 @@ static float dot(const float *row, const float *x, int32_t n) {
     for (; j < n; j++) {
         rest += row[j] * x[j];
     }
-    return vgetq_lane_f32(sums_of(sum, sum, sum, sum), 0) + rest;
+    return vgetq_lane_f32(horizontal_sums(sum, sum, sum, sum), 0) + rest;
 }
 
 void ag_gemv_f32_neon(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
@@ -31,18 +31,18 @@ void ag_gemv_f32_neon(const float *a, int32_t lda, const float *x, float *y, int
         for (int32_t r = 0; r < ROWS; r++, a += lda) {
             rows[r] = a;
         }
-        rows_times(rows, x, whole, sums);
+        dot_rows(rows, x, whole, sums);
         for (int32_t j = whole; j < n; j++) {
             for (int32_t r = 0; r < ROWS; r++) {
                 sums[r] += rows[r][j] * x[j];
             }
         }
         for (int32_t r = 0; r < ROWS; r += 4) {
-            finish4(y + i + r, vld1q_f32(sums + r), alpha, beta);
+            scale_add4(y + i + r, vld1q_f32(sums + r), alpha, beta);
         }
     }
     for (; i < m; i++, a += lda) {
-        y[i] = finished(dot(a, x, n), alpha, beta, &y[i]);
+        y[i] = scale_add(dot(a, x, n), alpha, beta, &y[i]);
     }
 }
 
@@ -51,9 +51,9 @@ void ag_gemv_t_f32_neon(const float *a, int32_t lda, const float *x, float *y, i
     float sums[COLUMNS];
     int32_t j = 0;
     for (; j + COLUMNS <= n; j += COLUMNS) {
-        columns_times(a + j, lda, x, m, sums);
+        dot_columns(a + j, lda, x, m, sums);
         for (int32_t q = 0; q < COLUMNS; q += 4) {
-            finish4(y + j + q, vld1q_f32(sums + q), alpha, beta);
+            scale_add4(y + j + q, vld1q_f32(sums + q), alpha, beta);
         }
     }
     for (; j + 4 <= n; j += 4) {
@@ -62,13 +62,13 @@ void ag_gemv_t_f32_neon(const float *a, int32_t lda, const float *x, float *y, i
         for (int32_t i = 0; i < m; i++, p += lda) {
             sum = vmlaq_n_f32(sum, vld1q_f32(p), x[i]);
         }
-        finish4(y + j, sum, alpha, beta);
+        scale_add4(y + j, sum, alpha, beta);
     }
     for (; j < n; j++) {
         float sum = 0.0f;
         for (int32_t i = 0; i < m; i++) {
             sum += a[(ptrdiff_t)i * lda + j] * x[i];
         }
-        y[j] = finished(sum, alpha, beta, &y[j]);
+        y[j] = scale_add(sum, alpha, beta, &y[j]);
     }
 }

@@ -3,9 +3,9 @@
 #include "vec.h"
 
 #if defined __aarch64__
-#include "lines_a64.h"
+#include "gemv_ger_a64.h"
 #else
-#include "lines_a32.h"
+#include "gemv_ger_a32.h"
 #endif
 
 void ag_ger_f32_neon(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n, float alpha,
@@ -15,7 +15,7 @@ void ag_ger_f32_neon(float *a, int32_t lda, const float *x, const float *y, int3
     for (; beta == 1.0f && i + 4 <= m; i += 4, a += 4 * (ptrdiff_t)lda) {
         float ax[4];
         vst1q_f32(ax, vmulq_n_f32(vld1q_f32(x + i), alpha));
-        rows_plus(a, lda, ax, y, whole);
+        axpy_4_rows(a, lda, ax, y, whole);
         for (int32_t j = whole; j < n; j++) {
             for (int32_t r = 0; r < 4; r++) {
                 a[r * (ptrdiff_t)lda + j] += ax[r] * y[j];

@@ -5,4 +5,4 @@
 #else
 #define AG_TILE_N 8
 #endif
-#define AG_TILE(name) ag_tile_##name##_neon
+#define AG_MICROKERNEL(name) ag_microkernel_##name##_neon

@@ -9,9 +9,9 @@
  *   ag_expf 0.90   ag_logf 0.87   ag_expm1f 1.50   ag_log1pf 0.90   ag_tanhf 1.43   ag_sigmoidf 1.82
  *   ag_erff 1.61   ag_rintf 0.00   ag_sinf 1.57 and ag_cosf 1.57, however large the angle   ag_powf 0.56
  *
- * The polynomials are minimax fits of the functions written beside them, made for this file: least squares in
- * a Chebyshev basis, reweighted until the relative error is level, then rounded to float or to the fixed
- * point that is said. */
+ * The polynomials are minimax fits of the functions in the comments next to them, computed for this file:
+ * least squares in a Chebyshev basis, reweighted until the relative error is level, then rounded to float or
+ * to the stated fixed-point format. */
 #ifndef AG_MATH_H
 #define AG_MATH_H
 
@@ -23,10 +23,10 @@
 #error ag_math.h: this target computes float in long double; on x86 add -msse2 -mfpmath=sse
 #endif
 
-/* Where nothing is vectorised, common arguments take a way of their own, with the same bits; what handles the
- * others is not inlined. */
+/* Where nothing is vectorised, common arguments take a fast path with the same bits; the general path is not
+ * inlined. */
 #ifndef AG_MATH_SHORTCUTS
-#if defined(__arm__) /* no vectors of float: what AArch32's NEON makes of subnormals is not IEEE's */
+#if defined(__arm__) /* no float vectors: AArch32's NEON flushes subnormals, which is not IEEE 754 */
 #define AG_MATH_SHORTCUTS 1
 #else
 #define AG_MATH_SHORTCUTS 0
@@ -50,8 +50,8 @@ static inline float ag_bits_float(uint32_t bits) {
     return x;
 }
 
-/* a where `which` holds, else b. Compilers that mind traps vectorise no loop in which arithmetic hangs on a
- * condition; AG_MATH_NO_TRAPS says that this one has -fno-trapping-math. */
+/* a where `which` holds, otherwise b. Compilers that honour floating-point traps do not vectorise a loop with
+ * conditional arithmetic; AG_MATH_NO_TRAPS says that this one has -fno-trapping-math. */
 static inline float ag_select(int which, float a, float b) {
 #if AG_MATH_SHORTCUTS || defined(AG_MATH_NO_TRAPS)
     return which ? a : b;
@@ -61,7 +61,8 @@ static inline float ag_select(int which, float a, float b) {
 #endif
 }
 
-/* y, or the one NaN when x is NaN: processors differ in the sign and payload that they hand on. */
+/* y, or the canonical NaN when x is NaN: processors differ in the sign and payload of the NaN that they
+ * propagate. */
 static inline float ag_unless_nan(float x, float y) {
     return ag_select(x == x, y, ag_bits_float(0x7fc00000u));
 }
@@ -182,8 +183,8 @@ static inline float ag_logf(float x) {
 
 static inline float ag_log1pf(float x) {
     const float u = 1.0f + x;
-    const float big =
-        ag_select(x > 1.0f, x, 1.0f); /* what u lost of x: exact when the larger summand is taken off first */
+    const float big = ag_select(
+        x > 1.0f, x, 1.0f); /* the rounding error of u: exact when the larger summand is subtracted first */
     const float lost = ag_select(x > 1.0f, 1.0f, x) - (u - big);
     const ag_log_parts p = ag_log_reduce(u);
     const float y = ag_log_sum(p.f, p.e, lost / u);
@@ -252,7 +253,7 @@ static inline float ag_erff(float x) {
     return ag_unless_nan(x, ag_with_sign_of(ag_select(a < 0.8f, near, far), x));
 }
 
-/* The nearest integer, the even one of two: a float from 2^23 on is an integer, and a sum up there rounds. */
+/* Rounds to the nearest integer, ties to even: a float from 2^23 on is an integer, and adding 2^23 rounds. */
 static inline float ag_rintf(float x) {
     const float a = fabsf(x);
     const float y = a < 8388608.0f ? (a + 8388608.0f) - 8388608.0f : a;
@@ -260,7 +261,7 @@ static inline float ag_rintf(float x) {
 }
 
 /* |x| = (4 j + quadrant) pi/2 + r with |r| <= pi/4 (1 + 2^-23), for any finite x: the product with 2/pi is
- * taken in integers, with just those bits of 2/pi that decide it modulo 4 (the method of Payne and Hanek). */
+ * computed in integers, with only the bits of 2/pi that matter modulo 4 (Payne-Hanek reduction). */
 typedef struct ag_trig_parts {
     float r;
     uint32_t quadrant;
@@ -278,10 +279,10 @@ static inline ag_trig_parts ag_trig_reduce(float x) {
     const uint32_t w1 = (uint32_t)(((uint64_t)word[1] << 32 | word[2]) >> (32u - left));
     const uint32_t w2 = (uint32_t)(((uint64_t)word[2] << 32 | word[3]) >> (32u - left));
     /* |x| 2/pi modulo 4, in units of 2^-62 */
-    const uint64_t turns = ((uint64_t)(m * w0) << 32) + (uint64_t)m * w1 + ((uint64_t)m * w2 >> 32);
-    const uint64_t quadrant = (turns + ((uint64_t)1 << 61)) >> 62;
+    const uint64_t scaled = ((uint64_t)(m * w0) << 32) + (uint64_t)m * w1 + ((uint64_t)m * w2 >> 32);
+    const uint64_t quadrant = (scaled + ((uint64_t)1 << 61)) >> 62;
     /* the rest, shifted up to keep 31 digits, times pi/2 */
-    const int64_t rest = (int64_t)(turns - (quadrant << 62));
+    const int64_t rest = (int64_t)(scaled - (quadrant << 62));
     const uint32_t up = (188u - ((ag_float_bits((float)rest) >> 23) & 0xffu)) & 63u;
     const int64_t product = ((rest * ((int64_t)1 << up)) >> 31) * 1686629713; /* pi/2 * 2^30 */
     const int small = bits <= 0x3f490fdbu;                                    /* pi/4 */

@@ -1,10 +1,10 @@
-/* Pooling over windows, one window at a time: this order of the sums is the specification. */
+/* Average pooling, one window at a time: this order of the sums is the specification. */
 #include "ag_kernels.h"
 
 #include <stddef.h>
 
-/* The part of a window along one axis: indices of x from `start` to before `end`, clipped to the padded axis.
- */
+/* The extent of a window along one axis: indices of x from `start` to before `end`, clipped to the padded
+ * axis. */
 typedef struct {
     int32_t start, end;
 } ag_pool_span;

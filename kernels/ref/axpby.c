@@ -1,4 +1,4 @@
-/* A multiple of a vector and of another one, added up. */
+/* Scaled vector addition. */
 #include "ag_kernels.h"
 
 void ag_axpby_f32_ref(const float *x, float *y, int32_t n, float alpha, float beta) {

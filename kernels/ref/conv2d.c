@@ -1,4 +1,4 @@
-/* Convolution over images that lie channel last: this order of the sums is the specification. */
+/* Convolution over channel-last images: this order of the sums is the specification. */
 #include "ag_kernels.h"
 
 #include <stddef.h>
@@ -19,9 +19,9 @@ static inline float window_sum(const float *x, const float *w, int32_t top, int3
             if (row < 0 || row >= s->h || column < 0 || column >= s->w) {
                 continue;
             }
-            const float *at = x + pixel(s, row, column);
+            const float *src = x + pixel(s, row, column);
             for (int32_t k = 0; k < channels; k++) {
-                sum += at[(ptrdiff_t)k * s->x_c] * w[k];
+                sum += src[(ptrdiff_t)k * s->x_c] * w[k];
             }
         }
     }
@@ -55,9 +55,9 @@ static inline void window_add(float *dx, const float *w, float dy, int32_t top, 
             if (row < 0 || row >= s->h || column < 0 || column >= s->w) {
                 continue;
             }
-            float *at = dx + pixel(s, row, column);
+            float *dst = dx + pixel(s, row, column);
             for (int32_t k = 0; k < channels; k++) {
-                at[(ptrdiff_t)k * s->x_c] += dy * w[k];
+                dst[(ptrdiff_t)k * s->x_c] += dy * w[k];
             }
         }
     }

@@ -1,4 +1,4 @@
-/* Sums of all elements up to each, or from each on. */
+/* Cumulative sums, forward or reverse. */
 #include "ag_kernels.h"
 
 #include <stddef.h>

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* A backend may fold alpha and beta differently; ref multiplies by both, always, except that beta == 0 reads
+/* A backend may apply alpha and beta differently; ref always multiplies by both, except that beta == 0 reads
  * nothing. */
 static inline void finish(float *c, float sum, float alpha, float beta) {
     *c = beta == 0.0f ? alpha * sum : alpha * sum + beta * *c;

@@ -1,4 +1,4 @@
-/* The outer product of two vectors, added to a matrix: the update of a weight by one sample. */
+/* The outer product of two vectors, added to a matrix: a weight update from one sample. */
 #include "ag_kernels.h"
 
 #include <stddef.h>
@@ -8,7 +8,7 @@ void ag_ger_f32_ref(float *a, int32_t lda, const float *x, const float *y, int32
     for (int32_t i = 0; i < m; i++) {
         float *row = a + (ptrdiff_t)i * lda;
         const float ax = alpha * x[i];
-        /* one loop per case: at -O2 compilers leave the question in the loop */
+        /* one loop per case: at -O2 compilers leave the condition in the loop */
         if (beta == 0.0f) {
             for (int32_t j = 0; j < n; j++) {
                 row[j] = ax * y[j];

@@ -1,5 +1,4 @@
-/* Sums over elements whose index names the same place. The sum over ascending j is complete before y is read.
- */
+/* Sums over elements with the same index. The sum over ascending j is complete before y is read. */
 #include "ag_kernels.h"
 
 #include <stddef.h>
@@ -19,7 +18,7 @@ void ag_scatter_sum_f32_ref(const int32_t *index, const float *x, float *y, int3
     }
 }
 
-/* Whether place j of the index is the first that names its row. */
+/* Whether entry j is the first with its index. */
 static int is_first(const int32_t *index, int32_t j) {
     for (int32_t k = 0; k < j; k++) {
         if (index[k] == index[j]) {
@@ -29,8 +28,8 @@ static int is_first(const int32_t *index, int32_t j) {
     return 1;
 }
 
-/* y[0..width) = alpha * (the sum of all rows of x from j on whose index is index[j]) + y, columns first on.
- */
+/* y[0..width) = alpha * (the sum of all rows of x from j on whose index is index[j]) + y, for the columns
+ * from `first` on. */
 enum { WIDTH = 16 };
 
 static void add_row(const int32_t *index, const float *x, float *y, int32_t j, int32_t count, int32_t inner,

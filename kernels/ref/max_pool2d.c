@@ -1,10 +1,10 @@
-/* The largest element of each window, which it is, and what goes back to it. */
+/* Max pooling: the maximum of each window, its index, and the gradient. */
 #include "ag_kernels.h"
 
 #include <math.h>
 #include <stddef.h>
 
-/* Where element `index` of the window with this corner lies in an image, or -1 in the padding. */
+/* Offset in an image of element `index` of the window with this corner, or -1 in the padding. */
 static inline ptrdiff_t element_at(int32_t index, int32_t top, int32_t left, const ag_pool2d_shape *s) {
     const int32_t row = top + index / s->kw * s->dilation_h, column = left + index % s->kw * s->dilation_w;
     if (row < 0 || row >= s->h || column < 0 || column >= s->w) {
@@ -13,7 +13,7 @@ static inline ptrdiff_t element_at(int32_t index, int32_t top, int32_t left, con
     return (ptrdiff_t)row * s->x_h + (ptrdiff_t)column * s->x_w;
 }
 
-/* The first of the largest elements inside the image, or the last NaN; -1 where all is padding. */
+/* The first maximum among the elements inside the image, or the last NaN; -1 where all are padding. */
 static inline int32_t largest(const float *x, int32_t top, int32_t left, const ag_pool2d_shape *s) {
     int32_t best = -1;
     float value = 0.0f;

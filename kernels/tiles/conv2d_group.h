@@ -1,22 +1,24 @@
-/* A group of a convolution as blocks (tile.h) see it. Where the elements of a window's row follow one another
- * in x, each row is a segment of a block's sum; otherwise windows are packed first (packing.h). */
+/* One group of a convolution as the micro-kernels read it (microkernel.h). Where the elements of a row of the
+ * window are contiguous in x, each row is one k-run; otherwise windows are packed first (im2col.h).
+ *
+ *     x:  row i of the window    |t0 c0..cn|t1 c0..cn|t2 c0..cn|    one k-run of kw * channels products
+ *         row i + 1              |t0 c0..cn|t1 c0..cn|t2 c0..cn|    a_skip bytes further */
 #ifndef AG_TILES_CONV2D_GROUP_H
 #define AG_TILES_CONV2D_GROUP_H
 
 #include "ag_shapes.h"
-#include "tiles/tile.h"
+#include "tiles/microkernel.h"
 
 #include <stdbool.h>
 
-/* One group of a convolution: channels of x and of y, and the distance from one output channel's weights to
- * the next one's. */
+/* Channels of x and of y in one group, and the distance between the weights of two output channels. */
 typedef struct {
     const ag_conv2d_shape *s;
     int32_t channels, outputs;
     ptrdiff_t filter;
 } ag_conv2d_group;
 
-static inline ag_conv2d_group ag_group_of(const ag_conv2d_shape *s) {
+static inline ag_conv2d_group ag_conv2d_group_of(const ag_conv2d_shape *s) {
     ag_conv2d_group g;
     g.s = s;
     g.channels = s->c / s->groups;
@@ -25,8 +27,8 @@ static inline ag_conv2d_group ag_group_of(const ag_conv2d_shape *s) {
     return g;
 }
 
-/* Whether `columns` taps of a row, all channels of each, follow one another in x. */
-static inline bool ag_taps_follow(const ag_conv2d_group *g, int32_t columns) {
+/* Whether `columns` taps of a row, all channels of each, are contiguous in x. */
+static inline bool ag_taps_contiguous(const ag_conv2d_group *g, int32_t columns) {
     const ptrdiff_t step = (ptrdiff_t)g->s->dilation_w * g->s->x_w;
     return (g->channels == 1 || g->s->x_c == 1) && (columns == 1 || step == g->channels);
 }

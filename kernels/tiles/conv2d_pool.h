@@ -1,12 +1,19 @@
-/* Convolution and pooling by maximum over blocks: AG_TILE_M pixels of one window of the pooling against
- * AG_TILE_N output channels; of these sums only the largest are stored. */
+/* Convolution fused with max pooling: tiles of AG_TILE_M elements of one pooling window x AG_TILE_N output
+ * channels. Only the maximum of each pooling window is stored.
+ *
+ *     pooling window of one pooled pixel          sums[M][N]
+ *     +---+---+      A: the windows of x          0 | . . . . |
+ *     | 0 | 1 |      of elements 0 .. 3      ->   1 | . . . . |   -> y[N], index[N]: maximum over the rows
+ *     +---+---+      B: N filters of w            2 | . . . . |
+ *     | 2 | 3 |                                   3 | . . . . |
+ *     +---+---+ */
 #ifndef AG_TILES_CONV2D_POOL_H
 #define AG_TILES_CONV2D_POOL_H
 
-#include "tiles/packing.h"
-#include "tiles/pooled.h"
+#include "tiles/im2col.h"
+#include "tiles/conv2d_pool_windows.h"
 
-/* The convolution that is pooled. */
+/* The convolution whose result is pooled. */
 static inline ag_conv2d_shape ag_pooled_conv2d(const ag_conv2d_pool_shape *s) {
     const ag_conv2d_shape conv = {s->h,       s->w,        s->c,          s->oh,         s->ow,
                                   s->o,       s->kh,       s->kw,         s->stride_h,   s->stride_w,
@@ -15,19 +22,19 @@ static inline ag_conv2d_shape ag_pooled_conv2d(const ag_conv2d_pool_shape *s) {
     return conv;
 }
 
-static inline bool ag_alike(const ag_inside *a, const ag_inside *b) {
+static inline bool ag_same_taps(const ag_window_taps *a, const ag_window_taps *b) {
     return a->row == b->row && a->rows == b->rows && a->column == b->column && a->columns == b->columns;
 }
 
-/* The rows of a block: pixels of the convolution, and which elements of the pooling's window they are. */
+/* The rows of a tile: pixels of the convolution, and which elements of the pooling window they are. */
 typedef struct {
     int32_t p[AG_TILE_M], q[AG_TILE_M];
     uint8_t element[AG_TILE_M];
     int32_t count;
 } ag_pool_rows;
 
-/* The next elements of the pooling's window (p, q), from the given one on, that the convolution has; what is
- * left of the block repeats the last. Returns where to go on. */
+/* Fills a tile with the elements of pooling window (p, q) from `element` on that exist in the convolution's
+ * result; unused rows repeat the last one. Returns the element to continue with. */
 static int32_t ag_pool_rows_from(ag_pool_rows *rows, int32_t element, int32_t p, int32_t q,
                                  const ag_conv2d_pool_shape *s) {
     rows->count = 0;
@@ -46,7 +53,7 @@ static int32_t ag_pool_rows_from(ag_pool_rows *rows, int32_t element, int32_t p,
     return element;
 }
 
-/* The weights of up to AG_TILE_N output channels; what is left of the block repeats the last. */
+/* The weights of up to AG_TILE_N output channels; unused columns repeat the last one. */
 static inline void ag_pool_filters(ag_tile *t, const float *w, int32_t outputs, const ag_conv2d_group *g) {
     for (int32_t j = 0; j < AG_TILE_N; j++) {
         t->b[j] = w;
@@ -54,92 +61,93 @@ static inline void ag_pool_filters(ag_tile *t, const float *w, int32_t outputs, 
     }
 }
 
-/* Blocks that find the largest of windows of the pooling. */
+/* Working set of one tile of pooling elements. */
 typedef struct {
     ag_tile t;
-    float sums[AG_TILE_M][AG_TILE_N], some[AG_TILE_M][AG_TILE_N];
+    float sums[AG_TILE_M][AG_TILE_N], partial[AG_TILE_M][AG_TILE_N];
     ag_pool_rows rows;
-    ptrdiff_t at[AG_TILE_M]; /* from the first row's window of the convolution to each row's */
-} ag_pool_block;
+    ptrdiff_t offset[AG_TILE_M]; /* from the window of the first row to the window of each row */
+} ag_pool_state;
 
-/* t->c = the sums of the windows at t->a, whose taps inside x are those of `in`. */
-static void ag_pool_tile(ag_tile *t, const ag_inside *in, const float *w, int32_t outputs,
+/* t->c = the sums of the windows at t->a, whose valid taps are `taps`. */
+static void ag_pool_tile(ag_tile *t, const ag_window_taps *taps, const float *w, int32_t outputs,
                          const ag_conv2d_group *g) {
     const ptrdiff_t w_row = (ptrdiff_t)g->s->kw * g->channels;
-    const int32_t run = in->columns * g->channels;
-    w += in->row * w_row + (ptrdiff_t)in->column * g->channels;
+    const int32_t row_length = taps->columns * g->channels;
+    w += taps->row * w_row + (ptrdiff_t)taps->column * g->channels;
     ag_pool_filters(t, w, outputs, g);
-    t->k = run;
-    t->segments = in->rows;
-    t->a_skip = ag_bytes((ptrdiff_t)g->s->dilation_h * g->s->x_h - run);
-    t->b_skip = ag_bytes(w_row - run);
+    t->k = row_length;
+    t->k_runs = taps->rows;
+    t->a_skip = ag_bytes((ptrdiff_t)g->s->dilation_h * g->s->x_h - row_length);
+    t->b_skip = ag_bytes(w_row - row_length);
     t->beta = 0.0f;
-    AG_TILE(nt)(t);
+    AG_MICROKERNEL(nt)(t);
 }
 
-/* The same where the taps do not follow one another. */
-static AG_NOINLINE void ag_pool_packed(ag_tile *t, const ag_inside *in, const float *w, int32_t outputs,
-                                       const ag_conv2d_group *g) {
+/* The same by im2col, where the taps are not contiguous. */
+static AG_NOINLINE void ag_pool_im2col(ag_tile *t, const ag_window_taps *taps, const float *w,
+                                       int32_t outputs, const ag_conv2d_group *g) {
     const ptrdiff_t w_row = (ptrdiff_t)g->s->kw * g->channels;
-    float packed[AG_TILE_M][AG_PACKED];
-    ptrdiff_t offsets[AG_PACKED];
+    float packed[AG_TILE_M][AG_IM2COL_MAX];
+    ptrdiff_t offsets[AG_IM2COL_MAX];
     const float *x[AG_TILE_M];
-    ag_parts part = ag_parts_of(in->rows, in->columns * g->channels);
-    w += in->row * w_row + (ptrdiff_t)in->column * g->channels;
+    ag_im2col_chunk chunk = ag_im2col_begin(taps->rows, taps->columns * g->channels);
+    w += taps->row * w_row + (ptrdiff_t)taps->column * g->channels;
     t->a_skip = 0;
     t->beta = 0.0f;
     for (int32_t i = 0; i < AG_TILE_M; i++) {
         x[i] = t->a[i];
         t->a[i] = packed[i];
     }
-    while (ag_next_part(&part)) {
-        ag_pack_from(offsets, &part, g);
-        ag_pack(packed, x, offsets, part.taken * part.length);
-        ag_pool_filters(t, w + part.row * w_row + part.from, outputs, g);
-        t->k = part.length;
-        t->segments = part.taken;
-        t->b_skip = ag_bytes(w_row - part.length);
-        AG_TILE(nt)(t);
+    while (ag_im2col_next(&chunk)) {
+        ag_im2col_offsets(offsets, &chunk, g);
+        ag_im2col(packed, x, offsets, chunk.row_count * chunk.length);
+        ag_pool_filters(t, w + chunk.row * w_row + chunk.column, outputs, g);
+        t->k = chunk.length;
+        t->k_runs = chunk.row_count;
+        t->b_skip = ag_bytes(w_row - chunk.length);
+        AG_MICROKERNEL(nt)(t);
         t->beta = 1.0f;
     }
 }
 
-/* b->sums of b->rows: of those that have the same taps inside x at once. */
-static void ag_pool_sums(ag_pool_block *b, const float *x, const float *w, int32_t outputs,
+/* b->sums of b->rows; one micro-kernel call for the rows with the same valid taps. */
+static void ag_pool_sums(ag_pool_state *state, const float *x, const float *w, int32_t outputs,
                          const ag_conv2d_group *g, const ag_conv2d_pool_shape *s) {
-    bool done[AG_TILE_M] = {false}, now[AG_TILE_M];
-    b->t.c = &b->some[0][0];
-    for (int32_t first = 0; first < b->rows.count; first++) {
-        const ag_inside in = ag_inside_of(b->rows.p[first], b->rows.q[first], s);
+    bool done[AG_TILE_M] = {false}, selected[AG_TILE_M];
+    state->t.c = &state->partial[0][0];
+    for (int32_t first = 0; first < state->rows.count; first++) {
+        const ag_window_taps taps = ag_window_taps_of(state->rows.p[first], state->rows.q[first], s);
         if (done[first]) {
             continue;
         }
         for (int32_t i = 0; i < AG_TILE_M; i++) {
-            const ag_inside other = ag_inside_of(b->rows.p[i], b->rows.q[i], s);
-            now[i] = i >= first && i < b->rows.count && ag_alike(&in, &other);
-            b->t.a[i] = x + (now[i] ? other.at : in.at);
+            const ag_window_taps other = ag_window_taps_of(state->rows.p[i], state->rows.q[i], s);
+            selected[i] = i >= first && i < state->rows.count && ag_same_taps(&taps, &other);
+            state->t.a[i] = x + (selected[i] ? other.offset : taps.offset);
             for (int32_t j = 0; j < AG_TILE_N; j++) {
-                b->some[i][j] = 0.0f;
+                state->partial[i][j] = 0.0f;
             }
         }
-        if (in.rows > 0 && in.columns > 0) {
-            (ag_taps_follow(g, in.columns) ? ag_pool_tile : ag_pool_packed)(&b->t, &in, w, outputs, g);
+        if (taps.rows > 0 && taps.columns > 0) {
+            (ag_taps_contiguous(g, taps.columns) ? ag_pool_tile : ag_pool_im2col)(&state->t, &taps, w,
+                                                                                  outputs, g);
         }
         for (int32_t i = first; i < AG_TILE_M; i++) {
-            for (int32_t j = 0; now[i] && j < AG_TILE_N; j++) {
-                b->sums[i][j] = b->some[i][j];
+            for (int32_t j = 0; selected[i] && j < AG_TILE_N; j++) {
+                state->sums[i][j] = state->partial[i][j];
             }
-            done[i] = done[i] || now[i];
+            done[i] = done[i] || selected[i];
         }
     }
 }
 
-#ifndef AG_POOL_LARGEST
-#define AG_POOL_LARGEST ag_pool_largest
-/* The larger ones of up to AG_TILE_N channels' y and `count` rows of sums, which are elements of the
- * pooling's window, the first of it or not. */
-static inline void ag_pool_largest(float *y, uint8_t *index, float (*sums)[AG_TILE_N], const float *bias,
-                                   const uint8_t *element, int32_t count, int32_t outputs, bool first) {
+#ifndef AG_POOL_MAX
+#define AG_POOL_MAX ag_pool_max
+/* y = max(y, sums + bias) over `count` rows of sums for up to AG_TILE_N channels; y is only written where
+ * these are the first elements of the pooling window. NaN is larger than all numbers. */
+static inline void ag_pool_max(float *y, uint8_t *index, float (*sums)[AG_TILE_N], const float *bias,
+                               const uint8_t *element, int32_t count, int32_t outputs, bool first) {
     for (int32_t j = 0; j < AG_TILE_N && j < outputs; j++) {
         float best = first ? sums[0][j] + bias[j] : y[j];
         uint8_t which = first ? element[0] : index[j];
@@ -156,70 +164,70 @@ static inline void ag_pool_largest(float *y, uint8_t *index, float (*sums)[AG_TI
 }
 #endif
 
-/* A window of the pooling whose elements make more than one block, or which touches the padding. */
-static AG_NOINLINE void ag_pool_window(ag_pool_block *b, const float *x, const float *w, const float *bias,
-                                       float *y, uint8_t *index, int32_t p, int32_t q,
+/* A pooling window that needs more than one tile or touches the padding. */
+static AG_NOINLINE void ag_pool_window(ag_pool_state *state, const float *x, const float *w,
+                                       const float *bias, float *y, uint8_t *index, int32_t p, int32_t q,
                                        const ag_conv2d_group *g, const ag_conv2d_pool_shape *s) {
     for (int32_t o = 0; o < s->o; o += AG_TILE_N, w += AG_TILE_N * g->filter) {
         const int32_t end = s->pool_h * s->pool_w;
         for (int32_t element = 0, next; element < end; element = next) {
-            next = ag_pool_rows_from(&b->rows, element, p, q, s);
-            ag_pool_sums(b, x, w, s->o - o, g, s);
-            AG_POOL_LARGEST(y + o, index + o, b->sums, bias + o, b->rows.element, b->rows.count, s->o - o,
-                            element == 0);
+            next = ag_pool_rows_from(&state->rows, element, p, q, s);
+            ag_pool_sums(state, x, w, s->o - o, g, s);
+            AG_POOL_MAX(y + o, index + o, state->sums, bias + o, state->rows.element, state->rows.count,
+                        s->o - o, element == 0);
         }
     }
 }
 
-/* A window of the pooling whose elements make one block, b->rows; its first convolution begins at x. */
-static void ag_pool_inner(ag_pool_block *b, const float *x, const float *w, const float *bias, float *y,
-                          uint8_t *index, const ag_conv2d_group *g) {
-    const int32_t run = g->s->kw * g->channels;
+/* An interior pooling window that fits one tile, b->rows; the window of its first element starts at x. */
+static void ag_pool_interior(ag_pool_state *state, const float *x, const float *w, const float *bias,
+                             float *y, uint8_t *index, const ag_conv2d_group *g) {
+    const int32_t row_length = g->s->kw * g->channels;
     for (int32_t i = 0; i < AG_TILE_M; i++) {
-        b->t.a[i] = x + b->at[i];
+        state->t.a[i] = x + state->offset[i];
     }
-    b->t.c = &b->sums[0][0];
-    b->t.beta = 0.0f;
-    b->t.k = run;
-    b->t.segments = g->s->kh;
-    b->t.a_skip = ag_bytes((ptrdiff_t)g->s->dilation_h * g->s->x_h - run);
-    b->t.b_skip = 0;
+    state->t.c = &state->sums[0][0];
+    state->t.beta = 0.0f;
+    state->t.k = row_length;
+    state->t.k_runs = g->s->kh;
+    state->t.a_skip = ag_bytes((ptrdiff_t)g->s->dilation_h * g->s->x_h - row_length);
+    state->t.b_skip = 0;
     for (int32_t o = 0; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * g->filter) {
-        ag_pool_filters(&b->t, w, g->outputs - o, g);
-        AG_TILE(nt)(&b->t);
-        AG_POOL_LARGEST(y + o, index + o, b->sums, bias + o, b->rows.element, b->rows.count, g->outputs - o,
-                        true);
+        ag_pool_filters(&state->t, w, g->outputs - o, g);
+        AG_MICROKERNEL(nt)(&state->t);
+        AG_POOL_MAX(y + o, index + o, state->sums, bias + o, state->rows.element, state->rows.count,
+                    g->outputs - o, true);
     }
 }
 
-static void ag_conv2d_pool_by_tiles(const float *x, const float *w, const float *bias, float *y,
-                                    uint8_t *index, int32_t n, const ag_conv2d_pool_shape *s) {
+static void ag_conv2d_pool_tiled(const float *x, const float *w, const float *bias, float *y, uint8_t *index,
+                                 int32_t n, const ag_conv2d_pool_shape *s) {
     const ag_conv2d_shape conv = ag_pooled_conv2d(s);
-    const ag_conv2d_group g = ag_group_of(&conv);
-    const bool block = s->pool_h * s->pool_w <= AG_TILE_M && ag_taps_follow(&g, s->kw);
-    ag_pool_block b;
-    b.t.alpha = 1.0f;
-    b.t.c_step = ag_bytes(AG_TILE_N);
+    const ag_conv2d_group g = ag_conv2d_group_of(&conv);
+    const bool one_tile = s->pool_h * s->pool_w <= AG_TILE_M && ag_taps_contiguous(&g, s->kw);
+    ag_pool_state state;
+    state.t.alpha = 1.0f;
+    state.t.c_step = ag_bytes(AG_TILE_N);
     for (; n > 0; n--, x += s->x_n) {
         for (int32_t p = 0; p < s->ph; p++) {
-            const bool inside = block && ag_pool_inside_h(p, s);
-            bool set = false;
+            const bool inside = one_tile && ag_pool_window_inside_h(p, s);
+            bool rows_set = false;
             for (int32_t q = 0; q < s->pw; q++, y += s->o, index += s->o) {
-                if (inside && ag_pool_inside_w(q, s)) {
+                if (inside && ag_pool_window_inside_w(q, s)) {
                     const ptrdiff_t row = (ptrdiff_t)p * s->pool_stride_h * s->stride_h - s->pad_top;
                     const ptrdiff_t column = (ptrdiff_t)q * s->pool_stride_w * s->stride_w - s->pad_left;
-                    if (!set) {
-                        ag_pool_rows_from(&b.rows, 0, 0, 0, s);
+                    if (!rows_set) {
+                        ag_pool_rows_from(&state.rows, 0, 0, 0, s);
                         for (int32_t i = 0; i < AG_TILE_M; i++) {
-                            b.at[i] = (ptrdiff_t)b.rows.p[i] * s->stride_h * s->x_h +
-                                      (ptrdiff_t)b.rows.q[i] * s->stride_w * s->x_w;
+                            state.offset[i] = (ptrdiff_t)state.rows.p[i] * s->stride_h * s->x_h +
+                                              (ptrdiff_t)state.rows.q[i] * s->stride_w * s->x_w;
                         }
-                        set = true;
+                        rows_set = true;
                     }
-                    ag_pool_inner(&b, x + row * s->x_h + column * s->x_w, w, bias, y, index, &g);
+                    ag_pool_interior(&state, x + row * s->x_h + column * s->x_w, w, bias, y, index, &g);
                 } else {
-                    ag_pool_window(&b, x, w, bias, y, index, p, q, &g, s);
-                    set = false;
+                    ag_pool_window(&state, x, w, bias, y, index, p, q, &g, s);
+                    rows_set = false;
                 }
             }
         }

@@ -1,11 +1,11 @@
-/* What blocks and rows share. */
+/* Shared by the headers of this folder: distances in bytes, and an attribute. */
 #ifndef AG_TILES_HELPERS_H
 #define AG_TILES_HELPERS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Keeps what is rarely called out of its caller's frame. */
+/* For rarely called functions: keeps their stack frame out of the caller's. */
 #if defined __GNUC__
 #define AG_NOINLINE __attribute__((noinline))
 #else

@@ -1,9 +1,14 @@
-/* The largest element of each window and what goes back to it, a tap at a time over all channels, which lie
- * side by side. A backend's file has the three loops over channels, static functions of these names:
+/* Max pooling and its adjoint, one tap at a time over all channels, which are contiguous:
  *
- *     ag_pool_first(x, y, index, c, tap)           y = x, index = tap
- *     ag_pool_more(x, y, index, c, tap)            the same where x is larger than y, or NaN
- *     ag_pool_back(dy, index, dx, c, offsets)      dx[offsets[index] + channel] += dy; offsets in elements */
+ *     tap 0: [ c0 c1 .. cn ]  init        y = x, index = 0
+ *     tap 1: [ c0 c1 .. cn ]  update      y = max(y, x), index = 1 where x is larger
+ *     ...
+ *
+ * A backend's file provides the three loops over channels as static functions:
+ *
+ *     ag_pool_init(x, y, index, c, tap)            y = x, index = tap
+ *     ag_pool_update(x, y, index, c, tap)          the same where x is larger than y, or NaN
+ *     ag_pool_scatter(dy, index, dx, c, offsets)   dx[offsets[index] + channel] += dy; offsets in elements */
 #ifndef AG_TILES_MAX_POOL2D_H
 #define AG_TILES_MAX_POOL2D_H
 
@@ -14,10 +19,10 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { AG_POOL_TAPS = 16 }; /* the most elements of a window */
+enum { AG_POOL_TAPS = 16 }; /* the largest number of elements of a window */
 
-static inline bool ag_in(int32_t at, int32_t size) {
-    return at >= 0 && at < size;
+static inline bool ag_in_range(int32_t position, int32_t size) {
+    return position >= 0 && position < size;
 }
 
 static void ag_window_max(const float *x, float *y, uint8_t *index, int32_t top, int32_t left,
@@ -27,12 +32,12 @@ static void ag_window_max(const float *x, float *y, uint8_t *index, int32_t top,
         const int32_t row = top + i * s->dilation_h;
         for (int32_t j = 0; j < s->kw; j++) {
             const int32_t column = left + j * s->dilation_w;
-            if (ag_in(row, s->h) && ag_in(column, s->w)) {
-                const float *from = x + (ptrdiff_t)row * s->x_h + (ptrdiff_t)column * s->x_w;
+            if (ag_in_range(row, s->h) && ag_in_range(column, s->w)) {
+                const float *src = x + (ptrdiff_t)row * s->x_h + (ptrdiff_t)column * s->x_w;
                 if (any) {
-                    ag_pool_more(from, y, index, s->c, i * s->kw + j);
+                    ag_pool_update(src, y, index, s->c, i * s->kw + j);
                 } else {
-                    ag_pool_first(from, y, index, s->c, i * s->kw + j);
+                    ag_pool_init(src, y, index, s->c, i * s->kw + j);
                 }
                 any = true;
             }
@@ -55,19 +60,19 @@ static void ag_max_pool2d_by_taps(const float *x, float *y, uint8_t *index, int3
     }
 }
 
-/* A window that hangs over an edge: what an index names outside is dropped. */
-static void ag_window_back(const float *dy, const uint8_t *index, float *dx, int32_t top, int32_t left,
-                           const ag_pool2d_shape *s) {
+/* A window that extends past an edge: gradients of elements in the padding are dropped. */
+static void ag_window_scatter(const float *dy, const uint8_t *index, float *dx, int32_t top, int32_t left,
+                              const ag_pool2d_shape *s) {
     for (int32_t k = 0; k < s->c; k++) {
         const int32_t row = top + index[k] / s->kw * s->dilation_h;
         const int32_t column = left + index[k] % s->kw * s->dilation_w;
-        if (ag_in(row, s->h) && ag_in(column, s->w)) {
+        if (ag_in_range(row, s->h) && ag_in_range(column, s->w)) {
             dx[(ptrdiff_t)row * s->x_h + (ptrdiff_t)column * s->x_w + k] += dy[k];
         }
     }
 }
 
-static void ag_clear_pixels(float *dx, const ag_pool2d_shape *s) {
+static void ag_zero_image(float *dx, const ag_pool2d_shape *s) {
     const size_t pixel = (size_t)s->c * sizeof *dx;
     for (int32_t i = 0; i < s->h; i++) {
         if (s->x_w == s->c) {
@@ -82,7 +87,7 @@ static void ag_clear_pixels(float *dx, const ag_pool2d_shape *s) {
 
 static void ag_max_pool2d_dx_by_taps(const float *dy, const uint8_t *index, float *dx, int32_t n,
                                      const ag_pool2d_shape *s) {
-    const int32_t high = (s->kh - 1) * s->dilation_h, wide = (s->kw - 1) * s->dilation_w;
+    const int32_t height = (s->kh - 1) * s->dilation_h, width = (s->kw - 1) * s->dilation_w;
     int32_t offsets[AG_POOL_TAPS];
     for (int32_t i = 0; i < s->kh; i++) {
         for (int32_t j = 0; j < s->kw; j++) {
@@ -90,17 +95,17 @@ static void ag_max_pool2d_dx_by_taps(const float *dy, const uint8_t *index, floa
         }
     }
     for (; n > 0; n--, dx += s->x_n) {
-        ag_clear_pixels(dx, s);
+        ag_zero_image(dx, s);
         for (int32_t p = 0; p < s->oh; p++) {
             const int32_t top = p * s->stride_h - s->pad_top;
-            const bool rows_inside = top >= 0 && top + high < s->h;
+            const bool rows_inside = top >= 0 && top + height < s->h;
             for (int32_t q = 0; q < s->ow; q++, dy += s->c, index += s->c) {
                 const int32_t left = q * s->stride_w - s->pad_left;
-                if (rows_inside && left >= 0 && left + wide < s->w) {
+                if (rows_inside && left >= 0 && left + width < s->w) {
                     float *corner = dx + (ptrdiff_t)top * s->x_h + (ptrdiff_t)left * s->x_w;
-                    ag_pool_back(dy, index, corner, s->c, offsets);
+                    ag_pool_scatter(dy, index, corner, s->c, offsets);
                 } else {
-                    ag_window_back(dy, index, dx, top, left, s);
+                    ag_window_scatter(dy, index, dx, top, left, s);
                 }
             }
         }

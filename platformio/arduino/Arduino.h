@@ -1,5 +1,5 @@
-/* As much of Arduino as a sketch needs to print what it has learned: setup, loop and Serial. Time is the
- * host's affair in an emulator, so there are no delays. */
+/* The subset of Arduino that a sketch needs to print its results: setup, loop and Serial. An emulator has no
+ * real time, so there are no delays. */
 #ifndef ARDUINO_H
 #define ARDUINO_H
 

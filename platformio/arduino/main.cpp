@@ -2,7 +2,7 @@
 
 AgSerial Serial;
 
-/* What C++ objects ask for; the program has no end at which they could be destroyed. */
+/* Required by C++ objects with static storage; the program never ends, so they are never destroyed. */
 extern "C" {
 void *__dso_handle;
 int __cxa_atexit(void (*)(void *), void *, void *) {

@@ -1,4 +1,4 @@
-"""QEMU as a program that runs to its end, and as a board behind a TCP port, where `pio device monitor` finds it."""
+"""QEMU as a program that runs to completion, and as a board on a TCP port, to which `pio device monitor` connects."""
 
 import os
 import select
@@ -14,13 +14,13 @@ PROGRAM = "firmware.elf"
 
 
 def command(machine):
-    """QEMU with its console on stdin and stdout; it runs where samples.bin lies."""
+    """QEMU with its console on stdin and stdout; it runs in the folder of samples.bin."""
     console = ["-display", "none", "-monitor", "none", "-serial", "stdio"]
     return [*machine, *console, "-semihosting-config", "enable=on,target=native", "-kernel", PROGRAM]
 
 
 def script(words, seconds):
-    """A shell script that runs the program, wherever it is called, and stops it after `seconds`."""
+    """A shell script that runs the program from any folder and stops it after `seconds`."""
     return (
         '#!/bin/sh\ncd -- "$(dirname -- "$0")" || exit 1\n'
         f"exec timeout --kill-after=5 {seconds} {shlex.join(words)} </dev/null\n"
@@ -36,16 +36,16 @@ def run(folder):
     return code
 
 
-# ---- a board behind a port
+# ---- a board on a port
 
 
 def upload(words, folder, port, seconds):
-    """Start the program in a process that outlives this one and serves `port`, socket://HOST:PORT. One that an earlier
-    upload to this folder started is ended. Returns an exit code."""
+    """Start the program in a background process with its console on `port`, socket://HOST:PORT. One that an earlier
+    upload to this folder started is terminated. Returns an exit code."""
     url = urlparse(port or "")
     if url.scheme != "socket" or not url.hostname or not url.port:
         return fail(
-            f"upload needs the port where the monitor looks, as in monitor_port = socket://127.0.0.1:5400; got {port!r}"
+            f"upload needs the monitor's port, as in monitor_port = socket://127.0.0.1:5400; got {port!r}"
         )
     stop(folder)
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
@@ -72,12 +72,12 @@ def fail(message):
 
 
 def stop(folder):
-    """End the emulator of this folder, if it still runs."""
+    """Terminate the emulator of this folder, if it still runs."""
     try:
         with open(os.path.join(folder, "qemu.pid"), encoding="utf-8") as file:
             pid = int(file.read())
         if os.path.realpath(f"/proc/{pid}/cwd") != os.path.realpath(folder):
-            return  # another process has the number by now
+            return  # the process id has been reused
         os.killpg(pid, signal.SIGTERM)
         for _ in range(100):
             os.kill(pid, 0)
@@ -87,8 +87,8 @@ def stop(folder):
 
 
 def serve(listener, seconds, words):
-    """Run the program at once; carry bytes between it and whoever is connected. What it prints before is kept, up to
-    what a socket holds. Ends with the program, once its last words are fetched, or after `seconds`."""
+    """Run the program at once and copy bytes between it and the connected client. Earlier output is buffered, up to the
+    size of a socket buffer. Ends with the program, once its last output is read, or after `seconds`."""
     deadline = time.monotonic() + seconds
     ours, its = socket.socketpair()
     program = subprocess.Popen(words, stdin=its, stdout=its, stderr=its)
@@ -100,7 +100,7 @@ def serve(listener, seconds, words):
             ready, _, _ = select.select(readers, [], [], 1.0)
             if listener in ready:
                 client, _ = listener.accept()
-                time.sleep(0.3)  # pyserial throws away what is there when it has opened a port
+                time.sleep(0.3)  # pyserial discards pending input after it has opened a port
             if client in ready and not carry(client, ours):
                 client.close()
                 client = None
@@ -113,7 +113,7 @@ def serve(listener, seconds, words):
 
 
 def carry(source, target):
-    """Copy what is there; False when either side is gone."""
+    """Copy available bytes; False when either side has closed."""
     try:
         data = source.recv(4096)
         target.sendall(data)

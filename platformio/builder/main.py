@@ -1,7 +1,7 @@
-"""Builds firmware for an emulated board, runs it, and starts the emulator where `pio device monitor` finds it.
+"""Builds firmware for an emulated board, runs it, and starts the emulator on the port of `pio device monitor`.
 
-The board's file in boards/ has the flags; the C for start-up and console lies in `support` beside this platform when it
-was carried away with a project, else in the checkout.
+The board's file in boards/ has the flags; the C for start-up and console is stored in `support` next to this platform
+in an exported project, otherwise in the checkout.
 """
 
 import os
@@ -17,7 +17,7 @@ home = Path(env.PioPlatform().get_dir()).resolve()
 sys.path.insert(0, str(home / "builder"))
 import emulator
 
-support = home / "support"  # flat, of a project that was carried away
+support = home / "support"  # flat, in an exported project
 cores = support
 if not support.is_dir():
     support = home.parent / "boards" / "support"
@@ -92,7 +92,7 @@ else:
     env.Depends(program, str(support / "common" / "firmware.ld"))
 Default(program)
 
-# What `pio test` starts: the emulator as if it were a program of this computer.
+# Started by `pio test`: the emulator, as if it were a host program.
 command = emulator.command(board.get("qemu.command"))
 seconds, default = (
     ("custom_test_timeout", "60") if "test" in env["BUILD_TYPE"] else ("custom_qemu_timeout", "600")
@@ -126,7 +126,7 @@ def upload(target, source, env):
 
 
 samples = env.File(os.path.join("$PROJECT_DIR", "samples.bin"))
-if samples.exists():  # of a project that was carried away; the program runs in the build folder
+if samples.exists():  # of an exported project; the program runs in the build folder
     copied = env.Command(os.path.join("$BUILD_DIR", "samples.bin"), samples, Copy("$TARGET", "$SOURCE"))
     env.Requires(program, copied)
 
@@ -136,6 +136,6 @@ env.AddPlatformTarget(
     dependencies=made,
     actions=env.VerboseAction(run, "Running $PROGPATH in QEMU"),
     title="Run",
-    description="Run the program in QEMU until it ends; its exit code decides",
+    description="Run the program in QEMU until it ends; its exit code is the result",
 )
 AlwaysBuild(env.Alias("upload", made, env.VerboseAction(upload, "Starting $PROGPATH in QEMU")))

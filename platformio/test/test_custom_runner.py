@@ -1,5 +1,5 @@
-"""Reads what the tests on a board print. A program that ends early, prints nothing, hangs, or cannot be reached is an
-error, never a pass: without Unity's summary, and a summary that agrees with the cases, there is no success."""
+"""Parses the output of the tests on a board. A program that ends early, prints nothing, hangs, or cannot be reached is
+an error, never a pass: without Unity's summary, and a summary that agrees with the cases, there is no success."""
 
 import re
 import time
@@ -17,7 +17,7 @@ NOT_ENDED = 124  # the exit code of `timeout`
 
 
 class CustomTestRunner(UnityTestRunner):
-    EXTRA_LIB_DEPS = None  # unity.h is beside this file
+    EXTRA_LIB_DEPS = None  # unity.h is in this folder
 
     def setup(self):
         self.summary = None
@@ -44,10 +44,10 @@ class CustomTestRunner(UnityTestRunner):
         before = len(self.test_suite.cases)
         super().on_testing_line_output(line)
         if not self.options.verbose and not found and len(self.test_suite.cases) == before:
-            click.echo(line, nl=False)  # why a case fails is said on the lines before it
+            click.echo(line, nl=False)  # the reason of a failure is on the preceding lines
 
     def read_program(self):
-        """Run the program; what went wrong, or None. `timeout` in the program itself ends one that hangs."""
+        """Run the program; returns an error, or None. `timeout` in the program's script ends one that hangs."""
         try:
             NativeTestOutputReader(self).begin()
         except UnitTestError as error:
@@ -55,7 +55,7 @@ class CustomTestRunner(UnityTestRunner):
         return None
 
     def read_port(self, port):
-        """Read the port until the summary comes; what went wrong, or None."""
+        """Read the port until the summary arrives; returns an error, or None."""
         if not port:
             return "no port: give test_port, or --test-port"
         deadline = time.monotonic() + self.seconds
@@ -70,7 +70,7 @@ class CustomTestRunner(UnityTestRunner):
         return None
 
     def judge(self, failure):
-        """Raise unless the summary came, agrees with the cases, and stands for at least one test that passed."""
+        """Raise unless the summary arrived, agrees with the cases, and contains at least one passed test."""
         cases = [c for c in self.test_suite.cases if c.status != TestStatus.ERRORED]
         failed = sum(c.status == TestStatus.FAILED for c in cases)
         if self.summary is None:

@@ -41,7 +41,7 @@ void unity_run(void (*test)(void), const char *name, const char *file, int line)
 }
 
 void unity_fail(int line, const char *message) {
-    if (!now.failed) { /* one verdict for each test */
+    if (!now.failed) { /* one result per test */
         print_verdict(line, "FAIL: ");
         ag_print(message);
         ag_print("\n");

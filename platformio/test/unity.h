@@ -1,8 +1,8 @@
-/* The part of Unity's interface that tests on a board need, printed as Unity prints it:
+/* The subset of Unity's interface that the tests on a board use, with Unity's output format:
  *
  *     FILE:LINE:NAME:PASS        FILE:LINE:NAME:FAIL: MESSAGE        N Tests M Failures 0 Ignored
  *
- * A failing assertion returns from the function that it stands in. */
+ * A failing assertion returns from the function that contains it. */
 #ifndef UNITY_H
 #define UNITY_H
 
@@ -13,10 +13,10 @@ extern "C" {
 #endif
 
 void unity_begin(void);
-int unity_end(void); /* prints the summary; how many tests failed */
+int unity_end(void); /* prints the summary; returns the number of failed tests */
 void unity_run(void (*test)(void), const char *name, const char *file, int line);
 void unity_fail(int line, const char *message);
-int unity_failed(void); /* whether the test that runs has failed */
+int unity_failed(void); /* whether the current test has failed */
 int unity_within(float delta, float expected, float actual);
 
 #ifdef __cplusplus

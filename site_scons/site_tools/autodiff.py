@@ -1,4 +1,4 @@
-"""SCons tool: models in Python become C archives for one board.
+"""SCons tool: compile Python models to C archives for one board.
 
     env = Environment(tools=["default", "autodiff", "firmware"], toolpath=[autodiff_gen.scons_tools()],
                       AUTODIFF_BOARD="stm32")          # a board's name or a path ending in .toml
@@ -8,7 +8,7 @@ Further construction variables: AUTODIFF_KERNELS (list of backends, "" for the b
 the board's), AUTODIFF_PROFILE ("speed" or "size", "" for the board's), AUTODIFF_PYTHON (the generator's Python; else
 $AUTODIFF_PYTHON, the checkout's .venv, SCons' own).
 
-Python of the standard library only: SCons' interpreter need not be the one that has NumPy.
+Standard library only: the interpreter of SCons need not have NumPy.
 """
 
 import importlib
@@ -34,7 +34,7 @@ _SITE = _CHECKOUT if _IN_CHECKOUT else _HERE.parents[3]
 
 
 def package(name):
-    """A module of the generator that needs the standard library only, also when SCons' Python does not have it."""
+    """A module of the generator that needs only the standard library, also if SCons' Python cannot import it itself."""
     sys.path.insert(0, str(_SITE))
     try:
         return importlib.import_module(f"autodiff_gen.{name}")
@@ -43,7 +43,7 @@ def package(name):
 
 
 class Build:
-    """What all builders of one environment share; clones of the environment refer to the same object."""
+    """The data shared by all builders of one environment and its clones."""
 
     def __init__(self, env):
         self.board = package("targets.board").load(
@@ -59,7 +59,7 @@ class Build:
 
 
 def build_of(env):
-    """The environment's `Build`, made on first use; a user's mistake becomes SCons' own one-line error."""
+    """The environment's `Build`, created on first use; a user's mistake becomes a one-line error of SCons."""
     if env.get("AUTODIFF_BUILD") is None:
         try:
             env["AUTODIFF_BUILD"] = Build(env)
@@ -97,23 +97,23 @@ def check_python(python, env):
 
 
 def literal(text):
-    """A word for a list-form action, safe from substitution."""
+    """A word of a list-form action, protected from substitution."""
     return str(text).replace("$", "$$")
 
 
 def python_command(env, *words):
-    """A list-form command of the generator's Python, whose path stays out of the signature. A script may import what
-    lies beside it, a module (-m) nothing from the working folder."""
+    """A list-form command of the generator's Python, whose path is not part of the signature. A script may import from
+    its own folder, a module (-m) not from the working folder."""
     safe = "-P" if words[0] == "-m" else "-B"
     return [f"$({literal(build_of(env).python)}$)", safe, *words]
 
 
-# ---- what a model depends on
+# ---- dependencies of a model
 
 
 def model_files(env, deps_json, model):
-    """Files that the model opened when it was last read, from NAME.deps.json; asks the generator when that is absent
-    or older than one of them, so that the build after an edit is not done twice."""
+    """Files that the model opened when it was last read, from NAME.deps.json. If that is absent or older than one of
+    them, the generator lists them again, so that the build after an edit is not done twice."""
     known = _listed(deps_json.read_text()) if deps_json.is_file() else None
     if known is not None and _newest([*known, model]) <= deps_json.stat().st_mtime:
         return known
@@ -124,7 +124,7 @@ def model_files(env, deps_json, model):
     fresh = _listed(done.stdout) if done.returncode == 0 else None
     if fresh is not None and fresh == known:
         os.utime(deps_json)
-    # A broken model says so when it is built.
+    # The error of a broken model is reported when it is built.
     return fresh if fresh is not None else [f for f in known or () if os.path.isfile(f)]
 
 
@@ -200,7 +200,7 @@ def archive(env, target, objects):
 
 
 def kernel_archive(env, folder):
-    """Every kernel of the board's backends, once per folder; the linker takes what is called."""
+    """Every kernel of the board's backends, once per folder; the linker keeps those that are called."""
     build = build_of(env)
     if folder not in build.archives:
         compiler = board_env(env)
@@ -230,12 +230,12 @@ def train_sources(env, name, model):
 
 
 def contract_flag(env):
-    """How generated C is compiled: without contraction into FMA when `ref` alone serves it, for the same bits."""
+    """The contraction flag of generated C: no contraction into FMA if only `ref` is used, for bit-equal results."""
     return "-ffp-contract=off" if build_of(env).backends.only_ref else "-ffp-contract=fast"
 
 
 def model_flags(env):
-    """The flags of generated C behind those of every file."""
+    """The flags of generated C, after those of every file."""
     return [contract_flag(env), *package("targets.build_commands").model_flags(build_of(env).board)]
 
 
@@ -302,7 +302,7 @@ def _write_text(target, source, env):
 
 
 def short_lines(env):
-    """Print `CC main.o` in place of whole commands."""
+    """Print `CC main.o` instead of whole commands."""
     for name, word in (
         ("CCCOMSTR", "CC"),
         ("ARCOMSTR", "AR"),

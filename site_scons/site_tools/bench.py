@@ -1,4 +1,4 @@
-"""SCons tool: what a training step costs on a board, counted in QEMU. Needs the tools `autodiff` and `firmware`.
+"""SCons tool: the cost of a training step on a board, counted in QEMU. Needs the tools `autodiff` and `firmware`.
 
 library = env.TrainLib("build/net", "model.py")
 env.Bench("build/net", "model.py", library)     # `scons bench` prints the costs and writes build/bench.json
@@ -15,7 +15,7 @@ CYCLES = ("-DAG_MARK_CYCLES=1",)
 
 def bench(env, name, model, library, steps=None, port=None, alias="bench"):
     """The alias that counts the instructions of the model; `name`, `model` and `library` are those of TrainLib. With
-    `port`, cycles on the board that is there; `scons upload` writes the program for that."""
+    `port` it counts cycles on the board at that port; `scons upload` writes the program to it."""
     board = env.AutodiffBuild().board
     if port is None:
         check_board(env, board)
@@ -28,53 +28,53 @@ def bench(env, name, model, library, steps=None, port=None, alias="bench"):
     command = env.AutodiffPython("-m", "autodiff_gen", "bench-sources", "$SOURCE")
     command += ["--out", "${TARGET.dir}", "--name", stem, *env.AutodiffFlags()]
     command += [] if steps is None else ["--steps", str(steps)]
-    ends = (".c", "_bench.c", "_marks.json", ".h", "_params.c")
+    ends = (".c", "_bench.c", "_probes.json", ".h", "_params.c")
     made = env.Command(
         [f"{sources}/{stem}{end}" for end in ends], model, Action([command], "$AUTODIFF_GENCOMSTR")
     )
-    env.Depends(made, library[0])  # generated anew whenever the ordinary C is
+    env.Depends(made, library[0])  # regenerated whenever the ordinary C is
     compiler = env.BoardEnv()
     if port is not None:
         main = compiler.BoardObject(f"{sources}/obj/{stem}_bench_cycles.o", made[1], CYCLES)
-        marked = compiler.BoardObject(
+        probed = compiler.BoardObject(
             f"{sources}/obj/{stem}_cycles.o", made[0], [*CYCLES, *env.AutodiffModelFlags()]
         )
-        program = env.Firmware(f"{sources}/cycles", [main, marked, library])
+        program = env.Firmware(f"{sources}/cycles", [main, probed, library])
         env.Upload(program)
         words = ["-m", "autodiff_gen", "bench-cycles", *env.AutodiffFlags(), "--port", port]
-        words += ["--marks", "${SOURCES[1]}", "--out", f"{folder}/cycles.json"]
+        words += ["--probes", "${SOURCES[1]}", "--out", f"{folder}/cycles.json"]
         done = env.Alias(alias, [program[0], made[2]], Action([env.AutodiffPython(*words)], None))
         env.AlwaysBuild(done)
         return done
     main = compiler.BoardObject(f"{sources}/obj/{stem}_bench.o", made[1], DEFINES)
-    marked = compiler.BoardObject(f"{sources}/obj/{stem}.o", made[0], [*DEFINES, *env.AutodiffModelFlags()])
+    probed = compiler.BoardObject(f"{sources}/obj/{stem}.o", made[0], [*DEFINES, *env.AutodiffModelFlags()])
     plain_elf = env.Firmware(f"{sources}/plain", [main, library])
-    marked_elf = env.Firmware(f"{sources}/marked", [main, marked, library])
+    probed_elf = env.Firmware(f"{sources}/probed", [main, probed, library])
     words = ["-m", "autodiff_gen", "bench-count", *env.AutodiffFlags()]
     words += [
         "--profile",
         board.profile,
         "--plain",
         "$SOURCE",
-        "--marked",
+        "--probed",
         "${SOURCES[1]}",
-        "--marks",
+        "--probes",
         "${SOURCES[2]}",
     ]
     words += ["--out", f"{folder}/bench.json", "--plugins", "build/bench"]
-    sources = [plain_elf[0], marked_elf[0], made[2]]
+    sources = [plain_elf[0], probed_elf[0], made[2]]
     done = env.Alias(alias, sources, Action([env.AutodiffPython(*words)], None))
     env.AlwaysBuild(done)
     return done
 
 
 def bench_kernels(env, folder, alias="bench-kernels"):
-    """The alias that counts the instructions of the kernels which the board's backends choose."""
+    """The alias that counts the instructions of the kernels selected from the board's backends."""
     build = env.AutodiffBuild()
     check_board(env, build.board)
     command = env.AutodiffPython("-m", "autodiff_gen", "bench-kernel-sources", "--out", "${TARGET.dir}")
     command += env.AutodiffFlags()
-    targets = [f"{folder}/bench/kernels_bench.c", f"{folder}/bench/kernels_marks.json"]
+    targets = [f"{folder}/bench/kernels_bench.c", f"{folder}/bench/kernels_probes.json"]
     made = env.Command(targets, [], Action([command], "$AUTODIFF_GENCOMSTR"))
     tables = [b.folder / "kernels.toml" for b in build.backends.backends]
     env.Depends(made, [env.File(str(f)) for f in (*env.AutodiffGenerator(), *tables)])
@@ -88,14 +88,14 @@ def bench_kernels(env, folder, alias="bench-kernels"):
         ],
     )
     words = ["-m", "autodiff_gen", "bench-kernel-count", *env.AutodiffFlags(), "--elf", "$SOURCE"]
-    words += ["--marks", "${SOURCES[1]}", "--out", f"{folder}/kernels.json", "--plugins", "build/bench"]
+    words += ["--probes", "${SOURCES[1]}", "--out", f"{folder}/kernels.json", "--plugins", "build/bench"]
     done = env.Alias(alias, [program[0], made[1]], Action([env.AutodiffPython(*words)], None))
     env.AlwaysBuild(done)
     return done
 
 
 def check_board(env, board):
-    """Raise UserError for a board on which nothing can be counted here."""
+    """Raise UserError for a board without an emulator."""
     if board.is_host:
         raise SCons.Errors.UserError(
             "bench: instructions are counted in QEMU; give an emulated board, such as board=mps2_an386"

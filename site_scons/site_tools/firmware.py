@@ -1,11 +1,11 @@
 """SCons tool: programs for a board, from its profile. Needs the tool `autodiff`, which knows the board.
 
     made = env.Firmware("build/firmware", ["main.c", net])  # -> build/firmware.elf .map, on a board .bin and .hex too
-    env.Size(made)      # `scons size` prints flash and RAM used against the board's
-    env.Run(made)       # `scons run` runs it in QEMU, in its own folder; fails when the program fails
+    env.Size(made)      # `scons size` prints flash and RAM used, and those of the board
+    env.Run(made)       # `scons run` runs it in QEMU, in its own folder; fails if the program fails
     env.Upload(made)    # `scons upload` writes it with openocd or st-flash
 
-With several programs in one project, name= gives each its own alias. Nothing runs unless its alias is asked for.
+With several programs in one project, name= gives each its own alias. Nothing runs unless its alias is a target.
 """
 
 import os
@@ -18,7 +18,7 @@ from SCons.Script import Action, Flatten
 
 
 def firmware(env, target, source):
-    """Link C sources, objects and archives with the board's start-up and support code. Returns the files made."""
+    """Link C sources, objects and archives with the board's start-up and support code. Returns the files."""
     board = env.AutodiffBuild().board
     support = env.AutodiffPackage("targets.build_commands")
     if board.target.support.name == env.AutodiffPackage("targets.platformio").ARDUINO:
@@ -34,7 +34,7 @@ def firmware(env, target, source):
         name, end = os.path.splitext(os.path.basename(str(item)))
         objects.append(compiler.BoardObject(f"{folder}/obj/{name}.o", item) if end == ".c" else item)
 
-    # The sizes are printed by `size`, in one form for all boards.
+    # `size` prints the sizes, in one form for all boards.
     map_path = f"{base}.map"
     flags = [f for f in support.link_flags(board, map_path) if f != "-Wl,--print-memory-usage"]
     flags += env.AutodiffBuild().backends.ldflags
@@ -81,12 +81,12 @@ def always(env, name, source, function):
 
 
 def size(env, source, name="size"):
-    """Print flash and RAM used against the board's."""
+    """Print flash and RAM used, and those of the board."""
     return always(env, name, source, print_usage)
 
 
 def run(env, source, name="run"):
-    """Run the first source, after the others are built; its exit code decides."""
+    """Run the first source after all are built; its exit code is that of the action."""
     return always(env, name, source, run_program)
 
 

@@ -150,5 +150,5 @@ def test_an_op_without_gradient_is_named_with_the_path(monkeypatch: pytest.Monke
 
     monkeypatch.setitem(OPS, "cos", dataclasses.replace(OPS["cos"], vjp=None))
     y = F.cos(F.exp(X)) * 2.0
-    with pytest.raises(GraphError, match=r"^cos has no gradient; it lies on the path x -> exp -> cos$"):
+    with pytest.raises(GraphError, match=r"^cos has no gradient; it is on the path x -> exp -> cos$"):
         grad(y, X)

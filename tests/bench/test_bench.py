@@ -1,4 +1,4 @@
-"""Counting instructions: the plugin and its marks, what a step of generated C is called, the command, its record."""
+"""Counting instructions: the plugin and its probes, what a step of generated C is called, the command, its record."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from firmware_build import boards, call, copy_of_the_project, once, scons
 from autodiff_gen.bench import cycle_model, linker_map
 from autodiff_gen.bench.markdown import replace_section
 from autodiff_gen.bench.on_board import measured
-from autodiff_gen.bench.probes import ids, marks
-from autodiff_gen.bench.program import bench_texts, marks_json
+from autodiff_gen.bench.probes import ids, probes
+from autodiff_gen.bench.program import bench_texts, probes_json
 from autodiff_gen.bench.qemu_counter import count, plugin
 from autodiff_gen.bench.report import changes, kernel_report, report
 from autodiff_gen.bench.tables import write_qemu_tables
@@ -53,7 +53,7 @@ ONE_OF_EACH_CORE = {board.load(name).target.core: name for name in boards()}
 @pytest.mark.cc
 @pytest.mark.qemu
 @pytest.mark.parametrize("name", ONE_OF_EACH_CORE.values())
-def test_what_lies_between_marks_is_counted(name, library, tmp_path):
+def test_instructions_between_probes_are_counted(name, library, tmp_path):
     b = board.load(name)
     include = [f"-I{path}" for path in build_commands.include_dirs(b)]
     command = [
@@ -82,7 +82,7 @@ def test_without_a_compiler_one_line_says_what_to_install(tmp_path, monkeypatch)
         plugin(tmp_path)
 
 
-# Marks
+# Probes
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_without_a_compiler_one_line_says_what_to_install(tmp_path, monkeypatch)
 )
 def test_the_multiply_accumulates_of_a_training_step(model, expected):
     _, program = compiled(model)
-    assert sum(m.macs for m in marks(program) if m.entry == "train_step") == expected
+    assert sum(m.macs for m in probes(program) if m.entry == "train_step") == expected
 
 
 def test_each_step_has_its_layer_and_phase():
     _, program = compiled("w1")
-    found = [(m.layer, m.phase) for m in marks(program) if m.entry == "train_step"]
+    found = [(m.layer, m.phase) for m in probes(program) if m.entry == "train_step"]
     assert found == [
         *(("", "call"), ("0", "forward"), ("0", "forward"), ("2", "forward"), ("2", "forward")),
         *(("2", "backward"), ("2", "update"), ("0", "backward"), ("0", "update")),
@@ -105,7 +105,7 @@ def test_each_step_has_its_layer_and_phase():
 
 def test_the_steps_of_a_loop_are_told_apart_and_count_as_often_as_they_are_made():
     _, program = compiled("gesture")
-    found = {m.step: m for m in marks(program) if m.entry == "train_step"}
+    found = {m.step: m for m in probes(program) if m.entry == "train_step"}
     recurrent = [m for m in found.values() if "gru_weight_hh_l0" in m.text and "." in m.step]
     batch, length, hidden = program.batch, 32, 20
     assert [m.macs for m in recurrent] == [batch * length * hidden * 3 * hidden] * 2
@@ -116,23 +116,23 @@ def test_the_steps_of_a_loop_are_told_apart_and_count_as_often_as_they_are_made(
 
 
 @pytest.mark.parametrize("model", ["w4", "gesture", "mnist"])
-def test_marks_are_all_that_a_benchmark_adds(model):
+def test_probes_are_all_that_a_benchmark_adds(model):
     _, program = compiled(model)
-    plain, marked = emit(program), emit(program, ids(marks(program)))
+    plain, probed = emit(program), emit(program, ids(probes(program)))
     assert not re.search("AG_MARK|ag_mark", "".join(plain.values()))
     text = re.sub(
-        r'^ *AG_MARK\(\d+\);\n|^#include "ag_mark.h"\n', "", marked[f"{program.name}.c"], flags=re.M
+        r'^ *AG_MARK\(\d+\);\n|^#include "ag_mark.h"\n', "", probed[f"{program.name}.c"], flags=re.M
     )
-    assert {**marked, f"{program.name}.c": text} == plain
+    assert {**probed, f"{program.name}.c": text} == plain
     steps = sum(len(list(e.plan.all_steps())) for e in program.entries)
-    assert marked[f"{program.name}.c"].count("AG_MARK(") == steps
+    assert probed[f"{program.name}.c"].count("AG_MARK(") == steps
 
 
 @pytest.mark.cc
-def test_without_its_definition_a_mark_is_nothing(tmp_path):
+def test_without_its_definition_a_probe_is_nothing(tmp_path):
     file, program = compiled("w4")
     made = {}
-    for name, texts in (("plain", emit(program)), ("marked", bench_texts(program, file, 1))):
+    for name, texts in (("plain", emit(program)), ("probed", bench_texts(program, file, 1))):
         folder = tmp_path / name
         folder.mkdir()
         for file_name, text in texts.items():
@@ -140,7 +140,7 @@ def test_without_its_definition_a_mark_is_nothing(tmp_path):
         include = [f"-I{p}" for p in (*program.backends.include_dirs(), ROOT / "runtime")]
         call(["gcc", "-std=c99", "-O2", *include, "-c", "w4.c", "-o", "w4.o"], folder, 60)
         made[name] = (folder / "w4.o").read_bytes()
-    assert made["plain"] == made["marked"]
+    assert made["plain"] == made["probed"]
 
 
 # The command
@@ -166,7 +166,7 @@ def built(tmp_path_factory):
     return once(tmp_path_factory, "bench", make)
 
 
-FIGURES = {"instructions", "cycles", "macs", "instructions_per_mac"}
+MEASURED = {"instructions", "cycles", "macs", "instructions_per_mac"}
 
 
 @pytest.mark.cc
@@ -178,9 +178,9 @@ def test_the_record(built):
     )
     assert (record["kernels"], record["batch"], record["steps"]) == (["armv7em", "ref"], 4, 2)
     assert record["profile"] == "speed"
-    assert [set(e) for e in record["entries"]] == [{"entry", *FIGURES}] * 2
-    assert all(set(r) == {"entry", "layer", "phase", *FIGURES} for r in record["layers"])
-    told = {"entry", "step", "layer", "phase", "text", "kernels", *FIGURES}
+    assert [set(e) for e in record["entries"]] == [{"entry", *MEASURED}] * 2
+    assert all(set(r) == {"entry", "layer", "phase", *MEASURED} for r in record["layers"])
+    told = {"entry", "step", "layer", "phase", "text", "kernels", *MEASURED}
     assert all(set(r) == told for r in record["graph_steps"])
     train = next(e for e in record["entries"] if e["entry"] == "train_step")
     assert record["instructions_per_step"] == train["instructions"] > 1000
@@ -188,7 +188,7 @@ def test_the_record(built):
     for rows in (record["graph_steps"], record["layers"]):
         parts = [r["instructions"] for r in rows if r["entry"] == "train_step"]
         assert all(p > 0 for p in parts)
-        # marks keep the compiler from moving code across steps, so the sum may differ a little
+        # probes keep the compiler from moving code across steps, so the sum may differ a little
         assert 0.9 * train["instructions"] <= sum(parts) <= 1.1 * train["instructions"]
     text = record["text"]
     assert text["trainer"] > 1000 and text["together"] == sum(text.values()) - text["together"]
@@ -231,7 +231,10 @@ def test_what_became_slower_or_larger_is_listed(built):
         (("model=w9",), "unknown model 'w9'"),
         (("model=w4", "board=nucleo_h743zi"), "no emulator .*; board=mps2_an500 has the same core"),
         (("model=w4", "board=host"), "counted in QEMU; give an emulated board"),
-        (("model=w4", "upload"), "bench upload: bench stands alone, or with upload and port="),
+        (
+            ("model=w4", "upload"),
+            "bench upload: bench is a target of its own; only upload with port= may be added",
+        ),
         (("model=w4", "steps=none"), "steps=none: must be a number of training steps"),
     ],
 )
@@ -246,8 +249,8 @@ def test_wrong_words_get_one_line(built, words, expected):
 
 @pytest.mark.cc
 @pytest.mark.qemu
-def test_a_board_tells_the_cycles_between_marks(built):
-    """The form alone: QEMU's counter stands still."""
+def test_a_board_prints_the_cycles_between_probes(built):
+    """The form alone: QEMU's counter does not count."""
     folder = built / "build/mps2_an386/w4+kernels=armv7em+ref"
     record, counted = (json.loads((folder / name).read_text()) for name in ("cycles.json", "bench.json"))
     told = ("entry", "step", "layer", "phase", "text", "kernels", "macs")
@@ -258,18 +261,18 @@ def test_a_board_tells_the_cycles_between_marks(built):
 
 
 def test_cycles_of_another_benchmark_are_refused(tmp_path):
-    path = tmp_path / "net_marks.json"
-    path.write_text(json.dumps({"model": "net", "batch": 1, "steps": 4, "marks": [{"id": 1}]}))
-    with pytest.raises(ToolError, match=r"another benchmark: it tells of 2 marks, net_marks.json of 1"):
+    path = tmp_path / "net_probes.json"
+    path.write_text(json.dumps({"model": "net", "batch": 1, "steps": 4, "probes": [{"id": 1}]}))
+    with pytest.raises(ToolError, match=r"another benchmark: it lists 2 probes, net_probes.json of 1"):
         measured(
             board.load("stm32"), ["ref"], path, ["cycles 1 00000000 00000010", "cycles 2 00000001 00000000"]
         )
 
 
 def test_cycles_are_the_mean_of_the_steps(tmp_path):
-    path = tmp_path / "net_marks.json"
+    path = tmp_path / "net_probes.json"
     _, program = compiled("w4")
-    path.write_text(marks_json(program, marks(program)[:2], 4))
+    path.write_text(probes_json(program, probes(program)[:2], 4))
     lines = ["stack 100", "loss 1.5e+00", "cycles 1 00000000 00000010", "cycles 2 00000001 00000000"]
     record = measured(board.load("stm32"), ["ref"], path, lines)
     assert [r["cycles"] for r in record["graph_steps"]] == [4, 2**30]
@@ -283,7 +286,7 @@ def test_cycles_are_the_mean_of_the_steps(tmp_path):
 @pytest.mark.qemu
 def test_kernels_are_counted_by_themselves(built):
     record = json.loads((built / "build/mps2_an386/kernels+kernels=armv7em+ref/kernels.json").read_text())
-    told = {"family", "sizes", "symbol", *FIGURES}
+    told = {"family", "sizes", "symbol", *MEASURED}
     assert all(set(case) == told and case["instructions"] > 0 for case in record["cases"])
     cases = {(case["family"], case["sizes"]): case for case in record["cases"]}
     assert len(cases) == len(record["cases"])
@@ -344,7 +347,7 @@ def test_a_step_of_w1_is_no_slower_than_the_best_known(library, tmp_path):
     )
     objects = [path.name for path in sorted(tmp_path.glob("*.o"))]
     call([gcc[0], *objects, "-o", "w1.elf", *build_commands.link_flags(b)], tmp_path, 60)
-    step, *_ = (m.id for m in marks(program) if m.entry == "train_step")
+    step, *_ = (m.id for m in probes(program) if m.entry == "train_step")
     best, _ = published("mps2_an386")["step"]["w1"]
     assert 51_136 < count(b, tmp_path / "w1.elf", library).instructions[step] / 4 <= best
 

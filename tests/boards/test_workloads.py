@@ -142,7 +142,7 @@ def test_checksums_of_w1_are_the_same_on_every_core_and_compiler(place, everywhe
 
 @pytest.mark.parametrize(("name", "place"), [("w1", "stm32"), ("w1", "mps2_an385"), ("w4", "mps2_an386")])
 def test_bad_calls_on_the_board_are_refused_and_change_nothing(name, place, tmp_path_factory):
-    w, said = module(name), trained(tmp_path_factory, name, place, main="refusals")
+    w, said = module(name), trained(tmp_path_factory, name, place, main="invalid_arguments")
     host = host_trainer(w.model)
     losses = [host.train_step(*w.batch(0)) for _ in range(2)]
     assert floats(said["loss"]).tolist() == losses

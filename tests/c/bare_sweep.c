@@ -34,7 +34,8 @@ __attribute__((noinline)) static void sweep(void) {
 }
 
 void reset(void) {
-    *(volatile uint32_t *)0xe000ed88u |= 0x00f00000u; /* the FPU, where there is one, before any float */
+    *(volatile uint32_t *)0xe000ed88u |=
+        0x00f00000u; /* enable the FPU, if present, before any float operation */
     __asm__ volatile("dsb\n isb");
     sweep();
     const uint32_t done[] = {0x20026u, 0u};

@@ -1,4 +1,4 @@
-/* A firmware that says hello, does what MODE says, and exits with 7. */
+/* Firmware that prints hello, runs the action selected by MODE, and exits with 7. */
 #include "ag_console.h"
 #include "ag_crc32.h"
 #include "ag_samples.h"

@@ -1,4 +1,4 @@
-/* The reference kernels on drawn operands, as one checksum: the same on every core. */
+/* One checksum over the results of the reference kernels on random operands: the same on every core. */
 #include "sweep.h"
 
 #include "ag_crc32.h"
@@ -7,13 +7,13 @@
 
 enum { WIDTH = 19, HEIGHT = 13, DEPTH = 17, SIZE = 20 * 20 };
 
-static void draw(float *x, uint32_t key) {
+static void fill_random(float *x, uint32_t key) {
     for (uint32_t i = 0; i < SIZE; i++) {
         x[i] = ag_uniformf(key, 0, i, 2.0f);
     }
 }
 
-/* Windows that hang over every edge, two groups of channels; c is what the kernels write. */
+/* Windows that extend past every edge, two groups of channels; c holds the kernels' output. */
 static uint32_t windows_crc(const float *a, const float *b, float *c, uint32_t crc) {
     static const ag_conv2d_shape conv = {5, 6, 4, 3, 5, 6, 3, 2, 2, 1, 2, 1, 1, 2, 2, 120, 24, 4, 1, 6};
     static const ag_conv2d_shape deep = {5, 6, 4, 3, 5, 4, 3, 2, 2, 1, 2, 1, 1, 2, 4, 120, 24, 4, 1, 4};
@@ -41,9 +41,9 @@ uint32_t kernels_crc(void) {
     static ag_gemm_f32_fn *const gemm[] = {ag_gemm_nn_f32_ref, ag_gemm_nt_f32_ref, ag_gemm_tn_f32_ref,
                                            ag_gemm_tt_f32_ref};
     uint32_t crc = 0;
-    draw(a, 1);
-    draw(b, 2);
-    draw(c, 3);
+    fill_random(a, 1);
+    fill_random(b, 2);
+    fill_random(c, 3);
     for (int i = 0; i < 4; i++) {
         gemm[i](a, 20, b, 20, c, 20, HEIGHT, WIDTH, DEPTH, -0.37f, 0.9f);
         crc = ag_crc32(crc, c, sizeof c);

@@ -1,10 +1,10 @@
-/* The link under fire. A host trains a model of one hash over a line that drops, doubles, cuts, delays,
- * damages and replays what passes; or anybody sends requests that are well formed and senseless. Whatever
- * happens, no step may be made twice, left out, or made on other data than the host's, and afterwards the
- * link works.
+/* Fuzz test of the link. A host trains a model whose state is a hash, over a line that drops, duplicates,
+ * truncates, delays, corrupts and replays frames; or the fuzzer sends well-formed but meaningless requests.
+ * No step may be executed twice, skipped, or executed on data other than the host's, and afterwards the link
+ * works.
  *
- * With libFuzzer: clang -fsanitize=fuzzer,address,undefined. Else (AG_STANDALONE) a seeded run: link_fuzz
- * FRAMES SEED */
+ * With libFuzzer: clang -fsanitize=fuzzer,address,undefined. Otherwise (AG_STANDALONE) a seeded run:
+ * link_fuzz FRAMES SEED */
 #include "ag_crc32.h"
 #include "ag_flash_ram.h"
 #include "ag_frame.h"
@@ -25,21 +25,21 @@ static unsigned long trained; /* steps */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-/* ---- the board, and a host in the smallest form */
+/* ---- the board, and a minimal host */
 
-typedef struct world {
+typedef struct test_bench {
     memory m;
     ag_link board;
     ag_flash_ram ram;
     ag_flash flash;
     uint32_t word[2 * SLOT / 4];
-    source fate;
+    source errors;
     line up, down; /* to the board, to the host */
     uint16_t session;
     uint32_t sequence, nonce;
-    uint8_t in[LONGEST]; /* of the host: a reply that is coming in */
+    uint8_t in[LONGEST]; /* host: the reply being received */
     uint32_t in_bytes;
-} world;
+} test_bench;
 
 static void fail(const char *what, uint32_t a, uint32_t b) {
     fprintf(stderr, "wrong: %s (%u, %u)\n", what, (unsigned)a, (unsigned)b);
@@ -47,19 +47,19 @@ static void fail(const char *what, uint32_t a, uint32_t b) {
 }
 
 static void reply_sent(void *ctx, const uint8_t *data, uint32_t bytes) {
-    world *w = (world *)ctx;
-    pass(&w->down, &w->fate, data, bytes);
+    test_bench *w = (test_bench *)ctx;
+    transmit(&w->down, &w->errors, data, bytes);
 }
 
 static void check_fences(const memory *m) {
     if (m->before != 0xfeedu || m->after != 0xfeedu || m->beyond != 0xfeedu || m->end != 0xfeedu) {
-        fail("a fence is broken", 0, 0);
+        fail("a guard word is overwritten", 0, 0);
     }
 }
 
-/* Bytes that have come from the board: the payload's length when the reply to (request, sequence) is there,
- * else -1. */
-static int32_t reply_in(world *w, uint32_t request, uint32_t sequence, uint8_t *reply) {
+/* Reads received bytes: the payload's length when the reply to (request, sequence) has arrived, otherwise -1.
+ */
+static int32_t reply_in(test_bench *w, uint32_t request, uint32_t sequence, uint8_t *reply) {
     int32_t found = -1;
     for (uint32_t i = 0; i < w->down.out_bytes; i++) {
         if (w->down.out[i] != 0) {
@@ -80,19 +80,20 @@ static int32_t reply_in(world *w, uint32_t request, uint32_t sequence, uint8_t *
     return found;
 }
 
-/* One request, until it is answered: the reply's length, or -1 when nothing came. */
-static int32_t ask(world *w, uint32_t request, uint32_t sequence, const uint8_t *payload, uint32_t bytes,
+/* Repeats one request until it is answered: the reply's length, or -1 when no reply arrived. */
+static int32_t ask(test_bench *w, uint32_t request, uint32_t sequence, const uint8_t *payload, uint32_t bytes,
                    uint8_t *reply) {
     uint8_t frame[AG_LINK_FRAME], encoded[AG_LINK_ENCODED + 1];
-    for (uint32_t attempt = 0, clean = 0; clean < 10; attempt++, clean += w->fate.left == 0) {
+    for (uint32_t attempt = 0, clean = 0; clean < 10; attempt++, clean += w->errors.left == 0) {
         ag_frame_fill(frame, request, 0, w->session, sequence);
         memcpy(frame + AG_LINK_HEADER, payload, bytes);
-        encoded[0] = 0; /* ends what may have come before */
+        encoded[0] = 0; /* terminates a partial frame */
         const uint32_t length = ag_frame_encode(encoded + 1, frame, ag_frame_seal(frame, bytes));
-        pass(&w->up, &w->fate, attempt == 0 ? encoded + 1 : encoded, attempt == 0 ? length : length + 1);
+        transmit(&w->up, &w->errors, attempt == 0 ? encoded + 1 : encoded,
+                 attempt == 0 ? length : length + 1);
         const uint32_t sent = w->up.out_bytes;
         w->up.out_bytes = 0;
-        const uint32_t cut = sent == 0 ? 0 : draw(&w->fate) % (sent + 1);
+        const uint32_t cut = sent == 0 ? 0 : next_random(&w->errors) % (sent + 1);
         ag_link_receive(&w->board, w->up.out, cut);
         ag_link_receive(&w->board, w->up.out + cut, sent - cut);
         check_fences(&w->m);
@@ -104,8 +105,8 @@ static int32_t ask(world *w, uint32_t request, uint32_t sequence, const uint8_t 
     return -1;
 }
 
-/* Begin a session: the board's step count. */
-static uint32_t hello(world *w) {
+/* Starts a session: the board's step count. */
+static uint32_t hello(test_bench *w) {
     static const uint8_t version[4] = {AG_LINK_VERSION, 0, 0, 0};
     uint8_t reply[AG_LINK_FRAME];
     const int32_t got = ask(w, AG_LINK_HELLO, ++w->nonce, version, 4, reply);
@@ -118,8 +119,9 @@ static uint32_t hello(world *w) {
     return ag_get32(reply + AG_LINK_HEADER + 24);
 }
 
-/* The next request of the session: its status; the session's failure is -1. */
-static int32_t request(world *w, uint32_t number, const uint8_t *payload, uint32_t bytes, uint8_t *reply) {
+/* The next request of the session: its status; -1 where the session fails. */
+static int32_t request(test_bench *w, uint32_t number, const uint8_t *payload, uint32_t bytes,
+                       uint8_t *reply) {
     if (ask(w, number, w->sequence + 1, payload, bytes, reply) < 0) {
         return -1;
     }
@@ -144,8 +146,8 @@ static float rate_of(uint32_t job) {
     return 0.25f + (float)job;
 }
 
-/* Write the job's data; half of them as bytes that become floats. */
-static int32_t send_data(world *w, const memory *data, uint32_t job, uint8_t *reply) {
+/* Writes the job's data; half of it as bytes that become floats. */
+static int32_t send_data(test_bench *w, const memory *data, uint32_t job, uint8_t *reply) {
     uint8_t payload[AG_LINK_PAYLOAD];
     const uint32_t n = (uint32_t)rows_of(job), per = job % 2 == 0 ? 11u : 44u;
     for (uint32_t at = 0; at < n * WIDTH; at += per) {
@@ -170,8 +172,8 @@ static int32_t send_data(world *w, const memory *data, uint32_t job, uint8_t *re
     return request(w, AG_LINK_WRITE, payload, 4 + n, reply);
 }
 
-/* Train one job for certain, whatever happens on the line. */
-static void train(world *w, uint32_t job) {
+/* Trains one job, whatever happens on the line. */
+static void train(test_bench *w, uint32_t job) {
     memory data;
     uint8_t payload[16], reply[AG_LINK_FRAME];
     const uint32_t n = (uint32_t)rows_of(job);
@@ -183,11 +185,11 @@ static void train(world *w, uint32_t job) {
     ag_put16(payload + 6, 1);
     ag_put_f32(payload + 8, rate_of(job));
     ag_put32(payload + 12, sum);
-    for (uint32_t clean = 0; clean < 10; clean += w->fate.left == 0) {
+    for (uint32_t clean = 0; clean < 10; clean += w->errors.left == 0) {
         if (send_data(w, &data, job, reply) == 0 && request(w, AG_LINK_TRAIN, payload, 16, reply) == 0) {
             return;
         }
-        const uint32_t steps = hello(w); /* whatever went wrong: where does the board stand? */
+        const uint32_t steps = hello(w); /* after any error: the board's current step */
         if (steps == job + 1) {
             return;
         }
@@ -208,13 +210,13 @@ static uint32_t expected(uint32_t jobs) {
     return hash;
 }
 
-static void train_under_fire(world *w) {
+static void train_under_fire(test_bench *w) {
     (void)hello(w);
     for (uint32_t job = 0; job < JOBS; job++) {
         train(w, job);
     }
-    w->fate.left = 0;
-    train(w, JOBS); /* on a clean line */
+    w->errors.left = 0;
+    train(w, JOBS); /* on an error-free line */
     if (w->m.state[2] != JOBS + 1 || w->m.state[1] != expected(JOBS + 1)) {
         fail("other steps than the host's", w->m.state[2], w->m.state[1]);
     }
@@ -224,21 +226,21 @@ static void train_under_fire(world *w) {
     trained += JOBS + 1;
 }
 
-/* Requests of any kind with right checksums, sessions and sequences, and any payload. */
-static void ask_nonsense(world *w) {
+/* Random requests with valid checksums, sessions and sequences, and any payload. */
+static void ask_nonsense(test_bench *w) {
     uint8_t frame[AG_LINK_FRAME], encoded[AG_LINK_ENCODED], reply[AG_LINK_FRAME];
-    source line_is_clean = {NULL, 0}, *fate = &w->fate;
-    source nonsense = *fate;
-    *fate = line_is_clean;
+    source line_is_clean = {NULL, 0}, *errors = &w->errors;
+    source nonsense = *errors;
+    *errors = line_is_clean;
     (void)hello(w);
     while (nonsense.left > 0) {
-        const uint32_t kind = draw(&nonsense), bytes = draw(&nonsense) % (AG_LINK_PAYLOAD + 1);
-        const uint32_t number = kind % 8 == 7 ? draw(&nonsense) : 1 + kind % 13;
+        const uint32_t kind = next_random(&nonsense), bytes = next_random(&nonsense) % (AG_LINK_PAYLOAD + 1);
+        const uint32_t number = kind % 8 == 7 ? next_random(&nonsense) : 1 + kind % 13;
         ag_frame_fill(frame, number, 0, w->session, number == AG_LINK_HELLO ? w->nonce : ++w->sequence);
         for (uint32_t i = 0; i < bytes; i++) {
-            frame[AG_LINK_HEADER + i] = (uint8_t)draw(&nonsense);
+            frame[AG_LINK_HEADER + i] = (uint8_t)next_random(&nonsense);
         }
-        if (number == AG_LINK_WRITE && bytes >= 4) { /* often a place that exists */
+        if (number == AG_LINK_WRITE && bytes >= 4) { /* often a valid offset */
             ag_put32(frame + AG_LINK_HEADER, ag_get32(frame + AG_LINK_HEADER) & 0x210001ffu);
         }
         if (number == AG_LINK_TRAIN && bytes >= 8) {
@@ -267,7 +269,7 @@ static void ask_nonsense(world *w) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static world w;
+    static test_bench w;
     memset(&w, 0, sizeof w);
     memset(w.word, 0xff, sizeof w.word);
     w.m.before = w.m.after = w.m.beyond = w.m.end = 0xfeedu;
@@ -275,11 +277,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     w.ram.slots = 2;
     w.ram.slot_bytes = SLOT;
     w.flash = ag_flash_ram_open(&w.ram);
-    w.fate.data = data;
-    w.fate.left = size;
+    w.errors.data = data;
+    w.errors.left = size;
     ag_link_start(&w.board, &model, &w.m, &w.flash, reply_sent, &w);
     (void)ag_link_restore(&w.board);
-    if (draw(&w.fate) % 3 == 2) {
+    if (next_random(&w.errors) % 3 == 2) {
         ask_nonsense(&w);
     } else {
         train_under_fire(&w);
@@ -301,18 +303,19 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 int main(int argc, char **argv) {
     const unsigned long wanted = argc > 1 ? strtoul(argv[1], NULL, 10) : 10000;
     const uint32_t seed = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
-    static uint8_t fate[4096];
+    static uint8_t errors[4096];
     unsigned long runs = 0;
     while (frames < wanted) {
-        const uint32_t run = (uint32_t)runs++, bytes = ag_rand_u32(seed, run, 0) % sizeof fate;
-        const uint32_t calm = 1 + ag_rand_u32(seed, run, 1) % 6; /* how many of the accidents do not happen */
+        const uint32_t run = (uint32_t)runs++, bytes = ag_rand_u32(seed, run, 0) % sizeof errors;
+        const uint32_t error_free =
+            1 + ag_rand_u32(seed, run, 1) % 6; /* how many of the errors do not occur */
         for (uint32_t i = 0; i < bytes; i++) {
-            fate[i] = ag_rand_u32(seed, run, 2 * i + 2) % calm == 0
-                          ? (uint8_t)ag_rand_u32(seed, run, 2 * i + 3)
-                          : 0;
+            errors[i] = ag_rand_u32(seed, run, 2 * i + 2) % error_free == 0
+                            ? (uint8_t)ag_rand_u32(seed, run, 2 * i + 3)
+                            : 0;
         }
-        fate[0] = (uint8_t)run;
-        (void)LLVMFuzzerTestOneInput(fate, bytes);
+        errors[0] = (uint8_t)run;
+        (void)LLVMFuzzerTestOneInput(errors, bytes);
     }
     printf("%lu frames in %lu runs, %lu steps of training: all as the host meant them\n", frames, runs,
            trained);

@@ -1,4 +1,4 @@
-/* The model of link_fuzz.c: its state is a hash of all that it was trained on. */
+/* The model of link_fuzz.c: its state is a hash of all data that it was trained on. */
 #ifndef LINK_FUZZ_MODEL_H
 #define LINK_FUZZ_MODEL_H
 
@@ -11,7 +11,7 @@
 enum { ROWS = 3, WIDTH = 13, CLASSES = 5 };
 
 typedef struct memory {
-    uint32_t before; /* nothing may write here */
+    uint32_t before; /* guard word */
     uint32_t state[4];
     uint32_t after;
     float x[ROWS][WIDTH];

@@ -1,4 +1,4 @@
-/* Marked stretches of known length, for the counting plugin. */
+/* Instrumented code of known length, for the counting plugin. */
 #include "ag_console.h"
 #include "ag_mark.h"
 

@@ -38,7 +38,7 @@ void sweep_map(int which, const float *x, const float *y, float *result, int32_t
     }
 }
 
-/* CRC-32 of the results for n arguments: half of them any float at all, half between -16 and 16 */
+/* CRC-32 of the results for n arguments: half of them random floats, half between -16 and 16 */
 uint32_t sweep_crc(int which, uint32_t n) {
     uint32_t crc = 0xffffffffu;
     for (uint32_t i = 0; i < n; i++) {

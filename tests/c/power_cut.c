@@ -1,6 +1,5 @@
-/* Saves one checkpoint after the other to the board's file of flash, word by word, until the operation that
- * cut.bin names has begun; then it says so and waits to be killed. At its start it says which checkpoint it
- * has found. */
+/* Saves checkpoints to the board's flash file, word by word, until the operation given in cut.bin has
+ * started; then prints "cut" and waits to be killed. At its start it prints which checkpoint it loaded. */
 #include "ag_console.h"
 #include "ag_flash.h"
 #include "ag_rng.h"
@@ -29,9 +28,9 @@ static int read_file(void *ctx, uint32_t address, void *data, uint32_t bytes) {
 
 static int program(void *ctx, uint32_t address, const void *data, uint32_t bytes) {
     (void)ctx;
-    for (uint32_t at = 0; at < bytes; at += 4) {
+    for (uint32_t offset = 0; offset < bytes; offset += 4) {
         begin();
-        if (file.program(file.ctx, address + at, (const uint8_t *)data + at, 4) != 0) {
+        if (file.program(file.ctx, address + offset, (const uint8_t *)data + offset, 4) != 0) {
             return -1;
         }
     }
@@ -58,14 +57,14 @@ static int load(void *memory, ag_read_fn *read, void *ctx) {
     return read(ctx, 0, memory, sizeof state);
 }
 
-static void say(const char *what, uint32_t number) {
+static void print_number(const char *what, uint32_t number) {
     ag_print(what);
     ag_print_u32(number, 0);
     ag_print("\n");
 }
 
 int main(void) {
-    uint32_t wanted[STATE];
+    uint32_t expected[STATE];
     const int32_t handle = ag_system_open("cut.bin");
     if (handle < 0 || ag_system_read(handle, 0, &limit, 4) != 0 ||
         ag_flash_file_open(&file, "flash.bin", SLOTS, SLOT_BYTES) != 0) {
@@ -74,21 +73,21 @@ int main(void) {
     const ag_flash flash = {read_file, program, erase, NULL, SLOTS, SLOT_BYTES};
     ag_checkpoint c = {7, 0, 0};
     const int status = ag_store_load(&flash, &c, load, state);
-    fill(wanted, c.steps);
+    fill(expected, c.steps);
     if (status != AG_STORE_OK && status != AG_STORE_ERR_NONE) {
-        say("refused ", (uint32_t)-status);
-    } else if (status == AG_STORE_OK && memcmp(state, wanted, sizeof state) != 0) {
-        say("corrupt ", c.steps);
+        print_number("refused ", (uint32_t)-status);
+    } else if (status == AG_STORE_OK && memcmp(state, expected, sizeof state) != 0) {
+        print_number("corrupt ", c.steps);
     } else {
-        say("loaded ", c.steps);
+        print_number("loaded ", c.steps);
     }
     for (;;) {
         c.steps++;
         fill(state, c.steps);
         if (ag_store_save(&flash, &c, save, state) != AG_STORE_OK) {
-            say("failed ", c.steps);
+            print_number("failed ", c.steps);
             return 1;
         }
-        say("saved ", c.steps);
+        print_number("saved ", c.steps);
     }
 }

@@ -1,4 +1,4 @@
-/* The runtime's parts, for ctypes. */
+/* Functions of the runtime, for ctypes. */
 #include "ag_console.h"
 #include "ag_crc32.h"
 #include "ag_samples.h"
@@ -51,7 +51,7 @@ void print_all(void) {
     ag_print("|");
     ag_print_e32(12345.0f, 10, 2);
     ag_print("\n");
-    for (int32_t i = 0; i < 300; i++) { /* longer than the line that is held */
+    for (int32_t i = 0; i < 300; i++) { /* longer than the line buffer */
         ag_print("x");
     }
     ag_print_flush();

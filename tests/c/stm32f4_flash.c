@@ -1,4 +1,4 @@
-/* The STM32F4's flash controller as the manual tells it (ST RM0090 rev 19, chapter 3), and the driver on it.
+/* A model of the STM32F4's flash controller (ST RM0090 rev 19, chapter 3), and the driver running on it.
  * Every access that the manual forbids ends the program with a message. */
 #include "ag_flash.h"
 #include "stm32f4_registers.h"
@@ -24,7 +24,7 @@ bool ag_semihosting_present(void) {
 }
 
 int ag_flash_file_for(ag_flash *flash, uint32_t state_bytes) {
-    flash->slots = state_bytes; /* shows that the file was asked for */
+    flash->slots = state_bytes; /* shows that the file was opened */
     return AG_STORE_OK;
 }
 
@@ -61,7 +61,7 @@ static void set_control(uint32_t value) {
     if (value & 1u << 16) {
         const uint32_t sector = value >> 3 & 15u;
         if ((value & 3u) != 2u || (value >> 8 & 3u) != 2u) {
-            fail("START without SER alone and x32");
+            fail("START without exactly SER and x32");
         }
         if (sector < FIRST_SECTOR || sector >= FIRST_SECTOR + SECTORS) {
             fail("another sector is erased");
@@ -147,16 +147,16 @@ int main(void) {
     broken = false;
     expect(ag_store_load(&f, &c, load, back) == AG_STORE_OK && memcmp(state, back, sizeof back) == 0,
            "it stays");
-    expect(f.read(NULL, 2 * SECTOR_BYTES, back, 1) != 0, "a read behind the end");
+    expect(f.read(NULL, 2 * SECTOR_BYTES, back, 1) != 0, "a read past the end");
     expect(f.program(NULL, 2, state, 4) != 0 && f.program(NULL, 4, state, 2) != 0, "not whole words");
     expect(f.erase(NULL, 4) != 0, "not a slot's start");
     stuck = true;
     busy = 1;
     expect(f.erase(NULL, 0) != 0, "a controller that never ends");
     busy = 0;
-    expect(f.erase(NULL, 0) != 0, "one that never ends what it began");
+    expect(f.erase(NULL, 0) != 0, "one whose operation never ends");
     semihosting = true;
     expect(ag_flash_open(&f, 77) == 0 && f.slots == 77, "where files are served, a file");
-    printf("programmed, erased, refused as the manual says\n");
+    printf("programmed, erased, rejected as the manual says\n");
     return 0;
 }

@@ -1,4 +1,4 @@
-/* The test's registers and flash in place of the chip's; stm32f4_flash.c plays the controller. */
+/* The test's registers and flash instead of the chip's; stm32f4_flash.c models the controller. */
 #ifndef STM32F4_REGISTERS_H
 #define STM32F4_REGISTERS_H
 

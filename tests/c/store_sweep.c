@@ -1,10 +1,10 @@
-/* The store on flash in RAM. Every program prints one line of figures; a wrong result prints another and
- * exits with 1.
+/* Tests the store on simulated flash in RAM. Every mode prints one line of results; a wrong result prints an
+ * error and exits with 1.
  *
  *   cuts SAVES TORN      power fails after each single operation of SAVES saves
  *   flips BODY           each bit of a record's header, and BODY random bits of its body
  *   wear SAVES           how often each slot is erased
- *   refusals             other models, later formats, flash that is full or worn */
+ *   rejections           other models, later formats, flash that is full or worn */
 #include "ag_crc32.h"
 #include "ag_flash_ram.h"
 #include "ag_rng.h"
@@ -26,7 +26,7 @@ static void fail(const char *what, uint32_t a, uint32_t b) {
     exit(1);
 }
 
-/* The state after so many steps: every word tells which. */
+/* The state after `steps` steps, which determine every word. */
 static state after(uint32_t steps) {
     state s;
     for (uint32_t i = 0; i < STATE; i++) {
@@ -63,7 +63,7 @@ static int save(ag_flash_ram *r, uint32_t steps) {
     return ag_store_save(&f, &c, save_state, &s);
 }
 
-/* Steps of the checkpoint that loads, 0 without one; its state must be that of the steps. */
+/* Steps of the checkpoint that loads, 0 without one; its state must match the steps. */
 static uint32_t load(ag_flash_ram *r) {
     const ag_flash f = ag_flash_ram_open(r);
     state s;
@@ -73,10 +73,10 @@ static uint32_t load(ag_flash_ram *r) {
         return 0;
     }
     if (status != AG_STORE_OK) {
-        fail("load refuses", (uint32_t)-status, c.steps);
+        fail("load rejects", (uint32_t)-status, c.steps);
     }
-    const state wanted = after(c.steps);
-    if (memcmp(&s, &wanted, sizeof s) != 0) {
+    const state expected = after(c.steps);
+    if (memcmp(&s, &expected, sizeof s) != 0) {
         fail("a corrupt state loads", c.steps, c.sequence);
     }
     return c.steps;
@@ -109,7 +109,7 @@ static void cuts(uint32_t saves, uint32_t torn) {
             }
             kept_new += found == steps;
             trials++;
-            /* And it goes on from there: also when the next save is cut where this one was. */
+            /* It continues from there, also when the next save is cut at the same operation. */
             if (cut % 3 == 0) {
                 r.operations = 0;
                 r.cut_after = cut;
@@ -144,7 +144,7 @@ static void flips(uint32_t body) {
         flash_words[bit / 32] ^= 1u << bit % 32;
     }
     if (load(&r) != 1) {
-        fail("mended, it loads", 0, 0);
+        fail("repaired, it loads", 0, 0);
     }
     printf("%u bits of the header, %u of the body: all detected\n", (unsigned)header, (unsigned)body);
 }
@@ -166,9 +166,9 @@ static void wear(uint32_t saves) {
     printf("%u saves: each slot erased %u to %u times\n", (unsigned)saves, (unsigned)low, (unsigned)high);
 }
 
-static void expect(const char *what, int status, int wanted) {
-    if (status != wanted) {
-        printf("wrong: %s: %s, not %s\n", what, ag_store_strstatus(status), ag_store_strstatus(wanted));
+static void expect(const char *what, int status, int expected) {
+    if (status != expected) {
+        printf("wrong: %s: %s, not %s\n", what, ag_store_strstatus(status), ag_store_strstatus(expected));
         exit(1);
     }
 }
@@ -200,13 +200,13 @@ static int load_nothing(void *memory, ag_read_fn *read, void *ctx) {
                                                                                                          : -1;
 }
 
-/* Give the header whose words begin at `first` the format 2, and its checksum behind `count` words. */
+/* Sets the format of the header that starts at word `first` to 2, and its checksum after `count` words. */
 static void make_later(uint32_t first, uint32_t count, uint32_t format) {
     flash_words[format] = 2;
     flash_words[first + count] = ag_crc32(0, flash_words + first, 4 * count);
 }
 
-static void refusals(void) {
+static void rejections(void) {
     static uint32_t kept[WORDS];
     ag_flash_ram r = fresh();
     ag_flash f = ag_flash_ram_open(&r);
@@ -220,10 +220,11 @@ static void refusals(void) {
     expect("one slot", ag_store_save(&f, &c, save_state, &s), AG_STORE_ERR_FULL);
     f.slots = SLOTS;
     expect("a save", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
-    expect("the consumer refuses", ag_store_load(&f, &c, load_nothing, &s), AG_STORE_ERR_LOAD);
+    expect("the consumer rejects it", ag_store_load(&f, &c, load_nothing, &s), AG_STORE_ERR_LOAD);
     c.graph_id = GRAPH + 1;
     expect("another model", ag_store_load(&f, &c, load_state, &s), AG_STORE_ERR_GRAPH);
-    for (uint32_t i = 0; i < 20; i++) { /* another model takes the flash over, the first one's record goes */
+    for (uint32_t i = 0; i < 20;
+         i++) { /* another model uses the flash, and the first one's record is erased */
         expect("another model saves", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
     }
     expect("another model", ag_store_load(&f, &c, load_state, &s), AG_STORE_OK);
@@ -235,8 +236,8 @@ static void refusals(void) {
     expect("a save", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
     make_later(4, 7, 5); /* the record */
     expect("a later format", ag_store_load(&f, &c, load_state, &s), AG_STORE_ERR_FORMAT);
-    for (uint32_t i = 0; i < 20; i++) { /* what it leaves is not touched */
-        expect("a save beside it", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
+    for (uint32_t i = 0; i < 20; i++) { /* its data is not erased */
+        expect("a save in another slot", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
     }
     if (flash_words[5] != 2) {
         fail("a record of a later format is gone", flash_words[5], 0);
@@ -254,22 +255,22 @@ static void refusals(void) {
     expect("slots of a later format", ag_store_load(&f, &c, load_state, &s), AG_STORE_ERR_FORMAT);
     expect("no slot is free", ag_store_save(&f, &c, save_state, &s), AG_STORE_ERR_FORMAT);
     if (memcmp(kept, flash_words, sizeof kept) != 0) {
-        fail("slots of a later format are touched", 0, 0);
+        fail("slots of a later format are erased", 0, 0);
     }
 
     r = fresh();
     f = ag_flash_ram_open(&r);
     expect("a save", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
-    r.worn_from = 40; /* the rest of the first slot, and all the others */
+    r.worn_from = 40; /* the rest of the first slot, and all others */
     r.worn_to = WORDS;
     c.steps = 2;
     expect("worn flash", ag_store_save(&f, &c, save_state, &s), AG_STORE_ERR_WORN);
     if (load(&r) != 1) {
         fail("on worn flash the last good one stays", 0, 0);
     }
-    r.worn_to = SLOT_BYTES / 4; /* the first slot alone is worn */
-    expect("the next slot serves", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
-    printf("refusals as they should be\n");
+    r.worn_to = SLOT_BYTES / 4; /* only the first slot is worn */
+    expect("the next slot is used", ag_store_save(&f, &c, save_state, &s), AG_STORE_OK);
+    printf("rejections as expected\n");
 }
 
 int main(int argc, char **argv) {
@@ -281,7 +282,7 @@ int main(int argc, char **argv) {
     } else if (argc > 2 && strcmp(argv[1], "wear") == 0) {
         wear(n);
     } else {
-        refusals();
+        rejections();
     }
     return 0;
 }

@@ -1,9 +1,9 @@
-/* Convolutions and their gradients over plain blocks against `ref`, with random geometry: arrays are as large
- * as they must be and no larger, so that a sanitizer sees what is read or written outside. */
+/* Convolutions and their gradients over portable micro-kernels against `ref`, with random geometry: arrays
+ * have exactly the required size, so that a sanitizer detects every access outside. */
 #include "ag_kernels.h"
 #include "ag_rng.h"
-#include "plain_blocks/rows.h"
-#include "plain_blocks/tile_sizes.h"
+#include "plain_microkernel/axpy_rows.h"
+#include "plain_microkernel/tile_sizes.h"
 
 #include "tiles/conv2d.h"
 #include "tiles/conv2d_dw.h"
@@ -20,7 +20,7 @@
 enum { GEOMETRIES = 1000 };
 static uint32_t drawn, cases, wrong;
 
-static int32_t between(int32_t low, int32_t high) {
+static int32_t random_between(int32_t low, int32_t high) {
     return low + (int32_t)(ag_rand_u32(1u, drawn++, 0u) % (uint32_t)(high - low + 1));
 }
 
@@ -28,7 +28,7 @@ static int32_t between(int32_t low, int32_t high) {
 static float *array(int32_t count) {
     float *made = (float *)malloc((size_t)count * sizeof(float));
     for (int32_t i = 0; i < count; i++) {
-        made[i] = (float)between(-8, 8) * 0.125f;
+        made[i] = (float)random_between(-8, 8) * 0.125f;
     }
     return made;
 }
@@ -39,11 +39,11 @@ static float *copy(const float *from, int32_t count) {
     return made;
 }
 
-static void compare(const char *name, const float *mine, const float *theirs, int32_t count,
+static void compare(const char *name, const float *actual, const float *expected, int32_t count,
                     const ag_conv2d_shape *s) {
     bool same = true;
     for (int32_t i = 0; i < count; i++) {
-        same = same && (fabsf(mine[i] - theirs[i]) <= 1e-3f || (isnan(mine[i]) && isnan(theirs[i])));
+        same = same && (fabsf(actual[i] - expected[i]) <= 1e-3f || (isnan(actual[i]) && isnan(expected[i])));
     }
     cases++;
     if (!same) {
@@ -53,47 +53,67 @@ static void compare(const char *name, const float *mine, const float *theirs, in
     }
 }
 
-/* Images channel last, with room between pixels, or channel first. */
-static void lay(ag_conv2d_shape *s) {
-    const int32_t order = between(0, 2);
+/* Channel-last images with gaps between pixels, or channel-first images. */
+static void random_layout(ag_conv2d_shape *s) {
+    const int32_t order = random_between(0, 2);
     s->x_c = order == 2 ? s->h * s->w : 1;
     s->x_w = order == 2 ? 1 : s->c + 2 * order;
     s->x_h = order == 2 ? s->w : s->w * s->x_w + order;
     s->x_n = order == 2 ? s->c * s->x_c : s->h * s->x_h + order;
-    s->ldy = s->o + 2 * between(0, 1);
+    s->ldy = s->o + 2 * random_between(0, 1);
 }
 
 static bool draw(ag_conv2d_shape *s) {
-    const bool padded = between(0, 1) == 1, dilated = between(0, 3) == 0;
+    const bool padded = random_between(0, 1) == 1, dilated = random_between(0, 3) == 0;
     const int32_t pads = padded ? 3 : 0, dilation = dilated ? 3 : 1;
-    s->groups = between(0, 4) == 0 ? between(1, 3) : 1;
-    s->c = s->groups * between(1, between(0, 1) == 0 ? 3 : 9);
-    s->o = s->groups * between(1, 9);
-    s->h = between(1, 10);
-    s->w = between(1, 10);
-    s->kh = between(1, 5);
-    s->kw = between(1, 5);
-    s->stride_h = between(1, 3);
-    s->stride_w = between(1, 3);
-    s->dilation_h = between(1, dilation);
-    s->dilation_w = between(1, dilation);
-    s->pad_top = between(0, pads);
-    s->pad_left = between(0, pads);
-    const int32_t room_h = s->h + s->pad_top + between(0, pads) - (s->kh - 1) * s->dilation_h - 1;
-    const int32_t room_w = s->w + s->pad_left + between(0, pads) - (s->kw - 1) * s->dilation_w - 1;
+    s->groups = random_between(0, 4) == 0 ? random_between(1, 3) : 1;
+    s->c = s->groups * random_between(1, random_between(0, 1) == 0 ? 3 : 9);
+    s->o = s->groups * random_between(1, 9);
+    s->h = random_between(1, 10);
+    s->w = random_between(1, 10);
+    s->kh = random_between(1, 5);
+    s->kw = random_between(1, 5);
+    s->stride_h = random_between(1, 3);
+    s->stride_w = random_between(1, 3);
+    s->dilation_h = random_between(1, dilation);
+    s->dilation_w = random_between(1, dilation);
+    s->pad_top = random_between(0, pads);
+    s->pad_left = random_between(0, pads);
+    const int32_t room_h = s->h + s->pad_top + random_between(0, pads) - (s->kh - 1) * s->dilation_h - 1;
+    const int32_t room_w = s->w + s->pad_left + random_between(0, pads) - (s->kw - 1) * s->dilation_w - 1;
     s->oh = room_h / s->stride_h + 1;
     s->ow = room_w / s->stride_w + 1;
-    lay(s);
+    random_layout(s);
     return room_h >= 0 && room_w >= 0;
 }
 
 static ag_conv2d_pool_shape pooled(const ag_conv2d_shape *s) {
-    ag_conv2d_pool_shape p = {s->h,          s->w,          s->c,        s->oh,       s->ow,      s->o,
-                              s->kh,         s->kw,         s->stride_h, s->stride_w, s->pad_top, s->pad_left,
-                              s->dilation_h, s->dilation_w, s->x_n,      s->x_h,      s->x_w,     s->x_c,
-                              between(1, 3), between(1, 3), 0,           0,           0,          0};
-    p.pool_stride_h = p.pool_h + between(0, 1);
-    p.pool_stride_w = p.pool_w + between(0, 1);
+    ag_conv2d_pool_shape p = {s->h,
+                              s->w,
+                              s->c,
+                              s->oh,
+                              s->ow,
+                              s->o,
+                              s->kh,
+                              s->kw,
+                              s->stride_h,
+                              s->stride_w,
+                              s->pad_top,
+                              s->pad_left,
+                              s->dilation_h,
+                              s->dilation_w,
+                              s->x_n,
+                              s->x_h,
+                              s->x_w,
+                              s->x_c,
+                              random_between(1, 3),
+                              random_between(1, 3),
+                              0,
+                              0,
+                              0,
+                              0};
+    p.pool_stride_h = p.pool_h + random_between(0, 1);
+    p.pool_stride_w = p.pool_w + random_between(0, 1);
     p.ph = (p.oh + p.pool_stride_h - 1) / p.pool_stride_h;
     p.pw = (p.ow + p.pool_stride_w - 1) / p.pool_stride_w;
     return p;
@@ -105,10 +125,10 @@ static void pooled_kernels(const ag_conv2d_shape *s, float *x, int32_t span, con
     const int32_t count = n * p.ph * p.pw * p.o;
     float *bias = array(p.o), *y = array(count), *want = array(count), *dw_want = copy(dw, weights);
     uint8_t *index = (uint8_t *)malloc((size_t)count), *index_want = (uint8_t *)malloc((size_t)count);
-    const int32_t spoiled = between(0, span - 1);
+    const int32_t spoiled = random_between(0, span - 1);
     const float kept = x[spoiled];
-    x[spoiled] = between(0, 1) == 0 ? NAN : kept;
-    ag_conv2d_pool_by_tiles(x, w, bias, y, index, n, &p);
+    x[spoiled] = random_between(0, 1) == 0 ? NAN : kept;
+    ag_conv2d_pool_tiled(x, w, bias, y, index, n, &p);
     ag_conv2d_pool_f32_ref(x, w, bias, want, index_want, n, &p);
     compare("pool", y, want, count, s);
     wrong += memcmp(index, index_want, (size_t)count) != 0;
@@ -135,22 +155,22 @@ static void pooled_kernels(const ag_conv2d_shape *s, float *x, int32_t span, con
 }
 
 static void kernels(const ag_conv2d_shape *s) {
-    const int32_t n = between(1, 3), channels = s->c / s->groups;
+    const int32_t n = random_between(1, 3), channels = s->c / s->groups;
     const int32_t span =
         (n - 1) * s->x_n + (s->h - 1) * s->x_h + (s->w - 1) * s->x_w + (s->c - 1) * s->x_c + 1;
     const int32_t results = (n * s->oh * s->ow - 1) * s->ldy + s->o,
                   weights = s->o * s->kh * s->kw * channels;
-    const float alpha = (float)between(-2, 2) * 0.5f, beta = (float)between(-1, 1);
+    const float alpha = (float)random_between(-2, 2) * 0.5f, beta = (float)random_between(-1, 1);
     float *x = array(span), *w = array(weights), *y = array(results), *want = copy(y, results);
     float *dy = array(results), *dx = array(span), *dx_want = copy(dx, span);
     float *dw = array(weights), *dw_want = copy(dw, weights);
-    ag_conv2d_by_tiles(x, w, y, n, s);
+    ag_conv2d_tiled(x, w, y, n, s);
     ag_conv2d_f32_ref(x, w, want, n, s);
     compare("conv2d", y, want, results, s);
-    ag_conv2d_dx_by_tiles(dy, w, dx, n, s);
+    ag_conv2d_dx_tiled(dy, w, dx, n, s);
     ag_conv2d_dx_f32_ref(dy, w, dx_want, n, s);
     compare("dx", dx, dx_want, span, s);
-    ag_conv2d_dw_by_tiles(x, dy, dw, n, s, alpha, beta);
+    ag_conv2d_dw_tiled(x, dy, dw, n, s, alpha, beta);
     ag_conv2d_dw_f32_ref(x, dy, dw_want, n, s, alpha, beta);
     compare("dw", dw, dw_want, weights, s);
     if (s->groups == 1) {

@@ -1,5 +1,4 @@
-/* Trains a workload for STEPS steps; prints every loss, the scores afterwards and the checksums, bit by bit.
- */
+/* Trains a workload for STEPS steps; prints every loss, the scores afterwards and the checksums, as bits. */
 #include "workload_run.h"
 
 enum { PREDICTIONS = 4 };

@@ -1,5 +1,6 @@
-/* What the test programs of workloads share: the trainer called `model`, its batches, checksums and printing.
- * workload.h, made beside model.h, has STEPS, RECORDS, X_FLOATS, TARGETS, SCORES and the type `target`. */
+/* Shared by the test programs of workloads: the trainer called `model`, its batches, checksums and printing.
+ * workload.h, generated next to model.h, has STEPS, RECORDS, X_FLOATS, TARGETS, SCORES and the type `target`.
+ */
 #ifndef WORKLOAD_RUN_H
 #define WORKLOAD_RUN_H
 
@@ -12,7 +13,7 @@
 
 #include <string.h>
 
-/* How the calls differ between a batch of one and a batch of up to MODEL_BATCH rows. */
+/* The arguments of calls with a batch of one and a batch of up to MODEL_BATCH rows. */
 #if MODEL_BATCH == 1
 #define TRAIN(t, x, y, n, loss) ((void)(n), model_train_step(t, x, y, MODEL_DEFAULT_LR, loss))
 #define PREDICT(t, x, n, scores) ((void)(n), model_predict(t, x, scores))
@@ -29,7 +30,7 @@ typedef struct batch {
 static model_trainer trainer;
 static batch now;
 
-/* All bits set reads as NaN: a value that is read before it is written shows. */
+/* All bits set reads as NaN, so that a value that is read before it is written is noticed. */
 static void start(void) {
     memset(&trainer, 0xff, sizeof trainer);
     if (model_init(&trainer, 0) != MODEL_OK) {
@@ -56,7 +57,7 @@ static int add_to_crc(void *ctx, uint32_t offset, const void *data, uint32_t byt
     return 0;
 }
 
-/* CRC-32 of the checkpoint that the trainer would write. */
+/* CRC-32 of the checkpoint that the trainer writes. */
 static uint32_t state_crc(void) {
     uint32_t crc = 0;
     if (model_save(&trainer, add_to_crc, &crc) != MODEL_OK) {
@@ -72,7 +73,7 @@ static void print_word(const char *name, uint32_t word) {
     ag_print("\n");
 }
 
-/* A float as its bits. */
+/* Prints a float as its bits. */
 static void print_bits(const char *name, float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);

@@ -167,7 +167,7 @@ def test_rows_after_one_that_faults_are_tested(tmp_path, capsys):
         ("int32_t n, float alpha", "int64_t n, float alpha", TYPE),
         ("void ger_mine(float *a", "static void ger_mine(float *a", TYPE),
         ("const float old", "const double old", "does not compile for host under the strict warnings: "),
-        ("void ger_mine(float", "void ger_other(float", "ger_mine is named but not defined"),
+        ("void ger_mine(float", "void ger_other(float", "ger_mine is not defined"),
     ],
 )  # fmt: skip
 def test_what_does_not_build_is_one_line(tmp_path, capsys, old, new, says):
@@ -184,7 +184,7 @@ def test_what_does_not_build_is_one_line(tmp_path, capsys, old, new, says):
     [
         (ROW.replace("ger_mine", "ger_nine"), "host", "source 'ger.c' does not name the symbol 'ger_nine'"),
         (ROW + 'when = ["n == 784"]\n', "host", ""),
-        (ROW, "pico", "board pico has no emulator: test kernels on one with a [qemu] section"),
+        (ROW, "pico", "board pico has no emulator: test kernels on a board with a [qemu] section"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, capsys, rows, name, says):
@@ -195,7 +195,7 @@ def test_bad_input_is_one_line(tmp_path, capsys, rows, name, says):
     else:
         assert (
             out
-            == "ger_f32 ger_mine: WRONG: no case of the shape table meets n == 784, so nothing is proved\n"
+            == "ger_f32 ger_mine: WRONG: no case of the shape table meets n == 784, so it was not tested\n"
         )
 
 

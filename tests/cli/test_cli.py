@@ -95,10 +95,10 @@ def test_explain_tells_kernels_arena_peak_bound_and_ram(capsys):
     assert "entry train_step(x: f32[1,784], label: u8[1], lr: f32[])" in text
     assert re.search(r"ag_gemv_f32_\w+ \(m=32 n=784", text)
     assert re.search(r"ag_ger_f32_\w+ \(m=32 n=784", text)
-    assert re.search(r"float arena: peak \d+ bytes, lower bound of this order \d+", text)
+    assert re.search(r"float arena: peak \d+ bytes, lower bound of this schedule \d+", text)
     (size,) = re.findall(r"sizeof\(mnist_trainer\) +(\d+)", text)
     assert int(size) <= 102_400
-    assert re.search(rf"RAM for it +{board.load('stm32').ram_bytes}\b", text)
+    assert re.search(rf"RAM budget +{board.load('stm32').ram_bytes}\b", text)
 
 
 def test_choices_of_kernels_are_shown_in_explain_and_in_the_header(capsys, tmp_path):
@@ -106,7 +106,7 @@ def test_choices_of_kernels_are_shown_in_explain_and_in_the_header(capsys, tmp_p
     path.write_text('schema=1\nname="mine"\ninherits="stm32"\n[kernels.use]\nger_f32="ref"\n')
     assert main(["explain", "mnist", "--board", str(path)]) == 0
     told = capsys.readouterr().out
-    assert "kernels asked in this order: armv7em, ref; for ger_f32: ref\n" in told
+    assert "kernel backends by priority: armv7em, ref; for ger_f32: ref\n" in told
     why = "not armv7em, as the board's [kernels.use] asks ref\n"
     assert re.search(rf"  ag_ger_f32_ref \(m=10 n=32\)\n +{re.escape(why)}", told)
     assert "ag_gemv_t_f32_armv7em (m=10 n=32)" in told

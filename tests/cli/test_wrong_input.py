@@ -66,7 +66,7 @@ MODELS = {
     ),
     "no parameter": (
         "model = ag.Model([x], [], {'y': x}, F.sum(x), sgd)",
-        ["no parameter"],
+        ["no trainable parameter"],
     ),
     "NaN in the weights": ("ag.Param('u', [1.0, float('nan')])", ["'u'", "[1]", "nan"]),
     "infinite weights": ("ag.Param('u', np.full((2, 2), np.inf))", ["'u'", "inf"]),
@@ -116,7 +116,7 @@ def test_the_model_of_the_table_is_right_without_a_fault(tmp_path, capsys):
 
 # command line, exit code, fragments of the message
 COMMANDS = [
-    ("", 2, ["which command", "build"]),
+    ("", 2, ["no command given", "build"]),
     ("biuld mnist", 2, ["'biuld'", "did you mean 'build'", "explain"]),
     ("build mnist", 2, ["--out"]),
     ("build --out {out}", 2, ["MODEL"]),

@@ -221,7 +221,7 @@ def test_a_board_with_spoilt_weights_goes_back_and_trains_on(words, tmp_path, ca
         assert device.counters().restored == 1 and device.counters().refused == 3
     finally:
         device.close()
-    assert "the board refused steps and went back to step 33" in capsys.readouterr().err
+    assert "the board rejected steps and went back to step 33" in capsys.readouterr().err
     assert [r["loss"] for r in rows(log)] == whole
     assert main(words("pull", "--out", tmp_path / "again.npz")) == 0
     one, two = np.load(tmp_path / "whole.npz"), np.load(tmp_path / "again.npz")
@@ -246,7 +246,7 @@ def test_ctrl_c_stops_behind_a_whole_step_and_the_board_is_good(words, tmp_path)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    stopped = re.search(r"stopped at step ([\d,]+) of 99,000; the same command goes on from there", out)
+    stopped = re.search(r"stopped at step ([\d,]+) of 99,000; the same command continues from there", out)
     assert stopped and "Traceback" not in err
     step = int(stopped[1].replace(",", ""))
     assert [int(r["step"]) for r in rows(log)] == list(range(1, step + 1))
@@ -259,7 +259,7 @@ def test_push_brings_weights_to_a_board(words, tmp_path, capsys):
     assert main(words("pull", "--out", tmp_path / "w.npz")) == 0
     (tmp_path / "flash.bin").unlink()
     assert main(words("push", tmp_path / "w.npz", "--save")) == 0
-    assert "the board stands behind 33 steps, checkpoint 1" in capsys.readouterr().out
+    assert "the board is at step 33, checkpoint 1" in capsys.readouterr().out
     assert main(words("pull", "--out", tmp_path / "again.npz")) == 0
     one, two = np.load(tmp_path / "w.npz"), np.load(tmp_path / "again.npz")
     assert all(np.array_equal(one[n], two[n]) for n in one.files)
@@ -305,7 +305,7 @@ def test_checkpoints_that_are_not_this_firmwares(words, tmp_path, capsys, change
     assert main(words("train", "--tests", 0)) == 0
     out, err = capsys.readouterr()
     notes = [line for line in err.splitlines() if line.startswith("note: ")]
-    assert notes == [f"note: the board loaded no checkpoint, and began with its first weights: {said}"]
+    assert notes == [f"note: the board loaded no checkpoint and started with its initial weights: {said}"]
     assert "33 steps" in out and "checkpoint " in out
     if change is as_later:
         half = len(kept) // 2
@@ -324,7 +324,7 @@ def test_worn_flash_is_one_line_and_the_weights_stay(words, made, tmp_path, caps
     assert main(words("train", "--tests", 0, "--epochs", 2)) == 1
     err = capsys.readouterr().err.splitlines()
     assert err[-1] == (
-        "error: training went on to step 66, but the checkpoint failed: the flash is worn: "
+        "error: training reached step 66, but the checkpoint was not written: the flash is worn: "
         "what was programmed does not read back (status -68)"
     )
     assert (tmp_path / "flash.bin").read_bytes() == kept
@@ -333,7 +333,7 @@ def test_worn_flash_is_one_line_and_the_weights_stay(words, made, tmp_path, caps
 def test_nothing_to_do(words, capsys):
     assert main(words("train", "--tests", 0)) == 0
     assert main(words("train", "--tests", 0)) == 0
-    assert "nothing to do: the board has 33 steps behind it, of 33" in capsys.readouterr().out
+    assert "nothing to do: the board has trained 33 of 33 steps" in capsys.readouterr().out
 
 
 def test_hardware_in_the_loop(words, capsys):
@@ -408,7 +408,7 @@ def test_wrong_options(words, capsys, more, said):
 def test_without_a_firmware_the_command_is_named(made, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["pull", str(made / "net" / "model.py"), "--board", "stm32", "--out", "w.npz"]) == 1
-    assert "make it with ./scons board=stm32 model=net link" in capsys.readouterr().err
+    assert "build it with ./scons board=stm32 model=net link" in capsys.readouterr().err
 
 
 def test_plans_leave_out_a_rest_that_is_too_small():

@@ -33,7 +33,7 @@ class Answers:
 
 def test_a_silent_board_and_one_that_babbles():
     for noise in (b"", b"boot: hello\r\n" * 5, b"\0\0\xff\0"):
-        with pytest.raises(LinkError, match=r"the board is silent: no answer in 0\.2 s"):
+        with pytest.raises(LinkError, match=r"the board is silent: no reply in 0\.2 s"):
             Link(Answers(lambda _: noise), patience=0.2).hello()  # noqa: B023
 
 
@@ -41,7 +41,7 @@ def test_another_version_is_named():
     def answer(request):
         return Frame(frames.HELLO | frames.REPLY, -37, 0, request.sequence, bytes([9])).encode()
 
-    with pytest.raises(LinkError, match="the board speaks version 9 of the protocol, this host version 1"):
+    with pytest.raises(LinkError, match="the board has protocol version 9, the host version 1"):
         Link(Answers(answer)).hello()
 
 
@@ -51,7 +51,7 @@ def test_another_version_is_named():
         ("socket://127.0.0.1:1", "cannot connect: Connection refused"),
         ("socket://nonsense", "write socket://host:number"),
         ("/dev/no-such-tty", "cannot be opened: No such file or directory"),
-        (__file__, "cannot be opened: it is no serial port"),
+        (__file__, "cannot be opened: it is not a serial port"),
         ("exec:/no/such/program", "cannot be run: No such file or directory"),
     ],
 )

@@ -92,7 +92,9 @@ def test_a_refused_step_is_counted_and_changes_nothing(device, model):
     for bad in (np.nan, np.inf):
         broken = images.copy()
         broken[3, 7] = bad
-        with pytest.raises(DeviceError, match=r"the step was refused: an input, .* not finite \(status -6\)"):
+        with pytest.raises(
+            DeviceError, match=r"the step was rejected: an input, .* not finite \(status -6\)"
+        ):
             device.train_step(broken, labels)
     counters = device.counters()
     assert (counters.refused, counters.trained, device.steps) == (2, 0, 0)

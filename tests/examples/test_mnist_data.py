@@ -112,7 +112,7 @@ def test_one_of_two_files(digits, monkeypatch):
     folder, *_ = digits
     (folder / datasets.LABELS).unlink()
     monkeypatch.setenv("AUTODIFF_DATA", str(folder))
-    with pytest.raises(DataError, match="is there, but not the other"):
+    with pytest.raises(DataError, match="needs both"):
         datasets.load_digits()
 
 
@@ -141,7 +141,7 @@ def test_split(digits, monkeypatch):
     got, train = whole.split(train=5)
     assert train == 5 and len(got.labels) == 15
     for wrong in ((0, 5), (51, 0), (48, 3), (5, -1)):
-        with pytest.raises(DataError, match="do not come out of 50"):
+        with pytest.raises(DataError, match="test digits from 50"):
             whole.split(*wrong)
 
 

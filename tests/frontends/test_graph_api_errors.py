@@ -53,7 +53,7 @@ ERRORS = [
     (
         lambda: Param(np.zeros(3), shape=(4,), var_name="w"),
         ShapeError,
-        r"w: data has shape \[3\], shape= says \[4\]",
+        r"w: data has shape \[3\], but shape=\[4\]",
     ),
     (
         lambda: Param([1.0, float("nan")], var_name="w"),
@@ -77,7 +77,7 @@ ERRORS = [
     (lambda: backward(ag.mse(a_param(), 1.0), [0]), ShapeError, "same shape"),
     (lambda: backward(ag.mse(a := a_param(), 2.0 * a), [a]), GraphError, "give ids"),
     (unreached, GraphError, "does not depend on a Param with id"),
-    (no_gradient_wanted, GraphError, r"frozen \[2, 3\] was made with require_grads=False"),
+    (no_gradient_wanted, GraphError, r"frozen \[2, 3\] was created with require_grads=False"),
     (lambda: Interpreter([], []), GraphError, "what backward"),
     (unlisted, GraphError, r"reads t \[1, 3\], which is not in the list"),
     (listed_twice, GraphError, r"w \[3, 4\] is listed twice"),

@@ -143,7 +143,7 @@ def test_a_function_that_is_not_chosen_costs_nothing_in_c() -> None:
 
 X, P = make_input("x", Type(f32, (B, H))), make_input("p", Type(f32, ()))
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: F.cond(X, lambda: X, lambda: X), r"^cond\(pred: f32\[3,4\]\): pred must be a scalar; F.where chooses"),
+    (lambda: F.cond(X, lambda: X, lambda: X), r"^cond\(pred: f32\[3,4\]\): pred must be a scalar; F.where selects"),
     (lambda: F.cond(P, lambda: X, lambda: (X,)), r"^cond: true_fn returns \*, but false_fn returns \(\*\); they must"),
     (lambda: F.cond(P, lambda: X, lambda: X @ X.T), r"^cond: true_fn returns f32\[3,4\], but false"),
     (lambda: F.cond(P, lambda: (X, X), lambda: (X, P)), r"^cond: true_fn returns f32\[3,4\] as value 1, but"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,18 @@ from autodiff_gen.ir.types import Dim, Type, dtype
 LABELS = ((4,), "u8", 3)
 POSITIVE = np.array([0.5, 1.5, 2.0])
 REDUCTIONS = ("mean", "sum", "none")
+# Every order of a number and two limits, ties and crossed limits among them.
+ORDERS = [
+    np.array(c) for c in zip(*itertools.product((0.0, 1.0, 2.0, 3.0), (1.0, 2.0), (1.0, 2.0)), strict=True)
+]
+
+
+def both(F: Any, number: float) -> Any:
+    """A number beside a limit that is a tensor, where torch.clamp takes two tensors or two numbers."""
+    import torch
+
+    return torch.tensor(number) if isinstance(F, TorchFunctions) else number
+
 
 ROWS: list[Row] = [
     *((f"pow_{e}", lambda F, a, e=e: a**e, [POSITIVE]) for e in (0, 1, 2, 3, 4, 2.5, 0.5, -1, -2, -0.5)),
@@ -71,6 +84,20 @@ ROWS: list[Row] = [
     ("clamp_max", lambda F, a: F.clamp(a, max=0.25), [(4, 5)]),
     ("clamp_at_the_limits", lambda F, a: F.clamp(a, 0.5, 2.0), [POSITIVE]),
     ("clamp_crossed", lambda F, a: F.clamp(a, 1.0, -1.0), [(2, 3)]),
+    ("clamp_to_tensors", lambda F, a, b, c: F.clamp(a, b, c) * b + c * a, ORDERS),
+    ("clamp_min_tensor", lambda F, a, b: F.clamp(a, min=b) * b, ORDERS[:2]),
+    ("clamp_max_tensor", lambda F, a, b: F.clamp(a, max=b) * b, ORDERS[:2]),
+    ("clamp_to_a_tensor_and_a_number", lambda F, a, b: F.clamp(a, b, both(F, 1.0)) * b, ORDERS[:2]),
+    ("clamp_to_a_number_and_a_tensor", lambda F, a, b: F.clamp(a, both(F, 1.0), b) * b, ORDERS[:2]),
+    ("clamp_tensors_broadcast", lambda F, a, b, c: F.clamp(a, b, c) + b, [(2, 3, 4), (2, 1, 4), (1,)]),
+    ("clamp_broadcast_to_a_tensor", lambda F, a, b: F.clamp(a, max=b) + b, [(3, 1), (2, 1, 4)]),
+    ("clamp_to_one_tensor", lambda F, a, b: F.clamp(F.sin(a), b, b), [(4, 5), (5,)]),
+    ("clamp_integers_to_tensors", lambda F, a, b: F.clamp(a, b, 2 * b), [((4,), "s32", 5), ((4,), "s32", 3)]),
+    (
+        "clamp_integers_to_a_tensor",
+        lambda F, a, b: F.clamp(a, both(F, 1), b),
+        [((4,), "s32", 5), ((4,), "s32", 3)],
+    ),
     ("clamp_integers", lambda F, a: F.clamp(a, 1, 2), [((4,), "s32", 5)]),
     *(
         (name, lambda F, a, name=name: getattr(F, name)(4.0 * a), [(4, 5)])
@@ -328,6 +355,9 @@ ROWS_OF_SPECIALS = np.array(
         lambda F, a: F.argmin(a, 1),
         lambda F, a: F.clamp(a, -1.0, 1.5),
         lambda F, a: F.clamp(a, 1.5, -1.0),
+        lambda F, a: F.clamp(a, F.flip(a, (0,)), F.roll(a, 1, 1)),
+        lambda F, a: F.clamp(a, min=F.flip(a, (0,))),
+        lambda F, a: F.clamp(a, max=F.flip(a, (0,))),
     ],
 )
 def test_special_numbers_as_torch(f: Callable[..., Any]) -> None:
@@ -353,8 +383,9 @@ def test_special_numbers_as_torch(f: Callable[..., Any]) -> None:
         lambda F, a: F.logsumexp(a, 0),
         lambda F, a: F.softplus(a, 2.0),
         lambda F, a: F.clamp(a, -1.0, 1.0) * a,
+        lambda F, a: F.clamp(a, F.sin(a), F.exp(a) - 1.0) * a,
     ],
-    ids=["std", "norm", "prod_of_zeros", "logsumexp", "softplus", "clamp"],
+    ids=["std", "norm", "prod_of_zeros", "logsumexp", "softplus", "clamp", "clamp_to_tensors"],
 )
 def test_second_derivatives_of_compositions(f: Callable[..., Any]) -> None:
     import torch
@@ -378,11 +409,11 @@ Y = ag.Input("y", (2,), dtype="s32")
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.layer_norm(X, (4,)), r"layer_norm.*normalized_shape=\[4\] must be the last extents"),
     (lambda: F.layer_norm(X, 3, np.ones(2)), r"layer_norm.*weight must have the shape \[3\], not \[2\]"),
-    (lambda: F.group_norm(X, 2), r"group_norm.*3 channels cannot be cut into num_groups=2"),
-    (lambda: F.instance_norm(X), r"instance_norm.*at least one axis of places"),
+    (lambda: F.group_norm(X, 2), r"group_norm.*3 channels cannot be divided into num_groups=2"),
+    (lambda: F.instance_norm(X), r"instance_norm.*at least one spatial axis"),
     (lambda: F.matmul(X, W), r"^matmul\(x: f32\[2,3\], w: f32\[4,5\]\): the inner extents differ: 3 .* 4 rows$"),
     (lambda: F.matmul(X, 2.0), r"^matmul\(x: f32\[2,3\], f32\[\]\): needs vectors or matrices, not a scalar$"),
-    (lambda: F.linear(X, W), r"^linear\(x: f32\[2,3\], w: f32\[4,5\]\): the input's last axis"),
+    (lambda: F.linear(X, W), r"^linear\(x: f32\[2,3\], w: f32\[4,5\]\): the input's last extent"),
     (lambda: F.linear(X, np.ones((4, 3)), np.ones(3)), r"the bias must have shape \[4\]$"),
     (lambda: X + W, r"^add\(x: f32\[2,3\], w: f32\[4,5\]\): shapes \[2, 3\] and \[4, 5\] do not broadcast"),
     (lambda: F.sum(X, 2), r"^sum\(x: f32\[2,3\]\): dim=2: axis 2 is out of range for 2 axes$"),
@@ -394,7 +425,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.reshape(X, (-1, -1)), "only one extent"),
     (lambda: F.reshape(BATCH, (8, 784)), "use -1 or x.shape|do not fill"),
     (lambda: F.unsqueeze(X, 4), "dim=4 is out of range"),
-    (lambda: F.nll_loss(X, X), r"^nll_loss\(x: .*, x: .*\): the target must hold class indices"),
+    (lambda: F.nll_loss(X, X), r"^nll_loss\(x: .*, x: .*\): the target must be class indices"),
     (lambda: F.nll_loss(X, ag.Input("t", (3,), dtype="s32")), r"^nll_loss\(x: f32\[2,3\], t: s32\[3\]\): scores"),
     (lambda: F.cross_entropy(X, W), r"^cross_entropy\(x: .*, w: .*\): probabilities must have the shape"),
     (lambda: F.mse_loss(X, W), r"^mse_loss\(x: .*, w: .*\): input and target must have the same shape$"),
@@ -402,13 +433,16 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.cross_entropy(X, Y, reduce=False), "^cross_entropy: the argument 'reduce' is not supported$"),
     (lambda: F.mse_loss(X, X, weight=np.ones(3)), "^mse_loss: the argument 'weight' is not supported$"),
     (lambda: F.pick(X, [0, 3]), r"^pick\(x: f32\[2,3\], s32\[2\]\): an index is outside 0 to 2$"),
-    (lambda: F.pick(X, Y + 1), "the index must be an integer input, a constant, or indices that F.max or F.min gave"),
+    (lambda: F.pick(X, Y + 1), "the index must be an integer input, a constant, or indices from F.max or F.min"),
     (lambda: F.pick(X, F.to(F.sum(X, 1), "s32")), "the index must be an integer input"),
     (lambda: F.pick(X, F.max(F.matmul(X, np.ones((3, 5))), 1)[1]), "the index must be an integer input"),
     (lambda: F.to(X, "f16"), "unknown dtype 'f16'"),
     (lambda: X + "1", "cannot stand as an operand"),
     (lambda: F.clamp(X), r"^clamp\(x: f32\[2,3\]\): min or max must be given$"),
-    (lambda: F.clamp(X, X), r"^clamp\(x: f32\[2,3\]\): min=.* must be a number; use F.maximum or F.minimum$"),
+    (lambda: F.clamp(X, "a"), r"^clamp\(x: f32\[2,3\]\): min='a' must be a number or a tensor$"),
+    (lambda: F.clamp(X, max=True), r"^clamp\(x: f32\[2,3\]\): max=True must be a number or a tensor$"),
+    (lambda: F.clamp(X, W), r"^clamp\(x: f32\[2,3\], w: f32\[4,5\]\): shapes \[2, 3\] and \[4, 5\] do not broadcast"),
+    (lambda: F.clamp(X, 0.0, Y), r"^clamp\(x: f32\[2,3\], y: s32\[2\]\): dtypes differ; convert with F.to first$"),
     (lambda: F.round(X, decimals=2), "^round: the argument 'decimals' is not supported$"),
     (lambda: F.gelu(X, "erf"), r'^gelu: approximate=\'erf\'; known: "none", "tanh"$'),
     (lambda: F.hardtanh(X, 2, 1), "^hardtanh: min_val=2 is greater than max_val=1$"),
@@ -420,7 +454,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.prod(Y), r"^prod\(y: s32\[2\]\): needs a float, not s32"),
     (lambda: F.var(X, unbiased=False), "^var: the argument 'unbiased' is not supported$"),
     (lambda: F.std(X, False), r"^std\(x: .*\): the argument 'unbiased' is not supported; use correction=0 or 1$"),
-    (lambda: F.var(X, 1, correction=3), r"^var\(x: f32\[2,3\]\): 3 elements with correction=3 leave nothing to div"),
+    (lambda: F.var(X, 1, correction=3), r"^var\(x: f32\[2,3\]\): 3 elements with correction=3 give the divisor 0"),
     (lambda: F.var(X, 1, correction=True), "^var.*: correction=True must be a number$"),
     (lambda: F.norm(X, 3), r'^norm\(x: f32\[2,3\]\): p=3; known: "fro", 1, 2, inf$'),
     (lambda: F.norm(X, dtype="f32"), "^norm: the argument 'dtype' is not supported$"),

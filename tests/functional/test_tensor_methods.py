@@ -35,6 +35,7 @@ ROWS: list[Row] = [
     ("masked_fill", lambda F, a, b: F.masked_fill(a, b > 0, 3), [(2, 3, 4), (3, 1)]),
     ("logical_xor", lambda F, a: F.where(F.logical_xor(a > 0, a > 1), a, 0.0), [(4, 5)]),
     ("unflatten", lambda F, a: F.unflatten(a, 1, (2, -1)).mean((0, 2)), [(2, 6, 4)]),
+    ("clamp", lambda F, a, b: a.clamp(b, b + 1.0) + a.clamp(max=b) * b + a.clamp(-1, 1), [(2, 3), (3,)]),
     ("abs", lambda F, a: abs(a) + a.exp().tanh(), [(2, 3)]),
     ("sizes", lambda F, a: a / a.numel() * a.dim() + a.size(1) + a.size()[-1], [(2, 3, 4)]),
     (
@@ -83,7 +84,7 @@ def test_numbers_of_numpy() -> None:
 
 
 REFUSED = [
-    (lambda x: x.unflatten(1, (2, 2)), r"^unflatten\(x: f32\[2,3\]\): sizes=\[2, 2\] do not make up axis 1 of"),
+    (lambda x: x.unflatten(1, (2, 2)), r"^unflatten\(x: f32\[2,3\]\): sizes=\[2, 2\] do not multiply to extent 3"),
     (lambda x: x.unflatten(1, (-1, -1)), r"^unflatten.*one extent may be -1"),
     (lambda x: x.masked_fill(F.reshape(x, (2, 1, 3)) > 0, 0.0), "^masked_fill.*the mask must broadcast to the input"),
     (lambda x: x.add(x, alpha=2), "^add: the argument 'alpha' is not supported$"),
@@ -105,12 +106,12 @@ WRONG_KINDS = [
     (lambda: X.permute("ab"), r"^permute.*dims='ab' must be whole numbers$"),
     (lambda: F.unflatten(X, 1, "ab"), r"^unflatten.*sizes='ab' must be whole numbers$"),
     (lambda: F.pad(X, 1.5), r"^pad.*pad=1.5 must be whole numbers$"),
-    (lambda: F.pad(X, 1), r"^pad.*pad=\[1\] must hold two numbers for each"),
+    (lambda: F.pad(X, 1), r"^pad.*pad=\[1\] must have two numbers for each"),
     (lambda: X.expand("a"), r"^expand.*must be whole numbers$"),
     (lambda: F.tanh([[1.0], [1.0, 2.0]]), r"^\[\[1.0\], \[1.0, 2.0\]\] cannot stand as an operand; give a graph value"),
-    (lambda: F.linear(X, "w"), r"^'w' cannot stand as an operand; give a graph value"),
+    (lambda: F.linear(X, "w"), r"^'w' cannot be an operand; give a graph value"),
     (lambda: F.einsum(X, X), r"^einsum: the equation must come first"),
-    (lambda: X[np.array([0, 1])], r"^getitem.*ndarray cannot stand as an index; indices in an array are for"),
+    (lambda: X[np.array([0, 1])], r"^getitem.*ndarray cannot be an index; indices in an array are for"),
 ]  # fmt: skip
 
 

@@ -116,7 +116,7 @@ def test_without_sources(sources, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("says, found", [("@version  V1.8.1", "says version 1.8.1"), ("", "says no version")])
+@pytest.mark.parametrize("says, found", [("@version  V1.8.1", "has version 1.8.1"), ("", "has no version")])
 def test_an_unsupported_version(sources, says, found):
     (sources / "Include/arm_math.h").write_text(HEADER.replace("@version  V1.10.0", says))
     assert refused() == (f"CMSIS_DSP={sources}: Include/arm_math.h {found}; supported of CMSIS-DSP: 1.10.0")
@@ -177,7 +177,7 @@ def test_a_package_of_another_checksum_is_not_unpacked(package, tmp_path, capsys
     package.write_bytes(package.read_bytes() + b"x")
     assert main(["fetch", "cmsis", "--file", str(package)]) == 1
     assert re.fullmatch(
-        r"error: .*package.tar.gz: its SHA-256 is not [0-9a-f]{64}; nothing is unpacked\n",
+        r"error: .*package.tar.gz: its SHA-256 is not [0-9a-f]{64}; nothing was unpacked\n",
         capsys.readouterr().err,
     )
     assert not (tmp_path / "cache/autodiff_gen").exists()
@@ -187,7 +187,7 @@ def test_a_package_of_another_checksum_is_not_unpacked(package, tmp_path, capsys
     "words, says",
     [
         (["cmsis", "--file", "nowhere.tar.gz"], "cannot get nowhere.tar.gz: No such file or directory"),
-        (["armv7em"], "backend 'armv7em' needs nothing from elsewhere: there is nothing to fetch"),
+        (["armv7em"], "backend 'armv7em' has no third-party sources: there is nothing to fetch"),
         (["cmsys"], "unknown kernel backend 'cmsys'"),
     ],
 )

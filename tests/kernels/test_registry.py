@@ -152,7 +152,7 @@ def test_conditions(tmp_path, condition, facts, holds):
     "table, says",
     [
         ("schema = ", "not valid TOML"),
-        ("schema = 2\nkernel = []", "schema 2 is not known"),
+        ("schema = 2\nkernel = []", "unknown schema 2"),
         ("kernel = []", "schema is missing"),
         ("schema = 1", "kernel is missing"),
         ("schema = true\nkernel = []", "schema must be an integer"),
@@ -172,15 +172,15 @@ def test_conditions(tmp_path, condition, facts, holds):
         (row() + row(symbol="toy_gemv_any", head=""), "kernel 2: duplicate row for gemv_f32"),
         (row(when='["n > 1"]') + row(when='["n > 2"]', head=""), "kernel 2: duplicate row for gemv_f32"),
         (row(when="[3]"), "when: must be a list of strings"),
-        (row(when='["k > 1"]'), "names 'k'; this kernel's numbers are lda, m, n, alpha, beta, align"),
+        (row(when='["k > 1"]'), "names 'k'; this kernel's call attributes are lda, m, n, alpha, beta, align"),
         (
             row("avg_pool2d_f32", when='["kx > 1"]'),
-            "this kernel's numbers are n, h, w, c, oh, ow, kh, kw, stride_h",
+            "this kernel's call attributes are n, h, w, c, oh, ow, kh, kw, stride_h",
         ),
         (row(when='["n"]'), "is not a comparison"),
         (row(when='["n >"]'), "is not a comparison"),
         (row(when='["n in m"]'), "is not a comparison"),
-        (row(when='["1 < 2"]'), "compares no number"),
+        (row(when='["1 < 2"]'), "compares no call attribute"),
         (row(when='["n % m == 0"]'), "divides by something that is not a positive constant"),
         (row(when='["n % 0 == 0"]'), "divides by something that is not a positive constant"),
         (row(when='["n ** 9 > 1"]'), "only numbers, names and"),
@@ -230,7 +230,7 @@ def test_a_faulty_function_is_one_line(tmp_path, table, says):
         ([""], "unknown kernel backend ''"),
         ([".."], "unknown kernel backend '..'"),
         (["./nowhere"], "kernel folder ./nowhere: no kernels.toml in it"),
-        (["ref", "ref"], "stands after 'ref'"),
+        (["ref", "ref"], "is listed after 'ref'"),
     ],
 )
 def test_a_faulty_list_is_one_line(names, says):
@@ -274,7 +274,7 @@ def test_one_kernel_by_another_backend(tmp_path):
     [
         ({"gemv_f32": ["mvee"]}, "unknown kernel backend 'mvee'; did you mean 'mve'?"),
         ({"ger_f32": ["toy/"]}, "[kernels.use] ger_f32: backend 'toy' has no ger_f32"),
-        ({"ger_f32": ["ref", "mve"]}, "[kernels.use] ger_f32: backend 'mve' stands after 'ref'"),
+        ({"ger_f32": ["ref", "mve"]}, "[kernels.use] ger_f32: backend 'mve' is listed after 'ref'"),
         (
             {"ger_f32": ["mve"]},
             "backend 'mve' needs the core feature 'mve', which the board lacks (it has: fpu)",

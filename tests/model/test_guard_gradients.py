@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from graph_stages import rewritten
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -15,11 +16,9 @@ from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.ir.dependences import writers
 from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.ir.node import STATE, Value
+from autodiff_gen.ir.node import STATE, Value, base
 from autodiff_gen.ir.types import planned
-from autodiff_gen.ir.views import base
-from autodiff_gen.passes import PIPELINE
-from autodiff_gen.passes.finite_guard import Bounds, finite_guard
+from autodiff_gen.passes.finite_guard import Bounds
 from autodiff_gen.report.explain import explain
 from autodiff_gen.targets import board
 
@@ -265,8 +264,7 @@ def fed(graph, inputs, targets, seed):
 def test_no_update_exceeds_its_bound(name, inputs, targets):
     """Each state by itself, without the margin: equal samples add up, so that a bound is nearly reached."""
     graph = MODELS[name][0](guard="gradients").entries()[0]
-    for rewrite in PIPELINE[: PIPELINE.index(finite_guard)]:
-        graph = rewrite(graph)
+    graph = rewritten(graph, until="fuse_optimizer")
     bounds = Bounds(graph)
     asked = {s: bounds.of_update(s, new) for s, new in graph.updates.items()}
     roots = [b for each in asked.values() for b in each if isinstance(b, Value)]
@@ -286,8 +284,7 @@ def test_no_update_exceeds_its_bound(name, inputs, targets):
 def test_bounds_are_nearly_reached():
     """Four equal samples: the gradient of the first layer is 4 dz x, and so is its bound."""
     graph = net(nn.Linear(6, 5), shape=(4, 6), guard="gradients").entries()[0]
-    for rewrite in PIPELINE[: PIPELINE.index(finite_guard)]:
-        graph = rewrite(graph)
+    graph = rewritten(graph, until="fuse_optimizer")
     bounds = Bounds(graph)
     weight = next(s for s in graph.updates if s.name == "0.weight")
     (bound,) = bounds.of_update(weight, graph.updates[weight])

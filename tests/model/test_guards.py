@@ -15,7 +15,7 @@ from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.errors import AutodiffError, ModelError
 from autodiff_gen.ir.dependences import writers
-from autodiff_gen.ir.views import base
+from autodiff_gen.ir.node import base
 from autodiff_gen.model.loader import load_file, load_model
 from autodiff_gen.targets import installation
 

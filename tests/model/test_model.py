@@ -18,6 +18,7 @@ from autodiff_gen import functional as F
 from autodiff_gen import init, nn, optim
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.printer import show
 from autodiff_gen.ir.types import Dim
 
 # Layers
@@ -109,9 +110,9 @@ def test_a_state_dict_may_be_of_a_part_and_of_a_shared_weight() -> None:
     )
 
 
-def named_then_loaded() -> None:
+def called_then_loaded() -> None:
     net = nn.Linear(1, 1, bias=False)
-    list(net.parameters())
+    net(ag.Input("x", (1, 1)))
     net.load_state_dict({"weight": [[1.0]]})
 
 
@@ -309,7 +310,7 @@ def test_supervised_with_many_classes_and_with_values() -> None:
 
 def test_two_models_do_not_disturb_each_other() -> None:
     def text() -> str:
-        return "".join(str(g) for g in small_model("Adam", {}).entries())
+        return "".join(show(g) for g in small_model("Adam", {}).entries())
 
     assert text() == text()
 
@@ -382,7 +383,7 @@ class Unused(nn.Module):
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (model_of(), ""),
     (model_of(loss=lambda y, t, **_: F.square(y - t)), r"the loss is f32\[n,1\], not a scalar f32\[\]; reduce it"),
-    (model_of(loss=lambda **_: 1.0), "the loss is float, not a graph value"),
+    (model_of(loss=lambda **_: 1.0), "the loss is float, expected a graph value"),
     (model_of(loss=lambda t, **_: F.mean(t)), "the loss does not reach the parameter 'w'"),
     (model_of(loss=lambda y, **_: F.mean(F.detach(y))), "no gradient .* 'w': it ends at w -> matmul -> detach$"),
     (
@@ -401,7 +402,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (model_of(outputs=lambda x, **_: {"y": x.T}), "output 'y': the batch axis must come first"),
     (model_of(optimizer=lambda **_: "SGD"), "optimizer: expected one of ag.optim, got 'SGD'"),
     (lambda: supervised(Unused(), (1, 3)), "the loss does not reach the parameter 'unused.weight'"),
-    (lambda: supervised(nn.Flatten(), (1, 3)), "depends on no parameter"),
+    (lambda: supervised(nn.Flatten(), (1, 3)), "depends on no trainable parameter"),
     (lambda: supervised(mlp(3, 2), (1, 4)), r"^linear\(x: f32\[1,4\], 0.weight: f32\[2,3\]\)"),
     (lambda: supervised(lambda x: (x, x), (1, 3)), "the network returned tuple"),
     (lambda: ag.Input("while", (1,)), "input 'while': this is a keyword of C or C.*; call it 'while_'"),
@@ -431,7 +432,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: nn.Linear(2, 3, False).load_state_dict({"weight": np.ones((2, 3))}), r"has shape \[3, 2\], got \[2, 3\]"),
     (lambda: nn.Linear(1, 1, False).load_state_dict({"weight": [[np.nan]]}), "'weight': the initial value at .* nan"),
     (lambda: (net := nn.ReLU(), net.load_state_dict({}, assign=True)), "argument 'assign' is not supported"),
-    (lambda: named_then_loaded(), "load_state_dict: 'weight' is part of a graph already; call load_state_dict before"),
+    (lambda: called_then_loaded(), "load_state_dict: 'weight' is part of a graph already; call load_state_dict before"),
     (lambda: nn.Module()(1), "Module defines no forward method"),
     (lambda: optim.SGD(lr=-1.0), "optim.SGD: lr=-1.0 must be a number of at least 0"),
     (lambda: optim.SGD(nesterov=True), "nesterov=True needs a momentum"),

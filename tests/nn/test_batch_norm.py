@@ -15,7 +15,7 @@ from autodiff_gen.autodiff import grad
 from autodiff_gen.check.gradcheck import check
 from autodiff_gen.errors import AutodiffError, ModelError, ShapeError
 from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.passes.resolve_mode import settled
+from autodiff_gen.passes.resolve_mode import resolved
 
 # function, shape, whether there are a weight and a bias, further arguments
 ROWS: list[tuple[str, tuple[int, ...], bool, dict[str, Any]]] = [
@@ -72,7 +72,7 @@ def test_equals_pytorch_in_float64(
     name: str, shape: tuple[int, ...], affine: bool, options: dict[str, Any]
 ) -> None:
     ours = Operands(shape, affine)
-    training = settled(ours.roots(name, options), training=True)
+    training = resolved(ours.roots(name, options), training=True)
     new = {s.name: v for s, v in training.updates.items()}
     moved = [new.get(v.name, v) for v in ours.values[1:3]]
     feeds = dict(zip(ours.values, ours.arrays, strict=True))
@@ -80,7 +80,7 @@ def test_equals_pytorch_in_float64(
     for a, b in zip(got, ours.torch(name, options, "float64"), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)  # eps and momentum are float32 in ours
     fixed = {**options, "training" if name == "batch_norm" else "use_input_stats": False}
-    got = evaluate(settled(ours.roots(name, options), training=False).roots, feeds, float_dtype="float64")
+    got = evaluate(resolved(ours.roots(name, options), training=False).roots, feeds, float_dtype="float64")
     for a, b in zip(got, ours.torch(name, fixed, "float64"), strict=False):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
 
@@ -241,8 +241,8 @@ REFUSED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
     (lambda: F.batch_norm(X2, C, C, np.ones(2)), ShapeError, r"batch_norm\(.*weight must have the shape \[3\]"),
     (lambda: F.batch_norm(X2, C, C, training=True), ShapeError, r"they must be buffers, not <const"),
     (lambda: F.batch_norm(ag.Input("x", (1, 3)), None, None), ShapeError, r"need more than one value per channel$"),
-    (lambda: F.instance_norm(X2), ShapeError, r"with at least one axis of places$"),
-    (lambda: F.instance_norm(ag.Input("x", (4, 3, 1))), ShapeError, r"more than one place per channel$"),
+    (lambda: F.instance_norm(X2), ShapeError, r"with at least one spatial axis$"),
+    (lambda: F.instance_norm(ag.Input("x", (4, 3, 1))), ShapeError, r"more than one value per channel$"),
     (lambda: F.instance_norm(X3, use_input_stats=False), ShapeError, r"use_input_stats=False needs running"),
     (lambda: nn.BatchNorm1d(3)(ag.Input("x", (4, 2))), ModelError, r"^BatchNorm1d: .* \[N, C, L\] with C = 3, not"),
     (lambda: nn.BatchNorm2d(3)(X3), ModelError, r"^BatchNorm2d: the input must be \[N, C, H, W\] with C = 3"),

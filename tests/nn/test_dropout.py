@@ -21,8 +21,10 @@ from autodiff_gen.ir.build import apply
 from autodiff_gen.ir.counter_rng import rand_u32
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.printer import show
+from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.rematerialize_random import rematerialize_random
-from autodiff_gen.passes.resolve_mode import position_key, settled
+from autodiff_gen.passes.resolve_mode import position_key, resolved
 
 
 def noise(key: int, step: int, shape: tuple[int, ...], p: float) -> Any:
@@ -47,12 +49,12 @@ def test_value_and_gradient_are_the_masks(name: str, shape: Any, mask: Any, p: f
     x = ag.Input("x", shape)
     y = getattr(F, name)(x, p, seed=11)
     array = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    roots = settled([y, *grad(F.sum(y * x), [x])], training=True).roots
+    roots = resolved([y, *grad(F.sum(y * x), [x])], training=True).roots
     kept = noise(11, 9, mask, p)
     got = evaluate(roots, {x: array, F.random_step(): np.uint32(8)}, float_dtype="float64")
     np.testing.assert_allclose(got[0], array * kept, rtol=1e-7)
     np.testing.assert_allclose(got[1], 2.0 * array * kept, rtol=1e-7)
-    (same,) = evaluate(settled([y], training=False).roots, {x: array})
+    (same,) = evaluate(resolved([y], training=False).roots, {x: array})
     np.testing.assert_array_equal(same, array)
 
 
@@ -86,7 +88,7 @@ def test_all_or_nothing() -> None:
 
     x = ag.Input("x", (3,))
     assert F.dropout(x, 0.0) is x and F.dropout(x, 0.5, training=False) is x and nn.Dropout().eval()(x) is x
-    roots = settled([F.dropout(x, 1.0)], training=True).roots
+    roots = resolved([F.dropout(x, 1.0)], training=True).roots
     given = np.array([1.0, -2.0, np.inf], dtype=np.float32)
     expected = torch.nn.functional.dropout(torch.tensor(given), 1.0)
     np.testing.assert_array_equal(evaluate(roots, {x: given})[0], expected.numpy())
@@ -201,8 +203,8 @@ def test_a_mask_seen_otherwise_is_drawn_otherwise() -> None:
     x = ag.Input("x", (2, 3, 4), batch_axis=0)
     flat = F.dropout(F.reshape(x, (x.shape[0], 12)), 0.5, seed=1)
     seen = F.permute(F.reshape(flat, (x.shape[0], 2, 2, 3)), (2, 0, 3, 1))[:, :, ::2]
-    graph = Graph("g", (x, F.random_step()), {"y": settled([seen], training=True).roots[0]})
-    noisy = rematerialize_random(graph)
+    graph = Graph("g", (x, F.random_step()), {"y": resolved([seen], training=True).roots[0]})
+    noisy = rematerialize_random(graph, Context())
     feeds = {x: np.random.default_rng(0).normal(size=(2, 3, 4)), F.random_step(): np.uint32(4)}
     for n in (1, 2):
         given = {x: feeds[x][:n], F.random_step(): feeds[F.random_step()]}
@@ -215,8 +217,8 @@ def test_noise_behind_a_view_is_drawn_again_by_places() -> None:
     drawn = apply("rand_u32", step, apply("iota", size=shape), key=9)
     seen = F.permute(F.reshape(drawn, (3, 2, 4)), (2, 0, 1))
     graph = Graph("g", (step,), {"y": seen})
-    again = rematerialize_random(graph)
-    assert "places" in str(again) and "reshape" not in str(again)
+    again = rematerialize_random(graph, Context())
+    assert "places" in show(again) and "reshape" not in show(again)
     one, other = (evaluate(list(g.outputs.values()), {step: np.uint32(3)})[0] for g in (graph, again))
     np.testing.assert_array_equal(one, other)
 
@@ -259,7 +261,7 @@ def test_masks_take_no_memory() -> None:
 def test_draws_of_one_shape_differ() -> None:
     x = ag.Input("x", (64,))
     ones = {x: np.ones(64), F.random_step(): np.uint32(0)}
-    a, b = evaluate(settled([F.dropout(x), F.dropout(x)], training=True).roots, ones)
+    a, b = evaluate(resolved([F.dropout(x), F.dropout(x)], training=True).roots, ones)
     assert not np.array_equal(a, b)
     np.testing.assert_array_equal(a, noise(position_key(1), 1, (64,), 0.5))
 

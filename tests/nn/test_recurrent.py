@@ -205,8 +205,8 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: nn.LSTM(3, 3, dropout=2), ModelError, r"^LSTM: p=2 must be a probability, from 0 to 1$"),
     (lambda: nn.LSTM(3, 3, proj_size=2), ShapeError, r"^LSTM: the argument 'proj_size' is not supported$"),
     (lambda: nn.GRU(N + 1, 3)(X), ShapeError, r"^GRU\(f32\[5,3,4\]\): the input must be \[time, n, 5\]"),
-    (lambda: nn.GRU(N, 3)(X, X), ShapeError, r"^GRU: the first state must be h_0, \[1, 3, 3\], not f32\[5,3,4\]$"),
-    (lambda: nn.LSTM(N, 3)(X, X), ShapeError, r"^LSTM: the first state must be \(h_0, c_0\), each \[1, 3, 3\]"),
+    (lambda: nn.GRU(N, 3)(X, X), ShapeError, r"^GRU: the initial state must be h_0, \[1, 3, 3\], not f32\[5,3,4\]$"),
+    (lambda: nn.LSTM(N, 3)(X, X), ShapeError, r"^LSTM: the initial state must be \(h_0, c_0\), each \[1, 3, 3\]"),
     (lambda: nn.GRUCell(N, 3)(X), ShapeError, r"^GRUCell\(f32\[5,3,4\]\): the input must be \[n, 4\]"),
     (lambda: nn.LSTMCell(N, 3)(F.reshape(X, (15, N)), X), ShapeError, r"^LSTMCell: the state must be \(h, c\), each"),
 ]  # fmt: skip
@@ -227,7 +227,7 @@ def test_explain_and_header_tell_the_steps_inside_a_loop() -> None:
     model = ag.Model.supervised(Classifier(24), (2, 7, N), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
     program = compile_model(model, "gru")
     text = explain(program, load_board("host"), None)
-    assert "a loop of 7 around its own steps" in text
+    assert "a loop of 7 iterations with its own steps" in text
     (loop,) = [s for s in program.entries[1].plan.steps if s.inner is not None]
     inner = [
         number for number, _ in program.entries[1].plan.all_steps() if number.startswith(f"{loop.number}.")

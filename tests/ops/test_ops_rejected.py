@@ -162,7 +162,7 @@ REFUSED: list[tuple[str, list[Type], dict[str, Any], str]] = [
         "depthwise2d_dw",
         [Type(f32, (1, 3, 3, 2)), Type(f32, (1, 2, 2, 1))],
         {**depthwise(), "kernel": (2, 2)},
-        "images and channels of both operands must be as many",
+        "both operands must have the same number of images and channels",
     ),
     (
         "max_pool2d",
@@ -196,11 +196,11 @@ REFUSED: list[tuple[str, list[Type], dict[str, Any], str]] = [
         "gather",
         [Type(f32, (2, 3)), Type(s32, (1, 1))],
         {"dim": 1},
-        "the first operand's extents, but for axis 1",
+        "the first operand's extents, except along axis 1",
     ),
     ("gather", [Type(f32, (n, 3)), Type(s32, (2, 3))], {"dim": 0}, "axis 0 is the batch axis"),
     ("index_select", [Type(f32, (2, 3)), Type(s32, (2,))], {"dim": 2}, "dim=2 is out of range for 2 axes"),
-    ("index_select", [Type(f32, (n, 3)), Type(s32, (n,))], {"dim": 1}, "both follow the batch"),
+    ("index_select", [Type(f32, (n, 3)), Type(s32, (n,))], {"dim": 1}, "cannot both have the batch axis"),
     (
         "scatter_sum",
         [Type(dtype("u8"), (2,)), Type(f32, (2,))],

@@ -252,7 +252,7 @@ def clash() -> ag.Model:
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: model(accumulate=True),
-        r'^accumulate=True; known: "mean" and "sum", what the loss is over the samples$',
+        r'^accumulate=True; expected the reduction of the loss, "mean" or "sum"$',
     ),
     (lambda: model(ema=0.9), r"^ema: expected optim.EMA, got 0.9$"),
     (lambda: optim.EMA(1.5), r"^optim.EMA: decay=1.5 must be a number from 0 to 1$"),
@@ -270,10 +270,12 @@ def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
 def test_a_model_without_them_says_so() -> None:
     trainer = model().on_host()
     with pytest.raises(
-        ModelError, match=r"^model has no accumulate: the model was made without accumulate=$"
+        ModelError, match=r"^model has no accumulate: the model was created without accumulate=$"
     ):
         trainer.accumulate(*data(0, 2))
-    with pytest.raises(ModelError, match=r"^model has no predict_averaged: the model was made without ema=$"):
+    with pytest.raises(
+        ModelError, match=r"^model has no predict_averaged: the model was created without ema=$"
+    ):
         trainer.predict_averaged(data(0, 2)[0])
 
 

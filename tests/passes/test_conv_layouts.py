@@ -15,9 +15,8 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.program import Entry, Program
 from autodiff_gen.ir.graph import State
-from autodiff_gen.ir.node import Value, topological
+from autodiff_gen.ir.node import Value, base, topological
 from autodiff_gen.ir.types import planned_size
-from autodiff_gen.ir.views import base
 from autodiff_gen.passes.copy_insertion import KEPT
 from autodiff_gen.passes.layout_assignment import Layouts
 
@@ -28,7 +27,7 @@ def layout_copies(entry: Entry) -> list[str]:
     for step in entry.plan.steps:
         for region in step.node.regions:
             outer = dict(zip(region.params, step.node.operands, strict=True))
-            for node in region.nodes():
+            for node in region.nodes:
                 copies = node.op.name == "copy" and not node.hint.startswith(KEPT)
                 if copies and node.results[0].ndim > 1:
                     source = base(node.operands[0])
@@ -62,14 +61,14 @@ def test_what_settling_saves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it there are copies, which the other test would see."""
     names = ("lenet of 8", "mobile")
     settled = [compile_model(convolutional(name, optim.SGD()), "m") for name in names]
-    monkeypatch.setattr("autodiff_gen.model.layout_assignment", unsettled)
+    monkeypatch.setattr("autodiff_gen.passes.layout_assignment.assign_layouts", unpropagated)
     for name, program in zip(names, settled, strict=True):
         other = compile_model(convolutional(name, optim.SGD()), "m")
         assert layout_copies(other.entries[0]) and layout_copies(other.entries[1])
         assert program.struct_bytes < 0.97 * other.struct_bytes
 
 
-def unsettled(roots: list[Value]) -> Layouts:
+def unpropagated(roots: list[Value]) -> Layouts:
     return Layouts(list(roots), {})
 
 
@@ -198,7 +197,7 @@ def test_dropout_and_batch_norm_do_not_see_the_layout(monkeypatch: pytest.Monkey
     more: dict[str, Any] = {"accumulate": "mean", "ema": optim.EMA(0.9)}
     settled = trained(Net(0.3), optim.Adam(lr=0.01), **more).on_host()
     assert not any(layout_copies(entry) for entry in settled.program.entries)
-    monkeypatch.setattr("autodiff_gen.model.layout_assignment", unsettled)
+    monkeypatch.setattr("autodiff_gen.passes.layout_assignment.assign_layouts", unpropagated)
     other = trained(Net(0.3), optim.Adam(lr=0.01), **more).on_host()
     for k, (x, label) in enumerate(batches(6, 3, 10, 10)):
         if k < 4:

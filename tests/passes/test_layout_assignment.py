@@ -25,7 +25,7 @@ from autodiff_gen.ir.node import Value, topological
 from autodiff_gen.ir.parameter_layout import Storage
 from autodiff_gen.ir.types import Dim, Type, bound, f32, planned_size
 from autodiff_gen.ir.verifier import verify
-from autodiff_gen.passes.layout_assignment import Layouts, layout_assignment, settled
+from autodiff_gen.passes.layout_assignment import Layouts, assign_layouts, propagated
 
 BATCH = 3
 
@@ -153,7 +153,7 @@ def test_random_graphs_mean_the_same(may_store: bool) -> None:
     permutes, stored, verified = 0, 0, 0
     for seed in range(250):
         drawn = Drawn(seed)
-        done = settled(drawn.roots, may_store)
+        done = propagated(drawn.roots, may_store)
         feeds = stored_feeds(drawn.feeds, done)
         for n in range(1, BATCH + 1):
             before = evaluate(drawn.roots, rows(drawn.feeds, n), n, "float64")
@@ -180,7 +180,7 @@ def is_verified(roots: list[Value]) -> bool:
 def test_settling_keeps_what_can_be_compiled() -> None:
     for seed in range(250):
         roots = Drawn(seed).roots
-        assert not is_verified(roots) or is_verified(settled(roots).roots), seed
+        assert not is_verified(roots) or is_verified(propagated(roots).roots), seed
 
 
 @pytest.mark.cc
@@ -198,7 +198,7 @@ def test_settled_graphs_as_c() -> None:
 
 
 def settled_case(drawn: Drawn) -> Case:
-    done = settled(drawn.roots)
+    done = propagated(drawn.roots)
     feeds = stored_feeds(drawn.feeds, done)
     leaves = [n.results[0] for n in topological(done.roots) if n.op.name in ("input", "state")]
     graph = Graph("g", tuple(leaves), {f"out{i}": v for i, v in enumerate(done.roots)})
@@ -247,22 +247,22 @@ SUNK: dict[str, Callable[[Value], Value]] = {
 @pytest.mark.parametrize("name", SUNK)
 def test_permutes_cancel(name: str) -> None:
     y = SUNK[name](image(2, 3, 5, 4))
-    (after,) = settled([y]).roots
+    (after,) = propagated([y]).roots
     assert count([y], "permute") > 0 and count([after], "permute") == 0, str(after)
 
 
 def test_a_graph_whose_readers_take_strides_stays_as_it_is() -> None:
     x, w = image(2, 3), ag.Param("w", init.uniform((4, 3), bound=1.0, seed=1))
     y = F.relu(F.matmul(x, w.T).T)
-    assert layout_assignment([y]) == Layouts([y], {})
+    assert assign_layouts([y]) == Layouts([y], {})
 
 
 def test_a_weight_that_two_layers_read_differently_keeps_its_order() -> None:
     x, w = image(2, 3, 5, 4), ag.Param("w", init.uniform((2, 60), bound=1.0, seed=1))
     folded = F.matmul(F.flatten(nchw(x), 1), w.T)
     plain = F.matmul(F.flatten(x, 1), w.T)
-    assert settled([folded]).states and count(settled([folded]).roots, "permute") == 1  # w.T
-    assert not settled([folded, plain]).states and not settled([plain]).states
+    assert propagated([folded]).states and count(propagated([folded]).roots, "permute") == 1  # w.T
+    assert not propagated([folded, plain]).states and not propagated([plain]).states
 
 
 # Models: storage order from end to end
@@ -369,7 +369,9 @@ def test_initial_weights_are_those_of_the_logical_index() -> None:
 def test_storage_order_is_part_of_the_graph_id(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The same model stored in the logical order learns the same, but refuses the checkpoint."""
     one = folded(optim.SGD(lr=0.1)).on_host()
-    monkeypatch.setattr("autodiff_gen.model.layout_assignment", lambda roots: Layouts(list(roots), {}))
+    monkeypatch.setattr(
+        "autodiff_gen.passes.layout_assignment.assign_layouts", lambda roots: Layouts(list(roots), {})
+    )
     other = folded(optim.SGD(lr=0.1)).on_host()
     for x, label in batches(4):
         assert one.train_step(x, label) == pytest.approx(other.train_step(x, label), abs=1e-6)

@@ -22,6 +22,7 @@ from autodiff_gen.ir.build import make_input
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.node import Value, topological
 from autodiff_gen.ir.types import Dim, Type, f32
+from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.select_column_sums import select_column_sums
 from autodiff_gen.report.explain import explain
 from autodiff_gen.targets import board
@@ -67,7 +68,7 @@ def test_which_sums_are_calls(
 ) -> None:
     x = make_input("x", Type(f32, shape))
     graph = Graph("g", (x,), {f"y{i}": y for i, y in enumerate(make(x))}, {})
-    after = select_column_sums(graph)
+    after = select_column_sums(graph, Context())
     assert [n.op.name for n in topological(after.roots)].count("column_sums") == calls
     assert [v.type for v in after.roots] == [v.type for v in graph.roots]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 import venv
 from pathlib import Path
 
 import numpy as np
 import pytest
+from bare_environment import bare_python
 from checkout import ROOT
 from firmware_build import once
 from pio_project import copy_parts, pio, succeed
@@ -271,7 +271,7 @@ def test_a_python_of_ones_own(project, tmp_path):
     """The generator's Python need not be PlatformIO's."""
     folder, core = project
     own = tmp_path / "own python"
-    own.write_text(f'#!/bin/sh\necho called >>"{tmp_path}/calls"\nexec "{sys.executable}" "$@"\n')
+    own.write_text(f'#!/bin/sh\necho called >>"{tmp_path}/calls"\nexec "{bare_python()}" "$@"\n')
     own.chmod(0o755)
     ini = folder / "platformio.ini"
     text = ini.read_text()

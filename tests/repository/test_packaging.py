@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import sysconfig
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+from bare_environment import bare_environment
 from scons_tree import MAIN, MODEL
 
 SCONSTRUCT = """\
@@ -50,15 +49,6 @@ def run(*words: object, cwd: Path) -> str:
     return done.stdout
 
 
-def fresh_environment(folder: Path) -> Path:
-    """A new environment's Python. What the package depends on comes from the tests' own environment: no downloads."""
-    venv.create(folder, symlinks=True)
-    paths = {sysconfig.get_paths()[name] for name in ("purelib", "platlib")}
-    site = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    (site / "dependencies.pth").write_text("\n".join(sorted(paths)) + "\n")
-    return folder / "bin" / "python"
-
-
 def install(python: Path, *what: object) -> None:
     words = ("--no-index", "--no-deps", "--no-build-isolation", "--quiet")
     run(sys.executable, "-m", "pip", "--python", python, "install", *words, *what, cwd=python.parent)
@@ -67,7 +57,7 @@ def install(python: Path, *what: object) -> None:
 @pytest.fixture(params=["wheel", "editable"])
 def python(request: pytest.FixtureRequest, wheel: Path, root: Path, tmp_path: Path) -> Path:
     """Python of a fresh environment in which the package is installed."""
-    made = fresh_environment(tmp_path / "an environment")
+    made = bare_environment(tmp_path / "an environment")
     install(made, *([wheel] if request.param == "wheel" else ["-e", root]))
     return made
 
@@ -86,7 +76,7 @@ def test_wheel_holds_the_c_sources_boards_and_tools(wheel: Path) -> None:
         "site_tools/autodiff.py",
         "site_tools/firmware.py",
     } <= data
-    assert {"autodiff_gen/targets/board.py", "autodiff_gen/templates/source.c.j2"} <= names
+    assert {"autodiff_gen/targets/board.py", "autodiff_gen/codegen/templates/source.c.j2"} <= names
     assert not [n for n in names if "__pycache__" in n or n.startswith(("tests/", "bench/", "kernels/"))]
 
 
@@ -111,6 +101,12 @@ def test_five_lines_build_a_users_model_for_a_users_board(python: Path, tmp_path
     assert "ready" in run(*scons, "run", cwd=project)
 
 
+def test_a_bare_environment_has_no_package(tmp_path: Path) -> None:
+    """Or the tests here would pass with an empty wheel."""
+    code = "import importlib.util, numpy; print(importlib.util.find_spec('autodiff_gen'))"
+    assert run(bare_environment(tmp_path / "bare"), "-c", code, cwd=tmp_path) == "None\n"
+
+
 def test_console_script(python: Path, tmp_path: Path) -> None:
     lines = run(python.parent / "autodiff-gen", "boards", cwd=tmp_path).splitlines()
     assert any(line.startswith("stm32") for line in lines)
@@ -118,13 +114,13 @@ def test_console_script(python: Path, tmp_path: Path) -> None:
 
 def test_data_comes_from_the_checkout_when_editable(root: Path, wheel: Path, tmp_path: Path) -> None:
     code = "import autodiff_gen.targets.installation as r; print(r.root()); print(r.scons_tools())"
-    editable = fresh_environment(tmp_path / "editable")
+    editable = bare_environment(tmp_path / "editable")
     install(editable, "-e", root)
     assert run(editable, "-c", code, cwd=tmp_path).splitlines() == [
         str(root),
         str(root / "site_scons/site_tools"),
     ]
-    installed = fresh_environment(tmp_path / "installed")
+    installed = bare_environment(tmp_path / "installed")
     install(installed, wheel)
     data = Path(run(installed, "-c", code, cwd=tmp_path).splitlines()[0])
     assert data.parts[-2:] == ("autodiff_gen", "_data")
@@ -134,7 +130,7 @@ def test_data_comes_from_the_checkout_when_editable(root: Path, wheel: Path, tmp
 def test_boards_and_tools_need_no_numpy(root: Path, tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['numpy'] = None; sys.modules['jinja2'] = None; sys.path.insert(0, sys.argv[1]); "
-        "import autodiff_gen.board, autodiff_gen.backends, autodiff_gen.firmware, autodiff_gen.toolchain, "
-        "autodiff_gen.elf; print(autodiff_gen.board.load('stm32').name)"
+        "from autodiff_gen.kernels import registry; "
+        "from autodiff_gen.targets import board, build_commands, size, toolchain; print(board.load('stm32').name)"
     )
     assert run(sys.executable, "-c", code, root, cwd=tmp_path) == "STM32F405RG\n"

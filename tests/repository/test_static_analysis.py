@@ -187,8 +187,6 @@ def test_generated_c_under_the_sanitizers(name, cc, folder, includes, tmp_path):
 
 def test_the_tools_are_those_of_the_set_up():
     """`./scons test` installs what these tests call."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from autodiff_gen.toolchain import TESTS; print(*[p for ps, _ in TESTS for p in ps])"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    code = "from autodiff_gen.targets.toolchain import TESTS; print(*[p for ps, _ in TESTS for p in ps])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"clang-tidy", "cppcheck", "libclang-rt-dev"} <= set(done.stdout.split())

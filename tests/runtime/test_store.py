@@ -45,7 +45,7 @@ def test_slots_wear_alike(sweep):
 
 
 def test_refusals(sweep):
-    assert run(sweep, "refusals") == "refusals as they should be\n"
+    assert run(sweep, "rejections") == "rejections as expected\n"
 
 
 def test_the_stm32f4s_flash(tmp_path):
@@ -54,4 +54,4 @@ def test_the_stm32f4s_flash(tmp_path):
     sources = [root / "boards" / "support" / "stm32f4" / "flash.c", C / "stm32f4_flash.c"]
     flags = (*SANITIZE, '-DAG_REGISTER_MODEL="stm32f4_registers.h"', f"-I{root / 'tests' / 'c'}")
     program = compile_c("gcc", [*STORE, *sources], tmp_path / "flash", flags)
-    assert run(program) == "programmed, erased, refused as the manual says\n"
+    assert run(program) == "programmed, erased, rejected as the manual says\n"

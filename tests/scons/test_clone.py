@@ -52,6 +52,11 @@ def test_both_commands(clone: Path) -> None:
     listed = subprocess.run(command, cwd=clone.parent, capture_output=True, text=True, timeout=60, check=True)
     assert "stm32" in listed.stdout
 
+    (clone.parent / "script.py").write_text("import autodiff_gen; print(autodiff_gen.__file__)")
+    script = [str(clone / ".venv/bin/python"), "script.py"]
+    said = subprocess.run(script, cwd=clone.parent, capture_output=True, text=True, timeout=60, check=True)
+    assert said.stdout == f"{clone}/autodiff_gen/__init__.py\n"
+
     # The test tools are here already; pip finds them through this file, and downloads nothing.
     site = next((clone / ".venv/lib").glob("python*/site-packages"))
     (site / "tests.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")

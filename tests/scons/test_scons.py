@@ -7,11 +7,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from bare_environment import bare_python
 from firmware_build import once
 from scons_tree import Tree
 
@@ -47,7 +47,7 @@ def replace(path: Path, old: str, new: str) -> None:
 
 
 def template(tree: Tree) -> Path:
-    return tree.root / "autodiff_gen/templates/source.c.j2"
+    return tree.root / "autodiff_gen/codegen/templates/source.c.j2"
 
 
 # edit, steps that must be taken, steps that must not
@@ -173,7 +173,7 @@ def test_options_build_elsewhere(tree: Tree) -> None:
 
 @pytest.mark.cc
 def test_two_builds_at_once(tree: Tree) -> None:
-    command = [sys.executable, "-P", "-m", "SCons", "-Q", f"model={tree.model}", "board=host"]
+    command = [bare_python(), "-P", "-m", "SCons", "-Q", f"model={tree.model}", "board=host"]
     builds = [subprocess.Popen(command, cwd=tree.root, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     texts = [b.communicate(timeout=300)[0] for b in builds]
     assert [b.returncode for b in builds] == [0, 0]
@@ -234,7 +234,7 @@ def test_model_without_main_builds_the_library(tree: Tree) -> None:
     assert "AR libnet.a" in tree.build()
     done = tree.scons(f"model={tree.model}", "board=host", "run")
     assert done.returncode == 1
-    assert done.stderr.startswith("error: run: no main.c beside ")
+    assert done.stderr.startswith("error: run: no main.c in the folder of ")
 
 
 @pytest.mark.qemu
@@ -268,7 +268,7 @@ WRONG = [
     (["model=no/such.py"], "unknown model 'no/such.py'"),
     (["kernels=reff"], "unknown kernel backend 'reff'; did you mean 'ref'? (known: "),
     (["kernels="], "kernels= is empty"),
-    (["kernels=ref,ref"], "backend 'ref' stands after 'ref'"),
+    (["kernels=ref,ref"], "backend 'ref' is listed after 'ref'"),
     (["ram=64K"], "ram=64K: must be a number of bytes"),
     (["verbose=on"], "verbose=on: must be yes or no"),
     (["board=host", "board=stm32"], "board= is given twice: host and stm32"),
@@ -360,7 +360,7 @@ def test_paths_start_where_the_user_stands(tree: Tree) -> None:
 @pytest.mark.cc
 def test_nothing_to_do_does_not_start_the_generator(built_tree: Tree, tmp_path: Path) -> None:
     python, started = tmp_path / "python", tmp_path / "started"
-    python.write_text(f'#!/bin/sh\necho "$@" >>"{started}"\nexec "{sys.executable}" "$@"\n')
+    python.write_text(f'#!/bin/sh\necho "$@" >>"{started}"\nexec "{bare_python()}" "$@"\n')
     python.chmod(0o755)
     replace(built_tree.model / "helper.py", "5", "6")
     built_tree.build(f"python={python}")

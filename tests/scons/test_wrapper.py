@@ -7,6 +7,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ case "$*" in
         log venv
         for folder in "$@"; do :; done
         rm -rf "$folder"
-        mkdir -p "$folder/bin"
+        mkdir -p "$folder/bin" "$folder/lib/python3.11/site-packages"
         cp "$0" "$folder/bin/python"
         ;;
     *'-m pip '*)
@@ -129,6 +130,31 @@ def test_the_command_autodiff_gen(checkout: Checkout, tmp_path: Path) -> None:
     command.symlink_to(checkout.root / ".venv/bin/autodiff-gen")
     subprocess.run([command, "explain", "a b"], cwd=tmp_path, env=checkout.env, check=True)
     assert checkout.lines()[-1] == "unknown -P -m autodiff_gen explain a b"
+
+
+def package_path(checkout: Checkout) -> str:
+    """Where a Python that has the checkout's site-packages, and knows nothing else of it, finds autodiff_gen."""
+    code = (
+        "import site, sys; site.addsitedir(sys.argv[1]); import autodiff_gen; print(*autodiff_gen.__path__)"
+    )
+    site = checkout.root / ".venv/lib/python3.11/site-packages"
+    words = [sys.executable, "-I", "-S", "-c", code, str(site)]
+    return subprocess.run(words, cwd="/", capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_script_in_another_folder_imports_the_package(tmp_path: Path, root: Path) -> None:
+    checkout = make_checkout(tmp_path, root, "a folder with  spaces & # 'quotes'")
+    checkout.run()
+    assert package_path(checkout) == str(checkout.root / "autodiff_gen")
+    checkout.root = checkout.root.rename(tmp_path / "moved")
+    assert package_path(checkout) == str(tmp_path / "moved/autodiff_gen")
+
+
+def test_a_checkout_that_was_set_up_without_its_path_file(checkout: Checkout) -> None:
+    checkout.run()
+    (checkout.root / ".venv/lib/python3.11/site-packages/autodiff_gen.pth").unlink()
+    assert len(checkout.run()) == 1  # nothing is installed anew
+    assert package_path(checkout) == str(checkout.root / "autodiff_gen")
 
 
 def test_tests_need_more_and_torch_comes_last(checkout: Checkout) -> None:
@@ -356,7 +382,7 @@ def test_a_peer_that_cannot_be_installed_is_left_out(checkout: Checkout) -> None
     done = checkout.attempt("bench")
     assert done.returncode == 0
     assert "error: pip could not install requirements/bench.txt; see above" in done.stderr
-    assert "scons: the benchmark goes on without it" in done.stderr
+    assert "scons: the benchmark continues without it" in done.stderr
     assert checkout.lines()[-1].startswith("SCons")
     del checkout.env["STUB_FAIL"]
     assert checkout.run("bench")[:-1] == ["pip bench.txt"]

@@ -25,9 +25,8 @@ from autodiff_gen.codegen.functions import EntryText
 from autodiff_gen.codegen.program import Entry, Program
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.ir.graph import Graph
-from autodiff_gen.ir.node import Value
+from autodiff_gen.ir.node import Value, base
 from autodiff_gen.ir.types import bound, planned_size
-from autodiff_gen.ir.views import base
 from autodiff_gen.lowering.plan import Step
 
 FENCE = 16  # elements before and after an array that must stay as they are

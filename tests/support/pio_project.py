@@ -10,10 +10,10 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bare_environment import bare_python
 from checkout import ROOT
 
 PARTS = (
@@ -73,7 +73,7 @@ def pio(
     """Run `pio` in the project's folder, behind the words `before`, with environment variables of its own; stderr is in
     stdout, as a user sees it."""
     return subprocess.run(
-        [*before, sys.executable, "-m", "platformio", *words],
+        [*before, bare_python(), "-m", "platformio", *words],
         cwd=project,
         env={**environment(core), **variables},
         stdin=subprocess.DEVNULL,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
+
+from bare_environment import bare_python
 
 PARTS = ("SConstruct", "autodiff_gen", "bench", "boards", "kernels", "runtime", "site_scons")
 
@@ -69,7 +70,7 @@ class Tree:
         """Run SCons in the copy as the wrapper does."""
         env = {k: v for k, v in os.environ.items() if k not in ("AUTODIFF_PYTHON", "PYTHONPATH")}
         env["AUTODIFF_LAUNCH_DIR"] = str(cwd or self.root)
-        command = [sys.executable, "-P", "-m", "SCons", "-Q", *words]
+        command = [bare_python(), "-P", "-m", "SCons", "-Q", *words]
         return subprocess.run(
             command, cwd=self.root, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True
         )

@@ -212,7 +212,7 @@ def test_size_or_speed():
 @pytest.mark.parametrize("text, message", [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_bad_file(load, text, message):
     with pytest.raises(BoardError) as caught:
-        load(text)
+        registry.for_board(load(text))  # which checks the kernels that a board names
     said = str(caught.value)
     assert message in said and "mine.toml" in said and "\n" not in said
 
@@ -223,7 +223,7 @@ def test_a_fault_names_the_file_that_has_it(load):
 
 
 def test_a_file_that_inherits_itself(load):
-    with pytest.raises(BoardError, match="inherits 'mine', which is neither beside it nor in the tree"):
+    with pytest.raises(BoardError, match="inherits 'mine', which is neither in its folder nor in the tree"):
         load('schema=1\ninherits="mine"\n')
 
 

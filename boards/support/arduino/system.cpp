@@ -1,4 +1,4 @@
-/* ag_system.h by Arduino: text goes to Serial, and there are no files. */
+/* ag_system.h on Arduino: text is sent to Serial, and there are no files. */
 #include <Arduino.h>
 
 #include "ag_console.h"

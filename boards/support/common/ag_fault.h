@@ -1,14 +1,14 @@
-/* The beginning of every report of a fault. */
+/* The first lines of every fault report. */
 #ifndef AG_FAULT_H
 #define AG_FAULT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Prints " at address 0x...", and which guard it hit. */
+/* Prints " at address 0x...", and which guard region it is in. */
 void ag_fault_print_address(uintptr_t address);
 
-/* Prints what happened, the address where `has_address`, and where the program was. */
+/* Prints the fault, the address if `has_address`, and the program counter. */
 void ag_fault_print(const char *what, bool has_address, uintptr_t address, uintptr_t pc);
 
 #endif

@@ -1,16 +1,16 @@
-/* Semihosting (Arm IHI 0100): a debugger or QEMU serves files, console and exit at an instruction of the
- * core's (ag_core.h). */
+/* Semihosting (Arm IHI 0100): a debugger or QEMU provides files, console and exit through an instruction of
+ * the core (ag_core.h). */
 #ifndef AG_SEMIHOSTING_H
 #define AG_SEMIHOSTING_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Ask once whether anybody serves calls; later calls of the functions below need a yes. */
+/* Probes once whether semihosting is available; the functions below may be called only if it is. */
 void ag_semihosting_probe(void);
 bool ag_semihosting_present(void);
 
-/* 1 while the probe's call may be answered by the core's fault handler. */
+/* 1 while the fault handler may answer the probe's call. */
 extern volatile uint32_t ag_semihosting_probing;
 
 /* Modes: "rb", "r+b", "w", "w+b". */
@@ -25,9 +25,9 @@ int32_t ag_semihosting_open(const char *name, uint32_t mode); /* the name ":tt" 
 void ag_semihosting_close(int32_t handle);
 int32_t ag_semihosting_seek(int32_t handle, uint32_t offset);
 uint32_t ag_semihosting_read(int32_t handle, void *data,
-                             uint32_t bytes); /* returns the bytes that are missing */
+                             uint32_t bytes); /* returns the number of bytes not read */
 uint32_t ag_semihosting_write(int32_t handle, const void *data,
-                              uint32_t bytes); /* returns the bytes that were not written */
+                              uint32_t bytes); /* returns the number of bytes not written */
 void ag_semihosting_exit(int32_t status);
 
 #endif

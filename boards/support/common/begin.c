@@ -1,4 +1,4 @@
-/* From the core's own start-up to main. */
+/* From the core's start-up code to main. */
 #include "ag_machine.h"
 #include "ag_startup.h"
 

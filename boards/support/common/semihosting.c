@@ -26,7 +26,7 @@ void ag_semihosting_probe(void) {
     return;
 #else
 #if !defined(AG_CONSOLE_SEMIHOSTING)
-    if (ag_core_is_debugged()) { /* one that serves no semihosting would halt the core at the call */
+    if (ag_core_is_debugged()) { /* a debugger without semihosting would halt the core at the call */
         return;
     }
 #endif

@@ -1,4 +1,4 @@
-/* ag_system.h on bare metal: by semihosting where it is served, else text by UART and no files. */
+/* ag_system.h on bare metal: by semihosting where it is available, otherwise text by UART and no files. */
 #include "ag_machine.h"
 #include "ag_semihosting.h"
 #include "ag_startup.h"
@@ -11,7 +11,7 @@ extern const uint8_t __ram_origin[], __ram_bytes[], __ram_used_end[], __stack_by
 extern const uint32_t __stack_bottom[], __stack_top[];
 
 static int32_t console = -1;
-static int32_t opened = -1; /* the last file that was opened or read, and the offset that it stands at */
+static int32_t opened = -1; /* the last file that was opened or read, and its current offset */
 static uint32_t position;
 
 void ag_system_start(void) {
@@ -56,7 +56,7 @@ int ag_system_write_file(int32_t handle, uint32_t offset, const void *data, uint
 
 int ag_system_read(int32_t handle, uint32_t offset, void *data, uint32_t bytes) {
     if (handle != opened || offset != position) {
-        opened = -1; /* where the file stands is not known while a call may fail */
+        opened = -1; /* the file's offset is unknown after a failed call */
         if (ag_semihosting_seek(handle, offset) != 0) {
             return -1;
         }

@@ -1,24 +1,24 @@
-/* A program for more instructions than this computer has says so before it runs into one of them. */
+/* A program built for instructions that the CPU lacks exits with a message before it executes one of them. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #if defined __AVX512F__ && defined __AVX512VL__ && defined __AVX512BW__ && defined __AVX512DQ__
-#define WANTED "AVX-512 (x86-64-v4)"
-#define THERE                                                                                                \
+#define REQUIRED "AVX-512 (x86-64-v4)"
+#define CPU_HAS_IT                                                                                           \
     (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&                              \
      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
-#define INSTEAD "host_avx2 or host"
+#define OTHER_BOARDS "host_avx2 or host"
 #elif defined __AVX2__ && defined __FMA__
-#define WANTED "AVX2 and FMA (x86-64-v3)"
-#define THERE (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-#define INSTEAD "host"
+#define REQUIRED "AVX2 and FMA (x86-64-v3)"
+#define CPU_HAS_IT (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#define OTHER_BOARDS "host"
 #endif
 
-#ifdef WANTED
+#ifdef REQUIRED
 __attribute__((constructor, target("arch=x86-64"))) static void check_cpu(void) {
     __builtin_cpu_init();
-    if (!THERE) {
-        fputs("error: this program needs " WANTED ", which this computer lacks; build with board=" INSTEAD
+    if (!CPU_HAS_IT) {
+        fputs("error: this program needs " REQUIRED ", which this CPU lacks; build with board=" OTHER_BOARDS
               "\n",
               stderr);
         _Exit(1);

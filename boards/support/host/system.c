@@ -1,4 +1,4 @@
-/* ag_system.h by the C library: the same main program on this computer. */
+/* ag_system.h by the C library: the same main program on the host. */
 #include "ag_console.h"
 #include "ag_system.h"
 

@@ -1,4 +1,4 @@
-/* The link of a program on this computer: standard input and output. */
+/* The link of a program on the host: standard input and output. */
 #include "ag_uart.h"
 
 #include "ag_flash.h"

@@ -1,5 +1,5 @@
-/* The firmware of the link, for any model: NAME_link.c brings the model and its memory. Begins with the
- * newest checkpoint where there is one, then does what the host asks. */
+/* The firmware of the link, for any model: NAME_link.c provides the model and its memory. Starts with the
+ * newest checkpoint if there is one, then executes the host's requests. */
 #include "ag_flash.h"
 #include "ag_link.h"
 #include "ag_uart.h"

@@ -1,5 +1,5 @@
-/* Arm's MPS2 and MPS3 boards: a CMSDK UART (Arm DDI 0479, 4.3), at the address that the board's profile
- * names. */
+/* Arm's MPS2 and MPS3 boards: a CMSDK UART (Arm DDI 0479, 4.3) at the address given by the board's profile.
+ */
 #include "ag_machine.h"
 
 #include "ag_core.h"
@@ -44,7 +44,7 @@ void ag_machine_interrupt(void) {
     }
 }
 
-/* These boards have no flash that they could program: a file serves, where somebody serves files. */
+/* These boards have no programmable flash: a file is used where semihosting is available. */
 int ag_flash_open(ag_flash *flash, uint32_t state_bytes) {
     return ag_flash_file_for(flash, state_bytes);
 }

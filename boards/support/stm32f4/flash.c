@@ -1,15 +1,15 @@
-/* Checkpoints in the STM32F4's own flash: sectors of 128 KB, programmed by words at 2.7 to 3.6 V. ST RM0090
- * rev 19, chapter 3. While a sector is erased (1 to 2 s) the core waits for its instructions: bytes that
- * arrive meanwhile are lost and counted, and a watchdog must allow for it.
+/* Checkpoints in the STM32F4's flash: sectors of 128 KB, programmed by words at 2.7 to 3.6 V. ST RM0090 rev
+ * 19, chapter 3. While a sector is erased (1 to 2 s) instruction fetch stalls: bytes that arrive in that time
+ * are lost and counted, and a watchdog must allow for it.
  *
- * QEMU's chip has no flash controller, so where semihosting is served a file takes its place; the driver
- * itself is tested against a model of the registers (tests/c/stm32f4_flash.c). */
+ * QEMU's chip has no flash controller, so with semihosting a file is used instead; the driver itself is
+ * tested against a model of the registers (tests/c/stm32f4_flash.c). */
 #include "ag_flash.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#if defined(AG_REGISTER_MODEL) /* the test's own registers and memory */
+#if defined(AG_REGISTER_MODEL) /* the test's registers and memory */
 #include AG_REGISTER_MODEL
 #else
 #include "ag_machine.h"
@@ -36,7 +36,7 @@ static void set(uint32_t address, uint32_t value) {
 #define FLASH_CR 0x40023c10u
 
 #ifndef WAIT
-#define WAIT 50000000 /* turns of a polling loop: some seconds */
+#define WAIT 50000000 /* iterations of a polling loop: some seconds */
 #endif
 
 #define BUSY (1u << 16)
@@ -47,8 +47,8 @@ static void set(uint32_t address, uint32_t value) {
 #define START (1u << 16)
 #define LOCK (1u << 31)
 
-/* Wait for the operation that runs: 0 when it ended well. */
-static int finish(void) {
+/* Waits for the current operation: 0 when it succeeded. */
+static int wait_until_done(void) {
     for (int32_t i = 0; i < WAIT; i++) {
         const uint32_t status = get(FLASH_SR);
         if ((status & BUSY) == 0) {
@@ -60,7 +60,8 @@ static int finish(void) {
 }
 
 static int unlock(void) {
-    if (finish() != 0 && finish() != 0) { /* the first clears what an earlier operation left behind */
+    if (wait_until_done() != 0 &&
+        wait_until_done() != 0) { /* the first call clears errors of an earlier operation */
         return -1;
     }
     if (get(FLASH_CR) & LOCK) {
@@ -76,7 +77,7 @@ static void lock(void) {
     }
 }
 
-/* The data cache may hold what was there before. */
+/* The data cache may hold the old contents. */
 static void flush_cache(void) {
     const uint32_t acr = get(FLASH_ACR);
     set(FLASH_ACR, acr & ~(1u << 10));
@@ -117,7 +118,7 @@ static int program_flash(void *ctx, uint32_t address, const void *data, uint32_t
         uint32_t word;
         memcpy(&word, (const uint8_t *)data + at, sizeof word);
         set(STORE_ORIGIN + address + at, word);
-        status = finish();
+        status = wait_until_done();
     }
     lock();
     return status;
@@ -131,7 +132,7 @@ static int erase_flash(void *ctx, uint32_t address) {
     const uint32_t sector = sector_of(STORE_ORIGIN + address);
     set(FLASH_CR, WORDS | ERASE | sector << 3);
     set(FLASH_CR, WORDS | ERASE | sector << 3 | START);
-    const int status = finish();
+    const int status = wait_until_done();
     lock();
     flush_cache();
     return status;

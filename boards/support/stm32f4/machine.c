@@ -1,10 +1,9 @@
-/* STM32F405 and its relatives: 168 MHz from the internal oscillator by the PLL, and USART1 on PA9 (transmit)
- * and PA10, 115,200 baud, 8N1. Register addresses and bits: ST RM0090 rev 19, chapters 3 (flash), 6 (RCC), 8
- * (GPIO), 30 (USART).
+/* STM32F405 family: 168 MHz from the internal oscillator and the PLL, and USART1 on PA9 (transmit) and PA10,
+ * 115,200 baud, 8N1. Register addresses and bits: ST RM0090 rev 19, chapters 3 (flash), 6 (RCC), 8 (GPIO), 30
+ * (USART).
  *
- * Crystals differ from board to board, so there is none in it. Every wait is bounded, and the flash gets its
- * wait states only once the PLL runs: in QEMU the RCC reads 0, and the chip stays at the 16 MHz that it
- * starts with. */
+ * Crystals differ from board to board, so none is used. Every wait is bounded, and flash wait states are set
+ * only once the PLL is locked: in QEMU the RCC reads 0, and the chip stays at its initial 16 MHz. */
 #include "ag_machine.h"
 
 #include "ag_core.h"
@@ -27,7 +26,7 @@
 #define USART1_BRR AG_REGISTER(0x40011008u)
 #define USART1_CR1 AG_REGISTER(0x4001100cu)
 
-enum { WAIT = 100000 }; /* turns of a polling loop: over 10 ms at 16 MHz; the PLL locks within 300 us */
+enum { WAIT = 100000 }; /* iterations of a polling loop: over 10 ms at 16 MHz; the PLL locks within 300 us */
 
 static bool wait_for(volatile const uint32_t *address, uint32_t mask, uint32_t value) {
     for (int32_t i = 0; i < WAIT; i++) {
@@ -38,13 +37,13 @@ static bool wait_for(volatile const uint32_t *address, uint32_t mask, uint32_t v
     return false;
 }
 
-/* 16 MHz / 16 * 336 / 2 = 168 MHz; USB and random numbers 48 MHz. Returns the clock of APB2, which USART1
- * counts. */
+/* 16 MHz / 16 * 336 / 2 = 168 MHz; USB and random number generator 48 MHz. Returns the APB2 clock, which
+ * drives USART1. */
 static uint32_t start_clock(void) {
     const uint32_t hsi = 16000000u;
     RCC_APB1ENR |= 1u << 28; /* PWR */
     (void)RCC_APB1ENR;
-    PWR_CR |= 1u << 14; /* regulator scale 1, which 168 MHz needs */
+    PWR_CR |= 1u << 14; /* regulator scale 1, required for 168 MHz */
     RCC_PLLCFGR = 7u << 24 | 0u << 22 /* HSI */ | 0u << 16 /* P = 2 */ | 336u << 6 | 16u;
     RCC_CR |= 1u << 24; /* PLL on */
     if (!wait_for(&RCC_CR, 1u << 25, 1u << 25)) {
@@ -55,7 +54,7 @@ static uint32_t start_clock(void) {
         return hsi;
     }
     RCC_CFGR = 4u << 13 /* APB2 = 84 MHz */ | 5u << 10 /* APB1 = 42 MHz */;
-    RCC_CFGR |= 2u; /* run by the PLL */
+    RCC_CFGR |= 2u; /* select the PLL */
     if (!wait_for(&RCC_CFGR, 12u, 8u)) {
         RCC_CFGR = 0;
         return hsi;
@@ -87,7 +86,7 @@ void ag_machine_listen(void) {
 
 void ag_machine_interrupt(void) {
     const uint32_t status = USART1_SR;
-    if (status & (1u << 5 | 1u << 3)) { /* a byte, or one that was overrun; reading it clears both */
+    if (status & (1u << 5 | 1u << 3)) { /* a byte, or an overrun; reading it clears both */
         const uint8_t byte = (uint8_t)USART1_DR;
         if (status & 1u << 3) {
             ag_uart_overran();

@@ -1,4 +1,4 @@
-/* QEMU's `virt`: a PL011 UART (Arm DDI 0183) whose interrupt comes through a GIC of version 2 (Arm IHI 0048);
+/* QEMU's `virt`: a PL011 UART (Arm DDI 0183) whose interrupt is routed through a GICv2 (Arm IHI 0048);
  * addresses as in QEMU 7.2's hw/arm/virt.c. */
 #include "ag_machine.h"
 
@@ -46,7 +46,7 @@ void ag_machine_interrupt(void) {
     if ((number & 1023u) >= NONE) {
         return;
     }
-    UART_CLEAR = RECEIVE; /* first: a byte that comes after the last look interrupts again */
+    UART_CLEAR = RECEIVE; /* first: a byte that arrives after the last read interrupts again */
     while (!(UART_FLAGS & 1u << 4)) {
         const uint32_t data = UART_DATA;
         if (data & 1u << 11) {
@@ -57,7 +57,7 @@ void ag_machine_interrupt(void) {
     AG_REGISTER(CPU_INTERFACE + 0x10u) = number;
 }
 
-/* A file serves as flash. */
+/* A file is used as flash. */
 int ag_flash_open(ag_flash *flash, uint32_t state_bytes) {
     return ag_flash_file_for(flash, state_bytes);
 }

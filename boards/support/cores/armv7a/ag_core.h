@@ -1,15 +1,15 @@
-/* Armv7-A in AArch32: what the support code of all boards asks of the core. */
+/* Armv7-A in AArch32: the core interface of the boards' support code. */
 #ifndef AG_CORE_H
 #define AG_CORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Addresses of the machine's devices, 0 at the end: the 1 MB around each may be accessed. */
+/* Addresses of the machine's devices, terminated by 0: the 1 MB around each is accessible. */
 extern const uintptr_t ag_machine_devices[];
 
-/* A call of semihosting: `block` holds arguments of the size of a pointer. Where nobody serves it the
- * exception comes to this very mode, and takes lr. */
+/* A semihosting call: `block` holds arguments of the size of a pointer. Without semihosting the exception is
+ * taken in the same mode and overwrites lr. */
 static inline uintptr_t ag_core_call(uintptr_t operation, const void *block) {
     register uintptr_t r0 __asm__("r0") = operation;
     register const void *r1 __asm__("r1") = block;
@@ -18,14 +18,14 @@ static inline uintptr_t ag_core_call(uintptr_t operation, const void *block) {
 }
 
 static inline bool ag_core_is_debugged(void) {
-    return false; /* a debugger without semihosting lets the call pass to the vector */
+    return false; /* a debugger without semihosting passes the call to the vector */
 }
 
 static inline void ag_core_let_interrupt(void) {
     __asm__ volatile("cpsie i" ::: "memory");
 }
 
-/* Sleep while *written == *read. An interrupt between the look and the sleep is not taken but ends the
+/* Sleeps while *written == *read. An interrupt between the check and the sleep stays pending and ends the
  * sleep. */
 static inline void ag_core_wait_while_equal(const volatile uint32_t *written, const volatile uint32_t *read) {
     __asm__ volatile("cpsid i" ::: "memory");

@@ -1,5 +1,5 @@
-/* Every processor fault: say what happened and exit with AG_EXIT_FAULT. The report runs from the stack's top:
- * nothing on it is needed any more. */
+/* All processor faults: print a report and exit with AG_EXIT_FAULT. The report starts at the top of the
+ * stack, whose contents are no longer needed. */
 #include "ag_fault.h"
 
 #include "ag_console.h"
@@ -21,7 +21,7 @@ __attribute__((naked, used)) void ag_undefined(void) {
     __asm__ volatile("sub lr, lr, #2 \n" TO_REPORT(0));
 }
 
-/* The probe's call with nobody to serve it comes here: answer -1. */
+/* The probe's call without semihosting arrives here: return -1. */
 __attribute__((naked, used)) void ag_service(void) {
     __asm__ volatile("ldr   r2, =ag_semihosting_probing \n"
                      "ldr   r3, [r2] \n"
@@ -45,7 +45,7 @@ __attribute__((naked, used)) void ag_other(void) {
     __asm__ volatile(TO_REPORT(4));
 }
 
-static const char *said(uint32_t kind, uint32_t status) {
+static const char *fault_name(uint32_t kind, uint32_t status) {
     if (kind == UNDEFINED) {
         return "undefined instruction";
     }
@@ -67,7 +67,7 @@ __attribute__((used)) void ag_fault_report(uint32_t kind, uint32_t pc) {
         __asm__ volatile("mrc p15, 0, %0, c5, c0, 1" : "=r"(status));
         address = pc;
     }
-    ag_fault_print(said(kind, status), kind == DATA || kind == PREFETCH, address, pc);
+    ag_fault_print(fault_name(kind, status), kind == DATA || kind == PREFETCH, address, pc);
     ag_print(" (FSR ");
     ag_print_hex(status);
     ag_print(")\n");

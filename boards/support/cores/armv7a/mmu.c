@@ -1,6 +1,6 @@
-/* Translation tables by sections of 1 MB, each address to itself (Arm DDI 0406C, B3.5): code and constants
- * read-only, variables never executed, the machine's devices, and nothing else. What lies above the RAM and
- * under the stack faults. Memory is cached, and unaligned accesses are allowed, only where an MMU says so. */
+/* Identity-mapped translation tables with sections of 1 MB (Arm DDI 0406C, B3.5): code and constants are
+ * read-only, variables execute-never, plus the machine's devices; everything else, such as the memory above
+ * the RAM and below the stack, faults. Caches and unaligned accesses need the MMU. */
 #include "ag_core.h"
 #include "ag_startup.h"
 
@@ -32,20 +32,20 @@ void ag_guard_memory(void) {
         map(*device, 1u << 20, DEVICE);
     }
     __asm__ volatile("dsb \n"
-                     "mcr p15, 0, %[zero], c8, c7, 0 \n"  /* TLBs are empty, */
-                     "mcr p15, 0, %[zero], c7, c5, 0 \n"  /* the cache of instructions too, */
-                     "mcr p15, 0, %[zero], c7, c5, 6 \n"  /* and that of branches */
+                     "mcr p15, 0, %[zero], c8, c7, 0 \n"  /* invalidate the TLBs, */
+                     "mcr p15, 0, %[zero], c7, c5, 0 \n"  /* the instruction cache */
+                     "mcr p15, 0, %[zero], c7, c5, 6 \n"  /* and the branch predictor */
                      "mcr p15, 0, %[zero], c2, c0, 2 \n"  /* TTBCR: one table */
                      "mcr p15, 0, %[table], c2, c0, 0 \n" /* TTBR0 */
-                     "mcr p15, 0, %[one], c3, c0, 0 \n"   /* DACR: domain 0 as the table says */
+                     "mcr p15, 0, %[one], c3, c0, 0 \n"   /* DACR: domain 0 is checked against the table */
                      "isb \n"
                      "mrc p15, 0, r0, c1, c0, 1 \n"
-                     "orr r0, r0, #0x40 \n" /* ACTLR.SMP, without which Cortex-A7 caches nothing */
+                     "orr r0, r0, #0x40 \n" /* ACTLR.SMP, without which Cortex-A7 does not cache */
                      "mcr p15, 0, r0, c1, c0, 1 \n"
                      "mrc p15, 0, r0, c1, c0, 0 \n"
                      "bic r0, r0, #2 \n"      /* SCTLR.A: alignment is not checked */
                      "orr r0, r0, #5 \n"      /* MMU, data cache */
-                     "orr r0, r0, #0x1800 \n" /* branch prediction, cache of instructions */
+                     "orr r0, r0, #0x1800 \n" /* branch prediction, instruction cache */
                      "mcr p15, 0, r0, c1, c0, 0 \n"
                      "isb \n"
                      :

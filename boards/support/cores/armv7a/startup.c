@@ -1,12 +1,13 @@
-/* From reset on, in supervisor mode: the stack painted for its high-water mark, floating point and the MMU
- * on. All code is Thumb, exceptions too. Arm DDI 0406C, B1.8 (exceptions), B4.1 (registers). */
+/* Start-up from reset in supervisor mode: paints the stack for the high-water mark, enables floating point
+ * and the MMU. All code is Thumb, including exceptions. Arm DDI 0406C, B1.8 (exceptions), B4.1 (registers).
+ */
 #include "ag_core.h"
 #include "ag_startup.h"
 
 void Reset_Handler(void);
 void ag_start(void);
 
-/* The vectors: at the start of the code, as the linker script wants them. */
+/* The vectors: at the start of the code, as the linker script requires. */
 __attribute__((section(".vectors"), naked, used, target("thumb"))) void ag_vectors(void) {
     __asm__ volatile("b.w Reset_Handler \n"
                      "b.w ag_undefined \n"
@@ -52,7 +53,7 @@ void ag_start(void) {
     ag_begin();
 }
 
-/* The UART's interrupt: what a C function may use is kept on the program's own stack. */
+/* The UART's interrupt: caller-saved registers are saved on the program's stack. */
 __attribute__((naked, used)) void ag_interrupt(void) {
     __asm__ volatile("sub   lr, lr, #4 \n"
                      "srsdb sp!, #0x13 \n"
@@ -60,7 +61,7 @@ __attribute__((naked, used)) void ag_interrupt(void) {
                      "push  {r0-r3, r12, lr} \n"
                      "vmrs  r0, fpscr \n"
                      "mov   r1, sp \n"
-                     "and   r1, r1, #4 \n" /* the procedure call standard wants 8 bytes */
+                     "and   r1, r1, #4 \n" /* the procedure call standard requires 8-byte alignment */
                      "sub   sp, sp, r1 \n"
                      "push  {r0, r1} \n"
                      "vpush {d0-d7} \n"

@@ -1,4 +1,4 @@
-/* Armv8-A in AArch64, at EL1: what the support code of all boards asks of the core. */
+/* Armv8-A in AArch64, at EL1: the core interface of the boards' support code. */
 #ifndef AG_CORE_H
 #define AG_CORE_H
 
@@ -12,11 +12,11 @@
 #define AG_QUOTED(text) #text
 #define AG_TEXT(macro) AG_QUOTED(macro)
 
-/* Addresses of the machine's devices, 0 at the end: the 2 MB around each may be accessed. */
+/* Addresses of the machine's devices, terminated by 0: the 2 MB around each is accessible. */
 extern const uintptr_t ag_machine_devices[];
 
-/* A call of semihosting: `block` holds arguments of the size of a pointer. The handler of a call that nobody
- * serves takes x2 and x3. */
+/* A semihosting call: `block` holds arguments of the size of a pointer. Without semihosting, the exception
+ * handler overwrites x2 and x3. */
 static inline uintptr_t ag_core_call(uintptr_t operation, const void *block) {
     register uintptr_t x0 __asm__("x0") = operation;
     register const void *x1 __asm__("x1") = block;
@@ -25,14 +25,14 @@ static inline uintptr_t ag_core_call(uintptr_t operation, const void *block) {
 }
 
 static inline bool ag_core_is_debugged(void) {
-    return false; /* a debugger without semihosting lets the call pass to the vector */
+    return false; /* a debugger without semihosting passes the call to the vector */
 }
 
 static inline void ag_core_let_interrupt(void) {
     __asm__ volatile("msr daifclr, #2" ::: "memory");
 }
 
-/* Sleep while *written == *read. An interrupt between the look and the sleep is not taken but ends the
+/* Sleeps while *written == *read. An interrupt between the check and the sleep stays pending and ends the
  * sleep. */
 static inline void ag_core_wait_while_equal(const volatile uint32_t *written, const volatile uint32_t *read) {
     __asm__ volatile("msr daifset, #2" ::: "memory");

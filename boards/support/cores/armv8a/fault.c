@@ -1,5 +1,5 @@
-/* Every processor fault: say what happened and exit with AG_EXIT_FAULT. The report runs from the stack's top:
- * nothing on it is needed any more. */
+/* All processor faults: print a report and exit with AG_EXIT_FAULT. The report starts at the top of the
+ * stack, whose contents are no longer needed. */
 #include "ag_core.h"
 #include "ag_fault.h"
 
@@ -8,7 +8,7 @@
 
 void ag_fault_report(uint64_t syndrome, uint64_t address, uint64_t pc);
 
-/* The probe's call with nobody to serve it comes here: answer -1 and step over it. */
+/* The probe's call without semihosting arrives here: return -1 and skip the instruction. */
 /* clang-format off */
 AG_FUNCTION(ag_synchronous, ".text.ag_synchronous",
     "ldr  x2, =ag_semihosting_probing \n"

@@ -1,10 +1,10 @@
-/* What compiled C may call of a C library, which AArch64 has none of on bare metal in Debian; libm is that of
- * Linux, and wants errno. */
+/* The C library functions that compilers call implicitly: Debian has no bare-metal C library for AArch64.
+ * libm is that of Linux, and needs errno. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/* The loops here are not to become calls of themselves. */
+/* Keeps the compiler from replacing these loops by calls of the functions themselves. */
 #define LOOPS __attribute__((optimize("no-tree-loop-distribute-patterns")))
 
 typedef uint64_t __attribute__((may_alias, aligned(1))) word;
@@ -26,7 +26,8 @@ LOOPS void *memcpy(void *restrict to, const void *restrict from, size_t bytes) {
 LOOPS void *memmove(void *to, const void *from, size_t bytes) {
     uint8_t *t = to;
     const uint8_t *f = from;
-    if ((uintptr_t)t - (uintptr_t)f >= bytes) { /* writing forward never meets what is still to be read */
+    if ((uintptr_t)t - (uintptr_t)f >=
+        bytes) { /* copying forward never overwrites bytes that are still to be read */
         return memcpy(to, from, bytes);
     }
     while (bytes > 0) {

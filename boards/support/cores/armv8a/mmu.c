@@ -1,15 +1,14 @@
-/* Translation tables by blocks of 2 MB, each address to itself (Arm DDI 0487, D5.3): code and constants
- * read-only, variables never executed, the machine's devices, and nothing else, in the lowest 4 GB. What lies
- * above the RAM and under the stack faults. Memory is cached, and unaligned accesses are allowed, only where
- * an MMU says so. */
+/* Identity-mapped translation tables with blocks of 2 MB for the lowest 4 GB (Arm DDI 0487, D5.3): code and
+ * constants are read-only, variables execute-never, plus the machine's devices; everything else, such as the
+ * memory above the RAM and below the stack, faults. Caches and unaligned accesses need the MMU. */
 #include "ag_core.h"
 #include "ag_startup.h"
 
 extern const uint8_t __flash_origin[], __flash_bytes[], __ram_origin[], __ram_bytes[];
 
-/* Attributes 0 and 1 of MAIR_EL1: memory with write-back caches; devices. */
+/* Attributes 0 and 1 of MAIR_EL1: write-back cached memory; devices. */
 #define MAIR 0x04ffu
-/* 4 GB, tables in cached memory, 4 KB granule, nothing above, addresses of 32 bits */
+/* 4 GB, tables in cached memory, 4 KB granule, no upper range, 32-bit addresses */
 #define TCR (32u | 1u << 8 | 1u << 10 | 3u << 12 | 1u << 23)
 #define TABLE 3u
 #define MEMORY (1u | 0u << 2 | 3u << 8 | 1u << 10)
@@ -42,8 +41,8 @@ void ag_guard_memory(void) {
     uint64_t control;
     __asm__ volatile("mrs %0, sctlr_el1" : "=r"(control));
     control &=
-        ~(uint64_t)(1u << 1 | 1u << 19); /* alignment is not checked; RAM may be executed where it says so */
-    control |= (uint64_t)(1u << 0 | 1u << 2 | 1u << 12); /* MMU, data cache, cache of instructions */
+        ~(uint64_t)(1u << 1 | 1u << 19); /* no alignment check; RAM is executable where the table allows it */
+    control |= (uint64_t)(1u << 0 | 1u << 2 | 1u << 12); /* MMU, data cache, instruction cache */
     __asm__ volatile(
         "dsb sy \n"
         "tlbi vmalle1 \n"

@@ -1,12 +1,12 @@
-/* From reset on, at EL1: the stack painted for its high-water mark, floating point and the MMU on. Arm DDI
- * 0487, D1.10 (exceptions), D13.2 (registers). */
+/* Start-up from reset at EL1: paints the stack for the high-water mark, enables floating point and the MMU.
+ * Arm DDI 0487, D1.10 (exceptions), D13.2 (registers). */
 #include "ag_core.h"
 #include "ag_startup.h"
 
 void ag_start(void);
 
-/* Sixteen vectors of 128 bytes: from this level with SP_EL0, with SP_EL1, and from below in AArch64 and
- * AArch32; in each synchronous, IRQ, FIQ, SError. */
+/* Sixteen vectors of 128 bytes: from the current level with SP_EL0, with SP_EL1, and from the lower level in
+ * AArch64 and AArch32; in each synchronous, IRQ, FIQ, SError. */
 #define VECTOR(to) ".balign 128\n b " #to "\n"
 /* clang-format off */
 AG_FUNCTION(ag_vectors, ".vectors",
@@ -28,7 +28,7 @@ AG_FUNCTION(ag_vectors, ".vectors",
     VECTOR(ag_fault))
 /* clang-format on */
 
-/* libm's errno lies 16 bytes behind TPIDR_EL0 (Arm IHI 0057: variables of threads). */
+/* libm's errno is 16 bytes after TPIDR_EL0 (Arm IHI 0057: thread-local variables). */
 uint64_t ag_thread[8];
 
 /* clang-format off */
@@ -59,7 +59,7 @@ void ag_start(void) {
     ag_begin();
 }
 
-/* The UART's interrupt: what a C function may use is kept on the program's own stack. */
+/* The UART's interrupt: caller-saved registers are saved on the program's stack. */
 /* clang-format off */
 AG_FUNCTION(ag_interrupt, ".text.ag_interrupt",
     "stp x0, x1, [sp, #-160]! \n"

@@ -1,4 +1,4 @@
-/* Cortex-M: what the support code of all boards asks of the core. */
+/* Cortex-M: the core interface of the boards' support code. */
 #ifndef AG_CORE_H
 #define AG_CORE_H
 
@@ -15,7 +15,7 @@ void SVC_Handler(void);
 void PendSV_Handler(void);
 void SysTick_Handler(void);
 
-/* A call of semihosting: `block` holds arguments of the size of a pointer. */
+/* A semihosting call: `block` holds arguments of the size of a pointer. */
 static inline uintptr_t ag_core_call(uintptr_t operation, const void *block) {
     register uintptr_t r0 __asm__("r0") = operation;
     register const void *r1 __asm__("r1") = block;
@@ -23,17 +23,17 @@ static inline uintptr_t ag_core_call(uintptr_t operation, const void *block) {
     return r0;
 }
 
-/* True where a debugger is attached: one that serves no semihosting would halt the core at the call. Armv7-M
- * ARM, C1.6.2: DHCSR, bit 0 C_DEBUGEN. */
+/* True where a debugger is attached: one without semihosting would halt the core at the call. Armv7-M ARM,
+ * C1.6.2: DHCSR, bit 0 C_DEBUGEN. */
 static inline bool ag_core_is_debugged(void) {
     return (AG_REGISTER(0xe000edf0u) & 1u) != 0;
 }
 
 static inline void ag_core_let_interrupt(void) {
-    __asm__ volatile("" ::"r"(ag_external_vectors)); /* the linker keeps them for this */
+    __asm__ volatile("" ::"r"(ag_external_vectors)); /* a reference, so that the linker keeps them */
 }
 
-/* Sleep while *written == *read. An interrupt between the look and the sleep is not taken but ends the
+/* Sleeps while *written == *read. An interrupt between the check and the sleep stays pending and ends the
  * sleep. */
 static inline void ag_core_wait_while_equal(const volatile uint32_t *written, const volatile uint32_t *read) {
     __asm__ volatile("cpsid i" ::: "memory");

@@ -1,5 +1,5 @@
-/* Every processor fault: say what happened and exit with AG_EXIT_FAULT. Where the stack is nearly full or its
- * pointer wild, the report runs from the stack's top: nothing on it is needed any more. */
+/* All processor faults: print a report and exit with AG_EXIT_FAULT. Where the stack is nearly full or its
+ * pointer is invalid, the report starts at the top of the stack, whose contents are no longer needed. */
 #include "ag_core.h"
 #include "ag_fault.h"
 #include "ag_machine.h"
@@ -18,8 +18,8 @@
 
 void ag_fault_report(const uint32_t *frame);
 
-/* The probe's bkpt with nobody to serve it comes here as well: answer -1 and step over it (2 bytes). The
- * report gets the frame that the core has pushed, or NULL where it starts at the stack's top. */
+/* The probe's BKPT without semihosting also arrives here: return -1 and skip the instruction (2 bytes). The
+ * report receives the exception frame, or NULL where it starts at the top of the stack. */
 __attribute__((naked)) void Fault_Handler(void) {
     __asm__ volatile("tst   lr, #4 \n"
                      "ite   eq \n"

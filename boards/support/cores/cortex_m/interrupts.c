@@ -1,5 +1,5 @@
-/* Vectors of the external interrupts, behind those of the core (startup.c), for programs that receive by
- * interrupt. All lead to the machine's one handler. */
+/* Vectors of the external interrupts, placed after those of the core (startup.c), for programs that receive
+ * by interrupt. All point to the machine's single handler. */
 #include "ag_core.h"
 #include "ag_machine.h"
 

@@ -1,5 +1,5 @@
-/* Guards by the memory protection unit: above the board's RAM (an emulator or a larger chip of the family may
- * have more) and under the stack. Where they begin and end is the linker's business
+/* Memory protection unit guards: above the board's RAM (an emulator or a larger chip of the family may have
+ * more) and below the stack. The linker script defines their boundaries
  * (autodiff_gen/targets/build_commands.py). */
 #include "ag_machine.h"
 #include "ag_startup.h"
@@ -21,14 +21,14 @@ static void forbid(uint32_t region, uint32_t origin, uint32_t bytes) {
     }
     MPU_RNR = region;
 #if __ARM_ARCH >= 8
-    /* Armv8-M knows no "no access" for privileged code: read-only and never executed; MSPLIM holds the stack
-     * too */
+    /* Armv8-M has no "no access" for privileged code: read-only and execute-never; MSPLIM also guards the
+     * stack */
     MPU_RBAR = origin | 2u << 1 | 1u;
     MPU_RLAR = (origin + bytes - 32u) | 1u;
 #else
     const uint32_t log2 = 31u - (uint32_t)__builtin_clz(bytes);
     MPU_RBAR = origin;
-    MPU_RASR = 1u << 28 /* never executed */ | 0u << 24 /* no access */ | (log2 - 1u) << 1 | 1u;
+    MPU_RASR = 1u << 28 /* execute-never */ | 0u << 24 /* no access */ | (log2 - 1u) << 1 | 1u;
 #endif
 }
 
@@ -41,6 +41,6 @@ void ag_guard_memory(void) {
 #endif
     forbid(0, (uint32_t)__ram_origin - (uint32_t)__guard_below_bytes, (uint32_t)__guard_below_bytes);
     forbid(1, (uint32_t)__ram_end, (uint32_t)__guard_above_bytes);
-    MPU_CTRL = 1u << 2 /* all else as without MPU */ | 1u;
+    MPU_CTRL = 1u << 2 /* everything else as without MPU */ | 1u;
     __asm__ volatile("dsb\n isb" ::: "memory");
 }

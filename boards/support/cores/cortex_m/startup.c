@@ -1,4 +1,4 @@
-/* From reset on: the stack painted for its high-water mark, floating point and guards on. */
+/* Start-up from reset: paints the stack for the high-water mark, enables floating point and the guards. */
 #include "ag_core.h"
 #include "ag_machine.h"
 #include "ag_startup.h"
@@ -16,21 +16,22 @@ void Reset_Handler(void);
 void ag_start(void);
 
 __attribute__((naked)) void Reset_Handler(void) {
-    __asm__ volatile("ldr   r0, =__stack_bottom \n"
-                     "ldr   r1, =__stack_top \n"
-                     "msr   msp, r1                \n" /* where a boot loader, not the core, jumps here */
+    __asm__ volatile(
+        "ldr   r0, =__stack_bottom \n"
+        "ldr   r1, =__stack_top \n"
+        "msr   msp, r1                \n" /* needed where a boot loader, not the core, jumps here */
 #if __ARM_ARCH >= 8
-                     "msr   msplim, r0 \n"
+        "msr   msplim, r0 \n"
 #endif
-                     "ldr   r2, =%c0 \n"
-                     "1: \n"
-                     "str   r2, [r0], #4 \n"
-                     "cmp   r0, r1 \n"
-                     "blo   1b \n"
-                     "b     ag_start \n"
-                     ".ltorg \n"
-                     :
-                     : "i"(AG_STACK_PAINT));
+        "ldr   r2, =%c0 \n"
+        "1: \n"
+        "str   r2, [r0], #4 \n"
+        "cmp   r0, r1 \n"
+        "blo   1b \n"
+        "b     ag_start \n"
+        ".ltorg \n"
+        :
+        : "i"(AG_STACK_PAINT));
 }
 
 void ag_start(void) {
@@ -50,7 +51,7 @@ static void fault(void) {
     Fault_Handler();
 }
 
-/* An application's own handlers replace these by name. */
+/* An application's handlers override these by name. */
 __attribute__((weak)) void SVC_Handler(void) {
     fault();
 }

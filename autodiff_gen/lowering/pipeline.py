@@ -1,0 +1,140 @@
+"""The pipeline: one list, read top to bottom, from a model's specification to placed buffers.
+
+A stage turns a module into a module. The verifier runs after each, and `--dump DIR` writes every result as text.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ..errors import GraphError
+from ..ir.graph import Graph
+from ..ir.module import Module
+from ..ir.printer import show
+from ..ir.verifier import verify
+from ..passes.apply_optimizer import apply_optimizer
+from ..passes.context import Context
+from ..passes.copy_insertion import copy_insertion
+from ..passes.cse import cse
+from ..passes.differentiate import differentiate
+from ..passes.finite_guard import finite_guard
+from ..passes.fold_constants import fold_constants
+from ..passes.fuse_conv_pool import fuse_conv_pool
+from ..passes.fuse_elementwise import fuse_elementwise
+from ..passes.fuse_optimizer import fuse_optimizer
+from ..passes.inline_small_matmul import inline_small_matmul
+from ..passes.layout_assignment import layout_assignment
+from ..passes.merge_slice_gradients import merge_slice_gradients
+from ..passes.region_dce import region_dce
+from ..passes.rematerialize_random import rematerialize_random
+from ..passes.resolve_mode import resolve_mode
+from ..passes.select_column_sums import select_column_sums
+from ..passes.slice_propagation import slice_propagation
+from ..passes.transpose_elimination import transpose_elimination
+from .plan import EntryPlan
+from .plan_printer import show_plan
+from .planner import assign_buffers, copy_overwritten_states, schedule, select_kernels
+
+Stage: TypeAlias = Callable[[Module[Any], Context], Module[Any]]
+
+
+def on_entries(function: Callable[[Any, Context], Any]) -> Stage:
+    """The stage that applies a function of one entry to each."""
+
+    @functools.wraps(function)
+    def stage(module: Module[Any], context: Context) -> Module[Any]:
+        return module.map(lambda entry: function(entry, context))
+
+    return stage
+
+
+PIPELINE: tuple[Stage, ...] = (
+    on_entries(resolve_mode),  # training or evaluation
+    layout_assignment,  # permutes of NCHW and NHWC cancel; weights are stored as kernels read them
+    differentiate,  # the loss gives a gradient to every parameter
+    apply_optimizer,  # gradients give new values of parameters and moments
+    on_entries(fold_constants),  # constants, x * 1, broadcasts that happen anyway
+    on_entries(cse),  # the same op on the same operands once
+    on_entries(merge_slice_gradients),  # gradients of several slices of one value are assembled, not added up
+    on_entries(slice_propagation),  # slices of an elementwise value are computed where they are used
+    on_entries(region_dce),  # results of a scan that nothing reads
+    on_entries(rematerialize_random),  # masks are computed in the order in which they are read
+    on_entries(transpose_elimination),  # transposes move onto the operands of contractions
+    on_entries(fuse_conv_pool),  # a convolution and the pooling of its result, in one kernel
+    on_entries(inline_small_matmul),  # small products join the loops around them
+    on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
+    on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
+    on_entries(finite_guard),  # one number that is finite only if all new states are
+    on_entries(copy_insertion),  # copies where a view cannot serve, or an old state is still read
+    on_entries(fuse_elementwise),  # everything between the contractions becomes loops
+    on_entries(
+        copy_overwritten_states
+    ),  # copies of old states that a loop would overwrite before it reads them
+    on_entries(select_kernels),  # a call of a kernel or a loop nest for every node
+    on_entries(schedule),  # the order with the lowest peak of live bytes
+    on_entries(assign_buffers),  # an offset in the arena for every value
+)
+
+
+def names() -> list[str]:
+    """The stages by name, in order."""
+    return [stage.__name__ for stage in PIPELINE]
+
+
+def run(
+    module: Module[Any],
+    context: Context,
+    after: str | None = None,
+    until: str | None = None,
+    check: bool = True,
+) -> Iterator[tuple[str, Module[Any]]]:
+    """Each stage's name and result, from the one after `after` (the first if None) to `until` (the last if None).
+
+    Raises GraphError, with the stage's name, where a stage leaves a graph that breaks a rule of the IR.
+    """
+    context.lower_region = functools.partial(_lower_region, context)
+    first = 0 if after is None else names().index(after) + 1
+    last = len(PIPELINE) if until is None else names().index(until) + 1
+    for stage in PIPELINE[first:last]:
+        module = stage(module, context)
+        for entry in module.entries if check else ():
+            graph: Graph = entry if isinstance(entry, Graph) else entry.graph
+            try:
+                verify(graph, context.verified)
+            except GraphError as error:
+                raise GraphError(f"after {stage.__name__}: {error}") from None
+        yield stage.__name__, module
+
+
+def lower(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
+    """Graphs that are complete, updates of states among them, to plans with placed buffers."""
+    module: Module[Any] = Module(tuple(graphs))
+    lowered = module
+    for name, lowered in run(module, context, after=apply_optimizer.__name__):
+        if dump is not None:
+            dump.write(name, lowered)
+    return list(lowered.entries)
+
+
+def _lower_region(context: Context, graph: Graph) -> EntryPlan:
+    inner = replace(context, training=None, first=())
+    return lower([graph], inner)[0]
+
+
+class Dump:
+    """`--dump DIR`: every stage's result as DIR/<entry>.<number>.<stage>.txt."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, stage: str, module: Module[Any]) -> None:
+        for entry in module.entries:
+            graph: Graph = entry if isinstance(entry, Graph) else entry.graph
+            text = show(entry) if isinstance(entry, Graph) else show_plan(entry)
+            name = f"{graph.name}.{names().index(stage):02}.{stage}.txt"
+            (self.folder / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,113 @@
+"""What a module holds: parameters and buffers, which become graph values when a module is called or asked for them."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+from .. import init
+from ..functional.inputs import make_buffer
+from ..ir.build import make_state
+from ..ir.graph import State
+from ..ir.node import Value
+from ..ir.types import Type, f32
+
+
+class Stored(ABC):
+    """An initialiser or an array, and the graph value that is made of it."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+        self.value: Value | None = None
+        self.called = (
+            False  # whether a module computed with it; asking for parameters alone leaves its name open
+        )
+
+    @abstractmethod
+    def made(self, name: str, seed: int) -> Value:
+        """A new graph value of that name."""
+
+    @property
+    def fixed(self) -> bool:
+        """Whether name and first value change no more."""
+        return self.called or (self.value is not None and self._state.fixed)
+
+    def bind(self, name: str, seed: int, called: bool) -> Value:
+        """The graph value. It has the name, seed and position in the outermost module that was asked for it, or called:
+        `net.features.parameters()` names "0.weight" what `net` renames to "features.0.weight"."""
+        if self.value is None:
+            self.value = self.made(name, seed)
+        elif not self.fixed and name.count(".") >= self._state.name.count("."):
+            new = self.made(name, seed)
+            self._state.name, self._state.init = name, new.node.attrs["state"].init
+            self.value.node.serial = new.node.serial
+        self.called = self.called or called
+        return self.value
+
+    def load(self, data: Any) -> None:
+        """Start from this initialiser."""
+        self.data = data
+        if self.value is not None:
+            self._state.init = data
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """One of its own, which the module that holds it names; it starts as this one does."""
+        copied = copy.copy(self)
+        copied.data, copied.value, copied.called = copy.deepcopy(self.data, memo), None, False
+        return copied
+
+    @property
+    def _state(self) -> State:
+        assert self.value is not None
+        state: State = self.value.node.attrs["state"]
+        return state
+
+
+class Parameter(Stored):
+    """A parameter before it has a name: an initialiser or an array.
+
+    requires_grad: whether it is trained, by models that are built afterwards; the graph value has the same property.
+    """
+
+    def __init__(self, data: Any, requires_grad: bool = True) -> None:
+        super().__init__(data)
+        self._requires_grad = requires_grad
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._requires_grad if self.value is None else self.value.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, requires_grad: bool) -> None:
+        if self.value is not None:
+            self.value.requires_grad = requires_grad
+        self._requires_grad = requires_grad
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copied = super().__deepcopy__(memo)
+        copied._requires_grad = self.requires_grad
+        return copied
+
+    def requires_grad_(self, requires_grad: bool = True) -> Parameter:
+        """Set requires_grad; returns the parameter."""
+        self.requires_grad = requires_grad
+        return self
+
+    def made(self, name: str, seed: int) -> Value:
+        first = init.initialiser(name, self.data, seed)
+        return make_state(State(name, Type(f32, first.shape), first, self._requires_grad))
+
+
+class Buffer(Stored):
+    """What a module keeps beside its parameters, such as running statistics: no gradient, but part of the state_dict.
+
+    data: an initialiser or an array; dtype: "f32" or "s32". A new value is given by F.with_updates.
+    """
+
+    def __init__(self, data: Any, dtype: str = "f32") -> None:
+        super().__init__(data)
+        self.dtype = dtype
+
+    def made(self, name: str, seed: int) -> Value:
+        return make_buffer(name, self.data, self.dtype)

@@ -1,0 +1,57 @@
+"""What the stages of the pipeline are given besides the module: the target, how the model is trained, and analyses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..ir.graph import Graph, State
+from ..ir.node import Node, Value
+from ..kernels.registry import Backends
+from ..optim import EMA, Optimizer
+from ..optim.lr_scheduler import LRScheduler
+from ..optim.optimizer import Group
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """How a model is trained; the arguments of `Model` by their names.
+
+    trained: the parameters that the optimizer changes, with their old values; groups: which of them share options;
+    lr: the argument of the entries that make a step, None where a schedule computes it.
+    """
+
+    trained: Sequence[tuple[State, Value]]
+    optimizer: Optimizer
+    groups: Sequence[Group]
+    lr: Value | None
+    schedule: LRScheduler | None = None
+    clip_grad_norm: float | None = None
+    clip_grad_value: float | None = None
+    accumulate: str | None = None
+    ema: EMA | None = None
+    guard: str | None = None
+
+
+@dataclass
+class Context:
+    """training: None for functions and for the bodies of loops, which are not differentiated; backends: the target's
+    kernels and properties, None until the target is known; first: outputs that are complete before any other step
+    begins; verified: the nodes whose types have been checked."""
+
+    training: Training | None = None
+    backends: Backends | None = None
+    first: Collection[str] = ()
+    verified: set[Node] = field(default_factory=set)
+    lower_region: Callable[[Graph], Any] | None = None  # set by the pipeline: a region's graph to its plan
+
+    @property
+    def vectors(self) -> int:
+        """The number of elements from which the target computes exp, tanh, ... in vectors; 0: never."""
+        return 0 if self.backends is None else self.backends.vectors
+
+    @property
+    def target(self) -> Backends:
+        assert self.backends is not None, "kernels are selected for a target"
+        return self.backends

@@ -1,0 +1,102 @@
+/* The depthwise micro-kernel (tiles/depthwise_microkernel.h): two results of eight channels at a time, in
+ * s0..s15, so that a weight is loaded once for both; then the odd one, two products at a time. */
+#include "channel_tile.h"
+#include "tiles/depthwise_microkernel_offsets.h"
+
+/* clang-format off */
+#define FMA(sum, a, b) "vfma.f32 s" #sum ", s" #a ", s" #b "\n"
+#define FMA8(c0, c1, c2, c3, c4, c5, c6, c7, a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
+    FMA(c0, a0, b0) FMA(c1, a1, b1) FMA(c2, a2, b2) FMA(c3, a3, b3)                                         \
+    FMA(c4, a4, b4) FMA(c5, a5, b5) FMA(c6, a6, b6) FMA(c7, a7, b7)
+#define FIRST 0, 1, 2, 3, 4, 5, 6, 7
+#define SECOND 8, 9, 10, 11, 12, 13, 14, 15
+#define THIRD 16, 17, 18, 19, 20, 21, 22, 23
+#define FOURTH 24, 25, 26, 27, 28, 29, 30, 31
+#define SUM8(c, a, b) FMA8_(c, a, b)
+#define FMA8_(...) FMA8(__VA_ARGS__)
+
+__attribute__((naked)) void ag_depthwise_microkernel_armv7em(const ag_depthwise_tile *s) {
+    (void)s;
+    __asm__(
+        "push {r4-r11, lr}\n"
+        "vpush {d8-d15}\n"
+        "ldrd r4, r5, [r0, #" A_STEP "]\n"
+        "ldr r8, [r0, #" COUNT "]\n"
+        "ldr r9, [r0, #" C "]\n"
+        "ldr r12, [r0, #" A "]\n"
+        "ldr lr, [r0, #" INIT "]\n"
+        "subs r8, #2\n"
+        "blt 4f\n"
+        /* two results */
+        "1: vldm lr, {s0-s7}\n"
+        "vldm lr, {s8-s15}\n"
+        "ldr r10, [r0, #" A_NEXT "]\n"
+        "ldr r3, [r0, #" B "]\n"
+        "ldrd r6, r7, [r0, #" K "]\n"
+        "mov r1, r12\n"
+        "add r2, r12, r10\n"
+        "add r12, r2, r10\n"
+        "2: vldm r3, {s16-s23}\n"
+        "add r3, r5\n"
+        "vldm r1, {s24-s31}\n"
+        "add r1, r4\n"
+        SUM8(FIRST, THIRD, FOURTH)
+        "vldm r2, {s24-s31}\n"
+        "add r2, r4\n"
+        "subs r6, #1\n"
+        SUM8(SECOND, THIRD, FOURTH)
+        "bne 2b\n"
+        "subs r7, #1\n"
+        "beq 3f\n"
+        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
+        "ldr r6, [r0, #" K "]\n"
+        "add r1, r10\n"
+        "add r2, r10\n"
+        "add r3, r11\n"
+        "b 2b\n"
+        "3: ldr r10, [r0, #" C_NEXT "]\n"
+        "subs r8, #2\n"
+        "vstm r9, {s0-s7}\n"
+        "add r9, r10\n"
+        "vstm r9, {s8-s15}\n"
+        "add r9, r10\n"
+        "bge 1b\n"
+        /* an odd last result */
+        "4: adds r8, #1\n"
+        "bne 9f\n"
+        "vldm lr, {s0-s7}\n"
+        "ldr r3, [r0, #" B "]\n"
+        "ldr r7, [r0, #" K_RUNS "]\n"
+        "5: ldr r6, [r0, #" K "]\n"
+        "subs r6, #2\n"
+        "blt 7f\n"
+        "6: vldm r3, {s8-s15}\n"
+        "add r3, r5\n"
+        "vldm r12, {s16-s23}\n"
+        "add r12, r4\n"
+        "vldm r3, {s24-s31}\n"
+        "add r3, r5\n"
+        SUM8(FIRST, SECOND, THIRD)
+        "vldm r12, {s16-s23}\n"
+        "add r12, r4\n"
+        "subs r6, #2\n"
+        SUM8(FIRST, FOURTH, THIRD)
+        "bge 6b\n"
+        "7: adds r6, #1\n"
+        "bne 8f\n"
+        "vldm r3, {s8-s15}\n"
+        "add r3, r5\n"
+        "vldm r12, {s16-s23}\n"
+        "add r12, r4\n"
+        SUM8(FIRST, SECOND, THIRD)
+        "8: subs r7, #1\n"
+        "beq 8f\n"
+        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
+        "add r12, r10\n"
+        "add r3, r11\n"
+        "b 5b\n"
+        "8: vstm r9, {s0-s7}\n"
+        "9: vpop {d8-d15}\n"
+        "pop {r4-r11, pc}\n");
+}
+/* clang-format on */

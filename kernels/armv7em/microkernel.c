@@ -1,0 +1,215 @@
+/* The micro-kernels of tiles/microkernel.h. VLDM loads several floats with one instruction, so that a
+ * multiply-accumulate costs about 1.3 instructions. r0 points to the ag_tile, s0..s15 are the sums, s16..s31
+ * operands. */
+#include "tile_sizes.h"
+#include "tiles/microkernel_offsets.h"
+
+/* clang-format off */
+#define FMA(sum, a, b) "vfma.f32 s" #sum ", s" #a ", s" #b "\n"
+/* one row of sums += its a times four b */
+#define ROW(s0, s1, s2, s3, a, b0, b1, b2, b3) FMA(s0, a, b0) FMA(s1, a, b1) FMA(s2, a, b2) FMA(s3, a, b3)
+#define TILE(a0, a1, a2, a3, b0, b1, b2, b3) \
+    ROW(0, 1, 2, 3, a0, b0, b1, b2, b3)       \
+    ROW(4, 5, 6, 7, a1, b0, b1, b2, b3)       \
+    ROW(8, 9, 10, 11, a2, b0, b1, b2, b3)     \
+    ROW(12, 13, 14, 15, a3, b0, b1, b2, b3)
+#define SCALE(sum) "vmul.f32 s" #sum ", s" #sum ", s16\n"
+
+#define ENTER                 \
+    "push {r4-r11, lr}\n"     \
+    "vpush {d8-d15}\n"        \
+    "adr r1, 9f\n"            \
+    "vldm r1, {s0-s15}\n"
+
+/* C = alpha * sums (+ beta * C), then return */
+#define LEAVE                                                             \
+    "ldr r1, [r0, #" C "]\n"                                              \
+    "ldr r2, [r0, #" C_STEP "]\n"                                         \
+    "ldr r3, [r0, #" ALPHA "]\n"                                          \
+    "vldr s17, [r0, #" BETA "]\n"                                         \
+    "cmp r3, #0x3f800000\n" /* 1.0f */                                    \
+    "beq 7f\n"                                                            \
+    "vmov s16, r3\n"                                                      \
+    SCALE(0) SCALE(1) SCALE(2) SCALE(3) SCALE(4) SCALE(5) SCALE(6)        \
+    SCALE(7) SCALE(8) SCALE(9) SCALE(10) SCALE(11) SCALE(12) SCALE(13)    \
+    SCALE(14) SCALE(15)                                                   \
+    "7: vcmp.f32 s17, #0.0\n"                                              \
+    "vmrs APSR_nzcv, fpscr\n"                                             \
+    "beq 8f\n"                                                            \
+    "mov r3, r1\n"                                                        \
+    "vldm r3, {s20-s23}\n add r3, r2\n"                                   \
+    ROW(0, 1, 2, 3, 17, 20, 21, 22, 23)                                   \
+    "vldm r3, {s20-s23}\n add r3, r2\n"                                   \
+    ROW(4, 5, 6, 7, 17, 20, 21, 22, 23)                                   \
+    "vldm r3, {s20-s23}\n add r3, r2\n"                                   \
+    ROW(8, 9, 10, 11, 17, 20, 21, 22, 23)                                 \
+    "vldm r3, {s20-s23}\n"                                                \
+    ROW(12, 13, 14, 15, 17, 20, 21, 22, 23)                               \
+    "8: vstm r1, {s0-s3}\n add r1, r2\n"                                  \
+    "vstm r1, {s4-s7}\n add r1, r2\n"                                     \
+    "vstm r1, {s8-s11}\n add r1, r2\n"                                    \
+    "vstm r1, {s12-s15}\n"                                                \
+    "vpop {d8-d15}\n"                                                     \
+    "pop {r4-r11, pc}\n"                                                  \
+    ".align 2\n"                                                          \
+    "9: .space 64\n"
+
+/* two k of each variant */
+#define TWO_K_NT                                      \
+    "vldmia r1!, {s16-s17}\n vldmia r2!, {s18-s19}\n" \
+    "vldmia r3!, {s20-s21}\n vldmia r4!, {s22-s23}\n" \
+    "vldmia r5!, {s24-s25}\n vldmia r6!, {s26-s27}\n" \
+    "vldmia r7!, {s28-s29}\n vldmia r8!, {s30-s31}\n" \
+    TILE(16, 18, 20, 22, 24, 26, 28, 30)             \
+    TILE(17, 19, 21, 23, 25, 27, 29, 31)
+#define TWO_K_NN                                                          \
+    "vldmia r1!, {s16-s17}\n vldmia r2!, {s18-s19}\n"                     \
+    "vldmia r3!, {s20-s21}\n vldmia r4!, {s22-s23}\n"                     \
+    "vldm r5, {s24-s27}\n add r5, r8\n vldm r5, {s28-s31}\n add r5, r8\n" \
+    TILE(16, 18, 20, 22, 24, 25, 26, 27)                                 \
+    TILE(17, 19, 21, 23, 28, 29, 30, 31)
+#define TWO_K_TN                                                          \
+    "vldm r1, {s16-s19}\n add r1, r7\n vldm r1, {s20-s23}\n add r1, r7\n" \
+    "vldm r5, {s24-s27}\n add r5, r8\n vldm r5, {s28-s31}\n add r5, r8\n" \
+    TILE(16, 17, 18, 19, 24, 25, 26, 27)                                 \
+    TILE(20, 21, 22, 23, 28, 29, 30, 31)
+
+/* Rows of A times rows of B: four k at a time, then two, then an odd last one. */
+__attribute__((naked)) void ag_microkernel_nt_armv7em(const ag_tile *t) {
+    (void)t;
+    __asm__(
+        ENTER
+        "ldm r0, {r1-r8}\n"
+        "ldr lr, [r0, #" K_RUNS "]\n"
+        "1: ldr r9, [r0, #" K "]\n"
+        "subs r9, #4\n"
+        "blt 6f\n"
+        "2:"
+        TWO_K_NT
+        TWO_K_NT
+        "subs r9, #4\n"
+        "bge 2b\n"
+        "6: adds r9, #2\n"
+        "blt 3f\n"
+        TWO_K_NT
+        "subs r9, #2\n"
+        "3: adds r9, #1\n"
+        "bne 4f\n"
+        "vldmia r1!, {s16}\n vldmia r2!, {s18}\n vldmia r3!, {s20}\n vldmia r4!, {s22}\n"
+        "vldmia r5!, {s24}\n vldmia r6!, {s26}\n vldmia r7!, {s28}\n vldmia r8!, {s30}\n"
+        TILE(16, 18, 20, 22, 24, 26, 28, 30)
+        "4: subs lr, #1\n"
+        "beq 5f\n"
+        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
+        "add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n"
+        "add r5, r11\n add r6, r11\n add r7, r11\n add r8, r11\n"
+        "b 1b\n"
+        "5:"
+        LEAVE);
+}
+
+/* Rows of A times columns of B, contiguous along n. */
+__attribute__((naked)) void ag_microkernel_nn_armv7em(const ag_tile *t) {
+    (void)t;
+    __asm__(
+        ENTER
+        "ldm r0, {r1-r5}\n"
+        "ldr r8, [r0, #" B_STEP "]\n"
+        "ldr lr, [r0, #" K_RUNS "]\n"
+        "1: ldr r9, [r0, #" K "]\n"
+        "subs r9, #4\n"
+        "blt 6f\n"
+        "2:"
+        TWO_K_NN
+        TWO_K_NN
+        "subs r9, #4\n"
+        "bge 2b\n"
+        "6: adds r9, #2\n"
+        "blt 3f\n"
+        TWO_K_NN
+        "subs r9, #2\n"
+        "3: adds r9, #1\n"
+        "bne 4f\n"
+        "vldmia r1!, {s16}\n vldmia r2!, {s18}\n vldmia r3!, {s20}\n vldmia r4!, {s22}\n"
+        "vldm r5, {s24-s27}\n add r5, r8\n"
+        TILE(16, 18, 20, 22, 24, 25, 26, 27)
+        "4: subs lr, #1\n"
+        "beq 5f\n"
+        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
+        "add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n add r5, r11\n"
+        "b 1b\n"
+        "5:"
+        LEAVE);
+}
+
+/* Columns of A, contiguous along m, times columns of B, contiguous along n. */
+__attribute__((naked)) void ag_microkernel_tn_armv7em(const ag_tile *t) {
+    (void)t;
+    __asm__(
+        ENTER
+        "ldr r1, [r0]\n"
+        "ldr r5, [r0, #16]\n"
+        "ldrd r7, r8, [r0, #" A_STEP "]\n"
+        "ldr lr, [r0, #" K_RUNS "]\n"
+        "1: ldr r9, [r0, #" K "]\n"
+        "subs r9, #4\n"
+        "blt 6f\n"
+        "2:"
+        TWO_K_TN
+        TWO_K_TN
+        "subs r9, #4\n"
+        "bge 2b\n"
+        "6: adds r9, #2\n"
+        "blt 3f\n"
+        TWO_K_TN
+        "subs r9, #2\n"
+        "3: adds r9, #1\n"
+        "bne 4f\n"
+        "vldm r1, {s16-s19}\n add r1, r7\n vldm r5, {s24-s27}\n add r5, r8\n"
+        TILE(16, 17, 18, 19, 24, 25, 26, 27)
+        "4: subs lr, #1\n"
+        "beq 5f\n"
+        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
+        "add r1, r10\n add r5, r11\n"
+        "b 1b\n"
+        "5:"
+        LEAVE);
+}
+
+/* Columns of A, contiguous along m, times columns of B at arbitrary addresses (gather). */
+__attribute__((naked)) void ag_microkernel_tg_armv7em(const ag_tile *t) {
+    (void)t;
+    __asm__(
+        ENTER
+        "ldr r1, [r0]\n"
+        "ldrd r2, r3, [r0, #16]\n"
+        "ldrd r4, r5, [r0, #24]\n"
+        "ldrd r7, r8, [r0, #" A_STEP "]\n"
+        "ldr lr, [r0, #" K_RUNS "]\n"
+        "1: ldr r9, [r0, #" K "]\n"
+        "subs r9, #2\n"
+        "blt 3f\n"
+        "2: vldm r1, {s16-s19}\n add r1, r7\n vldm r1, {s20-s23}\n add r1, r7\n"
+        "vldr s24, [r2]\n add r2, r8\n vldr s25, [r3]\n add r3, r8\n"
+        "vldr s26, [r4]\n add r4, r8\n vldr s27, [r5]\n add r5, r8\n"
+        "vldr s28, [r2]\n add r2, r8\n vldr s29, [r3]\n add r3, r8\n"
+        "vldr s30, [r4]\n add r4, r8\n vldr s31, [r5]\n add r5, r8\n"
+        "subs r9, #2\n"
+        TILE(16, 17, 18, 19, 24, 25, 26, 27)
+        TILE(20, 21, 22, 23, 28, 29, 30, 31)
+        "bge 2b\n"
+        "3: adds r9, #1\n"
+        "bne 4f\n"
+        "vldm r1, {s16-s19}\n add r1, r7\n"
+        "vldr s24, [r2]\n add r2, r8\n vldr s25, [r3]\n add r3, r8\n"
+        "vldr s26, [r4]\n add r4, r8\n vldr s27, [r5]\n add r5, r8\n"
+        TILE(16, 17, 18, 19, 24, 25, 26, 27)
+        "4: subs lr, #1\n"
+        "beq 5f\n"
+        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
+        "add r1, r10\n add r2, r11\n add r3, r11\n add r4, r11\n add r5, r11\n"
+        "b 1b\n"
+        "5:"
+        LEAVE);
+}
+/* clang-format on */

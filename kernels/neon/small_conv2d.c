@@ -1,9 +1,0 @@
-/* Convolution by blocks. */
-#include "ag_kernels.h"
-#include "small_sizes.h"
-#include "tiles/conv2d.h"
-
-void ag_conv2d_f32_small_neon(const float *x, const float *w, float *y, int32_t n,
-                              const ag_conv2d_shape *shape) {
-    ag_conv2d_by_tiles(x, w, y, n, shape);
-}

@@ -1,9 +1,0 @@
-/* The gradient of a convolution's weights by blocks. */
-#include "ag_kernels.h"
-#include "small_sizes.h"
-#include "tiles/conv2d_dw.h"
-
-void ag_conv2d_dw_f32_small_neon(const float *x, const float *dy, float *dw, int32_t n,
-                                 const ag_conv2d_shape *shape, float alpha, float beta) {
-    ag_conv2d_dw_by_tiles(x, dy, dw, n, shape, alpha, beta);
-}

@@ -1,9 +1,0 @@
-/* The gradient of a convolution's image by blocks. */
-#include "ag_kernels.h"
-#include "small_sizes.h"
-#include "tiles/conv2d_dx.h"
-
-void ag_conv2d_dx_f32_small_neon(const float *dy, const float *w, float *dx, int32_t n,
-                                 const ag_conv2d_shape *shape) {
-    ag_conv2d_dx_by_tiles(dy, w, dx, n, shape);
-}

@@ -1,0 +1,61 @@
+/* Shared by conv2d_pool.h and its gradients: the valid taps of one window of the convolution, and which
+ * pooling windows are interior.
+ *
+ *     x (h x w)                    one pooling window
+ *     +-------------+              +---+---+
+ *     | +-----+     |   windows    | 0 | 1 |    each element is the convolution at one window of x;
+ *     | |   +-+---+ |   0 and 3    +---+---+    index = 0 .. 3: the element that is the maximum
+ *     | +---+-+   | |              | 2 | 3 |
+ *     |     +-----+ |              +---+---+
+ *     +-------------+ */
+#ifndef AG_TILES_CONV2D_POOL_WINDOWS_H
+#define AG_TILES_CONV2D_POOL_WINDOWS_H
+
+#include "ag_shapes.h"
+#include "tiles/tap_ranges.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The taps of one window that are inside x: rows and columns from `row` and `column` on; the first of them is
+ * at `offset` in the image. */
+typedef struct {
+    ptrdiff_t offset;
+    int32_t row, rows, column, columns;
+} ag_window_taps;
+
+static inline ag_window_taps ag_window_taps_of(int32_t p, int32_t q, const ag_conv2d_pool_shape *s) {
+    const ag_tap_range vertical =
+        ag_tap_range_from(p, s->oh, s->stride_h, s->pad_top, s->kh, s->dilation_h, s->h);
+    const ag_tap_range horizontal =
+        ag_tap_range_from(q, s->ow, s->stride_w, s->pad_left, s->kw, s->dilation_w, s->w);
+    ag_window_taps taps;
+    taps.row = vertical.first;
+    taps.rows = vertical.last - vertical.first;
+    taps.column = horizontal.first;
+    taps.columns = horizontal.last - horizontal.first;
+    taps.offset = (ptrdiff_t)(p * s->stride_h - s->pad_top + taps.row * s->dilation_h) * s->x_h +
+                  (ptrdiff_t)(q * s->stride_w - s->pad_left + taps.column * s->dilation_w) * s->x_w;
+    return taps;
+}
+
+/* Whether all windows of the convolution in the pooling window with this number are inside x, along one axis.
+ */
+static inline bool ag_pool_window_inside(int32_t number, int32_t pool_stride, int32_t elements,
+                                         int32_t stride, int32_t pad, int32_t reach, int32_t windows,
+                                         int32_t extent) {
+    const int32_t first = number * pool_stride, last = first + elements - 1;
+    return first * stride >= pad && last < windows && last * stride - pad + reach < extent;
+}
+
+static inline bool ag_pool_window_inside_h(int32_t p, const ag_conv2d_pool_shape *s) {
+    return ag_pool_window_inside(p, s->pool_stride_h, s->pool_h, s->stride_h, s->pad_top,
+                                 (s->kh - 1) * s->dilation_h, s->oh, s->h);
+}
+
+static inline bool ag_pool_window_inside_w(int32_t q, const ag_conv2d_pool_shape *s) {
+    return ag_pool_window_inside(q, s->pool_stride_w, s->pool_w, s->stride_w, s->pad_left,
+                                 (s->kw - 1) * s->dilation_w, s->ow, s->w);
+}
+
+#endif

@@ -1,0 +1,24 @@
+"""The stages of the pipeline that rewrite a complete graph, for tests of single passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autodiff_gen.ir.graph import Graph
+from autodiff_gen.ir.module import Module
+from autodiff_gen.lowering.pipeline import run
+from autodiff_gen.passes.context import Context
+
+LAST = "copy_overwritten_states"
+
+
+def stages(graph: Graph, until: str = LAST) -> Iterator[tuple[str, Graph]]:
+    """Every stage's name and the graph after it, up to `until`."""
+    for name, module in run(Module((graph,)), Context(), after="apply_optimizer", until=until):
+        yield name, module.entries[0]
+
+
+def rewritten(graph: Graph, until: str = LAST) -> Graph:
+    """The graph after the stages up to `until`."""
+    *_, (_, last) = stages(graph, until)
+    return last
