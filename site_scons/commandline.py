@@ -20,6 +20,7 @@ KEYS = {
     "profile": "speed or size: the goal of optimisation; the board's if not given",
     "python": "the Python that runs the generator; .venv if not given",
     "verbose": "yes prints whole commands",
+    "base": "for diff-generated: a git revision; HEAD if not given",
     "args": 'further arguments of pytest, such as args="-k wrapper -x"',
 }
 TARGETS = {
@@ -34,6 +35,7 @@ TARGETS = {
     "bench": "count instructions of a training step in QEMU; without board= and model= measure all, write the tables",
     "bench-kernels": "count the instructions of single kernels in QEMU; needs no model",
     "test": "run all tests",
+    "diff-generated": "print how the C of all examples for all boards differs from that of base=",
     "boards": "list the boards",
     "models": "list the example models",
     "clean": "remove the build folder of board= and model=, or all when neither is given",
@@ -149,8 +151,8 @@ def workloads():
 
 
 def help_text():
-    rows = [f"  {name:<10}{text}" for name, text in TARGETS.items()]
-    keys = [f"  {name + '=':<10}{text}" for name, text in KEYS.items()]
+    rows = [f"  {name:<16}{text}" for name, text in TARGETS.items()]
+    keys = [f"  {name + '=':<16}{text}" for name, text in KEYS.items()]
     return "\n".join(
         [
             "./scons [board=...] [model=...] [target...]",

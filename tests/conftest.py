@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from checkout import ROOT
 from hypothesis import settings
 
-ROOT = Path(__file__).resolve().parents[1]
 SEED = int(os.environ.setdefault("AUTODIFF_SEED", "1"))  # workers inherit it
 
 TOOLS = {
@@ -57,8 +57,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int:
-    """A seed of the test's own; another AUTODIFF_SEED gives another."""
-    value = zlib.crc32(f"{SEED} {request.node.nodeid}".encode())
+    """A seed of the test's name, wherever its file is; another AUTODIFF_SEED gives another."""
+    value = zlib.crc32(f"{SEED} {request.node.name}".encode())
     print(f"seed {value} (AUTODIFF_SEED={SEED})")
     return value
 

@@ -1,7 +1,8 @@
 """gcc 12 takes the load of a constant vector for 4 bytes: branches over two of them in short functions fell short."""
 
 import pytest
-from firmware_build import ROOT, board, build_commands, call
+from checkout import ROOT
+from firmware_build import board, build_commands, call
 
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.model.build import compile_file

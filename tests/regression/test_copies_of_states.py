@@ -4,8 +4,8 @@ reported that nobody had made.
 
 from __future__ import annotations
 
-from graphs import float_state
 from random_models import Model
+from small_graphs import float_state
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.ir.graph import Graph

@@ -1,13 +1,13 @@
-#include "figures.h"
+#include "vectors.h"
 #include "unity.h"
 
 #include "ag_kernels.h"
-#include "kernel_figures.h"
+#include "kernel_vectors.h"
 
 void test_kernels(void);
 
 void test_kernels(void) {
 #define X(test) RUN_TEST(test);
-    KERNEL_FIGURES(X)
+    KERNEL_VECTORS(X)
 #undef X
 }

@@ -1,6 +1,6 @@
-/* On the board: every reference kernel against figures in float64, the model's steps against PyTorch's, and
+/* On the board: every reference kernel against results in float64, the model's steps against PyTorch's, and
  * what its functions say to bad arguments. */
-#include "figures.h"
+#include "vectors.h"
 #include "unity.h"
 
 void test_kernels(void);

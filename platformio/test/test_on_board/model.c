@@ -1,7 +1,7 @@
-#include "figures.h"
+#include "vectors.h"
 #include "unity.h"
 
-#include "model_figures.h" /* of the project */
+#include "model_vectors.h" /* of the project */
 
 void test_model(void);
 

@@ -1,0 +1,167 @@
+"""Generated C: the same bytes everywhere, no warnings, used from C++."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from c_build import INCLUDES, KERNELS, compile_c
+from checkout import ROOT
+from small_models import small_classifier
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_function, compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.model.build import compile_file
+from autodiff_gen.model.loader import load_file, load_model
+
+EXAMPLES = sorted(p.parent.name for p in (ROOT / "examples").glob("*/model.py"))
+WORKLOADS = sorted(p.stem for p in (ROOT / "bench" / "workloads").glob("w[0-9]*.py"))
+
+
+def workload_model(name):
+    return load_model(str(ROOT / "bench" / "workloads" / f"{name}.py"))[0]
+
+
+def every_function():
+    """One function of many kinds of ops, with its gradients."""
+    x, w = ag.Input("x", (4, 6)), ag.Param("w", np.zeros((3, 6)))
+    b, scale = ag.Param("b", np.zeros(3)), ag.Input("scale", ())
+    z = F.matmul(x, w.T) + b
+    y = F.where(z > 0.0, F.tanh(z), F.exp(z) * scale) / (1.0 + F.abs(z))
+    loss = F.mean(F.softmax(y, 1) * F.log_softmax(z, 1)) + F.sum(F.max(F.sigmoid(z).T, 1)[0])
+    return ag.function([x, w, b, scale], [loss, y, *ag.grad(loss, [x, w, b])], "every")
+
+
+SOURCES = {
+    **{name: lambda name=name: compile_file(load_file(name).made, name) for name in EXAMPLES},
+    **{name: lambda name=name: compile_model(workload_model(name), name) for name in WORKLOADS},
+    "momentum": lambda: compile_model(
+        small_classifier(4, optimizer=optim.SGD(lr=0.1, momentum=0.9)), "momentum"
+    ),
+    "in_parts": lambda: compile_model(
+        small_classifier(4, optimizer=optim.Adam(), guard="gradients", split=True), "in_parts"
+    ),
+    "many_classes": lambda: compile_model(small_classifier(2, layers=(3, 2, 300)), "many_classes"),
+    "regression": lambda: compile_model(small_classifier(2, loss=nn.MSELoss()), "regression"),
+    "every": lambda: compile_function(every_function(), "every"),
+}
+
+
+# ---- the same bytes
+
+
+def test_same_bytes_in_two_folders_with_two_hash_seeds(tmp_path):
+    texts = []
+    for number, seed in enumerate(("0", "4242")):
+        folder = tmp_path / f"a folder {number}"
+        shutil.copytree(ROOT / "examples" / "mnist", folder / "mnist")
+        env = {
+            **os.environ,
+            "PYTHONHASHSEED": seed,
+            "PYTHONPATH": str(ROOT),
+            "TZ": ["UTC", "Asia/Tokyo"][number],
+        }
+        command = [
+            sys.executable,
+            "-m",
+            "autodiff_gen",
+            "build",
+            "mnist/model.py",
+            "--board",
+            "stm32",
+            "--out",
+            "o",
+        ]
+        subprocess.run(command, cwd=folder, env=env, check=True)
+        texts.append({p.name: p.read_bytes() for p in (folder / "o").iterdir() if p.suffix != ".json"})
+    assert sorted(texts[0]) == ["mnist.c", "mnist.h", "mnist_params.c"]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_compiled_twice_in_one_process(name):
+    assert emit(SOURCES[name]()) == emit(SOURCES[name]())
+
+
+# ---- compilers
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Write one program's files; the folder."""
+    folders = {}
+
+    def write(name):
+        if name not in folders:
+            folders[name] = tmp_path_factory.mktemp(name)
+            for file, text in emit(SOURCES[name]()).items():
+                (folders[name] / file).write_text(text)
+        return folders[name]
+
+    return write
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("cc", ["gcc", "clang"])
+@pytest.mark.parametrize("name", SOURCES)
+def test_no_warning_under_the_strict_flags(name, cc, written, tmp_path):
+    for source in sorted(written(name).glob("*.c")):
+        flags = ("-c", "-O2", "-Wstrict-prototypes", f"-I{written(name)}")
+        compile_c(cc, [source], tmp_path / "out.o", flags)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", SOURCES)
+def test_used_from_cpp(name, written, tmp_path):
+    """A C++ program includes the header, links the C and calls it."""
+    program = SOURCES[name]()
+    folder, objects = written(name), []
+    for source in (*sorted(folder.glob("*.c")), *sorted((KERNELS / "ref").glob("*.c"))):
+        objects.append(compile_c("gcc", [source], tmp_path / f"{source.stem}.o", ("-c", f"-I{folder}")))
+    call = f"{name}_init(&t, 0)" if program.is_model else "0"
+    main = f"""#include "{name}.h"
+static {program.struct} t;
+int main() {{
+    const int described = {name}_strstatus(-1)[0] == 'a' ? 0 : 1;
+    return {call} + described + (sizeof t == {program.struct_bytes} ? 0 : 2);
+}}
+"""
+    (tmp_path / "main.cpp").write_text(main)
+    flags = [
+        "-std=c++11",
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Wconversion",
+        "-Wshadow",
+        "-Werror",
+        f"-I{folder}",
+    ]
+    command = [
+        "g++",
+        *flags,
+        *INCLUDES,
+        str(tmp_path / "main.cpp"),
+        *map(str, objects),
+        "-lm",
+        "-o",
+        str(tmp_path / "main"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert subprocess.run([tmp_path / "main"], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_generated_code_never_holds(name):
+    for file, text in emit(SOURCES[name]()).items():
+        for word in ("double", "malloc", "stdio", "restrict", str(ROOT), str(Path.home())):
+            assert word not in text, (file, word)
+        assert all(line == line.rstrip() for line in text.splitlines()), file
+        assert text.endswith("\n") and not text.endswith("\n\n")

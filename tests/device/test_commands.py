@@ -1,0 +1,440 @@
+"""`autodiff-gen train`, `pull`, `push`, `hil` against the link's firmware as a program of this computer."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import zlib
+
+import numpy as np
+import pytest
+from checkout import ROOT
+from firmware_build import once
+from link_build import link_program
+
+from autodiff_gen.cli.main import main
+from autodiff_gen.codegen.link_layout import link_layout
+from autodiff_gen.device.dataset import load_dataset
+from autodiff_gen.device.log import CsvLog, Progress, clock, curve
+from autodiff_gen.device.session import Session
+from autodiff_gen.device.training import Plan, Record, run_training
+from autodiff_gen.errors import DataError
+from autodiff_gen.model.loader import load_model
+
+pytestmark = pytest.mark.cc
+
+STEPS = 150  # of W1 in QEMU
+MODEL = """\
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
+net = nn.Sequential(nn.Linear(20, 16), nn.Tanh(), nn.Linear(16, 4))
+model = ag.Model.supervised(
+    net, input=(5, 20), loss=nn.CrossEntropyLoss(), optimizer=optim.Adam(lr=0.01), guard="gradients", restore_after=3
+)
+"""
+DATA = """\
+import numpy as np
+def dataset():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 4, 203).astype(np.uint8)
+    x = rng.integers(0, 60, (203, 20)).astype(np.uint8)
+    for k in range(203):
+        x[k, 5 * y[k] : 5 * y[k] + 5] += 120
+    return {"x": x[:163], "label": y[:163], "test_x": x[163:], "test_label": y[163:]}
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with model.py, data.py and the link's firmware."""
+
+    def make(folder):
+        (folder / "net").mkdir()
+        (folder / "net" / "model.py").write_text(MODEL)
+        (folder / "net" / "data.py").write_text(DATA)
+        link_program("host", load_model(str(folder / "net" / "model.py"))[0], folder)
+
+    return once(tmp_path_factory, "train-command", make)
+
+
+@pytest.fixture
+def words(made, tmp_path):
+    """(command, *words) -> the whole command line; the board's flash lies in tmp_path."""
+    elf = tmp_path / "link.elf"
+    elf.symlink_to(made / "link.elf")
+    board = tmp_path / "board"
+    board.write_text(f"#!/bin/sh\ncd '{tmp_path}' && exec '{made / 'link.elf'}'\n")
+    board.chmod(0o755)
+    model = str(made / "net" / "model.py")
+
+    def line(command, *more):
+        return [command, model, "--port", f"exec:{board}", *map(str, more)]
+
+    return line
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_it_learns_and_logs(words, made, tmp_path, capsys):
+    assert main(words("train", "--epochs", 4, "--log", tmp_path / "log.csv")) == 0
+    out, err = capsys.readouterr()
+    assert f"163 samples from {made / 'net' / 'data.py'}, 5 a step, 33 steps an epoch" in out
+    assert "132 steps" in out and "checkpoint 1" in out and "█" in out
+    lines = err.splitlines()
+    assert len(lines) == 4 and re.fullmatch(
+        r"epoch 4/4 \[#{20}\] 33/33  [\d,]+ samples/s  loss \d\.\d{4}  accuracy \d+\.\d\d %  0:00 left",
+        lines[3],
+    ), err
+    log = rows(tmp_path / "log.csv")
+    assert [int(r["step"]) for r in log] == list(range(1, 133))
+    assert [r["epoch"] for r in log if r["accuracy"]] == ["1", "2", "3", "4"]
+    assert float(log[-1]["accuracy"]) > 0.8
+    assert float(log[-1]["loss"]) < float(log[0]["loss"])
+
+
+@pytest.mark.torch
+def test_losses_and_weights_are_pytorchs(words, made, tmp_path):
+    """Every loss within 1e-5, the weights pulled back, and a state_dict that predicts the same."""
+    import torch
+
+    assert main(words("train", "--epochs", 2, "--shuffle", 7, "--log", tmp_path / "log.csv")) == 0
+    assert main(words("pull", "--out", tmp_path / "w.npz")) == 0
+    assert main(words("pull", "--out", tmp_path / "w.pt")) == 0
+    model = load_model(str(made / "net" / "model.py"))[0]
+    net = torch.nn.Sequential(torch.nn.Linear(20, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
+    first = {s.name: torch.tensor(s.init.array()) for s in model.states if s.role == "parameter"}
+    net.load_state_dict(first)
+    update = torch.optim.Adam(net.parameters(), lr=0.01)
+    namespace = {}
+    exec(DATA, namespace)
+    data = namespace["dataset"]()
+    x, y = torch.tensor(data["x"], dtype=torch.float32) / 255, torch.tensor(data["label"], dtype=torch.int64)
+    plan = Plan(163, 5, 2, 7)
+    ours = [float(r["loss"]) for r in rows(tmp_path / "log.csv")]
+    for step, _, index in plan.batches(0):
+        update.zero_grad()
+        loss = torch.nn.functional.cross_entropy(net(x[index]), y[index])
+        loss.backward()
+        update.step()
+        assert abs(ours[step] - loss.item()) <= 1e-5 * max(1.0, loss.item()), step
+    pulled = np.load(tmp_path / "w.npz")
+    for name, array in net.state_dict().items():
+        assert np.abs(pulled[name] - array.numpy()).max() < 1e-4, name
+    assert int(pulled["_steps"]) == 66
+    trainer = model.on_host()
+    trainer.load_state_dict({n: pulled[n] for n in pulled.files if n != "_steps"})
+    net.load_state_dict(torch.load(tmp_path / "w.pt", weights_only=True))
+    with torch.no_grad():
+        theirs = net(x[:5]).numpy()
+    assert np.abs(trainer.predict(x[:5].numpy()) - theirs).max() < 1e-5
+
+
+@pytest.mark.qemu
+@pytest.mark.torch
+def test_w1_in_qemu_learns_as_pytorch_does(root, tmp_path, record_property):
+    """784-32-10 through the link: losses within 1e-5 of PyTorch's, and its weights behind the last step."""
+    import torch
+
+    from autodiff_gen import datasets
+
+    model = str(root / "bench" / "workloads" / "w1.py")
+    loaded = load_model(model)[0]
+    port = f"qemu:{link_program('mps2_an386', loaded, tmp_path)}"
+    digits = datasets.load_digits()
+    x, y = digits.images[:STEPS].reshape(-1, 784), digits.labels[:STEPS]
+    np.savez(tmp_path / "digits.npz", x=x, label=y)
+    common = [model, "--board", "mps2_an386", "--kernels", "ref", "--timeout", "60", "--port", port]
+    log = tmp_path / "log.csv"
+    assert main(["train", *common, "--data", str(tmp_path / "digits.npz"), "--log", str(log)]) == 0
+    assert main(["pull", *common, "--out", str(tmp_path / "w.npz")]) == 0
+    weights = [torch.tensor(s.init.array(), requires_grad=True) for s in loaded.states]
+    images, labels = torch.tensor(x, dtype=torch.float32) / 255, torch.tensor(y, dtype=torch.int64)
+    update = torch.optim.SGD(weights, lr=0.01)
+    worst = 0.0
+    ours = [float(r["loss"]) for r in rows(log)]
+    for step in range(STEPS):
+        hidden = torch.sigmoid(images[step : step + 1] @ weights[0].T)
+        loss = torch.nn.functional.cross_entropy(hidden @ weights[1].T, labels[step : step + 1])
+        update.zero_grad()
+        loss.backward()
+        update.step()
+        worst = max(worst, abs(ours[step] - loss.item()))
+    assert len(ours) == STEPS and worst <= 1e-5
+    pulled = np.load(tmp_path / "w.npz")
+    off = [
+        np.abs(pulled[s.name] - w.detach().numpy()).max() for s, w in zip(loaded.states, weights, strict=True)
+    ]
+    assert max(off) <= 1e-6 and int(pulled["_steps"]) == STEPS
+    trainer = loaded.on_host()
+    here = [trainer.train_step(images[k : k + 1].numpy(), y[k : k + 1]) for k in range(STEPS)]
+    assert np.array_equal(np.float32(here), np.float32(ours))
+    assert all(np.array_equal(pulled[n], a) for n, a in trainer.state_dict().items())
+    record_property("against PyTorch", f"losses within {worst:.1e}, weights within {max(off):.1e}")
+
+
+def test_resumed_equals_never_stopped(words, tmp_path):
+    """Another run goes on where the board stands: by its checkpoint, with moments and order, bit for bit."""
+    log = tmp_path / "log.csv"
+    assert main(words("train", "--epochs", 3, "--shuffle", 1, "--log", log)) == 0
+    assert main(words("pull", "--out", tmp_path / "whole.npz")) == 0
+    whole = [r["loss"] for r in rows(log)]
+    log.unlink()
+    assert main(words("train", "--fresh", "--epochs", 1, "--shuffle", 1, "--log", log)) == 0
+    assert main(words("train", "--epochs", 3, "--shuffle", 1, "--log", log)) == 0
+    assert [r["loss"] for r in rows(log)] == whole
+    assert main(words("pull", "--out", tmp_path / "parts.npz")) == 0
+    one, two = np.load(tmp_path / "whole.npz"), np.load(tmp_path / "parts.npz")
+    assert one.files == two.files and all(np.array_equal(one[n], two[n]) for n in one.files)
+
+
+def test_a_board_with_spoilt_weights_goes_back_and_trains_on(words, tmp_path, capsys):
+    """To the same end, bit for bit, as one whose weights were never spoilt."""
+    log = tmp_path / "log.csv"
+    more = ("--epochs", 2, "--shuffle", 1, "--tests", 0, "--log", log)
+    assert main(words("train", *more)) == 0
+    assert main(words("pull", "--out", tmp_path / "whole.npz")) == 0
+    whole = [r["loss"] for r in rows(log)]
+    assert main(words("train", "--fresh", "--epochs", 1, *more[2:])) == 0
+    assert main(words("pull", "--out", tmp_path / "w.npz")) == 0
+    spoilt = dict(np.load(tmp_path / "w.npz"))
+    spoilt["2.weight.exp_avg"] = spoilt["2.weight.exp_avg"] * np.float32(np.nan)
+    capsys.readouterr()
+    session = Session(words("train")[1], "host")
+    device = session.connect(words("train")[3])
+    try:
+        device.load_state_dict({n: a for n, a in spoilt.items() if n != "_steps"}, steps=40)
+        data = load_dataset(None, session.path, device.layout)
+        said = []
+        sinks = (Progress(Plan(163, 5, 2, 1), 33), said.append, CsvLog(log, 33))
+        run = run_training(device, data, Plan(163, 5, 2, 1), lambda r: [s(r) for s in sinks])
+        sinks[2].close()
+        assert run.steps == 66 and len(run.losses) == 33
+        assert [r.step for r in said if r.went_back] == [33]
+        assert device.counters().restored == 1 and device.counters().refused == 3
+    finally:
+        device.close()
+    assert "the board rejected steps and went back to step 33" in capsys.readouterr().err
+    assert [r["loss"] for r in rows(log)] == whole
+    assert main(words("pull", "--out", tmp_path / "again.npz")) == 0
+    one, two = np.load(tmp_path / "whole.npz"), np.load(tmp_path / "again.npz")
+    assert all(np.array_equal(one[n], two[n]) for n in one.files)
+
+
+def test_ctrl_c_stops_behind_a_whole_step_and_the_board_is_good(words, tmp_path):
+    log = tmp_path / "log.csv"
+    command = words("train", "--epochs", 3000, "--tests", 0, "--save-every", 50, "--log", log)
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "autodiff_gen", *command],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    limit = time.monotonic() + 60
+    while not (tmp_path / "flash.bin").exists() or b"AGSR" not in (tmp_path / "flash.bin").read_bytes():
+        assert time.monotonic() < limit and process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    stopped = re.search(r"stopped at step ([\d,]+) of 99,000; the same command continues from there", out)
+    assert stopped and "Traceback" not in err
+    step = int(stopped[1].replace(",", ""))
+    assert [int(r["step"]) for r in rows(log)] == list(range(1, step + 1))
+    assert main(words("pull", "--out", tmp_path / "w.npz")) == 0
+    assert int(np.load(tmp_path / "w.npz")["_steps"]) == step
+
+
+def test_push_brings_weights_to_a_board(words, tmp_path, capsys):
+    assert main(words("train", "--tests", 0)) == 0
+    assert main(words("pull", "--out", tmp_path / "w.npz")) == 0
+    (tmp_path / "flash.bin").unlink()
+    assert main(words("push", tmp_path / "w.npz", "--save")) == 0
+    assert "the board is at step 33, checkpoint 1" in capsys.readouterr().out
+    assert main(words("pull", "--out", tmp_path / "again.npz")) == 0
+    one, two = np.load(tmp_path / "w.npz"), np.load(tmp_path / "again.npz")
+    assert all(np.array_equal(one[n], two[n]) for n in one.files)
+
+
+def words_of(path):
+    return np.frombuffer(path.read_bytes(), "<u4").copy()
+
+
+def sealed(words, first, count):
+    """Headers of the flash end in their checksum."""
+    words[first + count] = zlib.crc32(words[first : first + count].tobytes())
+    return words
+
+
+def as_later(words):
+    words[5] = 2
+    return sealed(words, 4, 7)
+
+
+def as_anothers(words):
+    words[6] ^= 1
+    return sealed(words, 4, 7)
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (
+            as_later,
+            "the checkpoints have a later format: build and upload newer firmware, or erase the flash (status -66)",
+        ),
+        (as_anothers, "the checkpoints belong to another model (status -65)"),
+    ],
+)
+def test_checkpoints_that_are_not_this_firmwares(words, tmp_path, capsys, change, said):
+    """The host says so in one line; the board begins with its first weights, and nothing is lost."""
+    assert main(words("train", "--tests", 0)) == 0
+    flash = tmp_path / "flash.bin"
+    flash.write_bytes(change(words_of(flash)).tobytes())
+    kept = words_of(flash)
+    capsys.readouterr()
+    assert main(words("train", "--tests", 0)) == 0
+    out, err = capsys.readouterr()
+    notes = [line for line in err.splitlines() if line.startswith("note: ")]
+    assert notes == [f"note: the board loaded no checkpoint and started with its initial weights: {said}"]
+    assert "33 steps" in out and "checkpoint " in out
+    if change is as_later:
+        half = len(kept) // 2
+        assert np.array_equal(words_of(flash)[:half], kept[:half])
+    assert main(words("pull", "--out", tmp_path / "w.npz")) == 0
+    assert "note" not in capsys.readouterr().err and int(np.load(tmp_path / "w.npz")["_steps"]) == 33
+
+
+def test_worn_flash_is_one_line_and_the_weights_stay(words, made, tmp_path, capsys):
+    assert main(words("train", "--tests", 0)) == 0
+    kept = (tmp_path / "flash.bin").read_bytes()
+    (tmp_path / "board").write_text(  # a file that cannot be written takes the place of flash that is worn
+        f"#!/bin/sh\ncd '{tmp_path}' && trap '' XFSZ && ulimit -f 0 && exec '{made / 'link.elf'}'\n"
+    )
+    capsys.readouterr()
+    assert main(words("train", "--tests", 0, "--epochs", 2)) == 1
+    err = capsys.readouterr().err.splitlines()
+    assert err[-1] == (
+        "error: training reached step 66, but the checkpoint was not written: the flash is worn: "
+        "what was programmed does not read back (status -68)"
+    )
+    assert (tmp_path / "flash.bin").read_bytes() == kept
+
+
+def test_nothing_to_do(words, capsys):
+    assert main(words("train", "--tests", 0)) == 0
+    assert main(words("train", "--tests", 0)) == 0
+    assert "nothing to do: the board has trained 33 of 33 steps" in capsys.readouterr().out
+
+
+def test_hardware_in_the_loop(words, capsys):
+    assert main(words("hil", "--steps", 5)) == 0
+    out = capsys.readouterr().out
+    assert out.count("  ok\n") == 7 and out.endswith("7 checks, 0 failed\n"), out
+
+
+def saved(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+X, Y = np.zeros((9, 20), np.float32), np.zeros(9, np.uint8)
+WRONG = [
+    ({"x": X[:, :19], "label": Y}, r"x has shape \[9, 19\], the model takes \[samples, 20\]"),
+    ({"x": X, "label": Y[:8]}, "label has 8 samples, x 9"),
+    ({"x": X, "label": Y + 4}, r"label\[0\] is 4, outside 0 to 3"),
+    ({"x": X, "label": Y.astype(np.float32)}, "label: expected integer class labels"),
+    ({"x": X.astype(complex), "label": Y}, "x: expected numbers"),
+    ({"x": np.where(np.arange(20) == 7, np.nan, X), "label": Y}, r"x\[0, 7\] is nan, no finite float32"),
+    ({"x": np.float64(X) - 1e39, "label": Y}, r"x\[0, 0\] is -1e\+39, no finite float32"),
+    ({"x": X}, "missing label; the model takes x, label"),
+    ({"x": X, "label": Y, "y": Y}, "unexpected y"),
+    ({"x": X, "label": Y, "test_x": X}, "missing test_label"),
+    ({"x": X[:0], "label": Y[:0]}, "x has 0 samples"),
+]
+
+
+@pytest.mark.parametrize("arrays, said", WRONG, ids=[said for _, said in WRONG])
+def test_wrong_data_are_one_line(words, tmp_path, capsys, arrays, said):
+    assert main(words("train", "--data", saved(tmp_path / "d.npz", **arrays))) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("error: data ") and err.count("\n") == 1 and re.search(said, err), err
+
+
+@pytest.mark.parametrize(
+    "name, text, said",
+    [
+        ("d.npz", "nonsense", "not a .npz file of arrays"),
+        ("d.csv", "1,2", "give a .npz, a samples.bin, or a .py"),
+        ("d.py", "x = 1", "needs a function dataset"),
+        ("d.py", "def dataset():\n    return 1 / 0\n", "d.py:2: ZeroDivisionError"),
+        ("d.bin", "nonsense", "not a sample set"),
+    ],
+)
+def test_wrong_data_files(made, tmp_path, name, text, said):
+    (tmp_path / name).write_text(text)
+    from autodiff_gen.codegen.compiler import compile_model
+
+    layout = link_layout(compile_model(load_model(str(made / "net" / "model.py"))[0], "net"))
+    with pytest.raises(DataError) as caught:
+        load_dataset(str(tmp_path / name), made / "net" / "model.py", layout)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "more, said",
+    [
+        (["train", "--batch", "6"], "--batch 6: the model takes 1 to 5 samples a step"),
+        (["train", "--lr", "inf"], "inf is no finite float"),
+        (["train", "--timeout", "0"], "must be more than 0"),
+        (["pull", "--out", "w.txt"], "weights go to .npz or, for PyTorch, .pt"),
+        (["push", "missing.npz"], "missing.npz: no such file"),
+    ],
+)
+def test_wrong_options(words, capsys, more, said):
+    assert main(words(*more)) in (1, 2)
+    assert said in capsys.readouterr().err
+
+
+def test_without_a_firmware_the_command_is_named(made, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["pull", str(made / "net" / "model.py"), "--board", "stm32", "--out", "w.npz"]) == 1
+    assert "build it with ./scons board=stm32 model=net link" in capsys.readouterr().err
+
+
+def test_plans_leave_out_a_rest_that_is_too_small():
+    assert Plan(10, 4, 1).per_epoch == 3
+    assert Plan(9, 4, 2, least=2).per_epoch == 2
+    assert [len(rows) for _, _, rows in Plan(10, 4, 1).batches(0)] == [4, 4, 2]
+    steps = [(s, e) for s, e, _ in Plan(10, 4, 2).batches(2)]
+    assert steps == [(2, 0), (3, 1), (4, 1), (5, 1)]
+    first, second = Plan(10, 10, 2, shuffle=1).batches(0)
+    assert sorted(first[2]) == sorted(second[2]) == list(range(10)) and list(first[2]) != list(second[2])
+
+
+def test_a_log_is_cut_where_a_run_goes_on(tmp_path):
+    path = tmp_path / "deep" / "log.csv"
+    for first, last in ((0, 5), (3, 6)):
+        log = CsvLog(path, first)
+        for step in range(first, last):
+            log(Record(step + 1, 1, 1, 1.0, float(first)))
+        log.close()
+    assert [(int(r["step"]), float(r["loss"])) for r in rows(path)] == [
+        *((k, 0.0) for k in (1, 2, 3)),
+        *((k, 3.0) for k in (4, 5, 6)),
+    ]
+
+
+def test_the_curve():
+    lines = curve([4.0, 3.0, 2.0, 1.0, float("nan")], width=4, height=2).splitlines()
+    assert [line.strip() for line in lines] == ["4 |█▃", "1 |██▆▁", "+----", "step  1  5"]
+    assert curve([1.0]) == "" and clock(3723) == "1:02:03" and clock(21.4) == "0:21"

@@ -1,0 +1,208 @@
+"""Kernels that ops call through their record, against the record's reference in float64: every op that is a call x
+sample, operands dense and strided, between guards; outputs begin as NaN."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from c_build import HOST
+from kernel_builds import BUILDS, EPSILON, GUARD, PAD, Libraries
+from op_cases import case
+
+from autodiff_gen.ir.kernel_call import Operand, Scalar
+from autodiff_gen.ir.node import OPS
+from autodiff_gen.ir.op_kinds import Call
+from autodiff_gen.ir.strides import Strided, row_major
+from autodiff_gen.ir.types import Type, dtype
+from autodiff_gen.kernels.contract import CONTRACT, STRUCTS
+
+CALLS = [name for name, op in OPS.items() if isinstance(op.lower, Call)]
+SCALES = [(1.0, 0.0), (-0.01, 1.0), (0.5, -2.0), (0.0, 0.0), (0.0, 1.0)]
+ORDERS = ("dense", "reversed", "slack")
+
+
+class Array:
+    """An array in a guarded buffer of its own: row-major, with its axes stored in another order, or with room
+    behind each row."""
+
+    def __init__(self, values, order):
+        shape = values.shape
+        slack = 3 if order == "slack" and shape else 0
+        stored = shape[::-1] if order == "reversed" else (*shape[:-1], *(d + slack for d in shape[-1:]))
+        strides = row_major(stored)
+        self.strides = strides[::-1] if order == "reversed" else strides
+        guard = PAD if values.dtype.kind == "f" else values.dtype.type(77)
+        self.buffer = np.full(2 * GUARD + int(np.prod(stored)), guard, values.dtype)
+        steps = tuple(s * values.itemsize for s in self.strides)
+        self.view = np.lib.stride_tricks.as_strided(self.buffer[GUARD:], shape, steps)
+        self.view[...] = values
+        self.before = self.buffer.copy()
+
+    @property
+    def layout(self):
+        return Strided(self.view.shape, self.strides)
+
+    @property
+    def pointer(self):
+        return ctypes.c_void_p(self.buffer.ctypes.data + GUARD * self.buffer.itemsize)
+
+    def untouched(self, written):
+        now = self.buffer.copy()
+        if written:
+            steps = tuple(s * now.itemsize for s in self.strides)
+            inside = np.lib.stride_tricks.as_strided(now[GUARD:], self.view.shape, steps)
+            before = np.lib.stride_tricks.as_strided(self.before[GUARD:], self.view.shape, steps)
+            inside[...] = before
+        return now.tobytes() == self.before.tobytes()
+
+
+def struct_of(name, fields):
+    """A pointer to a C struct of STRUCTS."""
+    made = type(name, (ctypes.Structure,), {"_fields_": [(f, ctypes.c_int32) for f in STRUCTS[name]]})
+    assert set(fields) == set(STRUCTS[name])
+    return ctypes.byref(made(**fields))
+
+
+def argument(param, call, places, scalars):
+    if param.struct:
+        return struct_of(param.struct, call.shape)
+    if param.is_pointer:
+        return places[call.pointers[param.name]].pointer
+    if param.ctype == "float":
+        factor = call.factors[param.name]
+        value = scalars[factor.index] * (-1 if factor.negate else 1) if isinstance(factor, Scalar) else factor
+        return ctypes.c_float(value)
+    return ctypes.c_int32(call.sizes[param.name])
+
+
+@pytest.fixture(scope="module", params=HOST)
+def libraries(request, tmp_path_factory):
+    """(kernel, function) of each build by one compiler."""
+    made = Libraries(tmp_path_factory.mktemp(request.param))
+    return [
+        (k, getattr(made[cc, b.name, w], k.symbol))
+        for b, cc, w in BUILDS
+        if cc == request.param
+        for k in b.kernels
+    ]
+
+
+def run(libraries, op, attrs, arrays, order, kept=None):
+    """Each kernel that serves the call, with its results beside the reference's; returns the kernels, and puts the
+    results into `kept`."""
+    lower = op.lower
+    given = [
+        a if i in lower.scalars or i == lower.into
+        else Array(a, order if i in lower.strided else "dense")
+        for i, a in enumerate(arrays)
+    ]  # fmt: skip
+    types = op.infer(*(Type(dtype_of(a), a.shape) for a in arrays), **attrs)
+    types = types if isinstance(types, tuple) else (types,)
+    layouts = [g.layout if isinstance(g, Array) else Strided((), ()) for g in given]
+    call = lower.choose(layouts, types, attrs)
+    exact = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays]
+    want = op.ref(*exact, **attrs)
+    want = want if isinstance(want, tuple) else (want,)
+    added = {"beta": abs(attrs["beta"]), "negate": False} if lower.into is not None else {}
+    size = op.ref(*(np.abs(a) for a in exact), **{**attrs, **added})  # no term cancels another
+    size = size if isinstance(size, tuple) else (size,)
+    served = []
+    for kernel, function in libraries:
+        if kernel.name != call.kernel or not kernel.matches(call.facts()):
+            continue
+        results = []
+        for t in types:
+            start = np.zeros(t.shape, t.dtype.numpy)
+            start[...] = np.nan if t.dtype.kind == "f" else 255
+            if lower.into is not None and attrs["beta"] != 0.0:
+                start[...] = arrays[lower.into]
+            results.append(Array(start, "dense"))
+        places = {role: given[role.index] if isinstance(role, Operand) else results[role.index]
+                  for role in call.pointers.values()}  # fmt: skip
+        arguments = [argument(p, call, places, arrays) for p in CONTRACT[kernel.name].params]
+        function.restype = None
+        function(*arguments)
+        where = f"{kernel.symbol} {[a.shape for a in arrays]} {attrs} {order}"
+        for got, right, scale in zip(results, want, size, strict=True):
+            # sums of at most a few hundred terms; without cancellation they would be as large as `scale`
+            bound = 300 * EPSILON * np.abs(scale) if got.view.dtype.kind == "f" else 0
+            np.testing.assert_array_equal(np.abs(got.view - right.astype(np.float64)) <= bound, True, where)
+            assert got.untouched(written=True), f"{where}: wrote outside its result"
+        assert all(a.untouched(written=False) for a in given if isinstance(a, Array)), (
+            f"{where}: changed an operand"
+        )
+        served.append(kernel)
+        if kept is not None:
+            kept += results
+    return served
+
+
+def dtype_of(array):
+    return next(dtype(k) for k in ("f32", "u8", "s32", "u32", "s8") if dtype(k).numpy == array.dtype.name)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", [c for c in CALLS if OPS[c].lower.into is None])
+def test_calls_against_the_record(libraries, name, order):
+    op, served = OPS[name], []
+    for i in range(len(op.samples)):
+        served += run(libraries, op, op.samples[i].attrs, case(name, i).arrays, order)
+    assert served
+
+
+INTO = {
+    "axpby": "",
+    "column_sums_into": "column_sums",
+    "conv2d_dw_into": "conv2d_dw",
+    "conv2d_pool_dw_into": "conv2d_pool_dw",
+    "depthwise2d_dw_into": "depthwise2d_dw",
+    "index_sum_into": "index_sum",
+}
+
+
+def test_every_call_that_adds_is_in_the_table():
+    assert set(INTO) == {c for c in CALLS if OPS[c].lower.into is not None}
+    assert all(OPS[name].lower.term == term for name, term in INTO.items())
+    assert all(OPS[term].lower.added == name for name, term in INTO.items() if term)
+
+
+def terms_of(name, rng):
+    """(operands, what is added, attributes) for every sample of the term; vectors where operand 0 itself is added."""
+    if not INTO[name]:
+        for size in (1, 5, 8, 39):
+            x = rng.uniform(-1, 1, size).astype(np.float32)
+            yield (x,), x, {}
+        return
+    term = OPS[INTO[name]]
+    for i, sample in enumerate(term.samples):
+        factors = case(term.name, i).arrays
+        yield factors, term.ref(*factors, **sample.attrs), sample.attrs
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("alpha, beta", SCALES)
+@pytest.mark.parametrize("name", INTO)
+def test_calls_that_add_against_the_record(libraries, name, alpha, beta):
+    """alpha may be 0; where beta is 0 the memory begins as NaN, which must not show."""
+    op, served = OPS[name], []
+    rng = np.random.default_rng(3)
+    for i, (factors, added, given) in enumerate(terms_of(name, rng)):
+        old = rng.uniform(-1, 1, added.shape).astype(np.float32)
+        attrs = {**given, "beta": beta, "negate": bool(i % 2)}
+        for order in ORDERS:
+            served += run(libraries, op, attrs, (*factors, old, np.float32(alpha)), order)
+    assert served
+
+
+@pytest.mark.cc
+def test_a_weights_sum_is_complete_before_it_is_read(libraries):
+    """Products far below the weight's last digit must still add up: 1024 of 2^-26 change 1 by 2^-16."""
+    x = np.full((1, 32, 32, 1), 2.0**-13, np.float32)
+    one = np.ones((1, 1, 1, 1), np.float32)
+    attrs = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "kernel": (1, 1)}
+    for name, more, old in (("conv2d_dw_into", {"groups": 1}, one), ("depthwise2d_dw_into", {}, one[0])):
+        given = {**attrs, **more, "beta": 1.0, "negate": False}
+        results = []
+        run(libraries, OPS[name], given, (x, x, old, np.float32(1.0)), "dense", results)
+        assert results and all(r.view.reshape(-1)[0] == np.float32(1 + 2.0**-16) for r in results)

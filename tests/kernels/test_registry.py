@@ -1,0 +1,360 @@
+"""Kernel tables: what is loaded, what is chosen, and the one line that each mistake gets."""
+
+import re
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+
+from autodiff_gen.errors import KernelError, ToolError
+from autodiff_gen.kernels import registry
+from autodiff_gen.kernels.contract import CONTRACT, STRUCTS
+from autodiff_gen.kernels.libraries import check_libraries
+
+KERNELS = ROOT / "kernels"
+HEADER = (KERNELS / "ag_kernels.h").read_text()
+FAMILIES = (
+    "gemm",
+    "gemv",
+    "ger",
+    "axpby",
+    "column_sums",
+    "conv2d",
+    "conv2d_pool",
+    "depthwise2d",
+    "avg_pool2d",
+    "max_pool2d",
+    "index",
+    "cumsum",
+)
+GEMV = {"lda": 784, "m": 32, "n": 784}
+
+
+def toy(parent, name="toy", table=None, source="void toy_gemv(void);\nvoid toy_gemv_any(void);\n"):
+    """A backend folder; `table` replaces its kernels.toml. Returns its path as a user would write it."""
+    folder = parent / name
+    folder.mkdir(parents=True)
+    (folder / "toy.c").write_text(source)
+    (folder / "kernels.toml").write_text(table if table is not None else row(when='["n % 4 == 0", "m >= 8"]'))
+    return str(folder)
+
+
+def row(name="gemv_f32", symbol="toy_gemv", source="toy.c", when="[]", head="schema = 1\n"):
+    return f'{head}[[kernel]]\nname = "{name}"\nsymbol = "{symbol}"\nsource = "{source}"\nwhen = {when}\n'
+
+
+def declared_types():
+    """The function types of ag_kernels.h by name: a list of (C type, parameter)."""
+    types = {}
+    for statement in re.sub(r"/\*.*?\*/", "", HEADER, flags=re.DOTALL).split(";"):
+        words = " ".join(statement.split())
+        if match := re.search(r"typedef void (\w+)\((.*)\)$", words):
+            types[match[1]] = [
+                re.fullmatch(r"(.*[ *])(\w+)", p.strip()).groups() for p in match[2].split(",")
+            ]
+        elif match := re.search(r"typedef (\w+) (.*)$", words):
+            types.update({alias.strip(): types[match[1]] for alias in match[2].split(",")})
+    return types
+
+
+def declared_structs():
+    """The structs of ag_shapes.h by name: their fields, all int32_t."""
+    text = re.sub(r"/\*.*?\*/", "", (KERNELS / "ag_shapes.h").read_text(), flags=re.DOTALL)
+    found = {}
+    for body, name in re.findall(r"typedef struct \{(.*?)\} ag_(\w+);", text, flags=re.DOTALL):
+        lines = [" ".join(line.split()) for line in body.split(";") if line.strip()]
+        assert all(line.startswith("int32_t ") for line in lines)
+        found[name] = tuple(f for line in lines for f in line.removeprefix("int32_t ").split(", "))
+    return found
+
+
+def test_the_structs_of_geometry_are_those_of_the_contract():
+    assert declared_structs() == STRUCTS
+
+
+def test_the_header_has_each_kernel_with_the_parameters_of_the_contract():
+    types = declared_types()
+    for spec in CONTRACT.values():
+        assert [(t.strip(), p) for t, p in types[spec.type_name]] == [
+            (p.ctype.strip(), p.name) for p in spec.params
+        ]
+    stray = {name[3:-3] for name in types} - set(CONTRACT) - {"gemm_f32"}
+    assert not stray, f"in ag_kernels.h but not in the contract: {stray}"
+
+
+@pytest.mark.parametrize("name", registry.available(KERNELS))
+def test_the_header_declares_each_symbol_of_each_backend_in_the_tree(name):
+    for kernel in registry.load([name], root=KERNELS).backends[0].kernels:
+        assert kernel.declared
+        assert f"\n{kernel.declaration}" in HEADER
+
+
+def test_ref_serves_every_kernel_without_conditions():
+    loaded = registry.load([], root=KERNELS)
+    assert loaded.names == ("ref",) and loaded.only_ref
+    for name in CONTRACT:
+        kernel = loaded.select(name, {})
+        assert kernel.symbol == f"ag_{name}_ref"
+    assert all(s.cflags == ("-ffp-contract=off",) and s.path.is_file() for s in loaded.sources())
+    assert {s.path.name for s in loaded.sources()} == {f"{f}.c" for f in FAMILIES}
+    assert loaded.include_dirs() == (KERNELS, KERNELS / "ref")
+
+
+@pytest.mark.parametrize(
+    "facts, symbol",
+    [
+        (GEMV, "toy_gemv"),
+        ({**GEMV, "n": 783}, "ag_gemv_f32_ref"),
+        ({**GEMV, "m": 7}, "ag_gemv_f32_ref"),
+        ({"n": 784}, "ag_gemv_f32_ref"),  # m varies at run time: its condition cannot be promised
+    ],
+)
+def test_a_folder_outside_the_tree_is_asked_first_and_ref_last(tmp_path, facts, symbol):
+    loaded = registry.load([toy(tmp_path / "with space")], root=KERNELS)
+    assert loaded.names == ("toy", "ref") and not loaded.only_ref
+    chosen = loaded.select("gemv_f32", facts)
+    assert chosen.symbol == symbol
+    assert chosen.declared == (symbol != "toy_gemv")
+    assert [k.backend for k in loaded.candidates("gemv_f32")] == ["toy", "ref"]
+    assert loaded.select("ger_f32", facts).backend == "ref"
+    flags = {s.backend: s.cflags for s in loaded.sources()}
+    assert flags == {"toy": ("-ffp-contract=fast",), "ref": ("-ffp-contract=off",)}
+
+
+def test_rows_are_asked_in_order(tmp_path):
+    table = row(when='["n >= 64"]') + row(symbol="toy_gemv_any", head="")
+    loaded = registry.load([toy(tmp_path, table=table), "ref"], root=KERNELS)
+    assert loaded.select("gemv_f32", {**GEMV, "n": 64}).symbol == "toy_gemv"
+    assert loaded.select("gemv_f32", {**GEMV, "n": 63}).symbol == "toy_gemv_any"
+
+
+@pytest.mark.parametrize(
+    "condition, facts, holds",
+    [
+        ("n % 4 == 0", {"n": 8}, True),
+        ("n % 4 == 0", {"n": 9}, False),
+        ("4 <= n < 8", {"n": 8}, False),
+        ("4 <= n < 8", {"n": 4}, True),
+        ("lda == n", {"n": 8, "lda": 8}, True),
+        ("lda == n", {"n": 8, "lda": 9}, False),
+        ("m * n - 1 > 2 * m + n // 3", {"m": 2, "n": 3}, False),
+        ("m * n - 1 > 2 * m + n // 3", {"m": 2, "n": 4}, True),
+        ("beta == 1", {"beta": 1.0}, True),
+        ("n != -1", {"n": 3}, True),
+    ],
+)
+def test_conditions(tmp_path, condition, facts, holds):
+    loaded = registry.load([toy(tmp_path, table=row(when=f'["{condition}"]'))], root=KERNELS)
+    assert (loaded.select("gemv_f32", facts).backend == "toy") == holds
+
+
+@pytest.mark.parametrize(
+    "table, says",
+    [
+        ("schema = ", "not valid TOML"),
+        ("schema = 2\nkernel = []", "unknown schema 2"),
+        ("kernel = []", "schema is missing"),
+        ("schema = 1", "kernel is missing"),
+        ("schema = true\nkernel = []", "schema must be an integer"),
+        ("schema = 1\nkernels = []", "unknown key 'kernels'; did you mean 'kernel'?"),
+        ("schema = 1\nkernel = [3]", "kernel 1: must be a [[kernel]] table"),
+        ("schema = 1\ncflags = [3]\nkernel = []", "cflags: must be a list of strings"),
+        ("schema = 1\nrequires = 'fpu'\nkernel = []", "requires must be a list"),
+        ("schema = 1\nldflags = [3]\nkernel = []", "ldflags: must be a list of strings"),
+        ("schema = 1\nldflags = ['-lx']\nkernel = []", "packages is missing: name the Debian packages"),
+        (row(name="gemv_f23"), "no kernel 'gemv_f23' in the contract; did you mean 'gemv_f32'?"),
+        (row(symbol="toy-gemv"), "symbol 'toy-gemv' is not a C identifier"),
+        (row(symbol="toy_gem"), "source 'toy.c' does not name the symbol 'toy_gem'"),
+        (row(source="toy.s"), "source 'toy.s' is not a file"),
+        (row().replace('symbol = "toy_gemv"\n', ""), "kernel 1: symbol is missing"),
+        (row().replace('source = "toy.c"\n', ""), "kernel 1: source is missing"),
+        (row().replace("when", "wehn"), "unknown key 'wehn'; did you mean 'when'?"),
+        (row() + row(symbol="toy_gemv_any", head=""), "kernel 2: duplicate row for gemv_f32"),
+        (row(when='["n > 1"]') + row(when='["n > 2"]', head=""), "kernel 2: duplicate row for gemv_f32"),
+        (row(when="[3]"), "when: must be a list of strings"),
+        (row(when='["k > 1"]'), "names 'k'; this kernel's call attributes are lda, m, n, alpha, beta, align"),
+        (
+            row("avg_pool2d_f32", when='["kx > 1"]'),
+            "this kernel's call attributes are n, h, w, c, oh, ow, kh, kw, stride_h",
+        ),
+        (row(when='["n"]'), "is not a comparison"),
+        (row(when='["n >"]'), "is not a comparison"),
+        (row(when='["n in m"]'), "is not a comparison"),
+        (row(when='["1 < 2"]'), "compares no call attribute"),
+        (row(when='["n % m == 0"]'), "divides by something that is not a positive constant"),
+        (row(when='["n % 0 == 0"]'), "divides by something that is not a positive constant"),
+        (row(when='["n ** 9 > 1"]'), "only numbers, names and"),
+        (row(when="[\"__import__('os') == n\"]"), "only numbers, names and"),
+        (row(symbol="ag_gemv_f32_ref"), "in the tables of both 'toy' and 'ref'"),
+    ],
+)
+def test_a_faulty_table_is_one_line(tmp_path, table, says):
+    source = "toy_gemv toy_gemv_any ag_gemv_f32_ref"
+    fails([toy(tmp_path, table=table, source=source)], says)
+
+
+FUNCTION = 'schema = 1\n[[function]]\nname = "expf"\nsymbol = "my_expf"\nheader = "my.h"\nerror = "1e-3"\n'
+
+
+@pytest.mark.parametrize(
+    "table, says",
+    [
+        (
+            FUNCTION.replace("expf", "exp", 1),
+            "function 1: no function 'exp' in ag_math.h; did you mean 'expf'?",
+        ),
+        (FUNCTION.replace("my.h", "mine.h"), "function 1: header 'mine.h' is not a file in "),
+        (
+            FUNCTION.replace("my_expf", "my_exp"),
+            "function 1: header 'my.h' does not name the symbol 'my_exp'",
+        ),
+        (FUNCTION.replace("error", "eror"), "function 1: unknown key 'eror'; did you mean 'error'?"),
+        (FUNCTION.replace('error = "1e-3"\n', ""), "function 1: error is missing"),
+        ("schema = 1\nfunction = [3]", "function 1: must be a [[function]] table"),
+    ],
+)
+def test_a_faulty_function_is_one_line(tmp_path, table, says):
+    path = toy(tmp_path, table=FUNCTION)
+    (Path(path) / "my.h").write_text("static inline float my_expf(float x);")
+    assert registry.load([path], root=KERNELS).functions["expf"].shown == (
+        "expf: my_expf of toy, relative error at most 1e-3"
+    )
+    (Path(path) / "kernels.toml").write_text(table)
+    fails([path], says)
+
+
+@pytest.mark.parametrize(
+    "names, says",
+    [
+        (["reff"], "unknown kernel backend 'reff'; did you mean 'ref'? (known: "),
+        ([""], "unknown kernel backend ''"),
+        ([".."], "unknown kernel backend '..'"),
+        (["./nowhere"], "kernel folder ./nowhere: no kernels.toml in it"),
+        (["ref", "ref"], "is listed after 'ref'"),
+    ],
+)
+def test_a_faulty_list_is_one_line(names, says):
+    fails(names, says)
+
+
+def test_a_backend_named_twice(tmp_path):
+    path = toy(tmp_path)
+    fails([path, path], "'toy' is listed twice")
+
+
+def test_a_folder_named_like_a_backend_of_the_tree(tmp_path):
+    fails([toy(tmp_path, name="ref")], "'ref' is a backend of the tree: rename the folder")
+
+
+def test_a_core_feature_that_the_board_lacks(tmp_path):
+    path = toy(tmp_path, table=row(head='schema = 1\nrequires = ["fpu"]\n'))
+    assert registry.load([path], features=["fpu"], root=KERNELS).names == ("toy", "ref")
+    fails([path], "needs the core feature 'fpu', which the board lacks (it has: mve)", features=["mve"])
+
+
+def test_a_path_is_relative_to_the_given_folder(tmp_path):
+    toy(tmp_path)
+    assert registry.load(["./toy"], root=KERNELS, relative_to=tmp_path).names == ("toy", "ref")
+
+
+def test_one_kernel_by_another_backend(tmp_path):
+    """Also by one that no other kernel is asked of."""
+    path = toy(tmp_path)
+    loaded = registry.load(["armv7em"], use={"gemv_f32": [path], "ger_f32": ["ref"]}, root=KERNELS)
+    assert loaded.names == ("armv7em", "ref") and not loaded.only_ref
+    assert [b.name for b in loaded.backends] == ["armv7em", "toy", "ref"]
+    chosen = {name: loaded.select(name, GEMV).backend for name in ("gemv_f32", "gemv_t_f32", "ger_f32")}
+    assert chosen == {"gemv_f32": "toy", "gemv_t_f32": "armv7em", "ger_f32": "ref"}
+    assert loaded.select("gemv_f32", {**GEMV, "n": 3}).backend == "ref"
+    assert loaded.passed_over("ger_f32", GEMV) == ("armv7em, as the board's [kernels.use] asks ref",)
+
+
+@pytest.mark.parametrize(
+    "use, says",
+    [
+        ({"gemv_f32": ["mvee"]}, "unknown kernel backend 'mvee'; did you mean 'mve'?"),
+        ({"ger_f32": ["toy/"]}, "[kernels.use] ger_f32: backend 'toy' has no ger_f32"),
+        ({"ger_f32": ["ref", "mve"]}, "[kernels.use] ger_f32: backend 'mve' is listed after 'ref'"),
+        (
+            {"ger_f32": ["mve"]},
+            "backend 'mve' needs the core feature 'mve', which the board lacks (it has: fpu)",
+        ),
+    ],
+)
+def test_a_faulty_choice_for_one_kernel_is_one_line(tmp_path, use, says):
+    toy(tmp_path)
+    fails(["ref"], says, use=use, features=["fpu"], relative_to=tmp_path)
+
+
+def test_two_folders_of_one_name(tmp_path):
+    one, two = toy(tmp_path / "a"), toy(tmp_path / "b")
+    fails([one], "[kernels.use] gemv_f32: two folders are called 'toy'", use={"gemv_f32": [two]})
+
+
+def test_what_is_passed_over_says_why(tmp_path):
+    table = row(when='["n % 4 == 0", "align >= 16"]') + row(symbol="toy_gemv_any", when='["mve"]', head="")
+    loaded = registry.load([toy(tmp_path, table=table)], root=KERNELS, features=["fpu"])
+    facts = {**GEMV, "align": 4}
+    assert loaded.passed_over("gemv_f32", facts) == (
+        "toy_gemv, as align >= 16 fails for align=4",
+        "toy_gemv_any, as the core has no mve",
+    )
+    assert loaded.passed_over("gemv_f32", {"align": 4})[0] == (
+        "toy_gemv, as n % 4 == 0 needs n, which is known at run time only"
+    )
+    assert loaded.passed_over("ger_f32", facts) == ("toy, which has no ger_f32",)
+    assert registry.load([], root=KERNELS).passed_over("ger_f32", facts) == ()
+
+
+def test_a_row_for_cores_with_a_feature(tmp_path):
+    """Where the core lacks it, its source is not even compiled."""
+    folder = Path(
+        toy(
+            tmp_path,
+            table=row(when='["n % 4 == 0"]') + row(symbol="toy_mve", source="mve.c", when='["mve"]', head=""),
+        )
+    )
+    (folder / "mve.c").write_text("void toy_mve(void);")
+    for features, symbol, files in (
+        (["mve"], "toy_mve", {"toy.c", "mve.c"}),
+        (["fpu"], "ag_gemv_f32_ref", {"toy.c"}),
+        (None, "ag_gemv_f32_ref", {"toy.c"}),
+    ):
+        loaded = registry.load([str(folder)], root=KERNELS, features=features)
+        assert loaded.select("gemv_f32", {**GEMV, "n": 3}).symbol == symbol
+        assert {s.path.name for s in loaded.sources() if s.backend == "toy"} == files
+
+
+def test_the_list_of_the_command_line():
+    assert registry.parse_list("fast, ./mine,ref") == ["fast", "./mine", "ref"]
+    with pytest.raises(KernelError, match="an empty name"):
+        registry.parse_list("fast,,ref")
+
+
+def test_an_unknown_kernel_is_named():
+    with pytest.raises(KernelError, match="did you mean 'gemv_f32'"):
+        registry.load([], root=KERNELS).select("gemv_f3", {})
+
+
+def fails(names, says, **options):
+    with pytest.raises(KernelError) as error:
+        registry.load(names, root=KERNELS, **options)
+    message = str(error.value)
+    assert says in message
+    assert "\n" not in message
+
+
+def test_a_library_that_is_not_there(tmp_path):
+    head = 'schema = 1\nldflags = ["-lno_such_library"]\npackages = ["libno-such-dev"]\n'
+    loaded = registry.load([toy(tmp_path, table=row(head=head))], root=KERNELS)
+    assert loaded.ldflags == ("-lno_such_library",)
+    with pytest.raises(ToolError) as error:
+        check_libraries(loaded, ["gcc"])
+    assert str(error.value) == (
+        "kernel backend 'toy' needs -lno_such_library, which is not installed; run: "
+        "sudo apt-get install -y --no-install-recommends libno-such-dev"
+    )
+
+
+def test_the_library_of_blas_is_there():
+    check_libraries(registry.load(["blas"], root=KERNELS), ["gcc"])

@@ -1,0 +1,457 @@
+"""What a model file writes: layers, initial values, optimizers, Model and function; with what each refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checkout import ROOT
+from small_models import mlp, small_model
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen import init, nn, optim
+from autodiff_gen.errors import AutodiffError
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.printer import show
+from autodiff_gen.ir.types import Dim
+
+# Layers
+
+
+class Net(nn.Module):
+    """Modules and parameters in an order of their own, one module used twice, one parameter shared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(3, 4)
+        self.scale = nn.Parameter(init.ones((4,)))
+        self.body = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Tanh())
+        self.last = nn.Linear(4, 4)
+        self.last.weight = self.first_of_body().weight
+
+    def first_of_body(self) -> nn.Module:
+        return self.body[0]
+
+    def forward(self, x: Any) -> Any:
+        h = F.relu(self.first(x)) * self.scale
+        return self.last(self.body(self.body(h)))
+
+
+def test_names_and_order_are_those_of_state_dict() -> None:
+    assert [n for n, _ in Net().named_parameters()] == [
+        "scale", "first.weight", "first.bias", "body.0.weight", "last.bias",
+    ]  # fmt: skip
+    named = nn.Sequential(OrderedDict(fc=nn.Linear(2, 3), act=nn.ReLU(), out=nn.Linear(3, 1, bias=False)))
+    assert [n for n, _ in named.named_parameters()] == ["fc.weight", "fc.bias", "out.weight"]
+
+
+@pytest.mark.torch
+def test_names_are_torchs() -> None:
+    import torch
+
+    class Theirs(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = torch.nn.Linear(3, 4)
+            self.scale = torch.nn.Parameter(torch.ones(4))
+            self.body = torch.nn.Sequential(torch.nn.Linear(4, 4, bias=False), torch.nn.Tanh())
+            self.last = torch.nn.Linear(4, 4)
+            self.last.weight = self.body[0].weight
+
+    ours, theirs = dict(Net().named_parameters()), dict(Theirs().named_parameters())
+    assert list(ours) == list(theirs)
+    assert [v.shape for v in ours.values()] == [tuple(t.shape) for t in theirs.values()]
+
+
+def test_a_tied_weight_is_one_state_whose_gradient_sums_both_uses() -> None:
+    model = ag.Model.supervised(Net(), (2, 3), nn.MSELoss(), optim.SGD(lr=0.1))
+    assert [s.name for s in model.states] == [
+        "scale",
+        "first.weight",
+        "first.bias",
+        "body.0.weight",
+        "last.bias",
+    ]
+
+
+@pytest.mark.torch
+def test_a_state_dict_of_torch_is_where_a_module_starts() -> None:
+    import torch
+
+    theirs = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    for _ in range(2):
+        theirs(torch.randn(5, 3))
+    ours = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    ours.load_state_dict(theirs.state_dict())
+    held = {**dict(ours.named_parameters()), **dict(ours.named_buffers())}
+    assert held.keys() == theirs.state_dict().keys()
+    for name, value in held.items():
+        np.testing.assert_array_equal(value.node.attrs["state"].init.array(), theirs.state_dict()[name])
+
+
+def test_a_state_dict_may_be_of_a_part_and_of_a_shared_weight() -> None:
+    net = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2))
+    net[1].weight = net[0].weight
+    shared, given = np.eye(2), {"1.weight": np.eye(2), "other": 3.0}
+    with pytest.raises(
+        AutodiffError, match=r"unknown: other; missing: 1\.bias; the module has 0\.weight, 1\.bias, "
+    ):
+        net.load_state_dict(given)
+    net.load_state_dict(given, strict=False)
+    assert [k for k, _ in net.named_parameters()] == ["0.weight", "1.bias"]
+    np.testing.assert_array_equal(
+        dict(net.named_parameters())["0.weight"].node.attrs["state"].init.array(), shared
+    )
+
+
+def called_then_loaded() -> None:
+    net = nn.Linear(1, 1, bias=False)
+    net(ag.Input("x", (1, 1)))
+    net.load_state_dict({"weight": [[1.0]]})
+
+
+def test_default_weights_follow_from_the_position_alone() -> None:
+    """Two networks of one form start alike, layers of one form do not, and what was built before does not
+    matter."""
+
+    def weights() -> dict[str, Any]:
+        net = mlp(4, 4, 4)
+        return {n: v.node.attrs["state"].init.array() for n, v in net.named_parameters()}
+
+    first = weights()
+    nn.Linear(3, 3)(ag.Input("x", (1, 3)))
+    second = weights()
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, second[name])
+    assert not np.array_equal(first["0.weight"], first["2.weight"])
+
+
+def test_linear_starts_as_pytorchs_does() -> None:
+    layer = nn.Linear(25, 400)
+    arrays = {n: v.node.attrs["state"].init.array() for n, v in layer.named_parameters()}
+    for array in arrays.values():
+        assert array.dtype == np.float32
+        assert 0.19 < np.abs(array).max() <= 0.2
+        assert abs(array.mean()) < 0.02
+
+
+@pytest.mark.parametrize(
+    "module, shape, expected",
+    [
+        (nn.Sigmoid(), (2, 3), lambda x: 1 / (1 + np.exp(-x))),
+        (nn.Tanh(), (2, 3), np.tanh),
+        (nn.ReLU(), (2, 3), lambda x: np.maximum(x, 0)),
+        (nn.ReLU(inplace=True), (2, 3), lambda x: np.maximum(x, 0)),
+        (nn.Identity(), (2, 3), lambda x: x),
+        (nn.Flatten(), (2, 3, 4), lambda x: x.reshape(2, 12)),
+        (nn.Softmax(dim=1), (2, 3), lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True)),
+        (nn.LogSoftmax(dim=-1), (2, 3), lambda x: x - np.log(np.exp(x).sum(-1, keepdims=True))),
+    ],
+)
+def test_layers_without_parameters(
+    module: nn.Module, shape: tuple[int, ...], expected: Callable[..., Any]
+) -> None:
+    x = ag.Input("x", shape)
+    array = np.random.default_rng(0).uniform(-2, 2, shape)
+    assert list(module.named_parameters()) == []
+    np.testing.assert_allclose(evaluate([module(x)], {x: array})[0], expected(array), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("ReLU6", {}),
+        ("ReLU6", {"inplace": True}),
+        ("Hardtanh", {"min_val": -0.5, "max_val": 2.0}),
+        ("LeakyReLU", {"negative_slope": 0.2}),
+        ("ELU", {"alpha": 0.5}),
+        ("SELU", {}),
+        ("GELU", {}),
+        ("GELU", {"approximate": "tanh"}),
+        ("SiLU", {}),
+        ("Mish", {}),
+        ("Softplus", {"beta": 2.0, "threshold": 3.0}),
+        ("Softsign", {}),
+        ("Hardsigmoid", {}),
+        ("Hardswish", {}),
+        ("LogSigmoid", {}),
+    ],
+)
+def test_activations_against_torch(name: str, options: dict[str, Any]) -> None:
+    import torch
+
+    array = np.linspace(-8, 8, 41, dtype=np.float32)
+    x = ag.Input("x", array.shape)
+    for given in (options, {}):  # and with the defaults
+        want = getattr(torch.nn, name)(**given)(torch.tensor(array)).numpy()
+        (got,) = evaluate([getattr(nn, name)(**given)(x)], {x: array})
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+# Initial values
+
+
+def test_uniform_is_the_formula_of_the_device() -> None:
+    from autodiff_gen.ir.counter_rng import rand_u32
+
+    u = (np.asarray(rand_u32(7, 0, np.arange(6))) >> 8).astype(np.float64) * 2.0**-24
+    bound = np.float32(0.3)
+    expected = ((2 * u - 1).astype(np.float32) * bound).reshape(2, 3)
+    np.testing.assert_array_equal(init.uniform((2, 3), bound=0.3, seed=7).array(), expected)
+    between = np.float32(1) + u.astype(np.float32) * np.float32(2)
+    np.testing.assert_array_equal(init.uniform(6, low=1.0, high=3.0, seed=7).array(), between)
+
+
+def test_a_run_time_seed_gives_another_start_and_zero_the_default() -> None:
+    w = init.uniform((4, 4), bound=1.0, seed=3)
+    np.testing.assert_array_equal(w.array(0), w.array())
+    assert not np.array_equal(w.array(1), w.array())
+    assert not np.array_equal(w.array(1), w.array(2))
+    assert not np.array_equal(w.array(1), init.uniform((4, 4), bound=1.0, seed=4).array(1))
+
+
+@pytest.mark.parametrize(
+    "ours, expected",
+    [
+        (init.zeros(2), [0, 0]),
+        (init.ones((2,)), [1, 1]),
+        (init.constant((2,), 0.1), np.float32([0.1, 0.1])),
+    ],
+)
+def test_constants(ours: Any, expected: Any) -> None:
+    array = ours.array(5)
+    assert array.dtype == np.float32
+    np.testing.assert_array_equal(array, expected)
+
+
+@pytest.mark.parametrize(
+    "ours, bound",
+    [
+        (init.kaiming_uniform((20, 8)), np.sqrt(6 / 8)),
+        (init.kaiming_uniform((20, 8), a=np.sqrt(5)), 1 / np.sqrt(8)),
+        (init.kaiming_uniform((20, 8), mode="fan_out", nonlinearity="relu"), np.sqrt(6 / 20)),
+        (init.kaiming_uniform((20, 8, 3, 3), nonlinearity="tanh"), 5 / 3 * np.sqrt(3 / 72)),
+        (init.xavier_uniform((20, 8)), np.sqrt(6 / 28)),
+        (init.xavier_uniform((20, 8), gain=2.0), 2 * np.sqrt(6 / 28)),
+    ],
+)
+def test_bounds_of_the_named_initialisers(ours: Any, bound: float) -> None:
+    assert ours.bound == pytest.approx(bound, rel=1e-12)
+
+
+def test_a_parameter_without_seed_draws_by_its_name() -> None:
+    a, b = (ag.Param(n, init.uniform((3, 3), bound=1.0)).node.attrs["state"].init.array() for n in ("a", "b"))
+    again = ag.Param("a", init.uniform((3, 3), bound=1.0)).node.attrs["state"].init.array()
+    np.testing.assert_array_equal(a, again)
+    assert not np.array_equal(a, b)
+
+
+def test_a_parameter_of_an_array_keeps_its_numbers() -> None:
+    given = np.arange(6, dtype=np.float64).reshape(2, 3) / 7
+    state = ag.Param("w", given).node.attrs["state"]
+    given[:] = 0
+    np.testing.assert_array_equal(state.init.array(), (np.arange(6).reshape(2, 3) / 7).astype(np.float32))
+    assert (state.type.dtype.name, state.init.kind) == ("f32", "array")
+
+
+# Optimizers
+
+
+def test_plain_sgd_is_one_subtraction() -> None:
+    """The form that the passes recognise: no gradient buffer exists for it."""
+    model = small_model("SGD", {"lr": 0.1})
+    for state, new in model.entries()[0].updates.items():
+        assert new.node.op.name == "sub"
+        old, change = new.node.operands
+        assert old.node.attrs["state"] is state
+        assert change.node.op.name == "mul" and change.node.operands[0] is model.lr
+
+
+def test_the_state_of_the_optimizer_comes_after_the_parameters() -> None:
+    names = [s.name for s in small_model("Adam", {}).states]
+    assert names[:5] == ["0.weight", "0.bias", "2.weight", "2.bias", "optimizer.step"]
+    assert names[5:7] == ["0.weight.exp_avg", "0.weight.exp_avg_sq"]
+
+
+# Models
+
+
+def test_supervised_with_classes() -> None:
+    model = ag.Model.supervised(mlp(6, 3), (8, 6), nn.CrossEntropyLoss(), optim.SGD(lr=0.5))
+    step, predict = model.entries()
+    n = Dim(1, 8)
+    assert [(v.name, v.shape, v.dtype.name) for v in step.inputs] == [
+        ("x", (n, 6), "f32"), ("label", (n,), "u8"), ("lr", (), "f32"),
+    ]  # fmt: skip
+    assert [(v.name, v.shape) for v in predict.inputs] == [("x", (n, 6))]
+    assert (list(step.outputs), list(predict.outputs), model.batch, model.default_lr) == (
+        ["loss"],
+        ["scores"],
+        8,
+        0.5,
+    )
+    assert step.inputs[1].node.attrs["classes"] == 3
+    assert not predict.updates and list(step.updates) == list(model.states)
+
+
+def test_supervised_with_many_classes_and_with_values() -> None:
+    many = ag.Model.supervised(mlp(2, 257), (1, 2), nn.CrossEntropyLoss(), optim.SGD())
+    assert many.targets[0].dtype.name == "s32" and many.batch == 1
+    values = ag.Model.supervised(mlp(2, 3), (4, 2), nn.MSELoss(), optim.SGD())
+    assert (values.targets[0].name, values.targets[0].shape) == ("target", (Dim(1, 4), 3))
+
+
+def test_two_models_do_not_disturb_each_other() -> None:
+    def text() -> str:
+        return "".join(show(g) for g in small_model("Adam", {}).entries())
+
+    assert text() == text()
+
+
+def test_names_do_not_depend_on_hashing() -> None:
+    code = "from small_models import small_model; print(*small_model('Adam', {}).entries())"
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={
+                "PYTHONHASHSEED": seed,
+                "PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'support'}",
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1")
+    }
+    assert len(printed) == 1
+
+
+def frozen() -> ag.Model:
+    x, t = ag.Input("x", (1, 2)), ag.Input("t", (1, 2))
+    w, fixed = ag.Param("w", init.ones((2, 2))), ag.Param("fixed", init.ones((2, 2)), requires_grad=False)
+    y = x @ w @ fixed
+    return ag.Model([x], [t], {"y": y}, F.mse_loss(y, t), optim.SGD())
+
+
+def test_a_frozen_parameter_is_state_without_update() -> None:
+    model = frozen()
+    assert [s.name for s in model.states] == ["w", "fixed"]
+    assert [s.name for s in model.entries()[0].updates] == ["w"]
+
+
+def model_of(**changes: Any) -> Callable[[], ag.Model]:
+    """A model of one matrix with some of its parts replaced."""
+
+    def build() -> ag.Model:
+        x, t = ag.Input("x", (2, 3), batch_axis=0), ag.Input("t", (2, 1), batch_axis=0)
+        w = ag.Param("w", init.ones((3, 1)))
+        parts: dict[str, Any] = {"x": x, "t": t, "w": w, "y": x @ w}
+        made = {k: f(**parts) for k, f in changes.items()}
+        y = made.get("y", parts["y"])
+        given = {
+            "inputs": [x],
+            "targets": [t],
+            "outputs": {"y": y},
+            "loss": F.mse_loss(y, t),
+            "optimizer": optim.SGD(),
+        }
+        return ag.Model(**{**given, **{k: v for k, v in made.items() if k in given}})
+
+    return build
+
+
+def supervised(net: Any, shape: tuple[int, ...]) -> ag.Model:
+    return ag.Model.supervised(net, shape, nn.CrossEntropyLoss(), optim.SGD())
+
+
+class Unused(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.used, self.unused = nn.Linear(3, 2), nn.Linear(3, 2)
+
+    def forward(self, x: Any) -> Any:
+        return self.used(x)
+
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (model_of(), ""),
+    (model_of(loss=lambda y, t, **_: F.square(y - t)), r"the loss is f32\[n,1\], not a scalar f32\[\]; reduce it"),
+    (model_of(loss=lambda **_: 1.0), "the loss is float, expected a graph value"),
+    (model_of(loss=lambda t, **_: F.mean(t)), "the loss does not reach the parameter 'w'"),
+    (model_of(loss=lambda y, **_: F.mean(F.detach(y))), "no gradient .* 'w': it ends at w -> matmul -> detach$"),
+    (
+        model_of(loss=lambda y, **_: F.mean(F.to(F.argmax(F.exp(y), 1), "f32"))),
+        "no gradient reaches the parameter 'w': it ends at w -> matmul -> exp -> max_with_index$",
+    ),
+    (model_of(y=lambda x, w, **_: x @ w + ag.Param("w", init.ones((1,)))), "parameter 'w': something else has"),
+    (model_of(y=lambda x, w, **_: x @ w + ag.Param("x", init.ones((1,)))), "parameter 'x': something else has"),
+    (model_of(y=lambda x, w, **_: x @ w + ag.Param("lr", init.ones((1,)))), "parameter 'lr': the learning rate has"),
+    (model_of(inputs=lambda **_: [ag.Input("u", (2,), batch_axis=0)]), "'y' depends on 'x', which is not among"),
+    (model_of(targets=lambda **_: []), "the loss depends on 't', which is neither input nor target"),
+    (model_of(inputs=lambda w, x, **_: [x, w]), "input <w: .*> is not an ag.Input"),
+    (model_of(outputs=lambda y, **_: {"int": y}), r"output 'int': this is a keyword of C or C.*; call it 'int_'"),
+    (model_of(outputs=lambda y, **_: {"x": y}), "output 'x': something else has this name already; rename one"),
+    (model_of(outputs=lambda **_: {"y": 3}), "output 'y' is int, not a graph value"),
+    (model_of(outputs=lambda x, **_: {"y": x.T}), "output 'y': the batch axis must come first"),
+    (model_of(optimizer=lambda **_: "SGD"), "optimizer: expected one of ag.optim, got 'SGD'"),
+    (lambda: supervised(Unused(), (1, 3)), "the loss does not reach the parameter 'unused.weight'"),
+    (lambda: supervised(nn.Flatten(), (1, 3)), "depends on no trainable parameter"),
+    (lambda: supervised(mlp(3, 2), (1, 4)), r"^linear\(x: f32\[1,4\], 0.weight: f32\[2,3\]\)"),
+    (lambda: supervised(lambda x: (x, x), (1, 3)), "the network returned tuple"),
+    (lambda: ag.Input("while", (1,)), "input 'while': this is a keyword of C or C.*; call it 'while_'"),
+    (lambda: ag.Input("class", (1,)), "input 'class': this is a keyword"),
+    (lambda: ag.Input("2x", (1,)), "a name is made of letters, digits and _ and does not begin with a digit"),
+    (lambda: ag.Input("x", (0, 3)), r"input 'x': shape \[0, 3\] must be made of whole numbers of at least 1"),
+    (lambda: ag.Input("x", (2, 3), batch_axis=2), "batch_axis=2 is out of range"),
+    (lambda: ag.Input("x", (2, 3), batch_axis=1), "the batch axis must come first"),
+    (lambda: ag.Param("register", [1.0]), "parameter 'register': this is a keyword of C"),
+    (lambda: ag.Param("a b", [1.0]), "parameter 'a b': a name is made of letters"),
+    (lambda: ag.Param("w", [1.0, np.nan]), r"parameter 'w': the initial value at \[1\] is nan, not finite in float32"),
+    (lambda: ag.Param("w", [[1.0], [1e39]]), r"parameter 'w': the initial value at \[1, 0\] is inf, not finite"),
+    (lambda: ag.Param("w", "zeros"), "parameter 'w': expected an initialiser .* not str"),
+    (lambda: ag.Param("w", np.zeros((0, 3))), r"parameter 'w': shape \[0, 3\] holds no elements"),
+    (lambda: init.uniform((2, 0)), r"shape \[2, 0\] must be made of whole numbers"),
+    (lambda: init.uniform(2, bound=float("inf")), "init.uniform: inf is not finite"),
+    (lambda: init.uniform(2, 1.0, low=0.0), "give either bound, or low and high"),
+    (lambda: init.uniform(2, seed=-1), "seed -1 is not in 0"),
+    (lambda: init.kaiming_uniform((3,)), "needs at least two axes"),
+    (lambda: init.kaiming_uniform((3, 3), mode="fan"), "mode='fan'"),
+    (lambda: nn.Linear(0, 3), "Linear: in_features=0 must be a whole number"),
+    (lambda: nn.Linear(2, 3, device="cuda"), "Linear: the argument 'device' is not supported"),
+    (lambda: nn.MSELoss("avg"), "MSELoss: reduction='avg'"),
+    (lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU), "Sequential: '1' is .*, not a module; did you"),
+    (lambda: nn.Linear(2, 3).load_state_dict({"weight": np.ones((3, 2))}), "missing: bias; the module has weight"),
+    (lambda: nn.ReLU().load_state_dict({"weight": 1.0}), "load_state_dict: unknown: weight; the module has nothing"),
+    (lambda: nn.Linear(2, 3, False).load_state_dict({"weight": np.ones((2, 3))}), r"has shape \[3, 2\], got \[2, 3\]"),
+    (lambda: nn.Linear(1, 1, False).load_state_dict({"weight": [[np.nan]]}), "'weight': the initial value at .* nan"),
+    (lambda: (net := nn.ReLU(), net.load_state_dict({}, assign=True)), "argument 'assign' is not supported"),
+    (lambda: called_then_loaded(), "load_state_dict: 'weight' is part of a graph already; call load_state_dict before"),
+    (lambda: nn.Module()(1), "Module defines no forward method"),
+    (lambda: optim.SGD(lr=-1.0), "optim.SGD: lr=-1.0 must be a number of at least 0"),
+    (lambda: optim.SGD(nesterov=True), "nesterov=True needs a momentum"),
+    (lambda: optim.SGD(maximize=True), "SGD: the argument 'maximize' is not supported"),
+    (lambda: optim.Adam(betas=(0.9, 1.0)), r"betas\[1\]=1.0 must be a number of at least 0 and below 1"),
+    (lambda: optim.Adam(amsgrad=True), "Adam: the argument 'amsgrad' is not supported"),
+    (lambda: ag.function([1.0], []), "1.0 is neither an ag.Input nor an ag.Param"),
+    (lambda: ag.function([], [ag.Input("x", ())]), "function 'f': 'x' is used, but not among the inputs"),
+    (lambda: ag.function([ag.Input("x", ()), ag.Input("x", ())], []), "two inputs are called 'x'"),
+    (lambda: ag.function([], {}, name="for"), "function 'for': this is a keyword"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("build, message", REFUSED[1:], ids=[m[:60] for _, m in REFUSED[1:]])
+def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+    with pytest.raises(AutodiffError, match=message) as caught:
+        build()
+    assert "\n" not in str(caught.value)
+
+
+def test_the_model_behind_those_is_accepted() -> None:
+    REFUSED[0][0]()

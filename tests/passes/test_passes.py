@@ -1,0 +1,278 @@
+"""The passes: text before and after on small graphs, the same meaning on random ones, the verifier, and long chains."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from call_count import growth
+from equivalence import preserves
+from generated_c import program_of
+from graph_stages import rewritten
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_functions import Case, random_function
+from random_models import random_model
+from small_graphs import float_state, inputs_of, x_of
+
+from autodiff_gen import functional as F
+from autodiff_gen import passes
+from autodiff_gen.autodiff import grad
+from autodiff_gen.errors import GraphError
+from autodiff_gen.ir.build import apply, apply_node, constant, make_state
+from autodiff_gen.ir.graph import Graph, State
+from autodiff_gen.ir.node import Value, topological
+from autodiff_gen.ir.printer import show
+from autodiff_gen.ir.types import Dim
+from autodiff_gen.ir.verifier import verify
+from autodiff_gen.passes.context import Context
+from autodiff_gen.passes.copy_insertion import copy_insertion
+from autodiff_gen.passes.cse import cse
+from autodiff_gen.passes.fold_constants import fold_constants
+from autodiff_gen.passes.fuse_optimizer import fuse_optimizer
+from autodiff_gen.passes.fusion_groups import LARGEST_GROUP
+from autodiff_gen.passes.transpose_elimination import transpose_elimination
+
+# Text before -> after
+
+
+@dataclass
+class Row:
+    name: str
+    step: passes.Pass
+    make: Callable[[], tuple[dict[str, Value], dict[State, Value]]]
+    after: str
+
+
+def _folded() -> tuple[dict[str, Value], dict[State, Value]]:
+    x = x_of(2, 3)
+    return {"y": x * (constant(2.0) * 0.25) + F.broadcast_to(constant(1.0), (2, 3)) * F.neg(F.neg(x))}, {}
+
+
+def _not_folded() -> tuple[dict[str, Value], dict[State, Value]]:
+    return {"y": apply("exp", constant(1.0)) * x_of(2)}, {}
+
+
+def _common() -> tuple[dict[str, Value], dict[State, Value]]:
+    x = x_of(2)
+    return {"y": F.tanh(x * 2.0) + F.tanh(x * 2.0)}, {}
+
+
+def _unread() -> tuple[dict[str, Value], dict[State, Value]]:
+    return {"y": apply_node("max_with_index", x_of(2, 3), axes=(1,), keepdim=False).results[0]}, {}
+
+
+def _turned() -> tuple[dict[str, Value], dict[State, Value]]:
+    a, b = x_of(2, 3, name="a"), x_of(3, 4, name="b")
+    return {"y": F.matmul(a, b).T, "z": a.T.T}, {}
+
+
+def _sgd(extra: float | None = None) -> tuple[dict[str, Value], dict[State, Value]]:
+    s, w = float_state("w", 2, 3)
+    a, b, lr = x_of(2, 4, name="a"), x_of(4, 3, name="b"), x_of(name="lr")
+    g = F.matmul(a, b)
+    return {}, {s: w - lr * (g if extra is None else g + extra * w)}
+
+
+def _row_for_all() -> tuple[dict[str, Value], dict[State, Value]]:
+    s, w = float_state("w", 2, 3)
+    return {}, {s: w - F.matmul(x_of(1, 4, name="a"), x_of(4, 3, name="b"))}
+
+
+def _momentum() -> tuple[dict[str, Value], dict[State, Value]]:
+    s, v = float_state("v", 2, 3)
+    return {}, {s: 0.5 * v + F.matmul(x_of(2, 4, name="a"), x_of(4, 3, name="b"))}
+
+
+def _with_momentum() -> tuple[dict[str, Value], dict[State, Value]]:
+    (s, w), (u, v) = float_state("w", 4, 8), float_state("v", 4, 8)
+    new = 0.5 * v + F.matmul(x_of(4, 3, name="a"), x_of(3, 8, name="b"))
+    return {}, {u: new, s: w - x_of(name="lr") * new}
+
+
+def _leaf_out() -> tuple[dict[str, Value], dict[State, Value]]:
+    s, w = float_state("w", 2)
+    return {"y": w}, {s: w + 1.0}
+
+
+ROWS = (
+    Row(
+        "exact arithmetic on constants",
+        fold_constants,
+        _folded,
+        "%1 = mul(x, 0.5) | %2 = add(%1, x) | y <- %2",
+    ),
+    Row("exp is left to the board", fold_constants, _not_folded, "%1 = exp(1.0) | %3 = mul(%1, x) | y <- %3"),
+    Row(
+        "common values",
+        cse,
+        _common,
+        "%2 = mul(x, 2.0) | %3 = tanh(%2) | %4 = add(%3, %3) | y <- %4",
+    ),
+    Row("unread index", cse, _unread, "%1 = amax(x, axes=(1,), keepdim=False) | y <- %1"),
+    Row(
+        "transposed product",
+        transpose_elimination,
+        _turned,
+        "%2 = permute(b, dims=(1, 0)) | %3 = permute(a, dims=(1, 0)) | %4 = matmul(%2, %3) | y <- %4 | z <- a",
+    ),
+    Row("SGD", fuse_optimizer, _sgd, "%4 = accumulate(a, b, w, lr, beta=1.0, negate=True) | w' <- %4"),
+    Row(
+        "weight decay is an epilogue",
+        fuse_optimizer,
+        lambda: _sgd(0.125),
+        "%4 = matmul_rows(a, b) | %6 = mul(0.125, w) "
+        "| %7 = add(%4, %6) | %8 = mul(lr, %7) | %9 = sub(w, %8) | w' <- %9",
+    ),
+    Row(
+        "momentum",
+        fuse_optimizer,
+        _momentum,
+        "%4 = accumulate(a, b, v, 1.0, beta=0.5, negate=False) | v' <- %4",
+    ),
+    Row(
+        "a weight reads its momentum from memory",
+        fuse_optimizer,
+        _with_momentum,
+        "%4 = accumulate(a, b, v, 1.0, beta=0.5, negate=False) | %7 = reshape(%4, shape=(32,)) "
+        "| %9 = reshape(w, shape=(32,)) | %10 = axpby(%7, %9, lr, beta=1.0, negate=True) "
+        "| %11 = reshape(%10, shape=(4, 8)) | v' <- %4 | w' <- %11",
+    ),
+    Row(
+        "a row that is added to all",
+        fuse_optimizer,
+        _row_for_all,
+        "%3 = matmul(a, b) | %4 = sub(w, %3) | w' <- %4",
+    ),
+    Row(
+        "an output that is a state",
+        copy_insertion,
+        _leaf_out,
+        "%1 = copy(w) | %3 = add(w, 1.0) | y <- %1 | w' <- %3",
+    ),
+)
+
+
+def numbered(text: str) -> list[str]:
+    """Lines with their values numbered in the order in which they appear."""
+    names: dict[str, str] = {}
+    text = re.sub(r"%\d+", lambda m: names.setdefault(m[0], f"%{len(names)}"), text)
+    return text.split(" | ")
+
+
+def shown(graph: Graph) -> list[str]:
+    """The graph's nodes and roots without their types."""
+    lines = [re.sub(r"(%\d+): \S+\[[^]]*\]", r"\1", line.strip()) for line in show(graph).splitlines()[1:]]
+    return numbered(" | ".join(lines))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r.name)
+def test_text_before_and_after(row: Row) -> None:
+    outputs, updates = row.make()
+    graph = Graph("g", inputs_of(outputs, updates), outputs, updates)
+    assert shown(row.step(graph, Context())) == numbered(row.after)
+
+
+# Meaning on random graphs
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(3, 30))
+def test_meaning_is_kept_on_random_graphs(seed: int, size: int) -> None:
+    case = random_function(seed, size)
+    if case.is_tame():
+        preserves(case)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.integers(3, 20))
+def test_meaning_is_kept_on_random_models(seed: int, size: int) -> None:
+    case = random_model(seed, size)
+    if case.is_tame():
+        preserves(case)
+
+
+# The verifier
+
+
+def test_the_verifier_names_what_is_wrong() -> None:
+    s, w = float_state("w", 2)
+    twin, other = float_state("w", 2)
+    x, batch = x_of(2), x_of(Dim(1, 2), 3)
+    wrong = {
+        "is not among the inputs": Graph("g", (), {"y": x + 1.0}),
+        "two inputs or parameters are called 'w'": Graph("g", (), {"y": w + other}),
+        "new value of 'w' is": Graph("g", (), {}, {s: make_state(s) * np.ones((3, 1), "float32")}),
+        "batch axis must come first": Graph("g", (batch,), {"y": F.tanh(batch).T}),
+    }
+    assert twin is not s
+    for message, graph in wrong.items():
+        with pytest.raises(GraphError, match=message):
+            verify(graph)
+
+
+# Size
+
+
+def chain(length: int) -> tuple[Value, Value]:
+    x = x_of(2)
+    y = x
+    for k in range(length):
+        y = apply("sin" if k % 2 else "tanh", y)
+    return x, F.sum(y)
+
+
+@pytest.mark.slow
+def test_a_chain_of_100_000_nodes_is_differentiated() -> None:
+    x, y = chain(100_000)
+    assert grad(y, x).type == x.type
+
+
+def test_differentiating_a_chain_of_functions_is_linear_work() -> None:
+    def work(length: int) -> Callable[[], Any]:
+        x, y = chain(length)
+        return lambda: grad(y, x)
+
+    assert growth(work, 1000) < 2.1
+
+
+def long_chain(length: int, gradient: bool) -> Graph:
+    x = x_of(4, 8)
+    y = x
+    for k in range(length):
+        y = apply(("tanh", "sigmoid", "sin")[k % 3], y)
+    outputs = {"y": F.sum(y)}
+    return Graph("g", (x,), {**outputs, "dx": grad(outputs["y"], x)} if gradient else outputs)
+
+
+def test_passes_do_not_recurse_along_the_graph() -> None:
+    graph = long_chain(1200, gradient=False)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(min(limit, 600))
+    try:
+        graph = rewritten(graph)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert len(show(graph)) > 1200
+
+
+@pytest.mark.parametrize(("length", "gradient"), [(250, False), (100, True)])
+def test_compiling_a_long_chain_is_nearly_linear_work(length: int, gradient: bool) -> None:
+    def work(length: int) -> Callable[[], Any]:
+        case = Case(long_chain(length, gradient), {})
+        return lambda: program_of(case, "g")
+
+    assert growth(work, length) < 2.2
+
+
+def test_fusion_is_capped() -> None:
+    graph = rewritten(long_chain(200, gradient=False))
+    fused = [n for n in topological(graph.roots) if n.regions]
+    sizes = [sum(1 for m in topological(n.regions[0].results) if m.operands) for n in fused]
+    assert sum(sizes) >= 200
+    assert max(sizes) <= LARGEST_GROUP

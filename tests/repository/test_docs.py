@@ -1,0 +1,88 @@
+"""The documents: paths and links in them exist, decisions have one form, the glossary is sorted, lines are short."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+from checkout import ROOT
+
+from autodiff_gen.lowering.pipeline import names
+
+PACKAGE = ROOT / "autodiff_gen"
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+GENERATED = ROOT / "docs" / "operations.md"  # its text is that of docstrings
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *DECISIONS]
+SUFFIXES = "c|h|j2|json|md|npz|py|toml|txt"
+
+# Files of a reader's own project, which the documents tell how to write, and files that a build makes.
+OTHERS = {"src/main.c", "test/", "net.py", "gemv.c", "my_board.toml", "bench.json", "model.c"}
+OUTPUT = re.compile(r"build/|\.pio/|path/|.*\bNAME")
+NAME = re.compile(rf"`([\w.*-]+(?:/[\w.*-]+)*\.(?:{SUFFIXES})|(?:[\w.*-]+/)+)`")
+
+
+@cache
+def file_names() -> set[str]:
+    words = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-c", "-o", "--exclude-standard"]
+    done = subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True)
+    return {Path(line).name for line in done.stdout.splitlines()}
+
+
+def text_of(path: Path) -> str:
+    """A document without what a command writes into it and without its blocks of code."""
+    text = re.sub(r"<!-- (\w+) -->.*?<!-- /\1 -->", "", path.read_text(), flags=re.DOTALL)
+    return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def exists(name: str, document: Path) -> bool:
+    """Whether a name in backticks is a file or folder of the tree; `*` stands for any characters."""
+    if name in OTHERS or OUTPUT.match(name):
+        return True
+    if "/" not in name:
+        return name in file_names()
+    return any(any(folder.glob(name.rstrip("/"))) for folder in (ROOT, PACKAGE, document.parent))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+def test_paths_and_links_exist(document: Path) -> None:
+    text = text_of(document)
+    missing = [name for name in NAME.findall(text) if not exists(name, document)]
+    links = re.findall(r"\]\(([^)#:]+)\)", text)
+    missing += [link for link in links if not (document.parent / link).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if d != GENERATED], ids=lambda p: p.name)
+def test_prose_is_wrapped(document: Path) -> None:
+    """Rows of tables cannot be wrapped, and blocks of code show what is printed."""
+    lines = text_of(document).splitlines()
+    assert [x for x in lines if len(x) > 120 and not x.lstrip().startswith("|")] == []
+
+
+def test_decisions_have_one_form() -> None:
+    form = r"# {}\. [^\n]+\n\n- Status: \w+\n- Date: \d{{4}}-\d\d-\d\d\n\n"
+    form += r"## Context\n.*\n## Decision\n.*\n## Consequences\n"
+    for number, path in enumerate(DECISIONS, 1):
+        assert path.name.startswith(f"{number:04}-")
+        assert re.match(form.format(number), path.read_text(), re.DOTALL), path.name
+
+
+def test_the_glossary_is_sorted() -> None:
+    rows = re.findall(r"^\| (.+?) \|", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    terms = [row.strip("`").lower() for row in rows if row != "term"]
+    assert terms == sorted(terms) and len(terms) > 40
+
+
+def test_every_package_is_described() -> None:
+    """The table of how-it-works.md has one row for each folder of the compiler."""
+    text = (ROOT / "docs" / "how-it-works.md").read_text()
+    rows = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
+    assert sorted(rows) == sorted(p.parent.name for p in PACKAGE.glob("*/__init__.py"))
+
+
+def test_how_it_works_has_every_stage_of_the_pipeline_in_order() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "how-it-works.md").read_text(), re.MULTILINE)
+    assert rows == names()

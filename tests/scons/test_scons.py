@@ -1,0 +1,370 @@
+"""The SCons front door: what an edit rebuilds, what a wrong word says, what a build leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bare_environment import bare_python
+from firmware_build import once
+from scons_tree import Tree
+
+from autodiff_gen.targets import board as boards
+from autodiff_gen.targets import size
+
+KERNELS = {"CC gemm.o", "CC gemv.o", "CC ger.o"}
+LINKED = {"AR libnet.a", "LINK firmware.elf"}
+
+
+@pytest.fixture
+def tree(tmp_path: Path, root: Path) -> Tree:
+    return Tree.of(root, tmp_path)
+
+
+@pytest.fixture
+def built_tree(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, root: Path) -> Tree:
+    """A tree with all objects of a build for the host, of which the model's own are of another folder."""
+    made = once(tmp_path_factory, "built tree", lambda folder: Tree.of(root, folder).build())
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return Tree(tmp_path)
+
+
+def append(path: Path, text: str) -> None:
+    with open(path, "a") as file:
+        file.write(text)
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def template(tree: Tree) -> Path:
+    return tree.root / "autodiff_gen/codegen/templates/source.c.j2"
+
+
+# edit, steps that must be taken, steps that must not
+EDITS: dict[str, tuple[Callable[[Tree], object], set[str], set[str]]] = {
+    "nothing": (lambda t: None, set(), {"GEN net.c", "CC main.o", "LINK firmware.elf"}),
+    "model touched": (lambda t: os.utime(t.model / "model.py"), set(), {"GEN net.c"}),
+    "comment in the model": (lambda t: append(t.model / "model.py", "# c\n"), {"GEN net.c"}, {"CC net.o"}),
+    "learning rate": (
+        lambda t: replace(t.model / "model.py", "0.01", "0.02"),
+        {"GEN net.c"},
+        KERNELS,
+    ),
+    "module that the model imports": (
+        lambda t: replace(t.model / "helper.py", "5", "6"),
+        {"GEN net.c", "CC net.o", "CC net_params.o", "CC main.o", *LINKED},
+        KERNELS,
+    ),
+    "data that the model reads": (lambda t: append(t.model / "scale.txt", "\n"), {"GEN net.c"}, KERNELS),
+    "template": (
+        lambda t: append(template(t), "/* edited */\n"),
+        {"GEN net.c", "CC net.o"},
+        KERNELS | {"CC net_params.o", "CC main.o"},
+    ),
+    "generator source": (
+        lambda t: append(t.root / "autodiff_gen/codegen/files.py", "# c\n"),
+        {"GEN net.c"},
+        KERNELS | {"CC net.o"},
+    ),
+    "board profile": (lambda t: append(t.root / "boards/host.toml", "# c\n"), {"GEN net.c"}, {"CC net.o"}),
+    "kernel table": (
+        lambda t: append(t.root / "kernels/ref/kernels.toml", "# c\n"),
+        {"GEN net.c"},
+        KERNELS | {"CC net.o"},
+    ),
+    "kernel": (
+        lambda t: append(t.root / "kernels/ref/gemm.c", "int edited;\n"),
+        {"CC gemm.o", "AR libag_kernels.a", "LINK firmware.elf"},
+        {"GEN net.c", "CC gemv.o", "CC net.o"},
+    ),
+    "kernel contract": (
+        lambda t: append(t.root / "kernels/ag_kernels.h", "\n"),
+        KERNELS | {"CC net.o"},
+        {"GEN net.c", "CC ag_console.o"},
+    ),
+    "main program": (
+        lambda t: append(t.model / "main.c", "int edited;\n"),
+        {"CC main.o", "LINK firmware.elf"},
+        KERNELS | {"GEN net.c", "CC net.o"},
+    ),
+    "header removed": (lambda t: (t.out() / "net.h").unlink(), {"GEN net.c"}, KERNELS | {"CC net.o"}),
+    "program removed": (
+        lambda t: (t.out() / "firmware.elf").unlink(),
+        {"LINK firmware.elf"},
+        {"GEN net.c", "CC main.o"},
+    ),
+}
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_rebuilds_what_depends_on_it(built_tree: Tree, edit: str) -> None:
+    tree, (change, must, must_not) = built_tree, EDITS[edit]
+    tree.build()
+    change(tree)
+    steps = tree.build()
+    assert must <= steps, f"not rebuilt: {must - steps}"
+    assert not must_not & steps, f"rebuilt for nothing: {must_not & steps}"
+    assert tree.build() == set(), "the build after that did something again"
+
+
+@pytest.mark.cc
+def test_a_first_build_makes_everything(tree: Tree) -> None:
+    assert {"GEN net.c", *KERNELS, *LINKED} <= tree.build()
+
+
+@pytest.mark.cc
+def test_again_says_up_to_date(built_tree: Tree) -> None:
+    tree = built_tree
+    tree.build()
+    done = tree.scons(f"model={tree.model}", "board=host")
+    assert done.stdout == "scons: `firmware' is up to date.\n"
+
+
+@pytest.mark.cc
+def test_new_import_is_seen_at_once(built_tree: Tree) -> None:
+    tree = built_tree
+    tree.build()
+    (tree.model / "more.py").write_text("LR = 0.01\n")
+    replace(tree.model / "model.py", "from helper", "from more import LR\nfrom helper")
+    assert "GEN net.c" in tree.build()
+    assert tree.build() == set()
+    append(tree.model / "more.py", "# c\n")
+    assert "GEN net.c" in tree.build()
+
+
+@pytest.mark.cc
+def test_broken_model_leaves_the_last_good_c(built_tree: Tree) -> None:
+    tree = built_tree
+    tree.build()
+    names = ("net.c", "net.h", "net_params.c", "net.deps.json")
+    good = {n: (tree.out() / n).read_bytes() for n in names}
+    append(tree.model / "model.py", "raise ValueError('no such day')\n")
+    done = tree.scons(f"model={tree.model}", "board=host")
+    assert done.returncode != 0
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert "no such day" in errors[0]
+    assert "Traceback" not in done.stdout + done.stderr
+    assert {n: (tree.out() / n).read_bytes() for n in names} == good
+    replace(tree.model / "model.py", "raise ValueError('no such day')\n", "")
+    tree.build()
+    assert tree.build() == set()
+
+
+@pytest.mark.cc
+def test_options_build_elsewhere(tree: Tree) -> None:
+    plain = tree.build()
+    assert tree.build("kernels=ref") == plain
+    assert (tree.root / "build/host/net+kernels=ref/net.c").is_file()
+    assert tree.build() == set()
+    assert len(list((tree.root / "build/host").glob("*/.sconsign*"))) == 2
+
+
+@pytest.mark.cc
+def test_two_builds_at_once(tree: Tree) -> None:
+    command = [bare_python(), "-P", "-m", "SCons", "-Q", f"model={tree.model}", "board=host"]
+    builds = [subprocess.Popen(command, cwd=tree.root, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    texts = [b.communicate(timeout=300)[0] for b in builds]
+    assert [b.returncode for b in builds] == [0, 0]
+    assert sum("waiting for another build" in t for t in texts) == 1
+    assert sum("is up to date" in t for t in texts) == 1
+
+
+@pytest.mark.cc
+def test_clean_removes_one_or_all(built_tree: Tree) -> None:
+    tree = built_tree
+    tree.build()
+    tree.build("kernels=ref")
+    assert tree.scons("clean", "board=host", f"model={tree.model}").returncode == 0
+    assert not tree.out().exists()
+    assert (tree.root / "build/host/net+kernels=ref").is_dir()
+    done = tree.scons("clean", "firmware", "board=host", f"model={tree.model}")
+    assert done.returncode == 0, done.stderr
+    assert tree.out().is_dir()
+    assert tree.scons("clean").returncode == 0
+    assert not (tree.root / "build").exists()
+
+
+@pytest.mark.cc
+def test_run_prints_as_the_program_does_and_fails_with_it(tree: Tree) -> None:
+    main = tree.model / "main.c"
+    replace(main, "    return", '    ag_print("hello\\n");\n    return')
+    words = (f"model={tree.model}", "board=host", "run")
+    done = tree.scons(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("hello\n")
+    replace(main, "return net", "return 5 + net")
+    done = tree.scons(*words)
+    assert done.returncode != 0
+    assert "Error 5" in done.stderr
+
+
+@pytest.mark.cc
+def test_compile_commands_compile(tree: Tree, tmp_path: Path) -> None:
+    tree.build()
+    entries = json.loads((tree.out() / "compile_commands.json").read_text())
+    assert {Path(e["file"]).name for e in entries} >= {"net.c", "net_params.c", "main.c", "gemm.c"}
+    for entry in entries:
+        words = [str(tmp_path / "again.o") if w == entry["output"] else w for w in entry["arguments"]]
+        subprocess.run(words, cwd=entry["directory"], check=True)
+        assert (tmp_path / "again.o").is_file()
+
+
+@pytest.mark.cc
+def test_verbose_prints_whole_commands(tree: Tree) -> None:
+    done = tree.scons(f"model={tree.model}", "board=host", "verbose=yes")
+    assert re.search(r"^gcc .* -c .*main\.c", done.stdout, re.MULTILINE)
+    assert "CC    main.o" not in done.stdout
+
+
+@pytest.mark.cc
+def test_model_without_main_builds_the_library(tree: Tree) -> None:
+    (tree.model / "main.c").unlink()
+    assert "AR libnet.a" in tree.build()
+    done = tree.scons(f"model={tree.model}", "board=host", "run")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: run: no main.c in the folder of ")
+
+
+@pytest.mark.qemu
+def test_firmware_files_and_sizes(tree: Tree) -> None:
+    assert {"COPY firmware.bin", "COPY firmware.hex"} <= tree.build(board="stm32")
+    assert tree.build(board="stm32") == set()
+    out = tree.out("stm32")
+    names = ["net.h", "net.c", "net_params.c", "firmware.elf", "firmware.bin", "firmware.hex", "firmware.map"]
+    assert [n for n in names if not (out / n).is_file()] == []
+    board = boards.load("stm32")
+    used = {u.region: u.used for u in size.usage(board, out / "firmware.elf")}
+    table = subprocess.run(
+        ["arm-none-eabi-size", "-A", out / "firmware.elf"], capture_output=True, text=True, check=True
+    ).stdout
+    rows = [line.split() for line in table.splitlines() if re.match(r"\.\S+\s+\d+\s+\d+$", line)]
+    ram = board.memory["sram"]
+    last = max(int(a) + int(s) for _, s, a in rows if ram.origin <= int(a) < ram.end)
+    assert used["sram"] == last - ram.origin
+    assert used["sram"] >= board.stack_bytes
+    assert used["flash"] == (out / "firmware.bin").stat().st_size
+    done = tree.scons(f"model={tree.model}", "board=stm32", "size")
+    assert f"sram    {used['sram']:>12,} of {ram.bytes:>12,} bytes" in done.stdout
+
+
+WRONG = [
+    (["tests"], "unknown target 'tests'; did you mean test? (known: firmware, run, "),
+    (["kernals=ref"], "unknown option 'kernals='; did you mean kernels=? (known: board=, "),
+    (["board=stm23"], "unknown board 'stm23'; did you mean 'stm32'? (known: "),
+    (["board=no/such.toml"], "board file "),
+    (["model=mnits"], "unknown model 'mnits'"),
+    (["model=no/such.py"], "unknown model 'no/such.py'"),
+    (["kernels=reff"], "unknown kernel backend 'reff'; did you mean 'ref'? (known: "),
+    (["kernels="], "kernels= is empty"),
+    (["kernels=ref,ref"], "backend 'ref' is listed after 'ref'"),
+    (["ram=64K"], "ram=64K: must be a number of bytes"),
+    (["verbose=on"], "verbose=on: must be yes or no"),
+    (["board=host", "board=stm32"], "board= is given twice: host and stm32"),
+    (["python=/no/such"], "python=/no/such: no such program"),
+    (["test", "args='open"], "args='open: No closing quotation"),
+]
+
+
+@pytest.fixture(scope="module")
+def example_tree(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Tree:
+    tree = Tree.of(root, tmp_path_factory.mktemp("wrong words"))
+    shutil.copytree(tree.model, tree.root / "examples/mnist")
+    return tree
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(("words", "message"), WRONG, ids=[" ".join(w) for w, _ in WRONG])
+def test_wrong_word_gives_one_line(example_tree: Tree, words: list[str], message: str) -> None:
+    board = [] if any(w.startswith("board=") for w in words) else ["board=host"]
+    done = example_tree.scons(*board, *words)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"error: {message}")
+    assert done.stderr.count("\n") == 1
+    assert not (example_tree.root / "build/host/mnist/mnist.c").exists()
+
+
+def test_lists(example_tree: Tree) -> None:
+    assert example_tree.scons("models").stdout == "mnist\n"
+    names = [line.split()[0] for line in example_tree.scons("boards").stdout.splitlines()]
+    assert names == boards.names()
+    text = example_tree.scons("help").stdout
+    assert all(word in text for word in ("firmware", "upload", "kernels=", "python="))
+
+
+@pytest.mark.cc
+def test_missing_compiler_names_the_packages(example_tree: Tree, tmp_path: Path) -> None:
+    board = tmp_path / "odd.toml"
+    board.write_text('schema = 1\nname = "odd"\ninherits = "host"\n[toolchain]\nprefix = "odd-none-"\n')
+    done = example_tree.scons(f"board={board}")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: board odd: odd-none-gcc is not installed; run: sudo apt-get install -y "
+        "--no-install-recommends gcc libc6-dev\n"
+    )
+
+
+@pytest.mark.cc
+def test_python_without_numpy_names_the_command(example_tree: Tree, tmp_path: Path) -> None:
+    python = tmp_path / "a python"
+    python.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'numpy'\" >&2\nexit 1\n")
+    python.chmod(0o755)
+    done = example_tree.scons("board=host", f"python={python}")
+    assert done.returncode == 1
+    requirements = example_tree.root / "requirements/runtime.txt"
+    assert done.stderr == (
+        f"error: {python} cannot run the generator (ModuleNotFoundError: No module named 'numpy'); "
+        f"run: '{python}' -m pip install -r '{requirements}'\n"
+    )
+
+
+@pytest.mark.qemu
+def test_missing_emulator_names_the_packages(tree: Tree, tmp_path: Path) -> None:
+    board = tmp_path / "odd.toml"
+    board.write_text(
+        'schema = 1\nname = "odd"\ninherits = "mps2_an386"\n[qemu]\nbinary = "qemu-system-odd"\n'
+    )
+    done = tree.scons(f"model={tree.model}", f"board={board}", "run")
+    assert done.returncode != 0
+    assert "error: qemu-system-odd is not installed; run: sudo apt-get install -y " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.cc
+def test_upload_says_what_is_missing(tree: Tree) -> None:
+    done = tree.scons(f"model={tree.model}", "board=host", "upload")
+    assert done.returncode != 0
+    assert done.stderr.startswith("error: board host: ")
+    assert "[upload]" in done.stderr.splitlines()[0]
+
+
+@pytest.mark.cc
+def test_paths_start_where_the_user_stands(tree: Tree) -> None:
+    done = tree.scons("model=net/model.py", "board=host", cwd=tree.model.parent)
+    assert done.returncode == 0, done.stderr
+    assert (tree.out() / "net.c").is_file()
+
+
+@pytest.mark.cc
+def test_nothing_to_do_does_not_start_the_generator(built_tree: Tree, tmp_path: Path) -> None:
+    python, started = tmp_path / "python", tmp_path / "started"
+    python.write_text(f'#!/bin/sh\necho "$@" >>"{started}"\nexec "{bare_python()}" "$@"\n')
+    python.chmod(0o755)
+    replace(built_tree.model / "helper.py", "5", "6")
+    built_tree.build(f"python={python}")
+    assert " build " in started.read_text()
+    started.unlink()
+    assert built_tree.build(f"python={python}") == set()
+    assert not started.exists()

@@ -1,0 +1,388 @@
+"""`./scons`, the shell script, with a Python that only writes down what it is asked: set-up, stamps, locks, apt."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+# Stands for python3 and for the venv's python. Logs one line per call; `-m venv` copies itself.
+PYTHON = r"""#!/bin/sh
+log() { printf '%s\n' "$*" >>"$STUB_LOG"; }
+case "$*" in
+    '-c '*) exit 0 ;;
+    '-m venv '*)
+        log venv
+        for folder in "$@"; do :; done
+        rm -rf "$folder"
+        mkdir -p "$folder/bin" "$folder/lib/python3.11/site-packages"
+        cp "$0" "$folder/bin/python"
+        ;;
+    *'-m pip '*)
+        for file in "$@"; do :; done
+        log "pip $(basename "$file")"
+        env | grep -E '^(PYTHONHOME|PYTHONPATH|PIP_USER)=' | sed 's/^/leak /' >>"$STUB_LOG"
+        env | grep -E '^(PIP_INDEX_URL|https_proxy|PIP_CERT)=' | sed 's/^/kept /' >>"$STUB_LOG"
+        [ -z "${STUB_SLEEP-}" ] || sleep "$STUB_SLEEP"
+        [ "${STUB_FAIL-}" != "$(basename "$file")" ] || exit 1
+        ;;
+    *'-m autodiff_gen.targets.toolchain '*)
+        log probe
+        [ -z "${STUB_MISSING-}" ] || [ -e "$STUB_LOG.apt" ] || { echo "$STUB_MISSING"; exit 4; }
+        echo sh
+        ;;
+    *'-m SCons '*) log "SCons in $PWD from $AUTODIFF_LAUNCH_DIR:$(printf ' <%s>' "$@")" ;;
+    *) log "unknown $*" ;;
+esac
+"""
+SETUP = ["venv", "pip runtime.txt", "probe"]
+
+
+@dataclass
+class Checkout:
+    """A copy of what the wrapper reads, in a folder of its own."""
+
+    root: Path
+    log: Path
+    env: dict[str, str] = field(default_factory=dict)
+
+    def command(self, *words: str, script: Path | None = None) -> list[str]:
+        return [str(script or self.root / "scons"), *words]
+
+    def run(self, *words: str, script: Path | None = None, cwd: Path | None = None) -> list[str]:
+        """Run it; the log's new lines, of which the last is SCons' command."""
+        before = len(self.lines())
+        done = self.attempt(*words, script=script, cwd=cwd)
+        assert done.returncode == 0, done.stderr
+        return self.lines()[before:]
+
+    def attempt(
+        self, *words: str, script: Path | None = None, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            self.command(*words, script=script),
+            cwd=cwd or self.root,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def lines(self) -> list[str]:
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, root: Path) -> Checkout:
+    return make_checkout(tmp_path, root, "checkout")
+
+
+def make_checkout(tmp_path: Path, root: Path, name: str) -> Checkout:
+    tree = tmp_path / name
+    (tree / "autodiff_gen").mkdir(parents=True)
+    (tree / "boards/arch").mkdir(parents=True)
+    shutil.copy(root / "scons", tree)
+    shutil.copytree(root / "requirements", tree / "requirements")
+    shutil.copy(root / "autodiff_gen/targets/toolchain.py", tree / "autodiff_gen")
+    (tree / "boards/stm32.toml").write_text("schema = 1\n")
+    (tree / "boards/arch/core.toml").write_text("schema = 1\n")
+    write_program(tmp_path / "bin/python3", PYTHON)
+    path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
+    env = {"HOME": str(tmp_path), "PATH": path, "STUB_LOG": str(tmp_path / "log")}
+    return Checkout(tree, tmp_path / "log", env)
+
+
+def write_program(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def scons_words(lines: list[str]) -> str:
+    assert lines[-1].startswith("SCons in "), lines
+    return lines[-1]
+
+
+def test_first_run_sets_up_and_the_second_does_not(checkout: Checkout) -> None:
+    first = checkout.run("board=stm32", "run")
+    assert first[:-1] == SETUP
+    assert scons_words(first).endswith("<-P> <-m> <SCons> <-Q> <board=stm32> <run>")
+    assert checkout.run("board=stm32", "run") == first[-1:]
+
+
+@pytest.mark.parametrize("word", ["help", "boards", "models", "clean", "diff-generated", "-h"])
+def test_no_toolchain_where_none_is_needed(checkout: Checkout, word: str) -> None:
+    assert checkout.run(word)[:-1] == ["venv", "pip runtime.txt"]
+
+
+def test_the_command_autodiff_gen(checkout: Checkout, tmp_path: Path) -> None:
+    checkout.run()
+    command = tmp_path / "a link"
+    command.symlink_to(checkout.root / ".venv/bin/autodiff-gen")
+    subprocess.run([command, "explain", "a b"], cwd=tmp_path, env=checkout.env, check=True)
+    assert checkout.lines()[-1] == "unknown -P -m autodiff_gen explain a b"
+
+
+def package_path(checkout: Checkout) -> str:
+    """Where a Python that has the checkout's site-packages, and knows nothing else of it, finds autodiff_gen."""
+    code = (
+        "import site, sys; site.addsitedir(sys.argv[1]); import autodiff_gen; print(*autodiff_gen.__path__)"
+    )
+    site = checkout.root / ".venv/lib/python3.11/site-packages"
+    words = [sys.executable, "-I", "-S", "-c", code, str(site)]
+    return subprocess.run(words, cwd="/", capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_script_in_another_folder_imports_the_package(tmp_path: Path, root: Path) -> None:
+    checkout = make_checkout(tmp_path, root, "a folder with  spaces & # 'quotes'")
+    checkout.run()
+    assert package_path(checkout) == str(checkout.root / "autodiff_gen")
+    checkout.root = checkout.root.rename(tmp_path / "moved")
+    assert package_path(checkout) == str(tmp_path / "moved/autodiff_gen")
+
+
+def test_a_checkout_that_was_set_up_without_its_path_file(checkout: Checkout) -> None:
+    checkout.run()
+    (checkout.root / ".venv/lib/python3.11/site-packages/autodiff_gen.pth").unlink()
+    assert len(checkout.run()) == 1  # nothing is installed anew
+    assert package_path(checkout) == str(checkout.root / "autodiff_gen")
+
+
+def test_tests_need_more_and_torch_comes_last(checkout: Checkout) -> None:
+    checkout.run()
+    assert checkout.run("test")[:-1] == ["pip test.txt", "pip torch.txt", "probe"]
+    assert len(checkout.run("test")) == 1
+    assert len(checkout.run()) == 1
+
+
+def test_words_reach_scons_unchanged(checkout: Checkout) -> None:
+    words = ["test", "args=-k 'a b' \"$HOME\" *", "", "-j", "2"]
+    assert scons_words(checkout.run(*words)).endswith("".join(f" <{w}>" for w in ["-Q", *words]))
+
+
+def test_path_with_spaces_from_another_folder(tmp_path: Path, root: Path) -> None:
+    checkout = make_checkout(tmp_path, root, "a folder with  spaces & 'quotes'")
+    elsewhere = tmp_path / "else where"
+    elsewhere.mkdir()
+    line = scons_words(checkout.run(cwd=elsewhere))
+    assert line.startswith(f"SCons in {checkout.root} from {elsewhere}:")
+    assert len(checkout.run(cwd=elsewhere)) == 1
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_through_symlinks(checkout: Checkout, tmp_path: Path, relative: bool) -> None:
+    inner, outer = tmp_path / "inner", tmp_path / "links/outer"
+    outer.parent.mkdir()
+    inner.symlink_to("checkout/scons" if relative else checkout.root / "scons")
+    outer.symlink_to("../inner" if relative else inner)
+    assert scons_words(checkout.run(script=outer, cwd=tmp_path)).startswith(f"SCons in {checkout.root} ")
+
+
+def test_by_a_relative_name(checkout: Checkout) -> None:
+    done = subprocess.run(
+        ["sh", "scons", "help"], cwd=checkout.root, env=checkout.env, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert scons_words(checkout.lines()).startswith(f"SCons in {checkout.root} ")
+
+
+def test_moved_checkout_is_set_up_again(checkout: Checkout, tmp_path: Path) -> None:
+    checkout.run()
+    moved = tmp_path / "moved"
+    checkout.root.rename(moved)
+    checkout.root = moved
+    assert checkout.run()[:-1] == SETUP
+    assert len(checkout.run()) == 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "again"),
+    [
+        ("requirements/runtime.txt", SETUP),
+        ("requirements/test.txt", []),
+        ("boards/stm32.toml", ["probe"]),
+        ("boards/arch/core.toml", ["probe"]),
+    ],
+)
+def test_edited_inputs(checkout: Checkout, edit: str, again: list[str]) -> None:
+    checkout.run()
+    with open(checkout.root / edit, "a") as file:
+        file.write("# edited\n")
+    assert checkout.run()[:-1] == again
+    assert len(checkout.run()) == 1
+
+
+def test_another_board_is_probed_once(checkout: Checkout, tmp_path: Path) -> None:
+    checkout.run()
+    own = tmp_path / "own.toml"
+    own.write_text("schema = 1\n")
+    assert checkout.run("board=../own.toml")[:-1] == ["probe"]
+    assert len(checkout.run("board=../own.toml")) == 1
+    own.write_text("schema = 1 # edited\n")
+    assert checkout.run("board=../own.toml")[:-1] == ["probe"]
+
+
+def test_program_that_vanished_is_looked_for_again(checkout: Checkout, tmp_path: Path) -> None:
+    tool = tmp_path / "bin/arm-tool"
+    write_program(tool, "#!/bin/sh\n")
+    stub = tmp_path / "bin/python3"
+    stub.write_text(stub.read_text().replace("echo sh", "echo sh arm-tool"))
+    checkout.run()
+    assert len(checkout.run()) == 1
+    tool.unlink()
+    assert checkout.run()[:-1] == ["probe"]
+
+
+@pytest.mark.parametrize("failing", ["runtime.txt", "test.txt", "torch.txt"])
+def test_after_a_failed_set_up(checkout: Checkout, failing: str) -> None:
+    checkout.env["STUB_FAIL"] = failing
+    done = checkout.attempt("test")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"error: pip could not install requirements/{failing}")
+    assert not any(line.startswith("SCons") for line in checkout.lines())
+    del checkout.env["STUB_FAIL"]
+    # A half-written environment is not trusted: it is made anew.
+    assert checkout.run("test")[:-1] == ["venv", "pip runtime.txt", "pip test.txt", "pip torch.txt", "probe"]
+    assert len(checkout.run("test")) == 1
+
+
+def test_after_an_interrupted_set_up(checkout: Checkout) -> None:
+    checkout.env["STUB_SLEEP"] = "30"
+    process = subprocess.Popen(
+        checkout.command(), env=checkout.env, stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    wait_for(lambda: "pip runtime.txt" in checkout.lines())
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    del checkout.env["STUB_SLEEP"]
+    assert checkout.run()[:-1] == SETUP
+    assert len(checkout.run()) == 1
+
+
+def test_twice_at_once(checkout: Checkout) -> None:
+    checkout.env["STUB_SLEEP"] = "1"
+    processes = [
+        subprocess.Popen(
+            checkout.command(f"n{i}"),
+            env=checkout.env,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for i in range(3)
+    ]
+    errors = [p.communicate(timeout=60)[1] for p in processes]
+    assert [p.returncode for p in processes] == [0, 0, 0], errors
+    lines = checkout.lines()
+    assert lines[:3] == SETUP
+    assert len(lines) == 6
+    assert sum("waiting for another set-up" in e for e in errors) == 2
+
+
+def test_settings_of_another_python_stay_out_and_the_index_stays(checkout: Checkout, tmp_path: Path) -> None:
+    checkout.env |= {"PYTHONHOME": "/nowhere", "PYTHONPATH": "/nowhere", "PIP_USER": "1"}
+    checkout.env |= {
+        "PIP_INDEX_URL": "https://index.example",
+        "https_proxy": "p.example",
+        "PIP_CERT": "c.pem",
+    }
+    lines = checkout.run("help")
+    assert not [line for line in lines if line.startswith("leak")]
+    assert sorted(line for line in lines if line.startswith("kept")) == [
+        "kept PIP_CERT=c.pem",
+        "kept PIP_INDEX_URL=https://index.example",
+        "kept https_proxy=p.example",
+    ]
+
+
+def fake_apt(checkout: Checkout, *, uid: int, sudo: str) -> None:
+    """apt-get that logs, `id` that says who we are, and a sudo that may refuse."""
+    folder = checkout.log.parent / "bin"
+    apt = '#!/bin/sh\necho "apt $DEBIAN_FRONTEND $*" >>"$STUB_LOG"\ncase $* in *install*) : >"$STUB_LOG.apt" ;; esac\n'
+    write_program(folder / "apt-get", apt)
+    write_program(folder / "id", f"#!/bin/sh\necho {uid}\n")
+    write_program(folder / "sudo", f"#!/bin/sh\n{sudo}\n")
+    checkout.env["STUB_MISSING"] = "gcc-arm-none-eabi qemu-system-arm"
+
+
+ALLOWED = 'while [ "${1#-}" != "$1" ]; do shift; done; exec "$@"'
+
+
+@pytest.mark.parametrize(("uid", "sudo"), [(0, "exit 1"), (1000, ALLOWED)])
+def test_missing_toolchain_is_installed_without_questions(checkout: Checkout, uid: int, sudo: str) -> None:
+    fake_apt(checkout, uid=uid, sudo=sudo)
+    lines = checkout.run()
+    apt = [line for line in lines if line.startswith("apt")]
+    assert [line.split()[1] for line in apt] == ["noninteractive"] * 2
+    assert apt[0].endswith(" update")
+    assert apt[1].endswith(" install -y --no-install-recommends gcc-arm-none-eabi qemu-system-arm")
+    assert len(checkout.run()) == 1
+
+
+def test_without_the_right_to_install_the_command_is_printed(checkout: Checkout) -> None:
+    fake_apt(checkout, uid=1000, sudo="exit 1")
+    done = checkout.attempt()
+    assert done.returncode == 3
+    assert done.stderr.splitlines()[-1].endswith(
+        "run: sudo apt-get update && "
+        "sudo apt-get install -y --no-install-recommends gcc-arm-none-eabi qemu-system-arm"
+    )
+    assert not any(line.startswith(("apt", "SCons")) for line in checkout.lines())
+    assert checkout.attempt().returncode == 3
+
+
+def test_without_python_it_is_installed_or_the_command_is_printed(checkout: Checkout, tmp_path: Path) -> None:
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    for name in ("sh", "dirname", "cat", "cksum", "tr", "readlink", "flock", "env", "mv", "basename"):
+        (folder / name).symlink_to(shutil.which(name) or pytest.fail(f"{name} is not installed"))
+    old = "#!/bin/sh\nexit 1\n"  # a Python that is too old, or has no venv, says so by its exit code
+    for name in ("python3", "python3.13", "python3.12", "python3.11"):
+        write_program(folder / name, old)
+    write_program(folder / "id", "#!/bin/sh\necho 1000\n")
+    write_program(folder / "apt-get", "#!/bin/sh\nexit 0\n")
+    script = checkout.root / "scons"
+    script.write_text(script.read_text().replace(" /usr/bin/python3;", ";"))
+    checkout.env["PATH"] = str(folder)
+    done = checkout.attempt()
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.splitlines()[-1].endswith("--no-install-recommends python3 python3-venv")
+
+
+def wait_for(condition, seconds: float = 30) -> None:  # type: ignore[no-untyped-def]
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("words", [("bench",), ("bench", "board=host_avx2")])
+def test_the_benchmark_installs_its_peers(checkout: Checkout, words: tuple[str, ...]) -> None:
+    setup = checkout.run(*words)[:-1]
+    assert setup == ["venv", "pip runtime.txt", "pip bench.txt", "pip torch.txt", "probe"]
+    assert len(checkout.run(*words)) == 1
+
+
+@pytest.mark.parametrize("words", [("bench", "board=stm32"), ("bench", "model=w1")])
+def test_a_benchmark_in_qemu_has_no_peers(checkout: Checkout, words: tuple[str, ...]) -> None:
+    assert checkout.run(*words)[:-1] == SETUP
+
+
+def test_a_peer_that_cannot_be_installed_is_left_out(checkout: Checkout) -> None:
+    checkout.env["STUB_FAIL"] = "bench.txt"
+    done = checkout.attempt("bench")
+    assert done.returncode == 0
+    assert "error: pip could not install requirements/bench.txt; see above" in done.stderr
+    assert "scons: the benchmark continues without it" in done.stderr
+    assert checkout.lines()[-1].startswith("SCons")
+    del checkout.env["STUB_FAIL"]
+    assert checkout.run("bench")[:-1] == ["pip bench.txt"]

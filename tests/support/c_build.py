@@ -1,0 +1,54 @@
+"""Compiles C for the tests of hand-written kernels. A missing compiler is a failure, never a skip."""
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+from checkout import ROOT
+
+KERNELS = ROOT / "kernels"
+RUNTIME = ROOT / "runtime"
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion", "-Werror")
+INCLUDES = tuple(f"-I{folder}" for folder in (KERNELS, KERNELS / "ref", RUNTIME))
+HOST = ("gcc", "clang")
+WIDTHS = {"": (), "avx2": ("-march=x86-64-v3",), "avx512": ("-march=x86-64-v4",)}  # of the host's vectors
+CORTEX = {
+    "m3": ("-mcpu=cortex-m3", "-mthumb", "-mfloat-abi=soft"),
+    "m4f": ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"),
+    "m7": ("-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-d16"),
+}
+
+
+def widths():
+    """The widths of vectors that this machine can run; the least always, so that some test of them always runs."""
+    info = Path("/proc/cpuinfo")
+    flags = set(info.read_text().split()) if info.is_file() else set()
+    needs = {
+        "": set(),
+        "avx2": {"avx2", "fma", "bmi2"},
+        "avx512": {"avx512f", "avx512vl", "avx512bw", "avx512dq"},
+    }
+    return [width for width, needed in needs.items() if needed <= flags]
+
+
+def compile_c(cc, sources, output, flags=(), std="-std=c99"):
+    """Run one compiler over `sources`; its messages become the failure. Returns `output`."""
+    command = [
+        cc,
+        std,
+        "-fno-strict-aliasing",
+        *STRICT,
+        *INCLUDES,
+        *flags,
+        *map(str, sources),
+        "-o",
+        str(output),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
+    return output
+
+
+def shared_library(cc, sources, output, flags=("-O2", "-ffp-contract=off")):
+    """Compile `sources` into a shared library and load it."""
+    return ctypes.CDLL(str(compile_c(cc, sources, output, ("-shared", "-fPIC", *flags))))

@@ -1,0 +1,141 @@
+"""Firmware for tests: generated C and a main program, compiled for a board, run in QEMU or on the host.
+
+What one pytest-xdist worker has made is shared with the others (`once`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+
+import scons_tree
+from checkout import ROOT, C
+from elftools.elf.elffile import ELFFile
+
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.kernels import registry
+from autodiff_gen.targets import board, build_commands
+
+REF = ("ref",)
+
+
+def boards():
+    """Names of the boards that QEMU runs; they and the host make all boards."""
+    return [name for name in board.names() if board.load(name).qemu is not None]
+
+
+def once(factory, name, make):
+    """The folder that `make(folder)` has filled, once per test session, whichever worker comes first."""
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, aside = shared / f"firmware-{name}", shared / f"firmware-{name}.part"
+    with contextlib.ExitStack() as stack:
+        handle = stack.enter_context(open(shared / f"firmware-{name}.lock", "w"))
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if not folder.exists():
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir()
+            make(aside)
+            aside.rename(folder)
+    return folder
+
+
+def generate(model, folder):
+    """The model's C under the name `model`, served by `ref` kernels."""
+    for name, text in emit(compile_model(model, "model", REF)).items():
+        (folder / name).write_text(text)
+
+
+def link(name, folder, main, *, cc=None, flags=()):
+    """Compile tests/c/<main>.c with the C in `folder` under the strict flags; path of the program.
+
+    `cc` takes the place of the board's gcc, `flags` stand after the board's own.
+    """
+    b = board.load(name)
+    tables = registry.load(REF, features=b.target.features)
+    text = (folder / "model.c").read_text()
+    called = {k.source for backend in tables.backends for k in backend.kernels if f"{k.symbol}(" in text}
+    elf = folder / f"{main}.elf"
+    include = (folder, C, *tables.include_dirs(), *build_commands.include_dirs(b))
+    command = [
+        cc or build_commands.tool(b, "gcc"),
+        *build_commands.compile_flags(b),
+        *build_commands.STRICT_FLAGS,
+        "-ffp-contract=off",  # every kernel is of `ref`, so all of the program is built as that demands
+        *flags,
+        *(f"-I{path}" for path in include),
+        *(str(s.path) for s in tables.sources() if s.path in called),
+        *map(str, build_commands.support_sources(b)),
+        *map(str, (folder / "model.c", folder / "model_params.c", C / f"{main}.c")),
+        *("-o", str(elf)),
+        *build_commands.link_flags(b, folder / f"{main}.map"),
+    ]
+    call(command, folder, 120)
+    return elf
+
+
+def run(name, elf, folder, timeout=100):
+    """What the program prints; it runs in `folder`, where its data is, and must exit with 0 in `timeout` seconds."""
+    return call(build_commands.qemu_argv(board.load(name), elf), folder, timeout)
+
+
+def call(command, folder, timeout, env=None):
+    """What a command prints in `folder`; it must exit with 0 in `timeout` seconds."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+    )
+    assert done.returncode == 0, (
+        f"{shlex.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+    )
+    return done.stdout
+
+
+def copy_of_the_project(folder):
+    """What SCons needs, in a folder where no other build runs."""
+    for part in scons_tree.PARTS:
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__", "_data"))
+        else:
+            shutil.copy2(source, folder / part)
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def scons(tree, *words, timeout=300):
+    """Run SCons in a copy of the project, as `./scons` does; its output."""
+    env = {k: v for k, v in os.environ.items() if k not in ("AUTODIFF_PYTHON", "PYTHONPATH")}
+    return call([sys.executable, "-P", "-m", "SCons", "-Q", *words], tree, timeout, env)
+
+
+def symbols(elf):
+    """Name -> (address, bytes) of what is defined in the program."""
+    with open(elf, "rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        return {
+            s.name: (s["st_value"], s["st_size"])
+            for s in table.iter_symbols()
+            if s["st_shndx"] != "SHN_UNDEF"
+        }
+
+
+def sections(elf):
+    """Name -> (address, bytes) of what takes memory on the board."""
+    with open(elf, "rb") as file:
+        return {
+            s.name: (s["sh_addr"], s["sh_size"])
+            for s in ELFFile(file).iter_sections()
+            if s["sh_flags"] & 2 and s["sh_size"]
+        }

@@ -1,0 +1,159 @@
+"""Generated C under test: many programs in one library, called by ctypes with fences around every array.
+
+`poisoned` makes the emitter add statements that fill a buffer of the arena with NaN as soon as its lifetime ends, so
+that a value which is read after its death, or before it is written, shows up in the results.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from random_functions import Case
+from random_models import Model
+
+import autodiff_gen as ag
+import autodiff_gen.codegen.files as emit_module
+from autodiff_gen.codegen.compiler import compile_function, compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.codegen.functions import EntryText
+from autodiff_gen.codegen.program import Entry, Program
+from autodiff_gen.host.compiler import Compiler, find_compiler
+from autodiff_gen.ir.graph import Graph
+from autodiff_gen.ir.node import Value, base
+from autodiff_gen.ir.types import bound, planned_size
+from autodiff_gen.lowering.plan import Step
+
+FENCE = 16  # elements before and after an array that must stay as they are
+C_TYPES = {
+    "f32": ctypes.c_float,
+    "s32": ctypes.c_int32,
+    "u32": ctypes.c_uint32,
+    "s8": ctypes.c_int8,
+    "u8": ctypes.c_uint8,
+}
+C_TYPES["bool"] = ctypes.c_uint8
+
+
+class _Poisoning(EntryText):
+    """Entry text that fills every buffer with NaN (all bits set) after the last step of its life."""
+
+    def lines(self, step: Step) -> list[str]:
+        out = super().lines(step)
+        proof = self.plan.graph.proof  # looked at behind its step
+        for b in self.plan.placed:
+            if b.end == step.number and (proof is None or base(proof) not in b.values):
+                arena = "int_arena" if b.pool == "int" else "arena"
+                words = (b.bytes + 3) // 4
+                value = "-1" if b.pool == "int" else "NAN"
+                at = b.offset // 4
+                out.append(f"for (int32_t dead = {at}; dead < {at + words}; dead++) {{")
+                out += [f"    t->{arena}[dead] = {value};", "}"]
+        return out
+
+
+@contextmanager
+def poisoned() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(emit_module, "EntryText", _Poisoning)
+        yield
+
+
+def program_of(case: Case, name: str) -> Program:
+    """The case compiled: a function where it has no states, else a model with this one entry."""
+    if case.init:
+        states = tuple(case.init)
+        return compile_model(Model(states, max(case.batches), 0.05, [case.graph]), name)  # type: ignore[arg-type]
+    return compile_function(SimpleNamespace(graph=case.graph, batch=max(case.batches)), name)  # type: ignore[arg-type]
+
+
+def library_of(programs: Sequence[Program], opt: str = "-O1", cc: str | None = None) -> ctypes.CDLL:
+    files: dict[str, str] = {}
+    for program in programs:
+        made = emit(program)
+        if not program.is_model:
+            made.pop(f"{program.name}_params.c")
+        files.update(made)
+    return Compiler(find_compiler(cc), opt).library(files, programs[0].backends)
+
+
+class Running:
+    """One program of a library with a struct of its own; every call begins with an arena of NaN."""
+
+    def __init__(self, library: ctypes.CDLL, program: Program) -> None:
+        self.library, self.program = library, program
+        fields: list[tuple[str, Any]] = [
+            (s.c_name, C_TYPES[s.type.dtype.name] * planned_size(s.type.shape)) for s in program.slots
+        ]
+        fields += [
+            ("arena", ctypes.c_float * max(program.arena_words, 1)),
+            ("int_arena", ctypes.c_int32 * program.int_words),
+        ]
+        fields += [("fence", ctypes.c_uint8 * 64)]
+        self.memory = type("work", (ctypes.Structure,), {"_fields_": fields})()
+        ctypes.memset(ctypes.byref(self.memory), 0xFF, ctypes.sizeof(self.memory))
+
+    def array(self, slot_name: str) -> Any:
+        slot = next(s for s in self.program.slots if s.name == slot_name)
+        return np.ctypeslib.as_array(getattr(self.memory, slot.c_name)).reshape(slot.type.shape)
+
+    def call(self, entry: Entry, feeds: Mapping[Value, Any], n: int) -> dict[str, Any]:
+        """The outputs by name, given arrays for the entry's inputs."""
+        ctypes.memset(ctypes.byref(self.memory.arena), 0xFF, ctypes.sizeof(self.memory.arena))
+        ctypes.memset(ctypes.byref(self.memory.int_arena), 0xFF, ctypes.sizeof(self.memory.int_arena))
+        args: list[Any] = []
+        fenced: list[tuple[str, Any, int]] = []
+        outs: dict[str, Any] = {}
+        n_is_due = entry.takes_n
+        for arg in entry.args:
+            if n_is_due and (arg.by_value or arg.role == "output"):
+                args.append(ctypes.c_int32(n))
+                n_is_due = False
+            if arg.by_value:
+                assert arg.value is not None
+                args.append(C_TYPES[arg.type.dtype.name](feeds[arg.value].item()))
+                continue
+            shape = bound(arg.type.shape, n)
+            size = int(np.prod(shape))
+            whole = np.full(
+                size + 2 * FENCE, 77, dtype=arg.type.dtype.numpy if arg.type.dtype.kind != "b" else "uint8"
+            )
+            inside = whole[FENCE : FENCE + size]
+            if arg.role == "output":
+                inside[...] = np.nan if arg.type.dtype.kind == "f" else 99
+                outs[arg.name] = inside.reshape(shape)
+            else:
+                inside[...] = np.asarray(feeds[arg.value]).reshape(-1)
+            fenced.append((arg.name, whole, size))
+            args.append(ctypes.c_void_p(whole.ctypes.data + FENCE * whole.itemsize))
+        status = self.library[entry.c_name](ctypes.byref(self.memory), *args)
+        assert status == 0, f"{entry.c_name}: status {status}"
+        for name, whole, size in fenced:
+            assert (whole[:FENCE] == 77).all() and (whole[FENCE + size :] == 77).all(), (
+                f"{name}: written outside"
+            )
+        assert bytes(self.memory.fence) == b"\xff" * 64, "written past the arena"
+        return {k: v.astype(bool) if _dtype(entry, k) == "bool" else v for k, v in outs.items()}
+
+
+def _dtype(entry: Entry, output: str) -> str:
+    return next(a.type.dtype.name for a in entry.args if a.role == "output" and a.name == output)
+
+
+def expected(graph: Graph, values: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The interpreter's values of a graph's roots, as outputs by name and new states by name."""
+    k = len(graph.outputs)
+    return dict(zip(graph.outputs, values[:k], strict=True)), {
+        s.name: a for s, a in zip(graph.updates, values[k:], strict=True)
+    }
+
+
+def c_of(inputs: list[Any], outputs: list[Any]) -> str:
+    """The body of the generated function."""
+    text = emit(compile_function(ag.function(inputs, outputs), "f"))["f.c"]
+    return text[text.index("int f(") : text.index("const char *")]

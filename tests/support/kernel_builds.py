@@ -1,0 +1,37 @@
+"""Every backend's kernels as shared libraries of the host, and the guards that tests put around their operands."""
+
+import numpy as np
+from c_build import HOST, KERNELS, WIDTHS, shared_library, widths
+
+from autodiff_gen.kernels import registry
+
+GUARD = 5  # floats around each operand; an odd number, so that nothing is aligned to more than 4 bytes
+PAD = np.float32(-7.625e30)  # in guards and between rows: one of it in a sum is seen
+EPSILON = 2.0**-24
+LOADED = [registry.load([name], root=KERNELS).backends[0] for name in registry.available(KERNELS)]
+# (backend, compiler, width of vectors): those of the host at each width that this machine has, by one compiler
+BUILDS = [(b, cc, "") for cc in HOST for b in LOADED if b.kernels and set(b.requires) <= {"host"}]
+BUILDS += [
+    (b, HOST[0], w) for b in LOADED if b.requires == ("host",) and not b.ldflags for w in widths() if w
+]
+
+
+class Libraries(dict):
+    """BUILDS by (compiler, backend, width), each built with the backend's own flags when it is first asked for."""
+
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = folder
+
+    def __missing__(self, key):
+        cc, name, width = key
+        folder = self.folder / cc
+        folder.mkdir(exist_ok=True)
+        self[key] = build(next(b for b in LOADED if b.name == name), cc, folder, width)
+        return self[key]
+
+
+def build(backend, cc, folder, width=""):
+    sources = sorted({k.source for k in backend.kernels} | set(backend.shared))
+    flags = ("-O2", *WIDTHS[width], *backend.cflags)
+    return shared_library(cc, [*sources, *backend.ldflags], folder / f"{backend.name}{width}.so", flags)
