@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..codegen.files import step_text
+from ..codegen.entries import step_comments
 from ..codegen.program import Program
 from ..ir.graph import State
 from ..ir.kernel_call import KernelCall
@@ -38,9 +38,7 @@ def marks(program: Program) -> list[Mark]:
     found: list[Mark] = []
     for entry in program.entries:
         found.append(Mark(len(found) + 1, entry.name, "", "checks, call and return", CALL, "", 0))
-        text = step_text(entry, program)
-        for step in entry.plan.steps:
-            text.lines(step)
+        comments = step_comments(entry, program)
         for number, step, times in _steps(entry.plan):
             top = entry.plan.steps[int(number.partition(".")[0]) - 1]
             kernels = dict.fromkeys(k.symbol for _, k in step.calls.values())
@@ -49,7 +47,7 @@ def marks(program: Program) -> list[Mark]:
                     len(found) + 1,
                     entry.name,
                     number,
-                    text.inside.said[number],
+                    comments[number],
                     _phase(entry.plan, top),
                     _layer(entry.plan, top),
                     times * macs(step),

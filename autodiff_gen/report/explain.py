@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..codegen.compiler import live_at_peak
-from ..codegen.files import step_text
+from ..codegen.entries import step_comments
 from ..codegen.functions import hint
 from ..codegen.kernel_call import sizes
 from ..codegen.program import Entry, Program
@@ -39,13 +39,11 @@ def _heading(program: Program, board: Board) -> str:
 
 
 def _steps(entry: Entry, program: Program) -> str:
-    text = step_text(entry, program)
-    for step in entry.plan.steps:
-        text.lines(step)
+    comments = step_comments(entry, program)
     rows = []
     for number, step in entry.plan.all_steps():
         calls = [t for c, k in step.calls.values() for t in _call(c, k, program)] or [_loops(step)]
-        rows += [(number, text.inside.said[number], calls[0]), *(("", "", more) for more in calls[1:])]
+        rows += [(number, comments[number], calls[0]), *(("", "", more) for more in calls[1:])]
     lines = [table(("step", "what it computes", "by"), rows, right=(0,))]
     lines += [
         f"a copy of the old {state} is kept: it is read after its update" for state in entry.plan.copies
