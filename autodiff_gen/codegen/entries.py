@@ -9,7 +9,7 @@ from ..ir.node import CONST, Value, topological
 from ..ir.types import Shape, product
 from ..ir.views import base
 from ..lowering import c_ast as c
-from ..lowering import c_syntax
+from ..lowering import c_query, c_syntax
 from .functions import EntryBody
 from .program import Arg, Entry, Program
 
@@ -30,7 +30,7 @@ def step_comments(entry: Entry, program: Program) -> dict[str, str]:
     graphs = [plan.graph for plan in entry.plan.all_plans()]
     constants = {n.results[0]: "table" for g in graphs for n in topological(g.roots) if n.op is CONST}
     body = _body(entry, program, constants)
-    return c.step_comments([body.statements(step) for step in entry.plan.steps])
+    return c_query.step_comments([body.statements(step) for step in entry.plan.steps])
 
 
 def entry_code(
@@ -38,7 +38,7 @@ def entry_code(
 ) -> EntryCode:
     """The code of an entry; `tables` are the names of constant arrays, `probes` ids by the numbers of steps."""
     body = _body(entry, program, tables)
-    steps = [c.with_probes(body.statements(step), probes) for step in entry.plan.steps]
+    steps = [c_query.with_probes(body.statements(step), probes) for step in entry.plan.steps]
     if entry.plan.graph.guard is not None:
         _add_tests(steps, entry, body, program.name.upper())
     return EntryCode(
@@ -48,13 +48,13 @@ def entry_code(
 
 def with_functions(code: EntryCode, names: Mapping[str, str]) -> EntryCode:
     """The code with calls of ag_math.h's functions replaced."""
-    return replace(code, steps=c.with_functions(code.steps, names))
+    return replace(code, steps=c_query.with_functions(code.steps, names))
 
 
 def in_parts(code: EntryCode) -> EntryCode:
     """The steps as the cases of train_part: an error ends the step, and what is scanned belongs to the first."""
     end = c.Assign(c.Member("t", "part"), c.number(0))
-    steps = [c.before_returns(s, end) for s in code.steps]
+    steps = [c_query.before_returns(s, end) for s in code.steps]
     return replace(code, scans=(), steps=((*code.scans, *steps[0]), *steps[1:]))
 
 

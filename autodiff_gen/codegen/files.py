@@ -15,7 +15,7 @@ from ..ir.node import CONST, Value, topological
 from ..ir.types import planned_size
 from ..kernels.table import Function
 from ..lowering import c_ast as c
-from ..lowering import c_syntax
+from ..lowering import c_query, c_syntax
 from ..lowering.plan import EntryPlan
 from ..targets.installation import __version__
 from .c_printer import PRINTER, WIDTH, folded
@@ -88,7 +88,7 @@ def _with_own_functions(
     codes: Sequence[EntryCode], functions: Mapping[str, Function]
 ) -> tuple[list[EntryCode], list[Function]]:
     """Code that calls a backend's functions where it has its own of ag_math.h's, and those that are called."""
-    called = {name for code in codes for name in c.calls(code.steps)} if functions else set()
+    called = {name for code in codes for name in c_query.calls(code.steps)} if functions else set()
     used = [f for name, f in sorted(functions.items()) if f"ag_{name}" in called]
     names = {f"ag_{f.name}": f.symbol for f in used}
     return [with_functions(code, names) for code in codes], used

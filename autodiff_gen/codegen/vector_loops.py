@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..kernels.contract import FUNCTIONS
 from ..lowering import c_ast as c
+from ..lowering import c_query
 
 VECTOR = 16  # iterations from which vectors pay on any core
 _CALLED = {f"ag_{name}" for name in FUNCTIONS}
@@ -16,14 +17,16 @@ def all_short(statements: Sequence[c.Statement | c.Statements], batch: int, vect
     loops, which compilers do not vectorise: elsewhere ag_math.h keeps its functions free of branches. `batch`: the
     most that a number of iterations known at run time can be.
     """
-    if not c.calls(statements) & _CALLED:
+    if not c_query.calls(statements) & _CALLED:
         return False
     innermost = (loop for loop in _loops(statements) if not any(_loops(loop.body)))
-    return all(iterations(loop, batch, vectors) < vectors for loop in innermost if c.calls(loop) & _CALLED)
+    return all(
+        iterations(loop, batch, vectors) < vectors for loop in innermost if c_query.calls(loop) & _CALLED
+    )
 
 
 def _loops(statements: Sequence[c.Statement | c.Statements]) -> Iterator[c.For]:
-    return (node for node in c.walk(statements) if isinstance(node, c.For))
+    return (node for node in c_query.walk(statements) if isinstance(node, c.For))
 
 
 def iterations(loop: c.For, batch: int, unknown: int) -> int:

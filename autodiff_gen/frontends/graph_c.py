@@ -19,6 +19,7 @@ from ..ir.node import Value
 from ..ir.types import Type, f32
 from ..kernels import registry
 from ..lowering import c_ast as c
+from ..lowering import c_query
 from ..lowering.c_syntax import shown
 from ..lowering.plan import EntryPlan, Placed
 from ..lowering.planner import needed_by, plan_entry
@@ -162,7 +163,9 @@ class GraphC:
                 for o, p in zip(offsets, self.buffer.places, strict=True)
             ],
             tables=self.constants,
-            functions=static_functions(self.plan.kernels, headers, c.calls(steps) | c.types(steps)),
+            functions=static_functions(
+                self.plan.kernels, headers, c_query.calls(steps) | c_query.types(steps)
+            ),
             initial=[
                 (self.homes[leaf.state].macro, f"{self.homes[leaf.state].name}_initial")
                 for leaf in self.leaves

@@ -17,7 +17,7 @@ from ..ir.op_kinds import Attrs, Elementwise, Extent, Iota, Pick, View
 from ..ir.types import DType, planned, product, s32
 from ..ir.views import pick_axes, picked_axis
 from . import c_ast as c
-from . import c_syntax
+from . import c_query, c_syntax
 from .loop_nest import Body, LoopNest, Root
 
 
@@ -227,7 +227,7 @@ class Expressions:
         for arg in args:
             arg.moved = arg.moved or (arg.is_plain_load and arg.home is not home)
         text = _filled(lower.c, node.attrs)
-        called = c.functions_of(lower.c)
+        called = c_query.functions_of(lower.c)
         return Expr(
             lambda *operands: c.Template(text, operands, lower.precedence, per_arg, called),
             home,

@@ -9,7 +9,7 @@ from ..ir.node import Node, Value
 from ..ir.op_kinds import ADD, ATOM, Reduce
 from ..ir.strides import Strided, dense
 from . import c_ast as c
-from . import c_syntax
+from . import c_query, c_syntax
 from .expressions import Expr, Index
 from .loop_nest import Body, LoopNest
 from .statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
@@ -81,7 +81,7 @@ class LoopTree:
             v = expr.memory[0]
             if v not in self.nest.scratch and self.layout_of(v) is None:
                 return []
-            expr.hint = "_".join([*c.words(self.place_of(v)), ""])
+            expr.hint = "_".join([*c_query.words(self.place_of(v)), ""])
         value = self._made(expr)
         expr.name = self._fresh(expr.hint, first="_1" if expr.hint[-1:].isdigit() else "1")
         return [c.declare(C_TYPES[expr.dtype.name], expr.name, value, const=True)]
@@ -114,7 +114,7 @@ class LoopTree:
         at = self._expr(what.at) if what.at is not None else c.number(0)
         operands += [("x", self._expr(what.x)), ("i", at)]
         need = ADD if lower.step.startswith("{acc0} +=") else ATOM
-        return c.StepTemplate(lower.step, tuple(operands), need, c.functions_of(lower.step))
+        return c.StepTemplate(lower.step, tuple(operands), need, c_query.functions_of(lower.step))
 
     def _store(self, store: Store) -> c.Statement:
         v, expr = store.value, store.expr
