@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -95,7 +96,19 @@ class Printer:
     # Statements
 
     def lines(self, statements: Iterable[c.Statement]) -> list[str]:
-        return [line for s in statements for line in self._statement(s)]
+        out: list[str] = []
+        for is_noted, some in itertools.groupby(
+            statements, lambda s: isinstance(s, c.Declare) and bool(s.comment)
+        ):
+            texts = [(self._statement(s), s) for s in some]
+            if is_noted:  # comments in one column
+                width = max(len(lines[0]) for lines, _ in texts)
+                out += [
+                    f"{lines[0]:<{width}} /* {s.comment} */" for lines, s in texts if isinstance(s, c.Declare)
+                ]
+            else:
+                out += [line for lines, _ in texts for line in lines]
+        return out
 
     def _inside(self, body: Sequence[c.Statement]) -> list[str]:
         return [_INDENT + line if line else "" for line in self.lines(body)]
@@ -121,6 +134,8 @@ class Printer:
                 return ["{", *self._inside(body), "}"]
             case c.Comment():
                 return self._comment(statement)
+            case c.Heading(text):
+                return [f"/* ---- {text} ---- */"]
             case c.Probe(id):
                 return [f"AG_MARK({id});"]
             case c.Return(value):
@@ -136,14 +151,7 @@ class Printer:
         if len(d.variables) == 1 and isinstance(value := d.variables[0][1], c.Sum):
             return _cut(f"{head}{d.variables[0][0]} = ", self._terms(value))
         values = [name if v is None else f"{name} = {self.expression(v)}" for name, v in d.variables]
-        comment = f" /* {d.comment} */" if d.comment else ""
-        return [f"{head}{', '.join(values)};{comment}"]
-
-    def aligned(self, declarations: Sequence[c.Declare]) -> list[str]:
-        """Declarations with their comments in one column."""
-        lines = [self._declare(c.Declare(d.c_type, d.variables, d.const))[0] for d in declarations]
-        width = max(map(len, lines), default=0)
-        return [f"{text:<{width}} /* {d.comment} */" for text, d in zip(lines, declarations, strict=True)]
+        return [f"{head}{', '.join(values)};"]
 
     def _table(self, table: c.Table) -> list[str]:
         text = ", ".join(f".{k}\0=\0{v}" for k, v in table.fields)

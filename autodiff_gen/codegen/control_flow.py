@@ -34,7 +34,6 @@ class EntryBody(Protocol):
     plan: EntryPlan
     scope: Scope
     inside: Inside
-    pointers: list[c.Declare]
 
     def bare(self, place: c.Expr) -> str: ...
     def place(self, v: Value) -> c.Expr: ...
@@ -107,7 +106,6 @@ def _part(body: EntryBody, step: Step, part: Part, scope: Scope, time: c.Expr | 
     number = f"{body.number(step.number)}."
     inside = Inside(_offsets(body, step), frozenset(scope.taken), number, part.start)
     inner = body.nested(part.plan, args, outputs, slots, inside)
-    out += inner.pointers
     for s in part.plan.steps:
         out += [*([c.Blank()] if out else []), *inner.statements(s)]
     return out

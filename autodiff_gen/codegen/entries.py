@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from ..ir.node import CONST, Value, topological
 from ..ir.types import Shape, product
 from ..ir.views import base
 from ..lowering import c_ast as c
 from ..lowering import c_query, c_syntax
+from ..lowering.phases import Phases
 from .functions import EntryBody
 from .program import Arg, Entry, Program
 
 
 @dataclass(frozen=True)
 class EntryCode:
-    """One entry. `checks` are those of every call, `scans` those that traverse the arguments before the first step."""
+    """One entry. `checks` are those of every call, `scans` those that traverse the arguments before the first step;
+    `pointers` are what all steps share, of a function in parts.
+    """
 
     entry: Entry
     checks: c.Statements
     scans: c.Statements
-    pointers: tuple[c.Declare, ...]
     steps: tuple[c.Statements, ...]
+    pointers: tuple[c.Declare, ...] = ()
 
 
 def step_comments(entry: Entry, program: Program) -> dict[str, str]:
@@ -39,11 +43,13 @@ def entry_code(
     """The code of an entry; `tables` are the names of constant arrays, `probes` ids by the numbers of steps."""
     body = _body(entry, program, tables)
     steps = [c_query.with_probes(body.statements(step), probes) for step in entry.plan.steps]
+    headings = Phases(entry.plan).headings()
+    for k, step in enumerate(entry.plan.steps):
+        if step in headings:
+            steps[k] = (c.Heading(headings[step]), *steps[k])
     if entry.plan.graph.guard is not None:
         _add_tests(steps, entry, body, program.name.upper())
-    return EntryCode(
-        entry, _checks(entry, program), _scans(entry, program), tuple(body.pointers), tuple(steps)
-    )
+    return EntryCode(entry, _checks(entry, program), _scans(entry, program), tuple(steps))
 
 
 def with_functions(code: EntryCode, names: Mapping[str, str]) -> EntryCode:
@@ -54,8 +60,15 @@ def with_functions(code: EntryCode, names: Mapping[str, str]) -> EntryCode:
 def in_parts(code: EntryCode) -> EntryCode:
     """The steps as the cases of train_part: an error ends the step, and what is scanned belongs to the first."""
     end = c.Assign(c.Member("t", "part"), c.number(0))
-    steps = [c_query.before_returns(s, end) for s in code.steps]
-    return replace(code, scans=(), steps=((*code.scans, *steps[0]), *steps[1:]))
+    pointers = tuple(s for step in code.steps for s in step if _is_pointer(s))
+    steps = [tuple(s for s in step if not _is_pointer(s)) for step in code.steps]
+    steps[0] = (*code.scans, *steps[0])
+    ended = tuple(c_query.before_returns(step, end) for step in steps)
+    return replace(code, scans=(), steps=ended, pointers=pointers)
+
+
+def _is_pointer(statement: c.Statement) -> TypeGuard[c.Declare]:
+    return isinstance(statement, c.Declare) and statement.is_pointer
 
 
 def _body(entry: Entry, program: Program, tables: Mapping[Value, str]) -> EntryBody:

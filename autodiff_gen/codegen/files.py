@@ -156,7 +156,6 @@ def _shown(code: EntryCode, program: Program) -> dict[str, Any]:
         "signature": _signature(entry.c_name, code, program),
         "doc": _doc(entry),
         "checks": PRINTER.lines([*code.checks, *code.scans]),
-        "pointers": PRINTER.aligned(code.pointers),
         "steps": [PRINTER.lines(step) for step in code.steps],
         "parts": _parts(in_parts(code), program) if split else None,
     }
@@ -170,6 +169,7 @@ def _parts(code: EntryCode, program: Program) -> dict[str, Any]:
         "signature": _signature(name, code, program),
         "call": PRINTER.expression(c.Call(name, arguments)),
         "checks": PRINTER.lines(code.checks),
+        "pointers": PRINTER.lines(code.pointers),
         "steps": [PRINTER.lines(step) for step in code.steps],
     }
 

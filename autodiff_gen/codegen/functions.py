@@ -46,9 +46,10 @@ class EntryBody:
         self.names: dict[Value, c.Expr] = {v: outputs[name] for v, name in plan.outputs.items()}
         self.scratch: dict[tuple[Step, Value], c.Expr] = {}
         self.geometry = ""  # what tables of geometry are called, once there is one
-        self.pointers: list[c.Declare] = []
+        self.pointers: dict[int, list[c.Declare]] = {}  # by the number of the step that first uses them
+        numbers = {s.node: s.number for s in plan.steps}
         for buffer in plan.placed:
-            self._declare(buffer)
+            self._declare(buffer, numbers)
 
     def nested(
         self,
@@ -63,7 +64,7 @@ class EntryBody:
 
     # Names
 
-    def _declare(self, buffer: Placed) -> None:
+    def _declare(self, buffer: Placed, numbers: Mapping[Node, int]) -> None:
         first, last = self.number(buffer.start), self.number(buffer.end)
         ends = f"step {first}" if first == last else f"steps {first} to {last}"
         for k, v in enumerate(buffer.values):
@@ -73,21 +74,23 @@ class EntryBody:
                 assert buffer.owner.nest is not None
                 shape = buffer.owner.nest.scratch[v].shape
             note = ends if k == 0 else f"in place of {self.bare(self.names[buffer.values[k - 1]])}"
-            place = self._point(name, Type(v.type.dtype, shape), buffer, note)
+            step = numbers[v.node] if buffer.owner is None else buffer.owner.number
+            place = self._point(name, Type(v.type.dtype, shape), buffer, note, step)
             if buffer.owner is None:
                 self.names[v] = place
             else:
                 self.scratch[buffer.owner, v] = place
 
-    def _point(self, name: str, type: Type, buffer: Placed, note: str) -> c.Expr:
-        """Declare `name` for bytes of the arena; how the code refers to them."""
+    def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
+        """Declare `name` for bytes of the arena at a step; how the code refers to them."""
         c_type, words = type.dtype.c, (self.inside.offsets.get(buffer.pool, 0) + buffer.offset) // 4
         arena = "int_arena" if buffer.pool == "int" else "arena"
         start = c.plus(c.Member("t", arena), c_syntax.offset(words, []))
         if c_type not in ("float", "int32_t"):
             start = c.Cast(f"{c_type} *", start)
         comment = f"{shown(type.shape)} {note}"
-        self.pointers.append(c.Declare(f"{c_type} *", ((name, start),), True, comment))
+        pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment)
+        self.pointers.setdefault(step, []).append(pointer)
         return c.Name(name)
 
     def number(self, number: int) -> str:
@@ -124,7 +127,11 @@ class EntryBody:
     # Steps
 
     def statements(self, step: Step) -> list[c.Statement]:
-        """The step's comment, and what it does."""
+        """The step's comment, the pointers that are first used in it, and what it does."""
+        comment, *body = self._statements(step)
+        return [comment, *self.pointers.get(step.number, ()), *body]
+
+    def _statements(self, step: Step) -> list[c.Statement]:
         if step.inner is not None:
             return region_statements(self, step)
         number = self.number(step.number)
@@ -273,7 +280,7 @@ def _gathered(target: c.Expr, count: Size, source: c.Expr, at: Strided, row: c.E
 
 
 def hint(v: Value) -> str:
-    """What to call a value: the name it was given on the way, else its op's."""
+    """What to call a value: the name it was given on the way, else its op's; a second result of places is an index."""
     node = v.node
     if node.regions:
         region, carries = node.regions[0], node.attrs.get("carries", 0)
@@ -282,5 +289,7 @@ def hint(v: Value) -> str:
         elif region.results[v.index] in region.params[:carries]:
             return f"{region.results[v.index].node.hint}_before"
         else:
-            node = base(region.results[v.index]).node
-    return node.hint or node.op.name
+            v = base(region.results[v.index])
+            node = v.node
+    name = node.hint or node.op.name
+    return f"{name}_index" if v.index and v.type.dtype.kind in "iu" and not node.regions else name

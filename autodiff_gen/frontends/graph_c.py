@@ -91,7 +91,7 @@ class BufferBody(EntryBody):
         super().__init__(plan, args, {k: p.at for k, p in outputs.items()}, slots, constants)
         self.scope.taken.add("buf")
 
-    def _point(self, name: str, type: Type, buffer: Placed, note: str) -> c.Expr:
+    def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
         # Integers have words of their own behind the floats, so that no byte is used as both.
         pool = self.plan.plans["float"].peak if buffer.pool == "int" else 0
         place = self.buffer.add(name, type, self.buffer.kept + (pool + buffer.offset) // 4, note)

@@ -204,6 +204,13 @@ class Comment:
 
 
 @dataclass(frozen=True)
+class Heading:
+    """What the steps after it have in common."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Probe:
     """An instrumentation point of a benchmark."""
 
@@ -230,6 +237,7 @@ Statement: TypeAlias = (
     | If
     | Block
     | Comment
+    | Heading
     | Probe
     | Return
     | Blank

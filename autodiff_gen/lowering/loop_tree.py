@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from ..ir.identifiers import numbered
 from ..ir.node import Node, Value
 from ..ir.op_kinds import ADD, ATOM, Reduce
 from ..ir.strides import Strided, dense
@@ -83,7 +84,7 @@ class LoopTree:
                 return []
             expr.hint = "_".join([*c_query.words(self.place_of(v)), ""])
         value = self._made(expr)
-        expr.name = self._fresh(expr.hint, first="_1" if expr.hint[-1:].isdigit() else "1")
+        expr.name = self._fresh(expr.hint, numbered(expr.hint, 1))
         return [c.declare(C_TYPES[expr.dtype.name], expr.name, value, const=True)]
 
     def _loop(self, loop: Loop) -> list[c.Statement]:
@@ -177,9 +178,9 @@ class LoopTree:
         return c.Element(place, c.total(up, down))
 
     def _fresh(self, hint: str, first: str = "") -> str:
-        name, k = hint + first, 1
+        name, k = first or hint, 1
         while name in self.taken:
             k += 1
-            name = f"{hint}{k}"
+            name = numbered(hint, k)
         self.taken.add(name)
         return name

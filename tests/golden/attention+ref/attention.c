@@ -32,90 +32,16 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         return ATTENTION_ERR_INPUT;
     }
 
-    float *const matmul1 = t->arena + 1920;                  /* [5n,16] steps 1 to 16 */
-    float *const add1 = t->arena + 1920;                     /* [n,5,16] in place of matmul1 */
-    float *const add6 = t->arena + 1920;                     /* [n,5,16] in place of add1 */
-    float *const sub1 = t->arena + 4185;                     /* [n,5,16] steps 2 to 52 */
-    float *const rsqrt1 = t->arena + 10469;                  /* [n,5,1] steps 2 to 52 */
-    float *const add3 = t->arena + 11149;                    /* [n,5,16] steps 2 to 40 */
-    float *const matmul2 = t->arena + 4825;                  /* [5n,48] steps 3 to 6 */
-    float *const add4 = t->arena + 1280;                     /* [n,5,16] steps 4 to 31 */
-    float *const add42 = t->arena + 7229;                    /* [n,5,16] steps 5 to 33 */
-    float *const add43 = t->arena + 9829;                    /* [n,5,16] steps 6 to 27 */
-    float *const matmul3 = t->arena + 8037;                  /* [n,2,5,5] steps 7 to 30 */
-    float *const exp1 = t->arena + 8037;                     /* [n,2,5,5] in place of matmul3 */
-    float *const div1 = t->arena + 1040;                     /* [n,2,5,1] steps 8 to 30 */
-    float *const mul6 = t->arena + 640;                      /* [n,2,5,5] steps 8 to 28 */
-    float *const div2 = t->arena + 1120;                     /* [n,2,5,1] steps 8 to 30 */
-    float *const matmul4 = t->arena;                         /* [n,2,5,8] steps 9 to 10 */
-    float *const copy = t->arena + 10509;                    /* [n,5,2,8] steps 10 to 43 */
-    float *const matmul5 = t->arena + 6557;                  /* [5n,16] steps 11 to 54 */
-    float *const sub3 = t->arena + 6557;                     /* [n,5,16] in place of matmul5 */
-    float *const rsqrt2 = t->arena + 7997;                   /* [n,5,1] steps 12 to 54 */
-    float *const add8 = t->arena + 5762;                     /* [n,5,16] steps 12 to 46 */
-    float *const matmul6 = t->arena + 2905;                  /* [5n,32] steps 13 to 49 */
-    float *const gelu1 = t->arena + 2905;                    /* [n,5,32] in place of matmul6 */
-    float *const add = t->arena + 8437;                      /* [n,5,32] steps 14 to 23 */
-    float *const matmul7 = t->arena;                         /* [5n,16] steps 15 to 16 */
-    float *const sub4 = t->arena + 6402;                     /* [n,16] steps 16 to 56 */
-    float *const rsqrt3 = t->arena + 2769;                   /* [n,1] steps 16 to 56 */
-    float *const add13 = t->arena + 7869;                    /* [n,16] steps 16 to 58 */
-    float *const matmul8 = t->arena + 13069;                 /* [n,4] steps 17 to 59 */
-    float *const d_sub5 = t->arena + 13069;                  /* [n,4] in place of matmul8 */
-    float *const matmul9 = t->arena + 7197;                  /* [n,4] steps 18 to 61 */
-    float *const d_sub7 = t->arena + 7197;                   /* [n,4] in place of matmul9 */
-    float *const exp2_row = t->arena + 4;                    /* [4] step 19 */
-    float *const exp3_row = t->arena;                        /* [4] step 19 */
-    float *const d_add13 = t->arena + 2777;                  /* [n,16] steps 20 to 57 */
-    float *const d_add11 = t->arena + 5121;                  /* [n,5,16] steps 21 to 50 */
-    float *const matmul = t->arena + 11789;                  /* [5n,32] steps 22 to 47 */
-    float *const d_add9 = t->arena + 11789;                  /* [160n] in place of matmul */
-    float *const matmul10 = t->arena + 8549;                 /* [5n,16] steps 24 to 55 */
-    float *const d_add6 = t->arena + 9189;                   /* [n,5,16] steps 25 to 44 */
-    float *const matmul11 = t->arena;                        /* [5n,16] steps 26 to 28 */
-    float *const d_mul6 = t->arena + 1920;                   /* [n,2,5,5] steps 27 to 33 */
-    float *const d_matmul3 = t->arena + 1920;                /* [n,2,5,5] in place of d_mul6 */
-    float *const matmul12 = t->arena + 9829;                 /* [n,2,5,8] steps 28 to 29 */
-    float *const copy2 = t->arena;                           /* [n,5,2,8] steps 29 to 35 */
-    float *const matmul13 = t->arena + 640;                  /* [n,2,5,8] steps 31 to 32 */
-    float *const copy3 = t->arena + 9829;                    /* [n,5,2,8] steps 32 to 35 */
-    float *const matmul14 = t->arena + 640;                  /* [n,2,5,8] steps 33 to 34 */
-    float *const copy4 = t->arena + 7229;                    /* [n,5,2,8] steps 34 to 35 */
-    float *const d_add4 = t->arena + 849;                    /* [n,5,48] steps 35 to 41 */
-    float *const matmul15 = t->arena + 9829;                 /* [5n,16] steps 36 to 53 */
-    float *const d_add1 = t->arena + 7229;                   /* [n,5,16] steps 37 to 39 */
-    float *const d_embed_bias = t->arena + 6530;             /* [16] steps 38 to 45 */
-    float *const mul = t->arena + 6530;                      /* [16] in place of d_embed_bias */
-    float *const div3 = t->arena + 5761;                     /* scalar steps 39 to 61 */
-    float *const div4 = t->arena + 768;                      /* scalar steps 39 to 61 */
-    float *const mul2 = t->arena;                            /* [48,16] steps 39 to 40 */
-    float *const mul3 = t->arena + 769;                      /* [48] steps 39 to 42 */
-    float *const mul4 = t->arena + 4825;                     /* [16,16] steps 39 to 43 */
-    float *const mul5 = t->arena + 8037;                     /* [32,16] steps 39 to 46 */
-    float *const mul7 = t->arena + 817;                      /* [32] steps 39 to 48 */
-    float *const matmul_rows_row = t->arena + 6546;          /* [11] step 39 */
-    float *const factor_row = t->arena + 5081;               /* [5n] step 39 */
-    float *const matmul_rows_row2 = t->arena + 7229;         /* [16] step 40 */
-    float *const factor_row2 = t->arena + 5081;              /* [5n] step 40 */
-    float *const d_block_self_attn_in_proj_bias = t->arena;  /* [48] steps 41 to 42 */
-    float *const matmul_rows_row3 = t->arena + 40;           /* [16] step 43 */
-    float *const factor_row3 = t->arena;                     /* [5n] step 43 */
-    float *const d_block_self_attn_out_proj_bias = t->arena; /* [16] steps 44 to 45 */
-    float *const matmul_rows_row4 = t->arena + 40;           /* [16] step 46 */
-    float *const factor_row4 = t->arena;                     /* [5n] step 46 */
-    float *const d_block_linear1_bias = t->arena;            /* [32] steps 47 to 48 */
-    float *const matmul_rows_row5 = t->arena;                /* [32] step 49 */
-    float *const factor_row5 = t->arena + 32;                /* [5n] step 49 */
-    float *const d_block_linear2_bias = t->arena;            /* [16] steps 50 to 51 */
-    float *const matmul_rows_row6 = t->arena;                /* [16] step 58 */
-    float *const factor_row6 = t->arena + 16;                /* [n] step 58 */
-    float *const matmul_rows_row7 = t->arena + 8;            /* [55] step 60 */
-    float *const factor_row7 = t->arena;                     /* [n] step 60 */
-
+    /* ---- forward: embed ---- */
     /* 1  matmul1[5n,16] = x . embed_weight' */
+    float *const matmul1 = t->arena + 1920; /* [5n,16] steps 1 to 16 */
     ag_gemm_nt_f32_ref(x, 11, t->embed_weight, 11, matmul1, 16, 5 * n, 16, 11, 1.0f, 0.0f);
 
     /* 2  add1[n,5,16], sub1[n,5,16], rsqrt1[n,5,1], add3[n,5,16] */
+    float *const add1 = t->arena + 1920;    /* [n,5,16] in place of matmul1 */
+    float *const sub1 = t->arena + 4185;    /* [n,5,16] steps 2 to 52 */
+    float *const rsqrt1 = t->arena + 10469; /* [n,5,1] steps 2 to 52 */
+    float *const add3 = t->arena + 11149;   /* [n,5,16] steps 2 to 40 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -139,10 +65,13 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
+    /* ---- forward: block.self_attn ---- */
     /* 3  matmul2[5n,48] = add3 . block_self_attn_in_proj_weight' */
+    float *const matmul2 = t->arena + 4825; /* [5n,48] steps 3 to 6 */
     ag_gemm_nt_f32_ref(add3, 16, t->block_self_attn_in_proj_weight, 16, matmul2, 48, 5 * n, 48, 16, 1.0f, 0.0f);
 
     /* 4  add4[n,5,16] */
+    float *const add4 = t->arena + 1280; /* [n,5,16] steps 4 to 31 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
@@ -151,32 +80,39 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 5  add42[n,5,16] */
+    /* 5  add4_2[n,5,16] */
+    float *const add4_2 = t->arena + 7229; /* [n,5,16] steps 5 to 33 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
-                add42[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 16] + t->block_self_attn_in_proj_bias[k + 16];
+                add4_2[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 16] + t->block_self_attn_in_proj_bias[k + 16];
             }
         }
     }
 
-    /* 6  add43[n,5,16] */
+    /* 6  add4_3[n,5,16] */
+    float *const add4_3 = t->arena + 9829; /* [n,5,16] steps 6 to 27 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
-                add43[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 32] + t->block_self_attn_in_proj_bias[k + 32];
+                add4_3[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 32] + t->block_self_attn_in_proj_bias[k + 32];
             }
         }
     }
 
-    /* 7  matmul3[n,2,5,5] = add4' . add42' */
+    /* 7  matmul3[n,2,5,5] = add4' . add4_2' */
+    float *const matmul3 = t->arena + 8037; /* [n,2,5,5] steps 7 to 30 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nt_f32_ref(add4 + (i * 80 + j * 8), 16, add42 + (i * 80 + j * 8), 16, matmul3 + (i * 50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
+            ag_gemm_nt_f32_ref(add4 + (i * 80 + j * 8), 16, add4_2 + (i * 80 + j * 8), 16, matmul3 + (i * 50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
         }
     }
 
     /* 8  exp1[n,2,5,5], div1[n,2,5,1], mul6[n,2,5,5], div2[n,2,5,1] */
+    float *const exp1 = t->arena + 8037; /* [n,2,5,5] in place of matmul3 */
+    float *const div1 = t->arena + 1040; /* [n,2,5,1] steps 8 to 30 */
+    float *const mul6 = t->arena + 640;  /* [n,2,5,5] steps 8 to 28 */
+    float *const div2 = t->arena + 1120; /* [n,2,5,1] steps 8 to 30 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             for (int32_t k = 0; k < 5; k++) {
@@ -201,14 +137,16 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 9  matmul4[n,2,5,8] = mul6 . add43' */
+    /* 9  matmul4[n,2,5,8] = mul6 . add4_3' */
+    float *const matmul4 = t->arena; /* [n,2,5,8] steps 9 to 10 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nn_f32_ref(mul6 + (i * 50 + j * 25), 5, add43 + (i * 80 + j * 8), 16, matmul4 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_nn_f32_ref(mul6 + (i * 50 + j * 25), 5, add4_3 + (i * 80 + j * 8), 16, matmul4 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
     /* 10 copy[n,5,2,8] */
+    float *const copy = t->arena + 10509; /* [n,5,2,8] steps 10 to 43 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -219,10 +157,16 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
+    /* ---- forward: block.self_attn.out_proj ---- */
     /* 11 matmul5[5n,16] = copy . block_self_attn_out_proj_weight' */
+    float *const matmul5 = t->arena + 6557; /* [5n,16] steps 11 to 54 */
     ag_gemm_nt_f32_ref(copy, 16, t->block_self_attn_out_proj_weight, 16, matmul5, 16, 5 * n, 16, 16, 1.0f, 0.0f);
 
     /* 12 add6[n,5,16], sub3[n,5,16], rsqrt2[n,5,1], add8[n,5,16] */
+    float *const add6 = t->arena + 1920;   /* [n,5,16] in place of add1 */
+    float *const sub3 = t->arena + 6557;   /* [n,5,16] in place of matmul5 */
+    float *const rsqrt2 = t->arena + 7997; /* [n,5,1] steps 12 to 54 */
+    float *const add8 = t->arena + 5762;   /* [n,5,16] steps 12 to 46 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -246,10 +190,14 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
+    /* ---- forward: block.linear1 ---- */
     /* 13 matmul6[5n,32] = add8 . block_linear1_weight' */
+    float *const matmul6 = t->arena + 2905; /* [5n,32] steps 13 to 49 */
     ag_gemm_nt_f32_ref(add8, 16, t->block_linear1_weight, 16, matmul6, 32, 5 * n, 32, 16, 1.0f, 0.0f);
 
     /* 14 gelu1[n,5,32], add[n,5,32] */
+    float *const gelu1 = t->arena + 2905; /* [n,5,32] in place of matmul6 */
+    float *const add = t->arena + 8437;   /* [n,5,32] steps 14 to 23 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -261,10 +209,15 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
+    /* ---- forward: block.linear2 ---- */
     /* 15 matmul7[5n,16] = gelu1 . block_linear2_weight' */
+    float *const matmul7 = t->arena; /* [5n,16] steps 15 to 16 */
     ag_gemm_nt_f32_ref(gelu1, 32, t->block_linear2_weight, 32, matmul7, 16, 5 * n, 16, 32, 1.0f, 0.0f);
 
     /* 16 sub4[n,16], rsqrt3[n,1], add13[n,16] */
+    float *const sub4 = t->arena + 6402;   /* [n,16] steps 16 to 56 */
+    float *const rsqrt3 = t->arena + 2769; /* [n,1] steps 16 to 56 */
+    float *const add13 = t->arena + 7869;  /* [n,16] steps 16 to 58 */
     for (int32_t i = 0; i < n; i++) {
         float sum = 0.0f;
         for (int32_t j = 0; j < 16; j++) {
@@ -284,13 +237,22 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
+    /* ---- forward: head ---- */
     /* 17 matmul8[n,4] = add13 . head_weight' */
+    float *const matmul8 = t->arena + 13069; /* [n,4] steps 17 to 59 */
     ag_gemm_nt_f32_ref(add13, 16, t->head_weight, 16, matmul8, 4, n, 4, 16, 1.0f, 0.0f);
 
+    /* ---- forward: linear ---- */
     /* 18 matmul9[n,4] = x . linear_weight' */
+    float *const matmul9 = t->arena + 7197; /* [n,4] steps 18 to 61 */
     ag_gemm_nt_f32_ref(x, 55, t->linear_weight, 55, matmul9, 4, n, 4, 55, 1.0f, 0.0f);
 
+    /* ---- loss ---- */
     /* 19 loss, d_sub5[n,4], d_sub7[n,4] */
+    float *const d_sub5 = t->arena + 13069; /* [n,4] in place of matmul8 */
+    float *const d_sub7 = t->arena + 7197;  /* [n,4] in place of matmul9 */
+    float *const exp2_row = t->arena + 4;   /* [4] step 19 */
+    float *const exp3_row = t->arena;       /* [4] step 19 */
     {
         float sum = 0.0f;
         float sum2 = 0.0f;
@@ -333,10 +295,14 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         return ATTENTION_ERR_LOSS;
     }
 
+    /* ---- backward: head ---- */
     /* 20 d_add13[n,16] = d_sub5 . head_weight */
+    float *const d_add13 = t->arena + 2777; /* [n,16] steps 20 to 57 */
     ag_gemm_nn_f32_ref(d_sub5, 4, t->head_weight, 16, d_add13, 16, n, 16, 4, 1.0f, 0.0f);
 
+    /* ---- backward: norm ---- */
     /* 21 d_add11[n,5,16] */
+    float *const d_add11 = t->arena + 5121; /* [n,5,16] steps 21 to 50 */
     for (int32_t i = 0; i < n; i++) {
         float sum = 0.0f;
         for (int32_t j = 0; j < 16; j++) {
@@ -366,18 +332,23 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
+    /* ---- backward: block.linear2 to embed ---- */
     /* 22 matmul[5n,32] = d_add11 . block_linear2_weight */
+    float *const matmul = t->arena + 11789; /* [5n,32] steps 22 to 47 */
     ag_gemm_nn_f32_ref(d_add11, 16, t->block_linear2_weight, 32, matmul, 32, 5 * n, 32, 16, 1.0f, 0.0f);
 
     /* 23 d_add9[160n] */
+    float *const d_add9 = t->arena + 11789; /* [160n] in place of matmul */
     for (int32_t i = 0; i < 160 * n; i++) {
         d_add9[i] = matmul[i] * add[i];
     }
 
     /* 24 matmul10[5n,16] = d_add9 . block_linear1_weight */
+    float *const matmul10 = t->arena + 8549; /* [5n,16] steps 24 to 55 */
     ag_gemm_nn_f32_ref(d_add9, 32, t->block_linear1_weight, 16, matmul10, 16, 5 * n, 16, 32, 1.0f, 0.0f);
 
     /* 25 d_add6[n,5,16] */
+    float *const d_add6 = t->arena + 9189; /* [n,5,16] steps 25 to 44 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -405,16 +376,19 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 26 matmul11[5n,16] = d_add6 . block_self_attn_out_proj_weight */
+    float *const matmul11 = t->arena; /* [5n,16] steps 26 to 28 */
     ag_gemm_nn_f32_ref(d_add6, 16, t->block_self_attn_out_proj_weight, 16, matmul11, 16, 5 * n, 16, 16, 1.0f, 0.0f);
 
-    /* 27 d_mul6[n,2,5,5] = matmul11' . add43' */
+    /* 27 d_mul6[n,2,5,5] = matmul11' . add4_3' */
+    float *const d_mul6 = t->arena + 1920; /* [n,2,5,5] steps 27 to 33 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nt_f32_ref(matmul11 + (i * 80 + j * 8), 16, add43 + (i * 80 + j * 8), 16, d_mul6 + (i * 50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
+            ag_gemm_nt_f32_ref(matmul11 + (i * 80 + j * 8), 16, add4_3 + (i * 80 + j * 8), 16, d_mul6 + (i * 50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
         }
     }
 
     /* 28 matmul12[n,2,5,8] = mul6' . matmul11' */
+    float *const matmul12 = t->arena + 9829; /* [n,2,5,8] steps 28 to 29 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_tn_f32_ref(mul6 + (i * 50 + j * 25), 5, matmul11 + (i * 80 + j * 8), 16, matmul12 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
@@ -422,6 +396,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 29 copy2[n,5,2,8] */
+    float *const copy2 = t->arena; /* [n,5,2,8] steps 29 to 35 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -433,6 +408,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 30 d_matmul3[n,2,5,5] */
+    float *const d_matmul3 = t->arena + 1920; /* [n,2,5,5] in place of d_mul6 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             for (int32_t k = 0; k < 5; k++) {
@@ -452,6 +428,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 31 matmul13[n,2,5,8] = d_matmul3' . add4' */
+    float *const matmul13 = t->arena + 640; /* [n,2,5,8] steps 31 to 32 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             ag_gemm_tn_f32_ref(d_matmul3 + (i * 50 + j * 25), 5, add4 + (i * 80 + j * 8), 16, matmul13 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
@@ -459,6 +436,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 32 copy3[n,5,2,8] */
+    float *const copy3 = t->arena + 9829; /* [n,5,2,8] steps 32 to 35 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -469,14 +447,16 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 33 matmul14[n,2,5,8] = d_matmul3 . add42' */
+    /* 33 matmul14[n,2,5,8] = d_matmul3 . add4_2' */
+    float *const matmul14 = t->arena + 640; /* [n,2,5,8] steps 33 to 34 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nn_f32_ref(d_matmul3 + (i * 50 + j * 25), 5, add42 + (i * 80 + j * 8), 16, matmul14 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_nn_f32_ref(d_matmul3 + (i * 50 + j * 25), 5, add4_2 + (i * 80 + j * 8), 16, matmul14 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
     /* 34 copy4[n,5,2,8] */
+    float *const copy4 = t->arena + 7229; /* [n,5,2,8] steps 34 to 35 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -488,6 +468,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 35 d_add4[n,5,48] */
+    float *const d_add4 = t->arena + 849; /* [n,5,48] steps 35 to 41 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
@@ -503,9 +484,11 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 36 matmul15[5n,16] = d_add4 . block_self_attn_in_proj_weight */
+    float *const matmul15 = t->arena + 9829; /* [5n,16] steps 36 to 53 */
     ag_gemm_nn_f32_ref(d_add4, 48, t->block_self_attn_in_proj_weight, 16, matmul15, 16, 5 * n, 16, 48, 1.0f, 0.0f);
 
     /* 37 d_add1[n,5,16] */
+    float *const d_add1 = t->arena + 7229; /* [n,5,16] steps 37 to 39 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -533,9 +516,20 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 38 d_embed_bias[16] = column_sums(d_add1) */
+    float *const d_embed_bias = t->arena + 6530; /* [16] steps 38 to 45 */
     ag_column_sums_f32_ref(d_add1, 16, d_embed_bias, 5 * n, 16, 1.0f, 0.0f);
 
     /* 39 new optimizer_step, div3, new embed_weight_exp_avg[16,11], new embed_weight_exp_avg_sq[16,11], d... */
+    float *const mul = t->arena + 6530;             /* [16] in place of d_embed_bias */
+    float *const div3 = t->arena + 5761;            /* scalar steps 39 to 61 */
+    float *const div4 = t->arena + 768;             /* scalar steps 39 to 61 */
+    float *const mul2 = t->arena;                   /* [48,16] steps 39 to 40 */
+    float *const mul3 = t->arena + 769;             /* [48] steps 39 to 42 */
+    float *const mul4 = t->arena + 4825;            /* [16,16] steps 39 to 43 */
+    float *const mul5 = t->arena + 8037;            /* [32,16] steps 39 to 46 */
+    float *const mul7 = t->arena + 817;             /* [32] steps 39 to 48 */
+    float *const matmul_rows_row = t->arena + 6546; /* [11] step 39 */
+    float *const factor_row = t->arena + 5081;      /* [5n] step 39 */
     {
         const float add2 = t->optimizer_step[0] + 1.0f;
         t->optimizer_step[0] = add2;
@@ -597,6 +591,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 40 new block_self_attn_in_proj_weight_exp_avg[48,16], new block_self_attn_in_proj_weight_exp_avg_sq... */
+    float *const matmul_rows_row2 = t->arena + 7229; /* [16] step 40 */
+    float *const factor_row2 = t->arena + 5081;      /* [5n] step 40 */
     {
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
@@ -617,6 +613,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 41 d_block_self_attn_in_proj_bias[48] = column_sums(d_add4) */
+    float *const d_block_self_attn_in_proj_bias = t->arena; /* [48] steps 41 to 42 */
     ag_column_sums_f32_ref(d_add4, 48, d_block_self_attn_in_proj_bias, 5 * n, 48, 1.0f, 0.0f);
 
     /* 42 new block_self_attn_in_proj_bias_exp_avg[48], new block_self_attn_in_proj_bias_exp_avg_sq[48], n... */
@@ -634,6 +631,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 43 new block_self_attn_out_proj_weight_exp_avg[16,16], new block_self_attn_out_proj_weight_exp_avg_... */
+    float *const matmul_rows_row3 = t->arena + 40; /* [16] step 43 */
+    float *const factor_row3 = t->arena;           /* [5n] step 43 */
     {
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
@@ -654,6 +653,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 44 d_block_self_attn_out_proj_bias[16] = column_sums(d_add6) */
+    float *const d_block_self_attn_out_proj_bias = t->arena; /* [16] steps 44 to 45 */
     ag_column_sums_f32_ref(d_add6, 16, d_block_self_attn_out_proj_bias, 5 * n, 16, 1.0f, 0.0f);
 
     /* 45 new block_self_attn_out_proj_bias_exp_avg[16], new block_self_attn_out_proj_bias_exp_avg_sq[16],... */
@@ -671,6 +671,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 46 new block_linear1_weight_exp_avg[32,16], new block_linear1_weight_exp_avg_sq[32,16], new block_l... */
+    float *const matmul_rows_row4 = t->arena + 40; /* [16] step 46 */
+    float *const factor_row4 = t->arena;           /* [5n] step 46 */
     {
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
@@ -691,6 +693,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 47 d_block_linear1_bias[32] = column_sums(d_add9) */
+    float *const d_block_linear1_bias = t->arena; /* [32] steps 47 to 48 */
     ag_column_sums_f32_ref(d_add9, 32, d_block_linear1_bias, 5 * n, 32, 1.0f, 0.0f);
 
     /* 48 new block_linear1_bias_exp_avg[32], new block_linear1_bias_exp_avg_sq[32], new block_linear1_bia... */
@@ -708,6 +711,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 49 new block_linear2_weight_exp_avg[16,32], new block_linear2_weight_exp_avg_sq[16,32], new block_l... */
+    float *const matmul_rows_row5 = t->arena; /* [32] step 49 */
+    float *const factor_row5 = t->arena + 32; /* [5n] step 49 */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -730,8 +735,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* 50 d_block_linear2_bias[16] = column_sums(d_add11) */
+    float *const d_block_linear2_bias = t->arena; /* [16] steps 50 to 51 */
     ag_column_sums_f32_ref(d_add11, 16, d_block_linear2_bias, 5 * n, 16, 1.0f, 0.0f);
 
+    /* ---- update: block.linear2 ---- */
     /* 51 new block_linear2_bias_exp_avg[16], new block_linear2_bias_exp_avg_sq[16], new block_linear2_bia... */
     {
         const float mul1 = lr * 0.01f;
@@ -748,6 +755,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
+    /* ---- update: block.norm1 ---- */
     /* 52 new block_norm1_weight_exp_avg[16], new block_norm1_weight_exp_avg_sq[16], new block_norm1_weigh... */
     {
         const float mul1 = lr * 0.01f;
@@ -792,6 +800,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
+    /* ---- update: block.norm2 ---- */
     /* 54 new block_norm2_weight_exp_avg[16], new block_norm2_weight_exp_avg_sq[16], new block_norm2_weigh... */
     {
         const float mul1 = lr * 0.01f;
@@ -836,6 +845,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
+    /* ---- update: norm ---- */
     /* 56 new norm_weight_exp_avg[16], new norm_weight_exp_avg_sq[16], new norm_weight[16] */
     {
         const float mul1 = lr * 0.01f;
@@ -876,7 +886,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
+    /* ---- update: head ---- */
     /* 58 new head_weight_exp_avg[4,16], new head_weight_exp_avg_sq[4,16], new head_weight[4,16] */
+    float *const matmul_rows_row6 = t->arena; /* [16] step 58 */
+    float *const factor_row6 = t->arena + 16; /* [n] step 58 */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -918,7 +931,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
+    /* ---- update: linear ---- */
     /* 60 new linear_weight_exp_avg[4,55], new linear_weight_exp_avg_sq[4,55], new linear_weight[4,55] */
+    float *const matmul_rows_row7 = t->arena + 8; /* [55] step 60 */
+    float *const factor_row7 = t->arena;          /* [n] step 60 */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -970,31 +986,13 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         return ATTENTION_ERR_BATCH;
     }
 
-    float *const matmul1 = t->arena + 1920;  /* [5n,16] steps 1 to 16 */
-    float *const add6 = t->arena + 1920;     /* [n,5,16] in place of matmul1 */
-    float *const add3 = t->arena + 2560;     /* [n,5,16] steps 2 to 3 */
-    float *const matmul2 = t->arena;         /* [5n,48] steps 3 to 8 */
-    float *const add4 = t->arena + 2560;     /* [n,5,16] steps 4 to 6 */
-    float *const add42 = t->arena + 3200;    /* [n,5,16] steps 5 to 6 */
-    float *const matmul3 = t->arena + 3840;  /* [n,2,5,5] steps 6 to 9 */
-    float *const mul6 = t->arena + 3840;     /* [n,2,5,5] in place of matmul3 */
-    float *const exp1_row = t->arena + 2560; /* [5] step 7 */
-    float *const add43 = t->arena + 2560;    /* [n,5,16] steps 8 to 9 */
-    float *const matmul4 = t->arena;         /* [n,2,5,8] steps 9 to 10 */
-    float *const copy = t->arena + 640;      /* [n,5,2,8] steps 10 to 11 */
-    float *const matmul5 = t->arena + 1280;  /* [5n,16] steps 11 to 13 */
-    float *const add8 = t->arena + 1280;     /* [n,5,16] in place of matmul5 */
-    float *const matmul6 = t->arena;         /* [5n,32] steps 13 to 15 */
-    float *const gelu1 = t->arena;           /* [n,5,32] in place of matmul6 */
-    float *const matmul7 = t->arena + 1280;  /* [5n,16] steps 15 to 16 */
-    float *const add13 = t->arena;           /* [n,16] steps 16 to 17 */
-    float *const matmul8 = t->arena + 128;   /* [n,4] steps 17 to 18 */
-    float *const matmul9 = t->arena;         /* [n,4] steps 19 to 20 */
-
+    /* ---- forward: embed, block.self_attn, block.self_attn.out_proj ---- */
     /* 1  matmul1[5n,16] = x . embed_weight' */
+    float *const matmul1 = t->arena + 1920; /* [5n,16] steps 1 to 16 */
     ag_gemm_nt_f32_ref(x, 11, t->embed_weight, 11, matmul1, 16, 5 * n, 16, 11, 1.0f, 0.0f);
 
     /* 2  add3[n,5,16] */
+    float *const add3 = t->arena + 2560; /* [n,5,16] steps 2 to 3 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -1017,9 +1015,11 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     }
 
     /* 3  matmul2[5n,48] = add3 . block_self_attn_in_proj_weight' */
+    float *const matmul2 = t->arena; /* [5n,48] steps 3 to 8 */
     ag_gemm_nt_f32_ref(add3, 16, t->block_self_attn_in_proj_weight, 16, matmul2, 48, 5 * n, 48, 16, 1.0f, 0.0f);
 
     /* 4  add4[n,5,16] */
+    float *const add4 = t->arena + 2560; /* [n,5,16] steps 4 to 6 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
@@ -1028,23 +1028,27 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
-    /* 5  add42[n,5,16] */
+    /* 5  add4_2[n,5,16] */
+    float *const add4_2 = t->arena + 3200; /* [n,5,16] steps 5 to 6 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
-                add42[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 16] + t->block_self_attn_in_proj_bias[k + 16];
+                add4_2[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 16] + t->block_self_attn_in_proj_bias[k + 16];
             }
         }
     }
 
-    /* 6  matmul3[n,2,5,5] = add4' . add42' */
+    /* 6  matmul3[n,2,5,5] = add4' . add4_2' */
+    float *const matmul3 = t->arena + 3840; /* [n,2,5,5] steps 6 to 9 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nt_f32_ref(add4 + (i * 80 + j * 8), 16, add42 + (i * 80 + j * 8), 16, matmul3 + (i * 50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
+            ag_gemm_nt_f32_ref(add4 + (i * 80 + j * 8), 16, add4_2 + (i * 80 + j * 8), 16, matmul3 + (i * 50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
         }
     }
 
     /* 7  mul6[n,2,5,5] */
+    float *const mul6 = t->arena + 3840;     /* [n,2,5,5] in place of matmul3 */
+    float *const exp1_row = t->arena + 2560; /* [5] step 7 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
             for (int32_t k = 0; k < 5; k++) {
@@ -1067,23 +1071,26 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
-    /* 8  add43[n,5,16] */
+    /* 8  add4_3[n,5,16] */
+    float *const add4_3 = t->arena + 2560; /* [n,5,16] steps 8 to 9 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
-                add43[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 32] + t->block_self_attn_in_proj_bias[k + 32];
+                add4_3[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 32] + t->block_self_attn_in_proj_bias[k + 32];
             }
         }
     }
 
-    /* 9  matmul4[n,2,5,8] = mul6 . add43' */
+    /* 9  matmul4[n,2,5,8] = mul6 . add4_3' */
+    float *const matmul4 = t->arena; /* [n,2,5,8] steps 9 to 10 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nn_f32_ref(mul6 + (i * 50 + j * 25), 5, add43 + (i * 80 + j * 8), 16, matmul4 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_nn_f32_ref(mul6 + (i * 50 + j * 25), 5, add4_3 + (i * 80 + j * 8), 16, matmul4 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
     /* 10 copy[n,5,2,8] */
+    float *const copy = t->arena + 640; /* [n,5,2,8] steps 10 to 11 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 2; k++) {
@@ -1095,9 +1102,12 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     }
 
     /* 11 matmul5[5n,16] = copy . block_self_attn_out_proj_weight' */
+    float *const matmul5 = t->arena + 1280; /* [5n,16] steps 11 to 13 */
     ag_gemm_nt_f32_ref(copy, 16, t->block_self_attn_out_proj_weight, 16, matmul5, 16, 5 * n, 16, 16, 1.0f, 0.0f);
 
     /* 12 add6[n,5,16], add8[n,5,16] */
+    float *const add6 = t->arena + 1920; /* [n,5,16] in place of matmul1 */
+    float *const add8 = t->arena + 1280; /* [n,5,16] in place of matmul5 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
@@ -1121,10 +1131,13 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
+    /* ---- forward: block.linear1 ---- */
     /* 13 matmul6[5n,32] = add8 . block_linear1_weight' */
+    float *const matmul6 = t->arena; /* [5n,32] steps 13 to 15 */
     ag_gemm_nt_f32_ref(add8, 16, t->block_linear1_weight, 16, matmul6, 32, 5 * n, 32, 16, 1.0f, 0.0f);
 
     /* 14 gelu1[n,5,32] */
+    float *const gelu1 = t->arena; /* [n,5,32] in place of matmul6 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -1134,10 +1147,13 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
+    /* ---- forward: block.linear2 ---- */
     /* 15 matmul7[5n,16] = gelu1 . block_linear2_weight' */
+    float *const matmul7 = t->arena + 1280; /* [5n,16] steps 15 to 16 */
     ag_gemm_nt_f32_ref(gelu1, 32, t->block_linear2_weight, 32, matmul7, 16, 5 * n, 16, 32, 1.0f, 0.0f);
 
     /* 16 add13[n,16] */
+    float *const add13 = t->arena; /* [n,16] steps 16 to 17 */
     for (int32_t i = 0; i < n; i++) {
         float sum = 0.0f;
         for (int32_t j = 0; j < 16; j++) {
@@ -1157,7 +1173,9 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
+    /* ---- forward: head ---- */
     /* 17 matmul8[n,4] = add13 . head_weight' */
+    float *const matmul8 = t->arena + 128; /* [n,4] steps 17 to 18 */
     ag_gemm_nt_f32_ref(add13, 16, t->head_weight, 16, matmul8, 4, n, 4, 16, 1.0f, 0.0f);
 
     /* 18 scores[n,4] */
@@ -1167,7 +1185,9 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
+    /* ---- forward: linear ---- */
     /* 19 matmul9[n,4] = x . linear_weight' */
+    float *const matmul9 = t->arena; /* [n,4] steps 19 to 20 */
     ag_gemm_nt_f32_ref(x, 55, t->linear_weight, 55, matmul9, 4, n, 4, 55, 1.0f, 0.0f);
 
     /* 20 linear[n,4] */

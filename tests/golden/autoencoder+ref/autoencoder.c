@@ -27,124 +27,18 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         return AUTOENCODER_ERR_INPUT;
     }
 
-    float *const matmul1 = t->arena + 20480;          /* [n,128] steps 1 to 45 */
-    float *const sub1 = t->arena + 20480;             /* [n,128] in place of matmul1 */
-    float *const div1 = t->arena + 76176;             /* scalar steps 2 to 45 */
-    float *const mul1 = t->arena + 69632;             /* [1,128] steps 2 to 17 */
-    float *const mul2 = t->arena + 69760;             /* [1,128] steps 2 to 18 */
-    float *const rsqrt1 = t->arena + 74496;           /* [1,128] steps 2 to 45 */
-    float *const relu1 = t->arena + 24576;            /* [n,128] steps 2 to 48 */
-    float *const matmul2 = t->arena + 28672;          /* [n,128] steps 3 to 43 */
-    float *const sub2 = t->arena + 28672;             /* [n,128] in place of matmul2 */
-    float *const mul5 = t->arena + 69888;             /* [1,128] steps 4 to 20 */
-    float *const mul6 = t->arena + 70016;             /* [1,128] steps 4 to 18 */
-    float *const rsqrt2 = t->arena + 74624;           /* [1,128] steps 4 to 43 */
-    float *const relu2 = t->arena + 32768;            /* [n,128] steps 4 to 53 */
-    float *const matmul3 = t->arena + 36864;          /* [n,128] steps 5 to 41 */
-    float *const sub3 = t->arena + 36864;             /* [n,128] in place of matmul3 */
-    float *const mul9 = t->arena + 70144;             /* [1,128] steps 6 to 22 */
-    float *const mul10 = t->arena + 70272;            /* [1,128] steps 6 to 18 */
-    float *const rsqrt3 = t->arena + 74752;           /* [1,128] steps 6 to 41 */
-    float *const relu3 = t->arena + 40960;            /* [n,128] steps 6 to 58 */
-    float *const matmul4 = t->arena + 73728;          /* [n,8] steps 7 to 39 */
-    float *const sub4 = t->arena + 73728;             /* [n,8] in place of matmul4 */
-    float *const mul13 = t->arena + 71168;            /* [1,8] steps 8 to 24 */
-    float *const mul14 = t->arena + 71176;            /* [1,8] steps 8 to 18 */
-    float *const rsqrt4 = t->arena + 75776;           /* [1,8] steps 8 to 39 */
-    float *const relu4 = t->arena + 73984;            /* [n,8] steps 8 to 63 */
-    float *const matmul5 = t->arena + 45056;          /* [n,128] steps 9 to 37 */
-    float *const sub5 = t->arena + 45056;             /* [n,128] in place of matmul5 */
-    float *const mul17 = t->arena + 70400;            /* [1,128] steps 10 to 26 */
-    float *const mul18 = t->arena + 70528;            /* [1,128] steps 10 to 18 */
-    float *const rsqrt5 = t->arena + 74240;           /* [1,128] steps 10 to 37 */
-    float *const relu5 = t->arena + 49152;            /* [n,128] steps 10 to 68 */
-    float *const matmul6 = t->arena + 53248;          /* [n,128] steps 11 to 35 */
-    float *const sub6 = t->arena + 53248;             /* [n,128] in place of matmul6 */
-    float *const mul21 = t->arena + 70656;            /* [1,128] steps 12 to 28 */
-    float *const mul22 = t->arena + 70784;            /* [1,128] steps 12 to 18 */
-    float *const rsqrt6 = t->arena + 74368;           /* [1,128] steps 12 to 35 */
-    float *const relu6 = t->arena + 57344;            /* [n,128] steps 12 to 73 */
-    float *const matmul7 = t->arena + 61440;          /* [n,128] steps 13 to 33 */
-    float *const sub7 = t->arena + 61440;             /* [n,128] in place of matmul7 */
-    float *const mul25 = t->arena + 70912;            /* [1,128] steps 14 to 30 */
-    float *const mul26 = t->arena + 71040;            /* [1,128] steps 14 to 18 */
-    float *const rsqrt7 = t->arena + 74880;           /* [1,128] steps 14 to 33 */
-    float *const relu7 = t->arena + 65536;            /* [n,128] steps 14 to 78 */
-    float *const matmul8 = t->arena;                  /* [n,640] steps 15 to 79 */
-    float *const d_sub8 = t->arena;                   /* [n,640] in place of matmul8 */
-    float *const d_relu7 = t->arena + 69632;          /* [n,128] steps 32 to 74 */
-    float *const d_add19 = t->arena + 69632;          /* [n,128] in place of d_relu7 */
-    float *const sqrt2 = t->arena + 75008;            /* [128] steps 33 to 76 */
-    float *const sqrt3 = t->arena + 75136;            /* [128] steps 33 to 77 */
-    float *const d_rsqrt7_row = t->arena + 75264;     /* [128] step 33 */
-    float *const sum_row = t->arena + 75392;          /* [128] step 33 */
-    float *const d_relu6 = t->arena + 61440;          /* [n,128] steps 34 to 69 */
-    float *const d_add16 = t->arena + 61440;          /* [n,128] in place of d_relu6 */
-    float *const sqrt4 = t->arena + 74880;            /* [128] steps 35 to 71 */
-    float *const sqrt5 = t->arena + 75264;            /* [128] steps 35 to 72 */
-    float *const d_rsqrt6_row = t->arena + 75392;     /* [128] step 35 */
-    float *const sum_row2 = t->arena + 75520;         /* [128] step 35 */
-    float *const d_relu5 = t->arena + 53248;          /* [n,128] steps 36 to 64 */
-    float *const d_add13 = t->arena + 53248;          /* [n,128] in place of d_relu5 */
-    float *const sqrt6 = t->arena + 75392;            /* [128] steps 37 to 66 */
-    float *const sqrt7 = t->arena + 75520;            /* [128] steps 37 to 67 */
-    float *const d_rsqrt5_row = t->arena + 74368;     /* [128] step 37 */
-    float *const sum_row3 = t->arena + 75648;         /* [128] step 37 */
-    float *const d_relu4 = t->arena + 74240;          /* [n,8] steps 38 to 59 */
-    float *const d_add10 = t->arena + 74240;          /* [n,8] in place of d_relu4 */
-    float *const sqrt8 = t->arena + 76160;            /* [8] steps 39 to 61 */
-    float *const sqrt9 = t->arena + 76168;            /* [8] steps 39 to 62 */
-    float *const d_rsqrt4_row = t->arena + 45056;     /* [8] step 39 */
-    float *const sum_row4 = t->arena + 45064;         /* [8] step 39 */
-    float *const d_relu3 = t->arena + 45056;          /* [n,128] steps 40 to 54 */
-    float *const d_add7 = t->arena + 45056;           /* [n,128] in place of d_relu3 */
-    float *const sqrt10 = t->arena + 73728;           /* [128] steps 41 to 56 */
-    float *const sqrt11 = t->arena + 73856;           /* [128] steps 41 to 57 */
-    float *const d_rsqrt3_row = t->arena + 75648;     /* [128] step 41 */
-    float *const sum_row5 = t->arena + 75776;         /* [128] step 41 */
-    float *const d_relu2 = t->arena + 36864;          /* [n,128] steps 42 to 49 */
-    float *const d_add4 = t->arena + 36864;           /* [n,128] in place of d_relu2 */
-    float *const sqrt12 = t->arena + 74752;           /* [128] steps 43 to 51 */
-    float *const sqrt13 = t->arena + 75648;           /* [128] steps 43 to 52 */
-    float *const d_rsqrt2_row = t->arena + 75776;     /* [128] step 43 */
-    float *const sum_row6 = t->arena + 75904;         /* [128] step 43 */
-    float *const d_relu1 = t->arena + 28672;          /* [n,128] steps 44 to 47 */
-    float *const d_add1 = t->arena + 28672;           /* [n,128] in place of d_relu1 */
-    float *const sqrt14 = t->arena + 74624;           /* [128] steps 45 to 47 */
-    float *const sqrt15 = t->arena + 75776;           /* [128] steps 45 to 47 */
-    float *const d_rsqrt1_row = t->arena + 75904;     /* [128] step 45 */
-    float *const sum_row7 = t->arena + 76032;         /* [128] step 45 */
-    float *const d_0_bias = t->arena + 21120;         /* [128] steps 46 to 47 */
-    float *const div2 = t->arena + 21280;             /* scalar steps 47 to 80 */
-    float *const div3 = t->arena + 21281;             /* scalar steps 47 to 80 */
-    float *const matmul_rows_row = t->arena + 20480;  /* [640] step 47 */
-    float *const factor_row = t->arena + 21248;       /* [n] step 47 */
-    float *const matmul_rows_row2 = t->arena + 20480; /* [128] step 48 */
-    float *const factor_row2 = t->arena + 20608;      /* [n] step 48 */
-    float *const d_3_bias = t->arena + 20480;         /* [128] steps 49 to 50 */
-    float *const matmul_rows_row3 = t->arena + 20480; /* [128] step 53 */
-    float *const factor_row3 = t->arena + 20608;      /* [n] step 53 */
-    float *const d_6_bias = t->arena + 20480;         /* [128] steps 54 to 55 */
-    float *const matmul_rows_row4 = t->arena + 20480; /* [128] step 58 */
-    float *const factor_row4 = t->arena + 20608;      /* [n] step 58 */
-    float *const d_9_bias = t->arena + 20480;         /* [8] steps 59 to 60 */
-    float *const matmul_rows_row5 = t->arena + 20512; /* [8] step 63 */
-    float *const factor_row5 = t->arena + 20480;      /* [n] step 63 */
-    float *const d_12_bias = t->arena + 20480;        /* [128] steps 64 to 65 */
-    float *const matmul_rows_row6 = t->arena + 20480; /* [128] step 68 */
-    float *const factor_row6 = t->arena + 20608;      /* [n] step 68 */
-    float *const d_15_bias = t->arena + 20480;        /* [128] steps 69 to 70 */
-    float *const matmul_rows_row7 = t->arena + 20480; /* [128] step 73 */
-    float *const factor_row7 = t->arena + 20608;      /* [n] step 73 */
-    float *const d_18_bias = t->arena + 20480;        /* [128] steps 74 to 75 */
-    float *const matmul_rows_row8 = t->arena + 20480; /* [128] step 78 */
-    float *const factor_row8 = t->arena + 20608;      /* [n] step 78 */
-    float *const d_21_bias = t->arena + 20480;        /* [640] steps 79 to 80 */
-
+    /* ---- forward: layer0 ---- */
     /* 1  matmul1[n,128] = x . layer0_weight' */
+    float *const matmul1 = t->arena + 20480; /* [n,128] steps 1 to 45 */
     ag_gemm_nt_f32_ref(x, 640, t->layer0_weight, 640, matmul1, 128, n, 128, 640, 1.0f, 0.0f);
 
     /* 2  div1, mul1[1,128], sub1[n,128], mul2[1,128], rsqrt1[1,128], relu1[n,128] */
+    float *const sub1 = t->arena + 20480;   /* [n,128] in place of matmul1 */
+    float *const div1 = t->arena + 76176;   /* scalar steps 2 to 45 */
+    float *const mul1 = t->arena + 69632;   /* [1,128] steps 2 to 17 */
+    float *const mul2 = t->arena + 69760;   /* [1,128] steps 2 to 18 */
+    float *const rsqrt1 = t->arena + 74496; /* [1,128] steps 2 to 45 */
+    float *const relu1 = t->arena + 24576;  /* [n,128] steps 2 to 48 */
     {
         const float div4 = 1.0f / (float)n;
         div1[0] = div4;
@@ -178,10 +72,17 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
+    /* ---- forward: layer3 ---- */
     /* 3  matmul2[n,128] = relu1 . layer3_weight' */
+    float *const matmul2 = t->arena + 28672; /* [n,128] steps 3 to 43 */
     ag_gemm_nt_f32_ref(relu1, 128, t->layer3_weight, 128, matmul2, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 4  mul5[1,128], sub2[n,128], mul6[1,128], rsqrt2[1,128], relu2[n,128] */
+    float *const sub2 = t->arena + 28672;   /* [n,128] in place of matmul2 */
+    float *const mul5 = t->arena + 69888;   /* [1,128] steps 4 to 20 */
+    float *const mul6 = t->arena + 70016;   /* [1,128] steps 4 to 18 */
+    float *const rsqrt2 = t->arena + 74624; /* [1,128] steps 4 to 43 */
+    float *const relu2 = t->arena + 32768;  /* [n,128] steps 4 to 53 */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -214,10 +115,17 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
+    /* ---- forward: layer6 ---- */
     /* 5  matmul3[n,128] = relu2 . layer6_weight' */
+    float *const matmul3 = t->arena + 36864; /* [n,128] steps 5 to 41 */
     ag_gemm_nt_f32_ref(relu2, 128, t->layer6_weight, 128, matmul3, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 6  mul9[1,128], sub3[n,128], mul10[1,128], rsqrt3[1,128], relu3[n,128] */
+    float *const sub3 = t->arena + 36864;   /* [n,128] in place of matmul3 */
+    float *const mul9 = t->arena + 70144;   /* [1,128] steps 6 to 22 */
+    float *const mul10 = t->arena + 70272;  /* [1,128] steps 6 to 18 */
+    float *const rsqrt3 = t->arena + 74752; /* [1,128] steps 6 to 41 */
+    float *const relu3 = t->arena + 40960;  /* [n,128] steps 6 to 58 */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -250,10 +158,17 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
+    /* ---- forward: layer9 ---- */
     /* 7  matmul4[n,8] = relu3 . layer9_weight' */
+    float *const matmul4 = t->arena + 73728; /* [n,8] steps 7 to 39 */
     ag_gemm_nt_f32_ref(relu3, 128, t->layer9_weight, 128, matmul4, 8, n, 8, 128, 1.0f, 0.0f);
 
     /* 8  mul13[1,8], sub4[n,8], mul14[1,8], rsqrt4[1,8], relu4[n,8] */
+    float *const sub4 = t->arena + 73728;   /* [n,8] in place of matmul4 */
+    float *const mul13 = t->arena + 71168;  /* [1,8] steps 8 to 24 */
+    float *const mul14 = t->arena + 71176;  /* [1,8] steps 8 to 18 */
+    float *const rsqrt4 = t->arena + 75776; /* [1,8] steps 8 to 39 */
+    float *const relu4 = t->arena + 73984;  /* [n,8] steps 8 to 63 */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 8; i++) {
@@ -286,10 +201,17 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
+    /* ---- forward: layer12 ---- */
     /* 9  matmul5[n,128] = relu4 . layer12_weight' */
+    float *const matmul5 = t->arena + 45056; /* [n,128] steps 9 to 37 */
     ag_gemm_nt_f32_ref(relu4, 8, t->layer12_weight, 8, matmul5, 128, n, 128, 8, 1.0f, 0.0f);
 
     /* 10 mul17[1,128], sub5[n,128], mul18[1,128], rsqrt5[1,128], relu5[n,128] */
+    float *const sub5 = t->arena + 45056;   /* [n,128] in place of matmul5 */
+    float *const mul17 = t->arena + 70400;  /* [1,128] steps 10 to 26 */
+    float *const mul18 = t->arena + 70528;  /* [1,128] steps 10 to 18 */
+    float *const rsqrt5 = t->arena + 74240; /* [1,128] steps 10 to 37 */
+    float *const relu5 = t->arena + 49152;  /* [n,128] steps 10 to 68 */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -322,10 +244,17 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
+    /* ---- forward: layer15 ---- */
     /* 11 matmul6[n,128] = relu5 . layer15_weight' */
+    float *const matmul6 = t->arena + 53248; /* [n,128] steps 11 to 35 */
     ag_gemm_nt_f32_ref(relu5, 128, t->layer15_weight, 128, matmul6, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 12 mul21[1,128], sub6[n,128], mul22[1,128], rsqrt6[1,128], relu6[n,128] */
+    float *const sub6 = t->arena + 53248;   /* [n,128] in place of matmul6 */
+    float *const mul21 = t->arena + 70656;  /* [1,128] steps 12 to 28 */
+    float *const mul22 = t->arena + 70784;  /* [1,128] steps 12 to 18 */
+    float *const rsqrt6 = t->arena + 74368; /* [1,128] steps 12 to 35 */
+    float *const relu6 = t->arena + 57344;  /* [n,128] steps 12 to 73 */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -358,10 +287,17 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
+    /* ---- forward: layer18 ---- */
     /* 13 matmul7[n,128] = relu6 . layer18_weight' */
+    float *const matmul7 = t->arena + 61440; /* [n,128] steps 13 to 33 */
     ag_gemm_nt_f32_ref(relu6, 128, t->layer18_weight, 128, matmul7, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 14 mul25[1,128], sub7[n,128], mul26[1,128], rsqrt7[1,128], relu7[n,128] */
+    float *const sub7 = t->arena + 61440;   /* [n,128] in place of matmul7 */
+    float *const mul25 = t->arena + 70912;  /* [1,128] steps 14 to 30 */
+    float *const mul26 = t->arena + 71040;  /* [1,128] steps 14 to 18 */
+    float *const rsqrt7 = t->arena + 74880; /* [1,128] steps 14 to 33 */
+    float *const relu7 = t->arena + 65536;  /* [n,128] steps 14 to 78 */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -394,10 +330,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
+    /* ---- forward: layer21 ---- */
     /* 15 matmul8[n,640] = relu7 . layer21_weight' */
+    float *const matmul8 = t->arena; /* [n,640] steps 15 to 79 */
     ag_gemm_nt_f32_ref(relu7, 128, t->layer21_weight, 128, matmul8, 640, n, 640, 128, 1.0f, 0.0f);
 
+    /* ---- loss ---- */
     /* 16 loss, d_sub8[n,640] */
+    float *const d_sub8 = t->arena; /* [n,640] in place of matmul8 */
     {
         float sum = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -417,6 +357,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         return AUTOENCODER_ERR_LOSS;
     }
 
+    /* ---- backward ---- */
     /* 17 new layer1_running_mean[128] */
     for (int32_t i = 0; i < 128; i++) {
         t->layer1_running_mean[i] = t->layer1_running_mean[i] * 0.9f + mul1[i] * 0.1f;
@@ -521,10 +462,17 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         t->layer19_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
     }
 
+    /* ---- backward: layer21 to layer0 ---- */
     /* 32 d_relu7[n,128] = d_sub8 . layer21_weight */
+    float *const d_relu7 = t->arena + 69632; /* [n,128] steps 32 to 74 */
     ag_gemm_nn_f32_ref(d_sub8, 640, t->layer21_weight, 128, d_relu7, 128, n, 128, 640, 1.0f, 0.0f);
 
     /* 33 d_add19[n,128], new layer19_weight_exp_avg[128], new layer19_weight_exp_avg_sq[128], sqrt2[128],... */
+    float *const d_add19 = t->arena + 69632;      /* [n,128] in place of d_relu7 */
+    float *const sqrt2 = t->arena + 75008;        /* [128] steps 33 to 76 */
+    float *const sqrt3 = t->arena + 75136;        /* [128] steps 33 to 77 */
+    float *const d_rsqrt7_row = t->arena + 75264; /* [128] step 33 */
+    float *const sum_row = t->arena + 75392;      /* [128] step 33 */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -573,9 +521,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 34 d_relu6[n,128] = d_add19 . layer18_weight */
+    float *const d_relu6 = t->arena + 61440; /* [n,128] steps 34 to 69 */
     ag_gemm_nn_f32_ref(d_add19, 128, t->layer18_weight, 128, d_relu6, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 35 d_add16[n,128], new layer16_weight_exp_avg[128], new layer16_weight_exp_avg_sq[128], sqrt4[128],... */
+    float *const d_add16 = t->arena + 61440;      /* [n,128] in place of d_relu6 */
+    float *const sqrt4 = t->arena + 74880;        /* [128] steps 35 to 71 */
+    float *const sqrt5 = t->arena + 75264;        /* [128] steps 35 to 72 */
+    float *const d_rsqrt6_row = t->arena + 75392; /* [128] step 35 */
+    float *const sum_row2 = t->arena + 75520;     /* [128] step 35 */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -624,9 +578,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 36 d_relu5[n,128] = d_add16 . layer15_weight */
+    float *const d_relu5 = t->arena + 53248; /* [n,128] steps 36 to 64 */
     ag_gemm_nn_f32_ref(d_add16, 128, t->layer15_weight, 128, d_relu5, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 37 d_add13[n,128], new layer13_weight_exp_avg[128], new layer13_weight_exp_avg_sq[128], sqrt6[128],... */
+    float *const d_add13 = t->arena + 53248;      /* [n,128] in place of d_relu5 */
+    float *const sqrt6 = t->arena + 75392;        /* [128] steps 37 to 66 */
+    float *const sqrt7 = t->arena + 75520;        /* [128] steps 37 to 67 */
+    float *const d_rsqrt5_row = t->arena + 74368; /* [128] step 37 */
+    float *const sum_row3 = t->arena + 75648;     /* [128] step 37 */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -675,9 +635,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 38 d_relu4[n,8] = d_add13 . layer12_weight */
+    float *const d_relu4 = t->arena + 74240; /* [n,8] steps 38 to 59 */
     ag_gemm_nn_f32_ref(d_add13, 128, t->layer12_weight, 8, d_relu4, 8, n, 8, 128, 1.0f, 0.0f);
 
     /* 39 d_add10[n,8], new layer10_weight_exp_avg[8], new layer10_weight_exp_avg_sq[8], sqrt8[8], new lay... */
+    float *const d_add10 = t->arena + 74240;      /* [n,8] in place of d_relu4 */
+    float *const sqrt8 = t->arena + 76160;        /* [8] steps 39 to 61 */
+    float *const sqrt9 = t->arena + 76168;        /* [8] steps 39 to 62 */
+    float *const d_rsqrt4_row = t->arena + 45056; /* [8] step 39 */
+    float *const sum_row4 = t->arena + 45064;     /* [8] step 39 */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 8; i++) {
@@ -726,9 +692,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 40 d_relu3[n,128] = d_add10 . layer9_weight */
+    float *const d_relu3 = t->arena + 45056; /* [n,128] steps 40 to 54 */
     ag_gemm_nn_f32_ref(d_add10, 8, t->layer9_weight, 128, d_relu3, 128, n, 128, 8, 1.0f, 0.0f);
 
     /* 41 d_add7[n,128], new layer7_weight_exp_avg[128], new layer7_weight_exp_avg_sq[128], sqrt10[128], n... */
+    float *const d_add7 = t->arena + 45056;       /* [n,128] in place of d_relu3 */
+    float *const sqrt10 = t->arena + 73728;       /* [128] steps 41 to 56 */
+    float *const sqrt11 = t->arena + 73856;       /* [128] steps 41 to 57 */
+    float *const d_rsqrt3_row = t->arena + 75648; /* [128] step 41 */
+    float *const sum_row5 = t->arena + 75776;     /* [128] step 41 */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -777,9 +749,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 42 d_relu2[n,128] = d_add7 . layer6_weight */
+    float *const d_relu2 = t->arena + 36864; /* [n,128] steps 42 to 49 */
     ag_gemm_nn_f32_ref(d_add7, 128, t->layer6_weight, 128, d_relu2, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 43 d_add4[n,128], new layer4_weight_exp_avg[128], new layer4_weight_exp_avg_sq[128], sqrt12[128], n... */
+    float *const d_add4 = t->arena + 36864;       /* [n,128] in place of d_relu2 */
+    float *const sqrt12 = t->arena + 74752;       /* [128] steps 43 to 51 */
+    float *const sqrt13 = t->arena + 75648;       /* [128] steps 43 to 52 */
+    float *const d_rsqrt2_row = t->arena + 75776; /* [128] step 43 */
+    float *const sum_row6 = t->arena + 75904;     /* [128] step 43 */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -828,9 +806,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 44 d_relu1[n,128] = d_add4 . layer3_weight */
+    float *const d_relu1 = t->arena + 28672; /* [n,128] steps 44 to 47 */
     ag_gemm_nn_f32_ref(d_add4, 128, t->layer3_weight, 128, d_relu1, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 45 d_add1[n,128], new layer1_weight_exp_avg[128], new layer1_weight_exp_avg_sq[128], sqrt14[128], n... */
+    float *const d_add1 = t->arena + 28672;       /* [n,128] in place of d_relu1 */
+    float *const sqrt14 = t->arena + 74624;       /* [128] steps 45 to 47 */
+    float *const sqrt15 = t->arena + 75776;       /* [128] steps 45 to 47 */
+    float *const d_rsqrt1_row = t->arena + 75904; /* [128] step 45 */
+    float *const sum_row7 = t->arena + 76032;     /* [128] step 45 */
     {
         const float div1_1 = div1[0];
         for (int32_t i = 0; i < 128; i++) {
@@ -879,9 +863,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 46 d_0_bias[128] = column_sums(d_add1) */
+    float *const d_0_bias = t->arena + 21120; /* [128] steps 46 to 47 */
     ag_column_sums_f32_ref(d_add1, 128, d_0_bias, n, 128, 1.0f, 0.0f);
 
     /* 47 new optimizer_step, div2, new layer0_weight_exp_avg[128,640], new layer0_weight_exp_avg_sq[128,6... */
+    float *const div2 = t->arena + 21280;            /* scalar steps 47 to 80 */
+    float *const div3 = t->arena + 21281;            /* scalar steps 47 to 80 */
+    float *const matmul_rows_row = t->arena + 20480; /* [640] step 47 */
+    float *const factor_row = t->arena + 21248;      /* [n] step 47 */
     {
         const float add1 = t->optimizer_step[0] + 1.0f;
         t->optimizer_step[0] = add1;
@@ -922,6 +911,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 48 new layer3_weight_exp_avg[128,128], new layer3_weight_exp_avg_sq[128,128], new layer3_weight[128... */
+    float *const matmul_rows_row2 = t->arena + 20480; /* [128] step 48 */
+    float *const factor_row2 = t->arena + 20608;      /* [n] step 48 */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -942,6 +933,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 49 d_3_bias[128] = column_sums(d_add4) */
+    float *const d_3_bias = t->arena + 20480; /* [128] steps 49 to 50 */
     ag_column_sums_f32_ref(d_add4, 128, d_3_bias, n, 128, 1.0f, 0.0f);
 
     /* 50 new layer3_bias_exp_avg[128], new layer3_bias_exp_avg_sq[128], new layer3_bias[128] */
@@ -977,6 +969,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 53 new layer6_weight_exp_avg[128,128], new layer6_weight_exp_avg_sq[128,128], new layer6_weight[128... */
+    float *const matmul_rows_row3 = t->arena + 20480; /* [128] step 53 */
+    float *const factor_row3 = t->arena + 20608;      /* [n] step 53 */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -997,6 +991,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 54 d_6_bias[128] = column_sums(d_add7) */
+    float *const d_6_bias = t->arena + 20480; /* [128] steps 54 to 55 */
     ag_column_sums_f32_ref(d_add7, 128, d_6_bias, n, 128, 1.0f, 0.0f);
 
     /* 55 new layer6_bias_exp_avg[128], new layer6_bias_exp_avg_sq[128], new layer6_bias[128] */
@@ -1032,6 +1027,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 58 new layer9_weight_exp_avg[8,128], new layer9_weight_exp_avg_sq[8,128], new layer9_weight[8,128] */
+    float *const matmul_rows_row4 = t->arena + 20480; /* [128] step 58 */
+    float *const factor_row4 = t->arena + 20608;      /* [n] step 58 */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1052,6 +1049,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 59 d_9_bias[8] = column_sums(d_add10) */
+    float *const d_9_bias = t->arena + 20480; /* [8] steps 59 to 60 */
     ag_column_sums_f32_ref(d_add10, 8, d_9_bias, n, 8, 1.0f, 0.0f);
 
     /* 60 new layer9_bias_exp_avg[8], new layer9_bias_exp_avg_sq[8], new layer9_bias[8] */
@@ -1087,6 +1085,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 63 new layer12_weight_exp_avg[128,8], new layer12_weight_exp_avg_sq[128,8], new layer12_weight[128,8] */
+    float *const matmul_rows_row5 = t->arena + 20512; /* [8] step 63 */
+    float *const factor_row5 = t->arena + 20480;      /* [n] step 63 */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1107,6 +1107,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 64 d_12_bias[128] = column_sums(d_add13) */
+    float *const d_12_bias = t->arena + 20480; /* [128] steps 64 to 65 */
     ag_column_sums_f32_ref(d_add13, 128, d_12_bias, n, 128, 1.0f, 0.0f);
 
     /* 65 new layer12_bias_exp_avg[128], new layer12_bias_exp_avg_sq[128], new layer12_bias[128] */
@@ -1142,6 +1143,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 68 new layer15_weight_exp_avg[128,128], new layer15_weight_exp_avg_sq[128,128], new layer15_weight[... */
+    float *const matmul_rows_row6 = t->arena + 20480; /* [128] step 68 */
+    float *const factor_row6 = t->arena + 20608;      /* [n] step 68 */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1162,6 +1165,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 69 d_15_bias[128] = column_sums(d_add16) */
+    float *const d_15_bias = t->arena + 20480; /* [128] steps 69 to 70 */
     ag_column_sums_f32_ref(d_add16, 128, d_15_bias, n, 128, 1.0f, 0.0f);
 
     /* 70 new layer15_bias_exp_avg[128], new layer15_bias_exp_avg_sq[128], new layer15_bias[128] */
@@ -1197,6 +1201,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 73 new layer18_weight_exp_avg[128,128], new layer18_weight_exp_avg_sq[128,128], new layer18_weight[... */
+    float *const matmul_rows_row7 = t->arena + 20480; /* [128] step 73 */
+    float *const factor_row7 = t->arena + 20608;      /* [n] step 73 */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1217,6 +1223,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 74 d_18_bias[128] = column_sums(d_add19) */
+    float *const d_18_bias = t->arena + 20480; /* [128] steps 74 to 75 */
     ag_column_sums_f32_ref(d_add19, 128, d_18_bias, n, 128, 1.0f, 0.0f);
 
     /* 75 new layer18_bias_exp_avg[128], new layer18_bias_exp_avg_sq[128], new layer18_bias[128] */
@@ -1252,6 +1259,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 78 new layer21_weight_exp_avg[640,128], new layer21_weight_exp_avg_sq[640,128], new layer21_weight[... */
+    float *const matmul_rows_row8 = t->arena + 20480; /* [128] step 78 */
+    float *const factor_row8 = t->arena + 20608;      /* [n] step 78 */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1272,8 +1281,10 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* 79 d_21_bias[640] = column_sums(d_sub8) */
+    float *const d_21_bias = t->arena + 20480; /* [640] steps 79 to 80 */
     ag_column_sums_f32_ref(d_sub8, 640, d_21_bias, n, 640, 1.0f, 0.0f);
 
+    /* ---- update: layer21 ---- */
     /* 80 new layer21_bias_exp_avg[640], new layer21_bias_exp_avg_sq[640], new layer21_bias[640] */
     {
         const float div2_1 = div2[0];
@@ -1298,40 +1309,15 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
         return AUTOENCODER_ERR_BATCH;
     }
 
-    float *const matmul1 = t->arena;         /* [n,128] steps 1 to 3 */
-    float *const relu = t->arena;            /* [n,128] in place of matmul1 */
-    float *const mul_row = t->arena + 4096;  /* [128] step 2 */
-    float *const add_row = t->arena + 4224;  /* [128] step 2 */
-    float *const matmul = t->arena + 4096;   /* [n,128] steps 3 to 5 */
-    float *const relu2 = t->arena + 4096;    /* [n,128] in place of matmul */
-    float *const mul_row2 = t->arena;        /* [128] step 4 */
-    float *const add_row2 = t->arena + 128;  /* [128] step 4 */
-    float *const matmul2 = t->arena;         /* [n,128] steps 5 to 7 */
-    float *const relu3 = t->arena;           /* [n,128] in place of matmul2 */
-    float *const mul_row3 = t->arena + 4096; /* [128] step 6 */
-    float *const add_row3 = t->arena + 4224; /* [128] step 6 */
-    float *const matmul3 = t->arena + 4096;  /* [n,8] steps 7 to 9 */
-    float *const relu4 = t->arena + 4096;    /* [n,8] in place of matmul3 */
-    float *const mul_row4 = t->arena;        /* [8] step 8 */
-    float *const add_row4 = t->arena + 8;    /* [8] step 8 */
-    float *const matmul4 = t->arena;         /* [n,128] steps 9 to 11 */
-    float *const relu5 = t->arena;           /* [n,128] in place of matmul4 */
-    float *const mul_row5 = t->arena + 4096; /* [128] step 10 */
-    float *const add_row5 = t->arena + 4224; /* [128] step 10 */
-    float *const matmul5 = t->arena + 4096;  /* [n,128] steps 11 to 13 */
-    float *const relu6 = t->arena + 4096;    /* [n,128] in place of matmul5 */
-    float *const mul_row6 = t->arena;        /* [128] step 12 */
-    float *const add_row6 = t->arena + 128;  /* [128] step 12 */
-    float *const matmul6 = t->arena + 20480; /* [n,128] steps 13 to 15 */
-    float *const relu7 = t->arena + 20480;   /* [n,128] in place of matmul6 */
-    float *const mul_row7 = t->arena;        /* [128] step 14 */
-    float *const add_row7 = t->arena + 128;  /* [128] step 14 */
-    float *const matmul7 = t->arena;         /* [n,640] steps 15 to 16 */
-
+    /* ---- forward: layer0 ---- */
     /* 1  matmul1[n,128] = x . layer0_weight' */
+    float *const matmul1 = t->arena; /* [n,128] steps 1 to 3 */
     ag_gemm_nt_f32_ref(x, 640, t->layer0_weight, 640, matmul1, 128, n, 128, 640, 1.0f, 0.0f);
 
     /* 2  relu[n,128] */
+    float *const relu = t->arena;           /* [n,128] in place of matmul1 */
+    float *const mul_row = t->arena + 4096; /* [128] step 2 */
+    float *const add_row = t->arena + 4224; /* [128] step 2 */
     for (int32_t i = 0; i < 128; i++) {
         const float mul1 = 1.0f / sqrtf(t->layer1_running_var[i] + 1e-05f) * t->layer1_weight[i];
         mul_row[i] = mul1;
@@ -1344,10 +1330,15 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
         }
     }
 
+    /* ---- forward: layer3 ---- */
     /* 3  matmul[n,128] = relu . layer3_weight' */
+    float *const matmul = t->arena + 4096; /* [n,128] steps 3 to 5 */
     ag_gemm_nt_f32_ref(relu, 128, t->layer3_weight, 128, matmul, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 4  relu2[n,128] */
+    float *const relu2 = t->arena + 4096;   /* [n,128] in place of matmul */
+    float *const mul_row2 = t->arena;       /* [128] step 4 */
+    float *const add_row2 = t->arena + 128; /* [128] step 4 */
     for (int32_t i = 0; i < 128; i++) {
         const float mul1 = 1.0f / sqrtf(t->layer4_running_var[i] + 1e-05f) * t->layer4_weight[i];
         mul_row2[i] = mul1;
@@ -1360,10 +1351,15 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
         }
     }
 
+    /* ---- forward: layer6 ---- */
     /* 5  matmul2[n,128] = relu2 . layer6_weight' */
+    float *const matmul2 = t->arena; /* [n,128] steps 5 to 7 */
     ag_gemm_nt_f32_ref(relu2, 128, t->layer6_weight, 128, matmul2, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 6  relu3[n,128] */
+    float *const relu3 = t->arena;           /* [n,128] in place of matmul2 */
+    float *const mul_row3 = t->arena + 4096; /* [128] step 6 */
+    float *const add_row3 = t->arena + 4224; /* [128] step 6 */
     for (int32_t i = 0; i < 128; i++) {
         const float mul1 = 1.0f / sqrtf(t->layer7_running_var[i] + 1e-05f) * t->layer7_weight[i];
         mul_row3[i] = mul1;
@@ -1376,10 +1372,15 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
         }
     }
 
+    /* ---- forward: layer9 ---- */
     /* 7  matmul3[n,8] = relu3 . layer9_weight' */
+    float *const matmul3 = t->arena + 4096; /* [n,8] steps 7 to 9 */
     ag_gemm_nt_f32_ref(relu3, 128, t->layer9_weight, 128, matmul3, 8, n, 8, 128, 1.0f, 0.0f);
 
     /* 8  relu4[n,8] */
+    float *const relu4 = t->arena + 4096; /* [n,8] in place of matmul3 */
+    float *const mul_row4 = t->arena;     /* [8] step 8 */
+    float *const add_row4 = t->arena + 8; /* [8] step 8 */
     for (int32_t i = 0; i < 8; i++) {
         const float mul1 = 1.0f / sqrtf(t->layer10_running_var[i] + 1e-05f) * t->layer10_weight[i];
         mul_row4[i] = mul1;
@@ -1392,10 +1393,15 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
         }
     }
 
+    /* ---- forward: layer12 ---- */
     /* 9  matmul4[n,128] = relu4 . layer12_weight' */
+    float *const matmul4 = t->arena; /* [n,128] steps 9 to 11 */
     ag_gemm_nt_f32_ref(relu4, 8, t->layer12_weight, 8, matmul4, 128, n, 128, 8, 1.0f, 0.0f);
 
     /* 10 relu5[n,128] */
+    float *const relu5 = t->arena;           /* [n,128] in place of matmul4 */
+    float *const mul_row5 = t->arena + 4096; /* [128] step 10 */
+    float *const add_row5 = t->arena + 4224; /* [128] step 10 */
     for (int32_t i = 0; i < 128; i++) {
         const float mul1 = 1.0f / sqrtf(t->layer13_running_var[i] + 1e-05f) * t->layer13_weight[i];
         mul_row5[i] = mul1;
@@ -1408,10 +1414,15 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
         }
     }
 
+    /* ---- forward: layer15 ---- */
     /* 11 matmul5[n,128] = relu5 . layer15_weight' */
+    float *const matmul5 = t->arena + 4096; /* [n,128] steps 11 to 13 */
     ag_gemm_nt_f32_ref(relu5, 128, t->layer15_weight, 128, matmul5, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 12 relu6[n,128] */
+    float *const relu6 = t->arena + 4096;   /* [n,128] in place of matmul5 */
+    float *const mul_row6 = t->arena;       /* [128] step 12 */
+    float *const add_row6 = t->arena + 128; /* [128] step 12 */
     for (int32_t i = 0; i < 128; i++) {
         const float mul1 = 1.0f / sqrtf(t->layer16_running_var[i] + 1e-05f) * t->layer16_weight[i];
         mul_row6[i] = mul1;
@@ -1424,10 +1435,15 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
         }
     }
 
+    /* ---- forward: layer18 ---- */
     /* 13 matmul6[n,128] = relu6 . layer18_weight' */
+    float *const matmul6 = t->arena + 20480; /* [n,128] steps 13 to 15 */
     ag_gemm_nt_f32_ref(relu6, 128, t->layer18_weight, 128, matmul6, 128, n, 128, 128, 1.0f, 0.0f);
 
     /* 14 relu7[n,128] */
+    float *const relu7 = t->arena + 20480;  /* [n,128] in place of matmul6 */
+    float *const mul_row7 = t->arena;       /* [128] step 14 */
+    float *const add_row7 = t->arena + 128; /* [128] step 14 */
     for (int32_t i = 0; i < 128; i++) {
         const float mul1 = 1.0f / sqrtf(t->layer19_running_var[i] + 1e-05f) * t->layer19_weight[i];
         mul_row7[i] = mul1;
@@ -1440,7 +1456,9 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
         }
     }
 
+    /* ---- forward: layer21 ---- */
     /* 15 matmul7[n,640] = relu7 . layer21_weight' */
+    float *const matmul7 = t->arena; /* [n,640] steps 15 to 16 */
     ag_gemm_nt_f32_ref(relu7, 128, t->layer21_weight, 128, matmul7, 640, n, 640, 128, 1.0f, 0.0f);
 
     /* 16 error[n] */

@@ -28,34 +28,13 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         return GESTURE_ERR_INPUT;
     }
 
-    float *const matmul1 = t->arena;                  /* [32n,60] steps 1 to 12 */
-    float *const add1 = t->arena;                     /* [n,32,60] in place of matmul1 */
-    float *const d_add1 = t->arena;                   /* [n,32,60] in place of add1 */
-    float *const h = t->arena + 18160;                /* [n,20] steps 3 to 7 */
-    float *const h_before = t->arena + 15360;         /* [n,32,20] steps 3 to 9 */
-    float *const add12 = t->arena + 7680;             /* [n,32,60] steps 3 to 11 */
-    float *const d_x_t = t->arena + 7680;             /* [n,32,60] in place of add12 */
-    float *const matmul2 = t->arena + 17920;          /* [n,5] steps 4 to 7 */
-    float *const d_sub1 = t->arena + 17920;           /* [n,5] in place of matmul2 */
-    float *const d_head_bias = t->arena + 19220;      /* [5] steps 5 to 18 */
-    float *const sum = t->arena + 19225;              /* scalar steps 5 to 18 */
-    float *const minimum = t->arena + 19225;          /* scalar in place of sum */
-    float *const exp1_row = t->arena + 17940;         /* [5] step 5 */
-    float *const matmul = t->arena + 18480;           /* [n,20] steps 6 to 8 */
-    float *const matmul3 = t->arena + 19120;          /* [5,20] steps 7 to 17 */
-    float *const d_h = t->arena + 18560;              /* [n,20] step 8 */
-    float *const matmul4 = t->arena + 17920;          /* [60,20] steps 9 to 14 */
-    float *const matmul5 = t->arena + 15360;          /* [60,3] steps 10 to 13 */
-    float *const mul = t->arena + 15360;              /* [60,3] in place of matmul5 */
-    float *const d_gru_bias_ih_l0 = t->arena + 15540; /* [60] steps 11 to 15 */
-    float *const div2 = t->arena + 7740;              /* scalar steps 12 to 18 */
-    float *const d_gru_bias_hh_l0 = t->arena + 7680;  /* [60] steps 12 to 16 */
-    float *const div3 = t->arena + 7741;              /* scalar steps 12 to 18 */
-
+    /* ---- forward: gru ---- */
     /* 1  matmul1[32n,60] = x . gru_weight_ih_l0' */
+    float *const matmul1 = t->arena; /* [32n,60] steps 1 to 12 */
     ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, matmul1, 60, 32 * n, 60, 3, 1.0f, 0.0f);
 
     /* 2  add1[n,32,60] */
+    float *const add1 = t->arena; /* [n,32,60] in place of matmul1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 32; j++) {
             for (int32_t k = 0; k < 60; k++) {
@@ -64,7 +43,10 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 3  h[n,20], h_before[n,32,20], add12[n,32,60]: 32 times */
+    /* 3  h[n,20], h_before[n,32,20], add1_2[n,32,60]: 32 times */
+    float *const h = t->arena + 18160;        /* [n,20] steps 3 to 7 */
+    float *const h_before = t->arena + 15360; /* [n,32,20] steps 3 to 9 */
+    float *const add1_2 = t->arena + 7680;    /* [n,32,60] steps 3 to 11 */
     /* 3.1 h[n,20] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
@@ -74,8 +56,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const x_t = add1 + (ptrdiff_t)time_step * 60;
         float *const h_before_t = h_before + (ptrdiff_t)time_step * 20;
-        float *const add12_t = add12 + (ptrdiff_t)time_step * 60;
-        float *const matmul12 = t->arena + 17920; /* [n,60] steps 3.3 to 3.4 */
+        float *const add1_2_t = add1_2 + (ptrdiff_t)time_step * 60;
 
         /* 3.2 h_before_t[n,20] */
         for (int32_t i = 0; i < n; i++) {
@@ -84,29 +65,37 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             }
         }
 
-        /* 3.3 matmul12[n,60] = h . gru_weight_hh_l0 */
-        ag_gemm_nt_f32_ref(h, 20, t->gru_weight_hh_l0, 20, matmul12, 60, n, 60, 20, 1.0f, 0.0f);
+        /* 3.3 matmul1_2[n,60] = h . gru_weight_hh_l0 */
+        float *const matmul1_2 = t->arena + 17920; /* [n,60] steps 3.3 to 3.4 */
+        ag_gemm_nt_f32_ref(h, 20, t->gru_weight_hh_l0, 20, matmul1_2, 60, n, 60, 20, 1.0f, 0.0f);
 
-        /* 3.4 add12_t[n,60] */
+        /* 3.4 add1_2_t[n,60] */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
-                add12_t[i * 1920 + j] = matmul12[i * 60 + j] + t->gru_bias_hh_l0[j];
+                add1_2_t[i * 1920 + j] = matmul1_2[i * 60 + j] + t->gru_bias_hh_l0[j];
             }
         }
 
         /* 3.5 new h[n,20] */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] + add12_t[i * 1920 + j]) * add12_t[i * 1920 + j + 40]);
-                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + add12_t[i * 1920 + j + 20]) * (h[i * 20 + j] - tanh1);
+                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] + add1_2_t[i * 1920 + j]) * add1_2_t[i * 1920 + j + 40]);
+                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + add1_2_t[i * 1920 + j + 20]) * (h[i * 20 + j] - tanh1);
             }
         }
     }
 
+    /* ---- forward: head ---- */
     /* 4  matmul2[n,5] = h . head_weight' */
+    float *const matmul2 = t->arena + 17920; /* [n,5] steps 4 to 7 */
     ag_gemm_nt_f32_ref(h, 20, t->head_weight, 20, matmul2, 5, n, 5, 20, 1.0f, 0.0f);
 
+    /* ---- loss ---- */
     /* 5  loss, d_sub1[n,5], d_head_bias[5], sum */
+    float *const d_sub1 = t->arena + 17920;      /* [n,5] in place of matmul2 */
+    float *const d_head_bias = t->arena + 19220; /* [5] steps 5 to 18 */
+    float *const sum = t->arena + 19225;         /* scalar steps 5 to 18 */
+    float *const exp1_row = t->arena + 17940;    /* [5] step 5 */
     {
         float sum2 = 0.0f;
         const float div1 = 1.0f / (float)n;
@@ -146,13 +135,19 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         return GESTURE_ERR_LOSS;
     }
 
+    /* ---- backward: head, gru ---- */
     /* 6  matmul[n,20] = d_sub1 . head_weight */
+    float *const matmul = t->arena + 18480; /* [n,20] steps 6 to 8 */
     ag_gemm_nn_f32_ref(d_sub1, 5, t->head_weight, 20, matmul, 20, n, 20, 5, 1.0f, 0.0f);
 
     /* 7  matmul3[5,20] = d_sub1' . h */
+    float *const matmul3 = t->arena + 19120; /* [5,20] steps 7 to 17 */
     ag_gemm_tn_f32_ref(d_sub1, 5, h, 20, matmul3, 20, 5, 20, n, 1.0f, 0.0f);
 
     /* 8  d_h[n,20], d_x_t[n,32,60], d_add1[n,32,60]: 32 times, from the last to the first */
+    float *const d_add1 = t->arena;       /* [n,32,60] in place of add1 */
+    float *const d_x_t = t->arena + 7680; /* [n,32,60] in place of add1_2 */
+    float *const d_h = t->arena + 18560;  /* [n,20] step 8 */
     /* 8.1 d_h[20n] */
     for (int32_t i = 0; i < 20 * n; i++) {
         d_h[i] = matmul[i];
@@ -161,25 +156,24 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         const float *const h2 = h_before + (ptrdiff_t)time_step * 20;
         float *const d_x_t_t = d_x_t + (ptrdiff_t)time_step * 60;
         float *const d_add1_t = d_add1 + (ptrdiff_t)time_step * 60;
-        float *const d_sub12 = t->arena + 18400; /* [n,20] steps 8.2 to 8.6 */
-        float *const d_add12 = t->arena + 17920; /* [n,60] steps 8.2 to 8.3 */
-        float *const d_x_t2 = t->arena + 18160; /* [n,60] steps 8.2 to 8.4 */
-        float *const matmul6 = t->arena + 17920; /* [n,20] steps 8.5 to 8.6 */
 
-        /* 8.2 d_sub12[n,20], d_add12[n,60], d_x_t2[n,60] */
+        /* 8.2 d_sub1_2[n,20], d_add1_2[n,60], d_x_t2[n,60] */
+        float *const d_sub1_2 = t->arena + 18400; /* [n,20] steps 8.2 to 8.6 */
+        float *const d_add1_2 = t->arena + 17920; /* [n,60] steps 8.2 to 8.3 */
+        float *const d_x_t2 = t->arena + 18160;   /* [n,60] steps 8.2 to 8.4 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float sigmoid1 = ag_sigmoidf(d_add1_t[i * 1920 + j + 20] + d_x_t_t[i * 1920 + j + 20]);
                 const float mul1 = d_h[i * 20 + j] * sigmoid1;
-                d_sub12[i * 20 + j] = mul1;
+                d_sub1_2[i * 20 + j] = mul1;
                 const float sigmoid2 = ag_sigmoidf(d_add1_t[i * 1920 + j] + d_x_t_t[i * 1920 + j]);
                 const float tanh1 = ag_tanhf(d_add1_t[i * 1920 + j + 40] + sigmoid2 * d_x_t_t[i * 1920 + j + 40]);
                 const float mul2 = d_h[i * 20 + j] * (h2[i * 640 + j] - tanh1) * sigmoid1 * (1.0f - sigmoid1);
-                d_add12[i * 60 + j + 20] = mul2;
+                d_add1_2[i * 60 + j + 20] = mul2;
                 const float mul3 = (d_h[i * 20 + j] + -mul1) * (1.0f - tanh1 * tanh1);
-                d_add12[i * 60 + j + 40] = mul3 * sigmoid2;
+                d_add1_2[i * 60 + j + 40] = mul3 * sigmoid2;
                 const float mul4 = mul3 * d_x_t_t[i * 1920 + j + 40] * sigmoid2 * (1.0f - sigmoid2);
-                d_add12[i * 60 + j] = mul4;
+                d_add1_2[i * 60 + j] = mul4;
                 d_x_t2[i * 60 + j + 20] = mul2;
                 d_x_t2[i * 60 + j] = mul4;
                 d_x_t2[i * 60 + j + 40] = mul3;
@@ -189,7 +183,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         /* 8.3 new d_add1_t[n,60] */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
-                d_add1_t[i * 1920 + j] = d_add12[i * 60 + j];
+                d_add1_t[i * 1920 + j] = d_add1_2[i * 60 + j];
             }
         }
 
@@ -201,24 +195,34 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
 
         /* 8.5 matmul6[n,20] = d_add1_t . gru_weight_hh_l0 */
+        float *const matmul6 = t->arena + 17920; /* [n,20] steps 8.5 to 8.6 */
         ag_gemm_nn_f32_ref(d_add1_t, 1920, t->gru_weight_hh_l0, 20, matmul6, 20, n, 20, 60, 1.0f, 0.0f);
 
         /* 8.6 new d_h[20n] */
         for (int32_t i = 0; i < 20 * n; i++) {
-            d_h[i] = d_sub12[i] + matmul6[i];
+            d_h[i] = d_sub1_2[i] + matmul6[i];
         }
     }
 
     /* 9  matmul4[60,20] = d_add1' . h_before */
+    float *const matmul4 = t->arena + 17920; /* [60,20] steps 9 to 14 */
     ag_gemm_tn_f32_ref(d_add1, 60, h_before, 20, matmul4, 20, 60, 20, 32 * n, 1.0f, 0.0f);
 
     /* 10 matmul5[60,3] = d_x_t' . x */
+    float *const matmul5 = t->arena + 15360; /* [60,3] steps 10 to 13 */
     ag_gemm_tn_f32_ref(d_x_t, 60, x, 3, matmul5, 3, 60, 3, 32 * n, 1.0f, 0.0f);
 
     /* 11 d_gru_bias_ih_l0[60] = column_sums(d_x_t) */
+    float *const d_gru_bias_ih_l0 = t->arena + 15540; /* [60] steps 11 to 15 */
     ag_column_sums_f32_ref(d_x_t, 60, d_gru_bias_ih_l0, 32 * n, 60, 1.0f, 0.0f);
 
+    /* ---- update: gru ---- */
     /* 12 new optimizer_step, div2, d_gru_bias_hh_l0[60], minimum, new gru_weight_ih_l0_exp_avg[60,3], new... */
+    float *const minimum = t->arena + 19225;         /* scalar in place of sum */
+    float *const mul = t->arena + 15360;             /* [60,3] in place of matmul5 */
+    float *const div2 = t->arena + 7740;             /* scalar steps 12 to 18 */
+    float *const d_gru_bias_hh_l0 = t->arena + 7680; /* [60] steps 12 to 16 */
+    float *const div3 = t->arena + 7741;             /* scalar steps 12 to 18 */
     {
         const float old1 = t->optimizer_step[0];
         const float add2 = old1 + 1.0f;
@@ -334,6 +338,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
+    /* ---- update: head ---- */
     /* 17 new head_weight_exp_avg[100], new head_weight_exp_avg_sq[100], new head_weight[100] */
     {
         const float minimum_1 = minimum[0];
@@ -376,15 +381,13 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
         return GESTURE_ERR_BATCH;
     }
 
-    float *const matmul1 = t->arena;  /* [32n,60] steps 1 to 3 */
-    float *const add1 = t->arena;     /* [n,32,60] in place of matmul1 */
-    float *const h = t->arena + 7920; /* [n,20] steps 3 to 4 */
-    float *const matmul2 = t->arena;  /* [n,5] steps 4 to 5 */
-
+    /* ---- forward: gru ---- */
     /* 1  matmul1[32n,60] = x . gru_weight_ih_l0' */
+    float *const matmul1 = t->arena; /* [32n,60] steps 1 to 3 */
     ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, matmul1, 60, 32 * n, 60, 3, 1.0f, 0.0f);
 
     /* 2  add1[n,32,60] */
+    float *const add1 = t->arena; /* [n,32,60] in place of matmul1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 32; j++) {
             for (int32_t k = 0; k < 60; k++) {
@@ -394,6 +397,7 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     }
 
     /* 3  h[n,20]: 32 times */
+    float *const h = t->arena + 7920; /* [n,20] steps 3 to 4 */
     /* 3.1 h[n,20] */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
@@ -402,21 +406,23 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     }
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const x_t = add1 + (ptrdiff_t)time_step * 60;
-        float *const matmul12 = t->arena + 7680; /* [n,60] steps 3.2 to 3.3 */
 
-        /* 3.2 matmul12[n,60] = h . gru_weight_hh_l0 */
-        ag_gemm_nt_f32_ref(h, 20, t->gru_weight_hh_l0, 20, matmul12, 60, n, 60, 20, 1.0f, 0.0f);
+        /* 3.2 matmul1_2[n,60] = h . gru_weight_hh_l0 */
+        float *const matmul1_2 = t->arena + 7680; /* [n,60] steps 3.2 to 3.3 */
+        ag_gemm_nt_f32_ref(h, 20, t->gru_weight_hh_l0, 20, matmul1_2, 60, n, 60, 20, 1.0f, 0.0f);
 
         /* 3.3 new h[n,20] */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] + (matmul12[i * 60 + j] + t->gru_bias_hh_l0[j])) * (matmul12[i * 60 + j + 40] + t->gru_bias_hh_l0[j + 40]));
-                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + (matmul12[i * 60 + j + 20] + t->gru_bias_hh_l0[j + 20])) * (h[i * 20 + j] - tanh1);
+                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] + (matmul1_2[i * 60 + j] + t->gru_bias_hh_l0[j])) * (matmul1_2[i * 60 + j + 40] + t->gru_bias_hh_l0[j + 40]));
+                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + (matmul1_2[i * 60 + j + 20] + t->gru_bias_hh_l0[j + 20])) * (h[i * 20 + j] - tanh1);
             }
         }
     }
 
+    /* ---- forward: head ---- */
     /* 4  matmul2[n,5] = h . head_weight' */
+    float *const matmul2 = t->arena; /* [n,5] steps 4 to 5 */
     ag_gemm_nt_f32_ref(h, 20, t->head_weight, 20, matmul2, 5, n, 5, 20, 1.0f, 0.0f);
 
     /* 5  scores[n,5] */

@@ -27,34 +27,9 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         return KEYWORDS_ERR_INPUT;
     }
 
-    float *const conv2d1 = t->arena;                   /* [1,25,5,32] steps 1 to 2 */
-    float *const relu1 = t->arena + 4000;              /* [25,5,32] steps 2 to 3 */
-    float *const depthwise2d1 = t->arena;              /* [1,25,5,32] steps 3 to 4 */
-    float *const relu2 = t->arena + 4000;              /* [25,5,32] steps 4 to 5 */
-    float *const conv2d2 = t->arena;                   /* [1,25,5,32] steps 5 to 6 */
-    float *const relu3 = t->arena + 4000;              /* [25,5,32] steps 6 to 7 */
-    float *const depthwise2d2 = t->arena;              /* [1,25,5,32] steps 7 to 8 */
-    float *const relu4 = t->arena + 4000;              /* [25,5,32] steps 8 to 9 */
-    float *const conv2d3 = t->arena;                   /* [1,25,5,32] steps 9 to 10 */
-    float *const relu5 = t->arena + 4000;              /* [25,5,32] steps 10 to 11 */
-    float *const depthwise2d3 = t->arena;              /* [1,25,5,32] steps 11 to 12 */
-    float *const relu6 = t->arena + 4000;              /* [25,5,32] steps 12 to 13 */
-    float *const conv2d4 = t->arena;                   /* [1,25,5,32] steps 13 to 14 */
-    float *const relu7 = t->arena + 4000;              /* [25,5,32] steps 14 to 31 */
-    float *const depthwise2d4 = t->arena;              /* [1,25,5,32] steps 15 to 16 */
-    float *const relu8 = t->arena + 8000;              /* [25,5,32] steps 16 to 33 */
-    float *const where = t->arena + 8000;              /* [4000] in place of relu8 */
-    float *const conv2d5 = t->arena;                   /* [1,25,5,32] steps 17 to 18 */
-    float *const mul1 = t->arena + 13000;              /* [1,32] steps 18 to 21 */
-    uint8_t *const le = (uint8_t *)(t->arena + 12000); /* [25,5,32] steps 18 to 25 */
-    float *const matmul1 = t->arena;                   /* [1,10] steps 19 to 23 */
-    float *const d_sub1 = t->arena;                    /* [1,10] in place of matmul1 */
-    float *const exp1_row = t->arena + 10;             /* [10] step 20 */
-    float *const d_mul1 = t->arena + 13000;            /* [1,32] steps 23 to 25 */
-    float *const where2 = t->arena;                    /* [25,5,32] steps 25 to 29 */
-    float *const conv2d_dx = t->arena + 12000;         /* [1,25,5,32] steps 29 to 30 */
-
+    /* ---- forward: conv ---- */
     /* 1  conv2d1[1,25,5,32] = conv2d(x, conv_weight) */
+    float *const conv2d1 = t->arena; /* [1,25,5,32] steps 1 to 2 */
     {
         static const ag_conv2d_shape shape = {
             .h = 49, .w = 10, .c = 1, .oh = 25, .ow = 5, .o = 32, .kh = 10, .kw = 4, .stride_h = 2,
@@ -65,6 +40,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* 2  relu1[25,5,32] */
+    float *const relu1 = t->arena + 4000; /* [25,5,32] steps 2 to 3 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -74,7 +50,9 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         }
     }
 
+    /* ---- forward: block1.depthwise ---- */
     /* 3  depthwise2d1[1,25,5,32] = depthwise2d(relu1, block1_depthwise_weight) */
+    float *const depthwise2d1 = t->arena; /* [1,25,5,32] steps 3 to 4 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
@@ -85,6 +63,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* 4  relu2[25,5,32] */
+    float *const relu2 = t->arena + 4000; /* [25,5,32] steps 4 to 5 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -94,7 +73,9 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         }
     }
 
+    /* ---- forward: block1.pointwise ---- */
     /* 5  conv2d2[1,25,5,32] = conv2d(relu2, block1_pointwise_weight) */
+    float *const conv2d2 = t->arena; /* [1,25,5,32] steps 5 to 6 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
@@ -105,6 +86,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* 6  relu3[25,5,32] */
+    float *const relu3 = t->arena + 4000; /* [25,5,32] steps 6 to 7 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -114,7 +96,9 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         }
     }
 
+    /* ---- forward: block2.depthwise ---- */
     /* 7  depthwise2d2[1,25,5,32] = depthwise2d(relu3, block2_depthwise_weight) */
+    float *const depthwise2d2 = t->arena; /* [1,25,5,32] steps 7 to 8 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
@@ -125,6 +109,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* 8  relu4[25,5,32] */
+    float *const relu4 = t->arena + 4000; /* [25,5,32] steps 8 to 9 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -134,7 +119,9 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         }
     }
 
+    /* ---- forward: block2.pointwise ---- */
     /* 9  conv2d3[1,25,5,32] = conv2d(relu4, block2_pointwise_weight) */
+    float *const conv2d3 = t->arena; /* [1,25,5,32] steps 9 to 10 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
@@ -145,6 +132,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* 10 relu5[25,5,32] */
+    float *const relu5 = t->arena + 4000; /* [25,5,32] steps 10 to 11 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -154,7 +142,9 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         }
     }
 
+    /* ---- forward: block3.depthwise ---- */
     /* 11 depthwise2d3[1,25,5,32] = depthwise2d(relu5, block3_depthwise_weight) */
+    float *const depthwise2d3 = t->arena; /* [1,25,5,32] steps 11 to 12 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
@@ -165,6 +155,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* 12 relu6[25,5,32] */
+    float *const relu6 = t->arena + 4000; /* [25,5,32] steps 12 to 13 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -174,7 +165,9 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         }
     }
 
+    /* ---- forward: block3.pointwise ---- */
     /* 13 conv2d4[1,25,5,32] = conv2d(relu6, block3_pointwise_weight) */
+    float *const conv2d4 = t->arena; /* [1,25,5,32] steps 13 to 14 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
@@ -185,6 +178,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* 14 relu7[25,5,32] */
+    float *const relu7 = t->arena + 4000; /* [25,5,32] steps 14 to 31 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -194,7 +188,9 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         }
     }
 
+    /* ---- forward: block4.depthwise ---- */
     /* 15 depthwise2d4[1,25,5,32] = depthwise2d(relu7, block4_depthwise_weight) */
+    float *const depthwise2d4 = t->arena; /* [1,25,5,32] steps 15 to 16 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
@@ -205,6 +201,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* 16 relu8[25,5,32] */
+    float *const relu8 = t->arena + 8000; /* [25,5,32] steps 16 to 33 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -214,7 +211,9 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         }
     }
 
+    /* ---- forward: block4.pointwise ---- */
     /* 17 conv2d5[1,25,5,32] = conv2d(relu8, block4_pointwise_weight) */
+    float *const conv2d5 = t->arena; /* [1,25,5,32] steps 17 to 18 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
@@ -225,6 +224,8 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* 18 mul1[1,32], le[25,5,32] */
+    float *const mul1 = t->arena + 13000;              /* [1,32] steps 18 to 21 */
+    uint8_t *const le = (uint8_t *)(t->arena + 12000); /* [25,5,32] steps 18 to 25 */
     for (int32_t i = 0; i < 32; i++) {
         float sum = 0.0f;
         const float block4_pointwise_bias_1 = t->block4_pointwise_bias[i];
@@ -245,10 +246,15 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         }
     }
 
+    /* ---- forward: classifier ---- */
     /* 19 matmul1[1,10] = mul1 . classifier_weight' */
+    float *const matmul1 = t->arena; /* [1,10] steps 19 to 23 */
     ag_gemv_f32_ref(t->classifier_weight, 32, mul1, matmul1, 10, 32, 1.0f, 0.0f);
 
+    /* ---- loss ---- */
     /* 20 loss[1], d_sub1[1,10] */
+    float *const d_sub1 = t->arena;        /* [1,10] in place of matmul1 */
+    float *const exp1_row = t->arena + 10; /* [10] step 20 */
     {
         float amax = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {
@@ -272,6 +278,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         return KEYWORDS_ERR_LOSS;
     }
 
+    /* ---- backward: classifier ---- */
     /* 21 classifier_weight_momentum_buffer[10,32] = 0.9f * itself + d_sub1' . mul1 */
     ag_ger_f32_ref(t->classifier_weight_momentum_buffer, 32, d_sub1, mul1, 10, 32, 1.0f, 0.9f);
 
@@ -283,12 +290,15 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* 23 d_mul1[1,32] = d_sub1 . classifier_weight */
+    float *const d_mul1 = t->arena + 13000; /* [1,32] steps 23 to 25 */
     ag_gemv_t_f32_ref(t->classifier_weight, 32, d_sub1, d_mul1, 10, 32, 1.0f, 0.0f);
 
     /* 24 classifier_weight[320] -= lr classifier_weight_momentum_buffer */
     ag_axpby_f32_ref(t->classifier_weight_momentum_buffer, t->classifier_weight, 320, -lr, 1.0f);
 
+    /* ---- backward: block4.pointwise, block4.depthwise ---- */
     /* 25 where2[25,5,32] */
+    float *const where2 = t->arena; /* [25,5,32] steps 25 to 29 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -314,6 +324,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     ag_axpby_f32_ref(t->block4_pointwise_bias_momentum_buffer, t->block4_pointwise_bias, 32, -lr, 1.0f);
 
     /* 29 conv2d_dx[1,25,5,32] = conv2d_dx(where2, block4_pointwise_weight) */
+    float *const conv2d_dx = t->arena + 12000; /* [1,25,5,32] steps 29 to 30 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
@@ -324,6 +335,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* 30 where[4000] */
+    float *const where = t->arena + 8000; /* [4000] in place of relu8 */
     for (int32_t i = 0; i < 4000; i++) {
         const float choice1 = conv2d_dx[i];
         where[i] = relu8[i] <= 0.0f ? 0.0f : choice1;
@@ -358,27 +370,9 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
         return KEYWORDS_ERR_NULL;
     }
 
-    float *const conv2d1 = t->arena;      /* [1,25,5,32] steps 1 to 2 */
-    float *const relu1 = t->arena + 4000; /* [25,5,32] steps 2 to 3 */
-    float *const depthwise2d1 = t->arena; /* [1,25,5,32] steps 3 to 4 */
-    float *const relu2 = t->arena + 4000; /* [25,5,32] steps 4 to 5 */
-    float *const conv2d2 = t->arena;      /* [1,25,5,32] steps 5 to 6 */
-    float *const relu3 = t->arena + 4000; /* [25,5,32] steps 6 to 7 */
-    float *const depthwise2d2 = t->arena; /* [1,25,5,32] steps 7 to 8 */
-    float *const relu4 = t->arena + 4000; /* [25,5,32] steps 8 to 9 */
-    float *const conv2d3 = t->arena;      /* [1,25,5,32] steps 9 to 10 */
-    float *const relu5 = t->arena + 4000; /* [25,5,32] steps 10 to 11 */
-    float *const depthwise2d3 = t->arena; /* [1,25,5,32] steps 11 to 12 */
-    float *const relu6 = t->arena + 4000; /* [25,5,32] steps 12 to 13 */
-    float *const conv2d4 = t->arena;      /* [1,25,5,32] steps 13 to 14 */
-    float *const relu7 = t->arena + 4000; /* [25,5,32] steps 14 to 15 */
-    float *const depthwise2d4 = t->arena; /* [1,25,5,32] steps 15 to 16 */
-    float *const relu8 = t->arena + 4000; /* [25,5,32] steps 16 to 17 */
-    float *const conv2d5 = t->arena;      /* [1,25,5,32] steps 17 to 18 */
-    float *const mul1 = t->arena + 4000;  /* [1,32] steps 18 to 19 */
-    float *const matmul1 = t->arena;      /* [1,10] steps 19 to 20 */
-
+    /* ---- forward: conv ---- */
     /* 1  conv2d1[1,25,5,32] = conv2d(x, conv_weight) */
+    float *const conv2d1 = t->arena; /* [1,25,5,32] steps 1 to 2 */
     {
         static const ag_conv2d_shape shape = {
             .h = 49, .w = 10, .c = 1, .oh = 25, .ow = 5, .o = 32, .kh = 10, .kw = 4, .stride_h = 2,
@@ -389,6 +383,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* 2  relu1[25,5,32] */
+    float *const relu1 = t->arena + 4000; /* [25,5,32] steps 2 to 3 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -398,7 +393,9 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
         }
     }
 
+    /* ---- forward: block1.depthwise ---- */
     /* 3  depthwise2d1[1,25,5,32] = depthwise2d(relu1, block1_depthwise_weight) */
+    float *const depthwise2d1 = t->arena; /* [1,25,5,32] steps 3 to 4 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
@@ -409,6 +406,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* 4  relu2[25,5,32] */
+    float *const relu2 = t->arena + 4000; /* [25,5,32] steps 4 to 5 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -418,7 +416,9 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
         }
     }
 
+    /* ---- forward: block1.pointwise ---- */
     /* 5  conv2d2[1,25,5,32] = conv2d(relu2, block1_pointwise_weight) */
+    float *const conv2d2 = t->arena; /* [1,25,5,32] steps 5 to 6 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
@@ -429,6 +429,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* 6  relu3[25,5,32] */
+    float *const relu3 = t->arena + 4000; /* [25,5,32] steps 6 to 7 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -438,7 +439,9 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
         }
     }
 
+    /* ---- forward: block2.depthwise ---- */
     /* 7  depthwise2d2[1,25,5,32] = depthwise2d(relu3, block2_depthwise_weight) */
+    float *const depthwise2d2 = t->arena; /* [1,25,5,32] steps 7 to 8 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
@@ -449,6 +452,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* 8  relu4[25,5,32] */
+    float *const relu4 = t->arena + 4000; /* [25,5,32] steps 8 to 9 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -458,7 +462,9 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
         }
     }
 
+    /* ---- forward: block2.pointwise ---- */
     /* 9  conv2d3[1,25,5,32] = conv2d(relu4, block2_pointwise_weight) */
+    float *const conv2d3 = t->arena; /* [1,25,5,32] steps 9 to 10 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
@@ -469,6 +475,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* 10 relu5[25,5,32] */
+    float *const relu5 = t->arena + 4000; /* [25,5,32] steps 10 to 11 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -478,7 +485,9 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
         }
     }
 
+    /* ---- forward: block3.depthwise ---- */
     /* 11 depthwise2d3[1,25,5,32] = depthwise2d(relu5, block3_depthwise_weight) */
+    float *const depthwise2d3 = t->arena; /* [1,25,5,32] steps 11 to 12 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
@@ -489,6 +498,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* 12 relu6[25,5,32] */
+    float *const relu6 = t->arena + 4000; /* [25,5,32] steps 12 to 13 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -498,7 +508,9 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
         }
     }
 
+    /* ---- forward: block3.pointwise ---- */
     /* 13 conv2d4[1,25,5,32] = conv2d(relu6, block3_pointwise_weight) */
+    float *const conv2d4 = t->arena; /* [1,25,5,32] steps 13 to 14 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
@@ -509,6 +521,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* 14 relu7[25,5,32] */
+    float *const relu7 = t->arena + 4000; /* [25,5,32] steps 14 to 15 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -518,7 +531,9 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
         }
     }
 
+    /* ---- forward: block4.depthwise ---- */
     /* 15 depthwise2d4[1,25,5,32] = depthwise2d(relu7, block4_depthwise_weight) */
+    float *const depthwise2d4 = t->arena; /* [1,25,5,32] steps 15 to 16 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
@@ -529,6 +544,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* 16 relu8[25,5,32] */
+    float *const relu8 = t->arena + 4000; /* [25,5,32] steps 16 to 17 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 32; k++) {
@@ -538,7 +554,9 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
         }
     }
 
+    /* ---- forward: block4.pointwise ---- */
     /* 17 conv2d5[1,25,5,32] = conv2d(relu8, block4_pointwise_weight) */
+    float *const conv2d5 = t->arena; /* [1,25,5,32] steps 17 to 18 */
     {
         static const ag_conv2d_shape shape = {
             .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
@@ -549,6 +567,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* 18 mul1[1,32] */
+    float *const mul1 = t->arena + 4000; /* [1,32] steps 18 to 19 */
     for (int32_t i = 0; i < 32; i++) {
         float sum = 0.0f;
         const float block4_pointwise_bias_1 = t->block4_pointwise_bias[i];
@@ -561,7 +580,9 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
         mul1[i] = sum * 0.008f;
     }
 
+    /* ---- forward: classifier ---- */
     /* 19 matmul1[1,10] = mul1 . classifier_weight' */
+    float *const matmul1 = t->arena; /* [1,10] steps 19 to 20 */
     ag_gemv_f32_ref(t->classifier_weight, 32, mul1, matmul1, 10, 32, 1.0f, 0.0f);
 
     /* 20 scores[1,10] */

@@ -33,29 +33,10 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         return LENET_ERR_INPUT;
     }
 
-    float *const max_pool2d1 = t->arena;                         /* [n,12,12,6] steps 1 to 25 */
-    float *const relu1 = t->arena;                               /* [864n] in place of max_pool2d1 */
-    float *const d_max_pool2d1 = t->arena;                       /* [n,12,12,6] in place of relu1 */
-    uint8_t *const max_pool2d12 = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 25 */
-    float *const max_pool2d2 = t->arena + 13824;                 /* [n,4,4,16] steps 3 to 23 */
-    float *const relu2 = t->arena + 13824;                       /* [256n] in place of max_pool2d2 */
-    float *const d_max_pool2d2 = t->arena + 13824;               /* [256n] in place of relu2 */
-    uint8_t *const max_pool2d22 = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 23 */
-    float *const matmul1 = t->arena + 6912;                      /* [n,120] steps 5 to 17 */
-    float *const relu3 = t->arena + 6912;                        /* [n,120] in place of matmul1 */
-    float *const matmul2 = t->arena + 7872;                      /* [n,84] steps 7 to 14 */
-    float *const relu4 = t->arena + 7872;                        /* [n,84] in place of matmul2 */
-    float *const matmul3 = t->arena + 8544;                      /* [n,10] steps 9 to 14 */
-    float *const d_sub1 = t->arena + 8544;                       /* [n,10] in place of matmul3 */
-    float *const exp1_row = t->arena + 8624;                     /* [10] step 10 */
-    float *const d_relu4 = t->arena + 9920;                      /* [n,84] steps 12 to 17 */
-    float *const d_add4 = t->arena + 9920;                       /* [n,84] in place of d_relu4 */
-    float *const d_relu3 = t->arena + 8960;                      /* [n,120] steps 15 to 19 */
-    float *const d_add3 = t->arena + 8960;                       /* [n,120] in place of d_relu3 */
-    float *const matmul = t->arena + 6912;                       /* [n,256] steps 18 to 20 */
-    float *const d_relu1 = t->arena + 6912;                      /* [n,12,12,6] steps 22 to 24 */
-
-    /* 1  max_pool2d1[n,12,12,6], max_pool2d12[n,12,12,6] = conv2d_pool(x, layer0_weight, layer0_bias) */
+    /* ---- forward: layer0 ---- */
+    /* 1  max_pool2d1[n,12,12,6], max_pool2d1_index[n,12,12,6] = conv2d_pool(x, layer0_weight, layer0_bias) */
+    float *const max_pool2d1 = t->arena;                              /* [n,12,12,6] steps 1 to 25 */
+    uint8_t *const max_pool2d1_index = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 25 */
     {
         static const ag_conv2d_pool_shape shape = {
             .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,
@@ -63,15 +44,19 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 12, .pw = 12
         };
-        ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d12, n, &shape);
+        ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d1_index, n, &shape);
     }
 
     /* 2  relu1[864n] */
+    float *const relu1 = t->arena; /* [864n] in place of max_pool2d1 */
     for (int32_t i = 0; i < 864 * n; i++) {
         relu1[i] = max_pool2d1[i] < 0.0f ? 0.0f : max_pool2d1[i];
     }
 
-    /* 3  max_pool2d2[n,4,4,16], max_pool2d22[n,4,4,16] = conv2d_pool(relu1, layer3_weight, layer3_bias) */
+    /* ---- forward: layer3 ---- */
+    /* 3  max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16] = conv2d_pool(relu1, layer3_weight, layer3_bias) */
+    float *const max_pool2d2 = t->arena + 13824;                      /* [n,4,4,16] steps 3 to 23 */
+    uint8_t *const max_pool2d2_index = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 23 */
     {
         static const ag_conv2d_pool_shape shape = {
             .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
@@ -79,18 +64,22 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 4, .pw = 4
         };
-        ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d22, n, &shape);
+        ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d2_index, n, &shape);
     }
 
     /* 4  relu2[256n] */
+    float *const relu2 = t->arena + 13824; /* [256n] in place of max_pool2d2 */
     for (int32_t i = 0; i < 256 * n; i++) {
         relu2[i] = max_pool2d2[i] < 0.0f ? 0.0f : max_pool2d2[i];
     }
 
+    /* ---- forward: layer7 ---- */
     /* 5  matmul1[n,120] = relu2 . layer7_weight' */
+    float *const matmul1 = t->arena + 6912; /* [n,120] steps 5 to 17 */
     ag_gemm_nt_f32_ref(relu2, 256, t->layer7_weight, 256, matmul1, 120, n, 120, 256, 1.0f, 0.0f);
 
     /* 6  relu3[n,120] */
+    float *const relu3 = t->arena + 6912; /* [n,120] in place of matmul1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
             const float add1 = matmul1[i * 120 + j] + t->layer7_bias[j];
@@ -98,10 +87,13 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         }
     }
 
+    /* ---- forward: layer9 ---- */
     /* 7  matmul2[n,84] = relu3 . layer9_weight' */
+    float *const matmul2 = t->arena + 7872; /* [n,84] steps 7 to 14 */
     ag_gemm_nt_f32_ref(relu3, 120, t->layer9_weight, 120, matmul2, 84, n, 84, 120, 1.0f, 0.0f);
 
     /* 8  relu4[n,84] */
+    float *const relu4 = t->arena + 7872; /* [n,84] in place of matmul2 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
             const float add1 = matmul2[i * 84 + j] + t->layer9_bias[j];
@@ -109,10 +101,15 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         }
     }
 
+    /* ---- forward: layer11 ---- */
     /* 9  matmul3[n,10] = relu4 . layer11_weight' */
+    float *const matmul3 = t->arena + 8544; /* [n,10] steps 9 to 14 */
     ag_gemm_nt_f32_ref(relu4, 84, t->layer11_weight, 84, matmul3, 10, n, 10, 84, 1.0f, 0.0f);
 
+    /* ---- loss ---- */
     /* 10 loss, d_sub1[n,10] */
+    float *const d_sub1 = t->arena + 8544;   /* [n,10] in place of matmul3 */
+    float *const exp1_row = t->arena + 8624; /* [10] step 10 */
     {
         float sum = 0.0f;
         const float div1 = 1.0f / (float)n;
@@ -142,6 +139,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         return LENET_ERR_LOSS;
     }
 
+    /* ---- backward: layer11, layer9, layer7 ---- */
     /* 11 new layer11_bias[10] */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
@@ -171,9 +169,11 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* 12 d_relu4[n,84] = d_sub1 . layer11_weight */
+    float *const d_relu4 = t->arena + 9920; /* [n,84] steps 12 to 17 */
     ag_gemm_nn_f32_ref(d_sub1, 10, t->layer11_weight, 84, d_relu4, 84, n, 84, 10, 1.0f, 0.0f);
 
     /* 13 d_add4[n,84], new layer9_bias[84] */
+    float *const d_add4 = t->arena + 9920; /* [n,84] in place of d_relu4 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
             const float choice1 = d_relu4[i * 84 + j];
@@ -192,9 +192,11 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     ag_gemm_tn_f32_ref(d_sub1, 10, relu4, 84, t->layer11_weight, 84, 10, 84, n, -lr, 1.0f);
 
     /* 15 d_relu3[n,120] = d_add4 . layer9_weight */
+    float *const d_relu3 = t->arena + 8960; /* [n,120] steps 15 to 19 */
     ag_gemm_nn_f32_ref(d_add4, 84, t->layer9_weight, 120, d_relu3, 120, n, 120, 84, 1.0f, 0.0f);
 
     /* 16 d_add3[n,120], new layer7_bias[120] */
+    float *const d_add3 = t->arena + 8960; /* [n,120] in place of d_relu3 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
             const float choice1 = d_relu3[i * 120 + j];
@@ -213,12 +215,15 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     ag_gemm_tn_f32_ref(d_add4, 84, relu3, 120, t->layer9_weight, 120, 84, 120, n, -lr, 1.0f);
 
     /* 18 matmul[n,256] = d_add3 . layer7_weight */
+    float *const matmul = t->arena + 6912; /* [n,256] steps 18 to 20 */
     ag_gemm_nn_f32_ref(d_add3, 120, t->layer7_weight, 256, matmul, 256, n, 256, 120, 1.0f, 0.0f);
 
     /* 19 layer7_weight[120,256] -= lr d_add3' . relu2 */
     ag_gemm_tn_f32_ref(d_add3, 120, relu2, 256, t->layer7_weight, 256, 120, 256, n, -lr, 1.0f);
 
+    /* ---- backward: layer3 ---- */
     /* 20 d_max_pool2d2[256n] */
+    float *const d_max_pool2d2 = t->arena + 13824; /* [256n] in place of relu2 */
     for (int32_t i = 0; i < 256 * n; i++) {
         const float choice1 = matmul[i];
         d_max_pool2d2[i] = relu2[i] <= 0.0f ? 0.0f : choice1;
@@ -227,7 +232,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 21 layer3_bias[16] -= lr column_sums(d_max_pool2d2) */
     ag_column_sums_f32_ref(d_max_pool2d2, 16, t->layer3_bias, 16 * n, 16, -lr, 1.0f);
 
-    /* 22 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2, max_pool2d22, layer3_weight) */
+    /* 22 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2, max_pool2d2_index, layer3_weight) */
+    float *const d_relu1 = t->arena + 6912; /* [n,12,12,6] steps 22 to 24 */
     {
         static const ag_conv2d_pool_shape shape = {
             .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
@@ -235,10 +241,10 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 4, .pw = 4
         };
-        ag_conv2d_pool_dx_f32_ref(d_max_pool2d2, max_pool2d22, t->layer3_weight, d_relu1, n, &shape);
+        ag_conv2d_pool_dx_f32_ref(d_max_pool2d2, max_pool2d2_index, t->layer3_weight, d_relu1, n, &shape);
     }
 
-    /* 23 layer3_weight[16,5,5,6] -= lr conv2d_pool_dw(relu1, d_max_pool2d2, max_pool2d22) */
+    /* 23 layer3_weight[16,5,5,6] -= lr conv2d_pool_dw(relu1, d_max_pool2d2, max_pool2d2_index) */
     {
         static const ag_conv2d_pool_shape shape = {
             .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
@@ -246,10 +252,12 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 4, .pw = 4
         };
-        ag_conv2d_pool_dw_f32_ref(relu1, d_max_pool2d2, max_pool2d22, t->layer3_weight, n, &shape, -lr, 1.0f);
+        ag_conv2d_pool_dw_f32_ref(relu1, d_max_pool2d2, max_pool2d2_index, t->layer3_weight, n, &shape, -lr, 1.0f);
     }
 
+    /* ---- backward: layer0 ---- */
     /* 24 d_max_pool2d1[n,12,12,6], new layer0_bias[6] */
+    float *const d_max_pool2d1 = t->arena; /* [n,12,12,6] in place of relu1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 12; j++) {
             for (int32_t k = 0; k < 12; k++) {
@@ -272,7 +280,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer0_bias[i] -= lr * sum;
     }
 
-    /* 25 layer0_weight[6,5,5,1] -= lr conv2d_pool_dw(x, d_max_pool2d1, max_pool2d12) */
+    /* 25 layer0_weight[6,5,5,1] -= lr conv2d_pool_dw(x, d_max_pool2d1, max_pool2d1_index) */
     {
         static const ag_conv2d_pool_shape shape = {
             .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,
@@ -280,7 +288,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 12, .pw = 12
         };
-        ag_conv2d_pool_dw_f32_ref(x, d_max_pool2d1, max_pool2d12, t->layer0_weight, n, &shape, -lr, 1.0f);
+        ag_conv2d_pool_dw_f32_ref(x, d_max_pool2d1, max_pool2d1_index, t->layer0_weight, n, &shape, -lr, 1.0f);
     }
     return LENET_OK;
 }
@@ -293,19 +301,10 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
         return LENET_ERR_BATCH;
     }
 
-    float *const max_pool2d1 = t->arena;                        /* [n,12,12,6] steps 1 to 3 */
-    float *const relu1 = t->arena;                              /* [864n] in place of max_pool2d1 */
-    uint8_t *const max_pool2d12 = (uint8_t *)(t->arena + 6912); /* [n,12,12,6] step 1 */
-    float *const max_pool2d2 = t->arena + 6912;                 /* [n,4,4,16] steps 3 to 5 */
-    float *const relu2 = t->arena + 6912;                       /* [256n] in place of max_pool2d2 */
-    uint8_t *const max_pool2d22 = (uint8_t *)(t->arena + 8960); /* [n,4,4,16] step 3 */
-    float *const matmul1 = t->arena;                            /* [n,120] steps 5 to 7 */
-    float *const relu3 = t->arena;                              /* [n,120] in place of matmul1 */
-    float *const matmul2 = t->arena + 960;                      /* [n,84] steps 7 to 9 */
-    float *const relu4 = t->arena + 960;                        /* [n,84] in place of matmul2 */
-    float *const matmul3 = t->arena;                            /* [n,10] steps 9 to 10 */
-
-    /* 1  max_pool2d1[n,12,12,6], max_pool2d12[n,12,12,6] = conv2d_pool(x, layer0_weight, layer0_bias) */
+    /* ---- forward: layer0 ---- */
+    /* 1  max_pool2d1[n,12,12,6], max_pool2d1_index[n,12,12,6] = conv2d_pool(x, layer0_weight, layer0_bias) */
+    float *const max_pool2d1 = t->arena;                             /* [n,12,12,6] steps 1 to 3 */
+    uint8_t *const max_pool2d1_index = (uint8_t *)(t->arena + 6912); /* [n,12,12,6] step 1 */
     {
         static const ag_conv2d_pool_shape shape = {
             .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,
@@ -313,15 +312,19 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
             .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 12, .pw = 12
         };
-        ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d12, n, &shape);
+        ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d1_index, n, &shape);
     }
 
     /* 2  relu1[864n] */
+    float *const relu1 = t->arena; /* [864n] in place of max_pool2d1 */
     for (int32_t i = 0; i < 864 * n; i++) {
         relu1[i] = max_pool2d1[i] < 0.0f ? 0.0f : max_pool2d1[i];
     }
 
-    /* 3  max_pool2d2[n,4,4,16], max_pool2d22[n,4,4,16] = conv2d_pool(relu1, layer3_weight, layer3_bias) */
+    /* ---- forward: layer3 ---- */
+    /* 3  max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16] = conv2d_pool(relu1, layer3_weight, layer3_bias) */
+    float *const max_pool2d2 = t->arena + 6912;                      /* [n,4,4,16] steps 3 to 5 */
+    uint8_t *const max_pool2d2_index = (uint8_t *)(t->arena + 8960); /* [n,4,4,16] step 3 */
     {
         static const ag_conv2d_pool_shape shape = {
             .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
@@ -329,18 +332,22 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
             .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
             .ph = 4, .pw = 4
         };
-        ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d22, n, &shape);
+        ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d2_index, n, &shape);
     }
 
     /* 4  relu2[256n] */
+    float *const relu2 = t->arena + 6912; /* [256n] in place of max_pool2d2 */
     for (int32_t i = 0; i < 256 * n; i++) {
         relu2[i] = max_pool2d2[i] < 0.0f ? 0.0f : max_pool2d2[i];
     }
 
+    /* ---- forward: layer7 ---- */
     /* 5  matmul1[n,120] = relu2 . layer7_weight' */
+    float *const matmul1 = t->arena; /* [n,120] steps 5 to 7 */
     ag_gemm_nt_f32_ref(relu2, 256, t->layer7_weight, 256, matmul1, 120, n, 120, 256, 1.0f, 0.0f);
 
     /* 6  relu3[n,120] */
+    float *const relu3 = t->arena; /* [n,120] in place of matmul1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
             const float add1 = matmul1[i * 120 + j] + t->layer7_bias[j];
@@ -348,10 +355,13 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
         }
     }
 
+    /* ---- forward: layer9 ---- */
     /* 7  matmul2[n,84] = relu3 . layer9_weight' */
+    float *const matmul2 = t->arena + 960; /* [n,84] steps 7 to 9 */
     ag_gemm_nt_f32_ref(relu3, 120, t->layer9_weight, 120, matmul2, 84, n, 84, 120, 1.0f, 0.0f);
 
     /* 8  relu4[n,84] */
+    float *const relu4 = t->arena + 960; /* [n,84] in place of matmul2 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
             const float add1 = matmul2[i * 84 + j] + t->layer9_bias[j];
@@ -359,7 +369,9 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
         }
     }
 
+    /* ---- forward: layer11 ---- */
     /* 9  matmul3[n,10] = relu4 . layer11_weight' */
+    float *const matmul3 = t->arena; /* [n,10] steps 9 to 10 */
     ag_gemm_nt_f32_ref(relu4, 84, t->layer11_weight, 84, matmul3, 10, n, 10, 84, 1.0f, 0.0f);
 
     /* 10 scores[n,10] */

@@ -26,26 +26,26 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
         return MNIST_ERR_INPUT;
     }
 
-    float *const matmul1 = t->arena;         /* [1,32] steps 1 to 7 */
-    float *const sigmoid1 = t->arena;        /* [1,32] in place of matmul1 */
-    float *const matmul2 = t->arena + 64;    /* [1,10] steps 3 to 6 */
-    float *const d_sub1 = t->arena + 64;     /* [1,10] in place of matmul2 */
-    float *const exp1_row = t->arena + 32;   /* [10] step 4 */
-    float *const d_sigmoid1 = t->arena + 32; /* [1,32] steps 5 to 8 */
-    float *const d_matmul1 = t->arena + 32;  /* [1,32] in place of d_sigmoid1 */
-
+    /* ---- forward: layer0 ---- */
     /* 1  matmul1[1,32] = x . layer0_weight' */
+    float *const matmul1 = t->arena; /* [1,32] steps 1 to 7 */
     ag_gemv_f32_ref(t->layer0_weight, 784, x, matmul1, 32, 784, 1.0f, 0.0f);
 
     /* 2  sigmoid1[1,32] */
+    float *const sigmoid1 = t->arena; /* [1,32] in place of matmul1 */
     for (int32_t i = 0; i < 32; i++) {
         sigmoid1[i] = ag_sigmoidf(matmul1[i]);
     }
 
+    /* ---- forward: layer2 ---- */
     /* 3  matmul2[1,10] = sigmoid1 . layer2_weight' */
+    float *const matmul2 = t->arena + 64; /* [1,10] steps 3 to 6 */
     ag_gemv_f32_ref(t->layer2_weight, 32, sigmoid1, matmul2, 10, 32, 1.0f, 0.0f);
 
+    /* ---- loss ---- */
     /* 4  loss, d_sub1[1,10] */
+    float *const d_sub1 = t->arena + 64;   /* [1,10] in place of matmul2 */
+    float *const exp1_row = t->arena + 32; /* [10] step 4 */
     {
         float amax = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {
@@ -71,13 +71,17 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
         return MNIST_ERR_LOSS;
     }
 
+    /* ---- backward: layer2 ---- */
     /* 5  d_sigmoid1[1,32] = d_sub1 . layer2_weight */
+    float *const d_sigmoid1 = t->arena + 32; /* [1,32] steps 5 to 8 */
     ag_gemv_t_f32_ref(t->layer2_weight, 32, d_sub1, d_sigmoid1, 10, 32, 1.0f, 0.0f);
 
     /* 6  layer2_weight[10,32] -= lr d_sub1' . sigmoid1 */
     ag_ger_f32_ref(t->layer2_weight, 32, d_sub1, sigmoid1, 10, 32, -lr, 1.0f);
 
+    /* ---- backward: layer0 ---- */
     /* 7  d_matmul1[1,32] */
+    float *const d_matmul1 = t->arena + 32; /* [1,32] in place of d_sigmoid1 */
     for (int32_t i = 0; i < 32; i++) {
         d_matmul1[i] = d_sigmoid1[i] * sigmoid1[i] * (1.0f - sigmoid1[i]);
     }
@@ -92,19 +96,20 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
         return MNIST_ERR_NULL;
     }
 
-    float *const matmul1 = t->arena;      /* [1,32] steps 1 to 3 */
-    float *const sigmoid1 = t->arena;     /* [1,32] in place of matmul1 */
-    float *const matmul2 = t->arena + 32; /* [1,10] steps 3 to 4 */
-
+    /* ---- forward: layer0 ---- */
     /* 1  matmul1[1,32] = x . layer0_weight' */
+    float *const matmul1 = t->arena; /* [1,32] steps 1 to 3 */
     ag_gemv_f32_ref(t->layer0_weight, 784, x, matmul1, 32, 784, 1.0f, 0.0f);
 
     /* 2  sigmoid1[1,32] */
+    float *const sigmoid1 = t->arena; /* [1,32] in place of matmul1 */
     for (int32_t i = 0; i < 32; i++) {
         sigmoid1[i] = ag_sigmoidf(matmul1[i]);
     }
 
+    /* ---- forward: layer2 ---- */
     /* 3  matmul2[1,10] = sigmoid1 . layer2_weight' */
+    float *const matmul2 = t->arena + 32; /* [1,10] steps 3 to 4 */
     ag_gemv_f32_ref(t->layer2_weight, 32, sigmoid1, matmul2, 10, 32, 1.0f, 0.0f);
 
     /* 4  scores[1,10] */

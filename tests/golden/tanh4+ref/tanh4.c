@@ -31,14 +31,14 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
         return TANH4_ERR_INPUT;
     }
 
+    /* ---- loss ---- */
+    /* 1  tanh1[n,4], loss, d_add3[n,1], d_add2[n,4], d_add1[n,4], mul[1,n,4] */
     float *const tanh1 = t->arena;          /* [n,4] steps 1 to 4 */
     float *const d_add3 = t->arena + 64;    /* [n,1] steps 1 to 7 */
     float *const d_add2 = t->arena + 16;    /* [n,4] steps 1 to 5 */
     float *const d_add1 = t->arena + 32;    /* [n,4] steps 1 to 3 */
     float *const mul = t->arena + 48;       /* [1,n,4] steps 1 to 6 */
     float *const tanh2_row = t->arena + 68; /* [4] step 1 */
-
-    /* 1  tanh1[n,4], loss, d_add3[n,1], d_add2[n,4], d_add1[n,4], mul[1,n,4] */
     {
         float sum = 0.0f;
         const float layer4_bias_1 = t->layer4_bias[0];
@@ -89,6 +89,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
         return TANH4_ERR_LOSS;
     }
 
+    /* ---- update: layer0 ---- */
     /* 2  new layer0_weight[4,3] */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
@@ -136,6 +137,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
         t->layer0_bias[3] -= lr * sum4;
     }
 
+    /* ---- update: layer2 ---- */
     /* 4  new layer2_weight[4,4] */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
@@ -192,6 +194,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
         t->layer2_bias[3] -= lr * sum4;
     }
 
+    /* ---- update: layer4 ---- */
     /* 6  new layer4_weight[1,4] */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f;
@@ -226,9 +229,9 @@ int tanh4_predict(tanh4_trainer *t, const float *x, int32_t n, float *scores) {
         return TANH4_ERR_BATCH;
     }
 
-    float *const tanh1_row = t->arena; /* [4] step 1 */
-
+    /* ---- forward: layer0 ---- */
     /* 1  scores[n,1] */
+    float *const tanh1_row = t->arena; /* [4] step 1 */
     {
         const float layer4_bias_1 = t->layer4_bias[0];
         for (int32_t i = 0; i < n; i++) {

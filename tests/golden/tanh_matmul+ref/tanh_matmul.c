@@ -17,9 +17,8 @@ int tanh_matmul_step(tanh_matmul_work *t, const float *a, const float *b, float 
         return TANH_MATMUL_ERR_NULL;
     }
 
-    float *const sub_row = t->arena; /* [5,8] step 1 */
-
     /* 1  loss, da[5,4], db[4,8] */
+    float *const sub_row = t->arena; /* [5,8] step 1 */
     {
         float sum = 0.0f;
         for (int32_t i = 0; i < 5; i++) {

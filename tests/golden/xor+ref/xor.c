@@ -32,13 +32,13 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         return XOR_ERR_INPUT;
     }
 
+    /* ---- loss ---- */
+    /* 1  relu1[n,8], loss, d_sub1[n,2], d_add1[n,8] */
     float *const relu1 = t->arena;            /* [n,8] steps 1 to 4 */
     float *const d_sub1 = t->arena + 64;      /* [n,2] steps 1 to 5 */
     float *const d_add1 = t->arena + 32;      /* [n,8] steps 1 to 3 */
     float *const matmul2_row = t->arena + 72; /* [2] step 1 */
     float *const exp1_row = t->arena + 74;    /* [2] step 1 */
-
-    /* 1  relu1[n,8], loss, d_sub1[n,2], d_add1[n,8] */
     {
         float sum = 0.0f;
         const float div1 = 1.0f / (float)n;
@@ -95,6 +95,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         return XOR_ERR_LOSS;
     }
 
+    /* ---- update: layer0 ---- */
     /* 2  new layer0_weight[8,2] */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
@@ -160,6 +161,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         t->layer0_bias[7] -= lr * sum8;
     }
 
+    /* ---- update: layer2 ---- */
     /* 4  new layer2_weight[2,8] */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
@@ -222,9 +224,9 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
         return XOR_ERR_BATCH;
     }
 
-    float *const relu1_row = t->arena; /* [8] step 1 */
-
+    /* ---- forward: layer0 ---- */
     /* 1  scores[n,2] */
+    float *const relu1_row = t->arena; /* [8] step 1 */
     for (int32_t i = 0; i < n; i++) {
         const float x_1 = x[i * 2 + 0];
         const float x_2 = x[i * 2 + 1];
