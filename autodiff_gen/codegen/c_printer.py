@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..ir.op_kinds import ADD, ATOM, COMPARE, MUL, SELECT, UNARY
 from ..lowering import c_ast as c
@@ -27,9 +27,11 @@ def folded(text: str, width: int = WIDTH - 4, indent: str = " " * 8) -> list[str
 
 @dataclass(frozen=True)
 class Printer:
-    """`types`: how types are spelled, where otherwise than in the tree."""
+    """`types`: how types are spelled, where otherwise than in the tree; `width`: columns of a line, of which a
+    function's body has already lost its indentation."""
 
     types: Mapping[str, str] = field(default_factory=dict)
+    width: int = WIDTH - len(_INDENT)
 
     # Expressions
 
@@ -111,25 +113,29 @@ class Printer:
         return out
 
     def _inside(self, body: Sequence[c.Statement]) -> list[str]:
-        return [_INDENT + line if line else "" for line in self.lines(body)]
+        inner = replace(self, width=max(self.width - len(_INDENT), 60))
+        return [_INDENT + line if line else "" for line in inner.lines(body)]
+
+    def _folded(self, text: str) -> list[str]:
+        return [text] if len(text) <= self.width else folded(text, self.width)
 
     def _statement(self, statement: c.Statement) -> list[str]:
         match statement:
             case c.ExprStatement(expr):
-                return [f"{self.expression(expr)};"]
+                return self._folded(f"{self.expression(expr)};")
             case c.Assign(target, value, op):
-                return [f"{self.expression(target)} {op} {self.expression(value)};"]
+                return self._folded(f"{self.expression(target)} {op} {self.expression(value)};")
             case c.Declare():
                 return self._declare(statement)
             case c.Table():
                 return self._table(statement)
             case c.StepTemplate(text, operands, need):
-                return [text.format(**{k: self.expression(v, need) for k, v in operands})]
+                return self._folded(text.format(**{k: self.expression(v, need) for k, v in operands}))
             case c.For():
                 return [self._head(statement), *self._inside(statement.body), "}"]
             case c.If(test, then, otherwise):
                 other = ["} else {", *self._inside(otherwise)] if otherwise else []
-                return [*folded(f"if ({self.expression(test)}) {{"), *self._inside(then), *other, "}"]
+                return [*self._folded(f"if ({self.expression(test)}) {{"), *self._inside(then), *other, "}"]
             case c.Block(body):
                 return ["{", *self._inside(body), "}"]
             case c.Comment():
@@ -151,7 +157,8 @@ class Printer:
         if len(d.variables) == 1 and isinstance(value := d.variables[0][1], c.Sum):
             return _cut(f"{head}{d.variables[0][0]} = ", self._terms(value))
         values = [name if v is None else f"{name} = {self.expression(v)}" for name, v in d.variables]
-        return [f"{head}{', '.join(values)};"]
+        text = f"{head}{', '.join(values)};"
+        return [text] if d.comment else self._folded(text)
 
     def _table(self, table: c.Table) -> list[str]:
         text = ", ".join(f".{k}\0=\0{v}" for k, v in table.fields)

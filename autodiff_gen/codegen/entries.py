@@ -13,6 +13,7 @@ from ..lowering import c_ast as c
 from ..lowering import c_query, c_syntax
 from ..lowering.phases import Phases
 from .functions import EntryBody
+from .geometry import Geometry
 from .program import Arg, Entry, Program
 
 
@@ -33,15 +34,20 @@ def step_comments(entry: Entry, program: Program) -> dict[str, str]:
     """What every step of an entry computes, by its number."""
     graphs = [plan.graph for plan in entry.plan.all_plans()]
     constants = {n.results[0]: "table" for g in graphs for n in topological(g.roots) if n.op is CONST}
-    body = _body(entry, program, constants)
+    body = _body(entry, program, constants, {})
     return c_query.step_comments([body.statements(step) for step in entry.plan.steps])
 
 
 def entry_code(
-    entry: Entry, program: Program, tables: Mapping[Value, str], probes: Mapping[str, int]
+    entry: Entry,
+    program: Program,
+    tables: Mapping[Value, str],
+    geometry: Mapping[Geometry, str],
+    probes: Mapping[str, int],
 ) -> EntryCode:
-    """The code of an entry; `tables` are the names of constant arrays, `probes` ids by the numbers of steps."""
-    body = _body(entry, program, tables)
+    """The code of an entry; `tables` and `geometry` are the names of constants at file scope, `probes` ids by the
+    numbers of steps."""
+    body = _body(entry, program, tables, geometry)
     steps = [c_query.with_probes(body.statements(step), probes) for step in entry.plan.steps]
     headings = Phases(entry.plan).headings()
     for k, step in enumerate(entry.plan.steps):
@@ -71,13 +77,16 @@ def _is_pointer(statement: c.Statement) -> TypeGuard[c.Declare]:
     return isinstance(statement, c.Declare) and statement.is_pointer
 
 
-def _body(entry: Entry, program: Program, tables: Mapping[Value, str]) -> EntryBody:
+def _body(
+    entry: Entry, program: Program, tables: Mapping[Value, str], geometry: Mapping[Geometry, str]
+) -> EntryBody:
     return EntryBody(
         entry.plan,
         {a.value: c.Name(a.c_name) for a in entry.args if a.value is not None},
         {a.name: c.Name(a.c_name) for a in entry.args if a.role == "output"},
         {state: c.Member("t", name) for state, name in program.slot_names.items()},
         {v: c.Name(name) for v, name in tables.items()},
+        geometry=geometry,
     )
 
 

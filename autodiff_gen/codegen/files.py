@@ -10,7 +10,7 @@ from typing import Any
 
 import jinja2
 
-from ..ir.identifiers import Scope
+from ..ir.identifiers import Scope, of_program
 from ..ir.node import CONST, Value, topological
 from ..ir.types import planned_size
 from ..kernels.table import Function
@@ -21,6 +21,8 @@ from ..targets.installation import __version__
 from .c_printer import PRINTER, WIDTH, folded
 from .constants import Table, table
 from .entries import EntryCode, entry_code, in_parts, parameters, with_functions
+from .geometry import geometry_names
+from .geometry import table as geometry_table
 from .init import init_statements
 from .kernel_call import sizes
 from .program import Arg, Entry, Program, Slot
@@ -41,10 +43,18 @@ def templates() -> jinja2.Environment:
 def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None) -> dict[str, str]:
     """File name -> text. `probes`: for a benchmark, the ids of steps by the entry's name and their number."""
     env = templates()
-    tables, table_names = constant_tables(
-        (e.plan for e in program.entries), [a.c_name for e in program.entries for a in e.args]
-    )
-    codes = [entry_code(e, program, table_names, (probes or {}).get(e.name, {})) for e in program.entries]
+    plans = [e.plan for e in program.entries]
+    arguments = [a.c_name for e in program.entries for a in e.args]
+    tables, table_names = constant_tables(plans, arguments)
+    global_names = {
+        *of_program(program.name),
+        *(e.c_name for e in program.entries),
+        *(t.name for t in tables),
+    }
+    geometry = geometry_names(plans, {*arguments, *global_names})
+    codes = [
+        entry_code(e, program, table_names, geometry, (probes or {}).get(e.name, {})) for e in program.entries
+    ]
     codes, used = _with_own_functions(codes, program.backends.functions)
     steps = [step for code in codes for step in code.steps]
     entries = [_shown(code, program) for code in codes]
@@ -64,6 +74,7 @@ def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None
         **common,
         entries=entries,
         tables=tables,
+        geometry=[PRINTER.lines([geometry_table(g, name)]) for g, name in geometry.items()],
         declarations=declarations,
         function_headers=dict.fromkeys(f.header for f in used),
         all_short=all_short(steps, program.batch, program.backends.vectors or VECTOR),
@@ -177,7 +188,7 @@ def _parts(code: EntryCode, program: Program) -> dict[str, Any]:
 def _signature(name: str, code: EntryCode, program: Program) -> str:
     """The head of a function, without semicolon or brace."""
     shown = [
-        p.c_type + p.name if p.c_type.endswith("*") else f"{p.c_type} {p.name}"
+        (p.c_type + p.name if p.c_type.endswith("*") else f"{p.c_type} {p.name}").replace(" ", "\0")
         for p in parameters(code.entry, program)
     ]
     return "\n".join(folded(f"int {name}({', '.join(shown)})"))

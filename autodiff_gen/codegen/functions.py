@@ -12,7 +12,6 @@ from ..ir.op_kinds import Call, Contraction, View
 from ..ir.strides import Strided
 from ..ir.types import Size, Type
 from ..ir.views import base, layout, stored
-from ..kernels.contract import CONTRACT, STRUCTS
 from ..kernels.table import Kernel
 from ..lowering import c_ast as c
 from ..lowering import c_syntax
@@ -22,12 +21,13 @@ from ..lowering.plan import EntryPlan, Placed, Step
 from ..lowering.statements import LOOP_NAMES
 from .c_printer import PRINTER
 from .control_flow import Inside, region_statements
+from .geometry import Geometry, geometry_of, struct_of, table
 from .kernel_call import statement
 
 
 class EntryBody:
     """Names and statements of one entry. `args` maps the graph's inputs, `outputs` the outputs' names, `slots`
-    states and `tables` constant arrays to their memory in C.
+    states and `tables` constant arrays to their memory in C, `geometry` structs to their names at file scope.
     """
 
     def __init__(
@@ -38,14 +38,16 @@ class EntryBody:
         slots: Mapping[State, c.Expr],
         tables: Mapping[Value, c.Expr],
         inside: Inside | None = None,
+        geometry: Mapping[Geometry, str] | None = None,
     ) -> None:
         self.plan, self.args, self.slots, self.tables = plan, args, slots, tables
         self.inside = inside or Inside()
         known = [*args.values(), *outputs.values(), *tables.values()]
-        self.scope = Scope([*self.inside.taken, *(x.text for x in known if isinstance(x, c.Name))])
+        self.geometry = geometry or {}
+        names = (x.text for x in known if isinstance(x, c.Name))
+        self.scope = Scope([*self.inside.taken, *names, *self.geometry.values()])
         self.names: dict[Value, c.Expr] = {v: outputs[name] for v, name in plan.outputs.items()}
         self.scratch: dict[tuple[Step, Value], c.Expr] = {}
-        self.geometry = ""  # what tables of geometry are called, once there is one
         self.pointers: dict[int, list[c.Declare]] = {}  # by the number of the step that first uses them
         numbers = {s.node: s.number for s in plan.steps}
         for buffer in plan.placed:
@@ -60,7 +62,7 @@ class EntryBody:
         inside: Inside,
     ) -> EntryBody:
         """The body of a region of a step of this entry."""
-        return type(self)(plan, args, outputs, slots, self.tables, inside)
+        return type(self)(plan, args, outputs, slots, self.tables, inside, self.geometry)
 
     # Names
 
@@ -238,19 +240,18 @@ class EntryBody:
     def _statement(
         self, call: KernelCall, kernel: Kernel, pointers: Mapping[str, c.Expr], node: Node
     ) -> c.Statement:
-        """The call itself, after a table with its geometry."""
+        """The call itself, after a table with its geometry where none at file scope has it."""
         values = dict(pointers)
         values.update((k, c_syntax.size(v)) for k, v in call.sizes.items())
         values.update((k, self._factor(v, node)) for k, v in call.factors.items())
-        struct = next((p for p in CONTRACT[call.kernel].params if p.struct), None)
-        if struct is None:
+        struct = struct_of(call)
+        if struct is None or not struct.struct:
             return statement(call, kernel.symbol, values)
-        if not self.geometry:
-            self.geometry = self.scope.fresh("shape")
-        fields = tuple((k, call.shape[k]) for k in STRUCTS[struct.struct or ""])
-        values[struct.name] = c.Unary("&", c.Name(self.geometry))
-        table = c.Table(f"ag_{struct.struct}", self.geometry, fields)
-        return c.Block((table, statement(call, kernel.symbol, values)))
+        geometry = geometry_of(call, struct.struct)
+        name = self.geometry.get(geometry, "shape")
+        values[struct.name] = c.Unary("&", c.Name(name))
+        made = statement(call, kernel.symbol, values)
+        return made if geometry in self.geometry else c.Block((table(geometry, name), made))
 
     def _factor(self, factor: Factor, node: Node) -> c.Expr:
         if isinstance(factor, float):

@@ -72,7 +72,7 @@ class Phases:
         out: dict[Step, str] = {}
         for phase, steps in groups:
             for some in self._apart(steps) if phase != LOSS else [steps]:
-                layers = list(dict.fromkeys(_title(n) for n in map(self.layer, some) if n))
+                layers = list(dict.fromkeys(title(n) for n in map(self.layer, some) if n))
                 if len(layers) > 4:
                     layers = [f"{layers[0]} to {layers[-1]}"]
                 out[some[0]] = f"{phase}: {', '.join(layers)}" if layers and phase != LOSS else phase
@@ -132,5 +132,6 @@ def _layer_of(state: State) -> str:
     return name.rpartition(".")[0] or name
 
 
-def _title(layer: str) -> str:
+def title(layer: str) -> str:
+    """A layer as C and its comments call it: `0` is `layer0`."""
     return f"layer{layer}" if layer[0].isdigit() else layer

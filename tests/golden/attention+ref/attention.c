@@ -60,7 +60,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             const float rsqrt4 = 1.0f / sqrtf(sum2 * 0.0625f + 1e-05f);
             rsqrt1[i * 5 + j] = rsqrt4;
             for (int32_t k = 0; k < 16; k++) {
-                add3[i * 80 + j * 16 + k] = sub1[i * 80 + j * 16 + k] * rsqrt4 * t->block_norm1_weight[k] + t->block_norm1_bias[k];
+                add3[i * 80 + j * 16 + k] = sub1[i * 80 + j * 16 + k] * rsqrt4 * t->block_norm1_weight[k] +
+                        t->block_norm1_bias[k];
             }
         }
     }
@@ -68,14 +69,16 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     /* ---- forward: block.self_attn ---- */
     /* 3  matmul2[5n,48] = add3 . block_self_attn_in_proj_weight' */
     float *const matmul2 = t->arena + 4825; /* [5n,48] steps 3 to 6 */
-    ag_gemm_nt_f32_ref(add3, 16, t->block_self_attn_in_proj_weight, 16, matmul2, 48, 5 * n, 48, 16, 1.0f, 0.0f);
+    ag_gemm_nt_f32_ref(add3, 16, t->block_self_attn_in_proj_weight, 16, matmul2, 48, 5 * n, 48, 16, 1.0f,
+            0.0f);
 
     /* 4  add4[n,5,16] */
     float *const add4 = t->arena + 1280; /* [n,5,16] steps 4 to 31 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
-                add4[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k] + t->block_self_attn_in_proj_bias[k];
+                add4[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k] +
+                        t->block_self_attn_in_proj_bias[k];
             }
         }
     }
@@ -85,7 +88,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
-                add4_2[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 16] + t->block_self_attn_in_proj_bias[k + 16];
+                add4_2[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 16] +
+                        t->block_self_attn_in_proj_bias[k + 16];
             }
         }
     }
@@ -95,7 +99,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
-                add4_3[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 32] + t->block_self_attn_in_proj_bias[k + 32];
+                add4_3[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 32] +
+                        t->block_self_attn_in_proj_bias[k + 32];
             }
         }
     }
@@ -104,7 +109,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     float *const matmul3 = t->arena + 8037; /* [n,2,5,5] steps 7 to 30 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nt_f32_ref(add4 + (i * 80 + j * 8), 16, add4_2 + (i * 80 + j * 8), 16, matmul3 + (i * 50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
+            ag_gemm_nt_f32_ref(add4 + (i * 80 + j * 8), 16, add4_2 + (i * 80 + j * 8), 16, matmul3 + (i * 50 +
+                    j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
         }
     }
 
@@ -141,7 +147,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     float *const matmul4 = t->arena; /* [n,2,5,8] steps 9 to 10 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nn_f32_ref(mul6 + (i * 50 + j * 25), 5, add4_3 + (i * 80 + j * 8), 16, matmul4 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_nn_f32_ref(mul6 + (i * 50 + j * 25), 5, add4_3 + (i * 80 + j * 8), 16, matmul4 + (i * 80 +
+                    j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
@@ -160,7 +167,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     /* ---- forward: block.self_attn.out_proj ---- */
     /* 11 matmul5[5n,16] = copy . block_self_attn_out_proj_weight' */
     float *const matmul5 = t->arena + 6557; /* [5n,16] steps 11 to 54 */
-    ag_gemm_nt_f32_ref(copy, 16, t->block_self_attn_out_proj_weight, 16, matmul5, 16, 5 * n, 16, 16, 1.0f, 0.0f);
+    ag_gemm_nt_f32_ref(copy, 16, t->block_self_attn_out_proj_weight, 16, matmul5, 16, 5 * n, 16, 16, 1.0f,
+            0.0f);
 
     /* 12 add6[n,5,16], sub3[n,5,16], rsqrt2[n,5,1], add8[n,5,16] */
     float *const add6 = t->arena + 1920;   /* [n,5,16] in place of add1 */
@@ -171,7 +179,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
             for (int32_t k = 0; k < 16; k++) {
-                const float add2 = add1[i * 80 + j * 16 + k] + (matmul5[i * 80 + j * 16 + k] + t->block_self_attn_out_proj_bias[k]);
+                const float add2 = add1[i * 80 + j * 16 + k] + (matmul5[i * 80 + j * 16 + k] +
+                        t->block_self_attn_out_proj_bias[k]);
                 add6[i * 80 + j * 16 + k] = add2;
                 sum += add2;
             }
@@ -185,7 +194,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             const float rsqrt4 = 1.0f / sqrtf(sum2 * 0.0625f + 1e-05f);
             rsqrt2[i * 5 + j] = rsqrt4;
             for (int32_t k = 0; k < 16; k++) {
-                add8[i * 80 + j * 16 + k] = sub3[i * 80 + j * 16 + k] * rsqrt4 * t->block_norm2_weight[k] + t->block_norm2_bias[k];
+                add8[i * 80 + j * 16 + k] = sub3[i * 80 + j * 16 + k] * rsqrt4 * t->block_norm2_weight[k] +
+                        t->block_norm2_bias[k];
             }
         }
     }
@@ -204,7 +214,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
                 const float add2 = matmul6[i * 160 + j * 32 + k] + t->block_linear1_bias[k];
                 gelu1[i * 160 + j * 32 + k] = add2 * (0.5f * (1.0f + ag_erff(add2 * 0.70710677f)));
                 const float mul1 = add2 * 0.70710677f;
-                add[i * 160 + j * 32 + k] = 0.5f * (ag_erff(mul1) + 1.0f) + add2 * (ag_expf(-(mul1 * mul1)) * 0.3989423f);
+                add[i * 160 + j * 32 + k] = 0.5f * (ag_erff(mul1) + 1.0f) + add2 * (ag_expf(-(mul1 * mul1)) *
+                        0.3989423f);
             }
         }
     }
@@ -226,7 +237,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         float sum2 = 0.0f;
         const float mul1 = sum * 0.0625f;
         for (int32_t j = 0; j < 16; j++) {
-            const float sub2 = add6[i * 80 + j + 64] + (matmul7[i * 80 + j + 64] + t->block_linear2_bias[j]) - mul1;
+            const float sub2 = add6[i * 80 + j + 64] + (matmul7[i * 80 + j + 64] + t->block_linear2_bias[j]) -
+                    mul1;
             sub4[i * 16 + j] = sub2;
             sum2 += sub2 * sub2;
         }
@@ -328,7 +340,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         const float neg1 = -sum2;
         const float mul13 = neg1 * 0.0625f;
         for (int32_t j = 0; j < 16; j++) {
-            d_add11[i * 80 + j + 64] = d_add13[i * 16 + j] * t->norm_weight[j] * rsqrt3_1 + mul12 * sub4[i * 16 + j] + mul13;
+            d_add11[i * 80 + j + 64] = d_add13[i * 16 + j] * t->norm_weight[j] * rsqrt3_1 + mul12 * sub4[i *
+                    16 + j] + mul13;
         }
     }
 
@@ -364,26 +377,30 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             const float mul10 = mul9 * 0.0625f;
             const float mul11 = mul10 * 2.0f;
             for (int32_t k = 0; k < 16; k++) {
-                sum2 += matmul10[i * 80 + j * 16 + k] * t->block_norm2_weight[k] * rsqrt2_1 + mul11 * sub3[i * 80 + j * 16 + k];
+                sum2 += matmul10[i * 80 + j * 16 + k] * t->block_norm2_weight[k] * rsqrt2_1 + mul11 * sub3[i *
+                        80 + j * 16 + k];
             }
             const float mul12 = mul10 * 2.0f;
             const float neg1 = -sum2;
             const float mul13 = neg1 * 0.0625f;
             for (int32_t k = 0; k < 16; k++) {
-                d_add6[i * 80 + j * 16 + k] = d_add11[i * 80 + j * 16 + k] + (matmul10[i * 80 + j * 16 + k] * t->block_norm2_weight[k] * rsqrt2_1 + mul12 * sub3[i * 80 + j * 16 + k]) + mul13;
+                d_add6[i * 80 + j * 16 + k] = d_add11[i * 80 + j * 16 + k] + (matmul10[i * 80 + j * 16 + k] *
+                        t->block_norm2_weight[k] * rsqrt2_1 + mul12 * sub3[i * 80 + j * 16 + k]) + mul13;
             }
         }
     }
 
     /* 26 matmul11[5n,16] = d_add6 . block_self_attn_out_proj_weight */
     float *const matmul11 = t->arena; /* [5n,16] steps 26 to 28 */
-    ag_gemm_nn_f32_ref(d_add6, 16, t->block_self_attn_out_proj_weight, 16, matmul11, 16, 5 * n, 16, 16, 1.0f, 0.0f);
+    ag_gemm_nn_f32_ref(d_add6, 16, t->block_self_attn_out_proj_weight, 16, matmul11, 16, 5 * n, 16, 16, 1.0f,
+            0.0f);
 
     /* 27 d_mul6[n,2,5,5] = matmul11' . add4_3' */
     float *const d_mul6 = t->arena + 1920; /* [n,2,5,5] steps 27 to 33 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nt_f32_ref(matmul11 + (i * 80 + j * 8), 16, add4_3 + (i * 80 + j * 8), 16, d_mul6 + (i * 50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
+            ag_gemm_nt_f32_ref(matmul11 + (i * 80 + j * 8), 16, add4_3 + (i * 80 + j * 8), 16, d_mul6 + (i *
+                    50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
         }
     }
 
@@ -391,7 +408,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     float *const matmul12 = t->arena + 9829; /* [n,2,5,8] steps 28 to 29 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_tn_f32_ref(mul6 + (i * 50 + j * 25), 5, matmul11 + (i * 80 + j * 8), 16, matmul12 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_tn_f32_ref(mul6 + (i * 50 + j * 25), 5, matmul11 + (i * 80 + j * 8), 16, matmul12 + (i *
+                    80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
@@ -421,7 +439,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
                 const float mul1 = sum1 * div2[i * 10 + j * 5 + k];
                 const float neg1 = -mul1;
                 for (int32_t l = 0; l < 5; l++) {
-                    d_matmul3[i * 50 + j * 25 + k * 5 + l] = (d_mul6[i * 50 + j * 25 + k * 5 + l] * div1_1 + neg1) * exp1[i * 50 + j * 25 + k * 5 + l] * 0.35355338f;
+                    d_matmul3[i * 50 + j * 25 + k * 5 + l] = (d_mul6[i * 50 + j * 25 + k * 5 + l] * div1_1 +
+                            neg1) * exp1[i * 50 + j * 25 + k * 5 + l] * 0.35355338f;
                 }
             }
         }
@@ -431,7 +450,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     float *const matmul13 = t->arena + 640; /* [n,2,5,8] steps 31 to 32 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_tn_f32_ref(d_matmul3 + (i * 50 + j * 25), 5, add4 + (i * 80 + j * 8), 16, matmul13 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_tn_f32_ref(d_matmul3 + (i * 50 + j * 25), 5, add4 + (i * 80 + j * 8), 16, matmul13 + (i *
+                    80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
@@ -451,7 +471,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     float *const matmul14 = t->arena + 640; /* [n,2,5,8] steps 33 to 34 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nn_f32_ref(d_matmul3 + (i * 50 + j * 25), 5, add4_2 + (i * 80 + j * 8), 16, matmul14 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_nn_f32_ref(d_matmul3 + (i * 50 + j * 25), 5, add4_2 + (i * 80 + j * 8), 16, matmul14 + (i
+                    * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
@@ -485,7 +506,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
 
     /* 36 matmul15[5n,16] = d_add4 . block_self_attn_in_proj_weight */
     float *const matmul15 = t->arena + 9829; /* [5n,16] steps 36 to 53 */
-    ag_gemm_nn_f32_ref(d_add4, 48, t->block_self_attn_in_proj_weight, 16, matmul15, 16, 5 * n, 16, 48, 1.0f, 0.0f);
+    ag_gemm_nn_f32_ref(d_add4, 48, t->block_self_attn_in_proj_weight, 16, matmul15, 16, 5 * n, 16, 48, 1.0f,
+            0.0f);
 
     /* 37 d_add1[n,5,16] */
     float *const d_add1 = t->arena + 7229; /* [n,5,16] steps 37 to 39 */
@@ -504,13 +526,15 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             const float mul10 = mul9 * 0.0625f;
             const float mul11 = mul10 * 2.0f;
             for (int32_t k = 0; k < 16; k++) {
-                sum2 += matmul15[i * 80 + j * 16 + k] * t->block_norm1_weight[k] * rsqrt1_1 + mul11 * sub1[i * 80 + j * 16 + k];
+                sum2 += matmul15[i * 80 + j * 16 + k] * t->block_norm1_weight[k] * rsqrt1_1 + mul11 * sub1[i *
+                        80 + j * 16 + k];
             }
             const float mul12 = mul10 * 2.0f;
             const float neg1 = -sum2;
             const float mul13 = neg1 * 0.0625f;
             for (int32_t k = 0; k < 16; k++) {
-                d_add1[i * 80 + j * 16 + k] = d_add6[i * 80 + j * 16 + k] + (matmul15[i * 80 + j * 16 + k] * t->block_norm1_weight[k] * rsqrt1_1 + mul12 * sub1[i * 80 + j * 16 + k]) + mul13;
+                d_add1[i * 80 + j * 16 + k] = d_add6[i * 80 + j * 16 + k] + (matmul15[i * 80 + j * 16 + k] *
+                        t->block_norm1_weight[k] * rsqrt1_1 + mul12 * sub1[i * 80 + j * 16 + k]) + mul13;
             }
         }
     }
@@ -543,7 +567,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             for (int32_t j = 0; j < 11; j++) {
                 const float old1 = t->embed_weight_exp_avg[i * 11 + j];
                 t->embed_weight_exp_avg[i * 11 + j] = old1 + (matmul_rows_row[j] - old1) * 0.1f;
-                t->embed_weight_exp_avg_sq[i * 11 + j] = t->embed_weight_exp_avg_sq[i * 11 + j] * 0.999f + matmul_rows_row[j] * matmul_rows_row[j] * 0.001f;
+                t->embed_weight_exp_avg_sq[i * 11 + j] = t->embed_weight_exp_avg_sq[i * 11 + j] * 0.999f +
+                        matmul_rows_row[j] * matmul_rows_row[j] * 0.001f;
             }
         }
         const float div6 = 1.0f / sqrtf(-ag_expm1f(add2 * -0.0010005003f));
@@ -552,14 +577,16 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         for (int32_t i = 0; i < 16; i++) {
             for (int32_t j = 0; j < 11; j++) {
                 const float old1 = t->embed_weight[i * 11 + j];
-                t->embed_weight[i * 11 + j] = old1 - (mul1 * old1 + div5 * (t->embed_weight_exp_avg[i * 11 + j] / (sqrtf(t->embed_weight_exp_avg_sq[i * 11 + j]) * div6 + 1e-08f)));
+                t->embed_weight[i * 11 + j] = old1 - (mul1 * old1 + div5 * (t->embed_weight_exp_avg[i * 11 +
+                        j] / (sqrtf(t->embed_weight_exp_avg_sq[i * 11 + j]) * div6 + 1e-08f)));
             }
         }
         for (int32_t i = 0; i < 16; i++) {
             const float old1 = t->embed_bias_exp_avg[i];
             const float add5 = old1 + (d_embed_bias[i] - old1) * 0.1f;
             t->embed_bias_exp_avg[i] = add5;
-            const float add7 = t->embed_bias_exp_avg_sq[i] * 0.999f + d_embed_bias[i] * d_embed_bias[i] * 0.001f;
+            const float add7 = t->embed_bias_exp_avg_sq[i] * 0.999f + d_embed_bias[i] * d_embed_bias[i] *
+                    0.001f;
             t->embed_bias_exp_avg_sq[i] = add7;
             const float old2 = t->embed_bias[i];
             t->embed_bias[i] = old2 - (mul1 * old2 + div5 * (add5 / (sqrtf(add7) * div6 + 1e-08f)));
@@ -605,9 +632,11 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
                 const float old1 = t->block_self_attn_in_proj_weight_exp_avg[i * 16 + j];
                 const float add2 = old1 + (matmul_rows_row2[j] - old1) * 0.1f;
                 t->block_self_attn_in_proj_weight_exp_avg[i * 16 + j] = add2;
-                const float add5 = t->block_self_attn_in_proj_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row2[j] * matmul_rows_row2[j] * 0.001f;
+                const float add5 = t->block_self_attn_in_proj_weight_exp_avg_sq[i * 16 + j] * 0.999f +
+                        matmul_rows_row2[j] * matmul_rows_row2[j] * 0.001f;
                 t->block_self_attn_in_proj_weight_exp_avg_sq[i * 16 + j] = add5;
-                t->block_self_attn_in_proj_weight[i * 16 + j] -= mul2[i * 16 + j] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
+                t->block_self_attn_in_proj_weight[i * 16 + j] -= mul2[i * 16 + j] + div3_1 * (add2 /
+                        (sqrtf(add5) * div4_1 + 1e-08f));
             }
         }
     }
@@ -624,7 +653,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             const float old1 = t->block_self_attn_in_proj_bias_exp_avg[i];
             const float add2 = old1 + (d_block_self_attn_in_proj_bias[i] - old1) * 0.1f;
             t->block_self_attn_in_proj_bias_exp_avg[i] = add2;
-            const float add5 = t->block_self_attn_in_proj_bias_exp_avg_sq[i] * 0.999f + d_block_self_attn_in_proj_bias[i] * d_block_self_attn_in_proj_bias[i] * 0.001f;
+            const float add5 = t->block_self_attn_in_proj_bias_exp_avg_sq[i] * 0.999f +
+                    d_block_self_attn_in_proj_bias[i] * d_block_self_attn_in_proj_bias[i] * 0.001f;
             t->block_self_attn_in_proj_bias_exp_avg_sq[i] = add5;
             t->block_self_attn_in_proj_bias[i] -= mul3[i] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
         }
@@ -645,9 +675,11 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
                 const float old1 = t->block_self_attn_out_proj_weight_exp_avg[i * 16 + j];
                 const float add2 = old1 + (matmul_rows_row3[j] - old1) * 0.1f;
                 t->block_self_attn_out_proj_weight_exp_avg[i * 16 + j] = add2;
-                const float add5 = t->block_self_attn_out_proj_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row3[j] * matmul_rows_row3[j] * 0.001f;
+                const float add5 = t->block_self_attn_out_proj_weight_exp_avg_sq[i * 16 + j] * 0.999f +
+                        matmul_rows_row3[j] * matmul_rows_row3[j] * 0.001f;
                 t->block_self_attn_out_proj_weight_exp_avg_sq[i * 16 + j] = add5;
-                t->block_self_attn_out_proj_weight[i * 16 + j] -= mul4[i * 16 + j] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
+                t->block_self_attn_out_proj_weight[i * 16 + j] -= mul4[i * 16 + j] + div3_1 * (add2 /
+                        (sqrtf(add5) * div4_1 + 1e-08f));
             }
         }
     }
@@ -664,7 +696,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             const float old1 = t->block_self_attn_out_proj_bias_exp_avg[i];
             const float add2 = old1 + (d_block_self_attn_out_proj_bias[i] - old1) * 0.1f;
             t->block_self_attn_out_proj_bias_exp_avg[i] = add2;
-            const float add5 = t->block_self_attn_out_proj_bias_exp_avg_sq[i] * 0.999f + d_block_self_attn_out_proj_bias[i] * d_block_self_attn_out_proj_bias[i] * 0.001f;
+            const float add5 = t->block_self_attn_out_proj_bias_exp_avg_sq[i] * 0.999f +
+                    d_block_self_attn_out_proj_bias[i] * d_block_self_attn_out_proj_bias[i] * 0.001f;
             t->block_self_attn_out_proj_bias_exp_avg_sq[i] = add5;
             t->block_self_attn_out_proj_bias[i] -= mul[i] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
         }
@@ -685,9 +718,11 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
                 const float old1 = t->block_linear1_weight_exp_avg[i * 16 + j];
                 const float add2 = old1 + (matmul_rows_row4[j] - old1) * 0.1f;
                 t->block_linear1_weight_exp_avg[i * 16 + j] = add2;
-                const float add5 = t->block_linear1_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row4[j] * matmul_rows_row4[j] * 0.001f;
+                const float add5 = t->block_linear1_weight_exp_avg_sq[i * 16 + j] * 0.999f +
+                        matmul_rows_row4[j] * matmul_rows_row4[j] * 0.001f;
                 t->block_linear1_weight_exp_avg_sq[i * 16 + j] = add5;
-                t->block_linear1_weight[i * 16 + j] -= mul5[i * 16 + j] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
+                t->block_linear1_weight[i * 16 + j] -= mul5[i * 16 + j] + div3_1 * (add2 / (sqrtf(add5) *
+                        div4_1 + 1e-08f));
             }
         }
     }
@@ -704,7 +739,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             const float old1 = t->block_linear1_bias_exp_avg[i];
             const float add2 = old1 + (d_block_linear1_bias[i] - old1) * 0.1f;
             t->block_linear1_bias_exp_avg[i] = add2;
-            const float add5 = t->block_linear1_bias_exp_avg_sq[i] * 0.999f + d_block_linear1_bias[i] * d_block_linear1_bias[i] * 0.001f;
+            const float add5 = t->block_linear1_bias_exp_avg_sq[i] * 0.999f + d_block_linear1_bias[i] *
+                    d_block_linear1_bias[i] * 0.001f;
             t->block_linear1_bias_exp_avg_sq[i] = add5;
             t->block_linear1_bias[i] -= mul7[i] + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f));
         }
@@ -726,10 +762,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
                 const float old1 = t->block_linear2_weight_exp_avg[i * 32 + j];
                 const float add2 = old1 + (matmul_rows_row5[j] - old1) * 0.1f;
                 t->block_linear2_weight_exp_avg[i * 32 + j] = add2;
-                const float add5 = t->block_linear2_weight_exp_avg_sq[i * 32 + j] * 0.999f + matmul_rows_row5[j] * matmul_rows_row5[j] * 0.001f;
+                const float add5 = t->block_linear2_weight_exp_avg_sq[i * 32 + j] * 0.999f +
+                        matmul_rows_row5[j] * matmul_rows_row5[j] * 0.001f;
                 t->block_linear2_weight_exp_avg_sq[i * 32 + j] = add5;
                 const float old2 = t->block_linear2_weight[i * 32 + j];
-                t->block_linear2_weight[i * 32 + j] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
+                t->block_linear2_weight[i * 32 + j] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) *
+                        div4_1 + 1e-08f)));
             }
         }
     }
@@ -748,10 +786,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             const float old1 = t->block_linear2_bias_exp_avg[i];
             const float add2 = old1 + (d_block_linear2_bias[i] - old1) * 0.1f;
             t->block_linear2_bias_exp_avg[i] = add2;
-            const float add5 = t->block_linear2_bias_exp_avg_sq[i] * 0.999f + d_block_linear2_bias[i] * d_block_linear2_bias[i] * 0.001f;
+            const float add5 = t->block_linear2_bias_exp_avg_sq[i] * 0.999f + d_block_linear2_bias[i] *
+                    d_block_linear2_bias[i] * 0.001f;
             t->block_linear2_bias_exp_avg_sq[i] = add5;
             const float old2 = t->block_linear2_bias[i];
-            t->block_linear2_bias[i] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
+            t->block_linear2_bias[i] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 +
+                    1e-08f)));
         }
     }
 
@@ -774,7 +814,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             const float add5 = t->block_norm1_weight_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
             t->block_norm1_weight_exp_avg_sq[i] = add5;
             const float old2 = t->block_norm1_weight[i];
-            t->block_norm1_weight[i] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
+            t->block_norm1_weight[i] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 +
+                    1e-08f)));
         }
     }
 
@@ -819,7 +860,8 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
             const float add5 = t->block_norm2_weight_exp_avg_sq[i] * 0.999f + sum * sum * 0.001f;
             t->block_norm2_weight_exp_avg_sq[i] = add5;
             const float old2 = t->block_norm2_weight[i];
-            t->block_norm2_weight[i] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
+            t->block_norm2_weight[i] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 +
+                    1e-08f)));
         }
     }
 
@@ -903,10 +945,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
                 const float old1 = t->head_weight_exp_avg[i * 16 + j];
                 const float add2 = old1 + (matmul_rows_row6[j] - old1) * 0.1f;
                 t->head_weight_exp_avg[i * 16 + j] = add2;
-                const float add5 = t->head_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row6[j] * matmul_rows_row6[j] * 0.001f;
+                const float add5 = t->head_weight_exp_avg_sq[i * 16 + j] * 0.999f + matmul_rows_row6[j] *
+                        matmul_rows_row6[j] * 0.001f;
                 t->head_weight_exp_avg_sq[i * 16 + j] = add5;
                 const float old2 = t->head_weight[i * 16 + j];
-                t->head_weight[i * 16 + j] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
+                t->head_weight[i * 16 + j] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 +
+                        1e-08f)));
             }
         }
     }
@@ -948,10 +992,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
                 const float old1 = t->linear_weight_exp_avg[i * 55 + j];
                 const float add2 = old1 + (matmul_rows_row7[j] - old1) * 0.1f;
                 t->linear_weight_exp_avg[i * 55 + j] = add2;
-                const float add5 = t->linear_weight_exp_avg_sq[i * 55 + j] * 0.999f + matmul_rows_row7[j] * matmul_rows_row7[j] * 0.001f;
+                const float add5 = t->linear_weight_exp_avg_sq[i * 55 + j] * 0.999f + matmul_rows_row7[j] *
+                        matmul_rows_row7[j] * 0.001f;
                 t->linear_weight_exp_avg_sq[i * 55 + j] = add5;
                 const float old2 = t->linear_weight[i * 55 + j];
-                t->linear_weight[i * 55 + j] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 + 1e-08f)));
+                t->linear_weight[i * 55 + j] = old2 - (mul1 * old2 + div3_1 * (add2 / (sqrtf(add5) * div4_1 +
+                        1e-08f)));
             }
         }
     }
@@ -1009,21 +1055,24 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
             const float add1 = mul2 + 1e-05f;
             const float rsqrt1 = 1.0f / sqrtf(add1);
             for (int32_t k = 0; k < 16; k++) {
-                add3[i * 80 + j * 16 + k] = (matmul1[i * 80 + j * 16 + k] + t->embed_bias[k] - mul1) * rsqrt1 * t->block_norm1_weight[k] + t->block_norm1_bias[k];
+                add3[i * 80 + j * 16 + k] = (matmul1[i * 80 + j * 16 + k] + t->embed_bias[k] - mul1) * rsqrt1
+                        * t->block_norm1_weight[k] + t->block_norm1_bias[k];
             }
         }
     }
 
     /* 3  matmul2[5n,48] = add3 . block_self_attn_in_proj_weight' */
     float *const matmul2 = t->arena; /* [5n,48] steps 3 to 8 */
-    ag_gemm_nt_f32_ref(add3, 16, t->block_self_attn_in_proj_weight, 16, matmul2, 48, 5 * n, 48, 16, 1.0f, 0.0f);
+    ag_gemm_nt_f32_ref(add3, 16, t->block_self_attn_in_proj_weight, 16, matmul2, 48, 5 * n, 48, 16, 1.0f,
+            0.0f);
 
     /* 4  add4[n,5,16] */
     float *const add4 = t->arena + 2560; /* [n,5,16] steps 4 to 6 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
-                add4[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k] + t->block_self_attn_in_proj_bias[k];
+                add4[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k] +
+                        t->block_self_attn_in_proj_bias[k];
             }
         }
     }
@@ -1033,7 +1082,8 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
-                add4_2[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 16] + t->block_self_attn_in_proj_bias[k + 16];
+                add4_2[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 16] +
+                        t->block_self_attn_in_proj_bias[k + 16];
             }
         }
     }
@@ -1042,7 +1092,8 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     float *const matmul3 = t->arena + 3840; /* [n,2,5,5] steps 6 to 9 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nt_f32_ref(add4 + (i * 80 + j * 8), 16, add4_2 + (i * 80 + j * 8), 16, matmul3 + (i * 50 + j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
+            ag_gemm_nt_f32_ref(add4 + (i * 80 + j * 8), 16, add4_2 + (i * 80 + j * 8), 16, matmul3 + (i * 50 +
+                    j * 25), 5, 5, 5, 8, 1.0f, 0.0f);
         }
     }
 
@@ -1076,7 +1127,8 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             for (int32_t k = 0; k < 16; k++) {
-                add4_3[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 32] + t->block_self_attn_in_proj_bias[k + 32];
+                add4_3[i * 80 + j * 16 + k] = matmul2[i * 240 + j * 48 + k + 32] +
+                        t->block_self_attn_in_proj_bias[k + 32];
             }
         }
     }
@@ -1085,7 +1137,8 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     float *const matmul4 = t->arena; /* [n,2,5,8] steps 9 to 10 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
-            ag_gemm_nn_f32_ref(mul6 + (i * 50 + j * 25), 5, add4_3 + (i * 80 + j * 8), 16, matmul4 + (i * 80 + j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
+            ag_gemm_nn_f32_ref(mul6 + (i * 50 + j * 25), 5, add4_3 + (i * 80 + j * 8), 16, matmul4 + (i * 80 +
+                    j * 40), 8, 5, 8, 5, 1.0f, 0.0f);
         }
     }
 
@@ -1103,7 +1156,8 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
 
     /* 11 matmul5[5n,16] = copy . block_self_attn_out_proj_weight' */
     float *const matmul5 = t->arena + 1280; /* [5n,16] steps 11 to 13 */
-    ag_gemm_nt_f32_ref(copy, 16, t->block_self_attn_out_proj_weight, 16, matmul5, 16, 5 * n, 16, 16, 1.0f, 0.0f);
+    ag_gemm_nt_f32_ref(copy, 16, t->block_self_attn_out_proj_weight, 16, matmul5, 16, 5 * n, 16, 16, 1.0f,
+            0.0f);
 
     /* 12 add6[n,5,16], add8[n,5,16] */
     float *const add6 = t->arena + 1920; /* [n,5,16] in place of matmul1 */
@@ -1112,7 +1166,8 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         for (int32_t j = 0; j < 5; j++) {
             float sum = 0.0f;
             for (int32_t k = 0; k < 16; k++) {
-                const float add1 = matmul1[i * 80 + j * 16 + k] + t->embed_bias[k] + (matmul5[i * 80 + j * 16 + k] + t->block_self_attn_out_proj_bias[k]);
+                const float add1 = matmul1[i * 80 + j * 16 + k] + t->embed_bias[k] + (matmul5[i * 80 + j * 16
+                        + k] + t->block_self_attn_out_proj_bias[k]);
                 add6[i * 80 + j * 16 + k] = add1;
                 sum += add1;
             }
@@ -1126,7 +1181,8 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
             const float add1 = mul2 + 1e-05f;
             const float rsqrt1 = 1.0f / sqrtf(add1);
             for (int32_t k = 0; k < 16; k++) {
-                add8[i * 80 + j * 16 + k] = (add6[i * 80 + j * 16 + k] - mul1) * rsqrt1 * t->block_norm2_weight[k] + t->block_norm2_bias[k];
+                add8[i * 80 + j * 16 + k] = (add6[i * 80 + j * 16 + k] - mul1) * rsqrt1 *
+                        t->block_norm2_weight[k] + t->block_norm2_bias[k];
             }
         }
     }
@@ -1162,14 +1218,16 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         float sum2 = 0.0f;
         const float mul1 = sum * 0.0625f;
         for (int32_t j = 0; j < 16; j++) {
-            const float sub1 = add6[i * 80 + j + 64] + (matmul7[i * 80 + j + 64] + t->block_linear2_bias[j]) - mul1;
+            const float sub1 = add6[i * 80 + j + 64] + (matmul7[i * 80 + j + 64] + t->block_linear2_bias[j]) -
+                    mul1;
             sum2 += sub1 * sub1;
         }
         const float mul2 = sum2 * 0.0625f;
         const float add1 = mul2 + 1e-05f;
         const float rsqrt1 = 1.0f / sqrtf(add1);
         for (int32_t j = 0; j < 16; j++) {
-            add13[i * 16 + j] = (add6[i * 80 + j + 64] + (matmul7[i * 80 + j + 64] + t->block_linear2_bias[j]) - mul1) * rsqrt1 * t->norm_weight[j] + t->norm_bias[j];
+            add13[i * 16 + j] = (add6[i * 80 + j + 64] + (matmul7[i * 80 + j + 64] + t->block_linear2_bias[j])
+                    - mul1) * rsqrt1 * t->norm_weight[j] + t->norm_bias[j];
         }
     }
 

@@ -515,7 +515,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu7[i * 128 + j];
-                d_add19[i * 128 + j] = (relu7[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer19_weight[j] * rsqrt7[j] + d_rsqrt7_row[j] * -0.5f * (rsqrt7[j] * rsqrt7[j] * rsqrt7[j]) * div1_1 * 2.0f * sub7[i * 128 + j] + -sum_row[j] * div1_1;
+                d_add19[i * 128 + j] = (relu7[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer19_weight[j] *
+                        rsqrt7[j] + d_rsqrt7_row[j] * -0.5f * (rsqrt7[j] * rsqrt7[j] * rsqrt7[j]) * div1_1 *
+                        2.0f * sub7[i * 128 + j] + -sum_row[j] * div1_1;
             }
         }
     }
@@ -572,7 +574,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu6[i * 128 + j];
-                d_add16[i * 128 + j] = (relu6[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer16_weight[j] * rsqrt6[j] + d_rsqrt6_row[j] * -0.5f * (rsqrt6[j] * rsqrt6[j] * rsqrt6[j]) * div1_1 * 2.0f * sub6[i * 128 + j] + -sum_row2[j] * div1_1;
+                d_add16[i * 128 + j] = (relu6[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer16_weight[j] *
+                        rsqrt6[j] + d_rsqrt6_row[j] * -0.5f * (rsqrt6[j] * rsqrt6[j] * rsqrt6[j]) * div1_1 *
+                        2.0f * sub6[i * 128 + j] + -sum_row2[j] * div1_1;
             }
         }
     }
@@ -629,7 +633,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu5[i * 128 + j];
-                d_add13[i * 128 + j] = (relu5[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer13_weight[j] * rsqrt5[j] + d_rsqrt5_row[j] * -0.5f * (rsqrt5[j] * rsqrt5[j] * rsqrt5[j]) * div1_1 * 2.0f * sub5[i * 128 + j] + -sum_row3[j] * div1_1;
+                d_add13[i * 128 + j] = (relu5[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer13_weight[j] *
+                        rsqrt5[j] + d_rsqrt5_row[j] * -0.5f * (rsqrt5[j] * rsqrt5[j] * rsqrt5[j]) * div1_1 *
+                        2.0f * sub5[i * 128 + j] + -sum_row3[j] * div1_1;
             }
         }
     }
@@ -686,7 +692,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 8; j++) {
                 const float choice1 = d_relu4[i * 8 + j];
-                d_add10[i * 8 + j] = (relu4[i * 8 + j] <= 0.0f ? 0.0f : choice1) * t->layer10_weight[j] * rsqrt4[j] + d_rsqrt4_row[j] * -0.5f * (rsqrt4[j] * rsqrt4[j] * rsqrt4[j]) * div1_1 * 2.0f * sub4[i * 8 + j] + -sum_row4[j] * div1_1;
+                d_add10[i * 8 + j] = (relu4[i * 8 + j] <= 0.0f ? 0.0f : choice1) * t->layer10_weight[j] *
+                        rsqrt4[j] + d_rsqrt4_row[j] * -0.5f * (rsqrt4[j] * rsqrt4[j] * rsqrt4[j]) * div1_1 *
+                        2.0f * sub4[i * 8 + j] + -sum_row4[j] * div1_1;
             }
         }
     }
@@ -743,7 +751,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu3[i * 128 + j];
-                d_add7[i * 128 + j] = (relu3[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer7_weight[j] * rsqrt3[j] + d_rsqrt3_row[j] * -0.5f * (rsqrt3[j] * rsqrt3[j] * rsqrt3[j]) * div1_1 * 2.0f * sub3[i * 128 + j] + -sum_row5[j] * div1_1;
+                d_add7[i * 128 + j] = (relu3[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer7_weight[j] *
+                        rsqrt3[j] + d_rsqrt3_row[j] * -0.5f * (rsqrt3[j] * rsqrt3[j] * rsqrt3[j]) * div1_1 *
+                        2.0f * sub3[i * 128 + j] + -sum_row5[j] * div1_1;
             }
         }
     }
@@ -800,7 +810,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu2[i * 128 + j];
-                d_add4[i * 128 + j] = (relu2[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer4_weight[j] * rsqrt2[j] + d_rsqrt2_row[j] * -0.5f * (rsqrt2[j] * rsqrt2[j] * rsqrt2[j]) * div1_1 * 2.0f * sub2[i * 128 + j] + -sum_row6[j] * div1_1;
+                d_add4[i * 128 + j] = (relu2[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer4_weight[j] *
+                        rsqrt2[j] + d_rsqrt2_row[j] * -0.5f * (rsqrt2[j] * rsqrt2[j] * rsqrt2[j]) * div1_1 *
+                        2.0f * sub2[i * 128 + j] + -sum_row6[j] * div1_1;
             }
         }
     }
@@ -857,7 +869,9 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 128; j++) {
                 const float choice1 = d_relu1[i * 128 + j];
-                d_add1[i * 128 + j] = (relu1[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer1_weight[j] * rsqrt1[j] + d_rsqrt1_row[j] * -0.5f * (rsqrt1[j] * rsqrt1[j] * rsqrt1[j]) * div1_1 * 2.0f * sub1[i * 128 + j] + -sum_row7[j] * div1_1;
+                d_add1[i * 128 + j] = (relu1[i * 128 + j] <= 0.0f ? 0.0f : choice1) * t->layer1_weight[j] *
+                        rsqrt1[j] + d_rsqrt1_row[j] * -0.5f * (rsqrt1[j] * rsqrt1[j] * rsqrt1[j]) * div1_1 *
+                        2.0f * sub1[i * 128 + j] + -sum_row7[j] * div1_1;
             }
         }
     }
@@ -884,14 +898,16 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
             for (int32_t j = 0; j < 640; j++) {
                 const float old1 = t->layer0_weight_exp_avg[i * 640 + j];
                 t->layer0_weight_exp_avg[i * 640 + j] = old1 + (matmul_rows_row[j] - old1) * 0.1f;
-                t->layer0_weight_exp_avg_sq[i * 640 + j] = t->layer0_weight_exp_avg_sq[i * 640 + j] * 0.999f + matmul_rows_row[j] * matmul_rows_row[j] * 0.001f;
+                t->layer0_weight_exp_avg_sq[i * 640 + j] = t->layer0_weight_exp_avg_sq[i * 640 + j] * 0.999f +
+                        matmul_rows_row[j] * matmul_rows_row[j] * 0.001f;
             }
         }
         const float div5 = 1.0f / sqrtf(-ag_expm1f(add1 * -0.0010005003f));
         div3[0] = div5;
         for (int32_t i = 0; i < 128; i++) {
             for (int32_t j = 0; j < 640; j++) {
-                t->layer0_weight[i * 640 + j] -= div4 * (t->layer0_weight_exp_avg[i * 640 + j] / (sqrtf(t->layer0_weight_exp_avg_sq[i * 640 + j]) * div5 + 1e-08f));
+                t->layer0_weight[i * 640 + j] -= div4 * (t->layer0_weight_exp_avg[i * 640 + j] /
+                        (sqrtf(t->layer0_weight_exp_avg_sq[i * 640 + j]) * div5 + 1e-08f));
             }
         }
         for (int32_t i = 0; i < 128; i++) {
@@ -925,7 +941,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 const float old1 = t->layer3_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row2[j] - old1) * 0.1f;
                 t->layer3_weight_exp_avg[i * 128 + j] = add1;
-                const float add2 = t->layer3_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row2[j] * matmul_rows_row2[j] * 0.001f;
+                const float add2 = t->layer3_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row2[j] *
+                        matmul_rows_row2[j] * 0.001f;
                 t->layer3_weight_exp_avg_sq[i * 128 + j] = add2;
                 t->layer3_weight[i * 128 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }
@@ -983,7 +1000,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 const float old1 = t->layer6_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row3[j] - old1) * 0.1f;
                 t->layer6_weight_exp_avg[i * 128 + j] = add1;
-                const float add2 = t->layer6_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row3[j] * matmul_rows_row3[j] * 0.001f;
+                const float add2 = t->layer6_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row3[j] *
+                        matmul_rows_row3[j] * 0.001f;
                 t->layer6_weight_exp_avg_sq[i * 128 + j] = add2;
                 t->layer6_weight[i * 128 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }
@@ -1041,7 +1059,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 const float old1 = t->layer9_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row4[j] - old1) * 0.1f;
                 t->layer9_weight_exp_avg[i * 128 + j] = add1;
-                const float add2 = t->layer9_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row4[j] * matmul_rows_row4[j] * 0.001f;
+                const float add2 = t->layer9_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row4[j] *
+                        matmul_rows_row4[j] * 0.001f;
                 t->layer9_weight_exp_avg_sq[i * 128 + j] = add2;
                 t->layer9_weight[i * 128 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }
@@ -1099,7 +1118,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 const float old1 = t->layer12_weight_exp_avg[i * 8 + j];
                 const float add1 = old1 + (matmul_rows_row5[j] - old1) * 0.1f;
                 t->layer12_weight_exp_avg[i * 8 + j] = add1;
-                const float add2 = t->layer12_weight_exp_avg_sq[i * 8 + j] * 0.999f + matmul_rows_row5[j] * matmul_rows_row5[j] * 0.001f;
+                const float add2 = t->layer12_weight_exp_avg_sq[i * 8 + j] * 0.999f + matmul_rows_row5[j] *
+                        matmul_rows_row5[j] * 0.001f;
                 t->layer12_weight_exp_avg_sq[i * 8 + j] = add2;
                 t->layer12_weight[i * 8 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }
@@ -1157,7 +1177,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 const float old1 = t->layer15_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row6[j] - old1) * 0.1f;
                 t->layer15_weight_exp_avg[i * 128 + j] = add1;
-                const float add2 = t->layer15_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row6[j] * matmul_rows_row6[j] * 0.001f;
+                const float add2 = t->layer15_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row6[j] *
+                        matmul_rows_row6[j] * 0.001f;
                 t->layer15_weight_exp_avg_sq[i * 128 + j] = add2;
                 t->layer15_weight[i * 128 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }
@@ -1215,7 +1236,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 const float old1 = t->layer18_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row7[j] - old1) * 0.1f;
                 t->layer18_weight_exp_avg[i * 128 + j] = add1;
-                const float add2 = t->layer18_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row7[j] * matmul_rows_row7[j] * 0.001f;
+                const float add2 = t->layer18_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row7[j] *
+                        matmul_rows_row7[j] * 0.001f;
                 t->layer18_weight_exp_avg_sq[i * 128 + j] = add2;
                 t->layer18_weight[i * 128 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }
@@ -1273,7 +1295,8 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
                 const float old1 = t->layer21_weight_exp_avg[i * 128 + j];
                 const float add1 = old1 + (matmul_rows_row8[j] - old1) * 0.1f;
                 t->layer21_weight_exp_avg[i * 128 + j] = add1;
-                const float add2 = t->layer21_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row8[j] * matmul_rows_row8[j] * 0.001f;
+                const float add2 = t->layer21_weight_exp_avg_sq[i * 128 + j] * 0.999f + matmul_rows_row8[j] *
+                        matmul_rows_row8[j] * 0.001f;
                 t->layer21_weight_exp_avg_sq[i * 128 + j] = add2;
                 t->layer21_weight[i * 128 + j] -= div2_1 * (add1 / (sqrtf(add2) * div3_1 + 1e-08f));
             }

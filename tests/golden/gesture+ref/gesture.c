@@ -79,8 +79,10 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         /* 3.5 new h[n,20] */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] + add1_2_t[i * 1920 + j]) * add1_2_t[i * 1920 + j + 40]);
-                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + add1_2_t[i * 1920 + j + 20]) * (h[i * 20 + j] - tanh1);
+                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] +
+                        add1_2_t[i * 1920 + j]) * add1_2_t[i * 1920 + j + 40]);
+                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + add1_2_t[i * 1920 + j + 20]) *
+                        (h[i * 20 + j] - tanh1);
             }
         }
     }
@@ -167,7 +169,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
                 const float mul1 = d_h[i * 20 + j] * sigmoid1;
                 d_sub1_2[i * 20 + j] = mul1;
                 const float sigmoid2 = ag_sigmoidf(d_add1_t[i * 1920 + j] + d_x_t_t[i * 1920 + j]);
-                const float tanh1 = ag_tanhf(d_add1_t[i * 1920 + j + 40] + sigmoid2 * d_x_t_t[i * 1920 + j + 40]);
+                const float tanh1 = ag_tanhf(d_add1_t[i * 1920 + j + 40] + sigmoid2 * d_x_t_t[i * 1920 + j +
+                        40]);
                 const float mul2 = d_h[i * 20 + j] * (h2[i * 640 + j] - tanh1) * sigmoid1 * (1.0f - sigmoid1);
                 d_add1_2[i * 60 + j + 20] = mul2;
                 const float mul3 = (d_h[i * 20 + j] + -mul1) * (1.0f - tanh1 * tanh1);
@@ -270,7 +273,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
                 const float old2 = t->gru_weight_ih_l0_exp_avg[i * 3 + j];
                 const float mul1 = matmul5[i * 3 + j] * minimum1;
                 t->gru_weight_ih_l0_exp_avg[i * 3 + j] = old2 + (mul1 - old2) * 0.1f;
-                t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] = t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] * 0.999f + mul1 * mul1 * 0.001f;
+                t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] = t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] * 0.999f
+                        + mul1 * mul1 * 0.001f;
             }
         }
         const float div4 = 1.0f / sqrtf(-ag_expm1f(add2 * -0.0010005003f));
@@ -414,8 +418,11 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
         /* 3.3 new h[n,20] */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] + (matmul1_2[i * 60 + j] + t->gru_bias_hh_l0[j])) * (matmul1_2[i * 60 + j + 40] + t->gru_bias_hh_l0[j + 40]));
-                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + (matmul1_2[i * 60 + j + 20] + t->gru_bias_hh_l0[j + 20])) * (h[i * 20 + j] - tanh1);
+                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] +
+                        (matmul1_2[i * 60 + j] + t->gru_bias_hh_l0[j])) * (matmul1_2[i * 60 + j + 40] +
+                        t->gru_bias_hh_l0[j + 40]));
+                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + (matmul1_2[i * 60 + j + 20] +
+                        t->gru_bias_hh_l0[j + 20])) * (h[i * 20 + j] - tanh1);
             }
         }
     }

@@ -13,6 +13,30 @@
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char keywords_size_is_as_planned[sizeof(keywords_trainer) == KEYWORDS_TRAINER_BYTES ? 1 : -1];
 
+static const ag_conv2d_shape conv_shape = {
+    .h = 49, .w = 10, .c = 1, .oh = 25, .ow = 5, .o = 32, .kh = 10, .kw = 4, .stride_h = 2,
+    .stride_w = 2, .pad_top = 5, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1,
+    .x_n = 0, .x_h = 10, .x_w = 1, .x_c = 0, .ldy = 32
+};
+
+static const ag_conv2d_shape block1_depthwise_shape = {
+    .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
+    .stride_w = 1, .pad_top = 1, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 32,
+    .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
+};
+
+static const ag_conv2d_shape block1_pointwise_shape = {
+    .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
+    .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .groups = 1,
+    .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
+};
+
+static const ag_conv2d_shape block4_pointwise_dx_shape = {
+    .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
+    .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .groups = 1,
+    .x_n = 4000, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
+};
+
 int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *label, float lr, float *loss) {
     if (t == NULL || x == NULL || label == NULL || loss == NULL) {
         return KEYWORDS_ERR_NULL;
@@ -30,14 +54,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     /* ---- forward: conv ---- */
     /* 1  conv2d1[1,25,5,32] = conv2d(x, conv_weight) */
     float *const conv2d1 = t->arena; /* [1,25,5,32] steps 1 to 2 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 49, .w = 10, .c = 1, .oh = 25, .ow = 5, .o = 32, .kh = 10, .kw = 4, .stride_h = 2,
-            .stride_w = 2, .pad_top = 5, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-            .x_n = 0, .x_h = 10, .x_w = 1, .x_c = 0, .ldy = 32
-        };
-        ag_conv2d_f32_ref(x, t->conv_weight, conv2d1, 1, &shape);
-    }
+    ag_conv2d_f32_ref(x, t->conv_weight, conv2d1, 1, &conv_shape);
 
     /* 2  relu1[25,5,32] */
     float *const relu1 = t->arena + 4000; /* [25,5,32] steps 2 to 3 */
@@ -53,14 +70,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     /* ---- forward: block1.depthwise ---- */
     /* 3  depthwise2d1[1,25,5,32] = depthwise2d(relu1, block1_depthwise_weight) */
     float *const depthwise2d1 = t->arena; /* [1,25,5,32] steps 3 to 4 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
-            .stride_w = 1, .pad_top = 1, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 32,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_depthwise2d_f32_ref(relu1, t->block1_depthwise_weight, depthwise2d1, 1, &shape);
-    }
+    ag_depthwise2d_f32_ref(relu1, t->block1_depthwise_weight, depthwise2d1, 1, &block1_depthwise_shape);
 
     /* 4  relu2[25,5,32] */
     float *const relu2 = t->arena + 4000; /* [25,5,32] steps 4 to 5 */
@@ -76,14 +86,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     /* ---- forward: block1.pointwise ---- */
     /* 5  conv2d2[1,25,5,32] = conv2d(relu2, block1_pointwise_weight) */
     float *const conv2d2 = t->arena; /* [1,25,5,32] steps 5 to 6 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_conv2d_f32_ref(relu2, t->block1_pointwise_weight, conv2d2, 1, &shape);
-    }
+    ag_conv2d_f32_ref(relu2, t->block1_pointwise_weight, conv2d2, 1, &block1_pointwise_shape);
 
     /* 6  relu3[25,5,32] */
     float *const relu3 = t->arena + 4000; /* [25,5,32] steps 6 to 7 */
@@ -99,14 +102,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     /* ---- forward: block2.depthwise ---- */
     /* 7  depthwise2d2[1,25,5,32] = depthwise2d(relu3, block2_depthwise_weight) */
     float *const depthwise2d2 = t->arena; /* [1,25,5,32] steps 7 to 8 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
-            .stride_w = 1, .pad_top = 1, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 32,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_depthwise2d_f32_ref(relu3, t->block2_depthwise_weight, depthwise2d2, 1, &shape);
-    }
+    ag_depthwise2d_f32_ref(relu3, t->block2_depthwise_weight, depthwise2d2, 1, &block1_depthwise_shape);
 
     /* 8  relu4[25,5,32] */
     float *const relu4 = t->arena + 4000; /* [25,5,32] steps 8 to 9 */
@@ -122,14 +118,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     /* ---- forward: block2.pointwise ---- */
     /* 9  conv2d3[1,25,5,32] = conv2d(relu4, block2_pointwise_weight) */
     float *const conv2d3 = t->arena; /* [1,25,5,32] steps 9 to 10 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_conv2d_f32_ref(relu4, t->block2_pointwise_weight, conv2d3, 1, &shape);
-    }
+    ag_conv2d_f32_ref(relu4, t->block2_pointwise_weight, conv2d3, 1, &block1_pointwise_shape);
 
     /* 10 relu5[25,5,32] */
     float *const relu5 = t->arena + 4000; /* [25,5,32] steps 10 to 11 */
@@ -145,14 +134,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     /* ---- forward: block3.depthwise ---- */
     /* 11 depthwise2d3[1,25,5,32] = depthwise2d(relu5, block3_depthwise_weight) */
     float *const depthwise2d3 = t->arena; /* [1,25,5,32] steps 11 to 12 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
-            .stride_w = 1, .pad_top = 1, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 32,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_depthwise2d_f32_ref(relu5, t->block3_depthwise_weight, depthwise2d3, 1, &shape);
-    }
+    ag_depthwise2d_f32_ref(relu5, t->block3_depthwise_weight, depthwise2d3, 1, &block1_depthwise_shape);
 
     /* 12 relu6[25,5,32] */
     float *const relu6 = t->arena + 4000; /* [25,5,32] steps 12 to 13 */
@@ -168,14 +150,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     /* ---- forward: block3.pointwise ---- */
     /* 13 conv2d4[1,25,5,32] = conv2d(relu6, block3_pointwise_weight) */
     float *const conv2d4 = t->arena; /* [1,25,5,32] steps 13 to 14 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_conv2d_f32_ref(relu6, t->block3_pointwise_weight, conv2d4, 1, &shape);
-    }
+    ag_conv2d_f32_ref(relu6, t->block3_pointwise_weight, conv2d4, 1, &block1_pointwise_shape);
 
     /* 14 relu7[25,5,32] */
     float *const relu7 = t->arena + 4000; /* [25,5,32] steps 14 to 31 */
@@ -191,14 +166,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     /* ---- forward: block4.depthwise ---- */
     /* 15 depthwise2d4[1,25,5,32] = depthwise2d(relu7, block4_depthwise_weight) */
     float *const depthwise2d4 = t->arena; /* [1,25,5,32] steps 15 to 16 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
-            .stride_w = 1, .pad_top = 1, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 32,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_depthwise2d_f32_ref(relu7, t->block4_depthwise_weight, depthwise2d4, 1, &shape);
-    }
+    ag_depthwise2d_f32_ref(relu7, t->block4_depthwise_weight, depthwise2d4, 1, &block1_depthwise_shape);
 
     /* 16 relu8[25,5,32] */
     float *const relu8 = t->arena + 8000; /* [25,5,32] steps 16 to 33 */
@@ -214,14 +182,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     /* ---- forward: block4.pointwise ---- */
     /* 17 conv2d5[1,25,5,32] = conv2d(relu8, block4_pointwise_weight) */
     float *const conv2d5 = t->arena; /* [1,25,5,32] steps 17 to 18 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_conv2d_f32_ref(relu8, t->block4_pointwise_weight, conv2d5, 1, &shape);
-    }
+    ag_conv2d_f32_ref(relu8, t->block4_pointwise_weight, conv2d5, 1, &block1_pointwise_shape);
 
     /* 18 mul1[1,32], le[25,5,32] */
     float *const mul1 = t->arena + 13000;              /* [1,32] steps 18 to 21 */
@@ -308,14 +269,8 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* 26 block4_pointwise_weight_momentum_buffer[32,1,1,32] = 0.9f * itself + conv2d_dw(relu8, where2) */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_conv2d_dw_f32_ref(relu8, where2, t->block4_pointwise_weight_momentum_buffer, 1, &shape, 1.0f, 0.9f);
-    }
+    ag_conv2d_dw_f32_ref(relu8, where2, t->block4_pointwise_weight_momentum_buffer, 1,
+            &block1_pointwise_shape, 1.0f, 0.9f);
 
     /* 27 block4_pointwise_bias_momentum_buffer[32] = 0.9f * itself + column_sums(where2) */
     ag_column_sums_f32_ref(where2, 32, t->block4_pointwise_bias_momentum_buffer, 125, 32, 1.0f, 0.9f);
@@ -325,14 +280,7 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
 
     /* 29 conv2d_dx[1,25,5,32] = conv2d_dx(where2, block4_pointwise_weight) */
     float *const conv2d_dx = t->arena + 12000; /* [1,25,5,32] steps 29 to 30 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-            .x_n = 4000, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_conv2d_dx_f32_ref(where2, t->block4_pointwise_weight, conv2d_dx, 1, &shape);
-    }
+    ag_conv2d_dx_f32_ref(where2, t->block4_pointwise_weight, conv2d_dx, 1, &block4_pointwise_dx_shape);
 
     /* 30 where[4000] */
     float *const where = t->arena + 8000; /* [4000] in place of relu8 */
@@ -342,14 +290,8 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* 31 block4_depthwise_weight_momentum_buffer[3,3,32] = 0.9f * itself + depthwise2d_dw(relu7, where) */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
-            .stride_w = 1, .pad_top = 1, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 32,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_depthwise2d_dw_f32_ref(relu7, where, t->block4_depthwise_weight_momentum_buffer, 1, &shape, 1.0f, 0.9f);
-    }
+    ag_depthwise2d_dw_f32_ref(relu7, where, t->block4_depthwise_weight_momentum_buffer, 1,
+            &block1_depthwise_shape, 1.0f, 0.9f);
 
     /* 32 block4_depthwise_weight[288] -= lr block4_depthwise_weight_momentum_buffer */
     ag_axpby_f32_ref(t->block4_depthwise_weight_momentum_buffer, t->block4_depthwise_weight, 288, -lr, 1.0f);
@@ -373,14 +315,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     /* ---- forward: conv ---- */
     /* 1  conv2d1[1,25,5,32] = conv2d(x, conv_weight) */
     float *const conv2d1 = t->arena; /* [1,25,5,32] steps 1 to 2 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 49, .w = 10, .c = 1, .oh = 25, .ow = 5, .o = 32, .kh = 10, .kw = 4, .stride_h = 2,
-            .stride_w = 2, .pad_top = 5, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-            .x_n = 0, .x_h = 10, .x_w = 1, .x_c = 0, .ldy = 32
-        };
-        ag_conv2d_f32_ref(x, t->conv_weight, conv2d1, 1, &shape);
-    }
+    ag_conv2d_f32_ref(x, t->conv_weight, conv2d1, 1, &conv_shape);
 
     /* 2  relu1[25,5,32] */
     float *const relu1 = t->arena + 4000; /* [25,5,32] steps 2 to 3 */
@@ -396,14 +331,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     /* ---- forward: block1.depthwise ---- */
     /* 3  depthwise2d1[1,25,5,32] = depthwise2d(relu1, block1_depthwise_weight) */
     float *const depthwise2d1 = t->arena; /* [1,25,5,32] steps 3 to 4 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
-            .stride_w = 1, .pad_top = 1, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 32,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_depthwise2d_f32_ref(relu1, t->block1_depthwise_weight, depthwise2d1, 1, &shape);
-    }
+    ag_depthwise2d_f32_ref(relu1, t->block1_depthwise_weight, depthwise2d1, 1, &block1_depthwise_shape);
 
     /* 4  relu2[25,5,32] */
     float *const relu2 = t->arena + 4000; /* [25,5,32] steps 4 to 5 */
@@ -419,14 +347,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     /* ---- forward: block1.pointwise ---- */
     /* 5  conv2d2[1,25,5,32] = conv2d(relu2, block1_pointwise_weight) */
     float *const conv2d2 = t->arena; /* [1,25,5,32] steps 5 to 6 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_conv2d_f32_ref(relu2, t->block1_pointwise_weight, conv2d2, 1, &shape);
-    }
+    ag_conv2d_f32_ref(relu2, t->block1_pointwise_weight, conv2d2, 1, &block1_pointwise_shape);
 
     /* 6  relu3[25,5,32] */
     float *const relu3 = t->arena + 4000; /* [25,5,32] steps 6 to 7 */
@@ -442,14 +363,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     /* ---- forward: block2.depthwise ---- */
     /* 7  depthwise2d2[1,25,5,32] = depthwise2d(relu3, block2_depthwise_weight) */
     float *const depthwise2d2 = t->arena; /* [1,25,5,32] steps 7 to 8 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
-            .stride_w = 1, .pad_top = 1, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 32,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_depthwise2d_f32_ref(relu3, t->block2_depthwise_weight, depthwise2d2, 1, &shape);
-    }
+    ag_depthwise2d_f32_ref(relu3, t->block2_depthwise_weight, depthwise2d2, 1, &block1_depthwise_shape);
 
     /* 8  relu4[25,5,32] */
     float *const relu4 = t->arena + 4000; /* [25,5,32] steps 8 to 9 */
@@ -465,14 +379,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     /* ---- forward: block2.pointwise ---- */
     /* 9  conv2d3[1,25,5,32] = conv2d(relu4, block2_pointwise_weight) */
     float *const conv2d3 = t->arena; /* [1,25,5,32] steps 9 to 10 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_conv2d_f32_ref(relu4, t->block2_pointwise_weight, conv2d3, 1, &shape);
-    }
+    ag_conv2d_f32_ref(relu4, t->block2_pointwise_weight, conv2d3, 1, &block1_pointwise_shape);
 
     /* 10 relu5[25,5,32] */
     float *const relu5 = t->arena + 4000; /* [25,5,32] steps 10 to 11 */
@@ -488,14 +395,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     /* ---- forward: block3.depthwise ---- */
     /* 11 depthwise2d3[1,25,5,32] = depthwise2d(relu5, block3_depthwise_weight) */
     float *const depthwise2d3 = t->arena; /* [1,25,5,32] steps 11 to 12 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
-            .stride_w = 1, .pad_top = 1, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 32,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_depthwise2d_f32_ref(relu5, t->block3_depthwise_weight, depthwise2d3, 1, &shape);
-    }
+    ag_depthwise2d_f32_ref(relu5, t->block3_depthwise_weight, depthwise2d3, 1, &block1_depthwise_shape);
 
     /* 12 relu6[25,5,32] */
     float *const relu6 = t->arena + 4000; /* [25,5,32] steps 12 to 13 */
@@ -511,14 +411,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     /* ---- forward: block3.pointwise ---- */
     /* 13 conv2d4[1,25,5,32] = conv2d(relu6, block3_pointwise_weight) */
     float *const conv2d4 = t->arena; /* [1,25,5,32] steps 13 to 14 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_conv2d_f32_ref(relu6, t->block3_pointwise_weight, conv2d4, 1, &shape);
-    }
+    ag_conv2d_f32_ref(relu6, t->block3_pointwise_weight, conv2d4, 1, &block1_pointwise_shape);
 
     /* 14 relu7[25,5,32] */
     float *const relu7 = t->arena + 4000; /* [25,5,32] steps 14 to 15 */
@@ -534,14 +427,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     /* ---- forward: block4.depthwise ---- */
     /* 15 depthwise2d4[1,25,5,32] = depthwise2d(relu7, block4_depthwise_weight) */
     float *const depthwise2d4 = t->arena; /* [1,25,5,32] steps 15 to 16 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 3, .kw = 3, .stride_h = 1,
-            .stride_w = 1, .pad_top = 1, .pad_left = 1, .dilation_h = 1, .dilation_w = 1, .groups = 32,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_depthwise2d_f32_ref(relu7, t->block4_depthwise_weight, depthwise2d4, 1, &shape);
-    }
+    ag_depthwise2d_f32_ref(relu7, t->block4_depthwise_weight, depthwise2d4, 1, &block1_depthwise_shape);
 
     /* 16 relu8[25,5,32] */
     float *const relu8 = t->arena + 4000; /* [25,5,32] steps 16 to 17 */
@@ -557,14 +443,7 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     /* ---- forward: block4.pointwise ---- */
     /* 17 conv2d5[1,25,5,32] = conv2d(relu8, block4_pointwise_weight) */
     float *const conv2d5 = t->arena; /* [1,25,5,32] steps 17 to 18 */
-    {
-        static const ag_conv2d_shape shape = {
-            .h = 25, .w = 5, .c = 32, .oh = 25, .ow = 5, .o = 32, .kh = 1, .kw = 1, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .groups = 1,
-            .x_n = 0, .x_h = 160, .x_w = 32, .x_c = 1, .ldy = 32
-        };
-        ag_conv2d_f32_ref(relu8, t->block4_pointwise_weight, conv2d5, 1, &shape);
-    }
+    ag_conv2d_f32_ref(relu8, t->block4_pointwise_weight, conv2d5, 1, &block1_pointwise_shape);
 
     /* 18 mul1[1,32] */
     float *const mul1 = t->arena + 4000; /* [1,32] steps 18 to 19 */

@@ -13,8 +13,22 @@
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char lenet_size_is_as_planned[sizeof(lenet_trainer) == LENET_TRAINER_BYTES ? 1 : -1];
 
-int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int32_t n, float lr, float
-        *loss) {
+static const ag_conv2d_pool_shape layer0_shape = {
+    .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,
+    .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 784,
+    .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
+    .ph = 12, .pw = 12
+};
+
+static const ag_conv2d_pool_shape layer3_shape = {
+    .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
+    .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 864,
+    .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
+    .ph = 4, .pw = 4
+};
+
+int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int32_t n, float lr,
+        float *loss) {
     if (t == NULL || x == NULL || label == NULL || loss == NULL) {
         return LENET_ERR_NULL;
     }
@@ -37,15 +51,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 1  max_pool2d1[n,12,12,6], max_pool2d1_index[n,12,12,6] = conv2d_pool(x, layer0_weight, layer0_bias) */
     float *const max_pool2d1 = t->arena;                              /* [n,12,12,6] steps 1 to 25 */
     uint8_t *const max_pool2d1_index = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 25 */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 784,
-            .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 12, .pw = 12
-        };
-        ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d1_index, n, &shape);
-    }
+    ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d1_index, n,
+            &layer0_shape);
 
     /* 2  relu1[864n] */
     float *const relu1 = t->arena; /* [864n] in place of max_pool2d1 */
@@ -57,15 +64,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 3  max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16] = conv2d_pool(relu1, layer3_weight, layer3_bias) */
     float *const max_pool2d2 = t->arena + 13824;                      /* [n,4,4,16] steps 3 to 23 */
     uint8_t *const max_pool2d2_index = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 23 */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 864,
-            .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 4, .pw = 4
-        };
-        ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d2_index, n, &shape);
-    }
+    ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d2_index, n,
+            &layer3_shape);
 
     /* 4  relu2[256n] */
     float *const relu2 = t->arena + 13824; /* [256n] in place of max_pool2d2 */
@@ -234,26 +234,11 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* 22 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2, max_pool2d2_index, layer3_weight) */
     float *const d_relu1 = t->arena + 6912; /* [n,12,12,6] steps 22 to 24 */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 864,
-            .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 4, .pw = 4
-        };
-        ag_conv2d_pool_dx_f32_ref(d_max_pool2d2, max_pool2d2_index, t->layer3_weight, d_relu1, n, &shape);
-    }
+    ag_conv2d_pool_dx_f32_ref(d_max_pool2d2, max_pool2d2_index, t->layer3_weight, d_relu1, n, &layer3_shape);
 
     /* 23 layer3_weight[16,5,5,6] -= lr conv2d_pool_dw(relu1, d_max_pool2d2, max_pool2d2_index) */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 864,
-            .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 4, .pw = 4
-        };
-        ag_conv2d_pool_dw_f32_ref(relu1, d_max_pool2d2, max_pool2d2_index, t->layer3_weight, n, &shape, -lr, 1.0f);
-    }
+    ag_conv2d_pool_dw_f32_ref(relu1, d_max_pool2d2, max_pool2d2_index, t->layer3_weight, n, &layer3_shape,
+            -lr, 1.0f);
 
     /* ---- backward: layer0 ---- */
     /* 24 d_max_pool2d1[n,12,12,6], new layer0_bias[6] */
@@ -263,7 +248,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             for (int32_t k = 0; k < 12; k++) {
                 for (int32_t l = 0; l < 6; l++) {
                     const float choice1 = d_relu1[i * 864 + j * 72 + k * 6 + l];
-                    d_max_pool2d1[i * 864 + j * 72 + k * 6 + l] = relu1[i * 864 + j * 72 + k * 6 + l] <= 0.0f ? 0.0f : choice1;
+                    d_max_pool2d1[i * 864 + j * 72 + k * 6 + l] = relu1[i * 864 + j * 72 + k * 6 + l] <= 0.0f
+                            ? 0.0f : choice1;
                 }
             }
         }
@@ -281,15 +267,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* 25 layer0_weight[6,5,5,1] -= lr conv2d_pool_dw(x, d_max_pool2d1, max_pool2d1_index) */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 784,
-            .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 12, .pw = 12
-        };
-        ag_conv2d_pool_dw_f32_ref(x, d_max_pool2d1, max_pool2d1_index, t->layer0_weight, n, &shape, -lr, 1.0f);
-    }
+    ag_conv2d_pool_dw_f32_ref(x, d_max_pool2d1, max_pool2d1_index, t->layer0_weight, n, &layer0_shape, -lr,
+            1.0f);
     return LENET_OK;
 }
 
@@ -305,15 +284,8 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
     /* 1  max_pool2d1[n,12,12,6], max_pool2d1_index[n,12,12,6] = conv2d_pool(x, layer0_weight, layer0_bias) */
     float *const max_pool2d1 = t->arena;                             /* [n,12,12,6] steps 1 to 3 */
     uint8_t *const max_pool2d1_index = (uint8_t *)(t->arena + 6912); /* [n,12,12,6] step 1 */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 784,
-            .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 12, .pw = 12
-        };
-        ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d1_index, n, &shape);
-    }
+    ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d1_index, n,
+            &layer0_shape);
 
     /* 2  relu1[864n] */
     float *const relu1 = t->arena; /* [864n] in place of max_pool2d1 */
@@ -325,15 +297,8 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
     /* 3  max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16] = conv2d_pool(relu1, layer3_weight, layer3_bias) */
     float *const max_pool2d2 = t->arena + 6912;                      /* [n,4,4,16] steps 3 to 5 */
     uint8_t *const max_pool2d2_index = (uint8_t *)(t->arena + 8960); /* [n,4,4,16] step 3 */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 864,
-            .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 4, .pw = 4
-        };
-        ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d2_index, n, &shape);
-    }
+    ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d2_index, n,
+            &layer3_shape);
 
     /* 4  relu2[256n] */
     float *const relu2 = t->arena + 6912; /* [256n] in place of max_pool2d2 */

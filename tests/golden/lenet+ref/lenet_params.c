@@ -28,7 +28,8 @@ int lenet_init(lenet_trainer *t, uint32_t seed) {
             for (uint32_t i1 = 0; i1 < 5u; i1++) {
                 for (uint32_t i2 = 0; i2 < 5u; i2++) {
                     for (uint32_t i3 = 0; i3 < 6u; i3++) {
-                        t->layer3_weight[at++] = ag_uniformf(key, 0, i0 * 150u + i1 * 5u + i2 + i3 * 25u, 0.08164966f);
+                        t->layer3_weight[at++] = ag_uniformf(key, 0, i0 * 150u + i1 * 5u + i2 + i3 * 25u,
+                                0.08164966f);
                     }
                 }
             }

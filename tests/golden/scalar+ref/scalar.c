@@ -53,7 +53,8 @@ int scalar_power(scalar_work *t, float x, float y, float *value, float *dx, floa
         const float pow1 = ag_powf(x, y);
         const float pow2 = ag_powf(2.0f, x);
         value[0] = pow1 + pow2 + ag_powf(y, -1.5f);
-        dx[0] = pow2 * ag_logf(2.0f == 0.0f && x >= 0.0f ? 1.0f : 2.0f) + (y == 0.0f ? 0.0f : y * ag_powf(x, y - 1.0f));
+        dx[0] = pow2 * ag_logf(2.0f == 0.0f && x >= 0.0f ? 1.0f : 2.0f) + (y == 0.0f ? 0.0f : y * ag_powf(x, y
+                - 1.0f));
         dy[0] = -1.5f * ag_powf(y, -2.5f) + pow1 * ag_logf(x == 0.0f && y >= 0.0f ? 1.0f : x);
     }
     return SCALAR_OK;
@@ -74,7 +75,8 @@ int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, floa
         const float mul1 = sub1 * pow1;
         value[0] = add1 * add1 - div1 + mul1;
         const float div2 = -1.0f / add1;
-        const float add2 = (y == 0.0f ? 0.0f : sub1 * y * ag_powf(add1, y - 1.0f)) + -pow1 + -(-1.0f * (div1 / add1)) + div2 + add1 + add1;
+        const float add2 = (y == 0.0f ? 0.0f : sub1 * y * ag_powf(add1, y - 1.0f)) + -pow1 + -(-1.0f * (div1 /
+                add1)) + div2 + add1 + add1;
         dx[0] = add2 * 0.5f / sqrt1 + add2 * y;
         dy[0] = mul1 * ag_logf(add1 == 0.0f && y >= 0.0f ? 1.0f : add1) + pow1 + -div2 + add2 * x;
     }

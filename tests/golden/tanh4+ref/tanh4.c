@@ -13,8 +13,8 @@
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char tanh4_size_is_as_planned[sizeof(tanh4_trainer) == TANH4_TRAINER_BYTES ? 1 : -1];
 
-int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int32_t n, float lr, float
-        *loss) {
+int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int32_t n, float lr,
+        float *loss) {
     if (t == NULL || x == NULL || target == NULL || loss == NULL) {
         return TANH4_ERR_NULL;
     }

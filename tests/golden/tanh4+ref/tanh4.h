@@ -49,8 +49,8 @@ int tanh4_init(tanh4_trainer *t, uint32_t seed);
 
 /* One step of training on n samples; loss is that before the update. x[n][3], target[n][1]; 1 <= n <= the
  * batch */
-int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int32_t n, float lr, float
-        *loss);
+int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int32_t n, float lr,
+        float *loss);
 
 /* Evaluation; leaves the weights as they are. x[n][3], scores[n][1]; 1 <= n <= the batch */
 int tanh4_predict(tanh4_trainer *t, const float *x, int32_t n, float *scores);

@@ -11,8 +11,8 @@
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char tanh_matmul_size_is_as_planned[sizeof(tanh_matmul_work) == TANH_MATMUL_WORK_BYTES ? 1 : -1];
 
-int tanh_matmul_step(tanh_matmul_work *t, const float *a, const float *b, float *loss, float *da, float
-        *db) {
+int tanh_matmul_step(tanh_matmul_work *t, const float *a, const float *b, float *loss, float *da,
+        float *db) {
     if (t == NULL || a == NULL || b == NULL || loss == NULL || da == NULL || db == NULL) {
         return TANH_MATMUL_ERR_NULL;
     }

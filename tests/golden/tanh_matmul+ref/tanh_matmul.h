@@ -34,8 +34,8 @@ enum {
 };
 
 /* Outputs must not overlap inputs. a[5][4], b[4][8], da[5][4], db[4][8] */
-int tanh_matmul_step(tanh_matmul_work *t, const float *a, const float *b, float *loss, float *da, float
-        *db);
+int tanh_matmul_step(tanh_matmul_work *t, const float *a, const float *b, float *loss, float *da,
+        float *db);
 
 /* A status in words. */
 const char *tanh_matmul_strstatus(int status);
