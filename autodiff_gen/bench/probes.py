@@ -48,7 +48,7 @@ def marks(program: Program) -> list[Mark]:
                     len(found) + 1,
                     entry.name,
                     number,
-                    comments[number],
+                    comments[number].replace("\n", "; "),
                     FORWARD if (phase := phases.phase(top)) == LOSS else phase,
                     phases.layer(top),
                     times * macs(step),

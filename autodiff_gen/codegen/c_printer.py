@@ -176,10 +176,16 @@ class Printer:
         return f"for ({loop.c_type} {v} = {start}; {v} < {stop}; {v}++) {{"
 
     def _comment(self, comment: c.Comment) -> list[str]:
-        if not comment.step:
-            return [f"/* {comment.text} */"]
-        line = f"/* {comment.step:<2} {comment.text} */"
-        return [line if len(line) <= WIDTH - 2 else line[: WIDTH - 8] + "... */"]
+        """A line of the text begins a line of the comment; what follows a cut is set in further."""
+        indent = " " * (max(len(comment.step), 2) + 1) if comment.step else ""
+        room = self.width - len(indent) - len("/*  */")
+        lines = [part for text in comment.text.split("\n") for part in folded(text, room)]
+        lines = [
+            f"{comment.step:<2} {lines[0]}" if comment.step else lines[0],
+            *(indent + x for x in lines[1:]),
+        ]
+        return [*(f"{' *' if k else '/*'} {line}" for k, line in enumerate(lines[:-1])),
+                f"{' *' if len(lines) > 1 else '/*'} {lines[-1]} */"]  # fmt: skip
 
 
 def _cut(start: str, terms: Sequence[str]) -> list[str]:

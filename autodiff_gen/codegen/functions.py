@@ -8,7 +8,6 @@ from ..ir.graph import State
 from ..ir.identifiers import Scope
 from ..ir.kernel_call import Factor, KernelCall, Operand, Place, Result
 from ..ir.node import CONST, INPUT, STATE, Node, Value
-from ..ir.op_kinds import Call, Contraction, View
 from ..ir.strides import Strided
 from ..ir.types import Size, Type
 from ..ir.views import base, layout, stored
@@ -20,7 +19,9 @@ from ..lowering.loop_tree import LoopTree
 from ..lowering.plan import EntryPlan, Placed, Step
 from ..lowering.statements import LOOP_NAMES
 from .c_printer import PRINTER
+from .comments import call_comment
 from .control_flow import Inside, region_statements
+from .formulas import loops_comment
 from .geometry import Geometry, geometry_of, struct_of, table
 from .kernel_call import statement
 
@@ -117,15 +118,6 @@ class EntryBody:
         source = base(v)
         return source in self.args and source.type.shape == () and source.node.op in (INPUT, STATE)
 
-    def short(self, v: Value) -> str:
-        """A value's name in a comment, with a prime for a transpose."""
-        name = self.bare(self.place(v))
-        swaps, at = 0, v
-        while isinstance(at.node.op.lower, View):
-            swaps += at.node.op.name == "permute"
-            at = at.node.operands[0]
-        return name + ("'" if swaps % 2 else "")
-
     # Steps
 
     def statements(self, step: Step) -> list[c.Statement]:
@@ -138,44 +130,8 @@ class EntryBody:
             return region_statements(self, step)
         number = self.number(step.number)
         if step.nest is not None:
-            return [c.Comment(self._fused_comment(step), number), *self._loops(step)]
-        return [c.Comment(self._call_comment(step), number), *self._call(step)]
-
-    def _fused_comment(self, step: Step) -> str:
-        parts = []
-        for r in step.node.results:
-            state = self.plan.states.get(r)
-            parts.append(
-                f"new {self.bare(self.slots[state])}" if state is not None else self.bare(self.names[r])
-            )
-            parts[-1] += shown(r.type.shape) if r.type.shape else ""
-        return ", ".join(parts)
-
-    def _call_comment(self, step: Step) -> str:
-        node, lower = step.node, step.node.op.lower
-        assert isinstance(lower, Call | Contraction)
-        scalars = lower.scalars if isinstance(lower, Call) else ()
-        last = len(node.operands) if lower.into is None else lower.into
-        terms = [
-            self._number(v) if i in scalars else self.short(v) for i, v in enumerate(node.operands[:last])
-        ]
-        what = " . ".join(terms)
-        if isinstance(lower, Call):
-            name = lower.term if lower.into is not None else node.op.name
-            what = f"{name}({', '.join(terms)})" if name else terms[0]
-        target = ", ".join(f"{self.bare(self.place(r))}{shown(r.type.shape)}" for r in node.results)
-        if lower.into is None:
-            return f"{target} = {what}"
-        alpha = self._number(node.operands[lower.into + 1])
-        factor = "" if alpha in ("1.0f", "-1.0f") else f"{alpha} "
-        sign = "-" if node.attrs["negate"] else "+"
-        beta = node.attrs["beta"]
-        if beta == 1.0:
-            return f"{target} {sign}= {factor}{what}"
-        return f"{target} = {c_syntax.float_literal(beta)} * itself {sign} {factor}{what}"
-
-    def _number(self, v: Value) -> str:
-        return PRINTER.expression(self.scalar(v))
+            return [c.Comment(loops_comment(self, step), number), *self._loops(step)]
+        return [c.Comment(call_comment(self, step.node, step.calls[step.node][0]), number), *self._call(step)]
 
     def _loops(self, step: Step) -> c.Statements:
         assert step.nest is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import zip_longest
 
 from ..codegen.compiler import live_at_peak
 from ..codegen.entries import step_comments
@@ -43,7 +44,8 @@ def _steps(entry: Entry, program: Program) -> str:
     rows = []
     for number, step in entry.plan.all_steps():
         calls = [t for c, k in step.calls.values() for t in _call(c, k, program)] or [_loops(step)]
-        rows += [(number, comments[number], calls[0]), *(("", "", more) for more in calls[1:])]
+        beside = zip_longest(comments[number].split("\n"), calls, fillvalue="")
+        rows += [(number if k == 0 else "", *cells) for k, cells in enumerate(beside)]
     lines = [table(("step", "what it computes", "by"), rows, right=(0,))]
     lines += [
         f"a copy of the old {state} is kept: it is read after its update" for state in entry.plan.copies

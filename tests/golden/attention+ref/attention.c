@@ -33,11 +33,14 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* ---- forward: embed ---- */
-    /* 1  matmul1[5n,16] = x . embed_weight' */
+    /* 1  matmul1[5n,16] = x[5n,11] . embed_weight[16,11]' */
     float *const matmul1 = t->arena + 1920; /* [5n,16] steps 1 to 16 */
     ag_gemm_nt_f32_ref(x, 11, t->embed_weight, 11, matmul1, 16, 5 * n, 16, 11, 1.0f, 0.0f);
 
-    /* 2  add1[n,5,16], sub1[n,5,16], rsqrt1[n,5,1], add3[n,5,16] */
+    /* 2  add1[n,5,16] = matmul1 + embed_bias
+     *    sub1[n,5,16] = add1 - sum(add1, axis=2) * 0.0625
+     *    rsqrt1[n,5,1] = rsqrt(sum(square(sub1), axis=2) * 0.0625 + 1e-05)
+     *    add3[n,5,16] = sub1 * rsqrt1 * block_norm1_weight + block_norm1_bias */
     float *const add1 = t->arena + 1920;    /* [n,5,16] in place of matmul1 */
     float *const sub1 = t->arena + 4185;    /* [n,5,16] steps 2 to 52 */
     float *const rsqrt1 = t->arena + 10469; /* [n,5,1] steps 2 to 52 */
@@ -67,12 +70,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* ---- forward: block.self_attn ---- */
-    /* 3  matmul2[5n,48] = add3 . block_self_attn_in_proj_weight' */
+    /* 3  matmul2[5n,48] = add3[5n,16] . block_self_attn_in_proj_weight[48,16]' */
     float *const matmul2 = t->arena + 4825; /* [5n,48] steps 3 to 6 */
     ag_gemm_nt_f32_ref(add3, 16, t->block_self_attn_in_proj_weight, 16, matmul2, 48, 5 * n, 48, 16, 1.0f,
             0.0f);
 
-    /* 4  add4[n,5,16] */
+    /* 4  add4[n,5,16] = matmul2[..., 0:16] + block_self_attn_in_proj_bias[0:16] */
     float *const add4 = t->arena + 1280; /* [n,5,16] steps 4 to 31 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -83,7 +86,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 5  add4_2[n,5,16] */
+    /* 5  add4_2[n,5,16] = matmul2[..., 16:32] + block_self_attn_in_proj_bias[16:32] */
     float *const add4_2 = t->arena + 7229; /* [n,5,16] steps 5 to 33 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -94,7 +97,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 6  add4_3[n,5,16] */
+    /* 6  add4_3[n,5,16] = matmul2[..., 32:48] + block_self_attn_in_proj_bias[32:48] */
     float *const add4_3 = t->arena + 9829; /* [n,5,16] steps 6 to 27 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -105,7 +108,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 7  matmul3[n,2,5,5] = add4' . add4_2' */
+    /* 7  for each of [n,2]: matmul3[5,5] = add4[5,8] . add4_2[5,8]' */
     float *const matmul3 = t->arena + 8037; /* [n,2,5,5] steps 7 to 30 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
@@ -114,7 +117,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 8  exp1[n,2,5,5], div1[n,2,5,1], mul6[n,2,5,5], div2[n,2,5,1] */
+    /* 8  exp1[n,2,5,5] = exp(matmul3 * 0.35355338 - amax(matmul3 * 0.35355338, axis=3))
+     *    div1[n,2,5,1] = 1.0 / sum(exp1, axis=3)
+     *    mul6[n,2,5,5] = exp1 * div1
+     *    div2[n,2,5,1] = div1 / sum(exp1, axis=3) */
     float *const exp1 = t->arena + 8037; /* [n,2,5,5] in place of matmul3 */
     float *const div1 = t->arena + 1040; /* [n,2,5,1] steps 8 to 30 */
     float *const mul6 = t->arena + 640;  /* [n,2,5,5] steps 8 to 28 */
@@ -143,7 +149,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 9  matmul4[n,2,5,8] = mul6 . add4_3' */
+    /* 9  for each of [n,2]: matmul4[5,8] = mul6[5,5] . add4_3[5,8] */
     float *const matmul4 = t->arena; /* [n,2,5,8] steps 9 to 10 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
@@ -152,7 +158,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 10 copy[n,5,2,8] */
+    /* 10 copy[n,5,2,8] = permute(matmul4) */
     float *const copy = t->arena + 10509; /* [n,5,2,8] steps 10 to 43 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -165,12 +171,15 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* ---- forward: block.self_attn.out_proj ---- */
-    /* 11 matmul5[5n,16] = copy . block_self_attn_out_proj_weight' */
+    /* 11 matmul5[5n,16] = copy[5n,16] . block_self_attn_out_proj_weight[16,16]' */
     float *const matmul5 = t->arena + 6557; /* [5n,16] steps 11 to 54 */
     ag_gemm_nt_f32_ref(copy, 16, t->block_self_attn_out_proj_weight, 16, matmul5, 16, 5 * n, 16, 16, 1.0f,
             0.0f);
 
-    /* 12 add6[n,5,16], sub3[n,5,16], rsqrt2[n,5,1], add8[n,5,16] */
+    /* 12 add6[n,5,16] = add1 + (matmul5 + block_self_attn_out_proj_bias)
+     *    sub3[n,5,16] = add6 - sum(add6, axis=2) * 0.0625
+     *    rsqrt2[n,5,1] = rsqrt(sum(square(sub3), axis=2) * 0.0625 + 1e-05)
+     *    add8[n,5,16] = sub3 * rsqrt2 * block_norm2_weight + block_norm2_bias */
     float *const add6 = t->arena + 1920;   /* [n,5,16] in place of add1 */
     float *const sub3 = t->arena + 6557;   /* [n,5,16] in place of matmul5 */
     float *const rsqrt2 = t->arena + 7997; /* [n,5,1] steps 12 to 54 */
@@ -201,11 +210,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* ---- forward: block.linear1 ---- */
-    /* 13 matmul6[5n,32] = add8 . block_linear1_weight' */
+    /* 13 matmul6[5n,32] = add8[5n,16] . block_linear1_weight[32,16]' */
     float *const matmul6 = t->arena + 2905; /* [5n,32] steps 13 to 49 */
     ag_gemm_nt_f32_ref(add8, 16, t->block_linear1_weight, 16, matmul6, 32, 5 * n, 32, 16, 1.0f, 0.0f);
 
-    /* 14 gelu1[n,5,32], add[n,5,32] */
+    /* 14 gelu1[n,5,32] = gelu(matmul6 + block_linear1_bias)
+     *    add[n,5,32] from matmul6, block_linear1_bias by add, mul, erf, square, neg, exp */
     float *const gelu1 = t->arena + 2905; /* [n,5,32] in place of matmul6 */
     float *const add = t->arena + 8437;   /* [n,5,32] steps 14 to 23 */
     for (int32_t i = 0; i < n; i++) {
@@ -221,11 +231,14 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* ---- forward: block.linear2 ---- */
-    /* 15 matmul7[5n,16] = gelu1 . block_linear2_weight' */
+    /* 15 matmul7[5n,16] = gelu1[5n,32] . block_linear2_weight[16,32]' */
     float *const matmul7 = t->arena; /* [5n,16] steps 15 to 16 */
     ag_gemm_nt_f32_ref(gelu1, 32, t->block_linear2_weight, 32, matmul7, 16, 5 * n, 16, 32, 1.0f, 0.0f);
 
-    /* 16 sub4[n,16], rsqrt3[n,1], add13[n,16] */
+    /* 16 sub4[n,16] = add6[..., 4:5, :] + (matmul7[..., 4:5, :] + block_linear2_bias) - sum(add6[..., 4:5,
+     *            :] + (matmul7[..., 4:5, :] + block_linear2_bias), axis=1) * 0.0625
+     *    rsqrt3[n,1] = rsqrt(sum(square(sub4), axis=1) * 0.0625 + 1e-05)
+     *    add13[n,16] = sub4 * rsqrt3 * norm_weight + norm_bias */
     float *const sub4 = t->arena + 6402;   /* [n,16] steps 16 to 56 */
     float *const rsqrt3 = t->arena + 2769; /* [n,1] steps 16 to 56 */
     float *const add13 = t->arena + 7869;  /* [n,16] steps 16 to 58 */
@@ -250,17 +263,22 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* ---- forward: head ---- */
-    /* 17 matmul8[n,4] = add13 . head_weight' */
+    /* 17 matmul8[n,4] = add13[n,16] . head_weight[4,16]' */
     float *const matmul8 = t->arena + 13069; /* [n,4] steps 17 to 59 */
     ag_gemm_nt_f32_ref(add13, 16, t->head_weight, 16, matmul8, 4, n, 4, 16, 1.0f, 0.0f);
 
     /* ---- forward: linear ---- */
-    /* 18 matmul9[n,4] = x . linear_weight' */
+    /* 18 matmul9[n,4] = x[n,55] . linear_weight[4,55]' */
     float *const matmul9 = t->arena + 7197; /* [n,4] steps 18 to 61 */
     ag_gemm_nt_f32_ref(x, 55, t->linear_weight, 55, matmul9, 4, n, 4, 55, 1.0f, 0.0f);
 
     /* ---- loss ---- */
-    /* 19 loss, d_sub5[n,4], d_sub7[n,4] */
+    /* 19 loss from matmul8, head_bias, label, matmul9, linear_bias by add, amax, sub, exp, sum, log, pick,
+     *            div
+     *    d_sub5[n,4] from label, matmul8, head_bias by to_s32, eq, div, neg, where, add, amax, sub, exp,
+     *            sum, mul
+     *    d_sub7[n,4] from label, matmul9, linear_bias by to_s32, eq, div, neg, where, add, amax, sub, exp,
+     *            sum, mul */
     float *const d_sub5 = t->arena + 13069; /* [n,4] in place of matmul8 */
     float *const d_sub7 = t->arena + 7197;  /* [n,4] in place of matmul9 */
     float *const exp2_row = t->arena + 4;   /* [4] step 19 */
@@ -308,12 +326,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* ---- backward: head ---- */
-    /* 20 d_add13[n,16] = d_sub5 . head_weight */
+    /* 20 d_add13[n,16] = d_sub5[n,4] . head_weight[4,16] */
     float *const d_add13 = t->arena + 2777; /* [n,16] steps 20 to 57 */
     ag_gemm_nn_f32_ref(d_sub5, 4, t->head_weight, 16, d_add13, 16, n, 16, 4, 1.0f, 0.0f);
 
     /* ---- backward: norm ---- */
-    /* 21 d_add11[n,5,16] */
+    /* 21 d_add11[n,5,16] from d_add13, norm_weight, rsqrt3, sub4 by mul, sum, square, add, neg, assemble */
     float *const d_add11 = t->arena + 5121; /* [n,5,16] steps 21 to 50 */
     for (int32_t i = 0; i < n; i++) {
         float sum = 0.0f;
@@ -346,21 +364,22 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* ---- backward: block.linear2 to embed ---- */
-    /* 22 matmul[5n,32] = d_add11 . block_linear2_weight */
+    /* 22 matmul[5n,32] = d_add11[5n,16] . block_linear2_weight[16,32] */
     float *const matmul = t->arena + 11789; /* [5n,32] steps 22 to 47 */
     ag_gemm_nn_f32_ref(d_add11, 16, t->block_linear2_weight, 32, matmul, 32, 5 * n, 32, 16, 1.0f, 0.0f);
 
-    /* 23 d_add9[160n] */
+    /* 23 d_add9[160n] = matmul * add */
     float *const d_add9 = t->arena + 11789; /* [160n] in place of matmul */
     for (int32_t i = 0; i < 160 * n; i++) {
         d_add9[i] = matmul[i] * add[i];
     }
 
-    /* 24 matmul10[5n,16] = d_add9 . block_linear1_weight */
+    /* 24 matmul10[5n,16] = d_add9[5n,32] . block_linear1_weight[32,16] */
     float *const matmul10 = t->arena + 8549; /* [5n,16] steps 24 to 55 */
     ag_gemm_nn_f32_ref(d_add9, 32, t->block_linear1_weight, 16, matmul10, 16, 5 * n, 16, 32, 1.0f, 0.0f);
 
-    /* 25 d_add6[n,5,16] */
+    /* 25 d_add6[n,5,16] from d_add11, matmul10, block_norm2_weight, rsqrt2, sub3 by mul, sum, square, add,
+     *            neg */
     float *const d_add6 = t->arena + 9189; /* [n,5,16] steps 25 to 44 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -390,12 +409,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 26 matmul11[5n,16] = d_add6 . block_self_attn_out_proj_weight */
+    /* 26 matmul11[5n,16] = d_add6[5n,16] . block_self_attn_out_proj_weight[16,16] */
     float *const matmul11 = t->arena; /* [5n,16] steps 26 to 28 */
     ag_gemm_nn_f32_ref(d_add6, 16, t->block_self_attn_out_proj_weight, 16, matmul11, 16, 5 * n, 16, 16, 1.0f,
             0.0f);
 
-    /* 27 d_mul6[n,2,5,5] = matmul11' . add4_3' */
+    /* 27 for each of [n,2]: d_mul6[5,5] = matmul11[5,8] . add4_3[5,8]' */
     float *const d_mul6 = t->arena + 1920; /* [n,2,5,5] steps 27 to 33 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
@@ -404,7 +423,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 28 matmul12[n,2,5,8] = mul6' . matmul11' */
+    /* 28 for each of [n,2]: matmul12[5,8] = mul6[5,5]' . matmul11[5,8] */
     float *const matmul12 = t->arena + 9829; /* [n,2,5,8] steps 28 to 29 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
@@ -413,7 +432,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 29 copy2[n,5,2,8] */
+    /* 29 copy2[n,5,2,8] = permute(matmul12) */
     float *const copy2 = t->arena; /* [n,5,2,8] steps 29 to 35 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -425,7 +444,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 30 d_matmul3[n,2,5,5] */
+    /* 30 d_matmul3[n,2,5,5] = (d_mul6 * div1 + -(sum(d_mul6 * exp1, axis=3) * div2)) * exp1 * 0.35355338 */
     float *const d_matmul3 = t->arena + 1920; /* [n,2,5,5] in place of d_mul6 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
@@ -446,7 +465,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 31 matmul13[n,2,5,8] = d_matmul3' . add4' */
+    /* 31 for each of [n,2]: matmul13[5,8] = d_matmul3[5,5]' . add4[5,8] */
     float *const matmul13 = t->arena + 640; /* [n,2,5,8] steps 31 to 32 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
@@ -455,7 +474,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 32 copy3[n,5,2,8] */
+    /* 32 copy3[n,5,2,8] = permute(matmul13) */
     float *const copy3 = t->arena + 9829; /* [n,5,2,8] steps 32 to 35 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -467,7 +486,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 33 matmul14[n,2,5,8] = d_matmul3 . add4_2' */
+    /* 33 for each of [n,2]: matmul14[5,8] = d_matmul3[5,5] . add4_2[5,8] */
     float *const matmul14 = t->arena + 640; /* [n,2,5,8] steps 33 to 34 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
@@ -476,7 +495,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 34 copy4[n,5,2,8] */
+    /* 34 copy4[n,5,2,8] = permute(matmul14) */
     float *const copy4 = t->arena + 7229; /* [n,5,2,8] steps 34 to 35 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -488,7 +507,7 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 35 d_add4[n,5,48] */
+    /* 35 d_add4[n,5,48] = assemble(copy2, copy3, copy4) */
     float *const d_add4 = t->arena + 849; /* [n,5,48] steps 35 to 41 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -504,12 +523,13 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 36 matmul15[5n,16] = d_add4 . block_self_attn_in_proj_weight */
+    /* 36 matmul15[5n,16] = d_add4[5n,48] . block_self_attn_in_proj_weight[48,16] */
     float *const matmul15 = t->arena + 9829; /* [5n,16] steps 36 to 53 */
     ag_gemm_nn_f32_ref(d_add4, 48, t->block_self_attn_in_proj_weight, 16, matmul15, 16, 5 * n, 16, 48, 1.0f,
             0.0f);
 
-    /* 37 d_add1[n,5,16] */
+    /* 37 d_add1[n,5,16] from d_add6, matmul15, block_norm1_weight, rsqrt1, sub1 by mul, sum, square, add,
+     *            neg */
     float *const d_add1 = t->arena + 7229; /* [n,5,16] steps 37 to 39 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -539,11 +559,27 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 38 d_embed_bias[16] = column_sums(d_add1) */
+    /* 38 d_embed_bias[16] = column_sums(d_add1[5n,16]) */
     float *const d_embed_bias = t->arena + 6530; /* [16] steps 38 to 45 */
     ag_column_sums_f32_ref(d_add1, 16, d_embed_bias, 5 * n, 16, 1.0f, 0.0f);
 
-    /* 39 new optimizer_step, div3, new embed_weight_exp_avg[16,11], new embed_weight_exp_avg_sq[16,11], d... */
+    /* 39 optimizer_step = optimizer_step + 1.0
+     *    div3 = lr / -expm1(optimizer_step * -0.105360515)
+     *    embed_weight_exp_avg[16,11] = embed_weight_exp_avg + (d_add1' . x - embed_weight_exp_avg) * 0.1
+     *    embed_weight_exp_avg_sq[16,11] = embed_weight_exp_avg_sq * 0.999 + square(d_add1' . x) * 0.001
+     *    div4 = 1.0 / sqrt(-expm1(optimizer_step * -0.0010005003))
+     *    embed_weight[16,11] = embed_weight - (lr * 0.01 * embed_weight + div3 * (embed_weight_exp_avg /
+     *            (sqrt(embed_weight_exp_avg_sq) * div4 + 1e-08)))
+     *    embed_bias_exp_avg[16] = embed_bias_exp_avg + (d_embed_bias - embed_bias_exp_avg) * 0.1
+     *    embed_bias_exp_avg_sq[16] = embed_bias_exp_avg_sq * 0.999 + square(d_embed_bias) * 0.001
+     *    embed_bias[16] = embed_bias - (lr * 0.01 * embed_bias + div3 * (embed_bias_exp_avg /
+     *            (sqrt(embed_bias_exp_avg_sq) * div4 + 1e-08)))
+     *    mul2[48,16] = lr * 0.01 * block_self_attn_in_proj_weight
+     *    mul3[48] = lr * 0.01 * block_self_attn_in_proj_bias
+     *    mul4[16,16] = lr * 0.01 * block_self_attn_out_proj_weight
+     *    mul[16] = lr * 0.01 * block_self_attn_out_proj_bias
+     *    mul5[32,16] = lr * 0.01 * block_linear1_weight
+     *    mul7[32] = lr * 0.01 * block_linear1_bias */
     float *const mul = t->arena + 6530;             /* [16] in place of d_embed_bias */
     float *const div3 = t->arena + 5761;            /* scalar steps 39 to 61 */
     float *const div4 = t->arena + 768;             /* scalar steps 39 to 61 */
@@ -617,7 +653,13 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 40 new block_self_attn_in_proj_weight_exp_avg[48,16], new block_self_attn_in_proj_weight_exp_avg_sq... */
+    /* 40 block_self_attn_in_proj_weight_exp_avg[48,16] = block_self_attn_in_proj_weight_exp_avg + (d_add4'
+     *            . add3 - block_self_attn_in_proj_weight_exp_avg) * 0.1
+     *    block_self_attn_in_proj_weight_exp_avg_sq[48,16] = block_self_attn_in_proj_weight_exp_avg_sq *
+     *            0.999 + square(d_add4' . add3) * 0.001
+     *    block_self_attn_in_proj_weight[48,16] = block_self_attn_in_proj_weight - (mul2 + div3 *
+     *            (block_self_attn_in_proj_weight_exp_avg /
+     *            (sqrt(block_self_attn_in_proj_weight_exp_avg_sq) * div4 + 1e-08))) */
     float *const matmul_rows_row2 = t->arena + 7229; /* [16] step 40 */
     float *const factor_row2 = t->arena + 5081;      /* [5n] step 40 */
     {
@@ -641,11 +683,17 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 41 d_block_self_attn_in_proj_bias[48] = column_sums(d_add4) */
+    /* 41 d_block_self_attn_in_proj_bias[48] = column_sums(d_add4[5n,48]) */
     float *const d_block_self_attn_in_proj_bias = t->arena; /* [48] steps 41 to 42 */
     ag_column_sums_f32_ref(d_add4, 48, d_block_self_attn_in_proj_bias, 5 * n, 48, 1.0f, 0.0f);
 
-    /* 42 new block_self_attn_in_proj_bias_exp_avg[48], new block_self_attn_in_proj_bias_exp_avg_sq[48], n... */
+    /* 42 block_self_attn_in_proj_bias_exp_avg[48] = block_self_attn_in_proj_bias_exp_avg +
+     *            (d_block_self_attn_in_proj_bias - block_self_attn_in_proj_bias_exp_avg) * 0.1
+     *    block_self_attn_in_proj_bias_exp_avg_sq[48] = block_self_attn_in_proj_bias_exp_avg_sq * 0.999 +
+     *            square(d_block_self_attn_in_proj_bias) * 0.001
+     *    block_self_attn_in_proj_bias[48] = block_self_attn_in_proj_bias - (mul3 + div3 *
+     *            (block_self_attn_in_proj_bias_exp_avg / (sqrt(block_self_attn_in_proj_bias_exp_avg_sq) *
+     *            div4 + 1e-08))) */
     {
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
@@ -660,7 +708,13 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 43 new block_self_attn_out_proj_weight_exp_avg[16,16], new block_self_attn_out_proj_weight_exp_avg_... */
+    /* 43 block_self_attn_out_proj_weight_exp_avg[16,16] = block_self_attn_out_proj_weight_exp_avg +
+     *            (d_add6' . copy - block_self_attn_out_proj_weight_exp_avg) * 0.1
+     *    block_self_attn_out_proj_weight_exp_avg_sq[16,16] = block_self_attn_out_proj_weight_exp_avg_sq *
+     *            0.999 + square(d_add6' . copy) * 0.001
+     *    block_self_attn_out_proj_weight[16,16] = block_self_attn_out_proj_weight - (mul4 + div3 *
+     *            (block_self_attn_out_proj_weight_exp_avg /
+     *            (sqrt(block_self_attn_out_proj_weight_exp_avg_sq) * div4 + 1e-08))) */
     float *const matmul_rows_row3 = t->arena + 40; /* [16] step 43 */
     float *const factor_row3 = t->arena;           /* [5n] step 43 */
     {
@@ -684,11 +738,17 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 44 d_block_self_attn_out_proj_bias[16] = column_sums(d_add6) */
+    /* 44 d_block_self_attn_out_proj_bias[16] = column_sums(d_add6[5n,16]) */
     float *const d_block_self_attn_out_proj_bias = t->arena; /* [16] steps 44 to 45 */
     ag_column_sums_f32_ref(d_add6, 16, d_block_self_attn_out_proj_bias, 5 * n, 16, 1.0f, 0.0f);
 
-    /* 45 new block_self_attn_out_proj_bias_exp_avg[16], new block_self_attn_out_proj_bias_exp_avg_sq[16],... */
+    /* 45 block_self_attn_out_proj_bias_exp_avg[16] = block_self_attn_out_proj_bias_exp_avg +
+     *            (d_block_self_attn_out_proj_bias - block_self_attn_out_proj_bias_exp_avg) * 0.1
+     *    block_self_attn_out_proj_bias_exp_avg_sq[16] = block_self_attn_out_proj_bias_exp_avg_sq * 0.999 +
+     *            square(d_block_self_attn_out_proj_bias) * 0.001
+     *    block_self_attn_out_proj_bias[16] = block_self_attn_out_proj_bias - (mul + div3 *
+     *            (block_self_attn_out_proj_bias_exp_avg / (sqrt(block_self_attn_out_proj_bias_exp_avg_sq)
+     *            * div4 + 1e-08))) */
     {
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
@@ -703,7 +763,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 46 new block_linear1_weight_exp_avg[32,16], new block_linear1_weight_exp_avg_sq[32,16], new block_l... */
+    /* 46 block_linear1_weight_exp_avg[32,16] = block_linear1_weight_exp_avg + (d_add9' . add8 -
+     *            block_linear1_weight_exp_avg) * 0.1
+     *    block_linear1_weight_exp_avg_sq[32,16] = block_linear1_weight_exp_avg_sq * 0.999 + square(d_add9'
+     *            . add8) * 0.001
+     *    block_linear1_weight[32,16] = block_linear1_weight - (mul5 + div3 * (block_linear1_weight_exp_avg
+     *            / (sqrt(block_linear1_weight_exp_avg_sq) * div4 + 1e-08))) */
     float *const matmul_rows_row4 = t->arena + 40; /* [16] step 46 */
     float *const factor_row4 = t->arena;           /* [5n] step 46 */
     {
@@ -727,11 +792,16 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 47 d_block_linear1_bias[32] = column_sums(d_add9) */
+    /* 47 d_block_linear1_bias[32] = column_sums(d_add9[5n,32]) */
     float *const d_block_linear1_bias = t->arena; /* [32] steps 47 to 48 */
     ag_column_sums_f32_ref(d_add9, 32, d_block_linear1_bias, 5 * n, 32, 1.0f, 0.0f);
 
-    /* 48 new block_linear1_bias_exp_avg[32], new block_linear1_bias_exp_avg_sq[32], new block_linear1_bia... */
+    /* 48 block_linear1_bias_exp_avg[32] = block_linear1_bias_exp_avg + (d_block_linear1_bias -
+     *            block_linear1_bias_exp_avg) * 0.1
+     *    block_linear1_bias_exp_avg_sq[32] = block_linear1_bias_exp_avg_sq * 0.999 +
+     *            square(d_block_linear1_bias) * 0.001
+     *    block_linear1_bias[32] = block_linear1_bias - (mul7 + div3 * (block_linear1_bias_exp_avg /
+     *            (sqrt(block_linear1_bias_exp_avg_sq) * div4 + 1e-08))) */
     {
         const float div3_1 = div3[0];
         const float div4_1 = div4[0];
@@ -746,7 +816,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 49 new block_linear2_weight_exp_avg[16,32], new block_linear2_weight_exp_avg_sq[16,32], new block_l... */
+    /* 49 block_linear2_weight_exp_avg[16,32] = block_linear2_weight_exp_avg + (d_add11' . gelu1 -
+     *            block_linear2_weight_exp_avg) * 0.1
+     *    block_linear2_weight_exp_avg_sq[16,32] = block_linear2_weight_exp_avg_sq * 0.999 +
+     *            square(d_add11' . gelu1) * 0.001
+     *    block_linear2_weight[16,32] = block_linear2_weight - (lr * 0.01 * block_linear2_weight + div3 *
+     *            (block_linear2_weight_exp_avg / (sqrt(block_linear2_weight_exp_avg_sq) * div4 + 1e-08))) */
     float *const matmul_rows_row5 = t->arena; /* [32] step 49 */
     float *const factor_row5 = t->arena + 32; /* [5n] step 49 */
     {
@@ -772,12 +847,17 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 50 d_block_linear2_bias[16] = column_sums(d_add11) */
+    /* 50 d_block_linear2_bias[16] = column_sums(d_add11[5n,16]) */
     float *const d_block_linear2_bias = t->arena; /* [16] steps 50 to 51 */
     ag_column_sums_f32_ref(d_add11, 16, d_block_linear2_bias, 5 * n, 16, 1.0f, 0.0f);
 
     /* ---- update: block.linear2 ---- */
-    /* 51 new block_linear2_bias_exp_avg[16], new block_linear2_bias_exp_avg_sq[16], new block_linear2_bia... */
+    /* 51 block_linear2_bias_exp_avg[16] = block_linear2_bias_exp_avg + (d_block_linear2_bias -
+     *            block_linear2_bias_exp_avg) * 0.1
+     *    block_linear2_bias_exp_avg_sq[16] = block_linear2_bias_exp_avg_sq * 0.999 +
+     *            square(d_block_linear2_bias) * 0.001
+     *    block_linear2_bias[16] = block_linear2_bias - (lr * 0.01 * block_linear2_bias + div3 *
+     *            (block_linear2_bias_exp_avg / (sqrt(block_linear2_bias_exp_avg_sq) * div4 + 1e-08))) */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -796,7 +876,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* ---- update: block.norm1 ---- */
-    /* 52 new block_norm1_weight_exp_avg[16], new block_norm1_weight_exp_avg_sq[16], new block_norm1_weigh... */
+    /* 52 block_norm1_weight_exp_avg[16] = block_norm1_weight_exp_avg + (sum(matmul15 * (sub1 * rsqrt1),
+     *            axis=(0, 1)) - block_norm1_weight_exp_avg) * 0.1
+     *    block_norm1_weight_exp_avg_sq[16] = block_norm1_weight_exp_avg_sq * 0.999 + square(sum(matmul15 *
+     *            (sub1 * rsqrt1), axis=(0, 1))) * 0.001
+     *    block_norm1_weight[16] = block_norm1_weight - (lr * 0.01 * block_norm1_weight + div3 *
+     *            (block_norm1_weight_exp_avg / (sqrt(block_norm1_weight_exp_avg_sq) * div4 + 1e-08))) */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -819,7 +904,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 53 new block_norm1_bias_exp_avg[16], new block_norm1_bias_exp_avg_sq[16], new block_norm1_bias[16] */
+    /* 53 block_norm1_bias_exp_avg[16] = block_norm1_bias_exp_avg + (sum(matmul15, axis=(0, 1)) -
+     *            block_norm1_bias_exp_avg) * 0.1
+     *    block_norm1_bias_exp_avg_sq[16] = block_norm1_bias_exp_avg_sq * 0.999 + square(sum(matmul15,
+     *            axis=(0, 1))) * 0.001
+     *    block_norm1_bias[16] = block_norm1_bias - (lr * 0.01 * block_norm1_bias + div3 *
+     *            (block_norm1_bias_exp_avg / (sqrt(block_norm1_bias_exp_avg_sq) * div4 + 1e-08))) */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -842,7 +932,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* ---- update: block.norm2 ---- */
-    /* 54 new block_norm2_weight_exp_avg[16], new block_norm2_weight_exp_avg_sq[16], new block_norm2_weigh... */
+    /* 54 block_norm2_weight_exp_avg[16] = block_norm2_weight_exp_avg + (sum(matmul10 * (sub3 * rsqrt2),
+     *            axis=(0, 1)) - block_norm2_weight_exp_avg) * 0.1
+     *    block_norm2_weight_exp_avg_sq[16] = block_norm2_weight_exp_avg_sq * 0.999 + square(sum(matmul10 *
+     *            (sub3 * rsqrt2), axis=(0, 1))) * 0.001
+     *    block_norm2_weight[16] = block_norm2_weight - (lr * 0.01 * block_norm2_weight + div3 *
+     *            (block_norm2_weight_exp_avg / (sqrt(block_norm2_weight_exp_avg_sq) * div4 + 1e-08))) */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -865,7 +960,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 55 new block_norm2_bias_exp_avg[16], new block_norm2_bias_exp_avg_sq[16], new block_norm2_bias[16] */
+    /* 55 block_norm2_bias_exp_avg[16] = block_norm2_bias_exp_avg + (sum(matmul10, axis=(0, 1)) -
+     *            block_norm2_bias_exp_avg) * 0.1
+     *    block_norm2_bias_exp_avg_sq[16] = block_norm2_bias_exp_avg_sq * 0.999 + square(sum(matmul10,
+     *            axis=(0, 1))) * 0.001
+     *    block_norm2_bias[16] = block_norm2_bias - (lr * 0.01 * block_norm2_bias + div3 *
+     *            (block_norm2_bias_exp_avg / (sqrt(block_norm2_bias_exp_avg_sq) * div4 + 1e-08))) */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -888,7 +988,12 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* ---- update: norm ---- */
-    /* 56 new norm_weight_exp_avg[16], new norm_weight_exp_avg_sq[16], new norm_weight[16] */
+    /* 56 norm_weight_exp_avg[16] = norm_weight_exp_avg + (sum(d_add13 * (sub4 * rsqrt3), axis=0) -
+     *            norm_weight_exp_avg) * 0.1
+     *    norm_weight_exp_avg_sq[16] = norm_weight_exp_avg_sq * 0.999 + square(sum(d_add13 * (sub4 *
+     *            rsqrt3), axis=0)) * 0.001
+     *    norm_weight[16] = norm_weight - (lr * 0.01 * norm_weight + div3 * (norm_weight_exp_avg /
+     *            (sqrt(norm_weight_exp_avg_sq) * div4 + 1e-08))) */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -908,7 +1013,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 57 new norm_bias_exp_avg[16], new norm_bias_exp_avg_sq[16], new norm_bias[16] */
+    /* 57 norm_bias_exp_avg[16] = norm_bias_exp_avg + (sum(d_add13, axis=0) - norm_bias_exp_avg) * 0.1
+     *    norm_bias_exp_avg_sq[16] = norm_bias_exp_avg_sq * 0.999 + square(sum(d_add13, axis=0)) * 0.001
+     *    norm_bias[16] = norm_bias - (lr * 0.01 * norm_bias + div3 * (norm_bias_exp_avg /
+     *            (sqrt(norm_bias_exp_avg_sq) * div4 + 1e-08))) */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -929,7 +1037,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* ---- update: head ---- */
-    /* 58 new head_weight_exp_avg[4,16], new head_weight_exp_avg_sq[4,16], new head_weight[4,16] */
+    /* 58 head_weight_exp_avg[4,16] = head_weight_exp_avg + (d_sub5' . add13 - head_weight_exp_avg) * 0.1
+     *    head_weight_exp_avg_sq[4,16] = head_weight_exp_avg_sq * 0.999 + square(d_sub5' . add13) * 0.001
+     *    head_weight[4,16] = head_weight - (lr * 0.01 * head_weight + div3 * (head_weight_exp_avg /
+     *            (sqrt(head_weight_exp_avg_sq) * div4 + 1e-08))) */
     float *const matmul_rows_row6 = t->arena; /* [16] step 58 */
     float *const factor_row6 = t->arena + 16; /* [n] step 58 */
     {
@@ -955,7 +1066,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 59 new head_bias_exp_avg[4], new head_bias_exp_avg_sq[4], new head_bias[4] */
+    /* 59 head_bias_exp_avg[4] = head_bias_exp_avg + (sum(d_sub5, axis=0) - head_bias_exp_avg) * 0.1
+     *    head_bias_exp_avg_sq[4] = head_bias_exp_avg_sq * 0.999 + square(sum(d_sub5, axis=0)) * 0.001
+     *    head_bias[4] = head_bias - (lr * 0.01 * head_bias + div3 * (head_bias_exp_avg /
+     *            (sqrt(head_bias_exp_avg_sq) * div4 + 1e-08))) */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -976,7 +1090,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
     }
 
     /* ---- update: linear ---- */
-    /* 60 new linear_weight_exp_avg[4,55], new linear_weight_exp_avg_sq[4,55], new linear_weight[4,55] */
+    /* 60 linear_weight_exp_avg[4,55] = linear_weight_exp_avg + (d_sub7' . x - linear_weight_exp_avg) * 0.1
+     *    linear_weight_exp_avg_sq[4,55] = linear_weight_exp_avg_sq * 0.999 + square(d_sub7' . x) * 0.001
+     *    linear_weight[4,55] = linear_weight - (lr * 0.01 * linear_weight + div3 * (linear_weight_exp_avg
+     *            / (sqrt(linear_weight_exp_avg_sq) * div4 + 1e-08))) */
     float *const matmul_rows_row7 = t->arena + 8; /* [55] step 60 */
     float *const factor_row7 = t->arena;          /* [n] step 60 */
     {
@@ -1002,7 +1119,10 @@ int attention_train_step(attention_trainer *t, const float *x, const uint8_t *la
         }
     }
 
-    /* 61 new linear_bias_exp_avg[4], new linear_bias_exp_avg_sq[4], new linear_bias[4] */
+    /* 61 linear_bias_exp_avg[4] = linear_bias_exp_avg + (sum(d_sub7, axis=0) - linear_bias_exp_avg) * 0.1
+     *    linear_bias_exp_avg_sq[4] = linear_bias_exp_avg_sq * 0.999 + square(sum(d_sub7, axis=0)) * 0.001
+     *    linear_bias[4] = linear_bias - (lr * 0.01 * linear_bias + div3 * (linear_bias_exp_avg /
+     *            (sqrt(linear_bias_exp_avg_sq) * div4 + 1e-08))) */
     {
         const float mul1 = lr * 0.01f;
         const float div3_1 = div3[0];
@@ -1033,11 +1153,12 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     }
 
     /* ---- forward: embed, block.self_attn, block.self_attn.out_proj ---- */
-    /* 1  matmul1[5n,16] = x . embed_weight' */
+    /* 1  matmul1[5n,16] = x[5n,11] . embed_weight[16,11]' */
     float *const matmul1 = t->arena + 1920; /* [5n,16] steps 1 to 16 */
     ag_gemm_nt_f32_ref(x, 11, t->embed_weight, 11, matmul1, 16, 5 * n, 16, 11, 1.0f, 0.0f);
 
-    /* 2  add3[n,5,16] */
+    /* 2  add3[n,5,16] from matmul1, embed_bias, block_norm1_weight, block_norm1_bias by add, sum, mul,
+     *            sub, square, rsqrt */
     float *const add3 = t->arena + 2560; /* [n,5,16] steps 2 to 3 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -1061,12 +1182,12 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
-    /* 3  matmul2[5n,48] = add3 . block_self_attn_in_proj_weight' */
+    /* 3  matmul2[5n,48] = add3[5n,16] . block_self_attn_in_proj_weight[48,16]' */
     float *const matmul2 = t->arena; /* [5n,48] steps 3 to 8 */
     ag_gemm_nt_f32_ref(add3, 16, t->block_self_attn_in_proj_weight, 16, matmul2, 48, 5 * n, 48, 16, 1.0f,
             0.0f);
 
-    /* 4  add4[n,5,16] */
+    /* 4  add4[n,5,16] = matmul2[..., 0:16] + block_self_attn_in_proj_bias[0:16] */
     float *const add4 = t->arena + 2560; /* [n,5,16] steps 4 to 6 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -1077,7 +1198,7 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
-    /* 5  add4_2[n,5,16] */
+    /* 5  add4_2[n,5,16] = matmul2[..., 16:32] + block_self_attn_in_proj_bias[16:32] */
     float *const add4_2 = t->arena + 3200; /* [n,5,16] steps 5 to 6 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -1088,7 +1209,7 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
-    /* 6  matmul3[n,2,5,5] = add4' . add4_2' */
+    /* 6  for each of [n,2]: matmul3[5,5] = add4[5,8] . add4_2[5,8]' */
     float *const matmul3 = t->arena + 3840; /* [n,2,5,5] steps 6 to 9 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
@@ -1097,7 +1218,7 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
-    /* 7  mul6[n,2,5,5] */
+    /* 7  mul6[n,2,5,5] from matmul3 by mul, amax, sub, exp, sum, div */
     float *const mul6 = t->arena + 3840;     /* [n,2,5,5] in place of matmul3 */
     float *const exp1_row = t->arena + 2560; /* [5] step 7 */
     for (int32_t i = 0; i < n; i++) {
@@ -1122,7 +1243,7 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
-    /* 8  add4_3[n,5,16] */
+    /* 8  add4_3[n,5,16] = matmul2[..., 32:48] + block_self_attn_in_proj_bias[32:48] */
     float *const add4_3 = t->arena + 2560; /* [n,5,16] steps 8 to 9 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -1133,7 +1254,7 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
-    /* 9  matmul4[n,2,5,8] = mul6 . add4_3' */
+    /* 9  for each of [n,2]: matmul4[5,8] = mul6[5,5] . add4_3[5,8] */
     float *const matmul4 = t->arena; /* [n,2,5,8] steps 9 to 10 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 2; j++) {
@@ -1142,7 +1263,7 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
-    /* 10 copy[n,5,2,8] */
+    /* 10 copy[n,5,2,8] = permute(matmul4) */
     float *const copy = t->arena + 640; /* [n,5,2,8] steps 10 to 11 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -1154,12 +1275,13 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
         }
     }
 
-    /* 11 matmul5[5n,16] = copy . block_self_attn_out_proj_weight' */
+    /* 11 matmul5[5n,16] = copy[5n,16] . block_self_attn_out_proj_weight[16,16]' */
     float *const matmul5 = t->arena + 1280; /* [5n,16] steps 11 to 13 */
     ag_gemm_nt_f32_ref(copy, 16, t->block_self_attn_out_proj_weight, 16, matmul5, 16, 5 * n, 16, 16, 1.0f,
             0.0f);
 
-    /* 12 add6[n,5,16], add8[n,5,16] */
+    /* 12 add6[n,5,16] = matmul1 + embed_bias + (matmul5 + block_self_attn_out_proj_bias)
+     *    add8[n,5,16] from add6, block_norm2_weight, block_norm2_bias by sum, mul, sub, square, add, rsqrt */
     float *const add6 = t->arena + 1920; /* [n,5,16] in place of matmul1 */
     float *const add8 = t->arena + 1280; /* [n,5,16] in place of matmul5 */
     for (int32_t i = 0; i < n; i++) {
@@ -1188,11 +1310,11 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     }
 
     /* ---- forward: block.linear1 ---- */
-    /* 13 matmul6[5n,32] = add8 . block_linear1_weight' */
+    /* 13 matmul6[5n,32] = add8[5n,16] . block_linear1_weight[32,16]' */
     float *const matmul6 = t->arena; /* [5n,32] steps 13 to 15 */
     ag_gemm_nt_f32_ref(add8, 16, t->block_linear1_weight, 16, matmul6, 32, 5 * n, 32, 16, 1.0f, 0.0f);
 
-    /* 14 gelu1[n,5,32] */
+    /* 14 gelu1[n,5,32] = gelu(matmul6 + block_linear1_bias) */
     float *const gelu1 = t->arena; /* [n,5,32] in place of matmul6 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -1204,11 +1326,12 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     }
 
     /* ---- forward: block.linear2 ---- */
-    /* 15 matmul7[5n,16] = gelu1 . block_linear2_weight' */
+    /* 15 matmul7[5n,16] = gelu1[5n,32] . block_linear2_weight[16,32]' */
     float *const matmul7 = t->arena + 1280; /* [5n,16] steps 15 to 16 */
     ag_gemm_nt_f32_ref(gelu1, 32, t->block_linear2_weight, 32, matmul7, 16, 5 * n, 16, 32, 1.0f, 0.0f);
 
-    /* 16 add13[n,16] */
+    /* 16 add13[n,16] from add6[..., 4:5, :], matmul7[..., 4:5, :], block_linear2_bias, norm_weight,
+     *            norm_bias by add, sum, mul, sub, square, rsqrt */
     float *const add13 = t->arena; /* [n,16] steps 16 to 17 */
     for (int32_t i = 0; i < n; i++) {
         float sum = 0.0f;
@@ -1232,11 +1355,11 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     }
 
     /* ---- forward: head ---- */
-    /* 17 matmul8[n,4] = add13 . head_weight' */
+    /* 17 matmul8[n,4] = add13[n,16] . head_weight[4,16]' */
     float *const matmul8 = t->arena + 128; /* [n,4] steps 17 to 18 */
     ag_gemm_nt_f32_ref(add13, 16, t->head_weight, 16, matmul8, 4, n, 4, 16, 1.0f, 0.0f);
 
-    /* 18 scores[n,4] */
+    /* 18 scores[n,4] = matmul8 + head_bias */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 4; j++) {
             scores[i * 4 + j] = matmul8[i * 4 + j] + t->head_bias[j];
@@ -1244,11 +1367,11 @@ int attention_predict(attention_trainer *t, const float *x, int32_t n, float *sc
     }
 
     /* ---- forward: linear ---- */
-    /* 19 matmul9[n,4] = x . linear_weight' */
+    /* 19 matmul9[n,4] = x[n,55] . linear_weight[4,55]' */
     float *const matmul9 = t->arena; /* [n,4] steps 19 to 20 */
     ag_gemm_nt_f32_ref(x, 55, t->linear_weight, 55, matmul9, 4, n, 4, 55, 1.0f, 0.0f);
 
-    /* 20 linear[n,4] */
+    /* 20 linear[n,4] = matmul9 + linear_bias */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 4; j++) {
             linear[i * 4 + j] = matmul9[i * 4 + j] + t->linear_bias[j];

@@ -28,11 +28,16 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  matmul1[n,128] = x . layer0_weight' */
+    /* 1  matmul1[n,128] = x[n,640] . layer0_weight[128,640]' */
     float *const matmul1 = t->arena + 20480; /* [n,128] steps 1 to 45 */
     ag_gemm_nt_f32_ref(x, 640, t->layer0_weight, 640, matmul1, 128, n, 128, 640, 1.0f, 0.0f);
 
-    /* 2  div1, mul1[1,128], sub1[n,128], mul2[1,128], rsqrt1[1,128], relu1[n,128] */
+    /* 2  div1 = 1.0 / (n)
+     *    mul1[1,128] = sum(matmul1 + layer0_bias, axis=0) * div1
+     *    sub1[n,128] = matmul1 + layer0_bias - mul1
+     *    mul2[1,128] = sum(square(sub1), axis=0) * div1
+     *    rsqrt1[1,128] = rsqrt(mul2 + 1e-05)
+     *    relu1[n,128] = relu(sub1 * rsqrt1 * layer1_weight + layer1_bias) */
     float *const sub1 = t->arena + 20480;   /* [n,128] in place of matmul1 */
     float *const div1 = t->arena + 76176;   /* scalar steps 2 to 45 */
     float *const mul1 = t->arena + 69632;   /* [1,128] steps 2 to 17 */
@@ -73,11 +78,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* ---- forward: layer3 ---- */
-    /* 3  matmul2[n,128] = relu1 . layer3_weight' */
+    /* 3  matmul2[n,128] = relu1[n,128] . layer3_weight[128,128]' */
     float *const matmul2 = t->arena + 28672; /* [n,128] steps 3 to 43 */
     ag_gemm_nt_f32_ref(relu1, 128, t->layer3_weight, 128, matmul2, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 4  mul5[1,128], sub2[n,128], mul6[1,128], rsqrt2[1,128], relu2[n,128] */
+    /* 4  mul5[1,128] = sum(matmul2 + layer3_bias, axis=0) * div1
+     *    sub2[n,128] = matmul2 + layer3_bias - mul5
+     *    mul6[1,128] = sum(square(sub2), axis=0) * div1
+     *    rsqrt2[1,128] = rsqrt(mul6 + 1e-05)
+     *    relu2[n,128] = relu(sub2 * rsqrt2 * layer4_weight + layer4_bias) */
     float *const sub2 = t->arena + 28672;   /* [n,128] in place of matmul2 */
     float *const mul5 = t->arena + 69888;   /* [1,128] steps 4 to 20 */
     float *const mul6 = t->arena + 70016;   /* [1,128] steps 4 to 18 */
@@ -116,11 +125,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* ---- forward: layer6 ---- */
-    /* 5  matmul3[n,128] = relu2 . layer6_weight' */
+    /* 5  matmul3[n,128] = relu2[n,128] . layer6_weight[128,128]' */
     float *const matmul3 = t->arena + 36864; /* [n,128] steps 5 to 41 */
     ag_gemm_nt_f32_ref(relu2, 128, t->layer6_weight, 128, matmul3, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 6  mul9[1,128], sub3[n,128], mul10[1,128], rsqrt3[1,128], relu3[n,128] */
+    /* 6  mul9[1,128] = sum(matmul3 + layer6_bias, axis=0) * div1
+     *    sub3[n,128] = matmul3 + layer6_bias - mul9
+     *    mul10[1,128] = sum(square(sub3), axis=0) * div1
+     *    rsqrt3[1,128] = rsqrt(mul10 + 1e-05)
+     *    relu3[n,128] = relu(sub3 * rsqrt3 * layer7_weight + layer7_bias) */
     float *const sub3 = t->arena + 36864;   /* [n,128] in place of matmul3 */
     float *const mul9 = t->arena + 70144;   /* [1,128] steps 6 to 22 */
     float *const mul10 = t->arena + 70272;  /* [1,128] steps 6 to 18 */
@@ -159,11 +172,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* ---- forward: layer9 ---- */
-    /* 7  matmul4[n,8] = relu3 . layer9_weight' */
+    /* 7  matmul4[n,8] = relu3[n,128] . layer9_weight[8,128]' */
     float *const matmul4 = t->arena + 73728; /* [n,8] steps 7 to 39 */
     ag_gemm_nt_f32_ref(relu3, 128, t->layer9_weight, 128, matmul4, 8, n, 8, 128, 1.0f, 0.0f);
 
-    /* 8  mul13[1,8], sub4[n,8], mul14[1,8], rsqrt4[1,8], relu4[n,8] */
+    /* 8  mul13[1,8] = sum(matmul4 + layer9_bias, axis=0) * div1
+     *    sub4[n,8] = matmul4 + layer9_bias - mul13
+     *    mul14[1,8] = sum(square(sub4), axis=0) * div1
+     *    rsqrt4[1,8] = rsqrt(mul14 + 1e-05)
+     *    relu4[n,8] = relu(sub4 * rsqrt4 * layer10_weight + layer10_bias) */
     float *const sub4 = t->arena + 73728;   /* [n,8] in place of matmul4 */
     float *const mul13 = t->arena + 71168;  /* [1,8] steps 8 to 24 */
     float *const mul14 = t->arena + 71176;  /* [1,8] steps 8 to 18 */
@@ -202,11 +219,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* ---- forward: layer12 ---- */
-    /* 9  matmul5[n,128] = relu4 . layer12_weight' */
+    /* 9  matmul5[n,128] = relu4[n,8] . layer12_weight[128,8]' */
     float *const matmul5 = t->arena + 45056; /* [n,128] steps 9 to 37 */
     ag_gemm_nt_f32_ref(relu4, 8, t->layer12_weight, 8, matmul5, 128, n, 128, 8, 1.0f, 0.0f);
 
-    /* 10 mul17[1,128], sub5[n,128], mul18[1,128], rsqrt5[1,128], relu5[n,128] */
+    /* 10 mul17[1,128] = sum(matmul5 + layer12_bias, axis=0) * div1
+     *    sub5[n,128] = matmul5 + layer12_bias - mul17
+     *    mul18[1,128] = sum(square(sub5), axis=0) * div1
+     *    rsqrt5[1,128] = rsqrt(mul18 + 1e-05)
+     *    relu5[n,128] = relu(sub5 * rsqrt5 * layer13_weight + layer13_bias) */
     float *const sub5 = t->arena + 45056;   /* [n,128] in place of matmul5 */
     float *const mul17 = t->arena + 70400;  /* [1,128] steps 10 to 26 */
     float *const mul18 = t->arena + 70528;  /* [1,128] steps 10 to 18 */
@@ -245,11 +266,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* ---- forward: layer15 ---- */
-    /* 11 matmul6[n,128] = relu5 . layer15_weight' */
+    /* 11 matmul6[n,128] = relu5[n,128] . layer15_weight[128,128]' */
     float *const matmul6 = t->arena + 53248; /* [n,128] steps 11 to 35 */
     ag_gemm_nt_f32_ref(relu5, 128, t->layer15_weight, 128, matmul6, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 12 mul21[1,128], sub6[n,128], mul22[1,128], rsqrt6[1,128], relu6[n,128] */
+    /* 12 mul21[1,128] = sum(matmul6 + layer15_bias, axis=0) * div1
+     *    sub6[n,128] = matmul6 + layer15_bias - mul21
+     *    mul22[1,128] = sum(square(sub6), axis=0) * div1
+     *    rsqrt6[1,128] = rsqrt(mul22 + 1e-05)
+     *    relu6[n,128] = relu(sub6 * rsqrt6 * layer16_weight + layer16_bias) */
     float *const sub6 = t->arena + 53248;   /* [n,128] in place of matmul6 */
     float *const mul21 = t->arena + 70656;  /* [1,128] steps 12 to 28 */
     float *const mul22 = t->arena + 70784;  /* [1,128] steps 12 to 18 */
@@ -288,11 +313,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* ---- forward: layer18 ---- */
-    /* 13 matmul7[n,128] = relu6 . layer18_weight' */
+    /* 13 matmul7[n,128] = relu6[n,128] . layer18_weight[128,128]' */
     float *const matmul7 = t->arena + 61440; /* [n,128] steps 13 to 33 */
     ag_gemm_nt_f32_ref(relu6, 128, t->layer18_weight, 128, matmul7, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 14 mul25[1,128], sub7[n,128], mul26[1,128], rsqrt7[1,128], relu7[n,128] */
+    /* 14 mul25[1,128] = sum(matmul7 + layer18_bias, axis=0) * div1
+     *    sub7[n,128] = matmul7 + layer18_bias - mul25
+     *    mul26[1,128] = sum(square(sub7), axis=0) * div1
+     *    rsqrt7[1,128] = rsqrt(mul26 + 1e-05)
+     *    relu7[n,128] = relu(sub7 * rsqrt7 * layer19_weight + layer19_bias) */
     float *const sub7 = t->arena + 61440;   /* [n,128] in place of matmul7 */
     float *const mul25 = t->arena + 70912;  /* [1,128] steps 14 to 30 */
     float *const mul26 = t->arena + 71040;  /* [1,128] steps 14 to 18 */
@@ -331,12 +360,13 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* ---- forward: layer21 ---- */
-    /* 15 matmul8[n,640] = relu7 . layer21_weight' */
+    /* 15 matmul8[n,640] = relu7[n,128] . layer21_weight[640,128]' */
     float *const matmul8 = t->arena; /* [n,640] steps 15 to 79 */
     ag_gemm_nt_f32_ref(relu7, 128, t->layer21_weight, 128, matmul8, 640, n, 640, 128, 1.0f, 0.0f);
 
     /* ---- loss ---- */
-    /* 16 loss, d_sub8[n,640] */
+    /* 16 loss = sum(sum(square(matmul8 + layer21_bias - x), axis=1) * 0.0015625) / (n)
+     *    d_sub8[n,640] = (div1 * 0.0015625)[:, None] * 2.0 * (matmul8 + layer21_bias - x) */
     float *const d_sub8 = t->arena; /* [n,640] in place of matmul8 */
     {
         float sum = 0.0f;
@@ -358,12 +388,18 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
     }
 
     /* ---- backward ---- */
-    /* 17 new layer1_running_mean[128] */
+    /* 17 layer1_running_mean[128] = layer1_running_mean * 0.9 + mul1 * 0.1 */
     for (int32_t i = 0; i < 128; i++) {
         t->layer1_running_mean[i] = t->layer1_running_mean[i] * 0.9f + mul1[i] * 0.1f;
     }
 
-    /* 18 new layer1_running_var[128], new layer4_running_var[128], new layer7_running_var[128], new layer... */
+    /* 18 layer1_running_var[128] = layer1_running_var * 0.9 + mul2 * (n / (n - 1.0)) * 0.1
+     *    layer4_running_var[128] = layer4_running_var * 0.9 + mul6 * (n / (n - 1.0)) * 0.1
+     *    layer7_running_var[128] = layer7_running_var * 0.9 + mul10 * (n / (n - 1.0)) * 0.1
+     *    layer10_running_var[8] = layer10_running_var * 0.9 + mul14 * (n / (n - 1.0)) * 0.1
+     *    layer13_running_var[128] = layer13_running_var * 0.9 + mul18 * (n / (n - 1.0)) * 0.1
+     *    layer16_running_var[128] = layer16_running_var * 0.9 + mul22 * (n / (n - 1.0)) * 0.1
+     *    layer19_running_var[128] = layer19_running_var * 0.9 + mul26 * (n / (n - 1.0)) * 0.1 */
     {
         const float sub8 = (float)n - 1.0f;
         const float div4 = (float)n / sub8;
@@ -390,84 +426,102 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 19 new layer1_num_batches_tracked */
+    /* 19 layer1_num_batches_tracked = layer1_num_batches_tracked + to_s32(layer1_num_batches_tracked <
+     *            2147483647) */
     {
         const int32_t old1 = t->layer1_num_batches_tracked[0];
         t->layer1_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
     }
 
-    /* 20 new layer4_running_mean[128] */
+    /* 20 layer4_running_mean[128] = layer4_running_mean * 0.9 + mul5 * 0.1 */
     for (int32_t i = 0; i < 128; i++) {
         t->layer4_running_mean[i] = t->layer4_running_mean[i] * 0.9f + mul5[i] * 0.1f;
     }
 
-    /* 21 new layer4_num_batches_tracked */
+    /* 21 layer4_num_batches_tracked = layer4_num_batches_tracked + to_s32(layer4_num_batches_tracked <
+     *            2147483647) */
     {
         const int32_t old1 = t->layer4_num_batches_tracked[0];
         t->layer4_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
     }
 
-    /* 22 new layer7_running_mean[128] */
+    /* 22 layer7_running_mean[128] = layer7_running_mean * 0.9 + mul9 * 0.1 */
     for (int32_t i = 0; i < 128; i++) {
         t->layer7_running_mean[i] = t->layer7_running_mean[i] * 0.9f + mul9[i] * 0.1f;
     }
 
-    /* 23 new layer7_num_batches_tracked */
+    /* 23 layer7_num_batches_tracked = layer7_num_batches_tracked + to_s32(layer7_num_batches_tracked <
+     *            2147483647) */
     {
         const int32_t old1 = t->layer7_num_batches_tracked[0];
         t->layer7_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
     }
 
-    /* 24 new layer10_running_mean[8] */
+    /* 24 layer10_running_mean[8] = layer10_running_mean * 0.9 + mul13 * 0.1 */
     for (int32_t i = 0; i < 8; i++) {
         t->layer10_running_mean[i] = t->layer10_running_mean[i] * 0.9f + mul13[i] * 0.1f;
     }
 
-    /* 25 new layer10_num_batches_tracked */
+    /* 25 layer10_num_batches_tracked = layer10_num_batches_tracked + to_s32(layer10_num_batches_tracked <
+     *            2147483647) */
     {
         const int32_t old1 = t->layer10_num_batches_tracked[0];
         t->layer10_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
     }
 
-    /* 26 new layer13_running_mean[128] */
+    /* 26 layer13_running_mean[128] = layer13_running_mean * 0.9 + mul17 * 0.1 */
     for (int32_t i = 0; i < 128; i++) {
         t->layer13_running_mean[i] = t->layer13_running_mean[i] * 0.9f + mul17[i] * 0.1f;
     }
 
-    /* 27 new layer13_num_batches_tracked */
+    /* 27 layer13_num_batches_tracked = layer13_num_batches_tracked + to_s32(layer13_num_batches_tracked <
+     *            2147483647) */
     {
         const int32_t old1 = t->layer13_num_batches_tracked[0];
         t->layer13_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
     }
 
-    /* 28 new layer16_running_mean[128] */
+    /* 28 layer16_running_mean[128] = layer16_running_mean * 0.9 + mul21 * 0.1 */
     for (int32_t i = 0; i < 128; i++) {
         t->layer16_running_mean[i] = t->layer16_running_mean[i] * 0.9f + mul21[i] * 0.1f;
     }
 
-    /* 29 new layer16_num_batches_tracked */
+    /* 29 layer16_num_batches_tracked = layer16_num_batches_tracked + to_s32(layer16_num_batches_tracked <
+     *            2147483647) */
     {
         const int32_t old1 = t->layer16_num_batches_tracked[0];
         t->layer16_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
     }
 
-    /* 30 new layer19_running_mean[128] */
+    /* 30 layer19_running_mean[128] = layer19_running_mean * 0.9 + mul25 * 0.1 */
     for (int32_t i = 0; i < 128; i++) {
         t->layer19_running_mean[i] = t->layer19_running_mean[i] * 0.9f + mul25[i] * 0.1f;
     }
 
-    /* 31 new layer19_num_batches_tracked */
+    /* 31 layer19_num_batches_tracked = layer19_num_batches_tracked + to_s32(layer19_num_batches_tracked <
+     *            2147483647) */
     {
         const int32_t old1 = t->layer19_num_batches_tracked[0];
         t->layer19_num_batches_tracked[0] = old1 + (int32_t)(old1 < 2147483647);
     }
 
     /* ---- backward: layer21 to layer0 ---- */
-    /* 32 d_relu7[n,128] = d_sub8 . layer21_weight */
+    /* 32 d_relu7[n,128] = d_sub8[n,640] . layer21_weight[640,128] */
     float *const d_relu7 = t->arena + 69632; /* [n,128] steps 32 to 74 */
     ag_gemm_nn_f32_ref(d_sub8, 640, t->layer21_weight, 128, d_relu7, 128, n, 128, 640, 1.0f, 0.0f);
 
-    /* 33 d_add19[n,128], new layer19_weight_exp_avg[128], new layer19_weight_exp_avg_sq[128], sqrt2[128],... */
+    /* 33 d_add19[n,128] from relu7, d_relu7, layer19_weight, rsqrt7, sub7, div1 by le, where, mul, sum,
+     *            square, add, neg
+     *    layer19_weight_exp_avg[128] = layer19_weight_exp_avg + (sum(where(relu7 <= 0.0, 0.0, d_relu7) *
+     *            (sub7 * rsqrt7), axis=0) - layer19_weight_exp_avg) * 0.1
+     *    layer19_weight_exp_avg_sq[128] = layer19_weight_exp_avg_sq * 0.999 + square(sum(where(relu7 <=
+     *            0.0, 0.0, d_relu7) * (sub7 * rsqrt7), axis=0)) * 0.001
+     *    sqrt2[128] = sqrt(layer19_weight_exp_avg_sq)
+     *    layer19_bias_exp_avg[128] = layer19_bias_exp_avg + (sum(where(relu7 <= 0.0, 0.0, d_relu7),
+     *            axis=0) - layer19_bias_exp_avg) * 0.1
+     *    layer19_bias_exp_avg_sq[128] = layer19_bias_exp_avg_sq * 0.999 + square(sum(where(relu7 <= 0.0,
+     *            0.0, d_relu7), axis=0)) * 0.001
+     *    sqrt3[128] = sqrt(layer19_bias_exp_avg_sq) */
     float *const d_add19 = t->arena + 69632;      /* [n,128] in place of d_relu7 */
     float *const sqrt2 = t->arena + 75008;        /* [128] steps 33 to 76 */
     float *const sqrt3 = t->arena + 75136;        /* [128] steps 33 to 77 */
@@ -522,11 +576,22 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 34 d_relu6[n,128] = d_add19 . layer18_weight */
+    /* 34 d_relu6[n,128] = d_add19[n,128] . layer18_weight[128,128] */
     float *const d_relu6 = t->arena + 61440; /* [n,128] steps 34 to 69 */
     ag_gemm_nn_f32_ref(d_add19, 128, t->layer18_weight, 128, d_relu6, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 35 d_add16[n,128], new layer16_weight_exp_avg[128], new layer16_weight_exp_avg_sq[128], sqrt4[128],... */
+    /* 35 d_add16[n,128] from relu6, d_relu6, layer16_weight, rsqrt6, sub6, div1 by le, where, mul, sum,
+     *            square, add, neg
+     *    layer16_weight_exp_avg[128] = layer16_weight_exp_avg + (sum(where(relu6 <= 0.0, 0.0, d_relu6) *
+     *            (sub6 * rsqrt6), axis=0) - layer16_weight_exp_avg) * 0.1
+     *    layer16_weight_exp_avg_sq[128] = layer16_weight_exp_avg_sq * 0.999 + square(sum(where(relu6 <=
+     *            0.0, 0.0, d_relu6) * (sub6 * rsqrt6), axis=0)) * 0.001
+     *    sqrt4[128] = sqrt(layer16_weight_exp_avg_sq)
+     *    layer16_bias_exp_avg[128] = layer16_bias_exp_avg + (sum(where(relu6 <= 0.0, 0.0, d_relu6),
+     *            axis=0) - layer16_bias_exp_avg) * 0.1
+     *    layer16_bias_exp_avg_sq[128] = layer16_bias_exp_avg_sq * 0.999 + square(sum(where(relu6 <= 0.0,
+     *            0.0, d_relu6), axis=0)) * 0.001
+     *    sqrt5[128] = sqrt(layer16_bias_exp_avg_sq) */
     float *const d_add16 = t->arena + 61440;      /* [n,128] in place of d_relu6 */
     float *const sqrt4 = t->arena + 74880;        /* [128] steps 35 to 71 */
     float *const sqrt5 = t->arena + 75264;        /* [128] steps 35 to 72 */
@@ -581,11 +646,22 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 36 d_relu5[n,128] = d_add16 . layer15_weight */
+    /* 36 d_relu5[n,128] = d_add16[n,128] . layer15_weight[128,128] */
     float *const d_relu5 = t->arena + 53248; /* [n,128] steps 36 to 64 */
     ag_gemm_nn_f32_ref(d_add16, 128, t->layer15_weight, 128, d_relu5, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 37 d_add13[n,128], new layer13_weight_exp_avg[128], new layer13_weight_exp_avg_sq[128], sqrt6[128],... */
+    /* 37 d_add13[n,128] from relu5, d_relu5, layer13_weight, rsqrt5, sub5, div1 by le, where, mul, sum,
+     *            square, add, neg
+     *    layer13_weight_exp_avg[128] = layer13_weight_exp_avg + (sum(where(relu5 <= 0.0, 0.0, d_relu5) *
+     *            (sub5 * rsqrt5), axis=0) - layer13_weight_exp_avg) * 0.1
+     *    layer13_weight_exp_avg_sq[128] = layer13_weight_exp_avg_sq * 0.999 + square(sum(where(relu5 <=
+     *            0.0, 0.0, d_relu5) * (sub5 * rsqrt5), axis=0)) * 0.001
+     *    sqrt6[128] = sqrt(layer13_weight_exp_avg_sq)
+     *    layer13_bias_exp_avg[128] = layer13_bias_exp_avg + (sum(where(relu5 <= 0.0, 0.0, d_relu5),
+     *            axis=0) - layer13_bias_exp_avg) * 0.1
+     *    layer13_bias_exp_avg_sq[128] = layer13_bias_exp_avg_sq * 0.999 + square(sum(where(relu5 <= 0.0,
+     *            0.0, d_relu5), axis=0)) * 0.001
+     *    sqrt7[128] = sqrt(layer13_bias_exp_avg_sq) */
     float *const d_add13 = t->arena + 53248;      /* [n,128] in place of d_relu5 */
     float *const sqrt6 = t->arena + 75392;        /* [128] steps 37 to 66 */
     float *const sqrt7 = t->arena + 75520;        /* [128] steps 37 to 67 */
@@ -640,11 +716,22 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 38 d_relu4[n,8] = d_add13 . layer12_weight */
+    /* 38 d_relu4[n,8] = d_add13[n,128] . layer12_weight[128,8] */
     float *const d_relu4 = t->arena + 74240; /* [n,8] steps 38 to 59 */
     ag_gemm_nn_f32_ref(d_add13, 128, t->layer12_weight, 8, d_relu4, 8, n, 8, 128, 1.0f, 0.0f);
 
-    /* 39 d_add10[n,8], new layer10_weight_exp_avg[8], new layer10_weight_exp_avg_sq[8], sqrt8[8], new lay... */
+    /* 39 d_add10[n,8] from relu4, d_relu4, layer10_weight, rsqrt4, sub4, div1 by le, where, mul, sum,
+     *            square, add, neg
+     *    layer10_weight_exp_avg[8] = layer10_weight_exp_avg + (sum(where(relu4 <= 0.0, 0.0, d_relu4) *
+     *            (sub4 * rsqrt4), axis=0) - layer10_weight_exp_avg) * 0.1
+     *    layer10_weight_exp_avg_sq[8] = layer10_weight_exp_avg_sq * 0.999 + square(sum(where(relu4 <= 0.0,
+     *            0.0, d_relu4) * (sub4 * rsqrt4), axis=0)) * 0.001
+     *    sqrt8[8] = sqrt(layer10_weight_exp_avg_sq)
+     *    layer10_bias_exp_avg[8] = layer10_bias_exp_avg + (sum(where(relu4 <= 0.0, 0.0, d_relu4), axis=0)
+     *            - layer10_bias_exp_avg) * 0.1
+     *    layer10_bias_exp_avg_sq[8] = layer10_bias_exp_avg_sq * 0.999 + square(sum(where(relu4 <= 0.0,
+     *            0.0, d_relu4), axis=0)) * 0.001
+     *    sqrt9[8] = sqrt(layer10_bias_exp_avg_sq) */
     float *const d_add10 = t->arena + 74240;      /* [n,8] in place of d_relu4 */
     float *const sqrt8 = t->arena + 76160;        /* [8] steps 39 to 61 */
     float *const sqrt9 = t->arena + 76168;        /* [8] steps 39 to 62 */
@@ -699,11 +786,22 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 40 d_relu3[n,128] = d_add10 . layer9_weight */
+    /* 40 d_relu3[n,128] = d_add10[n,8] . layer9_weight[8,128] */
     float *const d_relu3 = t->arena + 45056; /* [n,128] steps 40 to 54 */
     ag_gemm_nn_f32_ref(d_add10, 8, t->layer9_weight, 128, d_relu3, 128, n, 128, 8, 1.0f, 0.0f);
 
-    /* 41 d_add7[n,128], new layer7_weight_exp_avg[128], new layer7_weight_exp_avg_sq[128], sqrt10[128], n... */
+    /* 41 d_add7[n,128] from relu3, d_relu3, layer7_weight, rsqrt3, sub3, div1 by le, where, mul, sum,
+     *            square, add, neg
+     *    layer7_weight_exp_avg[128] = layer7_weight_exp_avg + (sum(where(relu3 <= 0.0, 0.0, d_relu3) *
+     *            (sub3 * rsqrt3), axis=0) - layer7_weight_exp_avg) * 0.1
+     *    layer7_weight_exp_avg_sq[128] = layer7_weight_exp_avg_sq * 0.999 + square(sum(where(relu3 <= 0.0,
+     *            0.0, d_relu3) * (sub3 * rsqrt3), axis=0)) * 0.001
+     *    sqrt10[128] = sqrt(layer7_weight_exp_avg_sq)
+     *    layer7_bias_exp_avg[128] = layer7_bias_exp_avg + (sum(where(relu3 <= 0.0, 0.0, d_relu3), axis=0)
+     *            - layer7_bias_exp_avg) * 0.1
+     *    layer7_bias_exp_avg_sq[128] = layer7_bias_exp_avg_sq * 0.999 + square(sum(where(relu3 <= 0.0,
+     *            0.0, d_relu3), axis=0)) * 0.001
+     *    sqrt11[128] = sqrt(layer7_bias_exp_avg_sq) */
     float *const d_add7 = t->arena + 45056;       /* [n,128] in place of d_relu3 */
     float *const sqrt10 = t->arena + 73728;       /* [128] steps 41 to 56 */
     float *const sqrt11 = t->arena + 73856;       /* [128] steps 41 to 57 */
@@ -758,11 +856,22 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 42 d_relu2[n,128] = d_add7 . layer6_weight */
+    /* 42 d_relu2[n,128] = d_add7[n,128] . layer6_weight[128,128] */
     float *const d_relu2 = t->arena + 36864; /* [n,128] steps 42 to 49 */
     ag_gemm_nn_f32_ref(d_add7, 128, t->layer6_weight, 128, d_relu2, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 43 d_add4[n,128], new layer4_weight_exp_avg[128], new layer4_weight_exp_avg_sq[128], sqrt12[128], n... */
+    /* 43 d_add4[n,128] from relu2, d_relu2, layer4_weight, rsqrt2, sub2, div1 by le, where, mul, sum,
+     *            square, add, neg
+     *    layer4_weight_exp_avg[128] = layer4_weight_exp_avg + (sum(where(relu2 <= 0.0, 0.0, d_relu2) *
+     *            (sub2 * rsqrt2), axis=0) - layer4_weight_exp_avg) * 0.1
+     *    layer4_weight_exp_avg_sq[128] = layer4_weight_exp_avg_sq * 0.999 + square(sum(where(relu2 <= 0.0,
+     *            0.0, d_relu2) * (sub2 * rsqrt2), axis=0)) * 0.001
+     *    sqrt12[128] = sqrt(layer4_weight_exp_avg_sq)
+     *    layer4_bias_exp_avg[128] = layer4_bias_exp_avg + (sum(where(relu2 <= 0.0, 0.0, d_relu2), axis=0)
+     *            - layer4_bias_exp_avg) * 0.1
+     *    layer4_bias_exp_avg_sq[128] = layer4_bias_exp_avg_sq * 0.999 + square(sum(where(relu2 <= 0.0,
+     *            0.0, d_relu2), axis=0)) * 0.001
+     *    sqrt13[128] = sqrt(layer4_bias_exp_avg_sq) */
     float *const d_add4 = t->arena + 36864;       /* [n,128] in place of d_relu2 */
     float *const sqrt12 = t->arena + 74752;       /* [128] steps 43 to 51 */
     float *const sqrt13 = t->arena + 75648;       /* [128] steps 43 to 52 */
@@ -817,11 +926,22 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 44 d_relu1[n,128] = d_add4 . layer3_weight */
+    /* 44 d_relu1[n,128] = d_add4[n,128] . layer3_weight[128,128] */
     float *const d_relu1 = t->arena + 28672; /* [n,128] steps 44 to 47 */
     ag_gemm_nn_f32_ref(d_add4, 128, t->layer3_weight, 128, d_relu1, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 45 d_add1[n,128], new layer1_weight_exp_avg[128], new layer1_weight_exp_avg_sq[128], sqrt14[128], n... */
+    /* 45 d_add1[n,128] from relu1, d_relu1, layer1_weight, rsqrt1, sub1, div1 by le, where, mul, sum,
+     *            square, add, neg
+     *    layer1_weight_exp_avg[128] = layer1_weight_exp_avg + (sum(where(relu1 <= 0.0, 0.0, d_relu1) *
+     *            (sub1 * rsqrt1), axis=0) - layer1_weight_exp_avg) * 0.1
+     *    layer1_weight_exp_avg_sq[128] = layer1_weight_exp_avg_sq * 0.999 + square(sum(where(relu1 <= 0.0,
+     *            0.0, d_relu1) * (sub1 * rsqrt1), axis=0)) * 0.001
+     *    sqrt14[128] = sqrt(layer1_weight_exp_avg_sq)
+     *    layer1_bias_exp_avg[128] = layer1_bias_exp_avg + (sum(where(relu1 <= 0.0, 0.0, d_relu1), axis=0)
+     *            - layer1_bias_exp_avg) * 0.1
+     *    layer1_bias_exp_avg_sq[128] = layer1_bias_exp_avg_sq * 0.999 + square(sum(where(relu1 <= 0.0,
+     *            0.0, d_relu1), axis=0)) * 0.001
+     *    sqrt15[128] = sqrt(layer1_bias_exp_avg_sq) */
     float *const d_add1 = t->arena + 28672;       /* [n,128] in place of d_relu1 */
     float *const sqrt14 = t->arena + 74624;       /* [128] steps 45 to 47 */
     float *const sqrt15 = t->arena + 75776;       /* [128] steps 45 to 47 */
@@ -876,11 +996,25 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 46 d_0_bias[128] = column_sums(d_add1) */
+    /* 46 d_0_bias[128] = column_sums(d_add1[n,128]) */
     float *const d_0_bias = t->arena + 21120; /* [128] steps 46 to 47 */
     ag_column_sums_f32_ref(d_add1, 128, d_0_bias, n, 128, 1.0f, 0.0f);
 
-    /* 47 new optimizer_step, div2, new layer0_weight_exp_avg[128,640], new layer0_weight_exp_avg_sq[128,6... */
+    /* 47 optimizer_step = optimizer_step + 1.0
+     *    div2 = lr / -expm1(optimizer_step * -0.105360515)
+     *    layer0_weight_exp_avg[128,640] = layer0_weight_exp_avg + (d_add1' . x - layer0_weight_exp_avg) *
+     *            0.1
+     *    layer0_weight_exp_avg_sq[128,640] = layer0_weight_exp_avg_sq * 0.999 + square(d_add1' . x) *
+     *            0.001
+     *    div3 = 1.0 / sqrt(-expm1(optimizer_step * -0.0010005003))
+     *    layer0_weight[128,640] = layer0_weight - div2 * (layer0_weight_exp_avg /
+     *            (sqrt(layer0_weight_exp_avg_sq) * div3 + 1e-08))
+     *    layer0_bias_exp_avg[128] = layer0_bias_exp_avg + (d_0_bias - layer0_bias_exp_avg) * 0.1
+     *    layer0_bias_exp_avg_sq[128] = layer0_bias_exp_avg_sq * 0.999 + square(d_0_bias) * 0.001
+     *    layer0_bias[128] = layer0_bias - div2 * (layer0_bias_exp_avg / (sqrt(layer0_bias_exp_avg_sq) *
+     *            div3 + 1e-08))
+     *    layer1_weight[128] = layer1_weight - div2 * (layer1_weight_exp_avg / (sqrt14 * div3 + 1e-08))
+     *    layer1_bias[128] = layer1_bias - div2 * (layer1_bias_exp_avg / (sqrt15 * div3 + 1e-08)) */
     float *const div2 = t->arena + 21280;            /* scalar steps 47 to 80 */
     float *const div3 = t->arena + 21281;            /* scalar steps 47 to 80 */
     float *const matmul_rows_row = t->arena + 20480; /* [640] step 47 */
@@ -926,7 +1060,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 48 new layer3_weight_exp_avg[128,128], new layer3_weight_exp_avg_sq[128,128], new layer3_weight[128... */
+    /* 48 layer3_weight_exp_avg[128,128] = layer3_weight_exp_avg + (d_add4' . relu1 -
+     *            layer3_weight_exp_avg) * 0.1
+     *    layer3_weight_exp_avg_sq[128,128] = layer3_weight_exp_avg_sq * 0.999 + square(d_add4' . relu1) *
+     *            0.001
+     *    layer3_weight[128,128] = layer3_weight - div2 * (layer3_weight_exp_avg /
+     *            (sqrt(layer3_weight_exp_avg_sq) * div3 + 1e-08)) */
     float *const matmul_rows_row2 = t->arena + 20480; /* [128] step 48 */
     float *const factor_row2 = t->arena + 20608;      /* [n] step 48 */
     {
@@ -949,11 +1088,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 49 d_3_bias[128] = column_sums(d_add4) */
+    /* 49 d_3_bias[128] = column_sums(d_add4[n,128]) */
     float *const d_3_bias = t->arena + 20480; /* [128] steps 49 to 50 */
     ag_column_sums_f32_ref(d_add4, 128, d_3_bias, n, 128, 1.0f, 0.0f);
 
-    /* 50 new layer3_bias_exp_avg[128], new layer3_bias_exp_avg_sq[128], new layer3_bias[128] */
+    /* 50 layer3_bias_exp_avg[128] = layer3_bias_exp_avg + (d_3_bias - layer3_bias_exp_avg) * 0.1
+     *    layer3_bias_exp_avg_sq[128] = layer3_bias_exp_avg_sq * 0.999 + square(d_3_bias) * 0.001
+     *    layer3_bias[128] = layer3_bias - div2 * (layer3_bias_exp_avg / (sqrt(layer3_bias_exp_avg_sq) *
+     *            div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -967,7 +1109,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 51 new layer4_weight[128] */
+    /* 51 layer4_weight[128] = layer4_weight - div2 * (layer4_weight_exp_avg / (sqrt12 * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -976,7 +1118,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 52 new layer4_bias[128] */
+    /* 52 layer4_bias[128] = layer4_bias - div2 * (layer4_bias_exp_avg / (sqrt13 * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -985,7 +1127,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 53 new layer6_weight_exp_avg[128,128], new layer6_weight_exp_avg_sq[128,128], new layer6_weight[128... */
+    /* 53 layer6_weight_exp_avg[128,128] = layer6_weight_exp_avg + (d_add7' . relu2 -
+     *            layer6_weight_exp_avg) * 0.1
+     *    layer6_weight_exp_avg_sq[128,128] = layer6_weight_exp_avg_sq * 0.999 + square(d_add7' . relu2) *
+     *            0.001
+     *    layer6_weight[128,128] = layer6_weight - div2 * (layer6_weight_exp_avg /
+     *            (sqrt(layer6_weight_exp_avg_sq) * div3 + 1e-08)) */
     float *const matmul_rows_row3 = t->arena + 20480; /* [128] step 53 */
     float *const factor_row3 = t->arena + 20608;      /* [n] step 53 */
     {
@@ -1008,11 +1155,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 54 d_6_bias[128] = column_sums(d_add7) */
+    /* 54 d_6_bias[128] = column_sums(d_add7[n,128]) */
     float *const d_6_bias = t->arena + 20480; /* [128] steps 54 to 55 */
     ag_column_sums_f32_ref(d_add7, 128, d_6_bias, n, 128, 1.0f, 0.0f);
 
-    /* 55 new layer6_bias_exp_avg[128], new layer6_bias_exp_avg_sq[128], new layer6_bias[128] */
+    /* 55 layer6_bias_exp_avg[128] = layer6_bias_exp_avg + (d_6_bias - layer6_bias_exp_avg) * 0.1
+     *    layer6_bias_exp_avg_sq[128] = layer6_bias_exp_avg_sq * 0.999 + square(d_6_bias) * 0.001
+     *    layer6_bias[128] = layer6_bias - div2 * (layer6_bias_exp_avg / (sqrt(layer6_bias_exp_avg_sq) *
+     *            div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1026,7 +1176,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 56 new layer7_weight[128] */
+    /* 56 layer7_weight[128] = layer7_weight - div2 * (layer7_weight_exp_avg / (sqrt10 * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1035,7 +1185,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 57 new layer7_bias[128] */
+    /* 57 layer7_bias[128] = layer7_bias - div2 * (layer7_bias_exp_avg / (sqrt11 * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1044,7 +1194,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 58 new layer9_weight_exp_avg[8,128], new layer9_weight_exp_avg_sq[8,128], new layer9_weight[8,128] */
+    /* 58 layer9_weight_exp_avg[8,128] = layer9_weight_exp_avg + (d_add10' . relu3 - layer9_weight_exp_avg)
+     *            * 0.1
+     *    layer9_weight_exp_avg_sq[8,128] = layer9_weight_exp_avg_sq * 0.999 + square(d_add10' . relu3) *
+     *            0.001
+     *    layer9_weight[8,128] = layer9_weight - div2 * (layer9_weight_exp_avg /
+     *            (sqrt(layer9_weight_exp_avg_sq) * div3 + 1e-08)) */
     float *const matmul_rows_row4 = t->arena + 20480; /* [128] step 58 */
     float *const factor_row4 = t->arena + 20608;      /* [n] step 58 */
     {
@@ -1067,11 +1222,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 59 d_9_bias[8] = column_sums(d_add10) */
+    /* 59 d_9_bias[8] = column_sums(d_add10[n,8]) */
     float *const d_9_bias = t->arena + 20480; /* [8] steps 59 to 60 */
     ag_column_sums_f32_ref(d_add10, 8, d_9_bias, n, 8, 1.0f, 0.0f);
 
-    /* 60 new layer9_bias_exp_avg[8], new layer9_bias_exp_avg_sq[8], new layer9_bias[8] */
+    /* 60 layer9_bias_exp_avg[8] = layer9_bias_exp_avg + (d_9_bias - layer9_bias_exp_avg) * 0.1
+     *    layer9_bias_exp_avg_sq[8] = layer9_bias_exp_avg_sq * 0.999 + square(d_9_bias) * 0.001
+     *    layer9_bias[8] = layer9_bias - div2 * (layer9_bias_exp_avg / (sqrt(layer9_bias_exp_avg_sq) * div3
+     *            + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1085,7 +1243,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 61 new layer10_weight[8] */
+    /* 61 layer10_weight[8] = layer10_weight - div2 * (layer10_weight_exp_avg / (sqrt8 * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1094,7 +1252,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 62 new layer10_bias[8] */
+    /* 62 layer10_bias[8] = layer10_bias - div2 * (layer10_bias_exp_avg / (sqrt9 * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1103,7 +1261,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 63 new layer12_weight_exp_avg[128,8], new layer12_weight_exp_avg_sq[128,8], new layer12_weight[128,8] */
+    /* 63 layer12_weight_exp_avg[128,8] = layer12_weight_exp_avg + (d_add13' . relu4 -
+     *            layer12_weight_exp_avg) * 0.1
+     *    layer12_weight_exp_avg_sq[128,8] = layer12_weight_exp_avg_sq * 0.999 + square(d_add13' . relu4) *
+     *            0.001
+     *    layer12_weight[128,8] = layer12_weight - div2 * (layer12_weight_exp_avg /
+     *            (sqrt(layer12_weight_exp_avg_sq) * div3 + 1e-08)) */
     float *const matmul_rows_row5 = t->arena + 20512; /* [8] step 63 */
     float *const factor_row5 = t->arena + 20480;      /* [n] step 63 */
     {
@@ -1126,11 +1289,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 64 d_12_bias[128] = column_sums(d_add13) */
+    /* 64 d_12_bias[128] = column_sums(d_add13[n,128]) */
     float *const d_12_bias = t->arena + 20480; /* [128] steps 64 to 65 */
     ag_column_sums_f32_ref(d_add13, 128, d_12_bias, n, 128, 1.0f, 0.0f);
 
-    /* 65 new layer12_bias_exp_avg[128], new layer12_bias_exp_avg_sq[128], new layer12_bias[128] */
+    /* 65 layer12_bias_exp_avg[128] = layer12_bias_exp_avg + (d_12_bias - layer12_bias_exp_avg) * 0.1
+     *    layer12_bias_exp_avg_sq[128] = layer12_bias_exp_avg_sq * 0.999 + square(d_12_bias) * 0.001
+     *    layer12_bias[128] = layer12_bias - div2 * (layer12_bias_exp_avg / (sqrt(layer12_bias_exp_avg_sq)
+     *            * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1144,7 +1310,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 66 new layer13_weight[128] */
+    /* 66 layer13_weight[128] = layer13_weight - div2 * (layer13_weight_exp_avg / (sqrt6 * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1153,7 +1319,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 67 new layer13_bias[128] */
+    /* 67 layer13_bias[128] = layer13_bias - div2 * (layer13_bias_exp_avg / (sqrt7 * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1162,7 +1328,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 68 new layer15_weight_exp_avg[128,128], new layer15_weight_exp_avg_sq[128,128], new layer15_weight[... */
+    /* 68 layer15_weight_exp_avg[128,128] = layer15_weight_exp_avg + (d_add16' . relu5 -
+     *            layer15_weight_exp_avg) * 0.1
+     *    layer15_weight_exp_avg_sq[128,128] = layer15_weight_exp_avg_sq * 0.999 + square(d_add16' . relu5)
+     *            * 0.001
+     *    layer15_weight[128,128] = layer15_weight - div2 * (layer15_weight_exp_avg /
+     *            (sqrt(layer15_weight_exp_avg_sq) * div3 + 1e-08)) */
     float *const matmul_rows_row6 = t->arena + 20480; /* [128] step 68 */
     float *const factor_row6 = t->arena + 20608;      /* [n] step 68 */
     {
@@ -1185,11 +1356,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 69 d_15_bias[128] = column_sums(d_add16) */
+    /* 69 d_15_bias[128] = column_sums(d_add16[n,128]) */
     float *const d_15_bias = t->arena + 20480; /* [128] steps 69 to 70 */
     ag_column_sums_f32_ref(d_add16, 128, d_15_bias, n, 128, 1.0f, 0.0f);
 
-    /* 70 new layer15_bias_exp_avg[128], new layer15_bias_exp_avg_sq[128], new layer15_bias[128] */
+    /* 70 layer15_bias_exp_avg[128] = layer15_bias_exp_avg + (d_15_bias - layer15_bias_exp_avg) * 0.1
+     *    layer15_bias_exp_avg_sq[128] = layer15_bias_exp_avg_sq * 0.999 + square(d_15_bias) * 0.001
+     *    layer15_bias[128] = layer15_bias - div2 * (layer15_bias_exp_avg / (sqrt(layer15_bias_exp_avg_sq)
+     *            * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1203,7 +1377,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 71 new layer16_weight[128] */
+    /* 71 layer16_weight[128] = layer16_weight - div2 * (layer16_weight_exp_avg / (sqrt4 * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1212,7 +1386,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 72 new layer16_bias[128] */
+    /* 72 layer16_bias[128] = layer16_bias - div2 * (layer16_bias_exp_avg / (sqrt5 * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1221,7 +1395,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 73 new layer18_weight_exp_avg[128,128], new layer18_weight_exp_avg_sq[128,128], new layer18_weight[... */
+    /* 73 layer18_weight_exp_avg[128,128] = layer18_weight_exp_avg + (d_add19' . relu6 -
+     *            layer18_weight_exp_avg) * 0.1
+     *    layer18_weight_exp_avg_sq[128,128] = layer18_weight_exp_avg_sq * 0.999 + square(d_add19' . relu6)
+     *            * 0.001
+     *    layer18_weight[128,128] = layer18_weight - div2 * (layer18_weight_exp_avg /
+     *            (sqrt(layer18_weight_exp_avg_sq) * div3 + 1e-08)) */
     float *const matmul_rows_row7 = t->arena + 20480; /* [128] step 73 */
     float *const factor_row7 = t->arena + 20608;      /* [n] step 73 */
     {
@@ -1244,11 +1423,14 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 74 d_18_bias[128] = column_sums(d_add19) */
+    /* 74 d_18_bias[128] = column_sums(d_add19[n,128]) */
     float *const d_18_bias = t->arena + 20480; /* [128] steps 74 to 75 */
     ag_column_sums_f32_ref(d_add19, 128, d_18_bias, n, 128, 1.0f, 0.0f);
 
-    /* 75 new layer18_bias_exp_avg[128], new layer18_bias_exp_avg_sq[128], new layer18_bias[128] */
+    /* 75 layer18_bias_exp_avg[128] = layer18_bias_exp_avg + (d_18_bias - layer18_bias_exp_avg) * 0.1
+     *    layer18_bias_exp_avg_sq[128] = layer18_bias_exp_avg_sq * 0.999 + square(d_18_bias) * 0.001
+     *    layer18_bias[128] = layer18_bias - div2 * (layer18_bias_exp_avg / (sqrt(layer18_bias_exp_avg_sq)
+     *            * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1262,7 +1444,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 76 new layer19_weight[128] */
+    /* 76 layer19_weight[128] = layer19_weight - div2 * (layer19_weight_exp_avg / (sqrt2 * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1271,7 +1453,7 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 77 new layer19_bias[128] */
+    /* 77 layer19_bias[128] = layer19_bias - div2 * (layer19_bias_exp_avg / (sqrt3 * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1280,7 +1462,12 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 78 new layer21_weight_exp_avg[640,128], new layer21_weight_exp_avg_sq[640,128], new layer21_weight[... */
+    /* 78 layer21_weight_exp_avg[640,128] = layer21_weight_exp_avg + (d_sub8' . relu7 -
+     *            layer21_weight_exp_avg) * 0.1
+     *    layer21_weight_exp_avg_sq[640,128] = layer21_weight_exp_avg_sq * 0.999 + square(d_sub8' . relu7)
+     *            * 0.001
+     *    layer21_weight[640,128] = layer21_weight - div2 * (layer21_weight_exp_avg /
+     *            (sqrt(layer21_weight_exp_avg_sq) * div3 + 1e-08)) */
     float *const matmul_rows_row8 = t->arena + 20480; /* [128] step 78 */
     float *const factor_row8 = t->arena + 20608;      /* [n] step 78 */
     {
@@ -1303,12 +1490,15 @@ int autoencoder_train_step(autoencoder_trainer *t, const float *x, int32_t n, fl
         }
     }
 
-    /* 79 d_21_bias[640] = column_sums(d_sub8) */
+    /* 79 d_21_bias[640] = column_sums(d_sub8[n,640]) */
     float *const d_21_bias = t->arena + 20480; /* [640] steps 79 to 80 */
     ag_column_sums_f32_ref(d_sub8, 640, d_21_bias, n, 640, 1.0f, 0.0f);
 
     /* ---- update: layer21 ---- */
-    /* 80 new layer21_bias_exp_avg[640], new layer21_bias_exp_avg_sq[640], new layer21_bias[640] */
+    /* 80 layer21_bias_exp_avg[640] = layer21_bias_exp_avg + (d_21_bias - layer21_bias_exp_avg) * 0.1
+     *    layer21_bias_exp_avg_sq[640] = layer21_bias_exp_avg_sq * 0.999 + square(d_21_bias) * 0.001
+     *    layer21_bias[640] = layer21_bias - div2 * (layer21_bias_exp_avg / (sqrt(layer21_bias_exp_avg_sq)
+     *            * div3 + 1e-08)) */
     {
         const float div2_1 = div2[0];
         const float div3_1 = div3[0];
@@ -1333,11 +1523,12 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  matmul1[n,128] = x . layer0_weight' */
+    /* 1  matmul1[n,128] = x[n,640] . layer0_weight[128,640]' */
     float *const matmul1 = t->arena; /* [n,128] steps 1 to 3 */
     ag_gemm_nt_f32_ref(x, 640, t->layer0_weight, 640, matmul1, 128, n, 128, 640, 1.0f, 0.0f);
 
-    /* 2  relu[n,128] */
+    /* 2  relu[n,128] from matmul1, layer0_bias, layer1_running_var, layer1_weight, layer1_running_mean,
+     *            layer1_bias by add, rsqrt, mul, neg, relu */
     float *const relu = t->arena;           /* [n,128] in place of matmul1 */
     float *const mul_row = t->arena + 4096; /* [128] step 2 */
     float *const add_row = t->arena + 4224; /* [128] step 2 */
@@ -1354,11 +1545,12 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
     }
 
     /* ---- forward: layer3 ---- */
-    /* 3  matmul[n,128] = relu . layer3_weight' */
+    /* 3  matmul[n,128] = relu[n,128] . layer3_weight[128,128]' */
     float *const matmul = t->arena + 4096; /* [n,128] steps 3 to 5 */
     ag_gemm_nt_f32_ref(relu, 128, t->layer3_weight, 128, matmul, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 4  relu2[n,128] */
+    /* 4  relu2[n,128] from matmul, layer3_bias, layer4_running_var, layer4_weight, layer4_running_mean,
+     *            layer4_bias by add, rsqrt, mul, neg, relu */
     float *const relu2 = t->arena + 4096;   /* [n,128] in place of matmul */
     float *const mul_row2 = t->arena;       /* [128] step 4 */
     float *const add_row2 = t->arena + 128; /* [128] step 4 */
@@ -1375,11 +1567,12 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
     }
 
     /* ---- forward: layer6 ---- */
-    /* 5  matmul2[n,128] = relu2 . layer6_weight' */
+    /* 5  matmul2[n,128] = relu2[n,128] . layer6_weight[128,128]' */
     float *const matmul2 = t->arena; /* [n,128] steps 5 to 7 */
     ag_gemm_nt_f32_ref(relu2, 128, t->layer6_weight, 128, matmul2, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 6  relu3[n,128] */
+    /* 6  relu3[n,128] from matmul2, layer6_bias, layer7_running_var, layer7_weight, layer7_running_mean,
+     *            layer7_bias by add, rsqrt, mul, neg, relu */
     float *const relu3 = t->arena;           /* [n,128] in place of matmul2 */
     float *const mul_row3 = t->arena + 4096; /* [128] step 6 */
     float *const add_row3 = t->arena + 4224; /* [128] step 6 */
@@ -1396,11 +1589,12 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
     }
 
     /* ---- forward: layer9 ---- */
-    /* 7  matmul3[n,8] = relu3 . layer9_weight' */
+    /* 7  matmul3[n,8] = relu3[n,128] . layer9_weight[8,128]' */
     float *const matmul3 = t->arena + 4096; /* [n,8] steps 7 to 9 */
     ag_gemm_nt_f32_ref(relu3, 128, t->layer9_weight, 128, matmul3, 8, n, 8, 128, 1.0f, 0.0f);
 
-    /* 8  relu4[n,8] */
+    /* 8  relu4[n,8] from matmul3, layer9_bias, layer10_running_var, layer10_weight, layer10_running_mean,
+     *            layer10_bias by add, rsqrt, mul, neg, relu */
     float *const relu4 = t->arena + 4096; /* [n,8] in place of matmul3 */
     float *const mul_row4 = t->arena;     /* [8] step 8 */
     float *const add_row4 = t->arena + 8; /* [8] step 8 */
@@ -1417,11 +1611,12 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
     }
 
     /* ---- forward: layer12 ---- */
-    /* 9  matmul4[n,128] = relu4 . layer12_weight' */
+    /* 9  matmul4[n,128] = relu4[n,8] . layer12_weight[128,8]' */
     float *const matmul4 = t->arena; /* [n,128] steps 9 to 11 */
     ag_gemm_nt_f32_ref(relu4, 8, t->layer12_weight, 8, matmul4, 128, n, 128, 8, 1.0f, 0.0f);
 
-    /* 10 relu5[n,128] */
+    /* 10 relu5[n,128] from matmul4, layer12_bias, layer13_running_var, layer13_weight,
+     *            layer13_running_mean, layer13_bias by add, rsqrt, mul, neg, relu */
     float *const relu5 = t->arena;           /* [n,128] in place of matmul4 */
     float *const mul_row5 = t->arena + 4096; /* [128] step 10 */
     float *const add_row5 = t->arena + 4224; /* [128] step 10 */
@@ -1438,11 +1633,12 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
     }
 
     /* ---- forward: layer15 ---- */
-    /* 11 matmul5[n,128] = relu5 . layer15_weight' */
+    /* 11 matmul5[n,128] = relu5[n,128] . layer15_weight[128,128]' */
     float *const matmul5 = t->arena + 4096; /* [n,128] steps 11 to 13 */
     ag_gemm_nt_f32_ref(relu5, 128, t->layer15_weight, 128, matmul5, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 12 relu6[n,128] */
+    /* 12 relu6[n,128] from matmul5, layer15_bias, layer16_running_var, layer16_weight,
+     *            layer16_running_mean, layer16_bias by add, rsqrt, mul, neg, relu */
     float *const relu6 = t->arena + 4096;   /* [n,128] in place of matmul5 */
     float *const mul_row6 = t->arena;       /* [128] step 12 */
     float *const add_row6 = t->arena + 128; /* [128] step 12 */
@@ -1459,11 +1655,12 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
     }
 
     /* ---- forward: layer18 ---- */
-    /* 13 matmul6[n,128] = relu6 . layer18_weight' */
+    /* 13 matmul6[n,128] = relu6[n,128] . layer18_weight[128,128]' */
     float *const matmul6 = t->arena + 20480; /* [n,128] steps 13 to 15 */
     ag_gemm_nt_f32_ref(relu6, 128, t->layer18_weight, 128, matmul6, 128, n, 128, 128, 1.0f, 0.0f);
 
-    /* 14 relu7[n,128] */
+    /* 14 relu7[n,128] from matmul6, layer18_bias, layer19_running_var, layer19_weight,
+     *            layer19_running_mean, layer19_bias by add, rsqrt, mul, neg, relu */
     float *const relu7 = t->arena + 20480;  /* [n,128] in place of matmul6 */
     float *const mul_row7 = t->arena;       /* [128] step 14 */
     float *const add_row7 = t->arena + 128; /* [128] step 14 */
@@ -1480,11 +1677,11 @@ int autoencoder_predict(autoencoder_trainer *t, const float *x, int32_t n, float
     }
 
     /* ---- forward: layer21 ---- */
-    /* 15 matmul7[n,640] = relu7 . layer21_weight' */
+    /* 15 matmul7[n,640] = relu7[n,128] . layer21_weight[640,128]' */
     float *const matmul7 = t->arena; /* [n,640] steps 15 to 16 */
     ag_gemm_nt_f32_ref(relu7, 128, t->layer21_weight, 128, matmul7, 640, n, 640, 128, 1.0f, 0.0f);
 
-    /* 16 error[n] */
+    /* 16 error[n] = sum(square(matmul7 + layer21_bias - x), axis=1) * 0.0015625 */
     for (int32_t i = 0; i < n; i++) {
         float sum = 0.0f;
         for (int32_t j = 0; j < 640; j++) {

@@ -29,11 +29,11 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- forward: gru ---- */
-    /* 1  matmul1[32n,60] = x . gru_weight_ih_l0' */
+    /* 1  matmul1[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' */
     float *const matmul1 = t->arena; /* [32n,60] steps 1 to 12 */
     ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, matmul1, 60, 32 * n, 60, 3, 1.0f, 0.0f);
 
-    /* 2  add1[n,32,60] */
+    /* 2  add1[n,32,60] = matmul1 + gru_bias_ih_l0 */
     float *const add1 = t->arena; /* [n,32,60] in place of matmul1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 32; j++) {
@@ -47,7 +47,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     float *const h = t->arena + 18160;        /* [n,20] steps 3 to 7 */
     float *const h_before = t->arena + 15360; /* [n,32,20] steps 3 to 9 */
     float *const add1_2 = t->arena + 7680;    /* [n,32,60] steps 3 to 11 */
-    /* 3.1 h[n,20] */
+    /* 3.1 h[n,20] = 0.0 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
             h[i * 20 + j] = 0.0f;
@@ -58,25 +58,26 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         float *const h_before_t = h_before + (ptrdiff_t)time_step * 20;
         float *const add1_2_t = add1_2 + (ptrdiff_t)time_step * 60;
 
-        /* 3.2 h_before_t[n,20] */
+        /* 3.2 h_before_t[n,20] = h */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 h_before_t[i * 640 + j] = h[i * 20 + j];
             }
         }
 
-        /* 3.3 matmul1_2[n,60] = h . gru_weight_hh_l0 */
+        /* 3.3 matmul1_2[n,60] = h[n,20] . gru_weight_hh_l0[60,20]' */
         float *const matmul1_2 = t->arena + 17920; /* [n,60] steps 3.3 to 3.4 */
         ag_gemm_nt_f32_ref(h, 20, t->gru_weight_hh_l0, 20, matmul1_2, 60, n, 60, 20, 1.0f, 0.0f);
 
-        /* 3.4 add1_2_t[n,60] */
+        /* 3.4 add1_2_t[n,60] = matmul1_2 + gru_bias_hh_l0 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
                 add1_2_t[i * 1920 + j] = matmul1_2[i * 60 + j] + t->gru_bias_hh_l0[j];
             }
         }
 
-        /* 3.5 new h[n,20] */
+        /* 3.5 h[n,20] from x_t[..., 40:60], x_t[..., 0:20], add1_2_t[..., 0:20], add1_2_t[..., 40:60],
+         *             x_t[..., 20:40], add1_2_t[..., 20:40], h by add, sigmoid, mul, tanh, sub */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] +
@@ -88,12 +89,16 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- forward: head ---- */
-    /* 4  matmul2[n,5] = h . head_weight' */
+    /* 4  matmul2[n,5] = h[n,20] . head_weight[5,20]' */
     float *const matmul2 = t->arena + 17920; /* [n,5] steps 4 to 7 */
     ag_gemm_nt_f32_ref(h, 20, t->head_weight, 20, matmul2, 5, n, 5, 20, 1.0f, 0.0f);
 
     /* ---- loss ---- */
-    /* 5  loss, d_sub1[n,5], d_head_bias[5], sum */
+    /* 5  loss from matmul2, head_bias, label by add, amax, sub, exp, sum, log, pick, div
+     *    d_sub1[n,5] from label, matmul2, head_bias by to_s32, eq, div, neg, where, add, amax, sub, exp,
+     *            sum, mul
+     *    d_head_bias[5] = sum(d_sub1, axis=0)
+     *    sum = sum(square(d_head_bias)) */
     float *const d_sub1 = t->arena + 17920;      /* [n,5] in place of matmul2 */
     float *const d_head_bias = t->arena + 19220; /* [5] steps 5 to 18 */
     float *const sum = t->arena + 19225;         /* scalar steps 5 to 18 */
@@ -138,11 +143,11 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- backward: head, gru ---- */
-    /* 6  matmul[n,20] = d_sub1 . head_weight */
+    /* 6  matmul[n,20] = d_sub1[n,5] . head_weight[5,20] */
     float *const matmul = t->arena + 18480; /* [n,20] steps 6 to 8 */
     ag_gemm_nn_f32_ref(d_sub1, 5, t->head_weight, 20, matmul, 20, n, 20, 5, 1.0f, 0.0f);
 
-    /* 7  matmul3[5,20] = d_sub1' . h */
+    /* 7  matmul3[5,20] = d_sub1[n,5]' . h[n,20] */
     float *const matmul3 = t->arena + 19120; /* [5,20] steps 7 to 17 */
     ag_gemm_tn_f32_ref(d_sub1, 5, h, 20, matmul3, 20, 5, 20, n, 1.0f, 0.0f);
 
@@ -150,7 +155,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     float *const d_add1 = t->arena;       /* [n,32,60] in place of add1 */
     float *const d_x_t = t->arena + 7680; /* [n,32,60] in place of add1_2 */
     float *const d_h = t->arena + 18560;  /* [n,20] step 8 */
-    /* 8.1 d_h[20n] */
+    /* 8.1 d_h[20n] = matmul */
     for (int32_t i = 0; i < 20 * n; i++) {
         d_h[i] = matmul[i];
     }
@@ -159,7 +164,13 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         float *const d_x_t_t = d_x_t + (ptrdiff_t)time_step * 60;
         float *const d_add1_t = d_add1 + (ptrdiff_t)time_step * 60;
 
-        /* 8.2 d_sub1_2[n,20], d_add1_2[n,60], d_x_t2[n,60] */
+        /* 8.2 d_sub1_2[n,20] = d_h * sigmoid(d_add1_t[..., 20:40] + d_x_t_t[..., 20:40])
+         *     d_add1_2[n,60] from d_h, h2, d_add1_t[..., 40:60], d_add1_t[..., 0:20], d_x_t_t[..., 0:20],
+         *             d_x_t_t[..., 40:60], d_add1_t[..., 20:40], d_x_t_t[..., 20:40], d_sub1_2 by add,
+         *             sigmoid, mul, tanh, sub, neg, square, assemble
+         *     d_x_t2[n,60] from d_h, h2, d_add1_t[..., 40:60], d_add1_t[..., 0:20], d_x_t_t[..., 0:20],
+         *             d_x_t_t[..., 40:60], d_add1_t[..., 20:40], d_x_t_t[..., 20:40], d_sub1_2 by add,
+         *             sigmoid, mul, tanh, sub, neg, square, assemble */
         float *const d_sub1_2 = t->arena + 18400; /* [n,20] steps 8.2 to 8.6 */
         float *const d_add1_2 = t->arena + 17920; /* [n,60] steps 8.2 to 8.3 */
         float *const d_x_t2 = t->arena + 18160;   /* [n,60] steps 8.2 to 8.4 */
@@ -183,44 +194,55 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             }
         }
 
-        /* 8.3 new d_add1_t[n,60] */
+        /* 8.3 d_add1_t[n,60] = d_add1_2 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
                 d_add1_t[i * 1920 + j] = d_add1_2[i * 60 + j];
             }
         }
 
-        /* 8.4 new d_x_t_t[n,60] */
+        /* 8.4 d_x_t_t[n,60] = d_x_t2 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
                 d_x_t_t[i * 1920 + j] = d_x_t2[i * 60 + j];
             }
         }
 
-        /* 8.5 matmul6[n,20] = d_add1_t . gru_weight_hh_l0 */
+        /* 8.5 matmul6[n,20] = d_add1_t[n,60] . gru_weight_hh_l0[60,20] */
         float *const matmul6 = t->arena + 17920; /* [n,20] steps 8.5 to 8.6 */
         ag_gemm_nn_f32_ref(d_add1_t, 1920, t->gru_weight_hh_l0, 20, matmul6, 20, n, 20, 60, 1.0f, 0.0f);
 
-        /* 8.6 new d_h[20n] */
+        /* 8.6 d_h[20n] = d_sub1_2 + matmul6 */
         for (int32_t i = 0; i < 20 * n; i++) {
             d_h[i] = d_sub1_2[i] + matmul6[i];
         }
     }
 
-    /* 9  matmul4[60,20] = d_add1' . h_before */
+    /* 9  matmul4[60,20] = d_add1[32n,60]' . h_before[32n,20] */
     float *const matmul4 = t->arena + 17920; /* [60,20] steps 9 to 14 */
     ag_gemm_tn_f32_ref(d_add1, 60, h_before, 20, matmul4, 20, 60, 20, 32 * n, 1.0f, 0.0f);
 
-    /* 10 matmul5[60,3] = d_x_t' . x */
+    /* 10 matmul5[60,3] = d_x_t[32n,60]' . x[32n,3] */
     float *const matmul5 = t->arena + 15360; /* [60,3] steps 10 to 13 */
     ag_gemm_tn_f32_ref(d_x_t, 60, x, 3, matmul5, 3, 60, 3, 32 * n, 1.0f, 0.0f);
 
-    /* 11 d_gru_bias_ih_l0[60] = column_sums(d_x_t) */
+    /* 11 d_gru_bias_ih_l0[60] = column_sums(d_x_t[32n,60]) */
     float *const d_gru_bias_ih_l0 = t->arena + 15540; /* [60] steps 11 to 15 */
     ag_column_sums_f32_ref(d_x_t, 60, d_gru_bias_ih_l0, 32 * n, 60, 1.0f, 0.0f);
 
     /* ---- update: gru ---- */
-    /* 12 new optimizer_step, div2, d_gru_bias_hh_l0[60], minimum, new gru_weight_ih_l0_exp_avg[60,3], new... */
+    /* 12 optimizer_step = optimizer_step + 1.0
+     *    div2 = 0.005 * square(cos((old optimizer_step - floor(old optimizer_step / 3200.0) * 3200.0) *
+     *            0.0009817478)) / -expm1(optimizer_step * -0.105360515)
+     *    d_gru_bias_hh_l0[60] = sum(permute(d_add1), axis=(0, 1))
+     *    minimum from matmul5, matmul4, d_gru_bias_ih_l0, d_gru_bias_hh_l0, matmul3, sum by square, sum,
+     *            add, sqrt, div, minimum
+     *    gru_weight_ih_l0_exp_avg[60,3] = gru_weight_ih_l0_exp_avg + (matmul5 * minimum -
+     *            gru_weight_ih_l0_exp_avg) * 0.1
+     *    gru_weight_ih_l0_exp_avg_sq[60,3] = gru_weight_ih_l0_exp_avg_sq * 0.999 + square(matmul5 *
+     *            minimum) * 0.001
+     *    div3 = 1.0 / sqrt(-expm1(optimizer_step * -0.0010005003))
+     *    mul[60,3] = sqrt(gru_weight_ih_l0_exp_avg_sq) * div3 */
     float *const minimum = t->arena + 19225;         /* scalar in place of sum */
     float *const mul = t->arena + 15360;             /* [60,3] in place of matmul5 */
     float *const div2 = t->arena + 7740;             /* scalar steps 12 to 18 */
@@ -286,7 +308,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 13 new gru_weight_ih_l0[180] */
+    /* 13 gru_weight_ih_l0[180] = gru_weight_ih_l0 - div2 * (gru_weight_ih_l0_exp_avg / (mul + 1e-08)) */
     {
         const float div2_1 = div2[0];
         for (int32_t i = 0; i < 180; i++) {
@@ -294,7 +316,12 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 14 new gru_weight_hh_l0_exp_avg[1200], new gru_weight_hh_l0_exp_avg_sq[1200], new gru_weight_hh_l0[... */
+    /* 14 gru_weight_hh_l0_exp_avg[1200] = gru_weight_hh_l0_exp_avg + (matmul4 * minimum -
+     *            gru_weight_hh_l0_exp_avg) * 0.1
+     *    gru_weight_hh_l0_exp_avg_sq[1200] = gru_weight_hh_l0_exp_avg_sq * 0.999 + square(matmul4 *
+     *            minimum) * 0.001
+     *    gru_weight_hh_l0[1200] = gru_weight_hh_l0 - div2 * (gru_weight_hh_l0_exp_avg /
+     *            (sqrt(gru_weight_hh_l0_exp_avg_sq) * div3 + 1e-08)) */
     {
         const float minimum_1 = minimum[0];
         const float div2_1 = div2[0];
@@ -310,7 +337,12 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 15 new gru_bias_ih_l0_exp_avg[60], new gru_bias_ih_l0_exp_avg_sq[60], new gru_bias_ih_l0[60] */
+    /* 15 gru_bias_ih_l0_exp_avg[60] = gru_bias_ih_l0_exp_avg + (d_gru_bias_ih_l0 * minimum -
+     *            gru_bias_ih_l0_exp_avg) * 0.1
+     *    gru_bias_ih_l0_exp_avg_sq[60] = gru_bias_ih_l0_exp_avg_sq * 0.999 + square(d_gru_bias_ih_l0 *
+     *            minimum) * 0.001
+     *    gru_bias_ih_l0[60] = gru_bias_ih_l0 - div2 * (gru_bias_ih_l0_exp_avg /
+     *            (sqrt(gru_bias_ih_l0_exp_avg_sq) * div3 + 1e-08)) */
     {
         const float minimum_1 = minimum[0];
         const float div2_1 = div2[0];
@@ -326,7 +358,12 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 16 new gru_bias_hh_l0_exp_avg[60], new gru_bias_hh_l0_exp_avg_sq[60], new gru_bias_hh_l0[60] */
+    /* 16 gru_bias_hh_l0_exp_avg[60] = gru_bias_hh_l0_exp_avg + (d_gru_bias_hh_l0 * minimum -
+     *            gru_bias_hh_l0_exp_avg) * 0.1
+     *    gru_bias_hh_l0_exp_avg_sq[60] = gru_bias_hh_l0_exp_avg_sq * 0.999 + square(d_gru_bias_hh_l0 *
+     *            minimum) * 0.001
+     *    gru_bias_hh_l0[60] = gru_bias_hh_l0 - div2 * (gru_bias_hh_l0_exp_avg /
+     *            (sqrt(gru_bias_hh_l0_exp_avg_sq) * div3 + 1e-08)) */
     {
         const float minimum_1 = minimum[0];
         const float div2_1 = div2[0];
@@ -343,7 +380,10 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- update: head ---- */
-    /* 17 new head_weight_exp_avg[100], new head_weight_exp_avg_sq[100], new head_weight[100] */
+    /* 17 head_weight_exp_avg[100] = head_weight_exp_avg + (matmul3 * minimum - head_weight_exp_avg) * 0.1
+     *    head_weight_exp_avg_sq[100] = head_weight_exp_avg_sq * 0.999 + square(matmul3 * minimum) * 0.001
+     *    head_weight[100] = head_weight - div2 * (head_weight_exp_avg / (sqrt(head_weight_exp_avg_sq) *
+     *            div3 + 1e-08)) */
     {
         const float minimum_1 = minimum[0];
         const float div2_1 = div2[0];
@@ -359,7 +399,10 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 18 new head_bias_exp_avg[5], new head_bias_exp_avg_sq[5], new head_bias[5] */
+    /* 18 head_bias_exp_avg[5] = head_bias_exp_avg + (d_head_bias * minimum - head_bias_exp_avg) * 0.1
+     *    head_bias_exp_avg_sq[5] = head_bias_exp_avg_sq * 0.999 + square(d_head_bias * minimum) * 0.001
+     *    head_bias[5] = head_bias - div2 * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * div3 +
+     *            1e-08)) */
     {
         const float minimum_1 = minimum[0];
         const float div2_1 = div2[0];
@@ -386,11 +429,11 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     }
 
     /* ---- forward: gru ---- */
-    /* 1  matmul1[32n,60] = x . gru_weight_ih_l0' */
+    /* 1  matmul1[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' */
     float *const matmul1 = t->arena; /* [32n,60] steps 1 to 3 */
     ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, matmul1, 60, 32 * n, 60, 3, 1.0f, 0.0f);
 
-    /* 2  add1[n,32,60] */
+    /* 2  add1[n,32,60] = matmul1 + gru_bias_ih_l0 */
     float *const add1 = t->arena; /* [n,32,60] in place of matmul1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 32; j++) {
@@ -402,7 +445,7 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
 
     /* 3  h[n,20]: 32 times */
     float *const h = t->arena + 7920; /* [n,20] steps 3 to 4 */
-    /* 3.1 h[n,20] */
+    /* 3.1 h[n,20] = 0.0 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
             h[i * 20 + j] = 0.0f;
@@ -411,11 +454,13 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const x_t = add1 + (ptrdiff_t)time_step * 60;
 
-        /* 3.2 matmul1_2[n,60] = h . gru_weight_hh_l0 */
+        /* 3.2 matmul1_2[n,60] = h[n,20] . gru_weight_hh_l0[60,20]' */
         float *const matmul1_2 = t->arena + 7680; /* [n,60] steps 3.2 to 3.3 */
         ag_gemm_nt_f32_ref(h, 20, t->gru_weight_hh_l0, 20, matmul1_2, 60, n, 60, 20, 1.0f, 0.0f);
 
-        /* 3.3 new h[n,20] */
+        /* 3.3 h[n,20] from x_t[..., 40:60], x_t[..., 0:20], matmul1_2[..., 0:20], gru_bias_hh_l0[0:20],
+         *             matmul1_2[..., 40:60], gru_bias_hh_l0[40:60], x_t[..., 20:40], matmul1_2[...,
+         *             20:40], gru_bias_hh_l0[20:40], h by add, sigmoid, mul, tanh, sub */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] +
@@ -428,11 +473,11 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     }
 
     /* ---- forward: head ---- */
-    /* 4  matmul2[n,5] = h . head_weight' */
+    /* 4  matmul2[n,5] = h[n,20] . head_weight[5,20]' */
     float *const matmul2 = t->arena; /* [n,5] steps 4 to 5 */
     ag_gemm_nt_f32_ref(h, 20, t->head_weight, 20, matmul2, 5, n, 5, 20, 1.0f, 0.0f);
 
-    /* 5  scores[n,5] */
+    /* 5  scores[n,5] = matmul2 + head_bias */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             scores[i * 5 + j] = matmul2[i * 5 + j] + t->head_bias[j];

@@ -52,11 +52,11 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* ---- forward: conv ---- */
-    /* 1  conv2d1[1,25,5,32] = conv2d(x, conv_weight) */
+    /* 1  conv2d1[1,25,5,32] = conv2d(x[1,49,10,1], conv_weight[32,10,4,1]) */
     float *const conv2d1 = t->arena; /* [1,25,5,32] steps 1 to 2 */
     ag_conv2d_f32_ref(x, t->conv_weight, conv2d1, 1, &conv_shape);
 
-    /* 2  relu1[25,5,32] */
+    /* 2  relu1[25,5,32] = relu(conv2d1 + conv_bias) */
     float *const relu1 = t->arena + 4000; /* [25,5,32] steps 2 to 3 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -68,11 +68,11 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* ---- forward: block1.depthwise ---- */
-    /* 3  depthwise2d1[1,25,5,32] = depthwise2d(relu1, block1_depthwise_weight) */
+    /* 3  depthwise2d1[1,25,5,32] = depthwise2d(relu1[1,25,5,32], block1_depthwise_weight[3,3,32]) */
     float *const depthwise2d1 = t->arena; /* [1,25,5,32] steps 3 to 4 */
     ag_depthwise2d_f32_ref(relu1, t->block1_depthwise_weight, depthwise2d1, 1, &block1_depthwise_shape);
 
-    /* 4  relu2[25,5,32] */
+    /* 4  relu2[25,5,32] = relu(depthwise2d1 + block1_depthwise_bias) */
     float *const relu2 = t->arena + 4000; /* [25,5,32] steps 4 to 5 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -84,11 +84,11 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* ---- forward: block1.pointwise ---- */
-    /* 5  conv2d2[1,25,5,32] = conv2d(relu2, block1_pointwise_weight) */
+    /* 5  conv2d2[1,25,5,32] = conv2d(relu2[1,25,5,32], block1_pointwise_weight[32,1,1,32]) */
     float *const conv2d2 = t->arena; /* [1,25,5,32] steps 5 to 6 */
     ag_conv2d_f32_ref(relu2, t->block1_pointwise_weight, conv2d2, 1, &block1_pointwise_shape);
 
-    /* 6  relu3[25,5,32] */
+    /* 6  relu3[25,5,32] = relu(conv2d2 + block1_pointwise_bias) */
     float *const relu3 = t->arena + 4000; /* [25,5,32] steps 6 to 7 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -100,11 +100,11 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* ---- forward: block2.depthwise ---- */
-    /* 7  depthwise2d2[1,25,5,32] = depthwise2d(relu3, block2_depthwise_weight) */
+    /* 7  depthwise2d2[1,25,5,32] = depthwise2d(relu3[1,25,5,32], block2_depthwise_weight[3,3,32]) */
     float *const depthwise2d2 = t->arena; /* [1,25,5,32] steps 7 to 8 */
     ag_depthwise2d_f32_ref(relu3, t->block2_depthwise_weight, depthwise2d2, 1, &block1_depthwise_shape);
 
-    /* 8  relu4[25,5,32] */
+    /* 8  relu4[25,5,32] = relu(depthwise2d2 + block2_depthwise_bias) */
     float *const relu4 = t->arena + 4000; /* [25,5,32] steps 8 to 9 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -116,11 +116,11 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* ---- forward: block2.pointwise ---- */
-    /* 9  conv2d3[1,25,5,32] = conv2d(relu4, block2_pointwise_weight) */
+    /* 9  conv2d3[1,25,5,32] = conv2d(relu4[1,25,5,32], block2_pointwise_weight[32,1,1,32]) */
     float *const conv2d3 = t->arena; /* [1,25,5,32] steps 9 to 10 */
     ag_conv2d_f32_ref(relu4, t->block2_pointwise_weight, conv2d3, 1, &block1_pointwise_shape);
 
-    /* 10 relu5[25,5,32] */
+    /* 10 relu5[25,5,32] = relu(conv2d3 + block2_pointwise_bias) */
     float *const relu5 = t->arena + 4000; /* [25,5,32] steps 10 to 11 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -132,11 +132,11 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* ---- forward: block3.depthwise ---- */
-    /* 11 depthwise2d3[1,25,5,32] = depthwise2d(relu5, block3_depthwise_weight) */
+    /* 11 depthwise2d3[1,25,5,32] = depthwise2d(relu5[1,25,5,32], block3_depthwise_weight[3,3,32]) */
     float *const depthwise2d3 = t->arena; /* [1,25,5,32] steps 11 to 12 */
     ag_depthwise2d_f32_ref(relu5, t->block3_depthwise_weight, depthwise2d3, 1, &block1_depthwise_shape);
 
-    /* 12 relu6[25,5,32] */
+    /* 12 relu6[25,5,32] = relu(depthwise2d3 + block3_depthwise_bias) */
     float *const relu6 = t->arena + 4000; /* [25,5,32] steps 12 to 13 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -148,11 +148,11 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* ---- forward: block3.pointwise ---- */
-    /* 13 conv2d4[1,25,5,32] = conv2d(relu6, block3_pointwise_weight) */
+    /* 13 conv2d4[1,25,5,32] = conv2d(relu6[1,25,5,32], block3_pointwise_weight[32,1,1,32]) */
     float *const conv2d4 = t->arena; /* [1,25,5,32] steps 13 to 14 */
     ag_conv2d_f32_ref(relu6, t->block3_pointwise_weight, conv2d4, 1, &block1_pointwise_shape);
 
-    /* 14 relu7[25,5,32] */
+    /* 14 relu7[25,5,32] = relu(conv2d4 + block3_pointwise_bias) */
     float *const relu7 = t->arena + 4000; /* [25,5,32] steps 14 to 31 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -164,11 +164,11 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* ---- forward: block4.depthwise ---- */
-    /* 15 depthwise2d4[1,25,5,32] = depthwise2d(relu7, block4_depthwise_weight) */
+    /* 15 depthwise2d4[1,25,5,32] = depthwise2d(relu7[1,25,5,32], block4_depthwise_weight[3,3,32]) */
     float *const depthwise2d4 = t->arena; /* [1,25,5,32] steps 15 to 16 */
     ag_depthwise2d_f32_ref(relu7, t->block4_depthwise_weight, depthwise2d4, 1, &block1_depthwise_shape);
 
-    /* 16 relu8[25,5,32] */
+    /* 16 relu8[25,5,32] = relu(depthwise2d4 + block4_depthwise_bias) */
     float *const relu8 = t->arena + 8000; /* [25,5,32] steps 16 to 33 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -180,11 +180,12 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* ---- forward: block4.pointwise ---- */
-    /* 17 conv2d5[1,25,5,32] = conv2d(relu8, block4_pointwise_weight) */
+    /* 17 conv2d5[1,25,5,32] = conv2d(relu8[1,25,5,32], block4_pointwise_weight[32,1,1,32]) */
     float *const conv2d5 = t->arena; /* [1,25,5,32] steps 17 to 18 */
     ag_conv2d_f32_ref(relu8, t->block4_pointwise_weight, conv2d5, 1, &block1_pointwise_shape);
 
-    /* 18 mul1[1,32], le[25,5,32] */
+    /* 18 mul1[1,32] = sum(relu(conv2d5 + block4_pointwise_bias), axis=(0, 1)) * 0.008
+     *    le[25,5,32] = relu(conv2d5 + block4_pointwise_bias) <= 0.0 */
     float *const mul1 = t->arena + 13000;              /* [1,32] steps 18 to 21 */
     uint8_t *const le = (uint8_t *)(t->arena + 12000); /* [25,5,32] steps 18 to 25 */
     for (int32_t i = 0; i < 32; i++) {
@@ -208,12 +209,15 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* ---- forward: classifier ---- */
-    /* 19 matmul1[1,10] = mul1 . classifier_weight' */
+    /* 19 matmul1[1,10] = mul1[1,32] . classifier_weight[10,32]' */
     float *const matmul1 = t->arena; /* [1,10] steps 19 to 23 */
     ag_gemv_f32_ref(t->classifier_weight, 32, mul1, matmul1, 10, 32, 1.0f, 0.0f);
 
     /* ---- loss ---- */
-    /* 20 loss[1], d_sub1[1,10] */
+    /* 20 loss[1] = log(sum(exp(matmul1 + classifier_bias - amax(matmul1 + classifier_bias)))) -
+     *            pick(matmul1 + classifier_bias - amax(matmul1 + classifier_bias), label)
+     *    d_sub1[1,10] from label, matmul1, classifier_bias by to_s32, eq, where, add, amax, sub, exp, sum,
+     *            div, mul */
     float *const d_sub1 = t->arena;        /* [1,10] in place of matmul1 */
     float *const exp1_row = t->arena + 10; /* [10] step 20 */
     {
@@ -240,25 +244,26 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
     }
 
     /* ---- backward: classifier ---- */
-    /* 21 classifier_weight_momentum_buffer[10,32] = 0.9f * itself + d_sub1' . mul1 */
+    /* 21 classifier_weight_momentum_buffer[10,32] = 0.9 * itself + d_sub1[10,1] . mul1[1,32] */
     ag_ger_f32_ref(t->classifier_weight_momentum_buffer, 32, d_sub1, mul1, 10, 32, 1.0f, 0.9f);
 
-    /* 22 new classifier_bias_momentum_buffer[10], new classifier_bias[10] */
+    /* 22 classifier_bias_momentum_buffer[10] = 0.9 * classifier_bias_momentum_buffer + d_sub1
+     *    classifier_bias[10] = classifier_bias - lr * classifier_bias_momentum_buffer */
     for (int32_t i = 0; i < 10; i++) {
         const float add1 = 0.9f * t->classifier_bias_momentum_buffer[i] + d_sub1[i];
         t->classifier_bias_momentum_buffer[i] = add1;
         t->classifier_bias[i] -= lr * add1;
     }
 
-    /* 23 d_mul1[1,32] = d_sub1 . classifier_weight */
+    /* 23 d_mul1[1,32] = d_sub1[1,10] . classifier_weight[10,32] */
     float *const d_mul1 = t->arena + 13000; /* [1,32] steps 23 to 25 */
     ag_gemv_t_f32_ref(t->classifier_weight, 32, d_sub1, d_mul1, 10, 32, 1.0f, 0.0f);
 
-    /* 24 classifier_weight[320] -= lr classifier_weight_momentum_buffer */
+    /* 24 classifier_weight[320] -= lr * classifier_weight_momentum_buffer[320] */
     ag_axpby_f32_ref(t->classifier_weight_momentum_buffer, t->classifier_weight, 320, -lr, 1.0f);
 
     /* ---- backward: block4.pointwise, block4.depthwise ---- */
-    /* 25 where2[25,5,32] */
+    /* 25 where2[25,5,32] = where(le, 0.0, d_mul1 * 0.008) */
     float *const where2 = t->arena; /* [25,5,32] steps 25 to 29 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -268,41 +273,43 @@ int keywords_train_step(keywords_trainer *t, const float *x, const uint8_t *labe
         }
     }
 
-    /* 26 block4_pointwise_weight_momentum_buffer[32,1,1,32] = 0.9f * itself + conv2d_dw(relu8, where2) */
+    /* 26 block4_pointwise_weight_momentum_buffer[32,1,1,32] = 0.9 * itself + conv2d_dw(relu8[1,25,5,32],
+     *            where2[1,25,5,32]) */
     ag_conv2d_dw_f32_ref(relu8, where2, t->block4_pointwise_weight_momentum_buffer, 1,
             &block1_pointwise_shape, 1.0f, 0.9f);
 
-    /* 27 block4_pointwise_bias_momentum_buffer[32] = 0.9f * itself + column_sums(where2) */
+    /* 27 block4_pointwise_bias_momentum_buffer[32] = 0.9 * itself + column_sums(where2[125,32]) */
     ag_column_sums_f32_ref(where2, 32, t->block4_pointwise_bias_momentum_buffer, 125, 32, 1.0f, 0.9f);
 
-    /* 28 block4_pointwise_bias[32] -= lr block4_pointwise_bias_momentum_buffer */
+    /* 28 block4_pointwise_bias[32] -= lr * block4_pointwise_bias_momentum_buffer[32] */
     ag_axpby_f32_ref(t->block4_pointwise_bias_momentum_buffer, t->block4_pointwise_bias, 32, -lr, 1.0f);
 
-    /* 29 conv2d_dx[1,25,5,32] = conv2d_dx(where2, block4_pointwise_weight) */
+    /* 29 conv2d_dx[1,25,5,32] = conv2d_dx(where2[1,25,5,32], block4_pointwise_weight[32,1,1,32]) */
     float *const conv2d_dx = t->arena + 12000; /* [1,25,5,32] steps 29 to 30 */
     ag_conv2d_dx_f32_ref(where2, t->block4_pointwise_weight, conv2d_dx, 1, &block4_pointwise_dx_shape);
 
-    /* 30 where[4000] */
+    /* 30 where[4000] = where(relu8 <= 0.0, 0.0, conv2d_dx) */
     float *const where = t->arena + 8000; /* [4000] in place of relu8 */
     for (int32_t i = 0; i < 4000; i++) {
         const float choice1 = conv2d_dx[i];
         where[i] = relu8[i] <= 0.0f ? 0.0f : choice1;
     }
 
-    /* 31 block4_depthwise_weight_momentum_buffer[3,3,32] = 0.9f * itself + depthwise2d_dw(relu7, where) */
+    /* 31 block4_depthwise_weight_momentum_buffer[3,3,32] = 0.9 * itself + depthwise2d_dw(relu7[1,25,5,32],
+     *            where[1,25,5,32]) */
     ag_depthwise2d_dw_f32_ref(relu7, where, t->block4_depthwise_weight_momentum_buffer, 1,
             &block1_depthwise_shape, 1.0f, 0.9f);
 
-    /* 32 block4_depthwise_weight[288] -= lr block4_depthwise_weight_momentum_buffer */
+    /* 32 block4_depthwise_weight[288] -= lr * block4_depthwise_weight_momentum_buffer[288] */
     ag_axpby_f32_ref(t->block4_depthwise_weight_momentum_buffer, t->block4_depthwise_weight, 288, -lr, 1.0f);
 
-    /* 33 block4_depthwise_bias_momentum_buffer[32] = 0.9f * itself + column_sums(where) */
+    /* 33 block4_depthwise_bias_momentum_buffer[32] = 0.9 * itself + column_sums(where[125,32]) */
     ag_column_sums_f32_ref(where, 32, t->block4_depthwise_bias_momentum_buffer, 125, 32, 1.0f, 0.9f);
 
-    /* 34 block4_depthwise_bias[32] -= lr block4_depthwise_bias_momentum_buffer */
+    /* 34 block4_depthwise_bias[32] -= lr * block4_depthwise_bias_momentum_buffer[32] */
     ag_axpby_f32_ref(t->block4_depthwise_bias_momentum_buffer, t->block4_depthwise_bias, 32, -lr, 1.0f);
 
-    /* 35 block4_pointwise_weight[1024] -= lr block4_pointwise_weight_momentum_buffer */
+    /* 35 block4_pointwise_weight[1024] -= lr * block4_pointwise_weight_momentum_buffer[1024] */
     ag_axpby_f32_ref(t->block4_pointwise_weight_momentum_buffer, t->block4_pointwise_weight, 1024, -lr, 1.0f);
     return KEYWORDS_OK;
 }
@@ -313,11 +320,11 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* ---- forward: conv ---- */
-    /* 1  conv2d1[1,25,5,32] = conv2d(x, conv_weight) */
+    /* 1  conv2d1[1,25,5,32] = conv2d(x[1,49,10,1], conv_weight[32,10,4,1]) */
     float *const conv2d1 = t->arena; /* [1,25,5,32] steps 1 to 2 */
     ag_conv2d_f32_ref(x, t->conv_weight, conv2d1, 1, &conv_shape);
 
-    /* 2  relu1[25,5,32] */
+    /* 2  relu1[25,5,32] = relu(conv2d1 + conv_bias) */
     float *const relu1 = t->arena + 4000; /* [25,5,32] steps 2 to 3 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -329,11 +336,11 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* ---- forward: block1.depthwise ---- */
-    /* 3  depthwise2d1[1,25,5,32] = depthwise2d(relu1, block1_depthwise_weight) */
+    /* 3  depthwise2d1[1,25,5,32] = depthwise2d(relu1[1,25,5,32], block1_depthwise_weight[3,3,32]) */
     float *const depthwise2d1 = t->arena; /* [1,25,5,32] steps 3 to 4 */
     ag_depthwise2d_f32_ref(relu1, t->block1_depthwise_weight, depthwise2d1, 1, &block1_depthwise_shape);
 
-    /* 4  relu2[25,5,32] */
+    /* 4  relu2[25,5,32] = relu(depthwise2d1 + block1_depthwise_bias) */
     float *const relu2 = t->arena + 4000; /* [25,5,32] steps 4 to 5 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -345,11 +352,11 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* ---- forward: block1.pointwise ---- */
-    /* 5  conv2d2[1,25,5,32] = conv2d(relu2, block1_pointwise_weight) */
+    /* 5  conv2d2[1,25,5,32] = conv2d(relu2[1,25,5,32], block1_pointwise_weight[32,1,1,32]) */
     float *const conv2d2 = t->arena; /* [1,25,5,32] steps 5 to 6 */
     ag_conv2d_f32_ref(relu2, t->block1_pointwise_weight, conv2d2, 1, &block1_pointwise_shape);
 
-    /* 6  relu3[25,5,32] */
+    /* 6  relu3[25,5,32] = relu(conv2d2 + block1_pointwise_bias) */
     float *const relu3 = t->arena + 4000; /* [25,5,32] steps 6 to 7 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -361,11 +368,11 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* ---- forward: block2.depthwise ---- */
-    /* 7  depthwise2d2[1,25,5,32] = depthwise2d(relu3, block2_depthwise_weight) */
+    /* 7  depthwise2d2[1,25,5,32] = depthwise2d(relu3[1,25,5,32], block2_depthwise_weight[3,3,32]) */
     float *const depthwise2d2 = t->arena; /* [1,25,5,32] steps 7 to 8 */
     ag_depthwise2d_f32_ref(relu3, t->block2_depthwise_weight, depthwise2d2, 1, &block1_depthwise_shape);
 
-    /* 8  relu4[25,5,32] */
+    /* 8  relu4[25,5,32] = relu(depthwise2d2 + block2_depthwise_bias) */
     float *const relu4 = t->arena + 4000; /* [25,5,32] steps 8 to 9 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -377,11 +384,11 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* ---- forward: block2.pointwise ---- */
-    /* 9  conv2d3[1,25,5,32] = conv2d(relu4, block2_pointwise_weight) */
+    /* 9  conv2d3[1,25,5,32] = conv2d(relu4[1,25,5,32], block2_pointwise_weight[32,1,1,32]) */
     float *const conv2d3 = t->arena; /* [1,25,5,32] steps 9 to 10 */
     ag_conv2d_f32_ref(relu4, t->block2_pointwise_weight, conv2d3, 1, &block1_pointwise_shape);
 
-    /* 10 relu5[25,5,32] */
+    /* 10 relu5[25,5,32] = relu(conv2d3 + block2_pointwise_bias) */
     float *const relu5 = t->arena + 4000; /* [25,5,32] steps 10 to 11 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -393,11 +400,11 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* ---- forward: block3.depthwise ---- */
-    /* 11 depthwise2d3[1,25,5,32] = depthwise2d(relu5, block3_depthwise_weight) */
+    /* 11 depthwise2d3[1,25,5,32] = depthwise2d(relu5[1,25,5,32], block3_depthwise_weight[3,3,32]) */
     float *const depthwise2d3 = t->arena; /* [1,25,5,32] steps 11 to 12 */
     ag_depthwise2d_f32_ref(relu5, t->block3_depthwise_weight, depthwise2d3, 1, &block1_depthwise_shape);
 
-    /* 12 relu6[25,5,32] */
+    /* 12 relu6[25,5,32] = relu(depthwise2d3 + block3_depthwise_bias) */
     float *const relu6 = t->arena + 4000; /* [25,5,32] steps 12 to 13 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -409,11 +416,11 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* ---- forward: block3.pointwise ---- */
-    /* 13 conv2d4[1,25,5,32] = conv2d(relu6, block3_pointwise_weight) */
+    /* 13 conv2d4[1,25,5,32] = conv2d(relu6[1,25,5,32], block3_pointwise_weight[32,1,1,32]) */
     float *const conv2d4 = t->arena; /* [1,25,5,32] steps 13 to 14 */
     ag_conv2d_f32_ref(relu6, t->block3_pointwise_weight, conv2d4, 1, &block1_pointwise_shape);
 
-    /* 14 relu7[25,5,32] */
+    /* 14 relu7[25,5,32] = relu(conv2d4 + block3_pointwise_bias) */
     float *const relu7 = t->arena + 4000; /* [25,5,32] steps 14 to 15 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -425,11 +432,11 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* ---- forward: block4.depthwise ---- */
-    /* 15 depthwise2d4[1,25,5,32] = depthwise2d(relu7, block4_depthwise_weight) */
+    /* 15 depthwise2d4[1,25,5,32] = depthwise2d(relu7[1,25,5,32], block4_depthwise_weight[3,3,32]) */
     float *const depthwise2d4 = t->arena; /* [1,25,5,32] steps 15 to 16 */
     ag_depthwise2d_f32_ref(relu7, t->block4_depthwise_weight, depthwise2d4, 1, &block1_depthwise_shape);
 
-    /* 16 relu8[25,5,32] */
+    /* 16 relu8[25,5,32] = relu(depthwise2d4 + block4_depthwise_bias) */
     float *const relu8 = t->arena + 4000; /* [25,5,32] steps 16 to 17 */
     for (int32_t i = 0; i < 25; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -441,11 +448,11 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* ---- forward: block4.pointwise ---- */
-    /* 17 conv2d5[1,25,5,32] = conv2d(relu8, block4_pointwise_weight) */
+    /* 17 conv2d5[1,25,5,32] = conv2d(relu8[1,25,5,32], block4_pointwise_weight[32,1,1,32]) */
     float *const conv2d5 = t->arena; /* [1,25,5,32] steps 17 to 18 */
     ag_conv2d_f32_ref(relu8, t->block4_pointwise_weight, conv2d5, 1, &block1_pointwise_shape);
 
-    /* 18 mul1[1,32] */
+    /* 18 mul1[1,32] = sum(relu(conv2d5 + block4_pointwise_bias), axis=(0, 1)) * 0.008 */
     float *const mul1 = t->arena + 4000; /* [1,32] steps 18 to 19 */
     for (int32_t i = 0; i < 32; i++) {
         float sum = 0.0f;
@@ -460,11 +467,11 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     }
 
     /* ---- forward: classifier ---- */
-    /* 19 matmul1[1,10] = mul1 . classifier_weight' */
+    /* 19 matmul1[1,10] = mul1[1,32] . classifier_weight[10,32]' */
     float *const matmul1 = t->arena; /* [1,10] steps 19 to 20 */
     ag_gemv_f32_ref(t->classifier_weight, 32, mul1, matmul1, 10, 32, 1.0f, 0.0f);
 
-    /* 20 scores[1,10] */
+    /* 20 scores[1,10] = matmul1 + classifier_bias */
     for (int32_t i = 0; i < 10; i++) {
         scores[i] = matmul1[i] + t->classifier_bias[i];
     }

@@ -48,37 +48,39 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  max_pool2d1[n,12,12,6], max_pool2d1_index[n,12,12,6] = conv2d_pool(x, layer0_weight, layer0_bias) */
+    /* 1  max_pool2d1[n,12,12,6], max_pool2d1_index[n,12,12,6] = conv2d_pool(x[n,28,28,1],
+     *            layer0_weight[6,5,5,1], layer0_bias[6]) */
     float *const max_pool2d1 = t->arena;                              /* [n,12,12,6] steps 1 to 25 */
     uint8_t *const max_pool2d1_index = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 25 */
     ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d1_index, n,
             &layer0_shape);
 
-    /* 2  relu1[864n] */
+    /* 2  relu1[864n] = relu(max_pool2d1) */
     float *const relu1 = t->arena; /* [864n] in place of max_pool2d1 */
     for (int32_t i = 0; i < 864 * n; i++) {
         relu1[i] = max_pool2d1[i] < 0.0f ? 0.0f : max_pool2d1[i];
     }
 
     /* ---- forward: layer3 ---- */
-    /* 3  max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16] = conv2d_pool(relu1, layer3_weight, layer3_bias) */
+    /* 3  max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16] = conv2d_pool(relu1[n,12,12,6],
+     *            layer3_weight[16,5,5,6], layer3_bias[16]) */
     float *const max_pool2d2 = t->arena + 13824;                      /* [n,4,4,16] steps 3 to 23 */
     uint8_t *const max_pool2d2_index = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 23 */
     ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d2_index, n,
             &layer3_shape);
 
-    /* 4  relu2[256n] */
+    /* 4  relu2[256n] = relu(max_pool2d2) */
     float *const relu2 = t->arena + 13824; /* [256n] in place of max_pool2d2 */
     for (int32_t i = 0; i < 256 * n; i++) {
         relu2[i] = max_pool2d2[i] < 0.0f ? 0.0f : max_pool2d2[i];
     }
 
     /* ---- forward: layer7 ---- */
-    /* 5  matmul1[n,120] = relu2 . layer7_weight' */
+    /* 5  matmul1[n,120] = relu2[n,256] . layer7_weight[120,256]' */
     float *const matmul1 = t->arena + 6912; /* [n,120] steps 5 to 17 */
     ag_gemm_nt_f32_ref(relu2, 256, t->layer7_weight, 256, matmul1, 120, n, 120, 256, 1.0f, 0.0f);
 
-    /* 6  relu3[n,120] */
+    /* 6  relu3[n,120] = relu(matmul1 + layer7_bias) */
     float *const relu3 = t->arena + 6912; /* [n,120] in place of matmul1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
@@ -88,11 +90,11 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- forward: layer9 ---- */
-    /* 7  matmul2[n,84] = relu3 . layer9_weight' */
+    /* 7  matmul2[n,84] = relu3[n,120] . layer9_weight[84,120]' */
     float *const matmul2 = t->arena + 7872; /* [n,84] steps 7 to 14 */
     ag_gemm_nt_f32_ref(relu3, 120, t->layer9_weight, 120, matmul2, 84, n, 84, 120, 1.0f, 0.0f);
 
-    /* 8  relu4[n,84] */
+    /* 8  relu4[n,84] = relu(matmul2 + layer9_bias) */
     float *const relu4 = t->arena + 7872; /* [n,84] in place of matmul2 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
@@ -102,12 +104,14 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- forward: layer11 ---- */
-    /* 9  matmul3[n,10] = relu4 . layer11_weight' */
+    /* 9  matmul3[n,10] = relu4[n,84] . layer11_weight[10,84]' */
     float *const matmul3 = t->arena + 8544; /* [n,10] steps 9 to 14 */
     ag_gemm_nt_f32_ref(relu4, 84, t->layer11_weight, 84, matmul3, 10, n, 10, 84, 1.0f, 0.0f);
 
     /* ---- loss ---- */
-    /* 10 loss, d_sub1[n,10] */
+    /* 10 loss from matmul3, layer11_bias, label by add, amax, sub, exp, sum, log, pick, div
+     *    d_sub1[n,10] from label, matmul3, layer11_bias by to_s32, eq, div, neg, where, add, amax, sub,
+     *            exp, sum, mul */
     float *const d_sub1 = t->arena + 8544;   /* [n,10] in place of matmul3 */
     float *const exp1_row = t->arena + 8624; /* [10] step 10 */
     {
@@ -140,7 +144,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- backward: layer11, layer9, layer7 ---- */
-    /* 11 new layer11_bias[10] */
+    /* 11 layer11_bias[10] = layer11_bias - lr * sum(d_sub1, axis=0) */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
         float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f;
@@ -168,11 +172,12 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer11_bias[9] -= lr * sum10;
     }
 
-    /* 12 d_relu4[n,84] = d_sub1 . layer11_weight */
+    /* 12 d_relu4[n,84] = d_sub1[n,10] . layer11_weight[10,84] */
     float *const d_relu4 = t->arena + 9920; /* [n,84] steps 12 to 17 */
     ag_gemm_nn_f32_ref(d_sub1, 10, t->layer11_weight, 84, d_relu4, 84, n, 84, 10, 1.0f, 0.0f);
 
-    /* 13 d_add4[n,84], new layer9_bias[84] */
+    /* 13 d_add4[n,84] = where(relu4 <= 0.0, 0.0, d_relu4)
+     *    layer9_bias[84] = layer9_bias - lr * sum(d_add4, axis=0) */
     float *const d_add4 = t->arena + 9920; /* [n,84] in place of d_relu4 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
@@ -188,14 +193,15 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer9_bias[i] -= lr * sum;
     }
 
-    /* 14 layer11_weight[10,84] -= lr d_sub1' . relu4 */
+    /* 14 layer11_weight[10,84] -= lr * d_sub1[n,10]' . relu4[n,84] */
     ag_gemm_tn_f32_ref(d_sub1, 10, relu4, 84, t->layer11_weight, 84, 10, 84, n, -lr, 1.0f);
 
-    /* 15 d_relu3[n,120] = d_add4 . layer9_weight */
+    /* 15 d_relu3[n,120] = d_add4[n,84] . layer9_weight[84,120] */
     float *const d_relu3 = t->arena + 8960; /* [n,120] steps 15 to 19 */
     ag_gemm_nn_f32_ref(d_add4, 84, t->layer9_weight, 120, d_relu3, 120, n, 120, 84, 1.0f, 0.0f);
 
-    /* 16 d_add3[n,120], new layer7_bias[120] */
+    /* 16 d_add3[n,120] = where(relu3 <= 0.0, 0.0, d_relu3)
+     *    layer7_bias[120] = layer7_bias - lr * sum(d_add3, axis=0) */
     float *const d_add3 = t->arena + 8960; /* [n,120] in place of d_relu3 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
@@ -211,37 +217,40 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer7_bias[i] -= lr * sum;
     }
 
-    /* 17 layer9_weight[84,120] -= lr d_add4' . relu3 */
+    /* 17 layer9_weight[84,120] -= lr * d_add4[n,84]' . relu3[n,120] */
     ag_gemm_tn_f32_ref(d_add4, 84, relu3, 120, t->layer9_weight, 120, 84, 120, n, -lr, 1.0f);
 
-    /* 18 matmul[n,256] = d_add3 . layer7_weight */
+    /* 18 matmul[n,256] = d_add3[n,120] . layer7_weight[120,256] */
     float *const matmul = t->arena + 6912; /* [n,256] steps 18 to 20 */
     ag_gemm_nn_f32_ref(d_add3, 120, t->layer7_weight, 256, matmul, 256, n, 256, 120, 1.0f, 0.0f);
 
-    /* 19 layer7_weight[120,256] -= lr d_add3' . relu2 */
+    /* 19 layer7_weight[120,256] -= lr * d_add3[n,120]' . relu2[n,256] */
     ag_gemm_tn_f32_ref(d_add3, 120, relu2, 256, t->layer7_weight, 256, 120, 256, n, -lr, 1.0f);
 
     /* ---- backward: layer3 ---- */
-    /* 20 d_max_pool2d2[256n] */
+    /* 20 d_max_pool2d2[256n] = where(relu2 <= 0.0, 0.0, matmul) */
     float *const d_max_pool2d2 = t->arena + 13824; /* [256n] in place of relu2 */
     for (int32_t i = 0; i < 256 * n; i++) {
         const float choice1 = matmul[i];
         d_max_pool2d2[i] = relu2[i] <= 0.0f ? 0.0f : choice1;
     }
 
-    /* 21 layer3_bias[16] -= lr column_sums(d_max_pool2d2) */
+    /* 21 layer3_bias[16] -= lr * column_sums(d_max_pool2d2[16n,16]) */
     ag_column_sums_f32_ref(d_max_pool2d2, 16, t->layer3_bias, 16 * n, 16, -lr, 1.0f);
 
-    /* 22 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2, max_pool2d2_index, layer3_weight) */
+    /* 22 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16],
+     *            layer3_weight[16,5,5,6]) */
     float *const d_relu1 = t->arena + 6912; /* [n,12,12,6] steps 22 to 24 */
     ag_conv2d_pool_dx_f32_ref(d_max_pool2d2, max_pool2d2_index, t->layer3_weight, d_relu1, n, &layer3_shape);
 
-    /* 23 layer3_weight[16,5,5,6] -= lr conv2d_pool_dw(relu1, d_max_pool2d2, max_pool2d2_index) */
+    /* 23 layer3_weight[16,5,5,6] -= lr * conv2d_pool_dw(relu1[n,12,12,6], d_max_pool2d2[n,4,4,16],
+     *            max_pool2d2_index[n,4,4,16]) */
     ag_conv2d_pool_dw_f32_ref(relu1, d_max_pool2d2, max_pool2d2_index, t->layer3_weight, n, &layer3_shape,
             -lr, 1.0f);
 
     /* ---- backward: layer0 ---- */
-    /* 24 d_max_pool2d1[n,12,12,6], new layer0_bias[6] */
+    /* 24 d_max_pool2d1[n,12,12,6] = where(relu1 <= 0.0, 0.0, d_relu1)
+     *    layer0_bias[6] = layer0_bias - lr * sum(d_max_pool2d1, axis=(0, 1, 2)) */
     float *const d_max_pool2d1 = t->arena; /* [n,12,12,6] in place of relu1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 12; j++) {
@@ -266,7 +275,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer0_bias[i] -= lr * sum;
     }
 
-    /* 25 layer0_weight[6,5,5,1] -= lr conv2d_pool_dw(x, d_max_pool2d1, max_pool2d1_index) */
+    /* 25 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_max_pool2d1[n,12,12,6],
+     *            max_pool2d1_index[n,12,12,6]) */
     ag_conv2d_pool_dw_f32_ref(x, d_max_pool2d1, max_pool2d1_index, t->layer0_weight, n, &layer0_shape, -lr,
             1.0f);
     return LENET_OK;
@@ -281,37 +291,39 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  max_pool2d1[n,12,12,6], max_pool2d1_index[n,12,12,6] = conv2d_pool(x, layer0_weight, layer0_bias) */
+    /* 1  max_pool2d1[n,12,12,6], max_pool2d1_index[n,12,12,6] = conv2d_pool(x[n,28,28,1],
+     *            layer0_weight[6,5,5,1], layer0_bias[6]) */
     float *const max_pool2d1 = t->arena;                             /* [n,12,12,6] steps 1 to 3 */
     uint8_t *const max_pool2d1_index = (uint8_t *)(t->arena + 6912); /* [n,12,12,6] step 1 */
     ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d1_index, n,
             &layer0_shape);
 
-    /* 2  relu1[864n] */
+    /* 2  relu1[864n] = relu(max_pool2d1) */
     float *const relu1 = t->arena; /* [864n] in place of max_pool2d1 */
     for (int32_t i = 0; i < 864 * n; i++) {
         relu1[i] = max_pool2d1[i] < 0.0f ? 0.0f : max_pool2d1[i];
     }
 
     /* ---- forward: layer3 ---- */
-    /* 3  max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16] = conv2d_pool(relu1, layer3_weight, layer3_bias) */
+    /* 3  max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16] = conv2d_pool(relu1[n,12,12,6],
+     *            layer3_weight[16,5,5,6], layer3_bias[16]) */
     float *const max_pool2d2 = t->arena + 6912;                      /* [n,4,4,16] steps 3 to 5 */
     uint8_t *const max_pool2d2_index = (uint8_t *)(t->arena + 8960); /* [n,4,4,16] step 3 */
     ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d2_index, n,
             &layer3_shape);
 
-    /* 4  relu2[256n] */
+    /* 4  relu2[256n] = relu(max_pool2d2) */
     float *const relu2 = t->arena + 6912; /* [256n] in place of max_pool2d2 */
     for (int32_t i = 0; i < 256 * n; i++) {
         relu2[i] = max_pool2d2[i] < 0.0f ? 0.0f : max_pool2d2[i];
     }
 
     /* ---- forward: layer7 ---- */
-    /* 5  matmul1[n,120] = relu2 . layer7_weight' */
+    /* 5  matmul1[n,120] = relu2[n,256] . layer7_weight[120,256]' */
     float *const matmul1 = t->arena; /* [n,120] steps 5 to 7 */
     ag_gemm_nt_f32_ref(relu2, 256, t->layer7_weight, 256, matmul1, 120, n, 120, 256, 1.0f, 0.0f);
 
-    /* 6  relu3[n,120] */
+    /* 6  relu3[n,120] = relu(matmul1 + layer7_bias) */
     float *const relu3 = t->arena; /* [n,120] in place of matmul1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
@@ -321,11 +333,11 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
     }
 
     /* ---- forward: layer9 ---- */
-    /* 7  matmul2[n,84] = relu3 . layer9_weight' */
+    /* 7  matmul2[n,84] = relu3[n,120] . layer9_weight[84,120]' */
     float *const matmul2 = t->arena + 960; /* [n,84] steps 7 to 9 */
     ag_gemm_nt_f32_ref(relu3, 120, t->layer9_weight, 120, matmul2, 84, n, 84, 120, 1.0f, 0.0f);
 
-    /* 8  relu4[n,84] */
+    /* 8  relu4[n,84] = relu(matmul2 + layer9_bias) */
     float *const relu4 = t->arena + 960; /* [n,84] in place of matmul2 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
@@ -335,11 +347,11 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
     }
 
     /* ---- forward: layer11 ---- */
-    /* 9  matmul3[n,10] = relu4 . layer11_weight' */
+    /* 9  matmul3[n,10] = relu4[n,84] . layer11_weight[10,84]' */
     float *const matmul3 = t->arena; /* [n,10] steps 9 to 10 */
     ag_gemm_nt_f32_ref(relu4, 84, t->layer11_weight, 84, matmul3, 10, n, 10, 84, 1.0f, 0.0f);
 
-    /* 10 scores[n,10] */
+    /* 10 scores[n,10] = matmul3 + layer11_bias */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 10; j++) {
             scores[i * 10 + j] = matmul3[i * 10 + j] + t->layer11_bias[j];

@@ -27,23 +27,24 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  matmul1[1,32] = x . layer0_weight' */
+    /* 1  matmul1[1,32] = x[1,784] . layer0_weight[32,784]' */
     float *const matmul1 = t->arena; /* [1,32] steps 1 to 7 */
     ag_gemv_f32_ref(t->layer0_weight, 784, x, matmul1, 32, 784, 1.0f, 0.0f);
 
-    /* 2  sigmoid1[1,32] */
+    /* 2  sigmoid1[1,32] = sigmoid(matmul1) */
     float *const sigmoid1 = t->arena; /* [1,32] in place of matmul1 */
     for (int32_t i = 0; i < 32; i++) {
         sigmoid1[i] = ag_sigmoidf(matmul1[i]);
     }
 
     /* ---- forward: layer2 ---- */
-    /* 3  matmul2[1,10] = sigmoid1 . layer2_weight' */
+    /* 3  matmul2[1,10] = sigmoid1[1,32] . layer2_weight[10,32]' */
     float *const matmul2 = t->arena + 64; /* [1,10] steps 3 to 6 */
     ag_gemv_f32_ref(t->layer2_weight, 32, sigmoid1, matmul2, 10, 32, 1.0f, 0.0f);
 
     /* ---- loss ---- */
-    /* 4  loss, d_sub1[1,10] */
+    /* 4  loss = -pick(matmul2 - amax(matmul2) - log(sum(exp(matmul2 - amax(matmul2)))), label)
+     *    d_sub1[1,10] from label, matmul2 by to_s32, eq, where, sum, neg, amax, sub, exp, div, mul, add */
     float *const d_sub1 = t->arena + 64;   /* [1,10] in place of matmul2 */
     float *const exp1_row = t->arena + 32; /* [10] step 4 */
     {
@@ -72,21 +73,21 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     }
 
     /* ---- backward: layer2 ---- */
-    /* 5  d_sigmoid1[1,32] = d_sub1 . layer2_weight */
+    /* 5  d_sigmoid1[1,32] = d_sub1[1,10] . layer2_weight[10,32] */
     float *const d_sigmoid1 = t->arena + 32; /* [1,32] steps 5 to 8 */
     ag_gemv_t_f32_ref(t->layer2_weight, 32, d_sub1, d_sigmoid1, 10, 32, 1.0f, 0.0f);
 
-    /* 6  layer2_weight[10,32] -= lr d_sub1' . sigmoid1 */
+    /* 6  layer2_weight[10,32] -= lr * d_sub1[10,1] . sigmoid1[1,32] */
     ag_ger_f32_ref(t->layer2_weight, 32, d_sub1, sigmoid1, 10, 32, -lr, 1.0f);
 
     /* ---- backward: layer0 ---- */
-    /* 7  d_matmul1[1,32] */
+    /* 7  d_matmul1[1,32] = d_sigmoid1 * sigmoid1 * (1.0 - sigmoid1) */
     float *const d_matmul1 = t->arena + 32; /* [1,32] in place of d_sigmoid1 */
     for (int32_t i = 0; i < 32; i++) {
         d_matmul1[i] = d_sigmoid1[i] * sigmoid1[i] * (1.0f - sigmoid1[i]);
     }
 
-    /* 8  layer0_weight[32,784] -= lr d_matmul1' . x */
+    /* 8  layer0_weight[32,784] -= lr * d_matmul1[32,1] . x[1,784] */
     ag_ger_f32_ref(t->layer0_weight, 784, d_matmul1, x, 32, 784, -lr, 1.0f);
     return MNIST_OK;
 }
@@ -97,22 +98,22 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  matmul1[1,32] = x . layer0_weight' */
+    /* 1  matmul1[1,32] = x[1,784] . layer0_weight[32,784]' */
     float *const matmul1 = t->arena; /* [1,32] steps 1 to 3 */
     ag_gemv_f32_ref(t->layer0_weight, 784, x, matmul1, 32, 784, 1.0f, 0.0f);
 
-    /* 2  sigmoid1[1,32] */
+    /* 2  sigmoid1[1,32] = sigmoid(matmul1) */
     float *const sigmoid1 = t->arena; /* [1,32] in place of matmul1 */
     for (int32_t i = 0; i < 32; i++) {
         sigmoid1[i] = ag_sigmoidf(matmul1[i]);
     }
 
     /* ---- forward: layer2 ---- */
-    /* 3  matmul2[1,10] = sigmoid1 . layer2_weight' */
+    /* 3  matmul2[1,10] = sigmoid1[1,32] . layer2_weight[10,32]' */
     float *const matmul2 = t->arena + 32; /* [1,10] steps 3 to 4 */
     ag_gemv_f32_ref(t->layer2_weight, 32, sigmoid1, matmul2, 10, 32, 1.0f, 0.0f);
 
-    /* 4  scores[1,10] */
+    /* 4  scores[1,10] = matmul2 - amax(matmul2) - log(sum(exp(matmul2 - amax(matmul2)))) */
     {
         float amax = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {

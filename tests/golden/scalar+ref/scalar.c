@@ -16,7 +16,8 @@ int scalar_polynomial(scalar_work *t, float x, float *value, float *dx) {
         return SCALAR_ERR_NULL;
     }
 
-    /* 1  value, dx */
+    /* 1  value = 3.0 * x + square(x) - sqrt(x)
+     *    dx = -0.5 / sqrt(x) + 2.0 * x + 3.0 */
     {
         const float sqrt1 = sqrtf(x);
         value[0] = 3.0f * x + x * x - sqrt1;
@@ -30,7 +31,9 @@ int scalar_quotient(scalar_work *t, float x, float y, float *value, float *dx, f
         return SCALAR_ERR_NULL;
     }
 
-    /* 1  value, dx, dy */
+    /* 1  value = (x + 2.0 * y) / (x * y + 1.0)
+     *    dx = -(value / (x * y + 1.0)) * y + 1.0 / (x * y + 1.0)
+     *    dy = -(value / (x * y + 1.0)) * x + 1.0 / (x * y + 1.0) * 2.0 */
     {
         const float add1 = x * y + 1.0f;
         const float div1 = (x + 2.0f * y) / add1;
@@ -48,7 +51,9 @@ int scalar_power(scalar_work *t, float x, float y, float *value, float *dx, floa
         return SCALAR_ERR_NULL;
     }
 
-    /* 1  value, dx, dy */
+    /* 1  value = pow(x, y) + pow(2.0, x) + pow(y, -1.5)
+     *    dx from x, y by pow, eq, ge, logical_and, where, log, mul, sub, add
+     *    dy = -1.5 * pow(y, -2.5) + pow(x, y) * log(where(x == 0.0 && y >= 0.0, 1.0, x)) */
     {
         const float pow1 = ag_powf(x, y);
         const float pow2 = ag_powf(2.0f, x);
@@ -65,7 +70,9 @@ int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, floa
         return SCALAR_ERR_NULL;
     }
 
-    /* 1  value, dx, dy */
+    /* 1  value from x, y by mul, sqrt, add, sub, div, pow
+     *    dx from y, x by eq, mul, sqrt, add, sub, pow, where, neg, div
+     *    dy from y, x by mul, sqrt, add, sub, pow, eq, ge, logical_and, where, log, div, neg */
     {
         const float sqrt1 = sqrtf(x);
         const float add1 = x * y + sqrt1;

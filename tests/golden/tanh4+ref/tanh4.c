@@ -32,7 +32,14 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
     }
 
     /* ---- loss ---- */
-    /* 1  tanh1[n,4], loss, d_add3[n,1], d_add2[n,4], d_add1[n,4], mul[1,n,4] */
+    /* 1  tanh1[n,4] = tanh(x . layer0_weight' + layer0_bias)
+     *    loss = sum(square(tanh(tanh(tanh1 . layer2_weight' + layer2_bias) . layer4_weight' + layer4_bias)
+     *            - target))
+     *    d_add3[n,1] from tanh1, layer2_weight', layer2_bias, layer4_weight', layer4_bias, target by mul,
+     *            sum, add, tanh, sub, square
+     *    d_add2[n,4] = d_add3 * layer4_weight * (1.0 - square(tanh(tanh1 . layer2_weight' + layer2_bias)))
+     *    d_add1[n,4] = d_add2 . layer2_weight * (1.0 - square(tanh1))
+     *    mul[1,n,4] = d_add3 * tanh(tanh1 . layer2_weight' + layer2_bias) */
     float *const tanh1 = t->arena;          /* [n,4] steps 1 to 4 */
     float *const d_add3 = t->arena + 64;    /* [n,1] steps 1 to 7 */
     float *const d_add2 = t->arena + 16;    /* [n,4] steps 1 to 5 */
@@ -90,7 +97,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
     }
 
     /* ---- update: layer0 ---- */
-    /* 2  new layer0_weight[4,3] */
+    /* 2  layer0_weight[4,3] = layer0_weight - lr * (d_add1' . x) */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
         float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
@@ -122,7 +129,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
         t->layer0_weight[11] -= lr * sum12;
     }
 
-    /* 3  new layer0_bias[4] */
+    /* 3  layer0_bias[4] = layer0_bias - lr * sum(d_add1, axis=0) */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -138,7 +145,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
     }
 
     /* ---- update: layer2 ---- */
-    /* 4  new layer2_weight[4,4] */
+    /* 4  layer2_weight[4,4] = layer2_weight - lr * (d_add2' . tanh1) */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
         float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
@@ -179,7 +186,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
         t->layer2_weight[15] -= lr * sum16;
     }
 
-    /* 5  new layer2_bias[4] */
+    /* 5  layer2_bias[4] = layer2_bias - lr * sum(d_add2, axis=0) */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -195,7 +202,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
     }
 
     /* ---- update: layer4 ---- */
-    /* 6  new layer4_weight[1,4] */
+    /* 6  layer4_weight[1,4] = layer4_weight - lr * sum(mul, axis=1) */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -210,7 +217,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
         t->layer4_weight[3] -= lr * sum4;
     }
 
-    /* 7  new layer4_bias[1] */
+    /* 7  layer4_bias[1] = layer4_bias - lr * sum(d_add3) */
     {
         float sum = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -230,7 +237,8 @@ int tanh4_predict(tanh4_trainer *t, const float *x, int32_t n, float *scores) {
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  scores[n,1] */
+    /* 1  scores[n,1] = tanh(tanh(tanh(x . layer0_weight' + layer0_bias) . layer2_weight' + layer2_bias) .
+     *            layer4_weight' + layer4_bias) */
     float *const tanh1_row = t->arena; /* [4] step 1 */
     {
         const float layer4_bias_1 = t->layer4_bias[0];

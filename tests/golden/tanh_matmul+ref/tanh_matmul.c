@@ -17,7 +17,9 @@ int tanh_matmul_step(tanh_matmul_work *t, const float *a, const float *b, float 
         return TANH_MATMUL_ERR_NULL;
     }
 
-    /* 1  loss, da[5,4], db[4,8] */
+    /* 1  loss = sum(tanh(a . b))
+     *    da[5,4] = (1.0 - square(tanh(a . b))) . b'
+     *    db[4,8] = a' . (1.0 - square(tanh(a . b))) */
     float *const sub_row = t->arena; /* [5,8] step 1 */
     {
         float sum = 0.0f;

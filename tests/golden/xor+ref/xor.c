@@ -33,7 +33,12 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     }
 
     /* ---- loss ---- */
-    /* 1  relu1[n,8], loss, d_sub1[n,2], d_add1[n,8] */
+    /* 1  relu1[n,8] = relu(x . layer0_weight' + layer0_bias)
+     *    loss from relu1, layer2_weight', layer2_bias, label by mul, sum, add, amax, sub, exp, log, pick,
+     *            div
+     *    d_sub1[n,2] from label, relu1, layer2_weight', layer2_bias by to_s32, eq, div, neg, where, mul,
+     *            sum, add, amax, sub, exp
+     *    d_add1[n,8] = where(relu1 <= 0.0, 0.0, d_sub1 . layer2_weight) */
     float *const relu1 = t->arena;            /* [n,8] steps 1 to 4 */
     float *const d_sub1 = t->arena + 64;      /* [n,2] steps 1 to 5 */
     float *const d_add1 = t->arena + 32;      /* [n,8] steps 1 to 3 */
@@ -96,7 +101,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     }
 
     /* ---- update: layer0 ---- */
-    /* 2  new layer0_weight[8,2] */
+    /* 2  layer0_weight[8,2] = layer0_weight - lr * (d_add1' . x) */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
         float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
@@ -137,7 +142,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         t->layer0_weight[15] -= lr * sum16;
     }
 
-    /* 3  new layer0_bias[8] */
+    /* 3  layer0_bias[8] = layer0_bias - lr * sum(d_add1, axis=0) */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
         float sum7 = 0.0f, sum8 = 0.0f;
@@ -162,7 +167,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     }
 
     /* ---- update: layer2 ---- */
-    /* 4  new layer2_weight[2,8] */
+    /* 4  layer2_weight[2,8] = layer2_weight - lr * (d_sub1' . relu1) */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
         float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
@@ -203,7 +208,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         t->layer2_weight[15] -= lr * sum16;
     }
 
-    /* 5  new layer2_bias[2] */
+    /* 5  layer2_bias[2] = layer2_bias - lr * sum(d_sub1, axis=0) */
     {
         float sum = 0.0f, sum2 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -225,7 +230,7 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  scores[n,2] */
+    /* 1  scores[n,2] = relu(x . layer0_weight' + layer0_bias) . layer2_weight' + layer2_bias */
     float *const relu1_row = t->arena; /* [8] step 1 */
     for (int32_t i = 0; i < n; i++) {
         const float x_1 = x[i * 2 + 0];
