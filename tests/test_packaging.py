@@ -82,11 +82,12 @@ def test_wheel_holds_the_c_sources_boards_and_tools(wheel: Path) -> None:
         "examples/mnist/model.py",
         "kernels/ag_kernels.h",
         "kernels/ref/kernels.toml",
+        "runtime/ag_checkpoint.h",
         "runtime/ag_rng.h",
         "site_tools/autodiff.py",
         "site_tools/firmware.py",
     } <= data
-    assert {"autodiff_gen/targets/board.py", "autodiff_gen/templates/source.c.j2"} <= names
+    assert {"autodiff_gen/targets/board.py", "autodiff_gen/codegen/templates/source.c.j2"} <= names
     assert not [n for n in names if "__pycache__" in n or n.startswith(("tests/", "bench/", "kernels/"))]
 
 

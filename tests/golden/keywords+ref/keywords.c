@@ -7,8 +7,9 @@
 #include "ag_kernels.h"
 #define AG_MATH_SHORTCUTS 1 /* no loop that calls its functions is long enough for vectors */
 #include "ag_math.h"
-#include "ag_crc32.h"
+#include "ag_checkpoint.h"
 #include "ag_guard.h"
+#include "ag_status.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char keywords_size_is_as_planned[sizeof(keywords_trainer) == KEYWORDS_TRAINER_BYTES ? 1 : -1];
@@ -478,77 +479,20 @@ int keywords_predict(keywords_trainer *t, const float *x, float *scores) {
     return KEYWORDS_OK;
 }
 
-/* A checkpoint: magic "AGCK", format, graph id, bytes of state, CRC-32 of the state, CRC-32 of the five words
- * before; then the state. */
-#define CHECKPOINT_MAGIC 0x4b434741u
-#define CHECKPOINT_FORMAT 1u
-#define CHECKPOINT_HEADER 24u
-
 int keywords_save(const keywords_trainer *t, keywords_write_fn *write, void *ctx) {
-    uint32_t header[6];
     if (t == NULL || write == NULL) {
         return KEYWORDS_ERR_NULL;
     }
-    header[0] = CHECKPOINT_MAGIC;
-    header[1] = CHECKPOINT_FORMAT;
-    header[2] = KEYWORDS_GRAPH_ID;
-    header[3] = KEYWORDS_STATE_BYTES;
-    header[4] = ag_crc32(0, t, KEYWORDS_STATE_BYTES);
-    header[5] = ag_crc32(0, header, 20);
-    if (write(ctx, 0, header, CHECKPOINT_HEADER) != 0 ||
-        write(ctx, CHECKPOINT_HEADER, t, KEYWORDS_STATE_BYTES) != 0) {
-        return KEYWORDS_ERR_IO;
-    }
-    return KEYWORDS_OK;
+    return ag_checkpoint_save(t, KEYWORDS_STATE_BYTES, KEYWORDS_GRAPH_ID, write, ctx);
 }
 
 int keywords_load(keywords_trainer *t, keywords_read_fn *read, void *ctx) {
-    uint32_t header[6];
-    uint32_t chunk[16];
-    uint32_t crc = 0;
     if (t == NULL || read == NULL) {
         return KEYWORDS_ERR_NULL;
     }
-    if (read(ctx, 0, header, CHECKPOINT_HEADER) != 0) {
-        return KEYWORDS_ERR_IO;
-    }
-    if (header[0] != CHECKPOINT_MAGIC || header[1] != CHECKPOINT_FORMAT ||
-        header[2] != KEYWORDS_GRAPH_ID || header[3] != KEYWORDS_STATE_BYTES || header[5] != ag_crc32(0, header, 20)) {
-        return KEYWORDS_ERR_CHECKPOINT;
-    }
-    for (uint32_t at = 0; at < KEYWORDS_STATE_BYTES; at += (uint32_t)sizeof chunk) {
-        uint32_t left = KEYWORDS_STATE_BYTES - at;
-        uint32_t bytes = left < (uint32_t)sizeof chunk ? left : (uint32_t)sizeof chunk;
-        if (read(ctx, CHECKPOINT_HEADER + at, chunk, bytes) != 0) {
-            return KEYWORDS_ERR_IO;
-        }
-        crc = ag_crc32(crc, chunk, bytes);
-    }
-    if (crc != header[4]) {
-        return KEYWORDS_ERR_CHECKPOINT;
-    }
-    return read(ctx, CHECKPOINT_HEADER, t, KEYWORDS_STATE_BYTES) == 0 ? KEYWORDS_OK : KEYWORDS_ERR_IO;
+    return ag_checkpoint_load(t, KEYWORDS_STATE_BYTES, KEYWORDS_GRAPH_ID, read, ctx);
 }
 
 const char *keywords_strstatus(int status) {
-    switch (status) {
-    case KEYWORDS_OK:
-        return "ok";
-    case KEYWORDS_ERR_NULL:
-        return "a pointer is NULL";
-    case KEYWORDS_ERR_BATCH:
-        return "the number of samples is below 1 or above KEYWORDS_BATCH";
-    case KEYWORDS_ERR_LABEL:
-        return "a label or index is out of range";
-    case KEYWORDS_ERR_IO:
-        return "a read or write callback failed";
-    case KEYWORDS_ERR_CHECKPOINT:
-        return "the checkpoint is damaged or belongs to another model";
-    case KEYWORDS_ERR_INPUT:
-        return "an input, a target or the learning rate is not finite";
-    case KEYWORDS_ERR_LOSS:
-        return "the loss is not finite";
-    default:
-        return "unknown status";
-    }
+    return ag_strstatus(status);
 }

@@ -7,6 +7,7 @@
 #include "ag_kernels.h"
 #define AG_MATH_SHORTCUTS 1 /* no loop that calls its functions is long enough for vectors */
 #include "ag_math.h"
+#include "ag_status.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char scalar_size_is_as_planned[sizeof(scalar_work) == SCALAR_WORK_BYTES ? 1 : -1];
@@ -91,20 +92,5 @@ int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, floa
 }
 
 const char *scalar_strstatus(int status) {
-    switch (status) {
-    case SCALAR_OK:
-        return "ok";
-    case SCALAR_ERR_NULL:
-        return "a pointer is NULL";
-    case SCALAR_ERR_BATCH:
-        return "the number of samples is below 1 or above SCALAR_BATCH";
-    case SCALAR_ERR_LABEL:
-        return "a label or index is out of range";
-    case SCALAR_ERR_IO:
-        return "a read or write callback failed";
-    case SCALAR_ERR_CHECKPOINT:
-        return "the checkpoint is damaged or belongs to another model";
-    default:
-        return "unknown status";
-    }
+    return ag_strstatus(status);
 }

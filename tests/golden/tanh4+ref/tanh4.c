@@ -7,8 +7,9 @@
 #include "ag_kernels.h"
 #define AG_MATH_SHORTCUTS 1 /* no loop that calls its functions is long enough for vectors */
 #include "ag_math.h"
-#include "ag_crc32.h"
+#include "ag_checkpoint.h"
 #include "ag_guard.h"
+#include "ag_status.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char tanh4_size_is_as_planned[sizeof(tanh4_trainer) == TANH4_TRAINER_BYTES ? 1 : -1];
@@ -268,77 +269,20 @@ int tanh4_predict(tanh4_trainer *t, const float *x, int32_t n, float *scores) {
     return TANH4_OK;
 }
 
-/* A checkpoint: magic "AGCK", format, graph id, bytes of state, CRC-32 of the state, CRC-32 of the five words
- * before; then the state. */
-#define CHECKPOINT_MAGIC 0x4b434741u
-#define CHECKPOINT_FORMAT 1u
-#define CHECKPOINT_HEADER 24u
-
 int tanh4_save(const tanh4_trainer *t, tanh4_write_fn *write, void *ctx) {
-    uint32_t header[6];
     if (t == NULL || write == NULL) {
         return TANH4_ERR_NULL;
     }
-    header[0] = CHECKPOINT_MAGIC;
-    header[1] = CHECKPOINT_FORMAT;
-    header[2] = TANH4_GRAPH_ID;
-    header[3] = TANH4_STATE_BYTES;
-    header[4] = ag_crc32(0, t, TANH4_STATE_BYTES);
-    header[5] = ag_crc32(0, header, 20);
-    if (write(ctx, 0, header, CHECKPOINT_HEADER) != 0 ||
-        write(ctx, CHECKPOINT_HEADER, t, TANH4_STATE_BYTES) != 0) {
-        return TANH4_ERR_IO;
-    }
-    return TANH4_OK;
+    return ag_checkpoint_save(t, TANH4_STATE_BYTES, TANH4_GRAPH_ID, write, ctx);
 }
 
 int tanh4_load(tanh4_trainer *t, tanh4_read_fn *read, void *ctx) {
-    uint32_t header[6];
-    uint32_t chunk[16];
-    uint32_t crc = 0;
     if (t == NULL || read == NULL) {
         return TANH4_ERR_NULL;
     }
-    if (read(ctx, 0, header, CHECKPOINT_HEADER) != 0) {
-        return TANH4_ERR_IO;
-    }
-    if (header[0] != CHECKPOINT_MAGIC || header[1] != CHECKPOINT_FORMAT ||
-        header[2] != TANH4_GRAPH_ID || header[3] != TANH4_STATE_BYTES || header[5] != ag_crc32(0, header, 20)) {
-        return TANH4_ERR_CHECKPOINT;
-    }
-    for (uint32_t at = 0; at < TANH4_STATE_BYTES; at += (uint32_t)sizeof chunk) {
-        uint32_t left = TANH4_STATE_BYTES - at;
-        uint32_t bytes = left < (uint32_t)sizeof chunk ? left : (uint32_t)sizeof chunk;
-        if (read(ctx, CHECKPOINT_HEADER + at, chunk, bytes) != 0) {
-            return TANH4_ERR_IO;
-        }
-        crc = ag_crc32(crc, chunk, bytes);
-    }
-    if (crc != header[4]) {
-        return TANH4_ERR_CHECKPOINT;
-    }
-    return read(ctx, CHECKPOINT_HEADER, t, TANH4_STATE_BYTES) == 0 ? TANH4_OK : TANH4_ERR_IO;
+    return ag_checkpoint_load(t, TANH4_STATE_BYTES, TANH4_GRAPH_ID, read, ctx);
 }
 
 const char *tanh4_strstatus(int status) {
-    switch (status) {
-    case TANH4_OK:
-        return "ok";
-    case TANH4_ERR_NULL:
-        return "a pointer is NULL";
-    case TANH4_ERR_BATCH:
-        return "the number of samples is below 1 or above TANH4_BATCH";
-    case TANH4_ERR_LABEL:
-        return "a label or index is out of range";
-    case TANH4_ERR_IO:
-        return "a read or write callback failed";
-    case TANH4_ERR_CHECKPOINT:
-        return "the checkpoint is damaged or belongs to another model";
-    case TANH4_ERR_INPUT:
-        return "an input, a target or the learning rate is not finite";
-    case TANH4_ERR_LOSS:
-        return "the loss is not finite";
-    default:
-        return "unknown status";
-    }
+    return ag_strstatus(status);
 }

@@ -7,6 +7,7 @@
 #include "ag_kernels.h"
 #define AG_MATH_SHORTCUTS 1 /* no loop that calls its functions is long enough for vectors */
 #include "ag_math.h"
+#include "ag_status.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char tanh_matmul_size_is_as_planned[sizeof(tanh_matmul_work) == TANH_MATMUL_WORK_BYTES ? 1 : -1];
@@ -67,20 +68,5 @@ int tanh_matmul_step(tanh_matmul_work *t, const float *a, const float *b, float 
 }
 
 const char *tanh_matmul_strstatus(int status) {
-    switch (status) {
-    case TANH_MATMUL_OK:
-        return "ok";
-    case TANH_MATMUL_ERR_NULL:
-        return "a pointer is NULL";
-    case TANH_MATMUL_ERR_BATCH:
-        return "the number of samples is below 1 or above TANH_MATMUL_BATCH";
-    case TANH_MATMUL_ERR_LABEL:
-        return "a label or index is out of range";
-    case TANH_MATMUL_ERR_IO:
-        return "a read or write callback failed";
-    case TANH_MATMUL_ERR_CHECKPOINT:
-        return "the checkpoint is damaged or belongs to another model";
-    default:
-        return "unknown status";
-    }
+    return ag_strstatus(status);
 }
