@@ -166,7 +166,7 @@ FORMULAS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], list[str]]]
     "a sum over one axis": (lambda a: F.sum(a * a, 1), [(2, 40)], ["out = sum(x0 * x0, axis=1)"]),
     "a sum": (lambda a: F.sum(F.exp(a)), [(2, 40)], ["out = sum(exp(x0))"]),
     "an inlined product": (lambda a, b: a @ b.T, [(2, 3), (4, 3)], ["out = x0 . x1'"]),
-    "an axis put behind": (lambda a, b: a * b.reshape(3, 1), [(3, 4), (3,)], ["out = x0 * x1[:, None]"]),
+    "an axis added last": (lambda a, b: a * b.reshape(3, 1), [(3, 4), (3,)], ["out = x0 * x1[:, None]"]),
     "an attribute": (lambda a: F.leaky_relu(a, 0.25), [(2, 3)], ["out = leaky_relu(x0, 0.25)"]),
 }
 

@@ -204,7 +204,9 @@ def _doc(entry: Entry) -> str:
     }.get(entry.name, "Outputs must not overlap inputs.")
     shapes = ", ".join(f"{a.c_name}{_dims(a)}" for a in entry.args if a.type.shape)
     n = f"; {entry.least_n} <= n <= the batch" if entry.takes_n else ""
-    text = " ".join(["/*", what, *([shapes + n] if shapes else [])]) + "\0*/"  # its end never stands alone
+    text = (
+        " ".join(["/*", what, *([shapes + n] if shapes else [])]) + "\0*/"
+    )  # its end is never alone on a line
     return "\n".join(folded(text, WIDTH, " * "))
 
 

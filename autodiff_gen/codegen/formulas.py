@@ -234,7 +234,7 @@ def _view(node: Node, text: str) -> str:
 
 
 def _inserted(node: Node) -> str:
-    """`[:, None]`: axes that a view puts behind others, so that they line up with those of another operand."""
+    """`[:, None]`: axes that a view adds after others, so that they line up with those of another operand."""
     (operand,), shape = node.operands, node.results[0].type.shape
     old = list(operand.type.shape)
     if len(old) >= len(shape) or isinstance(base(operand).node.op.lower, Reduce):

@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(eq=False)
 class Buffer:
-    """Where everything lies in buf. What outlives a call comes first, the work area of the steps last."""
+    """Where everything is stored in buf. What outlives a call comes first, the work area of the steps last."""
 
     places: list[Place] = field(default_factory=list)
     kept: int = 0  # floats that outlive a call
@@ -92,7 +92,7 @@ class BufferBody(EntryBody):
         self.scope.taken.add("buf")
 
     def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
-        # Integers have words of their own behind the floats, so that no byte is used as both.
+        # Integers have words of their own after the floats, so that no byte is used as both.
         pool = self.plan.plans["float"].peak if buffer.pool == "int" else 0
         place = self.buffer.add(name, type, self.buffer.kept + (pool + buffer.offset) // 4, note)
         self.plain[place.at] = name

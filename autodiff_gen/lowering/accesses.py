@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.node import Value
-from .expressions import Expr, Index
+from .expr import Expr, Index
 from .loop_nest import Body, LoopNest
 from .statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
 

@@ -79,7 +79,7 @@ class Binary:
 
 @dataclass(frozen=True)
 class Sum:
-    """`terms[0] + terms[1] + ... - less[0] - ...`; a long one stands on several lines."""
+    """`terms[0] + terms[1] + ... - less[0] - ...`; a long one may take several lines."""
 
     terms: tuple[Expr, ...]
     less: tuple[Expr, ...] = ()
@@ -139,7 +139,7 @@ class Assign:
 
 @dataclass(frozen=True)
 class Declare:
-    """`c_type name = value, name = value;` with a comment behind it. `const` variables of a pointer type are constant
+    """`c_type name = value, name = value;` with a comment after it. `const` variables of a pointer type are constant
     pointers: `float *const x`."""
 
     c_type: str

@@ -115,7 +115,7 @@ def with_functions(tree: T, names: Mapping[str, str]) -> T:
 
 
 def with_probes(tree: Iterable[Statement], ids: Mapping[str, int]) -> Statements:
-    """A probe behind the comment of every step that has an id."""
+    """A probe after the comment of every step that has an id."""
 
     def change(node: Any) -> Any:
         if isinstance(node, Comment) and node.step in ids:

@@ -11,7 +11,7 @@ from ..ir.op_kinds import ADD, ATOM, Reduce
 from ..ir.strides import Strided, dense
 from . import c_ast as c
 from . import c_query, c_syntax
-from .expressions import Expr, Index
+from .expr import Expr, Index
 from .loop_nest import Body, LoopNest
 from .statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
 

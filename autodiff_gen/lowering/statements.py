@@ -13,7 +13,8 @@ from ..ir.node import Value
 from ..ir.op_kinds import Assemble, Reduce, RowContraction
 from ..ir.types import normalise_axes, planned
 from . import c_ast as c
-from .expressions import Accumulators, Expr, Expressions, Index
+from .expr import Accumulators, Expr, Index
+from .expressions import Expressions
 from .loop_nest import Body, LoopNest, Root, Step
 from .unroll_reductions import side_by_side, written_out
 
