@@ -71,11 +71,14 @@ class Phases:
             groups[-1][1].append(step)
         out: dict[Step, str] = {}
         for phase, steps in groups:
-            for some in self._apart(steps) if phase != LOSS else [steps]:
+            if phase == LOSS:
+                out[steps[0]] = LOSS if steps[0].number > 1 else f"{FORWARD}, {LOSS}"
+                continue
+            for some in self._apart(steps):
                 layers = list(dict.fromkeys(title(n) for n in map(self.layer, some) if n))
                 if len(layers) > 4:
                     layers = [f"{layers[0]} to {layers[-1]}"]
-                out[some[0]] = f"{phase}: {', '.join(layers)}" if layers and phase != LOSS else phase
+                out[some[0]] = f"{phase}: {', '.join(layers)}" if layers else phase
         return out if len(out) > 1 or any(":" in text for text in out.values()) else {}
 
     def _makes_gradient(self, step: Step) -> bool:

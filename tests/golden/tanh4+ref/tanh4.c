@@ -32,7 +32,7 @@ int tanh4_train_step(tanh4_trainer *t, const float *x, const float *target, int3
         return TANH4_ERR_INPUT;
     }
 
-    /* ---- loss ---- */
+    /* ---- forward, loss ---- */
     /* 1  tanh1[n,4] = tanh(x . layer0_weight' + layer0_bias)
      *    loss = sum(square(tanh(tanh(tanh1 . layer2_weight' + layer2_bias) . layer4_weight' + layer4_bias)
      *            - target))

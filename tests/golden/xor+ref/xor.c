@@ -33,7 +33,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         return XOR_ERR_INPUT;
     }
 
-    /* ---- loss ---- */
+    /* ---- forward, loss ---- */
     /* 1  relu1[n,8] = relu(x . layer0_weight' + layer0_bias)
      *    loss from relu1, layer2_weight', layer2_bias, label by mul, sum, add, amax, sub, exp, log, pick,
      *            div
