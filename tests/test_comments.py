@@ -12,10 +12,12 @@ import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
+from autodiff_gen.codegen import formulas
 from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.entries import entry_code
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.program import Program
+from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import CONST, topological
 from autodiff_gen.kernels.contract import CONTRACT
 from autodiff_gen.lowering import c_ast as c
@@ -178,3 +180,65 @@ def test_formulas(case: str) -> None:
     program = compile_function(ag.function(xs, [make(*xs)]), "f")
     comments = [re.sub(r"^(\w+?)\d*(\[[^]]*\])? =", "out =", text) for text, _ in steps(program) if text]
     assert comments == said
+
+
+# Formulas are true: evaluated line by line in NumPy they give what the interpreter computes, but for constants, which
+# comments show with the digits of a float32.
+EVALUATED: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
+    "softmax": (lambda a: [F.softmax(a, 1)], [(3, 5)]),
+    "log_softmax and its gradient": (lambda a: _with_gradient(F.sum(F.log_softmax(a, 1) * a), a), [(3, 5)]),
+    "layer norm": (
+        lambda a, w, b: [F.layer_norm(a, (6,), w, b), *_with_gradient(F.sum(F.exp(a)), a)],
+        [(4, 6), (6,), (6,)],
+    ),
+    "clamps": (
+        lambda a, b: [F.where(a < b, a * 2.0, b), F.relu(a - b), F.abs(a) + F.sqrt(F.exp(b))],
+        [(2, 3)] * 2,
+    ),
+    "transposes and slices": (lambda a, b: [a[:, 1:4] * b.T[::2, :3] - F.tanh(a[:, :3])], [(2, 4), (5, 4)]),
+    "sums over axes": (lambda a: [F.sum(a * a, (0, 2)), F.sum(a, 1) * 2.0, F.mean(a)], [(2, 3, 4)]),
+    "an inlined product": (lambda a, b: [F.sigmoid(a @ b.T) - 1.0], [(3, 4), (2, 4)]),
+    "an axis added last": (lambda a, b: [(a + b.reshape(3, 1)) / (a * a + 1.0)], [(3, 4), (3,)]),
+    "a difference of differences": (lambda a, b: [a - (b - a) - (a - (b - 1.0)), a / (b / a)], [(3, 4)] * 2),
+}
+
+
+def _with_gradient(y: Any, x: Any) -> list[Any]:
+    return [y, *ag.grad(y, [x])]
+
+
+MATHS: dict[str, Any] = {
+    **{f: getattr(np, f) for f in ("exp", "log", "sqrt", "tanh", "square", "abs", "where")},
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "relu": lambda x: np.maximum(x, 0.0),
+    "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
+    "sum": lambda x, axis=None: np.sum(x, axis=axis, keepdims=True),
+    "amax": lambda x, axis=None: np.max(x, axis=axis, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("case", EVALUATED)
+def test_formulas_are_true(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formulas, "LONGEST", 1000)
+    make, shapes = EVALUATED[case]
+    xs = [ag.Input(f"x{k}", shape) for k, shape in enumerate(shapes)]
+    program = compile_function(ag.function(xs, make(*xs)), "f")
+    graph = program.entries[0].plan.graph
+    rng = np.random.default_rng(1)
+    arrays = {x: rng.uniform(0.5, 2.0, x.type.shape) for x in graph.inputs}
+    roots = list(graph.outputs.values())
+    expected = dict(zip(graph.outputs, evaluate(roots, arrays, float_dtype="float64"), strict=True))
+    known: dict[str, Any] = {x.name: a for x, a in arrays.items()}
+    for text, _ in steps(program):
+        for line in filter(None, text.split("\n")):
+            assert " = " in line, f"not a formula: {line}"
+            left, _, right = line.partition(" = ")
+            name, _, shape = left.rstrip("]").partition("[")
+            value = eval(right.replace("'", ".T").replace(" . ", " @ "), dict(MATHS), known)
+            dims = extents(shape) if shape else ()
+            fits = np.size(value) == np.prod(dims)
+            known[name] = np.reshape(value, dims) if fits else np.broadcast_to(value, dims)
+    for name, array in expected.items():
+        np.testing.assert_allclose(
+            known[name].reshape(array.shape), array, rtol=1e-6, atol=1e-6, err_msg=name
+        )
