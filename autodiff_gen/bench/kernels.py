@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ..codegen.c_printer import PRINTER
 from ..codegen.files import templates
 from ..codegen.kernel_call import statement
 from ..kernels.contract import CONTRACT, STRUCTS
 from ..kernels.registry import Backends
 from ..kernels.table import Kernel
+from ..lowering import c_ast as c
 from ..lowering import c_syntax
 from ..targets.board import Board
 from ..targets.installation import __version__
@@ -56,19 +58,21 @@ def _buffers(case: Case) -> dict[tuple[str, str], int]:
 def _call(case: Case, kernel: Kernel) -> dict[str, Any]:
     call = case.call
     pointers = [p.name for p in CONTRACT[call.kernel].params if p.is_pointer]
-    values = dict(zip(pointers, (name for _, name in _buffers(case)), strict=True))
-    values |= {k: c_syntax.extent(v) for k, v in call.sizes.items()}
-    values |= {k: c_syntax.float_literal(float(v)) for k, v in call.factors.items() if isinstance(v, float)}
+    buffers = (c.Name(name) for _, name in _buffers(case))
+    values: dict[str, c.Expr] = dict(zip(pointers, buffers, strict=True))
+    values |= {k: c_syntax.size(v) for k, v in call.sizes.items()}
+    factors = {k: v for k, v in call.factors.items() if isinstance(v, float)}
+    values |= {k: c.Literal(c_syntax.float_literal(v)) for k, v in factors.items()}
     table: list[str] = []
     for p in CONTRACT[call.kernel].params:
         if p.struct:
             fields = ", ".join(f".{k} = {call.shape[k]}" for k in STRUCTS[p.struct])
             table = [f"static const ag_{p.struct} shape = {{{fields}}};"]
-            values[p.name] = "&shape"
+            values[p.name] = c.Unary("&", c.Name("shape"))
     return {
         "title": f"{case.family} {case.title}",
         "table": table,
-        "text": statement(call, kernel.symbol, values),
+        "text": PRINTER.lines([statement(call, kernel.symbol, values)])[0],
     }
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..codegen.files import step_text
+from ..codegen.entries import step_comments
 from ..codegen.program import Program
-from ..ir.graph import State
 from ..ir.kernel_call import KernelCall
-from ..ir.node import CONST, Value, base, topological
+from ..ir.node import CONST, Value, base
 from ..ir.op_kinds import Contraction, RowContraction
 from ..ir.types import planned, planned_size
+from ..lowering.phases import FORWARD, LOSS, Phases
 from ..lowering.plan import EntryPlan, ScanPlan, Step
 
-FORWARD, BACKWARD, UPDATE, CALL = "forward", "backward", "update", "call"
+CALL = "call"
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,8 @@ def probes(program: Program) -> list[Probe]:
     listed: list[Probe] = []
     for entry in program.entries:
         listed.append(Probe(len(listed) + 1, entry.name, "", "checks, call and return", CALL, "", 0))
-        text = step_text(entry, program)
-        for step in entry.plan.steps:
-            text.lines(step)
+        comments = step_comments(entry, program)
+        phases = Phases(entry.plan)
         for number, step, times in _steps(entry.plan):
             top = entry.plan.steps[int(number.partition(".")[0]) - 1]
             kernels = dict.fromkeys(k.symbol for _, k in step.calls.values())
@@ -48,9 +47,9 @@ def probes(program: Program) -> list[Probe]:
                     len(listed) + 1,
                     entry.name,
                     number,
-                    text.inside.said[number],
-                    _phase(entry.plan, top),
-                    _layer(entry.plan, top),
+                    comments[number].replace("\n", "; "),
+                    FORWARD if (phase := phases.phase(top)) == LOSS else phase,
+                    phases.layer(top),
                     times * macs(step),
                     tuple(kernels),
                 )
@@ -115,68 +114,3 @@ def _of_call(call: KernelCall) -> int:
     pooled = call.kernel.startswith("conv2d_pool_")
     h, w = (s["ph"], s["pw"]) if pooled and call.kernel != "conv2d_pool_f32" else (s["oh"], s["ow"])
     return n * h * w * s["o"] * window * (s["c"] // s.get("groups", 1))
-
-
-# Layers and phases
-
-
-def _states_read(plan: EntryPlan, step: Step) -> list[State]:
-    found = [plan.states.get(base(v)) for v in step.node.operands]
-    return [s for s in found if s is not None]
-
-
-def _states_written(plan: EntryPlan, step: Step) -> list[State]:
-    return [plan.states[r] for r in step.node.results if r in plan.states]
-
-
-def _phase(plan: EntryPlan, step: Step) -> str:
-    if any(s.role != "buffer" for s in _states_written(plan, step)):
-        return UPDATE
-    graph = plan.graph
-    goals = [graph.outputs[k] for k in ("loss",) if k in graph.outputs and graph.updates]
-    return FORWARD if step.node in set(topological(goals or list(graph.outputs.values()))) else BACKWARD
-
-
-def _layer_of(state: State) -> str:
-    """The module that a parameter belongs to: `0.weight` to `0`; a parameter without a module is a layer itself."""
-    name = state.name.rpartition("/")[2]
-    return name.rpartition(".")[0] or name
-
-
-def _layer(plan: EntryPlan, step: Step) -> str:
-    """The layer whose parameters the step writes or reads; else of the last layer that it comes behind in the forward
-    pass, and in the backward pass the last layer that it leads to."""
-    own = _own_layer(plan, step)
-    if own:
-        return own
-    order = _layers(plan)
-    if _phase(plan, step) == FORWARD:
-        near = set(topological(step.node.operands)) if step.node.operands else set()
-    else:
-        near = {
-            s.node
-            for s in plan.steps
-            if s.node is not step.node and step.node in set(topological(s.node.operands))
-        }
-    found = [order.index(_own_layer(plan, s)) for s in plan.steps if s.node in near and _own_layer(plan, s)]
-    if found:
-        return order[max(found)]
-    return order[0] if order and _phase(plan, step) == FORWARD else ""
-
-
-def _own_layer(plan: EntryPlan, step: Step) -> str:
-    """Of the parameters that it writes, or whose moments it writes; else of those that it reads."""
-    parameters = {s.name: s for s in plan.states.values() if s.role == "parameter"}
-    for states in (_states_written(plan, step), _states_read(plan, step)):
-        for s in states:
-            of = s if s.role == "parameter" else parameters.get(s.name.rpartition(".")[0])
-            if of is not None:
-                return _layer_of(of)
-    return ""
-
-
-def _layers(plan: EntryPlan) -> list[str]:
-    """All layers in the order of the forward pass."""
-    order = [_own_layer(plan, s) for s in plan.steps if _phase(plan, s) == FORWARD]
-    order += [_own_layer(plan, s) for s in plan.steps]
-    return [name for name in dict.fromkeys(order) if name]

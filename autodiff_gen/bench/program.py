@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..codegen.c_printer import PRINTER
 from ..codegen.constants import Table, table
 from ..codegen.files import emit, templates
 from ..codegen.link_layout import is_lr
 from ..codegen.program import Arg, Entry, Program
 from ..errors import ShapeError
 from ..ir.types import planned, planned_size
+from ..lowering import c_ast as c
 from ..lowering import c_syntax
 from ..model.loader import LoadedFile
 from ..model.model import Model
@@ -137,25 +139,25 @@ def _output(e: Entry, a: Arg) -> str:
 def _call(e: Entry, program: Program, records: int) -> str:
     """The call of an entry with the data of record `at`, an index in the C code, and a full batch."""
     keys = list(_inputs(program))
-    words = ["&trainer"]
+    arguments: list[c.Expr] = [c.Unary("&", c.Name("trainer"))]
     n_is_due = e.takes_n
     for a in e.args:
         if n_is_due and (a.by_value or a.role == "output"):
-            words.append(str(program.batch))
+            arguments.append(c.number(program.batch))
             n_is_due = False
         if _is_loss(e, a):
-            words.append("&losses[step]")
+            arguments.append(c.Unary("&", c.Element(c.Name("losses"), c.Name("step"))))
         elif a.role == "output":
-            words.append(_output(e, a))
+            arguments.append(c.Name(_output(e, a)))
         elif is_lr(a):
-            words.append(c_syntax.float_literal(program.default_lr or 0.0))
+            arguments.append(c.Literal(c_syntax.float_literal(program.default_lr or 0.0)))
         else:
-            place, size = f"data_{keys.index(_key(a))}", planned_size(a.type.shape)
-            start = f"{size} * at" if size > 1 else "at"
+            place, at = c.Name(f"data_{keys.index(_key(a))}"), c.Name("at")
             if a.by_value:
-                words.append(f"{place}[{'at' if records > 1 else '0'}]")
+                arguments.append(c.Element(place, at if records > 1 else c.number(0)))
             else:
-                words.append(c_syntax.plus(place, [start] if records > 1 else []))
+                start = c.Binary("*", c.number(size), at) if (size := planned_size(a.type.shape)) > 1 else at
+                arguments.append(c.plus(place, [start] if records > 1 else []))
     if n_is_due:
-        words.append(str(program.batch))
-    return f"{e.c_name}({', '.join(words)})"
+        arguments.append(c.number(program.batch))
+    return PRINTER.expression(c.Call(e.c_name, tuple(arguments)))

@@ -9,8 +9,7 @@ import numpy as np
 
 from ..ir.types import DType
 from ..lowering import c_syntax
-
-WIDTH = 110
+from .c_printer import WIDTH
 
 
 @dataclass(frozen=True)

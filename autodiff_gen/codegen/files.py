@@ -5,29 +5,28 @@ The text is a function of the program alone: no time, path, host or hash order.
 
 from __future__ import annotations
 
-import re
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jinja2
 
-from ..ir.identifiers import Scope
-from ..ir.node import CONST, Value, base, topological
-from ..ir.types import planned_size, product
+from ..ir.identifiers import Scope, of_program
+from ..ir.node import CONST, Value, topological
+from ..ir.types import planned_size
 from ..kernels.table import Function
-from ..lowering import c_syntax
+from ..lowering import c_ast as c
+from ..lowering import c_query, c_syntax
 from ..lowering.plan import EntryPlan
 from ..targets.installation import __version__
-from .constants import WIDTH, Table, table
-from .control_flow import Inside, Pointer
-from .functions import EntryText
-from .init import init_lines
+from .c_printer import PRINTER, WIDTH, folded
+from .constants import Table, table
+from .entries import EntryCode, entry_code, in_parts, parameters, with_functions
+from .geometry import geometry_names
+from .geometry import table as geometry_table
+from .init import init_statements
 from .kernel_call import sizes
 from .program import Arg, Entry, Program, Slot
 from .vector_loops import VECTOR, all_short
-
-_SHORTCUTS = "#define AG_MATH_SHORTCUTS 1 /* no loop that calls its functions is long enough for vectors */"
 
 
 def templates() -> jinja2.Environment:
@@ -41,13 +40,24 @@ def templates() -> jinja2.Environment:
     )
 
 
-def emit(program: Program, marks: Mapping[str, Mapping[str, int]] | None = None) -> dict[str, str]:
-    """File name -> text. `marks`: for a benchmark, the id of AG_MARK of steps by the entry's name and their number."""
+def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None) -> dict[str, str]:
+    """File name -> text. `probes`: for a benchmark, the ids of steps by the entry's name and their number."""
     env = templates()
-    tables, table_names = constant_tables(
-        (e.plan for e in program.entries), [a.c_name for e in program.entries for a in e.args]
-    )
-    entries = [_entry(e, program, table_names, (marks or {}).get(e.name, {})) for e in program.entries]
+    plans = [e.plan for e in program.entries]
+    arguments = [a.c_name for e in program.entries for a in e.args]
+    tables, table_names = constant_tables(plans, arguments)
+    global_names = {
+        *of_program(program.name),
+        *(e.c_name for e in program.entries),
+        *(t.name for t in tables),
+    }
+    geometry = geometry_names(plans, {*arguments, *global_names})
+    codes = [
+        entry_code(e, program, table_names, geometry, (probes or {}).get(e.name, {})) for e in program.entries
+    ]
+    codes, used = _with_own_functions(codes, program.backends.functions)
+    steps = [step for code in codes for step in code.steps]
+    entries = [_shown(code, program) for code in codes]
     common = {
         "p": program,
         "P": program.name.upper(),
@@ -55,19 +65,20 @@ def emit(program: Program, marks: Mapping[str, Mapping[str, int]] | None = None)
         "kind": "trainer" if program.is_model else "work",
         "guarded": any(e.plan.graph.guard is not None for e in program.entries),
         "proved": any(e.plan.graph.proof is not None for e in program.entries),
-        "marked": marks is not None,
+        "probed": probes is not None,
     }
     declarations = [k.declaration for k in program.kernels if not k.declared]
     if declarations:
         declarations.append("")
-    source, used = _with_functions(
-        env.get_template("source.c.j2").render(
-            **common, entries=entries, tables=tables, declarations=declarations
-        ),
-        program.backends.functions,
+    source = env.get_template("source.c.j2").render(
+        **common,
+        entries=entries,
+        tables=tables,
+        geometry=[PRINTER.lines([geometry_table(g, name)]) for g, name in geometry.items()],
+        declarations=declarations,
+        function_headers=dict.fromkeys(f.header for f in used),
+        all_short=all_short(steps, program.batch, program.backends.vectors or VECTOR),
     )
-    if all_short(source, program.batch, program.backends.vectors or VECTOR):
-        source = source.replace('#include "ag_math.h"\n', f'{_SHORTCUTS}\n#include "ag_math.h"\n', 1)
     header = env.get_template("header.h.j2").render(
         **common,
         what="a trainer" if program.is_model else "functions" if len(program.entries) > 1 else "a function",
@@ -77,20 +88,21 @@ def emit(program: Program, marks: Mapping[str, Mapping[str, int]] | None = None)
         default_lr=c_syntax.float_literal(program.default_lr or 0.0),
         arena_comment=_arena_comment(program),
     )
-    lines, init_tables, draws = init_lines(program.slots)
+    statements, init_tables, draws = init_statements(program.slots)
+    lines = PRINTER.lines(statements)
     params = env.get_template("params.c.j2").render(**common, lines=lines, tables=init_tables, draws=draws)
     name = program.name
     return {f"{name}.h": header, f"{name}.c": source, f"{name}_params.c": params}
 
 
-def _with_functions(source: str, functions: Mapping[str, Function]) -> tuple[str, list[Function]]:
-    """Generated C that calls a backend's functions where it has its own, and those that are called."""
-    called = set(re.findall(r"\bag_(\w+)\(", source))
-    used = [f for name, f in sorted(functions.items()) if name in called]
-    for f in used:
-        source = re.sub(rf"\bag_{f.name}\(", f"{f.symbol}(", source)
-    headers = "".join(f'#include "{h}"\n' for h in dict.fromkeys(f.header for f in used))
-    return source.replace('#include "ag_math.h"\n', f'#include "ag_math.h"\n{headers}', 1), used
+def _with_own_functions(
+    codes: Sequence[EntryCode], functions: Mapping[str, Function]
+) -> tuple[list[EntryCode], list[Function]]:
+    """Code that calls a backend's functions where it has its own of ag_math.h's, and those that are called."""
+    called = {name for code in codes for name in c_query.calls(code.steps)} if functions else set()
+    used = [f for name, f in sorted(functions.items()) if f"ag_{name}" in called]
+    names = {f"ag_{f.name}": f.symbol for f in used}
+    return [with_functions(code, names) for code in codes], used
 
 
 # Header
@@ -147,86 +159,39 @@ def _extents(slot: Slot) -> str:
 # Entries
 
 
-def step_text(entry: Entry, program: Program) -> EntryText:
-    """The text of an entry, for what it says of its steps."""
-    args = {a.value: a.c_name for a in entry.args if a.value is not None}
-    outputs = {a.name: a.c_name for a in entry.args if a.role == "output"}
-    graphs = [plan.graph for plan in entry.plan.all_plans()]
-    constants = {n.results[0]: "table" for g in graphs for n in topological(g.roots) if n.op is CONST}
-    return EntryText(entry.plan, args, outputs, program.slot_names, constants)
-
-
-def _entry(
-    entry: Entry, program: Program, tables: dict[Value, str], marks: Mapping[str, int]
-) -> dict[str, Any]:
-    args = {a.value: a.c_name for a in entry.args if a.value is not None}
-    outputs = {a.name: a.c_name for a in entry.args if a.role == "output"}
-    text = EntryText(entry.plan, args, outputs, program.slot_names, tables, Inside(marks=marks))
+def _shown(code: EntryCode, program: Program) -> dict[str, Any]:
+    """An entry as its template wants it: as lines."""
+    entry = code.entry
     split = program.split and entry.name == "train_step"
-    steps = [text.lines(step) for step in entry.plan.steps]
-    if entry.plan.graph.guard is not None:
-        _add_tests(steps, entry, text, program.name.upper())
     return {
-        "signature": _signature(entry, program),
+        "signature": _signature(entry.c_name, code, program),
         "doc": _doc(entry),
-        "checks": [*_checks(entry, program), *_looks(entry, program)],
-        "pointers": _aligned(text.pointers),
-        "steps": steps,
-        "parts": _parts(entry, program, steps) if split else None,
+        "checks": PRINTER.lines([*code.checks, *code.scans]),
+        "steps": [PRINTER.lines(step) for step in code.steps],
+        "parts": _parts(in_parts(code), program) if split else None,
     }
 
 
-def _add_tests(steps: list[list[str]], entry: Entry, text: EntryText, prefix: str) -> None:
-    """Behind the steps that make them, the tests of the loss and of the proof."""
-    graph = entry.plan.graph
-    said = "/* bounds of all updates, times 2^28: none begins unless they are finite */"
-    gates = ((graph.outputs.get("loss"), "LOSS", ()), (graph.proof, "GRADIENTS", (said,)))
-    for v, what, comment in gates:
-        if v is not None:
-            k = next((i for i, step in enumerate(entry.plan.steps) if step.node is base(v).node), 0)
-            steps[k] += [*comment, *_refusal(f"!ag_all_finite({text.place(v)}, 1)", f"{prefix}_ERR_{what}")]
-
-
-def _parts(entry: Entry, program: Program, steps: list[list[str]]) -> dict[str, Any]:
-    """The step as train_part: a case for each of its parts; a refusal ends the step."""
-    refused = f"return {program.name.upper()}_ERR_"
-
-    def ended(lines: Iterable[str]) -> Iterator[str]:
-        for line in lines:
-            if line.strip().startswith(refused):
-                yield line[: len(line) - len(line.lstrip())] + "t->part = 0;"
-            yield line
-
-    order = [a.c_name for a in entry.args]
-    if entry.takes_n:
-        due = next((k for k, a in enumerate(entry.args) if a.by_value or a.role == "output"), len(order))
-        order.insert(due, "n")
+def _parts(code: EntryCode, program: Program) -> dict[str, Any]:
+    """The step as train_part: a case for each of its parts."""
     name = f"{program.name}_train_part"
+    arguments = tuple(c.Name(p.name) for p in parameters(code.entry, program))
     return {
-        "signature": _signature(entry, program).replace(f"int {entry.c_name}(", f"int {name}(", 1),
-        "call": f"{name}({', '.join(['t', *order])})",
-        "checks": _checks(entry, program),
-        "steps": [[*_looks(entry, program), *ended(steps[0])], *(list(ended(lines)) for lines in steps[1:])],
+        "signature": _signature(name, code, program),
+        "call": PRINTER.expression(c.Call(name, arguments)),
+        "checks": PRINTER.lines(code.checks),
+        "pointers": PRINTER.lines(code.pointers),
+        "steps": [PRINTER.lines(step) for step in code.steps],
     }
 
 
-def _signature(entry: Entry, program: Program) -> str:
-    parts = [f"{program.struct} *t"]
-    seen_n = not entry.takes_n
-    for arg in entry.args:
-        if not seen_n and (arg.by_value or arg.role == "output"):
-            parts.append("int32_t n")
-            seen_n = True
-        if arg.by_value:
-            parts.append(f"{arg.type.dtype.c} {arg.c_name}")
-        else:
-            parts.append(f"{'' if arg.role == 'output' else 'const '}{arg.type.dtype.c} *{arg.c_name}")
-    return _wrapped(f"int {entry.c_name}({', '.join(parts)})")
-
-
-def _wrapped(text: str) -> str:
-    """A statement cut into lines of at most WIDTH columns, at its blanks; what follows is set in by eight."""
-    return "\n".join(textwrap.wrap(text, WIDTH - 4, subsequent_indent=" " * 8, break_on_hyphens=False))
+def _signature(name: str, code: EntryCode, program: Program) -> str:
+    """The head of a function, without semicolon or brace."""
+    shown = [
+        (p.c_type + p.name if p.c_type.endswith("*") else f"{p.c_type} {p.name}").replace(" ", "\0")
+        for p in parameters(code.entry, program)
+    ]
+    return "\n".join(folded(f"int {name}({', '.join(shown)})"))
 
 
 def _doc(entry: Entry) -> str:
@@ -239,77 +204,14 @@ def _doc(entry: Entry) -> str:
     }.get(entry.name, "Outputs must not overlap inputs.")
     shapes = ", ".join(f"{a.c_name}{_dims(a)}" for a in entry.args if a.type.shape)
     n = f"; {entry.least_n} <= n <= the batch" if entry.takes_n else ""
-    text = " ".join(["/*", what, *([shapes + n] if shapes else [])]) + "\0*/"  # its end never stands alone
-    lines = textwrap.wrap(text, WIDTH, subsequent_indent=" * ", break_on_hyphens=False)
-    return "\n".join(lines).replace("\0", " ")
+    text = (
+        " ".join(["/*", what, *([shapes + n] if shapes else [])]) + "\0*/"
+    )  # its end is never alone on a line
+    return "\n".join(folded(text, WIDTH, " * "))
 
 
 def _dims(arg: Arg) -> str:
     return "[" + "][".join(c_syntax.extent(d) for d in arg.type.shape) + "]"
-
-
-def _checks(entry: Entry, program: Program) -> list[str]:
-    """What every call tests: pointers, and the number of samples."""
-    prefix = program.name.upper()
-    pointers = ["t", *(a.c_name for a in entry.args if not a.by_value)]
-    used = {v for n in topological(entry.plan.graph.roots) for v in n.operands}
-    lines = [f"(void){a.c_name};" for a in entry.args if a.by_value and a.value not in used]
-    missing = _wrapped(f"if ({' || '.join(f'{p} == NULL' for p in pointers)}) {{").split("\n")
-    lines += [*missing, f"    return {prefix}_ERR_NULL;", "}"]
-    if entry.takes_n:
-        lines += [
-            f"if (n < {entry.least_n} || n > {prefix}_BATCH) {{",
-            f"    return {prefix}_ERR_BATCH;",
-            "}",
-        ]
-    return lines
-
-
-def _looks(entry: Entry, program: Program) -> list[str]:
-    """What a step looks through before it begins: labels out of range, and inputs that are not finite."""
-    prefix = program.name.upper()
-    lines: list[str] = []
-    for a in entry.args:
-        if a.classes is not None and not (a.type.dtype.name == "u8" and a.classes >= 256):
-            lines += _range_check(a, prefix)
-    if entry.plan.graph.guard is not None:
-        for a in entry.args:
-            if a.role == "input" and a.type.dtype.kind == "f":
-                lines += _finite_check(a, prefix)
-    return lines
-
-
-def _refusal(test: str, status: str) -> list[str]:
-    return [*_wrapped(f"if ({test}) {{").split("\n"), f"    return {status};", "}"]
-
-
-def _finite_check(arg: Arg, prefix: str) -> list[str]:
-    place = f"&{arg.c_name}" if arg.by_value else arg.c_name
-    return _refusal(
-        f"!ag_all_finite({place}, {c_syntax.extent(product(arg.type.shape))})", f"{prefix}_ERR_INPUT"
-    )
-
-
-def _range_check(arg: Arg, prefix: str) -> list[str]:
-    count = c_syntax.extent(product(arg.type.shape))
-    test = f"{arg.c_name}[i] >= {arg.classes}"
-    if arg.type.dtype.kind == "i":
-        test = f"{arg.c_name}[i] < 0 || {test}"
-    if arg.ignored is not None:
-        test = f"{arg.c_name}[i] != {arg.ignored} && ({test})"
-    if count == "1":
-        return [
-            f"if ({test.replace('[i]', '' if arg.by_value else '[0]')}) {{",
-            f"    return {prefix}_ERR_LABEL;",
-            "}",
-        ]
-    inner = [f"    if ({test}) {{", f"        return {prefix}_ERR_LABEL;", "    }"]
-    return [f"for (int32_t i = 0; i < {count}; i++) {{", *inner, "}"]
-
-
-def _aligned(pointers: Sequence[Pointer]) -> list[str]:
-    width = max((len(p.text) for p in pointers), default=0)
-    return [f"{p.text:<{width}} /* {p.comment} */" for p in pointers]
 
 
 # Constants

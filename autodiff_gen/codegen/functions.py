@@ -1,70 +1,73 @@
-"""The body of one entry function as C lines: named pointers into the arena, then numbered calls and loops."""
+"""The body of one entry function as a C tree: named pointers into the arena, then numbered calls and loops."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 
 from ..ir.graph import State
 from ..ir.identifiers import Scope
 from ..ir.kernel_call import Factor, KernelCall, Operand, Place, Result
 from ..ir.node import CONST, INPUT, STATE, Node, Value, base
-from ..ir.op_kinds import Call, Contraction, View
 from ..ir.strides import Strided
 from ..ir.types import Size, Type
 from ..ir.views import layout, stored
-from ..kernels.contract import CONTRACT, STRUCTS
 from ..kernels.table import Kernel
+from ..lowering import c_ast as c
 from ..lowering import c_syntax
-from ..lowering.c_syntax import plus, shown
-from ..lowering.loop_text import LoopText
+from ..lowering.c_syntax import shown
+from ..lowering.loop_tree import LoopTree
 from ..lowering.plan import EntryPlan, Placed, Step
 from ..lowering.statements import LOOP_NAMES
-from .control_flow import Inside, Pointer, region_lines
+from .c_printer import PRINTER
+from .comments import call_comment
+from .control_flow import Inside, region_statements
+from .formulas import loops_comment
+from .geometry import Geometry, geometry_of, struct_of, table
 from .kernel_call import statement
 
-WIDTH = 108
 
-
-class EntryText:
-    """Names and lines of one entry. `args` maps the graph's inputs to C names, `outputs` the outputs' names
-    to C names, `slots` states to members of the struct, `tables` constant arrays to the names of their
-    tables.
+class EntryBody:
+    """Names and statements of one entry. `args` maps the graph's inputs, `outputs` the outputs' names, `slots`
+    states and `tables` constant arrays to their memory in C, `geometry` structs to their names at file scope.
     """
 
     def __init__(
         self,
         plan: EntryPlan,
-        args: Mapping[Value, str],
-        outputs: Mapping[str, str],
-        slots: Mapping[State, str],
-        tables: Mapping[Value, str],
+        args: Mapping[Value, c.Expr],
+        outputs: Mapping[str, c.Expr],
+        slots: Mapping[State, c.Expr],
+        tables: Mapping[Value, c.Expr],
         inside: Inside | None = None,
+        geometry: Mapping[Geometry, str] | None = None,
     ) -> None:
         self.plan, self.args, self.slots, self.tables = plan, args, slots, tables
         self.inside = inside or Inside()
-        self.scope = Scope([*self.inside.taken, *args.values(), *outputs.values(), *tables.values()])
-        self.names: dict[Value, str] = {v: outputs[name] for v, name in plan.outputs.items()}
-        self.scratch: dict[tuple[Step, Value], str] = {}
-        self.geometry = ""  # what tables of geometry are called, once there is one
-        self.pointers: list[Pointer] = []
+        known = [*args.values(), *outputs.values(), *tables.values()]
+        self.geometry = geometry or {}
+        names = (x.text for x in known if isinstance(x, c.Name))
+        self.scope = Scope([*self.inside.taken, *names, *self.geometry.values()])
+        self.names: dict[Value, c.Expr] = {v: outputs[name] for v, name in plan.outputs.items()}
+        self.scratch: dict[tuple[Step, Value], c.Expr] = {}
+        self.pointers: dict[int, list[c.Declare]] = {}  # by the number of the step that first uses them
+        numbers = {s.node: s.number for s in plan.steps}
         for buffer in plan.placed:
-            self._declare(buffer)
+            self._declare(buffer, numbers)
 
     def nested(
         self,
         plan: EntryPlan,
-        args: Mapping[Value, str],
-        outputs: Mapping[str, str],
-        slots: Mapping[State, str],
+        args: Mapping[Value, c.Expr],
+        outputs: Mapping[str, c.Expr],
+        slots: Mapping[State, c.Expr],
         inside: Inside,
-    ) -> EntryText:
-        """The text of a region of a step of this entry."""
-        return type(self)(plan, args, outputs, slots, self.tables, inside)
+    ) -> EntryBody:
+        """The body of a region of a step of this entry."""
+        return type(self)(plan, args, outputs, slots, self.tables, inside, self.geometry)
 
     # Names
 
-    def _declare(self, buffer: Placed) -> None:
+    def _declare(self, buffer: Placed, numbers: Mapping[Node, int]) -> None:
         first, last = self.number(buffer.start), self.number(buffer.end)
         ends = f"step {first}" if first == last else f"steps {first} to {last}"
         for k, v in enumerate(buffer.values):
@@ -74,40 +77,39 @@ class EntryText:
                 assert buffer.owner.nest is not None
                 shape = buffer.owner.nest.scratch[v].shape
             note = ends if k == 0 else f"in place of {self.bare(self.names[buffer.values[k - 1]])}"
-            place = self._point(name, Type(v.type.dtype, shape), buffer, note)
+            step = numbers[v.node] if buffer.owner is None else buffer.owner.number
+            place = self._point(name, Type(v.type.dtype, shape), buffer, note, step)
             if buffer.owner is None:
                 self.names[v] = place
             else:
                 self.scratch[buffer.owner, v] = place
 
-    def _point(self, name: str, type: Type, buffer: Placed, note: str) -> str:
-        """Declare `name` for bytes of the arena; what stands for it in the code."""
+    def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
+        """Declare `name` for bytes of the arena at a step; how the code refers to them."""
         c_type, words = type.dtype.c, (self.inside.offsets.get(buffer.pool, 0) + buffer.offset) // 4
         arena = "int_arena" if buffer.pool == "int" else "arena"
-        start = f"t->{arena} + {words}" if words else f"t->{arena}"
+        start = c.plus(c.Member("t", arena), c_syntax.offset(words, []))
         if c_type not in ("float", "int32_t"):
-            start = f"({c_type} *)({start})"
-        self.pointers.append(Pointer(f"{c_type} *const {name} = {start};", f"{shown(type.shape)} {note}"))
-        return name
+            start = c.Cast(f"{c_type} *", start)
+        comment = f"{shown(type.shape)} {note}"
+        pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment)
+        self.pointers.setdefault(step, []).append(pointer)
+        return c.Name(name)
 
     def number(self, number: int) -> str:
         return f"{self.inside.prefix}{self.inside.start + number}"
 
-    def _state(self, state: State) -> str:
-        """The memory of a state."""
-        return self.slots[state] if self.plan.graph.inner else f"t->{self.slots[state]}"
-
-    def bare(self, place: str) -> str:
+    def bare(self, place: c.Expr) -> str:
         """A place as comments call it."""
-        return place.removeprefix("t->")
+        return place.name if isinstance(place, c.Member) else PRINTER.expression(place)
 
-    def place(self, v: Value) -> str:
-        """The C name of the memory in which base(v) lies."""
+    def place(self, v: Value) -> c.Expr:
+        """The memory in which base(v) is stored."""
         source = base(v)
         if source in self.args:
             return self.args[source]
         if source in self.plan.states:
-            return self._state(self.plan.states[source])
+            return self.slots[self.plan.states[source]]
         if source.node.op is CONST:
             return self.tables[source]
         return self.names[source]
@@ -116,77 +118,29 @@ class EntryText:
         source = base(v)
         return source in self.args and source.type.shape == () and source.node.op in (INPUT, STATE)
 
-    def short(self, v: Value) -> str:
-        """A value's name in a comment, with a prime for a transpose."""
-        name = self.bare(self.place(v))
-        swaps, at = 0, v
-        while isinstance(at.node.op.lower, View):
-            swaps += at.node.op.name == "permute"
-            at = at.node.operands[0]
-        return name + ("'" if swaps % 2 else "")
-
     # Steps
 
-    def lines(self, step: Step) -> list[str]:
-        """The step's comment, its mark if it has one, and what it does."""
-        comment, *lines = self._lines(step)
-        mark = self.inside.marks.get(self.number(step.number))
-        return [comment, *([] if mark is None else [f"AG_MARK({mark});"]), *lines]
+    def statements(self, step: Step) -> list[c.Statement]:
+        """The step's comment, the pointers that are first used in it, and what it does."""
+        comment, *body = self._statements(step)
+        return [comment, *self.pointers.get(step.number, ()), *body]
 
-    def _lines(self, step: Step) -> list[str]:
+    def _statements(self, step: Step) -> list[c.Statement]:
         if step.inner is not None:
-            return region_lines(self, step)
+            return region_statements(self, step)
+        number = self.number(step.number)
         if step.nest is not None:
-            return [self.comment(step.number, self._fused_comment(step)), *self._loops(step)]
-        return [self.comment(step.number, self._call_comment(step)), *self._call(step)]
+            return [c.Comment(loops_comment(self, step), number), *self._loops(step)]
+        return [c.Comment(call_comment(self, step.node, step.calls[step.node][0]), number), *self._call(step)]
 
-    def comment(self, number: int, text: str) -> str:
-        line = f"/* {self.number(number):<2} {text} */"
-        line = line if len(line) <= WIDTH else line[: WIDTH - 6] + "... */"
-        self.inside.said[self.number(number)] = line[3:-3].partition(" ")[2].strip()
-        return line
-
-    def _fused_comment(self, step: Step) -> str:
-        parts = []
-        for r in step.node.results:
-            state = self.plan.states.get(r)
-            parts.append(
-                f"new {self.bare(self._state(state))}" if state is not None else self.bare(self.names[r])
-            )
-            parts[-1] += shown(r.type.shape) if r.type.shape else ""
-        return ", ".join(parts)
-
-    def _call_comment(self, step: Step) -> str:
-        node, lower = step.node, step.node.op.lower
-        assert isinstance(lower, Call | Contraction)
-        scalars = lower.scalars if isinstance(lower, Call) else ()
-        last = len(node.operands) if lower.into is None else lower.into
-        terms = [
-            self.scalar(v) if i in scalars else self.short(v) for i, v in enumerate(node.operands[:last])
-        ]
-        what = " . ".join(terms)
-        if isinstance(lower, Call):
-            name = lower.term if lower.into is not None else node.op.name
-            what = f"{name}({', '.join(terms)})" if name else terms[0]
-        target = ", ".join(f"{self.bare(self.place(r))}{shown(r.type.shape)}" for r in node.results)
-        if lower.into is None:
-            return f"{target} = {what}"
-        alpha = self.scalar(node.operands[lower.into + 1])
-        factor = "" if alpha in ("1.0f", "-1.0f") else f"{alpha} "
-        sign = "-" if node.attrs["negate"] else "+"
-        beta = node.attrs["beta"]
-        if beta == 1.0:
-            return f"{target} {sign}= {factor}{what}"
-        return f"{target} = {c_syntax.float_literal(beta)} * itself {sign} {factor}{what}"
-
-    def _loops(self, step: Step) -> list[str]:
+    def _loops(self, step: Step) -> c.Statements:
         assert step.nest is not None
         region = step.node.regions[0]
         outer = dict(zip(region.params, step.node.operands, strict=True))
         outer.update(zip(region.results, step.node.results, strict=True))
         nest = step.nest
 
-        def place(v: Value) -> str:
+        def place(v: Value) -> c.Expr:
             return self.scratch[step, v] if v in nest.scratch else self.place(outer[v])
 
         def layout_of(v: Value) -> Strided | None:
@@ -194,52 +148,40 @@ class EntryText:
                 return stored(v)
             return None if self.by_value(outer[v]) else layout(outer[v])
 
-        def row_call(node: Node, row: str, target: str, offset: Sequence[str]) -> list[str]:
+        def row_call(
+            node: Node, row: c.Expr | None, target: c.Expr, offset: Sequence[c.Expr]
+        ) -> list[c.Statement]:
             a, b = (outer[v] for v in node.operands)
             at_a, at_b = layout(a), layout(b)
             assert at_a is not None and at_b is not None
-            start, lines = plus(self.place(a), c_syntax.offset(at_a.offset, [(row, at_a.strides[0])])), []
+            out: list[c.Statement] = []
+            start = c.plus(self.place(a), c_syntax.offset(at_a.offset, [(row, at_a.strides[0])]))
             if node in step.gathered:
                 factor = step.gathered[node]
                 start = self.scratch[step, factor]
-                lines = self._gathered(start, factor.type.shape[0], self.place(a), at_a, row)
-            places = [start, plus(self.place(b), c_syntax.offset(at_b.offset, []))]
+                out.append(_gathered(start, factor.type.shape[0], self.place(a), at_a, row))
+            places = [start, c.plus(self.place(b), c_syntax.offset(at_b.offset, []))]
             call, kernel = step.calls[node]
             values = {
-                p: places[role.index] if isinstance(role, Operand) else plus(target, offset)
+                p: places[role.index] if isinstance(role, Operand) else c.plus(target, offset)
                 for p, role in call.pointers.items()
             }
-            return [*lines, *self._statement(call, kernel, values, node)]
+            return [*out, self._statement(call, kernel, values, node)]
 
-        text = LoopText(nest, step.locked)
-        lines = text.render(place, layout_of, row_call, self.scope.taken)
-        if any(line.startswith(("float ", "const ", "int32_t ", "uint32_t ")) for line in lines):
-            lines = ["{", *("    " + line for line in lines), "}"]
-        return lines
+        return c.braced(LoopTree(nest, step.locked, place, layout_of, row_call, self.scope.taken).top)
 
-    def _gathered(self, target: str, count: Size, source: str, at: Strided, row: str) -> list[str]:
-        """The loop that collects one row of a matrix whose rows are no runs of memory."""
-        k = next(name for name in LOOP_NAMES if name != row)
-        index = c_syntax.index(c_syntax.offset(at.offset, [(row, at.strides[0]), (k, at.strides[1])]))
-        return [
-            f"for (int32_t {k} = 0; {k} < {c_syntax.extent(count)}; {k}++) {{",
-            f"    {c_syntax.element(target, k)} = {c_syntax.element(source, index)};",
-            "}",
-        ]
-
-    def _call(self, step: Step) -> list[str]:
+    def _call(self, step: Step) -> list[c.Statement]:
         node = step.node
         call, kernel = step.calls[node]
         extents = node.results[0].type.shape
         loops = [(LOOP_NAMES[k], i) for k, i in enumerate(call.over)]
         pointers = {p: self._start(node, role, loops) for p, role in call.pointers.items()}
-        lines = self._statement(call, kernel, pointers, node)
+        statement = self._statement(call, kernel, pointers, node)
         for var, i in reversed(loops):
-            head = f"for (int32_t {var} = 0; {var} < {c_syntax.extent(extents[i])}; {var}++) {{"
-            lines = [head, *("    " + line for line in lines), "}"]
-        return lines
+            statement = c.For(var, c_syntax.size(extents[i]), (statement,))
+        return [statement]
 
-    def _start(self, node: Node, role: Place, loops: list[tuple[str, int]]) -> str:
+    def _start(self, node: Node, role: Place, loops: list[tuple[str, int]]) -> c.Expr:
         """Where an operand or result of a call begins."""
         if isinstance(role, Result):
             v = node.results[role.index]
@@ -248,46 +190,54 @@ class EntryText:
             v = node.operands[role.index]
             at = layout(v)
         assert at is not None
-        return plus(self.place(v), c_syntax.offset(at.offset, [(var, at.strides[i]) for var, i in loops]))
+        steps = [(c.Name(var), at.strides[i]) for var, i in loops]
+        return c.plus(self.place(v), c_syntax.offset(at.offset, steps))
 
     def _statement(
-        self, call: KernelCall, kernel: Kernel, pointers: Mapping[str, str], node: Node
-    ) -> list[str]:
-        """The call itself; geometry stands before it as a table."""
+        self, call: KernelCall, kernel: Kernel, pointers: Mapping[str, c.Expr], node: Node
+    ) -> c.Statement:
+        """The call itself, after a table with its geometry where none at file scope has it."""
         values = dict(pointers)
-        values.update((k, c_syntax.extent(v)) for k, v in call.sizes.items())
+        values.update((k, c_syntax.size(v)) for k, v in call.sizes.items())
         values.update((k, self._factor(v, node)) for k, v in call.factors.items())
-        struct = next((p for p in CONTRACT[call.kernel].params if p.struct), None)
-        if struct is None:
-            return [statement(call, kernel.symbol, values)]
-        if not self.geometry:
-            self.geometry = self.scope.fresh("shape")
-        fields = ", ".join(f".{k}\0=\0{call.shape[k]}" for k in STRUCTS[struct.struct or ""])
-        head = f"static const ag_{struct.struct} {self.geometry} = {{"
-        table = [
-            line.replace("\0", " ") for line in textwrap.wrap(fields, WIDTH - 12, break_on_hyphens=False)
-        ]
-        values[struct.name] = f"&{self.geometry}"
-        inner = [head, *("    " + line for line in table), "};", statement(call, kernel.symbol, values)]
-        return ["{", *("    " + line for line in inner), "}"]
+        struct = struct_of(call)
+        if struct is None or not struct.struct:
+            return statement(call, kernel.symbol, values)
+        geometry = geometry_of(call, struct.struct)
+        name = self.geometry.get(geometry, "shape")
+        values[struct.name] = c.Unary("&", c.Name(name))
+        made = statement(call, kernel.symbol, values)
+        return made if geometry in self.geometry else c.Block((table(geometry, name), made))
 
-    def _factor(self, factor: Factor, node: Node) -> str:
+    def _factor(self, factor: Factor, node: Node) -> c.Expr:
         if isinstance(factor, float):
-            return c_syntax.float_literal(factor)
-        text = self.scalar(node.operands[factor.index])
-        if not factor.negate:
-            return text
-        return text.removeprefix("-") if text.startswith("-") else f"-{text}"
+            return c.Literal(c_syntax.float_literal(factor))
+        value = self.scalar(node.operands[factor.index])
+        return _negative(value) if factor.negate else value
 
-    def scalar(self, v: Value) -> str:
+    def scalar(self, v: Value) -> c.Expr:
         source = base(v)
         if source.node.op is CONST:
-            return c_syntax.literal(source.node.attrs["value"].reshape(-1)[0], v.type.dtype)
-        return self.place(v) if self.by_value(v) else c_syntax.element(self.place(v), "0")
+            return c.Literal(c_syntax.literal(source.node.attrs["value"].reshape(-1)[0], v.type.dtype))
+        return self.place(v) if self.by_value(v) else c.Element(self.place(v), c.number(0))
+
+
+def _negative(value: c.Expr) -> c.Expr:
+    if not isinstance(value, c.Literal):
+        return c.Unary("-", value)
+    text = value.text
+    return c.Literal(text.removeprefix("-") if text.startswith("-") else f"-{text}")
+
+
+def _gathered(target: c.Expr, count: Size, source: c.Expr, at: Strided, row: c.Expr | None) -> c.Statement:
+    """The loop that collects one row of a matrix whose rows are not contiguous."""
+    k = next(c.Name(name) for name in LOOP_NAMES if c.Name(name) != row)
+    index = c.total(c_syntax.offset(at.offset, [(row, at.strides[0]), (k, at.strides[1])]))
+    return c.For(k.text, c_syntax.size(count), (c.Assign(c.Element(target, k), c.Element(source, index)),))
 
 
 def hint(v: Value) -> str:
-    """What to call a value: the name it was given on the way, else its op's."""
+    """What to call a value: the name it was given on the way, else its op's; a second result of places is an index."""
     node = v.node
     if node.regions:
         region, carries = node.regions[0], node.attrs.get("carries", 0)
@@ -296,5 +246,7 @@ def hint(v: Value) -> str:
         elif region.results[v.index] in region.params[:carries]:
             return f"{region.results[v.index].node.hint}_before"
         else:
-            node = base(region.results[v.index]).node
-    return node.hint or node.op.name
+            v = base(region.results[v.index])
+            node = v.node
+    name = node.hint or node.op.name
+    return f"{name}_index" if v.index and v.type.dtype.kind in "iu" and not node.regions else name

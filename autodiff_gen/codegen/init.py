@@ -10,14 +10,15 @@ from ..init import Constant, Normal, Uniform
 from ..ir.identifiers import Scope
 from ..ir.parameter_layout import Storage
 from ..ir.types import planned_size
+from ..lowering import c_ast as c
 from ..lowering import c_syntax
 from .constants import Table, table
 from .program import Slot
 
 
-def init_lines(slots: Sequence[Slot]) -> tuple[list[str], list[Table], bool]:
+def init_statements(slots: Sequence[Slot]) -> tuple[list[c.Statement], list[Table], bool]:
     """The statements of _init, the tables that they copy, and whether any value is drawn."""
-    lines: list[str] = []
+    out: list[c.Statement] = []
     tables: list[Table] = []
     scope = Scope([s.c_name for s in slots])
     names: dict[tuple[int, Storage | None], str] = {}
@@ -26,55 +27,70 @@ def init_lines(slots: Sequence[Slot]) -> tuple[list[str], list[Table], bool]:
         init = slot.init
         if isinstance(init, Uniform | Normal):
             draws = True
-            key = f"seed == 0 ? {init.seed}u : ag_rand_u32(seed, 0, {init.seed}u)"
-            lines += ["{", f"    const uint32_t key = {key};"]
-            lines += [f"    {line}" for line in _drawn(slot, init)] + ["}"]
+            seed = c.Literal(f"{init.seed}u")
+            anew = c.Call("ag_rand_u32", (c.Name("seed"), c.number(0), seed))
+            key = c.Conditional(c.Binary("==", c.Name("seed"), c.number(0)), seed, anew)
+            out.append(c.Block((c.declare("uint32_t", "key", key, const=True), *_drawn(slot, init))))
         elif isinstance(init, Constant):
-            lines += _filled(slot, c_syntax.literal(init.value, slot.type.dtype))
+            out.append(_filled(slot, c.Literal(c_syntax.literal(init.value, slot.type.dtype))))
         else:
             known = (id(init), slot.state.storage)  # an average begins with the table of its parameter
             if known not in names:
                 names[known] = scope.fresh(f"{slot.c_name}_initial")
                 tables.append(table(names[known], slot.state.stored(init.values), slot.type.dtype))
-            lines += _filled(slot, f"{names[known]}[i]")
-    if not draws:
-        lines.insert(0, "(void)seed; /* nothing is drawn */")
-    return lines, tables, draws
+            out.append(_filled(slot, c.Element(c.Name(names[known]), c.Name("i"))))
+    return out, tables, draws
 
 
-def _filled(slot: Slot, value: str) -> list[str]:
+def _unsigned(value: int) -> c.Expr:
+    return c.Literal(f"{value}u")
+
+
+def _filled(slot: Slot, value: c.Expr) -> c.Statement:
     """Every element, by its place i in memory."""
-    count = planned_size(slot.type.shape)
-    return [f"for (uint32_t i = 0; i < {count}u; i++) {{", f"    t->{slot.c_name}[i] = {value};", "}"]
+    count = _unsigned(planned_size(slot.type.shape))
+    target = c.Element(c.Member("t", slot.c_name), c.Name("i"))
+    return c.For("i", count, (c.Assign(target, value),), c_type="uint32_t")
 
 
-def _drawn(slot: Slot, init: Uniform | Normal) -> list[str]:
+def _drawn(slot: Slot, init: Uniform | Normal) -> list[c.Statement]:
     """A draw: each element by its logical index, wherever it is stored."""
 
-    def value(index: str) -> str:
+    def call(function: str, index: c.Expr, *numbers: float) -> c.Expr:
+        literals = (c.Literal(c_syntax.float_literal(x)) for x in numbers)
+        return c.Call(function, (c.Name("key"), c.number(0), index, *literals))
+
+    def value(index: c.Expr) -> c.Expr:
         """C for one element, operation by operation what the record's `array` does."""
         if isinstance(init, Normal):
-            mean, std = c_syntax.float_literal(init.mean), c_syntax.float_literal(init.std)
-            draw = f"ag_normal_fromf(key, 0, {index}, {mean}, {std})"
+            draw = call("ag_normal_fromf", index, init.mean, init.std)
             if not init.zeros:
                 return draw
-            return f"{index} - {init.zeros.start}u < {len(init.zeros)}u ? 0.0f : {draw}"
+            start = c.Binary("-", index, _unsigned(init.zeros.start))
+            is_zero = c.Binary("<", start, _unsigned(len(init.zeros)))
+            return c.Conditional(is_zero, c.Literal("0.0f"), draw)
         if init.bound is not None:
-            return f"ag_uniformf(key, 0, {index}, {c_syntax.float_literal(init.bound)})"
+            return call("ag_uniformf", index, init.bound)
         span = float(np.float32(init.high) - np.float32(init.low))
-        return f"ag_uniform_fromf(key, 0, {index}, {c_syntax.float_literal(init.low)}, {c_syntax.float_literal(span)})"
+        return call("ag_uniform_fromf", index, init.low, span)
 
     storage = slot.state.storage
     if storage is None or storage.in_order:
-        return _filled(slot, value("i"))
+        return [_filled(slot, value(c.Name("i")))]
     return _in_order(slot, storage.loops, value)
 
 
-def _in_order(slot: Slot, loops: Sequence[tuple[int, int]], value: Callable[[str], str]) -> list[str]:
+def _in_order(
+    slot: Slot, loops: Sequence[tuple[int, int]], value: Callable[[c.Expr], c.Expr]
+) -> list[c.Statement]:
     """Loops over the elements as they are stored, `value` of their logical index."""
-    lines, terms = ["uint32_t at = 0;"], []
-    for k, (extent, step) in enumerate(loops):
-        lines.append(f"{'    ' * k}for (uint32_t i{k} = 0; i{k} < {extent}u; i{k}++) {{")
-        terms.append(f"i{k}" if step == 1 else f"i{k} * {step}u")
-    lines.append(f"{'    ' * len(loops)}t->{slot.c_name}[at++] = {value(' + '.join(terms))};")
-    return lines + [f"{'    ' * k}}}" for k in reversed(range(len(loops)))]
+    names = [c.Name(f"i{k}") for k in range(len(loops))]
+    terms = [
+        name if step == 1 else c.Binary("*", name, _unsigned(step))
+        for name, (_, step) in zip(names, loops, strict=True)
+    ]
+    target = c.Element(c.Member("t", slot.c_name), c.Increment("at"))
+    body: c.Statement = c.Assign(target, value(c.total(terms)))
+    for name, (extent, _) in reversed(list(zip(names, loops, strict=True))):
+        body = c.For(name.text, _unsigned(extent), (body,), c_type="uint32_t")
+    return [c.declare("uint32_t", "at", c.number(0)), body]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ..ir.kernel_call import KernelCall
 from ..kernels.contract import CONTRACT
+from ..lowering import c_ast as c
 from ..lowering.c_syntax import extent
 
 _GEOMETRY = (
@@ -21,9 +22,9 @@ _GEOMETRY = (
 )  # fields of a shape that headers and reports show
 
 
-def statement(call: KernelCall, symbol: str, values: Mapping[str, str]) -> str:
+def statement(call: KernelCall, symbol: str, values: Mapping[str, c.Expr]) -> c.ExprStatement:
     """The C statement; `values` by parameter name."""
-    return f"{symbol}({', '.join(values[p] for p in CONTRACT[call.kernel].param_names)});"
+    return c.ExprStatement(c.Call(symbol, tuple(values[p] for p in CONTRACT[call.kernel].param_names)))
 
 
 def sizes(call: KernelCall) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..lowering import c_ast as c
 from ..lowering import c_syntax
 from ..targets.installation import __version__
+from .c_printer import PRINTER
 from .files import templates
 from .link_layout import LinkArray, entry, is_lr, link_layout
 from .program import Entry, Program
@@ -30,9 +32,9 @@ def link_source(program: Program) -> str:
             takes_lr=any(is_lr(a) for a in train.args),
             train_takes_n=train.takes_n,
             predict_takes_n=predict.takes_n,
-            train_call=_call(train, members),
-            part_call=_call(train, members).replace(train.c_name, f"{program.name}_train_part", 1),
-            predict_call=_call(predict, members),
+            train_call=_call(train, train.c_name, members),
+            part_call=_call(train, f"{program.name}_train_part", members),
+            predict_call=_call(predict, predict.c_name, members),
             lr=c_syntax.float_literal(program.default_lr or 0.0),
         )
     )
@@ -51,18 +53,19 @@ def _member(a: LinkArray) -> dict[str, Any]:
     }
 
 
-def _call(e: Entry, members: dict[str, str]) -> str:
+def _call(e: Entry, function: str, members: dict[str, str]) -> str:
     """The call of an entry with the members of `m`; n, lr and loss are the caller's."""
-    words = ["&m->trainer"]
+    arguments: list[c.Expr] = [c.Unary("&", c.Member("m", "trainer"))]
     n_is_due = e.takes_n
     for a in e.args:
         if n_is_due and (a.by_value or a.role == "output"):
-            words.append("n")
+            arguments.append(c.Name("n"))
             n_is_due = False
         if is_lr(a):
-            words.append("lr")
+            arguments.append(c.Name("lr"))
         elif a.role == "output" and e.name == "train_step":
-            words.append("loss")
+            arguments.append(c.Name("loss"))
         else:
-            words.append(f"m->{members[a.name]}" + ("[0]" if a.by_value else ""))
-    return f"{e.c_name}({', '.join(words)})"
+            member = c.Member("m", members[a.name])
+            arguments.append(c.Element(member, c.number(0)) if a.by_value else member)
+    return PRINTER.expression(c.Call(function, tuple(arguments)))

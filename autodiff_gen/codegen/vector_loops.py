@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator, Sequence
 
 from ..kernels.contract import FUNCTIONS
+from ..lowering import c_ast as c
+from ..lowering import c_query
 
-VECTOR = 16  # turns from which vectors pay on any core
-_FOR = re.compile(r"( *)for \(")
-_TURNS = re.compile(r"for \(int32_t (\w+) = 0; \1 < (?:(\d+)|(?:(\d+) \* )?n); \1\+\+\) \{$")
-_CALL = re.compile(rf"\bag_(?:{'|'.join(FUNCTIONS)})\(")
+VECTOR = 16  # iterations from which vectors pay on any core
+_CALLED = {f"ag_{name}" for name in FUNCTIONS}
 
 
-def all_short(source: str, batch: int, vectors: int) -> bool:
-    """Whether functions are called, and each in a loop of fewer turns than `vectors`, or in one around other loops,
-    which compilers do not vectorise: elsewhere ag_math.h keeps its functions free of branches. `batch`: the most that a
-    number of turns known at run time can be.
+def all_short(statements: Sequence[c.Statement | c.Statements], batch: int, vectors: int) -> bool:
+    """Whether functions are called, and each in a loop of fewer iterations than `vectors`, or in one around other
+    loops, which compilers do not vectorise: elsewhere ag_math.h keeps its functions free of branches. `batch`: the
+    most that a number of iterations known at run time can be.
     """
-    open_loops: list[_Loop] = []
-    called = False
-    for line in source.splitlines():
-        if found := _FOR.match(line):
-            for outer in open_loops:
-                outer.is_innermost = False
-            open_loops.append(_Loop(len(found[1]), _turns(line, batch, vectors)))
-        elif open_loops and line.startswith(" " * open_loops[-1].indent + "}"):
-            loop = open_loops.pop()
-            if loop.calls and loop.is_innermost and loop.turns >= vectors:
-                return False
-        elif _CALL.search(line):
-            called = True
-            if open_loops:
-                open_loops[-1].calls = True
-    return called
+    if not c_query.calls(statements) & _CALLED:
+        return False
+    innermost = (loop for loop in _loops(statements) if not any(_loops(loop.body)))
+    return all(
+        iterations(loop, batch, vectors) < vectors for loop in innermost if c_query.calls(loop) & _CALLED
+    )
 
 
-class _Loop:
-    def __init__(self, indent: int, turns: int) -> None:
-        self.indent, self.turns = indent, turns
-        self.is_innermost, self.calls = True, False
+def _loops(statements: Sequence[c.Statement | c.Statements]) -> Iterator[c.For]:
+    return (node for node in c_query.walk(statements) if isinstance(node, c.For))
 
 
-def _turns(line: str, batch: int, vectors: int) -> int:
-    found = _TURNS.search(line)
-    if found is None:
-        return vectors
-    return int(found[2]) if found[2] else int(found[3] or 1) * batch
+def iterations(loop: c.For, batch: int, unknown: int) -> int:
+    """How often a loop is run at most; `unknown` where it does not count up from 0 to a number or a multiple of n."""
+    match loop:
+        case c.For(stop=c.Literal(text), start=c.Literal("0"), step=1):
+            return int(text)
+        case c.For(stop=c.Name("n"), start=c.Literal("0"), step=1):
+            return batch
+        case c.For(stop=c.Binary("*", c.Literal(text), c.Name("n")), start=c.Literal("0"), step=1):
+            return int(text) * batch
+    return unknown

@@ -8,22 +8,27 @@ from typing import Any
 
 import numpy as np
 
+from ..codegen.c_printer import Printer
 from ..codegen.constants import Table, table
 from ..codegen.files import constant_tables, templates
-from ..codegen.functions import EntryText
+from ..codegen.functions import EntryBody
 from ..ir.build import make_input, make_state
 from ..ir.graph import Graph, State
 from ..ir.identifiers import Scope, identifier
 from ..ir.node import Value
 from ..ir.types import Type, f32
 from ..kernels import registry
+from ..lowering import c_ast as c
+from ..lowering import c_query
 from ..lowering.c_syntax import shown
 from ..lowering.pipeline import lower
 from ..lowering.plan import EntryPlan, Placed
 from ..lowering.planner import needed_by
 from ..passes.context import Context
 from ..targets.installation import __version__
-from .inline_c import header_files, static_functions, without_stddef
+from .inline_c import header_files, static_functions
+
+_PRINTER = Printer({"ptrdiff_t": "intptr_t"})  # which needs no <stddef.h>
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,10 @@ class Place:
     note: str = ""
 
     @property
-    def at(self) -> str:
+    def at(self) -> c.Expr:
         """Where it is, in C."""
-        if self.type.dtype.c == "float":
-            return f"buf + {self.macro}"
-        return f"(({self.type.dtype.c} *)(buf + {self.macro}))"
+        place = c.Binary("+", c.Name("buf"), c.Name(self.macro))
+        return place if self.type.dtype.c == "float" else c.Cast(f"{self.type.dtype.c} *", place)
 
     @property
     def shown(self) -> str:
@@ -70,7 +74,7 @@ class Buffer:
         return self.places[-1]
 
 
-class BufferText(EntryText):
+class BufferBody(EntryBody):
     """The steps of one function over buf."""
 
     def __init__(
@@ -80,26 +84,24 @@ class BufferText(EntryText):
         homes: Mapping[State, Place],
         outputs: Mapping[str, Place],
         tables: Mapping[Value, str],
-        args: Mapping[Value, str],
+        args: Mapping[Value, c.Expr],
     ) -> None:
-        self.buffer, self.homes = buffer, homes
+        self.buffer = buffer
         self.plain = {p.at: p.name for p in (*homes.values(), *outputs.values())}
-        slots = {s: p.name for s, p in homes.items()}
-        super().__init__(plan, args, {k: p.at for k, p in outputs.items()}, slots, tables)
+        slots = {s: p.at for s, p in homes.items()}
+        constants = {v: c.Name(name) for v, name in tables.items()}
+        super().__init__(plan, args, {k: p.at for k, p in outputs.items()}, slots, constants)
         self.scope.taken.add("buf")
 
-    def _point(self, name: str, type: Type, buffer: Placed, note: str) -> str:
-        # Integers have words of their own behind the floats, so that no byte is used as both.
+    def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
+        # Integers have words of their own after the floats, so that no byte is used as both.
         pool = self.plan.plans["float"].peak if buffer.pool == "int" else 0
         place = self.buffer.add(name, type, self.buffer.kept + (pool + buffer.offset) // 4, note)
         self.plain[place.at] = name
         return place.at
 
-    def _state(self, state: State) -> str:
-        return self.homes[state].at
-
-    def bare(self, place: str) -> str:
-        return self.plain.get(place, place)
+    def bare(self, place: c.Expr) -> str:
+        return self.plain.get(place) or super().bare(place)
 
 
 @dataclass(frozen=True)
@@ -139,15 +141,15 @@ class GraphC:
         self.gradients = {s: self.outputs[name] for s, name in gradients.items()}
         constants, names = constant_tables([self.plan])
         self.constants = [*constants, *(self._initial(p) for p in inputs if p.data is not None)]
-        self.text = BufferText(self.plan, self.buffer, self.homes, self.outputs, names, {})
+        body = BufferBody(self.plan, self.buffer, self.homes, self.outputs, names, {})
         forward = needed_by(self.plan.graph, early)
-        self.forward = [self.text.lines(s) for s in self.plan.steps if s.node in forward]
-        self.backward = [self.text.lines(s) for s in self.plan.steps if s.node not in forward]
+        self.forward = [body.statements(s) for s in self.plan.steps if s.node in forward]
+        self.backward = [body.statements(s) for s in self.plan.steps if s.node not in forward]
         self.floats = self.buffer.kept + sum(p.peak for p in self.plan.plans.values()) // 4
 
     def code(self) -> str:
         """Includes, offsets, kernels, `graph_new`, `forward` and `backward`."""
-        body = "\n".join(line for step in (*self.forward, *self.backward) for line in step)
+        steps = (*self.forward, *self.backward)
         headers = header_files(self.tables.root)
         offsets = [f"{p.macro} = {p.offset}," for p in self.buffer.places]
         width = max(len(o) for o in offsets)
@@ -163,14 +165,16 @@ class GraphC:
                 for o, p in zip(offsets, self.buffer.places, strict=True)
             ],
             tables=self.constants,
-            functions=static_functions(self.plan.kernels, headers, body),
+            functions=static_functions(
+                self.plan.kernels, headers, c_query.calls(steps) | c_query.types(steps)
+            ),
             initial=[
                 (self.homes[p.state].macro, f"{self.homes[p.state].name}_initial")
                 for p in self.inputs
                 if p.data is not None
             ],
-            forward=self.forward,
-            backward=self.backward,
+            forward=[_PRINTER.lines(s) for s in self.forward],
+            backward=[_PRINTER.lines(s) for s in self.backward],
         )
 
     def sgd(self, states: Sequence[State]) -> str:
@@ -184,12 +188,12 @@ class GraphC:
             updates[state] = make_state(state) - lr * make_state(gradient)
         (plan,) = lower([Graph("sgd", (lr,), {}, updates)], Context(backends=self.tables))
         assert not plan.placed, "an update needs no memory of its own"
-        text = BufferText(plan, Buffer(), homes, {}, {}, {lr: "lr"})
+        body = BufferBody(plan, Buffer(), homes, {}, {}, {lr: c.Name("lr")})
         return _render(
             "graph_sgd.c.j2",
             inputs=self._copies("input"),
             loss=_reached(self.outputs["loss"]),
-            steps=[text.lines(s) for s in plan.steps],
+            steps=[_PRINTER.lines(body.statements(s)) for s in plan.steps],
         )
 
     def _copies(self, role: str) -> list[str]:
@@ -206,7 +210,7 @@ class GraphC:
 
 
 def _reached(place: Place) -> str:
-    return f"buf[{place.macro}]" if place.words == 1 else place.at
+    return _PRINTER.expression(c.Element(place.at, c.number(0)) if place.words == 1 else place.at)
 
 
 def _columns(rows: Iterable[tuple[str, str]]) -> list[str]:
@@ -216,4 +220,4 @@ def _columns(rows: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _render(template: str, **values: Any) -> str:
-    return without_stddef(templates().get_template(template).render(**values))
+    return templates().get_template(template).render(**values)

@@ -33,8 +33,8 @@ def header_files(kernels: Path) -> list[Path]:
     return [kernels / "ag_shapes.h", *sorted((kernels / "ref").glob("*.h"))]
 
 
-def static_functions(kernels: Iterable[Kernel], headers: Sequence[Path], code: str) -> list[str]:
-    """The items that `code` and the `kernels` that it calls need, helpers included, as static C99.
+def static_functions(kernels: Iterable[Kernel], headers: Sequence[Path], names: Iterable[str]) -> list[str]:
+    """The items of these `names` and what they need, helpers included, as static C99; `kernels` are those among them.
 
     headers: files of static inline functions, in dependence order. The result needs <stdint.h>, and <math.h> and
     <string.h> if the items do; ptrdiff_t is replaced by intptr_t, which needs no <stddef.h>.
@@ -43,12 +43,12 @@ def static_functions(kernels: Iterable[Kernel], headers: Sequence[Path], code: s
     files += [_prefixed(items(path), path.stem) for path in dict.fromkeys(k.source for k in kernels)]
     known = {item.name: item for file in files for item in file if item.name}
     needed: set[str] = set()
-    pending = [code]
+    pending = [name for name in names if name in known]
     while pending:
-        for word in _WORD.findall(_COMMENT.sub("", pending.pop())):
-            if word in known and word not in needed:
-                needed.add(word)
-                pending.append(known[word].text)
+        name = pending.pop()
+        if name not in needed:
+            needed.add(name)
+            pending += [w for w in _WORD.findall(_COMMENT.sub("", known[name].text)) if w in known]
     out: list[str] = []
     for file in files:
         if any(item.name in needed for item in file):
@@ -112,13 +112,8 @@ def _prefixed(file: list[Item], stem: str) -> list[Item]:
     return [Item(names.get(i.name, i.name), pattern.sub(lambda m: names[m[0]], i.text)) for i in file]
 
 
-def without_stddef(text: str) -> str:
-    """C that needs no <stddef.h> for its offsets."""
-    return re.sub(r"\bptrdiff_t\b", "intptr_t", text)
-
-
 def _static(text: str) -> str:
-    text = without_stddef(text)
+    text = re.sub(r"\bptrdiff_t\b", "intptr_t", text)
     start = re.search(r"^(?:void|float|double|u?int\d+_t) ", text, re.MULTILINE)
     if start is None:
         return text

@@ -50,6 +50,11 @@ def identifier(name: str) -> str:
     return f"{text}_" if text in KEYWORDS else text
 
 
+def numbered(name: str, number: int) -> str:
+    """`sum2`, but `max_pool2d1_2`."""
+    return f"{name}_{number}" if name[-1:].isdigit() else f"{name}{number}"
+
+
 def of_program(name: str) -> set[str]:
     """The identifiers that the files of the program `name` define beside its entries."""
     words = _PROGRAM.split()
@@ -64,13 +69,13 @@ class Scope:
         self._last: dict[str, int] = {}  # the highest number that each base has got
 
     def fresh(self, wish: str) -> str:
-        """`wish` as an identifier, or with the lowest free number behind it; the prefix ag_ is the kernels'."""
+        """`wish` as an identifier, or with the lowest free number after it; the prefix ag_ is the kernels'."""
         base = identifier(wish)
         base = f"x_{base}" if base.lower().startswith("ag_") else base
         name, k = base, self._last.get(base, 1)
         while name in self.taken:
             k += 1
-            name = f"{base}{k}"
+            name = numbered(base, k)
         self._last[base] = k
         self.taken.add(name)
         return name

@@ -1,4 +1,4 @@
-"""How numbers and extents are spelled in C."""
+"""How numbers, extents and shapes are spelled in C and in its comments."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ir.types import DType, Size
+from . import c_ast as c
 
 
 def float_literal(x: float) -> str:
@@ -45,26 +46,6 @@ def attribute(value: Any) -> str:
     return float_literal(value) if isinstance(value, float) else str(int(value))
 
 
-def element(place: str, index: str) -> str:
-    """Element `index` of an array: `name[i]`, or `buf[OFFSET + i]` where the place is the sum `buf + OFFSET`."""
-    pointer, plus, start = place.partition(" + ")
-    if not plus or place.startswith("("):
-        return f"{place}[{index}]"
-    return f"{pointer}[{start}]" if index == "0" else f"{pointer}[{start} + {index}]"
-
-
-def wrapped(start: str, terms: Sequence[str]) -> list[str]:
-    """The statement `start` + the sum of `terms`, over several lines where it would be long."""
-    lines = [start + terms[0]]
-    for term in terms[1:]:
-        lines[-1] += " +"
-        if len(lines[-1]) + len(term) > 92:
-            lines.append(" " * 8 + term)
-        else:
-            lines[-1] += " " + term
-    return [*lines[:-1], lines[-1] + ";"]
-
-
 def extent(size: Size) -> str:
     """An extent as a C expression over the run-time batch size n."""
     if isinstance(size, int):
@@ -72,24 +53,17 @@ def extent(size: Size) -> str:
     return "n" if size.coef == 1 else f"{size.coef} * n"
 
 
-def index(up: Sequence[str], down: Sequence[str] = ()) -> str:
-    """The sum of `up` less `down`. A product alone has its 0 written: `i * 10 + 0` beside `i * 10 + 1`."""
-    if len(up) == 1 and " * " in up[0] and not down:
-        up = (*up, "0")
-    return " - ".join([" + ".join(up) or "0", *down])
+def size(value: Size) -> c.Expr:
+    """An extent as an expression."""
+    if isinstance(value, int):
+        return c.number(value)
+    return c.Name("n") if value.coef == 1 else c.Binary("*", c.number(value.coef), c.Name("n"))
 
 
-def offset(start: int, steps: Sequence[tuple[str, int]]) -> list[str]:
+def offset(start: int, steps: Sequence[tuple[c.Expr | None, int]]) -> list[c.Expr]:
     """The terms of an offset: `start`, and variables times their steps."""
-    terms = [str(start)] if start else []
-    return terms + [var if step == 1 else f"{var} * {step}" for var, step in steps if step and var != "0"]
-
-
-def plus(pointer: str, offset: Sequence[str]) -> str:
-    """A pointer moved by the sum of some terms."""
-    if len(offset) > 1:
-        return f"{pointer} + ({' + '.join(offset)})"
-    return "".join((pointer, *(f" + {'(ptrdiff_t)' if ' * ' in term else ''}{term}" for term in offset)))
+    terms: list[c.Expr] = [c.number(start)] if start else []
+    return terms + [c.times(var, step) for var, step in steps if step and var is not None]
 
 
 def shown(shape: tuple[object, ...]) -> str:

@@ -9,48 +9,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from ..ir.loop_axes import Axes
 from ..ir.node import CONST, Node, Value
-from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, UNARY, Attrs, Elementwise, Extent, Iota, Pick, View
-from ..ir.types import DType, planned, product, s32
+from ..ir.op_kinds import Attrs, Elementwise, Extent, Iota, Pick, View
+from ..ir.types import DType, planned, product
 from ..ir.views import pick_axes, picked_axis
-from . import c_syntax
+from . import c_ast as c
+from . import c_query, c_syntax
+from .expr import Accumulators, Expr, Index
 from .loop_nest import Body, LoopNest, Root
-
-
-@dataclass(eq=False)
-class Expr:
-    """A C expression: a template over arguments, built once and printed where it is used."""
-
-    template: str
-    precedence: int
-    home: Body  # the outermost body in which it can be computed
-    args: tuple[Expr, ...] = ()
-    needs: tuple[int, ...] = ()  # the precedence each argument must reach to stand bare
-    dtype: DType = s32
-    hint: str = ""
-    uses: int = 0
-    moved: bool = False  # used in a deeper body than its home
-    worth_a_name: bool = False
-    memory: tuple[Value, tuple[Index, ...]] | None = None  # a load: of what, at which index
-    number: int | None = None  # an index that is known
-    is_variable: bool = False  # of a loop
-    is_sum: bool = False  # of terms that may stand in several lines
-    name: str = ""  # once it is a local
-
-    @property
-    def is_plain_load(self) -> bool:
-        """Whether this is a load whose place the loops around it alone decide: it is a local where a deeper loop would
-        read it in every turn."""
-        return self.memory is not None and all(
-            i is None or i.is_variable or i.number is not None for i in self.memory[1]
-        )
-
-
-Index: TypeAlias = Expr | None
-Accumulators: TypeAlias = list[Expr]  # one for each result
 
 
 @dataclass(eq=False)
@@ -84,11 +53,13 @@ class Expressions:
         return tuple(i for i, a in zip(index, self.nest.labels.of[v], strict=True) if a in kept)
 
     def number(self, number: int) -> Expr:
-        return self._numbers.setdefault(number, Expr(str(number), ATOM, self.nest.top, number=number))
+        if number not in self._numbers:
+            self._numbers[number] = Expr(lambda: c.number(number), self.nest.top, number=number)
+        return self._numbers[number]
 
     def constant(self, value: Any, dtype: DType) -> Expr:
-        text = c_syntax.literal(value, dtype)
-        return Expr(text, UNARY if text.startswith("-") else ATOM, self.nest.top, dtype=dtype)
+        literal = c.Literal(c_syntax.literal(value, dtype))
+        return Expr(lambda: literal, self.nest.top, dtype=dtype)
 
     def index_of(self, v: Value, body: Body) -> tuple[Index, ...]:
         return self.at(self.nest.labels.of[v], body)
@@ -105,8 +76,8 @@ class Expressions:
         if at.number is not None:
             return self.number(start + at.number * step)
         if step == 1:
-            return at if start == 0 else Expr(f"{{0}} + {start}", ADD, at.home, (at,), (ADD,))
-        return Expr(f"{start} + {{0}} * {step}", ADD, at.home, (at,), (MUL,))
+            return at if start == 0 else Expr(lambda i: c.total([i, c.number(start)]), at.home, (at,))
+        return Expr(lambda i: c.total([c.number(start), c.times(i, step)]), at.home, (at,))
 
     def value(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
         """The expression of v at `index`, as seen from `body`."""
@@ -158,13 +129,8 @@ class Expressions:
         if node.op is CONST:
             return self.constant(node.attrs["value"].reshape(-1)[0], v.type.dtype)
         if isinstance(lower, Extent):
-            text = c_syntax.extent(node.attrs["extent"])
-            return Expr(
-                f"(float)({text})" if " " in text else f"(float){text}",
-                ATOM,
-                self.nest.top,
-                dtype=v.type.dtype,
-            )
+            extent = c.Cast("float", c_syntax.size(node.attrs["extent"]))
+            return Expr(lambda: extent, self.nest.top, dtype=v.type.dtype)
         if isinstance(lower, Iota):
             return self._place(v, index)
         if isinstance(lower, Pick):
@@ -176,7 +142,7 @@ class Expressions:
         home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)
         hint = "old" if v in self.locked else ""
         memory = (v, self.index_in_memory(v, index))
-        load = Expr("", ATOM, home, dtype=v.type.dtype, hint=hint, memory=memory)
+        load = Expr(_unnamed, home, dtype=v.type.dtype, hint=hint, memory=memory)
         load.worth_a_name = v in self.locked or load.is_plain_load
         return load
 
@@ -184,21 +150,22 @@ class Expressions:
         """The number of the element at `index`: row by row, or by the strides of the node."""
         shape, attrs = v.type.shape, v.node.attrs
         steps = attrs.get("strides") or [product(shape[k + 1 :]) for k in range(len(shape))]
-        terms: list[str] = []
-        args: list[Expr] = []
-        for at, size in zip(index, steps, strict=True):
-            if at is None or size == 0:
-                continue
-            step, name = c_syntax.extent(size), f"{{{len(args)}}}"
-            terms.append(name if step == "1" else f"{name} * ({step})" if " " in step else f"{name} * {step}")
-            args.append(at)
-        if attrs.get("offset"):
-            terms.append(str(attrs["offset"]))
-        if terms == ["{0}"]:
+        moving = [(at, size) for at, size in zip(index, steps, strict=True) if at is not None and size != 0]
+        args = tuple(at for at, _ in moving)
+        start = [c.number(attrs["offset"])] if attrs.get("offset") else []
+        if not start and len(moving) == 1 and moving[0][1] == 1:
             return args[0]
+
+        def form(*places: c.Expr) -> c.Expr:
+            sizes = [size for _, size in moving]
+            terms = [
+                p if s == 1 else c.Binary("*", p, c_syntax.size(s))
+                for p, s in zip(places, sizes, strict=True)
+            ]
+            return c.total([*terms, *start])
+
         home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
-        precedence = ADD if len(terms) > 1 else MUL if args else ATOM
-        return Expr(" + ".join(terms) or "0", precedence, home, tuple(args), (MUL,) * len(args))
+        return Expr(form, home, args)
 
     def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
         """The expression that computes an elementwise value, even where it is also in memory."""
@@ -223,12 +190,12 @@ class Expressions:
         home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
         for arg in args:
             arg.moved = arg.moved or (arg.is_plain_load and arg.home is not home)
+        text = _filled(lower.c, node.attrs)
+        called = c_query.functions_of(lower.c)
         return Expr(
-            _filled(lower.c, node.attrs),
-            lower.precedence,
+            lambda *operands: c.Template(text, operands, lower.precedence, per_arg, called),
             home,
             tuple(args),
-            per_arg,
             v.type.dtype,
             node.op.name,
             worth_a_name=True,
@@ -246,7 +213,7 @@ class Expressions:
     def _make_pick(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> Expr:
         picked = self.value(node.operands[0], self._picked_at(node, lower, index, body), body)
         picked.uses += 1
-        return Expr("{0}", picked.precedence, picked.home, (picked,), (SELECT,), picked.dtype, "picked")
+        return Expr(lambda x: x, picked.home, (picked,), picked.dtype, "picked")
 
     def _picked_at(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> tuple[Index, ...]:
         """Where a pick reads its first operand; an axis of extent 1 has one element, whatever the index says."""
@@ -263,7 +230,7 @@ class Expressions:
         node = root.node
         names = [node.op.name, f"{node.op.name}_at"]
         return [
-            Expr("", ATOM, body, dtype=r.type.dtype, hint=names[i], uses=1)
+            Expr(_unnamed, body, dtype=r.type.dtype, hint=names[i], uses=1)
             for i, r in enumerate(node.results)
         ]
 
@@ -283,20 +250,21 @@ class Expressions:
         for term in terms:
             term.moved = term.moved or (term.is_plain_load and term.home is not home)
         total = Expr(
-            " + ".join(f"{{{k}}}" for k in range(len(terms))),
-            ADD,
+            lambda *operands: c.total(operands),
             home,
             tuple(terms),
-            (ADD, *(MUL for _ in terms[1:])),
             node.results[0].type.dtype,
             node.op.name,
             uses=1,
             moved=True,
             worth_a_name=True,
-            is_sum=True,
         )
         self.declare(total)
         return total
+
+
+def _unnamed() -> c.Expr:
+    raise AssertionError("a load or an accumulator has no form of its own")
 
 
 def _filled(template: str, attrs: Attrs) -> str:

@@ -23,11 +23,11 @@ from ..passes.context import Context
 from ..passes.copy_insertion import KEPT, with_old_states_copied
 from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fusion_groups import is_free
+from .accesses import Accesses
 from .buffer_assignment import Buffer, place
 from .control_flow import plan_cond, plan_scan
 from .kernel_calls import call_of, is_gathered, readable, row_call
 from .loop_nest import LoopNest, Scratch
-from .loop_text import LoopText
 from .plan import EntryPlan, Placed, Step
 from .schedule import order_steps
 
@@ -83,19 +83,6 @@ def _is_step(node: Node) -> bool:
 # Loop nests and donation
 
 
-def _text(nest: LoopNest, node: Node, locked: frozenset[Value] = frozenset()) -> LoopText:
-    """The nest written once with dummy names: it knows every access of memory and their order."""
-    text = LoopText(nest, locked)
-    operand = dict(zip(nest.region.params, node.operands, strict=True))
-    text.render(
-        lambda v: "x",
-        lambda v: layout(operand[v]) if v in operand else dense(v.type.shape),
-        lambda *_: [],
-        set(),
-    )
-    return text
-
-
 def _donors(graph: Graph, node: Node) -> list[tuple[int, Value, Value]]:
     """(operand's index, param, result) where the result of a fused node takes the bytes of a state that the operand
     shows.
@@ -108,18 +95,11 @@ def _donors(graph: Graph, node: Node) -> list[tuple[int, Value, Value]]:
     ]
 
 
-def _may_share(text: LoopText, operand: Value, param: Value, result: Value) -> bool:
+def _may_share(accesses: Accesses, operand: Value, param: Value, result: Value) -> bool:
     at = layout(operand)
     if at is None or at != stored(result):
-        return not any(
-            b.parent is not None and b in w.path
-            for w in text.writes if w.value is result
-            for r in text.reads if r.value is param
-            for b in r.path
-        ) and all(
-            r.time < w.time for w in text.writes if w.value is result for r in text.reads if r.value is param
-        )  # fmt: skip
-    return text.may_share(param, result)
+        return accesses.read_first(param, result)
+    return accesses.may_share(param, result)
 
 
 def _overwritten_too_early(graph: Graph) -> list[tuple[Node, int]]:
@@ -128,8 +108,8 @@ def _overwritten_too_early(graph: Graph) -> list[tuple[Node, int]]:
     for node in graph.nodes:
         donors = _donors(graph, node) if isinstance(node.op.lower, Fused) else []
         if donors:
-            text = _text(LoopNest(node.regions[0]), node, frozenset(param for _, param, _ in donors))
-            late += [(node, i) for i, p, r in donors if not _may_share(text, node.operands[i], p, r)]
+            accesses = Accesses(LoopNest(node.regions[0]), frozenset(param for _, param, _ in donors))
+            late += [(node, i) for i, p, r in donors if not _may_share(accesses, node.operands[i], p, r)]
     return late
 
 
@@ -245,14 +225,14 @@ def _lifetimes(
     holder: dict[Value, Placed] = {}
     placed: list[Placed] = []
     for s in steps:
-        text = None
+        accesses = None
         for r in s.node.results:
             if r in states or r in outputs:
                 continue
             end = max(last.get(r, 0), s.number)
-            if s.nest is not None and text is None:
-                text = _text(s.nest, s.node, s.locked)
-            donor = _dying_operand(s, r, last, holder, text) if text is not None else None
+            if s.nest is not None and accesses is None:
+                accesses = Accesses(s.nest, s.locked)
+            donor = _dying_operand(s, r, last, holder, accesses) if accesses is not None else None
             if s.inner is not None and r.index in s.inner.takes:
                 donor = holder[base(s.inner.takes[r.index])]
             if donor is not None:
@@ -267,7 +247,7 @@ def _lifetimes(
 
 
 def _dying_operand(
-    s: Step, r: Value, last: Mapping[Value, int], holder: Mapping[Value, Placed], text: LoopText
+    s: Step, r: Value, last: Mapping[Value, int], holder: Mapping[Value, Placed], accesses: Accesses
 ) -> Placed | None:
     region = s.node.regions[0]
     result = region.results[r.index]
@@ -283,6 +263,6 @@ def _dying_operand(
         if source.type.dtype != r.type.dtype or source.type.bytes != r.type.bytes:
             continue
         views = [(v, p) for v, p in zip(s.node.operands, region.params, strict=True) if base(v) is source]
-        if all(layout(v) == dense(result.type.shape) and text.may_share(p, result) for v, p in views):
+        if all(layout(v) == dense(result.type.shape) and accesses.may_share(p, result) for v, p in views):
             return buffer
     return None

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..ir.node import Value
-from ..ir.op_kinds import ATOM, Assemble, Reduce, RowContraction
+from ..ir.op_kinds import Assemble, Reduce, RowContraction
 from ..ir.types import normalise_axes, planned
-from .expressions import Accumulators, Expr, Expressions, Index
+from . import c_ast as c
+from .expr import Accumulators, Expr, Index
+from .expressions import Expressions
 from .loop_nest import Body, LoopNest, Root, Step
 from .unroll_reductions import side_by_side, written_out
 
@@ -69,6 +71,10 @@ class Row:
 Statement: TypeAlias = Local | Loop | Begin | Accumulate | Store | Row
 
 
+def _variable(name: str, loop: Body) -> Expr:
+    return Expr(lambda: c.Name(name), loop, is_variable=True)
+
+
 class Statements:
     """The statements of `nest`; `locked` as in Expressions."""
 
@@ -96,7 +102,7 @@ class Statements:
             elif isinstance(item, Body):
                 depth = sum(b in self.exprs.loop_vars for b in body.path)
                 name = LOOP_NAMES[depth] if depth < len(LOOP_NAMES) else f"i{depth + 1}"
-                self.exprs.loop_vars[item] = Expr(name, ATOM, item, is_variable=True)
+                self.exprs.loop_vars[item] = _variable(name, item)
                 out.append(Loop(item, self._build(item)))
             else:
                 self._build_step(item, body, out)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import zip_longest
 
 from ..codegen.compiler import live_at_peak
-from ..codegen.files import step_text
+from ..codegen.entries import step_comments
 from ..codegen.functions import hint
 from ..codegen.kernel_call import sizes
 from ..codegen.program import Entry, Program
@@ -39,13 +40,12 @@ def _heading(program: Program, board: Board) -> str:
 
 
 def _steps(entry: Entry, program: Program) -> str:
-    text = step_text(entry, program)
-    for step in entry.plan.steps:
-        text.lines(step)
+    comments = step_comments(entry, program)
     rows = []
     for number, step in entry.plan.all_steps():
         calls = [t for c, k in step.calls.values() for t in _call(c, k, program)] or [_loops(step)]
-        rows += [(number, text.inside.said[number], calls[0]), *(("", "", more) for more in calls[1:])]
+        beside = zip_longest(comments[number].split("\n"), calls, fillvalue="")
+        rows += [(number if k == 0 else "", *cells) for k, cells in enumerate(beside)]
     lines = [table(("step", "what it computes", "by"), rows, right=(0,))]
     lines += [f"{state} is copied: its old value is read after its update" for state in entry.plan.copies]
     return "\n".join(lines)

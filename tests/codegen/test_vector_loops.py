@@ -5,41 +5,41 @@ import pytest
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.vector_loops import VECTOR, all_short
+from autodiff_gen.lowering import c_ast as c
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 
 
-def loop(turns: object, *body: str, indent: int = 4) -> str:
-    space = " " * indent
-    head = f"{space}for (int32_t i = 0; i < {turns}; i++) {{"
-    return "\n".join(
-        [head, *(line if line.startswith(" ") else f"{space}    {line}" for line in body), space + "}"]
-    )
+def loop(iterations: c.Expr | int, *body: c.Statement) -> c.For:
+    stop = c.number(iterations) if isinstance(iterations, int) else iterations
+    return c.For("i", stop, body)
 
 
-CALL = "y[i] = ag_tanhf(x[i]);"
+N = c.Name("n")
+COPY = c.Assign(c.Element(c.Name("y"), c.Name("i")), c.Element(c.Name("x"), c.Name("i")))
+CALL = c.Assign(COPY.target, c.Template("ag_tanhf({0})", (COPY.value,), 100, (10,), ("ag_tanhf",)))
 
 
 @pytest.mark.parametrize(
-    ("source", "short"),
+    ("statements", "short"),
     [
-        ("", False),
-        (loop(64, "y[i] = x[i];"), False),
-        (CALL, True),
-        (loop(VECTOR - 1, CALL), True),
-        (loop(VECTOR, CALL), False),
-        (loop("n", CALL), True),  # at most 4
-        (loop("4 * n", CALL), False),
-        (loop(64, CALL, loop(4, "y[i] = x[i];", indent=8)), True),
-        (loop(64, loop(4, CALL, indent=8)), True),
-        (loop(4, loop(64, CALL, indent=8)), False),
-        (loop(4, CALL) + "\n" + loop(64, CALL), False),
-        (loop(64, "y[i] = x[i];") + "\n" + loop(4, CALL), True),
-        ("for (int32_t k = 9; k > 0; k--) {\n    y[k] = ag_expf(x[k]);\n}", False),
+        ([], False),
+        ([loop(64, COPY)], False),
+        ([CALL], True),
+        ([loop(VECTOR - 1, CALL)], True),
+        ([loop(VECTOR, CALL)], False),
+        ([loop(N, CALL)], True),  # at most 4
+        ([loop(c.Binary("*", c.number(4), N), CALL)], False),
+        ([loop(64, CALL, loop(4, COPY))], True),
+        ([loop(64, loop(4, CALL))], True),
+        ([loop(4, loop(64, CALL))], False),
+        ([loop(4, CALL), loop(64, CALL)], False),
+        ([loop(64, COPY), loop(4, CALL)], True),
+        ([c.For("k", c.number(0), (CALL,), start=c.number(9), step=-1)], False),
     ],
 )
-def test_loops(source: str, short: bool) -> None:
-    assert all_short(source, batch=4, vectors=VECTOR) == short
+def test_loops(statements: list[c.Statement], short: bool) -> None:
+    assert all_short(statements, batch=4, vectors=VECTOR) == short
 
 
 def test_boards_with_vectors_get_flat_loops() -> None:

@@ -20,7 +20,7 @@ def test_every_reference_kernel_and_function_can_be_inlined_alone(cc, tmp_path):
     }
     assert len(kernels) >= 7 and len(functions) >= 20
     for symbol, calls in {**kernels, **functions}.items():
-        text = "\n\n".join(static_functions(calls, header_files(tables.root), f"{symbol}("))
+        text = "\n\n".join(static_functions(calls, header_files(tables.root), [symbol]))
         includes = "".join(f"#include <{h}>\n" for h in HEADERS)
         use = f"\ntypedef void any(void);\nany *use(void);\nany *use(void) {{\n    return (any *){symbol};\n}}\n"
         compiled(cc, includes + text + use, tmp_path, "-c", name=symbol)

@@ -18,15 +18,16 @@ from random_functions import Case
 from random_models import Model
 
 import autodiff_gen as ag
-import autodiff_gen.codegen.files as emit_module
+import autodiff_gen.codegen.entries as entries_module
 from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.functions import EntryText
+from autodiff_gen.codegen.functions import EntryBody
 from autodiff_gen.codegen.program import Entry, Program
 from autodiff_gen.host.compiler import Compiler, find_compiler
 from autodiff_gen.ir.graph import Graph
 from autodiff_gen.ir.node import Value, base
 from autodiff_gen.ir.types import bound, planned_size
+from autodiff_gen.lowering import c_ast as c
 from autodiff_gen.lowering.plan import Step
 
 FENCE = 16  # elements before and after an array that must stay as they are
@@ -40,27 +41,26 @@ C_TYPES = {
 C_TYPES["bool"] = ctypes.c_uint8
 
 
-class _Poisoning(EntryText):
-    """Entry text that fills every buffer with NaN (all bits set) after the last step of its life."""
+class _Poisoning(EntryBody):
+    """The body of an entry that fills every buffer with NaN (all bits set) after the last step of its life."""
 
-    def lines(self, step: Step) -> list[str]:
-        out = super().lines(step)
+    def statements(self, step: Step) -> list[c.Statement]:
+        out = super().statements(step)
         proof = self.plan.graph.proof  # looked at behind its step
         for b in self.plan.placed:
             if b.end == step.number and (proof is None or base(proof) not in b.values):
-                arena = "int_arena" if b.pool == "int" else "arena"
-                words = (b.bytes + 3) // 4
-                value = "-1" if b.pool == "int" else "NAN"
-                at = b.offset // 4
-                out.append(f"for (int32_t dead = {at}; dead < {at + words}; dead++) {{")
-                out += [f"    t->{arena}[dead] = {value};", "}"]
+                arena = c.Member("t", "int_arena" if b.pool == "int" else "arena")
+                value = c.Literal("-1" if b.pool == "int" else "NAN")
+                at, words = b.offset // 4, (b.bytes + 3) // 4
+                poison = c.Assign(c.Element(arena, c.Name("dead")), value)
+                out.append(c.For("dead", c.number(at + words), (poison,), start=c.number(at)))
         return out
 
 
 @contextmanager
 def poisoned() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(emit_module, "EntryText", _Poisoning)
+        patch.setattr(entries_module, "EntryBody", _Poisoning)
         yield
 
 

@@ -6,8 +6,9 @@
 
 #include "ag_kernels.h"
 #include "ag_math.h"
-#include "ag_crc32.h"
+#include "ag_checkpoint.h"
 #include "ag_guard.h"
+#include "ag_status.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char gesture_size_is_as_planned[sizeof(gesture_trainer) == GESTURE_TRAINER_BYTES ? 1 : -1];
@@ -28,34 +29,13 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         return GESTURE_ERR_INPUT;
     }
 
-    float *const matmul1 = t->arena;                  /* [32n,60] steps 1 to 12 */
-    float *const add1 = t->arena;                     /* [n,32,60] in place of matmul1 */
-    float *const d_add1 = t->arena;                   /* [n,32,60] in place of add1 */
-    float *const h = t->arena + 18160;                /* [n,20] steps 3 to 7 */
-    float *const h_before = t->arena + 15360;         /* [n,32,20] steps 3 to 9 */
-    float *const add12 = t->arena + 7680;             /* [n,32,60] steps 3 to 11 */
-    float *const d_x_t = t->arena + 7680;             /* [n,32,60] in place of add12 */
-    float *const matmul2 = t->arena + 17920;          /* [n,5] steps 4 to 7 */
-    float *const d_sub1 = t->arena + 17920;           /* [n,5] in place of matmul2 */
-    float *const d_head_bias = t->arena + 19220;      /* [5] steps 5 to 18 */
-    float *const sum = t->arena + 19225;              /* scalar steps 5 to 18 */
-    float *const minimum = t->arena + 19225;          /* scalar in place of sum */
-    float *const exp1_row = t->arena + 17940;         /* [5] step 5 */
-    float *const matmul = t->arena + 18480;           /* [n,20] steps 6 to 8 */
-    float *const matmul3 = t->arena + 19120;          /* [5,20] steps 7 to 17 */
-    float *const d_h = t->arena + 18560;              /* [n,20] step 8 */
-    float *const matmul4 = t->arena + 17920;          /* [60,20] steps 9 to 14 */
-    float *const matmul5 = t->arena + 15360;          /* [60,3] steps 10 to 13 */
-    float *const mul = t->arena + 15360;              /* [60,3] in place of matmul5 */
-    float *const d_gru_bias_ih_l0 = t->arena + 15540; /* [60] steps 11 to 15 */
-    float *const div2 = t->arena + 7740;              /* scalar steps 12 to 18 */
-    float *const d_gru_bias_hh_l0 = t->arena + 7680;  /* [60] steps 12 to 16 */
-    float *const div3 = t->arena + 7741;              /* scalar steps 12 to 18 */
-
-    /* 1  matmul1[32n,60] = x . gru_weight_ih_l0' */
+    /* ---- forward: gru ---- */
+    /* 1  matmul1[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' */
+    float *const matmul1 = t->arena; /* [32n,60] steps 1 to 12 */
     ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, matmul1, 60, 32 * n, 60, 3, 1.0f, 0.0f);
 
-    /* 2  add1[n,32,60] */
+    /* 2  add1[n,32,60] = matmul1 + gru_bias_ih_l0 */
+    float *const add1 = t->arena; /* [n,32,60] in place of matmul1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 32; j++) {
             for (int32_t k = 0; k < 60; k++) {
@@ -64,8 +44,11 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 3  h[n,20], h_before[n,32,20], add12[n,32,60]: 32 times */
-    /* 3.1 h[n,20] */
+    /* 3  h[n,20], h_before[n,32,20], add1_2[n,32,60]: 32 times */
+    float *const h = t->arena + 18160;        /* [n,20] steps 3 to 7 */
+    float *const h_before = t->arena + 15360; /* [n,32,20] steps 3 to 9 */
+    float *const add1_2 = t->arena + 7680;    /* [n,32,60] steps 3 to 11 */
+    /* 3.1 h[n,20] = 0.0 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
             h[i * 20 + j] = 0.0f;
@@ -74,39 +57,53 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const x_t = add1 + (ptrdiff_t)time_step * 60;
         float *const h_before_t = h_before + (ptrdiff_t)time_step * 20;
-        float *const add12_t = add12 + (ptrdiff_t)time_step * 60;
-        float *const matmul12 = t->arena + 17920; /* [n,60] steps 3.3 to 3.4 */
+        float *const add1_2_t = add1_2 + (ptrdiff_t)time_step * 60;
 
-        /* 3.2 h_before_t[n,20] */
+        /* 3.2 h_before_t[n,20] = h */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 h_before_t[i * 640 + j] = h[i * 20 + j];
             }
         }
 
-        /* 3.3 matmul12[n,60] = h . gru_weight_hh_l0 */
-        ag_gemm_nt_f32_ref(h, 20, t->gru_weight_hh_l0, 20, matmul12, 60, n, 60, 20, 1.0f, 0.0f);
+        /* 3.3 matmul1_2[n,60] = h[n,20] . gru_weight_hh_l0[60,20]' */
+        float *const matmul1_2 = t->arena + 17920; /* [n,60] steps 3.3 to 3.4 */
+        ag_gemm_nt_f32_ref(h, 20, t->gru_weight_hh_l0, 20, matmul1_2, 60, n, 60, 20, 1.0f, 0.0f);
 
-        /* 3.4 add12_t[n,60] */
+        /* 3.4 add1_2_t[n,60] = matmul1_2 + gru_bias_hh_l0 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
-                add12_t[i * 1920 + j] = matmul12[i * 60 + j] + t->gru_bias_hh_l0[j];
+                add1_2_t[i * 1920 + j] = matmul1_2[i * 60 + j] + t->gru_bias_hh_l0[j];
             }
         }
 
-        /* 3.5 new h[n,20] */
+        /* 3.5 h[n,20] from x_t[..., 40:60], x_t[..., 0:20], add1_2_t[..., 0:20], add1_2_t[..., 40:60],
+         *             x_t[..., 20:40], add1_2_t[..., 20:40], h by add, sigmoid, mul, tanh, sub */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] + add12_t[i * 1920 + j]) * add12_t[i * 1920 + j + 40]);
-                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + add12_t[i * 1920 + j + 20]) * (h[i * 20 + j] - tanh1);
+                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] +
+                        add1_2_t[i * 1920 + j]) * add1_2_t[i * 1920 + j + 40]);
+                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + add1_2_t[i * 1920 + j + 20]) *
+                        (h[i * 20 + j] - tanh1);
             }
         }
     }
 
-    /* 4  matmul2[n,5] = h . head_weight' */
+    /* ---- forward: head ---- */
+    /* 4  matmul2[n,5] = h[n,20] . head_weight[5,20]' */
+    float *const matmul2 = t->arena + 17920; /* [n,5] steps 4 to 7 */
     ag_gemm_nt_f32_ref(h, 20, t->head_weight, 20, matmul2, 5, n, 5, 20, 1.0f, 0.0f);
 
-    /* 5  loss, d_sub1[n,5], d_head_bias[5], sum */
+    /* ---- loss ---- */
+    /* 5  loss from matmul2, head_bias, label by add, amax, sub, exp, sum, log, pick, div
+     *    d_sub1[n,5] from label, matmul2, head_bias by to_s32, eq, div, neg, where, add, amax, sub, exp,
+     *            sum, mul
+     *    d_head_bias[5] = sum(d_sub1, axis=0)
+     *    sum = sum(square(d_head_bias)) */
+    float *const d_sub1 = t->arena + 17920;      /* [n,5] in place of matmul2 */
+    float *const d_head_bias = t->arena + 19220; /* [5] steps 5 to 18 */
+    float *const sum = t->arena + 19225;         /* scalar steps 5 to 18 */
+    float *const exp1_row = t->arena + 17940;    /* [5] step 5 */
     {
         float sum2 = 0.0f;
         const float div1 = 1.0f / (float)n;
@@ -146,14 +143,20 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         return GESTURE_ERR_LOSS;
     }
 
-    /* 6  matmul[n,20] = d_sub1 . head_weight */
+    /* ---- backward: head, gru ---- */
+    /* 6  matmul[n,20] = d_sub1[n,5] . head_weight[5,20] */
+    float *const matmul = t->arena + 18480; /* [n,20] steps 6 to 8 */
     ag_gemm_nn_f32_ref(d_sub1, 5, t->head_weight, 20, matmul, 20, n, 20, 5, 1.0f, 0.0f);
 
-    /* 7  matmul3[5,20] = d_sub1' . h */
+    /* 7  matmul3[5,20] = d_sub1[n,5]' . h[n,20] */
+    float *const matmul3 = t->arena + 19120; /* [5,20] steps 7 to 17 */
     ag_gemm_tn_f32_ref(d_sub1, 5, h, 20, matmul3, 20, 5, 20, n, 1.0f, 0.0f);
 
     /* 8  d_h[n,20], d_x_t[n,32,60], d_add1[n,32,60]: 32 times, from the last to the first */
-    /* 8.1 d_h[20n] */
+    float *const d_add1 = t->arena;       /* [n,32,60] in place of add1 */
+    float *const d_x_t = t->arena + 7680; /* [n,32,60] in place of add1_2 */
+    float *const d_h = t->arena + 18560;  /* [n,20] step 8 */
+    /* 8.1 d_h[20n] = matmul */
     for (int32_t i = 0; i < 20 * n; i++) {
         d_h[i] = matmul[i];
     }
@@ -161,64 +164,91 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         const float *const h2 = h_before + (ptrdiff_t)time_step * 20;
         float *const d_x_t_t = d_x_t + (ptrdiff_t)time_step * 60;
         float *const d_add1_t = d_add1 + (ptrdiff_t)time_step * 60;
-        float *const d_sub12 = t->arena + 18400; /* [n,20] steps 8.2 to 8.6 */
-        float *const d_add12 = t->arena + 17920; /* [n,60] steps 8.2 to 8.3 */
-        float *const d_x_t2 = t->arena + 18160; /* [n,60] steps 8.2 to 8.4 */
-        float *const matmul6 = t->arena + 17920; /* [n,20] steps 8.5 to 8.6 */
 
-        /* 8.2 d_sub12[n,20], d_add12[n,60], d_x_t2[n,60] */
+        /* 8.2 d_sub1_2[n,20] = d_h * sigmoid(d_add1_t[..., 20:40] + d_x_t_t[..., 20:40])
+         *     d_add1_2[n,60] from d_h, h2, d_add1_t[..., 40:60], d_add1_t[..., 0:20], d_x_t_t[..., 0:20],
+         *             d_x_t_t[..., 40:60], d_add1_t[..., 20:40], d_x_t_t[..., 20:40], d_sub1_2 by add,
+         *             sigmoid, mul, tanh, sub, neg, square, assemble
+         *     d_x_t2[n,60] from d_h, h2, d_add1_t[..., 40:60], d_add1_t[..., 0:20], d_x_t_t[..., 0:20],
+         *             d_x_t_t[..., 40:60], d_add1_t[..., 20:40], d_x_t_t[..., 20:40], d_sub1_2 by add,
+         *             sigmoid, mul, tanh, sub, neg, square, assemble */
+        float *const d_sub1_2 = t->arena + 18400; /* [n,20] steps 8.2 to 8.6 */
+        float *const d_add1_2 = t->arena + 17920; /* [n,60] steps 8.2 to 8.3 */
+        float *const d_x_t2 = t->arena + 18160;   /* [n,60] steps 8.2 to 8.4 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float sigmoid1 = ag_sigmoidf(d_add1_t[i * 1920 + j + 20] + d_x_t_t[i * 1920 + j + 20]);
                 const float mul1 = d_h[i * 20 + j] * sigmoid1;
-                d_sub12[i * 20 + j] = mul1;
+                d_sub1_2[i * 20 + j] = mul1;
                 const float sigmoid2 = ag_sigmoidf(d_add1_t[i * 1920 + j] + d_x_t_t[i * 1920 + j]);
-                const float tanh1 = ag_tanhf(d_add1_t[i * 1920 + j + 40] + sigmoid2 * d_x_t_t[i * 1920 + j + 40]);
+                const float tanh1 = ag_tanhf(d_add1_t[i * 1920 + j + 40] + sigmoid2 * d_x_t_t[i * 1920 + j +
+                        40]);
                 const float mul2 = d_h[i * 20 + j] * (h2[i * 640 + j] - tanh1) * sigmoid1 * (1.0f - sigmoid1);
-                d_add12[i * 60 + j + 20] = mul2;
+                d_add1_2[i * 60 + j + 20] = mul2;
                 const float mul3 = (d_h[i * 20 + j] + -mul1) * (1.0f - tanh1 * tanh1);
-                d_add12[i * 60 + j + 40] = mul3 * sigmoid2;
+                d_add1_2[i * 60 + j + 40] = mul3 * sigmoid2;
                 const float mul4 = mul3 * d_x_t_t[i * 1920 + j + 40] * sigmoid2 * (1.0f - sigmoid2);
-                d_add12[i * 60 + j] = mul4;
+                d_add1_2[i * 60 + j] = mul4;
                 d_x_t2[i * 60 + j + 20] = mul2;
                 d_x_t2[i * 60 + j] = mul4;
                 d_x_t2[i * 60 + j + 40] = mul3;
             }
         }
 
-        /* 8.3 new d_add1_t[n,60] */
+        /* 8.3 d_add1_t[n,60] = d_add1_2 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
-                d_add1_t[i * 1920 + j] = d_add12[i * 60 + j];
+                d_add1_t[i * 1920 + j] = d_add1_2[i * 60 + j];
             }
         }
 
-        /* 8.4 new d_x_t_t[n,60] */
+        /* 8.4 d_x_t_t[n,60] = d_x_t2 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
                 d_x_t_t[i * 1920 + j] = d_x_t2[i * 60 + j];
             }
         }
 
-        /* 8.5 matmul6[n,20] = d_add1_t . gru_weight_hh_l0 */
+        /* 8.5 matmul6[n,20] = d_add1_t[n,60] . gru_weight_hh_l0[60,20] */
+        float *const matmul6 = t->arena + 17920; /* [n,20] steps 8.5 to 8.6 */
         ag_gemm_nn_f32_ref(d_add1_t, 1920, t->gru_weight_hh_l0, 20, matmul6, 20, n, 20, 60, 1.0f, 0.0f);
 
-        /* 8.6 new d_h[20n] */
+        /* 8.6 d_h[20n] = d_sub1_2 + matmul6 */
         for (int32_t i = 0; i < 20 * n; i++) {
-            d_h[i] = d_sub12[i] + matmul6[i];
+            d_h[i] = d_sub1_2[i] + matmul6[i];
         }
     }
 
-    /* 9  matmul4[60,20] = d_add1' . h_before */
+    /* 9  matmul4[60,20] = d_add1[32n,60]' . h_before[32n,20] */
+    float *const matmul4 = t->arena + 17920; /* [60,20] steps 9 to 14 */
     ag_gemm_tn_f32_ref(d_add1, 60, h_before, 20, matmul4, 20, 60, 20, 32 * n, 1.0f, 0.0f);
 
-    /* 10 matmul5[60,3] = d_x_t' . x */
+    /* 10 matmul5[60,3] = d_x_t[32n,60]' . x[32n,3] */
+    float *const matmul5 = t->arena + 15360; /* [60,3] steps 10 to 13 */
     ag_gemm_tn_f32_ref(d_x_t, 60, x, 3, matmul5, 3, 60, 3, 32 * n, 1.0f, 0.0f);
 
-    /* 11 d_gru_bias_ih_l0[60] = column_sums(d_x_t) */
+    /* 11 d_gru_bias_ih_l0[60] = column_sums(d_x_t[32n,60]) */
+    float *const d_gru_bias_ih_l0 = t->arena + 15540; /* [60] steps 11 to 15 */
     ag_column_sums_f32_ref(d_x_t, 60, d_gru_bias_ih_l0, 32 * n, 60, 1.0f, 0.0f);
 
-    /* 12 new optimizer_step, div2, d_gru_bias_hh_l0[60], minimum, new gru_weight_ih_l0_exp_avg[60,3], new... */
+    /* ---- update: gru ---- */
+    /* 12 optimizer_step = optimizer_step + 1.0
+     *    div2 = 0.005 * square(cos((old optimizer_step - floor(old optimizer_step / 3200.0) * 3200.0) *
+     *            0.0009817478)) / -expm1(optimizer_step * -0.105360515)
+     *    d_gru_bias_hh_l0[60] = sum(permute(d_add1), axis=(0, 1))
+     *    minimum from matmul5, matmul4, d_gru_bias_ih_l0, d_gru_bias_hh_l0, matmul3, sum by square, sum,
+     *            add, sqrt, div, minimum
+     *    gru_weight_ih_l0_exp_avg[60,3] = gru_weight_ih_l0_exp_avg + (matmul5 * minimum -
+     *            gru_weight_ih_l0_exp_avg) * 0.1
+     *    gru_weight_ih_l0_exp_avg_sq[60,3] = gru_weight_ih_l0_exp_avg_sq * 0.999 + square(matmul5 *
+     *            minimum) * 0.001
+     *    div3 = 1.0 / sqrt(-expm1(optimizer_step * -0.0010005003))
+     *    mul[60,3] = sqrt(gru_weight_ih_l0_exp_avg_sq) * div3 */
+    float *const minimum = t->arena + 19225;         /* scalar in place of sum */
+    float *const mul = t->arena + 15360;             /* [60,3] in place of matmul5 */
+    float *const div2 = t->arena + 7740;             /* scalar steps 12 to 18 */
+    float *const d_gru_bias_hh_l0 = t->arena + 7680; /* [60] steps 12 to 16 */
+    float *const div3 = t->arena + 7741;             /* scalar steps 12 to 18 */
     {
         const float old1 = t->optimizer_step[0];
         const float add2 = old1 + 1.0f;
@@ -266,7 +296,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
                 const float old2 = t->gru_weight_ih_l0_exp_avg[i * 3 + j];
                 const float mul1 = matmul5[i * 3 + j] * minimum1;
                 t->gru_weight_ih_l0_exp_avg[i * 3 + j] = old2 + (mul1 - old2) * 0.1f;
-                t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] = t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] * 0.999f + mul1 * mul1 * 0.001f;
+                t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] = t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] * 0.999f
+                        + mul1 * mul1 * 0.001f;
             }
         }
         const float div4 = 1.0f / sqrtf(-ag_expm1f(add2 * -0.0010005003f));
@@ -278,7 +309,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 13 new gru_weight_ih_l0[180] */
+    /* 13 gru_weight_ih_l0[180] = gru_weight_ih_l0 - div2 * (gru_weight_ih_l0_exp_avg / (mul + 1e-08)) */
     {
         const float div2_1 = div2[0];
         for (int32_t i = 0; i < 180; i++) {
@@ -286,7 +317,12 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 14 new gru_weight_hh_l0_exp_avg[1200], new gru_weight_hh_l0_exp_avg_sq[1200], new gru_weight_hh_l0[... */
+    /* 14 gru_weight_hh_l0_exp_avg[1200] = gru_weight_hh_l0_exp_avg + (matmul4 * minimum -
+     *            gru_weight_hh_l0_exp_avg) * 0.1
+     *    gru_weight_hh_l0_exp_avg_sq[1200] = gru_weight_hh_l0_exp_avg_sq * 0.999 + square(matmul4 *
+     *            minimum) * 0.001
+     *    gru_weight_hh_l0[1200] = gru_weight_hh_l0 - div2 * (gru_weight_hh_l0_exp_avg /
+     *            (sqrt(gru_weight_hh_l0_exp_avg_sq) * div3 + 1e-08)) */
     {
         const float minimum_1 = minimum[0];
         const float div2_1 = div2[0];
@@ -302,7 +338,12 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 15 new gru_bias_ih_l0_exp_avg[60], new gru_bias_ih_l0_exp_avg_sq[60], new gru_bias_ih_l0[60] */
+    /* 15 gru_bias_ih_l0_exp_avg[60] = gru_bias_ih_l0_exp_avg + (d_gru_bias_ih_l0 * minimum -
+     *            gru_bias_ih_l0_exp_avg) * 0.1
+     *    gru_bias_ih_l0_exp_avg_sq[60] = gru_bias_ih_l0_exp_avg_sq * 0.999 + square(d_gru_bias_ih_l0 *
+     *            minimum) * 0.001
+     *    gru_bias_ih_l0[60] = gru_bias_ih_l0 - div2 * (gru_bias_ih_l0_exp_avg /
+     *            (sqrt(gru_bias_ih_l0_exp_avg_sq) * div3 + 1e-08)) */
     {
         const float minimum_1 = minimum[0];
         const float div2_1 = div2[0];
@@ -318,7 +359,12 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 16 new gru_bias_hh_l0_exp_avg[60], new gru_bias_hh_l0_exp_avg_sq[60], new gru_bias_hh_l0[60] */
+    /* 16 gru_bias_hh_l0_exp_avg[60] = gru_bias_hh_l0_exp_avg + (d_gru_bias_hh_l0 * minimum -
+     *            gru_bias_hh_l0_exp_avg) * 0.1
+     *    gru_bias_hh_l0_exp_avg_sq[60] = gru_bias_hh_l0_exp_avg_sq * 0.999 + square(d_gru_bias_hh_l0 *
+     *            minimum) * 0.001
+     *    gru_bias_hh_l0[60] = gru_bias_hh_l0 - div2 * (gru_bias_hh_l0_exp_avg /
+     *            (sqrt(gru_bias_hh_l0_exp_avg_sq) * div3 + 1e-08)) */
     {
         const float minimum_1 = minimum[0];
         const float div2_1 = div2[0];
@@ -334,7 +380,11 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 17 new head_weight_exp_avg[100], new head_weight_exp_avg_sq[100], new head_weight[100] */
+    /* ---- update: head ---- */
+    /* 17 head_weight_exp_avg[100] = head_weight_exp_avg + (matmul3 * minimum - head_weight_exp_avg) * 0.1
+     *    head_weight_exp_avg_sq[100] = head_weight_exp_avg_sq * 0.999 + square(matmul3 * minimum) * 0.001
+     *    head_weight[100] = head_weight - div2 * (head_weight_exp_avg / (sqrt(head_weight_exp_avg_sq) *
+     *            div3 + 1e-08)) */
     {
         const float minimum_1 = minimum[0];
         const float div2_1 = div2[0];
@@ -350,7 +400,10 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 18 new head_bias_exp_avg[5], new head_bias_exp_avg_sq[5], new head_bias[5] */
+    /* 18 head_bias_exp_avg[5] = head_bias_exp_avg + (d_head_bias * minimum - head_bias_exp_avg) * 0.1
+     *    head_bias_exp_avg_sq[5] = head_bias_exp_avg_sq * 0.999 + square(d_head_bias * minimum) * 0.001
+     *    head_bias[5] = head_bias - div2 * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * div3 +
+     *            1e-08)) */
     {
         const float minimum_1 = minimum[0];
         const float div2_1 = div2[0];
@@ -376,15 +429,13 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
         return GESTURE_ERR_BATCH;
     }
 
-    float *const matmul1 = t->arena;  /* [32n,60] steps 1 to 3 */
-    float *const add1 = t->arena;     /* [n,32,60] in place of matmul1 */
-    float *const h = t->arena + 7920; /* [n,20] steps 3 to 4 */
-    float *const matmul2 = t->arena;  /* [n,5] steps 4 to 5 */
-
-    /* 1  matmul1[32n,60] = x . gru_weight_ih_l0' */
+    /* ---- forward: gru ---- */
+    /* 1  matmul1[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' */
+    float *const matmul1 = t->arena; /* [32n,60] steps 1 to 3 */
     ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, matmul1, 60, 32 * n, 60, 3, 1.0f, 0.0f);
 
-    /* 2  add1[n,32,60] */
+    /* 2  add1[n,32,60] = matmul1 + gru_bias_ih_l0 */
+    float *const add1 = t->arena; /* [n,32,60] in place of matmul1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 32; j++) {
             for (int32_t k = 0; k < 60; k++) {
@@ -394,7 +445,8 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     }
 
     /* 3  h[n,20]: 32 times */
-    /* 3.1 h[n,20] */
+    float *const h = t->arena + 7920; /* [n,20] steps 3 to 4 */
+    /* 3.1 h[n,20] = 0.0 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
             h[i * 20 + j] = 0.0f;
@@ -402,24 +454,31 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     }
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const x_t = add1 + (ptrdiff_t)time_step * 60;
-        float *const matmul12 = t->arena + 7680; /* [n,60] steps 3.2 to 3.3 */
 
-        /* 3.2 matmul12[n,60] = h . gru_weight_hh_l0 */
-        ag_gemm_nt_f32_ref(h, 20, t->gru_weight_hh_l0, 20, matmul12, 60, n, 60, 20, 1.0f, 0.0f);
+        /* 3.2 matmul1_2[n,60] = h[n,20] . gru_weight_hh_l0[60,20]' */
+        float *const matmul1_2 = t->arena + 7680; /* [n,60] steps 3.2 to 3.3 */
+        ag_gemm_nt_f32_ref(h, 20, t->gru_weight_hh_l0, 20, matmul1_2, 60, n, 60, 20, 1.0f, 0.0f);
 
-        /* 3.3 new h[n,20] */
+        /* 3.3 h[n,20] from x_t[..., 40:60], x_t[..., 0:20], matmul1_2[..., 0:20], gru_bias_hh_l0[0:20],
+         *             matmul1_2[..., 40:60], gru_bias_hh_l0[40:60], x_t[..., 20:40], matmul1_2[...,
+         *             20:40], gru_bias_hh_l0[20:40], h by add, sigmoid, mul, tanh, sub */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] + (matmul12[i * 60 + j] + t->gru_bias_hh_l0[j])) * (matmul12[i * 60 + j + 40] + t->gru_bias_hh_l0[j + 40]));
-                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + (matmul12[i * 60 + j + 20] + t->gru_bias_hh_l0[j + 20])) * (h[i * 20 + j] - tanh1);
+                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] +
+                        (matmul1_2[i * 60 + j] + t->gru_bias_hh_l0[j])) * (matmul1_2[i * 60 + j + 40] +
+                        t->gru_bias_hh_l0[j + 40]));
+                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + (matmul1_2[i * 60 + j + 20] +
+                        t->gru_bias_hh_l0[j + 20])) * (h[i * 20 + j] - tanh1);
             }
         }
     }
 
-    /* 4  matmul2[n,5] = h . head_weight' */
+    /* ---- forward: head ---- */
+    /* 4  matmul2[n,5] = h[n,20] . head_weight[5,20]' */
+    float *const matmul2 = t->arena; /* [n,5] steps 4 to 5 */
     ag_gemm_nt_f32_ref(h, 20, t->head_weight, 20, matmul2, 5, n, 5, 20, 1.0f, 0.0f);
 
-    /* 5  scores[n,5] */
+    /* 5  scores[n,5] = matmul2 + head_bias */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
             scores[i * 5 + j] = matmul2[i * 5 + j] + t->head_bias[j];
@@ -428,77 +487,20 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     return GESTURE_OK;
 }
 
-/* A checkpoint: magic "AGCK", format, graph id, bytes of state, CRC-32 of the state, CRC-32 of the five words
- * before; then the state. */
-#define CHECKPOINT_MAGIC 0x4b434741u
-#define CHECKPOINT_FORMAT 1u
-#define CHECKPOINT_HEADER 24u
-
 int gesture_save(const gesture_trainer *t, gesture_write_fn *write, void *ctx) {
-    uint32_t header[6];
     if (t == NULL || write == NULL) {
         return GESTURE_ERR_NULL;
     }
-    header[0] = CHECKPOINT_MAGIC;
-    header[1] = CHECKPOINT_FORMAT;
-    header[2] = GESTURE_GRAPH_ID;
-    header[3] = GESTURE_STATE_BYTES;
-    header[4] = ag_crc32(0, t, GESTURE_STATE_BYTES);
-    header[5] = ag_crc32(0, header, 20);
-    if (write(ctx, 0, header, CHECKPOINT_HEADER) != 0 ||
-        write(ctx, CHECKPOINT_HEADER, t, GESTURE_STATE_BYTES) != 0) {
-        return GESTURE_ERR_IO;
-    }
-    return GESTURE_OK;
+    return ag_checkpoint_save(t, GESTURE_STATE_BYTES, GESTURE_GRAPH_ID, write, ctx);
 }
 
 int gesture_load(gesture_trainer *t, gesture_read_fn *read, void *ctx) {
-    uint32_t header[6];
-    uint32_t chunk[16];
-    uint32_t crc = 0;
     if (t == NULL || read == NULL) {
         return GESTURE_ERR_NULL;
     }
-    if (read(ctx, 0, header, CHECKPOINT_HEADER) != 0) {
-        return GESTURE_ERR_IO;
-    }
-    if (header[0] != CHECKPOINT_MAGIC || header[1] != CHECKPOINT_FORMAT ||
-        header[2] != GESTURE_GRAPH_ID || header[3] != GESTURE_STATE_BYTES || header[5] != ag_crc32(0, header, 20)) {
-        return GESTURE_ERR_CHECKPOINT;
-    }
-    for (uint32_t at = 0; at < GESTURE_STATE_BYTES; at += (uint32_t)sizeof chunk) {
-        uint32_t left = GESTURE_STATE_BYTES - at;
-        uint32_t bytes = left < (uint32_t)sizeof chunk ? left : (uint32_t)sizeof chunk;
-        if (read(ctx, CHECKPOINT_HEADER + at, chunk, bytes) != 0) {
-            return GESTURE_ERR_IO;
-        }
-        crc = ag_crc32(crc, chunk, bytes);
-    }
-    if (crc != header[4]) {
-        return GESTURE_ERR_CHECKPOINT;
-    }
-    return read(ctx, CHECKPOINT_HEADER, t, GESTURE_STATE_BYTES) == 0 ? GESTURE_OK : GESTURE_ERR_IO;
+    return ag_checkpoint_load(t, GESTURE_STATE_BYTES, GESTURE_GRAPH_ID, read, ctx);
 }
 
 const char *gesture_strstatus(int status) {
-    switch (status) {
-    case GESTURE_OK:
-        return "ok";
-    case GESTURE_ERR_NULL:
-        return "a pointer is NULL";
-    case GESTURE_ERR_BATCH:
-        return "the number of samples is below 1 or above GESTURE_BATCH";
-    case GESTURE_ERR_LABEL:
-        return "a label or index is out of range";
-    case GESTURE_ERR_IO:
-        return "a read or write callback failed";
-    case GESTURE_ERR_CHECKPOINT:
-        return "the checkpoint is damaged or belongs to another model";
-    case GESTURE_ERR_INPUT:
-        return "an input, a target or the learning rate is not finite";
-    case GESTURE_ERR_LOSS:
-        return "the loss is not finite";
-    default:
-        return "unknown status";
-    }
+    return ag_strstatus(status);
 }

@@ -7,14 +7,29 @@
 #include "ag_kernels.h"
 #define AG_MATH_SHORTCUTS 1 /* no loop that calls its functions is long enough for vectors */
 #include "ag_math.h"
-#include "ag_crc32.h"
+#include "ag_checkpoint.h"
 #include "ag_guard.h"
+#include "ag_status.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char lenet_size_is_as_planned[sizeof(lenet_trainer) == LENET_TRAINER_BYTES ? 1 : -1];
 
-int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int32_t n, float lr, float
-        *loss) {
+static const ag_conv2d_pool_shape layer0_shape = {
+    .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,
+    .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 784,
+    .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
+    .ph = 12, .pw = 12
+};
+
+static const ag_conv2d_pool_shape layer3_shape = {
+    .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
+    .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 864,
+    .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
+    .ph = 4, .pw = 4
+};
+
+int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int32_t n, float lr,
+        float *loss) {
     if (t == NULL || x == NULL || label == NULL || loss == NULL) {
         return LENET_ERR_NULL;
     }
@@ -33,64 +48,41 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         return LENET_ERR_INPUT;
     }
 
-    float *const max_pool2d1 = t->arena;                         /* [n,12,12,6] steps 1 to 25 */
-    float *const relu1 = t->arena;                               /* [864n] in place of max_pool2d1 */
-    float *const d_max_pool2d1 = t->arena;                       /* [n,12,12,6] in place of relu1 */
-    uint8_t *const max_pool2d12 = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 25 */
-    float *const max_pool2d2 = t->arena + 13824;                 /* [n,4,4,16] steps 3 to 23 */
-    float *const relu2 = t->arena + 13824;                       /* [256n] in place of max_pool2d2 */
-    float *const d_max_pool2d2 = t->arena + 13824;               /* [256n] in place of relu2 */
-    uint8_t *const max_pool2d22 = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 23 */
-    float *const matmul1 = t->arena + 6912;                      /* [n,120] steps 5 to 17 */
-    float *const relu3 = t->arena + 6912;                        /* [n,120] in place of matmul1 */
-    float *const matmul2 = t->arena + 7872;                      /* [n,84] steps 7 to 14 */
-    float *const relu4 = t->arena + 7872;                        /* [n,84] in place of matmul2 */
-    float *const matmul3 = t->arena + 8544;                      /* [n,10] steps 9 to 14 */
-    float *const d_sub1 = t->arena + 8544;                       /* [n,10] in place of matmul3 */
-    float *const exp1_row = t->arena + 8624;                     /* [10] step 10 */
-    float *const d_relu4 = t->arena + 9920;                      /* [n,84] steps 12 to 17 */
-    float *const d_add4 = t->arena + 9920;                       /* [n,84] in place of d_relu4 */
-    float *const d_relu3 = t->arena + 8960;                      /* [n,120] steps 15 to 19 */
-    float *const d_add3 = t->arena + 8960;                       /* [n,120] in place of d_relu3 */
-    float *const matmul = t->arena + 6912;                       /* [n,256] steps 18 to 20 */
-    float *const d_relu1 = t->arena + 6912;                      /* [n,12,12,6] steps 22 to 24 */
+    /* ---- forward: layer0 ---- */
+    /* 1  max_pool2d1[n,12,12,6], max_pool2d1_index[n,12,12,6] = conv2d_pool(x[n,28,28,1],
+     *            layer0_weight[6,5,5,1], layer0_bias[6]) */
+    float *const max_pool2d1 = t->arena;                              /* [n,12,12,6] steps 1 to 25 */
+    uint8_t *const max_pool2d1_index = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 25 */
+    ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d1_index, n,
+            &layer0_shape);
 
-    /* 1  max_pool2d1[n,12,12,6], max_pool2d12[n,12,12,6] = conv2d_pool(x, layer0_weight, layer0_bias) */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 784,
-            .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 12, .pw = 12
-        };
-        ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d12, n, &shape);
-    }
-
-    /* 2  relu1[864n] */
+    /* 2  relu1[864n] = relu(max_pool2d1) */
+    float *const relu1 = t->arena; /* [864n] in place of max_pool2d1 */
     for (int32_t i = 0; i < 864 * n; i++) {
         relu1[i] = max_pool2d1[i] < 0.0f ? 0.0f : max_pool2d1[i];
     }
 
-    /* 3  max_pool2d2[n,4,4,16], max_pool2d22[n,4,4,16] = conv2d_pool(relu1, layer3_weight, layer3_bias) */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 864,
-            .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 4, .pw = 4
-        };
-        ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d22, n, &shape);
-    }
+    /* ---- forward: layer3 ---- */
+    /* 3  max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16] = conv2d_pool(relu1[n,12,12,6],
+     *            layer3_weight[16,5,5,6], layer3_bias[16]) */
+    float *const max_pool2d2 = t->arena + 13824;                      /* [n,4,4,16] steps 3 to 23 */
+    uint8_t *const max_pool2d2_index = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 23 */
+    ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d2_index, n,
+            &layer3_shape);
 
-    /* 4  relu2[256n] */
+    /* 4  relu2[256n] = relu(max_pool2d2) */
+    float *const relu2 = t->arena + 13824; /* [256n] in place of max_pool2d2 */
     for (int32_t i = 0; i < 256 * n; i++) {
         relu2[i] = max_pool2d2[i] < 0.0f ? 0.0f : max_pool2d2[i];
     }
 
-    /* 5  matmul1[n,120] = relu2 . layer7_weight' */
+    /* ---- forward: layer7 ---- */
+    /* 5  matmul1[n,120] = relu2[n,256] . layer7_weight[120,256]' */
+    float *const matmul1 = t->arena + 6912; /* [n,120] steps 5 to 17 */
     ag_gemm_nt_f32_ref(relu2, 256, t->layer7_weight, 256, matmul1, 120, n, 120, 256, 1.0f, 0.0f);
 
-    /* 6  relu3[n,120] */
+    /* 6  relu3[n,120] = relu(matmul1 + layer7_bias) */
+    float *const relu3 = t->arena + 6912; /* [n,120] in place of matmul1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
             const float add1 = matmul1[i * 120 + j] + t->layer7_bias[j];
@@ -98,10 +90,13 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         }
     }
 
-    /* 7  matmul2[n,84] = relu3 . layer9_weight' */
+    /* ---- forward: layer9 ---- */
+    /* 7  matmul2[n,84] = relu3[n,120] . layer9_weight[84,120]' */
+    float *const matmul2 = t->arena + 7872; /* [n,84] steps 7 to 14 */
     ag_gemm_nt_f32_ref(relu3, 120, t->layer9_weight, 120, matmul2, 84, n, 84, 120, 1.0f, 0.0f);
 
-    /* 8  relu4[n,84] */
+    /* 8  relu4[n,84] = relu(matmul2 + layer9_bias) */
+    float *const relu4 = t->arena + 7872; /* [n,84] in place of matmul2 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
             const float add1 = matmul2[i * 84 + j] + t->layer9_bias[j];
@@ -109,10 +104,17 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         }
     }
 
-    /* 9  matmul3[n,10] = relu4 . layer11_weight' */
+    /* ---- forward: layer11 ---- */
+    /* 9  matmul3[n,10] = relu4[n,84] . layer11_weight[10,84]' */
+    float *const matmul3 = t->arena + 8544; /* [n,10] steps 9 to 14 */
     ag_gemm_nt_f32_ref(relu4, 84, t->layer11_weight, 84, matmul3, 10, n, 10, 84, 1.0f, 0.0f);
 
-    /* 10 loss, d_sub1[n,10] */
+    /* ---- loss ---- */
+    /* 10 loss from matmul3, layer11_bias, label by add, amax, sub, exp, sum, log, pick, div
+     *    d_sub1[n,10] from label, matmul3, layer11_bias by to_s32, eq, div, neg, where, add, amax, sub,
+     *            exp, sum, mul */
+    float *const d_sub1 = t->arena + 8544;   /* [n,10] in place of matmul3 */
+    float *const exp1_row = t->arena + 8624; /* [10] step 10 */
     {
         float sum = 0.0f;
         const float div1 = 1.0f / (float)n;
@@ -142,7 +144,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         return LENET_ERR_LOSS;
     }
 
-    /* 11 new layer11_bias[10] */
+    /* ---- backward: layer11, layer9, layer7 ---- */
+    /* 11 layer11_bias[10] = layer11_bias - lr * sum(d_sub1, axis=0) */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
         float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f;
@@ -170,10 +173,13 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer11_bias[9] -= lr * sum10;
     }
 
-    /* 12 d_relu4[n,84] = d_sub1 . layer11_weight */
+    /* 12 d_relu4[n,84] = d_sub1[n,10] . layer11_weight[10,84] */
+    float *const d_relu4 = t->arena + 9920; /* [n,84] steps 12 to 17 */
     ag_gemm_nn_f32_ref(d_sub1, 10, t->layer11_weight, 84, d_relu4, 84, n, 84, 10, 1.0f, 0.0f);
 
-    /* 13 d_add4[n,84], new layer9_bias[84] */
+    /* 13 d_add4[n,84] = where(relu4 <= 0.0, 0.0, d_relu4)
+     *    layer9_bias[84] = layer9_bias - lr * sum(d_add4, axis=0) */
+    float *const d_add4 = t->arena + 9920; /* [n,84] in place of d_relu4 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
             const float choice1 = d_relu4[i * 84 + j];
@@ -188,13 +194,16 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer9_bias[i] -= lr * sum;
     }
 
-    /* 14 layer11_weight[10,84] -= lr d_sub1' . relu4 */
+    /* 14 layer11_weight[10,84] -= lr * d_sub1[n,10]' . relu4[n,84] */
     ag_gemm_tn_f32_ref(d_sub1, 10, relu4, 84, t->layer11_weight, 84, 10, 84, n, -lr, 1.0f);
 
-    /* 15 d_relu3[n,120] = d_add4 . layer9_weight */
+    /* 15 d_relu3[n,120] = d_add4[n,84] . layer9_weight[84,120] */
+    float *const d_relu3 = t->arena + 8960; /* [n,120] steps 15 to 19 */
     ag_gemm_nn_f32_ref(d_add4, 84, t->layer9_weight, 120, d_relu3, 120, n, 120, 84, 1.0f, 0.0f);
 
-    /* 16 d_add3[n,120], new layer7_bias[120] */
+    /* 16 d_add3[n,120] = where(relu3 <= 0.0, 0.0, d_relu3)
+     *    layer7_bias[120] = layer7_bias - lr * sum(d_add3, axis=0) */
+    float *const d_add3 = t->arena + 8960; /* [n,120] in place of d_relu3 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
             const float choice1 = d_relu3[i * 120 + j];
@@ -209,53 +218,48 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer7_bias[i] -= lr * sum;
     }
 
-    /* 17 layer9_weight[84,120] -= lr d_add4' . relu3 */
+    /* 17 layer9_weight[84,120] -= lr * d_add4[n,84]' . relu3[n,120] */
     ag_gemm_tn_f32_ref(d_add4, 84, relu3, 120, t->layer9_weight, 120, 84, 120, n, -lr, 1.0f);
 
-    /* 18 matmul[n,256] = d_add3 . layer7_weight */
+    /* 18 matmul[n,256] = d_add3[n,120] . layer7_weight[120,256] */
+    float *const matmul = t->arena + 6912; /* [n,256] steps 18 to 20 */
     ag_gemm_nn_f32_ref(d_add3, 120, t->layer7_weight, 256, matmul, 256, n, 256, 120, 1.0f, 0.0f);
 
-    /* 19 layer7_weight[120,256] -= lr d_add3' . relu2 */
+    /* 19 layer7_weight[120,256] -= lr * d_add3[n,120]' . relu2[n,256] */
     ag_gemm_tn_f32_ref(d_add3, 120, relu2, 256, t->layer7_weight, 256, 120, 256, n, -lr, 1.0f);
 
-    /* 20 d_max_pool2d2[256n] */
+    /* ---- backward: layer3 ---- */
+    /* 20 d_max_pool2d2[256n] = where(relu2 <= 0.0, 0.0, matmul) */
+    float *const d_max_pool2d2 = t->arena + 13824; /* [256n] in place of relu2 */
     for (int32_t i = 0; i < 256 * n; i++) {
         const float choice1 = matmul[i];
         d_max_pool2d2[i] = relu2[i] <= 0.0f ? 0.0f : choice1;
     }
 
-    /* 21 layer3_bias[16] -= lr column_sums(d_max_pool2d2) */
+    /* 21 layer3_bias[16] -= lr * column_sums(d_max_pool2d2[16n,16]) */
     ag_column_sums_f32_ref(d_max_pool2d2, 16, t->layer3_bias, 16 * n, 16, -lr, 1.0f);
 
-    /* 22 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2, max_pool2d22, layer3_weight) */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 864,
-            .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 4, .pw = 4
-        };
-        ag_conv2d_pool_dx_f32_ref(d_max_pool2d2, max_pool2d22, t->layer3_weight, d_relu1, n, &shape);
-    }
+    /* 22 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16],
+     *            layer3_weight[16,5,5,6]) */
+    float *const d_relu1 = t->arena + 6912; /* [n,12,12,6] steps 22 to 24 */
+    ag_conv2d_pool_dx_f32_ref(d_max_pool2d2, max_pool2d2_index, t->layer3_weight, d_relu1, n, &layer3_shape);
 
-    /* 23 layer3_weight[16,5,5,6] -= lr conv2d_pool_dw(relu1, d_max_pool2d2, max_pool2d22) */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 864,
-            .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 4, .pw = 4
-        };
-        ag_conv2d_pool_dw_f32_ref(relu1, d_max_pool2d2, max_pool2d22, t->layer3_weight, n, &shape, -lr, 1.0f);
-    }
+    /* 23 layer3_weight[16,5,5,6] -= lr * conv2d_pool_dw(relu1[n,12,12,6], d_max_pool2d2[n,4,4,16],
+     *            max_pool2d2_index[n,4,4,16]) */
+    ag_conv2d_pool_dw_f32_ref(relu1, d_max_pool2d2, max_pool2d2_index, t->layer3_weight, n, &layer3_shape,
+            -lr, 1.0f);
 
-    /* 24 d_max_pool2d1[n,12,12,6], new layer0_bias[6] */
+    /* ---- backward: layer0 ---- */
+    /* 24 d_max_pool2d1[n,12,12,6] = where(relu1 <= 0.0, 0.0, d_relu1)
+     *    layer0_bias[6] = layer0_bias - lr * sum(d_max_pool2d1, axis=(0, 1, 2)) */
+    float *const d_max_pool2d1 = t->arena; /* [n,12,12,6] in place of relu1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 12; j++) {
             for (int32_t k = 0; k < 12; k++) {
                 for (int32_t l = 0; l < 6; l++) {
                     const float choice1 = d_relu1[i * 864 + j * 72 + k * 6 + l];
-                    d_max_pool2d1[i * 864 + j * 72 + k * 6 + l] = relu1[i * 864 + j * 72 + k * 6 + l] <= 0.0f ? 0.0f : choice1;
+                    d_max_pool2d1[i * 864 + j * 72 + k * 6 + l] = relu1[i * 864 + j * 72 + k * 6 + l] <= 0.0f
+                            ? 0.0f : choice1;
                 }
             }
         }
@@ -272,16 +276,10 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer0_bias[i] -= lr * sum;
     }
 
-    /* 25 layer0_weight[6,5,5,1] -= lr conv2d_pool_dw(x, d_max_pool2d1, max_pool2d12) */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 784,
-            .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 12, .pw = 12
-        };
-        ag_conv2d_pool_dw_f32_ref(x, d_max_pool2d1, max_pool2d12, t->layer0_weight, n, &shape, -lr, 1.0f);
-    }
+    /* 25 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_max_pool2d1[n,12,12,6],
+     *            max_pool2d1_index[n,12,12,6]) */
+    ag_conv2d_pool_dw_f32_ref(x, d_max_pool2d1, max_pool2d1_index, t->layer0_weight, n, &layer0_shape, -lr,
+            1.0f);
     return LENET_OK;
 }
 
@@ -293,54 +291,41 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
         return LENET_ERR_BATCH;
     }
 
-    float *const max_pool2d1 = t->arena;                        /* [n,12,12,6] steps 1 to 3 */
-    float *const relu1 = t->arena;                              /* [864n] in place of max_pool2d1 */
-    uint8_t *const max_pool2d12 = (uint8_t *)(t->arena + 6912); /* [n,12,12,6] step 1 */
-    float *const max_pool2d2 = t->arena + 6912;                 /* [n,4,4,16] steps 3 to 5 */
-    float *const relu2 = t->arena + 6912;                       /* [256n] in place of max_pool2d2 */
-    uint8_t *const max_pool2d22 = (uint8_t *)(t->arena + 8960); /* [n,4,4,16] step 3 */
-    float *const matmul1 = t->arena;                            /* [n,120] steps 5 to 7 */
-    float *const relu3 = t->arena;                              /* [n,120] in place of matmul1 */
-    float *const matmul2 = t->arena + 960;                      /* [n,84] steps 7 to 9 */
-    float *const relu4 = t->arena + 960;                        /* [n,84] in place of matmul2 */
-    float *const matmul3 = t->arena;                            /* [n,10] steps 9 to 10 */
+    /* ---- forward: layer0 ---- */
+    /* 1  max_pool2d1[n,12,12,6], max_pool2d1_index[n,12,12,6] = conv2d_pool(x[n,28,28,1],
+     *            layer0_weight[6,5,5,1], layer0_bias[6]) */
+    float *const max_pool2d1 = t->arena;                             /* [n,12,12,6] steps 1 to 3 */
+    uint8_t *const max_pool2d1_index = (uint8_t *)(t->arena + 6912); /* [n,12,12,6] step 1 */
+    ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d1_index, n,
+            &layer0_shape);
 
-    /* 1  max_pool2d1[n,12,12,6], max_pool2d12[n,12,12,6] = conv2d_pool(x, layer0_weight, layer0_bias) */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 784,
-            .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 12, .pw = 12
-        };
-        ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d12, n, &shape);
-    }
-
-    /* 2  relu1[864n] */
+    /* 2  relu1[864n] = relu(max_pool2d1) */
+    float *const relu1 = t->arena; /* [864n] in place of max_pool2d1 */
     for (int32_t i = 0; i < 864 * n; i++) {
         relu1[i] = max_pool2d1[i] < 0.0f ? 0.0f : max_pool2d1[i];
     }
 
-    /* 3  max_pool2d2[n,4,4,16], max_pool2d22[n,4,4,16] = conv2d_pool(relu1, layer3_weight, layer3_bias) */
-    {
-        static const ag_conv2d_pool_shape shape = {
-            .h = 12, .w = 12, .c = 6, .oh = 8, .ow = 8, .o = 16, .kh = 5, .kw = 5, .stride_h = 1,
-            .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 864,
-            .x_h = 72, .x_w = 6, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
-            .ph = 4, .pw = 4
-        };
-        ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d22, n, &shape);
-    }
+    /* ---- forward: layer3 ---- */
+    /* 3  max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16] = conv2d_pool(relu1[n,12,12,6],
+     *            layer3_weight[16,5,5,6], layer3_bias[16]) */
+    float *const max_pool2d2 = t->arena + 6912;                      /* [n,4,4,16] steps 3 to 5 */
+    uint8_t *const max_pool2d2_index = (uint8_t *)(t->arena + 8960); /* [n,4,4,16] step 3 */
+    ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d2_index, n,
+            &layer3_shape);
 
-    /* 4  relu2[256n] */
+    /* 4  relu2[256n] = relu(max_pool2d2) */
+    float *const relu2 = t->arena + 6912; /* [256n] in place of max_pool2d2 */
     for (int32_t i = 0; i < 256 * n; i++) {
         relu2[i] = max_pool2d2[i] < 0.0f ? 0.0f : max_pool2d2[i];
     }
 
-    /* 5  matmul1[n,120] = relu2 . layer7_weight' */
+    /* ---- forward: layer7 ---- */
+    /* 5  matmul1[n,120] = relu2[n,256] . layer7_weight[120,256]' */
+    float *const matmul1 = t->arena; /* [n,120] steps 5 to 7 */
     ag_gemm_nt_f32_ref(relu2, 256, t->layer7_weight, 256, matmul1, 120, n, 120, 256, 1.0f, 0.0f);
 
-    /* 6  relu3[n,120] */
+    /* 6  relu3[n,120] = relu(matmul1 + layer7_bias) */
+    float *const relu3 = t->arena; /* [n,120] in place of matmul1 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
             const float add1 = matmul1[i * 120 + j] + t->layer7_bias[j];
@@ -348,10 +333,13 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
         }
     }
 
-    /* 7  matmul2[n,84] = relu3 . layer9_weight' */
+    /* ---- forward: layer9 ---- */
+    /* 7  matmul2[n,84] = relu3[n,120] . layer9_weight[84,120]' */
+    float *const matmul2 = t->arena + 960; /* [n,84] steps 7 to 9 */
     ag_gemm_nt_f32_ref(relu3, 120, t->layer9_weight, 120, matmul2, 84, n, 84, 120, 1.0f, 0.0f);
 
-    /* 8  relu4[n,84] */
+    /* 8  relu4[n,84] = relu(matmul2 + layer9_bias) */
+    float *const relu4 = t->arena + 960; /* [n,84] in place of matmul2 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
             const float add1 = matmul2[i * 84 + j] + t->layer9_bias[j];
@@ -359,10 +347,12 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
         }
     }
 
-    /* 9  matmul3[n,10] = relu4 . layer11_weight' */
+    /* ---- forward: layer11 ---- */
+    /* 9  matmul3[n,10] = relu4[n,84] . layer11_weight[10,84]' */
+    float *const matmul3 = t->arena; /* [n,10] steps 9 to 10 */
     ag_gemm_nt_f32_ref(relu4, 84, t->layer11_weight, 84, matmul3, 10, n, 10, 84, 1.0f, 0.0f);
 
-    /* 10 scores[n,10] */
+    /* 10 scores[n,10] = matmul3 + layer11_bias */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 10; j++) {
             scores[i * 10 + j] = matmul3[i * 10 + j] + t->layer11_bias[j];
@@ -371,77 +361,20 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
     return LENET_OK;
 }
 
-/* A checkpoint: magic "AGCK", format, graph id, bytes of state, CRC-32 of the state, CRC-32 of the five words
- * before; then the state. */
-#define CHECKPOINT_MAGIC 0x4b434741u
-#define CHECKPOINT_FORMAT 1u
-#define CHECKPOINT_HEADER 24u
-
 int lenet_save(const lenet_trainer *t, lenet_write_fn *write, void *ctx) {
-    uint32_t header[6];
     if (t == NULL || write == NULL) {
         return LENET_ERR_NULL;
     }
-    header[0] = CHECKPOINT_MAGIC;
-    header[1] = CHECKPOINT_FORMAT;
-    header[2] = LENET_GRAPH_ID;
-    header[3] = LENET_STATE_BYTES;
-    header[4] = ag_crc32(0, t, LENET_STATE_BYTES);
-    header[5] = ag_crc32(0, header, 20);
-    if (write(ctx, 0, header, CHECKPOINT_HEADER) != 0 ||
-        write(ctx, CHECKPOINT_HEADER, t, LENET_STATE_BYTES) != 0) {
-        return LENET_ERR_IO;
-    }
-    return LENET_OK;
+    return ag_checkpoint_save(t, LENET_STATE_BYTES, LENET_GRAPH_ID, write, ctx);
 }
 
 int lenet_load(lenet_trainer *t, lenet_read_fn *read, void *ctx) {
-    uint32_t header[6];
-    uint32_t chunk[16];
-    uint32_t crc = 0;
     if (t == NULL || read == NULL) {
         return LENET_ERR_NULL;
     }
-    if (read(ctx, 0, header, CHECKPOINT_HEADER) != 0) {
-        return LENET_ERR_IO;
-    }
-    if (header[0] != CHECKPOINT_MAGIC || header[1] != CHECKPOINT_FORMAT ||
-        header[2] != LENET_GRAPH_ID || header[3] != LENET_STATE_BYTES || header[5] != ag_crc32(0, header, 20)) {
-        return LENET_ERR_CHECKPOINT;
-    }
-    for (uint32_t at = 0; at < LENET_STATE_BYTES; at += (uint32_t)sizeof chunk) {
-        uint32_t left = LENET_STATE_BYTES - at;
-        uint32_t bytes = left < (uint32_t)sizeof chunk ? left : (uint32_t)sizeof chunk;
-        if (read(ctx, CHECKPOINT_HEADER + at, chunk, bytes) != 0) {
-            return LENET_ERR_IO;
-        }
-        crc = ag_crc32(crc, chunk, bytes);
-    }
-    if (crc != header[4]) {
-        return LENET_ERR_CHECKPOINT;
-    }
-    return read(ctx, CHECKPOINT_HEADER, t, LENET_STATE_BYTES) == 0 ? LENET_OK : LENET_ERR_IO;
+    return ag_checkpoint_load(t, LENET_STATE_BYTES, LENET_GRAPH_ID, read, ctx);
 }
 
 const char *lenet_strstatus(int status) {
-    switch (status) {
-    case LENET_OK:
-        return "ok";
-    case LENET_ERR_NULL:
-        return "a pointer is NULL";
-    case LENET_ERR_BATCH:
-        return "the number of samples is below 1 or above LENET_BATCH";
-    case LENET_ERR_LABEL:
-        return "a label or index is out of range";
-    case LENET_ERR_IO:
-        return "a read or write callback failed";
-    case LENET_ERR_CHECKPOINT:
-        return "the checkpoint is damaged or belongs to another model";
-    case LENET_ERR_INPUT:
-        return "an input, a target or the learning rate is not finite";
-    case LENET_ERR_LOSS:
-        return "the loss is not finite";
-    default:
-        return "unknown status";
-    }
+    return ag_strstatus(status);
 }

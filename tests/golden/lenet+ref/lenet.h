@@ -73,8 +73,8 @@ int lenet_init(lenet_trainer *t, uint32_t seed);
 
 /* One step of training on n samples; loss is that before the update. x[n][1][28][28], label[n]; 1 <= n <= the
  * batch */
-int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int32_t n, float lr, float
-        *loss);
+int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int32_t n, float lr,
+        float *loss);
 
 /* Evaluation; leaves the weights as they are. x[n][1][28][28], scores[n][10]; 1 <= n <= the batch */
 int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores);

@@ -6,8 +6,9 @@
 
 #include "ag_kernels.h"
 #include "ag_math.h"
-#include "ag_crc32.h"
+#include "ag_checkpoint.h"
 #include "ag_guard.h"
+#include "ag_status.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char mnist_size_is_as_planned[sizeof(mnist_trainer) == MNIST_TRAINER_BYTES ? 1 : -1];
@@ -26,26 +27,27 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
         return MNIST_ERR_INPUT;
     }
 
-    float *const matmul1 = t->arena;         /* [1,32] steps 1 to 7 */
-    float *const sigmoid1 = t->arena;        /* [1,32] in place of matmul1 */
-    float *const matmul2 = t->arena + 64;    /* [1,10] steps 3 to 6 */
-    float *const d_sub1 = t->arena + 64;     /* [1,10] in place of matmul2 */
-    float *const exp1_row = t->arena + 32;   /* [10] step 4 */
-    float *const d_sigmoid1 = t->arena + 32; /* [1,32] steps 5 to 8 */
-    float *const d_matmul1 = t->arena + 32;  /* [1,32] in place of d_sigmoid1 */
-
-    /* 1  matmul1[1,32] = x . layer0_weight' */
+    /* ---- forward: layer0 ---- */
+    /* 1  matmul1[1,32] = x[1,784] . layer0_weight[32,784]' */
+    float *const matmul1 = t->arena; /* [1,32] steps 1 to 7 */
     ag_gemv_f32_ref(t->layer0_weight, 784, x, matmul1, 32, 784, 1.0f, 0.0f);
 
-    /* 2  sigmoid1[1,32] */
+    /* 2  sigmoid1[1,32] = sigmoid(matmul1) */
+    float *const sigmoid1 = t->arena; /* [1,32] in place of matmul1 */
     for (int32_t i = 0; i < 32; i++) {
         sigmoid1[i] = ag_sigmoidf(matmul1[i]);
     }
 
-    /* 3  matmul2[1,10] = sigmoid1 . layer2_weight' */
+    /* ---- forward: layer2 ---- */
+    /* 3  matmul2[1,10] = sigmoid1[1,32] . layer2_weight[10,32]' */
+    float *const matmul2 = t->arena + 64; /* [1,10] steps 3 to 6 */
     ag_gemv_f32_ref(t->layer2_weight, 32, sigmoid1, matmul2, 10, 32, 1.0f, 0.0f);
 
-    /* 4  loss, d_sub1[1,10] */
+    /* ---- loss ---- */
+    /* 4  loss = -pick(matmul2 - amax(matmul2) - log(sum(exp(matmul2 - amax(matmul2)))), label)
+     *    d_sub1[1,10] from label, matmul2 by to_s32, eq, where, sum, neg, amax, sub, exp, div, mul, add */
+    float *const d_sub1 = t->arena + 64;   /* [1,10] in place of matmul2 */
+    float *const exp1_row = t->arena + 32; /* [10] step 4 */
     {
         float amax = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {
@@ -71,18 +73,22 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
         return MNIST_ERR_LOSS;
     }
 
-    /* 5  d_sigmoid1[1,32] = d_sub1 . layer2_weight */
+    /* ---- backward: layer2 ---- */
+    /* 5  d_sigmoid1[1,32] = d_sub1[1,10] . layer2_weight[10,32] */
+    float *const d_sigmoid1 = t->arena + 32; /* [1,32] steps 5 to 8 */
     ag_gemv_t_f32_ref(t->layer2_weight, 32, d_sub1, d_sigmoid1, 10, 32, 1.0f, 0.0f);
 
-    /* 6  layer2_weight[10,32] -= lr d_sub1' . sigmoid1 */
+    /* 6  layer2_weight[10,32] -= lr * d_sub1[10,1] . sigmoid1[1,32] */
     ag_ger_f32_ref(t->layer2_weight, 32, d_sub1, sigmoid1, 10, 32, -lr, 1.0f);
 
-    /* 7  d_matmul1[1,32] */
+    /* ---- backward: layer0 ---- */
+    /* 7  d_matmul1[1,32] = d_sigmoid1 * sigmoid1 * (1.0 - sigmoid1) */
+    float *const d_matmul1 = t->arena + 32; /* [1,32] in place of d_sigmoid1 */
     for (int32_t i = 0; i < 32; i++) {
         d_matmul1[i] = d_sigmoid1[i] * sigmoid1[i] * (1.0f - sigmoid1[i]);
     }
 
-    /* 8  layer0_weight[32,784] -= lr d_matmul1' . x */
+    /* 8  layer0_weight[32,784] -= lr * d_matmul1[32,1] . x[1,784] */
     ag_ger_f32_ref(t->layer0_weight, 784, d_matmul1, x, 32, 784, -lr, 1.0f);
     return MNIST_OK;
 }
@@ -92,22 +98,23 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
         return MNIST_ERR_NULL;
     }
 
-    float *const matmul1 = t->arena;      /* [1,32] steps 1 to 3 */
-    float *const sigmoid1 = t->arena;     /* [1,32] in place of matmul1 */
-    float *const matmul2 = t->arena + 32; /* [1,10] steps 3 to 4 */
-
-    /* 1  matmul1[1,32] = x . layer0_weight' */
+    /* ---- forward: layer0 ---- */
+    /* 1  matmul1[1,32] = x[1,784] . layer0_weight[32,784]' */
+    float *const matmul1 = t->arena; /* [1,32] steps 1 to 3 */
     ag_gemv_f32_ref(t->layer0_weight, 784, x, matmul1, 32, 784, 1.0f, 0.0f);
 
-    /* 2  sigmoid1[1,32] */
+    /* 2  sigmoid1[1,32] = sigmoid(matmul1) */
+    float *const sigmoid1 = t->arena; /* [1,32] in place of matmul1 */
     for (int32_t i = 0; i < 32; i++) {
         sigmoid1[i] = ag_sigmoidf(matmul1[i]);
     }
 
-    /* 3  matmul2[1,10] = sigmoid1 . layer2_weight' */
+    /* ---- forward: layer2 ---- */
+    /* 3  matmul2[1,10] = sigmoid1[1,32] . layer2_weight[10,32]' */
+    float *const matmul2 = t->arena + 32; /* [1,10] steps 3 to 4 */
     ag_gemv_f32_ref(t->layer2_weight, 32, sigmoid1, matmul2, 10, 32, 1.0f, 0.0f);
 
-    /* 4  scores[1,10] */
+    /* 4  scores[1,10] = matmul2 - amax(matmul2) - log(sum(exp(matmul2 - amax(matmul2)))) */
     {
         float amax = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {
@@ -125,77 +132,20 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
     return MNIST_OK;
 }
 
-/* A checkpoint: magic "AGCK", format, graph id, bytes of state, CRC-32 of the state, CRC-32 of the five words
- * before; then the state. */
-#define CHECKPOINT_MAGIC 0x4b434741u
-#define CHECKPOINT_FORMAT 1u
-#define CHECKPOINT_HEADER 24u
-
 int mnist_save(const mnist_trainer *t, mnist_write_fn *write, void *ctx) {
-    uint32_t header[6];
     if (t == NULL || write == NULL) {
         return MNIST_ERR_NULL;
     }
-    header[0] = CHECKPOINT_MAGIC;
-    header[1] = CHECKPOINT_FORMAT;
-    header[2] = MNIST_GRAPH_ID;
-    header[3] = MNIST_STATE_BYTES;
-    header[4] = ag_crc32(0, t, MNIST_STATE_BYTES);
-    header[5] = ag_crc32(0, header, 20);
-    if (write(ctx, 0, header, CHECKPOINT_HEADER) != 0 ||
-        write(ctx, CHECKPOINT_HEADER, t, MNIST_STATE_BYTES) != 0) {
-        return MNIST_ERR_IO;
-    }
-    return MNIST_OK;
+    return ag_checkpoint_save(t, MNIST_STATE_BYTES, MNIST_GRAPH_ID, write, ctx);
 }
 
 int mnist_load(mnist_trainer *t, mnist_read_fn *read, void *ctx) {
-    uint32_t header[6];
-    uint32_t chunk[16];
-    uint32_t crc = 0;
     if (t == NULL || read == NULL) {
         return MNIST_ERR_NULL;
     }
-    if (read(ctx, 0, header, CHECKPOINT_HEADER) != 0) {
-        return MNIST_ERR_IO;
-    }
-    if (header[0] != CHECKPOINT_MAGIC || header[1] != CHECKPOINT_FORMAT ||
-        header[2] != MNIST_GRAPH_ID || header[3] != MNIST_STATE_BYTES || header[5] != ag_crc32(0, header, 20)) {
-        return MNIST_ERR_CHECKPOINT;
-    }
-    for (uint32_t at = 0; at < MNIST_STATE_BYTES; at += (uint32_t)sizeof chunk) {
-        uint32_t left = MNIST_STATE_BYTES - at;
-        uint32_t bytes = left < (uint32_t)sizeof chunk ? left : (uint32_t)sizeof chunk;
-        if (read(ctx, CHECKPOINT_HEADER + at, chunk, bytes) != 0) {
-            return MNIST_ERR_IO;
-        }
-        crc = ag_crc32(crc, chunk, bytes);
-    }
-    if (crc != header[4]) {
-        return MNIST_ERR_CHECKPOINT;
-    }
-    return read(ctx, CHECKPOINT_HEADER, t, MNIST_STATE_BYTES) == 0 ? MNIST_OK : MNIST_ERR_IO;
+    return ag_checkpoint_load(t, MNIST_STATE_BYTES, MNIST_GRAPH_ID, read, ctx);
 }
 
 const char *mnist_strstatus(int status) {
-    switch (status) {
-    case MNIST_OK:
-        return "ok";
-    case MNIST_ERR_NULL:
-        return "a pointer is NULL";
-    case MNIST_ERR_BATCH:
-        return "the number of samples is below 1 or above MNIST_BATCH";
-    case MNIST_ERR_LABEL:
-        return "a label or index is out of range";
-    case MNIST_ERR_IO:
-        return "a read or write callback failed";
-    case MNIST_ERR_CHECKPOINT:
-        return "the checkpoint is damaged or belongs to another model";
-    case MNIST_ERR_INPUT:
-        return "an input, a target or the learning rate is not finite";
-    case MNIST_ERR_LOSS:
-        return "the loss is not finite";
-    default:
-        return "unknown status";
-    }
+    return ag_strstatus(status);
 }

@@ -7,6 +7,7 @@
 #include "ag_kernels.h"
 #define AG_MATH_SHORTCUTS 1 /* no loop that calls its functions is long enough for vectors */
 #include "ag_math.h"
+#include "ag_status.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char scalar_size_is_as_planned[sizeof(scalar_work) == SCALAR_WORK_BYTES ? 1 : -1];
@@ -16,7 +17,8 @@ int scalar_polynomial(scalar_work *t, float x, float *value, float *dx) {
         return SCALAR_ERR_NULL;
     }
 
-    /* 1  value, dx */
+    /* 1  value = 3.0 * x + square(x) - sqrt(x)
+     *    dx = -0.5 / sqrt(x) + 2.0 * x + 3.0 */
     {
         const float sqrt1 = sqrtf(x);
         value[0] = 3.0f * x + x * x - sqrt1;
@@ -30,7 +32,9 @@ int scalar_quotient(scalar_work *t, float x, float y, float *value, float *dx, f
         return SCALAR_ERR_NULL;
     }
 
-    /* 1  value, dx, dy */
+    /* 1  value = (x + 2.0 * y) / (x * y + 1.0)
+     *    dx = -(value / (x * y + 1.0)) * y + 1.0 / (x * y + 1.0)
+     *    dy = -(value / (x * y + 1.0)) * x + 1.0 / (x * y + 1.0) * 2.0 */
     {
         const float add1 = x * y + 1.0f;
         const float div1 = (x + 2.0f * y) / add1;
@@ -48,12 +52,15 @@ int scalar_power(scalar_work *t, float x, float y, float *value, float *dx, floa
         return SCALAR_ERR_NULL;
     }
 
-    /* 1  value, dx, dy */
+    /* 1  value = pow(x, y) + pow(2.0, x) + pow(y, -1.5)
+     *    dx from x, y by pow, eq, ge, logical_and, where, log, mul, sub, add
+     *    dy = -1.5 * pow(y, -2.5) + pow(x, y) * log(where(x == 0.0 && y >= 0.0, 1.0, x)) */
     {
         const float pow1 = ag_powf(x, y);
         const float pow2 = ag_powf(2.0f, x);
         value[0] = pow1 + pow2 + ag_powf(y, -1.5f);
-        dx[0] = pow2 * ag_logf(2.0f == 0.0f && x >= 0.0f ? 1.0f : 2.0f) + (y == 0.0f ? 0.0f : y * ag_powf(x, y - 1.0f));
+        dx[0] = pow2 * ag_logf(2.0f == 0.0f && x >= 0.0f ? 1.0f : 2.0f) + (y == 0.0f ? 0.0f : y * ag_powf(x, y
+                - 1.0f));
         dy[0] = -1.5f * ag_powf(y, -2.5f) + pow1 * ag_logf(x == 0.0f && y >= 0.0f ? 1.0f : x);
     }
     return SCALAR_OK;
@@ -64,7 +71,9 @@ int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, floa
         return SCALAR_ERR_NULL;
     }
 
-    /* 1  value, dx, dy */
+    /* 1  value from x, y by mul, sqrt, add, sub, div, pow
+     *    dx from y, x by eq, mul, sqrt, add, sub, pow, where, neg, div
+     *    dy from y, x by mul, sqrt, add, sub, pow, eq, ge, logical_and, where, log, div, neg */
     {
         const float sqrt1 = sqrtf(x);
         const float add1 = x * y + sqrt1;
@@ -74,7 +83,8 @@ int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, floa
         const float mul1 = sub1 * pow1;
         value[0] = add1 * add1 - div1 + mul1;
         const float div2 = -1.0f / add1;
-        const float add2 = (y == 0.0f ? 0.0f : sub1 * y * ag_powf(add1, y - 1.0f)) + -pow1 + -(-1.0f * (div1 / add1)) + div2 + add1 + add1;
+        const float add2 = (y == 0.0f ? 0.0f : sub1 * y * ag_powf(add1, y - 1.0f)) + -pow1 + -(-1.0f * (div1 /
+                add1)) + div2 + add1 + add1;
         dx[0] = add2 * 0.5f / sqrt1 + add2 * y;
         dy[0] = mul1 * ag_logf(add1 == 0.0f && y >= 0.0f ? 1.0f : add1) + pow1 + -div2 + add2 * x;
     }
@@ -82,20 +92,5 @@ int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, floa
 }
 
 const char *scalar_strstatus(int status) {
-    switch (status) {
-    case SCALAR_OK:
-        return "ok";
-    case SCALAR_ERR_NULL:
-        return "a pointer is NULL";
-    case SCALAR_ERR_BATCH:
-        return "the number of samples is below 1 or above SCALAR_BATCH";
-    case SCALAR_ERR_LABEL:
-        return "a label or index is out of range";
-    case SCALAR_ERR_IO:
-        return "a read or write callback failed";
-    case SCALAR_ERR_CHECKPOINT:
-        return "the checkpoint is damaged or belongs to another model";
-    default:
-        return "unknown status";
-    }
+    return ag_strstatus(status);
 }

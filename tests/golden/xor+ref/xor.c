@@ -7,8 +7,9 @@
 #include "ag_kernels.h"
 #define AG_MATH_SHORTCUTS 1 /* no loop that calls its functions is long enough for vectors */
 #include "ag_math.h"
-#include "ag_crc32.h"
+#include "ag_checkpoint.h"
 #include "ag_guard.h"
+#include "ag_status.h"
 
 /* Refuses to compile where the struct would be laid out otherwise than planned. */
 typedef char xor_size_is_as_planned[sizeof(xor_trainer) == XOR_TRAINER_BYTES ? 1 : -1];
@@ -32,13 +33,18 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         return XOR_ERR_INPUT;
     }
 
+    /* ---- forward, loss ---- */
+    /* 1  relu1[n,8] = relu(x . layer0_weight' + layer0_bias)
+     *    loss from relu1, layer2_weight', layer2_bias, label by mul, sum, add, amax, sub, exp, log, pick,
+     *            div
+     *    d_sub1[n,2] from label, relu1, layer2_weight', layer2_bias by to_s32, eq, div, neg, where, mul,
+     *            sum, add, amax, sub, exp
+     *    d_add1[n,8] = where(relu1 <= 0.0, 0.0, d_sub1 . layer2_weight) */
     float *const relu1 = t->arena;            /* [n,8] steps 1 to 4 */
     float *const d_sub1 = t->arena + 64;      /* [n,2] steps 1 to 5 */
     float *const d_add1 = t->arena + 32;      /* [n,8] steps 1 to 3 */
     float *const matmul2_row = t->arena + 72; /* [2] step 1 */
     float *const exp1_row = t->arena + 74;    /* [2] step 1 */
-
-    /* 1  relu1[n,8], loss, d_sub1[n,2], d_add1[n,8] */
     {
         float sum = 0.0f;
         const float div1 = 1.0f / (float)n;
@@ -95,7 +101,8 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         return XOR_ERR_LOSS;
     }
 
-    /* 2  new layer0_weight[8,2] */
+    /* ---- update: layer0 ---- */
+    /* 2  layer0_weight[8,2] = layer0_weight - lr * (d_add1' . x) */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
         float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
@@ -136,7 +143,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         t->layer0_weight[15] -= lr * sum16;
     }
 
-    /* 3  new layer0_bias[8] */
+    /* 3  layer0_bias[8] = layer0_bias - lr * sum(d_add1, axis=0) */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
         float sum7 = 0.0f, sum8 = 0.0f;
@@ -160,7 +167,8 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         t->layer0_bias[7] -= lr * sum8;
     }
 
-    /* 4  new layer2_weight[2,8] */
+    /* ---- update: layer2 ---- */
+    /* 4  layer2_weight[2,8] = layer2_weight - lr * (d_sub1' . relu1) */
     {
         float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
         float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
@@ -201,7 +209,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         t->layer2_weight[15] -= lr * sum16;
     }
 
-    /* 5  new layer2_bias[2] */
+    /* 5  layer2_bias[2] = layer2_bias - lr * sum(d_sub1, axis=0) */
     {
         float sum = 0.0f, sum2 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -222,9 +230,9 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
         return XOR_ERR_BATCH;
     }
 
+    /* ---- forward: layer0 ---- */
+    /* 1  scores[n,2] = relu(x . layer0_weight' + layer0_bias) . layer2_weight' + layer2_bias */
     float *const relu1_row = t->arena; /* [8] step 1 */
-
-    /* 1  scores[n,2] */
     for (int32_t i = 0; i < n; i++) {
         const float x_1 = x[i * 2 + 0];
         const float x_2 = x[i * 2 + 1];
@@ -253,77 +261,20 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
     return XOR_OK;
 }
 
-/* A checkpoint: magic "AGCK", format, graph id, bytes of state, CRC-32 of the state, CRC-32 of the five words
- * before; then the state. */
-#define CHECKPOINT_MAGIC 0x4b434741u
-#define CHECKPOINT_FORMAT 1u
-#define CHECKPOINT_HEADER 24u
-
 int xor_save(const xor_trainer *t, xor_write_fn *write, void *ctx) {
-    uint32_t header[6];
     if (t == NULL || write == NULL) {
         return XOR_ERR_NULL;
     }
-    header[0] = CHECKPOINT_MAGIC;
-    header[1] = CHECKPOINT_FORMAT;
-    header[2] = XOR_GRAPH_ID;
-    header[3] = XOR_STATE_BYTES;
-    header[4] = ag_crc32(0, t, XOR_STATE_BYTES);
-    header[5] = ag_crc32(0, header, 20);
-    if (write(ctx, 0, header, CHECKPOINT_HEADER) != 0 ||
-        write(ctx, CHECKPOINT_HEADER, t, XOR_STATE_BYTES) != 0) {
-        return XOR_ERR_IO;
-    }
-    return XOR_OK;
+    return ag_checkpoint_save(t, XOR_STATE_BYTES, XOR_GRAPH_ID, write, ctx);
 }
 
 int xor_load(xor_trainer *t, xor_read_fn *read, void *ctx) {
-    uint32_t header[6];
-    uint32_t chunk[16];
-    uint32_t crc = 0;
     if (t == NULL || read == NULL) {
         return XOR_ERR_NULL;
     }
-    if (read(ctx, 0, header, CHECKPOINT_HEADER) != 0) {
-        return XOR_ERR_IO;
-    }
-    if (header[0] != CHECKPOINT_MAGIC || header[1] != CHECKPOINT_FORMAT ||
-        header[2] != XOR_GRAPH_ID || header[3] != XOR_STATE_BYTES || header[5] != ag_crc32(0, header, 20)) {
-        return XOR_ERR_CHECKPOINT;
-    }
-    for (uint32_t at = 0; at < XOR_STATE_BYTES; at += (uint32_t)sizeof chunk) {
-        uint32_t left = XOR_STATE_BYTES - at;
-        uint32_t bytes = left < (uint32_t)sizeof chunk ? left : (uint32_t)sizeof chunk;
-        if (read(ctx, CHECKPOINT_HEADER + at, chunk, bytes) != 0) {
-            return XOR_ERR_IO;
-        }
-        crc = ag_crc32(crc, chunk, bytes);
-    }
-    if (crc != header[4]) {
-        return XOR_ERR_CHECKPOINT;
-    }
-    return read(ctx, CHECKPOINT_HEADER, t, XOR_STATE_BYTES) == 0 ? XOR_OK : XOR_ERR_IO;
+    return ag_checkpoint_load(t, XOR_STATE_BYTES, XOR_GRAPH_ID, read, ctx);
 }
 
 const char *xor_strstatus(int status) {
-    switch (status) {
-    case XOR_OK:
-        return "ok";
-    case XOR_ERR_NULL:
-        return "a pointer is NULL";
-    case XOR_ERR_BATCH:
-        return "the number of samples is below 1 or above XOR_BATCH";
-    case XOR_ERR_LABEL:
-        return "a label or index is out of range";
-    case XOR_ERR_IO:
-        return "a read or write callback failed";
-    case XOR_ERR_CHECKPOINT:
-        return "the checkpoint is damaged or belongs to another model";
-    case XOR_ERR_INPUT:
-        return "an input, a target or the learning rate is not finite";
-    case XOR_ERR_LOSS:
-        return "the loss is not finite";
-    default:
-        return "unknown status";
-    }
+    return ag_strstatus(status);
 }

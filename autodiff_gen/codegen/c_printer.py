@@ -1,0 +1,202 @@
+"""From a C syntax tree to lines: the only place that decides indentation, parentheses and where lines are cut."""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..ir.op_kinds import ADD, ATOM, COMPARE, MUL, SELECT, UNARY
+from ..lowering import c_ast as c
+
+WIDTH = 110
+_INDENT = "    "
+_LOGICAL = 40
+_PRECEDENCE = {"*": MUL, "/": MUL, "+": ADD, "-": ADD, "&&": _LOGICAL, "||": 30}
+_RIGHT = {MUL: UNARY, ADD: MUL, COMPARE: ADD, _LOGICAL: COMPARE, 30: _LOGICAL}
+
+
+def folded(text: str, width: int = WIDTH - 4, indent: str = " " * 8) -> list[str]:
+    """A text cut into lines at its blanks; \\0 is a blank at which it is not cut."""
+    lines = textwrap.wrap(
+        text, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+    return [line.replace("\0", " ") for line in lines]
+
+
+@dataclass(frozen=True)
+class Printer:
+    """`types`: how types are spelled, where otherwise than in the tree; `width`: columns of a line, of which a
+    function's body has already lost its indentation."""
+
+    types: Mapping[str, str] = field(default_factory=dict)
+    width: int = WIDTH - len(_INDENT)
+
+    # Expressions
+
+    def expression(self, expr: c.Expr, need: int = SELECT) -> str:
+        """The text, in parentheses where its precedence is below `need`."""
+        text, precedence = self._expression(expr)
+        return f"({text})" if precedence < need else text
+
+    def _expression(self, expr: c.Expr) -> tuple[str, int]:
+        match expr:
+            case c.Name(text):
+                return text, ATOM
+            case c.Literal(text):
+                return text, UNARY if text.startswith("-") else ATOM
+            case c.Member(pointer, name):
+                return f"{pointer}->{name}", ATOM
+            case c.Element(array, index):
+                return self._element(array, index), ATOM
+            case c.Call(function, arguments):
+                return f"{function}({', '.join(map(self.expression, arguments))})", ATOM
+            case c.Unary(symbol, operand):
+                return symbol + self.expression(operand, ATOM), UNARY
+            case c.Cast(c_type, operand):
+                need = ATOM + 1 if c_type.endswith("*") else UNARY
+                return f"({self.types.get(c_type, c_type)}){self.expression(operand, need)}", UNARY
+            case c.Increment(name):
+                return f"{name}++", ATOM
+            case c.Binary(symbol, left, right):
+                precedence = _PRECEDENCE.get(symbol, COMPARE)
+                first, second = (
+                    self.expression(left, precedence),
+                    self.expression(right, _RIGHT[precedence]),
+                )
+                return f"{first} {symbol} {second}", precedence
+            case c.Sum():
+                return " ".join(self._terms(expr)), ADD
+            case c.Conditional(test, then, otherwise):
+                parts = (self.expression(test, 30), self.expression(then, 30), self.expression(otherwise))
+                return f"{parts[0]} ? {parts[1]} : {parts[2]}", SELECT
+            case c.Template(text, operands, precedence, needs):
+                args = [self.expression(o, need) for o, need in zip(operands, needs, strict=True)]
+                return text.format(*args), precedence
+
+    def _element(self, array: c.Expr, index: c.Expr) -> str:
+        inside = self.expression(index)
+        if isinstance(index, c.Binary) and index.symbol == "*":
+            inside += " + 0"  # beside `i * 10 + 1`
+        if isinstance(array, c.Binary) and array.symbol == "+":
+            start = self.expression(array.right)
+            pointer = self.expression(array.left, ATOM)
+            return f"{pointer}[{start}]" if inside == "0" else f"{pointer}[{start} + {inside}]"
+        return f"{self.expression(array, ATOM)}[{inside}]"
+
+    def _terms(self, total: c.Sum) -> list[str]:
+        """The parts between which a sum may be cut."""
+        needs = [ADD, *(MUL for _ in total.terms[1:])]
+        texts = [self.expression(t, need) for t, need in zip(total.terms, needs, strict=True)]
+        parts = [f"{t} +" for t in texts[:-1]] + texts[-1:]
+        for term in total.less:
+            parts[-1] += " -"
+            parts.append(self.expression(term, MUL))
+        return parts
+
+    # Statements
+
+    def lines(self, statements: Iterable[c.Statement]) -> list[str]:
+        out: list[str] = []
+        for is_noted, some in itertools.groupby(
+            statements, lambda s: isinstance(s, c.Declare) and bool(s.comment)
+        ):
+            texts = [(self._statement(s), s) for s in some]
+            if is_noted:  # comments in one column
+                width = max(len(lines[0]) for lines, _ in texts)
+                out += [
+                    f"{lines[0]:<{width}} /* {s.comment} */" for lines, s in texts if isinstance(s, c.Declare)
+                ]
+            else:
+                out += [line for lines, _ in texts for line in lines]
+        return out
+
+    def _inside(self, body: Sequence[c.Statement]) -> list[str]:
+        inner = replace(self, width=max(self.width - len(_INDENT), 60))
+        return [_INDENT + line if line else "" for line in inner.lines(body)]
+
+    def _folded(self, text: str) -> list[str]:
+        return [text] if len(text) <= self.width else folded(text, self.width)
+
+    def _statement(self, statement: c.Statement) -> list[str]:
+        match statement:
+            case c.ExprStatement(expr):
+                return self._folded(f"{self.expression(expr)};")
+            case c.Assign(target, value, op):
+                return self._folded(f"{self.expression(target)} {op} {self.expression(value)};")
+            case c.Declare():
+                return self._declare(statement)
+            case c.Table():
+                return self._table(statement)
+            case c.StepTemplate(text, operands, need):
+                return self._folded(text.format(**{k: self.expression(v, need) for k, v in operands}))
+            case c.For():
+                return [self._head(statement), *self._inside(statement.body), "}"]
+            case c.If(test, then, otherwise):
+                other = ["} else {", *self._inside(otherwise)] if otherwise else []
+                return [*self._folded(f"if ({self.expression(test)}) {{"), *self._inside(then), *other, "}"]
+            case c.Block(body):
+                return ["{", *self._inside(body), "}"]
+            case c.Comment():
+                return self._comment(statement)
+            case c.Heading(text):
+                return [f"/* ---- {text} ---- */"]
+            case c.Probe(id):
+                return [f"AG_MARK({id});"]
+            case c.Return(value):
+                return [f"return {self.expression(value)};"]
+            case c.Blank():
+                return [""]
+
+    def _declare(self, d: c.Declare) -> list[str]:
+        if d.is_pointer:
+            head = f"{d.c_type}const " if d.const else d.c_type
+        else:
+            head = f"const {d.c_type} " if d.const else f"{d.c_type} "
+        if len(d.variables) == 1 and isinstance(value := d.variables[0][1], c.Sum):
+            return _cut(f"{head}{d.variables[0][0]} = ", self._terms(value))
+        values = [name if v is None else f"{name} = {self.expression(v)}" for name, v in d.variables]
+        text = f"{head}{', '.join(values)};"
+        return [text] if d.comment else self._folded(text)
+
+    def _table(self, table: c.Table) -> list[str]:
+        text = ", ".join(f".{k}\0=\0{v}" for k, v in table.fields)
+        inside = folded(text, WIDTH - 14, "")
+        return [
+            f"static const {table.c_type} {table.name} = {{",
+            *(_INDENT + line for line in inside),
+            "};",
+        ]
+
+    def _head(self, loop: c.For) -> str:
+        v, start, stop = loop.variable, self.expression(loop.start), self.expression(loop.stop)
+        if loop.step < 0:
+            return f"for ({loop.c_type} {v} = {start}; {v} >= {stop}; {v}--) {{"
+        return f"for ({loop.c_type} {v} = {start}; {v} < {stop}; {v}++) {{"
+
+    def _comment(self, comment: c.Comment) -> list[str]:
+        """A line of the text begins a line of the comment; what follows a cut is set in further."""
+        indent = " " * (max(len(comment.step), 2) + 1) if comment.step else ""
+        room = self.width - len(indent) - len("/*  */")
+        lines = [part for text in comment.text.split("\n") for part in folded(text, room)]
+        lines = [
+            f"{comment.step:<2} {lines[0]}" if comment.step else lines[0],
+            *(indent + x for x in lines[1:]),
+        ]
+        return [*(f"{' *' if k else '/*'} {line}" for k, line in enumerate(lines[:-1])),
+                f"{' *' if len(lines) > 1 else '/*'} {lines[-1]} */"]  # fmt: skip
+
+
+def _cut(start: str, terms: Sequence[str]) -> list[str]:
+    """The statement `start` and a sum's terms, over several lines where it would be long."""
+    lines = [start + terms[0]]
+    for term in terms[1:]:
+        if len(lines[-1]) + len(term.removesuffix(" +")) > 92:
+            lines.append(" " * 8 + term)
+        else:
+            lines[-1] += " " + term
+    return [*lines[:-1], lines[-1] + ";"]
+
+
+PRINTER = Printer()

@@ -1,0 +1,191 @@
+"""The functions of a program as C trees: signature, checks of the arguments, pointers into the arena, steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeGuard
+
+from ..ir.node import CONST, Value, base, topological
+from ..ir.types import Shape, product
+from ..lowering import c_ast as c
+from ..lowering import c_query, c_syntax
+from ..lowering.phases import Phases
+from .functions import EntryBody
+from .geometry import Geometry
+from .program import Arg, Entry, Program
+
+
+@dataclass(frozen=True)
+class EntryCode:
+    """One entry. `checks` are those of every call, `scans` those that traverse the arguments before the first step;
+    `pointers` are what all steps share, of a function in parts.
+    """
+
+    entry: Entry
+    checks: c.Statements
+    scans: c.Statements
+    steps: tuple[c.Statements, ...]
+    pointers: tuple[c.Declare, ...] = ()
+
+
+def step_comments(entry: Entry, program: Program) -> dict[str, str]:
+    """What every step of an entry computes, by its number."""
+    graphs = [plan.graph for plan in entry.plan.all_plans()]
+    constants = {n.results[0]: "table" for g in graphs for n in topological(g.roots) if n.op is CONST}
+    body = _body(entry, program, constants, {})
+    return c_query.step_comments([body.statements(step) for step in entry.plan.steps])
+
+
+def entry_code(
+    entry: Entry,
+    program: Program,
+    tables: Mapping[Value, str],
+    geometry: Mapping[Geometry, str],
+    probes: Mapping[str, int],
+) -> EntryCode:
+    """The code of an entry; `tables` and `geometry` are the names of constants at file scope, `probes` ids by the
+    numbers of steps."""
+    body = _body(entry, program, tables, geometry)
+    steps = [c_query.with_probes(body.statements(step), probes) for step in entry.plan.steps]
+    headings = Phases(entry.plan).headings()
+    for k, step in enumerate(entry.plan.steps):
+        if step in headings:
+            steps[k] = (c.Heading(headings[step]), *steps[k])
+    if entry.plan.graph.guard is not None:
+        _add_tests(steps, entry, body, program.name.upper())
+    return EntryCode(entry, _checks(entry, program), _scans(entry, program), tuple(steps))
+
+
+def with_functions(code: EntryCode, names: Mapping[str, str]) -> EntryCode:
+    """The code with calls of ag_math.h's functions replaced."""
+    return replace(code, steps=c_query.with_functions(code.steps, names))
+
+
+def in_parts(code: EntryCode) -> EntryCode:
+    """The steps as the cases of train_part: an error ends the step, and what is scanned belongs to the first."""
+    end = c.Assign(c.Member("t", "part"), c.number(0))
+    pointers = tuple(s for step in code.steps for s in step if _is_pointer(s))
+    steps = [tuple(s for s in step if not _is_pointer(s)) for step in code.steps]
+    steps[0] = (*code.scans, *steps[0])
+    ended = tuple(c_query.before_returns(step, end) for step in steps)
+    return replace(code, scans=(), steps=ended, pointers=pointers)
+
+
+def _is_pointer(statement: c.Statement) -> TypeGuard[c.Declare]:
+    return isinstance(statement, c.Declare) and statement.is_pointer
+
+
+def _body(
+    entry: Entry, program: Program, tables: Mapping[Value, str], geometry: Mapping[Geometry, str]
+) -> EntryBody:
+    return EntryBody(
+        entry.plan,
+        {a.value: c.Name(a.c_name) for a in entry.args if a.value is not None},
+        {a.name: c.Name(a.c_name) for a in entry.args if a.role == "output"},
+        {state: c.Member("t", name) for state, name in program.slot_names.items()},
+        {v: c.Name(name) for v, name in tables.items()},
+        geometry=geometry,
+    )
+
+
+def _add_tests(steps: list[c.Statements], entry: Entry, body: EntryBody, prefix: str) -> None:
+    """After the steps that compute them, the tests of the loss and of the bound of all updates."""
+    graph = entry.plan.graph
+    said = c.Comment("bounds of all updates, times 2^28: none begins unless they are finite")
+    for v, what, comment in ((graph.outputs.get("loss"), "LOSS", ()), (graph.proof, "GRADIENTS", (said,))):
+        if v is not None:
+            k = next((i for i, step in enumerate(entry.plan.steps) if step.node is base(v).node), 0)
+            steps[k] += (*comment, _all_finite(body.place(v), (), f"{prefix}_ERR_{what}"))
+
+
+# Signatures
+
+
+@dataclass(frozen=True)
+class Parameter:
+    c_type: str
+    name: str
+
+
+def parameters(entry: Entry, program: Program) -> list[Parameter]:
+    """The parameters of an entry: the struct, arrays, n, scalars, outputs."""
+    out = [Parameter(f"{program.struct} *", "t")]
+    n_is_due = entry.takes_n
+    for arg in entry.args:
+        if n_is_due and (arg.by_value or arg.role == "output"):
+            out.append(Parameter("int32_t", "n"))
+            n_is_due = False
+        if arg.by_value:
+            out.append(Parameter(arg.type.dtype.c, arg.c_name))
+        else:
+            const = "" if arg.role == "output" else "const "
+            out.append(Parameter(f"{const}{arg.type.dtype.c} *", arg.c_name))
+    return out
+
+
+# Checks
+
+
+def _refused(test: c.Expr, status: str) -> c.If:
+    return c.If(test, (c.Return(c.Name(status)),))
+
+
+def _any(tests: list[c.Expr]) -> c.Expr:
+    out = tests[0]
+    for test in tests[1:]:
+        out = c.Binary("||", out, test)
+    return out
+
+
+def _checks(entry: Entry, program: Program) -> c.Statements:
+    """What every call tests: pointers, and the number of samples."""
+    prefix = program.name.upper()
+    used = {v for n in entry.plan.graph.nodes for v in n.operands}
+    unused = [a for a in entry.args if a.by_value and a.value not in used]
+    out: list[c.Statement] = [c.ExprStatement(c.Cast("void", c.Name(a.c_name))) for a in unused]
+    pointers = ["t", *(a.c_name for a in entry.args if not a.by_value)]
+    missing: list[c.Expr] = [c.Binary("==", c.Name(p), c.Name("NULL")) for p in pointers]
+    out.append(_refused(_any(missing), f"{prefix}_ERR_NULL"))
+    if entry.takes_n:
+        n = c.Name("n")
+        few, many = c.Binary("<", n, c.number(entry.least_n)), c.Binary(">", n, c.Name(f"{prefix}_BATCH"))
+        out.append(_refused(_any([few, many]), f"{prefix}_ERR_BATCH"))
+    return tuple(out)
+
+
+def _scans(entry: Entry, program: Program) -> c.Statements:
+    """What is tested before the first step: labels out of range, and inputs that are not finite."""
+    prefix = program.name.upper()
+    out: list[c.Statement] = []
+    for a in entry.args:
+        if a.classes is not None and not (a.type.dtype.name == "u8" and a.classes >= 256):
+            out.append(_range_check(a, a.classes, prefix))
+    if entry.plan.graph.guard is not None:
+        for a in entry.args:
+            if a.role == "input" and a.type.dtype.kind == "f":
+                name = c.Name(a.c_name)
+                place = c.Unary("&", name) if a.by_value else name
+                out.append(_all_finite(place, a.type.shape, f"{prefix}_ERR_INPUT"))
+    return tuple(out)
+
+
+def _all_finite(place: c.Expr, shape: Shape, status: str) -> c.Statement:
+    call = c.Call("ag_all_finite", (place, c_syntax.size(product(shape))))
+    return _refused(c.Unary("!", call), status)
+
+
+def _range_check(arg: Arg, classes: int, prefix: str) -> c.Statement:
+    count = product(arg.type.shape)
+    name = c.Name(arg.c_name)
+    label: c.Expr = c.Element(name, c.number(0) if count == 1 else c.Name("i"))
+    if arg.by_value:
+        label = name
+    tests: list[c.Expr] = [c.Binary(">=", label, c.number(classes))]
+    if arg.type.dtype.kind == "i":
+        tests.insert(0, c.Binary("<", label, c.number(0)))
+    test = _any(tests)
+    if arg.ignored is not None:
+        test = c.Binary("&&", c.Binary("!=", label, c.number(arg.ignored)), test)
+    refused = _refused(test, f"{prefix}_ERR_LABEL")
+    return refused if count == 1 else c.For("i", c_syntax.size(count), (refused,))

@@ -1,0 +1,263 @@
+"""The formulas of what loops compute, from the nodes of their region."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from ..ir.graph import State
+from ..ir.node import CONST, Node, Value, base
+from ..ir.op_kinds import (
+    ATOM,
+    MUL,
+    SELECT,
+    UNARY,
+    Elementwise,
+    Extent,
+    Iota,
+    Leaf,
+    Reduce,
+    RowContraction,
+    View,
+)
+from ..ir.types import normalise_axes
+from ..lowering import c_ast as c
+from ..lowering import c_syntax
+from ..lowering.c_syntax import shown
+from ..lowering.plan import EntryPlan, Step
+
+LONGEST = 24  # operators and parentheses of a formula; what takes more is told by its operands and ops
+
+
+class Names(Protocol):
+    """How an entry calls its values (functions.EntryBody)."""
+
+    plan: EntryPlan
+    slots: Mapping[State, c.Expr]
+
+    def bare(self, place: c.Expr) -> str: ...
+    def place(self, v: Value) -> c.Expr: ...
+    def scalar(self, v: Value) -> c.Expr: ...
+
+
+def plain(literal: str) -> str:
+    """A number without C's suffix."""
+    return literal[:-1] if literal[-1:] == "f" and literal[-2:-1].isdigit() else literal
+
+
+def loops_comment(names: Names, step: Step) -> str:
+    """A line for each result: the formula of its elements, or its operands and ops where that would be long."""
+    return "\n".join(_Formulas(names, step).lines())
+
+
+class _TooLongError(Exception):
+    pass
+
+
+class _Formulas:
+    """The results of a loop nest in the order in which they need each other. A result is called by its name in the
+    formulas after its own; a state that has been given its new value is then `old name` where the old one is meant.
+    """
+
+    def __init__(self, names: Names, step: Step) -> None:
+        self.names, self.step = names, step
+        region = step.node.regions[0]
+        self.nodes = region.nodes
+        self.outer = dict(zip(region.params, step.node.operands, strict=True))
+        self.results = dict(zip(region.results, step.node.results, strict=True))
+        self.done: dict[Value, str] = {}
+        self.renewed: set[State] = set()
+
+    def lines(self) -> list[str]:
+        position = {n: k for k, n in enumerate(self.nodes)}
+        order = sorted(self.results, key=lambda v: (position.get(base(v).node, -1), v.index))
+        return [self._line(v, self.results[v]) for v in order]
+
+    def _line(self, v: Value, result: Value) -> str:
+        state = self.names.plan.states.get(result)
+        name = self.names.bare(self.names.place(result) if state is None else self.names.slots[state])
+        shape = shown(result.type.shape) if result.type.shape else ""
+        try:
+            text = self._checked(self._formula(v)[0])
+            line = f"{name}{shape} = {text}"
+        except _TooLongError:
+            line = f"{name}{shape} from {self._sources(v)}"
+        self.done[base(v)] = name
+        if state is not None:
+            self.renewed.add(state)
+        return line
+
+    def _sources(self, v: Value) -> str:
+        """`x, w by mul, sum`: the operands and ops of a long formula."""
+        found: dict[str, None] = {}
+        ops: dict[str, None] = {}
+        seen: set[Value] = set()
+
+        def visit(v: Value, is_top: bool = False) -> None:
+            if v in seen:
+                return
+            seen.add(v)
+            if v in self.outer or (base(v) in self.done and not is_top):
+                text = self._named(v)
+                found.update({text: None} if not text[:1].isdigit() and text[:1] != "-" else {})
+                return
+            for o in v.node.operands:
+                visit(o)
+            lower = v.node.op.lower
+            if not isinstance(lower, View | Leaf | Iota | Extent) and getattr(lower, "c", "") != "{0}":
+                ops[v.node.op.name] = None
+
+        visit(v, is_top=True)
+        return f"{', '.join(found)} by {', '.join(ops)}" if found else f"constants by {', '.join(ops)}"
+
+    def _named(self, v: Value, outer: Value | None = None) -> str:
+        """A result that has its line already, or what is read from outside: `outer`, else all of it."""
+        if base(v) in self.done:
+            return self.done[base(v)]
+        outer = self.outer[v] if outer is None else outer
+        source = base(outer)
+        if source.node.op is CONST and source.node.attrs["value"].size == 1:
+            return plain(c_syntax.literal(source.node.attrs["value"].reshape(-1)[0], source.type.dtype))
+        name = self.names.bare(self.names.place(outer))
+        state = self.names.plan.states.get(source)
+        return viewed(outer, f"old {name}" if state in self.renewed else name)
+
+    def _formula(self, v: Value, is_top: bool = True) -> tuple[str, int]:
+        """The text, and the precedence of its outermost operator."""
+        if v in self.outer or (base(v) in self.done and not is_top):
+            text = self._named(v)
+            return text, UNARY if text.startswith(("-", "old ")) else ATOM
+        node, lower = v.node, v.node.op.lower
+        if isinstance(lower, View):
+            text, precedence = self._formula(node.operands[0], is_top)
+            viewed = _view(node, text)
+            return viewed, precedence if viewed == text else ATOM
+        if node.op is CONST:
+            text = plain(c_syntax.literal(node.attrs["value"].reshape(-1)[0], v.type.dtype))
+            return text, UNARY if text.startswith("-") else ATOM
+        if isinstance(lower, Extent):
+            return c_syntax.extent(node.attrs["extent"]), MUL
+        if isinstance(lower, Iota):
+            return "index", ATOM
+        if isinstance(lower, RowContraction):
+            return " . ".join(self._operand(o, ATOM) for o in node.operands), MUL
+        if isinstance(lower, Elementwise):
+            return self._elementwise(node, lower)
+        sides = _factors(node)
+        if sides is not None:
+            return self._checked(" . ".join(map(self._side, sides))), MUL
+        arguments = [self._operand(o, SELECT) for o in node.operands]
+        name = node.op.name
+        if isinstance(lower, Reduce):
+            name += "_at" if v.index else ""
+            shape = node.operands[0].type.shape
+            axes = normalise_axes(node.attrs["axes"], len(shape))
+            if any(k not in axes and d != 1 for k, d in enumerate(shape)):
+                over = axes[0] if len(axes) == 1 else tuple(sorted(axes))
+                arguments.append(f"axis={over}")
+        return self._checked(f"{name}({', '.join(arguments)})"), ATOM
+
+    def _elementwise(self, node: Node, lower: Elementwise) -> tuple[str, int]:
+        count = len(node.operands)
+        if lower.c == "{0}":
+            return self._formula(node.operands[0], False)
+        needs = lower.operand_precedence
+        per_operand = needs if isinstance(needs, tuple) else (needs,) * count
+        infix = lower.c.startswith("{0} ") and lower.c.endswith(" {1}") and lower.c.count(" ") == 2
+        if infix or lower.c == "-{0}":
+            texts = [self._operand(o, need) for o, need in zip(node.operands, per_operand, strict=True)]
+            return self._checked(lower.c.format(*texts)), lower.precedence
+        texts = [self._operand(o, SELECT) for o in node.operands]
+        numbers = [plain(c_syntax.attribute(x)) for k, x in node.attrs.items() if f"{{{k}}}" in lower.c]
+        return self._checked(f"{node.op.name}({', '.join([*texts, *numbers])})"), ATOM
+
+    def _operand(self, v: Value, need: int) -> str:
+        text, precedence = self._formula(v, False)
+        return f"({text})" if precedence < need else text
+
+    def _side(self, v: Value) -> str:
+        """One side of a product, without the axis of extent 1 that lines it up with the other."""
+        v = _matrix(v)
+        return self._named(v, _matrix(self.outer[v])) if v in self.outer else self._operand(v, ATOM)
+
+    def _checked(self, text: str) -> str:
+        if text.count(" ") + text.count("(") > LONGEST:
+            raise _TooLongError
+        return text
+
+
+def _factors(node: Node) -> tuple[Value, Value] | None:
+    """Both sides of a product of matrices that is written as a sum: of a[m, k, 1] * b[1, k, n] over k."""
+    lower = node.op.lower
+    if not isinstance(lower, Reduce) or lower.step != "{acc0} += {x};":
+        return None
+    (x,) = node.operands
+    inner = x.node.op.lower
+    if not isinstance(inner, Elementwise) or inner.c != "{0} * {1}":
+        return None
+    a, b = x.node.operands
+    shapes = [v.type.shape for v in (a, b, x)]
+    if [len(s) for s in shapes] != [3, 3, 3] or shapes[0][2] != 1 or shapes[1][0] != 1:
+        return None
+    return (a, b) if normalise_axes(node.attrs["axes"], 3) == (1,) and shapes[0][1] == shapes[1][1] else None
+
+
+def _matrix(v: Value) -> Value:
+    """What a view shows with an axis more than the two of a matrix."""
+    while isinstance(v.node.op.lower, View) and len(v.type.shape) > 2:
+        v = v.node.operands[0]
+    return v
+
+
+def viewed(v: Value, name: str) -> str:
+    """The name of memory seen through the views that make v of it."""
+    if not isinstance(v.node.op.lower, View):
+        return name
+    return _view(v.node, viewed(v.node.operands[0], name))
+
+
+def _view(node: Node, text: str) -> str:
+    """A text seen through a view: as it is where the order of axes stays, primed for a transposed matrix."""
+    lower, (operand,) = node.op.lower, node.operands
+    assert isinstance(lower, View)
+    shape = node.results[0].type.shape
+    dims = lower.dims(operand.type.shape, shape, node.attrs)
+    kept = [d for d in dims or () if d is not None]
+    if not lower.window and kept == sorted(kept):
+        mark = _inserted(node) if not text[-1:].isdigit() or text[:1].isalpha() else ""
+    elif not lower.window and dims != (1, 0):
+        return f"{node.op.name}({text})"
+    else:
+        mark = _window(node) if lower.window else "'"
+    return f"({text}){mark}" if mark and " " in text else text + mark
+
+
+def _inserted(node: Node) -> str:
+    """`[:, None]`: axes that a view adds after others, so that they line up with those of another operand."""
+    (operand,), shape = node.operands, node.results[0].type.shape
+    old = list(operand.type.shape)
+    if len(old) >= len(shape) or isinstance(base(operand).node.op.lower, Reduce):
+        return ""
+    parts = []
+    for size in shape:
+        same = bool(old) and size == old[0]
+        parts.append(":" if same else "None")
+        old = old[1:] if same else old
+    while parts and parts[0] == "None":
+        parts = parts[1:]
+    return f"[{', '.join(parts)}]" if not old and "None" in parts else ""
+
+
+def _window(node: Node) -> str:
+    """`[..., 20:40]`: the part that a slice takes."""
+    (operand,), (result,) = node.operands, node.results
+    parts = []
+    for start, step, size, whole in zip(
+        node.attrs["starts"], node.attrs["steps"], result.type.shape, operand.type.shape, strict=True
+    ):
+        every = (start, step) == (0, 1) and size == whole
+        stop = c_syntax.extent(size * step + start if isinstance(size, int) else size * step)
+        parts.append(":" if every else f"{start}:{stop}" + (f":{step}" if step != 1 else ""))
+    while len(parts) > 1 and parts[0] == parts[1] == ":":
+        parts = parts[1:]
+    return f"[{', '.join(['...' if len(parts) > 1 and parts[0] == ':' else parts[0], *parts[1:]])}]"

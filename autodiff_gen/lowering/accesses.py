@@ -1,0 +1,118 @@
+"""Which memory a loop nest reads and writes, in order: read from its statements, before any C is made of them.
+
+The planner asks `may_share` before a result may reuse the memory of an operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..ir.node import Value
+from .expr import Expr, Index
+from .loop_nest import Body, LoopNest
+from .statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
+
+
+@dataclass(frozen=True)
+class Access:
+    """One read or write of memory, in the order in which it happens."""
+
+    value: Value
+    index: tuple[Index, ...] | None  # None: all of it, in any order
+    path: tuple[Body, ...]
+    time: int
+
+
+def _apart(a: tuple[Index, ...] | None, b: tuple[Index, ...] | None) -> bool:
+    """Whether two places of one array are never the same."""
+    if a is None or b is None or len(a) != len(b):
+        return False
+    numbers = [(i.number, j.number) for i, j in zip(a, b, strict=True) if i is not None and j is not None]
+    return any(i is not None and j is not None and i != j for i, j in numbers)
+
+
+class Accesses:
+    """The reads of params and the writes of one loop nest; `locked` as in Expressions."""
+
+    def __init__(self, nest: LoopNest, locked: frozenset[Value] = frozenset()) -> None:
+        statements = Statements(nest, locked)
+        self.exprs = statements.exprs
+        self.reads: list[Access] = []
+        self.writes: list[Access] = []
+        self._time = 0
+        self._locals: set[Expr] = set()
+        self._visit(statements.top, nest.top)
+
+    def may_share(self, param: Value, result: Value) -> bool:
+        """Whether `result` may be written over `param`: each element is read, for the last time, before it is
+        written.
+        """
+        for write in (w for w in self.writes if w.value is result):
+            for read in (r for r in self.reads if r.value is param):
+                if _apart(read.index, write.index):
+                    continue
+                common = [b for b in write.path if b in read.path and b.parent is not None]
+                if read.time > write.time or len(read.index or ()) != len(write.index or ()):
+                    return False
+                for body in common:
+                    var = self.exprs.loop_vars[body]
+                    if read.index is None or write.index is None:
+                        return False
+                    if not any(a is var and b is var for a, b in zip(read.index, write.index, strict=True)):
+                        return False
+        return True
+
+    def read_first(self, param: Value, result: Value) -> bool:
+        """Whether every read of `param` comes before the first write of `result`, in no loop that both share."""
+        writes = [w for w in self.writes if w.value is result]
+        reads = [r for r in self.reads if r.value is param]
+        return all(
+            r.time < w.time and not any(b.parent is not None and b in w.path for b in r.path)
+            for w in writes
+            for r in reads
+        )
+
+    def _visit(self, statements: Sequence[Statement], body: Body) -> None:
+        for statement in statements:
+            self._time += 1
+            match statement:
+                case Local(expr):
+                    if expr.is_local and expr not in self._locals:
+                        self._read(expr, body)
+                        self._locals.add(expr)
+                case Loop():
+                    self._visit(statement.statements, statement.body)
+                case Begin():
+                    pass
+                case Accumulate():
+                    self._read(statement.x, body)
+                case Store(value, index, expr):
+                    self._read_index(index, body)
+                    self._read(expr, body)
+                    at = self.exprs.index_in_memory(value, index) if statement.piece is None else None
+                    self._write(value, at, body)
+                case Row():
+                    node = statement.root.node
+                    for operand in node.operands:
+                        self.reads.append(Access(operand, None, tuple(body.path), self._time))
+                    self._write(node.results[0], (statement.row, None), body)
+
+    def _read(self, expr: Expr, body: Body) -> None:
+        if expr in self._locals:
+            return
+        if expr.memory is not None:
+            v, index = expr.memory
+            if v in self.exprs.params:
+                self.reads.append(Access(v, index, tuple(body.path), self._time))
+            self._read_index(index, body)
+        for arg in expr.args:
+            self._read(arg, body)
+
+    def _read_index(self, index: tuple[Index, ...], body: Body) -> None:
+        for i in index:
+            if i is not None:
+                self._read(i, body)
+
+    def _write(self, v: Value, index: tuple[Index, ...] | None, body: Body) -> None:
+        self.writes.append(Access(v, index, tuple(body.path), self._time))

@@ -1,0 +1,135 @@
+"""What a C syntax tree holds: names, functions that are called, comments of steps; and trees made from trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import Any, TypeVar
+
+from .c_ast import (
+    Call,
+    Cast,
+    Comment,
+    Expr,
+    Literal,
+    Member,
+    Name,
+    Probe,
+    Return,
+    Statement,
+    Statements,
+    StepTemplate,
+    Table,
+    Template,
+)
+
+T = TypeVar("T")
+
+
+@cache
+def functions_of(template: str) -> tuple[str, ...]:
+    """The functions that an op's C template calls: the names before its parentheses."""
+    found = []
+    for text in template.split("(")[:-1]:
+        size = next((k for k, c in enumerate(reversed(text)) if not (c.isalnum() or c == "_")), len(text))
+        found.append(text[len(text) - size :])
+    return tuple(dict.fromkeys(name for name in found if name and name != "if"))
+
+
+def walk(tree: Any) -> Iterator[Any]:
+    """Every node of a tree or of a sequence of trees, parents first."""
+    if isinstance(tree, tuple | list):
+        for part in tree:
+            yield from walk(part)
+    elif is_dataclass(tree):
+        yield tree
+        for f in fields(tree):
+            yield from walk(getattr(tree, f.name))
+
+
+def calls(tree: Any) -> set[str]:
+    """The functions that a tree calls."""
+    out: set[str] = set()
+    for node in walk(tree):
+        if isinstance(node, Call):
+            out.add(node.function)
+        elif isinstance(node, Template | StepTemplate):
+            out.update(node.calls)
+    return out
+
+
+def types(tree: Any) -> set[str]:
+    """The types of a tree's tables."""
+    return {node.c_type for node in walk(tree) if isinstance(node, Table)}
+
+
+def words(expr: Expr) -> list[str]:
+    """The names in an expression, in order."""
+    found = []
+    for node in walk(expr):
+        if isinstance(node, Name | Literal):
+            found.append(node.text)
+        elif isinstance(node, Member):
+            found.append(node.name)
+        elif isinstance(node, Cast):
+            found.append(node.c_type.rstrip(" *"))
+    return found
+
+
+# Rewriting
+
+
+def rewritten(tree: T, change: Callable[[Any], Any]) -> T:
+    """A tree whose nodes are what `change` makes of them, children first. A statement may become several, or none, as a
+    tuple."""
+    if isinstance(tree, tuple | list):
+        out: list[Any] = []
+        for part in tree:
+            made = rewritten(part, change)
+            spread = isinstance(made, tuple) and not isinstance(part, tuple)
+            out += made if spread else [made]
+        return tuple(out)  # type: ignore[return-value]
+    if not is_dataclass(tree):
+        return tree
+    old = {f.name: getattr(tree, f.name) for f in fields(tree)}
+    new = {k: rewritten(v, change) for k, v in old.items()}
+    changed = {k: v for k, v in new.items() if v is not old[k] and v != old[k]}
+    return change(replace(tree, **changed) if changed else tree)  # type: ignore[type-var, no-any-return]
+
+
+def with_functions(tree: T, names: Mapping[str, str]) -> T:
+    """The tree with calls of `names` replaced."""
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Call) and node.function in names:
+            return replace(node, function=names[node.function])
+        if isinstance(node, Template | StepTemplate) and names.keys() & set(node.calls):
+            text = node.text
+            for old in node.calls:
+                text = text.replace(f"{old}(", f"{names.get(old, old)}(")
+            return replace(node, text=text, calls=tuple(names.get(f, f) for f in node.calls))
+        return node
+
+    return rewritten(tree, change) if names else tree
+
+
+def with_probes(tree: Iterable[Statement], ids: Mapping[str, int]) -> Statements:
+    """A probe after the comment of every step that has an id."""
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Comment) and node.step in ids:
+            return node, Probe(ids[node.step])
+        return node
+
+    return rewritten(tuple(tree), change) if ids else tuple(tree)
+
+
+def before_returns(tree: Iterable[Statement], statement: Statement) -> Statements:
+    """The tree with a statement before every return."""
+    return rewritten(tuple(tree), lambda node: (statement, node) if isinstance(node, Return) else node)
+
+
+def step_comments(tree: Any) -> dict[str, str]:
+    """What every step computes, by its number."""
+    return {n.step: n.text for n in walk(tree) if isinstance(n, Comment) and n.step}

@@ -1,0 +1,186 @@
+"""The C tree of a loop nest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from ..ir.identifiers import numbered
+from ..ir.node import Node, Value
+from ..ir.op_kinds import ADD, ATOM, Reduce
+from ..ir.strides import Strided, dense
+from . import c_ast as c
+from . import c_query, c_syntax
+from .expr import Expr, Index
+from .loop_nest import Body, LoopNest
+from .statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
+
+C_TYPES = {
+    "f32": "float",
+    "s8": "int32_t",
+    "u8": "int32_t",
+    "s32": "int32_t",
+    "u32": "uint32_t",
+    "bool": "int32_t",
+}
+
+# (node, row, target, offset of the row in it) -> the statements that complete one row of a product
+RowCall: TypeAlias = Callable[[Node, c.Expr | None, c.Expr, Sequence[c.Expr]], Sequence[c.Statement]]
+
+
+class LoopTree:
+    """Builds the tree of one loop nest; `locked` as in Expressions.
+
+    places: the C pointer of a param, result or scratch value; layouts: how its elements are stored, None for a
+    scalar passed by value; taken: names in scope.
+    """
+
+    def __init__(
+        self,
+        nest: LoopNest,
+        locked: frozenset[Value],
+        places: Callable[[Value], c.Expr],
+        layouts: Callable[[Value], Strided | None],
+        row_call: RowCall,
+        taken: set[str],
+    ) -> None:
+        self.nest = nest
+        self.place_of, self.layout_of, self.row_call = places, layouts, row_call
+        self.taken = set(taken)
+        statements = Statements(nest, locked)
+        self.exprs = statements.exprs
+        self.top = self._sequence(statements.top, nest.top)
+
+    def _sequence(self, statements: Sequence[Statement], body: Body) -> c.Statements:
+        names_before = set(self.taken)
+        out: list[c.Statement] = []
+        for statement in statements:
+            out += self._statement(statement)
+        if body.parent is not None:
+            self.taken = names_before
+        return tuple(out)
+
+    def _statement(self, statement: Statement) -> list[c.Statement]:
+        match statement:
+            case Local(expr):
+                return self._local(expr)
+            case Loop():
+                return self._loop(statement)
+            case Begin():
+                return self._begin(statement)
+            case Accumulate():
+                return [self._accumulate(statement)]
+            case Store():
+                return [self._store(statement)]
+            case Row():
+                return self._row(statement)
+
+    def _local(self, expr: Expr) -> list[c.Statement]:
+        if not expr.is_local or expr.name:
+            return []
+        if expr.memory is not None and not expr.hint:
+            v = expr.memory[0]
+            if v not in self.nest.scratch and self.layout_of(v) is None:
+                return []
+            expr.hint = "_".join([*c_query.words(self.place_of(v)), ""])
+        value = self._made(expr)
+        expr.name = self._fresh(expr.hint, numbered(expr.hint, 1))
+        return [c.declare(C_TYPES[expr.dtype.name], expr.name, value, const=True)]
+
+    def _loop(self, loop: Loop) -> list[c.Statement]:
+        statements = self._sequence(loop.statements, loop.body)
+        if not statements:
+            return []
+        var = self._expr(self.exprs.loop_vars[loop.body])
+        assert isinstance(var, c.Name)
+        return [c.For(var.text, c_syntax.size(loop.body.extent), statements)]
+
+    def _begin(self, begin: Begin) -> list[c.Statement]:
+        lower = begin.root.node.op.lower
+        assert isinstance(lower, Reduce)
+        out: list[c.Statement] = []
+        for k, init in enumerate(lower.init):
+            of_all = [accumulators[k] for accumulators in begin.accumulators]
+            for acc in of_all:
+                acc.name = self._fresh(acc.hint)
+            for some in (of_all[i : i + 6] for i in range(0, len(of_all), 6)):
+                variables = tuple((acc.name, c.Literal(init)) for acc in some)
+                out.append(c.Declare(C_TYPES[some[0].dtype.name], variables))
+        return out
+
+    def _accumulate(self, what: Accumulate) -> c.Statement:
+        lower = what.root.node.op.lower
+        assert isinstance(lower, Reduce)
+        operands = [(f"acc{i}", self._expr(acc)) for i, acc in enumerate(what.accumulators)]
+        at = self._expr(what.at) if what.at is not None else c.number(0)
+        operands += [("x", self._expr(what.x)), ("i", at)]
+        need = ADD if lower.step.startswith("{acc0} +=") else ATOM
+        return c.StepTemplate(lower.step, tuple(operands), need, c_query.functions_of(lower.step))
+
+    def _store(self, store: Store) -> c.Statement:
+        v, expr = store.value, store.expr
+        index = self.exprs.index_in_memory(v, store.index)
+        value = self._expr(expr)
+        if store.piece is None:
+            target = self._element(v, index)
+        else:
+            attrs, shape = v.node.attrs, v.node.operands[store.piece].type.shape
+            at = dense(v.type.shape).window(shape, attrs["starts"][store.piece], attrs["steps"][store.piece])
+            target = self._at(self.place_of(v), at, index)
+        if v.type.dtype.size < 4:
+            return c.Assign(target, c.Cast(v.type.dtype.c, value))
+        if isinstance(value, c.Template) and value.text in ("{0} + {1}", "{0} - {1}"):
+            first, second = value.operands
+            if first == target:
+                return c.Assign(target, second, f"{value.text[4]}=")
+        return c.Assign(target, value)
+
+    def _row(self, what: Row) -> list[c.Statement]:
+        node = what.root.node
+        (v,) = node.results
+        row = self._expr(what.row) if what.row is not None else None
+        scratch = self.nest.scratch.get(v)
+        one_row = scratch is not None and self.nest.labels.of[v][0] not in scratch.axes
+        offset: list[c.Expr] = []
+        if not one_row and row is not None:
+            offset = [c.Binary("*", row, c_syntax.size(v.type.shape[1]))]
+        return list(self.row_call(node, row, self.place_of(v), offset))
+
+    def _expr(self, expr: Expr) -> c.Expr:
+        return c.Name(expr.name) if expr.name else self._made(expr)
+
+    def _made(self, expr: Expr) -> c.Expr:
+        if expr.memory is not None:
+            return self._element(*expr.memory)
+        return expr.form(*map(self._expr, expr.args))
+
+    def _element(self, v: Value, index: tuple[Index, ...]) -> c.Expr:
+        """One element: `name[i * 10 + j]`, or the name alone for a scalar passed by value."""
+        if v in self.nest.scratch:
+            at: Strided | None = dense(self.nest.scratch[v].shape)
+        else:
+            at = self.layout_of(v)
+        place = self.place_of(v)
+        return place if at is None else self._at(place, at, index)
+
+    def _at(self, place: c.Expr, at: Strided, index: tuple[Index, ...]) -> c.Expr:
+        """`name[i * 10 + j + 4]`; what counts downwards comes last."""
+        up: list[c.Expr] = []
+        down: list[c.Expr] = []
+        offset = at.offset
+        for i, step in zip(index, at.strides, strict=True):
+            if i is not None and i.number is not None:
+                offset += i.number * step
+            elif i is not None and step:
+                (up if step > 0 else down).append(c.times(self._expr(i), abs(step)))
+        if offset:
+            up.append(c.number(offset))
+        return c.Element(place, c.total(up, down))
+
+    def _fresh(self, hint: str, first: str = "") -> str:
+        name, k = first or hint, 1
+        while name in self.taken:
+            k += 1
+            name = numbered(hint, k)
+        self.taken.add(name)
+        return name

@@ -1,0 +1,61 @@
+/* A checkpoint: magic "AGCK", format, graph id, bytes of state, CRC-32 of the state, CRC-32 of the five words
+ * before; then the state. No pointer but `ctx` may be NULL. */
+#ifndef AG_CHECKPOINT_H
+#define AG_CHECKPOINT_H
+
+#include <stdint.h>
+
+#include "ag_crc32.h"
+#include "ag_io.h"
+#include "ag_status.h"
+
+#define AG_CHECKPOINT_MAGIC 0x4b434741u
+#define AG_CHECKPOINT_FORMAT 1u
+#define AG_CHECKPOINT_HEADER 24u
+
+/* Write `bytes` bytes of state. Returns AG_STATUS_OK or AG_STATUS_IO. */
+static inline int ag_checkpoint_save(const void *state, uint32_t bytes, uint32_t graph_id, ag_write_fn *write,
+                                     void *ctx) {
+    uint32_t header[6];
+    header[0] = AG_CHECKPOINT_MAGIC;
+    header[1] = AG_CHECKPOINT_FORMAT;
+    header[2] = graph_id;
+    header[3] = bytes;
+    header[4] = ag_crc32(0, state, bytes);
+    header[5] = ag_crc32(0, header, 20);
+    if (write(ctx, 0, header, AG_CHECKPOINT_HEADER) != 0 ||
+        write(ctx, AG_CHECKPOINT_HEADER, state, bytes) != 0) {
+        return AG_STATUS_IO;
+    }
+    return AG_STATUS_OK;
+}
+
+/* Read the state; all of it is checked before any of it changes. Returns AG_STATUS_OK, AG_STATUS_IO,
+ * or AG_STATUS_CHECKPOINT for one that is damaged or of another model. */
+static inline int ag_checkpoint_load(void *state, uint32_t bytes, uint32_t graph_id, ag_read_fn *read,
+                                     void *ctx) {
+    uint32_t header[6];
+    uint32_t chunk[16];
+    uint32_t crc = 0;
+    if (read(ctx, 0, header, AG_CHECKPOINT_HEADER) != 0) {
+        return AG_STATUS_IO;
+    }
+    if (header[0] != AG_CHECKPOINT_MAGIC || header[1] != AG_CHECKPOINT_FORMAT || header[2] != graph_id ||
+        header[3] != bytes || header[5] != ag_crc32(0, header, 20)) {
+        return AG_STATUS_CHECKPOINT;
+    }
+    for (uint32_t at = 0; at < bytes; at += (uint32_t)sizeof chunk) {
+        uint32_t left = bytes - at;
+        uint32_t size = left < (uint32_t)sizeof chunk ? left : (uint32_t)sizeof chunk;
+        if (read(ctx, AG_CHECKPOINT_HEADER + at, chunk, size) != 0) {
+            return AG_STATUS_IO;
+        }
+        crc = ag_crc32(crc, chunk, size);
+    }
+    if (crc != header[4]) {
+        return AG_STATUS_CHECKPOINT;
+    }
+    return read(ctx, AG_CHECKPOINT_HEADER, state, bytes) == 0 ? AG_STATUS_OK : AG_STATUS_IO;
+}
+
+#endif

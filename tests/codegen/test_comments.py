@@ -1,0 +1,244 @@
+"""Comments of generated steps: what they say of operands, transposes, shapes and factors is what the call does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen.codegen import formulas
+from autodiff_gen.codegen.compiler import compile_function, compile_model
+from autodiff_gen.codegen.entries import entry_code
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.codegen.program import Program
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import CONST, topological
+from autodiff_gen.kernels.contract import CONTRACT
+from autodiff_gen.lowering import c_ast as c
+from autodiff_gen.lowering import c_query
+from autodiff_gen.model.loader import load_model
+from autodiff_gen.targets import board
+
+ROOT = Path(__file__).resolve().parents[1]
+N = 3  # of the batch
+PRODUCT = re.compile(
+    r"(?:for each of \[[\dn,]+\]: )?(?P<y>\w+)\[(?P<shape>[\dn,]+)\] (?P<op>=|\+=|-=) (?:(?P<alpha>[^ ]+) \* )?"
+    r"(?P<a>\w+)\[(?P<a_shape>[\dn,]+)\](?P<a_t>'?) \. (?P<b>\w+)\[(?P<b_shape>[\dn,]+)\](?P<b_t>'?)"
+)
+
+# What the kernels of the contract compute, on matrices as they are stored.
+KERNELS: dict[str, tuple[str, str, Callable[[Any, Any], Any]]] = {
+    "gemm_nn": ("a", "b", lambda a, b: a @ b),
+    "gemm_nt": ("a", "b", lambda a, b: a @ b.T),
+    "gemm_tn": ("a", "b", lambda a, b: a.T @ b),
+    "gemm_tt": ("a", "b", lambda a, b: a.T @ b.T),
+    "gemv": ("a", "x", lambda a, x: a @ x),
+    "gemv_t": ("a", "x", lambda a, x: a.T @ x),
+    "ger": ("x", "y", lambda x, y: np.outer(x, y)),
+}
+
+
+def products() -> Program:
+    """Products of matrices and vectors in every order of storage, one of them batched; too large to be inlined."""
+    a, b, v = ag.Input("a", (24, 40)), ag.Input("b", (40, 30)), ag.Input("v", (1, 40))
+    at, bt, s = ag.Input("at", (40, 24)), ag.Input("bt", (30, 40)), ag.Input("s", (2, 3, 24, 40))
+    outs = [a @ b, a @ bt.T, at.T @ b, at.T @ bt.T, v @ b, v @ bt.T, a @ v.T, at.T @ v.T, v.T @ v]
+    outs += [F.matmul(s, F.transpose(s, 2, 3))]
+    return compile_function(ag.function([a, b, v, at, bt, s], outs, "p"), "p")
+
+
+MODELS = ("mnist", "lenet", "gesture", "attention", "w1", "w3b8", "w6")
+
+
+def steps(program: Program) -> Iterator[tuple[str, list[c.Call]]]:
+    """Comments of steps with the kernel calls that follow them."""
+    for entry in program.entries:
+        nodes = [n for plan in entry.plan.all_plans() for n in topological(plan.graph.roots)]
+        tables = {n.results[0]: "table" for n in nodes if n.op is CONST}
+        for statements in entry_code(entry, program, tables, {}, {}).steps:
+            comment, calls = "", []
+            for node in c_query.walk(statements):
+                if isinstance(node, c.Comment) and node.step:
+                    yield comment, calls
+                    comment, calls = node.text, []
+                elif isinstance(node, c.Call) and node.function.endswith("_f32_ref"):
+                    calls.append(node)
+            yield comment, calls
+
+
+def arguments(call: c.Call) -> tuple[str, dict[str, c.Expr]]:
+    kernel = call.function.removeprefix("ag_").removesuffix("_ref")
+    return kernel.removesuffix("_f32"), dict(zip(CONTRACT[kernel].param_names, call.arguments, strict=True))
+
+
+def extents(text: str) -> tuple[int, ...]:
+    return tuple(int(d[:-1] or 1) * N if d.endswith("n") else int(d) for d in text.split(","))
+
+
+def size(expr: c.Expr) -> int:
+    return int(eval("*".join(w.replace("n", str(N)) for w in c_query.words(expr))))
+
+
+def name(expr: c.Expr) -> str:
+    return c_query.words(expr)[0]
+
+
+def check_product(comment: str, kernel: str, args: dict[str, c.Expr]) -> None:
+    found = PRODUCT.fullmatch(comment)
+    assert found, comment
+    first, second, compute = KERNELS[kernel]
+    m, n, k = (size(args[d]) if d in args else 0 for d in "mnk")
+    stored = {
+        "gemm_nn": ((m, k), (k, n)), "gemm_nt": ((m, k), (n, k)), "gemm_tn": ((k, m), (k, n)),
+        "gemm_tt": ((k, m), (n, k)), "gemv": ((m, n), (n,)), "gemv_t": ((m, n), (m,)), "ger": ((m,), (n,)),
+    }[kernel]  # fmt: skip
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-9, 9, shape).astype("float64") for shape in stored]
+    said = []
+    names = {name(args[first]), name(args[second])}
+    assert {found["a"], found["b"]} == names, comment
+    for side in "ab":
+        # the operand of this name; where both have one name, the first is the left one
+        pair = [name(args[first]), name(args[second])]
+        at = "ab".index(side) if len(names) == 1 else pair.index(found[side])
+        shape = extents(found[f"{side}_shape"])
+        assert np.prod(shape) == arrays[at].size, comment
+        if arrays[at].ndim == 2:
+            assert shape == arrays[at].shape, comment
+        matrix = arrays[at].reshape(shape)
+        said.append(matrix.T if found[f"{side}_t"] else matrix)
+    value, expected = said[0] @ said[1], compute(*arrays)
+    assert value.shape == extents(found["shape"]), comment
+    assert (value.reshape(-1) == expected.reshape(-1)).all(), comment
+    target = {"gemm": "c", "gemv": "y", "ger": "a"}[kernel.partition("_")[0]]
+    assert name(args[target]) == found["y"], comment
+    alpha = c_query.words(args["alpha"])[0]
+    negative = alpha.startswith("-") or isinstance(args["alpha"], c.Unary)
+    assert args["beta"] == c.Literal("0.0f" if found["op"] == "=" else "1.0f"), comment
+    assert negative == (found["op"] == "-="), comment
+    assert (found["alpha"] or "1.0") == alpha.removeprefix("-").removesuffix("f"), comment
+
+
+@pytest.mark.parametrize("model", [*MODELS, "products"])
+def test_calls(model: str) -> None:
+    """Products are evaluated as their comment says and as the call does; other calls name every operand."""
+    program = products() if model == "products" else compile_model(load_model(model)[0], model)
+    checked = 0
+    for comment, calls in steps(program):
+        if len(calls) != 1 or "=" not in comment:
+            continue
+        kernel, args = arguments(calls[0])
+        if kernel in KERNELS:
+            if "\n" not in comment and PRODUCT.fullmatch(comment):
+                check_product(comment, kernel, args)
+                checked += 1
+            else:
+                assert " . " in comment, comment  # a row of a product inside a loop
+        else:
+            for p in CONTRACT[f"{kernel}_f32"].params:
+                if p.is_pointer:
+                    assert re.search(rf"\b{name(args[p.name])}\b", comment), (p.name, comment)
+                    checked += 1
+    assert checked > 3
+
+
+def test_no_comment_is_cut() -> None:
+    for model in MODELS:
+        for comment, _ in steps(compile_model(load_model(model)[0], model)):
+            assert "..." not in comment.replace("[..., ", "["), comment
+
+
+def test_the_readme_shows_what_is_generated() -> None:
+    shown = (ROOT / "README.md").read_text().partition("```c\n")[2].partition("```")[0]
+    model = load_model("mnist")[0]
+    assert shown in emit(compile_model(model, "mnist", None, board.load("stm32")))["mnist.c"]
+
+
+FORMULAS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], list[str]]] = {
+    "one op": (lambda a: F.tanh(a), [(2, 3)], ["out = tanh(x0)"]),
+    "precedence": (lambda a, b: (a + b) * a - b, [(2, 3), (2, 3)], ["out = (x0 + x1) * x0 - x1"]),
+    "a transpose": (lambda a, b: a + b.T, [(2, 3), (3, 2)], ["out = x0 + x1'"]),
+    "a slice": (lambda a: F.exp(a[:, 1:3]), [(2, 4)], ["out = exp(x0[..., 1:3])"]),
+    "a sum over one axis": (lambda a: F.sum(a * a, 1), [(2, 40)], ["out = sum(x0 * x0, axis=1)"]),
+    "a sum": (lambda a: F.sum(F.exp(a)), [(2, 40)], ["out = sum(exp(x0))"]),
+    "an inlined product": (lambda a, b: a @ b.T, [(2, 3), (4, 3)], ["out = x0 . x1'"]),
+    "an axis added last": (lambda a, b: a * b.reshape(3, 1), [(3, 4), (3,)], ["out = x0 * x1[:, None]"]),
+    "an attribute": (lambda a: F.leaky_relu(a, 0.25), [(2, 3)], ["out = leaky_relu(x0, 0.25)"]),
+}
+
+
+@pytest.mark.parametrize("case", FORMULAS)
+def test_formulas(case: str) -> None:
+    make, shapes, said = FORMULAS[case]
+    xs = [ag.Input(f"x{k}", shape) for k, shape in enumerate(shapes)]
+    program = compile_function(ag.function(xs, [make(*xs)]), "f")
+    comments = [re.sub(r"^(\w+?)\d*(\[[^]]*\])? =", "out =", text) for text, _ in steps(program) if text]
+    assert comments == said
+
+
+# Formulas are true: evaluated line by line in NumPy they give what the interpreter computes, but for constants, which
+# comments show with the digits of a float32.
+EVALUATED: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
+    "softmax": (lambda a: [F.softmax(a, 1)], [(3, 5)]),
+    "log_softmax and its gradient": (lambda a: _with_gradient(F.sum(F.log_softmax(a, 1) * a), a), [(3, 5)]),
+    "layer norm": (
+        lambda a, w, b: [F.layer_norm(a, (6,), w, b), *_with_gradient(F.sum(F.exp(a)), a)],
+        [(4, 6), (6,), (6,)],
+    ),
+    "clamps": (
+        lambda a, b: [F.where(a < b, a * 2.0, b), F.relu(a - b), F.abs(a) + F.sqrt(F.exp(b))],
+        [(2, 3)] * 2,
+    ),
+    "transposes and slices": (lambda a, b: [a[:, 1:4] * b.T[::2, :3] - F.tanh(a[:, :3])], [(2, 4), (5, 4)]),
+    "sums over axes": (lambda a: [F.sum(a * a, (0, 2)), F.sum(a, 1) * 2.0, F.mean(a)], [(2, 3, 4)]),
+    "an inlined product": (lambda a, b: [F.sigmoid(a @ b.T) - 1.0], [(3, 4), (2, 4)]),
+    "an axis added last": (lambda a, b: [(a + b.reshape(3, 1)) / (a * a + 1.0)], [(3, 4), (3,)]),
+    "a difference of differences": (lambda a, b: [a - (b - a) - (a - (b - 1.0)), a / (b / a)], [(3, 4)] * 2),
+}
+
+
+def _with_gradient(y: Any, x: Any) -> list[Any]:
+    return [y, *ag.grad(y, [x])]
+
+
+MATHS: dict[str, Any] = {
+    **{f: getattr(np, f) for f in ("exp", "log", "sqrt", "tanh", "square", "abs", "where")},
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "relu": lambda x: np.maximum(x, 0.0),
+    "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
+    "sum": lambda x, axis=None: np.sum(x, axis=axis, keepdims=True),
+    "amax": lambda x, axis=None: np.max(x, axis=axis, keepdims=True),
+}
+
+
+@pytest.mark.parametrize("case", EVALUATED)
+def test_formulas_are_true(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formulas, "LONGEST", 1000)
+    make, shapes = EVALUATED[case]
+    xs = [ag.Input(f"x{k}", shape) for k, shape in enumerate(shapes)]
+    program = compile_function(ag.function(xs, make(*xs)), "f")
+    graph = program.entries[0].plan.graph
+    rng = np.random.default_rng(1)
+    arrays = {x: rng.uniform(0.5, 2.0, x.type.shape) for x in graph.inputs}
+    roots = list(graph.outputs.values())
+    expected = dict(zip(graph.outputs, evaluate(roots, arrays, float_dtype="float64"), strict=True))
+    known: dict[str, Any] = {x.name: a for x, a in arrays.items()}
+    for text, _ in steps(program):
+        for line in filter(None, text.split("\n")):
+            assert " = " in line, f"not a formula: {line}"
+            left, _, right = line.partition(" = ")
+            name, _, shape = left.rstrip("]").partition("[")
+            value = eval(right.replace("'", ".T").replace(" . ", " @ "), dict(MATHS), known)
+            dims = extents(shape) if shape else ()
+            fits = np.size(value) == np.prod(dims)
+            known[name] = np.reshape(value, dims) if fits else np.broadcast_to(value, dims)
+    for name, array in expected.items():
+        np.testing.assert_allclose(
+            known[name].reshape(array.shape), array, rtol=1e-6, atol=1e-6, err_msg=name
+        )

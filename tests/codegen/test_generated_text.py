@@ -1,0 +1,125 @@
+"""What a reader of generated C meets: headings, names, shared geometry, lines that fit; and how trees are printed."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+
+from autodiff_gen.codegen.c_printer import PRINTER, WIDTH
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.codegen.program import Program
+from autodiff_gen.ir.identifiers import Scope
+from autodiff_gen.lowering import c_ast as c
+from autodiff_gen.model.build import compile_file
+from autodiff_gen.model.loader import load_file
+
+MODELS = ("mnist", "xor", "lenet", "gesture", "attention", "keywords", "w6")
+
+
+@cache
+def program(model: str) -> Program:
+    return compile_file(load_file(model).made, model, ["ref"])
+
+
+@cache
+def source(model: str) -> str:
+    return emit(program(model))[f"{model}.c"]
+
+
+HEADINGS = {
+    "mnist": ["forward: layer0", "forward: layer2", "loss", "backward: layer2", "backward: layer0"],
+    "xor": ["forward, loss", "update: layer0", "update: layer2"],
+    "gesture": [
+        "forward: gru", "forward: head", "loss", "backward: head, gru", "update: gru", "update: head",
+    ],
+    "keywords": [
+        "forward: conv",
+        *(f"forward: block{k}.{part}" for k in (1, 2, 3, 4) for part in ("depthwise", "pointwise")),
+        "forward: classifier", "loss", "backward: classifier",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("model", HEADINGS)
+def test_headings_of_a_training_step(model: str) -> None:
+    function = source(model).partition("_train_step(")[2].partition("\n}\n")[0]
+    found = re.findall(r"/\* ---- (.*) ---- \*/", function)
+    assert found[: len(HEADINGS[model])] == HEADINGS[model]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_no_line_is_too_long(model: str) -> None:
+    for name, text in emit(program(model)).items():
+        long = [line for line in text.split("\n") if len(line) > WIDTH and name.endswith(".c")]
+        assert not [line for line in long if "size_is_as_planned" not in line], name
+
+
+def test_no_number_is_added_to_a_name_that_ends_in_one() -> None:
+    """`matmul12` would be the twelfth product; the second array of matmul1 is matmul1_2."""
+    scope = Scope()
+    assert [scope.fresh(name) for name in ("matmul1", "matmul1", "d_sum", "d_sum", "matmul1")] == [
+        "matmul1", "matmul1_2", "d_sum", "d_sum2", "matmul1_3",
+    ]  # fmt: skip
+    lenet = source("lenet")
+    assert "max_pool2d1_index" in lenet and not re.search(r"pool2d\d\d", lenet)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_geometry_is_written_once(model: str) -> None:
+    text = source(model)
+    tables = re.findall(r"static const ag_(\w+_shape) (\w+) = \{(.*?)\};", text, re.DOTALL)
+    assert len({(struct, fields) for struct, _, fields in tables}) == len(tables)
+    for _, name, _ in tables:
+        assert f"&{name})" in text.replace("\n", ""), name
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_pointer_is_declared_at_its_first_use(model: str) -> None:
+    """Between the comment of a step and what it does, where the step reads or writes it."""
+    for step in re.split(r"\n    /\* (?=\d+ )", source(model))[1:]:
+        for name in re.findall(r"^ +\w+ \*const (\w+) = ", step, re.MULTILINE):
+            assert len(re.findall(rf"\b{name}\b", step.partition("*/")[2])) > 1, (name, step[:80])
+
+
+A, B, C, K = (c.Name(x) for x in "abck")
+PRINTED: list[tuple[c.Expr, str]] = [
+    (c.Binary("*", c.total([A, B]), C), "(a + b) * c"),
+    (c.Binary("*", A, c.Binary("*", B, C)), "a * (b * c)"),
+    (c.Binary("-", A, c.Binary("-", B, C)), "a - (b - c)"),
+    (c.total([A, B], [C]), "a + b - c"),
+    (c.Unary("-", c.Literal("-1.0f")), "-(-1.0f)"),
+    (c.Cast("float", c.Binary("*", A, B)), "(float)(a * b)"),
+    (c.Element(A, c.times(K, 10)), "a[k * 10 + 0]"),
+    (c.Element(c.Binary("+", A, B), K), "a[b + k]"),
+    (c.Element(c.Cast("uint8_t *", c.Binary("+", A, B)), K), "((uint8_t *)(a + b))[k]"),
+    (c.plus(A, [c.times(K, 10)]), "a + (ptrdiff_t)k * 10"),
+    (c.plus(A, [c.number(4), c.times(K, 10)]), "a + (4 + k * 10)"),
+    (c.Binary("||", c.Binary("&&", A, c.Binary("||", B, C)), A), "a && (b || c) || a"),
+    (c.Conditional(A, B, c.Conditional(A, B, C)), "a ? b : a ? b : c"),
+    (c.Member("t", "w"), "t->w"),
+]
+
+
+@pytest.mark.parametrize("expr, text", PRINTED, ids=[text for _, text in PRINTED])
+def test_expressions(expr: c.Expr, text: str) -> None:
+    assert PRINTER.expression(expr) == text
+
+
+def test_a_long_statement_is_cut_at_blanks() -> None:
+    call = c.Call("kernel", tuple(c.Name(f"argument_{k}") for k in range(12)))
+    lines = PRINTER.lines([c.For("i", c.number(3), (c.ExprStatement(call),))])
+    assert lines[0] == "for (int32_t i = 0; i < 3; i++) {" and lines[-1] == "}"
+    assert max(map(len, lines)) <= WIDTH - 4
+    assert " ".join(line.strip() for line in lines[1:-1]) == PRINTER.expression(call) + ";"
+
+
+def test_comments_of_declarations_are_in_one_column() -> None:
+    declared = [
+        c.Declare("float *", ((name, c.Member("t", "arena")),), True, "[4]") for name in ("x", "longer")
+    ]
+    assert PRINTER.lines(declared) == [
+        "float *const x = t->arena;      /* [4] */",
+        "float *const longer = t->arena; /* [4] */",
+    ]
