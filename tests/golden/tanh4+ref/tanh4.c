@@ -259,7 +259,8 @@ int tanh4_predict(tanh4_trainer *t, const float *x, int32_t n, float *scores) {
             const float tanh1_row_4 = tanh1_row[3];
             for (int32_t j = 0; j < 4; j++) {
                 const float sum1 = tanh1_row_1 * t->layer2_weight[j * 4 + 0] +
-                        tanh1_row_2 * t->layer2_weight[j * 4 + 1] + tanh1_row_3 * t->layer2_weight[j * 4 + 2] +
+                        tanh1_row_2 * t->layer2_weight[j * 4 + 1] +
+                        tanh1_row_3 * t->layer2_weight[j * 4 + 2] +
                         tanh1_row_4 * t->layer2_weight[j * 4 + 3];
                 sum += ag_tanhf(sum1 + t->layer2_bias[j]) * t->layer4_weight[j];
             }
