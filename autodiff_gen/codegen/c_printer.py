@@ -155,7 +155,7 @@ class Printer:
         else:
             head = f"const {d.c_type} " if d.const else f"{d.c_type} "
         if len(d.variables) == 1 and isinstance(value := d.variables[0][1], c.Sum):
-            return _cut(f"{head}{d.variables[0][0]} = ", self._terms(value))
+            return _cut(f"{head}{d.variables[0][0]} = ", self._terms(value), min(92, self.width - 3))
         values = [name if v is None else f"{name} = {self.expression(v)}" for name, v in d.variables]
         text = f"{head}{', '.join(values)};"
         return [text] if d.comment else self._folded(text)
@@ -188,11 +188,11 @@ class Printer:
                 f"{' *' if len(lines) > 1 else '/*'} {lines[-1]} */"]  # fmt: skip
 
 
-def _cut(start: str, terms: Sequence[str]) -> list[str]:
+def _cut(start: str, terms: Sequence[str], width: int) -> list[str]:
     """The statement `start` and a sum's terms, over several lines where it would be long."""
     lines = [start + terms[0]]
     for term in terms[1:]:
-        if len(lines[-1]) + len(term.removesuffix(" +")) > 92:
+        if len(lines[-1]) + len(term.removesuffix(" +")) > width:
             lines.append(" " * 8 + term)
         else:
             lines[-1] += " " + term

@@ -37,15 +37,27 @@ def functions_of(template: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in found if name and name != "if"))
 
 
+_FIELDS: dict[type[Any], tuple[str, ...]] = {}
+
+
+def _fields(node: Any) -> tuple[str, ...]:
+    """The names of a node's fields; none for what is no node."""
+    kind = type(node)
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
+    return _FIELDS[kind]
+
+
 def walk(tree: Any) -> Iterator[Any]:
     """Every node of a tree or of a sequence of trees, parents first."""
-    if isinstance(tree, tuple | list):
-        for part in tree:
-            yield from walk(part)
-    elif is_dataclass(tree):
-        yield tree
-        for f in fields(tree):
-            yield from walk(getattr(tree, f.name))
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, tuple | list):
+            pending.extend(reversed(node))
+        elif names := _fields(node):
+            yield node
+            pending.extend([getattr(node, name) for name in reversed(names)])
 
 
 def calls(tree: Any) -> set[str]:
@@ -90,9 +102,10 @@ def rewritten(tree: T, change: Callable[[Any], Any]) -> T:
             spread = isinstance(made, tuple) and not isinstance(part, tuple)
             out += made if spread else [made]
         return tuple(out)  # type: ignore[return-value]
-    if not is_dataclass(tree):
+    names = _fields(tree)
+    if not names:
         return tree
-    old = {f.name: getattr(tree, f.name) for f in fields(tree)}
+    old = {name: getattr(tree, name) for name in names}
     new = {k: rewritten(v, change) for k, v in old.items()}
     changed = {k: v for k, v in new.items() if v is not old[k] and v != old[k]}
     return change(replace(tree, **changed) if changed else tree)  # type: ignore[type-var, no-any-return]

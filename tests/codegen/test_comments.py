@@ -25,7 +25,7 @@ from autodiff_gen.lowering import c_query
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 N = 3  # of the batch
 PRODUCT = re.compile(
     r"(?:for each of \[[\dn,]+\]: )?(?P<y>\w+)\[(?P<shape>[\dn,]+)\] (?P<op>=|\+=|-=) (?:(?P<alpha>[^ ]+) \* )?"

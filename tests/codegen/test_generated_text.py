@@ -15,7 +15,7 @@ from autodiff_gen.lowering import c_ast as c
 from autodiff_gen.model.build import compile_file
 from autodiff_gen.model.loader import load_file
 
-MODELS = ("mnist", "xor", "lenet", "gesture", "attention", "keywords", "w6")
+MODELS = ("mnist", "xor", "lenet", "gesture", "attention", "keywords", "w5", "w6")
 
 
 @cache
