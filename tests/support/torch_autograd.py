@@ -10,7 +10,6 @@ import numpy as np
 from autodiff_gen.check.torch_oracle import torch_gradients, torch_values
 from autodiff_gen.ir.node import STATE, Value, topological
 from autodiff_gen.model.model import Model
-from autodiff_gen.passes.resolve_mode import resolve_mode
 
 
 class TorchTrainer:
@@ -22,7 +21,7 @@ class TorchTrainer:
 
         self.rounding, self.noise = rounding, np.random.default_rng(1)
 
-        self.model, (self.train, self.eval) = model, map(resolve_mode, model.entries()[:2])
+        self.model, (self.train, self.eval) = model, model.entries()[:2]
         self.loss = self.train.outputs["loss"]
         leaves = [
             n.results[0] for n in topological([self.loss, *self.eval.outputs.values()]) if n.op is STATE
