@@ -9,7 +9,7 @@ from ..ir.graph import State
 from ..ir.identifiers import Scope
 from ..ir.kernel_call import Factor, KernelCall, Operand, Place, Result
 from ..ir.node import CONST, INPUT, STATE, Node, Value, base
-from ..ir.op_kinds import Call, Contraction, View
+from ..ir.op_kinds import Call, Contraction, View, ViewKind
 from ..ir.strides import Strided
 from ..ir.types import Size, Type
 from ..ir.views import layout, stored
@@ -121,7 +121,7 @@ class EntryText:
         name = self.bare(self.place(v))
         swaps, at = 0, v
         while isinstance(at.node.op.lower, View):
-            swaps += at.node.op.name == "permute"
+            swaps += at.node.op.lower.kind is ViewKind.PERMUTE
             at = at.node.operands[0]
         return name + ("'" if swaps % 2 else "")
 

@@ -76,7 +76,7 @@ def is_product(node: Node) -> bool:
     """Whether the results are sums of products of the operands, which take less memory together."""
     lower = node.op.lower
     if isinstance(lower, Reduce):
-        return node.op.name == "sum" and _has_outer_terms(base(node.operands[0]).node)
+        return lower.sums and _has_outer_terms(base(node.operands[0]).node)
     return isinstance(lower, Contraction | RowContraction) or (isinstance(lower, Call) and bool(lower.summed))
 
 

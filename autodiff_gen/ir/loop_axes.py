@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from .node import Node, Value
-from .op_kinds import Assemble, Elementwise, Iota, Pick, Reduce, RowContraction, View
+from .node import CONST, Node, Value
+from .op_kinds import Assemble, Elementwise, Extent, Iota, Pick, Reduce, RowContraction, View
 from .types import Size, normalise_axes
 from .views import pick_axes
 
@@ -144,7 +144,7 @@ def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
     elif isinstance(lower, Assemble):
         return _label_pieces(node, operands, out)
     elif not isinstance(lower, Iota | RowContraction):
-        return node.op.name in ("extent", "const")
+        return isinstance(lower, Extent) or node.op is CONST
     return True
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import Node, Value
+from ..ir.node import CONST, OPS, Node, Value
 from ..ir.op_kinds import Leaf, Reduce
 from ..ir.rewrite import substitute
 from .context import Context
@@ -27,12 +27,18 @@ def cse(graph: Graph, context: Context) -> Graph:
     read = {v for n in graph.nodes for v in n.operands} | set(graph.roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if isinstance(node.op.lower, Leaf) and node.op.name != "const":
+        if isinstance(node.op.lower, Leaf) and node.op is not CONST:
             return None
         attrs = tuple((k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact")
         alone = node.op.lower.alone if isinstance(node.op.lower, Reduce) else None
         alone = alone if read.isdisjoint(node.results[1:]) else None
-        key = (alone or node.op.name, operands, attrs, node.regions, tuple(r.type for r in node.results))
+        key = (
+            OPS[alone] if alone else node.op,
+            operands,
+            attrs,
+            node.regions,
+            tuple(r.type for r in node.results),
+        )
         if key in seen:
             return seen[key]
         if alone is not None:  # what stands for the other results here is never looked at

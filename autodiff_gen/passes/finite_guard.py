@@ -2,8 +2,8 @@
 
 Nothing of an update is computed for it. What stays in memory until the updates begin (inputs of layers, gradients of
 their outputs, optimizer state) gives its largest magnitude, and the arithmetic of the update turns these into a bound:
-a sum of k products of a and b is at most k max|a| max|b|. Rules for bounds are below; where one is missing, the value
-itself is computed before the guard and looked through.
+a sum of k products of a and b is at most k max|a| max|b|. The traits of each op say how (ir/node.py); where
+they do not, the value itself is computed before the guard and its elements are compared.
 
 Bounds are at least 1, so that none of them falls on the way, and the last one bounds every step before it. A bound
 times 2^28 must be finite in float32: so the value is below 2^100. Rounding adds less than a factor of 4 to it (sums of
@@ -14,7 +14,7 @@ A parameter whose own old value the update adds to is therefore not looked throu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -23,8 +23,9 @@ import numpy as np
 from ..ir.build import apply, constant
 from ..ir.dependences import guarded, is_product, state_of
 from ..ir.graph import Graph, State
-from ..ir.node import CONST, Node, Value, base, topological, users
+from ..ir.node import CONST, Node, Op, Value, base, topological, users
 from ..ir.op_kinds import Assemble, Call, Contraction, RowContraction, View
+from ..ir.traits import changes, is_sum
 from ..ir.types import planned_size
 from .context import Context
 
@@ -85,20 +86,19 @@ class Bounds:
             return False
         if is_product(node) or isinstance(node.op.lower, Assemble):
             return True
-        if node.op.name not in RULES:
-            return False
-        relied = {"sqrt": 0, "div": 1}.get(node.op.name)
-        if relied is None:
+        if _bounding(node.op) or is_sum(node):
             return True
-        v = node.operands[relied]
-        known = v in self.least and (relied == 0 or self.least[v] > 0)
-        if known:
-            self.positive |= self.given[v]
-        return known
+        relied = [(v, p) for v, p in zip(node.operands, node.op.powers, strict=False) if p < 1]
+        if not node.op.powers or any(self.least.get(v, -1.0) < 0 for v, _ in relied):
+            return False
+        if any(p < 0 and self.least[v] == 0 for v, p in relied):
+            return False
+        self.positive = self.positive.union(*(self.given[v] for v, _ in relied))
+        return True
 
     def _look_below(self, node: Node, late: bool) -> None:
         """The lower bound of a node's result, of at least 0, and what it supposes."""
-        v, name = node.results[0], node.op.name
+        v, op = node.results[0], node.op
         below = [self.least.get(o) for o in node.operands]
         given = set().union(*(self.given.get(o, set()) for o in node.operands))
         known = [b for b in below if b is not None]
@@ -108,10 +108,13 @@ class Bounds:
             low = float(node.attrs["value"].min())
             if low >= 0:
                 self.least[v], self.given[v] = low, set()
-        elif name in ("square", "sqrt", "abs", "relu", "exp"):
+        elif op.non_negative:
             self.least[v], self.given[v] = 0.0, set()
-        elif name in ("add", "mul", "div") and len(known) == 2:
-            low = {"add": sum(known), "mul": math.prod(known)}.get(name, 0.0)
+        elif op.signs and min(op.signs) > 0 and len(known) == len(op.signs):
+            self.least[v], self.given[v] = sum(known), given
+        elif op.powers and len(known) == len(op.powers):
+            grows = min(op.powers) >= 1
+            low = math.prod(b**p for b, p in zip(known, op.powers, strict=True)) if grows else 0.0
             self.least[v], self.given[v] = low, given
         elif isinstance(node.op.lower, View) and not node.op.lower.window:
             if known:
@@ -128,11 +131,9 @@ class Bounds:
         node = _shown(new).node
         if node not in self.late:
             return [self.of(new)]
-        if node.op.name in ("add", "sub"):
-            left, right = node.operands
-            for own, change in ((left, right), (right, left)):
-                if _is_old(own, state) and (own is left or node.op.name == "add"):
-                    return [self.of(change)]
+        for own, change, _ in changes(node):
+            if _is_old(own, state):
+                return [self.of(change)]
         if (old := _added_to(node)) is not None:
             grows = _is_old(old, state) and node.attrs["beta"] == 1
             return [self._product(node)] if grows else [self._product(node), self._kept(node, old)]
@@ -166,9 +167,9 @@ class Bounds:
     def _sum_of_squares(self, v: Value) -> Value | None:
         """The sum of the squares of all elements of v, where the graph has it: its root is no less than any of them."""
         for node in self.readers.get(v, ()):
-            if node.op.name == "square" or (node.op.name == "mul" and node.operands == (v, v)):
+            if sum(node.op.powers) == 2 and set(node.operands) == {v}:
                 for reader in self.readers.get(node.results[0], ()):
-                    if reader.op.name == "sum" and planned_size(reader.results[0].type.shape) == 1:
+                    if is_sum(reader) and planned_size(reader.results[0].type.shape) == 1:
                         return reader.results[0]
         return None
 
@@ -183,7 +184,7 @@ class Bounds:
             for operand in node.operands:
                 bound = _sum(bound, self.of(operand))
         else:
-            bound = RULES[node.op.name](self, node)
+            bound = self._of_formula(node)
         self.bounds[v] = bound
 
     def _product(self, node: Node) -> Bound:
@@ -195,7 +196,7 @@ class Bounds:
             factors = tuple(node.operands[i] for i in lower.summed)
             terms = planned_size(factors[-1].type.shape[:-1])
         else:
-            return RULES["sum"](self, node)
+            return self._of_formula(node)
         bound: Bound = float(terms)
         for factor in factors:
             bound = _times(bound, self.of(factor))
@@ -203,57 +204,38 @@ class Bounds:
             bound = _times(bound, self.of(node.operands[lower.into + 1]))
         return bound
 
+    def _of_formula(self, node: Node) -> Bound:
+        """Of a sum over axes or an elementwise op, from what its record says."""
+        if is_sum(node):
+            (x,) = node.operands
+            terms = planned_size(x.type.shape) // planned_size(node.results[0].type.shape)
+            return _times(float(terms), self.of(x))
+        bound: Bound
+        if which := _bounding(node.op):
+            bound = self.of(node.operands[which[0]])
+            for i in which[1:]:
+                bound = _sum(bound, self.of(node.operands[i]))
+            return bound
+        bound = 1.0
+        for v, power in zip(node.operands, node.op.powers, strict=True):
+            if power < 0:
+                self.besides.append(self.of(v))
+                bound = _times(bound, max(1.0 / self.least[v] ** -power, 1.0))
+            for _ in range(math.ceil(power)):
+                bound = _times(bound, self.of(v))
+        return bound
+
     def _kept(self, node: Node, old: Value) -> Bound:
         """Of beta times what a product is added to."""
         return _times(self.of(old), max(abs(float(node.attrs["beta"])), 1.0))
 
 
-# Rules
-
-
-def _of_sum(bounds: Bounds, node: Node) -> Bound:
-    (x,) = node.operands
-    terms = planned_size(x.type.shape) // planned_size(node.results[0].type.shape)
-    return _times(float(terms), bounds.of(x))
-
-
-def _of_quotient(bounds: Bounds, node: Node) -> Bound:
-    above, below = node.operands
-    bounds.besides.append(bounds.of(below))
-    return _times(bounds.of(above), max(1.0 / bounds.least[below], 1.0))
-
-
-def _of_all(*which: int) -> Callable[[Bounds, Node], Bound]:
-    """No more than its operands of these numbers together."""
-
-    def rule(bounds: Bounds, node: Node) -> Bound:
-        total = bounds.of(node.operands[which[0]])
-        for i in which[1:]:
-            total = _sum(total, bounds.of(node.operands[i]))
-        return total
-
-    return rule
-
-
-RULES: Mapping[str, Callable[[Bounds, Node], Bound]] = {
-    "add": _of_all(0, 1),
-    "sub": _of_all(0, 1),
-    "minimum": _of_all(0, 1),
-    "maximum": _of_all(0, 1),
-    "where": _of_all(1, 2),
-    "neg": _of_all(0),
-    "abs": _of_all(0),
-    "relu": _of_all(0),
-    "copy": _of_all(0),
-    "sqrt": _of_all(0),
-    "mul": lambda bounds, node: _times(bounds.of(node.operands[0]), bounds.of(node.operands[1])),
-    "square": lambda bounds, node: _times(bounds.of(node.operands[0]), bounds.of(node.operands[0])),
-    "div": _of_quotient,
-    "sum": _of_sum,
-}
-
-
 # Numbers and scalars of the graph
+
+
+def _bounding(op: Op) -> Sequence[int]:
+    """Which operands' bounds together bound the result, as far as it is a sum, a choice or no larger than they."""
+    return op.chooses or op.bounded_by or range(len(op.signs))
 
 
 def _times(a: Bound, b: Bound) -> Bound:

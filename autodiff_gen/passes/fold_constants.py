@@ -10,15 +10,14 @@ import numpy as np
 
 from ..ir.build import apply, constant
 from ..ir.graph import Graph
-from ..ir.node import CONST, Node, Value, base
-from ..ir.op_kinds import Elementwise, Pick, View
+from ..ir.node import CONST, Node, Op, Value, base
+from ..ir.op_kinds import Elementwise, Pick, View, ViewKind
 from ..ir.rewrite import substitute
 from ..ir.strides import dense
+from ..ir.traits import view_kind
 from ..ir.types import Type, broadcast, planned_size
 from ..ir.views import picked_axis, seen_through
 from .context import Context
-
-EXACT = {"add", "sub", "mul", "div", "neg", "sqrt"}
 
 
 def uniform(v: Value) -> np.generic | None:
@@ -41,7 +40,7 @@ def _without_broadcasts(node: Node, operands: tuple[Value, ...]) -> tuple[Value,
     """Operands of an elementwise op, less the broadcasts that the op itself would do."""
     out = list(operands)
     for i, v in enumerate(operands):
-        while v.node.op.name == "broadcast_to":
+        while view_kind(v.node) is ViewKind.BROADCAST:
             shapes = [u.type.shape for u in (*out[:i], v.node.operands[0], *out[i + 1 :])]
             if broadcast(*shapes) != node.results[0].type.shape:
                 break
@@ -49,19 +48,17 @@ def _without_broadcasts(node: Node, operands: tuple[Value, ...]) -> tuple[Value,
     return tuple(out)
 
 
-def _identity(name: str, operands: tuple[Value, ...], type: Type) -> Value | None:
-    """What x * 1, x / 1, -(-x) and a choice between x and x come to, when the shape stays."""
-    numbers = [uniform(v) for v in operands]
-    if name == "where" and operands[1] is operands[2]:
-        return _stretched(operands[1], type)
-    if name == "neg" and operands[0].node.op.name == "neg":
+def _identity(op: Op, operands: tuple[Value, ...], type: Type) -> Value | None:
+    """The value that x * 1, x / 1, -(-x) and a choice between x and x are equal to."""
+    chosen = {operands[i] for i in op.chooses}
+    if len(chosen) == 1:
+        return _stretched(chosen.pop(), type)
+    if op.signs == (-1,) == operands[0].node.op.signs:
         return operands[0].node.operands[0]
-    if len(operands) == 2:
-        x, y = operands
-        if name in ("mul", "div") and numbers[1] == 1:
-            return _stretched(x, type)
-        if name == "mul" and numbers[0] == 1:
-            return _stretched(y, type)
+    if len(op.powers) == 2:
+        for i in (0, 1):
+            if op.powers[i] == 1 and uniform(operands[1 - i]) == 1:
+                return _stretched(operands[i], type)
     return None
 
 
@@ -81,18 +78,16 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
             x, y = operands[0].type.shape, node.results[0].type.shape
             alone = x[picked_axis(node)] == 1 and planned_size(x) == planned_size(y)
             return (apply("reshape", operands[0], shape=y),) if alone else None  # nothing to choose from
-        if not isinstance(node.op.lower, Elementwise) or node.op.name == "copy" or "layout" in node.attrs:
+        if not isinstance(node.op.lower, Elementwise) or node.op.materializes:
             return None
-        if node.op.lower.c == "{0}":  # it mattered to differentiation alone
-            return operands
         (result,) = node.results
         numbers = [uniform(v) for v in operands]
-        if node.op.name in EXACT and all(x is not None for x in numbers):
+        if node.op.exact and all(x is not None for x in numbers):
             with np.errstate(all="ignore"):
                 folded = np.dtype(result.type.dtype.numpy).type(node.op.ref(*numbers))
             return (filled(folded, result.type),)
         operands = _without_broadcasts(node, operands)
-        known = _identity(node.op.name, operands, result.type)
+        known = _identity(node.op, operands, result.type)
         if known is not None:
             return (known,)
         return node.with_operands(operands).results

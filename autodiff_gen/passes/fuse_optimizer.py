@@ -19,6 +19,7 @@ from ..ir.graph import Graph, State
 from ..ir.node import OPS, STATE, Node, Value, base
 from ..ir.op_kinds import Call, Contraction, Elementwise, View
 from ..ir.rewrite import replaced, substitute
+from ..ir.traits import changes
 from ..ir.types import Shape, f32, planned_size
 from ..ir.views import layout
 from .context import Context
@@ -54,7 +55,7 @@ def _product(v: Value, wanted: Callable[[Value], object] = _added) -> tuple[list
     way = _whole(v)
     if wanted(way[-1]):
         return way, None
-    if way[-1].node.op.name == "mul":
+    if way[-1].node.op.powers == (1, 1):
         operands = way[-1].node.operands
         for x, s in (operands, operands[::-1]):
             below = _whole(x)
@@ -67,7 +68,7 @@ def _scaled_state(v: Value, state: State) -> float | None:
     """beta when v is beta * (old value of state), beta a constant."""
     if v.node.op is STATE and v.node.attrs["state"] is state:
         return 1.0
-    if v.node.op.name == "mul":
+    if v.node.op.powers == (1, 1):
         for x, s in (v.node.operands, v.node.operands[::-1]):
             if x.node.op is STATE and x.node.attrs["state"] is state and uniform(s) is not None:
                 return float(uniform(s))  # type: ignore[arg-type]
@@ -78,11 +79,7 @@ def _accumulating(state: State, new: Value, readers: Mapping[Value, Sequence[Nod
     """The accumulate node that computes `new`, when its rule has that form and nothing else reads the
     gradient.
     """
-    if new.node.op.name not in ("add", "sub"):
-        return None
-    left, right = new.node.operands
-    sides = [(left, right)] if new.node.op.name == "sub" else [(left, right), (right, left)]
-    for old, change in sides:
+    for old, change, negate in changes(new.node):
         beta, found = _scaled_state(old, state), _product(change)
         if beta is None or found is None:
             continue
@@ -94,7 +91,7 @@ def _accumulating(state: State, new: Value, readers: Mapping[Value, Sequence[Nod
         product = way[-1]
         alpha = scale if scale is not None else constant(1.0, state.type.dtype)
         leaf = old if old.node.op is STATE else next(v for v in old.node.operands if v.node.op is STATE)
-        attrs = {**product.node.attrs, "beta": beta, "negate": new.node.op.name == "sub"}
+        attrs = {**product.node.attrs, "beta": beta, "negate": negate}
         seen = _in_shape(leaf, product.type.shape)
         result = apply(_added(product), *product.node.operands, seen, alpha, **attrs)
         return _in_shape(result, state.type.shape)
@@ -144,11 +141,9 @@ def _added_from_memory(graph: Graph) -> dict[Value, Value]:
     outputs = set(graph.outputs.values())
     found: dict[Value, Value] = {}
     for state, new in graph.updates.items():
-        if new in outputs or new in readers or new.node.op.name not in ("add", "sub"):
+        if new in outputs or new in readers:
             continue
-        left, right = new.node.operands
-        sides = [(left, right)] if new.node.op.name == "sub" else [(left, right), (right, left)]
-        for old, change in sides:
+        for old, change, negate in changes(new.node):
             term = _product(change, lambda v: isinstance(v.node.op.lower, Call | Contraction))
             if _scaled_state(old, state) != 1.0 or term is None:
                 continue
@@ -158,10 +153,15 @@ def _added_from_memory(graph: Graph) -> dict[Value, Value]:
                 continue
             alpha = scale if scale is not None else constant(1.0, f32)
             vectors = (_in_shape(v, (size,)) for v in (way[-1], old))
-            result = apply("axpby", *vectors, alpha, beta=1.0, negate=new.node.op.name == "sub")
+            result = apply("axpby", *vectors, alpha, beta=1.0, negate=negate)
             found[new] = _in_shape(result, state.type.shape)
             break
     return found
+
+
+def _op_by_rows(v: Value) -> str:
+    """The name of the op that computes the product v row by row, if there is one."""
+    return v.node.op.lower.by_rows if isinstance(v.node.op.lower, Contraction) else ""
 
 
 def _by_rows(graph: Graph) -> Graph:
@@ -190,14 +190,14 @@ def _by_rows(graph: Graph) -> Graph:
         return True
 
     chosen = {
-        v.node
+        v.node: by_rows
         for v in readers
-        if v.node.op.name == "matmul" and len(v.type.shape) == 2 and feeds_updates_only(v)
+        if (by_rows := _op_by_rows(v)) and len(v.type.shape) == 2 and feeds_updates_only(v)
     }
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if node not in chosen:
             return None
-        return Node(OPS["matmul_rows"], operands, node.attrs, (node.results[0].type,), hint=node.hint).results
+        return Node(OPS[chosen[node]], operands, node.attrs, (node.results[0].type,), hint=node.hint).results
 
     return graph.with_roots(substitute(graph.roots, rewrite)) if chosen else graph

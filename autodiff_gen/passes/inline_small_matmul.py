@@ -7,6 +7,7 @@ from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
 from ..ir.rewrite import substitute
+from ..ir.traits import is_plain_product
 from ..ir.types import planned
 from .context import Context
 
@@ -17,7 +18,7 @@ def inline_small_matmul(graph: Graph, context: Context) -> Graph:
     """See the module."""
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if node.op.name != "matmul" or len(node.results[0].type.shape) != 2:
+        if not is_plain_product(node) or len(node.results[0].type.shape) != 2:
             return None
         a, b = operands
         m, k = a.type.shape

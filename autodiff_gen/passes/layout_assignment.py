@@ -15,8 +15,9 @@ from ..ir.build import make_state
 from ..ir.graph import Graph, State
 from ..ir.module import Module
 from ..ir.node import STATE, Node, Value, base, topological
-from ..ir.op_kinds import Call, Contraction, Elementwise, View
+from ..ir.op_kinds import Call, Contraction, Elementwise, View, ViewKind
 from ..ir.parameter_layout import Storage
+from ..ir.traits import view_kind
 from ..ir.types import Type, planned
 from ..ir.views import layout
 from .commute_pooling import commute_pooling
@@ -245,7 +246,7 @@ def _contracted(form: Form, first: int, order: Sequence[int]) -> Form:
 def _matrix(form: Form) -> Value:
     """The value as a factor of a product; a transposed row is a permute, which products know, not a reshape."""
     v = value_of(form)
-    if v.ndim == 2 and v.node.op.name == "reshape":
+    if v.ndim == 2 and view_kind(v.node) is ViewKind.RESHAPE:
         below = v.node.operands[0]
         if below.type.shape == v.type.shape[::-1] and 1 in v.type.shape:
             from ..ops.contraction import transposed

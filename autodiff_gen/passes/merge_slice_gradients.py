@@ -20,7 +20,7 @@ def merge_slice_gradients(graph: Graph, context: Context) -> Graph:
         if isinstance(node.op.lower, View) and node.op.lower.window:
             part = _part(operands[0].node, node)
             return None if part is None else (part,)
-        if node.op.name != "add":
+        if node.op.signs != (1, 1):
             return None
         if any(v in roots for v in node.operands):
             return None

@@ -165,7 +165,7 @@ def _reduction(node: Node, form: Form) -> Sequence[Form] | None:
     assert isinstance(form, Moved) and isinstance(node.op.lower, Reduce)
     gone = normalise_axes(node.attrs["axes"], len(form.axes))
     walked = tuple(sorted(a for k in gone for a in form.axes[k]))
-    if not walked or ("{i}" in node.op.lower.step and len(walked) > 1):
+    if not walked or (node.op.lower.indexed and len(walked) > 1):
         return None
     results = _made(node, [form.source], {"axes": walked, "keepdim": False})
     left = [a for a in range(form.source.ndim) if a not in walked]

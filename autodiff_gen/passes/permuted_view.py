@@ -12,6 +12,8 @@ from typing import TypeAlias
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Value
+from ..ir.op_kinds import ViewKind
+from ..ir.traits import view_kind
 from ..ir.types import Dim, Shape, Size, product
 
 Axes: TypeAlias = tuple[tuple[int, ...], ...]
@@ -40,7 +42,7 @@ def reshaped(v: Value, shape: Shape) -> Value:
     """v in another shape; a reshape of a reshape is one."""
     if v.type.shape == shape:
         return v
-    if v.node.op.name == "reshape":
+    if view_kind(v.node) is ViewKind.RESHAPE:
         below = v.node.operands[0]
         if below.type.shape == shape:
             return below

@@ -13,6 +13,7 @@ from ..errors import GraphError
 from ..ir.build import apply
 from ..ir.graph import Graph, State
 from ..ir.node import Node, Value, topological
+from ..ir.op_kinds import Moded
 from ..ir.rewrite import replaced, substitute
 from .context import Context
 
@@ -38,7 +39,7 @@ def resolved(roots: Sequence[Value], training: bool) -> Resolved:
     """
     chosen = substitute(roots, lambda node, operands: _choice(node, operands, training))
     chosen = _with_keys(chosen)
-    asking = [n for n in topological(chosen) if n.op.name == "with_updates"]
+    asking = [n for n in topological(chosen) if _has_updates(n)]
     asking.sort(key=lambda node: int(node.attrs["order"]))
     wishes = [v for node in asking for v in node.operands[1:]]
     bare = substitute([*chosen, *wishes], _stripped)
@@ -94,11 +95,16 @@ def position_key(k: int) -> int:
 
 
 def _choice(node: Node, operands: tuple[Value, ...], training: bool) -> tuple[Value, ...] | None:
-    return (operands[0 if training else 1],) if node.op.name == "by_mode" else None
+    lower = node.op.lower
+    return (operands[0 if training else 1],) if isinstance(lower, Moded) and not lower.updates else None
+
+
+def _has_updates(node: Node) -> bool:
+    return isinstance(node.op.lower, Moded) and node.op.lower.updates
 
 
 def _stripped(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-    return operands[:1] if node.op.name == "with_updates" else None
+    return operands[:1] if _has_updates(node) else None
 
 
 def resolve_mode(graph: Graph, context: Context) -> Graph:

@@ -12,6 +12,7 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Reduce, RowContraction, View
 from ..ir.rewrite import substitute
+from ..ir.traits import is_sum
 from ..ir.types import Shape, Size, f32, normalise_axes, planned, product
 from ..ir.views import layout
 from .context import Context
@@ -72,7 +73,7 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
         return True
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        sizes = _rows_and_columns(node) if node.op.name == "sum" else None
+        sizes = _rows_and_columns(node) if is_sum(node) else None
         if sizes is None or not is_stored(node.operands[0]) or not is_alone(node):
             return None
         total = apply("column_sums", apply("reshape", operands[0], shape=sizes))

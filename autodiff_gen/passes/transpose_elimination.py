@@ -8,10 +8,16 @@ from __future__ import annotations
 from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
+from ..ir.op_kinds import ViewKind
 from ..ir.rewrite import substitute
+from ..ir.traits import is_plain_product, view_kind
 from ..ops.contraction import transposed
 from .context import Context
 from .layout_assignment import propagated, wants_dense
+
+
+def _is_permute(node: Node) -> bool:
+    return view_kind(node) is ViewKind.PERMUTE
 
 
 def _swaps_last_two(node: Node) -> bool:
@@ -22,7 +28,7 @@ def _swaps_last_two(node: Node) -> bool:
 
 def _permuted(v: Value, dims: tuple[int, ...]) -> Value:
     """permute(v), composed with a permute that v already is, and dropped when nothing moves."""
-    if v.node.op.name == "permute":
+    if _is_permute(v.node):
         inner = v.node.attrs["dims"]
         return _permuted(v.node.operands[0], tuple(inner[i] for i in dims))
     return v if dims == tuple(range(len(dims))) else apply("permute", v, dims=dims)
@@ -39,14 +45,14 @@ def transpose_elimination(graph: Graph, context: Context) -> Graph:
 
     def only_transposed(product: Value) -> bool:
         return product not in roots and all(
-            n.op.name == "permute" and _swaps_last_two(n) for n in readers.get(product, ())
+            _is_permute(n) and _swaps_last_two(n) for n in readers.get(product, ())
         )
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if node.op.name != "permute":
+        if not _is_permute(node):
             return None
         source = operands[0]
-        if source.node.op.name == "matmul" and _swaps_last_two(node) and only_transposed(node.operands[0]):
+        if is_plain_product(source.node) and _swaps_last_two(node) and only_transposed(node.operands[0]):
             a, b = (_settle(transposed(v)) for v in source.node.operands)
             return (apply("matmul", b, a),)
         return (_permuted(source, tuple(node.attrs["dims"])),)
