@@ -20,7 +20,7 @@ from ..ir.views import layout, stored
 from ..kernels.registry import Backends
 from ..kernels.table import Kernel
 from ..passes.context import Context
-from ..passes.copy_insertion import KEPT, with_old_states_copied
+from ..passes.copy_insertion import with_old_states_copied
 from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fusion_groups import is_free
 from .buffer_assignment import Buffer, place
@@ -70,7 +70,7 @@ def _kept_states(node: Node) -> list[State]:
     for region in node.regions if isinstance(node.op.lower, Fused) else ():
         outer = dict(zip(region.params, node.operands, strict=True))
         for v in map(base, region.results):
-            source = base(v.node.operands[0]) if v.node.hint.startswith(KEPT) else None
+            source = base(v.node.operands[0]) if v.node.attrs.get("snapshot") else None
             state = state_of(outer[source]) if source in outer else None
             out += [state] if state is not None else []
     return out

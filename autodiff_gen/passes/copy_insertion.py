@@ -2,17 +2,17 @@
 
 - A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read.
 - An output or new state that is a view, a leaf, or the value of another output or state.
-- An old state that is still read after, or at other places than, its new value is written. The copy's hint
-says so.
+- An old state that is still read after, or at other places than, its new value is written. The copy has
+the attribute `snapshot`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.build import apply
+from ..ir.build import apply, apply_node
 from ..ir.dependences import guarded, ordering_edges, state_of
-from ..ir.graph import Graph
+from ..ir.graph import Graph, State
 from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Call, Cond, Contraction, Extent, Iota, Leaf, RowContraction, Scan, View
 from ..ir.ordered_dag import OrderedDag
@@ -21,13 +21,14 @@ from ..ir.strides import Strided
 from ..ir.views import layout
 from .context import Context
 
-KEPT = "old "  # how the hint of a copy of a state begins that is still read after its update; the report names it
+
+def copied(v: Value) -> Value:
+    return apply("copy", v)
 
 
-def copied(v: Value, hint: str = "") -> Value:
-    node = apply("copy", v).node
-    node.hint = hint
-    return node.results[0]
+def snapshot(v: Value, state: State) -> Value:
+    """A copy of the old value of a state, which is read after the state's update; the report lists them."""
+    return apply_node("copy", v, snapshot=True, hint=f"old {state.name}").results[0]
 
 
 def has_address(v: Value) -> bool:
@@ -160,7 +161,7 @@ def with_old_states_copied(graph: Graph, reads: Sequence[tuple[Node, int]]) -> G
     def copy_of(v: Value) -> Value:
         state = state_of(v)
         assert state is not None
-        return copied(v, KEPT + state.name)
+        return snapshot(v, state)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if node not in indices:
