@@ -15,6 +15,7 @@ from autodiff_gen import functional as F
 from autodiff_gen import nn, optim
 from autodiff_gen.errors import ShapeError
 from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import Value
 from autodiff_gen.passes.resolve_mode import resolved
 
 RNG = np.random.default_rng(3)
@@ -32,7 +33,7 @@ def attend(**options: Any) -> Callable[..., Any]:
 
     def expression(F: Any, *qkv: Any) -> Any:
         given = dict(options)
-        if "attn_mask" in given and not isinstance(qkv[0], ag.ir.Value):
+        if "attn_mask" in given and not isinstance(qkv[0], Value):
             import torch
 
             given["attn_mask"] = torch.tensor(given["attn_mask"]).to(

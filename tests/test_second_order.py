@@ -17,7 +17,7 @@ import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
 from autodiff_gen.ir.interpreter import evaluate
-from autodiff_gen.ir.node import OPS
+from autodiff_gen.ir.node import OPS, Value
 
 Loss = Callable[..., Any]
 
@@ -29,7 +29,7 @@ def mlp(F: Any, x: Any, w: Any, v: Any) -> Any:
 def np_labels(x: Any) -> Any:
     """Class indices, as both sides take them."""
     labels = np.array([2, 0, 1, 2])
-    if isinstance(x, ag.ir.Value):
+    if isinstance(x, Value):
         return labels.astype(np.int32)
     import torch
 
