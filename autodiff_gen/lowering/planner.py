@@ -33,14 +33,22 @@ from .schedule import order_steps
 
 
 def copy_overwritten_states(graph: Graph, context: Context) -> Graph:
-    """Copies of old states whose bytes a fused node would overwrite before its last read of them."""
+    """Insert snapshots of old states that a fused node would overwrite before its last read of them.
+
+    %0 = permute(w, dims=(1, 0))             %0 = permute(w, dims=(1, 0))
+    %1 = fused(x, %0): sub(x, %0)     ->     %1 = fused(%0): copy(%0, snapshot=True)
+    w' <- %1                                 %2 = fused(x, %1): sub(x, %1); w' <- %2
+    """
     while late := _overwritten_too_early(graph):
         graph = fuse_elementwise(with_old_states_copied(graph, late), context)
     return graph
 
 
 def select_kernels(graph: Graph, context: Context) -> EntryPlan:
-    """A step for every node that computes: a call with its kernel, a loop nest, or a region with a plan of its own."""
+    """A step for every node that computes: a call with its kernel, a loop nest, or a region with a plan of its own.
+
+    %0: f32[1,30] = matmul(x, a)  ->  step 0: ag_gemv_t_f32_ref -> f32[1,30]
+    """
     states, outputs = _homes(graph)
     steps = [_step(n, graph, context) for n in graph.nodes if _is_step(n)]
     copies = sorted({s.name for n in graph.nodes for s in _kept_states(n)})
@@ -48,12 +56,18 @@ def select_kernels(graph: Graph, context: Context) -> EntryPlan:
 
 
 def schedule(plan: EntryPlan, context: Context) -> EntryPlan:
-    """The steps in an order of execution that keeps the peak of live bytes low."""
+    """The steps in an order of execution that keeps the peak of live bytes low.
+
+    step 0: gemv_t(x, a), step 0: tanh(c), step 0: gemv_t(x, b)  ->  step 1: gemv_t(x, a), step 2: ...
+    """
     return replace(plan, steps=_ordered(plan.graph, plan.steps, plan.states, plan.outputs, context.first))
 
 
 def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:
-    """Every value that is stored in the arena gets an offset there."""
+    """Every value that is stored in the arena gets an offset there.
+
+    step 1: ag_gemv_t_f32_ref -> f32[1,30]  ->  float arena + 0: 120 bytes, steps 1 to 3: <matmul: f32[1,30]>
+    """
     placed = _lifetimes(plan.steps, plan.states, plan.outputs)
     plans = {}
     for pool in ("float", "int"):

@@ -1,5 +1,17 @@
-"""A pooling by maximum moves ahead of the activation that it follows: max(relu(x)) = relu(max(x)) for every function
-that does not fall, and a quarter of the work, or less, is left for it.
+"""Apply a pooling by maximum before the activation that it follows: max(f(x)) = f(max(x)) for every monotone f, and f
+is left with a quarter of the work, or less.
+
+    entry f(x: f32[1,4,4,2])
+      %0: f32[1,4,4,2] = relu(x)
+      %1: f32[1,2,2,2], %2: u8[1,2,2,2] = max_pool2d(%0, kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0),
+          dilation=(1, 1), ceil_mode=False)
+      y <- %1
+    ->
+    entry f(x: f32[1,4,4,2])
+      %0: f32[1,2,2,2], %1: u8[1,2,2,2] = max_pool2d(x, kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0),
+          dilation=(1, 1), ceil_mode=False)
+      %2: f32[1,2,2,2] = relu(%0)
+      y <- %2
 """
 
 from __future__ import annotations

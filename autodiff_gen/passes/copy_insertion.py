@@ -1,9 +1,15 @@
-"""Give bytes of their own to the values that need them, by a copy.
+"""Copy insertion: values get memory of their own where a view or an alias cannot serve.
+
+    entry f(x: f32[4])            entry f(x: f32[4])
+      %0: f32[4] = add(w, x)        %0: f32[4] = copy(w)
+      y <- w                  ->    %1: f32[4] = add(w, x)
+      w' <- %0                      y <- %0
+                                    w' <- %1
 
 - A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read.
 - An output or new state that is a view, a leaf, or the value of another output or state.
-- An old state that is still read after, or at other places than, its new value is written. The copy has
-the attribute `snapshot`.
+- An old state that is read after, or at other indices than, its new value is written. The copy, a snapshot, has the
+  attribute of that name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Common values: the same op on the same operands with the same attributes is computed once.
+"""Common subexpression elimination: the same op on the same operands with the same attributes is computed once.
+
+    entry f(x: f32[4])              entry f(x: f32[4])
+      %0: f32[4] = tanh(x)            %0: f32[4] = tanh(x)
+      %1: f32[4] = tanh(x)      ->    %1: f32[4] = mul(%0, %0)
+      %2: f32[4] = mul(%0, %1)        y <- %1
+      y <- %2
 
 A reduction with several results of which only the first is read becomes the plain one.
 """

@@ -1,14 +1,26 @@
-"""With guard="gradients" a scalar, the graph's proof, is finite only if every new state is.
+"""The finite guard: with guard="gradients" one scalar of the graph is finite only if all new states are.
 
-Nothing of an update is computed for it. What stays in memory until the updates begin (inputs of layers, gradients of
-their outputs, optimizer state) gives its largest magnitude, and the arithmetic of the update turns these into a bound:
-a sum of k products of a and b is at most k max|a| max|b|. The traits of each op say how (ir/node.py); where
-they do not, the value itself is computed before the guard and its elements are compared.
+    entry f(x: f32[4], lr: f32[])      entry f(x: f32[4], lr: f32[])
+      %0: f32[4] = mul(lr, x)            %0: f32[4] = mul(lr, x)
+      %1: f32[4] = sub(w, %0)      ->    %1: f32[4] = sub(w, %0)
+      w' <- %1                           %2: f32[] = abs(lr)
+                                         %3: f32[] = maximum(%2, 1.0)
+                                         %4: f32[4] = abs(x)
+                                         %5: f32[] = largest(%4, axes=(0,), keepdim=False)
+                                         %6: f32[] = mul(%3, %5)
+                                         %7: f32[] = mul(%6, 268435456.0)
+                                         w' <- %1
+                                         finite only if all new states are: %7
 
-Bounds are at least 1, so that none of them falls on the way, and the last one bounds every step before it. A bound
-times 2^28 must be finite in float32: so the value is below 2^100. Rounding adds less than a factor of 4 to it (sums of
-fewer than 2^24 terms), and 2^102 is too little to lift a finite float32 beyond the largest: w + u is finite when w is.
-A parameter whose own old value the update adds to is therefore not looked through.
+Nothing of an update is computed for it. Whatever is stored when the updates begin (inputs of layers, gradients of their
+outputs, optimizer state) gives its largest magnitude, and the arithmetic of the update turns these into magnitude
+bounds: a sum of k products of a and b is at most k max|a| max|b|. The traits of an op say how (ir/node.py); where they
+do not, the value itself is computed before the guard and scanned for its largest magnitude.
+
+Bounds are at least 1, so that no product of them is smaller than a factor, and the last one bounds every step before
+it. A bound times 2^28 must be finite in float32: so the value is below 2^100. Rounding adds less than a factor of 4 to
+it (sums of fewer than 2^24 terms), and 2^102 is too little to lift a finite float32 beyond the largest: w + u is finite
+when w is. A parameter whose own old value the update adds to is therefore not scanned.
 """
 
 from __future__ import annotations

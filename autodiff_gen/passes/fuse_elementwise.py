@@ -1,7 +1,14 @@
 """Fuse elementwise ops, reductions and picks into groups, each of which becomes one loop nest.
 
-The groups are those of fusion_groups.py; here they become nodes with a region. A group that is purely elementwise
-over dense arrays of one shape is flattened, so that one loop runs over all of it.
+    entry f(x: f32[4])             entry f(x: f32[4])
+      %0: f32[4] = tanh(x)           %0: f32[4] = fused(x)
+      %1: f32[4] = mul(%0, x)  ->        %1: f32[4] = tanh(x)
+      y <- %1                            %2: f32[4] = mul(%1, x)
+                                         yield %2
+                                     y <- %0
+
+The groups are those of fusion_groups.py; here they become nodes with a region. A group that is purely elementwise over
+dense arrays of one shape is flattened, so that one loop runs over all of it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
-"""Updates are added to the state by the kernel that computes the gradient, so that no weight gradient is ever stored.
+"""Fuse updates with gradients: the kernel that computes a gradient adds it to the state, and no weight gradient is
+stored.
 
-W' = W - lr * (a . b)       ->  W' = accumulate(a, b, W, lr, beta=1, negate=True)
-v' = mu * v + (a . b)       ->  v' = accumulate(a, b, v, 1, beta=mu)
-W' = W - lr * conv2d_dw(..) ->  W' = conv2d_dw_into(.., W, lr, beta=1, negate=True)
+    entry f(a: f32[4,2], b: f32[2,3], lr: f32[])      entry f(a: f32[4,2], b: f32[2,3], lr: f32[])
+      %0: f32[4,3] = matmul(a, b)                       %0: f32[4,3] = accumulate(a, b, w, lr, beta=1.0, negate=True)
+      %1: f32[4,3] = mul(lr, %0)                  ->    w' <- %0
+      %2: f32[4,3] = sub(w, %1)
+      w' <- %2
 
-and so on for every op whose record names one that adds to memory; and W' = W - lr * v' = axpby(v', W, lr, beta=1,
-negate=True) where v' lies in memory. Under any other elementwise rule a product is
-completed row by row in one row of scratch (`matmul_rows`), and the rule is the epilogue that reads the row and writes
-the state.
+The same holds for v' = mu * v + (a . b) with beta = mu, and for every op whose record names one that adds to memory
+(`conv2d_dw` and `conv2d_dw_into`). W' = W - lr * v', where v' is stored, becomes axpby(v', W, lr, beta=1, negate=True).
+Under any other elementwise rule a product is computed row by row into one row of scratch (`matmul_rows`), and the rule
+is the epilogue that reads the row and writes the state.
 """
 
 from __future__ import annotations

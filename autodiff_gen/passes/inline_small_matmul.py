@@ -1,5 +1,13 @@
-"""Tiny products become sums inside fused loops: a call of a kernel would cost more than its work, and in a loop
-nest the bias, the activation and the update join them."""
+"""Inline small products as sums, which fuse into loops: a call of a kernel would cost more than its work, and the bias,
+the activation and the update join the loop nest.
+
+    entry f(a: f32[2,3], b: f32[3,4])      entry f(a: f32[2,3], b: f32[3,4])
+      %0: f32[2,4] = matmul(a, b)            %0: f32[2,3,1] = reshape(a, shape=(2, 3, 1))
+      y <- %0                          ->    %1: f32[1,3,4] = reshape(b, shape=(1, 3, 4))
+                                             %2: f32[2,3,4] = mul(%0, %1)
+                                             %3: f32[2,4] = sum(%2, axes=(1,), keepdim=False)
+                                             y <- %3
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,17 @@
-"""Settle layouts: permutes sink below the ops that do not care about the order of axes, until they meet and cancel, or
-end in the storage order of a parameter.
+"""Layout assignment: permutes propagate from operands to results of the ops that do not depend on the order of axes,
+until two of them cancel, or one ends in the storage order of a parameter.
 
-A convolution computes in NHWC and stands between two permutes; here those of neighbours cancel, through elementwise
-ops, reductions and views. A weight that kernels read in one other order than its own is stored in that order, and the
-shuffle that a flattened NHWC value needs moves to the columns of the weight that it meets.
+    entry f(x: f32[2,3,4])                              entry f(x: f32[2,3,4])
+      %0: f32[4,2,3] = permute(x, dims=(2, 0, 1))         %0: f32[2,3,4] = tanh(x)
+      %1: f32[4,2,3] = tanh(%0)                     ->    %1: f32[6,4] = reshape(%0, shape=(6, 4))
+      %2: f32[2,3,4] = permute(%1, dims=(1, 2, 0))        %2: f32[4] = column_sums(%1)
+      %3: f32[6,4] = reshape(%2, shape=(6, 4))            y <- %2
+      %4: f32[4] = column_sums(%3)
+      y <- %4
+
+A convolution computes in NHWC between two permutes; those of neighbours cancel, through elementwise ops, reductions and
+views. A weight that kernels read in one other order than its own is stored in that order, and the permute that a
+flattened NHWC value needs is applied to the columns of the weight that it is multiplied with.
 """
 
 from __future__ import annotations

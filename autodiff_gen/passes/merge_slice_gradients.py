@@ -1,5 +1,17 @@
-"""Windows that meet: the sum of gradients of disjoint parts of one value is assembled from them, so that no zeros
-are stored and added; and the very part that was put into a window is that part.
+"""Merge gradients of slices: the sum of gradients of disjoint parts of one value is assembled from them, so that no
+zeros are stored and added.
+
+    entry f(a: f32[2], b: f32[2])
+      %0: f32[4] = assemble(a, shape=(4,), starts=((0,),), steps=((1,),), fill=0.0)
+      %1: f32[4] = assemble(b, shape=(4,), starts=((2,),), steps=((1,),), fill=0.0)
+      %2: f32[4] = add(%0, %1)
+      y <- %2
+    ->
+    entry f(a: f32[2], b: f32[2])
+      %0: f32[4] = assemble(a, b, shape=(4,), starts=((0,), (2,)), steps=((1,), (1,)), fill=0.0)
+      y <- %0
+
+A slice that reads exactly one part of an assembled value becomes that part.
 """
 
 from __future__ import annotations

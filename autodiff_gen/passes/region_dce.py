@@ -1,4 +1,21 @@
-"""Scan and cond give only the results that something reads, and take only the operands that what is left needs."""
+"""Dead-code elimination of regions: scan and cond return only the results that something reads, and take only the
+operands that the remaining ones need.
+
+    entry f(h: f32[4], x: f32[9,4])
+      %0: f32[4], %1: f32[9,4] = scan(h, x, length=9, carries=1, xs=1, axes=(0,), reverse=False)
+          with %2 h_t: f32[4], %3 x_t: f32[4]
+          %4: f32[4] = add(%2, %3)
+          %5: f32[4] = tanh(%4)
+          yield %4, %5
+      y <- %0
+    ->
+    entry f(h: f32[4], x: f32[9,4])
+      %0: f32[4] = scan(h, x, length=9, carries=1, xs=1, axes=(), reverse=False)
+          with %1 h_t: f32[4], %2 x_t: f32[4]
+          %3: f32[4] = add(%1, %2)
+          yield %3
+      y <- %0
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,19 @@
-"""Masks are drawn in the order in which they are read.
+"""Rematerialise masks in the order in which they are read.
 
-A value that is computed from indices alone (a dropout mask) and seen through a reshape that cuts or merges axes would
-have to be stored. The same elements are computed anew instead, from the indices that the view sees.
+    entry f(counter: u32[])
+      %0: s32[6,4] = iota(size=(6, 4))
+      %1: u32[6,4] = rand_u32(counter, %0, key=5)
+      %2: u32[2,3,4] = reshape(%1, shape=(2, 3, 4))
+      %3: u32[3,2,4] = permute(%2, dims=(1, 0, 2))
+      y <- %3
+    ->
+    entry f(counter: u32[])
+      %0: s32[3,2,4] = places(shape=(3, 2, 4), strides=(4, 12, 1), offset=0)
+      %1: u32[3,2,4] = rand_u32(counter, %0, key=5)
+      y <- %1
+
+A value that is computed from indices alone (a dropout mask) and read through a reshape that splits or merges axes would
+have to be stored. Its elements are recomputed instead, from the indices of the elements that the view reads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,13 @@
-"""Settle the mode: `by_mode` becomes one of its operands, and what `with_updates` asks for is collected.
+"""Resolve the mode: `by_mode` becomes one of its operands, and the new values of states that `with_updates` names are
+collected.
 
-Models settle training before they differentiate the loss; whatever reaches the pipeline unsettled is evaluation.
+    entry f(x: f32[4])                 entry f(x: f32[4])
+      %0: f32[4] = mul(x, 2.0)           y <- x
+      %1: f32[4] = by_mode(%0, x)  ->
+      y <- %1
+
+Models are resolved for training before the loss is differentiated; a graph that is not resolved earlier is one for
+evaluation, as here.
 """
 
 from __future__ import annotations

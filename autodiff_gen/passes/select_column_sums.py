@@ -1,7 +1,12 @@
-"""Sums over all axes but the last ones become calls of a kernel where their terms lie in memory anyway: gradients of
-biases are added to them by the kernel, and the loop that stores the terms has nothing else to do.
+"""Select a kernel for sums over all axes but the last ones whose terms are stored in any case: gradients of biases are
+added to them by the kernel, and the loop that stores the terms computes nothing else.
 
-A sum stays in a loop where its terms are computed there, where another sum over the same elements walks along, and
+    entry f(x: f32[16,8])                                entry f(x: f32[16,8])
+      %0: f32[8] = sum(x, axes=(0,), keepdim=False)        %0: f32[16,8] = reshape(x, shape=(16, 8))
+      y <- %0                                        ->    %1: f32[8] = column_sums(%0)
+                                                           y <- %1
+
+A sum stays in a loop where its terms are computed in that loop, where another sum iterates over the same elements, and
 where it is short.
 """
 

@@ -1,6 +1,14 @@
-"""Cancel transposes: two in a row compose, and one on a product moves onto its factors, where kernels read
-any stride. In a function with kernels that want dense operands permutes sink first, as they do in a model before it
-is differentiated; its updates are left alone, since products are looked for right where a state changes.
+"""Transpose elimination: two permutes in a row compose, and the transpose of a product becomes transposes of its
+factors, which kernels read with any stride.
+
+    entry f(a: f32[2,3], b: f32[3,4])              entry f(a: f32[2,3], b: f32[3,4])
+      %0: f32[2,4] = matmul(a, b)                    %0: f32[4,3] = permute(b, dims=(1, 0))
+      %1: f32[4,2] = permute(%0, dims=(1, 0))  ->    %1: f32[3,2] = permute(a, dims=(1, 0))
+      y <- %1                                        %2: f32[4,2] = matmul(%0, %1)
+                                                     y <- %2
+
+In a function with kernels that need dense operands permutes propagate first, as they do in a model before it is
+differentiated; a function with updates is left as it is, since fuse_optimizer looks for products right at the update.
 """
 
 from __future__ import annotations
