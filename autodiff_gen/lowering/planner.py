@@ -56,18 +56,12 @@ def select_kernels(graph: Graph, context: Context) -> EntryPlan:
 
 
 def schedule(plan: EntryPlan, context: Context) -> EntryPlan:
-    """The steps in an order of execution that keeps the peak of live bytes low.
-
-    step 0: gemv_t(x, a), step 0: tanh(c), step 0: gemv_t(x, b)  ->  step 1: gemv_t(x, a), step 2: ...
-    """
+    """Order the steps so that the peak of live bytes is low: 0: a, 0: b, 0: tanh(a) -> 1: a, 2: tanh(a), 3: b."""
     return replace(plan, steps=_ordered(plan.graph, plan.steps, plan.states, plan.outputs, context.first))
 
 
 def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:
-    """Every value that is stored in the arena gets an offset there.
-
-    step 1: ag_gemv_t_f32_ref -> f32[1,30]  ->  float arena + 0: 120 bytes, steps 1 to 3: <matmul: f32[1,30]>
-    """
+    """Give every value in the arena an offset: step 1 -> f32[30], read in step 3 -> arena + 0, steps 1 to 3."""
     placed = _lifetimes(plan.steps, plan.states, plan.outputs)
     plans = {}
     for pool in ("float", "int"):
