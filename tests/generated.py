@@ -44,9 +44,9 @@ class _Poisoning(EntryText):
 
     def lines(self, step: Step) -> list[str]:
         out = super().lines(step)
-        proof = self.plan.graph.proof  # looked at behind its step
+        bound = self.plan.graph.bound  # looked at behind its step
         for b in self.plan.placed:
-            if b.end == step.number and (proof is None or base(proof) not in b.values):
+            if b.end == step.number and (bound is None or base(bound) not in b.values):
                 arena = "int_arena" if b.pool == "int" else "arena"
                 words = (b.bytes + 3) // 4
                 value = "-1" if b.pool == "int" else "NAN"

@@ -54,7 +54,7 @@ def emit(program: Program, marks: Mapping[str, Mapping[str, int]] | None = None)
         "version": __version__,
         "kind": "trainer" if program.is_model else "work",
         "guarded": any(e.plan.graph.guard is not None for e in program.entries),
-        "proved": any(e.plan.graph.proof is not None for e in program.entries),
+        "proved": any(e.plan.graph.bound is not None for e in program.entries),
         "marked": marks is not None,
     }
     declarations = [k.declaration for k in program.kernels if not k.declared]
@@ -177,10 +177,10 @@ def _entry(
 
 
 def _add_tests(steps: list[list[str]], entry: Entry, text: EntryText, prefix: str) -> None:
-    """Behind the steps that make them, the tests of the loss and of the proof."""
+    """Behind the steps that make them, the tests of the loss and of the bound of the updates."""
     graph = entry.plan.graph
     said = "/* bounds of all updates, times 2^28: none begins unless they are finite */"
-    gates = ((graph.outputs.get("loss"), "LOSS", ()), (graph.proof, "GRADIENTS", (said,)))
+    gates = ((graph.outputs.get("loss"), "LOSS", ()), (graph.bound, "GRADIENTS", (said,)))
     for v, what, comment in gates:
         if v is not None:
             k = next((i for i, step in enumerate(entry.plan.steps) if step.node is base(v).node), 0)

@@ -48,7 +48,7 @@ def as_value(x: Any) -> Value:
     except ValueError:  # lists of different lengths
         array = np.asarray(None)
     if array.dtype.kind not in "fiub":
-        raise ShapeError(f"{x!r} cannot stand as an operand; give a graph value, a NumPy array or a number")
+        raise ShapeError(f"{x!r} cannot be an operand; give a graph value, a NumPy array or a number")
     return constant(x)
 
 

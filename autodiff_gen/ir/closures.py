@@ -19,7 +19,7 @@ from .types import Type
 
 @dataclass(frozen=True)
 class Closed:
-    """A region without free variables; `captures` are the outer values for the params behind the given ones."""
+    """A region without free variables; `captures` are the outer values for the params after the given ones."""
 
     region: Region
     captures: tuple[Value, ...]

@@ -26,9 +26,9 @@ _serial = itertools.count()
 class Sample:
     """One row of an op's test table.
 
-    `inputs` are shapes (drawn from a seeded generator in `domain`, (low, high)), or NumPy-like literals;
+    `inputs` are shapes (from a seeded generator in `domain`, (low, high)), or NumPy-like literals;
     `attrs` as given to `apply`. `dtypes` names an operand's dtype where it is not f32; integer operands are
-    drawn below `high`.
+    less than `high`.
     """
 
     inputs: tuple[tuple[int, ...], ...]
@@ -197,7 +197,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A sub-graph with explicit captures: `params[i]` stands inside for the node's i-th operand."""
+    """A sub-graph with explicit captures: `params[i]` is inside the value of the node's i-th operand."""
 
     params: tuple[Value, ...]
     results: tuple[Value, ...]
@@ -225,10 +225,10 @@ def topological(roots: Iterable[Value], stop: Callable[[Node], bool] | None = No
         stack.append(root.node)
         while stack:
             node = stack[-1]
-            seen = state.get(node)
-            if seen == 2:
+            visited = state.get(node)
+            if visited == 2:
                 stack.pop()
-            elif seen == 1 or (stop is not None and stop(node)):
+            elif visited == 1 or (stop is not None and stop(node)):
                 state[node] = 2
                 order.append(node)
                 stack.pop()

@@ -13,7 +13,7 @@ from .types import Shape, Type
 
 Attrs: TypeAlias = Mapping[str, Any]
 
-# Precedence of a C expression, as far as generated code needs it: what may stand unparenthesised where.
+# Precedence of a C expression, as far as generated code needs it: what needs parentheses where.
 ATOM, UNARY, MUL, ADD, COMPARE, SELECT = 100, 90, 80, 70, 60, 10
 
 
@@ -24,11 +24,11 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Elementwise:
-    """One C expression per element; operands broadcast. `{0}`, `{1}` stand for operands, `{name}` for
+    """One C expression per element; operands broadcast. `{0}`, `{1}` are operands, `{name}` for
     attributes.
 
     `precedence` is that of the expression's outermost operator; `operand_precedence` is what an operand must
-    reach to stand without parentheses (one value, or one per operand). `cheap` expressions may be computed
+    reach to need no parentheses (one value, or one per operand). `cheap` expressions may be computed
     again rather than stored. `calls`: whether it calls a function that ag_math.h also has without branches, for
     vectors. `header` declares what the expression calls, beyond ag_math.h. `converts`: it is a conversion to the
     result's dtype.
@@ -85,8 +85,8 @@ class ViewKind(Enum):
 class View:
     """The same bytes in another shape.
 
-    `dims(in_shape, out_shape, attrs)` gives for each axis of the result the operand's axis that it walks, or
-    None for an axis that does not move (a 1, or a broadcast); it returns None itself when axes are split or
+    `dims(in_shape, out_shape, attrs)` gives for each axis of the result the operand's axis that it indexes, or
+    None for an axis that indexes none (a 1, or a broadcast); it returns None itself when axes are split or
     merged, as by a general reshape. In a window, index i along an axis of the result is starts[axis] + i *
     steps[axis] along that of the operand.
     """
@@ -101,9 +101,9 @@ class View:
 
 @dataclass(frozen=True)
 class Pick:
-    """An integer operand chooses the place along one axis of x; loops walk over the others.
+    """An integer operand is the index along one axis of x; loops iterate over the others.
 
-    `axes(x shape, index shape, attrs)` gives for each axis of x the result's axis that it walks along, None for
+    `axes(x shape, index shape, attrs)` gives for each axis of x the result's axis with the same index, None for
     the one that is chosen, and for each axis of the index the same.
     """
 
@@ -112,7 +112,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class Assemble:
-    """Operand k stands in its window of the result, y[starts[k] + i * steps[k]] = x_k[i], and `fill` elsewhere.
+    """Operand k is stored in its window of the result, y[starts[k] + i * steps[k]] = x_k[i], and `fill` elsewhere.
     Windows do not overlap.
     """
 
@@ -139,10 +139,10 @@ def _none(call: KernelCall) -> int:
 class Call:
     """One call of a kernel of the contract: `choose(layouts, result types, attrs)` says which, and with what.
 
-    layouts: where each operand lies; those in `strided` may be any view, all others have been made dense (from
+    layouts: the layout of each operand; those in `strided` may be any view, all others have been made dense (from
     an offset on); those in `scalars` are numbers, passed by value. Results are dense. An op that is added to
-    memory, y = (+ or -) alpha term + beta old, has the old value as operand `into`, whose bytes the result takes,
-    alpha as the operand behind it, and the attributes `beta` and `negate`; `term` is then the name of the op
+    memory, y = (+ or -) alpha term + beta old, has the old value as operand `into`, whose memory the result reuses,
+    alpha as the operand after it, and the attributes `beta` and `negate`; `term` is then the name of the op
     that computes what is added, and that op has the name of this one as `added`; without `term` operand 0 is added
     as it is. An op whose results are sums of products of operands, each of its own, names them in `summed`; the
     elements of the last of them over all axes but its last one are as many as the terms, or more. `macs` gives the

@@ -1,4 +1,4 @@
-"""What passes ask of a node, answered by its op's record and never by the op's name."""
+"""What passes need to know of a node, read from its op's record and never from the op's name."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _in_shape(v: Value, shape: Shape) -> Value:
 def commute_pooling(roots: Sequence[Value]) -> list[Value]:
     """See the module."""
     readers = users(topological(roots))
-    asked = set(roots)
+    outputs = set(roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if not isinstance(node.op.lower, Call) or not node.op.lower.maximum:
@@ -49,7 +49,7 @@ def commute_pooling(roots: Sequence[Value]) -> list[Value]:
         passed: list[Node] = []  # from the pooling back
         image = operands[0]
         old, new = node.operands[0], operands[0]
-        while len(readers[old]) == 1 and old not in asked and new.node.op is old.node.op:
+        while len(readers[old]) == 1 and old not in outputs and new.node.op is old.node.op:
             if old.node.op.monotone(old.node.attrs):
                 passed.append(new.node)
             elif not _only_ones_differ(old.node):

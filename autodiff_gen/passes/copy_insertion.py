@@ -38,7 +38,7 @@ def snapshot(v: Value, state: State) -> Value:
 
 
 def has_address(v: Value) -> bool:
-    """Whether v lies in memory: it is not written into expressions, nor passed by value."""
+    """Whether v is stored in memory: it is not written into expressions, nor passed by value."""
     source = base(v).node
     if isinstance(source.op.lower, Iota | Extent) or (source.op is CONST and source.attrs["value"].size == 1):
         return False
@@ -52,7 +52,7 @@ def readable_by_kernels(v: Value) -> bool:
     at = layout(v)
     assert at is not None
     (rows, columns), (row_step, column_step) = at.shape[-2:], at.strides[-2:]
-    if rows == 1 or columns == 1:  # a vector that moves, so not a broadcast
+    if rows == 1 or columns == 1:  # a vector with a stride, so not a broadcast
         return (rows == 1 or row_step > 0) and (columns == 1 or column_step > 0)
     return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
 
@@ -118,7 +118,7 @@ def _with_owned_roots(graph: Graph) -> Graph:
         for v in graph.updates.values()
     ]
     outputs = [owned(v) for v in graph.outputs.values()]
-    return graph.with_roots([*outputs, *updates, *([] if graph.proof is None else [graph.proof])])
+    return graph.with_roots([*outputs, *updates, *([] if graph.bound is None else [graph.bound])])
 
 
 def _late_reads(graph: Graph) -> list[tuple[Node, int]]:

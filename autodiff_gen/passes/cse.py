@@ -28,8 +28,8 @@ def _key(attr: Any) -> Any:
 
 
 def cse(graph: Graph, context: Context) -> Graph:
-    """Values that nothing needs are gone as well, since graphs are walked from their roots."""
-    seen: dict[Any, tuple[Value, ...]] = {}
+    """Values that nothing needs are gone as well, since graphs are traversed from their roots."""
+    known: dict[Any, tuple[Value, ...]] = {}
     read = {v for n in graph.nodes for v in n.operands} | set(graph.roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
@@ -45,12 +45,12 @@ def cse(graph: Graph, context: Context) -> Graph:
             node.regions,
             tuple(r.type for r in node.results),
         )
-        if key in seen:
-            return seen[key]
-        if alone is not None:  # what stands for the other results here is never looked at
-            seen[key] = (apply(alone, *operands, **node.attrs), *node.results[1:])
+        if key in known:
+            return known[key]
+        if alone is not None:  # nothing reads the other results
+            known[key] = (apply(alone, *operands, **node.attrs), *node.results[1:])
         else:
-            seen[key] = node.with_operands(operands).results
-        return seen[key]
+            known[key] = node.with_operands(operands).results
+        return known[key]
 
     return graph.with_roots(substitute(graph.roots, rewrite))

@@ -1,4 +1,4 @@
-"""Differentiate the loss: each entry that trains gives out the gradient of every parameter beside its loss.
+"""Differentiate the loss: each entry that trains returns the gradient of every parameter in addition to its loss.
 
     entry train_step(x: f32[4])              entry train_step(x: f32[4])
       %0: f32[4] = mul(w, x)                   %0: f32[4] = mul(w, x)
@@ -8,7 +8,7 @@
                                                loss <- %1
                                                gradient of w <- %3
 
-With `accumulate`, a second entry gives out gradients that add up over small batches: those of a mean are weighted with
+With `accumulate`, a second entry returns gradients that add up over small batches: those of a mean are weighted with
 the number of samples.
 """
 

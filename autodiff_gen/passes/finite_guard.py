@@ -52,19 +52,19 @@ def finite_guard(graph: Graph, context: Context) -> Graph:
     if graph.guard != "gradients" or graph.inner or not graph.updates:
         return graph
     bounds = Bounds(graph)
-    risks = [risk for state, new in graph.updates.items() for risk in bounds.of_update(state, new)]
-    risks += bounds.besides
-    asked = dict.fromkeys(_value(r) for r in risks if isinstance(r, Value) or r >= LIMIT)
-    below = {v for node in topological(asked) for v in node.operands}
+    found = [b for state, new in graph.updates.items() for b in bounds.of_update(state, new)]
+    found += bounds.divisors
+    scalars = dict.fromkeys(_value(b) for b in found if isinstance(b, Value) or b >= LIMIT)
+    below = {v for node in topological(scalars) for v in node.operands}
     total: Value | None = None
-    for risk in asked:
-        if risk not in below:  # else another one is no less
-            total = risk if total is None else _named(apply("add", total, risk))
+    for scalar in scalars:
+        if scalar not in below:  # else another one is no less
+            total = scalar if total is None else _named(apply("add", total, scalar))
     if total is None:
         return graph
-    proof = apply("mul", total, MARGIN)
-    proof.node.hint = "proof"
-    return replace(graph, proof=proof)
+    scaled = apply("mul", total, MARGIN)
+    scaled.node.hint = "proof"
+    return replace(graph, bound=scaled)
 
 
 class Bounds:
@@ -74,10 +74,10 @@ class Bounds:
         order = graph.nodes
         self.readers = users(order)
         self.bounds: dict[Value, Bound] = {}
-        self.besides: list[Bound] = []  # what must be finite too
+        self.divisors: list[Bound] = []  # their bounds must be finite too
         self.least: dict[Value, float] = {}  # lower bounds; of the others nothing is known
-        self.given: dict[Value, set[Value]] = {}  # the values that must not be negative for them
-        self.positive: set[Value] = set()  # of these, what the bounds rely on
+        self.assumed: dict[Value, set[Value]] = {}  # the values that must not be negative for them
+        self.checked: set[Value] = set()  # of these, those that the guard must check
         _, late = guarded(graph)
         self.late = self._with_rules(order, late)
         for node in order:
@@ -85,10 +85,10 @@ class Bounds:
                 self._bind(node)
 
     def _with_rules(self, order: Sequence[Node], late: set[Node]) -> set[Node]:
-        """The late nodes whose bounds follow from those of their operands; what must not be negative is noted."""
+        """The late nodes whose bounds follow from those of their operands; what must not be negative is recorded."""
         found = set()
         for node in order:
-            self._look_below(node, node in late)
+            self._find_least(node, node in late)
             if node in late and self._has_rule(node):
                 found.add(node)
         return found
@@ -100,47 +100,47 @@ class Bounds:
             return True
         if _bounding(node.op) or is_sum(node):
             return True
-        relied = [(v, p) for v, p in zip(node.operands, node.op.powers, strict=False) if p < 1]
-        if not node.op.powers or any(self.least.get(v, -1.0) < 0 for v, _ in relied):
+        bounded_below = [(v, p) for v, p in zip(node.operands, node.op.powers, strict=False) if p < 1]
+        if not node.op.powers or any(self.least.get(v, -1.0) < 0 for v, _ in bounded_below):
             return False
-        if any(p < 0 and self.least[v] == 0 for v, p in relied):
+        if any(p < 0 and self.least[v] == 0 for v, p in bounded_below):
             return False
-        self.positive = self.positive.union(*(self.given[v] for v, _ in relied))
+        self.checked = self.checked.union(*(self.assumed[v] for v, _ in bounded_below))
         return True
 
-    def _look_below(self, node: Node, late: bool) -> None:
-        """The lower bound of a node's result, of at least 0, and what it supposes."""
+    def _find_least(self, node: Node, late: bool) -> None:
+        """The lower bound of a node's result, of at least 0, and what that assumes."""
         v, op = node.results[0], node.op
         below = [self.least.get(o) for o in node.operands]
-        given = set().union(*(self.given.get(o, set()) for o in node.operands))
+        assumed = set().union(*(self.assumed.get(o, set()) for o in node.operands))
         known = [b for b in below if b is not None]
         if v.type.dtype.kind != "f":
             return
         if node.op is CONST:
             low = float(node.attrs["value"].min())
             if low >= 0:
-                self.least[v], self.given[v] = low, set()
+                self.least[v], self.assumed[v] = low, set()
         elif op.non_negative:
-            self.least[v], self.given[v] = 0.0, set()
+            self.least[v], self.assumed[v] = 0.0, set()
         elif op.signs and min(op.signs) > 0 and len(known) == len(op.signs):
-            self.least[v], self.given[v] = sum(known), given
+            self.least[v], self.assumed[v] = sum(known), assumed
         elif op.powers and len(known) == len(op.powers):
             grows = min(op.powers) >= 1
             low = math.prod(b**p for b, p in zip(known, op.powers, strict=True)) if grows else 0.0
-            self.least[v], self.given[v] = low, given
+            self.least[v], self.assumed[v] = low, assumed
         elif isinstance(node.op.lower, View) and not node.op.lower.window:
             if known:
-                self.least[v], self.given[v] = known[0], given
-        elif not late:  # looked through: it may be asked not to be negative
-            self.least[v], self.given[v] = 0.0, {v}
+                self.least[v], self.assumed[v] = known[0], assumed
+        elif not late:  # scanned: the guard may check that it is not negative
+            self.least[v], self.assumed[v] = 0.0, {v}
 
     # Bounds
 
     def of_update(self, state: State, new: Value) -> list[Bound]:
-        """What must be finite for the new value of a state to be so; its own old value is supposed to be."""
+        """What must be finite for the new value of a state to be so; its own old value is assumed to be."""
         if new.type.dtype.kind != "f":
             return []  # integers are always finite
-        node = _shown(new).node
+        node = _without_views(new).node
         if node not in self.late:
             return [self.of(new)]
         for own, change, _ in changes(node):
@@ -148,26 +148,26 @@ class Bounds:
                 return [self.of(change)]
         if (old := _added_to(node)) is not None:
             grows = _is_old(old, state) and node.attrs["beta"] == 1
-            return [self._product(node)] if grows else [self._product(node), self._kept(node, old)]
+            return [self._product(node)] if grows else [self._product(node), self._scaled_old(node, old)]
         return [self.of(new)]
 
     def of(self, v: Value) -> Bound:
         """The bound of v's magnitude."""
-        v = _shown(v)
+        v = _without_views(v)
         if v not in self.bounds:
-            self.bounds[v] = self._looked_through(v)
+            self.bounds[v] = self._scanned(v)
         return self.bounds[v]
 
-    def _looked_through(self, v: Value) -> Bound:
+    def _scanned(self, v: Value) -> Bound:
         """The largest magnitude among the elements of a value in memory."""
         if v.node.op is CONST:
             return max(float(np.abs(v.node.attrs["value"]).max()), 1.0)
         squares = self._sum_of_squares(v)
-        if squares is not None and v not in self.positive:
+        if squares is not None and v not in self.checked:
             length = apply("add", apply("sqrt", squares), TINY)
             return _scalar(apply("maximum", length, 1.0))
         each = apply("abs", v)
-        if v in self.positive:
+        if v in self.checked:
             each = apply("where", apply("ge", v, 0.0), v, constant(math.inf))
         if planned_size(v.type.shape) > 1:
             most = apply("largest", each, axes=tuple(range(v.ndim)), keepdim=False)
@@ -190,7 +190,7 @@ class Bounds:
         if is_product(node):
             bound = self._product(node)
             if (old := _added_to(node)) is not None:
-                bound = _sum(bound, self._kept(node, old))
+                bound = _sum(bound, self._scaled_old(node, old))
         elif isinstance(node.op.lower, Assemble):
             bound = max(abs(float(node.attrs["fill"])), 1.0)
             for operand in node.operands:
@@ -200,7 +200,7 @@ class Bounds:
         self.bounds[v] = bound
 
     def _product(self, node: Node) -> Bound:
-        """Of a sum of products, scaled where it is added to memory; what is added to is not counted."""
+        """Of a sum of products, scaled where it is added to memory; the old value is not counted."""
         lower = node.op.lower
         if isinstance(lower, Contraction | RowContraction):
             terms, factors = planned_size(node.operands[0].type.shape[-1:]), node.operands[:2]
@@ -231,13 +231,13 @@ class Bounds:
         bound = 1.0
         for v, power in zip(node.operands, node.op.powers, strict=True):
             if power < 0:
-                self.besides.append(self.of(v))
+                self.divisors.append(self.of(v))
                 bound = _times(bound, max(1.0 / self.least[v] ** -power, 1.0))
             for _ in range(math.ceil(power)):
                 bound = _times(bound, self.of(v))
         return bound
 
-    def _kept(self, node: Node, old: Value) -> Bound:
+    def _scaled_old(self, node: Node, old: Value) -> Bound:
         """Of beta times what a product is added to."""
         return _times(self.of(old), max(abs(float(node.attrs["beta"])), 1.0))
 
@@ -277,8 +277,8 @@ def _scalar(v: Value) -> Value:
     return v if v.type.shape == () else apply("reshape", v, shape=())
 
 
-def _shown(v: Value) -> Value:
-    """The value below views that show all of its elements, each once or more."""
+def _without_views(v: Value) -> Value:
+    """The operand of a chain of views that have all of its elements, each once or more."""
     while isinstance(v.node.op.lower, View) and not v.node.op.lower.window:
         v = v.node.operands[0]
     return v
@@ -292,4 +292,4 @@ def _added_to(node: Node) -> Value | None:
 
 
 def _is_old(v: Value, state: State) -> bool:
-    return state_of(_shown(v)) is state and _shown(v) is base(v)
+    return state_of(_without_views(v)) is state and _without_views(v) is base(v)

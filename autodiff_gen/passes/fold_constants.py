@@ -27,7 +27,7 @@ from .context import Context
 
 
 def uniform(v: Value) -> np.generic | None:
-    """The one number that fills a constant value, seen through views; None when it is not a constant or not
+    """The one number that fills a constant value, also through views; None when it is not a constant or not
     uniform.
     """
     source = base(v).node

@@ -41,13 +41,13 @@ def _rebuilt(graph: Graph, groups: Groups) -> Graph:
     needed = groups.needed(graph)
 
     def outside(v: Value) -> Value:
-        """The value in the new graph that stands for v, views rebuilt."""
+        """The value of the new graph for v, views rebuilt."""
         if v not in new:
             if isinstance(v.node.op.lower, View):
                 operand = outside(v.node.operands[0])
                 new[v] = v.node.with_operands((operand,)).results[0]
             else:
-                new[v] = v  # leaves and free nodes stand as they are
+                new[v] = v  # leaves and free nodes stay as they are
         return new[v]
 
     for g in _condensed_order(groups):
@@ -84,7 +84,7 @@ def _condensed_order(groups: Groups) -> list[int]:
 
 
 def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], Value]) -> dict[Value, Value]:
-    """One fused node for the members; returns what stands for each of their results that others read."""
+    """One fused node for the members; returns the new value of each of their results that others read."""
     inside = {r for n in with_free(members) for r in n.results}
     results = [r for n in members for r in n.results if r in needed]
     flat = flat_shape(members, inside)

@@ -28,7 +28,7 @@ from ..ir.views import layout
 from .context import Context
 from .fold_constants import uniform
 
-FEWEST_ADDED = 32  # elements of a state to which a kernel adds what lies in memory
+FEWEST_ADDED = 32  # elements of a state to which a kernel adds a stored value
 
 
 def _whole(v: Value) -> list[Value]:
@@ -95,8 +95,8 @@ def _accumulating(state: State, new: Value, readers: Mapping[Value, Sequence[Nod
         alpha = scale if scale is not None else constant(1.0, state.type.dtype)
         leaf = old if old.node.op is STATE else next(v for v in old.node.operands if v.node.op is STATE)
         attrs = {**product.node.attrs, "beta": beta, "negate": negate}
-        seen = _in_shape(leaf, product.type.shape)
-        result = apply(_added(product), *product.node.operands, seen, alpha, **attrs)
+        old_value = _in_shape(leaf, product.type.shape)
+        result = apply(_added(product), *product.node.operands, old_value, alpha, **attrs)
         return _in_shape(result, state.type.shape)
     return None
 
@@ -113,13 +113,13 @@ def fuse_optimizer(graph: Graph, context: Context) -> Graph:
 
 
 def _with_updates(graph: Graph, instead: Mapping[Value, Value]) -> Graph:
-    """The graph with other values in place of new states, for all that read them."""
+    """The graph with new states replaced, for all that read them."""
     return graph.with_roots(replaced(graph.roots, instead)) if instead else graph
 
 
 def _accumulated(graph: Graph) -> dict[Value, Value]:
-    """What stands for the new states that are products added to memory. A new state that others read, as a weight
-    reads its momentum, is one of them unless another product comes behind it."""
+    """The values that replace the new states that are products added to memory. A new state that others read, as a
+    weight reads its momentum, is one of them unless another product depends on it."""
     readers = graph.users
     outputs = set(graph.outputs.values())
     found = {
@@ -127,19 +127,19 @@ def _accumulated(graph: Graph) -> dict[Value, Value]:
         for state, new in graph.updates.items()
         if new not in outputs and (made := _accumulating(state, new, readers)) is not None
     }
-    behind: set[Value] = set()
+    dependents: set[Value] = set()
     pending = [new for new in found if new in readers]
     while pending:
-        later = {r for node in readers.get(pending.pop(), ()) for r in node.results} - behind
-        behind |= later
+        later = {r for node in readers.get(pending.pop(), ()) for r in node.results} - dependents
+        dependents |= later
         pending += later
-    if all(behind.isdisjoint(base(made).node.operands) for made in found.values()):
+    if all(dependents.isdisjoint(base(made).node.operands) for made in found.values()):
         return found
     return {new: made for new, made in found.items() if new not in readers}
 
 
 def _added_from_memory(graph: Graph) -> dict[Value, Value]:
-    """What stands for the new states that are the old ones plus a multiple of what a kernel has left in memory."""
+    """The values that replace the new states that are the old ones plus a multiple of what a kernel has stored."""
     readers = graph.users
     outputs = set(graph.outputs.values())
     found: dict[Value, Value] = {}
@@ -174,7 +174,7 @@ def _by_rows(graph: Graph) -> Graph:
     updates = set(graph.updates.values())
 
     def feeds_updates_only(product: Value) -> bool:
-        pending, seen = [product], {product}
+        pending, visited = [product], {product}
         while pending:
             v = pending.pop()
             if v in outputs or (not readers.get(v) and v not in updates):
@@ -187,8 +187,8 @@ def _by_rows(graph: Graph) -> Graph:
                     or r.type.shape != product.type.shape
                 ):
                     return False
-                if r not in seen:
-                    seen.add(r)
+                if r not in visited:
+                    visited.add(r)
                     pending.append(r)
         return True
 

@@ -43,7 +43,7 @@ def merge_slice_gradients(graph: Graph, context: Context) -> Graph:
 
 
 def _part(assembled: Node, window: Node) -> Value | None:
-    """The operand of `assembled` that stands just where `window` looks."""
+    """The operand of `assembled` whose elements are exactly those that `window` reads."""
     if isinstance(assembled.op.lower, Assemble):
         parts = zip(assembled.operands, assembled.attrs["starts"], assembled.attrs["steps"], strict=True)
         for v, starts, steps in parts:

@@ -27,7 +27,7 @@ from .context import Context
 
 
 def region_dce(graph: Graph, context: Context) -> Graph:
-    """Until nothing changes: a scan that is relieved of operands may leave stacks of another one unread."""
+    """Until nothing changes: a scan that is relieved of operands may leave stacks of another one without readers."""
     while True:
         order = graph.nodes
         read = {v for n in order for v in n.operands} | set(graph.roots)
@@ -68,7 +68,7 @@ def _wanted(node: Node, read: set[Value]) -> tuple[list[int], list[int]] | None:
 
 
 def _spared(node: Node) -> tuple[int, int]:
-    """How many operands no param stands for, and how many operands and results are always kept."""
+    """How many operands have no param, and how many operands and results are always kept."""
     return (0, node.attrs["carries"]) if isinstance(node.op.lower, Scan) else (1, 0)
 
 
@@ -87,7 +87,7 @@ def _narrowed(
     )
     types = tuple(node.results[i].type for i in results)
     made = Node(node.op, tuple(operands[i] for i in kept), attrs, types, regions, node.hint)
-    out = list(node.results)  # what stands for the others is never looked at
+    out = list(node.results)  # nothing reads the others
     for i, r in zip(results, made.results, strict=True):
         out[i] = r
     return tuple(out)

@@ -36,7 +36,7 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
     roots = set(graph.roots)
 
     def is_stored(v: Value) -> bool:
-        """Whether v lies in memory whoever sums it."""
+        """Whether v is stored whoever sums it."""
         source = base(v)
         if not is_fusable(source.node):
             return not is_free(source.node)
@@ -52,7 +52,7 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
                     return True
         return False
 
-    def behind(node: Node) -> set[Node]:
+    def dependents(node: Node) -> set[Node]:
         """All nodes that need the results of a node."""
         found: set[Node] = set()
         pending = [node]
@@ -63,9 +63,9 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
         return found
 
     def is_alone(node: Node) -> bool:
-        """Whether no other sum over the same axes walks along the same elements, or what is computed of them in
-        passing."""
-        later = behind(node)
+        """Whether no other sum over the same axes iterates over the same elements, or over what is computed of
+        them and not stored."""
+        later = dependents(node)
         pending = [base(node.operands[0])]
         while pending:
             for n in readers.get(pending.pop(), ()):
@@ -94,7 +94,7 @@ def _extents(node: Node) -> tuple[Shape, Shape]:
 
 
 def _rows_and_columns(node: Node) -> tuple[Size, Size] | None:
-    """Of the matrix whose columns are summed; None where there is none that lies row by row, or a small one."""
+    """Of the matrix whose columns are summed; None where there is none that is stored row by row, or a small one."""
     (x,) = node.operands
     at = layout(x)
     if x.type.dtype != f32 or at is None or not at.dense:

@@ -21,7 +21,7 @@ from ..ir.rewrite import substitute
 from ..ir.traits import is_plain_product, view_kind
 from ..ops.contraction import transposed
 from .context import Context
-from .layout_assignment import propagated, wants_dense
+from .layout_assignment import needs_dense, propagated
 
 
 def _is_permute(node: Node) -> bool:
@@ -35,7 +35,7 @@ def _swaps_last_two(node: Node) -> bool:
 
 
 def _permuted(v: Value, dims: tuple[int, ...]) -> Value:
-    """permute(v), composed with a permute that v already is, and dropped when nothing moves."""
+    """permute(v), composed with a permute that v already is, and dropped when it is the identity."""
     if _is_permute(v.node):
         inner = v.node.attrs["dims"]
         return _permuted(v.node.operands[0], tuple(inner[i] for i in dims))
@@ -46,7 +46,7 @@ def transpose_elimination(graph: Graph, context: Context) -> Graph:
     """(a . b)' = b' . a'; a product that is also read untransposed keeps its form, and the transpose stays a
     view.
     """
-    if not graph.updates and wants_dense(graph.roots):
+    if not graph.updates and needs_dense(graph.roots):
         graph = graph.with_roots(propagated(graph.roots, may_store=False).roots)
     readers = graph.users
     roots = set(graph.roots)
@@ -61,12 +61,12 @@ def transpose_elimination(graph: Graph, context: Context) -> Graph:
             return None
         source = operands[0]
         if is_plain_product(source.node) and _swaps_last_two(node) and only_transposed(node.operands[0]):
-            a, b = (_settle(transposed(v)) for v in source.node.operands)
+            a, b = (_composed(transposed(v)) for v in source.node.operands)
             return (apply("matmul", b, a),)
         return (_permuted(source, tuple(node.attrs["dims"])),)
 
     return graph.with_roots(substitute(graph.roots, rewrite))
 
 
-def _settle(v: Value) -> Value:
+def _composed(v: Value) -> Value:
     return _permuted(v.node.operands[0], tuple(v.node.attrs["dims"]))
