@@ -11,7 +11,7 @@ from typing import overload
 
 from .errors import GraphError
 from .ir.build import apply, constant
-from .ir.node import Node, Value, topological
+from .ir.node import Node, Op, Value, topological
 from .ir.op_kinds import Leaf, View
 from .ir.types import Type
 
@@ -96,11 +96,11 @@ def _all_gradients(ys: Sequence[Value], dys: Sequence[Value], xs: Sequence[Value
 
 def number(order: Sequence[Node]) -> None:
     """Give every node a hint such as matmul2, the name of its value and gradient in generated code and reports."""
-    count: dict[str, int] = {}
+    count: dict[Op, int] = {}
     for node in order:
         if not node.hint and not isinstance(node.op.lower, Leaf | View):
-            count[node.op.name] = count.get(node.op.name, 0) + 1
-            node.hint = f"{node.op.name}{count[node.op.name]}"
+            count[node.op] = count.get(node.op, 0) + 1
+            node.hint = f"{node.op.name}{count[node.op]}"
 
 
 def downstream(order: Sequence[Node], xs: Sequence[Value]) -> set[Value]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from ..codegen.entries import step_comments
 from ..codegen.program import Program
-from ..ir.kernel_call import KernelCall
 from ..ir.node import CONST, Value, base
-from ..ir.op_kinds import Contraction, RowContraction
+from ..ir.op_kinds import Call, Contraction, RowContraction
+from ..ir.traits import is_sum
 from ..ir.types import planned, planned_size
 from ..lowering.phases import FORWARD, LOSS, Phases
 from ..lowering.plan import EntryPlan, ScanPlan, Step
@@ -91,26 +91,16 @@ def macs(step: Step) -> int:
     for node in nodes:
         if isinstance(node.op.lower, Contraction | RowContraction):
             total += planned_size(node.results[0].type.shape) * planned(node.operands[0].type.shape)[-1]
-        elif node.op.name == "sum" and _is_product(node.operands[0]):
+        elif is_sum(node) and _is_product(node.operands[0]):
             total += planned_size(node.operands[0].type.shape)
-    return total + sum(_of_call(call) for call, _ in step.calls.values() if call.shape)
+    lower = step.node.op.lower
+    if isinstance(lower, Call):
+        total += sum(lower.macs(call) for call, _ in step.calls.values())
+    return total
 
 
 def _is_product(v: Value) -> bool:
     v = base(v)
-    return v.node.op.name == "mul" and all(
+    return v.node.op.powers == (1, 1) and all(
         planned_size(o.type.shape) > 1 and base(o).node.op is not CONST for o in v.node.operands
     )
-
-
-def _of_call(call: KernelCall) -> int:
-    """Of a convolution's kernel: each output element sums over one window."""
-    s, n = call.shape, planned((call.sizes.get("n", 1),))[0]
-    if not call.kernel.startswith(("conv2d", "depthwise2d")):
-        return 0
-    window = s["kh"] * s["kw"]
-    if call.kernel.startswith("depthwise2d"):
-        return n * s["oh"] * s["ow"] * s["o"] * window
-    pooled = call.kernel.startswith("conv2d_pool_")
-    h, w = (s["ph"], s["pw"]) if pooled and call.kernel != "conv2d_pool_f32" else (s["oh"], s["ow"])
-    return n * h * w * s["o"] * window * (s["c"] // s.get("groups", 1))

@@ -93,7 +93,7 @@ def _add_tests(steps: list[c.Statements], entry: Entry, body: EntryBody, prefix:
     """After the steps that compute them, the tests of the loss and of the bound of all updates."""
     graph = entry.plan.graph
     said = c.Comment("bounds of all updates, times 2^28: none begins unless they are finite")
-    for v, what, comment in ((graph.outputs.get("loss"), "LOSS", ()), (graph.proof, "GRADIENTS", (said,))):
+    for v, what, comment in ((graph.outputs.get("loss"), "LOSS", ()), (graph.bound, "GRADIENTS", (said,))):
         if v is not None:
             k = next((i for i, step in enumerate(entry.plan.steps) if step.node is base(v).node), 0)
             steps[k] += (*comment, _all_finite(body.place(v), (), f"{prefix}_ERR_{what}"))

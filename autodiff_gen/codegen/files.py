@@ -64,7 +64,7 @@ def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None
         "version": __version__,
         "kind": "trainer" if program.is_model else "work",
         "guarded": any(e.plan.graph.guard is not None for e in program.entries),
-        "proved": any(e.plan.graph.proof is not None for e in program.entries),
+        "proved": any(e.plan.graph.bound is not None for e in program.entries),
         "probed": probes is not None,
     }
     declarations = [k.declaration for k in program.kernels if not k.declared]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ..ir.graph import State
-from ..ir.node import CONST, Node, Value, base
+from ..ir.node import CONST, Node, Op, Value, base
 from ..ir.op_kinds import (
     ATOM,
     MUL,
@@ -90,7 +90,7 @@ class _Formulas:
     def _sources(self, v: Value) -> str:
         """`x, w by mul, sum`: the operands and ops of a long formula."""
         found: dict[str, None] = {}
-        ops: dict[str, None] = {}
+        ops: dict[Op, None] = {}
         seen: set[Value] = set()
 
         def visit(v: Value, is_top: bool = False) -> None:
@@ -105,10 +105,11 @@ class _Formulas:
                 visit(o)
             lower = v.node.op.lower
             if not isinstance(lower, View | Leaf | Iota | Extent) and getattr(lower, "c", "") != "{0}":
-                ops[v.node.op.name] = None
+                ops[v.node.op] = None
 
         visit(v, is_top=True)
-        return f"{', '.join(found)} by {', '.join(ops)}" if found else f"constants by {', '.join(ops)}"
+        names = ", ".join(op.name for op in ops)
+        return f"{', '.join(found)} by {names}" if found else f"constants by {names}"
 
     def _named(self, v: Value, outer: Value | None = None) -> str:
         """A result that has its line already, or what is read from outside: `outer`, else all of it."""

@@ -9,7 +9,9 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply, constant
-from ..ir.node import CONST, Value
+from ..ir.interpreter import evaluate
+from ..ir.node import CONST, Value, base
+from ..ir.op_kinds import Elementwise, Iota
 from ..ir.types import broadcast
 from .arguments import as_value, shape_error, torch_lacks
 from .dropout import dropout
@@ -112,10 +114,12 @@ def _every_row_has_a_key(allowed: Value) -> bool:
     """Whether each query provably has an allowed key."""
     if allowed.node.op is CONST:
         return bool(allowed.node.attrs["value"].any(axis=-1).all())
-    return allowed.node.op.name == "ge" and all(_is_index(v) for v in allowed.node.operands)
+    if not isinstance(allowed.node.op.lower, Elementwise) or not all(
+        _is_index(v) for v in allowed.node.operands
+    ):
+        return False
+    return bool(evaluate([allowed], {})[0].any(axis=-1).all())
 
 
 def _is_index(v: Value) -> bool:
-    while v.node.op.name in ("reshape", "broadcast_to"):
-        v = v.node.operands[0]
-    return v.node.op.name == "iota"
+    return isinstance(base(v).node.op.lower, Iota)

@@ -11,8 +11,8 @@ from typing import Any
 
 from ..ir.build import apply, constant
 from ..ir.node import CONST, INPUT, Node, Value
-from ..ir.op_kinds import Iota, View
-from ..ir.types import Dim, Shape, plain, planned, planned_size
+from ..ir.op_kinds import Elementwise, Iota, Reduce, View
+from ..ir.types import Dim, Shape, plain, planned, planned_size, s32
 from ..ops.support import as_s32
 from .arguments import as_value, axis_of, shape_error, torch_lacks
 from .elementwise import detach, eq, ge, lt, to, where
@@ -24,7 +24,8 @@ from .slicing import cut, extent_of, whole
 def index_source(i: Value) -> Value:
     """The value that an index is a view, a conversion, or a loop's element of."""
     while True:
-        if isinstance(i.node.op.lower, View) or i.node.op.name == "to_s32":
+        lower = i.node.op.lower
+        if isinstance(lower, View) or (isinstance(lower, Elementwise) and lower.converts and i.dtype is s32):
             i = i.node.operands[0]
         elif i.node.attrs.get("source") is not None:
             i = i.node.attrs["source"]
@@ -53,7 +54,8 @@ def is_known(name: str, x: Value, i: Value, extent: int, ignored: int | None = N
         return True
     if isinstance(node.op.lower, Iota):
         return planned_size(source.shape) <= extent
-    return source.index == 1 and node.op.name.endswith("_with_index") and _axis_extent(node) <= extent
+    found = isinstance(node.op.lower, Reduce) and node.op.lower.indexed and source.index == 1
+    return found and _axis_extent(node) <= extent
 
 
 def _axis_extent(node: Node) -> int:

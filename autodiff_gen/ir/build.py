@@ -44,7 +44,7 @@ def constant(value: Any, dtype_: DType | None = None) -> Value:
 
 
 def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
-    """Operands as values; Python scalars are weakly typed: they take the dtype of the first value beside
+    """Operands as values; Python scalars are weakly typed: they take the dtype of the first value among
     them.
     """
     if all(isinstance(v, Value) for v in operands):
@@ -60,13 +60,11 @@ def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
         except ValueError:  # lists of different lengths
             array = np.asarray(None)
         if array.dtype.kind not in "fiub":
-            raise ShapeError(
-                f"{v!r} cannot stand as an operand; give a graph value, a NumPy array or a number"
-            )
+            raise ShapeError(f"{v!r} cannot be an operand; give a graph value, a NumPy array or a number")
         weak = array.ndim == 0 and array.dtype.kind != "b"
         if weak and array.dtype.kind == "f" and like.kind != "f":
             raise ShapeError(
-                f"the float {v!r} cannot stand beside a value of dtype {like}; convert with F.to first"
+                f"the float {v!r} cannot be combined with a value of dtype {like}; convert with F.to first"
             )
         out.append(constant(array, like if weak else None))
     return tuple(out)

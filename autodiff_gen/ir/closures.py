@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 from .build import make_input
 from .node import CONST, INPUT, STATE, Node, Region, Value, topological
-from .op_kinds import Extent, Iota, View
+from .op_kinds import Extent, Iota, View, ViewKind
 from .rewrite import replaced
+from .traits import view_kind
 from .types import Type
 
 
 @dataclass(frozen=True)
 class Closed:
-    """A region without free variables; `captures` are the outer values for the params behind the given ones."""
+    """A region without free variables; `captures` are the outer values for the params after the given ones."""
 
     region: Region
     captures: tuple[Value, ...]
@@ -51,7 +52,7 @@ def _frontier(params: Sequence[Value], results: Sequence[Value]) -> list[Value]:
             inside.add(node)
     needed = set(results)
     for node in reversed(order):
-        if node in inside or (node.op.name == "broadcast_to" and node.results[0] in needed):
+        if node in inside or (view_kind(node) is ViewKind.BROADCAST and node.results[0] in needed):
             inside.add(node)  # a broadcast of an outer value is done again inside, where it costs nothing
             needed.update(node.operands)
     read = [v for n in order if n in inside and n not in own for v in n.operands]

@@ -1,4 +1,5 @@
-"""Random numbers by counter, the NumPy twin of `runtime/ag_rng.h`: the same bits as on the board, in any order."""
+"""Random numbers by counter, the NumPy counterpart of `runtime/ag_rng.h`: the same bits as on the board, in any
+order."""
 
 from __future__ import annotations
 

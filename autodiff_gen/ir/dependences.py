@@ -1,8 +1,8 @@
-"""Donation: the new value of a state takes the bytes of the old one.
+"""Dependences in addition to data flow: the new value of a state reuses the memory of the old one.
 
-So every reader of the old value comes before the writer of the new one; and with a guard the loss, and the proof of
-the updates where there is one, come before every writer. These are edges beside those of the data; the passes and the
-scheduler both honour them.
+So every reader of the old value comes before the writer of the new one; and with a guard the loss, and the bound
+of the updates where there is one, come before every writer. Passes and the scheduler keep these edges: write-after-read
+edges and control dependences.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def ordering_edges(graph: Graph) -> dict[Node, list[Node]]:
 
 
 def gates(graph: Graph) -> list[Node]:
-    """What is found finite before any state changes, in this order: the loss, and the proof of the updates."""
+    """What is found finite before any state changes, in this order: the loss, and the bound of the updates."""
     if graph.guard is None:
         return []
-    values = [graph.outputs.get("loss"), graph.proof]
+    values = [graph.outputs.get("loss"), graph.bound]
     return list(dict.fromkeys(base(v).node for v in values if v is not None))
 
 
@@ -60,7 +60,7 @@ def guarded(graph: Graph) -> tuple[set[Node], set[Node]]:
     """(early, late): what the gates need; and what waits until they have been found finite: the writers of states,
     and the arithmetic of updates that leads to them alone, up to the sums that complete a gradient.
 
-    Before the updates are proved, early is what the loss needs; the proof then reads what late nodes read. New states
+    Before there is a bound of the updates, early is what the loss needs; it then reads what late nodes read. New states
     that early nodes read are copied into place afterwards (copy_insertion). Both are empty without a guard.
     """
     if graph.guard is None or (graph.guard == "loss" and "loss" not in graph.outputs):
@@ -76,7 +76,7 @@ def is_product(node: Node) -> bool:
     """Whether the results are sums of products of the operands, which take less memory together."""
     lower = node.op.lower
     if isinstance(lower, Reduce):
-        return node.op.name == "sum" and _has_outer_terms(base(node.operands[0]).node)
+        return lower.sums and _has_outer_terms(base(node.operands[0]).node)
     return isinstance(lower, Contraction | RowContraction) or (isinstance(lower, Call) and bool(lower.summed))
 
 

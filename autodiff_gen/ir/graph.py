@@ -19,10 +19,10 @@ ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for
 class State:
     """A named piece of memory that outlives a call: a parameter, running statistics, an optimizer moment.
 
-    `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` asks for its gradient. Modules
+    `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` computes its gradient. Modules
     may change both, and the name, until a model is built of it: then it is `fixed`.
     Parameters are given to optimizers; buffers and counters change as a forward pass says (`with_updates`).
-    Graphs and generated code see `type`; with a `storage` that is the shape in which the elements lie in memory,
+    Graphs and generated code see `type`; with a `storage` that is the shape in which the elements are stored,
     while `init`, `state_dict` and everything that users see keep the `logical` one.
     """
 
@@ -40,7 +40,7 @@ class State:
         return self.type if self.storage is None else Type(self.type.dtype, self.storage.logical)
 
     def stored(self, array: Any) -> Any:
-        """An array of the logical shape as it lies in memory."""
+        """An array of the logical shape as it is stored."""
         return array if self.storage is None else self.storage.stored(array)
 
     def restored(self, array: Any) -> Any:
@@ -56,7 +56,7 @@ class Graph:
     training: whether layers that differ between the modes are still to be resolved as in training.
     `inner`: the body of a loop or a branch of a condition, whose memory is another plan's.
     guard: "loss": inputs and loss are checked before the first state changes (donation.guarded); "gradients": so is
-    `proof`, a scalar that is finite only if all new states are (passes/finite_guard.py); None: nothing is.
+    `bound`, a scalar that is finite only if all new states are (passes/finite_guard.py); None: nothing is.
     """
 
     name: str
@@ -67,12 +67,12 @@ class Graph:
     training: bool = False
     inner: bool = False
     guard: str | None = None
-    proof: Value | None = None
+    bound: Value | None = None
 
     @property
     def roots(self) -> tuple[Value, ...]:
-        proof = () if self.proof is None else (self.proof,)
-        return (*self.outputs.values(), *self.updates.values(), *proof)
+        bound = () if self.bound is None else (self.bound,)
+        return (*self.outputs.values(), *self.updates.values(), *bound)
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -106,7 +106,7 @@ class Graph:
         return show(self)
 
     def with_roots(self, roots: Sequence[Value]) -> Graph:
-        """The same entry with its outputs, updates and proof replaced, in the order of `roots`."""
+        """The same entry with its outputs, updates and bound replaced, in the order of `roots`."""
         if tuple(roots) == self.roots:
             return self
         k, end = len(self.outputs), len(self.outputs) + len(self.updates)
@@ -114,5 +114,5 @@ class Graph:
             self,
             outputs=dict(zip(self.outputs, roots[:k], strict=True)),
             updates=dict(zip(self.updates, roots[k:end], strict=True)),
-            proof=roots[end] if self.proof is not None else None,
+            bound=roots[end] if self.bound is not None else None,
         )

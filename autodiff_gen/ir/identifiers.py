@@ -38,7 +38,7 @@ _PROGRAM = """
 
 
 def is_identifier(name: str) -> bool:
-    """Whether `name` could stand in C as it is."""
+    """Whether `name` is an identifier of C as it is."""
     return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None and name not in KEYWORDS
 
 
@@ -56,7 +56,7 @@ def numbered(name: str, number: int) -> str:
 
 
 def of_program(name: str) -> set[str]:
-    """The identifiers that the files of the program `name` define beside its entries."""
+    """The identifiers that the files of the program `name` define in addition to its entries."""
     words = _PROGRAM.split()
     return {name, *(f"{name.upper() if w.isupper() else name}_{w}" for w in words)}
 
@@ -68,9 +68,9 @@ class Scope:
         self.taken = set(taken) | OURS | LIBRARY | TYPES | KEYWORDS
         self._last: dict[str, int] = {}  # the highest number that each base has got
 
-    def fresh(self, wish: str) -> str:
-        """`wish` as an identifier, or with the lowest free number after it; the prefix ag_ is the kernels'."""
-        base = identifier(wish)
+    def fresh(self, wanted: str) -> str:
+        """`wanted` as an identifier, or with the lowest free number after it; the prefix ag_ is the kernels'."""
+        base = identifier(wanted)
         base = f"x_{base}" if base.lower().startswith("ag_") else base
         name, k = base, self._last.get(base, 1)
         while name in self.taken:

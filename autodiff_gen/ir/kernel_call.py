@@ -1,4 +1,4 @@
-"""A call of a kernel of the contract: what stands for each of its parameters."""
+"""A call of a kernel of the contract: the argument for each of its parameters."""
 
 from __future__ import annotations
 

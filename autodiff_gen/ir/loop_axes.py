@@ -1,4 +1,4 @@
-"""Loop axes: for a set of nodes that may share loops, which loop each axis of each value walks along.
+"""Loop axes: for a set of nodes that may share loops, which loop iterates over each axis of each value.
 
 Every axis of a value gets a label; broadcasting and views carry labels from value to value, and values that
 are computed together share them. A set of nodes for which no consistent labelling exists cannot share loops.
@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from .node import Node, Value
-from .op_kinds import Assemble, Elementwise, Iota, Pick, Reduce, RowContraction, View
+from .node import CONST, Node, Value
+from .op_kinds import Assemble, Elementwise, Extent, Iota, Pick, Reduce, RowContraction, View
 from .types import Size, normalise_axes
 from .views import pick_axes
 
-Axes = tuple[int | None, ...]  # one label per axis; None for an axis that does not move
+Axes = tuple[int | None, ...]  # one label per axis; None for an axis with one index
 
 
 @dataclass
 class Labels:
-    """The labelling of a set of nodes: of results (`of`), of what reductions and picks walk (`walked`), and of
+    """The labelling of a set of nodes: of results (`of`), of the operands of reductions and picks (`walked`), and of
     the operands of nodes that assemble (`pieces`).
     """
 
@@ -56,7 +56,7 @@ class Labels:
 
 def through_views(v: Value, labels: Labels) -> Axes | None:
     """The labels of v, a view of a value that is labelled already; None when axes are split or merged on the
-    way, or cut where they move.
+    way, or cut where they vary.
     """
     chain = []
     while isinstance(v.node.op.lower, View) and v not in labels.of:
@@ -106,7 +106,7 @@ def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
 
 
 def _operand(v: Value, inside: Collection[Value], out: Labels) -> Axes | None:
-    """Labels of an operand; an operand from outside does not bind any, nor does an index: one node may walk
+    """Labels of an operand; an operand from outside does not bind any, nor does an index: one node may index
     the same index along two axes. None when loops cannot be shared: what is assembled is read from memory."""
     source = v
     while isinstance(source.node.op.lower, View):
@@ -144,7 +144,7 @@ def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
     elif isinstance(lower, Assemble):
         return _label_pieces(node, operands, out)
     elif not isinstance(lower, Iota | RowContraction):
-        return node.op.name in ("extent", "const")
+        return isinstance(lower, Extent) or node.op is CONST
     return True
 
 

@@ -26,9 +26,9 @@ _serial = itertools.count()
 class Sample:
     """One row of an op's test table.
 
-    `inputs` are shapes (drawn from a seeded generator in `domain`, (low, high)), or NumPy-like literals;
+    `inputs` are shapes (from a seeded generator in `domain`, (low, high)), or NumPy-like literals;
     `attrs` as given to `apply`. `dtypes` names an operand's dtype where it is not f32; integer operands are
-    drawn below `high`.
+    less than `high`.
     """
 
     inputs: tuple[tuple[int, ...], ...]
@@ -44,7 +44,11 @@ VJP: TypeAlias = Callable[
 ]
 
 
-@dataclass(frozen=True)
+def _never(attrs: Attrs) -> bool:
+    return False
+
+
+@dataclass(frozen=True, eq=False)
 class Op:
     """An operation.
 
@@ -56,6 +60,18 @@ class Op:
     lower: how it becomes C.
     torch: the same thing as a PyTorch expression over a, b, c (or `operands`) and the attributes' names; None
            where PyTorch has none.
+
+    Traits, which passes read instead of the name. All are of elementwise ops, and hold in float32 too:
+
+    exact:        every machine rounds the result alike (IEEE 754 arithmetic), so constants may be folded.
+    signs:        the result is the sum of the operands with these signs: (1, -1) of a - b.
+    powers:       the result is the product of the operands to these powers: (1, -1) of a / b, (0.5,) of sqrt.
+    chooses:      each element of the result is that of one of these operands; (0,): the result is operand 0.
+    bounded_by:   no element's magnitude exceeds the largest of the elements of these operands that it is computed of.
+    non_negative: no element is less than 0; it may be NaN.
+    monotone:     whether, with these attributes, the result never decreases where the one operand increases, and is NaN
+                  where it is.
+    materializes: the result needs memory of its own, though it equals its operand: no pass removes the node.
     """
 
     name: str
@@ -65,6 +81,14 @@ class Op:
     lower: Lowering
     samples: tuple[Sample, ...] = ()
     torch: str | None = None
+    exact: bool = False
+    signs: tuple[int, ...] = ()
+    powers: tuple[float, ...] = ()
+    chooses: tuple[int, ...] = ()
+    bounded_by: tuple[int, ...] = ()
+    non_negative: bool = False
+    monotone: Callable[[Attrs], bool] = _never
+    materializes: bool = False
 
 
 OPS: dict[str, Op] = {}
@@ -178,7 +202,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A sub-graph with explicit captures: `params[i]` stands inside for the node's i-th operand."""
+    """A sub-graph with explicit captures: `params[i]` is inside the value of the node's i-th operand."""
 
     params: tuple[Value, ...]
     results: tuple[Value, ...]
@@ -206,10 +230,10 @@ def topological(roots: Iterable[Value], stop: Callable[[Node], bool] | None = No
         stack.append(root.node)
         while stack:
             node = stack[-1]
-            seen = state.get(node)
-            if seen == 2:
+            visited = state.get(node)
+            if visited == 2:
                 stack.pop()
-            elif seen == 1 or (stop is not None and stop(node)):
+            elif visited == 1 or (stop is not None and stop(node)):
                 state[node] = 2
                 order.append(node)
                 stack.pop()

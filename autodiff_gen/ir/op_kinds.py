@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, TypeAlias
 
 from .kernel_call import KernelCall
@@ -12,7 +13,7 @@ from .types import Shape, Type
 
 Attrs: TypeAlias = Mapping[str, Any]
 
-# Precedence of a C expression, as far as generated code needs it: what may stand unparenthesised where.
+# Precedence of a C expression, as far as generated code needs it: what needs parentheses where.
 ATOM, UNARY, MUL, ADD, COMPARE, SELECT = 100, 90, 80, 70, 60, 10
 
 
@@ -23,13 +24,14 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Elementwise:
-    """One C expression per element; operands broadcast. `{0}`, `{1}` stand for operands, `{name}` for
+    """One C expression per element; operands broadcast. `{0}`, `{1}` are operands, `{name}` for
     attributes.
 
     `precedence` is that of the expression's outermost operator; `operand_precedence` is what an operand must
-    reach to stand without parentheses (one value, or one per operand). `cheap` expressions may be computed
+    reach to need no parentheses (one value, or one per operand). `cheap` expressions may be computed
     again rather than stored. `calls`: whether it calls a function that ag_math.h also has without branches, for
-    vectors. `header` declares what the expression calls, beyond ag_math.h.
+    vectors. `header` declares what the expression calls, beyond ag_math.h. `converts`: it is a conversion to the
+    result's dtype.
     """
 
     c: str
@@ -38,6 +40,7 @@ class Elementwise:
     cheap: bool = False
     calls: bool = False
     header: str = ""
+    converts: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,27 +64,46 @@ class Reduce:
     init: tuple[str, ...]
     step: str
     alone: str | None = None  # the op that computes the first result alone, for when nothing reads the others
+    sums: bool = False  # whether the result is the sum of the elements
+
+    @property
+    def indexed(self) -> bool:
+        """Whether the last result is the index of the chosen element, along the only reduced axis."""
+        return "{i}" in self.step
+
+
+class ViewKind(Enum):
+    """What a view does to the axes of its operand."""
+
+    PERMUTE = auto()  # `dims`: in another order
+    RESHAPE = auto()  # `shape`: the same elements in row-major order
+    BROADCAST = auto()  # `shape`: repeats elements
+    WINDOW = auto()  # `starts`, `steps`: a strided slice
 
 
 @dataclass(frozen=True)
 class View:
-    """The same bytes seen through another shape.
+    """The same bytes in another shape.
 
-    `dims(in_shape, out_shape, attrs)` gives for each axis of the result the operand's axis that it walks, or
-    None for an axis that does not move (a 1, or a broadcast); it returns None itself when axes are split or
-    merged, as by a general reshape. With `window`, index i along an axis of the result is starts[axis] + i *
+    `dims(in_shape, out_shape, attrs)` gives for each axis of the result the operand's axis that it indexes, or
+    None for an axis that indexes none (a 1, or a broadcast); it returns None itself when axes are split or
+    merged, as by a general reshape. In a window, index i along an axis of the result is starts[axis] + i *
     steps[axis] along that of the operand.
     """
 
     dims: Callable[[Shape, Shape, Attrs], tuple[int | None, ...] | None]
-    window: bool = False
+    kind: ViewKind
+
+    @property
+    def window(self) -> bool:
+        return self.kind is ViewKind.WINDOW
 
 
 @dataclass(frozen=True)
 class Pick:
-    """An integer operand chooses the place along one axis of x; loops walk over the others.
+    """An integer operand is the index along one axis of x; loops iterate over the others.
 
-    `axes(x shape, index shape, attrs)` gives for each axis of x the result's axis that it walks along, None for
+    `axes(x shape, index shape, attrs)` gives for each axis of x the result's axis with the same index, None for
     the one that is chosen, and for each axis of the index the same.
     """
 
@@ -90,7 +112,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class Assemble:
-    """Operand k stands in its window of the result, y[starts[k] + i * steps[k]] = x_k[i], and `fill` elsewhere.
+    """Operand k is stored in its window of the result, y[starts[k] + i * steps[k]] = x_k[i], and `fill` elsewhere.
     Windows do not overlap.
     """
 
@@ -98,24 +120,34 @@ class Assemble:
 @dataclass(frozen=True)
 class Contraction:
     """`y[..., m, n] = a[..., m, k] . b[..., k, n]`: the gemm family of kernels; either operand may be any
-    strided view. `into` and `added` as in Call.
+    strided view. `into` and `added` as in Call. `placed` is the name of the op that stores the product with a layout,
+    its attribute, and `by_rows` of the one that computes it row by row in a fused loop. An op without `placed` does
+    more than multiply: it adds to memory or has a layout.
     """
 
     into: int | None = None
     added: str = ""
+    placed: str = ""
+    by_rows: str = ""
+
+
+def _none(call: KernelCall) -> int:
+    return 0
 
 
 @dataclass(frozen=True)
 class Call:
     """One call of a kernel of the contract: `choose(layouts, result types, attrs)` says which, and with what.
 
-    layouts: where each operand lies; those in `strided` may be any view, all others have been made dense (from
+    layouts: the layout of each operand; those in `strided` may be any view, all others have been made dense (from
     an offset on); those in `scalars` are numbers, passed by value. Results are dense. An op that is added to
-    memory, y = (+ or -) alpha term + beta old, has the old value as operand `into`, whose bytes the result takes,
-    alpha as the operand behind it, and the attributes `beta` and `negate`; `term` is then the name of the op
+    memory, y = (+ or -) alpha term + beta old, has the old value as operand `into`, whose memory the result reuses,
+    alpha as the operand after it, and the attributes `beta` and `negate`; `term` is then the name of the op
     that computes what is added, and that op has the name of this one as `added`; without `term` operand 0 is added
     as it is. An op whose results are sums of products of operands, each of its own, names them in `summed`; the
-    elements of the last of them over all axes but its last one are as many as the terms, or more.
+    elements of the last of them over all axes but its last one are as many as the terms, or more. `macs` gives the
+    multiply-accumulates of a call with a full batch. `maximum`: each element of the first result is the largest of some
+    elements of operand 0, a pooling, so that a monotone function may be applied after it instead of before.
     """
 
     choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
@@ -125,6 +157,8 @@ class Call:
     term: str = ""
     added: str = ""
     summed: tuple[int, ...] = ()
+    macs: Callable[[KernelCall], int] = _none
+    maximum: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,7 +168,12 @@ class RowContraction:
 
 @dataclass(frozen=True)
 class Moded:
-    """Settled by the entry's mode, training or evaluation, before anything is lowered."""
+    """Resolved by the entry's mode, training or evaluation, before anything is lowered: to operand 0 in training and
+    operand 1 in evaluation. With `updates`: to operand 0 in both, and in training the other operands are the new values
+    of `attrs["states"]`.
+    """
+
+    updates: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A directed acyclic graph whose topological order is kept while edges are added and nodes are merged.
+"""A directed acyclic graph whose topological order is maintained while edges are added and nodes are merged.
 
 Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006: a change looks only at nodes
 that are ranked between the two that it connects.
@@ -45,16 +45,16 @@ class OrderedDag(Generic[T]):
         if self.rank[u] > self.rank[v]:
             u, v = v, u
         low, high = self.rank[u], self.rank[v]
-        seen: tuple[set[T], set[T]] = (set(), set())
+        visited: tuple[set[T], set[T]] = (set(), set())
         pending = ([n for n in self.below[u] if n != v], [n for n in self.above[v] if n != u])
         edges, ends = (self.below, self.above), (v, u)
         side = 0
         while pending[0] and pending[1]:  # a step from each end in turn: the side that ends first decides
             n = pending[side].pop()
-            if low < self.rank[n] < high and n not in seen[side]:
-                if n in seen[1 - side] or ends[side] in edges[side][n]:
+            if low < self.rank[n] < high and n not in visited[side]:
+                if n in visited[1 - side] or ends[side] in edges[side][n]:
                     return True
-                seen[side].add(n)
+                visited[side].add(n)
                 pending[side].extend(edges[side][n])
             side = 1 - side
         return False
@@ -78,14 +78,14 @@ class OrderedDag(Generic[T]):
 
     def _between(self, edges: Mapping[T, set[T]], start: T, low: int, high: int) -> list[T]:
         """The nodes of a rank between `low` and `high` that are reached from `start`, by rank."""
-        seen: set[T] = set()
+        visited: set[T] = set()
         pending = [start]
         while pending:
             for n in edges[pending.pop()]:
-                if low < self.rank[n] < high and n not in seen:
-                    seen.add(n)
+                if low < self.rank[n] < high and n not in visited:
+                    visited.add(n)
                     pending.append(n)
-        return sorted(seen, key=self.rank.__getitem__)
+        return sorted(visited, key=self.rank.__getitem__)
 
     def _rank_again(self, before: list[T], after: list[T]) -> None:
         """Give the ranks of all these nodes to `before` and then to `after`."""

@@ -1,4 +1,4 @@
-"""The order in which a state's elements lie in memory, where it is not that of its logical (PyTorch) shape."""
+"""The order in which a state's elements are stored, where it is not that of its logical (PyTorch) shape."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Storage:
     shape: tuple[int, ...]
 
     def stored(self, array: Any) -> Any:
-        """An array of the logical shape as it lies in memory."""
+        """An array of the logical shape as it is stored."""
         return np.ascontiguousarray(np.transpose(np.reshape(array, self.split), self.dims)).reshape(
             self.shape
         )
@@ -35,7 +35,7 @@ class Storage:
 
     @property
     def in_order(self) -> bool:
-        """Whether the elements lie in their logical order, and only the shape differs."""
+        """Whether the elements are stored in their logical order, and only the shape differs."""
         return self.dims == tuple(range(len(self.dims)))
 
     @property

@@ -23,7 +23,7 @@ class _Graph(Protocol):
     @property
     def updates(self) -> Mapping[Any, Value]: ...
     @property
-    def proof(self) -> Value | None: ...
+    def bound(self) -> Value | None: ...
 
 
 def show(graph: _Graph) -> str:
@@ -60,5 +60,5 @@ def show(graph: _Graph) -> str:
         line(node, "  ")
     lines += [f"  {name} <- {names[v]}" for name, v in graph.outputs.items()]
     lines += [f"  {state.name}' <- {names[v]}" for state, v in graph.updates.items()]
-    lines += [] if graph.proof is None else [f"  finite only if all new states are: {names[graph.proof]}"]
+    lines += [] if graph.bound is None else [f"  finite only if all new states are: {names[graph.bound]}"]
     return "\n".join(lines) + "\n"

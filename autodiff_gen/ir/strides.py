@@ -10,7 +10,7 @@ from .types import Shape, planned
 
 @dataclass(frozen=True)
 class Strided:
-    """Element `idx` lies at `offset + sum(idx * strides)`, counted in elements of the base's dtype; strides
+    """Element `idx` is stored at `offset + sum(idx * strides)`, counted in elements of the base's dtype; strides
     are planned for the largest batch, so they are plain integers. An axis of extent 1 may carry any
     stride.
     """

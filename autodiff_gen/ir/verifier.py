@@ -34,7 +34,7 @@ def verify(graph: Graph, verified: set[Node] | None = None) -> None:
             _check_regions(graph, node)
         else:
             _check_types(graph, node)
-    if graph.inner:  # the plan around it knows where its inputs and outputs lie
+    if graph.inner:  # the plan around it knows where its inputs and outputs are stored
         return
     for v in graph.inputs:
         _check_batch_axis(graph, f"input {v.name!r}", v)

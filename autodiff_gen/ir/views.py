@@ -1,4 +1,4 @@
-"""Where the elements of a value lie: views resolved to (base value, offset, strides). Views take no bytes."""
+"""The layout of values: views resolved to (base value, offset, strides). Views need no memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .types import Dim, Shape, Size
 
 
 def stored(v: Value) -> Strided:
-    """Where the elements of v, which is no view, lie from its own first byte on: row-major without gaps, unless the
+    """The layout of v, which is no view, from its own first byte on: row-major without gaps, unless the
     plan around a loop says otherwise.
     """
     node = v.node
@@ -32,7 +32,7 @@ def layout(v: Value) -> Strided | None:
 
 
 def seen_through(view: Node, at: Strided) -> Strided | None:
-    """The layout of a view whose operand lies at `at`; None when a reshape needs a copy first."""
+    """The layout of a view whose operand has the layout `at`; None when a reshape needs a copy first."""
     lower, out = view.op.lower, view.results[0].type.shape
     assert isinstance(lower, View)
     if lower.window:
@@ -45,7 +45,7 @@ def seen_through(view: Node, at: Strided) -> Strided | None:
 
 
 def split_or_merge(at: Strided, out: Shape) -> tuple[int, ...] | None:
-    """Strides of a general reshape: merge what lies contiguously, then cut; None where the elements do not
+    """Strides of a general reshape: merge what is contiguous, then cut; None where the elements do not
     line up.
     """
     merged: list[tuple[Size, int]] = []

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..ir.build import apply, constant
 from ..ir.graph import Graph, State
 from ..ir.node import CONST, INPUT, OPS, STATE, Node, Value, base, topological
-from ..ir.op_kinds import Leaf
+from ..ir.op_kinds import Contraction, Leaf
 from ..ir.rewrite import replaced
 from ..ir.strides import Strided, dense
 from ..ir.types import Type
@@ -184,8 +184,12 @@ def _placed(
         v = out[k]
         if at == dense(at.shape):
             continue
-        name, operands = ("place", (v,)) if v.node.op.name != "matmul" else ("matmul_placed", v.node.operands)
-        node = Node(OPS[name], operands, {"layout": at, "of": names[k]}, (v.type,), hint=_name(v))
+        lower = v.node.op.lower
+        placed = lower.placed if isinstance(lower, Contraction) else ""
+        operands = v.node.operands if placed else (v,)
+        node = Node(
+            OPS[placed or "place"], operands, {"layout": at, "of": names[k]}, (v.type,), hint=_name(v)
+        )
         (there,) = node.results
         if not isinstance(v.node.op.lower, Leaf) and v not in moved:
             moved.add(v)  # a carry or another stack that is v too gets bytes of its own

@@ -20,7 +20,7 @@ from ..ir.views import layout, stored
 from ..kernels.registry import Backends
 from ..kernels.table import Kernel
 from ..passes.context import Context
-from ..passes.copy_insertion import KEPT, with_old_states_copied
+from ..passes.copy_insertion import with_old_states_copied
 from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fusion_groups import is_free
 from .accesses import Accesses
@@ -33,14 +33,22 @@ from .schedule import order_steps
 
 
 def copy_overwritten_states(graph: Graph, context: Context) -> Graph:
-    """Copies of old states whose bytes a fused node would overwrite before its last read of them."""
+    """Insert snapshots of old states that a fused node would overwrite before its last read of them.
+
+    %0 = permute(w, dims=(1, 0))             %0 = permute(w, dims=(1, 0))
+    %1 = fused(x, %0): sub(x, %0)     ->     %1 = fused(%0): copy(%0, snapshot=True)
+    w' <- %1                                 %2 = fused(x, %1): sub(x, %1); w' <- %2
+    """
     while late := _overwritten_too_early(graph):
         graph = fuse_elementwise(with_old_states_copied(graph, late), context)
     return graph
 
 
 def select_kernels(graph: Graph, context: Context) -> EntryPlan:
-    """A step for every node that computes: a call with its kernel, a loop nest, or a region with a plan of its own."""
+    """A step for every node that computes: a call with its kernel, a loop nest, or a region with a plan of its own.
+
+    %0: f32[1,30] = matmul(x, a)  ->  step 0: ag_gemv_t_f32_ref -> f32[1,30]
+    """
     states, outputs = _homes(graph)
     steps = [_step(n, graph, context) for n in graph.nodes if _is_step(n)]
     copies = sorted({s.name for n in graph.nodes for s in _kept_states(n)})
@@ -48,12 +56,12 @@ def select_kernels(graph: Graph, context: Context) -> EntryPlan:
 
 
 def schedule(plan: EntryPlan, context: Context) -> EntryPlan:
-    """The steps in an order of execution that keeps the peak of live bytes low."""
+    """Order the steps so that the peak of live bytes is low: 0: a, 0: b, 0: tanh(a) -> 1: a, 2: tanh(a), 3: b."""
     return replace(plan, steps=_ordered(plan.graph, plan.steps, plan.states, plan.outputs, context.first))
 
 
 def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:
-    """Every value that is stored in the arena gets an offset there."""
+    """Give every value in the arena an offset: step 1 -> f32[30], read in step 3 -> arena + 0, steps 1 to 3."""
     placed = _lifetimes(plan.steps, plan.states, plan.outputs)
     plans = {}
     for pool in ("float", "int"):
@@ -70,7 +78,7 @@ def _kept_states(node: Node) -> list[State]:
     for region in node.regions if isinstance(node.op.lower, Fused) else ():
         outer = dict(zip(region.params, node.operands, strict=True))
         for v in map(base, region.results):
-            source = base(v.node.operands[0]) if v.node.hint.startswith(KEPT) else None
+            source = base(v.node.operands[0]) if v.node.attrs.get("snapshot") else None
             state = state_of(outer[source]) if source in outer else None
             out += [state] if state is not None else []
     return out

@@ -60,6 +60,7 @@ hardtanh = register(
         ),
         samples=(*_rows({"min_val": -1.0, "max_val": 1.0}), *_rows({"min_val": 0.0, "max_val": 6.0}, 9.0)),
         torch="torch.nn.functional.hardtanh(a, min_val, max_val)",
+        monotone=lambda attrs: bool(attrs["min_val"] <= attrs["max_val"]),
     )
 )
 
@@ -78,6 +79,7 @@ leaky_relu = register(
         lower=Elementwise("{0} > 0.0f ? {0} : {0} * {negative_slope}", SELECT, UNARY, cheap=True),
         samples=(*_rows({"negative_slope": 0.125}), *_rows({"negative_slope": -0.5})),
         torch="torch.nn.functional.leaky_relu(a, negative_slope)",
+        monotone=lambda attrs: bool(attrs["negative_slope"] >= 0),
     )
 )
 
@@ -256,6 +258,7 @@ hardsigmoid = register(
         ),
         samples=within(-5.0, 5.0, ONES),
         torch="torch.nn.functional.relu6(a + 3) / 6",  # its hardsigmoid cannot be differentiated twice
+        monotone=lambda attrs: True,
     )
 )
 

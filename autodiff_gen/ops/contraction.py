@@ -52,7 +52,7 @@ matmul = register(
         infer=_matmul_type,
         ref=lambda a, b: np.matmul(a, b),
         vjp=_matmul_vjp,
-        lower=Contraction(added="accumulate"),
+        lower=Contraction(added="accumulate", placed="matmul_placed", by_rows="matmul_rows"),
         samples=(
             Sample(((2, 3), (3, 4))),
             Sample(((1, 5), (5, 1))),

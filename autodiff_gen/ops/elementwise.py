@@ -20,6 +20,8 @@ add = register(
         lower=Elementwise("{0} + {1}", ADD, (ADD, MUL), cheap=True),
         samples=PAIRS,
         torch="a + b",
+        exact=True,
+        signs=(1, 1),
     )
 )
 
@@ -49,6 +51,8 @@ sub = register(
         lower=Elementwise("{0} - {1}", ADD, (ADD, MUL), cheap=True),
         samples=PAIRS,
         torch="a - b",
+        exact=True,
+        signs=(1, -1),
     )
 )
 
@@ -61,6 +65,8 @@ mul = register(
         lower=Elementwise("{0} * {1}", MUL, (MUL, UNARY), cheap=True),
         samples=PAIRS,
         torch="a * b",
+        exact=True,
+        powers=(1, 1),
     )
 )
 
@@ -73,6 +79,8 @@ div = register(
         lower=Elementwise("{0} / {1}", MUL, (MUL, UNARY)),
         samples=(*within(0.5, 2.0, PAIRS), *within(-2.0, -0.5, PAIRS[:1])),
         torch="a / b",
+        exact=True,
+        powers=(1, -1),
     )
 )
 
@@ -85,6 +93,8 @@ neg = register(
         lower=Elementwise("-{0}", UNARY, ATOM, cheap=True),
         samples=ONES,
         torch="-a",
+        exact=True,
+        signs=(-1,),
     )
 )
 
@@ -97,6 +107,9 @@ square = register(
         lower=Elementwise("{0} * {0}", MUL, UNARY, cheap=True),
         samples=ONES,
         torch="torch.square(a)",
+        exact=True,
+        powers=(2,),
+        non_negative=True,
     )
 )
 
@@ -173,6 +186,9 @@ abs_ = register(
         lower=Elementwise("fabsf({0})", ATOM, cheap=True),
         samples=ONES,
         torch="torch.abs(a)",
+        exact=True,
+        bounded_by=(0,),
+        non_negative=True,
     )
 )
 
@@ -191,6 +207,7 @@ maximum = register(
         lower=Elementwise("({0} > {1} || {0} != {0}) ? {0} : {1}", SELECT, ADD, cheap=True),
         samples=PAIRS,
         torch="torch.maximum(a, b)",
+        chooses=(0, 1),
     )
 )
 
@@ -203,5 +220,6 @@ minimum = register(
         lower=Elementwise("({0} < {1} || {0} != {0}) ? {0} : {1}", SELECT, ADD, cheap=True),
         samples=PAIRS,
         torch="torch.minimum(a, b)",
+        chooses=(0, 1),
     )
 )

@@ -23,6 +23,7 @@ exp = register(
         lower=Elementwise("ag_expf({0})", ATOM, calls=True),
         samples=ONES,
         torch="torch.exp(a)",
+        non_negative=True,
     )
 )
 
@@ -71,6 +72,9 @@ sqrt = register(
         lower=Elementwise("sqrtf({0})", ATOM),
         samples=within(0.3, 3.0, ONES),
         torch="torch.sqrt(a)",
+        exact=True,
+        powers=(0.5,),
+        non_negative=True,
     )
 )
 
@@ -83,6 +87,7 @@ rsqrt = register(
         lower=Elementwise("1.0f / sqrtf({0})", MUL),
         samples=within(0.3, 3.0, ONES),
         torch="torch.rsqrt(a)",
+        powers=(-0.5,),
     )
 )
 
@@ -95,6 +100,8 @@ reciprocal = register(
         lower=Elementwise("1.0f / {0}", MUL, UNARY),
         samples=(*within(0.5, 2.0, ONES), *within(-2.0, -0.5, ONES[:1])),
         torch="torch.reciprocal(a)",
+        exact=True,
+        powers=(-1,),
     )
 )
 
@@ -178,5 +185,8 @@ relu = register(
         lower=Elementwise("{0} < 0.0f ? 0.0f : {0}", SELECT, ADD, cheap=True),
         samples=ONES,
         torch="torch.relu(a)",
+        bounded_by=(0,),
+        non_negative=True,
+        monotone=lambda attrs: True,
     )
 )

@@ -111,6 +111,7 @@ where = register(
             Sample(((), (2, 3), (1, 3)), dtypes={0: "bool"}),
         ),
         torch="torch.where(a, b, c)",
+        chooses=(1, 2),
     )
 )
 
@@ -134,7 +135,11 @@ def _conversion(to: DType) -> Op:
         ref=lambda x: x if x.dtype.kind == "f" and to.kind == "f" else x.astype(to.numpy),
         vjp=vjp,
         lower=Elementwise(
-            c, COMPARE if to.kind == "b" else UNARY, ADD if to.kind == "b" else UNARY, cheap=True
+            c,
+            COMPARE if to.kind == "b" else UNARY,
+            ADD if to.kind == "b" else UNARY,
+            cheap=True,
+            converts=True,
         ),
         samples=tuple(
             Sample(((2, 3),), dtypes={0: d}, high=2 if d == "bool" else 9)
@@ -155,5 +160,6 @@ detach = register(
         lower=Elementwise("{0}", ATOM, ATOM, cheap=True),
         samples=ONES,
         torch="a.detach()",
+        chooses=(0,),
     )
 )

@@ -236,7 +236,7 @@ max_pool2d = register(
         infer=_max_type,
         ref=_max,
         vjp=_max_vjp,
-        lower=Call(_max_call, strided=(0,)),
+        lower=Call(_max_call, strided=(0,), maximum=True),
         samples=tuple(Sample((x,), attrs) for x, attrs in _ROWS),
         torch=_TORCH_MAX,
     )

@@ -76,7 +76,7 @@ with_updates = register(
         infer=_with_updates_type,
         ref=lambda y, *new, states, least_n, order: y,
         vjp=_with_updates_vjp,
-        lower=Moded(),
+        lower=Moded(updates=True),
         samples=(Sample(((2, 3),), {"states": (), "least_n": 1, "order": 0}),),
     )
 )

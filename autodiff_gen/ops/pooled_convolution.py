@@ -15,7 +15,7 @@ from ..ir.strides import Strided, dense
 from ..ir.types import Type
 from .convolution import convolving
 from .max_pooling import pooling
-from .window_products import conv_shape, factors_of, size_of
+from .window_products import conv_shape, factors_of, macs, size_of
 from .windows import Pair, pair_of
 
 
@@ -121,6 +121,11 @@ def _dw_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) 
     return KernelCall("conv2d_pool_dw_f32", pointers, {"n": x.shape[0]}, factors_of(attrs, scalar=4), shape)
 
 
+def _pooled_macs(call: KernelCall) -> int:
+    """Of gradients: one window for each element of the pooled result."""
+    return macs(call, "ph", "pw")
+
+
 # image, weights, pooled result, attributes
 _ROWS: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = tuple(
     (x, w, y, {**conv, **{f"pool_{k}": v for k, v in pool.items()}})
@@ -151,7 +156,7 @@ conv2d_pool = register(
         infer=_pool_type,
         ref=_pool,
         vjp=None,
-        lower=Call(_pool_call, strided=(0,)),
+        lower=Call(_pool_call, strided=(0,), macs=macs),
         samples=tuple(Sample((x, w, w[:1]), attrs) for x, w, _, attrs in _ROWS),
     )
 )
@@ -162,7 +167,7 @@ conv2d_pool_dx = register(
         infer=_dx_type,
         ref=_dx,
         vjp=None,
-        lower=Call(_dx_call),
+        lower=Call(_dx_call, macs=_pooled_macs),
         samples=tuple(_indexed((y, y, w), 1, {**a, "size": x[1:3]}) for x, w, y, a in _ROWS),
     )
 )
@@ -173,7 +178,7 @@ conv2d_pool_dw = register(
         infer=_dw_type,
         ref=_dw,
         vjp=None,
-        lower=Call(_dw_call, strided=(0,), added="conv2d_pool_dw_into", summed=(0, 1)),
+        lower=Call(_dw_call, strided=(0,), added="conv2d_pool_dw_into", summed=(0, 1), macs=_pooled_macs),
         samples=tuple(_indexed((x, y, y), 2, {**a, "kernel": w[1:3]}) for x, w, y, a in _ROWS),
     )
 )
@@ -184,6 +189,14 @@ conv2d_pool_dw_into = register(
         infer=_into_type,
         ref=_into,
         vjp=None,
-        lower=Call(_dw_call, strided=(0,), scalars=(4,), into=3, term="conv2d_pool_dw", summed=(0, 1)),
+        lower=Call(
+            _dw_call,
+            strided=(0,),
+            scalars=(4,),
+            into=3,
+            term="conv2d_pool_dw",
+            summed=(0, 1),
+            macs=_pooled_macs,
+        ),
     )
 )

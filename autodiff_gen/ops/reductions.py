@@ -66,7 +66,7 @@ sum_ = register(
         infer=_reduce_type,
         ref=lambda x, *, axes, keepdim: np.sum(x, axis=tuple(axes), keepdims=keepdim, dtype=x.dtype),
         vjp=_sum_vjp,
-        lower=Reduce(("0.0f",), "{acc0} += {x};"),
+        lower=Reduce(("0.0f",), "{acc0} += {x};", sums=True),
         samples=SAMPLES,
         torch="torch.sum(a, dim=axes, keepdim=keepdim)",
     )

@@ -19,6 +19,7 @@ floor = register(
         lower=Elementwise("floorf({0})", ATOM),
         samples=ONES,
         torch="torch.floor(a)",
+        monotone=lambda attrs: True,
     )
 )
 
@@ -31,6 +32,7 @@ round_ = register(
         lower=Elementwise("ag_rintf({0})", ATOM),
         samples=ONES,
         torch="torch.round(a)",
+        monotone=lambda attrs: True,
     )
 )
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Op, Sample, Value, register
-from ..ir.op_kinds import Assemble, Attrs, View
+from ..ir.op_kinds import Assemble, Attrs, View, ViewKind
 from ..ir.types import Dim, Shape, Type
 from .support import same_dtype
 
@@ -76,7 +76,7 @@ slice_ = register(
         infer=_slice_type,
         ref=lambda x, *, shape, starts, steps: x[_numpy_index(shape, starts, steps)],
         vjp=_slice_vjp,
-        lower=View(lambda a, b, attrs: tuple(range(len(b))), window=True),
+        lower=View(lambda a, b, attrs: tuple(range(len(b))), ViewKind.WINDOW),
         samples=(
             Sample(((5,),), {"shape": (3,), "starts": (1,), "steps": (1,)}),
             Sample(((4, 6),), {"shape": (4, 2), "starts": (0, 1), "steps": (1, 3)}),

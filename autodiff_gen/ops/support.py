@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply
-from ..ir.node import VJP, Sample, Value
+from ..ir.node import CONST, VJP, Sample, Value
 from ..ir.op_kinds import Attrs
 from ..ir.types import Shape, Type, bool_, broadcast
 
@@ -98,5 +98,5 @@ def as_s32(index: Value) -> Value:
 
 def number(v: Value) -> float | None:
     """The number if v is a constant scalar, otherwise None."""
-    value: Any = v.node.attrs.get("value") if v.node.op.name == "const" else None
+    value: Any = v.node.attrs.get("value") if v.node.op is CONST else None
     return float(value) if isinstance(value, np.ndarray) and value.ndim == 0 else None

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Op, Sample, Value, register
-from ..ir.op_kinds import Attrs, Elementwise, View
+from ..ir.op_kinds import Attrs, Elementwise, View, ViewKind
 from ..ir.strides import dense
 from ..ir.types import Shape, Type, broadcast, product
 from ..ir.views import split_or_merge
@@ -42,7 +42,7 @@ reshape = register(
         infer=_reshape_type,
         ref=lambda x, *, shape: np.reshape(x, shape),
         vjp=lambda dys, ins, outs, attrs, wanted: [apply("reshape", dys[0], shape=ins[0].type.shape)],
-        lower=View(_reshape_dims),
+        lower=View(_reshape_dims, ViewKind.RESHAPE),
         samples=(
             Sample(((2, 6),), {"shape": (3, 4)}),
             Sample(((1, 3, 1),), {"shape": (3,)}),
@@ -67,7 +67,7 @@ permute = register(
         vjp=lambda dys, ins, outs, attrs, wanted: [
             apply("permute", dys[0], dims=tuple(int(i) for i in np.argsort(attrs["dims"])))
         ],
-        lower=View(lambda a, b, attrs: tuple(attrs["dims"])),
+        lower=View(lambda a, b, attrs: tuple(attrs["dims"]), ViewKind.PERMUTE),
         samples=(Sample(((2, 3),), {"dims": (1, 0)}), Sample(((2, 3, 4),), {"dims": (2, 0, 1)})),
         torch="a.permute(dims)",
     )
@@ -102,7 +102,7 @@ broadcast_to = register(
         infer=_broadcast_type,
         ref=lambda x, *, shape: np.broadcast_to(x, shape),
         vjp=_broadcast_vjp,
-        lower=View(_broadcast_dims),
+        lower=View(_broadcast_dims, ViewKind.BROADCAST),
         samples=(
             Sample(((3, 1),), {"shape": (3, 4)}),
             Sample(((4,),), {"shape": (2, 3, 4)}),
@@ -114,13 +114,15 @@ broadcast_to = register(
 
 copy = register(
     Op(
-        "copy",  # the identity, materialised in its own memory; created by passes
-        infer=lambda x: x,
-        ref=lambda x: np.array(x),
+        "copy",  # the identity, materialised in its own memory; `snapshot`: of a state, before its update
+        infer=lambda x, *, snapshot=False: x,
+        ref=lambda x, *, snapshot=False: np.array(x),
         vjp=lambda dys, ins, outs, attrs, wanted: [dys[0]],
         lower=Elementwise("{0}", cheap=True),
         samples=(Sample(((2, 3),)),),
         torch="a.clone()",
+        chooses=(0,),
+        materializes=True,
     )
 )
 
@@ -131,5 +133,7 @@ place = register(
         ref=lambda x, *, layout, of: np.array(x),
         vjp=None,
         lower=Elementwise("{0}", cheap=True),
+        chooses=(0,),
+        materializes=True,
     )
 )

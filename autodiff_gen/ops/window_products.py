@@ -15,7 +15,7 @@ from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
 from ..ir.node import VJP, Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call
 from ..ir.strides import Strided, dense
-from ..ir.types import Shape, Type
+from ..ir.types import Shape, Type, planned
 from .windows import Pair, geometry, output_size, padded, pair_of, tap
 
 Row = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]  # a sample: image, weights, attributes
@@ -46,6 +46,12 @@ def conv_shape(x: Strided, size: Pair, kernel: Pair, out: Pair, o: int, attrs: A
     c = x.shape[3]
     assert isinstance(c, int)
     return {**fields, "c": c, "o": o, "groups": attrs.get("groups", c), "ldy": o}
+
+
+def macs(call: KernelCall, rows: str = "oh", columns: str = "ow") -> int:
+    """Multiply-accumulates of a product of windows: each element of y sums over a window."""
+    s, (n,) = call.shape, planned((call.sizes["n"],))
+    return n * s[rows] * s[columns] * s["o"] * s["kh"] * s["kw"] * (s["c"] // s.get("groups", 1))
 
 
 def factors_of(attrs: Attrs, scalar: int = 3) -> dict[str, Any]:
@@ -111,7 +117,7 @@ class WindowProduct:
                 lambda g, x, w, attrs: self._dx(g, w, x, attrs),
                 lambda g, x, w, attrs: self._dw(x, g, w, attrs),
             ),
-            lower=Call(self._call, strided=(0,)),
+            lower=Call(self._call, strided=(0,), macs=macs),
             samples=tuple(Sample((x, w), attrs) for x, w, attrs in self.rows),
             torch=self.torch.format(x="a", w="b"),
         )
@@ -123,7 +129,7 @@ class WindowProduct:
                 lambda g, dy, w, attrs: self._y(g, w, attrs),
                 lambda g, dy, w, attrs: self._dw(g, dy, w, attrs),
             ),
-            lower=Call(self._dx_call),
+            lower=Call(self._dx_call, macs=macs),
             samples=tuple(Sample((self.outputs(x, w, a), w), {**a, "size": x[1:3]}) for x, w, a in self.rows),
             torch=f"(lambda x: {x_of})" + zeros.format(self.torch_x),
         )
@@ -135,7 +141,7 @@ class WindowProduct:
                 lambda g, x, dy, attrs: self._dx(dy, g, x, attrs),
                 lambda g, x, dy, attrs: self._y(x, g, attrs),
             ),
-            lower=Call(self._dw_call, strided=(0,), added=f"{self.name}_dw_into", summed=(0, 1)),
+            lower=Call(self._dw_call, strided=(0,), added=f"{self.name}_dw_into", summed=(0, 1), macs=macs),
             samples=tuple(
                 Sample((x, self.outputs(x, w, a)), {**a, "kernel": self.window(w)}) for x, w, a in self.rows
             ),
@@ -147,7 +153,13 @@ class WindowProduct:
             ref=self._into,
             vjp=None,
             lower=Call(
-                self._dw_call, strided=(0,), scalars=(3,), into=2, term=f"{self.name}_dw", summed=(0, 1)
+                self._dw_call,
+                strided=(0,),
+                scalars=(3,),
+                into=2,
+                term=f"{self.name}_dw",
+                summed=(0, 1),
+                macs=macs,
             ),
         )
         return register(y), register(dx), register(dw), register(into)

@@ -1,5 +1,17 @@
-"""A pooling by maximum moves ahead of the activation that it follows: max(relu(x)) = relu(max(x)) for every function
-that does not fall, and a quarter of the work, or less, is left for it.
+"""Apply a pooling by maximum before the activation that it follows: max(f(x)) = f(max(x)) for every monotone f, and f
+is left with a quarter of the work, or less.
+
+    entry f(x: f32[1,4,4,2])
+      %0: f32[1,4,4,2] = relu(x)
+      %1: f32[1,2,2,2], %2: u8[1,2,2,2] = max_pool2d(%0, kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0),
+          dilation=(1, 1), ceil_mode=False)
+      y <- %1
+    ->
+    entry f(x: f32[1,4,4,2])
+      %0: f32[1,2,2,2], %1: u8[1,2,2,2] = max_pool2d(x, kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0),
+          dilation=(1, 1), ceil_mode=False)
+      %2: f32[1,2,2,2] = relu(%0)
+      y <- %2
 """
 
 from __future__ import annotations
@@ -8,19 +20,15 @@ from collections.abc import Sequence
 
 from ..ir.build import apply, apply_node
 from ..ir.node import Node, Value, topological, users
+from ..ir.op_kinds import Call, ViewKind
 from ..ir.rewrite import substitute
+from ..ir.traits import view_kind
 from ..ir.types import Shape
-
-
-def _never_falls(node: Node) -> bool:
-    """Whether a function of one value never falls, in float32 too."""
-    slope = node.attrs["negative_slope"] if node.op.name == "leaky_relu" else 0.0
-    return node.op.name in ("relu", "hardtanh", "leaky_relu") and slope >= 0
 
 
 def _only_ones_differ(node: Node) -> bool:
     """Whether a node is a reshape that only drops or adds axes of extent 1 before the channels."""
-    if node.op.name != "reshape":
+    if view_kind(node) is not ViewKind.RESHAPE:
         return False
     a, b = node.operands[0].type.shape, node.results[0].type.shape
     return a[-1:] == b[-1:] and [d for d in a if d != 1] == [d for d in b if d != 1]
@@ -33,26 +41,26 @@ def _in_shape(v: Value, shape: Shape) -> Value:
 def commute_pooling(roots: Sequence[Value]) -> list[Value]:
     """See the module."""
     readers = users(topological(roots))
-    asked = set(roots)
+    outputs = set(roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if node.op.name != "max_pool2d":
+        if not isinstance(node.op.lower, Call) or not node.op.lower.maximum:
             return None
         passed: list[Node] = []  # from the pooling back
         image = operands[0]
         old, new = node.operands[0], operands[0]
-        while len(readers[old]) == 1 and old not in asked and new.node.op is old.node.op:
-            if _never_falls(old.node):
+        while len(readers[old]) == 1 and old not in outputs and new.node.op is old.node.op:
+            if old.node.op.monotone(old.node.attrs):
                 passed.append(new.node)
             elif not _only_ones_differ(old.node):
                 break
             old, new = old.node.operands[0], new.node.operands[0]
         if not passed:
             return None
-        pooled = apply_node("max_pool2d", _in_shape(new, image.type.shape), **node.attrs)
+        pooled = apply_node(node.op.name, _in_shape(new, image.type.shape), **node.attrs)
         value = pooled.results[0]
         for step in reversed(passed):
             value = apply(step.op.name, value, **step.attrs)
-        return value, pooled.results[1]
+        return value, *pooled.results[1:]
 
     return substitute(roots, rewrite)

@@ -1,4 +1,4 @@
-"""What the stages of the pipeline are given besides the module: the target, how the model is trained, and analyses."""
+"""The arguments of all stages of the pipeline: the target, how the model is trained, and analyses."""
 
 from __future__ import annotations
 

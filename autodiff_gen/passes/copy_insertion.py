@@ -1,18 +1,24 @@
-"""Give bytes of their own to the values that need them, by a copy.
+"""Copy insertion: values get memory of their own where a view or an alias cannot serve.
+
+    entry f(x: f32[4])            entry f(x: f32[4])
+      %0: f32[4] = add(w, x)        %0: f32[4] = copy(w)
+      y <- w                  ->    %1: f32[4] = add(w, x)
+      w' <- %0                      y <- %0
+                                    w' <- %1
 
 - A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read.
 - An output or new state that is a view, a leaf, or the value of another output or state.
-- An old state that is still read after, or at other places than, its new value is written. The copy's hint
-says so.
+- An old state that is read after, or at other indices than, its new value is written. The copy, a snapshot, has the
+  attribute of that name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.build import apply
+from ..ir.build import apply, apply_node
 from ..ir.dependences import guarded, ordering_edges, state_of
-from ..ir.graph import Graph
+from ..ir.graph import Graph, State
 from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Call, Cond, Contraction, Extent, Iota, Leaf, RowContraction, Scan, View
 from ..ir.ordered_dag import OrderedDag
@@ -21,17 +27,18 @@ from ..ir.strides import Strided
 from ..ir.views import layout
 from .context import Context
 
-KEPT = "old "  # how the hint of a copy of a state begins that is still read after its update; the report names it
+
+def copied(v: Value) -> Value:
+    return apply("copy", v)
 
 
-def copied(v: Value, hint: str = "") -> Value:
-    node = apply("copy", v).node
-    node.hint = hint
-    return node.results[0]
+def snapshot(v: Value, state: State) -> Value:
+    """A copy of the old value of a state, which is read after the state's update; the report lists them."""
+    return apply_node("copy", v, snapshot=True, hint=f"old {state.name}").results[0]
 
 
 def has_address(v: Value) -> bool:
-    """Whether v lies in memory: it is not written into expressions, nor passed by value."""
+    """Whether v is stored in memory: it is not written into expressions, nor passed by value."""
     source = base(v).node
     if isinstance(source.op.lower, Iota | Extent) or (source.op is CONST and source.attrs["value"].size == 1):
         return False
@@ -45,7 +52,7 @@ def readable_by_kernels(v: Value) -> bool:
     at = layout(v)
     assert at is not None
     (rows, columns), (row_step, column_step) = at.shape[-2:], at.strides[-2:]
-    if rows == 1 or columns == 1:  # a vector that moves, so not a broadcast
+    if rows == 1 or columns == 1:  # a vector with a stride, so not a broadcast
         return (rows == 1 or row_step > 0) and (columns == 1 or column_step > 0)
     return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
 
@@ -111,7 +118,7 @@ def _with_owned_roots(graph: Graph) -> Graph:
         for v in graph.updates.values()
     ]
     outputs = [owned(v) for v in graph.outputs.values()]
-    return graph.with_roots([*outputs, *updates, *([] if graph.proof is None else [graph.proof])])
+    return graph.with_roots([*outputs, *updates, *([] if graph.bound is None else [graph.bound])])
 
 
 def _late_reads(graph: Graph) -> list[tuple[Node, int]]:
@@ -160,7 +167,7 @@ def with_old_states_copied(graph: Graph, reads: Sequence[tuple[Node, int]]) -> G
     def copy_of(v: Value) -> Value:
         state = state_of(v)
         assert state is not None
-        return copied(v, KEPT + state.name)
+        return snapshot(v, state)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if node not in indices:

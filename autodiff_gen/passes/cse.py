@@ -1,4 +1,10 @@
-"""Common values: the same op on the same operands with the same attributes is computed once.
+"""Common subexpression elimination: the same op on the same operands with the same attributes is computed once.
+
+    entry f(x: f32[4])              entry f(x: f32[4])
+      %0: f32[4] = tanh(x)            %0: f32[4] = tanh(x)
+      %1: f32[4] = tanh(x)      ->    %1: f32[4] = mul(%0, %0)
+      %2: f32[4] = mul(%0, %1)        y <- %1
+      y <- %2
 
 A reduction with several results of which only the first is read becomes the plain one.
 """
@@ -11,7 +17,7 @@ import numpy as np
 
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import Node, Value
+from ..ir.node import CONST, OPS, Node, Value
 from ..ir.op_kinds import Leaf, Reduce
 from ..ir.rewrite import substitute
 from .context import Context
@@ -22,23 +28,29 @@ def _key(attr: Any) -> Any:
 
 
 def cse(graph: Graph, context: Context) -> Graph:
-    """Values that nothing needs are gone as well, since graphs are walked from their roots."""
-    seen: dict[Any, tuple[Value, ...]] = {}
+    """Values that nothing needs are gone as well, since graphs are traversed from their roots."""
+    known: dict[Any, tuple[Value, ...]] = {}
     read = {v for n in graph.nodes for v in n.operands} | set(graph.roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if isinstance(node.op.lower, Leaf) and node.op.name != "const":
+        if isinstance(node.op.lower, Leaf) and node.op is not CONST:
             return None
         attrs = tuple((k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact")
         alone = node.op.lower.alone if isinstance(node.op.lower, Reduce) else None
         alone = alone if read.isdisjoint(node.results[1:]) else None
-        key = (alone or node.op.name, operands, attrs, node.regions, tuple(r.type for r in node.results))
-        if key in seen:
-            return seen[key]
-        if alone is not None:  # what stands for the other results here is never looked at
-            seen[key] = (apply(alone, *operands, **node.attrs), *node.results[1:])
+        key = (
+            OPS[alone] if alone else node.op,
+            operands,
+            attrs,
+            node.regions,
+            tuple(r.type for r in node.results),
+        )
+        if key in known:
+            return known[key]
+        if alone is not None:  # nothing reads the other results
+            known[key] = (apply(alone, *operands, **node.attrs), *node.results[1:])
         else:
-            seen[key] = node.with_operands(operands).results
-        return seen[key]
+            known[key] = node.with_operands(operands).results
+        return known[key]
 
     return graph.with_roots(substitute(graph.roots, rewrite))

@@ -1,4 +1,4 @@
-"""Differentiate the loss: each entry that trains gives out the gradient of every parameter beside its loss.
+"""Differentiate the loss: each entry that trains returns the gradient of every parameter in addition to its loss.
 
     entry train_step(x: f32[4])              entry train_step(x: f32[4])
       %0: f32[4] = mul(w, x)                   %0: f32[4] = mul(w, x)
@@ -8,7 +8,7 @@
                                                loss <- %1
                                                gradient of w <- %3
 
-With `accumulate`, a second entry gives out gradients that add up over small batches: those of a mean are weighted with
+With `accumulate`, a second entry returns gradients that add up over small batches: those of a mean are weighted with
 the number of samples.
 """
 
@@ -23,6 +23,8 @@ from ..ir.build import apply
 from ..ir.graph import Graph, State
 from ..ir.module import Module
 from ..ir.node import CONST, Value, topological
+from ..ir.op_kinds import ViewKind
+from ..ir.traits import view_kind
 from ..ir.types import Dim
 from .context import Context
 
@@ -79,6 +81,6 @@ def _gradients(loss: Value, trained: Sequence[tuple[State, Value]]) -> list[Valu
 
 def _is_zero(v: Value) -> bool:
     """Whether v is the zeros that `grad` returns where nothing depends on an x."""
-    if v.node.op.name == "broadcast_to":
+    if view_kind(v.node) is ViewKind.BROADCAST:
         v = v.node.operands[0]
     return v.node.op is CONST and not v.node.attrs["value"].any()

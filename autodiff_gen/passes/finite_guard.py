@@ -1,20 +1,32 @@
-"""With guard="gradients" a scalar, the graph's proof, is finite only if every new state is.
+"""The finite guard: with guard="gradients" one scalar of the graph is finite only if all new states are.
 
-Nothing of an update is computed for it. What stays in memory until the updates begin (inputs of layers, gradients of
-their outputs, optimizer state) gives its largest magnitude, and the arithmetic of the update turns these into a bound:
-a sum of k products of a and b is at most k max|a| max|b|. Rules for bounds are below; where one is missing, the value
-itself is computed before the guard and looked through.
+    entry f(x: f32[4], lr: f32[])      entry f(x: f32[4], lr: f32[])
+      %0: f32[4] = mul(lr, x)            %0: f32[4] = mul(lr, x)
+      %1: f32[4] = sub(w, %0)      ->    %1: f32[4] = sub(w, %0)
+      w' <- %1                           %2: f32[] = abs(lr)
+                                         %3: f32[] = maximum(%2, 1.0)
+                                         %4: f32[4] = abs(x)
+                                         %5: f32[] = largest(%4, axes=(0,), keepdim=False)
+                                         %6: f32[] = mul(%3, %5)
+                                         %7: f32[] = mul(%6, 268435456.0)
+                                         w' <- %1
+                                         finite only if all new states are: %7
 
-Bounds are at least 1, so that none of them falls on the way, and the last one bounds every step before it. A bound
-times 2^28 must be finite in float32: so the value is below 2^100. Rounding adds less than a factor of 4 to it (sums of
-fewer than 2^24 terms), and 2^102 is too little to lift a finite float32 beyond the largest: w + u is finite when w is.
-A parameter whose own old value the update adds to is therefore not looked through.
+Nothing of an update is computed for it. Whatever is stored when the updates begin (inputs of layers, gradients of their
+outputs, optimizer state) gives its largest magnitude, and the arithmetic of the update turns these into magnitude
+bounds: a sum of k products of a and b is at most k max|a| max|b|. The traits of an op say how (ir/node.py); where they
+do not, the value itself is computed before the guard and scanned for its largest magnitude.
+
+Bounds are at least 1, so that no product of them is smaller than a factor, and the last one bounds every step before
+it. A bound times 2^28 must be finite in float32: so the value is below 2^100. Rounding adds less than a factor of 4 to
+it (sums of fewer than 2^24 terms), and 2^102 is too little to lift a finite float32 beyond the largest: w + u is finite
+when w is. A parameter whose own old value the update adds to is therefore not scanned.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -23,8 +35,9 @@ import numpy as np
 from ..ir.build import apply, constant
 from ..ir.dependences import guarded, is_product, state_of
 from ..ir.graph import Graph, State
-from ..ir.node import CONST, Node, Value, base, topological, users
+from ..ir.node import CONST, Node, Op, Value, base, topological, users
 from ..ir.op_kinds import Assemble, Call, Contraction, RowContraction, View
+from ..ir.traits import changes, is_sum
 from ..ir.types import planned_size
 from .context import Context
 
@@ -39,19 +52,19 @@ def finite_guard(graph: Graph, context: Context) -> Graph:
     if graph.guard != "gradients" or graph.inner or not graph.updates:
         return graph
     bounds = Bounds(graph)
-    risks = [risk for state, new in graph.updates.items() for risk in bounds.of_update(state, new)]
-    risks += bounds.besides
-    asked = dict.fromkeys(_value(r) for r in risks if isinstance(r, Value) or r >= LIMIT)
-    below = {v for node in topological(asked) for v in node.operands}
+    found = [b for state, new in graph.updates.items() for b in bounds.of_update(state, new)]
+    found += bounds.divisors
+    scalars = dict.fromkeys(_value(b) for b in found if isinstance(b, Value) or b >= LIMIT)
+    below = {v for node in topological(scalars) for v in node.operands}
     total: Value | None = None
-    for risk in asked:
-        if risk not in below:  # else another one is no less
-            total = risk if total is None else _named(apply("add", total, risk))
+    for scalar in scalars:
+        if scalar not in below:  # else another one is no less
+            total = scalar if total is None else _named(apply("add", total, scalar))
     if total is None:
         return graph
-    proof = apply("mul", total, MARGIN)
-    proof.node.hint = "proof"
-    return replace(graph, proof=proof)
+    scaled = apply("mul", total, MARGIN)
+    scaled.node.hint = "proof"
+    return replace(graph, bound=scaled)
 
 
 class Bounds:
@@ -61,10 +74,10 @@ class Bounds:
         order = graph.nodes
         self.readers = users(order)
         self.bounds: dict[Value, Bound] = {}
-        self.besides: list[Bound] = []  # what must be finite too
+        self.divisors: list[Bound] = []  # their bounds must be finite too
         self.least: dict[Value, float] = {}  # lower bounds; of the others nothing is known
-        self.given: dict[Value, set[Value]] = {}  # the values that must not be negative for them
-        self.positive: set[Value] = set()  # of these, what the bounds rely on
+        self.assumed: dict[Value, set[Value]] = {}  # the values that must not be negative for them
+        self.checked: set[Value] = set()  # of these, those that the guard must check
         _, late = guarded(graph)
         self.late = self._with_rules(order, late)
         for node in order:
@@ -72,10 +85,10 @@ class Bounds:
                 self._bind(node)
 
     def _with_rules(self, order: Sequence[Node], late: set[Node]) -> set[Node]:
-        """The late nodes whose bounds follow from those of their operands; what must not be negative is noted."""
+        """The late nodes whose bounds follow from those of their operands; what must not be negative is recorded."""
         found = set()
         for node in order:
-            self._look_below(node, node in late)
+            self._find_least(node, node in late)
             if node in late and self._has_rule(node):
                 found.add(node)
         return found
@@ -85,76 +98,76 @@ class Bounds:
             return False
         if is_product(node) or isinstance(node.op.lower, Assemble):
             return True
-        if node.op.name not in RULES:
-            return False
-        relied = {"sqrt": 0, "div": 1}.get(node.op.name)
-        if relied is None:
+        if _bounding(node.op) or is_sum(node):
             return True
-        v = node.operands[relied]
-        known = v in self.least and (relied == 0 or self.least[v] > 0)
-        if known:
-            self.positive |= self.given[v]
-        return known
+        bounded_below = [(v, p) for v, p in zip(node.operands, node.op.powers, strict=False) if p < 1]
+        if not node.op.powers or any(self.least.get(v, -1.0) < 0 for v, _ in bounded_below):
+            return False
+        if any(p < 0 and self.least[v] == 0 for v, p in bounded_below):
+            return False
+        self.checked = self.checked.union(*(self.assumed[v] for v, _ in bounded_below))
+        return True
 
-    def _look_below(self, node: Node, late: bool) -> None:
-        """The lower bound of a node's result, of at least 0, and what it supposes."""
-        v, name = node.results[0], node.op.name
+    def _find_least(self, node: Node, late: bool) -> None:
+        """The lower bound of a node's result, of at least 0, and what that assumes."""
+        v, op = node.results[0], node.op
         below = [self.least.get(o) for o in node.operands]
-        given = set().union(*(self.given.get(o, set()) for o in node.operands))
+        assumed = set().union(*(self.assumed.get(o, set()) for o in node.operands))
         known = [b for b in below if b is not None]
         if v.type.dtype.kind != "f":
             return
         if node.op is CONST:
             low = float(node.attrs["value"].min())
             if low >= 0:
-                self.least[v], self.given[v] = low, set()
-        elif name in ("square", "sqrt", "abs", "relu", "exp"):
-            self.least[v], self.given[v] = 0.0, set()
-        elif name in ("add", "mul", "div") and len(known) == 2:
-            low = {"add": sum(known), "mul": math.prod(known)}.get(name, 0.0)
-            self.least[v], self.given[v] = low, given
+                self.least[v], self.assumed[v] = low, set()
+        elif op.non_negative:
+            self.least[v], self.assumed[v] = 0.0, set()
+        elif op.signs and min(op.signs) > 0 and len(known) == len(op.signs):
+            self.least[v], self.assumed[v] = sum(known), assumed
+        elif op.powers and len(known) == len(op.powers):
+            grows = min(op.powers) >= 1
+            low = math.prod(b**p for b, p in zip(known, op.powers, strict=True)) if grows else 0.0
+            self.least[v], self.assumed[v] = low, assumed
         elif isinstance(node.op.lower, View) and not node.op.lower.window:
             if known:
-                self.least[v], self.given[v] = known[0], given
-        elif not late:  # looked through: it may be asked not to be negative
-            self.least[v], self.given[v] = 0.0, {v}
+                self.least[v], self.assumed[v] = known[0], assumed
+        elif not late:  # scanned: the guard may check that it is not negative
+            self.least[v], self.assumed[v] = 0.0, {v}
 
     # Bounds
 
     def of_update(self, state: State, new: Value) -> list[Bound]:
-        """What must be finite for the new value of a state to be so; its own old value is supposed to be."""
+        """What must be finite for the new value of a state to be so; its own old value is assumed to be."""
         if new.type.dtype.kind != "f":
             return []  # integers are always finite
-        node = _shown(new).node
+        node = _without_views(new).node
         if node not in self.late:
             return [self.of(new)]
-        if node.op.name in ("add", "sub"):
-            left, right = node.operands
-            for own, change in ((left, right), (right, left)):
-                if _is_old(own, state) and (own is left or node.op.name == "add"):
-                    return [self.of(change)]
+        for own, change, _ in changes(node):
+            if _is_old(own, state):
+                return [self.of(change)]
         if (old := _added_to(node)) is not None:
             grows = _is_old(old, state) and node.attrs["beta"] == 1
-            return [self._product(node)] if grows else [self._product(node), self._kept(node, old)]
+            return [self._product(node)] if grows else [self._product(node), self._scaled_old(node, old)]
         return [self.of(new)]
 
     def of(self, v: Value) -> Bound:
         """The bound of v's magnitude."""
-        v = _shown(v)
+        v = _without_views(v)
         if v not in self.bounds:
-            self.bounds[v] = self._looked_through(v)
+            self.bounds[v] = self._scanned(v)
         return self.bounds[v]
 
-    def _looked_through(self, v: Value) -> Bound:
+    def _scanned(self, v: Value) -> Bound:
         """The largest magnitude among the elements of a value in memory."""
         if v.node.op is CONST:
             return max(float(np.abs(v.node.attrs["value"]).max()), 1.0)
         squares = self._sum_of_squares(v)
-        if squares is not None and v not in self.positive:
+        if squares is not None and v not in self.checked:
             length = apply("add", apply("sqrt", squares), TINY)
             return _scalar(apply("maximum", length, 1.0))
         each = apply("abs", v)
-        if v in self.positive:
+        if v in self.checked:
             each = apply("where", apply("ge", v, 0.0), v, constant(math.inf))
         if planned_size(v.type.shape) > 1:
             most = apply("largest", each, axes=tuple(range(v.ndim)), keepdim=False)
@@ -166,9 +179,9 @@ class Bounds:
     def _sum_of_squares(self, v: Value) -> Value | None:
         """The sum of the squares of all elements of v, where the graph has it: its root is no less than any of them."""
         for node in self.readers.get(v, ()):
-            if node.op.name == "square" or (node.op.name == "mul" and node.operands == (v, v)):
+            if sum(node.op.powers) == 2 and set(node.operands) == {v}:
                 for reader in self.readers.get(node.results[0], ()):
-                    if reader.op.name == "sum" and planned_size(reader.results[0].type.shape) == 1:
+                    if is_sum(reader) and planned_size(reader.results[0].type.shape) == 1:
                         return reader.results[0]
         return None
 
@@ -177,17 +190,17 @@ class Bounds:
         if is_product(node):
             bound = self._product(node)
             if (old := _added_to(node)) is not None:
-                bound = _sum(bound, self._kept(node, old))
+                bound = _sum(bound, self._scaled_old(node, old))
         elif isinstance(node.op.lower, Assemble):
             bound = max(abs(float(node.attrs["fill"])), 1.0)
             for operand in node.operands:
                 bound = _sum(bound, self.of(operand))
         else:
-            bound = RULES[node.op.name](self, node)
+            bound = self._of_formula(node)
         self.bounds[v] = bound
 
     def _product(self, node: Node) -> Bound:
-        """Of a sum of products, scaled where it is added to memory; what is added to is not counted."""
+        """Of a sum of products, scaled where it is added to memory; the old value is not counted."""
         lower = node.op.lower
         if isinstance(lower, Contraction | RowContraction):
             terms, factors = planned_size(node.operands[0].type.shape[-1:]), node.operands[:2]
@@ -195,7 +208,7 @@ class Bounds:
             factors = tuple(node.operands[i] for i in lower.summed)
             terms = planned_size(factors[-1].type.shape[:-1])
         else:
-            return RULES["sum"](self, node)
+            return self._of_formula(node)
         bound: Bound = float(terms)
         for factor in factors:
             bound = _times(bound, self.of(factor))
@@ -203,57 +216,38 @@ class Bounds:
             bound = _times(bound, self.of(node.operands[lower.into + 1]))
         return bound
 
-    def _kept(self, node: Node, old: Value) -> Bound:
+    def _of_formula(self, node: Node) -> Bound:
+        """Of a sum over axes or an elementwise op, from what its record says."""
+        if is_sum(node):
+            (x,) = node.operands
+            terms = planned_size(x.type.shape) // planned_size(node.results[0].type.shape)
+            return _times(float(terms), self.of(x))
+        bound: Bound
+        if which := _bounding(node.op):
+            bound = self.of(node.operands[which[0]])
+            for i in which[1:]:
+                bound = _sum(bound, self.of(node.operands[i]))
+            return bound
+        bound = 1.0
+        for v, power in zip(node.operands, node.op.powers, strict=True):
+            if power < 0:
+                self.divisors.append(self.of(v))
+                bound = _times(bound, max(1.0 / self.least[v] ** -power, 1.0))
+            for _ in range(math.ceil(power)):
+                bound = _times(bound, self.of(v))
+        return bound
+
+    def _scaled_old(self, node: Node, old: Value) -> Bound:
         """Of beta times what a product is added to."""
         return _times(self.of(old), max(abs(float(node.attrs["beta"])), 1.0))
 
 
-# Rules
-
-
-def _of_sum(bounds: Bounds, node: Node) -> Bound:
-    (x,) = node.operands
-    terms = planned_size(x.type.shape) // planned_size(node.results[0].type.shape)
-    return _times(float(terms), bounds.of(x))
-
-
-def _of_quotient(bounds: Bounds, node: Node) -> Bound:
-    above, below = node.operands
-    bounds.besides.append(bounds.of(below))
-    return _times(bounds.of(above), max(1.0 / bounds.least[below], 1.0))
-
-
-def _of_all(*which: int) -> Callable[[Bounds, Node], Bound]:
-    """No more than its operands of these numbers together."""
-
-    def rule(bounds: Bounds, node: Node) -> Bound:
-        total = bounds.of(node.operands[which[0]])
-        for i in which[1:]:
-            total = _sum(total, bounds.of(node.operands[i]))
-        return total
-
-    return rule
-
-
-RULES: Mapping[str, Callable[[Bounds, Node], Bound]] = {
-    "add": _of_all(0, 1),
-    "sub": _of_all(0, 1),
-    "minimum": _of_all(0, 1),
-    "maximum": _of_all(0, 1),
-    "where": _of_all(1, 2),
-    "neg": _of_all(0),
-    "abs": _of_all(0),
-    "relu": _of_all(0),
-    "copy": _of_all(0),
-    "sqrt": _of_all(0),
-    "mul": lambda bounds, node: _times(bounds.of(node.operands[0]), bounds.of(node.operands[1])),
-    "square": lambda bounds, node: _times(bounds.of(node.operands[0]), bounds.of(node.operands[0])),
-    "div": _of_quotient,
-    "sum": _of_sum,
-}
-
-
 # Numbers and scalars of the graph
+
+
+def _bounding(op: Op) -> Sequence[int]:
+    """Which operands' bounds together bound the result, as far as it is a sum, a choice or no larger than they."""
+    return op.chooses or op.bounded_by or range(len(op.signs))
 
 
 def _times(a: Bound, b: Bound) -> Bound:
@@ -283,8 +277,8 @@ def _scalar(v: Value) -> Value:
     return v if v.type.shape == () else apply("reshape", v, shape=())
 
 
-def _shown(v: Value) -> Value:
-    """The value below views that show all of its elements, each once or more."""
+def _without_views(v: Value) -> Value:
+    """The operand of a chain of views that have all of its elements, each once or more."""
     while isinstance(v.node.op.lower, View) and not v.node.op.lower.window:
         v = v.node.operands[0]
     return v
@@ -298,4 +292,4 @@ def _added_to(node: Node) -> Value | None:
 
 
 def _is_old(v: Value, state: State) -> bool:
-    return state_of(_shown(v)) is state and _shown(v) is base(v)
+    return state_of(_without_views(v)) is state and _without_views(v) is base(v)

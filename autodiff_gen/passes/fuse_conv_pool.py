@@ -1,6 +1,19 @@
-"""A convolution that only a pooling by maximum reads becomes one op with it, and so do their gradients: the image
-between them, the largest of a small net, is never stored, and zeros that the pooling would spread are never
+"""Fuse a convolution with the pooling by maximum that alone reads it, and likewise their gradients: the image between
+them, the largest of a small net, is never stored, and zeros that the pooling's gradient would hold are never
 multiplied.
+
+    entry f(x: f32[1,6,6,1], w: f32[4,3,3,1])
+      %0: f32[1,4,4,4] = conv2d(x, w, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1), groups=1)
+      %1: f32[1,2,2,4], %2: u8[1,2,2,4] = max_pool2d(%0, kernel=(2, 2), stride=(2, 2), padding=(0, 0, 0, 0),
+          dilation=(1, 1), ceil_mode=False)
+      y <- %1
+    ->
+    entry f(x: f32[1,6,6,1], w: f32[4,3,3,1])
+      %0: f32[4] = broadcast_to(0.0, shape=(4,))
+      %1: f32[1,2,2,4], %2: u8[1,2,2,4] = conv2d_pool(x, w, %0, stride=(1, 1), padding=(0, 0, 0, 0), dilation=(1, 1),
+          groups=1, pool_kernel=(2, 2), pool_stride=(2, 2), pool_padding=(0, 0, 0, 0), pool_dilation=(1, 1),
+          pool_ceil_mode=False)
+      y <- %1
 """
 
 from __future__ import annotations

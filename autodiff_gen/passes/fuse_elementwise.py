@@ -1,7 +1,14 @@
 """Fuse elementwise ops, reductions and picks into groups, each of which becomes one loop nest.
 
-The groups are those of fusion_groups.py; here they become nodes with a region. A group that is purely elementwise
-over dense arrays of one shape is flattened, so that one loop runs over all of it.
+    entry f(x: f32[4])             entry f(x: f32[4])
+      %0: f32[4] = tanh(x)           %0: f32[4] = fused(x)
+      %1: f32[4] = mul(%0, x)  ->        %1: f32[4] = tanh(x)
+      y <- %1                            %2: f32[4] = mul(%1, x)
+                                         yield %2
+                                     y <- %0
+
+The groups are those of fusion_groups.py; here they become nodes with a region. A group that is purely elementwise over
+dense arrays of one shape is flattened, so that one loop runs over all of it.
 """
 
 from __future__ import annotations
@@ -34,13 +41,13 @@ def _rebuilt(graph: Graph, groups: Groups) -> Graph:
     needed = groups.needed(graph)
 
     def outside(v: Value) -> Value:
-        """The value in the new graph that stands for v, views rebuilt."""
+        """The value of the new graph for v, views rebuilt."""
         if v not in new:
             if isinstance(v.node.op.lower, View):
                 operand = outside(v.node.operands[0])
                 new[v] = v.node.with_operands((operand,)).results[0]
             else:
-                new[v] = v  # leaves and free nodes stand as they are
+                new[v] = v  # leaves and free nodes stay as they are
         return new[v]
 
     for g in _condensed_order(groups):
@@ -77,7 +84,7 @@ def _condensed_order(groups: Groups) -> list[int]:
 
 
 def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], Value]) -> dict[Value, Value]:
-    """One fused node for the members; returns what stands for each of their results that others read."""
+    """One fused node for the members; returns the new value of each of their results that others read."""
     inside = {r for n in with_free(members) for r in n.results}
     results = [r for n in members for r in n.results if r in needed]
     flat = flat_shape(members, inside)

@@ -1,13 +1,16 @@
-"""Updates are added to the state by the kernel that computes the gradient, so that no weight gradient is ever stored.
+"""Fuse updates with gradients: the kernel that computes a gradient adds it to the state, and no weight gradient is
+stored.
 
-W' = W - lr * (a . b)       ->  W' = accumulate(a, b, W, lr, beta=1, negate=True)
-v' = mu * v + (a . b)       ->  v' = accumulate(a, b, v, 1, beta=mu)
-W' = W - lr * conv2d_dw(..) ->  W' = conv2d_dw_into(.., W, lr, beta=1, negate=True)
+    entry f(a: f32[4,2], b: f32[2,3], lr: f32[])      entry f(a: f32[4,2], b: f32[2,3], lr: f32[])
+      %0: f32[4,3] = matmul(a, b)                       %0: f32[4,3] = accumulate(a, b, w, lr, beta=1.0, negate=True)
+      %1: f32[4,3] = mul(lr, %0)                  ->    w' <- %0
+      %2: f32[4,3] = sub(w, %1)
+      w' <- %2
 
-and so on for every op whose record names one that adds to memory; and W' = W - lr * v' = axpby(v', W, lr, beta=1,
-negate=True) where v' lies in memory. Under any other elementwise rule a product is
-completed row by row in one row of scratch (`matmul_rows`), and the rule is the epilogue that reads the row and writes
-the state.
+The same holds for v' = mu * v + (a . b) with beta = mu, and for every op whose record names one that adds to memory
+(`conv2d_dw` and `conv2d_dw_into`). W' = W - lr * v', where v' is stored, becomes axpby(v', W, lr, beta=1, negate=True).
+Under any other elementwise rule a product is computed row by row into one row of scratch (`matmul_rows`), and the rule
+is the epilogue that reads the row and writes the state.
 """
 
 from __future__ import annotations
@@ -19,12 +22,13 @@ from ..ir.graph import Graph, State
 from ..ir.node import OPS, STATE, Node, Value, base
 from ..ir.op_kinds import Call, Contraction, Elementwise, View
 from ..ir.rewrite import replaced, substitute
+from ..ir.traits import changes
 from ..ir.types import Shape, f32, planned_size
 from ..ir.views import layout
 from .context import Context
 from .fold_constants import uniform
 
-FEWEST_ADDED = 32  # elements of a state to which a kernel adds what lies in memory
+FEWEST_ADDED = 32  # elements of a state to which a kernel adds a stored value
 
 
 def _whole(v: Value) -> list[Value]:
@@ -54,7 +58,7 @@ def _product(v: Value, wanted: Callable[[Value], object] = _added) -> tuple[list
     way = _whole(v)
     if wanted(way[-1]):
         return way, None
-    if way[-1].node.op.name == "mul":
+    if way[-1].node.op.powers == (1, 1):
         operands = way[-1].node.operands
         for x, s in (operands, operands[::-1]):
             below = _whole(x)
@@ -67,7 +71,7 @@ def _scaled_state(v: Value, state: State) -> float | None:
     """beta when v is beta * (old value of state), beta a constant."""
     if v.node.op is STATE and v.node.attrs["state"] is state:
         return 1.0
-    if v.node.op.name == "mul":
+    if v.node.op.powers == (1, 1):
         for x, s in (v.node.operands, v.node.operands[::-1]):
             if x.node.op is STATE and x.node.attrs["state"] is state and uniform(s) is not None:
                 return float(uniform(s))  # type: ignore[arg-type]
@@ -78,11 +82,7 @@ def _accumulating(state: State, new: Value, readers: Mapping[Value, Sequence[Nod
     """The accumulate node that computes `new`, when its rule has that form and nothing else reads the
     gradient.
     """
-    if new.node.op.name not in ("add", "sub"):
-        return None
-    left, right = new.node.operands
-    sides = [(left, right)] if new.node.op.name == "sub" else [(left, right), (right, left)]
-    for old, change in sides:
+    for old, change, negate in changes(new.node):
         beta, found = _scaled_state(old, state), _product(change)
         if beta is None or found is None:
             continue
@@ -94,9 +94,9 @@ def _accumulating(state: State, new: Value, readers: Mapping[Value, Sequence[Nod
         product = way[-1]
         alpha = scale if scale is not None else constant(1.0, state.type.dtype)
         leaf = old if old.node.op is STATE else next(v for v in old.node.operands if v.node.op is STATE)
-        attrs = {**product.node.attrs, "beta": beta, "negate": new.node.op.name == "sub"}
-        seen = _in_shape(leaf, product.type.shape)
-        result = apply(_added(product), *product.node.operands, seen, alpha, **attrs)
+        attrs = {**product.node.attrs, "beta": beta, "negate": negate}
+        old_value = _in_shape(leaf, product.type.shape)
+        result = apply(_added(product), *product.node.operands, old_value, alpha, **attrs)
         return _in_shape(result, state.type.shape)
     return None
 
@@ -113,13 +113,13 @@ def fuse_optimizer(graph: Graph, context: Context) -> Graph:
 
 
 def _with_updates(graph: Graph, instead: Mapping[Value, Value]) -> Graph:
-    """The graph with other values in place of new states, for all that read them."""
+    """The graph with new states replaced, for all that read them."""
     return graph.with_roots(replaced(graph.roots, instead)) if instead else graph
 
 
 def _accumulated(graph: Graph) -> dict[Value, Value]:
-    """What stands for the new states that are products added to memory. A new state that others read, as a weight
-    reads its momentum, is one of them unless another product comes behind it."""
+    """The values that replace the new states that are products added to memory. A new state that others read, as a
+    weight reads its momentum, is one of them unless another product depends on it."""
     readers = graph.users
     outputs = set(graph.outputs.values())
     found = {
@@ -127,28 +127,26 @@ def _accumulated(graph: Graph) -> dict[Value, Value]:
         for state, new in graph.updates.items()
         if new not in outputs and (made := _accumulating(state, new, readers)) is not None
     }
-    behind: set[Value] = set()
+    dependents: set[Value] = set()
     pending = [new for new in found if new in readers]
     while pending:
-        later = {r for node in readers.get(pending.pop(), ()) for r in node.results} - behind
-        behind |= later
+        later = {r for node in readers.get(pending.pop(), ()) for r in node.results} - dependents
+        dependents |= later
         pending += later
-    if all(behind.isdisjoint(base(made).node.operands) for made in found.values()):
+    if all(dependents.isdisjoint(base(made).node.operands) for made in found.values()):
         return found
     return {new: made for new, made in found.items() if new not in readers}
 
 
 def _added_from_memory(graph: Graph) -> dict[Value, Value]:
-    """What stands for the new states that are the old ones plus a multiple of what a kernel has left in memory."""
+    """The values that replace the new states that are the old ones plus a multiple of what a kernel has stored."""
     readers = graph.users
     outputs = set(graph.outputs.values())
     found: dict[Value, Value] = {}
     for state, new in graph.updates.items():
-        if new in outputs or new in readers or new.node.op.name not in ("add", "sub"):
+        if new in outputs or new in readers:
             continue
-        left, right = new.node.operands
-        sides = [(left, right)] if new.node.op.name == "sub" else [(left, right), (right, left)]
-        for old, change in sides:
+        for old, change, negate in changes(new.node):
             term = _product(change, lambda v: isinstance(v.node.op.lower, Call | Contraction))
             if _scaled_state(old, state) != 1.0 or term is None:
                 continue
@@ -158,10 +156,15 @@ def _added_from_memory(graph: Graph) -> dict[Value, Value]:
                 continue
             alpha = scale if scale is not None else constant(1.0, f32)
             vectors = (_in_shape(v, (size,)) for v in (way[-1], old))
-            result = apply("axpby", *vectors, alpha, beta=1.0, negate=new.node.op.name == "sub")
+            result = apply("axpby", *vectors, alpha, beta=1.0, negate=negate)
             found[new] = _in_shape(result, state.type.shape)
             break
     return found
+
+
+def _op_by_rows(v: Value) -> str:
+    """The name of the op that computes the product v row by row, if there is one."""
+    return v.node.op.lower.by_rows if isinstance(v.node.op.lower, Contraction) else ""
 
 
 def _by_rows(graph: Graph) -> Graph:
@@ -171,7 +174,7 @@ def _by_rows(graph: Graph) -> Graph:
     updates = set(graph.updates.values())
 
     def feeds_updates_only(product: Value) -> bool:
-        pending, seen = [product], {product}
+        pending, visited = [product], {product}
         while pending:
             v = pending.pop()
             if v in outputs or (not readers.get(v) and v not in updates):
@@ -184,20 +187,20 @@ def _by_rows(graph: Graph) -> Graph:
                     or r.type.shape != product.type.shape
                 ):
                     return False
-                if r not in seen:
-                    seen.add(r)
+                if r not in visited:
+                    visited.add(r)
                     pending.append(r)
         return True
 
     chosen = {
-        v.node
+        v.node: by_rows
         for v in readers
-        if v.node.op.name == "matmul" and len(v.type.shape) == 2 and feeds_updates_only(v)
+        if (by_rows := _op_by_rows(v)) and len(v.type.shape) == 2 and feeds_updates_only(v)
     }
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if node not in chosen:
             return None
-        return Node(OPS["matmul_rows"], operands, node.attrs, (node.results[0].type,), hint=node.hint).results
+        return Node(OPS[chosen[node]], operands, node.attrs, (node.results[0].type,), hint=node.hint).results
 
     return graph.with_roots(substitute(graph.roots, rewrite)) if chosen else graph

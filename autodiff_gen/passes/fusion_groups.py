@@ -1,8 +1,8 @@
 """The partition of a graph into groups that become loop nests.
 
-A group is convex (no way out of it leads back in, donation's ordering included), its values can share loop
+A group is convex (no path leads out of it and back in, control dependences included), its values can share loop
 axes, and its size is capped. What depends on nothing (indices, counts, single constants) is computed again in
-every group that wants it.
+every group that needs it.
 """
 
 from __future__ import annotations
@@ -53,23 +53,23 @@ class _Barriers:
         ]
         self.own = {g: 1 << k for k, g in enumerate(far)}
         reached: dict[int, int] = {}
-        self.behind: dict[int, int] = {}
+        self.past_barrier: dict[int, int] = {}
         for g in dag.rank:
             every = past = 0
             for a in dag.above[g]:
                 whole = reached[a] | self.own.get(a, 0)
                 every |= whole
-                past |= self.behind[a] if fusable[a] else whole
-            reached[g], self.behind[g] = every, past
+                past |= self.past_barrier[a] if fusable[a] else whole
+            reached[g], self.past_barrier[g] = every, past
 
     def between(self, a: int, b: int) -> bool:
         """Whether a path from one of two groups to the other has a barrier on it."""
-        own, behind = self.own, self.behind
-        return bool(own.get(a, 0) & behind[b] or own.get(b, 0) & behind[a])
+        own, past_barrier = self.own, self.past_barrier
+        return bool(own.get(a, 0) & past_barrier[b] or own.get(b, 0) & past_barrier[a])
 
     def merge(self, a: int, b: int) -> None:
         self.own[a] = self.own.get(a, 0) | self.own.get(b, 0)
-        self.behind[a] |= self.behind[b]
+        self.past_barrier[a] |= self.past_barrier[b]
 
 
 class Groups:
@@ -121,11 +121,11 @@ class Groups:
         if len(nodes) > LARGEST_GROUP or self.barriers.between(a, b):
             return False
         if not self.late.isdisjoint(nodes) and not self.early.isdisjoint(nodes):
-            return False  # the guard stands between them
+            return False  # the guard is between them
         return not self.dag.has_path_through_others(a, b) and self._share_loops(nodes)
 
     def _share_loops(self, nodes: list[Node]) -> bool:
-        """Whether the nodes can share loops, and no product by rows wants the whole of what they only have in
+        """Whether the nodes can share loops, and no product by rows needs the whole of what they only have in
         part.
         """
         nodes = sorted(nodes, key=self.position.__getitem__)
@@ -138,13 +138,13 @@ class Groups:
         return _has_one_shape(nodes, inside) or label(with_free(nodes), inside) is not None
 
     def merge(self, a: int, b: int) -> None:
-        self.members[a] += (moved := self.members.pop(b))
-        for n in moved:
+        self.members[a] += (added := self.members.pop(b))
+        for n in added:
             self.group[n] = a
         self.dag.merge(a, b)
         self.barriers.merge(a, b)
 
-    def sink(self, graph: Graph) -> None:
+    def recompute_cheap(self, graph: Graph) -> None:
         """Compute cheap values again where they are read, when their operands are in memory anyway, rather
         than store them.
         """
@@ -201,7 +201,7 @@ class Groups:
         return again
 
     def needed(self, graph: Graph) -> set[Value]:
-        """Values that a group reads without computing them, or that the caller wants: they are stored."""
+        """Values that a group reads without computing them, or that the caller needs: they are stored."""
         needed = {base(v) for v in graph.roots}
         for members in self.members.values():
             inside = set(members)
@@ -241,7 +241,7 @@ def _wants_a_flat_loop(node: Node, vectors: int) -> bool:
 
 
 def flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
-    """The one shape that all arrays of a purely elementwise group have, when they lie dense: one loop can run
+    """The one shape that all arrays of a purely elementwise group have, when they are dense: one loop can run
     over all of it.
     """
     shapes = set()
@@ -263,7 +263,7 @@ def flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
             shapes.add(v.type.shape)
     (shape, *others) = shapes
     moving = [d for d in shape if d != 1]
-    gaps = any(isinstance(d, Dim) for d in moving[1:])  # rows lie as planned for the largest batch
+    gaps = any(isinstance(d, Dim) for d in moving[1:])  # rows are stored as planned for the largest batch
     return None if others or gaps or len(moving) < 2 else shape
 
 
@@ -281,5 +281,5 @@ def grouped(graph: Graph, vectors: int = 0) -> Groups:
             mine, other = groups.group[node], groups.group[producer]
             if mine != other and groups.may_merge(other, mine):
                 groups.merge(other, mine)
-    groups.sink(graph)
+    groups.recompute_cheap(graph)
     return groups

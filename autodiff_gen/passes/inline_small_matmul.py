@@ -1,5 +1,13 @@
-"""Tiny products become sums inside fused loops: a call of a kernel would cost more than its work, and in a loop
-nest the bias, the activation and the update join them."""
+"""Inline small products as sums, which fuse into loops: a call of a kernel would cost more than its work, and the bias,
+the activation and the update join the loop nest.
+
+    entry f(a: f32[2,3], b: f32[3,4])      entry f(a: f32[2,3], b: f32[3,4])
+      %0: f32[2,4] = matmul(a, b)            %0: f32[2,3,1] = reshape(a, shape=(2, 3, 1))
+      y <- %0                          ->    %1: f32[1,3,4] = reshape(b, shape=(1, 3, 4))
+                                             %2: f32[2,3,4] = mul(%0, %1)
+                                             %3: f32[2,4] = sum(%2, axes=(1,), keepdim=False)
+                                             y <- %3
+"""
 
 from __future__ import annotations
 
@@ -7,6 +15,7 @@ from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
 from ..ir.rewrite import substitute
+from ..ir.traits import is_plain_product
 from ..ir.types import planned
 from .context import Context
 
@@ -17,7 +26,7 @@ def inline_small_matmul(graph: Graph, context: Context) -> Graph:
     """See the module."""
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if node.op.name != "matmul" or len(node.results[0].type.shape) != 2:
+        if not is_plain_product(node) or len(node.results[0].type.shape) != 2:
             return None
         a, b = operands
         m, k = a.type.shape

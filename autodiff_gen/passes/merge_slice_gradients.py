@@ -1,5 +1,17 @@
-"""Windows that meet: the sum of gradients of disjoint parts of one value is assembled from them, so that no zeros
-are stored and added; and the very part that was put into a window is that part.
+"""Merge gradients of slices: the sum of gradients of disjoint parts of one value is assembled from them, so that no
+zeros are stored and added.
+
+    entry f(a: f32[2], b: f32[2])
+      %0: f32[4] = assemble(a, shape=(4,), starts=((0,),), steps=((1,),), fill=0.0)
+      %1: f32[4] = assemble(b, shape=(4,), starts=((2,),), steps=((1,),), fill=0.0)
+      %2: f32[4] = add(%0, %1)
+      y <- %2
+    ->
+    entry f(a: f32[2], b: f32[2])
+      %0: f32[4] = assemble(a, b, shape=(4,), starts=((0,), (2,)), steps=((1,), (1,)), fill=0.0)
+      y <- %0
+
+A slice that reads exactly one part of an assembled value becomes that part.
 """
 
 from __future__ import annotations
@@ -20,7 +32,7 @@ def merge_slice_gradients(graph: Graph, context: Context) -> Graph:
         if isinstance(node.op.lower, View) and node.op.lower.window:
             part = _part(operands[0].node, node)
             return None if part is None else (part,)
-        if node.op.name != "add":
+        if node.op.signs != (1, 1):
             return None
         if any(v in roots for v in node.operands):
             return None
@@ -31,7 +43,7 @@ def merge_slice_gradients(graph: Graph, context: Context) -> Graph:
 
 
 def _part(assembled: Node, window: Node) -> Value | None:
-    """The operand of `assembled` that stands just where `window` looks."""
+    """The operand of `assembled` whose elements are exactly those that `window` reads."""
     if isinstance(assembled.op.lower, Assemble):
         parts = zip(assembled.operands, assembled.attrs["starts"], assembled.attrs["steps"], strict=True)
         for v, starts, steps in parts:

@@ -1,5 +1,5 @@
-"""Values whose axes lie in memory in another order than they are read: the algebra of permutes that are not carried
-out yet.
+"""Values whose axes are stored in another order than they are read in: the algebra of permutes that are not applied
+yet.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from typing import TypeAlias
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Value
+from ..ir.op_kinds import ViewKind
+from ..ir.traits import view_kind
 from ..ir.types import Dim, Shape, Size, product
 
 Axes: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Moved:
-    """The value whose axis k runs through the axes `axes[k]` of `source`, the first of them outermost; an empty tuple
-    is an axis of extent 1.
+class PermutedView:
+    """The value whose axis k merges the axes `axes[k]` of `source`, the first of them outermost; an empty tuple is an
+    axis of extent 1.
 
-    Every axis of `source` is named once and is longer than 1; `axes` as made by `seen` are as few as can be.
+    Every axis of `source` is named once and is longer than 1; `axes` as made by `simplified` are as few as can be.
     """
 
     source: Value
@@ -33,14 +35,14 @@ class Moved:
         return tuple(product(tuple(self.source.type.shape[a] for a in group)) for group in self.axes)
 
 
-Form: TypeAlias = Value | Moved
+Permuted: TypeAlias = Value | PermutedView
 
 
 def reshaped(v: Value, shape: Shape) -> Value:
     """v in another shape; a reshape of a reshape is one."""
     if v.type.shape == shape:
         return v
-    if v.node.op.name == "reshape":
+    if view_kind(v.node) is ViewKind.RESHAPE:
         below = v.node.operands[0]
         if below.type.shape == shape:
             return below
@@ -51,27 +53,27 @@ def reshaped(v: Value, shape: Shape) -> Value:
     return apply("reshape", v, shape=shape)
 
 
-def value_of(form: Form) -> Value:
-    """The value itself: a view of the source."""
-    if isinstance(form, Value):
-        return form
-    dims = tuple(a for group in form.axes for a in group)
-    return reshaped(apply("permute", form.source, dims=dims), form.shape)
+def value_of(view: Permuted) -> Value:
+    """The value itself, by ops that are views of the source."""
+    if isinstance(view, Value):
+        return view
+    dims = tuple(a for group in view.axes for a in group)
+    return reshaped(apply("permute", view.source, dims=dims), view.shape)
 
 
-def parts(form: Form) -> tuple[Value, Axes]:
-    """Source and axes of any form."""
-    if isinstance(form, Moved):
-        return form.source, form.axes
-    return form, tuple((i,) for i in range(form.ndim))
+def parts(view: Permuted) -> tuple[Value, Axes]:
+    """Source and axes of a value or permuted view."""
+    if isinstance(view, PermutedView):
+        return view.source, view.axes
+    return view, tuple((i,) for i in range(view.ndim))
 
 
-def seen(source: Value, axes: Sequence[Sequence[int]]) -> Form:
-    """What `Moved(source, axes)` comes to: axes of extent 1 dropped, neighbours that stay together merged, and a plain
-    value when nothing moves."""
+def simplified(source: Value, axes: Sequence[Sequence[int]]) -> Permuted:
+    """`PermutedView(source, axes)` simplified: axes of extent 1 dropped, adjacent axes that stay adjacent merged, and a
+    plain value when the order is that of the source."""
     extents = source.type.shape
-    walked = [i for i, d in enumerate(extents) if d != 1]
-    follower = dict(pairwise(walked))
+    nontrivial = [i for i, d in enumerate(extents) if d != 1]
+    follower = dict(pairwise(nontrivial))
     runs: list[list[list[int]]] = []
     for group in axes:
         runs.append([])
@@ -86,25 +88,25 @@ def seen(source: Value, axes: Sequence[Sequence[int]]) -> Form:
     ordered = sorted(run for group in runs for run in group)
     place = {run[0]: i for i, run in enumerate(ordered)}
     merged = tuple(product(tuple(extents[a] for a in run)) for run in ordered)
-    settled = tuple(tuple(place[run[0]] for run in group) for group in runs)
-    if [a for group in settled for a in group] == list(range(len(ordered))):
-        return reshaped(source, tuple(product(tuple(merged[a] for a in group)) for group in settled))
-    return Moved(reshaped(source, merged), settled)
+    renumbered = tuple(tuple(place[run[0]] for run in group) for group in runs)
+    if [a for group in renumbered for a in group] == list(range(len(ordered))):
+        return reshaped(source, tuple(product(tuple(merged[a] for a in group)) for group in renumbered))
+    return PermutedView(reshaped(source, merged), renumbered)
 
 
-def permuted(form: Form, dims: Sequence[int | None]) -> Form:
-    """Axis k of the result is axis dims[k] of the form; None is a new axis of extent 1."""
-    source, axes = parts(form)
-    return seen(source, [() if d is None else axes[d] for d in dims])
+def permuted(view: Permuted, dims: Sequence[int | None]) -> Permuted:
+    """Axis k of the result is axis dims[k] of the view; None is a new axis of extent 1."""
+    source, axes = parts(view)
+    return simplified(source, [() if d is None else axes[d] for d in dims])
 
 
-def in_shape(form: Form, shape: Shape) -> Form | None:
-    """The form's elements, in row-major order, in another shape; None where an axis would be cut at a place that is no
+def in_shape(view: Permuted, shape: Shape) -> Permuted | None:
+    """The view's elements, in row-major order, in another shape; None where an axis would be cut at a place that is no
     whole number of its pieces."""
-    if isinstance(form, Value):
-        return reshaped(form, shape)
-    extents = form.source.type.shape
-    blocks = [a for group in form.axes for a in group]
+    if isinstance(view, Value):
+        return reshaped(view, shape)
+    extents = view.source.type.shape
+    blocks = [a for group in view.axes for a in group]
     pieces: dict[int, list[Size]] = {a: [] for a in blocks}  # innermost first
     groups: list[list[tuple[int, int]]] = []
     at, rest = -1, 1  # type: tuple[int, Size]
@@ -130,7 +132,7 @@ def in_shape(form: Form, shape: Shape) -> Form | None:
         first[a] = len(split)
         split += reversed(pieces[a])
     axes = [[first[a] + len(pieces[a]) - 1 - k for a, k in reversed(group)] for group in reversed(groups)]
-    return seen(reshaped(form.source, tuple(split)), axes)
+    return simplified(reshaped(view.source, tuple(split)), axes)
 
 
 def _common(a: Size, b: Size) -> Size | None:
@@ -148,12 +150,12 @@ def _over(a: Size, b: Size) -> Size:
     return 1 if a == b else a // b  # type: ignore[operator]
 
 
-def broadcast_form(form: Form, shape: Shape) -> Form:
-    """The form broadcast to `shape`."""
-    source, axes = parts(form)
+def broadcast_view(view: Permuted, shape: Shape) -> Permuted:
+    """The view broadcast to `shape`."""
+    source, axes = parts(view)
     extents = source.type.shape
     added = len(shape) - len(axes)
-    new: list[Size] = []  # repeated axes lie outermost
+    new: list[Size] = []  # repeated axes are outermost
     where: dict[int, int] = {}
     for k, d in enumerate(shape):
         if d != 1 and (k < added or all(extents[a] == 1 for a in axes[k - added])):
@@ -166,11 +168,11 @@ def broadcast_form(form: Form, shape: Shape) -> Form:
         (where[k],) if k in where else () if k < added else tuple(repeats + a for a in axes[k - added])
         for k in range(len(shape))
     ]
-    return seen(wide, out)
+    return simplified(wide, out)
 
 
-def pieces_of(form: Form, axis: int) -> tuple[Size, ...]:
-    source, axes = parts(form)
+def pieces_of(view: Permuted, axis: int) -> tuple[Size, ...]:
+    source, axes = parts(view)
     return tuple(source.type.shape[a] for a in axes[axis])
 
 

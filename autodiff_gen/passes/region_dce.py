@@ -1,4 +1,21 @@
-"""Scan and cond give only the results that something reads, and take only the operands that what is left needs."""
+"""Dead-code elimination of regions: scan and cond return only the results that something reads, and take only the
+operands that the remaining ones need.
+
+    entry f(h: f32[4], x: f32[9,4])
+      %0: f32[4], %1: f32[9,4] = scan(h, x, length=9, carries=1, xs=1, axes=(0,), reverse=False)
+          with %2 h_t: f32[4], %3 x_t: f32[4]
+          %4: f32[4] = add(%2, %3)
+          %5: f32[4] = tanh(%4)
+          yield %4, %5
+      y <- %0
+    ->
+    entry f(h: f32[4], x: f32[9,4])
+      %0: f32[4] = scan(h, x, length=9, carries=1, xs=1, axes=(), reverse=False)
+          with %1 h_t: f32[4], %2 x_t: f32[4]
+          %3: f32[4] = add(%1, %2)
+          yield %3
+      y <- %0
+"""
 
 from __future__ import annotations
 
@@ -10,7 +27,7 @@ from .context import Context
 
 
 def region_dce(graph: Graph, context: Context) -> Graph:
-    """Until nothing changes: a scan that is relieved of operands may leave stacks of another one unread."""
+    """Until nothing changes: a scan that is relieved of operands may leave stacks of another one without readers."""
     while True:
         order = graph.nodes
         read = {v for n in order for v in n.operands} | set(graph.roots)
@@ -51,7 +68,7 @@ def _wanted(node: Node, read: set[Value]) -> tuple[list[int], list[int]] | None:
 
 
 def _spared(node: Node) -> tuple[int, int]:
-    """How many operands no param stands for, and how many operands and results are always kept."""
+    """How many operands have no param, and how many operands and results are always kept."""
     return (0, node.attrs["carries"]) if isinstance(node.op.lower, Scan) else (1, 0)
 
 
@@ -70,7 +87,7 @@ def _narrowed(
     )
     types = tuple(node.results[i].type for i in results)
     made = Node(node.op, tuple(operands[i] for i in kept), attrs, types, regions, node.hint)
-    out = list(node.results)  # what stands for the others is never looked at
+    out = list(node.results)  # nothing reads the others
     for i, r in zip(results, made.results, strict=True):
         out[i] = r
     return tuple(out)

@@ -1,7 +1,19 @@
-"""Masks are drawn in the order in which they are read.
+"""Rematerialise masks in the order in which they are read.
 
-A value that is computed from indices alone (a dropout mask) and seen through a reshape that cuts or merges axes would
-have to be stored. The same elements are computed anew instead, from the indices that the view sees.
+    entry f(counter: u32[])
+      %0: s32[6,4] = iota(size=(6, 4))
+      %1: u32[6,4] = rand_u32(counter, %0, key=5)
+      %2: u32[2,3,4] = reshape(%1, shape=(2, 3, 4))
+      %3: u32[3,2,4] = permute(%2, dims=(1, 0, 2))
+      y <- %3
+    ->
+    entry f(counter: u32[])
+      %0: s32[3,2,4] = places(shape=(3, 2, 4), strides=(4, 12, 1), offset=0)
+      %1: u32[3,2,4] = rand_u32(counter, %0, key=5)
+      y <- %1
+
+A value that is computed from indices alone (a dropout mask) and read through a reshape that splits or merges axes would
+have to be stored. Its elements are recomputed instead, from the indices of the elements that the view reads.
 """
 
 from __future__ import annotations
@@ -21,7 +33,7 @@ from .context import Context
 
 def rematerialize_random(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    drawn = _drawn(graph.nodes)
+    random = _random_nodes(graph.nodes)
     made: dict[tuple[Value, Strided], Value] = {}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
@@ -29,16 +41,16 @@ def rematerialize_random(graph: Graph, context: Context) -> Graph:
             return None
         v = node.results[0]
         source, at = base(v), layout(v)
-        if source.node not in drawn or at is None or not _cuts(v):
+        if source.node not in random or at is None or not _cuts(v):
             return None
         if (source, at) not in made:
-            made[source, at] = _redrawn(source, at, drawn)
+            made[source, at] = _recomputed(source, at, random)
         return (made[source, at],)
 
     return graph.with_roots(substitute(graph.roots, rewrite))
 
 
-def _drawn(order: Sequence[Node]) -> set[Node]:
+def _random_nodes(order: Sequence[Node]) -> set[Node]:
     """The nodes whose elements follow from their index and scalars alone."""
     found: set[Node] = set()
     for node in order:
@@ -69,11 +81,11 @@ def _cuts(v: Value) -> bool:
     return False
 
 
-def _redrawn(source: Value, at: Strided, drawn: set[Node]) -> Value:
+def _recomputed(source: Value, at: Strided, random: set[Node]) -> Value:
     index = apply("places", shape=at.shape, strides=at.strides, offset=at.offset)
     new: dict[Value, Value] = {}
-    for node in topological([source], stop=lambda n: n not in drawn):
-        if node in drawn:
+    for node in topological([source], stop=lambda n: n not in random):
+        if node in random:
             operands = [new.get(v, v) for v in node.operands]
             new[node.results[0]] = apply(node.op.name, *operands, **node.attrs)
             new[node.results[0]].node.hint = node.hint

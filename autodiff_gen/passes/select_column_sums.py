@@ -1,7 +1,12 @@
-"""Sums over all axes but the last ones become calls of a kernel where their terms lie in memory anyway: gradients of
-biases are added to them by the kernel, and the loop that stores the terms has nothing else to do.
+"""Select a kernel for sums over all axes but the last ones whose terms are stored in any case: gradients of biases are
+added to them by the kernel, and the loop that stores the terms computes nothing else.
 
-A sum stays in a loop where its terms are computed there, where another sum over the same elements walks along, and
+    entry f(x: f32[16,8])                                entry f(x: f32[16,8])
+      %0: f32[8] = sum(x, axes=(0,), keepdim=False)        %0: f32[16,8] = reshape(x, shape=(16, 8))
+      y <- %0                                        ->    %1: f32[8] = column_sums(%0)
+                                                           y <- %1
+
+A sum stays in a loop where its terms are computed in that loop, where another sum iterates over the same elements, and
 where it is short.
 """
 
@@ -12,6 +17,7 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Reduce, RowContraction, View
 from ..ir.rewrite import substitute
+from ..ir.traits import is_sum
 from ..ir.types import Shape, Size, f32, normalise_axes, planned, product
 from ..ir.views import layout
 from .context import Context
@@ -30,7 +36,7 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
     roots = set(graph.roots)
 
     def is_stored(v: Value) -> bool:
-        """Whether v lies in memory whoever sums it."""
+        """Whether v is stored whoever sums it."""
         source = base(v)
         if not is_fusable(source.node):
             return not is_free(source.node)
@@ -46,7 +52,7 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
                     return True
         return False
 
-    def behind(node: Node) -> set[Node]:
+    def dependents(node: Node) -> set[Node]:
         """All nodes that need the results of a node."""
         found: set[Node] = set()
         pending = [node]
@@ -57,9 +63,9 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
         return found
 
     def is_alone(node: Node) -> bool:
-        """Whether no other sum over the same axes walks along the same elements, or what is computed of them in
-        passing."""
-        later = behind(node)
+        """Whether no other sum over the same axes iterates over the same elements, or over what is computed of
+        them and not stored."""
+        later = dependents(node)
         pending = [base(node.operands[0])]
         while pending:
             for n in readers.get(pending.pop(), ()):
@@ -72,7 +78,7 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
         return True
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        sizes = _rows_and_columns(node) if node.op.name == "sum" else None
+        sizes = _rows_and_columns(node) if is_sum(node) else None
         if sizes is None or not is_stored(node.operands[0]) or not is_alone(node):
             return None
         total = apply("column_sums", apply("reshape", operands[0], shape=sizes))
@@ -88,7 +94,7 @@ def _extents(node: Node) -> tuple[Shape, Shape]:
 
 
 def _rows_and_columns(node: Node) -> tuple[Size, Size] | None:
-    """Of the matrix whose columns are summed; None where there is none that lies row by row, or a small one."""
+    """Of the matrix whose columns are summed; None where there is none that is stored row by row, or a small one."""
     (x,) = node.operands
     at = layout(x)
     if x.type.dtype != f32 or at is None or not at.dense:

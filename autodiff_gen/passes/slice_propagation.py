@@ -1,5 +1,18 @@
-"""Windows move onto the operands of elementwise ops of which only parts are read: (z + b)[:, :4] becomes z[:, :4] +
-b[:4], so that the parts (the gates of a cell) are computed where they are used and the whole is never stored.
+"""Slice propagation: an elementwise op of which only slices are read is computed on slices of its operands, so that the
+parts (the gates of a cell) are computed where they are used and the whole is never stored.
+
+    entry f(a: f32[4], b: f32[4])
+      %0: f32[4] = add(a, b)
+      %1: f32[2] = slice(%0, shape=(2,), starts=(0,), steps=(1,))
+      %2: f32[2] = tanh(%1)
+      y <- %2
+    ->
+    entry f(a: f32[4], b: f32[4])
+      %0: f32[2] = slice(a, shape=(2,), starts=(0,), steps=(1,))
+      %1: f32[2] = slice(b, shape=(2,), starts=(0,), steps=(1,))
+      %2: f32[2] = add(%0, %1)
+      %3: f32[2] = tanh(%2)
+      y <- %3
 
 Parts must not overlap: nothing is computed twice.
 """

@@ -1,6 +1,14 @@
-"""Cancel transposes: two in a row compose, and one on a product moves onto its factors, where kernels read
-any stride. In a function with kernels that want dense operands permutes sink first, as they do in a model before it
-is differentiated; its updates are left alone, since products are looked for right where a state changes.
+"""Transpose elimination: two permutes in a row compose, and the transpose of a product becomes transposes of its
+factors, which kernels read with any stride.
+
+    entry f(a: f32[2,3], b: f32[3,4])              entry f(a: f32[2,3], b: f32[3,4])
+      %0: f32[2,4] = matmul(a, b)                    %0: f32[4,3] = permute(b, dims=(1, 0))
+      %1: f32[4,2] = permute(%0, dims=(1, 0))  ->    %1: f32[3,2] = permute(a, dims=(1, 0))
+      y <- %1                                        %2: f32[4,2] = matmul(%0, %1)
+                                                     y <- %2
+
+In a function with kernels that need dense operands permutes propagate first, as they do in a model before it is
+differentiated; a function with updates is left as it is, since fuse_optimizer looks for products right at the update.
 """
 
 from __future__ import annotations
@@ -8,10 +16,16 @@ from __future__ import annotations
 from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
+from ..ir.op_kinds import ViewKind
 from ..ir.rewrite import substitute
+from ..ir.traits import is_plain_product, view_kind
 from ..ops.contraction import transposed
 from .context import Context
-from .layout_assignment import propagated, wants_dense
+from .layout_assignment import needs_dense, propagated
+
+
+def _is_permute(node: Node) -> bool:
+    return view_kind(node) is ViewKind.PERMUTE
 
 
 def _swaps_last_two(node: Node) -> bool:
@@ -21,8 +35,8 @@ def _swaps_last_two(node: Node) -> bool:
 
 
 def _permuted(v: Value, dims: tuple[int, ...]) -> Value:
-    """permute(v), composed with a permute that v already is, and dropped when nothing moves."""
-    if v.node.op.name == "permute":
+    """permute(v), composed with a permute that v already is, and dropped when it is the identity."""
+    if _is_permute(v.node):
         inner = v.node.attrs["dims"]
         return _permuted(v.node.operands[0], tuple(inner[i] for i in dims))
     return v if dims == tuple(range(len(dims))) else apply("permute", v, dims=dims)
@@ -32,27 +46,27 @@ def transpose_elimination(graph: Graph, context: Context) -> Graph:
     """(a . b)' = b' . a'; a product that is also read untransposed keeps its form, and the transpose stays a
     view.
     """
-    if not graph.updates and wants_dense(graph.roots):
+    if not graph.updates and needs_dense(graph.roots):
         graph = graph.with_roots(propagated(graph.roots, may_store=False).roots)
     readers = graph.users
     roots = set(graph.roots)
 
     def only_transposed(product: Value) -> bool:
         return product not in roots and all(
-            n.op.name == "permute" and _swaps_last_two(n) for n in readers.get(product, ())
+            _is_permute(n) and _swaps_last_two(n) for n in readers.get(product, ())
         )
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if node.op.name != "permute":
+        if not _is_permute(node):
             return None
         source = operands[0]
-        if source.node.op.name == "matmul" and _swaps_last_two(node) and only_transposed(node.operands[0]):
-            a, b = (_settle(transposed(v)) for v in source.node.operands)
+        if is_plain_product(source.node) and _swaps_last_two(node) and only_transposed(node.operands[0]):
+            a, b = (_composed(transposed(v)) for v in source.node.operands)
             return (apply("matmul", b, a),)
         return (_permuted(source, tuple(node.attrs["dims"])),)
 
     return graph.with_roots(substitute(graph.roots, rewrite))
 
 
-def _settle(v: Value) -> Value:
+def _composed(v: Value) -> Value:
     return _permuted(v.node.operands[0], tuple(v.node.attrs["dims"]))

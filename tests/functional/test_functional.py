@@ -437,7 +437,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.pick(X, F.to(F.sum(X, 1), "s32")), "the index must be an integer input"),
     (lambda: F.pick(X, F.max(F.matmul(X, np.ones((3, 5))), 1)[1]), "the index must be an integer input"),
     (lambda: F.to(X, "f16"), "unknown dtype 'f16'"),
-    (lambda: X + "1", "cannot stand as an operand"),
+    (lambda: X + "1", "cannot be an operand"),
     (lambda: F.clamp(X), r"^clamp\(x: f32\[2,3\]\): min or max must be given$"),
     (lambda: F.clamp(X, "a"), r"^clamp\(x: f32\[2,3\]\): min='a' must be a number or a tensor$"),
     (lambda: F.clamp(X, max=True), r"^clamp\(x: f32\[2,3\]\): max=True must be a number or a tensor$"),

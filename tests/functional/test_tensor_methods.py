@@ -108,7 +108,7 @@ WRONG_KINDS = [
     (lambda: F.pad(X, 1.5), r"^pad.*pad=1.5 must be whole numbers$"),
     (lambda: F.pad(X, 1), r"^pad.*pad=\[1\] must have two numbers for each"),
     (lambda: X.expand("a"), r"^expand.*must be whole numbers$"),
-    (lambda: F.tanh([[1.0], [1.0, 2.0]]), r"^\[\[1.0\], \[1.0, 2.0\]\] cannot stand as an operand; give a graph value"),
+    (lambda: F.tanh([[1.0], [1.0, 2.0]]), r"^\[\[1.0\], \[1.0, 2.0\]\] cannot be an operand; give a graph value"),
     (lambda: F.linear(X, "w"), r"^'w' cannot be an operand; give a graph value"),
     (lambda: F.einsum(X, X), r"^einsum: the equation must come first"),
     (lambda: X[np.array([0, 1])], r"^getitem.*ndarray cannot be an index; indices in an array are for"),

@@ -299,7 +299,7 @@ def test_bounds_are_nearly_reached():
 def test_every_writer_comes_behind_the_proof(name):
     plan = trainers(name)[0].program.entries[0].plan
     numbers = {step.node: step.number for step in plan.steps}
-    proof = numbers[base(plan.graph.proof).node]
+    proof = numbers[base(plan.graph.bound).node]
     assert numbers[base(plan.graph.outputs["loss"]).node] <= proof
     assert all(numbers[node] > proof for node in writers(plan.graph).values())
 

@@ -142,7 +142,7 @@ REFUSED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
     (
         twice,
         ModelError,
-        r"^'seen' would be updated twice in one step, and is read besides: its module is called twice; use one",
+        r"^'seen' would be updated twice in one step, and is read elsewhere: its module is called twice; use one",
     ),
     (
         lambda: F.with_updates(X, {P: P}),

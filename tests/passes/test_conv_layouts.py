@@ -17,7 +17,6 @@ from autodiff_gen.codegen.program import Entry, Program
 from autodiff_gen.ir.graph import State
 from autodiff_gen.ir.node import Value, base, topological
 from autodiff_gen.ir.types import planned_size
-from autodiff_gen.passes.copy_insertion import KEPT
 from autodiff_gen.passes.layout_assignment import Layouts
 
 
@@ -28,7 +27,7 @@ def layout_copies(entry: Entry) -> list[str]:
         for region in step.node.regions:
             outer = dict(zip(region.params, step.node.operands, strict=True))
             for node in region.nodes:
-                copies = node.op.name == "copy" and not node.hint.startswith(KEPT)
+                copies = node.op.name == "copy" and "snapshot" not in node.attrs
                 if copies and node.results[0].ndim > 1:
                     source = base(node.operands[0])
                     source = base(outer.get(source, source))

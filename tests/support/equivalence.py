@@ -13,8 +13,8 @@ def preserves(case: Case) -> None:
     for name, graph in stages(case.graph):
         for n, reference in zip(case.batches, before, strict=True):
             values = case.values(n, graph=graph)
-            if graph.proof is not None:
-                assert np.isfinite(values.pop()), f"seed {case.seed}: no proof at n = {n}\n{case.graph}"
+            if graph.bound is not None:
+                assert np.isfinite(values.pop()), f"seed {case.seed}: no bound at n = {n}\n{case.graph}"
             for after, root in zip(values, reference, strict=True):
                 assert close(after, root, 0.1), (
                     f"seed {case.seed}: {name} changes a value at n = {n}\n{case.graph}"

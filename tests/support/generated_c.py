@@ -46,9 +46,9 @@ class _Poisoning(EntryBody):
 
     def statements(self, step: Step) -> list[c.Statement]:
         out = super().statements(step)
-        proof = self.plan.graph.proof  # looked at behind its step
+        bound = self.plan.graph.bound  # checked after its step
         for b in self.plan.placed:
-            if b.end == step.number and (proof is None or base(proof) not in b.values):
+            if b.end == step.number and (bound is None or base(bound) not in b.values):
                 arena = c.Member("t", "int_arena" if b.pool == "int" else "arena")
                 value = c.Literal("-1" if b.pool == "int" else "NAN")
                 at, words = b.offset // 4, (b.bytes + 3) // 4

@@ -1,0 +1,31 @@
+"""What passes need to know of a node, read from its op's record and never from the op's name."""
+
+from __future__ import annotations
+
+from .node import Node, Value
+from .op_kinds import Contraction, Reduce, View, ViewKind
+
+
+def view_kind(node: Node) -> ViewKind | None:
+    """What a view does to the axes; None for a node that is no view."""
+    return node.op.lower.kind if isinstance(node.op.lower, View) else None
+
+
+def is_sum(node: Node) -> bool:
+    """Whether the node adds up elements of its operand, and does nothing else."""
+    return isinstance(node.op.lower, Reduce) and node.op.lower.sums
+
+
+def is_plain_product(node: Node) -> bool:
+    """Whether the node is a contraction that neither adds to memory nor has a layout of its own."""
+    return isinstance(node.op.lower, Contraction) and bool(node.op.lower.placed)
+
+
+def changes(node: Node) -> list[tuple[Value, Value, bool]]:
+    """(old, change, whether the change is subtracted) of a sum or difference, for each operand that may be the old
+    value: a + b is a changed by b and b changed by a, and a - b is a changed by -b.
+    """
+    if len(node.op.signs) != 2:
+        return []
+    terms = list(zip(node.operands, node.op.signs, strict=True))
+    return [(a, b, t < 0) for (a, s), (b, t) in (terms, terms[::-1]) if s > 0]

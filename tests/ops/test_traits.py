@@ -1,0 +1,265 @@
+"""The traits of every op's record hold for its NumPy reference, on its samples and on numbers from far and wide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from op_cases import Case, case
+
+from autodiff_gen.ir.node import OPS, Op
+from autodiff_gen.ir.op_kinds import Call, Contraction, Elementwise, Reduce, View, ViewKind
+from autodiff_gen.lowering.kernel_calls import call_of
+
+
+def wide(*shape: int, seed: int = 1) -> Any:
+    """float32 numbers of both signs and of magnitudes from 1e-18 to 1e18, with zeros and whole numbers among them."""
+    rng = np.random.default_rng(seed)
+    x = rng.choice([-1, 1], shape) * 10.0 ** rng.uniform(-18, 18, shape)
+    near = np.round(rng.uniform(-8, 8, shape)) * rng.choice([1.0, 1 + 2.0**-23, 1 - 2.0**-24], shape)
+    return np.where(rng.uniform(size=shape) < 0.5, x, near).astype(np.float32)
+
+
+def operands(op: Op, seed: int = 1) -> list[Any]:
+    """Wide numbers for every operand of an elementwise op; a mask where the sample says so."""
+    sample = op.samples[0]
+    found = [wide(4000, seed=seed + k) for k in range(len(sample.inputs))]
+    return [x > 0 if sample.dtypes.get(k) == "bool" else x for k, x in enumerate(found)]
+
+
+def agree(a: Any, b: Any) -> bool:
+    return bool(np.array_equal(a, b, equal_nan=True))
+
+
+# Elementwise ops
+
+
+def is_exact(op: Op) -> bool:
+    """Whether the result in float32 is that in float64, rounded. For one operation of IEEE 754 on float32 numbers the
+    second rounding makes no difference."""
+    given = operands(op)
+    with np.errstate(all="ignore"):
+        once = op.ref(*given)
+        twice = np.asarray(op.ref(*(x.astype(np.float64) for x in given))).astype(np.float32)
+    return agree(once, twice)
+
+
+def has_signs(op: Op) -> bool:
+    given = [x.astype(np.float64) for x in operands(op)]
+    return len(given) == len(op.signs) and agree(
+        op.ref(*given), sum(s * x for s, x in zip(op.signs, given, strict=True))
+    )
+
+
+def has_powers(op: Op) -> bool:
+    given = [np.abs(x.astype(np.float64)) + 1e-12 for x in operands(op)]
+    if any(float(p).is_integer() for p in op.powers):
+        given = [x * np.sign(s + 0.5) for x, s in zip(given, operands(op, seed=5), strict=True)]
+    product = np.prod([x**p for x, p in zip(given, op.powers, strict=True)], axis=0)
+    return len(given) == len(op.powers) and np.allclose(op.ref(*given), product, rtol=1e-12, atol=0.0)
+
+
+def is_chosen(op: Op) -> bool:
+    given = operands(op) if op.samples else [wide(4000)]
+    return bool(np.any([given[i] == _ref(op)(*given) for i in op.chooses], axis=0).all())
+
+
+def _ref(op: Op) -> Callable[..., Any]:
+    return op.ref if op.samples else lambda x: op.ref(x, layout=None, of="")
+
+
+def is_bounded(op: Op) -> bool:
+    given = operands(op)
+    with np.errstate(all="ignore"):
+        y = op.ref(*given)
+    return bool((np.abs(y) <= np.max([np.abs(given[i]) for i in op.bounded_by], axis=0)).all())
+
+
+def is_non_negative(op: Op) -> bool:
+    with np.errstate(all="ignore"):
+        y = op.ref(*operands(op))
+    return bool(((y >= 0) | np.isnan(y)).all())
+
+
+def materializes(op: Op) -> bool:
+    x = wide(40)
+    y = _ref(op)(x)
+    return agree(x, y) and not np.shares_memory(x, y)
+
+
+def is_monotone(op: Op, attrs: Any) -> bool:
+    x = np.sort(wide(4000))
+    y = op.ref(x, **attrs)
+    return bool((np.diff(y) >= 0).all() and np.isnan(op.ref(np.float32(np.nan), **attrs)))
+
+
+CHECKS: dict[str, Callable[[Op], bool]] = {
+    "exact": is_exact,
+    "signs": has_signs,
+    "powers": has_powers,
+    "chooses": is_chosen,
+    "bounded_by": is_bounded,
+    "non_negative": is_non_negative,
+    "materializes": materializes,
+}
+STATED = [(trait, name) for trait in CHECKS for name, op in OPS.items() if getattr(op, trait)]
+
+
+@pytest.mark.parametrize(("trait", "name"), STATED)
+def test_traits_of_elementwise_ops(trait: str, name: str) -> None:
+    op = OPS[name]
+    assert isinstance(op.lower, Elementwise)
+    assert CHECKS[trait](op)
+
+
+def test_every_check_is_made_on_some_op() -> None:
+    assert {trait for trait, _ in STATED} == set(CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("trait", "name", "value"),
+    [
+        ("exact", "exp", True),
+        ("exact", "tanh", True),
+        ("exact", "rsqrt", True),
+        ("signs", "add", (1, -1)),
+        ("signs", "mul", (1, 1)),
+        ("powers", "div", (1, 1)),
+        ("powers", "square", (1,)),
+        ("powers", "abs", (1,)),
+        ("chooses", "where", (1,)),
+        ("chooses", "abs", (0,)),
+        ("bounded_by", "exp", (0,)),
+        ("bounded_by", "floor", (0,)),
+        ("non_negative", "tanh", True),
+        ("materializes", "detach", True),
+    ],
+)
+def test_a_wrong_trait_is_found(trait: str, name: str, value: Any) -> None:
+    op = OPS[name]
+    fields = {k: getattr(op, k) for k in ("infer", "ref", "vjp", "lower", "samples")}
+    assert not CHECKS[trait](Op(name, **fields, **{trait: value}))
+
+
+ATTRIBUTES = [
+    (name, i)
+    for name, op in OPS.items()
+    for i, sample in enumerate(op.samples)
+    if isinstance(op.lower, Elementwise) and op.monotone(sample.attrs)
+]
+
+
+@pytest.mark.parametrize(("name", "i"), ATTRIBUTES)
+def test_monotone(name: str, i: int) -> None:
+    op = OPS[name]
+    assert len(op.samples[i].inputs) == 1
+    assert is_monotone(op, op.samples[i].attrs)
+
+
+def test_monotone_depends_on_attributes() -> None:
+    leaky, clamp = OPS["leaky_relu"], OPS["hardtanh"]
+    falling = {"negative_slope": -0.5}
+    assert not leaky.monotone(falling) and not is_monotone(leaky, falling)
+    assert leaky.monotone({"negative_slope": 0.0})
+    assert not clamp.monotone({"min_val": 1.0, "max_val": -1.0})
+    assert not is_monotone(OPS["sign"], {})  # 0 for NaN
+
+
+# Conversions, views, reductions
+
+
+def _rows(kind: type, wanted: Callable[[Any], Any] = bool) -> list[tuple[str, int]]:
+    return [
+        (name, i)
+        for name, op in OPS.items()
+        if isinstance(op.lower, kind) and wanted(op.lower)
+        for i in range(len(op.samples))
+    ]
+
+
+def _result(c: Case) -> Any:
+    out = c.op.ref(*c.arrays, **c.sample.attrs)
+    return out[0] if isinstance(out, tuple) else out
+
+
+@pytest.mark.parametrize(("name", "i"), _rows(Elementwise, lambda lower: lower.converts))
+def test_conversions_keep_small_whole_numbers(name: str, i: int) -> None:
+    c = case(name, i)
+    x = np.abs(np.trunc(c.arrays[0])) if c.outs[0].dtype.kind != "b" else c.arrays[0] != 0
+    assert agree(c.op.ref(np.asarray(x, c.arrays[0].dtype)), x)
+
+
+def _points(attrs: Any) -> Any:
+    """The window as indices along each axis."""
+    axes = zip(attrs["shape"], attrs["starts"], attrs["steps"], strict=True)
+    return np.ix_(*(start + np.arange(extent) * step for extent, start, step in axes))
+
+
+@pytest.mark.parametrize(("name", "i"), _rows(View))
+def test_views_are_of_their_kind(name: str, i: int) -> None:
+    c = case(name, i)
+    (x,), attrs = c.arrays, c.sample.attrs
+    assert isinstance(c.op.lower, View)
+    expected = {
+        ViewKind.PERMUTE: lambda: np.transpose(x, attrs["dims"]),
+        ViewKind.RESHAPE: lambda: np.reshape(x, attrs["shape"]),
+        ViewKind.BROADCAST: lambda: np.broadcast_to(x, attrs["shape"]),
+        ViewKind.WINDOW: lambda: x[_points(attrs)],
+    }[c.op.lower.kind]()
+    assert agree(_result(c), expected)
+
+
+@pytest.mark.parametrize(("name", "i"), _rows(Reduce))
+def test_sums_and_indexed_reductions(name: str, i: int) -> None:
+    c = case(name, i)
+    (x,), attrs = c.arrays, c.sample.attrs
+    assert isinstance(c.op.lower, Reduce)
+    total = np.sum(x, axis=attrs["axes"], keepdims=attrs["keepdim"])
+    assert c.op.lower.sums == (np.allclose(_result(c), total) if x.size > 1 else name == "sum")
+    assert c.op.lower.indexed == (c.outs[-1].dtype.kind == "i")
+    if c.op.lower.indexed:
+        values, index = (np.reshape(r, (-1, 1)) for r in c.op.ref(x, **attrs))
+        lines = np.moveaxis(x, attrs["axes"][0], -1).reshape(len(index), -1)
+        assert agree(np.take_along_axis(lines, index, 1), values)
+
+
+# Contractions and calls
+
+
+def test_contractions_name_ops_that_compute_the_same() -> None:
+    for name, i in _rows(Contraction, lambda lower: lower.placed):
+        c = case(name, i)
+        assert isinstance(c.op.lower, Contraction)
+        placed = OPS[c.op.lower.placed].ref(*c.arrays, layout=None, of="")
+        assert agree(placed, _result(c)) and agree(OPS[c.op.lower.by_rows].ref(*c.arrays), _result(c))
+    assert [n for n, op in OPS.items() if isinstance(op.lower, Contraction) and op.lower.placed] == ["matmul"]
+
+
+@pytest.mark.parametrize(("name", "i"), _rows(Call, lambda lower: lower.maximum))
+def test_a_pooling_by_maximum_commutes_with_monotone_functions(name: str, i: int) -> None:
+    c = case(name, i)
+    (x,) = c.arrays
+    for f in (lambda v: v**3, lambda v: np.maximum(v, 0), np.floor):
+        pooled, *_ = c.op.ref(f(x), **c.sample.attrs)
+        assert agree(pooled, f(_result(c)))
+
+
+def _unpadded(row: tuple[str, int]) -> bool:
+    attrs = OPS[row[0]].samples[row[1]].attrs
+    return not any(attrs["padding"]) and len(case(*row).outs) == 1
+
+
+NO_MACS = Call(lambda layouts, types, attrs: pytest.fail()).macs
+COUNTED = [row for row in _rows(Call, lambda lower: lower.macs is not NO_MACS) if _unpadded(row)]
+
+
+@pytest.mark.parametrize(("name", "i"), COUNTED)
+def test_macs_are_the_sum_of_products_of_ones(name: str, i: int) -> None:
+    c = case(name, i)
+    assert isinstance(c.op.lower, Call)
+    call = call_of(c.outs[0].node)
+    ones = [np.ones_like(x) if x.dtype.kind == "f" else x for x in c.arrays]
+    assert c.op.lower.macs(call) == np.sum(c.op.ref(*ones, **c.sample.attrs), dtype=np.float64)
+    assert {"conv2d", "conv2d_dx", "conv2d_dw", "conv2d_pool_dx", "depthwise2d_dw"} <= {n for n, _ in COUNTED}

@@ -1,0 +1,52 @@
+"""Every pass's docstring shows one graph before and one after, and they are true."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+import pytest
+from graph_text import example, normalised, parsed
+
+from autodiff_gen.ir.graph import Graph
+from autodiff_gen.lowering import pipeline
+from autodiff_gen.passes.commute_pooling import commute_pooling
+from autodiff_gen.passes.context import Context
+from autodiff_gen.passes.layout_assignment import assign_layouts
+
+ABRIDGED = ("differentiate", "apply_optimizer")  # passes on modules, whose graphs are shown in part
+PASSES = tuple(s.__name__ for s in pipeline.PIPELINE if s.__module__.startswith("autodiff_gen.passes."))
+
+# Those that are not a function of one graph.
+RUN: dict[str, Callable[[Graph], Graph]] = {
+    "layout_assignment": lambda graph: graph.with_roots(assign_layouts(graph.roots).roots),
+    "commute_pooling": lambda graph: graph.with_roots(commute_pooling(graph.roots)),
+}
+
+
+def _example(name: str) -> tuple[str, str]:
+    doc = importlib.import_module(f"autodiff_gen.passes.{name}").__doc__
+    assert doc is not None
+    found = example(doc)
+    assert found is not None, f"the docstring of passes/{name}.py has no graph before and after"
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in (*PASSES, *RUN) if name not in ABRIDGED])
+def test_the_example_of_a_pass_is_true(name: str) -> None:
+    before, after = _example(name)
+    graph = parsed(before, guard="gradients" if name == "finite_guard" else None)
+    assert normalised(str(graph)) == normalised(before)
+    module = importlib.import_module(f"autodiff_gen.passes.{name}")
+    run = RUN.get(name, lambda graph: getattr(module, name)(graph, Context()))
+    assert normalised(str(run(graph))) == normalised(after)
+
+
+@pytest.mark.parametrize("name", ABRIDGED)
+def test_abridged_examples_show_two_entries(name: str) -> None:
+    assert all(text.lstrip().startswith("entry train_step(") for text in _example(name))
+
+
+@pytest.mark.parametrize("stage", [s for s in pipeline.PIPELINE if s.__name__ not in PASSES])
+def test_stages_of_the_lowering_show_an_example(stage: pipeline.Stage) -> None:
+    assert "->" in (stage.__doc__ or ""), stage.__name__
