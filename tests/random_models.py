@@ -26,6 +26,7 @@ class Model:
     split: bool = False
     guard: str | None = None
     restore_after: int = 0
+    stages: tuple[()] = ()
 
     def entries(self, guard: str | None = None) -> list[Graph]:
         return self.graphs
