@@ -27,11 +27,11 @@ def layout(v: Value) -> Strided | None:
         v = v.node.operands[0]
     at: Strided | None = stored(v)
     for node in reversed(chain):
-        at = seen_through(node, at) if at is not None else None
+        at = view_layout(node, at) if at is not None else None
     return at
 
 
-def seen_through(view: Node, at: Strided) -> Strided | None:
+def view_layout(view: Node, at: Strided) -> Strided | None:
     """The layout of a view whose operand has the layout `at`; None when a reshape needs a copy first."""
     lower, out = view.op.lower, view.results[0].type.shape
     assert isinstance(lower, View)

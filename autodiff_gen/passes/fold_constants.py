@@ -22,7 +22,7 @@ from ..ir.rewrite import substitute
 from ..ir.strides import dense
 from ..ir.traits import view_kind
 from ..ir.types import Type, broadcast, planned_size
-from ..ir.views import picked_axis, seen_through
+from ..ir.views import picked_axis, view_layout
 from .context import Context
 
 
@@ -78,7 +78,7 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if isinstance(node.op.lower, View):
             same = operands[0].type == node.results[0].type
-            at = seen_through(node, dense(operands[0].type.shape)) if same else None
+            at = view_layout(node, dense(operands[0].type.shape)) if same else None
             return operands if at is not None and at.dense else None
         if isinstance(node.op.lower, Pick):
             x, y = operands[0].type.shape, node.results[0].type.shape

@@ -32,8 +32,8 @@ LOOKUPS = (
 class Names:
     """Where a module compares the name of an op or looks something up by it.
 
-    A name is `<x>.op.name` or `op.name`, a variable that was assigned one, or the parameter of a function of the module
-    that is called with one.
+    A name is `<x>.op.name` or `op.name`, the record OPS["..."], a variable that was assigned one, or the parameter of a
+    function of the module that is called with one.
     """
 
     def __init__(self, source: str) -> None:
@@ -69,6 +69,8 @@ class Names:
             self.variables[called] |= {p.arg for p, v in given if self.is_name(v, known)}
 
     def is_name(self, node: ast.AST, known: set[str]) -> bool:
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "OPS":
+            return isinstance(node.slice, ast.Constant)
         if isinstance(node, ast.Attribute) and node.attr == "name":
             return getattr(node.value, "attr", getattr(node.value, "id", "")) == "op"
         if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.BoolOp):
@@ -138,6 +140,7 @@ def test_no_module_outside_ops_decides_by_the_name_of_an_op() -> None:
     [
         'node.op.name == "add"',
         'v.node.op.name in ("add", "sub")',
+        'v.node.op is OPS["add"]',
         'op = node.op\nop.name != "add"',
         "RULES[node.op.name](node)",
         "RULES.get(node.op.name)",
