@@ -34,7 +34,7 @@ def compile_model(
 ) -> Program:
     """Compile `model` into a trainer called `name`.
 
-    kernels: backends in the order in which they are asked, None for what the board's profile says; board: whose
+    kernels: backends by priority, None for what the board's profile says; board: whose
     features they may need and whose RAM the trainer must fit;
     ram: bytes that override the board's. Raises ModelError, KernelError, PlanError.
     """
@@ -158,7 +158,7 @@ def _entry(graph: Graph, plan: EntryPlan, program: str, c_name: str) -> Entry:
         scope.taken.add("n")
     inputs = [_input(v, scope) for v in graph.inputs]
     outputs = [Arg(k, scope.fresh(k), v.type, "output") for k, v in graph.outputs.items()]
-    # n stands between the arrays and the scalars, as in train_step(t, x, label, n, lr, &loss)
+    # n is between the arrays and the scalars, as in train_step(t, x, label, n, lr, &loss)
     ordered = [a for a in inputs if not a.by_value] + [a for a in inputs if a.by_value] + outputs
     return Entry(graph.name, c_name, tuple(ordered), takes_n, plan)
 

@@ -121,7 +121,7 @@ def _facts(program: Program) -> list[str]:
         lines.append(
             f"Arena {4 * program.arena_words} bytes; lower bound of this order: {program.bound_bytes}."
         )
-    lines.append(f"Kernels asked in this order: {', '.join(program.backends.names)}.")
+    lines.append(f"Kernel backends by priority: {', '.join(program.backends.names)}.")
     lines += [f"  but for {k}: {', '.join(names)}" for k, names in program.backends.use.items()]
     for entry in program.entries:
         for number, step in entry.plan.all_steps():

@@ -1,4 +1,4 @@
-"""What lies where in the memory that a board offers over the link: one description for the generated C and the host."""
+"""Where everything is stored in the memory that a board offers over the link, for the generated C and the host."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def link_layout(program: Program) -> LinkLayout:
     """Inputs of predict, then the targets that train_step takes beside them, each in the order of C's arguments."""
     train, predict = entry(program, "train_step"), entry(program, "predict")
     scope = Scope(["trainer"])
-    asked = [a for a in predict.args if a.role == "input"]
-    known = {a.name for a in asked}
+    inputs_of_predict = [a for a in predict.args if a.role == "input"]
+    known = {a.name for a in inputs_of_predict}
     targets = [a for a in train.args if a.role == "input" and a.name not in known and not is_lr(a)]
-    inputs = _placed(asked + targets, known, scope, program.batch)
+    inputs = _placed(inputs_of_predict + targets, known, scope, program.batch)
     outputs = _placed([a for a in predict.args if a.role == "output"], None, scope, program.batch)
     return LinkLayout(inputs, outputs)
 

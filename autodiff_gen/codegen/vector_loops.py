@@ -26,7 +26,7 @@ def all_short(statements: Sequence[c.Statement | c.Statements], batch: int, vect
 
 
 def _loops(statements: Sequence[c.Statement | c.Statements]) -> Iterator[c.For]:
-    return (node for node in c_query.walk(statements) if isinstance(node, c.For))
+    return (node for node in c_query.nodes(statements) if isinstance(node, c.For))
 
 
 def iterations(loop: c.For, batch: int, unknown: int) -> int:

@@ -19,12 +19,12 @@ Axes = tuple[int | None, ...]  # one label per axis; None for an axis with one i
 
 @dataclass
 class Labels:
-    """The labelling of a set of nodes: of results (`of`), of the operands of reductions and picks (`walked`), and of
+    """The labelling of a set of nodes: of results (`of`), of the operands of reductions and picks (`operands`), and of
     the operands of nodes that assemble (`pieces`).
     """
 
     of: dict[Value, Axes] = field(default_factory=dict)
-    walked: dict[Node, Axes] = field(default_factory=dict)
+    operands: dict[Node, Axes] = field(default_factory=dict)
     pieces: dict[Node, tuple[Axes, ...]] = field(default_factory=dict)
     extents: list[Size] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
@@ -95,12 +95,12 @@ def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
         if not _label_node(node, inside, out):
             return None
     pieces = [axes for node in out.pieces.values() for axes in node]
-    for axes in (*out.of.values(), *out.walked.values(), *pieces):
+    for axes in (*out.of.values(), *out.operands.values(), *pieces):
         moving = [a for a in out.settled(axes) if a is not None]
         if len(set(moving)) != len(moving):
             return None
     out.of = {v: out.settled(axes) for v, axes in out.of.items()}
-    out.walked = {n: out.settled(axes) for n, axes in out.walked.items()}
+    out.operands = {n: out.settled(axes) for n, axes in out.operands.items()}
     out.pieces = {n: tuple(map(out.settled, each)) for n, each in out.pieces.items()}
     return out
 
@@ -136,9 +136,9 @@ def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
             if not all(out.unify(a, b) for a, b in zip(axes[::-1], mine[::-1], strict=False)):
                 return False
     elif isinstance(lower, Pick):
-        out.walked[node] = operands[0]
-        for axes, walks in zip(operands, pick_axes(node), strict=True):
-            moving = zip(axes, walks, strict=True)
+        out.operands[node] = operands[0]
+        for axes, results in zip(operands, pick_axes(node), strict=True):
+            moving = zip(axes, results, strict=True)
             if not all(out.unify(a, mine[k]) for a, k in moving if k is not None):
                 return False
     elif isinstance(lower, Assemble):
@@ -174,12 +174,12 @@ def _label_pieces(node: Node, operands: Sequence[Axes], out: Labels) -> bool:
 
 def _label_reduce(node: Node, given: Axes, out: Labels) -> bool:
     (x,) = node.operands
-    walked = tuple(out.fresh(d) if a is None else a for a, d in zip(given, x.type.shape, strict=True))
-    gone = normalise_axes(node.attrs["axes"], len(walked))
-    out.walked[node] = walked
-    kept = [a for i, a in enumerate(walked) if i not in gone]
+    reduced = tuple(out.fresh(d) if a is None else a for a, d in zip(given, x.type.shape, strict=True))
+    gone = normalise_axes(node.attrs["axes"], len(reduced))
+    out.operands[node] = reduced
+    kept = [a for i, a in enumerate(reduced) if i not in gone]
     if node.attrs["keepdim"]:
-        kept = [None if i in gone else a for i, a in enumerate(walked)]
+        kept = [None if i in gone else a for i, a in enumerate(reduced)]
     for r in node.results:
         out.of[r] = tuple(kept)
     return True

@@ -49,7 +49,9 @@ class OrderedDag(Generic[T]):
         pending = ([n for n in self.below[u] if n != v], [n for n in self.above[v] if n != u])
         edges, ends = (self.below, self.above), (v, u)
         side = 0
-        while pending[0] and pending[1]:  # a step from each end in turn: the side that ends first decides
+        while (
+            pending[0] and pending[1]
+        ):  # one step from each end alternately: the side that ends first decides
             n = pending[side].pop()
             if low < self.rank[n] < high and n not in visited[side]:
                 if n in visited[1 - side] or ends[side] in edges[side][n]:

@@ -51,7 +51,7 @@ def lower_bound(buffers: Sequence[Buffer]) -> int:
 
 
 def _first_fit(buffers: Sequence[Buffer]) -> tuple[dict[int, int], int]:
-    """Each buffer in turn at the lowest offset where it overlaps none that is alive with it."""
+    """Each buffer, one after the other, at the lowest offset where it overlaps none that is alive with it."""
     placed: list[tuple[int, int, int, int]] = []  # (offset, end of its bytes, start, end), by offset
     offsets: dict[int, int] = {}
     for b in buffers:

@@ -94,8 +94,8 @@ class Conditional:
 
 @dataclass(frozen=True)
 class Template:
-    """The C template of an op's record: `{0}`, `{1}` stand for the operands, which must reach the precedence `needs` to
-    stand without parentheses; `calls` are the functions that the text itself calls.
+    """The C template of an op's record: `{0}`, `{1}` are the operands, which must reach the precedence `needs` to be
+    written without parentheses; `calls` are the functions that the text itself calls.
     """
 
     text: str
@@ -163,7 +163,7 @@ class Table:
 
 @dataclass(frozen=True)
 class StepTemplate:
-    """The statement of a reduction's record: `{acc0}`, `{x}`, `{i}` stand for operands, which must reach `need`."""
+    """The statement of a reduction's record: `{acc0}`, `{x}`, `{i}` are operands, which must reach `need`."""
 
     text: str
     operands: tuple[tuple[str, Expr], ...]

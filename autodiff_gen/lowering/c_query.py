@@ -48,7 +48,7 @@ def _fields(node: Any) -> tuple[str, ...]:
     return _FIELDS[kind]
 
 
-def walk(tree: Any) -> Iterator[Any]:
+def nodes(tree: Any) -> Iterator[Any]:
     """Every node of a tree or of a sequence of trees, parents first."""
     pending = [tree]
     while pending:
@@ -63,7 +63,7 @@ def walk(tree: Any) -> Iterator[Any]:
 def calls(tree: Any) -> set[str]:
     """The functions that a tree calls."""
     out: set[str] = set()
-    for node in walk(tree):
+    for node in nodes(tree):
         if isinstance(node, Call):
             out.add(node.function)
         elif isinstance(node, Template | StepTemplate):
@@ -73,13 +73,13 @@ def calls(tree: Any) -> set[str]:
 
 def types(tree: Any) -> set[str]:
     """The types of a tree's tables."""
-    return {node.c_type for node in walk(tree) if isinstance(node, Table)}
+    return {node.c_type for node in nodes(tree) if isinstance(node, Table)}
 
 
 def words(expr: Expr) -> list[str]:
     """The names in an expression, in order."""
     found = []
-    for node in walk(expr):
+    for node in nodes(expr):
         if isinstance(node, Name | Literal):
             found.append(node.text)
         elif isinstance(node, Member):
@@ -145,4 +145,4 @@ def before_returns(tree: Iterable[Statement], statement: Statement) -> Statement
 
 def step_comments(tree: Any) -> dict[str, str]:
     """What every step computes, by its number."""
-    return {n.step: n.text for n in walk(tree) if isinstance(n, Comment) and n.step}
+    return {n.step: n.text for n in nodes(tree) if isinstance(n, Comment) and n.step}

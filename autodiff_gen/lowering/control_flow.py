@@ -1,9 +1,9 @@
 """Scan and cond as plans: each region becomes an entry graph of its own, planned like any other.
 
-Operands come in as inputs that lie where the operand's bytes lie; what the region gives out is written where the
-node's results lie, strided where a stack has the time axis behind the batch. Carries are states of the body: their new
-values take the bytes of the old ones. A stack whose elements are those of an operand that dies in the loop takes the
-operand's bytes, element by element.
+Operands are inputs that are stored where the operand is stored; results of the region are written where the node's
+results are stored, strided where a stack has the time axis after the batch. Carries are states of the body: their new
+values reuse the buffers of the old ones in place. A stack whose elements are those of an operand that dies in the loop
+reuses the operand's buffer, element by element.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Inputs:
         return name
 
     def bring(self, name: str, v: Value) -> Value:
-        """What stands for the outer value v inside."""
+        """The value inside that is the outer value v."""
         known = _uniform(v)
         if known is not None:
             return known
@@ -48,8 +48,8 @@ class _Inputs:
         self.bound.append(Bound(inner, v, at.offset))
         return inner
 
-    def walk(self, name: str, v: Value, state: State | None = None) -> Value:
-        """What stands inside for an element of v along its first axis."""
+    def element(self, name: str, v: Value, state: State | None = None) -> Value:
+        """The value inside that is an element of v along its first axis."""
         element = Type(v.type.dtype, v.type.shape[1:])
         known = _uniform(v, element)
         if known is not None:
@@ -101,7 +101,7 @@ def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
             heir = next((r for r, o in takes.items() if o is outer), None)
             if heir is not None:
                 replacing[heir] = State(inputs.fresh(_name(v)), v.type, None)
-            mapping[v] = inputs.walk(_name(v), outer, replacing.get(heir) if heir is not None else None)
+            mapping[v] = inputs.element(_name(v), outer, replacing.get(heir) if heir is not None else None)
         else:
             mapping[v] = inputs.bring(_name(v), outer)
     results = replaced(region.results, mapping)
@@ -165,7 +165,7 @@ def _first_values(node: Node, graph: Graph, names: Sequence[str], plan: Planner)
 
 
 def _element(node: Node, k: int) -> Strided:
-    """How an element of the stack that is result k lies."""
+    """The layout of an element of the stack that is result k."""
     axis = node.attrs["axes"][k - node.attrs["carries"]]
     shape = node.results[k].type.shape
     strides = dense(shape).strides
@@ -176,7 +176,7 @@ def _placed(
     results: Sequence[Value], carries: int, layouts: Sequence[Strided], names: Sequence[str]
 ) -> list[Value]:
     """The region's results, those written with gaps between their rows as values that lie so; products are written
-    there at once, and whoever reads them reads them there.
+    there at once, and every reader reads them there.
     """
     out = list(results)
     moved: set[Value] = set()
@@ -199,7 +199,7 @@ def _placed(
 
 
 def _taken(node: Node, graph: Graph) -> dict[int, Value]:
-    """The stacks that may take the bytes of an operand: it lies the same way, and nothing reads it later."""
+    """The stacks that may reuse the buffer of an operand: it has the same layout, and nothing reads it later."""
     carries, xs = node.attrs["carries"], node.attrs["xs"]
     roots = {base(v) for v in graph.roots}
     before = set(topological(node.operands))

@@ -32,7 +32,7 @@ class Expr:
     @property
     def is_plain_load(self) -> bool:
         """Whether this is a load whose place the loops around it alone decide: it is a local where a deeper loop would
-        read it in every turn."""
+        read it in every iteration."""
         return self.memory is not None and all(
             i is None or i.is_variable or i.number is not None for i in self.memory[1]
         )

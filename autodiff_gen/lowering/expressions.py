@@ -138,7 +138,7 @@ class Expressions:
         return self._compute(v, index, body)
 
     def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
-        """The element at `index`; scratch holds another one in every turn of the loops that its place leaves out."""
+        """The element at `index`; scratch holds another one in every iteration of the loops that it leaves out."""
         home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)
         hint = "old" if v in self.locked else ""
         memory = (v, self.index_in_memory(v, index))
@@ -242,7 +242,7 @@ class Expressions:
         extents = planned(tuple(self.nest.labels.extents[a] for a in reduced))
         for at in itertools.product(*map(range, extents)):
             self.known = {a: self.number(k) for a, k in zip(reduced, at, strict=True)}
-            index = self.at(self.nest.labels.walked[node], body)
+            index = self.at(self.nest.labels.operands[node], body)
             terms.append(self.value(node.operands[0], index, body))
             terms[-1].uses += 1
         self.known = {}

@@ -40,7 +40,7 @@ def is_gathered(a: Strided) -> bool:
 
 
 def readable(v: Value) -> Strided:
-    """Where v lies; passes have seen to it that it can be told."""
+    """The layout of v, which is known: copy_insertion has copied every value without one."""
     at = layout(v)
     assert at is not None
     return at

@@ -64,7 +64,7 @@ class Root:
     piece: int | None = None  # the operand that a node that assembles puts into its window; -1 for the fill
     needs: dict[Root, set[int]] = field(default_factory=dict)  # roots it reads -> axes that must be complete
     home: Body = field(default_factory=Body)  # where the finished value can be read as a local
-    inner: Body = field(default_factory=Body)  # where its innermost statement stands
+    inner: Body = field(default_factory=Body)  # where its innermost statement is
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -122,7 +122,7 @@ class LoopNest:
 
     def _axis_order(self) -> list[int]:
         """Loop axes, outermost first: as the axes of the largest values follow each other."""
-        every = [*self.labels.walked.values(), *self.labels.of.values()]
+        every = [*self.labels.operands.values(), *self.labels.of.values()]
         every += [axes for pieces in self.labels.pieces.values() for axes in pieces]
         order: list[int] = []
         for axes in sorted(every, key=lambda a: -sum(x is not None for x in a)):
@@ -148,9 +148,11 @@ class LoopNest:
             row = self.labels.of[node.results[0]][0]
             return Root(node, () if row is None else (row,))
         if isinstance(node.op.lower, Reduce):
-            walked = self.labels.walked[node]
-            gone = normalise_axes(node.attrs["axes"], len(walked))
-            over = sorted({walked[i] for i in gone if walked[i] is not None}, key=lambda a: self.rank[a or 0])
+            reduced = self.labels.operands[node]
+            gone = normalise_axes(node.attrs["axes"], len(reduced))
+            over = sorted(
+                {reduced[i] for i in gone if reduced[i] is not None}, key=lambda a: self.rank[a or 0]
+            )
             return Root(node, (*moving, *(a for a in over if a is not None)), len(over))
         return Root(node, moving)
 
@@ -207,7 +209,7 @@ class LoopNest:
                 if root.node is source.node:
                     out[root].update(root.nest[len(root.nest) - root.reduced :])
                 if isinstance(node.op.lower, Pick) and k == 0:
-                    picked = self.labels.walked[node][picked_axis(node)]
+                    picked = self.labels.operands[node][picked_axis(node)]
                     out[root].update(() if picked is None else (picked,))
         return out
 
@@ -271,8 +273,8 @@ class LoopNest:
         return None
 
     def _computed_per_element(self) -> set[Node]:
-        """Values of few axes that hold something expensive and would be computed in each turn of an innermost loop,
-        though they do not change along a loop around it: a scale per channel, for every sample anew. The largest
+        """Values of few axes that hold something expensive and would be computed in each iteration of an innermost
+        loop, though they do not change along a loop around it: a scale per channel, for every sample anew. The largest
         such expressions."""
         holds: dict[Node, bool] = {}
         for node in self.nodes:
@@ -304,8 +306,8 @@ class LoopNest:
         return found
 
     def _computed_in_vain(self, promoted: set[Node]) -> Node | None:
-        """An expression of two or more operations that a reduction would compute once more for every turn of a loop
-        on which it does not depend, first in order; None when there is none."""
+        """An expression of two or more operations that a reduction would compute once more for every iteration of a
+        loop on which it does not depend, first in order; None when there is none."""
         for root in self.roots.values():
             if not root.reduced:
                 continue
@@ -381,6 +383,6 @@ def _is_expensive(node: Node) -> bool:
 
 
 def is_work(node: Node) -> bool:
-    """Whether computing the node in every turn of a loop costs more than reading it: random numbers are drawn again
-    rather than kept from step to step, but not for every place of a channel."""
+    """Whether computing the node in every iteration of a loop costs more than reading it: random numbers are drawn
+    again rather than kept from step to step, but not for every place of a channel."""
     return _is_expensive(node) or (isinstance(node.op.lower, Elementwise) and bool(node.op.lower.header))

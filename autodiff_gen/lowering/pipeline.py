@@ -1,6 +1,6 @@
 """The pipeline: one list, read top to bottom, from a model's specification to placed buffers.
 
-A stage turns a module into a module. The verifier runs after each, and `--dump DIR` writes every result as text.
+A stage maps a module to a module. The verifier runs after each, and `--dump DIR` writes every result as text.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class EntryPlan:
         return [kernel for _, step in self.all_steps() for _, kernel in step.calls.values()]
 
     def all_steps(self, prefix: str = "", start: int = 0) -> Iterator[tuple[str, Step]]:
-        """Every step with its number, "3"; those of regions, "3.1", behind the step that has them."""
+        """Every step with its number, "3"; those of regions, "3.1", after the step that has them."""
         for step in self.steps:
             number = f"{prefix}{start + step.number}"
             yield number, step

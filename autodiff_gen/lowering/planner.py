@@ -1,4 +1,4 @@
-"""From a graph to steps: which calls and loop nests there are, in which order, and where every value lies.
+"""From a graph to steps: which calls and loop nests there are, in which order, and where every value is stored.
 
 These are the last stages of the pipeline; codegen only writes down what is decided here.
 """

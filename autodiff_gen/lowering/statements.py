@@ -1,6 +1,6 @@
 """The statements of a loop nest, with what does not change in a loop moved out of it.
 
-They are built in the order in which they will stand, so that a value is a local exactly where it is in scope.
+They are built in the order in which they are written, so that a value is a local exactly where it is in scope.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Statements:
         return out
 
     def _build_side_by_side(self, loop: Body, body: Body, out: list[Statement]) -> None:
-        """The sums of every turn of the loops from `loop` inwards, in the reduction's loops; then what is made of
+        """The sums of every iteration of the loops from `loop` inwards, in the reduction's loops; then what is made of
         each."""
         inner = self.side_by_side[loop]
         gone = inner.path[len(body.path) :]
@@ -175,7 +175,7 @@ class Statements:
         elif step.kind == "step":
             for known, accumulators in self._places.get(root) or [({}, self.exprs.accumulators[root])]:
                 self.exprs.known = known
-                index = self.exprs.at(self.nest.labels.walked[node], body)
+                index = self.exprs.at(self.nest.labels.operands[node], body)
                 x = self.exprs.value(node.operands[0], index, body)
                 x.uses += lower.step.count("{x}")
                 gone = normalise_axes(node.attrs["axes"], len(index))

@@ -33,8 +33,8 @@ def written_out(nest: LoopNest) -> dict[Root, Body]:
 
 
 def side_by_side(nest: LoopNest) -> dict[Body, Body]:
-    """Loops of a few turns around a reduction, outermost -> innermost: the sums of all turns grow side by side in the
-    reduction's loops, which then are the outer ones."""
+    """Loops of a few iterations around a reduction, outermost -> innermost: the sums of all iterations grow side by side
+    in the reduction's loops, which then are the outer ones."""
     return dict(_side_by_side(nest.top, nest, set(written_out(nest))))
 
 
@@ -42,18 +42,22 @@ def _side_by_side(body: Body, nest: LoopNest, done: set[Root]) -> Iterator[tuple
     for loop in body.items:
         if not isinstance(loop, Body):
             continue
-        inner, turns = loop, loop.extent
-        while isinstance(turns, int) and len(inner.items) == 1 and isinstance(inner.items[0], Body):
+        inner, iterations = loop, loop.extent
+        while isinstance(iterations, int) and len(inner.items) == 1 and isinstance(inner.items[0], Body):
             inner = inner.items[0]
-            turns = turns * inner.extent if isinstance(inner.extent, int) else inner.extent
-        if isinstance(turns, int) and turns <= _SIDE_BY_SIDE and _is_one_reduction(inner, nest, done):
+            iterations = iterations * inner.extent if isinstance(inner.extent, int) else inner.extent
+        if (
+            isinstance(iterations, int)
+            and iterations <= _SIDE_BY_SIDE
+            and _is_one_reduction(inner, nest, done)
+        ):
             yield loop, inner
         else:
             yield from _side_by_side(loop, nest, done)
 
 
 def _is_one_reduction(body: Body, nest: LoopNest, done: set[Root]) -> bool:
-    """Whether a short reduction with loops of its own stands in `body`, and behind it one store at most."""
+    """Whether a short reduction with loops of its own is in `body`, followed by one store at most."""
     first = body.items[0]
     if not isinstance(first, Step) or first.kind != "begin" or not 3 <= len(body.items) <= 4:
         return False
@@ -74,7 +78,7 @@ def _reduced(root: Root) -> list[Body]:
 
 
 def _is_alone(root: Root) -> bool:
-    """Whether nothing else stands in the loops of a reduction."""
+    """Whether nothing else is in the loops of a reduction."""
     return all(len(body.items) == 1 for body in _reduced(root))
 
 

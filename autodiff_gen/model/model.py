@@ -171,7 +171,7 @@ class Model:
         return tuple(dict.fromkeys((*own, *(s for g in module.entries for s in g.updates))))
 
     def entries(self, guard: str | None = "") -> list[Graph]:
-        """train_step, accumulate and apply where asked for, predict, and predict_averaged where there are averages;
+        """train_step, accumulate and apply where requested, predict, and predict_averaged where there are averages;
         `guard` replaces the model's."""
         guard = self.guard if guard == "" else guard
         found = self.stages[-1][1].entries

@@ -109,7 +109,7 @@ class Module:
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
         """(name, graph value) of every parameter, each once, in state_dict order. Names are those in this module until
-        a module around it is asked or called."""
+        a module around it is called or lists its parameters."""
         yield from self._named("parameter", prefix)
 
     def _named(self, role: str, prefix: str = "", called: bool = False) -> Iterator[tuple[str, Value]]:

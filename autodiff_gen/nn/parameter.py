@@ -1,4 +1,4 @@
-"""What a module holds: parameters and buffers, which become graph values when a module is called or asked for them."""
+"""What a module holds: parameters and buffers, which become graph values when a module is called or lists them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Stored(ABC):
         return self.called or (self.value is not None and self._state.fixed)
 
     def bind(self, name: str, seed: int, called: bool) -> Value:
-        """The graph value. It has the name, seed and position in the outermost module that was asked for it, or called:
+        """The graph value. It has the name, seed and position in the outermost module that listed it, or was called:
         `net.features.parameters()` names "0.weight" what `net` renames to "features.0.weight"."""
         if self.value is None:
             self.value = self.made(name, seed)

@@ -13,7 +13,7 @@
                                          finite only if all new states are: %7
 
 Nothing of an update is computed for it. Whatever is stored when the updates begin (inputs of layers, gradients of their
-outputs, optimizer state) gives its largest magnitude, and the arithmetic of the update turns these into magnitude
+outputs, optimizer state) gives its largest magnitude, and the arithmetic of the update maps these to magnitude
 bounds: a sum of k products of a and b is at most k max|a| max|b|. The traits of an op say how (ir/node.py); where they
 do not, the value itself is computed before the guard and scanned for its largest magnitude.
 

@@ -36,7 +36,7 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
     roots = set(graph.roots)
 
     def is_stored(v: Value) -> bool:
-        """Whether v is stored whoever sums it."""
+        """Whether v is stored, whatever sums it."""
         source = base(v)
         if not is_fusable(source.node):
             return not is_free(source.node)

@@ -63,7 +63,7 @@ def steps(program: Program) -> Iterator[tuple[str, list[c.Call]]]:
         tables = {n.results[0]: "table" for n in nodes if n.op is CONST}
         for statements in entry_code(entry, program, tables, {}, {}).steps:
             comment, calls = "", []
-            for node in c_query.walk(statements):
+            for node in c_query.nodes(statements):
                 if isinstance(node, c.Comment) and node.step:
                     yield comment, calls
                     comment, calls = node.text, []

@@ -1,4 +1,4 @@
-"""A factor of a product that is one number, broadcast along the batch: a kernel would have walked past its end."""
+"""A factor of a product that is one number, broadcast along the batch: a kernel would have read past its end."""
 
 from __future__ import annotations
 

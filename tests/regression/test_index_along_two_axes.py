@@ -1,4 +1,4 @@
-"""One index that is walked along two axes, as by the mask of a triangle: the build failed."""
+"""One index that runs along two axes, as by the mask of a triangle: the build failed."""
 
 from __future__ import annotations
 

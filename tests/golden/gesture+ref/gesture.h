@@ -3,7 +3,7 @@
  *
  * State 19264 bytes, arena 76904, together 96168;
  * lower bound of this order: 96168.
- * Kernels asked in this order: ref.
+ * Kernel backends by priority: ref.
  *   train_step step 1: ag_gemm_nt_f32_ref (m=32 * n n=60 k=3)
  *   train_step step 3.3: ag_gemm_nt_f32_ref (m=n n=60 k=20)
  *   train_step step 4: ag_gemm_nt_f32_ref (m=n n=5 k=20)

@@ -3,7 +3,7 @@
  *
  * State 177704 bytes, arena 72448, together 250152;
  * lower bound of this order: 250152.
- * Kernels asked in this order: ref.
+ * Kernel backends by priority: ref.
  *   train_step step 1: ag_conv2d_pool_f32_ref (n=n h=28 w=28 kh=5 kw=5 oh=24 ow=24 c=1 o=6)
  *   train_step step 3: ag_conv2d_pool_f32_ref (n=n h=12 w=12 kh=5 kw=5 oh=8 ow=8 c=6 o=16)
  *   train_step step 5: ag_gemm_nt_f32_ref (m=n n=120 k=256)

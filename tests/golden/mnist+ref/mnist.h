@@ -3,7 +3,7 @@
  *
  * State 101632 bytes, arena 296, together 101928;
  * lower bound of this order: 101928.
- * Kernels asked in this order: ref.
+ * Kernel backends by priority: ref.
  *   train_step step 1: ag_gemv_f32_ref (m=32 n=784)
  *   train_step step 3: ag_gemv_f32_ref (m=10 n=32)
  *   train_step step 5: ag_gemv_t_f32_ref (m=10 n=32)

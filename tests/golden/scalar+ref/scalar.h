@@ -2,7 +2,7 @@
  * use, change and ship it as you like.
  *
  * Arena 0 bytes; lower bound of this order: 0.
- * Kernels asked in this order: ref.
+ * Kernel backends by priority: ref.
  */
 #ifndef SCALAR_H
 #define SCALAR_H

@@ -3,7 +3,7 @@
  *
  * State 168 bytes, arena 304, together 472;
  * lower bound of this order: 472.
- * Kernels asked in this order: ref.
+ * Kernel backends by priority: ref.
  */
 #ifndef XOR_H
 #define XOR_H
