@@ -33,8 +33,8 @@ def written_out(nest: LoopNest) -> dict[Root, Body]:
 
 
 def side_by_side(nest: LoopNest) -> dict[Body, Body]:
-    """Loops of a few iterations around a reduction, outermost -> innermost: the sums of all iterations grow side by side
-    in the reduction's loops, which then are the outer ones."""
+    """Loops of a few iterations around a reduction, outermost -> innermost: the sums of all iterations grow side by
+    side in the loops of the reduction, which then are the outer ones."""
     return dict(_side_by_side(nest.top, nest, set(written_out(nest))))
 
 
