@@ -91,7 +91,6 @@ class Model:
         training = self._training_options()
         self.lr = training.lr
         self.stages += run(module, Context(training), after="resolve_mode", until="apply_optimizer")
-        self._check_states()
         for graph in self.entries():
             verify(graph)
         for state, _ in self._states:
@@ -242,13 +241,6 @@ class Model:
                 raise ModelError(
                     f"the loss depends on {node.attrs['name']!r}, which is neither input nor target"
                 )
-
-    def _check_states(self) -> None:
-        names: set[str] = set()
-        for state in self.states:
-            if state.name in names:
-                raise ModelError(f"two states are called {state.name!r}; rename the parameter or buffer")
-            names.add(state.name)
 
     def _is_trained(self, state: State) -> bool:
         """Whether the optimizer would train a parameter that the model does not use."""

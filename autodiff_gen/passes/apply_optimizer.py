@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from .. import init
 from ..autodiff import zeros_like
+from ..errors import ModelError
 from ..functional import maximum
 from ..ir.build import make_input, make_state
 from ..ir.graph import Graph, State
@@ -69,7 +70,18 @@ def apply_optimizer(module: Module[Graph], context: Context) -> Module[Graph]:
         old = {old: averages[state] for state, old in trained}
         averaged = dict(zip(predict.outputs, replaced(list(predict.outputs.values()), old), strict=True))
         others.append(replace(predict, name="predict_averaged", outputs=averaged))
+    _check_names([*entries, *others])
     return module.with_entries(*entries, *others)
+
+
+def _check_names(entries: Sequence[Graph]) -> None:
+    """ModelError for a parameter or buffer that has the name of a state that the optimizer adds."""
+    states = dict.fromkeys(s for graph in entries for s in graph.states)
+    names: set[str] = set()
+    for state in states:
+        if state.name in names:
+            raise ModelError(f"two states are called {state.name!r}; rename the parameter or buffer")
+        names.add(state.name)
 
 
 def with_guard(graph: Graph, guard: str | None) -> Graph:
