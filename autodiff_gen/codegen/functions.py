@@ -168,7 +168,7 @@ class EntryBody:
             }
             return [*out, self._statement(call, kernel, values, node)]
 
-        return c.braced(LoopTree(nest, step.locked, place, layout_of, row_call, self.scope.taken).top)
+        return c.braced(LoopTree(step.statements, place, layout_of, row_call, self.scope.taken).top)
 
     def _call(self, step: Step) -> list[c.Statement]:
         node = step.node

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..ir.node import Value
 from .expr import Expr, Index
-from .loop_nest import Body, LoopNest
+from .loop_nest import Body
 from .statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
 
 
@@ -33,16 +33,15 @@ def _apart(a: tuple[Index, ...] | None, b: tuple[Index, ...] | None) -> bool:
 
 
 class Accesses:
-    """The reads of params and the writes of one loop nest; `locked` as in Expressions."""
+    """The reads of params and the writes of the statements of one loop nest."""
 
-    def __init__(self, nest: LoopNest, locked: frozenset[Value] = frozenset()) -> None:
-        statements = Statements(nest, locked)
+    def __init__(self, statements: Statements) -> None:
         self.exprs = statements.exprs
         self.reads: list[Access] = []
         self.writes: list[Access] = []
         self._time = 0
         self._locals: set[Expr] = set()
-        self._visit(statements.top, nest.top)
+        self._visit(statements.top, statements.nest.top)
 
     def may_share(self, param: Value, result: Value) -> bool:
         """Whether `result` may be written over `param`: each element is read, for the last time, before it is

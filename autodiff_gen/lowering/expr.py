@@ -27,7 +27,6 @@ class Expr:
     memory: tuple[Value, tuple[Index, ...]] | None = None  # a load: of what, at which index
     number: int | None = None  # an index that is known
     is_variable: bool = False  # of a loop
-    name: str = ""  # once it is a local
 
     @property
     def is_plain_load(self) -> bool:

@@ -12,7 +12,7 @@ from ..ir.strides import Strided, dense
 from . import c_ast as c
 from . import c_query, c_syntax
 from .expr import Expr, Index
-from .loop_nest import Body, LoopNest
+from .loop_nest import Body
 from .statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
 
 C_TYPES = {
@@ -29,7 +29,7 @@ RowCall: TypeAlias = Callable[[Node, c.Expr | None, c.Expr, Sequence[c.Expr]], S
 
 
 class LoopTree:
-    """Builds the tree of one loop nest; `locked` as in Expressions.
+    """Builds the tree of the statements of one loop nest.
 
     places: the C pointer of a param, result or scratch value; layouts: how its elements are stored, None for a
     scalar passed by value; taken: names in scope.
@@ -37,18 +37,17 @@ class LoopTree:
 
     def __init__(
         self,
-        nest: LoopNest,
-        locked: frozenset[Value],
+        statements: Statements,
         places: Callable[[Value], c.Expr],
         layouts: Callable[[Value], Strided | None],
         row_call: RowCall,
         taken: set[str],
     ) -> None:
-        self.nest = nest
+        self.nest = nest = statements.nest
         self.place_of, self.layout_of, self.row_call = places, layouts, row_call
         self.taken = set(taken)
-        statements = Statements(nest, locked)
         self.exprs = statements.exprs
+        self.names: dict[Expr, str] = {}  # of the expressions that are locals
         self.top = self._sequence(statements.top, nest.top)
 
     def _sequence(self, statements: Sequence[Statement], body: Body) -> c.Statements:
@@ -76,16 +75,17 @@ class LoopTree:
                 return self._row(statement)
 
     def _local(self, expr: Expr) -> list[c.Statement]:
-        if not expr.is_local or expr.name:
+        if not expr.is_local or expr in self.names:
             return []
-        if expr.memory is not None and not expr.hint:
+        hint = expr.hint
+        if expr.memory is not None and not hint:
             v = expr.memory[0]
             if v not in self.nest.scratch and self.layout_of(v) is None:
                 return []
-            expr.hint = "_".join([*c_query.words(self.place_of(v)), ""])
+            hint = "_".join([*c_query.words(self.place_of(v)), ""])
         value = self._made(expr)
-        expr.name = self._fresh(expr.hint, numbered(expr.hint, 1))
-        return [c.declare(C_TYPES[expr.dtype.name], expr.name, value, const=True)]
+        name = self.names[expr] = self._fresh(hint, numbered(hint, 1))
+        return [c.declare(C_TYPES[expr.dtype.name], name, value, const=True)]
 
     def _loop(self, loop: Loop) -> list[c.Statement]:
         statements = self._sequence(loop.statements, loop.body)
@@ -102,9 +102,9 @@ class LoopTree:
         for k, init in enumerate(lower.init):
             of_all = [accumulators[k] for accumulators in begin.accumulators]
             for acc in of_all:
-                acc.name = self._fresh(acc.hint)
+                self.names[acc] = self._fresh(acc.hint)
             for some in (of_all[i : i + 6] for i in range(0, len(of_all), 6)):
-                variables = tuple((acc.name, c.Literal(init)) for acc in some)
+                variables = tuple((self.names[acc], c.Literal(init)) for acc in some)
                 out.append(c.Declare(C_TYPES[some[0].dtype.name], variables))
         return out
 
@@ -147,7 +147,7 @@ class LoopTree:
         return list(self.row_call(node, row, self.place_of(v), offset))
 
     def _expr(self, expr: Expr) -> c.Expr:
-        return c.Name(expr.name) if expr.name else self._made(expr)
+        return c.Name(self.names[expr]) if expr in self.names else self._made(expr)
 
     def _made(self, expr: Expr) -> c.Expr:
         if expr.memory is not None:

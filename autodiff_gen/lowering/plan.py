@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from ..ir.graph import Graph, State
@@ -12,6 +13,7 @@ from ..ir.node import Node, Value
 from ..kernels.table import Kernel
 from .buffer_assignment import Plan
 from .loop_nest import LoopNest
+from .statements import Statements
 
 
 @dataclass(eq=False)
@@ -40,6 +42,12 @@ class Step:
     locked: frozenset[Value] = frozenset()
     calls: dict[Node, tuple[KernelCall, Kernel]] = field(default_factory=dict)
     gathered: dict[Node, Value] = field(default_factory=dict)  # scratch for rows of a product's first factor
+
+    @cached_property
+    def statements(self) -> Statements:
+        """The statements of the loop nest, when nothing is added to its scratch any more."""
+        assert self.nest is not None
+        return Statements(self.nest, self.locked)
 
 
 @dataclass(eq=False)

@@ -30,6 +30,7 @@ from .kernel_calls import call_of, is_gathered, readable, row_call
 from .loop_nest import LoopNest, Scratch
 from .plan import EntryPlan, Placed, Step
 from .schedule import order_steps
+from .statements import Statements
 
 
 def copy_overwritten_states(graph: Graph, context: Context) -> Graph:
@@ -116,7 +117,8 @@ def _overwritten_too_early(graph: Graph) -> list[tuple[Node, int]]:
     for node in graph.nodes:
         donors = _donors(graph, node) if isinstance(node.op.lower, Fused) else []
         if donors:
-            accesses = Accesses(LoopNest(node.regions[0]), frozenset(param for _, param, _ in donors))
+            locked = frozenset(param for _, param, _ in donors)
+            accesses = Accesses(Statements(LoopNest(node.regions[0]), locked))
             late += [(node, i) for i, p, r in donors if not _may_share(accesses, node.operands[i], p, r)]
     return late
 
@@ -239,7 +241,7 @@ def _lifetimes(
                 continue
             end = max(last.get(r, 0), s.number)
             if s.nest is not None and accesses is None:
-                accesses = Accesses(s.nest, s.locked)
+                accesses = Accesses(s.statements)
             donor = _dying_operand(s, r, last, holder, accesses) if accesses is not None else None
             if s.inner is not None and r.index in s.inner.takes:
                 donor = holder[base(s.inner.takes[r.index])]
