@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from ..kernels.contract import FUNCTIONS
 from ..lowering import c_ast as c
@@ -17,16 +18,21 @@ def all_short(statements: Sequence[c.Statement | c.Statements], batch: int, vect
     loops, which compilers do not vectorise: elsewhere ag_math.h keeps its functions free of branches. `batch`: the
     most that a number of iterations known at run time can be.
     """
-    if not c_query.calls(statements) & _CALLED:
-        return False
-    innermost = (loop for loop in _loops(statements) if not any(_loops(loop.body)))
-    return all(
-        iterations(loop, batch, vectors) < vectors for loop in innermost if c_query.calls(loop) & _CALLED
-    )
+    _, called, short = _scan(statements, batch, vectors)
+    return called and short
 
 
-def _loops(statements: Sequence[c.Statement | c.Statements]) -> Iterator[c.For]:
-    return (node for node in c_query.nodes(statements) if isinstance(node, c.For))
+def _scan(tree: Any, batch: int, vectors: int) -> tuple[bool, bool, bool]:
+    """Whether a tree has loops, whether it calls functions, and whether each is in a short loop or outside of all."""
+    loops, called, short = False, False, True
+    for node in c_query.nodes(tree, within=lambda node: not isinstance(node, c.For)):
+        if isinstance(node, c.For):
+            inner_loops, inner_called, inner_short = _scan(node.body, batch, vectors)
+            long = inner_called and not inner_loops and iterations(node, batch, vectors) >= vectors
+            loops, called, short = True, called or inner_called, short and inner_short and not long
+        elif not called:
+            called = not _CALLED.isdisjoint(c_query.called_by(node))
+    return loops, called, short
 
 
 def iterations(loop: c.For, batch: int, unknown: int) -> int:

@@ -48,8 +48,8 @@ def _fields(node: Any) -> tuple[str, ...]:
     return _FIELDS[kind]
 
 
-def nodes(tree: Any) -> Iterator[Any]:
-    """Every node of a tree or of a sequence of trees, parents first."""
+def nodes(tree: Any, within: Callable[[Any], bool] = lambda node: True) -> Iterator[Any]:
+    """Every node of a tree or of a sequence of trees, parents first; below a node only where `within` says so."""
     pending = [tree]
     while pending:
         node = pending.pop()
@@ -57,18 +57,20 @@ def nodes(tree: Any) -> Iterator[Any]:
             pending.extend(reversed(node))
         elif names := _fields(node):
             yield node
-            pending.extend([getattr(node, name) for name in reversed(names)])
+            if within(node):
+                pending.extend([getattr(node, name) for name in reversed(names)])
+
+
+def called_by(node: Any) -> tuple[str, ...]:
+    """The functions that a node itself calls."""
+    if isinstance(node, Call):
+        return (node.function,)
+    return node.calls if isinstance(node, Template | StepTemplate) else ()
 
 
 def calls(tree: Any) -> set[str]:
     """The functions that a tree calls."""
-    out: set[str] = set()
-    for node in nodes(tree):
-        if isinstance(node, Call):
-            out.add(node.function)
-        elif isinstance(node, Template | StepTemplate):
-            out.update(node.calls)
-    return out
+    return {name for node in nodes(tree) for name in called_by(node)}
 
 
 def types(tree: Any) -> set[str]:
