@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TypeAlias
 
 from ..ir.identifiers import numbered
@@ -32,7 +32,7 @@ class LoopTree:
     """Builds the tree of the statements of one loop nest.
 
     places: the C pointer of a param, result or scratch value; layouts: how its elements are stored, None for a
-    scalar passed by value; taken: names in scope.
+    scalar passed by value; taken: names in scope around it.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class LoopTree:
         places: Callable[[Value], c.Expr],
         layouts: Callable[[Value], Strided | None],
         row_call: RowCall,
-        taken: set[str],
+        taken: Set[str],
     ) -> None:
         self.nest = nest = statements.nest
         self.place_of, self.layout_of, self.row_call = places, layouts, row_call
-        self.taken = set(taken)
+        self.around, self.taken = taken, set[str]()
         self.exprs = statements.exprs
         self.names: dict[Expr, str] = {}  # of the expressions that are locals
         self.top = self._sequence(statements.top, nest.top)
@@ -179,7 +179,7 @@ class LoopTree:
 
     def _fresh(self, hint: str, first: str = "") -> str:
         name, k = first or hint, 1
-        while name in self.taken:
+        while name in self.taken or name in self.around:
             k += 1
             name = numbered(hint, k)
         self.taken.add(name)
