@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -161,7 +162,7 @@ def test_boards_needs_neither_numpy_nor_jinja(tmp_path):
 
 
 def test_a_closed_pipe_is_no_error():
-    command = f"{sys.executable} -m autodiff_gen explain mnist | head -1"
+    command = f"{shlex.quote(sys.executable)} -m autodiff_gen explain mnist | head -1"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"], cwd=ROOT, env=env, capture_output=True
