@@ -258,7 +258,6 @@ hardsigmoid = register(
         ),
         samples=within(-5.0, 5.0, ONES),
         torch="torch.nn.functional.relu6(a + 3) / 6",  # its hardsigmoid cannot be differentiated twice
-        monotone=lambda attrs: True,
     )
 )
 

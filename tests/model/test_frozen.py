@@ -1,5 +1,5 @@
-"""requires_grad: what is frozen beside PyTorch, wherever it is set, and which names parameters have that were asked for
-in a part of the network."""
+"""requires_grad: what is frozen beside PyTorch, wherever it is set, and which names parameters have that were listed
+by a part of the network."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def features(nn: Any) -> Any:
 
 
 def network(nn: Any, features: Any) -> Any:
-    """`stem` comes first in the state_dict, however early `features` was asked for its parameters."""
+    """`stem` comes first in the state_dict, however early `features` listed its parameters."""
 
     class Net(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:

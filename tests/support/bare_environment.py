@@ -1,5 +1,5 @@
 """Python environments that have what the package depends on and not the package: what `./scons` adds to the tests' own
-environment cannot stand in for a file that a wheel, a library or a copy of the tree lacks."""
+environment cannot replace a file that a wheel, a library or a copy of the tree lacks."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ BUILDS += [
 
 
 class Libraries(dict):
-    """BUILDS by (compiler, backend, width), each built with the backend's own flags when it is first asked for."""
+    """BUILDS by (compiler, backend, width), each built with the backend's own flags when it is first needed."""
 
     def __init__(self, folder):
         super().__init__()
