@@ -24,10 +24,12 @@ from ..passes.copy_insertion import with_old_states_copied
 from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fusion_groups import is_free
 from .accesses import Accesses
+from .accumulator_tiles import tile_accumulators
 from .buffer_assignment import Buffer, place
 from .control_flow import plan_cond, plan_scan
 from .kernel_calls import call_of, is_gathered, readable, row_call
-from .loop_nest import LoopNest, Scratch
+from .loop_nest import LoopNest
+from .loops import Scratch
 from .plan import EntryPlan, Placed, Step
 from .schedule import order_steps
 from .statements import Statements
@@ -118,7 +120,7 @@ def _overwritten_too_early(graph: Graph) -> list[tuple[Node, int]]:
         donors = _donors(graph, node) if isinstance(node.op.lower, Fused) else []
         if donors:
             locked = frozenset(param for _, param, _ in donors)
-            accesses = Accesses(Statements(LoopNest(node.regions[0]), locked))
+            accesses = Accesses(Statements(tile_accumulators(LoopNest(node.regions[0])), locked))
             late += [(node, i) for i, p, r in donors if not _may_share(accesses, node.operands[i], p, r)]
     return late
 
@@ -132,7 +134,7 @@ def _step(node: Node, graph: Graph, context: Context) -> Step:
         assert lower is not None
         step.inner = plan_cond(node, graph, lower)
     elif node.regions:
-        step.nest = LoopNest(node.regions[0])
+        step.nest = tile_accumulators(LoopNest(node.regions[0]))
         step.locked = frozenset(p for _, p, _ in _donors(graph, node))
         operand = dict(zip(node.regions[0].params, node.operands, strict=True))
         for inner in step.nest.roots:
