@@ -23,6 +23,7 @@ from ..passes.context import Context
 from ..passes.copy_insertion import with_old_states_copied
 from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fusion_groups import is_free
+from ..passes.split_updates import split_updates
 from .accesses import Accesses
 from .accumulator_tiles import tile_accumulators
 from .buffer_assignment import Buffer, place
@@ -36,14 +37,16 @@ from .statements import Statements
 
 
 def copy_overwritten_states(graph: Graph, context: Context) -> Graph:
-    """Insert snapshots of old states that a fused node would overwrite before its last read of them.
+    """Split updates off fused nodes that would overwrite a state before its last read; where that is impossible,
+    insert snapshots of the old states.
 
     %0 = permute(w, dims=(1, 0))             %0 = permute(w, dims=(1, 0))
     %1 = fused(x, %0): sub(x, %0)     ->     %1 = fused(%0): copy(%0, snapshot=True)
     w' <- %1                                 %2 = fused(x, %1): sub(x, %1); w' <- %2
     """
     while late := _overwritten_too_early(graph, context):
-        graph = fuse_elementwise(with_old_states_copied(graph, late), context)
+        split = split_updates(graph, late)
+        graph = fuse_elementwise(with_old_states_copied(graph, late) if split is graph else split, context)
     return graph
 
 
