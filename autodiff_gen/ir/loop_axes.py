@@ -42,7 +42,10 @@ class Labels:
         return axis
 
     def settled(self, axes: Axes) -> Axes:
-        return tuple(None if a is None else self.find(a) for a in axes)
+        parents = self.parents
+        if all(a is None or parents[a] == a for a in axes):
+            return axes
+        return tuple([None if a is None else self.find(a) for a in axes])
 
     def unify(self, a: int | None, b: int | None) -> bool:
         if a is None or b is None:
@@ -107,14 +110,15 @@ def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
             continue
         if not _label_node(node, inside, out):
             return None
-    pieces = [axes for node in out.pieces.values() for axes in node]
-    for axes in (*out.of.values(), *out.operands.values(), *pieces):
-        moving = [a for a in out.settled(axes) if a is not None]
-        if len(set(moving)) != len(moving):
-            return None
     out.of = {v: out.settled(axes) for v, axes in out.of.items()}
     out.operands = {n: out.settled(axes) for n, axes in out.operands.items()}
     out.pieces = {n: tuple(map(out.settled, each)) for n, each in out.pieces.items()}
+    pieces = [axes for node in out.pieces.values() for axes in node]
+    for axes in (*out.of.values(), *out.operands.values(), *pieces):
+        if len(axes) > 1:
+            moving = [a for a in axes if a is not None]
+            if len(set(moving)) != len(moving):
+                return None
     return out
 
 

@@ -227,7 +227,12 @@ def _has_one_shape(nodes: list[Node], inside: set[Value]) -> bool:
 
 def with_free(nodes: list[Node]) -> list[Node]:
     """`nodes`, and ahead of them the free nodes that they read."""
-    free = {base(v).node: None for n in nodes for v in n.operands if is_free(base(v).node)}
+    free = {}
+    for n in nodes:
+        for v in n.operands:
+            source = base(v).node
+            if not source.operands and is_free(source):
+                free[source] = None
     return [*free, *nodes]
 
 
