@@ -11,6 +11,7 @@ from ..errors import ModelError, PlanError
 from ..ir.graph import Graph, State
 from ..ir.identifiers import Scope, identifier, of_program
 from ..ir.module import Module
+from ..ir.names import name_of
 from ..ir.node import INPUT, Value
 from ..ir.types import Dim
 from ..ir.verifier import verify
@@ -213,8 +214,6 @@ def live_at_peak(program: Program) -> list[tuple[str, int]]:
 
 
 def _describe(plan: EntryPlan, buffer: Placed) -> str:
-    from .functions import hint
-
     if not buffer.values:
         return f"the steps inside step {buffer.start} of {plan.graph.name}"
-    return f"{hint(buffer.values[0])} {buffer.values[0].type!r}"
+    return f"{name_of(buffer.values[0])} {buffer.values[0].type!r}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..ir.graph import State
 from ..ir.identifiers import Scope
 from ..ir.kernel_call import Factor, KernelCall, Operand, Place, Result
+from ..ir.names import name_of
 from ..ir.node import CONST, INPUT, STATE, Node, Value, base
 from ..ir.strides import Strided
 from ..ir.types import Size, Type
@@ -71,7 +72,7 @@ class EntryBody:
         first, last = self.number(buffer.start), self.number(buffer.end)
         ends = f"step {first}" if first == last else f"steps {first} to {last}"
         for k, v in enumerate(buffer.values):
-            name = self.scope.fresh(hint(v) if buffer.owner is None else f"{hint(v)}_row")
+            name = self.scope.fresh(name_of(v) if buffer.owner is None else f"{name_of(v)}_row")
             shape = v.type.shape
             if buffer.owner is not None:
                 assert buffer.owner.nest is not None
@@ -234,19 +235,3 @@ def _gathered(target: c.Expr, count: Size, source: c.Expr, at: Strided, row: c.E
     k = next(c.Name(name) for name in LOOP_NAMES if c.Name(name) != row)
     index = c.total(c_syntax.offset(at.offset, [(row, at.strides[0]), (k, at.strides[1])]))
     return c.For(k.text, c_syntax.size(count), (c.Assign(c.Element(target, k), c.Element(source, index)),))
-
-
-def hint(v: Value) -> str:
-    """What to call a value: the name it was given on the way, else its op's; a second result of places is an index."""
-    node = v.node
-    if node.regions:
-        region, carries = node.regions[0], node.attrs.get("carries", 0)
-        if v.index < carries:
-            node = region.params[v.index].node
-        elif region.results[v.index] in region.params[:carries]:
-            return f"{region.results[v.index].node.hint}_before"
-        else:
-            v = base(region.results[v.index])
-            node = v.node
-    name = node.hint or node.op.name
-    return f"{name}_index" if v.index and v.type.dtype.kind in "iu" and not node.regions else name

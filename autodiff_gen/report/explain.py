@@ -7,10 +7,10 @@ from itertools import zip_longest
 
 from ..codegen.compiler import live_at_peak
 from ..codegen.entries import step_comments
-from ..codegen.functions import hint
 from ..codegen.kernel_call import sizes
 from ..codegen.program import Entry, Program
 from ..ir.kernel_call import KernelCall
+from ..ir.names import name_of
 from ..ir.node import Value
 from ..kernels.table import Kernel
 from ..lowering.plan import EntryPlan, Placed, ScanPlan, Step
@@ -106,7 +106,7 @@ def _buffers(plan: EntryPlan, prefix: str, start: int, offsets: Mapping[str, int
 def _tensors(b: Placed, step: str) -> str:
     if not b.values:
         return "for the steps inside"
-    tensors = ", reused in place by ".join(f"{hint(v)} {_type(v, b)}" for v in b.values)
+    tensors = ", reused in place by ".join(f"{name_of(v)} {_type(v, b)}" for v in b.values)
     return tensors if b.owner is None else f"scratch of step {step}: {tensors}"
 
 
