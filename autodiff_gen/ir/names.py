@@ -4,10 +4,16 @@ layers, losses and differentiation say what a value is.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
 from .identifiers import LIBRARY, OURS, identifier
 from .node import Node, Value, base
 from .op_kinds import Elementwise, Leaf, Reduce, View
-from .origin import BACKWARD, OUTPUT, Label
+from .origin import BACKWARD, OPTIMIZER, OUTPUT, Label
+
+NO_LAYERS: Mapping[str, str] = MappingProxyType({})
+LONGEST_SCOPE = 12  # characters of the path of a module that is written out in names
 
 
 def with_role(v: Value, role: str) -> Value:
@@ -68,36 +74,60 @@ def _labelled(v: Value) -> Value | None:
     return None if isinstance(v.node.op.lower, Leaf) else v
 
 
-def name_of(v: Value) -> str:
-    """What to call a value where all values of a program are in scope."""
-    return _name(v, True)
+def abbreviations(scopes: Iterable[str]) -> dict[str, str]:
+    """For each long path of a module what to call it: the shortest end of the path that no other one has."""
+    ends: dict[str, int] = {}
+    every = set(scopes)
+    for scope in every:
+        for end in _ends(scope):
+            ends[end] = ends.get(end, 0) + 1
+    found = {}
+    for scope in every:
+        if len(scope) > LONGEST_SCOPE:
+            found[scope] = next((end for end in _ends(scope) if ends[end] == 1), scope)
+    return found
+
+
+def _ends(scope: str) -> list[str]:
+    """`out_proj`, `self_attn.out_proj`, ... of a path; none begins with a number."""
+    parts = scope.split(".")
+    ends = [".".join(parts[k:]) for k in reversed(range(len(parts)))]
+    return [end for end in ends if not end[:1].isdigit()]
+
+
+def name_of(v: Value, layers: Mapping[str, str] = NO_LAYERS) -> str:
+    """What to call a value where all values of a program are in scope; `layers`: what to call modules."""
+    return _name(v, layers)
 
 
 def short_name(v: Value) -> str:
     """What to call a value where its layer is clear: without the layer, unless that is a name of C's."""
-    short = _name(v, False)
+    short = _name(v, None)
     if short in OURS or short in LIBRARY:
-        full = _name(v, True)
+        full = _name(v, NO_LAYERS)
         return full if full != short else f"{short}_x"
     return short
 
 
-def _name(v: Value, full: bool) -> str:
+def _name(v: Value, layers: Mapping[str, str] | None) -> str:
     v = _inside(v)
     node, label = v.node, v.node.origin.labels.get(v.index)
-    if isinstance(node.op.lower, Leaf):
+    if label is None and isinstance(node.op.lower, Leaf):
         return identifier(v.name or node.op.name)
-    if label is not None and label.gradient_of is not None:
-        return f"d_{_name(_shown(label.gradient_of), full)}"
     if label is not None:
-        return _in_layer(label.scope, label.role) if full else label.role
+        if label.gradient_of is not None:
+            return f"d_{_name(_shown(label.gradient_of), layers)}"
+        if label.copy_of is not None:
+            name = _name(_shown(label.copy_of), layers)
+            return f"{name}_{label.role}" if label.role else name
+        return _in_layer(label.scope, label.role, layers)
     if node.regions:
-        return _of_region(v, full)
+        return _of_region(v, layers)
     if v.index and v.type.dtype.kind in "iu":
-        return f"{_name(node.results[0], full)}_index"
-    if not full:
+        return f"{_name(node.results[0], layers)}_index"
+    if layers is None:
         return _temporary(node)
-    scoped = _in_layer(node.origin.scope, "mask" if v.type.dtype.kind == "b" else node.op.name)
+    scoped = _in_layer(node.origin.scope, "mask" if v.type.dtype.kind == "b" else node.op.name, layers)
     return f"d_{scoped}" if node.origin.phase == BACKWARD and v.type.dtype.kind == "f" else scoped
 
 
@@ -115,11 +145,10 @@ def _shown(v: Value) -> Value:
     return base(v) if source is None or source.index not in source.node.origin.labels else source
 
 
-def _in_layer(scope: str, role: str) -> str:
-    if not scope:
+def _in_layer(scope: str, role: str, layers: Mapping[str, str] | None) -> str:
+    if scope in ("", OPTIMIZER) or layers is None:
         return role
-    scope = identifier(scope)
-    return f"d_{scope}_{role[2:]}" if role.startswith("d_") else f"{scope}_{role}"
+    return f"{identifier(layers.get(scope, scope))}_{role}"
 
 
 def _inside(v: Value) -> Value:
@@ -129,15 +158,14 @@ def _inside(v: Value) -> Value:
     return v
 
 
-def _of_region(v: Value, full: bool) -> str:
+def _of_region(v: Value, layers: Mapping[str, str] | None) -> str:
     """A result of a scan: a carry, the old values of one, or a value of the step."""
     node = v.node
     region, carries = node.regions[0], node.attrs["carries"]
     inner = base(region.results[v.index])
-    if v.index < carries:
-        name = region.params[v.index].name or "carry"
-    elif inner in region.params[:carries]:
-        name = f"{inner.name}_before"
-    else:
-        return _name(inner, full)
-    return _in_layer(node.origin.scope, name) if full else name
+    if v.index >= carries and inner not in region.params[:carries]:
+        return _name(inner, layers)
+    called = inner.name if v.index >= carries else region.params[v.index].name
+    carry = (called or "carry").removeprefix("d_")  # the backward loop carries gradients
+    name = _in_layer(node.origin.scope, carry if v.index < carries else f"{carry}_before", layers)
+    return f"d_{name}" if node.origin.phase == BACKWARD else name

@@ -14,16 +14,18 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 FORWARD, LOSS, BACKWARD, UPDATE = "forward", "loss", "backward", "update"
+OPTIMIZER = "optimizer"  # the scope of what the updates of all parameters share
 OUTPUT = "out"  # the role of what a module returns
 
 
 @dataclass(frozen=True)
 class Label:
-    """What a value is: `role` in the module `scope`, or the gradient of another value."""
+    """What a value is: `role` in the module `scope`, or the gradient or a copy of another value."""
 
     role: str = ""
     scope: str = ""
     gradient_of: Any = None
+    copy_of: Any = None
 
 
 @dataclass(eq=False, slots=True)

@@ -27,7 +27,7 @@ def clip_grad_norm(gradients: Sequence[Value], max_norm: float) -> list[Value]:
     ModelError for a limit that is not positive.
     """
     limit = _positive("clip_grad_norm", "max_norm", max_norm)
-    squares = [with_role(F.sum(F.square(g)), "sum_of_squares") for g in gradients]
+    squares = [with_role(F.sum(F.square(g)), "squares") for g in gradients]
     total = squares[0]
     for more in squares[1:]:
         total = total + more

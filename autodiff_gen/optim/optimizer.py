@@ -205,7 +205,7 @@ class Optimizer:
     def _rate(self, base: float, lr: Value | None, schedule: LRScheduler | None, clock: StepCounter) -> Value:
         """The learning rate of a group whose option lr is `base`."""
         if schedule is not None:
-            return with_role(schedule.rate(base, clock.before), "lr")
+            return with_role(schedule.rate(base, clock.before), "rate")
         assert lr is not None
         if base == self.lr:
             return lr

@@ -11,7 +11,7 @@ from ..functional import torch_lacks
 from ..ir.graph import State
 from ..ir.names import with_role
 from ..ir.node import Value
-from ..ir.origin import building
+from ..ir.origin import OPTIMIZER, building
 from .optimizer import Optimizer, Step, number
 
 
@@ -97,7 +97,7 @@ class Adam(Optimizer):
         o, t = step.options, step.clock.now
         beta1 = o["betas"][0] if step.momentum is None else step.momentum
         beta2 = o["betas"][1]
-        with building("optimizer"):  # the same for all parameters
+        with building(OPTIMIZER):  # the same for all parameters
             step_size = with_role(step.lr / _bias_correction(beta1, t), "step_size")
             rescale = with_role(1.0 / F.sqrt(_bias_correction(beta2, t)), "rescale")
         first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * (1.0 - beta1))
@@ -129,7 +129,7 @@ class AdamW(Adam):
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         change = self._change(step, parameter, g)
         if step.options["weight_decay"]:
-            with building("optimizer"):
+            with building(OPTIMIZER):
                 decay = with_role(step.lr * step.options["weight_decay"], "decay")
             change = decay * w + change
         return w - change

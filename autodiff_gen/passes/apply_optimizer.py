@@ -24,7 +24,7 @@ from ..ir.build import make_input, make_state
 from ..ir.graph import Graph, State
 from ..ir.module import Module
 from ..ir.node import Value
-from ..ir.origin import UPDATE, building
+from ..ir.origin import OPTIMIZER, UPDATE, building
 from ..ir.rewrite import replaced
 from ..ir.types import Type, f32, planned
 from ..optim import clip_grad_norm, clip_grad_value
@@ -42,7 +42,7 @@ def apply_optimizer(module: Module[Graph], context: Context) -> Module[Graph]:
     states = [state for state, _ in trained]
     # One set of update rules over placeholders, so that both ways of training share their states.
     placeholders = [make_input(gradient_name(state), state.type, state.name) for state in states]
-    with building("optimizer", UPDATE):
+    with building(OPTIMIZER, UPDATE):
         new = _rules(module, training, trained, placeholders)
         averages = training.ema.averages(states) if training.ema else {}
         if training.ema:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from ..ir.build import apply
 from ..ir.dependences import guarded, ordering_edges, state_of
 from ..ir.graph import Graph, State
-from ..ir.names import name_of, with_role
+from ..ir.names import with_role
 from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Call, Cond, Contraction, Extent, Iota, Leaf, RowContraction, Scan, View
 from ..ir.ordered_dag import OrderedDag
@@ -32,7 +32,7 @@ from .context import Context
 
 def copied(v: Value) -> Value:
     copy = apply("copy", v)
-    copy.node.origin.labels[0] = Label(f"{name_of(base(v))}_copy")
+    copy.node.origin.labels[0] = Label("copy", copy_of=v)
     return copy
 
 

@@ -26,11 +26,11 @@ def dot(a, b):
             dot,
             [(3, 4), (3, 4)],
             ["x0[i * 4 + 0] * x1[i * 4 + 0] + x0[i * 4 + 1] * x1[i * 4 + 1] +"],
-            ["sum += "],
+            ["acc += "],
         ),
-        (dot, [(3, 8), (3, 8)], ["x0[i * 8 + 7] * x1[i * 8 + 7];"], ["sum += "]),
-        (dot, [(20, 9), (20, 9)], ["sum += x0[i * 9 + j] * x1[i * 9 + j];"], []),
-        (lambda a: F.sum(F.exp(a), 1), [(3, 4)], ["sum += ag_expf(x0[i * 4 + j]);"], []),
+        (dot, [(3, 8), (3, 8)], ["x0[i * 8 + 7] * x1[i * 8 + 7];"], ["acc += "]),
+        (dot, [(20, 9), (20, 9)], ["acc += x0[i * 9 + j] * x1[i * 9 + j];"], []),
+        (lambda a: F.sum(F.exp(a), 1), [(3, 4)], ["acc += ag_expf(x0[i * 4 + j]);"], []),
         (
             lambda a: F.sum(a, 0),
             [(9, 2)],
@@ -39,7 +39,7 @@ def dot(a, b):
         ),
         (lambda a: F.sum(a * a, 0), [(9, 17)], ["acc += x0[j * 17 + i] * x0[j * 17 + i];"], ["acc_2"]),
         (lambda a: F.sum(a, 0), [(17, 2)], ["acc += x0[j * 2 + i];"], ["acc_2"]),
-        (lambda a: F.amax(a, 1), [(17, 4)], ["amax = (x0[i * 4 + j] > amax"], ["amax2"]),
+        (lambda a: F.amax(a, 1), [(17, 4)], ["acc = (x0[i * 4 + j] > acc"], ["acc_2"]),
     ],
 )
 def test_shapes_of_sums(make, shapes, has, has_not):
@@ -50,4 +50,4 @@ def test_shapes_of_sums(make, shapes, has, has_not):
 
 def test_what_a_deeper_loop_reads_in_every_turn_is_a_local():
     text = body(lambda a, b: a * F.reshape(b, (3, 1)), (3, 20), (3,))
-    assert "const float x1_1 = x1[i];" in text and "x0[i * 20 + j] * x1_1;" in text
+    assert "const float x1_i = x1[i];" in text and "x0[i * 20 + j] * x1_i;" in text
