@@ -166,6 +166,8 @@ def _of_region(v: Value, layers: Mapping[str, str] | None) -> str:
     if v.index >= carries and inner not in region.params[:carries]:
         return _name(inner, layers)
     called = inner.name if v.index >= carries else region.params[v.index].name
-    carry = (called or "carry").removeprefix("d_")  # the backward loop carries gradients
+    carry = called or "carry"
+    if node.origin.phase == BACKWARD:
+        carry = carry.removeprefix("d_")  # of the gradients that the loop carries
     name = _in_layer(node.origin.scope, carry if v.index < carries else f"{carry}_before", layers)
     return f"d_{name}" if node.origin.phase == BACKWARD else name

@@ -72,6 +72,7 @@ class Op:
     non_negative: no element is less than 0; it may be NaN.
     monotone:     whether, with these attributes, the result never decreases where the one operand increases, and is NaN
                   where it is.
+    equality:     the result is whether the elements of both operands are equal.
     materializes: the result needs memory of its own, though it equals its operand: no pass removes the node.
     """
 
@@ -89,6 +90,7 @@ class Op:
     bounded_by: tuple[int, ...] = ()
     non_negative: bool = False
     monotone: Callable[[Attrs], bool] = _never
+    equality: bool = False
     materializes: bool = False
 
 
