@@ -18,6 +18,7 @@ from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, Leaf, Pick, Reduc
 from ..ir.ordered_dag import OrderedDag
 from ..ir.types import Dim, Shape, planned, planned_size
 from ..ir.views import layout, stored
+from .fusion_phases import Phases
 
 LARGEST_GROUP = 48
 MOST_RECOMPUTED = 4  # cheap values that are computed again to have one value without storing it
@@ -78,6 +79,7 @@ class Groups:
     def __init__(self, graph: Graph, vectors: int = 0) -> None:
         edges = ordering_edges(graph)
         self.early, self.late = guarded(graph)
+        self.phases = Phases(graph)
         for n, gates in gate_edges(graph).items():
             edges.setdefault(n, []).extend(gates)
         self.order = [n for n in graph.nodes if not isinstance(n.op.lower, View) and not is_free(n)]
@@ -122,7 +124,9 @@ class Groups:
             return False
         if not self.late.isdisjoint(nodes) and not self.early.isdisjoint(nodes):
             return False  # the guard is between them
-        return not self.dag.has_path_through_others(a, b) and self._share_loops(nodes)
+        if self.dag.has_path_through_others(a, b) or not self._share_loops(nodes):
+            return False
+        return not self.phases.apart(self.members[a], self.members[b])
 
     def _share_loops(self, nodes: list[Node]) -> bool:
         """Whether the nodes can share loops, and no product by rows needs the whole of what they only have in
