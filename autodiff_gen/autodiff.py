@@ -11,8 +11,10 @@ from typing import overload
 
 from .errors import GraphError
 from .ir.build import apply, constant
-from .ir.node import Node, Op, Value, topological
-from .ir.op_kinds import Leaf, View
+from .ir.names import set_gradient
+from .ir.node import Node, Value, topological
+from .ir.op_kinds import Leaf
+from .ir.origin import BACKWARD, building
 from .ir.types import Type
 
 
@@ -81,26 +83,20 @@ def where_it_stops(y: Value, x: Value) -> str:
 def _all_gradients(ys: Sequence[Value], dys: Sequence[Value], xs: Sequence[Value]) -> dict[Value, Value]:
     """The gradient of sum(ys * dys) with respect to every value between xs and ys."""
     order = topological(ys)
-    number(order)
     active = downstream(order, xs)
     grads: dict[Value, Value] = {}
     for y, dy in zip(ys, dys, strict=True):
         if y in active:
             grads[y] = apply("add", grads[y], dy) if y in grads else dy
     for node in reversed(order):
+        for r in node.results:
+            if r in grads:
+                set_gradient(grads[r], r)
         needed = [v in active for v in node.operands]
         if any(needed):
-            _pull_back(node, needed, grads, xs)
+            with building(node.origin.scope, BACKWARD):
+                _pull_back(node, needed, grads, xs)
     return grads
-
-
-def number(order: Sequence[Node]) -> None:
-    """Give every node a hint such as matmul2, the name of its value and gradient in generated code and reports."""
-    count: dict[Op, int] = {}
-    for node in order:
-        if not node.hint and not isinstance(node.op.lower, Leaf | View):
-            count[node.op] = count.get(node.op, 0) + 1
-            node.hint = f"{node.op.name}{count[node.op]}"
 
 
 def downstream(order: Sequence[Node], xs: Sequence[Value]) -> set[Value]:
@@ -125,10 +121,7 @@ def _pull_back(node: Node, needed: Sequence[bool], grads: dict[Value, Value], xs
             continue
         if d.type != v.type:
             raise AssertionError(f"the VJP of {node.op.name} gives {d.type} for an operand of type {v.type}")
-        grads[v] = total = apply("add", grads[v], d) if v in grads else d
-        name = v.name or v.node.hint
-        if name and not total.node.hint and not isinstance(total.node.op.lower, Leaf):
-            total.node.hint = f"d_{name}"
+        grads[v] = apply("add", grads[v], d) if v in grads else d
 
 
 def _path(node: Node, xs: Sequence[Value]) -> str:

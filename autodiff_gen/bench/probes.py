@@ -9,9 +9,10 @@ from ..codegen.entries import step_comments
 from ..codegen.program import Program
 from ..ir.node import CONST, Value, base
 from ..ir.op_kinds import Call, Contraction, RowContraction
+from ..ir.origin import FORWARD, LOSS
 from ..ir.traits import is_sum
 from ..ir.types import planned, planned_size
-from ..lowering.phases import FORWARD, LOSS, Phases
+from ..lowering.phases import Phases
 from ..lowering.plan import EntryPlan, ScanPlan, Step
 
 CALL = "call"

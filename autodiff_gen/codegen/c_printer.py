@@ -157,7 +157,8 @@ class Printer:
         else:
             head = f"const {d.c_type} " if d.const else f"{d.c_type} "
         if len(d.variables) == 1 and isinstance(value := d.variables[0][1], c.Sum):
-            return _cut(f"{head}{d.variables[0][0]} = ", self._terms(value), min(92, self.width - 3))
+            lines = _cut(f"{head}{d.variables[0][0]} = ", self._terms(value), min(92, self.width - 3))
+            return [part for line in lines for part in self._folded(line)]
         values = [name if v is None else f"{name} = {self.expression(v)}" for name, v in d.variables]
         text = f"{head}{', '.join(values)};"
         return [text] if d.comment else self._folded(text)

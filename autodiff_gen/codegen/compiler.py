@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from ..errors import ModelError, PlanError
 from ..ir.graph import Graph, State
 from ..ir.identifiers import Scope, identifier, of_program
 from ..ir.module import Module
+from ..ir.names import name_of
 from ..ir.node import INPUT, Value
 from ..ir.types import Dim
 from ..ir.verifier import verify
@@ -202,7 +203,7 @@ def live_at_peak(program: Program) -> list[tuple[str, int]]:
     for entry in program.entries:
         for step in entry.plan.steps:
             live = [
-                (_describe(entry.plan, b), b.bytes)
+                (_describe(entry.plan, b, program.layers), b.bytes)
                 for b in entry.plan.placed
                 if b.start <= step.number <= b.end
             ]
@@ -212,9 +213,7 @@ def live_at_peak(program: Program) -> list[tuple[str, int]]:
     return sorted([*worst, *states], key=lambda item: (-item[1], item[0]))
 
 
-def _describe(plan: EntryPlan, buffer: Placed) -> str:
-    from .functions import hint
-
+def _describe(plan: EntryPlan, buffer: Placed, layers: Mapping[str, str]) -> str:
     if not buffer.values:
         return f"the steps inside step {buffer.start} of {plan.graph.name}"
-    return f"{hint(buffer.values[0])} {buffer.values[0].type!r}"
+    return f"{name_of(buffer.values[0], layers)} {buffer.values[0].type!r}"

@@ -86,6 +86,7 @@ def _body(
         {state: c.Member("t", name) for state, name in program.slot_names.items()},
         {v: c.Name(name) for v, name in tables.items()},
         geometry=geometry,
+        layers=program.layers,
     )
 
 

@@ -160,7 +160,8 @@ class _Formulas:
 
     def _elementwise(self, node: Node, lower: Elementwise) -> tuple[str, int]:
         count = len(node.operands)
-        if lower.c == "{0}":
+        integers = node.operands[0].type.dtype.kind in "iub" and node.results[0].type.dtype.kind in "iu"
+        if lower.c == "{0}" or (lower.converts and integers):
             return self._formula(node.operands[0], False)
         needs = lower.operand_precedence
         per_operand = needs if isinstance(needs, tuple) else (needs,) * count

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..ir.graph import State
 from ..ir.identifiers import Scope
 from ..ir.kernel_call import Factor, KernelCall, Operand, Place, Result
+from ..ir.names import NO_LAYERS, name_of
 from ..ir.node import CONST, INPUT, STATE, Node, Value, base
 from ..ir.strides import Strided
 from ..ir.types import Size, Type
@@ -28,7 +29,8 @@ from .kernel_call import statement
 
 class EntryBody:
     """Names and statements of one entry. `args` maps the graph's inputs, `outputs` the outputs' names, `slots`
-    states and `tables` constant arrays to their memory in C, `geometry` structs to their names at file scope.
+    states and `tables` constant arrays to their memory in C, `geometry` structs to their names at file scope,
+    `layers` long paths of modules to short ones.
     """
 
     def __init__(
@@ -40,11 +42,12 @@ class EntryBody:
         tables: Mapping[Value, c.Expr],
         inside: Inside | None = None,
         geometry: Mapping[Geometry, str] | None = None,
+        layers: Mapping[str, str] = NO_LAYERS,
     ) -> None:
         self.plan, self.args, self.slots, self.tables = plan, args, slots, tables
         self.inside = inside or Inside()
         known = [*args.values(), *outputs.values(), *tables.values()]
-        self.geometry = geometry or {}
+        self.geometry, self.layers = geometry or {}, layers
         names = (x.text for x in known if isinstance(x, c.Name))
         self.scope = Scope([*self.inside.taken, *names, *self.geometry.values()])
         self.names: dict[Value, c.Expr] = {v: outputs[name] for v, name in plan.outputs.items()}
@@ -63,7 +66,7 @@ class EntryBody:
         inside: Inside,
     ) -> EntryBody:
         """The body of a region of a step of this entry."""
-        return type(self)(plan, args, outputs, slots, self.tables, inside, self.geometry)
+        return type(self)(plan, args, outputs, slots, self.tables, inside, self.geometry, self.layers)
 
     # Names
 
@@ -71,7 +74,8 @@ class EntryBody:
         first, last = self.number(buffer.start), self.number(buffer.end)
         ends = f"step {first}" if first == last else f"steps {first} to {last}"
         for k, v in enumerate(buffer.values):
-            name = self.scope.fresh(hint(v) if buffer.owner is None else f"{hint(v)}_row")
+            wanted = name_of(v, self.layers)
+            name = self.scope.fresh(wanted if buffer.owner is None else f"{wanted}_row")
             shape = v.type.shape
             if buffer.owner is not None:
                 assert buffer.owner.nest is not None
@@ -234,19 +238,3 @@ def _gathered(target: c.Expr, count: Size, source: c.Expr, at: Strided, row: c.E
     k = next(c.Name(name) for name in LOOP_NAMES if c.Name(name) != row)
     index = c.total(c_syntax.offset(at.offset, [(row, at.strides[0]), (k, at.strides[1])]))
     return c.For(k.text, c_syntax.size(count), (c.Assign(c.Element(target, k), c.Element(source, index)),))
-
-
-def hint(v: Value) -> str:
-    """What to call a value: the name it was given on the way, else its op's; a second result of places is an index."""
-    node = v.node
-    if node.regions:
-        region, carries = node.regions[0], node.attrs.get("carries", 0)
-        if v.index < carries:
-            node = region.params[v.index].node
-        elif region.results[v.index] in region.params[:carries]:
-            return f"{region.results[v.index].node.hint}_before"
-        else:
-            v = base(region.results[v.index])
-            node = v.node
-    name = node.hint or node.op.name
-    return f"{name}_index" if v.index and v.type.dtype.kind in "iu" and not node.regions else name

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..ir.graph import State
+from ..ir.names import abbreviations
 from ..ir.node import Value
 from ..ir.op_kinds import Elementwise
 from ..ir.types import Type
@@ -139,6 +141,15 @@ class Program:
         """The kernels that are called, each once, by symbol."""
         found = {k.symbol: k for e in self.entries for k in e.plan.kernels}
         return tuple(found[s] for s in sorted(found))
+
+    @cached_property
+    def layers(self) -> Mapping[str, str]:
+        """What to call modules with a long path in the names of values."""
+        graphs = [plan.graph for e in self.entries for plan in e.plan.all_plans()]
+        nodes = [n for g in graphs for m in g.nodes for n in (m, *(i for r in m.regions for i in r.nodes))]
+        scopes = {n.origin.scope: None for n in nodes}
+        scopes |= {label.scope: None for n in nodes for label in n.origin.labels.values()}
+        return abbreviations(scopes.keys() - {s.name for s in self.slots})
 
     @property
     def slot_names(self) -> Mapping[State, str]:

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import constant
 from ..ir.node import Value
+from ..ir.origin import LOSS, building
 from ..ir.types import Dim, normalise_axes, plain
 
 Dims: TypeAlias = int | Sequence[int] | None
@@ -34,6 +35,17 @@ def torch_lacks(**defaults: Any) -> Callable[[_F], _F]:
         return cast(_F, checked)
 
     return wrap
+
+
+def loss_function(f: _F) -> _F:
+    """Values that the function computes belong to the loss."""
+
+    @functools.wraps(f)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        with building("loss", LOSS):
+            return f(*args, **kwargs)
+
+    return cast(_F, inside)
 
 
 def as_value(x: Any) -> Value:

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply, constant
 from ..ir.interpreter import evaluate
+from ..ir.names import with_role
 from ..ir.node import CONST, Value, base
 from ..ir.op_kinds import Elementwise, Iota
 from ..ir.types import broadcast
@@ -84,7 +85,7 @@ def weights(
     width = q.shape[-1]
     assert isinstance(width, int)
     factor = 1.0 / math.sqrt(width) if scale is None else float(scale)
-    scores = matmul(q, transpose(k, -2, -1))
+    scores = with_role(matmul(q, transpose(k, -2, -1)), "scores" if factor == 1.0 else "qk")
     for mask in (allowed, added):
         try:
             fits = mask is None or broadcast(mask.shape, scores.shape) == scores.shape
@@ -96,18 +97,18 @@ def weights(
                 name, [q, k], f"the mask {list(mask.shape)} does not broadcast to {list(scores.shape)}"
             )
     if factor != 1.0:
-        scores = scores * factor
+        scores = with_role(scores * factor, "scores")
     if added is not None:
         scores = scores + added
     if allowed is None:
-        return softmax(scores, -1)
+        return with_role(softmax(scores, -1), "weights")
     if _every_row_has_a_key(allowed):
-        return softmax(where(allowed, scores, LOW), -1)
+        return with_role(softmax(where(allowed, scores, LOW), -1), "weights")
     # In a row without allowed keys all exponentials are 0, and so is their sum.
     masked = where(allowed, scores, LOW)
     e = where(allowed, exp(masked - apply("detach", amax(masked, -1, keepdim=True))), 0.0)
     total = sum(e, -1, keepdim=True)
-    return e * (1.0 / where(total > 0.0, total, 1.0))
+    return with_role(e * (1.0 / where(total > 0.0, total, 1.0)), "weights")
 
 
 def _every_row_has_a_key(allowed: Value) -> bool:

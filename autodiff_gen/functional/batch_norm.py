@@ -6,12 +6,13 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..ir.build import apply
+from ..ir.names import with_role
 from ..ir.node import STATE, Value
 from ..ir.types import Dim, Shape, Size, product
 from .arguments import as_value
 from .elementwise import rsqrt
 from .modes import by_mode, with_updates
-from .normalization import affine, moments
+from .normalization import affine, moments, normalized
 from .reductions import mean
 from .shapes import reshape
 
@@ -49,7 +50,7 @@ def batch_norm(
         raise ShapeError(f"batch_norm({x!r}): the batch statistics need more than one value per channel")
     least_n = 2 if isinstance(count, Dim) and count.coef == 1 else 1
     centred, average, variance = moments(x, axes)
-    y = affine("batch_norm", centred * rsqrt(variance + eps), weight, bias, (channels,), broadcast)
+    y = affine("batch_norm", normalized(centred, variance, eps), weight, bias, (channels,), broadcast)
     if running is None:
         return with_updates(y, {}, least_n)
     flat = (channels,)
@@ -88,7 +89,7 @@ def instance_norm(
     if count == 1:
         raise ShapeError(f"instance_norm({x!r}): the statistics need more than one value per channel")
     centred, average, variance = moments(x, axes)
-    y = affine("instance_norm", centred * rsqrt(variance + eps), weight, bias, (channels,), broadcast)
+    y = affine("instance_norm", normalized(centred, variance, eps), weight, bias, (channels,), broadcast)
     if running is None:
         return y
     per_sample = tuple(x.shape[:2])
@@ -122,7 +123,7 @@ def _running_updates(
     """The running statistics after this batch of `count` values per channel."""
     if isinstance(count, Dim):
         n = apply("extent", extent=count)
-        unbiased = variance * (n / (n - 1.0))
+        unbiased = variance * with_role(n / (n - 1.0), "unbias")
     else:
         unbiased = variance * (count / (count - 1.0))
     for v in running:
@@ -145,4 +146,5 @@ def _scaled(
     (channels, *_) = broadcast
     scale = affine(name, rsqrt(var + eps), weight, None, (channels,), (channels,))
     shift = affine(name, -(mean_ * scale), None, bias, (channels,), (channels,))
+    with_role(scale, "scale"), with_role(shift, "shift")
     return x * reshape(scale, broadcast) + reshape(shift, broadcast)

@@ -8,9 +8,10 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply
+from ..ir.names import with_role
 from ..ir.node import CONST, INPUT, Value
 from ..ir.types import bound, plain
-from .arguments import as_value, shape_error, torch_lacks
+from .arguments import as_value, loss_function, shape_error, torch_lacks
 from .elementwise import eq, exp, log, logical_not, neg, to, where
 from .indexing import index_source, known_index, pick
 from .losses import number_of, reduced, weights_of
@@ -66,7 +67,8 @@ class _Chosen:
 
     def pick(self, x: Value) -> Value:
         """x[..., target]; a finite number where the target is ignored."""
-        return apply("pick", x, self.index) if self.replaced else pick(x, self.index)
+        chosen = apply("pick", x, self.index) if self.replaced else pick(x, self.index)
+        return with_role(chosen, "of_target")
 
     def reduced(self, name: str, losses: Value, reduction: str) -> Value:
         """The reduction of the losses of the samples that are not ignored; a mean is weighted."""
@@ -90,6 +92,7 @@ def _may_be(t: Value, number: int) -> bool:
 
 
 @torch_lacks(size_average=None, reduce=None)
+@loss_function
 def nll_loss(
     input: Any, target: Any, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean"
 ) -> Value:
@@ -110,6 +113,7 @@ def nll_loss(
 
 
 @torch_lacks(size_average=None, reduce=None)
+@loss_function
 def cross_entropy(
     input: Any,
     target: Any,
@@ -133,7 +137,8 @@ def cross_entropy(
     x = _classes_last(name, x, t)
     chosen = _Chosen(name, x, t, weight, ignore_index)
     z, axis = shifted(name, x, -1)
-    log_sum = log(sum(exp(z), axis))
+    e = with_role(exp(z), "exp_shifted")
+    log_sum = with_role(log(with_role(sum(e, axis), "exp_sum")), "log_sum")
     losses = log_sum - chosen.pick(z)
     if chosen.table is not None:
         assert chosen.weight is not None

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.closures import param
 from ..ir.identifiers import identifier
-from ..ir.node import Node, Value
+from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Moded
 from ..ir.types import Dim, Type
 from ..ops.cond import make_cond, marker
@@ -37,7 +37,7 @@ def scan(
     iterations = _length(given, length)
     names = _names(init, "carry")
     old = [param(name, v.type) for name, v in zip(names, first, strict=True)]
-    elements = [param(f"{_hint(v, 'x')}_t", Type(v.dtype, v.shape[1:]), v) for v in given]
+    elements = [param(f"{_called(v, 'x')}_t", Type(v.dtype, v.shape[1:]), v) for v in given]
     out = f(tree_like(init, old), tree_like(xs, elements))
     if not isinstance(out, tuple) or len(out) != 2:
         raise ShapeError("scan: the step must return (carry, y), two things; y may be None")
@@ -114,8 +114,9 @@ def _names(tree: Any, name: str) -> list[str]:
     return [name]
 
 
-def _hint(v: Value, otherwise: str) -> str:
-    return v.name or v.node.hint or otherwise
+def _called(v: Value, otherwise: str) -> str:
+    known = base(v).node.origin.labels.get(base(v).index)
+    return v.name or (known.role if known is not None and known.role else otherwise)
 
 
 def _length(xs: Sequence[Value], length: int | None) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..ir.build import apply
+from ..ir.names import with_role
 from ..ir.node import Value
 from .arguments import as_value, shape_error
 from .joining import pad
@@ -184,4 +185,4 @@ def _biased(name: str, operands: list[Value], y: Value, bias: Any) -> Value:
     b = as_value(bias)
     if b.shape != y.shape[3:]:
         raise shape_error(name, [*operands, b], f"the bias must have shape [{y.shape[3]}]")
-    return y + b
+    return with_role(y, "xw") + b

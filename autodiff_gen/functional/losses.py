@@ -8,9 +8,10 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply, constant
+from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Dim, broadcast, plain
-from .arguments import as_value, shape_error, torch_lacks
+from .arguments import as_value, loss_function, shape_error, torch_lacks
 from .elementwise import abs, detach, eq, exp, log, log1p, maximum, neg, square, where
 from .reductions import mean, sum
 
@@ -77,37 +78,41 @@ def _check_broadcast(name: str, losses: Value, w: Value, argument: str) -> None:
 
 
 @torch_lacks(size_average=None, reduce=None, weight=None)
+@loss_function
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Value:
     """(input - target)^2; both of one shape (PyTorch broadcasts them with a warning)."""
     x, t = _pair("mse_loss", input, target)
-    return reduced("mse_loss", square(x - t), reduction)
+    return reduced("mse_loss", square(with_role(x - t, "diff")), reduction)
 
 
 @torch_lacks(size_average=None, reduce=None, weight=None)
+@loss_function
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Value:
     """|input - target|, both of one shape; the gradient is 0 where they are equal."""
     x, t = _pair("l1_loss", input, target)
-    return reduced("l1_loss", abs(x - t), reduction)
+    return reduced("l1_loss", abs(with_role(x - t, "diff")), reduction)
 
 
 @torch_lacks(size_average=None, reduce=None)
+@loss_function
 def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Value:
     """With d = input - target: d^2 / (2 beta) if |d| < beta, otherwise |d| - beta / 2; beta=0 is l1_loss."""
     x, t = _pair("smooth_l1_loss", input, target)
     beta = number_of("smooth_l1_loss", "beta", beta, 0.0)
-    d = x - t
+    d = with_role(x - t, "diff")
     size = abs(d)
     losses = where(size < beta, square(d) * (0.5 / beta), size - 0.5 * beta) if beta else size
     return reduced("smooth_l1_loss", losses, reduction)
 
 
 @torch_lacks(weight=None)
+@loss_function
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Value:
     """With d = input - target: d^2 / 2 if |d| <= delta, otherwise delta (|d| - delta / 2). Huber 1964."""
     x, t = _pair("huber_loss", input, target)
     if number_of("huber_loss", "delta", delta, 0.0) == 0:
         raise ShapeError("huber_loss: delta=0 must be greater than 0")
-    d = x - t
+    d = with_role(x - t, "diff")
     size = abs(d)
     losses = where(size <= delta, 0.5 * square(d), delta * (size - 0.5 * delta))
     return reduced("huber_loss", losses, reduction)
@@ -123,6 +128,7 @@ LEAST_VARIANCE = 1e-12
 
 
 @torch_lacks(size_average=None, reduce=None)
+@loss_function
 def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Value:
     """-(t log(p) + (1 - t) log(1 - p)) of probabilities p; each logarithm is at least -100, as in PyTorch.
 
@@ -144,6 +150,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reducti
 
 
 @torch_lacks(size_average=None, reduce=None)
+@loss_function
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, *, reduction: str = "mean", pos_weight: Any = None
 ) -> Value:
@@ -167,6 +174,7 @@ def binary_cross_entropy_with_logits(
 
 
 @torch_lacks(size_average=None, reduce=None)
+@loss_function
 def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Value:
     """target (log(target) - input), 0 where the target is 0. input: log-probabilities; target: probabilities, or with
     log_target log-probabilities.

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..ir.build import apply
+from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Shape, Size
 from .arguments import as_value
@@ -43,14 +44,19 @@ def affine(name: str, x: Value, weight: Any, bias: Any, shape: Shape, reshaped: 
 def _standardised(x: Value, axes: tuple[int, ...], eps: float) -> Value:
     """(x - mean) / sqrt(variance + eps) over the axes, with the biased variance."""
     centred, _, variance = moments(x, axes)
-    return centred * rsqrt(variance + eps)
+    return normalized(centred, variance, eps)
+
+
+def normalized(centred: Value, variance: Value, eps: float) -> Value:
+    """What is centred, with the standard deviation 1."""
+    return with_role(centred * with_role(rsqrt(variance + eps), "inv_std"), "normalized")
 
 
 def moments(x: Value, axes: tuple[int, ...]) -> tuple[Value, Value, Value]:
     """x - mean, the mean, and the biased variance over the axes, which are kept with extent 1."""
-    average = mean(x, axes, keepdim=True)
-    centred = x - average
-    return centred, average, mean(square(centred), axes, keepdim=True)
+    average = with_role(mean(x, axes, keepdim=True), "mean")
+    centred = with_role(x - average, "centered")
+    return centred, average, with_role(mean(square(centred), axes, keepdim=True), "var")
 
 
 def layer_norm(
@@ -72,6 +78,7 @@ def rms_norm(
     axes = _trailing("rms_norm", x, normalized_shape)
     shape = tuple(x.shape[i] for i in axes)
     scale = rsqrt(mean(square(x), axes, keepdim=True) + (FLOAT32_EPS if eps is None else eps))
+    with_role(scale, "inv_rms")
     return affine("rms_norm", x * scale, weight, None, shape, shape)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..ir.build import apply
+from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Dim, broadcast, product
 from ..ops.contraction import transposed
@@ -54,6 +55,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Value:
     y = matmul(x, transposed(w))
     if bias is None:
         return y
+    with_role(y, "xw")
     b = as_value(bias)
     if b.shape != (w.shape[0],):
         raise shape_error("linear", [x, w, b], f"the bias must have shape [{w.shape[0]}]")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.build import apply, apply_node
+from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Dim, Size, plain, product
 from .arguments import Dims, as_value, axes_of, axis_of, shape_error, torch_lacks
@@ -36,8 +37,10 @@ def mean(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
     """The mean over the axes `dim` (all by default); over the batch axis, of the n samples at run time."""
     x = as_value(input)
     axes = axes_of("mean", x, dim)
-    total = reduce("sum", x, axes, keepdim) if axes else x
-    return _divided(total, product(tuple(x.shape[i] for i in axes)), 0.0)
+    if not axes:
+        return x
+    total = reduce("sum", x, axes, keepdim)
+    return with_role(_divided(total, product(tuple(x.shape[i] for i in axes)), 0.0), "mean")
 
 
 def _divided(total: Value, count: Size, less: float) -> Value:
@@ -51,7 +54,7 @@ def _divided(total: Value, count: Size, less: float) -> Value:
     else:
         size = count - less
     # A scalar is divided; several elements are multiplied by the reciprocal.
-    return total / size if product(total.shape) == 1 else total * (1.0 / size)
+    return total / size if product(total.shape) == 1 else total * with_role(as_value(1.0 / size), "inv_count")
 
 
 def amax(input: Any, dim: Dims = (), keepdim: bool = False) -> Value:

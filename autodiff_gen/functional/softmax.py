@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.build import apply
+from ..ir.names import with_role
 from ..ir.node import Value
 from .arguments import as_value, axis_of, torch_lacks
 from .elementwise import detach, exp, log
@@ -18,19 +19,21 @@ def shifted(name: str, input: Any, dim: int) -> tuple[Value, int]:
     axis = axis_of(name, x, dim)
     if x.shape[axis] == 1:
         return x - detach(x), axis
-    return x - detach(apply("amax", x, axes=(axis,), keepdim=True)), axis
+    most = with_role(apply("amax", x, axes=(axis,), keepdim=True), "max")
+    return with_role(x - detach(most), "shifted"), axis
 
 
 @torch_lacks(dtype=None)
 def softmax(input: Any, dim: int) -> Value:
     """exp(x) / sum(exp(x)) along `dim`."""
     z, axis = shifted("softmax", input, dim)
-    e = exp(z)
-    return e * (1.0 / sum(e, axis, keepdim=True))
+    e = with_role(exp(z), "exp_shifted")
+    return e * with_role(1.0 / with_role(sum(e, axis, keepdim=True), "exp_sum"), "inv_sum")
 
 
 @torch_lacks(dtype=None)
 def log_softmax(input: Any, dim: int) -> Value:
     """log(softmax(x)) along `dim`, without cancellation."""
     z, axis = shifted("log_softmax", input, dim)
-    return z - log(sum(exp(z), axis, keepdim=True))
+    e = with_role(exp(z), "exp_shifted")
+    return z - with_role(log(with_role(sum(e, axis, keepdim=True), "exp_sum")), "log_sum")

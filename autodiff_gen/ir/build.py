@@ -10,16 +10,18 @@ import numpy as np
 from ..errors import ShapeError
 from .graph import State
 from .node import CONST, INPUT, OPS, STATE, Node, Value
+from .origin import Origin
 from .types import DTYPES, DType, Type, bool_, f32, s32
 
 
-def make_input(name: str, type: Type) -> Value:
-    return Node(INPUT, (), {"name": name}, (type,)).results[0]
+def make_input(name: str, type: Type, layer: str = "", **attrs: Any) -> Value:
+    return Node(INPUT, (), {"name": name, **attrs}, (type,), origin=Origin(layer)).results[0]
 
 
 def make_state(state: State) -> Value:
     """The old value of a state, as a graph value."""
-    return Node(STATE, (), {"state": state}, (state.type,)).results[0]
+    layer = Origin(state.name.rpartition(".")[0] or state.name)
+    return Node(STATE, (), {"state": state}, (state.type,), origin=layer).results[0]
 
 
 def constant(value: Any, dtype_: DType | None = None) -> Value:
@@ -40,7 +42,7 @@ def constant(value: Any, dtype_: DType | None = None) -> Value:
     attrs: dict[str, Any] = {"value": array}
     if dtype_.kind == "f" and given.ndim == 0 and given.dtype == np.float64 and float(given) != float(array):
         attrs["exact"] = float(given)
-    return Node(CONST, (), attrs, (Type(dtype_, array.shape),)).results[0]
+    return Node(CONST, (), attrs, (Type(dtype_, array.shape),), origin=Origin()).results[0]
 
 
 def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
@@ -70,7 +72,7 @@ def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
     return tuple(out)
 
 
-def apply_node(name: str, *operands: Any, hint: str = "", **attrs: Any) -> Node:
+def apply_node(name: str, *operands: Any, **attrs: Any) -> Node:
     """Build a node of op `name`, its types inferred; ShapeError names the op, the operand types and the rule."""
     op = OPS[name]
     values = _as_values(operands)
@@ -79,7 +81,7 @@ def apply_node(name: str, *operands: Any, hint: str = "", **attrs: Any) -> Node:
     except ShapeError as error:
         shown = ", ".join(f"{v.name}: {v.type}" if v.name else repr(v.type) for v in values)
         raise ShapeError(f"{name}({shown}): {error}") from None
-    return Node(op, values, attrs, types if isinstance(types, tuple) else (types,), hint=hint)
+    return Node(op, values, attrs, types if isinstance(types, tuple) else (types,))
 
 
 def apply(name: str, *operands: Any, **attrs: Any) -> Value:

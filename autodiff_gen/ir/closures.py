@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .build import make_input
-from .node import CONST, INPUT, STATE, Node, Region, Value, topological
+from .names import name_of
+from .node import CONST, INPUT, STATE, Node, Region, Value, base, topological
 from .op_kinds import Extent, Iota, View, ViewKind
 from .rewrite import replaced
 from .traits import view_kind
@@ -27,16 +28,13 @@ class Closed:
 
 def param(name: str, type: Type, source: Value | None = None) -> Value:
     """A parameter of a region, called `name` in generated code; `source` is the outer value whose elements it shows."""
-    v = make_input(name, type)
-    v.node.hint = name
-    v.node.attrs["inner"], v.node.attrs["source"] = True, source
-    return v
+    return make_input(name, type, inner=True, source=source)
 
 
 def close(params: Sequence[Value], results: Sequence[Value], captured: Sequence[Value] = ()) -> Closed:
     """The region of `results` over `params`; `captured` come first among the captures."""
     captures = dict.fromkeys((*captured, *_frontier(params, results)))
-    inside = {v: param(_called(v), v.type) for v in captures}
+    inside = {v: param(name_of(base(v)), v.type) for v in captures}
     region = Region((*params, *inside.values()), tuple(replaced(results, inside)))
     return Closed(region, tuple(captures))
 
@@ -78,9 +76,3 @@ def _is_constant(node: Node, inside: set[Node]) -> bool:
     if node.op is CONST or isinstance(node.op.lower, Iota | Extent):
         return True
     return isinstance(node.op.lower, View) and node.operands[0].node in inside
-
-
-def _called(v: Value) -> str:
-    while not v.node.hint and isinstance(v.node.op.lower, View):
-        v = v.node.operands[0]
-    return v.name or v.node.hint or v.node.op.name

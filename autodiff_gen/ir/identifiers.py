@@ -51,8 +51,8 @@ def identifier(name: str) -> str:
 
 
 def numbered(name: str, number: int) -> str:
-    """`sum2`, but `max_pool2d1_2`."""
-    return f"{name}_{number}" if name[-1:].isdigit() else f"{name}{number}"
+    """`sum_2`, and `fc1_out_2`."""
+    return f"{name}_{number}"
 
 
 def of_program(name: str) -> set[str]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import GraphError
 from .op_kinds import Attrs, Leaf, Lowering, View
+from .origin import Origin, current
 from .types import Type
 
 _serial = itertools.count()
@@ -71,6 +72,7 @@ class Op:
     non_negative: no element is less than 0; it may be NaN.
     monotone:     whether, with these attributes, the result never decreases where the one operand increases, and is NaN
                   where it is.
+    equality:     the result is whether the elements of both operands are equal.
     materializes: the result needs memory of its own, though it equals its operand: no pass removes the node.
     """
 
@@ -88,6 +90,7 @@ class Op:
     bounded_by: tuple[int, ...] = ()
     non_negative: bool = False
     monotone: Callable[[Attrs], bool] = _never
+    equality: bool = False
     materializes: bool = False
 
 
@@ -115,7 +118,7 @@ INPUT, STATE, CONST = _leaf("input"), _leaf("state"), _leaf("const")
 class Node:
     """One application of an op. `regions` hold the sub-graphs of fused nodes, scan and cond."""
 
-    __slots__ = ("attrs", "hint", "op", "operands", "regions", "results", "serial")
+    __slots__ = ("attrs", "op", "operands", "origin", "regions", "results", "serial")
 
     def __init__(
         self,
@@ -124,19 +127,33 @@ class Node:
         attrs: Mapping[str, Any],
         types: tuple[Type, ...],
         regions: tuple[Region, ...] = (),
-        hint: str = "",
+        origin: Origin | None = None,
     ) -> None:
         self.op, self.operands, self.attrs, self.regions = op, operands, dict(attrs), regions
         self.results = tuple(Value(self, i, t) for i, t in enumerate(types))
         self.serial = next(_serial)
-        self.hint = hint
+        self.origin = _created(operands) if origin is None else origin
 
     def with_operands(self, operands: tuple[Value, ...]) -> Node:
         """The node over other operands, whose results have the same types; itself over its own."""
         if operands == self.operands:
             return self
         types = tuple(r.type for r in self.results)
-        return Node(self.op, operands, self.attrs, types, self.regions, self.hint)
+        return Node(self.op, operands, self.attrs, types, self.regions, self.origin)
+
+
+def _created(operands: tuple[Value, ...]) -> Origin:
+    """The origin of a node that is created now. What a module does with the result of a module inside it belongs to the
+    inner one; outside of modules a node belongs to the layer whose weight it reads, else to that of its operands."""
+    scope, phase, _ = current()
+    if scope:
+        near = operands[0].node.origin.scope if operands else ""
+        return Origin(near if near.startswith(f"{scope}.") else scope, phase)
+    for v in operands:
+        near = v.node.origin.scope
+        if near and (not scope or (v.ndim > 1 and "state" in base(v).node.attrs)):
+            scope = near
+    return Origin(scope, phase)
 
 
 class Value:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from .names import adopt
 from .node import Node, Value, topological
+from .origin import building
 
 
 def substitute(
     roots: Sequence[Value], rewrite: Callable[[Node, tuple[Value, ...]], Sequence[Value] | None]
 ) -> list[Value]:
     """Rebuild the graph below `roots`. `rewrite(node, new operands)` gives the node's new results, or None to
-    keep it as it is.
+    keep it as it is. What takes the place of a value gets its name.
     """
     mapping: dict[Value, Value] = {}
     for node in topological(roots):
         operands = tuple(mapping[v] for v in node.operands)
-        results = rewrite(node, operands)
+        with building(node.origin.scope, node.origin.phase):
+            results = rewrite(node, operands)
         if results is None:
             results = node.with_operands(operands).results
+        for old, new in zip(node.results, results, strict=True):
+            adopt(new, old)
         mapping.update(zip(node.results, results, strict=True))
     return [mapping[v] for v in roots]
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..ir.build import apply, constant
+from ..ir.build import apply, constant, make_input
 from ..ir.graph import Graph, State
+from ..ir.names import short_name
 from ..ir.node import CONST, INPUT, OPS, STATE, Node, Value, base, topological
 from ..ir.op_kinds import Contraction, Leaf
 from ..ir.rewrite import replaced
@@ -71,8 +72,7 @@ def _layout(v: Value) -> Strided:
 
 
 def _input(name: str, type: Type, at: Strided) -> Value:
-    node = Node(INPUT, (), {"name": name, "layout": at}, (type,), hint=name)
-    return node.results[0]
+    return make_input(name, type, layout=at)
 
 
 def _uniform(v: Value, type: Type | None = None) -> Value | None:
@@ -151,7 +151,7 @@ def plan_cond(node: Node, graph: Graph, plan: Planner) -> CondPlan:
 
 
 def _name(v: Value) -> str:
-    return v.node.hint or v.name or v.node.op.name
+    return short_name(base(v))
 
 
 def _first_values(node: Node, graph: Graph, names: Sequence[str], plan: Planner) -> Part:
@@ -188,7 +188,7 @@ def _placed(
         placed = lower.placed if isinstance(lower, Contraction) else ""
         operands = v.node.operands if placed else (v,)
         node = Node(
-            OPS[placed or "place"], operands, {"layout": at, "of": names[k]}, (v.type,), hint=_name(v)
+            OPS[placed or "place"], operands, {"layout": at, "of": names[k]}, (v.type,), origin=v.node.origin
         )
         (there,) = node.results
         if not isinstance(v.node.op.lower, Leaf) and v not in moved:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.loop_axes import Axes
+from ..ir.names import short_name
 from ..ir.node import CONST, Node, Value
 from ..ir.op_kinds import Attrs, Elementwise, Extent, Iota, Pick, View
 from ..ir.types import DType, planned, product
@@ -198,7 +199,7 @@ class Expressions:
             home,
             tuple(args),
             v.type.dtype,
-            node.op.name,
+            short_name(v),
             worth_a_name=True,
         )
 
@@ -209,12 +210,11 @@ class Expressions:
             moves = choice.memory is not None and any(i is not None for i in choice.memory[1])
             if moves and (choice.dtype.kind == "f" or self.locked):
                 choice.moved = choice.worth_a_name = True
-                choice.hint = choice.hint or "choice"
 
     def _make_pick(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> Expr:
         picked = self.value(node.operands[0], self._picked_at(node, lower, index, body), body)
         picked.uses += 1
-        return Expr(lambda x: x, picked.home, (picked,), picked.dtype, "picked")
+        return Expr(lambda x: x, picked.home, (picked,), picked.dtype, short_name(node.results[0]))
 
     def _picked_at(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> tuple[Index, ...]:
         """Where a pick reads its first operand; an axis of extent 1 has one element, whatever the index says."""
@@ -228,11 +228,8 @@ class Expressions:
 
     def fresh_accumulators(self, root: Root, body: Body) -> Accumulators:
         """What a reduction grows in `body`, one for each result."""
-        node = root.node
-        names = [node.op.name, f"{node.op.name}_at"]
         return [
-            Expr(_unnamed, body, dtype=r.type.dtype, hint=names[i], uses=1)
-            for i, r in enumerate(node.results)
+            Expr(_unnamed, body, dtype=r.type.dtype, hint=short_name(r), uses=1) for r in root.node.results
         ]
 
     def accumulator(self, root: Root, v: Value, index: tuple[Index, ...]) -> Expr:
@@ -273,7 +270,7 @@ class Expressions:
             home,
             tuple(terms),
             node.results[0].type.dtype,
-            node.op.name,
+            short_name(node.results[0]),
             uses=1,
             moved=True,
             worth_a_name=True,

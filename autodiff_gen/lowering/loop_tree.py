@@ -83,9 +83,9 @@ class LoopTree:
             v = expr.memory[0]
             if v not in self.nest.scratch and self.layout_of(v) is None:
                 return []
-            hint = "_".join([*c_query.words(self.place_of(v)), ""])
+            hint = "_".join([*c_query.words(self.place_of(v)), "i" if any(expr.memory[1]) else "0"])
         value = self._made(expr)
-        name = self.names[expr] = self._fresh(hint, numbered(hint, 1))
+        name = self.names[expr] = self._fresh(hint)
         return [c.declare(C_TYPES[expr.dtype.name], name, value, const=True)]
 
     def _loop(self, loop: Loop) -> list[c.Statement]:
@@ -184,8 +184,9 @@ class LoopTree:
             up.append(c.number(offset))
         return c.Element(place, c.total(up, down))
 
-    def _fresh(self, hint: str, first: str = "") -> str:
-        name, k = first or hint, 1
+    def _fresh(self, hint: str) -> str:
+        hint = f"{hint}_i" if hint in self.around else hint  # the element in hand of that array
+        name, k = hint, 1
         while name in self.taken or name in self.around:
             k += 1
             name = numbered(hint, k)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..ir.graph import State
-from ..ir.node import Node, Value, base, topological
+from ..ir.node import Node, Value, base
+from ..ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from .plan import EntryPlan, Step
 
-FORWARD, LOSS, BACKWARD, UPDATE = "forward", "loss", "backward", "update"
+MOST_LAYERS = 4  # in one heading
+ORDER = (FORWARD, LOSS, BACKWARD, UPDATE)
 
 
 class Phases:
@@ -23,12 +25,11 @@ class Phases:
         self.plan = plan
         graph = plan.graph
         trained = graph.updates and "loss" in graph.outputs
-        self._loss = base(graph.outputs["loss"]).node if trained else None
-        goals = [graph.outputs["loss"]] if trained else list(graph.outputs.values())
-        self._forward = set(topological(goals))
+        self._loss_value = base(graph.outputs["loss"]) if trained else None
+        self._loss = None if self._loss_value is None else self._loss_value.node
         self._parameters = {s.name: s for s in plan.states.values() if s.role == "parameter"}
         self._own = {s.node: self._own_layer(s) for s in plan.steps}
-        steps = sorted(plan.steps, key=lambda s: self.phase(s) not in (FORWARD, LOSS))
+        steps = sorted(plan.steps, key=lambda s: not self._is_forward(s))
         self.layers = [name for name in dict.fromkeys(self._own[s.node] for s in steps) if name]
         rank = {name: k for k, name in enumerate(self.layers)}
         order = graph.nodes
@@ -40,18 +41,33 @@ class Phases:
         self._after = self._nearest(reversed(order), readers, rank)
 
     def phase(self, step: Step) -> str:
-        if any(s.role != "buffer" for s in self._written(step)):
+        """The phase; of a step that computes values of several, all of them: `loss and backward`."""
+        return " and ".join(self._phases(step))
+
+    def _phases(self, step: Step) -> list[str]:
+        found = {self._phase_of(step, r) for r in step.node.results}
+        return [phase for phase in ORDER if phase in found]
+
+    def _phase_of(self, step: Step, result: Value) -> str:
+        state = self.plan.states.get(result)
+        if state is not None and state.role != "buffer":
             return UPDATE
-        if step.node is self._loss:
+        if not self.plan.graph.updates:
+            return FORWARD
+        if step.node is self._loss and result is self._loss_value:
             return LOSS
-        return FORWARD if step.node in self._forward else BACKWARD
+        inside = step.node.regions[0].results[result.index] if step.nest is not None else result
+        return base(inside).node.origin.phase
+
+    def _is_forward(self, step: Step) -> bool:
+        return self._phases(step)[0] in (FORWARD, LOSS)
 
     def layer(self, step: Step) -> str:
         """The layer whose parameters the step writes or reads, else the nearest; "" where there is none."""
         own = self._own[step.node]
-        if own:
+        if own or self._phases(step) == [UPDATE]:
             return own
-        in_forward = self.phase(step) in (FORWARD, LOSS)
+        in_forward = self._is_forward(step)
         near = (self._before if in_forward else self._after)[step.node]
         if near >= 0:
             return self.layers[near]
@@ -71,32 +87,33 @@ class Phases:
         out: dict[Step, str] = {}
         for phase, steps in groups:
             if phase == LOSS:
-                out[steps[0]] = LOSS if steps[0].number > 1 else f"{FORWARD}, {LOSS}"
+                out[steps[0]] = LOSS
                 continue
             for some in self._apart(steps):
                 layers = list(dict.fromkeys(title(n) for n in map(self.layer, some) if n))
-                if len(layers) > 4:
-                    layers = [f"{layers[0]} to {layers[-1]}"]
                 out[some[0]] = f"{phase}: {', '.join(layers)}" if layers else phase
         return out if len(out) > 1 or any(":" in text for text in out.values()) else {}
 
     def _makes_gradient(self, step: Step) -> bool:
         """Whether a step computes a gradient, be it to add it to a weight at once."""
-        phase = self.phase(step)
-        return phase == BACKWARD or (phase == UPDATE and not step.node.regions and step.nest is None)
+        phases = self._phases(step)
+        return BACKWARD in phases or (phases == [UPDATE] and not step.node.regions and step.nest is None)
 
     def _apart(self, steps: list[Step]) -> list[list[Step]]:
-        """Cut where no layer of the steps before comes again."""
+        """Cut where no layer of the steps before comes again, and before more layers than fit in a heading."""
         end: dict[str, int] = {}
         for k, step in enumerate(steps):
             end[self.layer(step)] = k
         out: list[list[Step]] = []
+        layers: set[str] = set()
         until = -1
         for k, step in enumerate(steps):
             name = self.layer(step)
-            if not out or (k > until and name):
+            if not out or (name and (k > until or len(layers | {name}) > MOST_LAYERS)):
                 out.append([])
+                layers = set()
             out[-1].append(step)
+            layers |= {name} - {""}
             until = max(until, end[name] if name else k)
         return out
 

@@ -23,6 +23,7 @@ from ..passes.cse import cse
 from ..passes.differentiate import differentiate
 from ..passes.finite_guard import finite_guard
 from ..passes.fold_constants import fold_constants
+from ..passes.fold_one_hot_sums import fold_one_hot_sums
 from ..passes.fuse_conv_pool import fuse_conv_pool
 from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fuse_optimizer import fuse_optimizer
@@ -57,6 +58,7 @@ PIPELINE: tuple[Stage, ...] = (
     layout_assignment,  # permutes of NCHW and NHWC cancel; weights are stored as kernels read them
     differentiate,  # the loss gives a gradient to every parameter
     apply_optimizer,  # gradients give new values of parameters and moments
+    on_entries(fold_one_hot_sums),  # of a vector with one element that is not 0
     on_entries(fold_constants),  # constants, x * 1, broadcasts that happen anyway
     on_entries(cse),  # the same op on the same operands once
     on_entries(merge_slice_gradients),  # gradients of several slices of one value are assembled, not added up

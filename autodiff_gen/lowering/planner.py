@@ -14,6 +14,7 @@ from ..ir.graph import Graph, State
 from ..ir.kernel_call import KernelCall
 from ..ir.node import STATE, Node, Value, base, topological
 from ..ir.op_kinds import Cond, Fused, Leaf, RowContraction, Scan, View
+from ..ir.origin import Label
 from ..ir.strides import dense
 from ..ir.types import Type, planned_size
 from ..ir.views import layout, stored
@@ -156,8 +157,8 @@ def _step(node: Node, graph: Graph, context: Context) -> Step:
                 layouts = [readable(operand[v]) for v in inner.operands]
                 step.calls[inner] = _with_kernel(row_call(inner, layouts), backends)
                 if is_gathered(layouts[0]):
-                    row = make_input("factor", Type(inner.operands[0].type.dtype, layouts[0].shape[1:]))
-                    row.node.hint = "factor"
+                    row = make_input("row", Type(inner.operands[0].type.dtype, layouts[0].shape[1:]))
+                    row.node.origin.labels[0] = Label(copy_of=operand[inner.operands[0]])
                     step.gathered[inner] = row
                     step.nest.scratch[row] = Scratch(row, (), row.type.shape, row.type.dtype)
     else:

@@ -10,6 +10,7 @@ from ..errors import ModelError
 from ..functional import torch_lacks
 from ..functional.arguments import as_value, shape_error
 from ..functional.attention import split_mask, weights
+from ..ir.names import with_role
 from ..ir.node import Value
 from .dropout import probability
 from .layers import Linear
@@ -79,10 +80,11 @@ class MultiheadAttention(Module):
         unbatched = given[0].ndim == 2
         q, k, v = self._batch_first(given)
         allowed, added = self._masks(q, k, key_padding_mask, attn_mask)
-        heads = [self._heads(x) for x in self._project(q, k, v)]
+        projected = zip("qkv", self._project(q, k, v), strict=True)
+        heads = [self._heads(with_role(x, role)) for role, x in projected]
         p = weights("MultiheadAttention", heads[0], heads[1], allowed, added, None)
         p = F.dropout(p, self.dropout, self.training)
-        context = F.permute(F.matmul(p, heads[2]), (0, 2, 1, 3))
+        context = F.permute(with_role(F.matmul(p, heads[2]), "context"), (0, 2, 1, 3))
         output = self.out_proj(F.reshape(context, q.shape))
         if unbatched:
             output = F.squeeze(output, 0)

@@ -14,7 +14,9 @@ import numpy as np
 from .. import init
 from ..errors import ModelError
 from ..functional import torch_lacks
+from ..ir.names import set_output
 from ..ir.node import STATE, Value
+from ..ir.origin import building, current
 from .parameter import Buffer, Parameter, Stored
 
 
@@ -189,7 +191,16 @@ class Module:
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         self._named("parameter", called=True)  # names what no module around this one has named
-        return self.forward(*inputs, **options)
+        scope, _, paths = current()
+        if paths is None:
+            scope, paths = "", {id(module): name for name, module in self.named_modules()}
+        scope = paths.get(id(self), scope)
+        with building(scope, paths=paths):
+            result = self.forward(*inputs, **options)
+        first = result[0] if isinstance(result, tuple) and result else result
+        if isinstance(first, Value):
+            set_output(first, scope)
+        return result
 
 
 class Sequential(Module):

@@ -14,6 +14,7 @@ from .. import init
 from ..errors import ModelError, ShapeError
 from ..functional import torch_lacks
 from ..functional.arguments import as_value
+from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Dim, Size
 from .dropout import probability
@@ -25,20 +26,21 @@ States = tuple[Value, ...]  # h, and c of an LSTM: [n, hidden_size] each
 
 def _rnn(nonlinearity: str) -> Callable[[States, Value, Value], States]:
     activation = F.tanh if nonlinearity == "tanh" else F.relu
-    return lambda states, x, h: (activation(x + h),)
+    return lambda states, x, h: (with_role(activation(x + h), "h"),)
 
 
 def _lstm(states: States, x: Value, h: Value) -> States:
     i, f, g, o = F.chunk(x + h, 4, -1)
-    c = F.sigmoid(f) * states[1] + F.sigmoid(i) * F.tanh(g)
-    return F.sigmoid(o) * F.tanh(c), c
+    i, f, o = (with_role(F.sigmoid(v), role) for v, role in ((i, "i"), (f, "f"), (o, "o")))
+    c = with_role(f * states[1] + i * with_role(F.tanh(g), "g"), "c")
+    return with_role(o * with_role(F.tanh(c), "tanh_c"), "h"), c
 
 
 def _gru(states: States, x: Value, h: Value) -> States:
     (x_r, x_z, x_n), (h_r, h_z, h_n) = F.chunk(x, 3, -1), F.chunk(h, 3, -1)
-    z = F.sigmoid(x_z + h_z)
-    n = F.tanh(x_n + F.sigmoid(x_r + h_r) * h_n)
-    return (n + z * (states[0] - n),)
+    z = with_role(F.sigmoid(x_z + h_z), "z")
+    n = with_role(F.tanh(x_n + with_role(F.sigmoid(x_r + h_r), "r") * h_n), "n")
+    return (with_role(n + z * (states[0] - n), "h"),)
 
 
 class _Kind:
@@ -163,10 +165,12 @@ class _Recurrent(Module):
         )  # the bias c is added before the loop, except in a GRU
         if hoisted:
             inputs = inputs + c
+        with_role(inputs, "x_gates")
 
         def step(states: dict[str, Value], x: Value) -> tuple[dict[str, Value], Value]:
             old = tuple(states.values())
-            new = self.kind.step(old, x, F.linear(old[0], u, None if hoisted else c))
+            gates = with_role(F.linear(old[0], u, None if hoisted else c), "h_gates")
+            new = self.kind.step(old, x, gates)
             return dict(zip("hc", new, strict=False)), new[0]
 
         inputs = F.transpose(inputs, 0, 1) if batch_first else inputs

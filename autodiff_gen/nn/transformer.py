@@ -10,6 +10,7 @@ from .. import functional as F
 from ..errors import ModelError
 from ..functional import torch_lacks
 from ..functional.arguments import as_value
+from ..ir.names import with_role
 from ..ir.node import Value
 from .attention import MultiheadAttention
 from .containers import ModuleList
@@ -71,7 +72,7 @@ class TransformerEncoderLayer(Module):
             return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(v)))))  # type: ignore[no-any-return]
 
         if self.norm_first:
-            x = x + attend(self.norm1(x))
+            x = with_role(x + attend(self.norm1(x)), "residual")
             return x + feed_forward(self.norm2(x))
         x = self.norm1(x + attend(x))
         return self.norm2(x + feed_forward(x))  # type: ignore[no-any-return]

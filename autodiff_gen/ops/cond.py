@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from ..autodiff import pull_back, zeros_like
 from ..ir.build import constant
 from ..ir.closures import param, read_from_outside
-from ..ir.node import Node, Op, Region, Value, register
+from ..ir.names import name_of
+from ..ir.node import Node, Op, Region, Value, base, register
 from ..ir.op_kinds import Attrs, Cond
 from ..ir.rewrite import replaced
 from ..ir.types import Type
@@ -58,6 +59,6 @@ def make_cond(pred: Value, then: Sequence[Value], otherwise: Sequence[Value], si
     outer = list(dict.fromkeys(v for results in (then, otherwise) for v in read_from_outside(results, since)))
     regions = []
     for results in (then, otherwise):
-        inside = {v: param(v.name or v.node.hint or v.node.op.name, v.type) for v in outer}
+        inside = {v: param(name_of(base(v)), v.type) for v in outer}
         regions.append(Region(tuple(inside.values()), tuple(replaced(results, inside))))
     return Node(COND, (pred, *outer), {}, tuple(v.type for v in then), tuple(regions))

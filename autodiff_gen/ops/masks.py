@@ -18,7 +18,7 @@ LOGICAL = 40  # the precedence of && and ||
 CHOSEN = 20  # the least precedence of an operand of ?:, so that a nested ?: is put in parentheses
 
 
-def _comparison(name: str, c: str, ref: Callable[[Any, Any], Any]) -> Op:
+def _comparison(name: str, c: str, ref: Callable[[Any, Any], Any], equality: bool = False) -> Op:
     return Op(
         name,
         infer=comparing,
@@ -27,10 +27,11 @@ def _comparison(name: str, c: str, ref: Callable[[Any, Any], Any]) -> Op:
         lower=Elementwise(f"{{0}} {c} {{1}}", COMPARE, ADD, cheap=True),
         samples=(*PAIRS, Sample(((2, 3), (3,)), dtypes={0: "s32", 1: "s32"}, high=3)),
         torch=f"a {c} b",
+        equality=equality,
     )
 
 
-eq = register(_comparison("eq", "==", np.equal))
+eq = register(_comparison("eq", "==", np.equal, equality=True))
 ne = register(_comparison("ne", "!=", np.not_equal))
 lt = register(_comparison("lt", "<", np.less))
 le = register(_comparison("le", "<=", np.less_equal))

@@ -25,7 +25,6 @@ def make_scan(
     ys: Sequence[Value],
     length: int,
     reverse: bool,
-    hint: str = "",
 ) -> Node:
     """The node of a traced step: `params` are the placeholders of carries and elements of xs from which the new
     `carries` and `ys` were computed.
@@ -40,7 +39,7 @@ def make_scan(
     types = [v.type for v in results[: len(init)]]
     types += [stacked(v.type, length, axis) for v, axis in zip(results[len(init) :], axes, strict=True)]
     attrs = {"carries": len(init), "xs": len(xs), "length": length, "reverse": reverse, "axes": axes}
-    return Node(OPS["scan"], (*init, *xs, *closed.captures), attrs, tuple(types), (region,), hint)
+    return Node(OPS["scan"], (*init, *xs, *closed.captures), attrs, tuple(types), (region,))
 
 
 def products(region: Region) -> list[list[Value]]:

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..autodiff import downstream, number, pull_back, zeros_like
+from ..autodiff import downstream, pull_back, zeros_like
 from ..ir.build import apply
 from ..ir.closures import param
-from ..ir.node import Node, Value, topological
+from ..ir.names import short_name
+from ..ir.node import Node, Value, base, topological
 from ..ir.rewrite import replaced
 from ..ir.types import product
 from .contraction import transposed
@@ -55,7 +56,6 @@ class _Backward:
 def scan_vjp(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) -> list[Value | None]:
     """One gradient per operand of the scan `node`; None if it is not wanted or zero."""
     (region,), count, elements = node.regions, node.attrs["carries"], node.attrs["xs"]
-    number(region.nodes)
     old, axes = region.params[:count], node.attrs["axes"]
     active, reached = _carries(node, dys, wanted)
     live = [i for i in range(count) if i in active and i in reached]
@@ -117,7 +117,7 @@ def scan_vjp(node: Node, dys: Sequence[Value | None], wanted: Sequence[bool]) ->
 
 
 def _name(v: Value) -> str:
-    return v.node.hint or v.node.op.name
+    return short_name(base(v))
 
 
 def _stack(scan: Node, k: int) -> Value:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply
+from ..ir.names import with_role
 from ..ir.node import CONST, VJP, Sample, Value
 from ..ir.op_kinds import Attrs
 from ..ir.types import Shape, Type, bool_, broadcast
@@ -95,7 +96,7 @@ def simple(*pullbacks: Callable[..., Value] | None) -> VJP:
 
 def as_s32(index: Value) -> Value:
     """An integer value as s32, the dtype of indices in kernels."""
-    return index if index.type.dtype.name == "s32" else apply("to_s32", index)
+    return index if index.type.dtype.name == "s32" else with_role(apply("to_s32", index), "chosen")
 
 
 def number(v: Value) -> float | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import functional as F
 from ..errors import ModelError
+from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import plain
 
@@ -26,15 +27,16 @@ def clip_grad_norm(gradients: Sequence[Value], max_norm: float) -> list[Value]:
     ModelError for a limit that is not positive.
     """
     limit = _positive("clip_grad_norm", "max_norm", max_norm)
-    squares = [F.sum(F.square(g)) for g in gradients]
+    squares = [with_role(F.sum(F.square(g)), "squares") for g in gradients]
     total = squares[0]
     for more in squares[1:]:
         total = total + more
-    factor = F.minimum(limit / (F.sqrt(total) + 1e-6), 1.0)
-    return [g * factor for g in gradients]
+    norm = with_role(F.sqrt(total), "grad_norm")
+    factor = with_role(F.minimum(limit / (norm + 1e-6), 1.0), "grad_scale")
+    return [with_role(g * factor, "clipped_grad") for g in gradients]
 
 
 def clip_grad_value(gradients: Sequence[Value], clip_value: float) -> list[Value]:
     """All elements clamped to [-clip_value, clip_value]. Raises ModelError for a limit that is not positive."""
     limit = _positive("clip_grad_value", "clip_value", clip_value)
-    return [F.minimum(F.maximum(g, -limit), limit) for g in gradients]
+    return [with_role(F.minimum(F.maximum(g, -limit), limit), "clipped_grad") for g in gradients]

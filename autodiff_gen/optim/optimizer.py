@@ -11,7 +11,9 @@ from .. import init
 from ..errors import ModelError
 from ..ir.build import make_state
 from ..ir.graph import State
+from ..ir.names import with_role
 from ..ir.node import STATE, Value
+from ..ir.origin import UPDATE, building
 from ..ir.types import Type, f32, plain, planned
 from ..nn import Module, Parameter
 from .lr_scheduler import LRScheduler, StepCounter
@@ -69,7 +71,7 @@ class Step:
             role="optimizer",
             storage=parameter.storage,
         )
-        self._states[state] = rule(make_state(state))
+        self._states[state] = with_role(rule(make_state(state)), name)
         return self._states[state]
 
 
@@ -196,13 +198,14 @@ class Optimizer:
             step = Step(group.options, rate, momentum, clock, states)
             for state, w, g in params:
                 if state in group.states:
-                    new[state] = self.rule(step, state, w, g)
+                    with building(state.name, UPDATE):
+                        new[state] = self.rule(step, state, w, g)
         return new | clock.updates() | states
 
     def _rate(self, base: float, lr: Value | None, schedule: LRScheduler | None, clock: StepCounter) -> Value:
         """The learning rate of a group whose option lr is `base`."""
         if schedule is not None:
-            return schedule.rate(base, clock.before)
+            return with_role(schedule.rate(base, clock.before), "rate")
         assert lr is not None
         if base == self.lr:
             return lr

@@ -9,7 +9,9 @@ from .. import functional as F
 from ..errors import ModelError
 from ..functional import torch_lacks
 from ..ir.graph import State
+from ..ir.names import with_role
 from ..ir.node import Value
+from ..ir.origin import OPTIMIZER, building
 from .optimizer import Optimizer, Step, number
 
 
@@ -95,11 +97,14 @@ class Adam(Optimizer):
         o, t = step.options, step.clock.now
         beta1 = o["betas"][0] if step.momentum is None else step.momentum
         beta2 = o["betas"][1]
-        step_size = step.lr / _bias_correction(beta1, t)
-        rescale = 1.0 / F.sqrt(_bias_correction(beta2, t))
+        with building(OPTIMIZER):  # the same for all parameters
+            step_size = with_role(step.lr / _bias_correction(beta1, t), "step_size")
+            rescale = with_role(1.0 / F.sqrt(_bias_correction(beta2, t)), "rescale")
         first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * (1.0 - beta1))
         second = step.keep(parameter, "exp_avg_sq", lambda v: v * beta2 + F.square(g) * (1.0 - beta2))
-        change: Value = step_size * (first / (F.sqrt(second) * rescale + o["eps"]))
+        change: Value = step_size * (
+            first / (with_role(with_role(F.sqrt(second), "root") * rescale, "denominator") + o["eps"])
+        )
         return change
 
 
@@ -124,7 +129,9 @@ class AdamW(Adam):
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         change = self._change(step, parameter, g)
         if step.options["weight_decay"]:
-            change = (step.lr * step.options["weight_decay"]) * w + change
+            with building(OPTIMIZER):
+                decay = with_role(step.lr * step.options["weight_decay"], "decay")
+            change = decay * w + change
         return w - change
 
 
@@ -167,7 +174,7 @@ class RMSprop(Optimizer):
         if o["centered"]:
             mean = step.keep(parameter, "grad_avg", lambda m: m + (g - m) * (1.0 - alpha))
             variance = F.relu(variance - F.square(mean))  # rounding may make it negative
-        change: Value = g / (F.sqrt(variance) + o["eps"])
+        change: Value = g / (with_role(F.sqrt(variance), "root") + o["eps"])
         if step.momentum is not None or o["momentum"]:
             momentum = o["momentum"] if step.momentum is None else step.momentum
             direction = change
@@ -209,7 +216,7 @@ class Adagrad(Optimizer):
         rate = step.lr / (1.0 + step.clock.before * o["lr_decay"]) if o["lr_decay"] else step.lr
         first = o["initial_accumulator_value"]
         total = step.keep(parameter, "sum", lambda s: s + F.square(g), first)
-        change: Value = g / (F.sqrt(total) + o["eps"])
+        change: Value = g / (with_role(F.sqrt(total), "root") + o["eps"])
         return w - rate * change
 
 

@@ -24,6 +24,7 @@ from ..ir.build import make_input, make_state
 from ..ir.graph import Graph, State
 from ..ir.module import Module
 from ..ir.node import Value
+from ..ir.origin import OPTIMIZER, UPDATE, building
 from ..ir.rewrite import replaced
 from ..ir.types import Type, f32, planned
 from ..optim import clip_grad_norm, clip_grad_value
@@ -40,11 +41,12 @@ def apply_optimizer(module: Module[Graph], context: Context) -> Module[Graph]:
     trained = [(module.state(state), module.old_value(v)) for state, v in training.trained]
     states = [state for state, _ in trained]
     # One set of update rules over placeholders, so that both ways of training share their states.
-    placeholders = [make_input(gradient_name(state), state.type) for state in states]
-    new = _rules(module, training, trained, placeholders)
-    averages = training.ema.averages(states) if training.ema else {}
-    if training.ema:
-        new = {**new, **training.ema.updates(averages, new)}
+    placeholders = [make_input(gradient_name(state), state.type, state.name) for state in states]
+    with building(OPTIMIZER, UPDATE):
+        new = _rules(module, training, trained, placeholders)
+        averages = training.ema.averages(states) if training.ema else {}
+        if training.ema:
+            new = {**new, **training.ema.updates(averages, new)}
 
     def updates(gradients: Sequence[Value]) -> dict[State, Value]:
         known = dict(zip(placeholders, gradients, strict=True))

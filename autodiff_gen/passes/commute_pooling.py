@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.build import apply, apply_node
+from ..ir.names import with_role
 from ..ir.node import Node, Value, topological, users
 from ..ir.op_kinds import Call, ViewKind
 from ..ir.rewrite import substitute
@@ -58,7 +59,7 @@ def commute_pooling(roots: Sequence[Value]) -> list[Value]:
         if not passed:
             return None
         pooled = apply_node(node.op.name, _in_shape(new, image.type.shape), **node.attrs)
-        value = pooled.results[0]
+        value = with_role(pooled.results[0], "pooled")
         for step in reversed(passed):
             value = apply(step.op.name, value, **step.attrs)
         return value, *pooled.results[1:]

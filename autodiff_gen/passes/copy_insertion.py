@@ -16,12 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.build import apply, apply_node
+from ..ir.build import apply
 from ..ir.dependences import guarded, ordering_edges, state_of
 from ..ir.graph import Graph, State
+from ..ir.names import with_role
 from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Call, Cond, Contraction, Extent, Iota, Leaf, RowContraction, Scan, View
 from ..ir.ordered_dag import OrderedDag
+from ..ir.origin import UPDATE, Label, building
 from ..ir.rewrite import substitute
 from ..ir.strides import Strided
 from ..ir.views import layout
@@ -29,12 +31,16 @@ from .context import Context
 
 
 def copied(v: Value) -> Value:
-    return apply("copy", v)
+    with building(v.node.origin.scope, base(v).node.origin.phase):
+        copy = apply("copy", v)
+    copy.node.origin.labels[0] = Label("copy", copy_of=v)
+    return copy
 
 
 def snapshot(v: Value, state: State) -> Value:
     """A copy of the old value of a state, which is read after the state's update; the report lists them."""
-    return apply_node("copy", v, snapshot=True, hint=f"old {state.name}").results[0]
+    with building(phase=UPDATE):
+        return with_role(apply("copy", v, snapshot=True), f"old_{state.name}")
 
 
 def has_address(v: Value) -> bool:

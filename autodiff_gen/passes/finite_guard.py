@@ -35,6 +35,7 @@ import numpy as np
 from ..ir.build import apply, constant
 from ..ir.dependences import guarded, is_product, state_of
 from ..ir.graph import Graph, State
+from ..ir.names import with_role
 from ..ir.node import CONST, Node, Op, Value, base, topological, users
 from ..ir.op_kinds import Assemble, Call, Contraction, RowContraction, View
 from ..ir.traits import changes, is_sum
@@ -63,8 +64,7 @@ def finite_guard(graph: Graph, context: Context) -> Graph:
     if total is None:
         return graph
     scaled = apply("mul", total, MARGIN)
-    scaled.node.hint = "proof"
-    return replace(graph, bound=scaled)
+    return replace(graph, bound=with_role(scaled, "bound_of_updates"))
 
 
 class Bounds:
@@ -173,8 +173,7 @@ class Bounds:
             most = apply("largest", each, axes=tuple(range(v.ndim)), keepdim=False)
         else:
             most = _scalar(apply("maximum", each, 1.0))
-        most.node.hint = "most"
-        return most
+        return with_role(most, "most")
 
     def _sum_of_squares(self, v: Value) -> Value | None:
         """The sum of the squares of all elements of v, where the graph has it: its root is no less than any of them."""
@@ -265,8 +264,7 @@ def _sum(a: Bound, b: Bound) -> Bound:
 
 
 def _named(v: Value) -> Value:
-    v.node.hint = "bound"
-    return v
+    return with_role(v, "bound")
 
 
 def _value(bound: Bound) -> Value:

@@ -98,7 +98,6 @@ def fuse_conv_pool(graph: Graph, context: Context) -> Graph:
             else:
                 bias = apply("reshape", bias, shape=conv.type.shape[-1:])
             made = apply_node("conv2d_pool", *conv.node.operands, bias, **_joined(conv.node, node))
-            made.hint = node.hint
             return made.results
         if node.op.name == "conv2d_dx" and spread(node.operands[0]):
             (dy, index), w = operands[0].node.operands, operands[1]
@@ -116,7 +115,6 @@ def fuse_conv_pool(graph: Graph, context: Context) -> Graph:
             )  # each element goes to one place
         else:
             return None
-        result.node.hint = node.hint
         return (result,)
 
     return graph.with_roots(substitute(graph.roots, rewrite))

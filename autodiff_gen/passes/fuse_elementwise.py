@@ -104,16 +104,14 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
         attrs = v.node.attrs
         if isinstance(v.node.op.lower, Iota) and types[0] != v.type:
             attrs = {"size": types[0].shape}
-        made = Node(v.node.op, operands, attrs, types, hint=v.node.hint)
+        made = Node(v.node.op, operands, attrs, types, origin=v.node.origin)
         inner.update(zip(v.node.results, made.results, strict=True))
         return inner[v]
 
     region_results = tuple(resolve(r) for r in results)
     operands = tuple(_reshaped(outside(v), p.type) for v, p in params.items())
     types = tuple(r.type for r in region_results)
-    node = Node(
-        FUSED, operands, {}, types, (Region(tuple(params.values()), region_results),), hint=members[-1].hint
-    )
+    node = Node(FUSED, operands, {}, types, (Region(tuple(params.values()), region_results),))
     return {r: _reshaped(made, r.type) for r, made in zip(results, node.results, strict=True)}
 
 

@@ -12,12 +12,14 @@ from heapq import heapify, heappop, heappush
 
 from ..ir.dependences import gate_edges, guarded, ordering_edges, state_of
 from ..ir.graph import Graph, State
-from ..ir.loop_axes import label
+from ..ir.loop_axes import Labels, label
 from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, Leaf, Pick, Reduce, RowContraction, View
 from ..ir.ordered_dag import OrderedDag
 from ..ir.types import Dim, Shape, planned, planned_size
 from ..ir.views import layout, stored
+from .fusion_layers import are_of_different_layers, pass_values_in_loops
+from .fusion_phases import Phases
 
 LARGEST_GROUP = 48
 MOST_RECOMPUTED = 4  # cheap values that are computed again to have one value without storing it
@@ -78,6 +80,7 @@ class Groups:
     def __init__(self, graph: Graph, vectors: int = 0) -> None:
         edges = ordering_edges(graph)
         self.early, self.late = guarded(graph)
+        self.phases, self.users = Phases(graph), graph.users
         for n, gates in gate_edges(graph).items():
             edges.setdefault(n, []).extend(gates)
         self.order = [n for n in graph.nodes if not isinstance(n.op.lower, View) and not is_free(n)]
@@ -122,20 +125,31 @@ class Groups:
             return False
         if not self.late.isdisjoint(nodes) and not self.early.isdisjoint(nodes):
             return False  # the guard is between them
-        return not self.dag.has_path_through_others(a, b) and self._share_loops(nodes)
+        if self.dag.has_path_through_others(a, b):
+            return False
+        nodes.sort(key=self.position.__getitem__)
+        labels = self._labels(nodes)
+        if labels is None:
+            return False
+        if are_of_different_layers(nodes) and not pass_values_in_loops(
+            self.members[a], nodes, labels, self.users
+        ):
+            return False
+        return not self.phases.apart(self.members[a], self.members[b])
 
     def _share_loops(self, nodes: list[Node]) -> bool:
-        """Whether the nodes can share loops, and no product by rows needs the whole of what they only have in
-        part.
-        """
-        nodes = sorted(nodes, key=self.position.__getitem__)
+        return self._labels(sorted(nodes, key=self.position.__getitem__)) is not None
+
+    def _labels(self, nodes: list[Node]) -> Labels | None:
+        """The loops that the nodes share; None where they cannot, or where a product by rows needs the whole of what
+        they only have in part."""
         inside = {r for n in with_free(nodes) for r in n.results}
         if not self.apart.isdisjoint(nodes) and flat_shape(nodes, inside) is None:
-            return False
+            return None
         for n in nodes:
             if isinstance(n.op.lower, RowContraction) and any(base(v) in inside for v in n.operands):
-                return False
-        return _has_one_shape(nodes, inside) or label(with_free(nodes), inside) is not None
+                return None
+        return label(with_free(nodes), inside)
 
     def merge(self, a: int, b: int) -> None:
         self.members[a] += (added := self.members.pop(b))
@@ -209,25 +223,9 @@ class Groups:
         return needed
 
 
-def _has_one_shape(nodes: list[Node], inside: set[Value]) -> bool:
-    """Whether all arrays that are computed have one shape and are read as they are, so that they surely share loops."""
-    shapes = set()
-    for n in nodes:
-        if not isinstance(n.op.lower, Elementwise | RowContraction):
-            return False
-        shapes.add(n.results[0].type.shape)
-        for v in n.operands:
-            source = base(v)
-            if source is not v and source in inside and source.type.shape != ():
-                return False
-            if source in inside and isinstance(source.node.op.lower, Iota):
-                return False
-    return len(shapes - {()}) <= 1
-
-
 def with_free(nodes: list[Node]) -> list[Node]:
     """`nodes`, and ahead of them the free nodes that they read."""
-    free = {}
+    free: dict[Node, None] = {}
     for n in nodes:
         for v in n.operands:
             source = base(v).node

@@ -38,7 +38,6 @@ def inline_small_matmul(graph: Graph, context: Context) -> Graph:
             return (apply("mul", a, b),)
         each = apply("mul", apply("reshape", a, shape=(m, k, 1)), apply("reshape", b, shape=(1, k, n)))
         total = apply("sum", each, axes=(1,), keepdim=False)
-        total.node.hint = node.hint
         return (total,)
 
     return graph.with_roots(substitute(graph.roots, rewrite))

@@ -20,6 +20,7 @@ from ..errors import ShapeError
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
 from ..ir.op_kinds import Assemble, View
+from ..ir.origin import Origin
 from ..ir.rewrite import substitute
 from .context import Context
 
@@ -36,7 +37,7 @@ def merge_slice_gradients(graph: Graph, context: Context) -> Graph:
             return None
         if any(v in roots for v in node.operands):
             return None
-        joined = _joined(operands[0], operands[1], node.hint)
+        joined = _joined(operands[0], operands[1], node.origin)
         return None if joined is None else (joined,)
 
     return graph.with_roots(substitute(graph.roots, rewrite))
@@ -56,7 +57,7 @@ def _part(assembled: Node, window: Node) -> Value | None:
     return None
 
 
-def _joined(a: Value, b: Value, hint: str) -> Value | None:
+def _joined(a: Value, b: Value, origin: Origin) -> Value | None:
     """a + b where both are zero but for windows that do not overlap."""
     if a.type != b.type or not all(
         isinstance(v.node.op.lower, Assemble) and v.node.attrs["fill"] == 0.0 for v in (a, b)
@@ -74,4 +75,4 @@ def _joined(a: Value, b: Value, hint: str) -> Value | None:
     except ShapeError:  # they overlap
         return None
     assert not isinstance(y, tuple)
-    return Node(first.op, operands, attrs, (y,), hint=hint).results[0]
+    return Node(first.op, operands, attrs, (y,), origin=origin).results[0]

@@ -47,7 +47,7 @@ def _made(node: Node, operands: Sequence[Value], changed: Mapping[str, object]) 
     attrs = {**node.attrs, **changed}
     types = node.op.infer(*(v.type for v in operands), **attrs)
     types = types if isinstance(types, tuple) else (types,)
-    return Node(node.op, tuple(operands), attrs, types, node.regions, node.hint).results
+    return Node(node.op, tuple(operands), attrs, types, node.regions, node.origin).results
 
 
 # Views
@@ -111,7 +111,7 @@ def _elementwise(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | 
         at += len(pieces)
     extents = [d for pieces in fine for d in pieces]
     types = tuple(Type(r.type.dtype, tuple(extents[k] for k in order)) for r in node.results)
-    made = Node(node.op, tuple(ordered_operands), node.attrs, types, node.regions, node.hint)
+    made = Node(node.op, tuple(ordered_operands), node.attrs, types, node.regions, node.origin)
     return [simplified(r, axes) for r in made.results]
 
 

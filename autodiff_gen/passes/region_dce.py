@@ -86,7 +86,7 @@ def _narrowed(
         for r in node.regions
     )
     types = tuple(node.results[i].type for i in results)
-    made = Node(node.op, tuple(operands[i] for i in kept), attrs, types, regions, node.hint)
+    made = Node(node.op, tuple(operands[i] for i in kept), attrs, types, regions, node.origin)
     out = list(node.results)  # nothing reads the others
     for i, r in zip(results, made.results, strict=True):
         out[i] = r

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 from ..ir.build import apply
 from ..ir.graph import Graph
+from ..ir.names import adopt
 from ..ir.node import Node, Value, base, topological
 from ..ir.op_kinds import Elementwise, Iota, View
 from ..ir.rewrite import substitute
@@ -88,7 +89,7 @@ def _recomputed(source: Value, at: Strided, random: set[Node]) -> Value:
         if node in random:
             operands = [new.get(v, v) for v in node.operands]
             new[node.results[0]] = apply(node.op.name, *operands, **node.attrs)
-            new[node.results[0]].node.hint = node.hint
+            adopt(new[node.results[0]], node.results[0])
         elif _is_plain(node):
             new[node.results[0]] = index
     return new[source]

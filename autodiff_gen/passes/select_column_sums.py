@@ -82,7 +82,6 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
         if sizes is None or not is_stored(node.operands[0]) or not is_alone(node):
             return None
         total = apply("column_sums", apply("reshape", operands[0], shape=sizes))
-        total.node.hint = node.hint
         shape = node.results[0].type.shape
         return (total if total.type.shape == shape else apply("reshape", total, shape=shape),)
 

@@ -25,6 +25,7 @@ from typing import TypeAlias
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, users
 from ..ir.op_kinds import Elementwise, View
+from ..ir.origin import Origin
 from ..ir.rewrite import substitute
 from ..ir.types import Dim, Shape
 from ..ops.slices import window
@@ -64,7 +65,8 @@ def slice_propagation(graph: Graph, context: Context) -> Graph:
                 for v, new in zip(node.operands, operands, strict=True)
             ]
             types = (type(result.type)(result.type.dtype, at[0]),)
-            made[result, at] = Node(node.op, tuple(cut), node.attrs, types, hint=node.hint).results[0]
+            origin = Origin(node.origin.scope, node.origin.phase)
+            made[result, at] = Node(node.op, tuple(cut), node.attrs, types, origin=origin).results[0]
         return None
 
     return graph.with_roots(substitute(graph.roots, rewrite)) if parts else graph

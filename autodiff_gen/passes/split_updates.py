@@ -65,7 +65,6 @@ class _Split:
             {},
             tuple(v.type for v in inside),
             (Region(params, tuple(inside)),),
-            hint=self.node.hint,
         )
         outer.update(zip(inside, made.results, strict=True))
         for n in region.nodes:

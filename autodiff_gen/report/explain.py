@@ -7,10 +7,10 @@ from itertools import zip_longest
 
 from ..codegen.compiler import live_at_peak
 from ..codegen.entries import step_comments
-from ..codegen.functions import hint
 from ..codegen.kernel_call import sizes
 from ..codegen.program import Entry, Program
 from ..ir.kernel_call import KernelCall
+from ..ir.names import name_of
 from ..ir.node import Value
 from ..kernels.table import Kernel
 from ..lowering.plan import EntryPlan, Placed, ScanPlan, Step
@@ -23,7 +23,7 @@ def explain(program: Program, board: Board, ram: int | None) -> str:
     parts = [_heading(program, board)]
     for entry in program.entries:
         parts += [f"{entry.name}\n{'=' * len(entry.name)}", str(entry.plan.graph).rstrip()]
-        parts += [_steps(entry, program), _arena(entry)]
+        parts += [_steps(entry, program), _arena(entry, program.layers)]
     parts += [_states(program), _sizes(program, board, ram)]
     return "\n\n".join(parts)
 
@@ -68,8 +68,8 @@ def _call(call: KernelCall, kernel: Kernel, program: Program) -> list[str]:
 # Memory
 
 
-def _arena(entry: Entry) -> str:
-    rows = _buffers(entry.plan, "", 0, {})
+def _arena(entry: Entry, layers: Mapping[str, str]) -> str:
+    rows = _buffers(entry.plan, "", 0, {}, layers)
     lines = [table(("arena", "offset", "bytes", "steps", "tensor"), rows, right=(1, 2))] if rows else []
     for pool, plan in entry.plan.plans.items():
         if plan.peak or pool == "float":
@@ -80,7 +80,9 @@ def _arena(entry: Entry) -> str:
     return "\n".join(lines)
 
 
-def _buffers(plan: EntryPlan, prefix: str, start: int, offsets: Mapping[str, int]) -> list[tuple[str, ...]]:
+def _buffers(
+    plan: EntryPlan, prefix: str, start: int, offsets: Mapping[str, int], layers: Mapping[str, str]
+) -> list[tuple[str, ...]]:
     """A row per buffer of a plan whose arenas start at `offsets`; the buffers of a scan or cond follow the buffer that
     contains them."""
     rows: list[tuple[str, ...]] = []
@@ -93,20 +95,20 @@ def _buffers(plan: EntryPlan, prefix: str, start: int, offsets: Mapping[str, int
                 str(offset),
                 str(b.bytes),
                 first if first == last else f"{first} to {last}",
-                _tensors(b, first),
+                _tensors(b, first, layers),
             )
         )
         if not b.values and b.owner is not None and b.owner.inner is not None:
             for part in b.owner.inner.parts:
-                inner = _buffers(part.plan, f"{first}.", part.start, {b.pool: offset})
+                inner = _buffers(part.plan, f"{first}.", part.start, {b.pool: offset}, layers)
                 rows += [row for row in inner if row[0] == b.pool]
     return rows
 
 
-def _tensors(b: Placed, step: str) -> str:
+def _tensors(b: Placed, step: str, layers: Mapping[str, str]) -> str:
     if not b.values:
         return "for the steps inside"
-    tensors = ", reused in place by ".join(f"{hint(v)} {_type(v, b)}" for v in b.values)
+    tensors = ", reused in place by ".join(f"{name_of(v, layers)} {_type(v, b)}" for v in b.values)
     return tensors if b.owner is None else f"scratch of step {step}: {tensors}"
 
 

@@ -45,8 +45,8 @@ def test_loops(statements: list[c.Statement], short: bool) -> None:
 def test_boards_with_vectors_get_flat_loops() -> None:
     """Of w5's tanh, 4 units for each of 4 samples, and of w4's exp, 2 for each of 4; the arena does not grow."""
     for name, loop in (
-        ("w5", "i < 4 * n; i++) {\n        tanh1[i] ="),
-        ("w4", "i < 2 * n; i++) {\n        exp1[i] ="),
+        ("w5", "i < 4 * n; i++) {\n        layer1_out[i] ="),
+        ("w4", "i < 2 * n; i++) {\n        loss_exp_shifted[i] ="),
     ):
         model = load_model(name)[0]
         plain = compile_model(model, name, ["ref"])

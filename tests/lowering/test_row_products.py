@@ -9,7 +9,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 
-GATHERED = "factor_row[j] = d_add1[i + j * 64];"
+GATHERED = "d_layer0_out_row[j] = d_layer0_out[i + j * 64];"
 
 
 @pytest.mark.parametrize(
@@ -17,10 +17,14 @@ GATHERED = "factor_row[j] = d_add1[i + j * 64];"
     [
         (
             16,
-            [GATHERED, "ag_gemv_t_f32_ref(x, 6, factor_row, matmul_rows_row, n, 6, 1.0f, 0.0f);"],
+            [GATHERED, "ag_gemv_t_f32_ref(x, 6, d_layer0_out_row, d_layer0_weight_row, n, 6, 1.0f, 0.0f);"],
             "gemm_tn",
         ),
-        (1, ["ag_ger_f32_ref(matmul_rows_row, 6, d_add1 + i, x, 1, 6, 1.0f, 0.0f);"], "factor_row"),
+        (
+            1,
+            ["ag_ger_f32_ref(d_layer0_weight_row, 6, d_layer0_out + i, x, 1, 6, 1.0f, 0.0f);"],
+            "d_layer0_out_row",
+        ),
     ],
 )
 def test_a_row_that_lies_in_a_column_is_gathered_first(batch: int, has: list[str], has_not: str) -> None:

@@ -83,6 +83,11 @@ def is_non_negative(op: Op) -> bool:
     return bool(((y >= 0) | np.isnan(y)).all())
 
 
+def is_equality(op: Op) -> bool:
+    a, b = np.float32([1, 3, 2, 0, np.inf, np.nan]), np.float32([1, 2, 3, -0.0, np.inf, np.nan])
+    return agree(op.ref(a, b), a == b)
+
+
 def materializes(op: Op) -> bool:
     x = wide(40)
     y = _ref(op)(x)
@@ -102,6 +107,7 @@ CHECKS: dict[str, Callable[[Op], bool]] = {
     "chooses": is_chosen,
     "bounded_by": is_bounded,
     "non_negative": is_non_negative,
+    "equality": is_equality,
     "materializes": materializes,
 }
 STATED = [(trait, name) for trait in CHECKS for name, op in OPS.items() if getattr(op, trait)]
@@ -134,6 +140,7 @@ def test_every_check_is_made_on_some_op() -> None:
         ("bounded_by", "exp", (0,)),
         ("bounded_by", "floor", (0,)),
         ("non_negative", "tanh", True),
+        ("equality", "ge", True),
         ("materializes", "detach", True),
     ],
 )

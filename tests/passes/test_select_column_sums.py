@@ -81,9 +81,9 @@ def net(optimizer: optim.Optimizer, **options: Any) -> ag.Model:
 def test_the_gradient_of_a_bias_is_added_to_it() -> None:
     b = board.load("mps2_an386")
     program = compile_model(net(optim.SGD(lr=0.1)), "net", ["armv7em", "ref"], b)
-    call = "ag_column_sums_f32_armv7em(d_add1, 24, t->layer0_bias, n, 24, -lr, 1.0f);"
+    call = "ag_column_sums_f32_armv7em(d_layer0_out, 24, t->layer0_bias, n, 24, -lr, 1.0f);"
     assert call in emit(program)["net.c"]
-    told = "layer0_bias[24] -= lr * column_sums(d_add1[n,24]) ag_column_sums_f32_armv7em (m=n n=24)"
+    told = "layer0_bias[24] -= lr * column_sums(d_layer0_out[n,24]) ag_column_sums_f32_armv7em (m=n n=24)"
     assert told in " ".join(explain(program, b, None).split())
 
 

@@ -16,7 +16,7 @@ from autodiff_gen.kernels import registry
 from autodiff_gen.targets import installation
 
 _NAMES = """
-    table sum i n t ag_expf sqrtf int32_t size_t loss arena tanh1 exp1 f_work f F_OK F_BATCH ag_gemm_nn_f32_ref
+    table sum i n t ag_expf sqrtf int32_t size_t loss arena tanh_x val f_work f F_OK F_BATCH ag_gemm_nn_f32_ref
 """
 NAMES = _NAMES.split()
 _STRICT = "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wdouble-promotion -Werror"

@@ -1,0 +1,173 @@
+"""The names of values in generated code and reports: `fc1_out`, `d_fc1_out`, `gru_z`; and the functions by which
+layers, losses and differentiation say what a value is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from .identifiers import LIBRARY, OURS, identifier
+from .node import Node, Value, base
+from .op_kinds import Elementwise, Leaf, Reduce, View
+from .origin import BACKWARD, OPTIMIZER, OUTPUT, Label
+
+NO_LAYERS: Mapping[str, str] = MappingProxyType({})
+LONGEST_SCOPE = 12  # characters of the path of a module that is written out in names
+
+
+def with_role(v: Value, role: str) -> Value:
+    """v, which is called `role` of its layer from now on."""
+    source = _labelled(v)
+    if source is not None:
+        source.node.origin.labels[source.index] = Label(role, source.node.origin.scope)
+    return v
+
+
+def set_output(v: Value, scope: str) -> None:
+    """Say that v is what the module `scope` returns; of modules inside each other that return it, the outer one."""
+    source = _labelled(v)
+    if source is None or not scope:
+        return
+    origin = source.node.origin
+    known = origin.labels.get(source.index)
+    if (known is None or known.role == OUTPUT) and f"{origin.scope}.".startswith(f"{scope}."):
+        origin.labels[source.index] = Label(OUTPUT, scope)
+
+
+def set_gradient(v: Value, of: Value) -> None:
+    """Say that v, which is computed in the backward pass, is the gradient of another value; if of several, of one that
+    is more than an intermediate value of a layer."""
+    source = _labelled(v)
+    if source is None or source.node.origin.phase != BACKWARD:
+        return
+    labels = source.node.origin.labels
+    known = labels.get(source.index)
+    if known is None or (known.gradient_of is not None and _rank(of) > _rank(known.gradient_of)):
+        labels[source.index] = Label(gradient_of=of)
+
+
+def adopt(new: Value, old: Value) -> None:
+    """Say of `new`, which takes the place of `old`, what is known of old, unless something is known of new."""
+    if new.node.origin is old.node.origin:
+        return
+    known, source = _labelled(old), _labelled(new)
+    if known is not None and source is not None and source.node.origin.phase == known.node.origin.phase:
+        label = known.node.origin.labels.get(known.index)
+        if label is not None:
+            source.node.origin.labels.setdefault(source.index, label)
+
+
+def _rank(v: Value) -> int:
+    """How much a name says: 2 for inputs, parameters and what modules return, 1 for roles, 0 for other values."""
+    source = base(v)
+    label = source.node.origin.labels.get(source.index)
+    if isinstance(source.node.op.lower, Leaf) or (label is not None and label.role == OUTPUT):
+        return 2
+    return int(label is not None)
+
+
+def _labelled(v: Value) -> Value | None:
+    """The value that v shows whole, or the part that it shows; None where it has a name of its own."""
+    while isinstance(v.node.op.lower, View) and not v.node.op.lower.window:
+        v = v.node.operands[0]
+    return None if isinstance(v.node.op.lower, Leaf) else v
+
+
+def abbreviations(scopes: Iterable[str]) -> dict[str, str]:
+    """For each long path of a module what to call it: the shortest end of the path that no other one has."""
+    ends: dict[str, int] = {}
+    every = set(scopes)
+    for scope in every:
+        for end in _ends(scope):
+            ends[end] = ends.get(end, 0) + 1
+    found = {}
+    for scope in every:
+        if len(scope) > LONGEST_SCOPE:
+            found[scope] = next((end for end in _ends(scope) if ends[end] == 1), scope)
+    return found
+
+
+def _ends(scope: str) -> list[str]:
+    """`out_proj`, `self_attn.out_proj`, ... of a path; none begins with a number."""
+    parts = scope.split(".")
+    ends = [".".join(parts[k:]) for k in reversed(range(len(parts)))]
+    return [end for end in ends if not end[:1].isdigit()]
+
+
+def name_of(v: Value, layers: Mapping[str, str] = NO_LAYERS) -> str:
+    """What to call a value where all values of a program are in scope; `layers`: what to call modules."""
+    return _name(v, layers)
+
+
+def short_name(v: Value) -> str:
+    """What to call a value where its layer is clear: without the layer, unless that is a name of C's."""
+    short = _name(v, None)
+    if short in OURS or short in LIBRARY:
+        full = _name(v, NO_LAYERS)
+        return full if full != short else f"{short}_x"
+    return short
+
+
+def _name(v: Value, layers: Mapping[str, str] | None) -> str:
+    v = _inside(v)
+    node, label = v.node, v.node.origin.labels.get(v.index)
+    if label is None and isinstance(node.op.lower, Leaf):
+        return identifier(v.name or node.op.name)
+    if label is not None:
+        if label.gradient_of is not None:
+            return f"d_{_name(_shown(label.gradient_of), layers)}"
+        if label.copy_of is not None:
+            name = _name(_shown(label.copy_of), layers)
+            return f"{name}_{label.role}" if label.role else name
+        return _in_layer(label.scope, label.role, layers)
+    if node.regions:
+        return _of_region(v, layers)
+    if v.index and v.type.dtype.kind in "iu":
+        return f"{_name(node.results[0], layers)}_index"
+    if layers is None:
+        return _temporary(node)
+    scoped = _in_layer(node.origin.scope, "mask" if v.type.dtype.kind == "b" else node.op.name, layers)
+    return f"d_{scoped}" if node.origin.phase == BACKWARD and v.type.dtype.kind == "f" else scoped
+
+
+def _temporary(node: Node) -> str:
+    """A number of which no more is known than how it is computed."""
+    lower = node.op.lower
+    if isinstance(lower, Reduce):
+        return "acc"
+    return "val" if isinstance(lower, Elementwise) and not lower.calls else node.op.name
+
+
+def _shown(v: Value) -> Value:
+    """The labelled value, part of one included, that v shows; its base where there is none."""
+    source = _labelled(v)
+    return base(v) if source is None or source.index not in source.node.origin.labels else source
+
+
+def _in_layer(scope: str, role: str, layers: Mapping[str, str] | None) -> str:
+    if scope in ("", OPTIMIZER) or layers is None:
+        return role
+    return f"{identifier(layers.get(scope, scope))}_{role}"
+
+
+def _inside(v: Value) -> Value:
+    """The value that a node with a region, which is no loop, computes."""
+    while v.node.regions and "carries" not in v.node.attrs and v.index not in v.node.origin.labels:
+        v = base(v.node.regions[0].results[v.index])
+    return v
+
+
+def _of_region(v: Value, layers: Mapping[str, str] | None) -> str:
+    """A result of a scan: a carry, the old values of one, or a value of the step."""
+    node = v.node
+    region, carries = node.regions[0], node.attrs["carries"]
+    inner = base(region.results[v.index])
+    if v.index >= carries and inner not in region.params[:carries]:
+        return _name(inner, layers)
+    called = inner.name if v.index >= carries else region.params[v.index].name
+    carry = called or "carry"
+    if node.origin.phase == BACKWARD:
+        carry = carry.removeprefix("d_")  # of the gradients that the loop carries
+    name = _in_layer(node.origin.scope, carry if v.index < carries else f"{carry}_before", layers)
+    return f"d_{name}" if node.origin.phase == BACKWARD else name

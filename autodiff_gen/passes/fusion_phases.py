@@ -1,0 +1,103 @@
+"""Which groups stay apart, so that a step of the generated code belongs to one phase of training: forward, loss,
+backward, or the update of one parameter.
+
+Two groups that could share their loops are kept apart unless that costs too much: a value that one computes and the
+other reads is then stored and loaded. A graph spends a small share of its work on such values, so that steps of large
+networks are apart, and small networks keep the fastest loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ..ir.graph import Graph
+from ..ir.node import Node, Value, base
+from ..ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Scan, View
+from ..ir.origin import BACKWARD, UPDATE
+from ..ir.types import planned_size
+from ..ir.views import layout
+
+SHARE = 0.004  # of a graph's work, for values that are stored to keep phases apart
+
+# Instructions for an element, a multiply-accumulate, or a call of exp, tanh, ...
+ARITHMETIC, PRODUCT, FUNCTION, TRANSFER = 3, 1, 40, 3
+
+
+def part_of(node: Node) -> tuple[str, str]:
+    """The phase, and of updates the parameter. Where the gradient of a parameter is computed by itself, it belongs to
+    the update."""
+    origin = node.origin
+    if origin.phase == UPDATE:
+        return UPDATE, origin.scope
+    for label in origin.labels.values() if origin.phase == BACKWARD else ():
+        state = None if label.gradient_of is None else base(label.gradient_of).node.attrs.get("state")
+        if state is not None:
+            return UPDATE, state.name
+    return origin.phase, ""
+
+
+class Phases:
+    """The parts that the nodes of a graph belong to, and how much may still be spent on keeping them apart."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.left = SHARE * sum(map(_work, graph.nodes))
+        self.readers: dict[Value, list[Node]] = {}
+        self.stored = {base(v) for v in graph.roots}
+        for n in graph.nodes:
+            sources = [base(v) for v in n.operands]
+            for v in sources:
+                self.readers.setdefault(v, []).append(n)
+            if isinstance(n.op.lower, Contraction | Call | Scan | Cond):
+                self.stored.update(sources)
+
+    def apart(self, first: Collection[Node], second: Collection[Node]) -> bool:
+        """Whether two groups, of which the second reads the first, stay apart; it is then paid for."""
+        a, b = {part_of(n) for n in first}, {part_of(n) for n in second}
+        if a <= b or b <= a:
+            return False
+        inside = set(first)
+        crossing = {s for n in second for v in n.operands if (s := base(v)).node in inside}
+        cost = sum(TRANSFER * (1 + (v not in self.stored)) * planned_size(v.type.shape) for v in crossing)
+        if crossing <= self.stored:
+            cost -= sum(2 * TRANSFER * planned_size(v.type.shape) for v in self._kept(second))
+        if cost > self.left:
+            return False
+        self.left -= max(cost, 0)
+        self.stored |= crossing
+        return True
+
+    def _kept(self, group: Collection[Node]) -> list[Value]:
+        """Values of a group that need not be stored if the group stays apart: nodes of its own part read them, which
+        can join it."""
+        inside = set(group)
+        found = []
+        for n in group:
+            for r in n.results:
+                others = [m for m in self.readers.get(r, ()) if m not in inside]
+                if others and r not in self.stored and all(part_of(m) == part_of(n) for m in others):
+                    found.append(r)
+        return found
+
+
+def _work(node: Node) -> int:
+    """About how many instructions a node takes."""
+    lower = node.op.lower
+    if isinstance(lower, View | Leaf):
+        return 0
+    if node.regions:
+        inside = max(sum(map(_work, region.nodes)) for region in node.regions)
+        return inside * int(node.attrs.get("length", 1))
+    size = sum(planned_size(r.type.shape) for r in node.results)
+    if isinstance(lower, Elementwise):
+        return size * (FUNCTION if lower.calls else ARITHMETIC)
+    if isinstance(lower, Reduce):
+        return planned_size(node.operands[0].type.shape) * ARITHMETIC
+    if isinstance(lower, Call):
+        layouts = [at for v in node.operands if (at := layout(v)) is not None]
+        assert len(layouts) == len(node.operands), "copy_insertion copies what has no layout"
+        call = lower.choose(layouts, [r.type for r in node.results], node.attrs)
+        return max(size, lower.macs(call)) * PRODUCT
+    if isinstance(lower, Contraction):
+        depth = node.operands[0].type.shape[-1:]
+        return size * planned_size(depth) * PRODUCT
+    return size * ARITHMETIC
