@@ -5,7 +5,7 @@ whose loops follow each other in any case.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ..ir.loop_axes import Labels
 from ..ir.node import Node, Value, base
@@ -23,12 +23,10 @@ def pass_values_in_loops(
 ) -> bool:
     """Whether one of `nodes`, which are in topological order, reads in a loop what is computed in it, where one of the
     two nodes is in `first`, and the other is not. Values without loops may be read anywhere."""
-    kept: dict[
-        Node, set[int]
-    ] = {}  # the loops around what a node is computed for, without those that are summed over
+    outer: dict[Node, set[int]] = {}  # the outermost loops around what a node is computed for
     first, inside = set(first), set(nodes)
     for n in reversed(nodes):
-        loops = {a for r in n.results for a in _kept(r, labels, users, inside)} | kept.pop(n, set())
+        loops = _outermost(n, labels, users, inside) | outer.pop(n, set())
         for v in n.operands:
             source = base(v).node
             axes = labels.of.get(base(v))
@@ -38,22 +36,33 @@ def pass_values_in_loops(
                 moving = {a for a in axes if a is not None}
                 if not moving or moving & loops:
                     return True
-            kept.setdefault(source, set()).update(loops)
+            outer.setdefault(source, set()).update(loops)
     return False
 
 
-def _kept(
-    v: Value, labels: Labels, users: Mapping[Value, Sequence[Node]], inside: Collection[Node]
-) -> Iterator[int]:
-    """The loops over v, but those that every reader sums over. Readers inside do not count: they pass theirs on."""
-    lower = v.node.op.lower
-    readers = [n for n in users.get(v, ()) if n not in inside or isinstance(lower, Reduce)]
-    if not readers and users.get(v):
-        return
-    summed = [
-        normalise_axes(n.attrs["axes"], v.ndim) if isinstance(n.op.lower, Reduce) else () for n in readers
-    ]
-    for k, a in enumerate(labels.of[v]):
-        everywhere = bool(summed) and all(k in axes for axes in summed) and not isinstance(lower, Reduce)
-        if a is not None and not everywhere:
-            yield a
+def _outermost(
+    node: Node, labels: Labels, users: Mapping[Value, Sequence[Node]], inside: Collection[Node]
+) -> set[int]:
+    """The loops over a node's results, but those that every reader sums over inside others; sums over everything have
+    no other loops. Readers inside do not count: they pass theirs on."""
+    own = [a for r in node.results for a in labels.of[r]]
+    if isinstance(node.op.lower, Reduce):
+        return {
+            a for a in (own if any(a is not None for a in own) else labels.operands[node]) if a is not None
+        }
+    readers = [n for r in node.results for n in users.get(r, ())]
+    outside = [n for n in readers if n not in inside]
+    if readers and not outside:
+        return set()
+    inner = [set(_summed(n)) for n in outside]
+    common = set.intersection(*inner) if inner else set()
+    return {a for k, a in enumerate(own) if a is not None and k not in common}
+
+
+def _summed(node: Node) -> Collection[int]:
+    """The axes of its operand that a sum reduces inside loops over the others."""
+    if not isinstance(node.op.lower, Reduce):
+        return ()
+    shape = node.operands[0].type.shape
+    axes = normalise_axes(node.attrs["axes"], len(shape))
+    return axes if any(d != 1 and k not in axes for k, d in enumerate(shape)) else ()
