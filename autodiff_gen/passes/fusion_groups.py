@@ -131,25 +131,21 @@ class Groups:
         labels = self._labels(nodes)
         if labels is None:
             return False
-        if are_of_different_layers(nodes) and not pass_values_in_loops(
-            self.members[a], nodes, labels, self.users
-        ):
+        several = labels.of and are_of_different_layers(nodes)
+        if several and not pass_values_in_loops(self.members[a], nodes, labels, self.users):
             return False
         return not self.phases.apart(self.members[a], self.members[b])
 
-    def _share_loops(self, nodes: list[Node]) -> bool:
-        return self._labels(sorted(nodes, key=self.position.__getitem__)) is not None
-
     def _labels(self, nodes: list[Node]) -> Labels | None:
-        """The loops that the nodes share; None where they cannot, or where a product by rows needs the whole of what
-        they only have in part."""
+        """The loops that the nodes share, empty where they surely share all of them. None where they cannot, or where
+        a product by rows needs the whole of what they only have in part."""
         inside = {r for n in with_free(nodes) for r in n.results}
         if not self.apart.isdisjoint(nodes) and flat_shape(nodes, inside) is None:
             return None
         for n in nodes:
             if isinstance(n.op.lower, RowContraction) and any(base(v) in inside for v in n.operands):
                 return None
-        return label(with_free(nodes), inside)
+        return Labels() if _has_one_shape(nodes, inside) else label(with_free(nodes), inside)
 
     def merge(self, a: int, b: int) -> None:
         self.members[a] += (added := self.members.pop(b))
@@ -188,7 +184,8 @@ class Groups:
             if any(recomputed[g] + len(nodes) > MOST_IN_GROUP for g, nodes in added.items()):
                 continue  # or values of a long chain would be computed again in every group that reads one of them
             merged = {g: [*self.members[g], *nodes] for g, nodes in added.items()}
-            if all(self._share_loops(members) for members in merged.values()):
+            each = (sorted(members, key=self.position.__getitem__) for members in merged.values())
+            if all(self._labels(members) is not None for members in each):
                 self.members.update(merged)
                 for g, nodes in added.items():
                     recomputed[g] += len(nodes)
@@ -221,6 +218,22 @@ class Groups:
             inside = set(members)
             needed.update(s for n in members for v in n.operands if (s := base(v)).node not in inside)
         return needed
+
+
+def _has_one_shape(nodes: list[Node], inside: set[Value]) -> bool:
+    """Whether all arrays that are computed have one shape and are read as they are, so that they surely share loops."""
+    shapes = set()
+    for n in nodes:
+        if not isinstance(n.op.lower, Elementwise | RowContraction):
+            return False
+        shapes.add(n.results[0].type.shape)
+        for v in n.operands:
+            source = base(v)
+            if source is not v and source in inside and source.type.shape != ():
+                return False
+            if source in inside and isinstance(source.node.op.lower, Iota):
+                return False
+    return len(shapes - {()}) <= 1
 
 
 def with_free(nodes: list[Node]) -> list[Node]:
