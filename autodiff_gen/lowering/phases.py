@@ -41,8 +41,9 @@ class Phases:
         self._after = self._nearest(reversed(order), readers, rank)
 
     def phase(self, step: Step) -> str:
-        """The phase; of a step that computes values of several, all of them: `loss and backward`."""
-        return " and ".join(self._phases(step))
+        """The phase; of a step that computes values of several, all of them: `forward, loss and backward`."""
+        *others, last = self._phases(step)
+        return f"{', '.join(others)} and {last}" if others else last
 
     def _phases(self, step: Step) -> list[str]:
         found = {self._phase_of(step, r) for r in step.node.results}

@@ -18,6 +18,8 @@ from ..ir.types import planned_size
 from ..ir.views import layout
 
 SHARE = 0.004  # of a graph's work, for values that are stored to keep phases apart
+LARGEST = 1 / 3  # of that, for a single value: so that one large value does not leave nothing for the others
+SMALL = 1 / 1000  # of that is always spent, such as on a scalar
 
 # Instructions for an element, a multiply-accumulate, or a call of exp, tanh, ...
 ARITHMETIC, PRODUCT, FUNCTION, TRANSFER = 3, 1, 40, 3
@@ -40,7 +42,7 @@ class Phases:
     """The parts that the nodes of a graph belong to, and how much may still be spent on keeping them apart."""
 
     def __init__(self, graph: Graph) -> None:
-        self.left = SHARE * sum(map(_work, graph.nodes))
+        self.left = self.budget = SHARE * sum(map(_work, graph.nodes))
         self.readers: dict[Value, list[Node]] = {}
         self.stored = {base(v) for v in graph.roots}
         for n in graph.nodes:
@@ -60,7 +62,7 @@ class Phases:
         cost = sum(TRANSFER * (1 + (v not in self.stored)) * planned_size(v.type.shape) for v in crossing)
         if crossing <= self.stored:
             cost -= sum(2 * TRANSFER * planned_size(v.type.shape) for v in self._kept(second))
-        if cost > self.left:
+        if cost > SMALL * self.budget and cost > min(self.left, LARGEST * self.budget):
             return False
         self.left -= max(cost, 0)
         self.stored |= crossing
