@@ -152,6 +152,20 @@ def _layer_of(state: State) -> str:
     return name.rpartition(".")[0] or name
 
 
+def layer_headings(plan: EntryPlan) -> dict[Step, str]:
+    """What begins at a step of a loop's body, where more than one layer has steps there."""
+    out: dict[Step, str] = {}
+    last = ""
+    for step in plan.steps:
+        results = step.node.regions[0].results if step.nest is not None else step.node.results
+        origin = max((base(v).node.origin for v in results), key=lambda o: ORDER.index(o.phase))
+        text = f"{origin.phase}: {title(origin.scope)}" if origin.scope else last
+        if text != last:
+            out[step] = text
+        last = text
+    return out if len(set(out.values())) > 1 else {}
+
+
 def title(layer: str) -> str:
     """A layer as C and its comments call it: `0` is `layer0`."""
     return f"layer{layer}" if layer[0].isdigit() else layer
