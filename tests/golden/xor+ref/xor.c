@@ -33,191 +33,203 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         return XOR_ERR_INPUT;
     }
 
-    /* ---- forward, loss ---- */
-    /* 1  relu1[n,8] = relu(x . layer0_weight' + layer0_bias)
-     *    loss from relu1, layer2_weight', layer2_bias, label by mul, sum, add, amax, sub, exp, log, pick,
-     *            div
-     *    d_sub1[n,2] from label, relu1, layer2_weight', layer2_bias by to_s32, eq, div, neg, where, mul,
-     *            sum, add, amax, sub, exp
-     *    d_add1[n,8] = where(relu1 <= 0.0, 0.0, d_sub1 . layer2_weight) */
-    float *const relu1 = t->arena;            /* [n,8] steps 1 to 4 */
-    float *const d_sub1 = t->arena + 64;      /* [n,2] steps 1 to 5 */
-    float *const d_add1 = t->arena + 32;      /* [n,8] steps 1 to 3 */
-    float *const matmul2_row = t->arena + 72; /* [2] step 1 */
-    float *const exp1_row = t->arena + 74;    /* [2] step 1 */
+    /* ---- forward, loss and backward: layer0 ---- */
+    /* 1  layer1_out[n,8] = relu(x . layer0_weight' + layer0_bias)
+     *    loss from layer1_out, layer2_weight', layer2_bias, label by mul, sum, add, amax, sub, exp, log,
+     *            pick, div
+     *    d_layer2_out[n,2] from label, layer1_out, layer2_weight', layer2_bias by to_s32, eq, div, neg,
+     *            where, mul, sum, add, amax, sub, exp
+     *    d_layer0_out[n,8] = where(layer1_out <= 0.0, 0.0, d_layer2_out . layer2_weight) */
+    float *const layer1_out = t->arena;                /* [n,8] steps 1 to 4 */
+    float *const d_layer2_out = t->arena + 64;         /* [n,2] steps 1 to 5 */
+    float *const d_layer0_out = t->arena + 32;         /* [n,8] steps 1 to 3 */
+    float *const layer2_xw_row = t->arena + 72;        /* [2] step 1 */
+    float *const loss_exp_shifted_row = t->arena + 74; /* [2] step 1 */
     {
-        float sum = 0.0f;
-        const float div1 = 1.0f / (float)n;
-        const float neg1 = -div1;
+        float acc = 0.0f;
+        const float d_log_sum = 1.0f / (float)n;
+        const float d_of_target = -d_log_sum;
         for (int32_t i = 0; i < n; i++) {
-            const float x_1 = x[i * 2 + 0];
-            const float x_2 = x[i * 2 + 1];
+            const float x_i = x[i * 2 + 0];
+            const float x_i_2 = x[i * 2 + 1];
             for (int32_t j = 0; j < 8; j++) {
-                const float sum1 = x_1 * t->layer0_weight[j * 2 + 0] + x_2 * t->layer0_weight[j * 2 + 1];
-                const float add1 = sum1 + t->layer0_bias[j];
-                relu1[i * 8 + j] = add1 < 0.0f ? 0.0f : add1;
+                const float xw = x_i * t->layer0_weight[j * 2 + 0] + x_i_2 * t->layer0_weight[j * 2 + 1];
+                const float out = xw + t->layer0_bias[j];
+                layer1_out[i * 8 + j] = out < 0.0f ? 0.0f : out;
             }
-            float amax = -INFINITY;
-            const float relu1_1 = relu1[i * 8 + 0];
-            const float relu1_2 = relu1[i * 8 + 1];
-            const float relu1_3 = relu1[i * 8 + 2];
-            const float relu1_4 = relu1[i * 8 + 3];
-            const float relu1_5 = relu1[i * 8 + 4];
-            const float relu1_6 = relu1[i * 8 + 5];
-            const float relu1_7 = relu1[i * 8 + 6];
-            const float relu1_8 = relu1[i * 8 + 7];
+            float max = -INFINITY;
+            const float layer1_out_i = layer1_out[i * 8 + 0];
+            const float layer1_out_i_2 = layer1_out[i * 8 + 1];
+            const float layer1_out_i_3 = layer1_out[i * 8 + 2];
+            const float layer1_out_i_4 = layer1_out[i * 8 + 3];
+            const float layer1_out_i_5 = layer1_out[i * 8 + 4];
+            const float layer1_out_i_6 = layer1_out[i * 8 + 5];
+            const float layer1_out_i_7 = layer1_out[i * 8 + 6];
+            const float layer1_out_i_8 = layer1_out[i * 8 + 7];
             for (int32_t j = 0; j < 2; j++) {
-                const float sum1 = relu1_1 * t->layer2_weight[j * 8 + 0] +
-                        relu1_2 * t->layer2_weight[j * 8 + 1] + relu1_3 * t->layer2_weight[j * 8 + 2] +
-                        relu1_4 * t->layer2_weight[j * 8 + 3] + relu1_5 * t->layer2_weight[j * 8 + 4] +
-                        relu1_6 * t->layer2_weight[j * 8 + 5] + relu1_7 * t->layer2_weight[j * 8 + 6] +
-                        relu1_8 * t->layer2_weight[j * 8 + 7];
-                matmul2_row[j] = sum1;
-                const float add1 = sum1 + t->layer2_bias[j];
-                amax = (add1 > amax || add1 != add1) ? add1 : amax;
+                const float xw = layer1_out_i * t->layer2_weight[j * 8 + 0] +
+                        layer1_out_i_2 * t->layer2_weight[j * 8 + 1] +
+                        layer1_out_i_3 * t->layer2_weight[j * 8 + 2] +
+                        layer1_out_i_4 * t->layer2_weight[j * 8 + 3] +
+                        layer1_out_i_5 * t->layer2_weight[j * 8 + 4] +
+                        layer1_out_i_6 * t->layer2_weight[j * 8 + 5] +
+                        layer1_out_i_7 * t->layer2_weight[j * 8 + 6] +
+                        layer1_out_i_8 * t->layer2_weight[j * 8 + 7];
+                layer2_xw_row[j] = xw;
+                const float out = xw + t->layer2_bias[j];
+                max = (out > max || out != out) ? out : max;
             }
-            float sum2 = 0.0f;
+            float exp_sum = 0.0f;
             for (int32_t j = 0; j < 2; j++) {
-                const float exp1 = ag_expf(matmul2_row[j] + t->layer2_bias[j] - amax);
-                exp1_row[j] = exp1;
-                sum2 += exp1;
+                const float exp_shifted = ag_expf(layer2_xw_row[j] + t->layer2_bias[j] - max);
+                loss_exp_shifted_row[j] = exp_shifted;
+                exp_sum += exp_shifted;
             }
-            sum += ag_logf(sum2) - (matmul2_row[label[i]] + t->layer2_bias[label[i]] - amax);
-            const int32_t to_s32_1 = (int32_t)label[i];
-            const float div2 = div1 / sum2;
+            acc += ag_logf(exp_sum) - (layer2_xw_row[label[i]] + t->layer2_bias[label[i]] - max);
+            const int32_t chosen = (int32_t)label[i];
+            const float d_exp_sum = d_log_sum / exp_sum;
             for (int32_t j = 0; j < 2; j++) {
-                d_sub1[i * 2 + j] = (j == to_s32_1 ? neg1 : 0.0f) + div2 * exp1_row[j];
+                d_layer2_out[i * 2 + j] = (j == chosen ? d_of_target : 0.0f) + d_exp_sum *
+                        loss_exp_shifted_row[j];
             }
-            const float d_sub1_1 = d_sub1[i * 2 + 0];
-            const float d_sub1_2 = d_sub1[i * 2 + 1];
+            const float d_layer2_out_i = d_layer2_out[i * 2 + 0];
+            const float d_layer2_out_i_2 = d_layer2_out[i * 2 + 1];
             for (int32_t j = 0; j < 8; j++) {
-                const float sum1 = d_sub1_1 * t->layer2_weight[j] + d_sub1_2 * t->layer2_weight[j + 8];
-                d_add1[i * 8 + j] = relu1[i * 8 + j] <= 0.0f ? 0.0f : sum1;
+                const float d_out = d_layer2_out_i * t->layer2_weight[j] +
+                        d_layer2_out_i_2 * t->layer2_weight[j + 8];
+                d_layer0_out[i * 8 + j] = layer1_out[i * 8 + j] <= 0.0f ? 0.0f : d_out;
             }
         }
-        loss[0] = sum / (float)n;
+        loss[0] = acc / (float)n;
     }
     if (!ag_all_finite(loss, 1)) {
         return XOR_ERR_LOSS;
     }
 
     /* ---- update: layer0 ---- */
-    /* 2  layer0_weight[8,2] = layer0_weight - lr * (d_add1' . x) */
+    /* 2  layer0_weight[8,2] = layer0_weight - lr * (d_layer0_out' . x) */
     {
-        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
-        float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
-        float sum13 = 0.0f, sum14 = 0.0f, sum15 = 0.0f, sum16 = 0.0f;
+        float d_layer0_weight = 0.0f, d_layer0_weight_2 = 0.0f, d_layer0_weight_3 = 0.0f, d_layer0_weight_4 =
+                0.0f, d_layer0_weight_5 = 0.0f, d_layer0_weight_6 = 0.0f;
+        float d_layer0_weight_7 = 0.0f, d_layer0_weight_8 = 0.0f, d_layer0_weight_9 = 0.0f, d_layer0_weight_10
+                = 0.0f, d_layer0_weight_11 = 0.0f, d_layer0_weight_12 = 0.0f;
+        float d_layer0_weight_13 = 0.0f, d_layer0_weight_14 = 0.0f, d_layer0_weight_15 = 0.0f,
+                d_layer0_weight_16 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += d_add1[i * 8 + 0] * x[i * 2 + 0];
-            sum2 += d_add1[i * 8 + 0] * x[i * 2 + 1];
-            sum3 += d_add1[i * 8 + 1] * x[i * 2 + 0];
-            sum4 += d_add1[i * 8 + 1] * x[i * 2 + 1];
-            sum5 += d_add1[i * 8 + 2] * x[i * 2 + 0];
-            sum6 += d_add1[i * 8 + 2] * x[i * 2 + 1];
-            sum7 += d_add1[i * 8 + 3] * x[i * 2 + 0];
-            sum8 += d_add1[i * 8 + 3] * x[i * 2 + 1];
-            sum9 += d_add1[i * 8 + 4] * x[i * 2 + 0];
-            sum10 += d_add1[i * 8 + 4] * x[i * 2 + 1];
-            sum11 += d_add1[i * 8 + 5] * x[i * 2 + 0];
-            sum12 += d_add1[i * 8 + 5] * x[i * 2 + 1];
-            sum13 += d_add1[i * 8 + 6] * x[i * 2 + 0];
-            sum14 += d_add1[i * 8 + 6] * x[i * 2 + 1];
-            sum15 += d_add1[i * 8 + 7] * x[i * 2 + 0];
-            sum16 += d_add1[i * 8 + 7] * x[i * 2 + 1];
+            d_layer0_weight += d_layer0_out[i * 8 + 0] * x[i * 2 + 0];
+            d_layer0_weight_2 += d_layer0_out[i * 8 + 0] * x[i * 2 + 1];
+            d_layer0_weight_3 += d_layer0_out[i * 8 + 1] * x[i * 2 + 0];
+            d_layer0_weight_4 += d_layer0_out[i * 8 + 1] * x[i * 2 + 1];
+            d_layer0_weight_5 += d_layer0_out[i * 8 + 2] * x[i * 2 + 0];
+            d_layer0_weight_6 += d_layer0_out[i * 8 + 2] * x[i * 2 + 1];
+            d_layer0_weight_7 += d_layer0_out[i * 8 + 3] * x[i * 2 + 0];
+            d_layer0_weight_8 += d_layer0_out[i * 8 + 3] * x[i * 2 + 1];
+            d_layer0_weight_9 += d_layer0_out[i * 8 + 4] * x[i * 2 + 0];
+            d_layer0_weight_10 += d_layer0_out[i * 8 + 4] * x[i * 2 + 1];
+            d_layer0_weight_11 += d_layer0_out[i * 8 + 5] * x[i * 2 + 0];
+            d_layer0_weight_12 += d_layer0_out[i * 8 + 5] * x[i * 2 + 1];
+            d_layer0_weight_13 += d_layer0_out[i * 8 + 6] * x[i * 2 + 0];
+            d_layer0_weight_14 += d_layer0_out[i * 8 + 6] * x[i * 2 + 1];
+            d_layer0_weight_15 += d_layer0_out[i * 8 + 7] * x[i * 2 + 0];
+            d_layer0_weight_16 += d_layer0_out[i * 8 + 7] * x[i * 2 + 1];
         }
-        t->layer0_weight[0] -= lr * sum;
-        t->layer0_weight[1] -= lr * sum2;
-        t->layer0_weight[2] -= lr * sum3;
-        t->layer0_weight[3] -= lr * sum4;
-        t->layer0_weight[4] -= lr * sum5;
-        t->layer0_weight[5] -= lr * sum6;
-        t->layer0_weight[6] -= lr * sum7;
-        t->layer0_weight[7] -= lr * sum8;
-        t->layer0_weight[8] -= lr * sum9;
-        t->layer0_weight[9] -= lr * sum10;
-        t->layer0_weight[10] -= lr * sum11;
-        t->layer0_weight[11] -= lr * sum12;
-        t->layer0_weight[12] -= lr * sum13;
-        t->layer0_weight[13] -= lr * sum14;
-        t->layer0_weight[14] -= lr * sum15;
-        t->layer0_weight[15] -= lr * sum16;
+        t->layer0_weight[0] -= lr * d_layer0_weight;
+        t->layer0_weight[1] -= lr * d_layer0_weight_2;
+        t->layer0_weight[2] -= lr * d_layer0_weight_3;
+        t->layer0_weight[3] -= lr * d_layer0_weight_4;
+        t->layer0_weight[4] -= lr * d_layer0_weight_5;
+        t->layer0_weight[5] -= lr * d_layer0_weight_6;
+        t->layer0_weight[6] -= lr * d_layer0_weight_7;
+        t->layer0_weight[7] -= lr * d_layer0_weight_8;
+        t->layer0_weight[8] -= lr * d_layer0_weight_9;
+        t->layer0_weight[9] -= lr * d_layer0_weight_10;
+        t->layer0_weight[10] -= lr * d_layer0_weight_11;
+        t->layer0_weight[11] -= lr * d_layer0_weight_12;
+        t->layer0_weight[12] -= lr * d_layer0_weight_13;
+        t->layer0_weight[13] -= lr * d_layer0_weight_14;
+        t->layer0_weight[14] -= lr * d_layer0_weight_15;
+        t->layer0_weight[15] -= lr * d_layer0_weight_16;
     }
 
-    /* 3  layer0_bias[8] = layer0_bias - lr * sum(d_add1, axis=0) */
+    /* 3  layer0_bias[8] = layer0_bias - lr * sum(d_layer0_out, axis=0) */
     {
-        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
-        float sum7 = 0.0f, sum8 = 0.0f;
+        float d_layer0_bias = 0.0f, d_layer0_bias_2 = 0.0f, d_layer0_bias_3 = 0.0f, d_layer0_bias_4 = 0.0f,
+                d_layer0_bias_5 = 0.0f, d_layer0_bias_6 = 0.0f;
+        float d_layer0_bias_7 = 0.0f, d_layer0_bias_8 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += d_add1[i * 8 + 0];
-            sum2 += d_add1[i * 8 + 1];
-            sum3 += d_add1[i * 8 + 2];
-            sum4 += d_add1[i * 8 + 3];
-            sum5 += d_add1[i * 8 + 4];
-            sum6 += d_add1[i * 8 + 5];
-            sum7 += d_add1[i * 8 + 6];
-            sum8 += d_add1[i * 8 + 7];
+            d_layer0_bias += d_layer0_out[i * 8 + 0];
+            d_layer0_bias_2 += d_layer0_out[i * 8 + 1];
+            d_layer0_bias_3 += d_layer0_out[i * 8 + 2];
+            d_layer0_bias_4 += d_layer0_out[i * 8 + 3];
+            d_layer0_bias_5 += d_layer0_out[i * 8 + 4];
+            d_layer0_bias_6 += d_layer0_out[i * 8 + 5];
+            d_layer0_bias_7 += d_layer0_out[i * 8 + 6];
+            d_layer0_bias_8 += d_layer0_out[i * 8 + 7];
         }
-        t->layer0_bias[0] -= lr * sum;
-        t->layer0_bias[1] -= lr * sum2;
-        t->layer0_bias[2] -= lr * sum3;
-        t->layer0_bias[3] -= lr * sum4;
-        t->layer0_bias[4] -= lr * sum5;
-        t->layer0_bias[5] -= lr * sum6;
-        t->layer0_bias[6] -= lr * sum7;
-        t->layer0_bias[7] -= lr * sum8;
+        t->layer0_bias[0] -= lr * d_layer0_bias;
+        t->layer0_bias[1] -= lr * d_layer0_bias_2;
+        t->layer0_bias[2] -= lr * d_layer0_bias_3;
+        t->layer0_bias[3] -= lr * d_layer0_bias_4;
+        t->layer0_bias[4] -= lr * d_layer0_bias_5;
+        t->layer0_bias[5] -= lr * d_layer0_bias_6;
+        t->layer0_bias[6] -= lr * d_layer0_bias_7;
+        t->layer0_bias[7] -= lr * d_layer0_bias_8;
     }
 
     /* ---- update: layer2 ---- */
-    /* 4  layer2_weight[2,8] = layer2_weight - lr * (d_sub1' . relu1) */
+    /* 4  layer2_weight[2,8] = layer2_weight - lr * (d_layer2_out' . layer1_out) */
     {
-        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
-        float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
-        float sum13 = 0.0f, sum14 = 0.0f, sum15 = 0.0f, sum16 = 0.0f;
+        float d_layer2_weight = 0.0f, d_layer2_weight_2 = 0.0f, d_layer2_weight_3 = 0.0f, d_layer2_weight_4 =
+                0.0f, d_layer2_weight_5 = 0.0f, d_layer2_weight_6 = 0.0f;
+        float d_layer2_weight_7 = 0.0f, d_layer2_weight_8 = 0.0f, d_layer2_weight_9 = 0.0f, d_layer2_weight_10
+                = 0.0f, d_layer2_weight_11 = 0.0f, d_layer2_weight_12 = 0.0f;
+        float d_layer2_weight_13 = 0.0f, d_layer2_weight_14 = 0.0f, d_layer2_weight_15 = 0.0f,
+                d_layer2_weight_16 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += d_sub1[i * 2 + 0] * relu1[i * 8 + 0];
-            sum2 += d_sub1[i * 2 + 0] * relu1[i * 8 + 1];
-            sum3 += d_sub1[i * 2 + 0] * relu1[i * 8 + 2];
-            sum4 += d_sub1[i * 2 + 0] * relu1[i * 8 + 3];
-            sum5 += d_sub1[i * 2 + 0] * relu1[i * 8 + 4];
-            sum6 += d_sub1[i * 2 + 0] * relu1[i * 8 + 5];
-            sum7 += d_sub1[i * 2 + 0] * relu1[i * 8 + 6];
-            sum8 += d_sub1[i * 2 + 0] * relu1[i * 8 + 7];
-            sum9 += d_sub1[i * 2 + 1] * relu1[i * 8 + 0];
-            sum10 += d_sub1[i * 2 + 1] * relu1[i * 8 + 1];
-            sum11 += d_sub1[i * 2 + 1] * relu1[i * 8 + 2];
-            sum12 += d_sub1[i * 2 + 1] * relu1[i * 8 + 3];
-            sum13 += d_sub1[i * 2 + 1] * relu1[i * 8 + 4];
-            sum14 += d_sub1[i * 2 + 1] * relu1[i * 8 + 5];
-            sum15 += d_sub1[i * 2 + 1] * relu1[i * 8 + 6];
-            sum16 += d_sub1[i * 2 + 1] * relu1[i * 8 + 7];
+            d_layer2_weight += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 0];
+            d_layer2_weight_2 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 1];
+            d_layer2_weight_3 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 2];
+            d_layer2_weight_4 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 3];
+            d_layer2_weight_5 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 4];
+            d_layer2_weight_6 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 5];
+            d_layer2_weight_7 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 6];
+            d_layer2_weight_8 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 7];
+            d_layer2_weight_9 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 0];
+            d_layer2_weight_10 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 1];
+            d_layer2_weight_11 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 2];
+            d_layer2_weight_12 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 3];
+            d_layer2_weight_13 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 4];
+            d_layer2_weight_14 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 5];
+            d_layer2_weight_15 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 6];
+            d_layer2_weight_16 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 7];
         }
-        t->layer2_weight[0] -= lr * sum;
-        t->layer2_weight[1] -= lr * sum2;
-        t->layer2_weight[2] -= lr * sum3;
-        t->layer2_weight[3] -= lr * sum4;
-        t->layer2_weight[4] -= lr * sum5;
-        t->layer2_weight[5] -= lr * sum6;
-        t->layer2_weight[6] -= lr * sum7;
-        t->layer2_weight[7] -= lr * sum8;
-        t->layer2_weight[8] -= lr * sum9;
-        t->layer2_weight[9] -= lr * sum10;
-        t->layer2_weight[10] -= lr * sum11;
-        t->layer2_weight[11] -= lr * sum12;
-        t->layer2_weight[12] -= lr * sum13;
-        t->layer2_weight[13] -= lr * sum14;
-        t->layer2_weight[14] -= lr * sum15;
-        t->layer2_weight[15] -= lr * sum16;
+        t->layer2_weight[0] -= lr * d_layer2_weight;
+        t->layer2_weight[1] -= lr * d_layer2_weight_2;
+        t->layer2_weight[2] -= lr * d_layer2_weight_3;
+        t->layer2_weight[3] -= lr * d_layer2_weight_4;
+        t->layer2_weight[4] -= lr * d_layer2_weight_5;
+        t->layer2_weight[5] -= lr * d_layer2_weight_6;
+        t->layer2_weight[6] -= lr * d_layer2_weight_7;
+        t->layer2_weight[7] -= lr * d_layer2_weight_8;
+        t->layer2_weight[8] -= lr * d_layer2_weight_9;
+        t->layer2_weight[9] -= lr * d_layer2_weight_10;
+        t->layer2_weight[10] -= lr * d_layer2_weight_11;
+        t->layer2_weight[11] -= lr * d_layer2_weight_12;
+        t->layer2_weight[12] -= lr * d_layer2_weight_13;
+        t->layer2_weight[13] -= lr * d_layer2_weight_14;
+        t->layer2_weight[14] -= lr * d_layer2_weight_15;
+        t->layer2_weight[15] -= lr * d_layer2_weight_16;
     }
 
-    /* 5  layer2_bias[2] = layer2_bias - lr * sum(d_sub1, axis=0) */
+    /* 5  layer2_bias[2] = layer2_bias - lr * sum(d_layer2_out, axis=0) */
     {
-        float sum = 0.0f, sum2 = 0.0f;
+        float d_layer2_bias = 0.0f, d_layer2_bias_2 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            sum += d_sub1[i * 2 + 0];
-            sum2 += d_sub1[i * 2 + 1];
+            d_layer2_bias += d_layer2_out[i * 2 + 0];
+            d_layer2_bias_2 += d_layer2_out[i * 2 + 1];
         }
-        t->layer2_bias[0] -= lr * sum;
-        t->layer2_bias[1] -= lr * sum2;
+        t->layer2_bias[0] -= lr * d_layer2_bias;
+        t->layer2_bias[1] -= lr * d_layer2_bias_2;
     }
     return XOR_OK;
 }
@@ -232,30 +244,33 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* ---- forward: layer0 ---- */
     /* 1  scores[n,2] = relu(x . layer0_weight' + layer0_bias) . layer2_weight' + layer2_bias */
-    float *const relu1_row = t->arena; /* [8] step 1 */
+    float *const layer1_out_row = t->arena; /* [8] step 1 */
     for (int32_t i = 0; i < n; i++) {
-        const float x_1 = x[i * 2 + 0];
-        const float x_2 = x[i * 2 + 1];
+        const float x_i = x[i * 2 + 0];
+        const float x_i_2 = x[i * 2 + 1];
         for (int32_t j = 0; j < 8; j++) {
-            const float sum1 = x_1 * t->layer0_weight[j * 2 + 0] + x_2 * t->layer0_weight[j * 2 + 1];
-            const float add1 = sum1 + t->layer0_bias[j];
-            relu1_row[j] = add1 < 0.0f ? 0.0f : add1;
+            const float xw = x_i * t->layer0_weight[j * 2 + 0] + x_i_2 * t->layer0_weight[j * 2 + 1];
+            const float out = xw + t->layer0_bias[j];
+            layer1_out_row[j] = out < 0.0f ? 0.0f : out;
         }
-        const float relu1_row_1 = relu1_row[0];
-        const float relu1_row_2 = relu1_row[1];
-        const float relu1_row_3 = relu1_row[2];
-        const float relu1_row_4 = relu1_row[3];
-        const float relu1_row_5 = relu1_row[4];
-        const float relu1_row_6 = relu1_row[5];
-        const float relu1_row_7 = relu1_row[6];
-        const float relu1_row_8 = relu1_row[7];
+        const float layer1_out_row_i = layer1_out_row[0];
+        const float layer1_out_row_i_2 = layer1_out_row[1];
+        const float layer1_out_row_i_3 = layer1_out_row[2];
+        const float layer1_out_row_i_4 = layer1_out_row[3];
+        const float layer1_out_row_i_5 = layer1_out_row[4];
+        const float layer1_out_row_i_6 = layer1_out_row[5];
+        const float layer1_out_row_i_7 = layer1_out_row[6];
+        const float layer1_out_row_i_8 = layer1_out_row[7];
         for (int32_t j = 0; j < 2; j++) {
-            const float sum1 = relu1_row_1 * t->layer2_weight[j * 8 + 0] +
-                    relu1_row_2 * t->layer2_weight[j * 8 + 1] + relu1_row_3 * t->layer2_weight[j * 8 + 2] +
-                    relu1_row_4 * t->layer2_weight[j * 8 + 3] + relu1_row_5 * t->layer2_weight[j * 8 + 4] +
-                    relu1_row_6 * t->layer2_weight[j * 8 + 5] + relu1_row_7 * t->layer2_weight[j * 8 + 6] +
-                    relu1_row_8 * t->layer2_weight[j * 8 + 7];
-            scores[i * 2 + j] = sum1 + t->layer2_bias[j];
+            const float xw = layer1_out_row_i * t->layer2_weight[j * 8 + 0] +
+                    layer1_out_row_i_2 * t->layer2_weight[j * 8 + 1] +
+                    layer1_out_row_i_3 * t->layer2_weight[j * 8 + 2] +
+                    layer1_out_row_i_4 * t->layer2_weight[j * 8 + 3] +
+                    layer1_out_row_i_5 * t->layer2_weight[j * 8 + 4] +
+                    layer1_out_row_i_6 * t->layer2_weight[j * 8 + 5] +
+                    layer1_out_row_i_7 * t->layer2_weight[j * 8 + 6] +
+                    layer1_out_row_i_8 * t->layer2_weight[j * 8 + 7];
+            scores[i * 2 + j] = xw + t->layer2_bias[j];
         }
     }
     return XOR_OK;
