@@ -101,8 +101,8 @@ class LoopTree:
         out: list[c.Statement] = []
         for k, init in enumerate(lower.init):
             of_all = [accumulators[k] for accumulators in begin.accumulators]
-            for acc in of_all:
-                self.names[acc] = self._fresh(acc.hint)
+            for i, acc in enumerate(of_all):
+                self.names[acc] = self._fresh(acc.hint if len(of_all) == 1 else f"{acc.hint}_{i}")
             for some in (of_all[i : i + 6] for i in range(0, len(of_all), 6)):
                 variables = tuple((self.names[acc], c.Literal(init)) for acc in some)
                 out.append(c.Declare(C_TYPES[some[0].dtype.name], variables))
