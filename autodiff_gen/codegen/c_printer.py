@@ -117,7 +117,7 @@ class Printer:
         return [_INDENT + line if line else "" for line in inner.lines(body)]
 
     def _folded(self, text: str) -> list[str]:
-        return [text] if len(text) <= self.width else folded(text, self.width)
+        return [text.replace("\0", " ")] if len(text) <= self.width else folded(text, self.width)
 
     def _statement(self, statement: c.Statement) -> list[str]:
         match statement:
@@ -159,7 +159,8 @@ class Printer:
         if len(d.variables) == 1 and isinstance(value := d.variables[0][1], c.Sum):
             lines = _cut(f"{head}{d.variables[0][0]} = ", self._terms(value), min(92, self.width - 3))
             return [part for line in lines for part in self._folded(line)]
-        values = [name if v is None else f"{name} = {self.expression(v)}" for name, v in d.variables]
+        equals = "\0=\0" if len(d.variables) > 1 else " = "
+        values = [name if v is None else f"{name}{equals}{self.expression(v)}" for name, v in d.variables]
         text = f"{head}{', '.join(values)};"
         return [text] if d.comment else self._folded(text)
 

@@ -13,6 +13,7 @@ from ..ir.node import INPUT, Value
 from ..lowering import c_ast as c
 from ..lowering import c_syntax
 from ..lowering.c_syntax import shown
+from ..lowering.phases import layer_headings
 from ..lowering.plan import Bound, CondPlan, EntryPlan, Part, Step, Written
 from .c_printer import PRINTER
 
@@ -98,7 +99,9 @@ def _part(body: EntryBody, step: Step, part: Part, scope: Scope, time: c.Expr | 
     outputs: dict[str, c.Expr] = {}
     slots: dict[State, c.Expr] = {}
     for w in part.written:
-        target = _target(body, step, w, scope, time, out)
+        held = [b for b in part.bound if b.step is not None and b.inner.node.attrs.get("state") is w.key]
+        note = f"was {body.bare(body.place(held[0].outer))}" if held else ""
+        target = _target(body, step, w, scope, time, note, out)
         if isinstance(w.key, State):
             slots[w.key] = target
         else:
@@ -106,8 +109,10 @@ def _part(body: EntryBody, step: Step, part: Part, scope: Scope, time: c.Expr | 
     number = f"{body.number(step.number)}."
     inside = Inside(_offsets(body, step), frozenset(scope.taken), number, part.start)
     inner = body.nested(part.plan, args, outputs, slots, inside)
+    headings = layer_headings(part.plan) if time is not None else {}
     for s in part.plan.steps:
-        out += [*([c.Blank()] if out else []), *inner.statements(s)]
+        heading = [c.Heading(headings[s])] if s in headings else []
+        out += [*([c.Blank()] if out else []), *heading, *inner.statements(s)]
     return out
 
 
@@ -137,13 +142,19 @@ def _read(body: EntryBody, b: Bound, scope: Scope, time: c.Expr | None, out: lis
 
 
 def _target(
-    body: EntryBody, step: Step, w: Written, scope: Scope, time: c.Expr | None, out: list[c.Statement]
+    body: EntryBody,
+    step: Step,
+    w: Written,
+    scope: Scope,
+    time: c.Expr | None,
+    note: str,
+    out: list[c.Statement],
 ) -> c.Expr:
-    """What the memory of a result is called inside; that of an element of a stack is declared."""
+    """What the memory of a result is called inside; that of an element of a stack is declared, with a note."""
     place = body.place(step.node.results[w.index])
     if w.step is None:
         return place
     name = scope.fresh(f"{body.bare(place)}_t")
     moved = c.plus(place, c_syntax.offset(0, [(time, w.step)]))
-    out.append(c.declare(f"{w.c_type} *", name, moved, const=True))
+    out.append(c.Declare(f"{w.c_type} *", ((name, moved),), True, note))
     return c.Name(name)

@@ -137,7 +137,8 @@ class _Formulas:
             text = plain(c_syntax.literal(node.attrs["value"].reshape(-1)[0], v.type.dtype))
             return text, UNARY if text.startswith("-") else ATOM
         if isinstance(lower, Extent):
-            return c_syntax.extent(node.attrs["extent"]), MUL
+            text = c_syntax.extent(node.attrs["extent"])
+            return text, ATOM if text.isalnum() else MUL
         if isinstance(lower, Iota):
             return "index", ATOM
         if isinstance(lower, RowContraction):

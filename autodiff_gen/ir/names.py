@@ -49,8 +49,6 @@ def set_gradient(v: Value, of: Value) -> None:
 
 def adopt(new: Value, old: Value) -> None:
     """Say of `new`, which takes the place of `old`, what is known of old, unless something is known of new."""
-    if new.node.origin is old.node.origin:
-        return
     known, source = _labelled(old), _labelled(new)
     if known is not None and source is not None and source.node.origin.phase == known.node.origin.phase:
         label = known.node.origin.labels.get(known.index)

@@ -69,3 +69,8 @@ def building(
         yield
     finally:
         _current.reset(token)
+
+
+def build_at(origin: Origin) -> None:
+    """Nodes that are created from now on, inside of `building`, belong where this one does."""
+    _current.set(Building(origin.scope, origin.phase, _current.get().paths))

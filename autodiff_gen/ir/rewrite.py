@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .names import adopt
 from .node import Node, Value, topological
-from .origin import building
+from .origin import Origin, build_at, building
 
 
 def substitute(
@@ -16,15 +16,20 @@ def substitute(
     keep it as it is. What takes the place of a value gets its name.
     """
     mapping: dict[Value, Value] = {}
-    for node in topological(roots):
-        operands = tuple(mapping[v] for v in node.operands)
-        with building(node.origin.scope, node.origin.phase):
+    with building():
+        at: Origin | None = None
+        for node in topological(roots):
+            operands = tuple([mapping[v] for v in node.operands])
+            if at is None or node.origin.scope != at.scope or node.origin.phase != at.phase:
+                at = node.origin
+                build_at(at)
             results = rewrite(node, operands)
-        if results is None:
-            results = node.with_operands(operands).results
-        for old, new in zip(node.results, results, strict=True):
-            adopt(new, old)
-        mapping.update(zip(node.results, results, strict=True))
+            if results is None:
+                results = node.with_operands(operands).results
+            for old, new in zip(node.results, results, strict=True):
+                mapping[old] = new
+                if new.node.origin is not old.node.origin:
+                    adopt(new, old)
     return [mapping[v] for v in roots]
 
 

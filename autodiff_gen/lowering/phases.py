@@ -41,8 +41,9 @@ class Phases:
         self._after = self._nearest(reversed(order), readers, rank)
 
     def phase(self, step: Step) -> str:
-        """The phase; of a step that computes values of several, all of them: `loss and backward`."""
-        return " and ".join(self._phases(step))
+        """The phase; of a step that computes values of several, all of them: `forward, loss and backward`."""
+        *others, last = self._phases(step)
+        return f"{', '.join(others)} and {last}" if others else last
 
     def _phases(self, step: Step) -> list[str]:
         found = {self._phase_of(step, r) for r in step.node.results}
@@ -50,7 +51,7 @@ class Phases:
 
     def _phase_of(self, step: Step, result: Value) -> str:
         state = self.plan.states.get(result)
-        if state is not None and state.role != "buffer":
+        if state is not None and (state.role != "buffer" or self._keeps_statistics(step)):
             return UPDATE
         if not self.plan.graph.updates:
             return FORWARD
@@ -58,6 +59,10 @@ class Phases:
             return LOSS
         inside = step.node.regions[0].results[result.index] if step.nest is not None else result
         return base(inside).node.origin.phase
+
+    def _keeps_statistics(self, step: Step) -> bool:
+        """Whether a step does no more than change running statistics and counters."""
+        return all(r in self.plan.states and self.plan.states[r].role == "buffer" for r in step.node.results)
 
     def _is_forward(self, step: Step) -> bool:
         return self._phases(step)[0] in (FORWARD, LOSS)
@@ -67,11 +72,23 @@ class Phases:
         own = self._own[step.node]
         if own or self._phases(step) == [UPDATE]:
             return own
+        said = self._said(step)
+        if said in self.layers:
+            return said
         in_forward = self._is_forward(step)
         near = (self._before if in_forward else self._after)[step.node]
         if near >= 0:
             return self.layers[near]
         return self.layers[0] if self.layers and in_forward else ""
+
+    def _said(self, step: Step) -> str:
+        """The layer whose value, or the gradient of it, is the first result."""
+        v = step.node.regions[0].results[0] if step.nest is not None else step.node.results[0]
+        while (
+            label := base(v).node.origin.labels.get(base(v).index)
+        ) is not None and label.gradient_of is not None:
+            v = label.gradient_of
+        return label.scope if label is not None else ""
 
     def headings(self) -> dict[Step, str]:
         """What begins at a step: `forward: encoder.0`. Updates before the last gradient is computed belong to the
@@ -80,7 +97,9 @@ class Phases:
         last = max((s.number for s in self.plan.steps if self._makes_gradient(s)), default=0)
         for step in self.plan.steps:
             phase = self.phase(step)
-            phase = BACKWARD if phase == UPDATE and step.number <= last else phase
+            trains = self.layer(step) and not self._keeps_statistics(step)
+            if trains and step.number <= last and phase in (UPDATE, f"{BACKWARD} and {UPDATE}"):
+                phase = BACKWARD
             if not groups or groups[-1][0] != phase:
                 groups.append((phase, []))
             groups[-1][1].append(step)
@@ -140,7 +159,11 @@ class Phases:
             for s in states:
                 if s is None:
                     continue
-                of = s if s.role == "parameter" else self._parameters.get(s.name.rpartition(".")[0])
+                of = (
+                    s
+                    if s.role in ("parameter", "buffer")
+                    else self._parameters.get(s.name.rpartition(".")[0])
+                )
                 if of is not None:
                     return _layer_of(of)
         return ""
@@ -149,6 +172,20 @@ class Phases:
 def _layer_of(state: State) -> str:
     name = state.name.rpartition("/")[2]
     return name.rpartition(".")[0] or name
+
+
+def layer_headings(plan: EntryPlan) -> dict[Step, str]:
+    """What begins at a step of a loop's body, where more than one layer has steps there."""
+    out: dict[Step, str] = {}
+    last = ""
+    for step in plan.steps:
+        results = step.node.regions[0].results if step.nest is not None else step.node.results
+        origin = max((base(v).node.origin for v in results), key=lambda o: ORDER.index(o.phase))
+        text = f"{origin.phase}: {title(origin.scope)}" if origin.scope else last
+        if text != last:
+            out[step] = text
+        last = text
+    return out if len(set(out.values())) > 1 else {}
 
 
 def title(layer: str) -> str:

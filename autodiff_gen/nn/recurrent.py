@@ -281,8 +281,9 @@ class _Cell(Module):
                 raise ShapeError(f"{self.name}: the state must be {wanted} {list(shape)}, not {types}")
         if x.ndim == 1:
             x, given = F.unsqueeze(x, 0), tuple(F.unsqueeze(v, 0) for v in given)
-        gates = F.linear(x, self.weight_ih, self.bias_ih)
-        new = self.kind.step(given, gates, F.linear(given[0], self.weight_hh, self.bias_hh))
+        gates = with_role(F.linear(x, self.weight_ih, self.bias_ih), "x_gates")
+        recurrent = with_role(F.linear(given[0], self.weight_hh, self.bias_hh), "h_gates")
+        new = self.kind.step(given, gates, recurrent)
         return tuple(F.reshape(v, shape) for v in new)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import functional as F
 from ..errors import ModelError
 from ..ir.names import with_role
 from ..ir.node import Value
+from ..ir.origin import building
 from ..ir.types import plain
 
 
@@ -33,10 +34,16 @@ def clip_grad_norm(gradients: Sequence[Value], max_norm: float) -> list[Value]:
         total = total + more
     norm = with_role(F.sqrt(total), "grad_norm")
     factor = with_role(F.minimum(limit / (norm + 1e-6), 1.0), "grad_scale")
-    return [with_role(g * factor, "clipped_grad") for g in gradients]
+    return [_clipped(g, lambda g: g * factor) for g in gradients]
 
 
 def clip_grad_value(gradients: Sequence[Value], clip_value: float) -> list[Value]:
     """All elements clamped to [-clip_value, clip_value]. Raises ModelError for a limit that is not positive."""
     limit = _positive("clip_grad_value", "clip_value", clip_value)
-    return [with_role(F.minimum(F.maximum(g, -limit), limit), "clipped_grad") for g in gradients]
+    return [_clipped(g, lambda g: F.minimum(F.maximum(g, -limit), limit)) for g in gradients]
+
+
+def _clipped(g: Value, clip: Callable[[Value], Value]) -> Value:
+    """The gradient after clipping, which belongs to the update of its parameter."""
+    with building(g.node.origin.scope):
+        return with_role(clip(g), "clipped_grad")

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from ..ir.build import apply
 from ..ir.dependences import guarded, ordering_edges, state_of
 from ..ir.graph import Graph, State
-from ..ir.names import with_role
+from ..ir.identifiers import identifier
 from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Call, Cond, Contraction, Extent, Iota, Leaf, RowContraction, Scan, View
 from ..ir.ordered_dag import OrderedDag
@@ -40,7 +40,9 @@ def copied(v: Value) -> Value:
 def snapshot(v: Value, state: State) -> Value:
     """A copy of the old value of a state, which is read after the state's update; the report lists them."""
     with building(phase=UPDATE):
-        return with_role(apply("copy", v, snapshot=True), f"old_{state.name}")
+        copy = apply("copy", v, snapshot=True)
+    copy.node.origin.labels[0] = Label(f"old_{identifier(state.name)}")
+    return copy
 
 
 def has_address(v: Value) -> bool:

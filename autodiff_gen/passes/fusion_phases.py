@@ -8,7 +8,7 @@ networks are apart, and small networks keep the fastest loops.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
@@ -18,6 +18,8 @@ from ..ir.types import planned_size
 from ..ir.views import layout
 
 SHARE = 0.004  # of a graph's work, for values that are stored to keep phases apart
+LARGEST = 1 / 3  # of that, for a single value: so that one large value does not leave nothing for the others
+SMALL = 1 / 1000  # of that is always spent, such as on a scalar
 
 # Instructions for an element, a multiply-accumulate, or a call of exp, tanh, ...
 ARITHMETIC, PRODUCT, FUNCTION, TRANSFER = 3, 1, 40, 3
@@ -40,7 +42,7 @@ class Phases:
     """The parts that the nodes of a graph belong to, and how much may still be spent on keeping them apart."""
 
     def __init__(self, graph: Graph) -> None:
-        self.left = SHARE * sum(map(_work, graph.nodes))
+        self.left = self.budget = SHARE * sum(map(_work, graph.nodes))
         self.readers: dict[Value, list[Node]] = {}
         self.stored = {base(v) for v in graph.roots}
         for n in graph.nodes:
@@ -53,14 +55,14 @@ class Phases:
     def apart(self, first: Collection[Node], second: Collection[Node]) -> bool:
         """Whether two groups, of which the second reads the first, stay apart; it is then paid for."""
         a, b = {part_of(n) for n in first}, {part_of(n) for n in second}
-        if a <= b or b <= a:
-            return False
         inside = set(first)
         crossing = {s for n in second for v in n.operands if (s := base(v)).node in inside}
+        if (a <= b or b <= a) and not _only_share_numbers(first, second, crossing):
+            return False
         cost = sum(TRANSFER * (1 + (v not in self.stored)) * planned_size(v.type.shape) for v in crossing)
         if crossing <= self.stored:
             cost -= sum(2 * TRANSFER * planned_size(v.type.shape) for v in self._kept(second))
-        if cost > self.left:
+        if cost > SMALL * self.budget and cost > min(self.left, LARGEST * self.budget):
             return False
         self.left -= max(cost, 0)
         self.stored |= crossing
@@ -77,6 +79,12 @@ class Phases:
                 if others and r not in self.stored and all(part_of(m) == part_of(n) for m in others):
                     found.append(r)
         return found
+
+
+def _only_share_numbers(first: Iterable[Node], second: Iterable[Node], crossing: Collection[Value]) -> bool:
+    """Whether two groups are of different modules, and one reads single numbers of the other."""
+    apart = {n.origin.scope for n in first}.isdisjoint(n.origin.scope for n in second)
+    return apart and all(planned_size(v.type.shape) == 1 for v in crossing)
 
 
 def _work(node: Node) -> int:

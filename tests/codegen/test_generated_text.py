@@ -30,14 +30,14 @@ def source(model: str) -> str:
 
 HEADINGS = {
     "mnist": ["forward: layer0", "forward: layer2", "loss", "backward: layer2", "backward: layer0"],
-    "xor": ["forward, loss", "update: layer0", "update: layer2"],
+    "xor": ["forward, loss and backward: layer0", "update: layer0", "update: layer2"],
     "gesture": [
-        "forward: gru", "forward: head", "loss", "backward: head, gru", "update: gru", "update: head",
+        "forward: gru", "forward: head", "loss", "backward: head, gru", "update", "update: gru", "update: head",
     ],
     "keywords": [
         "forward: conv",
         *(f"forward: block{k}.{part}" for k in (1, 2, 3, 4) for part in ("depthwise", "pointwise")),
-        "forward: classifier", "loss", "backward: classifier",
+        "forward and backward: block4.pointwise", "forward: classifier", "loss", "backward: classifier",
     ],
 }  # fmt: skip
 

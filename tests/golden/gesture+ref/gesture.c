@@ -30,394 +30,433 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- forward: gru ---- */
-    /* 1  matmul1[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' */
-    float *const matmul1 = t->arena; /* [32n,60] steps 1 to 12 */
-    ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, matmul1, 60, 32 * n, 60, 3, 1.0f, 0.0f);
+    /* 1  gru_xw[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' */
+    float *const gru_xw = t->arena; /* [32n,60] steps 1 to 11 */
+    ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, gru_xw, 60, 32 * n, 60, 3, 1.0f, 0.0f);
 
-    /* 2  add1[n,32,60] = matmul1 + gru_bias_ih_l0 */
-    float *const add1 = t->arena; /* [n,32,60] in place of matmul1 */
+    /* 2  gru_x_gates[n,32,60] = gru_xw + gru_bias_ih_l0 */
+    float *const gru_x_gates = t->arena; /* [n,32,60] in place of gru_xw */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 32; j++) {
             for (int32_t k = 0; k < 60; k++) {
-                add1[i * 1920 + j * 60 + k] = matmul1[i * 1920 + j * 60 + k] + t->gru_bias_ih_l0[k];
+                gru_x_gates[i * 1920 + j * 60 + k] = gru_xw[i * 1920 + j * 60 + k] + t->gru_bias_ih_l0[k];
             }
         }
     }
 
-    /* 3  h[n,20], h_before[n,32,20], add1_2[n,32,60]: 32 times */
-    float *const h = t->arena + 18160;        /* [n,20] steps 3 to 7 */
-    float *const h_before = t->arena + 15360; /* [n,32,20] steps 3 to 9 */
-    float *const add1_2 = t->arena + 7680;    /* [n,32,60] steps 3 to 11 */
-    /* 3.1 h[n,20] = 0.0 */
+    /* 3  gru_h[n,20], gru_out[n,32,20], gru_h_gates[n,32,60]: 32 times */
+    float *const gru_h = t->arena + 19120;      /* [n,20] steps 3 to 14 */
+    float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 3 to 10 */
+    float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 3 to 13 */
+    /* 3.1 gru_h[n,20] = 0.0 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
-            h[i * 20 + j] = 0.0f;
+            gru_h[i * 20 + j] = 0.0f;
         }
     }
     for (int32_t time_step = 0; time_step < 32; time_step++) {
-        const float *const x_t = add1 + (ptrdiff_t)time_step * 60;
-        float *const h_before_t = h_before + (ptrdiff_t)time_step * 20;
-        float *const add1_2_t = add1_2 + (ptrdiff_t)time_step * 60;
+        const float *const x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
+        float *const gru_out_t = gru_out + (ptrdiff_t)time_step * 20;
+        float *const gru_h_gates_t = gru_h_gates + (ptrdiff_t)time_step * 60;
 
-        /* 3.2 h_before_t[n,20] = h */
+        /* 3.2 gru_out_t[n,20] = gru_h */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                h_before_t[i * 640 + j] = h[i * 20 + j];
+                gru_out_t[i * 640 + j] = gru_h[i * 20 + j];
             }
         }
 
-        /* 3.3 matmul1_2[n,60] = h[n,20] . gru_weight_hh_l0[60,20]' */
-        float *const matmul1_2 = t->arena + 17920; /* [n,60] steps 3.3 to 3.4 */
-        ag_gemm_nt_f32_ref(h, 20, t->gru_weight_hh_l0, 20, matmul1_2, 60, n, 60, 20, 1.0f, 0.0f);
+        /* 3.3 gru_xw_2[n,60] = gru_h[n,20] . gru_weight_hh_l0[60,20]' */
+        float *const gru_xw_2 = t->arena + 17920; /* [n,60] steps 3.3 to 3.4 */
+        ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_xw_2, 60, n, 60, 20, 1.0f, 0.0f);
 
-        /* 3.4 add1_2_t[n,60] = matmul1_2 + gru_bias_hh_l0 */
+        /* 3.4 gru_h_gates_t[n,60] = gru_xw_2 + gru_bias_hh_l0 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
-                add1_2_t[i * 1920 + j] = matmul1_2[i * 60 + j] + t->gru_bias_hh_l0[j];
+                gru_h_gates_t[i * 1920 + j] = gru_xw_2[i * 60 + j] + t->gru_bias_hh_l0[j];
             }
         }
 
-        /* 3.5 h[n,20] from x_t[..., 40:60], x_t[..., 0:20], add1_2_t[..., 0:20], add1_2_t[..., 40:60],
-         *             x_t[..., 20:40], add1_2_t[..., 20:40], h by add, sigmoid, mul, tanh, sub */
+        /* 3.5 gru_h[n,20] from x_gates_t[..., 40:60], x_gates_t[..., 0:20], gru_h_gates_t[..., 0:20],
+         *             gru_h_gates_t[..., 40:60], x_gates_t[..., 20:40], gru_h_gates_t[..., 20:40], gru_h
+         *             by add, sigmoid, mul, tanh, sub */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] +
-                        add1_2_t[i * 1920 + j]) * add1_2_t[i * 1920 + j + 40]);
-                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + add1_2_t[i * 1920 + j + 20]) *
-                        (h[i * 20 + j] - tanh1);
+                const float gru_n = ag_tanhf(x_gates_t[i * 1920 + j + 40] + ag_sigmoidf(x_gates_t[i * 1920 +
+                        j] + gru_h_gates_t[i * 1920 + j]) * gru_h_gates_t[i * 1920 + j + 40]);
+                gru_h[i * 20 + j] = gru_n + ag_sigmoidf(x_gates_t[i * 1920 + j + 20] + gru_h_gates_t[i * 1920
+                        + j + 20]) * (gru_h[i * 20 + j] - gru_n);
             }
         }
     }
 
     /* ---- forward: head ---- */
-    /* 4  matmul2[n,5] = h[n,20] . head_weight[5,20]' */
-    float *const matmul2 = t->arena + 17920; /* [n,5] steps 4 to 7 */
-    ag_gemm_nt_f32_ref(h, 20, t->head_weight, 20, matmul2, 5, n, 5, 20, 1.0f, 0.0f);
+    /* 4  head_xw[n,5] = gru_h[n,20] . head_weight[5,20]' */
+    float *const head_xw = t->arena + 17920; /* [n,5] steps 4 to 6 */
+    ag_gemm_nt_f32_ref(gru_h, 20, t->head_weight, 20, head_xw, 5, n, 5, 20, 1.0f, 0.0f);
+
+    /* 5  head_out[n,5] = head_xw + head_bias */
+    float *const head_out = t->arena + 17920; /* [n,5] in place of head_xw */
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t j = 0; j < 5; j++) {
+            head_out[i * 5 + j] = head_xw[i * 5 + j] + t->head_bias[j];
+        }
+    }
 
     /* ---- loss ---- */
-    /* 5  loss from matmul2, head_bias, label by add, amax, sub, exp, sum, log, pick, div
-     *    d_sub1[n,5] from label, matmul2, head_bias by to_s32, eq, div, neg, where, add, amax, sub, exp,
-     *            sum, mul
-     *    d_head_bias[5] = sum(d_sub1, axis=0)
-     *    sum = sum(square(d_head_bias)) */
-    float *const d_sub1 = t->arena + 17920;      /* [n,5] in place of matmul2 */
-    float *const d_head_bias = t->arena + 19220; /* [5] steps 5 to 18 */
-    float *const sum = t->arena + 19225;         /* scalar steps 5 to 18 */
-    float *const exp1_row = t->arena + 17940;    /* [5] step 5 */
+    /* 6  loss_exp_shifted[n,5] = exp(head_out - amax(head_out, axis=1))
+     *    loss_exp_sum[n] = sum(loss_exp_shifted, axis=1)
+     *    loss = sum(log(loss_exp_sum) - pick(head_out - amax(head_out, axis=1), label)) / n */
+    float *const loss_exp_shifted = t->arena + 19200; /* [n,5] steps 6 to 15 */
+    float *const loss_exp_sum = t->arena + 17940;     /* [n] steps 6 to 7 */
     {
-        float sum2 = 0.0f;
-        const float div1 = 1.0f / (float)n;
-        const float neg1 = -div1;
+        float acc = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            float amax = -INFINITY;
+            float max = -INFINITY;
             for (int32_t j = 0; j < 5; j++) {
-                const float add2 = matmul2[i * 5 + j] + t->head_bias[j];
-                amax = (add2 > amax || add2 != add2) ? add2 : amax;
+                max = (head_out[i * 5 + j] > max || head_out[i * 5 + j] != head_out[i * 5 + j]) ? head_out[i *
+                        5 + j] : max;
             }
-            float sum3 = 0.0f;
+            float exp_sum = 0.0f;
             for (int32_t j = 0; j < 5; j++) {
-                const float exp1 = ag_expf(matmul2[i * 5 + j] + t->head_bias[j] - amax);
-                exp1_row[j] = exp1;
-                sum3 += exp1;
+                const float exp_shifted = ag_expf(head_out[i * 5 + j] - max);
+                loss_exp_shifted[i * 5 + j] = exp_shifted;
+                exp_sum += exp_shifted;
             }
-            sum2 += ag_logf(sum3) - (matmul2[i * 5 + label[i]] + t->head_bias[label[i]] - amax);
-            const int32_t to_s32_1 = (int32_t)label[i];
-            const float div4 = div1 / sum3;
-            for (int32_t j = 0; j < 5; j++) {
-                d_sub1[i * 5 + j] = (j == to_s32_1 ? neg1 : 0.0f) + div4 * exp1_row[j];
-            }
+            loss_exp_sum[i] = exp_sum;
+            acc += ag_logf(exp_sum) - (head_out[i * 5 + label[i]] - max);
         }
-        loss[0] = sum2 / (float)n;
-        float sum3 = 0.0f;
-        float sum4[5] = {0.0f};
-        for (int32_t i = 0; i < n; i++) {
-            for (int32_t j = 0; j < 5; j++) {
-                sum4[j] += d_sub1[i * 5 + j];
-            }
-        }
-        for (int32_t i = 0; i < 5; i++) {
-            d_head_bias[i] = sum4[i];
-            sum3 += sum4[i] * sum4[i];
-        }
-        sum[0] = sum3;
+        loss[0] = acc / (float)n;
     }
     if (!ag_all_finite(loss, 1)) {
         return GESTURE_ERR_LOSS;
     }
 
     /* ---- backward: head, gru ---- */
-    /* 6  matmul[n,20] = d_sub1[n,5] . head_weight[5,20] */
-    float *const matmul = t->arena + 18480; /* [n,20] steps 6 to 8 */
-    ag_gemm_nn_f32_ref(d_sub1, 5, t->head_weight, 20, matmul, 20, n, 20, 5, 1.0f, 0.0f);
+    /* 7  d_head_out[n,5] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
+     *            loss_exp_sum)[:, None] * loss_exp_shifted */
+    float *const d_head_out = t->arena + 19200; /* [n,5] in place of loss_exp_shifted */
+    {
+        const float d_log_sum = 1.0f / (float)n;
+        const float d_of_target = -d_log_sum;
+        for (int32_t i = 0; i < n; i++) {
+            const int32_t chosen = (int32_t)label[i];
+            const float d_exp_sum = d_log_sum / loss_exp_sum[i];
+            for (int32_t j = 0; j < 5; j++) {
+                d_head_out[i * 5 + j] = (j == chosen ? d_of_target : 0.0f) + d_exp_sum * loss_exp_shifted[i *
+                        5 + j];
+            }
+        }
+    }
 
-    /* 7  matmul3[5,20] = d_sub1[n,5]' . h[n,20] */
-    float *const matmul3 = t->arena + 19120; /* [5,20] steps 7 to 17 */
-    ag_gemm_tn_f32_ref(d_sub1, 5, h, 20, matmul3, 20, 5, 20, n, 1.0f, 0.0f);
+    /* 8  d_gru_h[n,20] = d_head_out[n,5] . head_weight[5,20] */
+    float *const d_gru_h = t->arena + 18480; /* [n,20] steps 8 to 9 */
+    ag_gemm_nn_f32_ref(d_head_out, 5, t->head_weight, 20, d_gru_h, 20, n, 20, 5, 1.0f, 0.0f);
 
-    /* 8  d_h[n,20], d_x_t[n,32,60], d_add1[n,32,60]: 32 times, from the last to the first */
-    float *const d_add1 = t->arena;       /* [n,32,60] in place of add1 */
-    float *const d_x_t = t->arena + 7680; /* [n,32,60] in place of add1_2 */
-    float *const d_h = t->arena + 18560;  /* [n,20] step 8 */
-    /* 8.1 d_h[20n] = matmul */
+    /* 9  d_gru_h_2[n,20], d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60]: 32 times, from the last to the
+     *            first */
+    float *const d_gru_h_gates = t->arena;        /* [n,32,60] in place of gru_x_gates */
+    float *const d_gru_x_gates = t->arena + 7680; /* [n,32,60] in place of gru_h_gates */
+    float *const d_gru_h_2 = t->arena + 18560;    /* [n,20] step 9 */
+    /* 9.1 d_gru_h_2[20n] = d_gru_h */
     for (int32_t i = 0; i < 20 * n; i++) {
-        d_h[i] = matmul[i];
+        d_gru_h_2[i] = d_gru_h[i];
     }
     for (int32_t time_step = 31; time_step >= 0; time_step--) {
-        const float *const h2 = h_before + (ptrdiff_t)time_step * 20;
-        float *const d_x_t_t = d_x_t + (ptrdiff_t)time_step * 60;
-        float *const d_add1_t = d_add1 + (ptrdiff_t)time_step * 60;
+        const float *const h = gru_out + (ptrdiff_t)time_step * 20;
+        float *const d_gru_x_gates_t = d_gru_x_gates + (ptrdiff_t)time_step * 60; /* was gru_h_gates */
+        float *const d_gru_h_gates_t = d_gru_h_gates + (ptrdiff_t)time_step * 60; /* was gru_x_gates */
 
-        /* 8.2 d_sub1_2[n,20] = d_h * sigmoid(d_add1_t[..., 20:40] + d_x_t_t[..., 20:40])
-         *     d_add1_2[n,60] from d_h, h2, d_add1_t[..., 40:60], d_add1_t[..., 0:20], d_x_t_t[..., 0:20],
-         *             d_x_t_t[..., 40:60], d_add1_t[..., 20:40], d_x_t_t[..., 20:40], d_sub1_2 by add,
-         *             sigmoid, mul, tanh, sub, neg, square, assemble
-         *     d_x_t2[n,60] from d_h, h2, d_add1_t[..., 40:60], d_add1_t[..., 0:20], d_x_t_t[..., 0:20],
-         *             d_x_t_t[..., 40:60], d_add1_t[..., 20:40], d_x_t_t[..., 20:40], d_sub1_2 by add,
-         *             sigmoid, mul, tanh, sub, neg, square, assemble */
-        float *const d_sub1_2 = t->arena + 18400; /* [n,20] steps 8.2 to 8.6 */
-        float *const d_add1_2 = t->arena + 17920; /* [n,60] steps 8.2 to 8.3 */
-        float *const d_x_t2 = t->arena + 18160;   /* [n,60] steps 8.2 to 8.4 */
+        /* 9.2 d_gru_sub[n,20] = d_gru_h_2 * sigmoid(d_gru_h_gates_t[..., 20:40] + d_gru_x_gates_t[...,
+         *             20:40])
+         *     d_gru_h_gates_2[n,60] from d_gru_h_2, h, d_gru_h_gates_t[..., 40:60], d_gru_h_gates_t[...,
+         *             0:20], d_gru_x_gates_t[..., 0:20], d_gru_x_gates_t[..., 40:60], d_gru_h_gates_t[...,
+         *             20:40], d_gru_x_gates_t[..., 20:40], d_gru_sub by add, sigmoid, mul, tanh, sub, neg,
+         *             square, assemble
+         *     d_x_gates_t[n,60] from d_gru_h_2, h, d_gru_h_gates_t[..., 40:60], d_gru_h_gates_t[...,
+         *             0:20], d_gru_x_gates_t[..., 0:20], d_gru_x_gates_t[..., 40:60], d_gru_h_gates_t[...,
+         *             20:40], d_gru_x_gates_t[..., 20:40], d_gru_sub by add, sigmoid, mul, tanh, sub, neg,
+         *             square, assemble */
+        float *const d_gru_sub = t->arena + 18400;       /* [n,20] steps 9.2 to 9.6 */
+        float *const d_gru_h_gates_2 = t->arena + 17920; /* [n,60] steps 9.2 to 9.3 */
+        float *const d_x_gates_t = t->arena + 18160;     /* [n,60] steps 9.2 to 9.4 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float sigmoid1 = ag_sigmoidf(d_add1_t[i * 1920 + j + 20] + d_x_t_t[i * 1920 + j + 20]);
-                const float mul1 = d_h[i * 20 + j] * sigmoid1;
-                d_sub1_2[i * 20 + j] = mul1;
-                const float sigmoid2 = ag_sigmoidf(d_add1_t[i * 1920 + j] + d_x_t_t[i * 1920 + j]);
-                const float tanh1 = ag_tanhf(d_add1_t[i * 1920 + j + 40] + sigmoid2 * d_x_t_t[i * 1920 + j +
-                        40]);
-                const float mul2 = d_h[i * 20 + j] * (h2[i * 640 + j] - tanh1) * sigmoid1 * (1.0f - sigmoid1);
-                d_add1_2[i * 60 + j + 20] = mul2;
-                const float mul3 = (d_h[i * 20 + j] + -mul1) * (1.0f - tanh1 * tanh1);
-                d_add1_2[i * 60 + j + 40] = mul3 * sigmoid2;
-                const float mul4 = mul3 * d_x_t_t[i * 1920 + j + 40] * sigmoid2 * (1.0f - sigmoid2);
-                d_add1_2[i * 60 + j] = mul4;
-                d_x_t2[i * 60 + j + 20] = mul2;
-                d_x_t2[i * 60 + j] = mul4;
-                d_x_t2[i * 60 + j + 40] = mul3;
+                const float z = ag_sigmoidf(d_gru_h_gates_t[i * 1920 + j + 20] + d_gru_x_gates_t[i * 1920 + j
+                        + 20]);
+                const float d_val = d_gru_h_2[i * 20 + j] * z;
+                d_gru_sub[i * 20 + j] = d_val;
+                const float gru_r = ag_sigmoidf(d_gru_h_gates_t[i * 1920 + j] + d_gru_x_gates_t[i * 1920 +
+                        j]);
+                const float gru_n = ag_tanhf(d_gru_h_gates_t[i * 1920 + j + 40] + gru_r * d_gru_x_gates_t[i *
+                        1920 + j + 40]);
+                const float d_x_gates_t_i = d_gru_h_2[i * 20 + j] * (h[i * 640 + j] - gru_n) * z * (1.0f - z);
+                d_gru_h_gates_2[i * 60 + j + 20] = d_x_gates_t_i;
+                const float d_x_gates_t_i_2 = (d_gru_h_2[i * 20 + j] + -d_val) * (1.0f - gru_n * gru_n);
+                d_gru_h_gates_2[i * 60 + j + 40] = d_x_gates_t_i_2 * gru_r;
+                const float d_x_gates_t_i_3 = d_x_gates_t_i_2 * d_gru_x_gates_t[i * 1920 + j + 40] * gru_r *
+                        (1.0f - gru_r);
+                d_gru_h_gates_2[i * 60 + j] = d_x_gates_t_i_3;
+                d_x_gates_t[i * 60 + j + 20] = d_x_gates_t_i;
+                d_x_gates_t[i * 60 + j] = d_x_gates_t_i_3;
+                d_x_gates_t[i * 60 + j + 40] = d_x_gates_t_i_2;
             }
         }
 
-        /* 8.3 d_add1_t[n,60] = d_add1_2 */
+        /* 9.3 d_gru_h_gates_t[n,60] = d_gru_h_gates_2 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
-                d_add1_t[i * 1920 + j] = d_add1_2[i * 60 + j];
+                d_gru_h_gates_t[i * 1920 + j] = d_gru_h_gates_2[i * 60 + j];
             }
         }
 
-        /* 8.4 d_x_t_t[n,60] = d_x_t2 */
+        /* 9.4 d_gru_x_gates_t[n,60] = d_x_gates_t */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
-                d_x_t_t[i * 1920 + j] = d_x_t2[i * 60 + j];
+                d_gru_x_gates_t[i * 1920 + j] = d_x_gates_t[i * 60 + j];
             }
         }
 
-        /* 8.5 matmul6[n,20] = d_add1_t[n,60] . gru_weight_hh_l0[60,20] */
-        float *const matmul6 = t->arena + 17920; /* [n,20] steps 8.5 to 8.6 */
-        ag_gemm_nn_f32_ref(d_add1_t, 1920, t->gru_weight_hh_l0, 20, matmul6, 20, n, 20, 60, 1.0f, 0.0f);
+        /* 9.5 d_gru_matmul[n,20] = d_gru_h_gates_t[n,60] . gru_weight_hh_l0[60,20] */
+        float *const d_gru_matmul = t->arena + 17920; /* [n,20] steps 9.5 to 9.6 */
+        ag_gemm_nn_f32_ref(d_gru_h_gates_t, 1920, t->gru_weight_hh_l0, 20, d_gru_matmul, 20, n, 20, 60, 1.0f,
+                0.0f);
 
-        /* 8.6 d_h[20n] = d_sub1_2 + matmul6 */
+        /* 9.6 d_gru_h_2[20n] = d_gru_sub + d_gru_matmul */
         for (int32_t i = 0; i < 20 * n; i++) {
-            d_h[i] = d_sub1_2[i] + matmul6[i];
+            d_gru_h_2[i] = d_gru_sub[i] + d_gru_matmul[i];
         }
     }
 
-    /* 9  matmul4[60,20] = d_add1[32n,60]' . h_before[32n,20] */
-    float *const matmul4 = t->arena + 17920; /* [60,20] steps 9 to 14 */
-    ag_gemm_tn_f32_ref(d_add1, 60, h_before, 20, matmul4, 20, 60, 20, 32 * n, 1.0f, 0.0f);
+    /* 10 d_gru_weight_hh_l0[60,20] = d_gru_h_gates[32n,60]' . gru_out[32n,20] */
+    float *const d_gru_weight_hh_l0 = t->arena + 17920; /* [60,20] steps 10 to 19 */
+    ag_gemm_tn_f32_ref(d_gru_h_gates, 60, gru_out, 20, d_gru_weight_hh_l0, 20, 60, 20, 32 * n, 1.0f, 0.0f);
 
-    /* 10 matmul5[60,3] = d_x_t[32n,60]' . x[32n,3] */
-    float *const matmul5 = t->arena + 15360; /* [60,3] steps 10 to 13 */
-    ag_gemm_tn_f32_ref(d_x_t, 60, x, 3, matmul5, 3, 60, 3, 32 * n, 1.0f, 0.0f);
-
-    /* 11 d_gru_bias_ih_l0[60] = column_sums(d_x_t[32n,60]) */
-    float *const d_gru_bias_ih_l0 = t->arena + 15540; /* [60] steps 11 to 15 */
-    ag_column_sums_f32_ref(d_x_t, 60, d_gru_bias_ih_l0, 32 * n, 60, 1.0f, 0.0f);
-
-    /* ---- update: gru ---- */
-    /* 12 optimizer_step = optimizer_step + 1.0
-     *    div2 = 0.005 * square(cos((old optimizer_step - floor(old optimizer_step / 3200.0) * 3200.0) *
-     *            0.0009817478)) / -expm1(optimizer_step * -0.105360515)
-     *    d_gru_bias_hh_l0[60] = sum(permute(d_add1), axis=(0, 1))
-     *    minimum from matmul5, matmul4, d_gru_bias_ih_l0, d_gru_bias_hh_l0, matmul3, sum by square, sum,
-     *            add, sqrt, div, minimum
-     *    gru_weight_ih_l0_exp_avg[60,3] = gru_weight_ih_l0_exp_avg + (matmul5 * minimum -
-     *            gru_weight_ih_l0_exp_avg) * 0.1
-     *    gru_weight_ih_l0_exp_avg_sq[60,3] = gru_weight_ih_l0_exp_avg_sq * 0.999 + square(matmul5 *
-     *            minimum) * 0.001
-     *    div3 = 1.0 / sqrt(-expm1(optimizer_step * -0.0010005003))
-     *    mul[60,3] = sqrt(gru_weight_ih_l0_exp_avg_sq) * div3 */
-    float *const minimum = t->arena + 19225;         /* scalar in place of sum */
-    float *const mul = t->arena + 15360;             /* [60,3] in place of matmul5 */
-    float *const div2 = t->arena + 7740;             /* scalar steps 12 to 18 */
-    float *const d_gru_bias_hh_l0 = t->arena + 7680; /* [60] steps 12 to 16 */
-    float *const div3 = t->arena + 7741;             /* scalar steps 12 to 18 */
-    {
-        const float old1 = t->optimizer_step[0];
-        const float add2 = old1 + 1.0f;
-        t->optimizer_step[0] = add2;
-        const float cos1 = ag_cosf((old1 - floorf(old1 / 3200.0f) * 3200.0f) * 0.0009817478f);
-        div2[0] = 0.005f * (cos1 * cos1) / -ag_expm1f(add2 * -0.105360515f);
-        float sum2 = 0.0f;
-        for (int32_t i = 0; i < 60; i++) {
-            float sum3 = 0.0f;
-            for (int32_t j = 0; j < 32; j++) {
-                for (int32_t k = 0; k < n; k++) {
-                    sum3 += d_add1[j * 60 + k * 1920 + i];
+    /* 11 d_gru_bias_hh_l0[60] = sum(permute(d_gru_h_gates), axis=(0, 1)) */
+    float *const d_gru_bias_hh_l0 = t->arena + 15360; /* [60] steps 11 to 21 */
+    for (int32_t i = 0; i < 60; i += 15) {
+        float d_gru_bias_hh_l0_i[15] = {0.0f};
+        for (int32_t j = 0; j < 32; j++) {
+            for (int32_t k = 0; k < n; k++) {
+                for (int32_t l = i; l < i + 15; l++) {
+                    d_gru_bias_hh_l0_i[l - i] += d_gru_h_gates[j * 60 + k * 1920 + l];
                 }
             }
-            d_gru_bias_hh_l0[i] = sum3;
-            sum2 += sum3 * sum3;
         }
-        float sum3 = 0.0f;
+        for (int32_t j = i; j < i + 15; j++) {
+            d_gru_bias_hh_l0[j] = d_gru_bias_hh_l0_i[j - i];
+        }
+    }
+
+    /* 12 d_gru_weight_ih_l0[60,3] = d_gru_x_gates[32n,60]' . x[32n,3] */
+    float *const d_gru_weight_ih_l0 = t->arena; /* [60,3] steps 12 to 18 */
+    ag_gemm_tn_f32_ref(d_gru_x_gates, 60, x, 3, d_gru_weight_ih_l0, 3, 60, 3, 32 * n, 1.0f, 0.0f);
+
+    /* 13 d_gru_bias_ih_l0[60] = column_sums(d_gru_x_gates[32n,60]) */
+    float *const d_gru_bias_ih_l0 = t->arena + 280; /* [60] steps 13 to 20 */
+    ag_column_sums_f32_ref(d_gru_x_gates, 60, d_gru_bias_ih_l0, 32 * n, 60, 1.0f, 0.0f);
+
+    /* 14 d_head_weight[5,20] = d_head_out[n,5]' . gru_h[n,20] */
+    float *const d_head_weight = t->arena + 180; /* [5,20] steps 14 to 22 */
+    ag_gemm_tn_f32_ref(d_head_out, 5, gru_h, 20, d_head_weight, 20, 5, 20, n, 1.0f, 0.0f);
+
+    /* 15 d_head_bias[5] = sum(d_head_out, axis=0) */
+    float *const d_head_bias = t->arena + 340; /* [5] steps 15 to 23 */
+    {
+        float d_head_bias_i[5] = {0.0f};
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 5; j++) {
+                d_head_bias_i[j] += d_head_out[i * 5 + j];
+            }
+        }
+        for (int32_t i = 0; i < 5; i++) {
+            d_head_bias[i] = d_head_bias_i[i];
+        }
+    }
+
+    /* ---- update ---- */
+    /* 16 grad_scale from d_gru_weight_ih_l0, d_gru_weight_hh_l0, d_gru_bias_ih_l0, d_gru_bias_hh_l0,
+     *            d_head_weight, d_head_bias by square, sum, add, sqrt, div, minimum */
+    float *const grad_scale = t->arena + 345; /* scalar steps 16 to 23 */
+    {
+        float squares = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
             for (int32_t j = 0; j < 3; j++) {
-                sum3 += matmul5[i * 3 + j] * matmul5[i * 3 + j];
+                squares += d_gru_weight_ih_l0[i * 3 + j] * d_gru_weight_ih_l0[i * 3 + j];
             }
         }
-        float sum4 = 0.0f;
+        float squares_2 = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                sum4 += matmul4[i * 20 + j] * matmul4[i * 20 + j];
+                squares_2 += d_gru_weight_hh_l0[i * 20 + j] * d_gru_weight_hh_l0[i * 20 + j];
             }
         }
-        float sum5 = 0.0f;
+        float squares_3 = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
-            sum5 += d_gru_bias_ih_l0[i] * d_gru_bias_ih_l0[i];
+            squares_3 += d_gru_bias_ih_l0[i] * d_gru_bias_ih_l0[i];
         }
-        float sum6 = 0.0f;
+        float squares_4 = 0.0f;
+        for (int32_t i = 0; i < 60; i++) {
+            squares_4 += d_gru_bias_hh_l0[i] * d_gru_bias_hh_l0[i];
+        }
+        float squares_5 = 0.0f;
         for (int32_t i = 0; i < 5; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                sum6 += matmul3[i * 20 + j] * matmul3[i * 20 + j];
+                squares_5 += d_head_weight[i * 20 + j] * d_head_weight[i * 20 + j];
             }
         }
-        const float div1 = 1.0f / (sqrtf(sum3 + sum4 + sum5 + sum2 + sum6 + sum[0]) + 1e-06f);
-        const float minimum1 = (div1 < 1.0f || div1 != div1) ? div1 : 1.0f;
-        minimum[0] = minimum1;
-        for (int32_t i = 0; i < 60; i++) {
-            for (int32_t j = 0; j < 3; j++) {
-                const float old2 = t->gru_weight_ih_l0_exp_avg[i * 3 + j];
-                const float mul1 = matmul5[i * 3 + j] * minimum1;
-                t->gru_weight_ih_l0_exp_avg[i * 3 + j] = old2 + (mul1 - old2) * 0.1f;
-                t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] = t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j] * 0.999f
-                        + mul1 * mul1 * 0.001f;
-            }
-        }
-        const float div4 = 1.0f / sqrtf(-ag_expm1f(add2 * -0.0010005003f));
-        div3[0] = div4;
-        for (int32_t i = 0; i < 60; i++) {
-            for (int32_t j = 0; j < 3; j++) {
-                mul[i * 3 + j] = sqrtf(t->gru_weight_ih_l0_exp_avg_sq[i * 3 + j]) * div4;
-            }
-        }
+        const float squares_6 = d_head_bias[0] * d_head_bias[0] + d_head_bias[1] * d_head_bias[1] +
+                d_head_bias[2] * d_head_bias[2] + d_head_bias[3] * d_head_bias[3] +
+                d_head_bias[4] * d_head_bias[4];
+        const float val = 1.0f / (sqrtf(squares + squares_2 + squares_3 + squares_4 + squares_5 + squares_6) +
+                1e-06f);
+        grad_scale[0] = (val < 1.0f || val != val) ? val : 1.0f;
     }
 
-    /* 13 gru_weight_ih_l0[180] = gru_weight_ih_l0 - div2 * (gru_weight_ih_l0_exp_avg / (mul + 1e-08)) */
+    /* 17 optimizer_step = optimizer_step + 1.0
+     *    step_size = 0.005 * square(cos((old optimizer_step - floor(old optimizer_step / 3200.0) * 3200.0)
+     *            * 0.0009817478)) / -expm1(optimizer_step * -0.105360515)
+     *    rescale = 1.0 / sqrt(-expm1(optimizer_step * -0.0010005003)) */
+    float *const step_size = t->arena + 346; /* scalar steps 17 to 23 */
+    float *const rescale = t->arena + 347;   /* scalar steps 17 to 23 */
     {
-        const float div2_1 = div2[0];
+        const float old = t->optimizer_step[0];
+        const float val = old + 1.0f;
+        t->optimizer_step[0] = val;
+        const float cos_x = ag_cosf((old - floorf(old / 3200.0f) * 3200.0f) * 0.0009817478f);
+        step_size[0] = 0.005f * (cos_x * cos_x) / -ag_expm1f(val * -0.105360515f);
+        rescale[0] = 1.0f / sqrtf(-ag_expm1f(val * -0.0010005003f));
+    }
+
+    /* ---- update: gru ---- */
+    /* 18 gru_weight_ih_l0_exp_avg[180] = gru_weight_ih_l0_exp_avg + (d_gru_weight_ih_l0 * grad_scale -
+     *            gru_weight_ih_l0_exp_avg) * 0.1
+     *    gru_weight_ih_l0_exp_avg_sq[180] = gru_weight_ih_l0_exp_avg_sq * 0.999 +
+     *            square(d_gru_weight_ih_l0 * grad_scale) * 0.001
+     *    gru_weight_ih_l0[180] = gru_weight_ih_l0 - step_size * (gru_weight_ih_l0_exp_avg /
+     *            (sqrt(gru_weight_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
+    {
+        const float grad_scale_0 = grad_scale[0];
+        const float step_size_0 = step_size[0];
+        const float rescale_0 = rescale[0];
         for (int32_t i = 0; i < 180; i++) {
-            t->gru_weight_ih_l0[i] -= div2_1 * (t->gru_weight_ih_l0_exp_avg[i] / (mul[i] + 1e-08f));
+            const float old = t->gru_weight_ih_l0_exp_avg[i];
+            const float clipped_grad = d_gru_weight_ih_l0[i] * grad_scale_0;
+            const float exp_avg = old + (clipped_grad - old) * 0.1f;
+            t->gru_weight_ih_l0_exp_avg[i] = exp_avg;
+            const float exp_avg_sq = t->gru_weight_ih_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad
+                    * 0.001f;
+            t->gru_weight_ih_l0_exp_avg_sq[i] = exp_avg_sq;
+            t->gru_weight_ih_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
         }
     }
 
-    /* 14 gru_weight_hh_l0_exp_avg[1200] = gru_weight_hh_l0_exp_avg + (matmul4 * minimum -
+    /* 19 gru_weight_hh_l0_exp_avg[1200] = gru_weight_hh_l0_exp_avg + (d_gru_weight_hh_l0 * grad_scale -
      *            gru_weight_hh_l0_exp_avg) * 0.1
-     *    gru_weight_hh_l0_exp_avg_sq[1200] = gru_weight_hh_l0_exp_avg_sq * 0.999 + square(matmul4 *
-     *            minimum) * 0.001
-     *    gru_weight_hh_l0[1200] = gru_weight_hh_l0 - div2 * (gru_weight_hh_l0_exp_avg /
-     *            (sqrt(gru_weight_hh_l0_exp_avg_sq) * div3 + 1e-08)) */
+     *    gru_weight_hh_l0_exp_avg_sq[1200] = gru_weight_hh_l0_exp_avg_sq * 0.999 +
+     *            square(d_gru_weight_hh_l0 * grad_scale) * 0.001
+     *    gru_weight_hh_l0[1200] = gru_weight_hh_l0 - step_size * (gru_weight_hh_l0_exp_avg /
+     *            (sqrt(gru_weight_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
     {
-        const float minimum_1 = minimum[0];
-        const float div2_1 = div2[0];
-        const float div3_1 = div3[0];
+        const float grad_scale_0 = grad_scale[0];
+        const float step_size_0 = step_size[0];
+        const float rescale_0 = rescale[0];
         for (int32_t i = 0; i < 1200; i++) {
-            const float old1 = t->gru_weight_hh_l0_exp_avg[i];
-            const float mul1 = matmul4[i] * minimum_1;
-            const float add2 = old1 + (mul1 - old1) * 0.1f;
-            t->gru_weight_hh_l0_exp_avg[i] = add2;
-            const float add3 = t->gru_weight_hh_l0_exp_avg_sq[i] * 0.999f + mul1 * mul1 * 0.001f;
-            t->gru_weight_hh_l0_exp_avg_sq[i] = add3;
-            t->gru_weight_hh_l0[i] -= div2_1 * (add2 / (sqrtf(add3) * div3_1 + 1e-08f));
+            const float old = t->gru_weight_hh_l0_exp_avg[i];
+            const float clipped_grad = d_gru_weight_hh_l0[i] * grad_scale_0;
+            const float exp_avg = old + (clipped_grad - old) * 0.1f;
+            t->gru_weight_hh_l0_exp_avg[i] = exp_avg;
+            const float exp_avg_sq = t->gru_weight_hh_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad
+                    * 0.001f;
+            t->gru_weight_hh_l0_exp_avg_sq[i] = exp_avg_sq;
+            t->gru_weight_hh_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
         }
     }
 
-    /* 15 gru_bias_ih_l0_exp_avg[60] = gru_bias_ih_l0_exp_avg + (d_gru_bias_ih_l0 * minimum -
+    /* 20 gru_bias_ih_l0_exp_avg[60] = gru_bias_ih_l0_exp_avg + (d_gru_bias_ih_l0 * grad_scale -
      *            gru_bias_ih_l0_exp_avg) * 0.1
      *    gru_bias_ih_l0_exp_avg_sq[60] = gru_bias_ih_l0_exp_avg_sq * 0.999 + square(d_gru_bias_ih_l0 *
-     *            minimum) * 0.001
-     *    gru_bias_ih_l0[60] = gru_bias_ih_l0 - div2 * (gru_bias_ih_l0_exp_avg /
-     *            (sqrt(gru_bias_ih_l0_exp_avg_sq) * div3 + 1e-08)) */
+     *            grad_scale) * 0.001
+     *    gru_bias_ih_l0[60] = gru_bias_ih_l0 - step_size * (gru_bias_ih_l0_exp_avg /
+     *            (sqrt(gru_bias_ih_l0_exp_avg_sq) * rescale + 1e-08)) */
     {
-        const float minimum_1 = minimum[0];
-        const float div2_1 = div2[0];
-        const float div3_1 = div3[0];
+        const float grad_scale_0 = grad_scale[0];
+        const float step_size_0 = step_size[0];
+        const float rescale_0 = rescale[0];
         for (int32_t i = 0; i < 60; i++) {
-            const float old1 = t->gru_bias_ih_l0_exp_avg[i];
-            const float mul1 = d_gru_bias_ih_l0[i] * minimum_1;
-            const float add2 = old1 + (mul1 - old1) * 0.1f;
-            t->gru_bias_ih_l0_exp_avg[i] = add2;
-            const float add3 = t->gru_bias_ih_l0_exp_avg_sq[i] * 0.999f + mul1 * mul1 * 0.001f;
-            t->gru_bias_ih_l0_exp_avg_sq[i] = add3;
-            t->gru_bias_ih_l0[i] -= div2_1 * (add2 / (sqrtf(add3) * div3_1 + 1e-08f));
+            const float old = t->gru_bias_ih_l0_exp_avg[i];
+            const float clipped_grad = d_gru_bias_ih_l0[i] * grad_scale_0;
+            const float exp_avg = old + (clipped_grad - old) * 0.1f;
+            t->gru_bias_ih_l0_exp_avg[i] = exp_avg;
+            const float exp_avg_sq = t->gru_bias_ih_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad *
+                    0.001f;
+            t->gru_bias_ih_l0_exp_avg_sq[i] = exp_avg_sq;
+            t->gru_bias_ih_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
         }
     }
 
-    /* 16 gru_bias_hh_l0_exp_avg[60] = gru_bias_hh_l0_exp_avg + (d_gru_bias_hh_l0 * minimum -
+    /* 21 gru_bias_hh_l0_exp_avg[60] = gru_bias_hh_l0_exp_avg + (d_gru_bias_hh_l0 * grad_scale -
      *            gru_bias_hh_l0_exp_avg) * 0.1
      *    gru_bias_hh_l0_exp_avg_sq[60] = gru_bias_hh_l0_exp_avg_sq * 0.999 + square(d_gru_bias_hh_l0 *
-     *            minimum) * 0.001
-     *    gru_bias_hh_l0[60] = gru_bias_hh_l0 - div2 * (gru_bias_hh_l0_exp_avg /
-     *            (sqrt(gru_bias_hh_l0_exp_avg_sq) * div3 + 1e-08)) */
+     *            grad_scale) * 0.001
+     *    gru_bias_hh_l0[60] = gru_bias_hh_l0 - step_size * (gru_bias_hh_l0_exp_avg /
+     *            (sqrt(gru_bias_hh_l0_exp_avg_sq) * rescale + 1e-08)) */
     {
-        const float minimum_1 = minimum[0];
-        const float div2_1 = div2[0];
-        const float div3_1 = div3[0];
+        const float grad_scale_0 = grad_scale[0];
+        const float step_size_0 = step_size[0];
+        const float rescale_0 = rescale[0];
         for (int32_t i = 0; i < 60; i++) {
-            const float old1 = t->gru_bias_hh_l0_exp_avg[i];
-            const float mul1 = d_gru_bias_hh_l0[i] * minimum_1;
-            const float add2 = old1 + (mul1 - old1) * 0.1f;
-            t->gru_bias_hh_l0_exp_avg[i] = add2;
-            const float add3 = t->gru_bias_hh_l0_exp_avg_sq[i] * 0.999f + mul1 * mul1 * 0.001f;
-            t->gru_bias_hh_l0_exp_avg_sq[i] = add3;
-            t->gru_bias_hh_l0[i] -= div2_1 * (add2 / (sqrtf(add3) * div3_1 + 1e-08f));
+            const float old = t->gru_bias_hh_l0_exp_avg[i];
+            const float clipped_grad = d_gru_bias_hh_l0[i] * grad_scale_0;
+            const float exp_avg = old + (clipped_grad - old) * 0.1f;
+            t->gru_bias_hh_l0_exp_avg[i] = exp_avg;
+            const float exp_avg_sq = t->gru_bias_hh_l0_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad *
+                    0.001f;
+            t->gru_bias_hh_l0_exp_avg_sq[i] = exp_avg_sq;
+            t->gru_bias_hh_l0[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
         }
     }
 
     /* ---- update: head ---- */
-    /* 17 head_weight_exp_avg[100] = head_weight_exp_avg + (matmul3 * minimum - head_weight_exp_avg) * 0.1
-     *    head_weight_exp_avg_sq[100] = head_weight_exp_avg_sq * 0.999 + square(matmul3 * minimum) * 0.001
-     *    head_weight[100] = head_weight - div2 * (head_weight_exp_avg / (sqrt(head_weight_exp_avg_sq) *
-     *            div3 + 1e-08)) */
+    /* 22 head_weight_exp_avg[100] = head_weight_exp_avg + (d_head_weight * grad_scale -
+     *            head_weight_exp_avg) * 0.1
+     *    head_weight_exp_avg_sq[100] = head_weight_exp_avg_sq * 0.999 + square(d_head_weight * grad_scale)
+     *            * 0.001
+     *    head_weight[100] = head_weight - step_size * (head_weight_exp_avg / (sqrt(head_weight_exp_avg_sq)
+     *            * rescale + 1e-08)) */
     {
-        const float minimum_1 = minimum[0];
-        const float div2_1 = div2[0];
-        const float div3_1 = div3[0];
+        const float grad_scale_0 = grad_scale[0];
+        const float step_size_0 = step_size[0];
+        const float rescale_0 = rescale[0];
         for (int32_t i = 0; i < 100; i++) {
-            const float old1 = t->head_weight_exp_avg[i];
-            const float mul1 = matmul3[i] * minimum_1;
-            const float add2 = old1 + (mul1 - old1) * 0.1f;
-            t->head_weight_exp_avg[i] = add2;
-            const float add3 = t->head_weight_exp_avg_sq[i] * 0.999f + mul1 * mul1 * 0.001f;
-            t->head_weight_exp_avg_sq[i] = add3;
-            t->head_weight[i] -= div2_1 * (add2 / (sqrtf(add3) * div3_1 + 1e-08f));
+            const float old = t->head_weight_exp_avg[i];
+            const float clipped_grad = d_head_weight[i] * grad_scale_0;
+            const float exp_avg = old + (clipped_grad - old) * 0.1f;
+            t->head_weight_exp_avg[i] = exp_avg;
+            const float exp_avg_sq = t->head_weight_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad *
+                    0.001f;
+            t->head_weight_exp_avg_sq[i] = exp_avg_sq;
+            t->head_weight[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
         }
     }
 
-    /* 18 head_bias_exp_avg[5] = head_bias_exp_avg + (d_head_bias * minimum - head_bias_exp_avg) * 0.1
-     *    head_bias_exp_avg_sq[5] = head_bias_exp_avg_sq * 0.999 + square(d_head_bias * minimum) * 0.001
-     *    head_bias[5] = head_bias - div2 * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * div3 +
-     *            1e-08)) */
+    /* 23 head_bias_exp_avg[5] = head_bias_exp_avg + (d_head_bias * grad_scale - head_bias_exp_avg) * 0.1
+     *    head_bias_exp_avg_sq[5] = head_bias_exp_avg_sq * 0.999 + square(d_head_bias * grad_scale) * 0.001
+     *    head_bias[5] = head_bias - step_size * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * rescale
+     *            + 1e-08)) */
     {
-        const float minimum_1 = minimum[0];
-        const float div2_1 = div2[0];
-        const float div3_1 = div3[0];
+        const float grad_scale_0 = grad_scale[0];
+        const float step_size_0 = step_size[0];
+        const float rescale_0 = rescale[0];
         for (int32_t i = 0; i < 5; i++) {
-            const float old1 = t->head_bias_exp_avg[i];
-            const float mul1 = d_head_bias[i] * minimum_1;
-            const float add2 = old1 + (mul1 - old1) * 0.1f;
-            t->head_bias_exp_avg[i] = add2;
-            const float add3 = t->head_bias_exp_avg_sq[i] * 0.999f + mul1 * mul1 * 0.001f;
-            t->head_bias_exp_avg_sq[i] = add3;
-            t->head_bias[i] -= div2_1 * (add2 / (sqrtf(add3) * div3_1 + 1e-08f));
+            const float old = t->head_bias_exp_avg[i];
+            const float clipped_grad = d_head_bias[i] * grad_scale_0;
+            const float exp_avg = old + (clipped_grad - old) * 0.1f;
+            t->head_bias_exp_avg[i] = exp_avg;
+            const float exp_avg_sq = t->head_bias_exp_avg_sq[i] * 0.999f + clipped_grad * clipped_grad *
+                    0.001f;
+            t->head_bias_exp_avg_sq[i] = exp_avg_sq;
+            t->head_bias[i] -= step_size_0 * (exp_avg / (sqrtf(exp_avg_sq) * rescale_0 + 1e-08f));
         }
     }
     return GESTURE_OK;
@@ -432,58 +471,59 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     }
 
     /* ---- forward: gru ---- */
-    /* 1  matmul1[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' */
-    float *const matmul1 = t->arena; /* [32n,60] steps 1 to 3 */
-    ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, matmul1, 60, 32 * n, 60, 3, 1.0f, 0.0f);
+    /* 1  gru_xw[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' */
+    float *const gru_xw = t->arena; /* [32n,60] steps 1 to 3 */
+    ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, gru_xw, 60, 32 * n, 60, 3, 1.0f, 0.0f);
 
-    /* 2  add1[n,32,60] = matmul1 + gru_bias_ih_l0 */
-    float *const add1 = t->arena; /* [n,32,60] in place of matmul1 */
+    /* 2  gru_x_gates[n,32,60] = gru_xw + gru_bias_ih_l0 */
+    float *const gru_x_gates = t->arena; /* [n,32,60] in place of gru_xw */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 32; j++) {
             for (int32_t k = 0; k < 60; k++) {
-                add1[i * 1920 + j * 60 + k] = matmul1[i * 1920 + j * 60 + k] + t->gru_bias_ih_l0[k];
+                gru_x_gates[i * 1920 + j * 60 + k] = gru_xw[i * 1920 + j * 60 + k] + t->gru_bias_ih_l0[k];
             }
         }
     }
 
-    /* 3  h[n,20]: 32 times */
-    float *const h = t->arena + 7920; /* [n,20] steps 3 to 4 */
-    /* 3.1 h[n,20] = 0.0 */
+    /* 3  gru_h[n,20]: 32 times */
+    float *const gru_h = t->arena + 7920; /* [n,20] steps 3 to 4 */
+    /* 3.1 gru_h[n,20] = 0.0 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
-            h[i * 20 + j] = 0.0f;
+            gru_h[i * 20 + j] = 0.0f;
         }
     }
     for (int32_t time_step = 0; time_step < 32; time_step++) {
-        const float *const x_t = add1 + (ptrdiff_t)time_step * 60;
+        const float *const x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
 
-        /* 3.2 matmul1_2[n,60] = h[n,20] . gru_weight_hh_l0[60,20]' */
-        float *const matmul1_2 = t->arena + 7680; /* [n,60] steps 3.2 to 3.3 */
-        ag_gemm_nt_f32_ref(h, 20, t->gru_weight_hh_l0, 20, matmul1_2, 60, n, 60, 20, 1.0f, 0.0f);
+        /* 3.2 gru_xw_2[n,60] = gru_h[n,20] . gru_weight_hh_l0[60,20]' */
+        float *const gru_xw_2 = t->arena + 7680; /* [n,60] steps 3.2 to 3.3 */
+        ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_xw_2, 60, n, 60, 20, 1.0f, 0.0f);
 
-        /* 3.3 h[n,20] from x_t[..., 40:60], x_t[..., 0:20], matmul1_2[..., 0:20], gru_bias_hh_l0[0:20],
-         *             matmul1_2[..., 40:60], gru_bias_hh_l0[40:60], x_t[..., 20:40], matmul1_2[...,
-         *             20:40], gru_bias_hh_l0[20:40], h by add, sigmoid, mul, tanh, sub */
+        /* 3.3 gru_h[n,20] from x_gates_t[..., 40:60], x_gates_t[..., 0:20], gru_xw_2[..., 0:20],
+         *             gru_bias_hh_l0[0:20], gru_xw_2[..., 40:60], gru_bias_hh_l0[40:60], x_gates_t[...,
+         *             20:40], gru_xw_2[..., 20:40], gru_bias_hh_l0[20:40], gru_h by add, sigmoid, mul,
+         *             tanh, sub */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
-                const float tanh1 = ag_tanhf(x_t[i * 1920 + j + 40] + ag_sigmoidf(x_t[i * 1920 + j] +
-                        (matmul1_2[i * 60 + j] + t->gru_bias_hh_l0[j])) * (matmul1_2[i * 60 + j + 40] +
+                const float gru_n = ag_tanhf(x_gates_t[i * 1920 + j + 40] + ag_sigmoidf(x_gates_t[i * 1920 +
+                        j] + (gru_xw_2[i * 60 + j] + t->gru_bias_hh_l0[j])) * (gru_xw_2[i * 60 + j + 40] +
                         t->gru_bias_hh_l0[j + 40]));
-                h[i * 20 + j] = tanh1 + ag_sigmoidf(x_t[i * 1920 + j + 20] + (matmul1_2[i * 60 + j + 20] +
-                        t->gru_bias_hh_l0[j + 20])) * (h[i * 20 + j] - tanh1);
+                gru_h[i * 20 + j] = gru_n + ag_sigmoidf(x_gates_t[i * 1920 + j + 20] + (gru_xw_2[i * 60 + j +
+                        20] + t->gru_bias_hh_l0[j + 20])) * (gru_h[i * 20 + j] - gru_n);
             }
         }
     }
 
     /* ---- forward: head ---- */
-    /* 4  matmul2[n,5] = h[n,20] . head_weight[5,20]' */
-    float *const matmul2 = t->arena; /* [n,5] steps 4 to 5 */
-    ag_gemm_nt_f32_ref(h, 20, t->head_weight, 20, matmul2, 5, n, 5, 20, 1.0f, 0.0f);
+    /* 4  head_xw[n,5] = gru_h[n,20] . head_weight[5,20]' */
+    float *const head_xw = t->arena; /* [n,5] steps 4 to 5 */
+    ag_gemm_nt_f32_ref(gru_h, 20, t->head_weight, 20, head_xw, 5, n, 5, 20, 1.0f, 0.0f);
 
-    /* 5  scores[n,5] = matmul2 + head_bias */
+    /* 5  scores[n,5] = head_xw + head_bias */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
-            scores[i * 5 + j] = matmul2[i * 5 + j] + t->head_bias[j];
+            scores[i * 5 + j] = head_xw[i * 5 + j] + t->head_bias[j];
         }
     }
     return GESTURE_OK;

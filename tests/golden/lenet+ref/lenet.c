@@ -49,234 +49,251 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  max_pool2d1[n,12,12,6], max_pool2d1_index[n,12,12,6] = conv2d_pool(x[n,28,28,1],
+    /* 1  layer2_pooled[n,12,12,6], layer2_pooled_index[n,12,12,6] = conv2d_pool(x[n,28,28,1],
      *            layer0_weight[6,5,5,1], layer0_bias[6]) */
-    float *const max_pool2d1 = t->arena;                              /* [n,12,12,6] steps 1 to 25 */
-    uint8_t *const max_pool2d1_index = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 25 */
-    ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d1_index, n,
+    float *const layer2_pooled = t->arena;                              /* [n,12,12,6] steps 1 to 29 */
+    uint8_t *const layer2_pooled_index = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 29 */
+    ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, layer2_pooled, layer2_pooled_index, n,
             &layer0_shape);
 
-    /* 2  relu1[864n] = relu(max_pool2d1) */
-    float *const relu1 = t->arena; /* [864n] in place of max_pool2d1 */
+    /* 2  layer2_out[864n] = relu(layer2_pooled) */
+    float *const layer2_out = t->arena; /* [864n] in place of layer2_pooled */
     for (int32_t i = 0; i < 864 * n; i++) {
-        relu1[i] = max_pool2d1[i] < 0.0f ? 0.0f : max_pool2d1[i];
+        layer2_out[i] = layer2_pooled[i] < 0.0f ? 0.0f : layer2_pooled[i];
     }
 
     /* ---- forward: layer3 ---- */
-    /* 3  max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16] = conv2d_pool(relu1[n,12,12,6],
+    /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] = conv2d_pool(layer2_out[n,12,12,6],
      *            layer3_weight[16,5,5,6], layer3_bias[16]) */
-    float *const max_pool2d2 = t->arena + 13824;                      /* [n,4,4,16] steps 3 to 23 */
-    uint8_t *const max_pool2d2_index = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 23 */
-    ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d2_index, n,
-            &layer3_shape);
+    float *const layer5_pooled = t->arena + 13824;                      /* [n,4,4,16] steps 3 to 27 */
+    uint8_t *const layer5_pooled_index = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 27 */
+    ag_conv2d_pool_f32_ref(layer2_out, t->layer3_weight, t->layer3_bias, layer5_pooled, layer5_pooled_index,
+            n, &layer3_shape);
 
-    /* 4  relu2[256n] = relu(max_pool2d2) */
-    float *const relu2 = t->arena + 13824; /* [256n] in place of max_pool2d2 */
+    /* 4  layer5_out[256n] = relu(layer5_pooled) */
+    float *const layer5_out = t->arena + 13824; /* [256n] in place of layer5_pooled */
     for (int32_t i = 0; i < 256 * n; i++) {
-        relu2[i] = max_pool2d2[i] < 0.0f ? 0.0f : max_pool2d2[i];
+        layer5_out[i] = layer5_pooled[i] < 0.0f ? 0.0f : layer5_pooled[i];
     }
 
     /* ---- forward: layer7 ---- */
-    /* 5  matmul1[n,120] = relu2[n,256] . layer7_weight[120,256]' */
-    float *const matmul1 = t->arena + 6912; /* [n,120] steps 5 to 17 */
-    ag_gemm_nt_f32_ref(relu2, 256, t->layer7_weight, 256, matmul1, 120, n, 120, 256, 1.0f, 0.0f);
+    /* 5  layer7_xw[n,120] = layer5_out[n,256] . layer7_weight[120,256]' */
+    float *const layer7_xw = t->arena + 6912; /* [n,120] steps 5 to 21 */
+    ag_gemm_nt_f32_ref(layer5_out, 256, t->layer7_weight, 256, layer7_xw, 120, n, 120, 256, 1.0f, 0.0f);
 
-    /* 6  relu3[n,120] = relu(matmul1 + layer7_bias) */
-    float *const relu3 = t->arena + 6912; /* [n,120] in place of matmul1 */
+    /* 6  layer8_out[n,120] = relu(layer7_xw + layer7_bias) */
+    float *const layer8_out = t->arena + 6912; /* [n,120] in place of layer7_xw */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
-            const float add1 = matmul1[i * 120 + j] + t->layer7_bias[j];
-            relu3[i * 120 + j] = add1 < 0.0f ? 0.0f : add1;
+            const float out = layer7_xw[i * 120 + j] + t->layer7_bias[j];
+            layer8_out[i * 120 + j] = out < 0.0f ? 0.0f : out;
         }
     }
 
     /* ---- forward: layer9 ---- */
-    /* 7  matmul2[n,84] = relu3[n,120] . layer9_weight[84,120]' */
-    float *const matmul2 = t->arena + 7872; /* [n,84] steps 7 to 14 */
-    ag_gemm_nt_f32_ref(relu3, 120, t->layer9_weight, 120, matmul2, 84, n, 84, 120, 1.0f, 0.0f);
+    /* 7  layer9_xw[n,84] = layer8_out[n,120] . layer9_weight[84,120]' */
+    float *const layer9_xw = t->arena + 7872; /* [n,84] steps 7 to 17 */
+    ag_gemm_nt_f32_ref(layer8_out, 120, t->layer9_weight, 120, layer9_xw, 84, n, 84, 120, 1.0f, 0.0f);
 
-    /* 8  relu4[n,84] = relu(matmul2 + layer9_bias) */
-    float *const relu4 = t->arena + 7872; /* [n,84] in place of matmul2 */
+    /* 8  layer10_out[n,84] = relu(layer9_xw + layer9_bias) */
+    float *const layer10_out = t->arena + 7872; /* [n,84] in place of layer9_xw */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
-            const float add1 = matmul2[i * 84 + j] + t->layer9_bias[j];
-            relu4[i * 84 + j] = add1 < 0.0f ? 0.0f : add1;
+            const float out = layer9_xw[i * 84 + j] + t->layer9_bias[j];
+            layer10_out[i * 84 + j] = out < 0.0f ? 0.0f : out;
         }
     }
 
     /* ---- forward: layer11 ---- */
-    /* 9  matmul3[n,10] = relu4[n,84] . layer11_weight[10,84]' */
-    float *const matmul3 = t->arena + 8544; /* [n,10] steps 9 to 14 */
-    ag_gemm_nt_f32_ref(relu4, 84, t->layer11_weight, 84, matmul3, 10, n, 10, 84, 1.0f, 0.0f);
+    /* 9  layer11_xw[n,10] = layer10_out[n,84] . layer11_weight[10,84]' */
+    float *const layer11_xw = t->arena + 8544; /* [n,10] steps 9 to 11 */
+    ag_gemm_nt_f32_ref(layer10_out, 84, t->layer11_weight, 84, layer11_xw, 10, n, 10, 84, 1.0f, 0.0f);
+
+    /* 10 layer11_out[n,10] = layer11_xw + layer11_bias */
+    float *const layer11_out = t->arena + 8544; /* [n,10] in place of layer11_xw */
+    for (int32_t i = 0; i < n; i++) {
+        for (int32_t j = 0; j < 10; j++) {
+            layer11_out[i * 10 + j] = layer11_xw[i * 10 + j] + t->layer11_bias[j];
+        }
+    }
 
     /* ---- loss ---- */
-    /* 10 loss from matmul3, layer11_bias, label by add, amax, sub, exp, sum, log, pick, div
-     *    d_sub1[n,10] from label, matmul3, layer11_bias by to_s32, eq, div, neg, where, add, amax, sub,
-     *            exp, sum, mul */
-    float *const d_sub1 = t->arena + 8544;   /* [n,10] in place of matmul3 */
-    float *const exp1_row = t->arena + 8624; /* [10] step 10 */
+    /* 11 loss_exp_shifted[n,10] = exp(layer11_out - amax(layer11_out, axis=1))
+     *    loss_exp_sum[n] = sum(loss_exp_shifted, axis=1)
+     *    loss = sum(log(loss_exp_sum) - pick(layer11_out - amax(layer11_out, axis=1), label)) / n */
+    float *const loss_exp_shifted = t->arena + 8624; /* [n,10] steps 11 to 17 */
+    float *const loss_exp_sum = t->arena + 8704;     /* [n] steps 11 to 12 */
     {
-        float sum = 0.0f;
-        const float div1 = 1.0f / (float)n;
-        const float neg1 = -div1;
+        float acc = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            float amax = -INFINITY;
+            float max = -INFINITY;
             for (int32_t j = 0; j < 10; j++) {
-                const float add1 = matmul3[i * 10 + j] + t->layer11_bias[j];
-                amax = (add1 > amax || add1 != add1) ? add1 : amax;
+                max = (layer11_out[i * 10 + j] > max || layer11_out[i * 10 + j] != layer11_out[i * 10 + j]) ?
+                        layer11_out[i * 10 + j] : max;
             }
-            float sum2 = 0.0f;
+            float exp_sum = 0.0f;
             for (int32_t j = 0; j < 10; j++) {
-                const float exp1 = ag_expf(matmul3[i * 10 + j] + t->layer11_bias[j] - amax);
-                exp1_row[j] = exp1;
-                sum2 += exp1;
+                const float exp_shifted = ag_expf(layer11_out[i * 10 + j] - max);
+                loss_exp_shifted[i * 10 + j] = exp_shifted;
+                exp_sum += exp_shifted;
             }
-            sum += ag_logf(sum2) - (matmul3[i * 10 + label[i]] + t->layer11_bias[label[i]] - amax);
-            const int32_t to_s32_1 = (int32_t)label[i];
-            const float div2 = div1 / sum2;
-            for (int32_t j = 0; j < 10; j++) {
-                d_sub1[i * 10 + j] = (j == to_s32_1 ? neg1 : 0.0f) + div2 * exp1_row[j];
-            }
+            loss_exp_sum[i] = exp_sum;
+            acc += ag_logf(exp_sum) - (layer11_out[i * 10 + label[i]] - max);
         }
-        loss[0] = sum / (float)n;
+        loss[0] = acc / (float)n;
     }
     if (!ag_all_finite(loss, 1)) {
         return LENET_ERR_LOSS;
     }
 
     /* ---- backward: layer11, layer9, layer7 ---- */
-    /* 11 layer11_bias[10] = layer11_bias - lr * sum(d_sub1, axis=0) */
+    /* 12 d_layer11_out[n,10] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
+     *            loss_exp_sum)[:, None] * loss_exp_shifted */
+    float *const d_layer11_out = t->arena + 8624; /* [n,10] in place of loss_exp_shifted */
     {
-        float sum[10] = {0.0f};
+        const float d_log_sum = 1.0f / (float)n;
+        const float d_of_target = -d_log_sum;
+        for (int32_t i = 0; i < n; i++) {
+            const int32_t chosen = (int32_t)label[i];
+            const float d_exp_sum = d_log_sum / loss_exp_sum[i];
+            for (int32_t j = 0; j < 10; j++) {
+                d_layer11_out[i * 10 + j] = (j == chosen ? d_of_target : 0.0f) + d_exp_sum *
+                        loss_exp_shifted[i * 10 + j];
+            }
+        }
+    }
+
+    /* 13 layer11_bias[10] = layer11_bias - lr * sum(d_layer11_out, axis=0) */
+    {
+        float d_layer11_bias[10] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 10; j++) {
-                sum[j] += d_sub1[i * 10 + j];
+                d_layer11_bias[j] += d_layer11_out[i * 10 + j];
             }
         }
         for (int32_t i = 0; i < 10; i++) {
-            t->layer11_bias[i] -= lr * sum[i];
+            t->layer11_bias[i] -= lr * d_layer11_bias[i];
         }
     }
 
-    /* 12 d_relu4[n,84] = d_sub1[n,10] . layer11_weight[10,84] */
-    float *const d_relu4 = t->arena + 9920; /* [n,84] steps 12 to 17 */
-    ag_gemm_nn_f32_ref(d_sub1, 10, t->layer11_weight, 84, d_relu4, 84, n, 84, 10, 1.0f, 0.0f);
+    /* 14 d_layer10_out[n,84] = d_layer11_out[n,10] . layer11_weight[10,84] */
+    float *const d_layer10_out = t->arena + 9920; /* [n,84] steps 14 to 21 */
+    ag_gemm_nn_f32_ref(d_layer11_out, 10, t->layer11_weight, 84, d_layer10_out, 84, n, 84, 10, 1.0f, 0.0f);
 
-    /* 13 d_add4[n,84] = where(relu4 <= 0.0, 0.0, d_relu4)
-     *    layer9_bias[84] = layer9_bias - lr * sum(d_add4, axis=0) */
-    float *const d_add4 = t->arena + 9920; /* [n,84] in place of d_relu4 */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 84; j++) {
-            const float choice1 = d_relu4[i * 84 + j];
-            d_add4[i * 84 + j] = relu4[i * 84 + j] <= 0.0f ? 0.0f : choice1;
-        }
+    /* 15 d_layer9_out[84n] = where(layer10_out <= 0.0, 0.0, d_layer10_out) */
+    float *const d_layer9_out = t->arena + 9920; /* [84n] in place of d_layer10_out */
+    for (int32_t i = 0; i < 84 * n; i++) {
+        const float d_layer10_out_i = d_layer10_out[i];
+        d_layer9_out[i] = layer10_out[i] <= 0.0f ? 0.0f : d_layer10_out_i;
     }
+
+    /* 16 layer9_bias[84] = layer9_bias - lr * sum(d_layer9_out, axis=0) */
     for (int32_t i = 0; i < 84; i += 14) {
-        float sum[14] = {0.0f};
+        float d_layer9_bias[14] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
             for (int32_t k = i; k < i + 14; k++) {
-                sum[k - i] += d_add4[j * 84 + k];
+                d_layer9_bias[k - i] += d_layer9_out[j * 84 + k];
             }
         }
         for (int32_t j = i; j < i + 14; j++) {
-            t->layer9_bias[j] -= lr * sum[j - i];
+            t->layer9_bias[j] -= lr * d_layer9_bias[j - i];
         }
     }
 
-    /* 14 layer11_weight[10,84] -= lr * d_sub1[n,10]' . relu4[n,84] */
-    ag_gemm_tn_f32_ref(d_sub1, 10, relu4, 84, t->layer11_weight, 84, 10, 84, n, -lr, 1.0f);
+    /* 17 layer11_weight[10,84] -= lr * d_layer11_out[n,10]' . layer10_out[n,84] */
+    ag_gemm_tn_f32_ref(d_layer11_out, 10, layer10_out, 84, t->layer11_weight, 84, 10, 84, n, -lr, 1.0f);
 
-    /* 15 d_relu3[n,120] = d_add4[n,84] . layer9_weight[84,120] */
-    float *const d_relu3 = t->arena + 8960; /* [n,120] steps 15 to 19 */
-    ag_gemm_nn_f32_ref(d_add4, 84, t->layer9_weight, 120, d_relu3, 120, n, 120, 84, 1.0f, 0.0f);
+    /* 18 d_layer8_out[n,120] = d_layer9_out[n,84] . layer9_weight[84,120] */
+    float *const d_layer8_out = t->arena + 8960; /* [n,120] steps 18 to 23 */
+    ag_gemm_nn_f32_ref(d_layer9_out, 84, t->layer9_weight, 120, d_layer8_out, 120, n, 120, 84, 1.0f, 0.0f);
 
-    /* 16 d_add3[n,120] = where(relu3 <= 0.0, 0.0, d_relu3)
-     *    layer7_bias[120] = layer7_bias - lr * sum(d_add3, axis=0) */
-    float *const d_add3 = t->arena + 8960; /* [n,120] in place of d_relu3 */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 120; j++) {
-            const float choice1 = d_relu3[i * 120 + j];
-            d_add3[i * 120 + j] = relu3[i * 120 + j] <= 0.0f ? 0.0f : choice1;
-        }
+    /* 19 d_layer7_out[120n] = where(layer8_out <= 0.0, 0.0, d_layer8_out) */
+    float *const d_layer7_out = t->arena + 8960; /* [120n] in place of d_layer8_out */
+    for (int32_t i = 0; i < 120 * n; i++) {
+        const float d_layer8_out_i = d_layer8_out[i];
+        d_layer7_out[i] = layer8_out[i] <= 0.0f ? 0.0f : d_layer8_out_i;
     }
+
+    /* 20 layer7_bias[120] = layer7_bias - lr * sum(d_layer7_out, axis=0) */
     for (int32_t i = 0; i < 120; i += 15) {
-        float sum[15] = {0.0f};
+        float d_layer7_bias[15] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
             for (int32_t k = i; k < i + 15; k++) {
-                sum[k - i] += d_add3[j * 120 + k];
+                d_layer7_bias[k - i] += d_layer7_out[j * 120 + k];
             }
         }
         for (int32_t j = i; j < i + 15; j++) {
-            t->layer7_bias[j] -= lr * sum[j - i];
+            t->layer7_bias[j] -= lr * d_layer7_bias[j - i];
         }
     }
 
-    /* 17 layer9_weight[84,120] -= lr * d_add4[n,84]' . relu3[n,120] */
-    ag_gemm_tn_f32_ref(d_add4, 84, relu3, 120, t->layer9_weight, 120, 84, 120, n, -lr, 1.0f);
+    /* 21 layer9_weight[84,120] -= lr * d_layer9_out[n,84]' . layer8_out[n,120] */
+    ag_gemm_tn_f32_ref(d_layer9_out, 84, layer8_out, 120, t->layer9_weight, 120, 84, 120, n, -lr, 1.0f);
 
-    /* 18 matmul[n,256] = d_add3[n,120] . layer7_weight[120,256] */
-    float *const matmul = t->arena + 6912; /* [n,256] steps 18 to 20 */
-    ag_gemm_nn_f32_ref(d_add3, 120, t->layer7_weight, 256, matmul, 256, n, 256, 120, 1.0f, 0.0f);
+    /* 22 d_layer5_out[n,256] = d_layer7_out[n,120] . layer7_weight[120,256] */
+    float *const d_layer5_out = t->arena + 6912; /* [n,256] steps 22 to 24 */
+    ag_gemm_nn_f32_ref(d_layer7_out, 120, t->layer7_weight, 256, d_layer5_out, 256, n, 256, 120, 1.0f, 0.0f);
 
-    /* 19 layer7_weight[120,256] -= lr * d_add3[n,120]' . relu2[n,256] */
-    ag_gemm_tn_f32_ref(d_add3, 120, relu2, 256, t->layer7_weight, 256, 120, 256, n, -lr, 1.0f);
+    /* 23 layer7_weight[120,256] -= lr * d_layer7_out[n,120]' . layer5_out[n,256] */
+    ag_gemm_tn_f32_ref(d_layer7_out, 120, layer5_out, 256, t->layer7_weight, 256, 120, 256, n, -lr, 1.0f);
 
     /* ---- backward: layer3 ---- */
-    /* 20 d_max_pool2d2[256n] = where(relu2 <= 0.0, 0.0, matmul) */
-    float *const d_max_pool2d2 = t->arena + 13824; /* [256n] in place of relu2 */
+    /* 24 d_layer5_pooled[256n] = where(layer5_out <= 0.0, 0.0, d_layer5_out) */
+    float *const d_layer5_pooled = t->arena + 13824; /* [256n] in place of layer5_out */
     for (int32_t i = 0; i < 256 * n; i++) {
-        const float choice1 = matmul[i];
-        d_max_pool2d2[i] = relu2[i] <= 0.0f ? 0.0f : choice1;
+        const float d_layer5_out_i = d_layer5_out[i];
+        d_layer5_pooled[i] = layer5_out[i] <= 0.0f ? 0.0f : d_layer5_out_i;
     }
 
-    /* 21 layer3_bias[16] -= lr * column_sums(d_max_pool2d2[16n,16]) */
-    ag_column_sums_f32_ref(d_max_pool2d2, 16, t->layer3_bias, 16 * n, 16, -lr, 1.0f);
+    /* 25 layer3_bias[16] -= lr * column_sums(d_layer5_pooled[16n,16]) */
+    ag_column_sums_f32_ref(d_layer5_pooled, 16, t->layer3_bias, 16 * n, 16, -lr, 1.0f);
 
-    /* 22 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16],
-     *            layer3_weight[16,5,5,6]) */
-    float *const d_relu1 = t->arena + 6912; /* [n,12,12,6] steps 22 to 24 */
-    ag_conv2d_pool_dx_f32_ref(d_max_pool2d2, max_pool2d2_index, t->layer3_weight, d_relu1, n, &layer3_shape);
+    /* 26 d_layer2_out[n,12,12,6] = conv2d_pool_dx(d_layer5_pooled[n,4,4,16],
+     *            layer5_pooled_index[n,4,4,16], layer3_weight[16,5,5,6]) */
+    float *const d_layer2_out = t->arena + 6912; /* [n,12,12,6] steps 26 to 28 */
+    ag_conv2d_pool_dx_f32_ref(d_layer5_pooled, layer5_pooled_index, t->layer3_weight, d_layer2_out, n,
+            &layer3_shape);
 
-    /* 23 layer3_weight[16,5,5,6] -= lr * conv2d_pool_dw(relu1[n,12,12,6], d_max_pool2d2[n,4,4,16],
-     *            max_pool2d2_index[n,4,4,16]) */
-    ag_conv2d_pool_dw_f32_ref(relu1, d_max_pool2d2, max_pool2d2_index, t->layer3_weight, n, &layer3_shape,
-            -lr, 1.0f);
+    /* 27 layer3_weight[16,5,5,6] -= lr * conv2d_pool_dw(layer2_out[n,12,12,6], d_layer5_pooled[n,4,4,16],
+     *            layer5_pooled_index[n,4,4,16]) */
+    ag_conv2d_pool_dw_f32_ref(layer2_out, d_layer5_pooled, layer5_pooled_index, t->layer3_weight, n,
+            &layer3_shape, -lr, 1.0f);
 
     /* ---- backward: layer0 ---- */
-    /* 24 d_max_pool2d1[n,12,12,6] = where(relu1 <= 0.0, 0.0, d_relu1)
-     *    layer0_bias[6] = layer0_bias - lr * sum(d_max_pool2d1, axis=(0, 1, 2)) */
-    float *const d_max_pool2d1 = t->arena; /* [n,12,12,6] in place of relu1 */
+    /* 28 d_layer2_pooled[n,12,12,6] = where(layer2_out <= 0.0, 0.0, d_layer2_out)
+     *    layer0_bias[6] = layer0_bias - lr * sum(d_layer2_pooled, axis=(0, 1, 2)) */
+    float *const d_layer2_pooled = t->arena; /* [n,12,12,6] in place of layer2_out */
     {
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 12; j++) {
                 for (int32_t k = 0; k < 12; k++) {
                     for (int32_t l = 0; l < 6; l++) {
-                        const float choice1 = d_relu1[i * 864 + j * 72 + k * 6 + l];
-                        d_max_pool2d1[i * 864 + j * 72 + k * 6 + l] = relu1[i * 864 + j * 72 + k * 6 + l] <=
-                                0.0f ? 0.0f : choice1;
+                        const float d_layer2_out_i = d_layer2_out[i * 864 + j * 72 + k * 6 + l];
+                        d_layer2_pooled[i * 864 + j * 72 + k * 6 + l] = layer2_out[i * 864 + j * 72 + k * 6 +
+                                l] <= 0.0f ? 0.0f : d_layer2_out_i;
                     }
                 }
             }
         }
-        float sum[6] = {0.0f};
+        float d_layer0_bias[6] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 12; j++) {
                 for (int32_t k = 0; k < 12; k++) {
                     for (int32_t l = 0; l < 6; l++) {
-                        sum[l] += d_max_pool2d1[i * 864 + j * 72 + k * 6 + l];
+                        d_layer0_bias[l] += d_layer2_pooled[i * 864 + j * 72 + k * 6 + l];
                     }
                 }
             }
         }
         for (int32_t i = 0; i < 6; i++) {
-            t->layer0_bias[i] -= lr * sum[i];
+            t->layer0_bias[i] -= lr * d_layer0_bias[i];
         }
     }
 
-    /* 25 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_max_pool2d1[n,12,12,6],
-     *            max_pool2d1_index[n,12,12,6]) */
-    ag_conv2d_pool_dw_f32_ref(x, d_max_pool2d1, max_pool2d1_index, t->layer0_weight, n, &layer0_shape, -lr,
-            1.0f);
+    /* 29 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_layer2_pooled[n,12,12,6],
+     *            layer2_pooled_index[n,12,12,6]) */
+    ag_conv2d_pool_dw_f32_ref(x, d_layer2_pooled, layer2_pooled_index, t->layer0_weight, n, &layer0_shape,
+            -lr, 1.0f);
     return LENET_OK;
 }
 
@@ -289,70 +306,70 @@ int lenet_predict(lenet_trainer *t, const float *x, int32_t n, float *scores) {
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  max_pool2d1[n,12,12,6], max_pool2d1_index[n,12,12,6] = conv2d_pool(x[n,28,28,1],
+    /* 1  layer2_pooled[n,12,12,6], layer2_pooled_index[n,12,12,6] = conv2d_pool(x[n,28,28,1],
      *            layer0_weight[6,5,5,1], layer0_bias[6]) */
-    float *const max_pool2d1 = t->arena;                             /* [n,12,12,6] steps 1 to 3 */
-    uint8_t *const max_pool2d1_index = (uint8_t *)(t->arena + 6912); /* [n,12,12,6] step 1 */
-    ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d1_index, n,
+    float *const layer2_pooled = t->arena;                             /* [n,12,12,6] steps 1 to 3 */
+    uint8_t *const layer2_pooled_index = (uint8_t *)(t->arena + 6912); /* [n,12,12,6] step 1 */
+    ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, layer2_pooled, layer2_pooled_index, n,
             &layer0_shape);
 
-    /* 2  relu1[864n] = relu(max_pool2d1) */
-    float *const relu1 = t->arena; /* [864n] in place of max_pool2d1 */
+    /* 2  layer2_out[864n] = relu(layer2_pooled) */
+    float *const layer2_out = t->arena; /* [864n] in place of layer2_pooled */
     for (int32_t i = 0; i < 864 * n; i++) {
-        relu1[i] = max_pool2d1[i] < 0.0f ? 0.0f : max_pool2d1[i];
+        layer2_out[i] = layer2_pooled[i] < 0.0f ? 0.0f : layer2_pooled[i];
     }
 
     /* ---- forward: layer3 ---- */
-    /* 3  max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16] = conv2d_pool(relu1[n,12,12,6],
+    /* 3  layer5_pooled[n,4,4,16], layer5_pooled_index[n,4,4,16] = conv2d_pool(layer2_out[n,12,12,6],
      *            layer3_weight[16,5,5,6], layer3_bias[16]) */
-    float *const max_pool2d2 = t->arena + 6912;                      /* [n,4,4,16] steps 3 to 5 */
-    uint8_t *const max_pool2d2_index = (uint8_t *)(t->arena + 8960); /* [n,4,4,16] step 3 */
-    ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d2_index, n,
-            &layer3_shape);
+    float *const layer5_pooled = t->arena + 6912;                      /* [n,4,4,16] steps 3 to 5 */
+    uint8_t *const layer5_pooled_index = (uint8_t *)(t->arena + 8960); /* [n,4,4,16] step 3 */
+    ag_conv2d_pool_f32_ref(layer2_out, t->layer3_weight, t->layer3_bias, layer5_pooled, layer5_pooled_index,
+            n, &layer3_shape);
 
-    /* 4  relu2[256n] = relu(max_pool2d2) */
-    float *const relu2 = t->arena + 6912; /* [256n] in place of max_pool2d2 */
+    /* 4  layer5_out[256n] = relu(layer5_pooled) */
+    float *const layer5_out = t->arena + 6912; /* [256n] in place of layer5_pooled */
     for (int32_t i = 0; i < 256 * n; i++) {
-        relu2[i] = max_pool2d2[i] < 0.0f ? 0.0f : max_pool2d2[i];
+        layer5_out[i] = layer5_pooled[i] < 0.0f ? 0.0f : layer5_pooled[i];
     }
 
     /* ---- forward: layer7 ---- */
-    /* 5  matmul1[n,120] = relu2[n,256] . layer7_weight[120,256]' */
-    float *const matmul1 = t->arena; /* [n,120] steps 5 to 7 */
-    ag_gemm_nt_f32_ref(relu2, 256, t->layer7_weight, 256, matmul1, 120, n, 120, 256, 1.0f, 0.0f);
+    /* 5  layer7_xw[n,120] = layer5_out[n,256] . layer7_weight[120,256]' */
+    float *const layer7_xw = t->arena; /* [n,120] steps 5 to 7 */
+    ag_gemm_nt_f32_ref(layer5_out, 256, t->layer7_weight, 256, layer7_xw, 120, n, 120, 256, 1.0f, 0.0f);
 
-    /* 6  relu3[n,120] = relu(matmul1 + layer7_bias) */
-    float *const relu3 = t->arena; /* [n,120] in place of matmul1 */
+    /* 6  layer8_out[n,120] = relu(layer7_xw + layer7_bias) */
+    float *const layer8_out = t->arena; /* [n,120] in place of layer7_xw */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 120; j++) {
-            const float add1 = matmul1[i * 120 + j] + t->layer7_bias[j];
-            relu3[i * 120 + j] = add1 < 0.0f ? 0.0f : add1;
+            const float out = layer7_xw[i * 120 + j] + t->layer7_bias[j];
+            layer8_out[i * 120 + j] = out < 0.0f ? 0.0f : out;
         }
     }
 
     /* ---- forward: layer9 ---- */
-    /* 7  matmul2[n,84] = relu3[n,120] . layer9_weight[84,120]' */
-    float *const matmul2 = t->arena + 960; /* [n,84] steps 7 to 9 */
-    ag_gemm_nt_f32_ref(relu3, 120, t->layer9_weight, 120, matmul2, 84, n, 84, 120, 1.0f, 0.0f);
+    /* 7  layer9_xw[n,84] = layer8_out[n,120] . layer9_weight[84,120]' */
+    float *const layer9_xw = t->arena + 960; /* [n,84] steps 7 to 9 */
+    ag_gemm_nt_f32_ref(layer8_out, 120, t->layer9_weight, 120, layer9_xw, 84, n, 84, 120, 1.0f, 0.0f);
 
-    /* 8  relu4[n,84] = relu(matmul2 + layer9_bias) */
-    float *const relu4 = t->arena + 960; /* [n,84] in place of matmul2 */
+    /* 8  layer10_out[n,84] = relu(layer9_xw + layer9_bias) */
+    float *const layer10_out = t->arena + 960; /* [n,84] in place of layer9_xw */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 84; j++) {
-            const float add1 = matmul2[i * 84 + j] + t->layer9_bias[j];
-            relu4[i * 84 + j] = add1 < 0.0f ? 0.0f : add1;
+            const float out = layer9_xw[i * 84 + j] + t->layer9_bias[j];
+            layer10_out[i * 84 + j] = out < 0.0f ? 0.0f : out;
         }
     }
 
     /* ---- forward: layer11 ---- */
-    /* 9  matmul3[n,10] = relu4[n,84] . layer11_weight[10,84]' */
-    float *const matmul3 = t->arena; /* [n,10] steps 9 to 10 */
-    ag_gemm_nt_f32_ref(relu4, 84, t->layer11_weight, 84, matmul3, 10, n, 10, 84, 1.0f, 0.0f);
+    /* 9  layer11_xw[n,10] = layer10_out[n,84] . layer11_weight[10,84]' */
+    float *const layer11_xw = t->arena; /* [n,10] steps 9 to 10 */
+    ag_gemm_nt_f32_ref(layer10_out, 84, t->layer11_weight, 84, layer11_xw, 10, n, 10, 84, 1.0f, 0.0f);
 
-    /* 10 scores[n,10] = matmul3 + layer11_bias */
+    /* 10 scores[n,10] = layer11_xw + layer11_bias */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 10; j++) {
-            scores[i * 10 + j] = matmul3[i * 10 + j] + t->layer11_bias[j];
+            scores[i * 10 + j] = layer11_xw[i * 10 + j] + t->layer11_bias[j];
         }
     }
     return LENET_OK;

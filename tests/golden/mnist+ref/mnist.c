@@ -28,68 +28,80 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  matmul1[1,32] = x[1,784] . layer0_weight[32,784]' */
-    float *const matmul1 = t->arena; /* [1,32] steps 1 to 7 */
-    ag_gemv_f32_ref(t->layer0_weight, 784, x, matmul1, 32, 784, 1.0f, 0.0f);
+    /* 1  layer0_out[1,32] = x[1,784] . layer0_weight[32,784]' */
+    float *const layer0_out = t->arena; /* [1,32] steps 1 to 9 */
+    ag_gemv_f32_ref(t->layer0_weight, 784, x, layer0_out, 32, 784, 1.0f, 0.0f);
 
-    /* 2  sigmoid1[1,32] = sigmoid(matmul1) */
-    float *const sigmoid1 = t->arena; /* [1,32] in place of matmul1 */
+    /* 2  layer1_out[1,32] = sigmoid(layer0_out) */
+    float *const layer1_out = t->arena; /* [1,32] in place of layer0_out */
     for (int32_t i = 0; i < 32; i++) {
-        sigmoid1[i] = ag_sigmoidf(matmul1[i]);
+        layer1_out[i] = ag_sigmoidf(layer0_out[i]);
     }
 
     /* ---- forward: layer2 ---- */
-    /* 3  matmul2[1,10] = sigmoid1[1,32] . layer2_weight[10,32]' */
-    float *const matmul2 = t->arena + 64; /* [1,10] steps 3 to 6 */
-    ag_gemv_f32_ref(t->layer2_weight, 32, sigmoid1, matmul2, 10, 32, 1.0f, 0.0f);
+    /* 3  layer2_out[1,10] = layer1_out[1,32] . layer2_weight[10,32]' */
+    float *const layer2_out = t->arena + 32; /* [1,10] steps 3 to 5 */
+    ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f);
 
-    /* ---- loss ---- */
-    /* 4  loss = -pick(matmul2 - amax(matmul2) - log(sum(exp(matmul2 - amax(matmul2)))), label)
-     *    d_sub1[1,10] from label, matmul2 by to_s32, eq, where, sum, neg, amax, sub, exp, div, mul, add */
-    float *const d_sub1 = t->arena + 64;   /* [1,10] in place of matmul2 */
-    float *const exp1_row = t->arena + 32; /* [10] step 4 */
+    /* 4  layer3_exp_shifted[1,10] = exp(layer2_out - amax(layer2_out))
+     *    layer3_exp_sum[1,1] = sum(layer3_exp_shifted)
+     *    layer3_out[1,10] = layer2_out - amax(layer2_out) - log(layer3_exp_sum) */
+    float *const layer3_out = t->arena + 32;         /* [1,10] in place of layer2_out */
+    float *const layer3_exp_shifted = t->arena + 64; /* [1,10] steps 4 to 8 */
+    float *const layer3_exp_sum = t->arena + 42;     /* [1,1] steps 4 to 6 */
     {
-        float amax = -INFINITY;
+        float max = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {
-            amax = (matmul2[i] > amax || matmul2[i] != matmul2[i]) ? matmul2[i] : amax;
+            max = (layer2_out[i] > max || layer2_out[i] != layer2_out[i]) ? layer2_out[i] : max;
         }
-        float sum = 0.0f;
-        float sum2 = 0.0f;
-        const int32_t to_s32_1 = (int32_t)label[0];
+        float exp_sum = 0.0f;
         for (int32_t i = 0; i < 10; i++) {
-            const float exp1 = ag_expf(matmul2[i] - amax);
-            exp1_row[i] = exp1;
-            sum += exp1;
-            sum2 += (i == to_s32_1 ? -1.0f : 0.0f);
+            const float exp_shifted = ag_expf(layer2_out[i] - max);
+            layer3_exp_shifted[i] = exp_shifted;
+            exp_sum += exp_shifted;
         }
-        loss[0] = -(matmul2[label[0]] - amax - ag_logf(sum));
-        const float neg1 = -sum2;
-        const float div1 = neg1 / sum;
+        layer3_exp_sum[0] = exp_sum;
+        const float log_sum = ag_logf(exp_sum);
         for (int32_t i = 0; i < 10; i++) {
-            d_sub1[i] = (i == to_s32_1 ? -1.0f : 0.0f) + div1 * exp1_row[i];
+            layer3_out[i] = layer2_out[i] - max - log_sum;
         }
     }
+
+    /* ---- loss ---- */
+    /* 5  loss = -pick(layer3_out, label) */
+    loss[0] = -layer3_out[label[0]];
     if (!ag_all_finite(loss, 1)) {
         return MNIST_ERR_LOSS;
     }
 
     /* ---- backward: layer2 ---- */
-    /* 5  d_sigmoid1[1,32] = d_sub1[1,10] . layer2_weight[10,32] */
-    float *const d_sigmoid1 = t->arena + 32; /* [1,32] steps 5 to 8 */
-    ag_gemv_t_f32_ref(t->layer2_weight, 32, d_sub1, d_sigmoid1, 10, 32, 1.0f, 0.0f);
-
-    /* 6  layer2_weight[10,32] -= lr * d_sub1[10,1] . sigmoid1[1,32] */
-    ag_ger_f32_ref(t->layer2_weight, 32, d_sub1, sigmoid1, 10, 32, -lr, 1.0f);
-
-    /* ---- backward: layer0 ---- */
-    /* 7  d_matmul1[1,32] = d_sigmoid1 * sigmoid1 * (1.0 - sigmoid1) */
-    float *const d_matmul1 = t->arena + 32; /* [1,32] in place of d_sigmoid1 */
-    for (int32_t i = 0; i < 32; i++) {
-        d_matmul1[i] = d_sigmoid1[i] * sigmoid1[i] * (1.0f - sigmoid1[i]);
+    /* 6  d_layer2_out[1,10] = where(index == label[:, None], -1.0, 0.0) + 1.0 / layer3_exp_sum *
+     *            layer3_exp_shifted */
+    float *const d_layer2_out = t->arena + 64; /* [1,10] in place of layer3_exp_shifted */
+    {
+        const int32_t chosen = (int32_t)label[0];
+        const float d_exp_sum = 1.0f / layer3_exp_sum[0];
+        for (int32_t i = 0; i < 10; i++) {
+            d_layer2_out[i] = (i == chosen ? -1.0f : 0.0f) + d_exp_sum * layer3_exp_shifted[i];
+        }
     }
 
-    /* 8  layer0_weight[32,784] -= lr * d_matmul1[32,1] . x[1,784] */
-    ag_ger_f32_ref(t->layer0_weight, 784, d_matmul1, x, 32, 784, -lr, 1.0f);
+    /* 7  d_layer1_out[1,32] = d_layer2_out[1,10] . layer2_weight[10,32] */
+    float *const d_layer1_out = t->arena + 32; /* [1,32] steps 7 to 10 */
+    ag_gemv_t_f32_ref(t->layer2_weight, 32, d_layer2_out, d_layer1_out, 10, 32, 1.0f, 0.0f);
+
+    /* 8  layer2_weight[10,32] -= lr * d_layer2_out[10,1] . layer1_out[1,32] */
+    ag_ger_f32_ref(t->layer2_weight, 32, d_layer2_out, layer1_out, 10, 32, -lr, 1.0f);
+
+    /* ---- backward: layer0 ---- */
+    /* 9  d_layer0_out[1,32] = d_layer1_out * layer1_out * (1.0 - layer1_out) */
+    float *const d_layer0_out = t->arena + 32; /* [1,32] in place of d_layer1_out */
+    for (int32_t i = 0; i < 32; i++) {
+        d_layer0_out[i] = d_layer1_out[i] * layer1_out[i] * (1.0f - layer1_out[i]);
+    }
+
+    /* 10 layer0_weight[32,784] -= lr * d_layer0_out[32,1] . x[1,784] */
+    ag_ger_f32_ref(t->layer0_weight, 784, d_layer0_out, x, 32, 784, -lr, 1.0f);
     return MNIST_OK;
 }
 
@@ -99,34 +111,34 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
     }
 
     /* ---- forward: layer0 ---- */
-    /* 1  matmul1[1,32] = x[1,784] . layer0_weight[32,784]' */
-    float *const matmul1 = t->arena; /* [1,32] steps 1 to 3 */
-    ag_gemv_f32_ref(t->layer0_weight, 784, x, matmul1, 32, 784, 1.0f, 0.0f);
+    /* 1  layer0_out[1,32] = x[1,784] . layer0_weight[32,784]' */
+    float *const layer0_out = t->arena; /* [1,32] steps 1 to 3 */
+    ag_gemv_f32_ref(t->layer0_weight, 784, x, layer0_out, 32, 784, 1.0f, 0.0f);
 
-    /* 2  sigmoid1[1,32] = sigmoid(matmul1) */
-    float *const sigmoid1 = t->arena; /* [1,32] in place of matmul1 */
+    /* 2  layer1_out[1,32] = sigmoid(layer0_out) */
+    float *const layer1_out = t->arena; /* [1,32] in place of layer0_out */
     for (int32_t i = 0; i < 32; i++) {
-        sigmoid1[i] = ag_sigmoidf(matmul1[i]);
+        layer1_out[i] = ag_sigmoidf(layer0_out[i]);
     }
 
     /* ---- forward: layer2 ---- */
-    /* 3  matmul2[1,10] = sigmoid1[1,32] . layer2_weight[10,32]' */
-    float *const matmul2 = t->arena + 32; /* [1,10] steps 3 to 4 */
-    ag_gemv_f32_ref(t->layer2_weight, 32, sigmoid1, matmul2, 10, 32, 1.0f, 0.0f);
+    /* 3  layer2_out[1,10] = layer1_out[1,32] . layer2_weight[10,32]' */
+    float *const layer2_out = t->arena + 32; /* [1,10] steps 3 to 4 */
+    ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f);
 
-    /* 4  scores[1,10] = matmul2 - amax(matmul2) - log(sum(exp(matmul2 - amax(matmul2)))) */
+    /* 4  scores[1,10] = layer2_out - amax(layer2_out) - log(sum(exp(layer2_out - amax(layer2_out)))) */
     {
-        float amax = -INFINITY;
+        float max = -INFINITY;
         for (int32_t i = 0; i < 10; i++) {
-            amax = (matmul2[i] > amax || matmul2[i] != matmul2[i]) ? matmul2[i] : amax;
+            max = (layer2_out[i] > max || layer2_out[i] != layer2_out[i]) ? layer2_out[i] : max;
         }
-        float sum = 0.0f;
+        float exp_sum = 0.0f;
         for (int32_t i = 0; i < 10; i++) {
-            sum += ag_expf(matmul2[i] - amax);
+            exp_sum += ag_expf(layer2_out[i] - max);
         }
-        const float log1 = ag_logf(sum);
+        const float log_sum = ag_logf(exp_sum);
         for (int32_t i = 0; i < 10; i++) {
-            scores[i] = matmul2[i] - amax - log1;
+            scores[i] = layer2_out[i] - max - log_sum;
         }
     }
     return MNIST_OK;

@@ -6,9 +6,9 @@
  * Kernel backends by priority: ref.
  *   train_step step 1: ag_gemv_f32_ref (m=32 n=784)
  *   train_step step 3: ag_gemv_f32_ref (m=10 n=32)
- *   train_step step 5: ag_gemv_t_f32_ref (m=10 n=32)
- *   train_step step 6: ag_ger_f32_ref (m=10 n=32)
- *   train_step step 8: ag_ger_f32_ref (m=32 n=784)
+ *   train_step step 7: ag_gemv_t_f32_ref (m=10 n=32)
+ *   train_step step 8: ag_ger_f32_ref (m=10 n=32)
+ *   train_step step 10: ag_ger_f32_ref (m=32 n=784)
  *   predict step 1: ag_gemv_f32_ref (m=32 n=784)
  *   predict step 3: ag_gemv_f32_ref (m=10 n=32)
  */

@@ -20,9 +20,9 @@ int scalar_polynomial(scalar_work *t, float x, float *value, float *dx) {
     /* 1  value = 3.0 * x + square(x) - sqrt(x)
      *    dx = -0.5 / sqrt(x) + 2.0 * x + 3.0 */
     {
-        const float sqrt1 = sqrtf(x);
-        value[0] = 3.0f * x + x * x - sqrt1;
-        dx[0] = -0.5f / sqrt1 + 2.0f * x + 3.0f;
+        const float val = sqrtf(x);
+        value[0] = 3.0f * x + x * x - val;
+        dx[0] = -0.5f / val + 2.0f * x + 3.0f;
     }
     return SCALAR_OK;
 }
@@ -36,13 +36,13 @@ int scalar_quotient(scalar_work *t, float x, float y, float *value, float *dx, f
      *    dx = -(value / (x * y + 1.0)) * y + 1.0 / (x * y + 1.0)
      *    dy = -(value / (x * y + 1.0)) * x + 1.0 / (x * y + 1.0) * 2.0 */
     {
-        const float add1 = x * y + 1.0f;
-        const float div1 = (x + 2.0f * y) / add1;
-        value[0] = div1;
-        const float neg1 = -(div1 / add1);
-        const float div2 = 1.0f / add1;
-        dx[0] = neg1 * y + div2;
-        dy[0] = neg1 * x + div2 * 2.0f;
+        const float val = x * y + 1.0f;
+        const float val_2 = (x + 2.0f * y) / val;
+        value[0] = val_2;
+        const float d_val = -(val_2 / val);
+        const float d_val_2 = 1.0f / val;
+        dx[0] = d_val * y + d_val_2;
+        dy[0] = d_val * x + d_val_2 * 2.0f;
     }
     return SCALAR_OK;
 }
@@ -56,12 +56,12 @@ int scalar_power(scalar_work *t, float x, float y, float *value, float *dx, floa
      *    dx from x, y by pow, eq, ge, logical_and, where, log, mul, sub, add
      *    dy = -1.5 * pow(y, -2.5) + pow(x, y) * log(where(x == 0.0 && y >= 0.0, 1.0, x)) */
     {
-        const float pow1 = ag_powf(x, y);
-        const float pow2 = ag_powf(2.0f, x);
-        value[0] = pow1 + pow2 + ag_powf(y, -1.5f);
-        dx[0] = pow2 * ag_logf(2.0f == 0.0f && x >= 0.0f ? 1.0f : 2.0f) + (y == 0.0f ? 0.0f : y * ag_powf(x, y
-                - 1.0f));
-        dy[0] = -1.5f * ag_powf(y, -2.5f) + pow1 * ag_logf(x == 0.0f && y >= 0.0f ? 1.0f : x);
+        const float val = ag_powf(x, y);
+        const float val_2 = ag_powf(2.0f, x);
+        value[0] = val + val_2 + ag_powf(y, -1.5f);
+        dx[0] = val_2 * ag_logf(2.0f == 0.0f && x >= 0.0f ? 1.0f : 2.0f) + (y == 0.0f ? 0.0f : y * ag_powf(x,
+                y - 1.0f));
+        dy[0] = -1.5f * ag_powf(y, -2.5f) + val * ag_logf(x == 0.0f && y >= 0.0f ? 1.0f : x);
     }
     return SCALAR_OK;
 }
@@ -75,18 +75,18 @@ int scalar_twice(scalar_work *t, float x, float y, float *value, float *dx, floa
      *    dx from y, x by eq, mul, sqrt, add, sub, pow, where, neg, div
      *    dy from y, x by mul, sqrt, add, sub, pow, eq, ge, logical_and, where, log, div, neg */
     {
-        const float sqrt1 = sqrtf(x);
-        const float add1 = x * y + sqrt1;
-        const float div1 = (add1 - y) / add1;
-        const float sub1 = y - add1;
-        const float pow1 = ag_powf(add1, y);
-        const float mul1 = sub1 * pow1;
-        value[0] = add1 * add1 - div1 + mul1;
-        const float div2 = -1.0f / add1;
-        const float add2 = (y == 0.0f ? 0.0f : sub1 * y * ag_powf(add1, y - 1.0f)) + -pow1 + -(-1.0f * (div1 /
-                add1)) + div2 + add1 + add1;
-        dx[0] = add2 * 0.5f / sqrt1 + add2 * y;
-        dy[0] = mul1 * ag_logf(add1 == 0.0f && y >= 0.0f ? 1.0f : add1) + pow1 + -div2 + add2 * x;
+        const float val = sqrtf(x);
+        const float val_2 = x * y + val;
+        const float val_3 = (val_2 - y) / val_2;
+        const float val_4 = y - val_2;
+        const float val_5 = ag_powf(val_2, y);
+        const float val_6 = val_4 * val_5;
+        value[0] = val_2 * val_2 - val_3 + val_6;
+        const float d_val = -1.0f / val_2;
+        const float d_val_2 = (y == 0.0f ? 0.0f : val_4 * y * ag_powf(val_2, y - 1.0f)) + -val_5 + -(-1.0f *
+                (val_3 / val_2)) + d_val + val_2 + val_2;
+        dx[0] = d_val_2 * 0.5f / val + d_val_2 * y;
+        dy[0] = val_6 * ag_logf(val_2 == 0.0f && y >= 0.0f ? 1.0f : val_2) + val_5 + -d_val + d_val_2 * x;
     }
     return SCALAR_OK;
 }

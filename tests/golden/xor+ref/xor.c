@@ -33,135 +33,140 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         return XOR_ERR_INPUT;
     }
 
-    /* ---- forward, loss ---- */
-    /* 1  relu1[n,8] = relu(x . layer0_weight' + layer0_bias)
-     *    loss from relu1, layer2_weight', layer2_bias, label by mul, sum, add, amax, sub, exp, log, pick,
-     *            div
-     *    d_sub1[n,2] from label, relu1, layer2_weight', layer2_bias by to_s32, eq, div, neg, where, mul,
-     *            sum, add, amax, sub, exp
-     *    d_add1[n,8] = where(relu1 <= 0.0, 0.0, d_sub1 . layer2_weight) */
-    float *const relu1 = t->arena;            /* [n,8] steps 1 to 4 */
-    float *const d_sub1 = t->arena + 64;      /* [n,2] steps 1 to 5 */
-    float *const d_add1 = t->arena + 32;      /* [n,8] steps 1 to 3 */
-    float *const matmul2_row = t->arena + 72; /* [2] step 1 */
-    float *const exp1_row = t->arena + 74;    /* [2] step 1 */
+    /* ---- forward, loss and backward: layer0 ---- */
+    /* 1  layer1_out[n,8] = relu(x . layer0_weight' + layer0_bias)
+     *    loss from layer1_out, layer2_weight', layer2_bias, label by mul, sum, add, amax, sub, exp, log,
+     *            pick, div
+     *    d_layer2_out[n,2] from label, layer1_out, layer2_weight', layer2_bias by to_s32, eq, div, neg,
+     *            where, mul, sum, add, amax, sub, exp
+     *    d_layer0_out[n,8] = where(layer1_out <= 0.0, 0.0, d_layer2_out . layer2_weight) */
+    float *const layer1_out = t->arena;                /* [n,8] steps 1 to 4 */
+    float *const d_layer2_out = t->arena + 64;         /* [n,2] steps 1 to 5 */
+    float *const d_layer0_out = t->arena + 32;         /* [n,8] steps 1 to 3 */
+    float *const layer2_xw_row = t->arena + 72;        /* [2] step 1 */
+    float *const loss_exp_shifted_row = t->arena + 74; /* [2] step 1 */
     {
-        float sum = 0.0f;
-        const float div1 = 1.0f / (float)n;
-        const float neg1 = -div1;
+        float acc = 0.0f;
+        const float d_log_sum = 1.0f / (float)n;
+        const float d_of_target = -d_log_sum;
         for (int32_t i = 0; i < n; i++) {
-            const float x_1 = x[i * 2 + 0];
-            const float x_2 = x[i * 2 + 1];
+            const float x_i = x[i * 2 + 0];
+            const float x_i_2 = x[i * 2 + 1];
             for (int32_t j = 0; j < 8; j++) {
-                const float sum1 = x_1 * t->layer0_weight[j * 2 + 0] + x_2 * t->layer0_weight[j * 2 + 1];
-                const float add1 = sum1 + t->layer0_bias[j];
-                relu1[i * 8 + j] = add1 < 0.0f ? 0.0f : add1;
+                const float xw = x_i * t->layer0_weight[j * 2 + 0] + x_i_2 * t->layer0_weight[j * 2 + 1];
+                const float out = xw + t->layer0_bias[j];
+                layer1_out[i * 8 + j] = out < 0.0f ? 0.0f : out;
             }
-            float amax = -INFINITY;
-            const float relu1_1 = relu1[i * 8 + 0];
-            const float relu1_2 = relu1[i * 8 + 1];
-            const float relu1_3 = relu1[i * 8 + 2];
-            const float relu1_4 = relu1[i * 8 + 3];
-            const float relu1_5 = relu1[i * 8 + 4];
-            const float relu1_6 = relu1[i * 8 + 5];
-            const float relu1_7 = relu1[i * 8 + 6];
-            const float relu1_8 = relu1[i * 8 + 7];
+            float max = -INFINITY;
+            const float layer1_out_i = layer1_out[i * 8 + 0];
+            const float layer1_out_i_2 = layer1_out[i * 8 + 1];
+            const float layer1_out_i_3 = layer1_out[i * 8 + 2];
+            const float layer1_out_i_4 = layer1_out[i * 8 + 3];
+            const float layer1_out_i_5 = layer1_out[i * 8 + 4];
+            const float layer1_out_i_6 = layer1_out[i * 8 + 5];
+            const float layer1_out_i_7 = layer1_out[i * 8 + 6];
+            const float layer1_out_i_8 = layer1_out[i * 8 + 7];
             for (int32_t j = 0; j < 2; j++) {
-                const float sum1 = relu1_1 * t->layer2_weight[j * 8 + 0] +
-                        relu1_2 * t->layer2_weight[j * 8 + 1] + relu1_3 * t->layer2_weight[j * 8 + 2] +
-                        relu1_4 * t->layer2_weight[j * 8 + 3] + relu1_5 * t->layer2_weight[j * 8 + 4] +
-                        relu1_6 * t->layer2_weight[j * 8 + 5] + relu1_7 * t->layer2_weight[j * 8 + 6] +
-                        relu1_8 * t->layer2_weight[j * 8 + 7];
-                matmul2_row[j] = sum1;
-                const float add1 = sum1 + t->layer2_bias[j];
-                amax = (add1 > amax || add1 != add1) ? add1 : amax;
+                const float xw = layer1_out_i * t->layer2_weight[j * 8 + 0] +
+                        layer1_out_i_2 * t->layer2_weight[j * 8 + 1] +
+                        layer1_out_i_3 * t->layer2_weight[j * 8 + 2] +
+                        layer1_out_i_4 * t->layer2_weight[j * 8 + 3] +
+                        layer1_out_i_5 * t->layer2_weight[j * 8 + 4] +
+                        layer1_out_i_6 * t->layer2_weight[j * 8 + 5] +
+                        layer1_out_i_7 * t->layer2_weight[j * 8 + 6] +
+                        layer1_out_i_8 * t->layer2_weight[j * 8 + 7];
+                layer2_xw_row[j] = xw;
+                const float out = xw + t->layer2_bias[j];
+                max = (out > max || out != out) ? out : max;
             }
-            float sum2 = 0.0f;
+            float exp_sum = 0.0f;
             for (int32_t j = 0; j < 2; j++) {
-                const float exp1 = ag_expf(matmul2_row[j] + t->layer2_bias[j] - amax);
-                exp1_row[j] = exp1;
-                sum2 += exp1;
+                const float exp_shifted = ag_expf(layer2_xw_row[j] + t->layer2_bias[j] - max);
+                loss_exp_shifted_row[j] = exp_shifted;
+                exp_sum += exp_shifted;
             }
-            sum += ag_logf(sum2) - (matmul2_row[label[i]] + t->layer2_bias[label[i]] - amax);
-            const int32_t to_s32_1 = (int32_t)label[i];
-            const float div2 = div1 / sum2;
+            acc += ag_logf(exp_sum) - (layer2_xw_row[label[i]] + t->layer2_bias[label[i]] - max);
+            const int32_t chosen = (int32_t)label[i];
+            const float d_exp_sum = d_log_sum / exp_sum;
             for (int32_t j = 0; j < 2; j++) {
-                d_sub1[i * 2 + j] = (j == to_s32_1 ? neg1 : 0.0f) + div2 * exp1_row[j];
+                d_layer2_out[i * 2 + j] = (j == chosen ? d_of_target : 0.0f) + d_exp_sum *
+                        loss_exp_shifted_row[j];
             }
-            const float d_sub1_1 = d_sub1[i * 2 + 0];
-            const float d_sub1_2 = d_sub1[i * 2 + 1];
+            const float d_layer2_out_i = d_layer2_out[i * 2 + 0];
+            const float d_layer2_out_i_2 = d_layer2_out[i * 2 + 1];
             for (int32_t j = 0; j < 8; j++) {
-                const float sum1 = d_sub1_1 * t->layer2_weight[j] + d_sub1_2 * t->layer2_weight[j + 8];
-                d_add1[i * 8 + j] = relu1[i * 8 + j] <= 0.0f ? 0.0f : sum1;
+                const float d_out = d_layer2_out_i * t->layer2_weight[j] +
+                        d_layer2_out_i_2 * t->layer2_weight[j + 8];
+                d_layer0_out[i * 8 + j] = layer1_out[i * 8 + j] <= 0.0f ? 0.0f : d_out;
             }
         }
-        loss[0] = sum / (float)n;
+        loss[0] = acc / (float)n;
     }
     if (!ag_all_finite(loss, 1)) {
         return XOR_ERR_LOSS;
     }
 
     /* ---- update: layer0 ---- */
-    /* 2  layer0_weight[8,2] = layer0_weight - lr * (d_add1' . x) */
+    /* 2  layer0_weight[8,2] = layer0_weight - lr * (d_layer0_out' . x) */
     {
-        float sum[16] = {0.0f};
+        float d_layer0_weight[16] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 8; j++) {
-                const float d_add1_1 = d_add1[j + i * 8];
+                const float d_layer0_out_i = d_layer0_out[j + i * 8];
                 for (int32_t k = 0; k < 2; k++) {
-                    sum[j * 2 + k] += d_add1_1 * x[i * 2 + k];
+                    d_layer0_weight[j * 2 + k] += d_layer0_out_i * x[i * 2 + k];
                 }
             }
         }
         for (int32_t i = 0; i < 8; i++) {
             for (int32_t j = 0; j < 2; j++) {
-                t->layer0_weight[i * 2 + j] -= lr * sum[i * 2 + j];
+                t->layer0_weight[i * 2 + j] -= lr * d_layer0_weight[i * 2 + j];
             }
         }
     }
 
-    /* 3  layer0_bias[8] = layer0_bias - lr * sum(d_add1, axis=0) */
+    /* 3  layer0_bias[8] = layer0_bias - lr * sum(d_layer0_out, axis=0) */
     {
-        float sum[8] = {0.0f};
+        float d_layer0_bias[8] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 8; j++) {
-                sum[j] += d_add1[i * 8 + j];
+                d_layer0_bias[j] += d_layer0_out[i * 8 + j];
             }
         }
         for (int32_t i = 0; i < 8; i++) {
-            t->layer0_bias[i] -= lr * sum[i];
+            t->layer0_bias[i] -= lr * d_layer0_bias[i];
         }
     }
 
     /* ---- update: layer2 ---- */
-    /* 4  layer2_weight[2,8] = layer2_weight - lr * (d_sub1' . relu1) */
+    /* 4  layer2_weight[2,8] = layer2_weight - lr * (d_layer2_out' . layer1_out) */
     {
-        float sum[16] = {0.0f};
+        float d_layer2_weight[16] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 2; j++) {
-                const float d_sub1_1 = d_sub1[j + i * 2];
+                const float d_layer2_out_i = d_layer2_out[j + i * 2];
                 for (int32_t k = 0; k < 8; k++) {
-                    sum[j * 8 + k] += d_sub1_1 * relu1[i * 8 + k];
+                    d_layer2_weight[j * 8 + k] += d_layer2_out_i * layer1_out[i * 8 + k];
                 }
             }
         }
         for (int32_t i = 0; i < 2; i++) {
             for (int32_t j = 0; j < 8; j++) {
-                t->layer2_weight[i * 8 + j] -= lr * sum[i * 8 + j];
+                t->layer2_weight[i * 8 + j] -= lr * d_layer2_weight[i * 8 + j];
             }
         }
     }
 
-    /* 5  layer2_bias[2] = layer2_bias - lr * sum(d_sub1, axis=0) */
+    /* 5  layer2_bias[2] = layer2_bias - lr * sum(d_layer2_out, axis=0) */
     {
-        float sum[2] = {0.0f};
+        float d_layer2_bias[2] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 2; j++) {
-                sum[j] += d_sub1[i * 2 + j];
+                d_layer2_bias[j] += d_layer2_out[i * 2 + j];
             }
         }
         for (int32_t i = 0; i < 2; i++) {
-            t->layer2_bias[i] -= lr * sum[i];
+            t->layer2_bias[i] -= lr * d_layer2_bias[i];
         }
     }
     return XOR_OK;
@@ -177,30 +182,33 @@ int xor_predict(xor_trainer *t, const float *x, int32_t n, float *scores) {
 
     /* ---- forward: layer0 ---- */
     /* 1  scores[n,2] = relu(x . layer0_weight' + layer0_bias) . layer2_weight' + layer2_bias */
-    float *const relu1_row = t->arena; /* [8] step 1 */
+    float *const layer1_out_row = t->arena; /* [8] step 1 */
     for (int32_t i = 0; i < n; i++) {
-        const float x_1 = x[i * 2 + 0];
-        const float x_2 = x[i * 2 + 1];
+        const float x_i = x[i * 2 + 0];
+        const float x_i_2 = x[i * 2 + 1];
         for (int32_t j = 0; j < 8; j++) {
-            const float sum1 = x_1 * t->layer0_weight[j * 2 + 0] + x_2 * t->layer0_weight[j * 2 + 1];
-            const float add1 = sum1 + t->layer0_bias[j];
-            relu1_row[j] = add1 < 0.0f ? 0.0f : add1;
+            const float xw = x_i * t->layer0_weight[j * 2 + 0] + x_i_2 * t->layer0_weight[j * 2 + 1];
+            const float out = xw + t->layer0_bias[j];
+            layer1_out_row[j] = out < 0.0f ? 0.0f : out;
         }
-        const float relu1_row_1 = relu1_row[0];
-        const float relu1_row_2 = relu1_row[1];
-        const float relu1_row_3 = relu1_row[2];
-        const float relu1_row_4 = relu1_row[3];
-        const float relu1_row_5 = relu1_row[4];
-        const float relu1_row_6 = relu1_row[5];
-        const float relu1_row_7 = relu1_row[6];
-        const float relu1_row_8 = relu1_row[7];
+        const float layer1_out_row_i = layer1_out_row[0];
+        const float layer1_out_row_i_2 = layer1_out_row[1];
+        const float layer1_out_row_i_3 = layer1_out_row[2];
+        const float layer1_out_row_i_4 = layer1_out_row[3];
+        const float layer1_out_row_i_5 = layer1_out_row[4];
+        const float layer1_out_row_i_6 = layer1_out_row[5];
+        const float layer1_out_row_i_7 = layer1_out_row[6];
+        const float layer1_out_row_i_8 = layer1_out_row[7];
         for (int32_t j = 0; j < 2; j++) {
-            const float sum1 = relu1_row_1 * t->layer2_weight[j * 8 + 0] +
-                    relu1_row_2 * t->layer2_weight[j * 8 + 1] + relu1_row_3 * t->layer2_weight[j * 8 + 2] +
-                    relu1_row_4 * t->layer2_weight[j * 8 + 3] + relu1_row_5 * t->layer2_weight[j * 8 + 4] +
-                    relu1_row_6 * t->layer2_weight[j * 8 + 5] + relu1_row_7 * t->layer2_weight[j * 8 + 6] +
-                    relu1_row_8 * t->layer2_weight[j * 8 + 7];
-            scores[i * 2 + j] = sum1 + t->layer2_bias[j];
+            const float xw = layer1_out_row_i * t->layer2_weight[j * 8 + 0] +
+                    layer1_out_row_i_2 * t->layer2_weight[j * 8 + 1] +
+                    layer1_out_row_i_3 * t->layer2_weight[j * 8 + 2] +
+                    layer1_out_row_i_4 * t->layer2_weight[j * 8 + 3] +
+                    layer1_out_row_i_5 * t->layer2_weight[j * 8 + 4] +
+                    layer1_out_row_i_6 * t->layer2_weight[j * 8 + 5] +
+                    layer1_out_row_i_7 * t->layer2_weight[j * 8 + 6] +
+                    layer1_out_row_i_8 * t->layer2_weight[j * 8 + 7];
+            scores[i * 2 + j] = xw + t->layer2_bias[j];
         }
     }
     return XOR_OK;

@@ -1,0 +1,117 @@
+"""Names in generated C: after modules, roles and gradients, never after ops; and steps that belong to one phase."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.codegen.program import Program
+from autodiff_gen.ir.names import abbreviations
+from autodiff_gen.ir.node import OPS
+from autodiff_gen.ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
+from autodiff_gen.lowering.phases import Phases
+from autodiff_gen.model.build import compile_file
+from autodiff_gen.model.loader import load_file
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/model.py"))
+
+
+@cache
+def program(example: str) -> Program:
+    return compile_file(load_file(example).made, example, ["ref"])
+
+
+@cache
+def code(example: str) -> str:
+    """The generated C without comments."""
+    return re.sub(r"/\*.*?\*/", "", emit(program(example))[f"{example}.c"], flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_no_name_is_an_op_with_a_number(example: str) -> None:
+    names = set(re.findall(r"[A-Za-z_]\w*", code(example))) - {example}
+    assert not {name for name in names if re.sub(r"_?\d+$", "", name) in OPS and name not in OPS}
+
+
+# What a reader looks for: outputs of layers, gates, statistics, their gradients.
+NAMES = {
+    "mnist": "layer0_out layer1_out layer2_out layer3_out d_layer2_out d_layer1_out d_layer0_out exp_sum log_sum",
+    "lenet": "layer2_pooled layer2_pooled_index layer7_xw layer8_out layer11_out loss_exp_shifted d_layer11_out "
+    "d_layer9_out d_layer5_pooled",
+    "gesture": "gru_x_gates gru_h_gates gru_h gru_out gru_n z head_out d_head_out d_head_weight d_gru_weight_hh_l0 "
+    "d_gru_bias_ih_l0 grad_scale step_size clipped_grad exp_avg exp_avg_sq",
+    "attention": "embed_out block_norm1_centered block_norm1_inv_std block_norm1_out self_attn_q self_attn_k "
+    "self_attn_v self_attn_weights self_attn_context block_residual d_self_attn_weights d_self_attn_q d_self_attn_out "
+    "d_block_norm2_out mean inv_std scores",
+    "autoencoder": "layer1_mean layer1_var layer1_inv_std layer2_out d_layer20_out layer1_scale_row layer1_shift_row",
+    "keywords": "conv_relu block1_depthwise_relu block1_out d_classifier_out momentum_buffer",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("example", NAMES)
+def test_names_of_values(example: str) -> None:
+    declared = set(re.findall(r"\b(\w+) = ", code(example)))
+    assert set(NAMES[example].split()) - declared == set()
+
+
+def test_long_paths_are_shortened_to_what_tells_modules_apart() -> None:
+    assert abbreviations(["encoder.blocks.0.attention", "encoder.blocks.0.mlp", "decoder.attention.mlp", "fc"]) == {
+        "encoder.blocks.0.attention": "attention",
+        "encoder.blocks.0.mlp": "blocks.0.mlp",
+        "decoder.attention.mlp": "attention.mlp",
+    }  # fmt: skip
+
+
+class Net(nn.Module):
+    """Functions between layers, a layer that is applied twice, and a parameter without a layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(24, 24)
+        self.scale = nn.Parameter([1.0] * 24)
+
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return F.tanh(self.fc(F.relu(self.fc(x))) * self.scale)
+
+
+def test_functions_between_layers_are_named_after_the_layer() -> None:
+    model = ag.Model.supervised(Net(), (16, 24), nn.MSELoss(), optim.SGD(lr=0.1))
+    text = emit(compile_model(model, "net"))["net.c"]
+    declared = set(re.findall(r"\*const (\w+) = ", text))
+    assert {"fc_xw", "fc_xw_2", "fc_relu", "d_fc_relu", "d_fc_out"} <= declared, declared
+
+
+# Where a large value would have to be stored: the derivative of GELU is stored instead of its operand, the gradient of a
+# squared error instead of the error, and which elements ReLU passes instead of what it is applied to.
+STORED = {
+    "attention": {f"{FORWARD} and {BACKWARD}"},
+    "autoencoder": {f"{LOSS} and {BACKWARD}"},
+    "keywords": {f"{FORWARD} and {BACKWARD}"},
+}
+
+# Tiny networks keep the fastest loops: in one of them are all phases of a sample.
+FUSED = {"xor", "tanh4"}
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e not in FUSED and program(e).is_model])
+def test_steps_belong_to_one_phase(example: str) -> None:
+    entry = program(example).entries[0]
+    found = Phases(entry.plan)
+    phases = {found.phase(step) for step in entry.plan.steps}
+    allowed = {FORWARD, LOSS, BACKWARD, UPDATE, f"{BACKWARD} and {UPDATE}"}
+    assert phases - allowed == STORED.get(example, set())
+
+
+@pytest.mark.parametrize("example", sorted(FUSED))
+def test_a_step_of_several_phases_says_so(example: str) -> None:
+    text = emit(program(example))[f"{example}.c"]
+    assert re.search(r"/\* ---- forward, loss and backward: \w+ ---- \*/", text)
