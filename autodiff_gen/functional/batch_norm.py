@@ -15,6 +15,8 @@ from .normalization import affine, moments
 from .reductions import mean
 from .shapes import reshape
 
+__all__ = ["batch_norm", "instance_norm"]
+
 
 def batch_norm(
     input: Any,

@@ -12,6 +12,8 @@ from ..ir.graph import State
 from ..ir.node import Value
 from .optimizer import Optimizer, Step, number
 
+__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "RMSprop"]
+
 
 class SGD(Optimizer):
     """w -= lr * g, with momentum, dampening, weight decay (g += weight_decay * w) and Nesterov's variant, as
