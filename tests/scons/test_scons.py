@@ -89,8 +89,8 @@ EDITS: dict[str, tuple[Callable[[Tree], object], set[str], set[str]]] = {
     ),
     "kernel contract": (
         lambda t: append(t.root / "kernels/ag_kernels.h", "\n"),
-        KERNELS | {"CC net.o"},
-        {"GEN net.c", "CC ag_console.o"},
+        KERNELS | {"GEN net.c", "CC net.o"},
+        {"CC ag_console.o"},
     ),
     "main program": (
         lambda t: append(t.model / "main.c", "int edited;\n"),
