@@ -165,11 +165,8 @@ class _Program:
                     f"{missing.source}: {missing.symbol} is not defined, or is static, but is listed in "
                     f"{self.tested.folder / TABLE}"
                 )
-            untested = next((r.name for r in rows if f"`compare_{r.name}'" in done.stderr), None)
-            if untested is not None:
-                raise KernelError(
-                    f"{untested} cannot be compared: no file of kernels/compare has COMPARE_CASES({untested})"
-                )
+            if untested := re.search(r"`compare_(\w+)'", done.stderr):
+                raise KernelError(f"kernels/compare has no COMPARE_CASES({untested[1]}): write its cases")
             raise KernelError(
                 f"{self.tested.folder} does not link for {self.board.id}: {_first_error(done.stderr)}"
             )

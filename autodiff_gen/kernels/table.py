@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KernelError
-from ..targets.schema import FEATURES, near
+from ..targets.known_cores import features
+from ..targets.schema import near
 from .contract import CONTRACT, DECLARED, FUNCTIONS
 from .predicates import Condition, Number
 from .third_party import KEYS, External
@@ -223,9 +224,8 @@ def _load_row(row: Any, where: str, folder: Path, cflags: tuple[str, ...], decla
     if not re.search(rf"\b{symbol}\b", source.read_text(encoding="utf-8", errors="replace")):
         raise KernelError(f"{where}: source {row['source']!r} does not name the symbol {symbol!r}")
     conditions = _strings(row.get("when", []), f"{where}: when")
-    when = tuple(
-        Condition.parse(text, CONTRACT[name].facts, f"{where}: when", FEATURES) for text in conditions
-    )
+    known = features() if any(text.strip().isidentifier() for text in conditions) else ()
+    when = tuple(Condition.parse(text, CONTRACT[name].facts, f"{where}: when", known) for text in conditions)
     return Kernel(name, symbol, folder.name, source, when, cflags, declared and symbol in DECLARED)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import BoardError
 from . import installation
+from .known_cores import check_known
 from .schema import SCHEMA, check, near
 
 
@@ -42,6 +43,7 @@ def _read(path: Path) -> dict[str, Any]:
     if "schema" not in data:
         raise BoardError(f"{path}: schema is missing: write schema = {SCHEMA}")
     check(data, path)
+    check_known(data.get("target", {}), path)
     support = data.get("target", {}).get("support", "")
     if "/" in support:  # a user's folder, relative to the file that names it
         data["target"]["support"] = str((path.parent / support).resolve())
