@@ -11,7 +11,11 @@ from .elementwise import ge, le, where
 from .shapes import reshape
 from .slicing import whole
 
-__all__ = ["cumsum", "tril", "triu"]
+__all__ = [
+    "cumsum",
+    "tril",
+    "triu",
+]
 
 
 @torch_lacks(dtype=None)

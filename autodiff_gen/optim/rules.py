@@ -12,7 +12,13 @@ from ..ir.graph import State
 from ..ir.node import Value
 from .optimizer import Optimizer, Step, number
 
-__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "RMSprop"]
+__all__ = [
+    "SGD",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "RMSprop",
+]
 
 
 class SGD(Optimizer):

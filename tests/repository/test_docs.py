@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
+from extensions import edits, sections
 
 from autodiff_gen.lowering.pipeline import names
 
@@ -18,8 +19,9 @@ GENERATED = ROOT / "docs" / "operations.md"  # its text is that of docstrings
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *DECISIONS]
 SUFFIXES = "c|h|j2|json|md|npz|py|toml|txt"
 
-# Files of a reader's own project, which the documents tell how to write, and files that a build makes.
+# Files of a reader's own project, and of additions, which the documents tell how to write; files that a build makes.
 OTHERS = {"src/main.c", "test/", "net.py", "gemv.c", "my_board.toml", "bench.json", "model.c"}
+OTHERS |= {edit.path for section in sections() for edit in edits(section)}
 OUTPUT = re.compile(r"build/|\.pio/|path/|.*\bNAME")
 NAME = re.compile(rf"`([\w.*-]+(?:/[\w.*-]+)*\.(?:{SUFFIXES})|(?:[\w.*-]+/)+)`")
 
