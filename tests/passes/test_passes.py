@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pytest
 from call_count import growth
 from equivalence import preserves
@@ -23,13 +22,10 @@ from small_graphs import float_state, inputs_of, x_of
 from autodiff_gen import functional as F
 from autodiff_gen import passes
 from autodiff_gen.autodiff import grad
-from autodiff_gen.errors import GraphError
-from autodiff_gen.ir.build import apply, apply_node, constant, make_state
+from autodiff_gen.ir.build import apply, apply_node, constant
 from autodiff_gen.ir.graph import Graph, State
 from autodiff_gen.ir.node import Value, topological
 from autodiff_gen.ir.printer import show
-from autodiff_gen.ir.types import Dim
-from autodiff_gen.ir.verifier import verify
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.copy_insertion import copy_insertion
 from autodiff_gen.passes.cse import cse
@@ -195,25 +191,6 @@ def test_meaning_is_kept_on_random_models(seed: int, size: int) -> None:
     case = random_model(seed, size)
     if case.is_tame():
         preserves(case)
-
-
-# The verifier
-
-
-def test_the_verifier_names_what_is_wrong() -> None:
-    s, w = float_state("w", 2)
-    twin, other = float_state("w", 2)
-    x, batch = x_of(2), x_of(Dim(1, 2), 3)
-    wrong = {
-        "is not among the inputs": Graph("g", (), {"y": x + 1.0}),
-        "two inputs or parameters are called 'w'": Graph("g", (), {"y": w + other}),
-        "new value of 'w' is": Graph("g", (), {}, {s: make_state(s) * np.ones((3, 1), "float32")}),
-        "batch axis must come first": Graph("g", (batch,), {"y": F.tanh(batch).T}),
-    }
-    assert twin is not s
-    for message, graph in wrong.items():
-        with pytest.raises(GraphError, match=message):
-            verify(graph)
 
 
 # Size
