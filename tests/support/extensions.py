@@ -28,6 +28,10 @@ class Edit:
     at_the_end: bool = False
     after: str = ""
 
+    @property
+    def is_test(self) -> bool:
+        return self.path.startswith(("tests/", "kernels/compare/"))
+
     def apply(self, root: Path) -> None:
         file = root / self.path
         if not self.at_the_end and not self.after:
