@@ -13,7 +13,7 @@ from ..ir.build import make_input
 from ..ir.graph import ROLES, Graph, State
 from ..ir.identifiers import is_identifier
 from ..ir.module import Module
-from ..ir.node import INPUT, STATE, Value, topological
+from ..ir.node import INPUT, STATE, Node, Value, topological
 from ..ir.types import Dim, Type, f32, s32, u8
 from ..ir.verifier import verify
 from ..lowering.pipeline import run
@@ -94,7 +94,7 @@ class Model:
         for graph in self.entries():
             verify(graph)
         for state, _ in self._states:
-            state.fixed = True
+            state.fix()
 
     @classmethod
     def supervised(
@@ -128,8 +128,8 @@ class Model:
             classes = scores.shape[-1]
             ignored = getattr(loss, "ignore_index", NO_INDEX)
             narrow = classes <= 256 and (ignored == NO_INDEX or 0 <= ignored <= 255)
-            target = make_input("label", Type(u8 if narrow else s32, scores.shape[:1]))
-            target.node.attrs["classes"] = classes
+            label = Type(u8 if narrow else s32, scores.shape[:1])
+            target = Node(INPUT, (), {"name": "label", "classes": classes}, (label,)).results[0]
         else:
             target = make_input("target", scores.type)
         model = cls(
