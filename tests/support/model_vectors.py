@@ -17,8 +17,9 @@ from autodiff_gen.codegen.program import Arg, Entry, Program
 from autodiff_gen.ir import counter_rng
 from autodiff_gen.ir.types import Dim
 from autodiff_gen.model.build import compile_file
+from autodiff_gen.model.function import Functions
 from autodiff_gen.model.loader import load_file
-from autodiff_gen.model.model import Functions, Model
+from autodiff_gen.model.model import Model
 
 STEPS = (2, 5)  # of training: at least, at most
 ELEMENTS = 16  # of an output, at most
