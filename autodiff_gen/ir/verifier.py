@@ -22,20 +22,21 @@ def verify(graph: Graph, verified: dict[Node, tuple[Value, ...]] | None = None) 
     defined: set[Node] = set()
     names: dict[str, object] = {}
     for node in graph.nodes:
-        if isinstance(node.op.lower, Leaf):
-            if node.op is INPUT and node not in known:
-                raise GraphError(
-                    f"{graph.name}: input {node.attrs['name']!r} is used but is not among the inputs"
-                    f"{_reader(graph, node)}"
-                )
-            thing = node.attrs.get("state") or (node if node.op is INPUT else None)
-            name = thing and node.results[0].name
-            if name and names.setdefault(name, thing) is not thing:
-                raise GraphError(f"{graph.name}: two inputs or parameters are called {name!r}; rename one")
-        elif verified.get(node) is not node.operands:
+        defined.add(node)
+        if verified.get(node) is node.operands:
+            continue
+        if not isinstance(node.op.lower, Leaf):
             _check_node(graph, node, defined.__contains__)
             verified[node] = node.operands
-        defined.add(node)
+            continue
+        if node.op is INPUT and node not in known:
+            raise GraphError(
+                f"{graph.name}: input {node.attrs['name']!r} is used but is not among the inputs{_reader(graph, node)}"
+            )
+        thing = node.attrs.get("state") or (node if node.op is INPUT else None)
+        name = thing and node.results[0].name
+        if name and names.setdefault(name, thing) is not thing:
+            raise GraphError(f"{graph.name}: two inputs or parameters are called {name!r}; rename one")
     _check_ends(graph)
 
 
@@ -73,7 +74,7 @@ def _reader(graph: Graph, leaf: Node) -> str:
 
 def _check_node(graph: Graph, node: Node, defined: Callable[[Node], bool]) -> None:
     for v in node.operands:
-        if not defined(v.node):
+        if v.node is node or not defined(v.node):
             raise _wrong(graph, node, f"operand {v!r} is used before it is defined")
         if v.index >= len(v.node.results) or v.node.results[v.index] is not v:
             raise _wrong(graph, node, f"operand {v!r} is no result of its node")

@@ -129,13 +129,15 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
         loss[0] = sum2 / (float)n;
         float sum3 = 0.0f;
-        for (int32_t i = 0; i < 5; i++) {
-            float sum4 = 0.0f;
-            for (int32_t j = 0; j < n; j++) {
-                sum4 += d_sub1[j * 5 + i];
+        float sum4[5] = {0.0f};
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 5; j++) {
+                sum4[j] += d_sub1[i * 5 + j];
             }
-            d_head_bias[i] = sum4;
-            sum3 += sum4 * sum4;
+        }
+        for (int32_t i = 0; i < 5; i++) {
+            d_head_bias[i] = sum4[i];
+            sum3 += sum4[i] * sum4[i];
         }
         sum[0] = sum3;
     }

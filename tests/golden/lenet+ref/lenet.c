@@ -147,30 +147,15 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- backward: layer11, layer9, layer7 ---- */
     /* 11 layer11_bias[10] = layer11_bias - lr * sum(d_sub1, axis=0) */
     {
-        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
-        float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f;
+        float sum[10] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
-            sum += d_sub1[i * 10 + 0];
-            sum2 += d_sub1[i * 10 + 1];
-            sum3 += d_sub1[i * 10 + 2];
-            sum4 += d_sub1[i * 10 + 3];
-            sum5 += d_sub1[i * 10 + 4];
-            sum6 += d_sub1[i * 10 + 5];
-            sum7 += d_sub1[i * 10 + 6];
-            sum8 += d_sub1[i * 10 + 7];
-            sum9 += d_sub1[i * 10 + 8];
-            sum10 += d_sub1[i * 10 + 9];
+            for (int32_t j = 0; j < 10; j++) {
+                sum[j] += d_sub1[i * 10 + j];
+            }
         }
-        t->layer11_bias[0] -= lr * sum;
-        t->layer11_bias[1] -= lr * sum2;
-        t->layer11_bias[2] -= lr * sum3;
-        t->layer11_bias[3] -= lr * sum4;
-        t->layer11_bias[4] -= lr * sum5;
-        t->layer11_bias[5] -= lr * sum6;
-        t->layer11_bias[6] -= lr * sum7;
-        t->layer11_bias[7] -= lr * sum8;
-        t->layer11_bias[8] -= lr * sum9;
-        t->layer11_bias[9] -= lr * sum10;
+        for (int32_t i = 0; i < 10; i++) {
+            t->layer11_bias[i] -= lr * sum[i];
+        }
     }
 
     /* 12 d_relu4[n,84] = d_sub1[n,10] . layer11_weight[10,84] */
@@ -186,12 +171,16 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             d_add4[i * 84 + j] = relu4[i * 84 + j] <= 0.0f ? 0.0f : choice1;
         }
     }
-    for (int32_t i = 0; i < 84; i++) {
-        float sum = 0.0f;
+    for (int32_t i = 0; i < 84; i += 14) {
+        float sum[14] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
-            sum += d_add4[j * 84 + i];
+            for (int32_t k = i; k < i + 14; k++) {
+                sum[k - i] += d_add4[j * 84 + k];
+            }
         }
-        t->layer9_bias[i] -= lr * sum;
+        for (int32_t j = i; j < i + 14; j++) {
+            t->layer9_bias[j] -= lr * sum[j - i];
+        }
     }
 
     /* 14 layer11_weight[10,84] -= lr * d_sub1[n,10]' . relu4[n,84] */
@@ -210,12 +199,16 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             d_add3[i * 120 + j] = relu3[i * 120 + j] <= 0.0f ? 0.0f : choice1;
         }
     }
-    for (int32_t i = 0; i < 120; i++) {
-        float sum = 0.0f;
+    for (int32_t i = 0; i < 120; i += 15) {
+        float sum[15] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
-            sum += d_add3[j * 120 + i];
+            for (int32_t k = i; k < i + 15; k++) {
+                sum[k - i] += d_add3[j * 120 + k];
+            }
         }
-        t->layer7_bias[i] -= lr * sum;
+        for (int32_t j = i; j < i + 15; j++) {
+            t->layer7_bias[j] -= lr * sum[j - i];
+        }
     }
 
     /* 17 layer9_weight[84,120] -= lr * d_add4[n,84]' . relu3[n,120] */
@@ -253,27 +246,31 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 24 d_max_pool2d1[n,12,12,6] = where(relu1 <= 0.0, 0.0, d_relu1)
      *    layer0_bias[6] = layer0_bias - lr * sum(d_max_pool2d1, axis=(0, 1, 2)) */
     float *const d_max_pool2d1 = t->arena; /* [n,12,12,6] in place of relu1 */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 12; j++) {
-            for (int32_t k = 0; k < 12; k++) {
-                for (int32_t l = 0; l < 6; l++) {
-                    const float choice1 = d_relu1[i * 864 + j * 72 + k * 6 + l];
-                    d_max_pool2d1[i * 864 + j * 72 + k * 6 + l] = relu1[i * 864 + j * 72 + k * 6 + l] <= 0.0f
-                            ? 0.0f : choice1;
+    {
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 12; j++) {
+                for (int32_t k = 0; k < 12; k++) {
+                    for (int32_t l = 0; l < 6; l++) {
+                        const float choice1 = d_relu1[i * 864 + j * 72 + k * 6 + l];
+                        d_max_pool2d1[i * 864 + j * 72 + k * 6 + l] = relu1[i * 864 + j * 72 + k * 6 + l] <=
+                                0.0f ? 0.0f : choice1;
+                    }
                 }
             }
         }
-    }
-    for (int32_t i = 0; i < 6; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            for (int32_t k = 0; k < 12; k++) {
-                for (int32_t l = 0; l < 12; l++) {
-                    sum += d_max_pool2d1[j * 864 + k * 72 + l * 6 + i];
+        float sum[6] = {0.0f};
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 12; j++) {
+                for (int32_t k = 0; k < 12; k++) {
+                    for (int32_t l = 0; l < 6; l++) {
+                        sum[l] += d_max_pool2d1[i * 864 + j * 72 + k * 6 + l];
+                    }
                 }
             }
         }
-        t->layer0_bias[i] -= lr * sum;
+        for (int32_t i = 0; i < 6; i++) {
+            t->layer0_bias[i] -= lr * sum[i];
+        }
     }
 
     /* 25 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_max_pool2d1[n,12,12,6],

@@ -104,120 +104,65 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     /* ---- update: layer0 ---- */
     /* 2  layer0_weight[8,2] = layer0_weight - lr * (d_add1' . x) */
     {
-        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
-        float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
-        float sum13 = 0.0f, sum14 = 0.0f, sum15 = 0.0f, sum16 = 0.0f;
+        float sum[16] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
-            sum += d_add1[i * 8 + 0] * x[i * 2 + 0];
-            sum2 += d_add1[i * 8 + 0] * x[i * 2 + 1];
-            sum3 += d_add1[i * 8 + 1] * x[i * 2 + 0];
-            sum4 += d_add1[i * 8 + 1] * x[i * 2 + 1];
-            sum5 += d_add1[i * 8 + 2] * x[i * 2 + 0];
-            sum6 += d_add1[i * 8 + 2] * x[i * 2 + 1];
-            sum7 += d_add1[i * 8 + 3] * x[i * 2 + 0];
-            sum8 += d_add1[i * 8 + 3] * x[i * 2 + 1];
-            sum9 += d_add1[i * 8 + 4] * x[i * 2 + 0];
-            sum10 += d_add1[i * 8 + 4] * x[i * 2 + 1];
-            sum11 += d_add1[i * 8 + 5] * x[i * 2 + 0];
-            sum12 += d_add1[i * 8 + 5] * x[i * 2 + 1];
-            sum13 += d_add1[i * 8 + 6] * x[i * 2 + 0];
-            sum14 += d_add1[i * 8 + 6] * x[i * 2 + 1];
-            sum15 += d_add1[i * 8 + 7] * x[i * 2 + 0];
-            sum16 += d_add1[i * 8 + 7] * x[i * 2 + 1];
+            for (int32_t j = 0; j < 8; j++) {
+                const float d_add1_1 = d_add1[j + i * 8];
+                for (int32_t k = 0; k < 2; k++) {
+                    sum[j * 2 + k] += d_add1_1 * x[i * 2 + k];
+                }
+            }
         }
-        t->layer0_weight[0] -= lr * sum;
-        t->layer0_weight[1] -= lr * sum2;
-        t->layer0_weight[2] -= lr * sum3;
-        t->layer0_weight[3] -= lr * sum4;
-        t->layer0_weight[4] -= lr * sum5;
-        t->layer0_weight[5] -= lr * sum6;
-        t->layer0_weight[6] -= lr * sum7;
-        t->layer0_weight[7] -= lr * sum8;
-        t->layer0_weight[8] -= lr * sum9;
-        t->layer0_weight[9] -= lr * sum10;
-        t->layer0_weight[10] -= lr * sum11;
-        t->layer0_weight[11] -= lr * sum12;
-        t->layer0_weight[12] -= lr * sum13;
-        t->layer0_weight[13] -= lr * sum14;
-        t->layer0_weight[14] -= lr * sum15;
-        t->layer0_weight[15] -= lr * sum16;
+        for (int32_t i = 0; i < 8; i++) {
+            for (int32_t j = 0; j < 2; j++) {
+                t->layer0_weight[i * 2 + j] -= lr * sum[i * 2 + j];
+            }
+        }
     }
 
     /* 3  layer0_bias[8] = layer0_bias - lr * sum(d_add1, axis=0) */
     {
-        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
-        float sum7 = 0.0f, sum8 = 0.0f;
+        float sum[8] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
-            sum += d_add1[i * 8 + 0];
-            sum2 += d_add1[i * 8 + 1];
-            sum3 += d_add1[i * 8 + 2];
-            sum4 += d_add1[i * 8 + 3];
-            sum5 += d_add1[i * 8 + 4];
-            sum6 += d_add1[i * 8 + 5];
-            sum7 += d_add1[i * 8 + 6];
-            sum8 += d_add1[i * 8 + 7];
+            for (int32_t j = 0; j < 8; j++) {
+                sum[j] += d_add1[i * 8 + j];
+            }
         }
-        t->layer0_bias[0] -= lr * sum;
-        t->layer0_bias[1] -= lr * sum2;
-        t->layer0_bias[2] -= lr * sum3;
-        t->layer0_bias[3] -= lr * sum4;
-        t->layer0_bias[4] -= lr * sum5;
-        t->layer0_bias[5] -= lr * sum6;
-        t->layer0_bias[6] -= lr * sum7;
-        t->layer0_bias[7] -= lr * sum8;
+        for (int32_t i = 0; i < 8; i++) {
+            t->layer0_bias[i] -= lr * sum[i];
+        }
     }
 
     /* ---- update: layer2 ---- */
     /* 4  layer2_weight[2,8] = layer2_weight - lr * (d_sub1' . relu1) */
     {
-        float sum = 0.0f, sum2 = 0.0f, sum3 = 0.0f, sum4 = 0.0f, sum5 = 0.0f, sum6 = 0.0f;
-        float sum7 = 0.0f, sum8 = 0.0f, sum9 = 0.0f, sum10 = 0.0f, sum11 = 0.0f, sum12 = 0.0f;
-        float sum13 = 0.0f, sum14 = 0.0f, sum15 = 0.0f, sum16 = 0.0f;
+        float sum[16] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
-            sum += d_sub1[i * 2 + 0] * relu1[i * 8 + 0];
-            sum2 += d_sub1[i * 2 + 0] * relu1[i * 8 + 1];
-            sum3 += d_sub1[i * 2 + 0] * relu1[i * 8 + 2];
-            sum4 += d_sub1[i * 2 + 0] * relu1[i * 8 + 3];
-            sum5 += d_sub1[i * 2 + 0] * relu1[i * 8 + 4];
-            sum6 += d_sub1[i * 2 + 0] * relu1[i * 8 + 5];
-            sum7 += d_sub1[i * 2 + 0] * relu1[i * 8 + 6];
-            sum8 += d_sub1[i * 2 + 0] * relu1[i * 8 + 7];
-            sum9 += d_sub1[i * 2 + 1] * relu1[i * 8 + 0];
-            sum10 += d_sub1[i * 2 + 1] * relu1[i * 8 + 1];
-            sum11 += d_sub1[i * 2 + 1] * relu1[i * 8 + 2];
-            sum12 += d_sub1[i * 2 + 1] * relu1[i * 8 + 3];
-            sum13 += d_sub1[i * 2 + 1] * relu1[i * 8 + 4];
-            sum14 += d_sub1[i * 2 + 1] * relu1[i * 8 + 5];
-            sum15 += d_sub1[i * 2 + 1] * relu1[i * 8 + 6];
-            sum16 += d_sub1[i * 2 + 1] * relu1[i * 8 + 7];
+            for (int32_t j = 0; j < 2; j++) {
+                const float d_sub1_1 = d_sub1[j + i * 2];
+                for (int32_t k = 0; k < 8; k++) {
+                    sum[j * 8 + k] += d_sub1_1 * relu1[i * 8 + k];
+                }
+            }
         }
-        t->layer2_weight[0] -= lr * sum;
-        t->layer2_weight[1] -= lr * sum2;
-        t->layer2_weight[2] -= lr * sum3;
-        t->layer2_weight[3] -= lr * sum4;
-        t->layer2_weight[4] -= lr * sum5;
-        t->layer2_weight[5] -= lr * sum6;
-        t->layer2_weight[6] -= lr * sum7;
-        t->layer2_weight[7] -= lr * sum8;
-        t->layer2_weight[8] -= lr * sum9;
-        t->layer2_weight[9] -= lr * sum10;
-        t->layer2_weight[10] -= lr * sum11;
-        t->layer2_weight[11] -= lr * sum12;
-        t->layer2_weight[12] -= lr * sum13;
-        t->layer2_weight[13] -= lr * sum14;
-        t->layer2_weight[14] -= lr * sum15;
-        t->layer2_weight[15] -= lr * sum16;
+        for (int32_t i = 0; i < 2; i++) {
+            for (int32_t j = 0; j < 8; j++) {
+                t->layer2_weight[i * 8 + j] -= lr * sum[i * 8 + j];
+            }
+        }
     }
 
     /* 5  layer2_bias[2] = layer2_bias - lr * sum(d_sub1, axis=0) */
     {
-        float sum = 0.0f, sum2 = 0.0f;
+        float sum[2] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
-            sum += d_sub1[i * 2 + 0];
-            sum2 += d_sub1[i * 2 + 1];
+            for (int32_t j = 0; j < 2; j++) {
+                sum[j] += d_sub1[i * 2 + j];
+            }
         }
-        t->layer2_bias[0] -= lr * sum;
-        t->layer2_bias[1] -= lr * sum2;
+        for (int32_t i = 0; i < 2; i++) {
+            t->layer2_bias[i] -= lr * sum[i];
+        }
     }
     return XOR_OK;
 }
