@@ -34,7 +34,7 @@ class Counters:
 
     steps: int
     trained: int
-    refused: int
+    rejected: int
     predicted: int
     saved: int
     frames: int

@@ -55,10 +55,14 @@ def _check_ends(graph: Graph) -> None:
         _check_batch_axis(graph, f"input {v.name!r}", v)
     for name, v in graph.outputs.items():
         _check_batch_axis(graph, f"output {name!r}", v)
-    names = [v.name for v in graph.inputs] + list(graph.outputs) + [s.name for s in graph.updates if s.name]
-    if len(set(names)) < len(names):
-        twice = max(names, key=names.count)
-        raise GraphError(f"{graph.name}: two inputs, outputs or new states are called {twice!r}; rename one")
+    arguments = [v.name for v in graph.inputs] + list(graph.outputs)
+    for what, names in (
+        ("inputs or outputs", arguments),
+        ("new states", [s.name for s in graph.updates if s.name]),
+    ):
+        if len(set(names)) < len(names):
+            twice = max(names, key=names.count)
+            raise GraphError(f"{graph.name}: two {what} are called {twice!r}; rename one")
 
 
 def described(node: Node) -> str:

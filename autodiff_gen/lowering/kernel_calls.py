@@ -26,7 +26,7 @@ def call_of(node: Node) -> KernelCall:
 
 
 def row_call(node: Node, layouts: Sequence[Strided]) -> KernelCall:
-    """The call that completes one row of a product by rows, whose operands lie so."""
+    """The call that completes one row of a product by rows, whose operands have these layouts."""
     a, b = layouts
     return choose(
         dense((1, a.shape[1])) if is_gathered(a) else Strided((1, a.shape[1]), a.strides, a.offset), b

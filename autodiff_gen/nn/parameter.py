@@ -21,7 +21,7 @@ class Stored(ABC):
         self.data = data
         self.value: Value | None = None
         self.called = (
-            False  # whether a module computed with it; asking for parameters alone leaves its name open
+            False  # whether a module computed with it; listing parameters alone leaves its name open
         )
 
     @abstractmethod

@@ -129,7 +129,7 @@ def test_a_bad_line_changes_nothing(program, firmware, model, tmp_path, seed, ac
 
 @pytest.mark.slow
 def test_2000_digits_on_a_bad_line_equal_a_clean_one(tmp_path_factory, tmp_path, seed, record_property):
-    """The digits network as a program of this computer; in QEMU the same is done with fewer digits."""
+    """The digits network as a program of the host; in QEMU the same is done with fewer digits."""
     model, _, _ = load_model("mnist")
     folder = once(tmp_path_factory, "link-mnist", lambda f: link_program("host", model, f))
     program = compile_model(model, "net", REF)

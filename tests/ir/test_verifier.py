@@ -49,7 +49,7 @@ def node_of(graph: Graph, kind: str | type) -> Node:
 
 
 def with_product(graph: Graph, node: Node) -> Graph:
-    """The graph with another node in the place of its product."""
+    """The graph with another node instead of its product."""
     return replace(graph, outputs={"y": node.results[0]})
 
 
@@ -151,8 +151,8 @@ ROWS: list[tuple[str, Callable[[], Graph], Callable[[Graph], Graph], str]] = [
     ("other input", a_graph, other_input, "'z' is used but is not among the inputs: add(tanh: f32[4], z: f32[4])"),
     ("other state", a_graph, other_state, "two inputs or parameters are called 'w'"),
     ("wrong update", a_graph, wrong_update, "new value of 'w' is f32[3,4], the state is f32[4]: mul(w: f32[4], const:"),
-    ("two names", a_graph, output_named_as_an_input, "two inputs, outputs or new states are called 'x'"),
-    ("two states", a_graph, two_new_states_of_a_name, "two inputs, outputs or new states are called 'm'"),
+    ("two names", a_graph, output_named_as_an_input, "two inputs or outputs are called 'x'"),
+    ("two states", a_graph, two_new_states_of_a_name, "two new states are called 'm'"),
     ("batch axis", a_graph, batch_axis_last, "batch axis must come first"),
     ("fused reads outside", a_loop, with_region(Fused, outer_result), "a region reads <x: f32[4]>"),
     ("fused without param", a_loop, with_region(Fused, fewer_params), "a region reads <p0: f32[4]>"),

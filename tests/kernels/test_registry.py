@@ -97,7 +97,7 @@ def test_ref_serves_every_kernel_without_conditions():
         ({"n": 784}, "ag_gemv_f32_ref"),  # m varies at run time: its condition cannot be promised
     ],
 )
-def test_a_folder_outside_the_tree_is_asked_first_and_ref_last(tmp_path, facts, symbol):
+def test_a_folder_outside_the_tree_is_tried_first_and_ref_last(tmp_path, facts, symbol):
     loaded = registry.load([toy(tmp_path / "with space")], root=KERNELS)
     assert loaded.names == ("toy", "ref") and not loaded.only_ref
     chosen = loaded.select("gemv_f32", facts)
@@ -109,7 +109,7 @@ def test_a_folder_outside_the_tree_is_asked_first_and_ref_last(tmp_path, facts, 
     assert flags == {"toy": ("-ffp-contract=fast",), "ref": ("-ffp-contract=off",)}
 
 
-def test_rows_are_asked_in_order(tmp_path):
+def test_rows_are_tried_in_order(tmp_path):
     table = row(when='["n >= 64"]') + row(symbol="toy_gemv_any", head="")
     loaded = registry.load([toy(tmp_path, table=table), "ref"], root=KERNELS)
     assert loaded.select("gemv_f32", {**GEMV, "n": 64}).symbol == "toy_gemv"
@@ -248,7 +248,7 @@ def test_a_path_is_relative_to_the_given_folder(tmp_path):
 
 
 def test_one_kernel_by_another_backend(tmp_path):
-    """Also by one that no other kernel is asked of."""
+    """Also by one that is used for no other kernel."""
     path = toy(tmp_path)
     loaded = registry.load(["armv7em"], use={"gemv_f32": [path], "ger_f32": ["ref"]}, root=KERNELS)
     assert loaded.names == ("armv7em", "ref") and not loaded.only_ref
@@ -256,7 +256,7 @@ def test_one_kernel_by_another_backend(tmp_path):
     chosen = {name: loaded.select(name, GEMV).backend for name in ("gemv_f32", "gemv_t_f32", "ger_f32")}
     assert chosen == {"gemv_f32": "toy", "gemv_t_f32": "armv7em", "ger_f32": "ref"}
     assert loaded.select("gemv_f32", {**GEMV, "n": 3}).backend == "ref"
-    assert loaded.passed_over("ger_f32", GEMV) == ("armv7em, as the board's [kernels.use] asks ref",)
+    assert loaded.passed_over("ger_f32", GEMV) == ("armv7em, as the board's [kernels.use] lists ref",)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_two_folders_of_one_name(tmp_path):
     fails([one], "[kernels.use] gemv_f32: two folders are called 'toy'", use={"gemv_f32": [two]})
 
 
-def test_what_is_passed_over_says_why(tmp_path):
+def test_rejected_kernels_have_a_reason(tmp_path):
     table = row(when='["n % 4 == 0", "align >= 16"]') + row(symbol="toy_gemv_any", when='["mve"]', head="")
     loaded = registry.load([toy(tmp_path, table=table)], root=KERNELS, features=["fpu"])
     facts = {**GEMV, "align": 4}

@@ -23,7 +23,7 @@ GATHERED = "factor_row[j] = d_add1[i + j * 64];"
         (1, ["ag_ger_f32_ref(matmul_rows_row, 6, d_add1 + i, x, 1, 6, 1.0f, 0.0f);"], "factor_row"),
     ],
 )
-def test_a_row_that_lies_in_a_column_is_gathered_first(batch: int, has: list[str], has_not: str) -> None:
+def test_a_row_that_is_stored_as_a_column_is_gathered_first(batch: int, has: list[str], has_not: str) -> None:
     layers = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 8))
     model = ag.Model.supervised(layers, input=(batch, 6), loss=nn.MSELoss(), optimizer=optim.Adam())
     text = " ".join(emit(compile_model(model, "net"))["net.c"].split())

@@ -63,7 +63,7 @@ def _unread() -> tuple[dict[str, Value], dict[State, Value]]:
     return {"y": apply_node("max_with_index", x_of(2, 3), axes=(1,), keepdim=False).results[0]}, {}
 
 
-def _turned() -> tuple[dict[str, Value], dict[State, Value]]:
+def _transposed() -> tuple[dict[str, Value], dict[State, Value]]:
     a, b = x_of(2, 3, name="a"), x_of(3, 4, name="b")
     return {"y": F.matmul(a, b).T, "z": a.T.T}, {}
 
@@ -110,11 +110,11 @@ ROWS = (
         _common,
         "%2 = mul(x, 2.0) | %3 = tanh(%2) | %4 = add(%3, %3) | y <- %4",
     ),
-    Row("unread index", cse, _unread, "%1 = amax(x, axes=(1,), keepdim=False) | y <- %1"),
+    Row("index that nothing reads", cse, _unread, "%1 = amax(x, axes=(1,), keepdim=False) | y <- %1"),
     Row(
         "transposed product",
         transpose_elimination,
-        _turned,
+        _transposed,
         "%2 = permute(b, dims=(1, 0)) | %3 = permute(a, dims=(1, 0)) | %4 = matmul(%2, %3) | y <- %4 | z <- a",
     ),
     Row("SGD", fuse_optimizer, _sgd, "%4 = accumulate(a, b, w, lr, beta=1.0, negate=True) | w' <- %4"),
