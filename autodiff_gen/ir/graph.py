@@ -67,7 +67,7 @@ class Graph:
     least_n: the fewest samples that it takes, where the batch may vary.
     training: whether layers that differ between the modes are still to be resolved as in training.
     `inner`: the body of a loop or a branch of a condition, whose memory is another plan's.
-    guard: "loss": inputs and loss are checked before the first state changes (donation.guarded); "gradients": so is
+    guard: "loss": inputs and loss are checked before the first state changes (dependences.guarded); "gradients": so is
     `bound`, a scalar that is finite only if all new states are (passes/finite_guard.py); None: nothing is.
     """
 

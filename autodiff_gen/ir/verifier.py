@@ -55,7 +55,7 @@ def _check_ends(graph: Graph) -> None:
         _check_batch_axis(graph, f"input {v.name!r}", v)
     for name, v in graph.outputs.items():
         _check_batch_axis(graph, f"output {name!r}", v)
-    arguments = [v.name for v in graph.inputs] + list(graph.outputs)
+    arguments = [*(v.name or "" for v in graph.inputs), *graph.outputs]
     for what, names in (
         ("inputs or outputs", arguments),
         ("new states", [s.name for s in graph.updates if s.name]),
