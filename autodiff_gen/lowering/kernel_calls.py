@@ -34,8 +34,8 @@ def row_call(node: Node, layouts: Sequence[Strided]) -> KernelCall:
 
 
 def is_gathered(a: Strided) -> bool:
-    """Whether the rows of the first factor of a product by rows are collected before they are read: their elements lie
-    apart, and a kernel reads each row as often as the product has columns."""
+    """Whether the rows of the first factor of a product by rows are collected before they are read: their elements are
+    not contiguous, and a kernel reads each row as often as the product has columns."""
     return a.shape[1] != 1 and a.strides[1] != 1
 
 

@@ -173,9 +173,9 @@ def test_a_session_that_is_lost_in_the_middle(device, model):
     """Somebody else says HELLO: the work is begun anew, and no step is made twice."""
     trainer = model.on_host()
     images, labels = digits(4)
-    original, calls = device.link.ask, []
+    original, calls = device.link.exchange, []
 
-    def ask(number, payload=b""):
+    def exchange(number, payload=b""):
         calls.append(number)
         answer = original(number, payload)
         if len(calls) in (2, 9):
@@ -184,7 +184,7 @@ def test_a_session_that_is_lost_in_the_middle(device, model):
             device.link._session ^= 1  # the reply is lost with the session
         return answer
 
-    device.link.ask = ask
+    device.link.exchange = exchange
     for _ in range(4):
         assert device.train_step(images, labels) == trainer.train_step(images, labels)
     same_weights(device, trainer)

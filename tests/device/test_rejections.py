@@ -66,7 +66,7 @@ WRONG = [
 
 def test_wrong_requests_have_their_statuses(device, model):
     for what, number, payload, status in WRONG:
-        assert device.link.ask(number, payload)[0] == status, what
+        assert device.link.exchange(number, payload)[0] == status, what
     same_weights(device, model.on_host())
     assert device.counters().trained == 0
 
@@ -80,7 +80,7 @@ def test_labels_out_of_range_are_rejected_on_both_ends(device, model):
     for offset, data in ((0, images.tobytes()), (4 * 256, labels.tobytes())):
         device._write(frames.INPUT, offset, data)
         crc = zlib.crc32(data, crc)
-    status, answer = device.link.ask(frames.TRAIN, struct.pack("<IHHfI", 0, 4, 1, 0.1, crc))
+    status, answer = device.link.exchange(frames.TRAIN, struct.pack("<IHHfI", 0, 4, 1, 0.1, crc))
     assert (status, len(answer)) == (-3, 8)
     assert device.counters().rejected == 1
     same_weights(device, model.on_host())

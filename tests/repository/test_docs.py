@@ -40,7 +40,7 @@ def text_of(path: Path) -> str:
 
 
 def exists(name: str, document: Path) -> bool:
-    """Whether a name in backticks is a file or folder of the tree; `*` stands for any characters."""
+    """Whether a name in backticks is a file or folder of the tree; `*` matches any characters."""
     if name in OTHERS or OUTPUT.match(name):
         return True
     if "/" not in name:
