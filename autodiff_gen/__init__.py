@@ -14,20 +14,20 @@ from .targets.installation import __version__ as __version__
 if TYPE_CHECKING:  # the same names as in _HOME, for type checkers and editors
     from .autodiff import grad as grad
     from .errors import AutodiffError as AutodiffError
-    from .model.model import Buffer as Buffer
-    from .model.model import Input as Input
+    from .functional.inputs import Buffer as Buffer
+    from .functional.inputs import Input as Input
+    from .functional.inputs import Param as Param
+    from .model.function import function as function
     from .model.model import Model as Model
-    from .model.model import Param as Param
-    from .model.model import function as function
 
 # Public name -> the module that defines it; a public module maps to itself.
 _HOME = {
     "AutodiffError": "errors",
-    "Buffer": "model.model",
-    "Input": "model.model",
+    "Buffer": "functional.inputs",
+    "Input": "functional.inputs",
     "Model": "model.model",
-    "Param": "model.model",
-    "function": "model.model",
+    "Param": "functional.inputs",
+    "function": "model.function",
     "functional": "functional",
     "grad": "autodiff",
     "init": "init",

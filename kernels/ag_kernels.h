@@ -1,4 +1,4 @@
-/* The kernel contract: what each kernel computes, its function type, and one symbol per backend that has it.
+/* The kernel contract: what each kernel computes, its function type, and its symbol in each backend.
  *
  * Float matrices are row-major; ld* is the leading dimension: the distance between two rows in elements, at
  * least the stored width, so that slices need no copy. Pointers have the alignment of float. Sizes are >= 1.
@@ -17,129 +17,70 @@
 extern "C" {
 #endif
 
+/* Declares a kernel's symbol in each backend of this tree, whether or not the backend has it. A second kernel
+ * of a backend for the same function type is declared by its source, and by the generated C that calls it. */
+#define AG_KERNEL(name)                                                                                      \
+    ag_##name##_fn ag_##name##_ref, ag_##name##_host, ag_##name##_blas, ag_##name##_armv7em,                 \
+        ag_##name##_fast, ag_##name##_mve, ag_##name##_cmsis, ag_##name##_neon
+
 /* C[m,n] = alpha * op(A)[m,k] . op(B)[k,n] + beta * C[m,n]; the sum over ascending k is complete before C is
  * read. A is stored [m,k] (n) or [k,m] (t), B [k,n] (n) or [n,k] (t). C overlaps neither A nor B; A may
  * overlap B. */
 typedef void ag_gemm_f32_fn(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta);
 typedef ag_gemm_f32_fn ag_gemm_nn_f32_fn, ag_gemm_nt_f32_fn, ag_gemm_tn_f32_fn, ag_gemm_tt_f32_fn;
-ag_gemm_nn_f32_fn ag_gemm_nn_f32_ref;
-ag_gemm_nn_f32_fn ag_gemm_nn_f32_host;
-ag_gemm_nn_f32_fn ag_gemm_nn_f32_blas;
-ag_gemm_nn_f32_fn ag_gemm_nn_f32_armv7em;
-ag_gemm_nn_f32_fn ag_gemm_nn_f32_fast;
-ag_gemm_nn_f32_fn ag_gemm_nn_f32_mve;
-ag_gemm_nn_f32_fn ag_gemm_nn_f32_cmsis;
-ag_gemm_nn_f32_fn ag_gemm_nn_f32_neon;
-ag_gemm_nt_f32_fn ag_gemm_nt_f32_ref;
-ag_gemm_nt_f32_fn ag_gemm_nt_f32_host;
-ag_gemm_nt_f32_fn ag_gemm_nt_f32_blas;
-ag_gemm_nt_f32_fn ag_gemm_nt_f32_armv7em;
-ag_gemm_nt_f32_fn ag_gemm_nt_f32_fast;
-ag_gemm_nt_f32_fn ag_gemm_nt_f32_mve;
-ag_gemm_nt_f32_fn ag_gemm_nt_f32_neon;
-ag_gemm_tn_f32_fn ag_gemm_tn_f32_ref;
-ag_gemm_tn_f32_fn ag_gemm_tn_f32_host;
-ag_gemm_tn_f32_fn ag_gemm_tn_f32_blas;
-ag_gemm_tn_f32_fn ag_gemm_tn_f32_armv7em;
-ag_gemm_tn_f32_fn ag_gemm_tn_f32_fast;
-ag_gemm_tn_f32_fn ag_gemm_tn_f32_mve;
-ag_gemm_tn_f32_fn ag_gemm_tn_f32_neon;
-ag_gemm_tt_f32_fn ag_gemm_tt_f32_ref;
-ag_gemm_tt_f32_fn ag_gemm_tt_f32_host;
-ag_gemm_tt_f32_fn ag_gemm_tt_f32_blas;
+AG_KERNEL(gemm_nn_f32);
+AG_KERNEL(gemm_nt_f32);
+AG_KERNEL(gemm_tn_f32);
+AG_KERNEL(gemm_tt_f32);
 
 /* y[m] = alpha * A[m,n] . x[n] + beta * y[m]; the sum over ascending n is complete before y is read.
  * y overlaps neither A nor x; A and x may overlap. */
 typedef void ag_gemv_f32_fn(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                             float alpha, float beta);
-ag_gemv_f32_fn ag_gemv_f32_ref;
-ag_gemv_f32_fn ag_gemv_f32_host;
-ag_gemv_f32_fn ag_gemv_f32_blas;
-ag_gemv_f32_fn ag_gemv_f32_armv7em;
-ag_gemv_f32_fn ag_gemv_f32_fast;
-ag_gemv_f32_fn ag_gemv_f32_mve;
-ag_gemv_f32_fn ag_gemv_f32_cmsis;
-ag_gemv_f32_fn ag_gemv_f32_neon;
+AG_KERNEL(gemv_f32);
 
 /* y[n] = alpha * A[m,n]' . x[m] + beta * y[n]; the sum over ascending m is complete before y is read.
  * y overlaps neither A nor x; A and x may overlap. */
 typedef void ag_gemv_t_f32_fn(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                               float alpha, float beta);
-ag_gemv_t_f32_fn ag_gemv_t_f32_ref;
-ag_gemv_t_f32_fn ag_gemv_t_f32_host;
-ag_gemv_t_f32_fn ag_gemv_t_f32_blas;
-ag_gemv_t_f32_fn ag_gemv_t_f32_armv7em;
-ag_gemv_t_f32_fn ag_gemv_t_f32_fast;
-ag_gemv_t_f32_fn ag_gemv_t_f32_mve;
-ag_gemv_t_f32_fn ag_gemv_t_f32_neon;
+AG_KERNEL(gemv_t_f32);
 
 /* A[m,n] = (alpha * x[m]) y[n]' + beta * A[m,n].
  * A overlaps neither x nor y; x and y may overlap. */
 typedef void ag_ger_f32_fn(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n,
                            float alpha, float beta);
-ag_ger_f32_fn ag_ger_f32_ref;
-ag_ger_f32_fn ag_ger_f32_host;
-ag_ger_f32_fn ag_ger_f32_blas;
-ag_ger_f32_fn ag_ger_f32_armv7em;
-ag_ger_f32_fn ag_ger_f32_fast;
-ag_ger_f32_fn ag_ger_f32_mve;
-ag_ger_f32_fn ag_ger_f32_neon;
+AG_KERNEL(ger_f32);
 
 /* y[n] = alpha * x[n] + beta * y[n]. y does not overlap x. */
 typedef void ag_axpby_f32_fn(const float *x, float *y, int32_t n, float alpha, float beta);
-ag_axpby_f32_fn ag_axpby_f32_ref;
-ag_axpby_f32_fn ag_axpby_f32_host;
-ag_axpby_f32_fn ag_axpby_f32_armv7em;
-ag_axpby_f32_fn ag_axpby_f32_fast;
-ag_axpby_f32_fn ag_axpby_f32_mve;
-ag_axpby_f32_fn ag_axpby_f32_neon;
+AG_KERNEL(axpby_f32);
 
 /* y[n] = alpha * (the sum of each column of A[m,n]) + beta * y[n]; the sum over ascending m is complete
  * before y is read. y does not overlap A. */
 typedef void ag_column_sums_f32_fn(const float *a, int32_t lda, float *y, int32_t m, int32_t n, float alpha,
                                    float beta);
-ag_column_sums_f32_fn ag_column_sums_f32_ref;
-ag_column_sums_f32_fn ag_column_sums_f32_host;
-ag_column_sums_f32_fn ag_column_sums_f32_armv7em;
-ag_column_sums_f32_fn ag_column_sums_f32_fast;
-ag_column_sums_f32_fn ag_column_sums_f32_mve;
-ag_column_sums_f32_fn ag_column_sums_f32_neon;
+AG_KERNEL(column_sums_f32);
 
 /* y[n,oh,ow,o] = x[n,h,w,c] * w[o,kh,kw,c/groups], as in ag_conv2d_shape; each sum over ascending rows,
  * columns and channels of the window. y overlaps neither x nor w. */
 typedef void ag_conv2d_f32_fn(const float *x, const float *w, float *y, int32_t n,
                               const ag_conv2d_shape *shape);
-ag_conv2d_f32_fn ag_conv2d_f32_ref;
-ag_conv2d_f32_fn ag_conv2d_f32_host;
-ag_conv2d_f32_fn ag_conv2d_f32_armv7em;
-ag_conv2d_f32_fn ag_conv2d_f32_fast;
-ag_conv2d_f32_fn ag_conv2d_f32_mve;
-ag_conv2d_f32_fn ag_conv2d_f32_neon;
+AG_KERNEL(conv2d_f32);
 ag_conv2d_f32_fn ag_conv2d_f32_small_neon;
 
 /* dx[n,h,w,c] = the sum of dy[n,oh,ow,o] w over the windows and output channels that contain the element,
  * ascending. dx overlaps neither dy nor w. */
 typedef void ag_conv2d_dx_f32_fn(const float *dy, const float *w, float *dx, int32_t n,
                                  const ag_conv2d_shape *shape);
-ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_ref;
-ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_host;
-ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_armv7em;
-ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_fast;
-ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_mve;
-ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_neon;
+AG_KERNEL(conv2d_dx_f32);
 ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_small_neon;
 
 /* dw[o,kh,kw,c/groups] = alpha * (the sum of x dy over images and windows, ascending) + beta * dw; the sum of
  * an element is complete before the element is read. dw overlaps neither x nor dy. */
 typedef void ag_conv2d_dw_f32_fn(const float *x, const float *dy, float *dw, int32_t n,
                                  const ag_conv2d_shape *shape, float alpha, float beta);
-ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_ref;
-ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_host;
-ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_armv7em;
-ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_fast;
-ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_mve;
-ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_neon;
+AG_KERNEL(conv2d_dw_f32);
 ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_small_neon;
 
 /* The same three where every channel has its own window: y[n,oh,ow,c], w[kh,kw,c], dw[kh,kw,c]. */
@@ -149,64 +90,36 @@ typedef void ag_depthwise2d_dx_f32_fn(const float *dy, const float *w, float *dx
                                       const ag_conv2d_shape *shape);
 typedef void ag_depthwise2d_dw_f32_fn(const float *x, const float *dy, float *dw, int32_t n,
                                       const ag_conv2d_shape *shape, float alpha, float beta);
-ag_depthwise2d_f32_fn ag_depthwise2d_f32_ref;
-ag_depthwise2d_f32_fn ag_depthwise2d_f32_host;
-ag_depthwise2d_f32_fn ag_depthwise2d_f32_armv7em;
-ag_depthwise2d_f32_fn ag_depthwise2d_f32_fast;
-ag_depthwise2d_f32_fn ag_depthwise2d_f32_mve;
-ag_depthwise2d_f32_fn ag_depthwise2d_f32_neon;
-ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_ref;
-ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_host;
-ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_armv7em;
-ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_fast;
-ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_mve;
-ag_depthwise2d_dx_f32_fn ag_depthwise2d_dx_f32_neon;
-ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_ref;
-ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_host;
-ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_armv7em;
-ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_fast;
-ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_mve;
-ag_depthwise2d_dw_f32_fn ag_depthwise2d_dw_f32_neon;
+AG_KERNEL(depthwise2d_f32);
+AG_KERNEL(depthwise2d_dx_f32);
+AG_KERNEL(depthwise2d_dw_f32);
 
 /* y[n,oh,ow,c] = the largest element of each window of x[n,h,w,c] that is inside x, index = which it is,
  * row * kw + column: the first of equals; NaN is larger than all. Windows have at most 256 elements. y and
  * index overlap neither x nor each other. */
 typedef void ag_max_pool2d_f32_fn(const float *x, float *y, uint8_t *index, int32_t n,
                                   const ag_pool2d_shape *shape);
-ag_max_pool2d_f32_fn ag_max_pool2d_f32_ref;
-ag_max_pool2d_f32_fn ag_max_pool2d_f32_armv7em;
-ag_max_pool2d_f32_fn ag_max_pool2d_f32_fast;
-ag_max_pool2d_f32_fn ag_max_pool2d_f32_mve;
-ag_max_pool2d_f32_fn ag_max_pool2d_f32_neon;
+AG_KERNEL(max_pool2d_f32);
 
 /* dx[n,h,w,c] = the sum of dy[n,oh,ow,c] over the windows whose index selects the element, ascending;
  * gradients of elements in the padding are dropped. dx overlaps neither dy nor index. */
 typedef void ag_max_pool2d_dx_f32_fn(const float *dy, const uint8_t *index, float *dx, int32_t n,
                                      const ag_pool2d_shape *shape);
-ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_ref;
-ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_armv7em;
-ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_fast;
-ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_mve;
-ag_max_pool2d_dx_f32_fn ag_max_pool2d_dx_f32_neon;
+AG_KERNEL(max_pool2d_dx_f32);
 
 /* y[n,oh,ow,c] = the element of each window of x[n,h,w,c] that index selects, 0 in the padding: the adjoint
  * of ag_max_pool2d_dx. y overlaps neither x nor index. */
 typedef void ag_max_pool2d_pick_f32_fn(const float *x, const uint8_t *index, float *y, int32_t n,
                                        const ag_pool2d_shape *shape);
-ag_max_pool2d_pick_f32_fn ag_max_pool2d_pick_f32_ref;
+AG_KERNEL(max_pool2d_pick_f32);
 
 /* y[n,ph,pw,o], index = ag_max_pool2d of the result of ag_conv2d plus bias[o], which is never stored. y and
  * index overlap no operand, nor each other. */
 typedef void ag_conv2d_pool_f32_fn(const float *x, const float *w, const float *bias, float *y,
                                    uint8_t *index, int32_t n, const ag_conv2d_pool_shape *shape);
-ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_ref;
-ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_host;
-ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_armv7em;
+AG_KERNEL(conv2d_pool_f32);
 ag_conv2d_pool_f32_fn ag_conv2d_pool_3x3_f32_armv7em;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_5x5_f32_armv7em;
-ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_fast;
-ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_mve;
-ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_neon;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_small_neon;
 
 /* dx[n,h,w,c] = the sum of dy[n,ph,pw,o] w over the convolution's windows that index selects and that contain
@@ -214,61 +127,43 @@ ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_small_neon;
  * index nor w. */
 typedef void ag_conv2d_pool_dx_f32_fn(const float *dy, const uint8_t *index, const float *w, float *dx,
                                       int32_t n, const ag_conv2d_pool_shape *shape);
-ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_ref;
-ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_armv7em;
-ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_fast;
-ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_mve;
-ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_neon;
-ag_conv2d_pool_dx_f32_fn ag_conv2d_pool_dx_f32_host;
+AG_KERNEL(conv2d_pool_dx_f32);
 
 /* dw[o,kh,kw,c] = alpha * (the sum of x dy over images and the windows that index selects, ascending) + beta
  * * dw; the sum of an element is complete before the element is read; a dy of 0 adds nothing, whatever x is.
  * dw overlaps nothing. */
 typedef void ag_conv2d_pool_dw_f32_fn(const float *x, const float *dy, const uint8_t *index, float *dw,
                                       int32_t n, const ag_conv2d_pool_shape *shape, float alpha, float beta);
-ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_ref;
-ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_armv7em;
-ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_fast;
-ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_mve;
-ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_neon;
-ag_conv2d_pool_dw_f32_fn ag_conv2d_pool_dw_f32_host;
+AG_KERNEL(conv2d_pool_dw_f32);
 
 /* y[n,oh,ow,c] = the mean over each window of x[n,h,w,c]: the sum over ascending rows and columns inside x,
  * divided by the count of ag_pool2d_shape. y does not overlap x. */
 typedef void ag_avg_pool2d_f32_fn(const float *x, float *y, int32_t n, const ag_pool2d_shape *shape);
-ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_ref;
-ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_armv7em;
-ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_fast;
-ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_mve;
-ag_avg_pool2d_f32_fn ag_avg_pool2d_f32_neon;
+AG_KERNEL(avg_pool2d_f32);
 
 /* dx[n,h,w,c] = the sum over all windows that contain the element of dy[n,oh,ow,c] / count, over ascending
  * windows: the adjoint of ag_avg_pool2d. dx does not overlap dy. */
 typedef void ag_avg_pool2d_dx_f32_fn(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *shape);
-ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_ref;
-ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_armv7em;
-ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_fast;
-ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_mve;
-ag_avg_pool2d_dx_f32_fn ag_avg_pool2d_dx_f32_neon;
+AG_KERNEL(avg_pool2d_dx_f32);
 
 /* y[o,v,i] = the sum of x[o,j,i] over ascending j with index[o,j,i] == v, for o < outer, v < rows, j < count,
  * i < inner. Indices are in [0, rows). y overlaps neither x nor index. */
 typedef void ag_scatter_sum_f32_fn(const int32_t *index, const float *x, float *y, int32_t outer,
                                    int32_t rows, int32_t count, int32_t inner);
-ag_scatter_sum_f32_fn ag_scatter_sum_f32_ref;
+AG_KERNEL(scatter_sum_f32);
 
 /* y[o,v,i] = alpha * (the sum of x[o,j,i] over ascending j with index[j] == v) + beta * y[o,v,i]; with beta
  * == 1 only rows that occur in index are touched. Indices are in [0, rows). y overlaps neither x nor index.
  */
 typedef void ag_index_sum_f32_fn(const int32_t *index, const float *x, float *y, int32_t outer, int32_t rows,
                                  int32_t count, int32_t inner, float alpha, float beta);
-ag_index_sum_f32_fn ag_index_sum_f32_ref;
+AG_KERNEL(index_sum_f32);
 
 /* y[o,j,i] = the sum of x[o,k,i] over k = 0 ... j, for o < outer, j < count, i < inner; over k = count - 1
  * down to j where reverse != 0. y may be x. */
 typedef void ag_cumsum_f32_fn(const float *x, float *y, int32_t outer, int32_t count, int32_t inner,
                               int32_t reverse);
-ag_cumsum_f32_fn ag_cumsum_f32_ref;
+AG_KERNEL(cumsum_f32);
 
 #ifdef __cplusplus
 }

@@ -108,7 +108,7 @@ void ag_between_parts(void);
 typedef struct ag_link_counters {
     uint32_t steps;      /* training steps of the state */
     uint32_t trained;    /* steps since the start of the program */
-    uint32_t refused;    /* steps that the model rejected */
+    uint32_t rejected;   /* steps that the model rejected */
     uint32_t predicted;  /* calls of predict */
     uint32_t saved;      /* checkpoints written since the start */
     uint32_t frames;     /* valid frames */

@@ -220,7 +220,7 @@ static int train(ag_link *l, ag_exchange *x) {
             l->count.steps++;
             l->count.trained++;
         } else {
-            l->count.refused++;
+            l->count.rejected++;
         }
         if (ag_rejected_too_often(&l->rejections, status)) {
             l->count.restored += load(l) == AG_STORE_OK;

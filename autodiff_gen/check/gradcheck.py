@@ -14,7 +14,8 @@ from ..ir.graph import State
 from ..ir.interpreter import evaluate
 from ..ir.node import Value
 from ..ir.types import planned
-from ..model.model import Functions, Model
+from ..model.function import Functions
+from ..model.model import Model
 from ..report.text_table import table
 from .problem import Problem, problems
 

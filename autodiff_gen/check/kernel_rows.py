@@ -19,6 +19,7 @@ def declarations(rows: Sequence[Kernel]) -> str:
 def table(rows: Sequence[Kernel]) -> str:
     """C that defines `compare_rows`."""
     lines = ['#include "compare.h"', f'#include "{DECLARATIONS}"', ""]
+    lines += [f"void compare_{name}(const compare_row *row);" for name in sorted({row.name for row in rows})]
     for number, row in enumerate(rows):
         names = _names(CONTRACT[row.name])
         tests = [f"({condition.c_text(names)})" for condition in row.when]

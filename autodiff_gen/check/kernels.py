@@ -165,6 +165,8 @@ class _Program:
                     f"{missing.source}: {missing.symbol} is not defined, or is static, but is listed in "
                     f"{self.tested.folder / TABLE}"
                 )
+            if untested := re.search(r"`compare_(\w+)'", done.stderr):
+                raise KernelError(f"kernels/compare has no COMPARE_CASES({untested[1]}): write its cases")
             raise KernelError(
                 f"{self.tested.folder} does not link for {self.board.id}: {_first_error(done.stderr)}"
             )

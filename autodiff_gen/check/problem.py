@@ -15,7 +15,8 @@ from ..ir.graph import State
 from ..ir.interpreter import evaluate
 from ..ir.node import STATE, Value, topological
 from ..ir.types import planned
-from ..model.model import Function, Functions, Model
+from ..model.function import Function, Functions
+from ..model.model import Model
 
 PERTURBATION = 0.05  # largest change of the initial parameters, so that zero biases are tested too
 

@@ -11,17 +11,15 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from ..errors import AutodiffError
 from ..targets.installation import __version__
 from ..targets.schema import near
+from . import commands
 from .arguments import count, positive
 from .bench import add_bench_commands
 from .device import add_commands
-
-if TYPE_CHECKING:
-    from ..targets.board import Board
 
 
 class _UsageError(Exception):
@@ -98,10 +96,10 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"autodiff_gen {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
 
     def command(name: str, help: str) -> argparse.ArgumentParser:
-        return commands.add_parser(name, help=help, description=help, allow_abbrev=False)
+        return subparsers.add_parser(name, help=help, description=help, allow_abbrev=False)
 
     build = command("build", "Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json.")
     _model_argument(build)
@@ -110,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--dump", metavar="DIR", type=Path, help="write the graph after each pass to this folder"
     )
-    build.set_defaults(run=_build)
+    build.set_defaults(run=commands.run_build)
 
     export = command("export", "Write a self-contained PlatformIO project.")
     _model_argument(export)
@@ -122,11 +120,11 @@ def _parser() -> argparse.ArgumentParser:
         required=True,
         help="the project's folder; created if it does not exist",
     )
-    export.set_defaults(run=_export)
+    export.set_defaults(run=commands.run_export)
 
     deps = command("deps", "Print the files that the model opens when it is read, as JSON.")
     _model_argument(deps)
-    deps.set_defaults(run=_deps)
+    deps.set_defaults(run=commands.run_deps)
 
     check = command(
         "check",
@@ -150,14 +148,14 @@ def _parser() -> argparse.ArgumentParser:
         help="check after N training steps in float64; 0 for the initial values "
         "(default: the initial values with a small perturbation)",
     )
-    check.set_defaults(run=_check)
+    check.set_defaults(run=commands.run_check)
 
     explain = command(
         "explain", "Print the graph, the chosen kernels, the arena map, its peak and lower bound."
     )
     _model_argument(explain)
     _target_arguments(explain)
-    explain.set_defaults(run=_explain)
+    explain.set_defaults(run=commands.run_explain)
 
     test = command(
         "test-kernels",
@@ -172,18 +170,18 @@ def _parser() -> argparse.ArgumentParser:
         default="host",
         help="a board's name or a .toml file (default: %(default)s)",
     )
-    test.set_defaults(run=_test_kernels)
+    test.set_defaults(run=commands.run_test_kernels)
 
     fetch = command("fetch", "Fetch the pinned third-party sources that a kernel backend wraps: cmsis.")
     fetch.add_argument("backend", metavar="BACKEND", help="cmsis: CMSIS-DSP")
     fetch.add_argument("--file", metavar="FILE", type=Path, help="the package, if it is already downloaded")
-    fetch.set_defaults(run=_fetch)
+    fetch.set_defaults(run=commands.run_fetch)
 
     add_commands(command, _model_argument, _target_arguments)
     add_bench_commands(command, _model_argument, _target_arguments)
 
-    command("boards", "List the boards.").set_defaults(run=_boards)
-    command("models", "List the examples.").set_defaults(run=_models)
+    command("boards", "List the boards.").set_defaults(run=commands.run_boards)
+    command("models", "List the examples.").set_defaults(run=commands.run_models)
     ops = command(
         "ops", "List the operations: how each is lowered to C, whether it has a gradient, and PyTorch's name."
     )
@@ -192,7 +190,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="print docs/operations.md, with all functions, layers, optimizers and schedules",
     )
-    ops.set_defaults(run=_ops)
+    ops.set_defaults(run=commands.run_ops)
     return parser
 
 
@@ -217,127 +215,3 @@ def _target_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive,
         help="RAM budget of the trainer (default: the board's RAM less the stack)",
     )
-
-
-# Commands; each imports what it needs, so that `boards` runs without NumPy
-
-
-def _build(args: argparse.Namespace) -> int:
-    from ..model.build import build
-
-    board, kernels = _board_and_kernels(args)
-    build(args.model, board, args.out, name=args.name, kernels=kernels, ram=args.ram, dump=args.dump)
-    return 0
-
-
-def _export(args: argparse.Namespace) -> int:
-    from .export_platformio import export
-
-    board, kernels = _board_and_kernels(args)
-    environments = export(args.model, board, args.out, name=args.name, kernels=kernels, ram=args.ram)
-    print(f"{args.out}: a PlatformIO project; pio run -e {environments[0]}")
-    return 0
-
-
-def _deps(args: argparse.Namespace) -> int:
-    from ..model.build import deps_json
-    from ..model.loader import load_file
-
-    print(deps_json(load_file(args.model).files), end="")
-    return 0
-
-
-def _check(args: argparse.Namespace) -> int:
-    from ..check.gradcheck import check
-    from ..model.loader import load_file
-
-    file = load_file(args.model)
-    report, good = check(file.made, file.name, args.samples, args.seed, file.samples, args.steps)
-    print(report)
-    return 0 if good else 1
-
-
-def _explain(args: argparse.Namespace) -> int:
-    from ..model.build import compile_file
-    from ..model.loader import load_file
-    from ..report.explain import explain
-
-    board, kernels = _board_and_kernels(args)
-    file = load_file(args.model)
-    # A program that does not fit is explained too.
-    program = compile_file(file.made, args.name or file.name, kernels, board, ram=sys.maxsize)
-    print(explain(program, board, args.ram if args.ram is not None else board.ram_bytes))
-    return 0
-
-
-def _test_kernels(args: argparse.Namespace) -> int:
-    from ..check.kernels import test_kernels
-    from ..targets import board
-
-    lines, good = test_kernels(args.backend, board.load(args.board))
-    print("\n".join(lines))
-    return 0 if good else 1
-
-
-def _fetch(args: argparse.Namespace) -> int:
-    from ..kernels import registry
-
-    external = registry.external(args.backend)
-    print(f"{external.name}: {external.fetch(args.file)}")
-    return 0
-
-
-def _boards(args: argparse.Namespace) -> int:
-    from ..targets import board
-
-    rows = []
-    for name in board.names():
-        b = board.load(name)
-        sizes = [f"{r.bytes // 1024} KB {r.name}" for r in b.memory.values()]
-        rows.append(
-            (name, b.name, b.target.core, ", ".join(sizes) or "no limit", b.qemu.machine if b.qemu else "-")
-        )
-    _print_table(("board", "name", "core", "memory", "QEMU machine"), rows)
-    return 0
-
-
-def _models(args: argparse.Namespace) -> int:
-    from ..targets import installation
-
-    for path in sorted(installation.examples().glob("*/model.py")):
-        print(path.parent.name)
-    return 0
-
-
-def _ops(args: argparse.Namespace) -> int:
-    from .. import ops as _records  # noqa: F401  (fills the registry)
-    from ..ir.node import OPS
-    from ..ir.op_kinds import Leaf
-
-    if args.markdown:
-        from .list_ops import markdown
-
-        print(markdown(), end="")
-        return 0
-    rows = []
-    for name in sorted(OPS):
-        op = OPS[name]
-        if not isinstance(op.lower, Leaf):
-            gradient = "gradient" if op.vjp else "no gradient"
-            rows.append((name, type(op.lower).__name__.lower(), gradient, op.torch or "-"))
-    _print_table(("op", "lowering", "gradient", "in PyTorch"), rows)
-    return 0
-
-
-def _board_and_kernels(args: argparse.Namespace) -> tuple[Board, list[str] | None]:
-    """The board, and the command line's kernel backends; None for those of the board's profile."""
-    from ..kernels import registry
-    from ..targets import board
-
-    return board.load(args.board), None if args.kernels is None else registry.parse_list(args.kernels)
-
-
-def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from ..report.text_table import table
-
-    print(table(head, rows))

@@ -1,4 +1,5 @@
-"""What the compiler needs of a model and of a function; `model.model` has the classes that a user meets."""
+"""What the compiler needs of a model and of a function; `model.model` and `model.function` have the classes that a user
+meets."""
 
 from __future__ import annotations
 

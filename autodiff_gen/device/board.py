@@ -34,7 +34,7 @@ class Counters:
 
     steps: int
     trained: int
-    refused: int
+    rejected: int
     predicted: int
     saved: int
     frames: int
@@ -179,7 +179,7 @@ class Board:
             crc = self._send(given, n, targets=True)
             rate = float("nan") if lr is None else lr
             request = struct.pack("<IHHfI", first + done, n, repeat - done, rate, crc)
-            status, answer = self.link.ask(frames.TRAIN, request)
+            status, answer = self.link.exchange(frames.TRAIN, request)
             loss, steps = struct.unpack("<fI", answer) if len(answer) == 8 else (float("nan"), None)
             if status == STEP and steps == first + repeat:
                 status = 0
@@ -199,7 +199,7 @@ class Board:
 
     def _last_loss(self) -> float:
         """The loss of the last step, from the reply to a TRAIN that is rejected because its step number is wrong."""
-        answer = self.link.ask(frames.TRAIN, struct.pack("<IHHfI", 0xFFFFFFFF, 1, 0, 0.0, 0))[1]
+        answer = self.link.exchange(frames.TRAIN, struct.pack("<IHHfI", 0xFFFFFFFF, 1, 0, 0.0, 0))[1]
         return float(struct.unpack("<fI", answer)[0])
 
     def _set_steps(self, steps: int, checkpoint: int | None = None) -> None:

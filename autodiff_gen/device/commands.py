@@ -46,22 +46,22 @@ def train(session: Session, board: Board, args: argparse.Namespace) -> int:
 
 def _logged(board: Board, data: Dataset, plan: Plan, args: argparse.Namespace, first: int) -> Run:
     progress = Progress(plan, first)
-    sinks: list[Callable[[Record], None]] = [progress]
+    listeners: list[Callable[[Record], None]] = [progress]
     with ExitStack() as stack:
 
-        def opened(sink: T) -> T:
-            stack.callback(sink.close)
-            return sink
+        def opened(listener: T) -> T:
+            stack.callback(listener.close)
+            return listener
 
         if args.log is not None:
-            sinks.append(opened(CsvLog(args.log, first)))
+            listeners.append(opened(CsvLog(args.log, first)))
         if args.tensorboard is not None:
-            sinks.append(opened(TensorBoard(args.tensorboard)))
+            listeners.append(opened(TensorBoard(args.tensorboard)))
         stack.callback(progress.end)
 
         def log(record: Record) -> None:
-            for sink in sinks:
-                sink(record)
+            for listener in listeners:
+                listener(record)
 
         return run_training(board, data, plan, log, lr=args.lr, save_every=args.save_every)
 

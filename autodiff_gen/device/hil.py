@@ -148,7 +148,7 @@ def tolerates_a_noisy_line(b: Bench) -> None:
 def rejects_invalid_requests(b: Bench) -> None:
     before = b.board.counters()
     for number in (99, 127):
-        if b.board.link.ask(number)[0] != -32:
+        if b.board.link.exchange(number)[0] != -32:
             raise Failed(f"request {number} was not rejected")
     b.board.link.port.write(bytes(range(256)) * 4)
     after = b.board.counters()

@@ -66,7 +66,7 @@ class Link:
     def hello(self) -> Greeting:
         """Open a session. Raises LinkError when the board is silent or has another protocol version."""
         nonce = struct.unpack("<I", os.urandom(4))[0]
-        reply = self._ask(Frame(frames.HELLO, 0, 0, nonce, bytes((frames.VERSION, 0, 0, 0))))
+        reply = self._exchange(Frame(frames.HELLO, 0, 0, nonce, bytes((frames.VERSION, 0, 0, 0))))
         if reply is None:
             raise LinkError(
                 f"the board is silent: no reply in {self.patience:g} s; check the port, the baud rate, and that it "
@@ -87,15 +87,15 @@ class Link:
     def request(self, number: int, payload: bytes = b"") -> bytes:
         """The payload of the reply. Raises DeviceError when the board rejects the request, SessionLost when it has
         another session."""
-        status, answer = self.ask(number, payload)
+        status, answer = self.exchange(number, payload)
         if status:
             raise DeviceError(frames.NAMES[number], status)
         return answer
 
-    def ask(self, number: int, payload: bytes = b"") -> tuple[int, bytes]:
+    def exchange(self, number: int, payload: bytes = b"") -> tuple[int, bytes]:
         """Status and payload of the reply. Raises LinkError without one, SessionLost for another session."""
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
-        reply = self._ask(Frame(number, 0, self._session, self._sequence, payload))
+        reply = self._exchange(Frame(number, 0, self._session, self._sequence, payload))
         if reply is None:
             raise LinkError(
                 f"the board no longer answers: {frames.NAMES[number]} got no reply in {self.patience:g} s"
@@ -104,7 +104,7 @@ class Link:
             raise SessionLost(f"{frames.NAMES[number]}: {STATUS[reply.status]}")
         return reply.status, reply.payload
 
-    def _ask(self, frame: Frame) -> Frame | None:
+    def _exchange(self, frame: Frame) -> Frame | None:
         """Send until the reply is received; None after `patience` seconds."""
         data = frame.encode()
         usual = self._usual.get(frame.request, 0.1)

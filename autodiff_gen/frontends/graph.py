@@ -187,7 +187,7 @@ class Interpreter:
         stored = [p for p in params if not p.is_leaf and p.id not in own]
         _check_listed([ops.loss, *stored], inputs)
         outputs = {"loss": ops.loss.value}
-        early = ["loss", *(_put(outputs, names[p.id], p.value) for p in stored)]
+        first = ["loss", *(_put(outputs, names[p.id], p.value) for p in stored)]
         gradients: dict[State, str] = {}
         self._states: dict[int, State] = {}
         for k, (i, gradient) in enumerate(ops.grads.items(), start=1):
@@ -202,7 +202,7 @@ class Interpreter:
                 for p in inputs
             ],
             outputs,
-            early,
+            first,
             gradients,
         )
 

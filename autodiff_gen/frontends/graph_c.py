@@ -117,7 +117,7 @@ class InputParam:
 class GraphC:
     """The C of one differentiated graph.
 
-    inputs: every parameter and input, in buf's order; outputs: name -> value, including "loss"; early: the outputs that
+    inputs: every parameter and input, in buf's order; outputs: name -> value, including "loss"; first: the outputs that
     `forward` computes; gradients: a parameter's state -> the name of its gradient among the outputs.
     """
 
@@ -125,12 +125,12 @@ class GraphC:
         self,
         inputs: Sequence[InputParam],
         outputs: Mapping[str, Value],
-        early: Sequence[str],
+        first: Sequence[str],
         gradients: Mapping[State, str],
     ) -> None:
         self.inputs, self.tables = inputs, registry.load(["ref"])
         graph = Graph("graph", (), outputs)
-        (self.plan,) = lower([graph], Context(backends=self.tables, first=early))
+        (self.plan,) = lower([graph], Context(backends=self.tables, first=first))
         self.buffer = Buffer()
         self.homes: dict[State, Place] = {}
         for p in inputs:
@@ -142,7 +142,7 @@ class GraphC:
         constants, names = constant_tables([self.plan])
         self.constants = [*constants, *(self._initial(p) for p in inputs if p.data is not None)]
         body = BufferBody(self.plan, self.buffer, self.homes, self.outputs, names, {})
-        forward = needed_by(self.plan.graph, early)
+        forward = needed_by(self.plan.graph, first)
         self.forward = [body.statements(s) for s in self.plan.steps if s.node in forward]
         self.backward = [body.statements(s) for s in self.plan.steps if s.node not in forward]
         self.floats = self.buffer.kept + sum(p.peak for p in self.plan.plans.values()) // 4

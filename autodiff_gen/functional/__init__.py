@@ -5,256 +5,36 @@ of the other operand. Wrong shapes, dtypes and axes raise ShapeError, which name
 rule; PyTorch's arguments that are not supported are rejected by name.
 """
 
+# ruff: noqa: F403
+import inspect as _inspect
+
 from .. import ops as _ops  # noqa: F401  (fills the registry)
-from .activations import (
-    elu,
-    gelu,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    leaky_relu,
-    logsigmoid,
-    mish,
-    relu6,
-    selu,
-    silu,
-    softplus,
-    softsign,
-)
-from .arguments import torch_lacks
-from .attention import scaled_dot_product_attention
-from .batch_norm import batch_norm, instance_norm
-from .class_losses import cross_entropy, nll_loss
-from .control import cond, scan
-from .convolution import conv1d, conv2d, conv_transpose1d, conv_transpose2d
-from .cumulative import cumsum, tril, triu
-from .distance_losses import cosine_embedding_loss, hinge_embedding_loss, triplet_margin_loss
-from .dropout import dropout, dropout1d, dropout2d, random_step
-from .einsum import einsum
-from .elementwise import (
-    abs,
-    add,
-    clamp,
-    cos,
-    detach,
-    div,
-    eq,
-    erf,
-    exp,
-    expm1,
-    floor,
-    ge,
-    gt,
-    le,
-    log,
-    log1p,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    lt,
-    masked_fill,
-    maximum,
-    minimum,
-    mul,
-    ne,
-    neg,
-    pow,
-    reciprocal,
-    relu,
-    round,
-    rsqrt,
-    sigmoid,
-    sign,
-    sin,
-    sqrt,
-    square,
-    sub,
-    tanh,
-    to,
-    where,
-)
-from .indexing import embedding, gather, index_add, index_select, one_hot, pick, scatter_add, take_along_dim
-from .joining import cat, expand, pad, repeat, repeat_interleave, roll, stack, tile
-from .losses import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    smooth_l1_loss,
-)
-from .modes import by_mode, with_updates
-from .normalization import group_norm, layer_norm, rms_norm
-from .pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    avg_pool1d,
-    avg_pool2d,
-    max_pool1d,
-    max_pool2d,
-)
-from .products import bmm, dot, linear, matmul, mm, mv, outer
-from .reductions import amax, amin, argmax, argmin, logsumexp, max, mean, min, norm, prod, std, sum, var
-from .shapes import broadcast_to, flatten, permute, reshape, squeeze, transpose, unflatten, unsqueeze
-from .slicing import chunk, flip, getitem, narrow, select, split, unbind
-from .softmax import log_softmax, softmax
+from .activations import *
+from .arguments import torch_lacks as torch_lacks
+from .attention import *
+from .batch_norm import *
+from .class_losses import *
+from .control import *
+from .convolution import *
+from .cumulative import *
+from .distance_losses import *
+from .dropout import *
+from .einsum import *
+from .elementwise import *
+from .indexing import *
+from .joining import *
+from .losses import *
+from .modes import *
+from .normalization import *
+from .pooling import *
+from .products import *
+from .reductions import *
+from .shapes import *
+from .slicing import *
+from .softmax import *
 from .tensor_methods import install as _install
 
-__all__ = [
-    "abs",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "add",
-    "amax",
-    "amin",
-    "argmax",
-    "argmin",
-    "avg_pool1d",
-    "avg_pool2d",
-    "batch_norm",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "bmm",
-    "broadcast_to",
-    "by_mode",
-    "cat",
-    "chunk",
-    "clamp",
-    "cond",
-    "conv1d",
-    "conv2d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "cos",
-    "cosine_embedding_loss",
-    "cross_entropy",
-    "cumsum",
-    "detach",
-    "div",
-    "dot",
-    "dropout",
-    "dropout1d",
-    "dropout2d",
-    "einsum",
-    "elu",
-    "embedding",
-    "eq",
-    "erf",
-    "exp",
-    "expand",
-    "expm1",
-    "flatten",
-    "flip",
-    "floor",
-    "gather",
-    "ge",
-    "gelu",
-    "getitem",
-    "group_norm",
-    "gt",
-    "hardsigmoid",
-    "hardswish",
-    "hardtanh",
-    "hinge_embedding_loss",
-    "huber_loss",
-    "index_add",
-    "index_select",
-    "instance_norm",
-    "kl_div",
-    "l1_loss",
-    "layer_norm",
-    "le",
-    "leaky_relu",
-    "linear",
-    "log",
-    "log1p",
-    "log_softmax",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "logsigmoid",
-    "logsumexp",
-    "lt",
-    "masked_fill",
-    "matmul",
-    "max",
-    "max_pool1d",
-    "max_pool2d",
-    "maximum",
-    "mean",
-    "min",
-    "minimum",
-    "mish",
-    "mm",
-    "mse_loss",
-    "mul",
-    "mv",
-    "narrow",
-    "ne",
-    "neg",
-    "nll_loss",
-    "norm",
-    "one_hot",
-    "outer",
-    "pad",
-    "permute",
-    "pick",
-    "pow",
-    "prod",
-    "random_step",
-    "reciprocal",
-    "relu",
-    "relu6",
-    "repeat",
-    "repeat_interleave",
-    "reshape",
-    "rms_norm",
-    "roll",
-    "round",
-    "rsqrt",
-    "scaled_dot_product_attention",
-    "scan",
-    "scatter_add",
-    "select",
-    "selu",
-    "sigmoid",
-    "sign",
-    "silu",
-    "sin",
-    "smooth_l1_loss",
-    "softmax",
-    "softplus",
-    "softsign",
-    "split",
-    "sqrt",
-    "square",
-    "squeeze",
-    "stack",
-    "std",
-    "sub",
-    "sum",
-    "take_along_dim",
-    "tanh",
-    "tile",
-    "to",
-    "torch_lacks",
-    "transpose",
-    "tril",
-    "triplet_margin_loss",
-    "triu",
-    "unbind",
-    "unflatten",
-    "unsqueeze",
-    "var",
-    "where",
-    "with_updates",
-]
+# What a module of this package exports is in its own __all__.
+__all__ = sorted(name for name, value in globals().items() if _inspect.isfunction(value) and name[0] != "_")
 
 _install(globals())

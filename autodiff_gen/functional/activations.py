@@ -10,6 +10,22 @@ from ..ir.node import Value
 from ..ir.types import plain
 from .arguments import as_value
 
+__all__ = [
+    "elu",
+    "gelu",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "leaky_relu",
+    "logsigmoid",
+    "mish",
+    "relu6",
+    "selu",
+    "silu",
+    "softplus",
+    "softsign",
+]
+
 
 def _number(name: str, argument: str, value: Any) -> float:
     value = plain(value)

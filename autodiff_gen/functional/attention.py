@@ -22,6 +22,8 @@ from .reductions import amax, sum
 from .shapes import reshape, transpose
 from .softmax import softmax
 
+__all__ = ["scaled_dot_product_attention"]
+
 LOW = -1e30  # replaces masked scores; finite, so that no gradient becomes NaN
 
 

@@ -16,6 +16,8 @@ from .normalization import affine, moments, normalized
 from .reductions import mean
 from .shapes import reshape
 
+__all__ = ["batch_norm", "instance_norm"]
+
 
 def batch_norm(
     input: Any,

@@ -19,6 +19,8 @@ from .reductions import sum
 from .shapes import broadcast_to, permute, reshape
 from .softmax import log_softmax, shifted
 
+__all__ = ["cross_entropy", "nll_loss"]
+
 
 def _classes_last(name: str, x: Value, target: Value) -> Value:
     """Scores [N, C, ...] as [N, ..., C]. Raises ShapeError unless the target has the shape [N, ...]."""

@@ -15,6 +15,8 @@ from ..ops.cond import make_cond, marker
 from ..ops.scan_builder import make_scan, time_first
 from .arguments import as_value, describe
 
+__all__ = ["cond", "scan"]
+
 
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],

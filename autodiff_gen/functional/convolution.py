@@ -13,6 +13,8 @@ from .joining import pad
 from .shapes import reshape
 from .windows import Numbers, Padding, Pair, applied, images, on_both_sides, pair
 
+__all__ = ["conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"]
+
 
 def conv1d(
     input: Any,

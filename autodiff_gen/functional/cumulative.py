@@ -11,6 +11,12 @@ from .elementwise import ge, le, where
 from .shapes import reshape
 from .slicing import whole
 
+__all__ = [
+    "cumsum",
+    "tril",
+    "triu",
+]
+
 
 @torch_lacks(dtype=None)
 def cumsum(input: Any, dim: int) -> Value:

@@ -11,6 +11,8 @@ from .elementwise import abs, eq, minimum, ne, sqrt, square, where
 from .losses import number_of, reduced
 from .reductions import sum
 
+__all__ = ["cosine_embedding_loss", "hinge_embedding_loss", "triplet_margin_loss"]
+
 TINY = 1e-12  # added to squared norms, as in PyTorch, so that the cosine of a zero vector is defined
 
 

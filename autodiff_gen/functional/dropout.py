@@ -18,6 +18,8 @@ from .elementwise import ge, where
 from .modes import by_mode, with_updates
 from .shapes import squeeze, unsqueeze
 
+__all__ = ["dropout", "dropout1d", "dropout2d", "random_step"]
+
 # The number of training steps so far, a state of every model with random numbers; one state for all models, so that all
 # masks of a step read the same number.
 _BEFORE = make_state(State("random.step", Type(u32, ()), init.zeros(()), trainable=False, role="counter"))

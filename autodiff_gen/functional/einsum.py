@@ -13,6 +13,8 @@ from .products import matmul
 from .reductions import sum
 from .shapes import permute, reshape
 
+__all__ = ["einsum"]
+
 
 def einsum(equation: str, *operands: Any) -> Value:
     """The product of one or two operands whose axes are named by letters, summed over the letters that are not in the

@@ -13,6 +13,50 @@ from ..ops.elementwise import power
 from ..ops.support import broadcasting
 from .arguments import as_value, shape_error, torch_lacks
 
+__all__ = [
+    "abs",
+    "add",
+    "clamp",
+    "cos",
+    "detach",
+    "div",
+    "eq",
+    "erf",
+    "exp",
+    "expm1",
+    "floor",
+    "ge",
+    "gt",
+    "le",
+    "log",
+    "log1p",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "lt",
+    "masked_fill",
+    "maximum",
+    "minimum",
+    "mul",
+    "ne",
+    "neg",
+    "pow",
+    "reciprocal",
+    "relu",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sqrt",
+    "square",
+    "sub",
+    "tanh",
+    "to",
+    "where",
+]
+
 
 @torch_lacks(alpha=1)
 def add(input: Any, other: Any) -> Value:

@@ -20,6 +20,17 @@ from .joining import pad
 from .shapes import broadcast_to, flatten, reshape, unsqueeze
 from .slicing import cut, extent_of, whole
 
+__all__ = [
+    "embedding",
+    "gather",
+    "index_add",
+    "index_select",
+    "one_hot",
+    "pick",
+    "scatter_add",
+    "take_along_dim",
+]
+
 
 def index_source(i: Value) -> Value:
     """The value that an index is a view, a conversion, or a loop's element of."""

@@ -113,3 +113,12 @@ def check_outputs(what: str, outputs: Mapping[str, Value], inputs: Sequence[Valu
             raise ModelError(
                 f"{what}output {name!r} is {v.type}, but no input has a batch axis to read n from"
             )
+
+
+def largest_batch(inputs: Sequence[Value]) -> int:
+    """The largest batch; 1 if no input has a batch axis."""
+    caps = {d.cap: v.name for v in inputs for d in v.shape if isinstance(d, Dim)}
+    if len(caps) > 1:
+        sizes = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())
+        raise ModelError(f"the inputs have different batch sizes: {sizes}")
+    return next(iter(caps), 1)

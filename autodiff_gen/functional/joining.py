@@ -13,6 +13,8 @@ from .arguments import Dims, as_value, axis_of, list_of, shape_error, torch_lack
 from .shapes import broadcast_to, flatten, reshape, unsqueeze
 from .slicing import cut, extent_of, flip, whole
 
+__all__ = ["cat", "expand", "pad", "repeat", "repeat_interleave", "roll", "stack", "tile"]
+
 
 def _list(name: str, tensors: Any) -> list[Value]:
     if isinstance(tensors, Value) or not isinstance(tensors, Sequence) or not tensors:

@@ -15,6 +15,16 @@ from .arguments import as_value, loss_function, shape_error, torch_lacks
 from .elementwise import abs, detach, eq, exp, log, log1p, maximum, neg, square, where
 from .reductions import mean, sum
 
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "mse_loss",
+    "smooth_l1_loss",
+]
+
 KNOWN = '"mean", "sum", "none"'
 
 

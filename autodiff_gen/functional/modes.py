@@ -12,6 +12,8 @@ from ..ir.graph import State
 from ..ir.node import STATE, Value
 from .arguments import as_value
 
+__all__ = ["by_mode", "with_updates"]
+
 _order = itertools.count()  # of calls of with_updates
 
 

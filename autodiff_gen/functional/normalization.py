@@ -15,6 +15,8 @@ from .elementwise import rsqrt, square
 from .reductions import mean
 from .shapes import reshape
 
+__all__ = ["group_norm", "layer_norm", "rms_norm"]
+
 FLOAT32_EPS = 2.0**-23  # torch.finfo(torch.float32).eps, the default of rms_norm
 
 

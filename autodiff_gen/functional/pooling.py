@@ -20,6 +20,17 @@ from .shapes import reshape
 from .slicing import cut
 from .windows import Images, Numbers, Pair, applied, images, on_both_sides, pair
 
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "max_pool1d",
+    "max_pool2d",
+]
+
 Sizes = int | None | tuple[int | None, ...]
 
 

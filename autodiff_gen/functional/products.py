@@ -14,6 +14,8 @@ from .arguments import as_value, shape_error, torch_lacks
 from .reductions import sum
 from .shapes import broadcast_to, reshape, transpose
 
+__all__ = ["bmm", "dot", "linear", "matmul", "mm", "mv", "outer"]
+
 
 def matmul(input: Any, other: Any) -> Value:
     """The matrix product, as torch.matmul: [..., m, k], [..., k, n] -> [..., m, n]; leading axes broadcast; a vector is

@@ -12,6 +12,22 @@ from .arguments import Dims, as_value, axes_of, axis_of, shape_error, torch_lack
 from .elementwise import abs, detach, eq, exp, log, sqrt, square, where
 from .shapes import flatten, reshape
 
+__all__ = [
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "norm",
+    "prod",
+    "std",
+    "sum",
+    "var",
+]
+
 
 def reduce(name: str, input: Any, dim: Dims, keepdim: bool) -> Value:
     x = as_value(input)

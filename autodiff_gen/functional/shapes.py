@@ -10,6 +10,8 @@ from ..ir.node import Value
 from ..ir.types import Dim, Shape, Size, product
 from .arguments import Dims, as_value, axes_of, axis_of, list_of, shape_error
 
+__all__ = ["broadcast_to", "flatten", "permute", "reshape", "squeeze", "transpose", "unflatten", "unsqueeze"]
+
 
 def reshape(input: Any, shape: Sequence[Size] | Size) -> Value:
     """The same elements, in row-major order, with another shape; one extent may be -1. The batch axis is written as -1

@@ -13,6 +13,8 @@ from ..ops.slices import window
 from .arguments import Dims, as_value, axes_of, axis_of, shape_error
 from .shapes import reshape
 
+__all__ = ["chunk", "flip", "getitem", "narrow", "select", "split", "unbind"]
+
 
 def cut(x: Value, axis: int, start: int, size: int, step: int = 1) -> Value:
     """`size` elements along an axis, starting at `start`."""

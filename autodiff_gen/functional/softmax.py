@@ -11,6 +11,8 @@ from .arguments import as_value, axis_of, torch_lacks
 from .elementwise import detach, exp, log
 from .reductions import sum
 
+__all__ = ["log_softmax", "softmax"]
+
 
 def shifted(name: str, input: Any, dim: int) -> tuple[Value, int]:
     """x - max(x) along `dim`, whose exponentials cannot overflow, and the axis. The maximum is detached, because it

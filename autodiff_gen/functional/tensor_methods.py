@@ -198,11 +198,13 @@ def requires_grad_(self: Value, requires_grad: bool = True) -> Value:
     """Whether models that are built afterwards train this parameter. ModelError for a value that is no parameter, and
     where it would change for a model that is built already."""
     state = _parameter(self)
-    if state.fixed and state.trainable != requires_grad:
+    if state.trainable == requires_grad:
+        return self
+    if state.fixed:
         raise ModelError(
             f"requires_grad: {state.name!r} is in a model already; set it before the model is built"
         )
-    state.trainable = requires_grad
+    state.edit(trainable=requires_grad)
     return self
 
 

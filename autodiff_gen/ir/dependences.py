@@ -40,7 +40,7 @@ def ordering_edges(graph: Graph) -> dict[Node, list[Node]]:
     return edges
 
 
-def gates(graph: Graph) -> list[Node]:
+def guard_conditions(graph: Graph) -> list[Node]:
     """What is found finite before any state changes, in this order: the loss, and the bound of the updates."""
     if graph.guard is None:
         return []
@@ -49,27 +49,27 @@ def gates(graph: Graph) -> list[Node]:
 
 
 def gate_edges(graph: Graph) -> dict[Node, list[Node]]:
-    """For each node that waits for the guard the gates that come first, and the same between the gates."""
-    first = gates(graph)
-    edges = {gate: first[:k] for k, gate in enumerate(first)}
+    """For each node that waits for the guard the conditions that come first, and the same between the conditions."""
+    first = guard_conditions(graph)
+    edges = {condition: first[:k] for k, condition in enumerate(first)}
     edges.update((n, first) for n in guarded(graph)[1])
     return edges
 
 
 def guarded(graph: Graph) -> tuple[set[Node], set[Node]]:
-    """(early, late): what the gates need; and what waits until they have been found finite: the writers of states,
-    and the arithmetic of updates that leads to them alone, up to the sums that complete a gradient.
+    """(unguarded, waiting): what the conditions need; and what waits until they have been found finite: the writers of
+    states, and the arithmetic of updates that leads to them alone, up to the sums that complete a gradient.
 
-    Before there is a bound of the updates, early is what the loss needs; it then reads what late nodes read. New states
-    that early nodes read are copied into place afterwards (copy_insertion). Both are empty without a guard.
+    Before there is a bound of the updates, unguarded is what the loss needs; it then reads what waiting nodes read. New
+    states that unguarded nodes read are copied into place afterwards (copy_insertion). Both are empty without a guard.
     """
     if graph.guard is None or (graph.guard == "loss" and "loss" not in graph.outputs):
         return set(), set()
-    early = set(topological([r for gate in gates(graph) for r in gate.results]))
+    unguarded = set(topological([r for condition in guard_conditions(graph) for r in condition.results]))
     if graph.guard == "loss":
-        return early, _late(graph, early, None)
-    kept = {base(v) for n in _late(graph, early, set()) if is_product(n) for v in n.operands}
-    return early, _late(graph, early, kept)
+        return unguarded, _waiting(graph, unguarded, None)
+    stored = {base(v) for n in _waiting(graph, unguarded, set()) if is_product(n) for v in n.operands}
+    return unguarded, _waiting(graph, unguarded, stored)
 
 
 def is_product(node: Node) -> bool:
@@ -80,11 +80,11 @@ def is_product(node: Node) -> bool:
     return isinstance(lower, Contraction | RowContraction) or (isinstance(lower, Call) and bool(lower.summed))
 
 
-def _late(graph: Graph, early: set[Node], kept: set[Value] | None) -> set[Node]:
-    """The nodes that wait. kept: values that stay in memory until the updates; where they are given, products wait for
-    them, and sums of nothing else.
+def _waiting(graph: Graph, unguarded: set[Node], stored: set[Value] | None) -> set[Node]:
+    """The nodes that wait. stored: values that stay in memory until the updates; where they are given, products wait
+    for them, and sums of nothing else.
     """
-    late = {n for n in writers(graph).values() if n not in early}
+    waiting = {n for n in writers(graph).values() if n not in unguarded}
     order = graph.nodes
     readers: dict[Value, list[Node]] = {}
     for n in order:
@@ -93,25 +93,25 @@ def _late(graph: Graph, early: set[Node], kept: set[Value] | None) -> set[Node]:
                 readers.setdefault(base(v), []).append(n)
 
     def waits(n: Node) -> bool:
-        if n in early or isinstance(n.op.lower, Leaf | View):
+        if n in unguarded or isinstance(n.op.lower, Leaf | View):
             return False
         reading = [r for v in n.results for r in readers.get(v, ())]
-        if not reading or not late.issuperset(reading):
+        if not reading or not waiting.issuperset(reading):
             return False
-        if kept is None:
+        if stored is None:
             return all(_updates(n, r) for r in reading)
         if is_product(n):
             return all(_updates(n, r) or _is_arithmetic(r) for r in reading)
         if isinstance(n.op.lower, Reduce):
-            return all(base(v) in kept or isinstance(base(v).node.op.lower, Leaf) for v in n.operands)
+            return all(base(v) in stored or isinstance(base(v).node.op.lower, Leaf) for v in n.operands)
         if isinstance(n.op.lower, Assemble):
             return all(_size(n) == _size(r) for r in reading)
         return all(_updates(n, r) for r in reading)
 
     for n in reversed(order):
         if waits(n):
-            late.add(n)
-    return late
+            waiting.add(n)
+    return waiting
 
 
 def _is_arithmetic(node: Node) -> bool:

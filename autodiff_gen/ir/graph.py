@@ -15,12 +15,12 @@ from .types import Type
 ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class State:
     """A named piece of memory that outlives a call: a parameter, running statistics, an optimizer moment.
 
-    `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` computes its gradient. Modules
-    may change both, and the name, until a model is built of it: then it is `fixed`.
+    `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` computes its gradient. Both, and
+    the name, change by `edit` until a model is built of it: then it is `fixed`.
     Parameters are given to optimizers; buffers and counters change as a forward pass says (`with_updates`).
     Graphs and generated code see `type`; with a `storage` that is the shape in which the elements are stored,
     while `init`, `state_dict` and everything that users see keep the `logical` one.
@@ -39,6 +39,18 @@ class State:
         """The type as the model gives it."""
         return self.type if self.storage is None else Type(self.type.dtype, self.storage.logical)
 
+    def edit(self, **changes: Any) -> None:
+        """Change the name, `init` or `trainable`; nothing else writes to a state. Graph values refer to the state of a
+        parameter before its name is known, that in the outermost module that holds it, and before the user loads
+        weights or freezes it."""
+        assert not self.fixed and changes.keys() <= {"name", "init", "trainable"}, (self.name, changes)
+        for name, value in changes.items():
+            object.__setattr__(self, name, value)
+
+    def fix(self) -> None:
+        """A model is built of it: no change from now on."""
+        object.__setattr__(self, "fixed", True)
+
     def stored(self, array: Any) -> Any:
         """An array of the logical shape as it is stored."""
         return array if self.storage is None else self.storage.stored(array)
@@ -55,7 +67,7 @@ class Graph:
     least_n: the fewest samples that it takes, where the batch may vary.
     training: whether layers that differ between the modes are still to be resolved as in training.
     `inner`: the body of a loop or a branch of a condition, whose memory is another plan's.
-    guard: "loss": inputs and loss are checked before the first state changes (donation.guarded); "gradients": so is
+    guard: "loss": inputs and loss are checked before the first state changes (dependences.guarded); "gradients": so is
     `bound`, a scalar that is finite only if all new states are (passes/finite_guard.py); None: nothing is.
     """
 

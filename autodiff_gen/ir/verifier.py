@@ -2,71 +2,138 @@
 
 from __future__ import annotations
 
-from ..errors import GraphError
+from collections.abc import Callable, Sequence
+
+from ..errors import GraphError, ShapeError
 from .graph import Graph
-from .node import INPUT, STATE, Node, Value
-from .op_kinds import Fused, Leaf
-from .types import Dim
+from .node import INPUT, STATE, Node, Region, Value
+from .op_kinds import Cond, Fused, Leaf, Scan
+from .types import Dim, Type
 
 
-def verify(graph: Graph, verified: set[Node] | None = None) -> None:
-    """Raise GraphError unless every rule of the IR holds: inferred types, unique names, known inputs, typed
-    updates. `verified`: nodes whose types were inferred before, to which those of this graph are added.
+def verify(graph: Graph, verified: dict[Node, tuple[Value, ...]] | None = None) -> None:
+    """Raise GraphError, which names the node or the output, unless every rule of the IR holds: operands are defined
+    before they are used and inside the graph, types are those that the ops infer, names are unique, updates have the
+    types of their states. `verified`: nodes that were checked before, with their operands, to which those of this graph
+    are added.
     """
-    verified = set() if verified is None else verified
+    verified = {} if verified is None else verified
     known = {v.node for v in graph.inputs}
+    defined: set[Node] = set()
     names: dict[str, object] = {}
     for node in graph.nodes:
-        if node in verified:
+        defined.add(node)
+        if verified.get(node) is node.operands:
             continue
-        if isinstance(node.op.lower, Leaf):
-            if node.op is INPUT and node not in known:
-                raise GraphError(
-                    f"{graph.name}: input {node.attrs['name']!r} is used but is not among the inputs"
-                )
-            thing = node.attrs.get("state") or (node if node.op is INPUT else None)
-            name = thing and node.results[0].name
-            if name and names.setdefault(name, thing) is not thing:
-                raise GraphError(f"{graph.name}: two inputs or parameters are called {name!r}; rename one")
+        if not isinstance(node.op.lower, Leaf):
+            _check_node(graph, node, defined.__contains__)
+            verified[node] = node.operands
             continue
-        verified.add(node)
-        if node.regions:
-            _check_regions(graph, node)
-        else:
-            _check_types(graph, node)
-    if graph.inner:  # the plan around it knows where its inputs and outputs are stored
+        if node.op is INPUT and node not in known:
+            raise GraphError(
+                f"{graph.name}: input {node.attrs['name']!r} is used but is not among the inputs{_reader(graph, node)}"
+            )
+        thing = node.attrs.get("state") or (node if node.op is INPUT else None)
+        name = thing and node.results[0].name
+        if name and names.setdefault(name, thing) is not thing:
+            raise GraphError(f"{graph.name}: two inputs or parameters are called {name!r}; rename one")
+    _check_ends(graph)
+
+
+def _check_ends(graph: Graph) -> None:
+    """Updates have the types of their states. The batch axis comes first, except inside, where the plan of the graph
+    around knows how inputs and outputs are stored; there, names may be alike, too."""
+    for state, value in graph.updates.items():
+        if value.type != state.type:
+            raise GraphError(
+                f"{graph.name}: the new value of {state.name!r} is {value.type}, the state is {state.type}: "
+                f"{described(value.node)}"
+            )
+    if graph.inner:
         return
     for v in graph.inputs:
         _check_batch_axis(graph, f"input {v.name!r}", v)
     for name, v in graph.outputs.items():
         _check_batch_axis(graph, f"output {name!r}", v)
-    for state, value in graph.updates.items():
-        if value.type != state.type:
-            raise GraphError(
-                f"{graph.name}: the new value of {state.name!r} is {value.type}, the state is {state.type}"
-            )
+    arguments = [*(v.name or "" for v in graph.inputs), *graph.outputs]
+    for what, names in (
+        ("inputs or outputs", arguments),
+        ("new states", [s.name for s in graph.updates if s.name]),
+    ):
+        if len(set(names)) < len(names):
+            twice = max(names, key=names.count)
+            raise GraphError(f"{graph.name}: two {what} are called {twice!r}; rename one")
+
+
+def described(node: Node) -> str:
+    """A node in a message: its op, its operands and its results with their types."""
+    operands = ", ".join(f"{v.name or v.node.op.name}: {v.type}" for v in node.operands)
+    return f"{node.op.name}({operands}) -> {', '.join(str(r.type) for r in node.results)}"
+
+
+def _reader(graph: Graph, leaf: Node) -> str:
+    readers = graph.users.get(leaf.results[0])
+    return f": {described(readers[0])}" if readers else ""
+
+
+def _check_node(graph: Graph, node: Node, defined: Callable[[Node], bool]) -> None:
+    for v in node.operands:
+        if v.node is node or not defined(v.node):
+            raise _wrong(graph, node, f"operand {v!r} is used before it is defined")
+        if v.index >= len(v.node.results) or v.node.results[v.index] is not v:
+            raise _wrong(graph, node, f"operand {v!r} is no result of its node")
+    if node.regions:
+        _check_regions(graph, node)
+    else:
+        _check_types(graph, node)
 
 
 def _check_types(graph: Graph, node: Node) -> None:
-    types = node.op.infer(*(v.type for v in node.operands), **node.attrs)
+    try:
+        types = node.op.infer(*(v.type for v in node.operands), **node.attrs)
+    except ShapeError as error:
+        raise _wrong(graph, node, str(error)) from None
     types = types if isinstance(types, tuple) else (types,)
-    if types != tuple(r.type for r in node.results):
-        raise GraphError(
-            f"{graph.name}: {node.op.name} has results {node.results}, but its rule says {types}"
-        )
+    if types != _types(node.results):
+        raise _wrong(graph, node, f"its rule says {', '.join(map(str, types))}")
 
 
 def _check_regions(graph: Graph, node: Node) -> None:
     """Regions read nothing but their params; those of fused nodes are flattened, so their types are their own."""
     for region in node.regions:
         params = {v.node for v in region.params}
+        defined = set(params)
         for inner in region.nodes:
             if inner.op in (INPUT, STATE) and inner not in params:
-                raise GraphError(f"{graph.name}: {node.op.name} reads {inner.results[0]!r} past its operands")
-            if inner.regions:
-                _check_regions(graph, inner)
-            elif not isinstance(inner.op.lower, Leaf) and not isinstance(node.op.lower, Fused):
-                _check_types(graph, inner)
+                raise _wrong(
+                    graph, node, f"a region reads {inner.results[0]!r}, which is not one of its params"
+                )
+            if not isinstance(inner.op.lower, Leaf) and not isinstance(node.op.lower, Fused):
+                _check_node(graph, inner, defined.__contains__)
+            defined.add(inner)
+        _check_signature(graph, node, region)
+
+
+def _check_signature(graph: Graph, node: Node, region: Region) -> None:
+    """The params of a region are the operands, and its results those of the node; of a scan only the carries and the
+    counts, as the others have a time axis outside."""
+    operands, results = _types(node.operands), _types(node.results)
+    params, ends = _types(region.params), _types(region.results)
+    if isinstance(node.op.lower, Cond):
+        operands = operands[1:]
+    if len(params) != len(operands) or len(ends) != len(results):
+        raise _wrong(graph, node, f"a region has {len(params)} params and {len(ends)} results")
+    k = node.attrs["carries"] if isinstance(node.op.lower, Scan) else len(operands) + len(results)
+    if params[:k] != operands[:k] or ends[:k] != results[:k]:
+        raise _wrong(graph, node, f"a region has params {list(params)} and results {list(ends)}")
+
+
+def _types(values: Sequence[Value]) -> tuple[Type, ...]:
+    return tuple(v.type for v in values)
+
+
+def _wrong(graph: Graph, node: Node, why: str) -> GraphError:
+    return GraphError(f"{graph.name}: {described(node)}: {why}")
 
 
 def _check_batch_axis(graph: Graph, what: str, v: Value) -> None:

@@ -1,31 +1,25 @@
-"""The kernels of `kernels/ag_kernels.h` in Python: names and parameters, in order. A test compares both."""
+"""The kernel contract, read from `kernels/ag_kernels.h` and `kernels/ag_shapes.h`: names, parameters in order, declared
+symbols. Stdlib only."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-ELEMENTS = {"f32": "float", "u8": "uint8_t", "s32": "int32_t"}
+from ..errors import KernelError
+from ..targets import installation
 
-# The structs of ag_shapes.h: geometry that is constant over calls. Each field is an int32_t.
-STRUCTS: dict[str, tuple[str, ...]] = {
-    "conv2d_shape": (
-        *("h", "w", "c", "oh", "ow", "o", "kh", "kw", "stride_h", "stride_w", "pad_top", "pad_left"),
-        *("dilation_h", "dilation_w", "groups", "x_n", "x_h", "x_w", "x_c", "ldy"),
-    ),
-    "conv2d_pool_shape": (
-        *("h", "w", "c", "oh", "ow", "o", "kh", "kw", "stride_h", "stride_w", "pad_top", "pad_left"),
-        *("dilation_h", "dilation_w", "x_n", "x_h", "x_w", "x_c"),
-        *("pool_h", "pool_w", "pool_stride_h", "pool_stride_w", "ph", "pw"),
-    ),
-    "pool2d_shape": (
-        *("h", "w", "c", "oh", "ow", "kh", "kw", "stride_h", "stride_w", "pad_top", "pad_bottom"),
-        *("pad_left", "pad_right", "dilation_h", "dilation_w", "divisor", "count_pad"),
-        *("x_n", "x_h", "x_w", "x_c"),
-    ),
-}
+HEADER, SHAPES = "ag_kernels.h", "ag_shapes.h"
+NUMBERS = ("int32_t", "float")
+ARRAYS = ("float *", "uint8_t *", "int32_t *")  # read if const
 
 # The functions of ag_math.h that a backend may replace: ag_<name>, float to float.
 FUNCTIONS = ("cosf", "erff", "expf", "expm1f", "log1pf", "logf", "sigmoidf", "sinf", "tanhf")
+
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_DIRECTIVE = re.compile(r"^#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+_MACRO = re.compile(r"#define AG_KERNEL\(name\)((?:[^\n]*\\\n)*[^\n]*)")
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,6 @@ class KernelSpec:
 
     name: str
     params: tuple[Param, ...]
-    math: str
 
     @property
     def type_name(self) -> str:
@@ -81,74 +74,58 @@ class KernelSpec:
         return next(p.name for p in self.params if p.is_pointer and not p.ctype.startswith("const"))
 
 
-def _spec(name: str, params: str, math: str) -> KernelSpec:
-    """`params` in order: capitals are read, `NAME!` is written, of f32 or the type after a colon; `name:struct` is
-    geometry, alpha and beta are float, the rest int32_t.
-    """
-    types = {"alpha": "float", "beta": "float"}
-    parsed = []
-    for word in params.split():
-        label, _, kind = word.rstrip("!").partition(":")
-        if kind in STRUCTS:
-            parsed.append(Param(label, f"const ag_{kind} *"))
-        elif label.isupper():
-            const = "" if word.endswith("!") else "const "
-            parsed.append(Param(label.lower(), f"{const}{ELEMENTS[kind or 'f32']} *"))
+def read_structs(text: str) -> dict[str, tuple[str, ...]]:
+    """The structs of ag_shapes.h: geometry that is constant over calls. Each field is an int32_t."""
+    found = {}
+    for body, name in re.findall(r"typedef struct \{(.*?)\} ag_(\w+);", _COMMENT.sub("", text), re.DOTALL):
+        lines = [" ".join(line.split()) for line in body.split(";") if line.strip()]
+        found[name] = tuple(f for line in lines for f in line.removeprefix("int32_t ").split(", "))
+    return found
+
+
+def read_contract(text: str) -> tuple[dict[str, KernelSpec], frozenset[str]]:
+    """The kernels of ag_kernels.h, in order, and the symbols that it declares. Raises KernelError."""
+    macro = _MACRO.search(text)
+    if macro is None:
+        raise KernelError(f"{HEADER}: no macro AG_KERNEL(name), which declares the symbols of a kernel")
+    suffixes = [s for s in re.findall(r"\bag_##name##_(\w+)", macro[1]) if s != "fn"]
+    types: dict[str, tuple[Param, ...]] = {}
+    kernels: dict[str, KernelSpec] = {}
+    declared: set[str] = set()
+    for words in _statements(text):
+        if match := re.fullmatch(r"typedef void (\w+)\((.*)\)", words):
+            types[match[1]] = tuple(_param(p.strip(), words) for p in match[2].split(","))
+        elif match := re.fullmatch(r"typedef (\w+) (.*)", words):
+            types.update(dict.fromkeys(match[2].split(", "), types[match[1]]))
+        elif (match := re.fullmatch(r"AG_KERNEL\((\w+)\)", words)) and f"ag_{match[1]}_fn" in types:
+            kernels[match[1]] = KernelSpec(match[1], types[f"ag_{match[1]}_fn"])
+            declared.update(f"ag_{match[1]}_{suffix}" for suffix in suffixes)
+        elif (match := re.fullmatch(r"(ag_\w+_fn) (\w+)", words)) and match[1] in types:
+            declared.add(match[2])
         else:
-            parsed.append(Param(label, types.get(label, "int32_t")))
-    return KernelSpec(name, tuple(parsed), math)
+            raise KernelError(f"{HEADER}: neither a function type nor the declaration of a kernel: {words}")
+    return kernels, frozenset(declared)
 
 
-_GEMM = "A lda B ldb C! ldc m n k alpha beta"
-_CONV_POOL_DW = "X DY INDEX:u8 DW! n shape:conv2d_pool_shape alpha beta"
-_CONV_DW = "X DY DW! n shape:conv2d_shape alpha beta"
+def _statements(text: str) -> Iterator[str]:
+    code = _DIRECTIVE.sub("", _COMMENT.sub("", text)).replace('extern "C" {', "").replace("}", "")
+    return (words for part in code.split(";") if (words := " ".join(part.split())))
 
-CONTRACT: dict[str, KernelSpec] = {
-    spec.name: spec
-    for spec in (
-        _spec("gemm_nn_f32", _GEMM, "C[m,n] = alpha A[m,k] B[k,n] + beta C"),
-        _spec("gemm_nt_f32", _GEMM, "C[m,n] = alpha A[m,k] B[n,k]' + beta C"),
-        _spec("gemm_tn_f32", _GEMM, "C[m,n] = alpha A[k,m]' B[k,n] + beta C"),
-        _spec("gemm_tt_f32", _GEMM, "C[m,n] = alpha A[k,m]' B[n,k]' + beta C"),
-        _spec("gemv_f32", "A lda X Y! m n alpha beta", "y[m] = alpha A[m,n] x[n] + beta y"),
-        _spec("gemv_t_f32", "A lda X Y! m n alpha beta", "y[n] = alpha A[m,n]' x[m] + beta y"),
-        _spec("ger_f32", "A! lda X Y m n alpha beta", "A[m,n] = alpha x[m] y[n]' + beta A"),
-        _spec("axpby_f32", "X Y! n alpha beta", "y[n] = alpha x[n] + beta y"),
-        _spec(
-            "column_sums_f32",
-            "A lda Y! m n alpha beta",
-            "y[n] = alpha (sums of the columns of A[m,n]) + beta y",
-        ),
-        _spec("conv2d_f32", "X W Y! n shape:conv2d_shape", "y = x * w over windows of x"),
-        _spec("conv2d_dx_f32", "DY W DX! n shape:conv2d_shape", "the adjoint of conv2d in x"),
-        _spec("conv2d_dw_f32", _CONV_DW, "dw = alpha (the adjoint of conv2d in w) + beta dw"),
-        _spec("depthwise2d_f32", "X W Y! n shape:conv2d_shape", "conv2d with a window for each channel"),
-        _spec("depthwise2d_dx_f32", "DY W DX! n shape:conv2d_shape", "the adjoint of depthwise2d in x"),
-        _spec("depthwise2d_dw_f32", _CONV_DW, "dw = alpha (the adjoint of depthwise2d in w) + beta dw"),
-        _spec("max_pool2d_f32", "X Y! INDEX:u8! n shape:pool2d_shape", "y = the largest of each window of x"),
-        _spec("max_pool2d_dx_f32", "DY INDEX:u8 DX! n shape:pool2d_shape", "dx = dy where index says"),
-        _spec("max_pool2d_pick_f32", "X INDEX:u8 Y! n shape:pool2d_shape", "y = x where index says"),
-        _spec(
-            "conv2d_pool_f32",
-            "X W BIAS Y! INDEX:u8! n shape:conv2d_pool_shape",
-            "y = max_pool2d of x * w + bias",
-        ),
-        _spec(
-            "conv2d_pool_dx_f32", "DY INDEX:u8 W DX! n shape:conv2d_pool_shape", "the adjoint of both in x"
-        ),
-        _spec("conv2d_pool_dw_f32", _CONV_POOL_DW, "dw = alpha (the adjoint of both in w) + beta dw"),
-        _spec("avg_pool2d_f32", "X Y! n shape:pool2d_shape", "y = means over windows of x"),
-        _spec("avg_pool2d_dx_f32", "DY DX! n shape:pool2d_shape", "the adjoint of avg_pool2d"),
-        _spec(
-            "scatter_sum_f32",
-            "INDEX:s32 X Y! outer rows count inner",
-            "y = sums of x by index of each element",
-        ),
-        _spec(
-            "index_sum_f32",
-            "INDEX:s32 X Y! outer rows count inner alpha beta",
-            "y = alpha (sums of the rows of x by index) + beta y",
-        ),
-        _spec("cumsum_f32", "X Y! outer count inner reverse", "y = sums of x up to each element"),
-    )
-}
+
+def _param(text: str, statement: str) -> Param:
+    match = re.fullmatch(r"(.*?) ?(\w+)", text)
+    assert match is not None
+    kind = match[1].removeprefix("const ")
+    if kind not in (*NUMBERS, *ARRAYS) and kind.removeprefix("ag_").removesuffix(" *") not in STRUCTS:
+        raise KernelError(
+            f"{HEADER}: {text!r} is neither a number, an array nor a struct of {SHAPES}: {statement}"
+        )
+    return Param(match[2], match[1])
+
+
+def _header(name: str) -> str:
+    return (installation.kernels() / name).read_text(encoding="utf-8")
+
+
+STRUCTS = read_structs(_header(SHAPES))
+CONTRACT, DECLARED = read_contract(_header(HEADER))

@@ -68,7 +68,7 @@ class Backends:
         reasons = []
         if name in self.use:
             unused = [n for n in self.priority if n not in (*self.use[name], REF)]
-            reasons = [f"{n}, as the board's [kernels.use] asks {', '.join(self.use[name])}" for n in unused]
+            reasons = [f"{n}, as the board's [kernels.use] lists {', '.join(self.use[name])}" for n in unused]
         for backend in self._order(name):
             rows = [k for k in backend.kernels if k.name == name]
             if chosen in rows:

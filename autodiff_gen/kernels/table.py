@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import KernelError
-from ..targets.schema import FEATURES, near
-from .contract import CONTRACT, FUNCTIONS
+from ..targets.known_cores import features
+from ..targets.schema import near
+from .contract import CONTRACT, DECLARED, FUNCTIONS
 from .predicates import Condition, Number
 from .third_party import KEYS, External
 
@@ -107,8 +108,15 @@ def load_backend(folder: Path, root: Path) -> Backend:
         raise KernelError(f"{path}: cannot be read: {error.strerror}") from None
     _keys(
         table,
-        {"schema": int, "kernel": list, "function": list, "external": dict, **dict.fromkeys(_LISTS, list)},
-        ("schema",) if "function" in table else ("schema", "kernel"),
+        {
+            "schema": int,
+            "kernel": list,
+            "serves": str,
+            "function": list,
+            "external": dict,
+            **dict.fromkeys(_LISTS, list),
+        },
+        ("schema",) if "function" in table or "serves" in table else ("schema", "kernel"),
         str(path),
     )
     if table["schema"] != 1:
@@ -117,7 +125,7 @@ def load_backend(folder: Path, root: Path) -> Backend:
     if not any(flag.startswith("-ffp-contract") for flag in cflags):
         cflags = (*cflags, "-ffp-contract=fast")
     declared = folder.parent.resolve() == root.resolve()
-    kernels: list[Kernel] = []
+    kernels = _all_kernels(table["serves"], path, cflags) if "serves" in table else []
     for number, row in enumerate(table.get("kernel", []), 1):
         kernel = _load_row(row, f"{path}: kernel {number}", folder, cflags, declared)
         for other in kernels:
@@ -185,6 +193,22 @@ def _load_function(row: Any, where: str, folder: Path) -> Function:
     return Function(row["name"], row["symbol"], folder.name, row["header"], row["error"])
 
 
+def _all_kernels(which: str, path: Path, cflags: tuple[str, ...]) -> list[Kernel]:
+    """`serves = "all"`: every kernel of the contract without conditions, each found by its symbol."""
+    folder = path.parent
+    if which != "all":
+        raise KernelError(f'{path}: serves = {which!r}: write "all", or a [[kernel]] for each')
+    texts = {source: source.read_text(encoding="utf-8") for source in sorted(folder.glob("*.c"))}
+    kernels = []
+    for name in CONTRACT:
+        symbol = f"ag_{name}_{folder.name}"
+        source = next((p for p, text in texts.items() if f"\nvoid {symbol}(" in text), None)
+        if source is None:
+            raise KernelError(f'{path}: serves = "all", but no file in {folder} defines void {symbol}(...)')
+        kernels.append(Kernel(name, symbol, folder.name, source, (), cflags, symbol in DECLARED))
+    return kernels
+
+
 def _load_row(row: Any, where: str, folder: Path, cflags: tuple[str, ...], declared: bool) -> Kernel:
     if not isinstance(row, dict):
         raise KernelError(f"{where}: must be a [[kernel]] table")
@@ -200,10 +224,9 @@ def _load_row(row: Any, where: str, folder: Path, cflags: tuple[str, ...], decla
     if not re.search(rf"\b{symbol}\b", source.read_text(encoding="utf-8", errors="replace")):
         raise KernelError(f"{where}: source {row['source']!r} does not name the symbol {symbol!r}")
     conditions = _strings(row.get("when", []), f"{where}: when")
-    when = tuple(
-        Condition.parse(text, CONTRACT[name].facts, f"{where}: when", FEATURES) for text in conditions
-    )
-    return Kernel(name, symbol, folder.name, source, when, cflags, declared)
+    known = features() if any(text.strip().isidentifier() for text in conditions) else ()
+    when = tuple(Condition.parse(text, CONTRACT[name].facts, f"{where}: when", known) for text in conditions)
+    return Kernel(name, symbol, folder.name, source, when, cflags, declared and symbol in DECLARED)
 
 
 def _keys(table: Mapping[str, Any], types: Mapping[str, type], required: Sequence[str], where: str) -> None:

@@ -94,14 +94,16 @@ def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
     mapping: dict[Value, Value] = {}
     for v, state in zip(region.params, states, strict=False):
         mapping[v] = Node(STATE, (), {"state": state}, (v.type,)).results[0]
-    replacing: dict[int, State] = {}  # result -> the state by which it takes an operand's bytes
+    replacing: dict[int, State] = {}  # result -> the state in an operand's buffer, which it reuses
     for i in range(carries, len(region.params)):
         v, outer = region.params[i], node.operands[i]
         if i < carries + xs:
-            heir = next((r for r, o in takes.items() if o is outer), None)
-            if heir is not None:
-                replacing[heir] = State(inputs.fresh(_name(v)), v.type, None)
-            mapping[v] = inputs.element(_name(v), outer, replacing.get(heir) if heir is not None else None)
+            donating = next((r for r, o in takes.items() if o is outer), None)
+            if donating is not None:
+                replacing[donating] = State(inputs.fresh(_name(v)), v.type, None)
+            mapping[v] = inputs.element(
+                _name(v), outer, replacing.get(donating) if donating is not None else None
+            )
         else:
             mapping[v] = inputs.bring(_name(v), outer)
     results = replaced(region.results, mapping)
@@ -155,7 +157,7 @@ def _name(v: Value) -> str:
 
 
 def _first_values(node: Node, graph: Graph, names: Sequence[str], plan: Planner) -> Part:
-    """A graph that copies the carries' first values to where the carries lie."""
+    """A graph that copies the carries' first values to where the carries are stored."""
     carries, inputs = node.attrs["carries"], _Inputs()
     values = [inputs.bring(f"first{i}", node.operands[i]) for i in range(carries)]
     first = Graph(f"{graph.name}_first", tuple(b.inner for b in inputs.bound),
@@ -175,7 +177,7 @@ def _element(node: Node, k: int) -> Strided:
 def _placed(
     results: Sequence[Value], carries: int, layouts: Sequence[Strided], names: Sequence[str]
 ) -> list[Value]:
-    """The region's results, those written with gaps between their rows as values that lie so; products are written
+    """The region's results, those written with gaps between their rows as values of that layout; products are written
     there at once, and every reader reads them there.
     """
     out = list(results)
@@ -192,7 +194,7 @@ def _placed(
         )
         (there,) = node.results
         if not isinstance(v.node.op.lower, Leaf) and v not in moved:
-            moved.add(v)  # a carry or another stack that is v too gets bytes of its own
+            moved.add(v)  # a carry or another stack that is v too gets a buffer of its own
             out = [v if old is v else new for old, new in zip(out, replaced(out, {v: there}), strict=True)]
         out[k] = there
     return out

@@ -26,7 +26,7 @@ def call_of(node: Node) -> KernelCall:
 
 
 def row_call(node: Node, layouts: Sequence[Strided]) -> KernelCall:
-    """The call that completes one row of a product by rows, whose operands lie so."""
+    """The call that completes one row of a product by rows, whose operands have these layouts."""
     a, b = layouts
     return choose(
         dense((1, a.shape[1])) if is_gathered(a) else Strided((1, a.shape[1]), a.strides, a.offset), b
@@ -34,8 +34,8 @@ def row_call(node: Node, layouts: Sequence[Strided]) -> KernelCall:
 
 
 def is_gathered(a: Strided) -> bool:
-    """Whether the rows of the first factor of a product by rows are collected before they are read: their elements lie
-    apart, and a kernel reads each row as often as the product has columns."""
+    """Whether the rows of the first factor of a product by rows are collected before they are read: their elements are
+    not contiguous, and a kernel reads each row as often as the product has columns."""
     return a.shape[1] != 1 and a.strides[1] != 1
 
 

@@ -45,15 +45,15 @@ class Step:
 
 @dataclass(eq=False)
 class EntryPlan:
-    """An entry function, decided: steps in order, the place of every value, and the arena's figures in bytes."""
+    """An entry function, decided: steps in order, the place of every value, and the sizes of the arena in bytes."""
 
     graph: Graph
     steps: list[Step]
-    states: dict[Value, State]  # values that lie in a state's own bytes: old values and new ones
+    states: dict[Value, State]  # values that are stored in a state: old values and new ones
     outputs: dict[Value, str]  # values that the caller's memory takes
     placed: list[Placed]
     plans: Mapping[str, Plan]  # by pool
-    copies: list[str]  # states whose old value had to be kept in a copy
+    copies: list[str]  # states whose old value is copied
 
     @property
     def kernels(self) -> list[Kernel]:

@@ -59,12 +59,12 @@ class _Problem:
                 readers[b] = readers.get(b, 0) | 1 << s
         self.made = [sum(m.values()) for m in makes]
         self.during = [self.made[s] + scratch[s] for s in range(count)]
-        self.unread = [sum(n for b, n in makes[s].items() if b not in readers) for s in range(count)]
+        self.never_read = [sum(n for b, n in makes[s].items() if b not in readers) for s in range(count)]
         self.frees = [
             [(size[b], readers[b]) for b in sorted(set(reads[s])) if b in size] for s in range(count)
         ]
         self.may_be_free = [
-            self.made[s] <= self.unread[s] + sum(n for n, _ in self.frees[s]) for s in range(count)
+            self.made[s] <= self.never_read[s] + sum(n for n, _ in self.frees[s]) for s in range(count)
         ]
         # Steps of one kind are interchangeable: it is enough to try the first of them.
         self.kind = [
@@ -79,17 +79,17 @@ class _Problem:
         ]
 
     def start(self) -> _State:
-        return self.settled(_State(0, 0, 0, tuple(s for s, n in enumerate(self.needs) if n == 0)))
+        return self.after_free_steps(_State(0, 0, 0, tuple(s for s, n in enumerate(self.needs) if n == 0)))
 
     def step(self, state: _State, s: int) -> _State:
         done = state.done | 1 << s
-        freed = self.unread[s] + sum(n for n, readers in self.frees[s] if not readers & ~done)
+        freed = self.never_read[s] + sum(n for n, readers in self.frees[s] if not readers & ~done)
         new = [a for a in self.after[s] if not self.needs[a] & ~done]
         ready = tuple(sorted([*(r for r in state.ready if r != s), *new]))
         peak = max(state.peak, state.live + self.during[s])
         return _State(done, peak, state.live + self.made[s] - freed, ready, s, state)
 
-    def settled(self, state: _State) -> _State:
+    def after_free_steps(self, state: _State) -> _State:
         """The state after every step that costs nothing."""
         while True:
             for s in (s for s in state.ready if self.may_be_free[s]):
@@ -105,7 +105,7 @@ class _Problem:
         for s in state.ready:
             if self.kind[s] not in tried:
                 tried.add(self.kind[s])
-                yield self.settled(self.step(state, s))
+                yield self.after_free_steps(self.step(state, s))
 
 
 def order_steps(

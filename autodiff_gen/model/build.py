@@ -12,8 +12,9 @@ from ..codegen.files import emit
 from ..codegen.program import Program
 from ..errors import ToolError
 from ..targets.board import Board
+from .function import Functions
 from .loader import load_file
-from .model import Functions, Model
+from .model import Model
 
 
 def build(

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from ..errors import AutodiffError, ModelError
 from ..targets import installation
-from .model import Function, Functions, Model
+from .function import Function, Functions
+from .model import Model
 
 _listeners: list[
     set[str]

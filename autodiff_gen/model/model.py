@@ -1,4 +1,4 @@
-"""Models and functions: graphs with named inputs and outputs that are compiled to C."""
+"""Models: graphs with named inputs and outputs from which the entries that train and predict are compiled."""
 
 from __future__ import annotations
 
@@ -8,22 +8,18 @@ from typing import Any
 from .. import functional as _functional  # noqa: F401  (fills the registry)
 from .. import nn
 from ..errors import GraphError, ModelError
-from ..functional.inputs import Buffer, Input, Param, check_outputs, check_parameter_name, why_not
+from ..functional.inputs import Input, check_outputs, check_parameter_name, largest_batch
 from ..ir.build import make_input
 from ..ir.graph import ROLES, Graph, State
-from ..ir.identifiers import is_identifier
 from ..ir.module import Module
-from ..ir.node import INPUT, STATE, Value, topological
-from ..ir.types import Dim, Type, f32, s32, u8
+from ..ir.node import INPUT, STATE, Node, Value, topological
+from ..ir.types import Type, f32, s32, u8
 from ..ir.verifier import verify
 from ..lowering.pipeline import run
 from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
 from ..passes.apply_optimizer import with_guard
 from ..passes.context import Context, Training
-from ..passes.resolve_mode import resolved
-
-__all__ = ["Buffer", "Function", "Input", "Model", "Param", "function"]
 
 ACCUMULATE = (None, "mean", "sum")
 GUARDS = ("loss", "gradients", None)
@@ -77,7 +73,7 @@ class Model:
         self.accumulate, self.ema, self.guard, self.split = accumulate, ema, guard, split
         self.restore_after = restore_after
         self._check_kinds()
-        self.batch = _batch((*self.inputs, *self.targets))
+        self.batch = largest_batch((*self.inputs, *self.targets))
         self._states = _states([loss, *self.outputs.values()])
         step = Graph("train_step", (*self.inputs, *self.targets), {"loss": loss}, training=True)
         module = Module((step, Graph("predict", self.inputs, self.outputs)))
@@ -94,7 +90,7 @@ class Model:
         for graph in self.entries():
             verify(graph)
         for state, _ in self._states:
-            state.fixed = True
+            state.fix()
 
     @classmethod
     def supervised(
@@ -128,8 +124,8 @@ class Model:
             classes = scores.shape[-1]
             ignored = getattr(loss, "ignore_index", NO_INDEX)
             narrow = classes <= 256 and (ignored == NO_INDEX or 0 <= ignored <= 255)
-            target = make_input("label", Type(u8 if narrow else s32, scores.shape[:1]))
-            target.node.attrs["classes"] = classes
+            label = Type(u8 if narrow else s32, scores.shape[:1])
+            target = Node(INPUT, (), {"name": "label", "classes": classes}, (label,)).results[0]
         else:
             target = make_input("target", scores.type)
         model = cls(
@@ -278,91 +274,3 @@ def _states(roots: Sequence[Value]) -> list[tuple[State, Value]]:
     nodes = [n for n in topological(roots) if n.op is STATE]
     nodes.sort(key=lambda n: (max(1, ROLES.index(n.attrs["state"].role)), n.serial))
     return [(n.attrs["state"], n.results[0]) for n in nodes]
-
-
-def _batch(inputs: Sequence[Value]) -> int:
-    """The largest batch; 1 if no input has a batch axis."""
-    caps = {d.cap: v.name for v in inputs for d in v.shape if isinstance(d, Dim)}
-    if len(caps) > 1:
-        sizes = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())
-        raise ModelError(f"the inputs have different batch sizes: {sizes}")
-    return next(iter(caps), 1)
-
-
-class Function:
-    """A `graph` that is compiled to one C function; `on_host()` returns it as a Python callable."""
-
-    def __init__(
-        self, inputs: Sequence[Value], outputs: Mapping[str, Value], name: str, training: bool = False
-    ) -> None:
-        if not is_identifier(name):
-            raise ModelError(f"function {name!r}: {why_not(name)}")
-        for v in inputs:
-            if not isinstance(v, Value) or v.node.op not in (INPUT, STATE):
-                raise ModelError(f"function {name!r}: {v!r} is neither an ag.Input nor an ag.Param")
-        given = {v.node for v in inputs}
-        if len(given) != len(inputs):
-            raise ModelError(f"function {name!r}: an input is given twice")
-        names = [v.name for v in inputs]
-        if len(set(names)) != len(names):
-            raise ModelError(
-                f"function {name!r}: two inputs are called {max(names, key=names.count)!r}; rename one"
-            )
-        check_outputs(f"function {name!r}: ", outputs, inputs)
-        in_mode = resolved(list(outputs.values()), training)
-        for node in topological(in_mode.roots):
-            if node.op in (INPUT, STATE) and node not in given:
-                raise ModelError(
-                    f"function {name!r}: {node.results[0].name!r} is used, but not among the inputs"
-                )
-        self.name, self.batch = name, _batch(inputs)
-        named = dict(zip(outputs, in_mode.roots, strict=True))
-        self.graph = Graph(name, tuple(inputs), named, least_n=in_mode.least_n)
-        verify(self.graph)
-
-    def on_host(self, kernels: str = "ref") -> Any:
-        """The generated C compiled for the host, as a callable: arrays in the order of the inputs -> a list of arrays
-        in the order of the outputs. `kernels`: backends by priority."""
-        from ..host.trainer import host_function
-
-        return host_function(self, kernels=kernels)
-
-
-class Functions(tuple[Function, ...]):
-    """The functions of one file: their names differ, and all with a batch axis have the same largest batch."""
-
-    def __new__(cls, functions: Sequence[Function]) -> Functions:
-        if not functions:
-            raise ModelError("functions: the list is empty")
-        for f in functions:
-            if not isinstance(f, Function):
-                raise ModelError(f"functions: expected results of ag.function, got {type(f).__name__}")
-        names = [f.name for f in functions]
-        if len(set(names)) != len(names):
-            twice = max(names, key=names.count)
-            raise ModelError(f"functions: two are called {twice!r}; give another name to ag.function")
-        caps = {f.batch: f.name for f in functions if f.batch > 1}
-        if len(caps) > 1:
-            sizes = " and ".join(f"{name!r} has {cap}" for cap, name in caps.items())
-            raise ModelError(f"functions: the batch sizes differ: {sizes}")
-        return super().__new__(cls, functions)
-
-    @property
-    def batch(self) -> int:
-        return max(f.batch for f in self)
-
-
-def function(
-    inputs: Sequence[Value],
-    outputs: Sequence[Value] | Mapping[str, Value],
-    name: str = "f",
-    *,
-    training: bool = False,
-) -> Function:
-    """A C function of the given inputs, which may include parameters. Outputs in a list are called out0, out1, ...
-
-    training: whether ops that differ between the modes (batch_norm, dropout) are in training mode. A function has no
-    state, so running statistics do not change; add their new values to the outputs if needed. Raises ModelError.
-    """
-    named = dict(outputs) if isinstance(outputs, Mapping) else {f"out{i}": v for i, v in enumerate(outputs)}
-    return Function(inputs, named, name, training)

@@ -21,7 +21,7 @@ class Stored(ABC):
         self.data = data
         self.value: Value | None = None
         self.called = (
-            False  # whether a module computed with it; asking for parameters alone leaves its name open
+            False  # whether a module computed with it; listing parameters alone leaves its name open
         )
 
     @abstractmethod
@@ -40,7 +40,7 @@ class Stored(ABC):
             self.value = self.made(name, seed)
         elif not self.fixed and name.count(".") >= self._state.name.count("."):
             new = self.made(name, seed)
-            self._state.name, self._state.init = name, new.node.attrs["state"].init
+            self._state.edit(name=name, init=new.node.attrs["state"].init)
             self.value.node.serial = new.node.serial
         self.called = self.called or called
         return self.value
@@ -49,7 +49,7 @@ class Stored(ABC):
         """Start from this initialiser."""
         self.data = data
         if self.value is not None:
-            self._state.init = data
+            self._state.edit(init=data)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """One of its own, which the module that holds it names; it starts as this one does."""

@@ -14,6 +14,14 @@ from ..ir.node import Value
 from ..ir.origin import OPTIMIZER, building
 from .optimizer import Optimizer, Step, number
 
+__all__ = [
+    "SGD",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "RMSprop",
+]
+
 
 class SGD(Optimizer):
     """w -= lr * g, with momentum, dampening, weight decay (g += weight_decay * w) and Nesterov's variant, as

@@ -40,12 +40,12 @@ class Training:
 class Context:
     """training: None for functions and for the bodies of loops, which are not differentiated; backends: the target's
     kernels and properties, None until the target is known; first: outputs that are complete before any other step
-    begins; verified: the nodes whose types have been checked."""
+    begins; verified: the nodes that have been checked, with their operands."""
 
     training: Training | None = None
     backends: Backends | None = None
     first: Collection[str] = ()
-    verified: set[Node] = field(default_factory=set)
+    verified: dict[Node, tuple[Value, ...]] = field(default_factory=dict)
     lower_region: Callable[[Graph], Any] | None = None  # set by the pipeline: a region's graph to its plan
     analyses: dict[Hashable, Any] = field(default_factory=dict)
 

@@ -78,18 +78,18 @@ class Bounds:
         self.least: dict[Value, float] = {}  # lower bounds; of the others nothing is known
         self.assumed: dict[Value, set[Value]] = {}  # the values that must not be negative for them
         self.checked: set[Value] = set()  # of these, those that the guard must check
-        _, late = guarded(graph)
-        self.late = self._with_rules(order, late)
+        _, waiting = guarded(graph)
+        self.waiting = self._with_rules(order, waiting)
         for node in order:
-            if node in self.late:
+            if node in self.waiting:
                 self._bind(node)
 
-    def _with_rules(self, order: Sequence[Node], late: set[Node]) -> set[Node]:
-        """The late nodes whose bounds follow from those of their operands; what must not be negative is recorded."""
+    def _with_rules(self, order: Sequence[Node], waiting: set[Node]) -> set[Node]:
+        """The waiting nodes whose bounds follow from those of their operands; what must not be negative is recorded."""
         found = set()
         for node in order:
-            self._find_least(node, node in late)
-            if node in late and self._has_rule(node):
+            self._find_least(node, node in waiting)
+            if node in waiting and self._has_rule(node):
                 found.add(node)
         return found
 
@@ -108,7 +108,7 @@ class Bounds:
         self.checked = self.checked.union(*(self.assumed[v] for v, _ in bounded_below))
         return True
 
-    def _find_least(self, node: Node, late: bool) -> None:
+    def _find_least(self, node: Node, waiting: bool) -> None:
         """The lower bound of a node's result, of at least 0, and what that assumes."""
         v, op = node.results[0], node.op
         below = [self.least.get(o) for o in node.operands]
@@ -131,7 +131,7 @@ class Bounds:
         elif isinstance(node.op.lower, View) and not node.op.lower.window:
             if known:
                 self.least[v], self.assumed[v] = known[0], assumed
-        elif not late:  # scanned: the guard may check that it is not negative
+        elif not waiting:  # scanned: the guard may check that it is not negative
             self.least[v], self.assumed[v] = 0.0, {v}
 
     # Bounds
@@ -141,7 +141,7 @@ class Bounds:
         if new.type.dtype.kind != "f":
             return []  # integers are always finite
         node = _without_views(new).node
-        if node not in self.late:
+        if node not in self.waiting:
             return [self.of(new)]
         for own, change, _ in changes(node):
             if _is_old(own, state):

@@ -119,7 +119,7 @@ class _Propagation:
         return [self.value(v) for v in roots]
 
     def value(self, old: Value) -> Value:
-        """The new value for one of the old graph; a view of what did not change is kept."""
+        """The new value for one of the old graph; a view of what did not change stays."""
         if old not in self.values:
             view = self.views[old]
             self.values[old] = old if isinstance(view, PermutedView) and old in self.same else value_of(view)

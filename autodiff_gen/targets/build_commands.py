@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ..errors import ToolError
 from . import installation
-from .board import Board, Region
+from .board import Board
+from .memory import Region
 
 CONSOLES = ("auto", "semihosting", "uart")
 STRICT_FLAGS = (

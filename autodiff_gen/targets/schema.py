@@ -11,21 +11,6 @@ from ..errors import BoardError
 
 SCHEMA = 1
 HOST = "host"
-CORES = (
-    HOST,
-    *("cortex-m0plus", "cortex-m3", "cortex-m4", "cortex-m7", "cortex-m33", "cortex-m55"),
-    *("cortex-a7", "cortex-a53"),
-)
-FEATURES = (
-    "avx2",
-    "avx512",
-    "dsp",
-    "fpu",
-    "fpu64",
-    "host",
-    "mve",
-    "neon",
-)  # core features for the `requires` of a kernel table
 KINDS = ("ram", "flash")
 PROFILES = ("speed", "size")  # goals of optimisation
 
@@ -107,16 +92,6 @@ def _one_of(known: tuple[str, ...], what: str) -> Callable[[Any], str | None]:
     return check
 
 
-def _features(value: Any) -> str | None:
-    wrong = _strings(value)
-    if wrong is not None:
-        return wrong
-    unknown = next((v for v in value if v not in FEATURES), None)
-    return (
-        None if unknown is None else f"names {unknown!r}, which is no core feature{near(unknown, FEATURES)}"
-    )
-
-
 def _anything(value: Any) -> str | None:
     return None
 
@@ -130,8 +105,8 @@ _TREE: dict[str, Any] = {
     "stack_bytes": _integer(256, 0x7FFFFFFF),
     "memory": {"*": {"kind": _one_of(KINDS, "kind"), "origin": _ADDRESS, "bytes": _integer(32, 0xFFFFFFFF)}},
     "target": {
-        "core": _one_of(CORES, "core"),
-        "features": _features,
+        "core": _string,
+        "features": _strings,
         "vectors": _integer(2, 1024),
         "cflags": _strings,
         "ldflags": _strings,

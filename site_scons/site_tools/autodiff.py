@@ -144,11 +144,15 @@ def _newest(files):
 
 
 def generator_files():
-    """The generator's own sources and templates."""
+    """The generator's own sources and templates, and the contract of the kernels, which it reads."""
     folder = _SITE / "autodiff_gen"
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(set(folders) - {"__pycache__", "_data"})
         yield from (os.path.join(parent, f) for f in sorted(files))
+    contract = package("kernels.contract")
+    yield from (
+        str(package("targets.installation").kernels() / f) for f in (contract.HEADER, contract.SHAPES)
+    )
 
 
 # ---- builders

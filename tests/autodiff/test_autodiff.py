@@ -129,7 +129,7 @@ def test_gradient_through_a_value_that_is_half_detached() -> None:
     assert not np.allclose(finite_differences(y, feeds, x), [1.0, 2.0, 3.0])
 
 
-REFUSED = [
+REJECTED = [
     (lambda: grad(F.square(ag.Input("x", (3,))), X), r"y is f32\[3\], not a scalar; reduce it"),
     (lambda: grad(X, X, dy=ag.Input("dy", (3,))), r"dy is f32\[3\], but y is f32\[\]"),
     (lambda: grad(X, ag.Input("k", (), dtype="s32")), "is not a float; only floats have gradients"),
@@ -137,8 +137,8 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("build, message", REFUSED)
-def test_refused(build: object, message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED)
+def test_rejected(build: object, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         build()  # type: ignore[operator]
 

@@ -260,7 +260,7 @@ def test_a_board_prints_the_cycles_between_probes(built):
     assert "cycles of one call, mean of 2" in (built / "said-cycle_model.txt").read_text()
 
 
-def test_cycles_of_another_benchmark_are_refused(tmp_path):
+def test_cycles_of_another_benchmark_are_rejected(tmp_path):
     path = tmp_path / "net_probes.json"
     path.write_text(json.dumps({"model": "net", "batch": 1, "steps": 4, "probes": [{"id": 1}]}))
     with pytest.raises(ToolError, match=r"another benchmark: it lists 2 probes, net_probes.json of 1"):
@@ -386,7 +386,7 @@ def test_tables_come_from_the_records(built, tmp_path, monkeypatch):
     assert f"Built for size (`profile=size`) w1 has {record['text']['together']:,} bytes" in text
 
 
-def test_a_document_without_the_section_is_refused(tmp_path):
+def test_a_document_without_the_section_is_rejected(tmp_path):
     path = tmp_path / "a.md"
     path.write_text("nothing\n")
     with pytest.raises(ToolError, match="has no section between `<!-- qemu -->` and `<!-- /qemu -->`"):

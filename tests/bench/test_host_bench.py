@@ -1,4 +1,4 @@
-"""The benchmark on this computer: its programs in C compute what PyTorch does, it notices one that does not, and its
+"""The benchmark on the host: its programs in C compute what PyTorch does, it notices one that does not, and its
 table goes into the page by itself."""
 
 import sys

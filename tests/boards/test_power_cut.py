@@ -69,5 +69,5 @@ def test_killed_at_any_operation_nothing_is_lost(elf, tmp_path, rng, record_prop
         "power cuts", f"{CUTS} cuts, {saves} saves: {kept} load the last one, {CUTS - kept} one more"
     )
     print(
-        f"{CUTS} cuts, {saves} saves: {kept} load the last that was reported, {CUTS - kept} the one behind it"
+        f"{CUTS} cuts, {saves} saves: {kept} load the last that was reported, {CUTS - kept} the one after it"
     )

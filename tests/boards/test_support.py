@@ -93,7 +93,7 @@ def test_faults_print_and_exit(name, tmp_path):
 @pytest.mark.parametrize("name", BOARDS)
 @pytest.mark.parametrize("where", ["end", "end + 4096", "start - 4", "start - 4096"])
 def test_writes_outside_the_ram_fault(name, where, tmp_path):
-    """QEMU's machines have memory behind some boards' RAM: the guard, not the emulator, must stop the write."""
+    """QEMU's machines have memory after some boards' RAM: the guard, not the emulator, must stop the write."""
     b = board.load(name)
     ram = b.region("ram")
     address = eval(where, {"start": ram.origin, "end": ram.end})

@@ -92,10 +92,10 @@ def test_losses_in_qemu_equal_pytorchs(name, place, tmp_path_factory, record_pro
     ours = floats(trained(tmp_path_factory, name, place)["loss"]).astype("float64")
     assert len(ours) == STEPS
     off = np.abs(ours - expected) / (1e-5 * np.abs(expected) + 1e-6)
-    figure = f"worst of {STEPS} losses at {off.max():.3f} of the bound, step {off.argmax() + 1}"
-    print(f"{name} on {place}: {figure}")
-    record_property(f"{name} {place}", figure)
-    assert off.max() <= 1, figure
+    measurement = f"worst of {STEPS} losses at {off.max():.3f} of the bound, step {off.argmax() + 1}"
+    print(f"{name} on {place}: {measurement}")
+    record_property(f"{name} {place}", measurement)
+    assert off.max() <= 1, measurement
 
 
 @pytest.mark.parametrize(("name", "place"), PLACES)
@@ -141,7 +141,7 @@ def test_checksums_of_w1_are_the_same_on_every_core_and_compiler(place, everywhe
 
 
 @pytest.mark.parametrize(("name", "place"), [("w1", "stm32"), ("w1", "mps2_an385"), ("w4", "mps2_an386")])
-def test_bad_calls_on_the_board_are_refused_and_change_nothing(name, place, tmp_path_factory):
+def test_bad_calls_on_the_board_are_rejected_and_change_nothing(name, place, tmp_path_factory):
     w, said = module(name), trained(tmp_path_factory, name, place, main="invalid_arguments")
     host = host_trainer(w.model)
     losses = [host.train_step(*w.batch(0)) for _ in range(2)]

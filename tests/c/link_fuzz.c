@@ -81,8 +81,8 @@ static int32_t reply_in(test_bench *w, uint32_t request, uint32_t sequence, uint
 }
 
 /* Repeats one request until it is answered: the reply's length, or -1 when no reply arrived. */
-static int32_t ask(test_bench *w, uint32_t request, uint32_t sequence, const uint8_t *payload, uint32_t bytes,
-                   uint8_t *reply) {
+static int32_t exchange(test_bench *w, uint32_t request, uint32_t sequence, const uint8_t *payload,
+                        uint32_t bytes, uint8_t *reply) {
     uint8_t frame[AG_LINK_FRAME], encoded[AG_LINK_ENCODED + 1];
     for (uint32_t attempt = 0, clean = 0; clean < 10; attempt++, clean += w->errors.left == 0) {
         ag_frame_fill(frame, request, 0, w->session, sequence);
@@ -109,7 +109,7 @@ static int32_t ask(test_bench *w, uint32_t request, uint32_t sequence, const uin
 static uint32_t hello(test_bench *w) {
     static const uint8_t version[4] = {AG_LINK_VERSION, 0, 0, 0};
     uint8_t reply[AG_LINK_FRAME];
-    const int32_t got = ask(w, AG_LINK_HELLO, ++w->nonce, version, 4, reply);
+    const int32_t got = exchange(w, AG_LINK_HELLO, ++w->nonce, version, 4, reply);
     if (got != AG_LINK_PAYLOAD || reply[AG_FRAME_STATUS] != 0 ||
         ag_get32(reply + AG_LINK_HEADER + 4) != model.graph_id) {
         fail("no answer to HELLO", w->nonce, (uint32_t)got);
@@ -122,7 +122,7 @@ static uint32_t hello(test_bench *w) {
 /* The next request of the session: its status; -1 where the session fails. */
 static int32_t request(test_bench *w, uint32_t number, const uint8_t *payload, uint32_t bytes,
                        uint8_t *reply) {
-    if (ask(w, number, w->sequence + 1, payload, bytes, reply) < 0) {
+    if (exchange(w, number, w->sequence + 1, payload, bytes, reply) < 0) {
         return -1;
     }
     w->sequence++;
@@ -227,7 +227,7 @@ static void train_under_fire(test_bench *w) {
 }
 
 /* Random requests with valid checksums, sessions and sequences, and any payload. */
-static void ask_nonsense(test_bench *w) {
+static void send_nonsense(test_bench *w) {
     uint8_t frame[AG_LINK_FRAME], encoded[AG_LINK_ENCODED], reply[AG_LINK_FRAME];
     source line_is_clean = {NULL, 0}, *errors = &w->errors;
     source nonsense = *errors;
@@ -282,7 +282,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ag_link_start(&w.board, &model, &w.m, &w.flash, reply_sent, &w);
     (void)ag_link_restore(&w.board);
     if (next_random(&w.errors) % 3 == 2) {
-        ask_nonsense(&w);
+        send_nonsense(&w);
     } else {
         train_under_fire(&w);
     }

@@ -75,7 +75,7 @@ int main(void) {
     const int status = ag_store_load(&flash, &c, load, state);
     fill(expected, c.steps);
     if (status != AG_STORE_OK && status != AG_STORE_ERR_NONE) {
-        print_number("refused ", (uint32_t)-status);
+        print_number("rejected ", (uint32_t)-status);
     } else if (status == AG_STORE_OK && memcmp(state, expected, sizeof state) != 0) {
         print_number("corrupt ", c.steps);
     } else {

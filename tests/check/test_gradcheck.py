@@ -89,7 +89,7 @@ def test_a_wrong_vjp_is_found_without_pytorch(wrong_vjp, monkeypatch):
 
 @pytest.mark.torch
 def test_a_kink_is_named_and_is_no_fault():
-    """relu(w - c) with c a rounding away from the point at which the check stands."""
+    """relu(w - c) with c a rounding away from the point of the check."""
     plain = with_parameter(lambda w, x: F.sum(w))
     (problem,) = problems(plain, "net", 0, None, None)
     (point,) = (array for v, array in problem.feeds.items() if v.name == "w")

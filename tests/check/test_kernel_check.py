@@ -130,7 +130,7 @@ QUARTERS = 'when = ["n % 4 == 0", "lda % 4 == 0", "beta != 0"]\n'
 
 
 def test_a_condition_that_misses_for_alignment_is_named(tmp_path, capsys):
-    """Vectors that must lie at multiples of 16 bytes fault elsewhere: on x86 by SIGSEGV."""
+    """Vectors that must be at multiples of 16 bytes fault elsewhere: on x86 by SIGSEGV."""
     code, out, _ = run(capsys, folder(tmp_path, ALIGNED, ROW + QUARTERS))
     assert code == 1
     assert re.fullmatch(

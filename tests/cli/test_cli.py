@@ -108,7 +108,7 @@ def test_choices_of_kernels_are_shown_in_explain_and_in_the_header(capsys, tmp_p
     assert main(["explain", "mnist", "--board", str(path)]) == 0
     told = capsys.readouterr().out
     assert "kernel backends by priority: armv7em, ref; for ger_f32: ref\n" in told
-    why = "not armv7em, as the board's [kernels.use] asks ref\n"
+    why = "not armv7em, as the board's [kernels.use] lists ref\n"
     assert re.search(rf"  ag_ger_f32_ref \(m=10 n=32\)\n +{re.escape(why)}", told)
     assert "ag_gemv_t_f32_armv7em (m=10 n=32)" in told
     assert main(["build", "mnist", "--board", str(path), "--out", str(tmp_path)]) == 0
@@ -116,7 +116,7 @@ def test_choices_of_kernels_are_shown_in_explain_and_in_the_header(capsys, tmp_p
     assert " *   but for ger_f32: ref\n" in header
     assert f" step 6: ag_ger_f32_ref (m=10 n=32)\n *     {why}" in header
     assert main(["explain", "mnist", "--board", str(path), "--kernels", "armv7em"]) == 0
-    assert "ag_ger_f32_armv7em" in capsys.readouterr().out  # the command line takes the place of all
+    assert "ag_ger_f32_armv7em" in capsys.readouterr().out  # the command line overrides all
 
 
 def test_explain_of_a_model_that_does_not_fit_tells_what_is_missing(capsys):

@@ -1,6 +1,6 @@
 """Random graphs and models through the generated C, against the interpreter in float32; every n from 1 to the batch.
 
-Every call begins with an arena of NaN, and buffers are filled with NaN when their life ends; every array stands
+Every call begins with an arena of NaN, and buffers are filled with NaN when their life ends; every array is
 between fences.
 """
 
@@ -64,9 +64,9 @@ def check(case: Case, running: Running) -> None:
             assert close(found, new), f"{where}, state {state.name}: {found} instead of {new}\n{case.graph}"
 
 
-def laid_out_for_vectors(monkeypatch: pytest.MonkeyPatch, turns: int) -> None:
+def laid_out_for_vectors(monkeypatch: pytest.MonkeyPatch, iterations: int) -> None:
     load = registry.load
-    monkeypatch.setattr(registry, "load", lambda names: replace(load(names), vectors=turns))
+    monkeypatch.setattr(registry, "load", lambda names: replace(load(names), vectors=iterations))
 
 
 @pytest.mark.parametrize("block", range(5))

@@ -1,4 +1,4 @@
-"""`autodiff-gen train`, `pull`, `push`, `hil` against the link's firmware as a program of this computer."""
+"""`autodiff-gen train`, `pull`, `push`, `hil` against the link's firmware as a program of the host."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def words(made, tmp_path):
-    """(command, *words) -> the whole command line; the board's flash lies in tmp_path."""
+    """(command, *words) -> the whole command line; the board's flash is in tmp_path."""
     elf = tmp_path / "link.elf"
     elf.symlink_to(made / "link.elf")
     board = tmp_path / "board"
@@ -140,7 +140,7 @@ def test_losses_and_weights_are_pytorchs(words, made, tmp_path):
 @pytest.mark.qemu
 @pytest.mark.torch
 def test_w1_in_qemu_learns_as_pytorch_does(root, tmp_path, record_property):
-    """784-32-10 through the link: losses within 1e-5 of PyTorch's, and its weights behind the last step."""
+    """784-32-10 through the link: losses within 1e-5 of PyTorch's, and its weights after the last step."""
     import torch
 
     from autodiff_gen import datasets
@@ -181,7 +181,7 @@ def test_w1_in_qemu_learns_as_pytorch_does(root, tmp_path, record_property):
 
 
 def test_resumed_equals_never_stopped(words, tmp_path):
-    """Another run goes on where the board stands: by its checkpoint, with moments and order, bit for bit."""
+    """Another run goes on from the board's state: by its checkpoint, with moments and order, bit for bit."""
     log = tmp_path / "log.csv"
     assert main(words("train", "--epochs", 3, "--shuffle", 1, "--log", log)) == 0
     assert main(words("pull", "--out", tmp_path / "whole.npz")) == 0
@@ -213,12 +213,12 @@ def test_a_board_with_spoilt_weights_goes_back_and_trains_on(words, tmp_path, ca
         device.load_state_dict({n: a for n, a in spoilt.items() if n != "_steps"}, steps=40)
         data = load_dataset(None, session.path, device.layout)
         said = []
-        sinks = (Progress(Plan(163, 5, 2, 1), 33), said.append, CsvLog(log, 33))
-        run = run_training(device, data, Plan(163, 5, 2, 1), lambda r: [s(r) for s in sinks])
-        sinks[2].close()
+        listeners = (Progress(Plan(163, 5, 2, 1), 33), said.append, CsvLog(log, 33))
+        run = run_training(device, data, Plan(163, 5, 2, 1), lambda r: [s(r) for s in listeners])
+        listeners[2].close()
         assert run.steps == 66 and len(run.losses) == 33
         assert [r.step for r in said if r.went_back] == [33]
-        assert device.counters().restored == 1 and device.counters().refused == 3
+        assert device.counters().restored == 1 and device.counters().rejected == 3
     finally:
         device.close()
     assert "the board rejected steps and went back to step 33" in capsys.readouterr().err
@@ -228,7 +228,7 @@ def test_a_board_with_spoilt_weights_goes_back_and_trains_on(words, tmp_path, ca
     assert all(np.array_equal(one[n], two[n]) for n in one.files)
 
 
-def test_ctrl_c_stops_behind_a_whole_step_and_the_board_is_good(words, tmp_path):
+def test_ctrl_c_stops_after_a_whole_step_and_the_board_is_good(words, tmp_path):
     log = tmp_path / "log.csv"
     command = words("train", "--epochs", 3000, "--tests", 0, "--save-every", 50, "--log", log)
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -317,7 +317,7 @@ def test_checkpoints_that_are_not_this_firmwares(words, tmp_path, capsys, change
 def test_worn_flash_is_one_line_and_the_weights_stay(words, made, tmp_path, capsys):
     assert main(words("train", "--tests", 0)) == 0
     kept = (tmp_path / "flash.bin").read_bytes()
-    (tmp_path / "board").write_text(  # a file that cannot be written takes the place of flash that is worn
+    (tmp_path / "board").write_text(  # a file that cannot be written instead of flash that is worn
         f"#!/bin/sh\ncd '{tmp_path}' && trap '' XFSZ && ulimit -f 0 && exec '{made / 'link.elf'}'\n"
     )
     capsys.readouterr()

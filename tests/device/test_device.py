@@ -129,7 +129,7 @@ def test_a_bad_line_changes_nothing(program, firmware, model, tmp_path, seed, ac
 
 @pytest.mark.slow
 def test_2000_digits_on_a_bad_line_equal_a_clean_one(tmp_path_factory, tmp_path, seed, record_property):
-    """The digits network as a program of this computer; in QEMU the same is done with fewer digits."""
+    """The digits network as a program of the host; in QEMU the same is done with fewer digits."""
     model, _, _ = load_model("mnist")
     folder = once(tmp_path_factory, "link-mnist", lambda f: link_program("host", model, f))
     program = compile_model(model, "net", REF)
@@ -173,9 +173,9 @@ def test_a_session_that_is_lost_in_the_middle(device, model):
     """Somebody else says HELLO: the work is begun anew, and no step is made twice."""
     trainer = model.on_host()
     images, labels = digits(4)
-    original, calls = device.link.ask, []
+    original, calls = device.link.exchange, []
 
-    def ask(number, payload=b""):
+    def exchange(number, payload=b""):
         calls.append(number)
         answer = original(number, payload)
         if len(calls) in (2, 9):
@@ -184,7 +184,7 @@ def test_a_session_that_is_lost_in_the_middle(device, model):
             device.link._session ^= 1  # the reply is lost with the session
         return answer
 
-    device.link.ask = ask
+    device.link.exchange = exchange
     for _ in range(4):
         assert device.train_step(images, labels) == trainer.train_step(images, labels)
     same_weights(device, trainer)

@@ -74,7 +74,7 @@ def test_stuffing_is_reversible_and_holds_no_zero(data):
 
 @given(st.lists(CODE, max_size=6), st.binary(max_size=200), st.lists(st.integers(1, 50), max_size=8))
 def test_frames_come_out_of_any_stream(sent, noise, cuts):
-    """Behind noise and a zero every frame is found, in whatever pieces the bytes come."""
+    """After noise and a zero every frame is found, in whatever pieces the bytes come."""
     data = noise + b"\0" + b"".join(f.encode() for f in sent)
     decoder, got = Decoder(), []
     for cut in cuts:

@@ -1,4 +1,4 @@
-"""What a board refuses over its link, how it says so, and when it goes back to its checkpoint."""
+"""What a board rejects over its link, how it says so, and when it goes back to its checkpoint."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WRONG = [
     ("a wrong checksum", frames.PREDICT, struct.pack("<HHI", 1, 0, 1), -39),
     ("a request that is none", 99, b"", -32),
     ("a short request", frames.TRAIN, b"123", -33),
-    ("reading behind the end", frames.READ, struct.pack("<IB", frames.OUTPUT << 28 | 160, 1), -34),
+    ("reading past the end", frames.READ, struct.pack("<IB", frames.OUTPUT << 28 | 160, 1), -34),
     ("another object", frames.READ, struct.pack("<IB", 9 << 28, 1), -34),
     ("writing outputs", frames.WRITE, struct.pack("<I", frames.OUTPUT << 28) + b"x", -34),
     ("writing weights without BEGIN", frames.WRITE, struct.pack("<I", frames.STATE << 28) + b"x", -40),
@@ -66,12 +66,12 @@ WRONG = [
 
 def test_wrong_requests_have_their_statuses(device, model):
     for what, number, payload, status in WRONG:
-        assert device.link.ask(number, payload)[0] == status, what
+        assert device.link.exchange(number, payload)[0] == status, what
     same_weights(device, model.on_host())
     assert device.counters().trained == 0
 
 
-def test_labels_out_of_range_are_refused_on_both_ends(device, model):
+def test_labels_out_of_range_are_rejected_on_both_ends(device, model):
     images, labels = digits(4)
     labels[2] = 10
     with pytest.raises(ShapeError, match=r"label\[2\] is 10"):
@@ -80,13 +80,13 @@ def test_labels_out_of_range_are_refused_on_both_ends(device, model):
     for offset, data in ((0, images.tobytes()), (4 * 256, labels.tobytes())):
         device._write(frames.INPUT, offset, data)
         crc = zlib.crc32(data, crc)
-    status, answer = device.link.ask(frames.TRAIN, struct.pack("<IHHfI", 0, 4, 1, 0.1, crc))
+    status, answer = device.link.exchange(frames.TRAIN, struct.pack("<IHHfI", 0, 4, 1, 0.1, crc))
     assert (status, len(answer)) == (-3, 8)
-    assert device.counters().refused == 1
+    assert device.counters().rejected == 1
     same_weights(device, model.on_host())
 
 
-def test_a_refused_step_is_counted_and_changes_nothing(device, model):
+def test_a_rejected_step_is_counted_and_changes_nothing(device, model):
     trainer = model.on_host()
     images, labels = digits(4)
     for bad in (np.nan, np.inf):
@@ -97,12 +97,12 @@ def test_a_refused_step_is_counted_and_changes_nothing(device, model):
         ):
             device.train_step(broken, labels)
     counters = device.counters()
-    assert (counters.refused, counters.trained, device.steps) == (2, 0, 0)
+    assert (counters.rejected, counters.trained, device.steps) == (2, 0, 0)
     train(device, trainer, 8)
     same_weights(device, trainer)
 
 
-def test_after_refused_steps_the_board_goes_back_to_its_checkpoint(device, model):
+def test_after_rejected_steps_the_board_goes_back_to_its_checkpoint(device, model):
     trainer = model.on_host()
     train(device, trainer, 12)
     device.save()
@@ -120,7 +120,7 @@ def test_without_a_checkpoint_it_stays_where_it_is(device):
     for _ in range(5):
         with pytest.raises(DeviceError, match="the loss is not finite"):
             device.train_step(images, labels)
-    assert (device.counters().refused, device.counters().restored, device.steps) == (5, 0, 0)
+    assert (device.counters().rejected, device.counters().restored, device.steps) == (5, 0, 0)
 
 
 def test_bad_inputs_do_not_send_it_back(device, model):

@@ -53,16 +53,16 @@ def test_from_a_folder(digits, monkeypatch, level):
 
 def test_download_is_checked_and_kept(digits, tmp_path, monkeypatch):
     folder, images, _ = digits
-    asked = []
+    requested = []
 
     def get(url):
-        asked.append(url)
+        requested.append(url)
         return (folder / url.rsplit("/", 1)[1]).read_bytes()
 
     monkeypatch.setattr(datasets, "_get", get)
     assert np.array_equal(datasets.load_digits().images, images)
     assert np.array_equal(datasets.load_digits().images, images)
-    assert len(asked) == 2  # the second time the cache served
+    assert len(requested) == 2  # the second time the cache served
     cache = tmp_path / "cache" / "autodiff_gen" / "mnist"
     assert sorted(p.name for p in cache.iterdir()) == [datasets.IMAGES, datasets.LABELS]
 

@@ -38,7 +38,7 @@ STREAMED = {
 class Example:
     name: str
     tree: Path
-    full: str  # what `./scons board=host run` prints behind the board's name
+    full: str  # what `./scons board=host run` prints after the board's name
 
     def program(self, board: str) -> Path:
         return self.tree / "build" / board / f"{self.name}+kernels=ref" / "firmware.elf"

@@ -142,7 +142,7 @@ def test_a_function_that_is_not_chosen_costs_nothing_in_c() -> None:
 
 
 X, P = make_input("x", Type(f32, (B, H))), make_input("p", Type(f32, ()))
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.cond(X, lambda: X, lambda: X), r"^cond\(pred: f32\[3,4\]\): pred must be a scalar; F.where selects"),
     (lambda: F.cond(P, lambda: X, lambda: (X,)), r"^cond: true_fn returns \*, but false_fn returns \(\*\); they must"),
     (lambda: F.cond(P, lambda: X, lambda: X @ X.T), r"^cond: true_fn returns f32\[3,4\], but false"),
@@ -155,7 +155,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("build, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         build()

@@ -68,7 +68,7 @@ CONVOLUTIONS: list[Row] = [
     back((1, 4, 3, 3), (4, 2, 3, 3), groups=2, dilation=2, padding=(1, 2)),
     back((1, 2, 3, 3), (2, 1, 2, 2), stride=2, dilation=3, output_padding=1),
     back((3, 3, 3), (3, 2, 2, 2), stride=2),
-    back((1, 2, 3, 3), (2, 1, 2, 2), dilation=3, output_padding=2, padding=(0, 1)),  # zeros behind all windows
+    back((1, 2, 3, 3), (2, 1, 2, 2), dilation=3, output_padding=2, padding=(0, 1)),  # zeros after all windows
     ("conv_transpose1d", lambda F, a, b, c: F.conv_transpose1d(a, b, c, 2, 1, 1), [(2, 3, 4), (3, 2, 3), (2,)]),
 ]  # fmt: skip
 
@@ -284,7 +284,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize("build, message", WRONG)
-def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+def test_rejected_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises((ModelError, ShapeError), match=message) as caught:
         build()
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""F against torch: values and gradients in float64, and as generated C; then what is refused."""
+"""F against torch: values and gradients in float64, and as generated C; then what is rejected."""
 
 from __future__ import annotations
 
@@ -406,7 +406,7 @@ X, W = make_input("x", Type(dtype("f32"), (2, 3))), make_input("w", Type(dtype("
 BATCH = ag.Input("images", (8, 28, 28), batch_axis=0)
 Y = ag.Input("y", (2,), dtype="s32")
 
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.layer_norm(X, (4,)), r"layer_norm.*normalized_shape=\[4\] must be the last extents"),
     (lambda: F.layer_norm(X, 3, np.ones(2)), r"layer_norm.*weight must have the shape \[3\], not \[2\]"),
     (lambda: F.group_norm(X, 2), r"group_norm.*3 channels cannot be divided into num_groups=2"),
@@ -465,8 +465,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("build, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(ShapeError, match=message) as caught:
         build()
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Indexing and cumulative sums beside PyTorch's; indices out of range; what is refused."""
+"""Indexing and cumulative sums beside PyTorch's; indices out of range; what is rejected."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_the_batch_varies(rows: int) -> None:
 
 @pytest.mark.cc
 def test_indices_are_checked_before_anything_is_written() -> None:
-    """The smallest of all extents that an input indexes is the bound; it stands in the error."""
+    """The smallest of all extents that an input indexes is the bound; the error names it."""
     i = ag.Input("i", (3,), dtype="s32")
     w, v = ag.Input("w", (5, 2)), ag.Input("v", (4, 3))
     f = ag.function([i, w, v], [F.embedding(i, w), F.index_select(v, 0, i)]).on_host(kernels="ref")
@@ -182,7 +182,7 @@ X, K = ag.Input("x", (2, 3)), ag.Input("i", (2, 3), dtype="s32")
 V = ag.Input("v", (3,), dtype="s32")
 N = ag.Input("rows", (4, 3), batch_axis=0)
 
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.gather(X, 2, K), r"^gather\(x: f32\[2,3\]\): dim=2: axis 2 is out of range"),
     (lambda: F.gather(X, 1, X), r"^gather\(x: .*, x: .*\): the index must be of an integer dtype, not f32$"),
     (lambda: F.gather(X, 1, V), "the index must have as many axes as the input"),
@@ -217,8 +217,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("build, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(ShapeError, match=message) as caught:
         build()
     assert "\n" not in str(caught.value)

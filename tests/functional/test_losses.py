@@ -1,4 +1,4 @@
-"""Every loss against torch: values and gradients in float64, and as generated C; its edges; what it refuses."""
+"""Every loss against torch: values and gradients in float64, and as generated C; its edges; what it rejects."""
 
 from __future__ import annotations
 
@@ -334,7 +334,7 @@ T = ag.Input("t", (2,), dtype="s32")
 U = ag.Input("u", (2,), dtype="u8")
 V = ag.Input("v", (2,))
 
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.nll_loss(X, T, weight=[1.0, 2.0]), r"^nll_loss\(x: .*\): weight must have one number .* \[3\]$"),
     (lambda: F.nll_loss(X, T, "sum"), "^nll_loss: weight='sum' is not an array of numbers$"),
     (lambda: F.cross_entropy(X, X, weight=[1.0, 2.0]), r"weight must have one number per class, \[3\]$"),
@@ -367,8 +367,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("build, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises((ShapeError, ModelError), match=message) as caught:
         build()
     assert "\n" not in str(caught.value) and isinstance(caught.value, AutodiffError)

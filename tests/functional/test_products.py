@@ -1,4 +1,4 @@
-"""einsum, outer, bmm, mm, mv and dot beside PyTorch's; what is refused."""
+"""einsum, outer, bmm, mm, mv and dot beside PyTorch's; what is rejected."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_batch_varies(rows: int) -> None:
 
 X, Y = ag.Input("x", (2, 3)), ag.Input("y", (3, 4))
 
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.einsum("...j,jk->...k", X, Y), "^einsum: '...j,jk->...k': an Ellipsis is not supported"),
     (lambda: F.einsum("ii->i", X), "a letter occurs twice in 'ii'; diagonals are not supported$"),
     (
@@ -109,8 +109,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("build, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(ShapeError, match=message) as caught:
         build()
     assert "\n" not in str(caught.value)

@@ -190,7 +190,7 @@ def test_the_code_does_not_grow_with_the_length() -> None:
     assert any("< 64;" in line for line in long) and any("= 63;" in line for line in long)
 
 
-REFUSED: list[tuple[Callable[[Any, Any], Any], str]] = [
+REJECTED: list[tuple[Callable[[Any, Any], Any], str]] = [
     (
         lambda x, h: F.scan(lambda h, x: (h @ x.T, None), h, x),
         r"^scan: the carry begins as f32\[3,6\], but the",
@@ -218,8 +218,8 @@ REFUSED: list[tuple[Callable[[Any, Any], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("build, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[Any, Any], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[Any, Any], Any], message: str) -> None:
     x, h = make_input("x", Type(f32, (T, B, H))), make_input("h", Type(f32, (B, H)))
     with pytest.raises(ShapeError, match=message):
         build(x, h)
@@ -282,7 +282,7 @@ def test_an_index_that_a_loop_walks_along_is_checked_when_the_function_is_called
         f(index + 7, weights)
 
 
-def test_an_index_that_a_loop_carries_is_refused_where_nothing_brings_it_into_range() -> None:
+def test_an_index_that_a_loop_carries_is_rejected_where_nothing_brings_it_into_range() -> None:
     x = make_input("x", Type(f32, (3,)))
     with pytest.raises(ShapeError, match="the index must be an integer input"):
         F.scan(lambda i, _: (i, F.pick(x, i)), make_input("i", Type(s32, ())), length=2)

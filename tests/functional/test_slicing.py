@@ -1,4 +1,4 @@
-"""Slices, joined and repeated values beside PyTorch's; what becomes of them in C; what is refused."""
+"""Slices, joined and repeated values beside PyTorch's; what becomes of them in C; what is rejected."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_the_batch_is_taken_whole(rows: int) -> None:
 X = ag.Input("x", (2, 3))
 N = ag.Input("rows", (4, 3), batch_axis=0)
 
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: X[2], r"^getitem\(x: f32\[2,3\]\): index 2 is out of range for axis 0 of extent 2$"),
     (lambda: X[0, 1, 2], "3 indices for 2 axes"),
     (lambda: X[..., ...], "only one Ellipsis"),
@@ -201,8 +201,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("build, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(ShapeError, match=message) as caught:
         build()
     assert "\n" not in str(caught.value)
@@ -218,7 +218,7 @@ def test_gradients_of_parts_are_written_side_by_side() -> None:
 
 
 def test_parts_are_computed_in_place() -> None:
-    """What is concatenated is computed where it will stand."""
+    """What is concatenated is computed where it will be stored."""
     a, b = ag.Input("a", (2, 3)), ag.Input("b", (2, 1))
     text = c_of([a, b], [F.cat([F.exp(a), F.tanh(b)], 1)])
     assert "arena" not in text

@@ -1,4 +1,4 @@
-"""Methods of graph values beside torch.Tensor's, and numbers of NumPy where Python's may stand."""
+"""Methods of graph values beside torch.Tensor's, and numbers of NumPy where Python's may be given."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_numbers_of_numpy() -> None:
     assert optim.SGD(lr=np.float32(0.5)).lr == 0.5
 
 
-REFUSED = [
+REJECTED = [
     (lambda x: x.unflatten(1, (2, 2)), r"^unflatten\(x: f32\[2,3\]\): sizes=\[2, 2\] do not multiply to extent 3"),
     (lambda x: x.unflatten(1, (-1, -1)), r"^unflatten.*one extent may be -1"),
     (lambda x: x.masked_fill(F.reshape(x, (2, 1, 3)) > 0, 0.0), "^masked_fill.*the mask must broadcast to the input"),
@@ -92,8 +92,8 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("build, message", REFUSED)
-def test_refused_in_one_line(build: object, message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED)
+def test_rejected_in_one_line(build: object, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         build(ag.Input("x", (2, 3)))  # type: ignore[operator]
 
@@ -116,6 +116,6 @@ WRONG_KINDS = [
 
 
 @pytest.mark.parametrize("build, message", WRONG_KINDS)
-def test_arguments_of_the_wrong_kind_are_refused_in_one_line(build: object, message: str) -> None:
+def test_arguments_of_the_wrong_kind_are_rejected_in_one_line(build: object, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         build()  # type: ignore[operator]

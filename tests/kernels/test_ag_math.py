@@ -282,7 +282,7 @@ def test_exact_results(library):
 
 @pytest.mark.cc
 def test_shortcuts_have_the_same_bits(library, tmp_path):
-    """Cores without vectors take them; their ends, and what lies beyond, among the arguments."""
+    """Cores without vectors take them; their ends, and what is beyond, among the arguments."""
     flags = ("-O2", "-ffp-contract=off", "-DAG_MATH_SHORTCUTS=1")
     quick = shared_library("gcc", [C / "math_sweep.c"], tmp_path / "quick.so", flags)
     ends = np.array([0, TINY, SMALL, 0.55, 35.2, 87, 89, 104, INF], np.float32).view(np.uint32)
@@ -327,7 +327,7 @@ def test_loops_over_them_become_vectors(cc, tmp_path):
 
 
 def test_the_checksum_is_of_the_results(library):
-    """A sweep that were the same for every function would prove nothing."""
+    """A sweep that were the same for every function would detect nothing."""
     library.sweep_crc.restype = ctypes.c_uint32
     assert len({library.sweep_crc(i, SWEEP) for i in range(len(NAMES))}) == len(NAMES)
     one = call(library, "expf", np.array([16.0], np.float32))  # argument 0: |-16|

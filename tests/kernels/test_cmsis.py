@@ -102,7 +102,7 @@ def test_it_serves_packed_products_alone(sources):
     assert sources / "Include" in loaded.include_dirs()
 
 
-def refused():
+def rejected():
     with pytest.raises(KernelError) as error:
         registry.load(["cmsis"], root=KERNELS)
     assert "\n" not in str(error.value)
@@ -111,7 +111,7 @@ def refused():
 
 def test_without_sources(sources, monkeypatch):
     monkeypatch.delenv("CMSIS_DSP")
-    assert refused() == (
+    assert rejected() == (
         "backend 'cmsis' needs CMSIS-DSP: set CMSIS_DSP to the path of its sources, or run autodiff-gen fetch cmsis"
     )
 
@@ -119,12 +119,12 @@ def test_without_sources(sources, monkeypatch):
 @pytest.mark.parametrize("says, found", [("@version  V1.8.1", "has version 1.8.1"), ("", "has no version")])
 def test_an_unsupported_version(sources, says, found):
     (sources / "Include/arm_math.h").write_text(HEADER.replace("@version  V1.10.0", says))
-    assert refused() == (f"CMSIS_DSP={sources}: Include/arm_math.h {found}; supported of CMSIS-DSP: 1.10.0")
+    assert rejected() == (f"CMSIS_DSP={sources}: Include/arm_math.h {found}; supported of CMSIS-DSP: 1.10.0")
 
 
 def test_another_folder(sources, monkeypatch):
     monkeypatch.setenv("CMSIS_DSP", str(sources / "Include"))
-    assert refused() == f"CMSIS_DSP={sources}/Include is not CMSIS-DSP: it has no Include/arm_math.h"
+    assert rejected() == f"CMSIS_DSP={sources}/Include is not CMSIS-DSP: it has no Include/arm_math.h"
 
 
 def test_a_board_that_cannot_run_it(sources, capsys):

@@ -1,5 +1,5 @@
 """Kernels compared with `ref`: those that need a core of their own on every emulated core that has it, portable ones on
-this computer and on a core of each kind."""
+the host and on a core of each kind."""
 
 import pytest
 from c_build import KERNELS
@@ -16,7 +16,7 @@ TUNED = [  # test_kernels.py has the host's; fastmath brings functions alone
 MACHINES = {
     (b.qemu.machine, b.qemu.cpu): b.id for b in map(board.load, reversed(boards()))
 }  # one board of each
-KINDS = ("host", "mps2_an385", "virt_a53")  # for what is portable: this computer, no FPU, AArch64
+KINDS = ("host", "mps2_an385", "virt_a53")  # for what is portable: the host, no FPU, AArch64
 PLACES = [
     (backend.name, name)
     for backend in TUNED

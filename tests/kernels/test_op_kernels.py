@@ -23,7 +23,7 @@ ORDERS = ("dense", "reversed", "slack")
 
 class Array:
     """An array in a guarded buffer of its own: row-major, with its axes stored in another order, or with room
-    behind each row."""
+    after each row."""
 
     def __init__(self, values, order):
         shape = values.shape

@@ -1,4 +1,4 @@
-"""What is written once over blocks and rows (kernels/tiles), over plain ones on this computer, under the sanitizers."""
+"""What is written once over blocks and rows (kernels/tiles), over plain ones on the host, under the sanitizers."""
 
 import subprocess
 

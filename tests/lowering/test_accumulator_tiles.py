@@ -83,6 +83,6 @@ def test_shapes_of_sums(make, shapes, has, has_not):
     assert not any(part in text for part in has_not), text
 
 
-def test_what_a_deeper_loop_reads_in_every_turn_is_a_local():
+def test_what_a_deeper_loop_reads_in_every_iteration_is_a_local():
     text = body(lambda a, b: a * F.reshape(b, (3, 1)), (3, 20), (3,))
     assert "const float x1_i = x1[i];" in text and "x0[i * 20 + j] * x1_i;" in text

@@ -71,7 +71,7 @@ def test_many_buffers() -> None:
 
 @pytest.mark.parametrize("block", range(3))
 def test_plans_of_random_graphs(block: int) -> None:
-    """The buffers of a compiled entry lie apart from those that are alive with them."""
+    """The buffers of a compiled entry do not overlap those that are alive with them."""
     for seed in range(block * 8, block * 8 + 8):
         case = (random_function if seed % 2 else random_model)(seed, 12)
         (entry,) = program_of(case, "m").entries

@@ -1,4 +1,4 @@
-"""Numbers as they stand in generated C."""
+"""Numbers as they are written in generated C."""
 
 from __future__ import annotations
 

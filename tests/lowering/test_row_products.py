@@ -27,7 +27,7 @@ GATHERED = "d_layer0_out_row[j] = d_layer0_out[i + j * 64];"
         ),
     ],
 )
-def test_a_row_that_lies_in_a_column_is_gathered_first(batch: int, has: list[str], has_not: str) -> None:
+def test_a_row_that_is_stored_as_a_column_is_gathered_first(batch: int, has: list[str], has_not: str) -> None:
     layers = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 8))
     model = ag.Model.supervised(layers, input=(batch, 6), loss=nn.MSELoss(), optimizer=optim.Adam())
     text = " ".join(emit(compile_model(model, "net"))["net.c"].split())

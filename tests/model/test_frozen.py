@@ -130,7 +130,7 @@ def starts(net: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_names_order_and_first_values_do_not_depend_on_what_was_asked(way: Callable[[Any], Any]) -> None:
+def test_names_order_and_first_values_do_not_depend_on_what_was_listed(way: Callable[[Any], Any]) -> None:
     want, got = starts(network(nn, features(nn))), starts(way(nn))
     assert list(got) == list(want)
     for name, array in want.items():

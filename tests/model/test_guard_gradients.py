@@ -1,4 +1,4 @@
-"""guard="gradients": a step is made only if every new state is proved finite before the first one is written."""
+"""guard="gradients": a step is made only if every new state is known to be finite before the first one is written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from autodiff_gen.report.explain import explain
 from autodiff_gen.targets import board
 
 pytestmark = pytest.mark.cc
-REFUSED = r"the updates cannot be proved finite \(status -9\)"
+REJECTED = r"the updates cannot be proved finite \(status -9\)"
 
 
 def net(*layers, shape=(4, 6), optimizer=None, **options):
@@ -174,7 +174,7 @@ def test_a_gradient_that_overflows_changes_nothing(name):
     before = bytes_of(proving)
     x, y = batch(proving, rng, 1e30, 1e12)
     for _ in range(2):
-        with pytest.raises(AutodiffError, match=REFUSED):
+        with pytest.raises(AutodiffError, match=REJECTED):
             proving.train_step(x, y)
         assert bytes_of(proving) == before
     assert np.isfinite(other.train_step(x, y))
@@ -206,7 +206,7 @@ def test_optimizer_state_that_is_not_finite_spoils_no_parameter(name, value):
             trainer.load_state_dict({**kept, key: broken})
             before = bytes_of(trainer)
             if trainer is proving:
-                with pytest.raises(AutodiffError, match=REFUSED):
+                with pytest.raises(AutodiffError, match=REJECTED):
                     trainer.train_step(*step)
                 assert bytes_of(trainer) == before
             else:
@@ -217,7 +217,7 @@ def test_optimizer_state_that_is_not_finite_spoils_no_parameter(name, value):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_whatever_is_accepted_stays_finite(name):
-    """Numbers of all sizes: a step is refused and changes nothing, or all of the new state is finite."""
+    """Numbers of all sizes: a step is rejected and changes nothing, or all of the new state is finite."""
     proving, _ = started(name)
     rng = np.random.default_rng(4)
     accepted = 0
@@ -266,15 +266,15 @@ def test_no_update_exceeds_its_bound(name, inputs, targets):
     graph = MODELS[name][0](guard="gradients").entries()[0]
     graph = rewritten(graph, until="fuse_optimizer")
     bounds = Bounds(graph)
-    asked = {s: bounds.of_update(s, new) for s, new in graph.updates.items()}
-    roots = [b for each in asked.values() for b in each if isinstance(b, Value)]
+    found = {s: bounds.of_update(s, new) for s, new in graph.updates.items()}
+    roots = [b for each in found.values() for b in each if isinstance(b, Value)]
     feeds = fed(graph, inputs, targets, 9)
     values = dict(zip(roots, evaluate(roots, feeds, float_dtype="float64"), strict=True))
     new = dict(
         zip(graph.updates, evaluate(list(graph.updates.values()), feeds, float_dtype="float64"), strict=True)
     )
     old = {v.node.attrs["state"]: feeds[v] for v in graph.leaves(STATE)}
-    for state, each in asked.items():
+    for state, each in found.items():
         if state.type.dtype.kind == "f":
             bound = sum(float(values.get(b, b)) for b in each)
             changed = np.abs(new[state] - old.get(state, 0.0)).max()
@@ -296,12 +296,12 @@ def test_bounds_are_nearly_reached():
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_writer_comes_behind_the_proof(name):
+def test_every_writer_comes_after_the_bound(name):
     plan = trainers(name)[0].program.entries[0].plan
     numbers = {step.node: step.number for step in plan.steps}
-    proof = numbers[base(plan.graph.bound).node]
-    assert numbers[base(plan.graph.outputs["loss"]).node] <= proof
-    assert all(numbers[node] > proof for node in writers(plan.graph).values())
+    bound = numbers[base(plan.graph.bound).node]
+    assert numbers[base(plan.graph.outputs["loss"]).node] <= bound
+    assert all(numbers[node] > bound for node in writers(plan.graph).values())
 
 
 def test_small_batches_that_are_summed_and_applied():
@@ -316,7 +316,7 @@ def test_small_batches_that_are_summed_and_applied():
     state = trainer.state_dict()
     trainer.load_state_dict({**state, "0.weight": np.zeros_like(state["0.weight"])})
     before = bytes_of(trainer)
-    with pytest.raises(AutodiffError, match=REFUSED):
+    with pytest.raises(AutodiffError, match=REJECTED):
         trainer.accumulate(*batch(trainer, rng, 1e30, 1e12))
     assert bytes_of(trainer) == before
     trainer.accumulate(*good)
@@ -324,7 +324,7 @@ def test_small_batches_that_are_summed_and_applied():
     broken = np.full_like(kept["0.weight.grad"], np.inf)
     trainer.load_state_dict({**kept, "0.weight.grad": broken})
     before = bytes_of(trainer)
-    with pytest.raises(AutodiffError, match=REFUSED):
+    with pytest.raises(AutodiffError, match=REJECTED):
         trainer.apply()
     assert bytes_of(trainer) == before
 
@@ -364,7 +364,7 @@ def test_a_step_in_parts_is_proved_too():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_cost_is_told_and_is_that_of_gradients_of_outputs(name):
-    """Not of gradients of parameters; a few scalars besides."""
+    """Not of gradients of parameters; a few scalars in addition."""
     proving, plain = (t.program for t in trainers(name))
     cost = proving.struct_bytes - plain.struct_bytes
     assert proving.guard_bytes == cost and plain.guard_bytes is None

@@ -1,4 +1,4 @@
-"""Steps that are refused: whatever is not finite comes in or out, every state keeps its bytes."""
+"""Steps that are rejected: whatever is not finite comes in or out, every state keeps its bytes."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def batch(model, seed=0):
 
 @pytest.mark.cc
 @pytest.mark.parametrize("name", MODELS)
-def test_a_refused_step_changes_no_state(name):
-    """And the steps behind it are those of a trainer that never saw it."""
+def test_a_rejected_step_changes_no_state(name):
+    """And the steps after it are those of a trainer that never saw it."""
     model = MODELS[name]()
     trainer, other = model.on_host(), model.on_host()
     for step in range(6):
@@ -182,7 +182,7 @@ def test_a_step_in_parts_is_the_same_step(name):
 
 
 @pytest.mark.cc
-def test_checkpoints_wait_and_a_refused_step_is_over(tmp_path):
+def test_checkpoints_wait_and_a_rejected_step_is_over(tmp_path):
     model = classifier(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4), split=True)
     trainer = model.on_host()
     trainer.save(tmp_path / "whole")

@@ -232,7 +232,7 @@ def damaged(data, how):
 @pytest.mark.parametrize(
     "how", ["truncated", "empty", "magic", "graph id", "size", "header", "first byte", "last byte"]
 )
-def test_a_damaged_checkpoint_is_refused_and_changes_nothing(trainer, batch, tmp_path, how):
+def test_a_damaged_checkpoint_is_rejected_and_changes_nothing(trainer, batch, tmp_path, how):
     path = tmp_path / "c"
     trainer.save(path)
     path.write_bytes(damaged(path.read_bytes(), how))
@@ -243,7 +243,7 @@ def test_a_damaged_checkpoint_is_refused_and_changes_nothing(trainer, batch, tmp
     assert all(np.array_equal(state[k], v) for k, v in trainer.state_dict().items())
 
 
-def test_another_models_checkpoint_is_refused(trainer, tmp_path):
+def test_another_models_checkpoint_is_rejected(trainer, tmp_path):
     net = nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 3))  # as many bytes of state
     other = ag.Model.supervised(net, input=(4, 5), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1))
     host_trainer(other).save(tmp_path / "c")

@@ -1,4 +1,4 @@
-"""What a model file writes: layers, initial values, optimizers, Model and function; with what each refuses."""
+"""What a model file writes: layers, initial values, optimizers, Model and function; with what each rejects."""
 
 from __future__ import annotations
 
@@ -380,7 +380,7 @@ class Unused(nn.Module):
         return self.used(x)
 
 
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REJECTED: list[tuple[Callable[[], Any], str]] = [
     (model_of(), ""),
     (model_of(loss=lambda y, t, **_: F.square(y - t)), r"the loss is f32\[n,1\], not a scalar f32\[\]; reduce it"),
     (model_of(loss=lambda **_: 1.0), "the loss is float, expected a graph value"),
@@ -446,12 +446,12 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("build, message", REFUSED[1:], ids=[m[:60] for _, m in REFUSED[1:]])
-def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED[1:], ids=[m[:60] for _, m in REJECTED[1:]])
+def test_rejected_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(AutodiffError, match=message) as caught:
         build()
     assert "\n" not in str(caught.value)
 
 
-def test_the_model_behind_those_is_accepted() -> None:
-    REFUSED[0][0]()
+def test_the_model_of_those_rows_is_accepted() -> None:
+    REJECTED[0][0]()

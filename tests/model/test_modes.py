@@ -138,7 +138,7 @@ def twice() -> Any:
 
 
 P = ag.Param("p", 1.0)
-REFUSED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
+REJECTED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
     (
         twice,
         ModelError,
@@ -174,7 +174,7 @@ REFUSED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
 ]
 
 
-@pytest.mark.parametrize("build, error, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], error: type[AutodiffError], message: str) -> None:
+@pytest.mark.parametrize("build, error, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], error: type[AutodiffError], message: str) -> None:
     with pytest.raises(error, match=message):
         build()

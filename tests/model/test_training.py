@@ -11,7 +11,7 @@ from autodiff_gen.host.trainer import host_trainer
 
 STEPS = 200
 WORKLOADS = ("w1", "w2", "w3b1", "w3b8", "w4", "w5", "w6")
-# Steps in which some value may lie on the other side of a kink of ReLU6 than in PyTorch, so that one gradient of tens
+# Steps in which some value may be on the other side of a kink of ReLU6 than in PyTorch, so that one gradient of tens
 # of thousands passes in one program and not in the other.
 FLIPS = {"w6": 2}
 BRIEF = tuple(name for name in WORKLOADS if name != "w3b8")

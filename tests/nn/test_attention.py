@@ -95,7 +95,7 @@ def test_masks_that_are_inputs() -> None:
 
 
 X, WIDE = ag.Input("x", (2, 4, 5)), ag.Input("wide", (2, 4, 6))
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REJECTED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: F.scaled_dot_product_attention(X, WIDE, X),
         r"^scaled_dot_product_attention\(x: f32\[2,4,5\], wide: f32\[2,4,6\], x: f32\[2,4,5\]\): needs query",
@@ -123,8 +123,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("build, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(ShapeError, match=message) as caught:
         build()
     assert "\n" not in str(caught.value)
@@ -277,7 +277,7 @@ def test_weights_start_as_torchs_do() -> None:
 
 
 SHORT = ag.Input("s", (3, 6))
-REFUSED_LAYERS: list[tuple[Callable[[], Any], str]] = [
+REJECTED_LAYERS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: nn.MultiheadAttention(6, 4),
         "^MultiheadAttention: embed_dim=6 cannot be divided into num_heads=4 heads$",
@@ -313,8 +313,8 @@ REFUSED_LAYERS: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("build, message", REFUSED_LAYERS)
-def test_layers_refuse_in_one_line(build: Callable[[], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED_LAYERS)
+def test_layers_reject_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(ag.AutodiffError, match=message) as caught:
         build()
     assert "\n" not in str(caught.value)

@@ -210,7 +210,7 @@ def test_gradients_are_checked_in_training_mode() -> None:
 
 
 @pytest.mark.cc
-def test_one_value_per_channel_is_refused_at_run_time() -> None:
+def test_one_value_per_channel_is_rejected_at_run_time() -> None:
     net = nn.Sequential(nn.Linear(5, 3), nn.BatchNorm1d(3))
     model = ag.Model.supervised(net, input=(4, 5), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1))
     trainer = model.on_host()
@@ -234,7 +234,7 @@ def test_one_value_per_channel_is_refused_at_run_time() -> None:
 
 
 X2, X3, C = ag.Input("x", (4, 3)), ag.Input("x", (4, 3, 2)), np.ones(3)
-REFUSED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
+REJECTED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
     (lambda: F.batch_norm(ag.Input("x", (4,)), C, C), ShapeError, r"^batch_norm\(.*: the input must be \[N, C, ...\]$"),
     (lambda: F.batch_norm(X2, C, None), ShapeError, r"give running_mean and running_var both, or neither$"),
     (lambda: F.batch_norm(X2, np.ones(2), C), ShapeError, r"running_mean must have the shape \[3\], not \[2\]$"),
@@ -253,8 +253,8 @@ REFUSED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("build, error, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], error: type[AutodiffError], message: str) -> None:
+@pytest.mark.parametrize("build, error, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], error: type[AutodiffError], message: str) -> None:
     with pytest.raises(error, match=message):
         build()
 

@@ -108,7 +108,7 @@ def test_dropout_of_an_encoder_acts_in_training() -> None:
     assert not [n for n in topological([encoder(nn).eval()(x)]) if n.op.name == "rand_u32"]
 
 
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: nn.ModuleList([nn.Linear]), r"^ModuleList: '0' is <class.*not a module; did you forget the parent"),
     (lambda: nn.ModuleDict({"a": F.relu}), r"^ModuleDict: 'a' is <function.*not a module"),
     (lambda: nn.ModuleDict({"a": nn.ReLU()})["b"], r"^ModuleDict has no 'b'; it has a$"),
@@ -117,7 +117,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("build, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         build()

@@ -61,8 +61,8 @@ def test_value_and_gradient_are_the_masks(name: str, shape: Any, mask: Any, p: f
 @pytest.mark.cc
 def test_c_draws_the_same_bits_for_every_n() -> None:
     x, v = ag.Input("x", (4, 3, 2), batch_axis=0), ag.Input("v", (4, 3, 2), batch_axis=0)
-    turned = F.permute(x, (2, 0, 1))  # the index follows the batch in the middle
-    ys = [F.dropout(x, 0.5, seed=3), F.dropout1d(x, 0.2, seed=4), F.dropout(turned, 0.5, seed=5)]
+    permuted = F.permute(x, (2, 0, 1))  # the index follows the batch in the middle
+    ys = [F.dropout(x, 0.5, seed=3), F.dropout1d(x, 0.2, seed=4), F.dropout(permuted, 0.5, seed=5)]
     flat = F.reshape(F.sum(F.permute(ys[2], (1, 2, 0)) * v, 2), (-1,))
     f = ag.function([x, v, F.random_step()], [*ys[:2], flat], training=True).on_host()
     rng = np.random.default_rng(1)
@@ -177,7 +177,7 @@ def images(p: float = 0.3) -> ag.Model:
 @pytest.mark.cc
 @pytest.mark.torch
 def test_masks_follow_the_logical_order_of_images() -> None:
-    """Inside, images lie channels last, and the flattened mask is drawn in that order."""
+    """Inside, images are channels last, and the flattened mask is drawn in that order."""
     import torch
 
     t = torch.nn
@@ -212,7 +212,7 @@ def test_a_mask_seen_otherwise_is_drawn_otherwise() -> None:
         np.testing.assert_array_equal(before, after)
 
 
-def test_noise_behind_a_view_is_drawn_again_by_places() -> None:
+def test_noise_of_a_view_is_recomputed_by_position() -> None:
     shape, step = (3, 8), F.random_step()
     drawn = apply("rand_u32", step, apply("iota", size=shape), key=9)
     seen = F.permute(F.reshape(drawn, (3, 2, 4)), (2, 0, 1))
@@ -267,7 +267,7 @@ def test_draws_of_one_shape_differ() -> None:
 
 
 X = ag.Input("x", (4, 3))
-REFUSED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
+REJECTED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
     (
         lambda: F.dropout(X, 1.5),
         ShapeError,
@@ -288,7 +288,7 @@ REFUSED: list[tuple[Callable[[], Any], type[AutodiffError], str]] = [
 ]
 
 
-@pytest.mark.parametrize("build, error, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], error: type[AutodiffError], message: str) -> None:
+@pytest.mark.parametrize("build, error, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], error: type[AutodiffError], message: str) -> None:
     with pytest.raises(error, match=message):
         build()

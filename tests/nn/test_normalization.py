@@ -52,14 +52,14 @@ def test_steps_of_a_model_equal_pytorchs(layer: Callable[[Any], Any]) -> None:
         np.testing.assert_allclose(trainer.state_dict()[name], value.numpy(), rtol=1e-5, atol=1e-5)
 
 
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: nn.LayerNorm(0), r"^LayerNorm: normalized_shape=0 must be whole numbers of at least 1$"),
     (lambda: nn.RMSNorm(()), r"^RMSNorm: normalized_shape=\(\) must be"),
     (lambda: nn.GroupNorm(5, 12), r"^GroupNorm: num_channels=12 cannot be divided into num_groups=5 groups$"),
 ]
 
 
-@pytest.mark.parametrize("build, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         build()

@@ -199,7 +199,7 @@ def test_no_weight_gradient_of_a_recurrent_layer_takes_memory() -> None:
 
 
 X = make_input("x", Type(f32, (T, B, N)))
-REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
+REJECTED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: nn.GRU(0, 3), ModelError, r"^GRU: input_size=0 must be a whole number of at least 1$"),
     (lambda: nn.RNN(3, 3, nonlinearity="sin"), ModelError, r"^RNN: nonlinearity='sin'; known: \"tanh\", \"relu\"$"),
     (lambda: nn.LSTM(3, 3, dropout=2), ModelError, r"^LSTM: p=2 must be a probability, from 0 to 1$"),
@@ -212,8 +212,8 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("build, kind, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], kind: type[Exception], message: str) -> None:
+@pytest.mark.parametrize("build, kind, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         build()
 

@@ -23,7 +23,7 @@ TOLERANCE = {"rtol": 2e-6, "atol": 2e-6}
 
 
 def as_input(name: str, shape: Any, kind: str, batch_axis: int | None = None) -> tuple[Any, Any]:
-    """An input, and the value that stands for the operand: C functions take masks as bytes."""
+    """An input, and the value of the operand: C functions take masks as bytes."""
     given = ag.Input(name, shape, dtype="u8" if kind == "bool" else kind, batch_axis=batch_axis)
     return given, F.ne(given, 0) if kind == "bool" else given
 

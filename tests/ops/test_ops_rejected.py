@@ -1,4 +1,4 @@
-"""Operands that no op takes: each is refused in one line that names the op and the rule."""
+"""Operands that no op takes: each is rejected in one line that names the op and the rule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from autodiff_gen.ops.max_pooling import pooling
 n = Dim(1, 4)
 
 # op, operand types, attributes, part of the message
-REFUSED: list[tuple[str, list[Type], dict[str, Any], str]] = [
+REJECTED: list[tuple[str, list[Type], dict[str, Any], str]] = [
     (
         "add",
         [Type(f32, (2, 3)), Type(f32, (4,))],
@@ -249,8 +249,8 @@ REFUSED: list[tuple[str, list[Type], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("name, types, attrs, message", REFUSED)
-def test_wrong_operands_are_refused_in_one_line(
+@pytest.mark.parametrize("name, types, attrs, message", REJECTED)
+def test_wrong_operands_are_rejected_in_one_line(
     name: str, types: list[Type], attrs: dict[str, Any], message: str
 ) -> None:
     inputs = [make_input("abc"[i], t) for i, t in enumerate(types)]

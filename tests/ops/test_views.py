@@ -38,9 +38,9 @@ def random_views(r: random.Random) -> tuple[Value, list[Value]]:
                 chain.append(apply("permute", v, dims=tuple(r.sample(range(v.ndim), v.ndim))))
             elif kind == "slice":
                 taken = [d if isinstance(d, Dim) else r.randint(1, d) for d in v.shape]
-                turned = [isinstance(d, int) and r.random() < 0.3 for d in v.shape]
-                starts = tuple(t - 1 if turn else 0 for t, turn in zip(taken, turned, strict=True))
-                steps = tuple(-1 if turn else 1 for turn in turned)
+                reversed_axes = [isinstance(d, int) and r.random() < 0.3 for d in v.shape]
+                starts = tuple(t - 1 if back else 0 for t, back in zip(taken, reversed_axes, strict=True))
+                steps = tuple(-1 if back else 1 for back in reversed_axes)
                 chain.append(apply("slice", v, shape=tuple(taken), starts=starts, steps=steps))
             elif kind == "unit":
                 shape = [d for d in v.shape if d != 1 or r.random() < 0.5]
@@ -87,7 +87,7 @@ def test_views_lie_where_numpy_says(block: int) -> None:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_a_copy_is_asked_for_only_where_numpy_copies(block: int) -> None:
+def test_a_copy_is_requested_only_where_numpy_copies(block: int) -> None:
     for seed in range(block * 100, block * 100 + 100):
         source, chain = random_views(random.Random(seed))
         if any(isinstance(d, Dim) for d in source.shape):
@@ -104,10 +104,10 @@ def test_a_copy_is_asked_for_only_where_numpy_copies(block: int) -> None:
 
 def test_the_batch_cannot_be_split_or_merged_inside() -> None:
     x = make_input("x", Type(f32, (Dim(1, 4), 3)))
-    turned = apply("permute", x, dims=(1, 0))
+    transposed = apply("permute", x, dims=(1, 0))
     assert apply("reshape", x, shape=(Dim(3, 4),)).shape == (Dim(3, 4),)
     with pytest.raises(ShapeError, match=r"reshape.*f32\[3,n\].*batch axis"):
-        apply("reshape", turned, shape=(Dim(3, 4),))
+        apply("reshape", transposed, shape=(Dim(3, 4),))
 
 
 # gemm calls
@@ -135,7 +135,7 @@ def interpreted(call: KernelCall, memory: dict[str, Any], c: Any) -> None:
 
     def rows(name: str, count: int, width: int, lead: int) -> Any:
         assert lead >= width, f"{call}: the leading dimension is less than a row"
-        assert (count - 1) * lead + width <= flat[name].size, f"{call}: reads behind {name}"
+        assert (count - 1) * lead + width <= flat[name].size, f"{call}: reads past {name}"
         return as_strided(flat[name], (count, width), (8 * lead, 8))
 
     m, n = size["m"], size["n"]

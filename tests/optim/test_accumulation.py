@@ -249,7 +249,7 @@ def clash() -> ag.Model:
     return ag.Model([x], [], {"y": x * w}, F.sum(x * w * v), optim.SGD(lr=0.1), accumulate="sum")
 
 
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REJECTED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: model(accumulate=True),
         r'^accumulate=True; expected the reduction of the loss, "mean" or "sum"$',
@@ -260,8 +260,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("build, message", REFUSED)
-def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED)
+def test_rejected_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         build()
 

@@ -1,5 +1,5 @@
 """Optimizers and clipping against torch.optim: every parameter and state of every step; parameter groups and
-freezing; what is refused."""
+freezing; what is rejected."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ class TwoParts(nn.Module):
 
 @pytest.mark.cc
 def test_frozen_modules_keep_their_values() -> None:
-    """... stand in the state_dict when they are used, and need not be used."""
+    """... are in the state_dict when they are used, and need not be used."""
     net = TwoParts()
     assert net.body.requires_grad_(False) is net.body
     net.unused.requires_grad_(False)
@@ -290,7 +290,7 @@ def test_a_rule_of_ones_own() -> None:
         np.testing.assert_allclose(np.abs(value - before[name]), 0.5, rtol=1e-6)
 
 
-# What is refused
+# What is rejected
 
 
 def given(**options: Any) -> Callable[[], Any]:
@@ -315,7 +315,7 @@ def all_frozen(select: Any) -> Any:
     return ag.Model.supervised(net, (1, 3), nn.MSELoss(), optim.SGD())
 
 
-REFUSED: list[tuple[Callable[[], Any], str]] = [
+REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: optim.SGD(0.1), r"^optim.SGD: params=0.1 is a number; give the learning rate as lr=0.1$"),
     (lambda: optim.SGD(lr=lrs.StepLR(3)), r"^optim.SGD: lr must be a number; give the schedule to the model"),
     (lambda: optim.AdamW(lr=-1), "^optim.AdamW: lr=-1 must be a number of at least 0$"),
@@ -358,8 +358,8 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("build, message", REFUSED, ids=[m[:60] for _, m in REFUSED])
-def test_refused_in_one_line(build: Callable[[], Any], message: str) -> None:
+@pytest.mark.parametrize("build, message", REJECTED, ids=[m[:60] for _, m in REJECTED])
+def test_rejected_in_one_line(build: Callable[[], Any], message: str) -> None:
     with pytest.raises(AutodiffError, match=message) as caught:
         build()
     assert "\n" not in str(caught.value)

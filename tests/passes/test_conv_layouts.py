@@ -52,16 +52,16 @@ def check_layouts(program: Program, left: int = 0) -> None:
 @pytest.mark.parametrize("name", CONVOLUTIONAL)
 def test_no_copy_for_the_sake_of_the_layout(name: str, rule: str) -> None:
     program = compile_model(convolutional(name, getattr(optim, rule)()), "m")
-    # The first convolution of `mobile` reads its NCHW images where they lie, by strides.
+    # The first convolution of `mobile` reads its NCHW images where they are stored, by strides.
     check_layouts(program, left=1 if name == "mobile" else 0)
 
 
 def test_what_settling_saves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it there are copies, which the other test would see."""
     names = ("lenet of 8", "mobile")
-    settled = [compile_model(convolutional(name, optim.SGD()), "m") for name in names]
+    assigned = [compile_model(convolutional(name, optim.SGD()), "m") for name in names]
     monkeypatch.setattr("autodiff_gen.passes.layout_assignment.assign_layouts", unpropagated)
-    for name, program in zip(names, settled, strict=True):
+    for name, program in zip(names, assigned, strict=True):
         other = compile_model(convolutional(name, optim.SGD()), "m")
         assert layout_copies(other.entries[0]) and layout_copies(other.entries[1])
         assert program.struct_bytes < 0.97 * other.struct_bytes
@@ -192,22 +192,22 @@ def test_training_beside_pytorch(rule: str, tmp_path: Path) -> None:
 @pytest.mark.cc
 def test_dropout_and_batch_norm_do_not_see_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Masks follow the logical index: the net whose values stay in NCHW drops the same elements. Sums of gradients and
-    averages of weights lie as the weights do."""
+    averages of weights have the layout of the weights."""
     more: dict[str, Any] = {"accumulate": "mean", "ema": optim.EMA(0.9)}
-    settled = trained(Net(0.3), optim.Adam(lr=0.01), **more).on_host()
-    assert not any(layout_copies(entry) for entry in settled.program.entries)
+    assigned = trained(Net(0.3), optim.Adam(lr=0.01), **more).on_host()
+    assert not any(layout_copies(entry) for entry in assigned.program.entries)
     monkeypatch.setattr("autodiff_gen.passes.layout_assignment.assign_layouts", unpropagated)
     other = trained(Net(0.3), optim.Adam(lr=0.01), **more).on_host()
     for k, (x, label) in enumerate(batches(6, 3, 10, 10)):
         if k < 4:
-            assert settled.train_step(x, label) == pytest.approx(other.train_step(x, label), abs=1e-5)
+            assert assigned.train_step(x, label) == pytest.approx(other.train_step(x, label), abs=1e-5)
         else:
-            assert settled.accumulate(x, label) == pytest.approx(other.accumulate(x, label), abs=1e-5)
-    settled.apply()
+            assert assigned.accumulate(x, label) == pytest.approx(other.accumulate(x, label), abs=1e-5)
+    assigned.apply()
     other.apply()
-    np.testing.assert_allclose(settled.predict_averaged(x), other.predict_averaged(x), atol=1e-4)
+    np.testing.assert_allclose(assigned.predict_averaged(x), other.predict_averaged(x), atol=1e-4)
     for name, array in other.state_dict().items():
-        np.testing.assert_allclose(settled.state_dict()[name], array, atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(assigned.state_dict()[name], array, atol=1e-4, err_msg=name)
 
 
 @pytest.mark.cc
@@ -226,7 +226,7 @@ def test_images_with_the_channels_last() -> None:
 
 
 def test_feature_maps_as_outputs_are_copied_once() -> None:
-    """What the caller asked for in NCHW is written in NCHW; training does not pay for it."""
+    """What the caller requested in NCHW is written in NCHW; training does not pay for it."""
     x = ag.Input("x", (2, 3, 8, 8), batch_axis=0)
     maps = F.relu(nn.Conv2d(3, 4, 3)(x))
     model = ag.Model([x], [], {"maps": maps}, F.mean(F.square(maps)), optim.SGD())
@@ -235,7 +235,7 @@ def test_feature_maps_as_outputs_are_copied_once() -> None:
 
 
 def test_functions_with_gradients_of_their_own() -> None:
-    """Permutes sink in a function as well, where the caller differentiated."""
+    """Permutes propagate in a function as well, where the caller differentiated."""
     x = ag.Input("x", (2, 3, 8, 8), batch_axis=0)
     w, v = (ag.Param(name, np.ones(shape, "f")) for name, shape in (("w", (4, 3, 3, 3)), ("v", (4, 4, 3, 3))))
     y = F.tanh(F.conv2d(F.relu(F.conv2d(x, w)), v))

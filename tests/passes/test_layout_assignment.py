@@ -1,4 +1,4 @@
-"""Permutes sink and cancel without changing a value, and parameters are stored as their readers want them."""
+"""Permutes propagate and cancel without changing a value, and parameters are stored as their readers want them."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def rows(feeds: dict[Value, Any], n: int) -> dict[Value, Any]:
 
 
 def stored_feeds(feeds: dict[Value, Any], done: Layouts) -> dict[Value, Any]:
-    """The feeds of the settled graph."""
+    """The feeds of the graph with layouts."""
     out = dict(feeds)
     for v, array in feeds.items():
         new = done.states.get(v.node.attrs.get("state"))  # type: ignore[arg-type]
@@ -184,10 +184,10 @@ def test_settling_keeps_what_can_be_compiled() -> None:
 
 
 @pytest.mark.cc
-def test_settled_graphs_as_c() -> None:
+def test_graphs_with_layouts_as_c() -> None:
     drawn = [d for d in map(Drawn, range(1000, 1030)) if is_verified(d.roots)]
-    cases = [settled_case(d) for d in drawn]
-    programs = [program_of(case, f"settled{case.seed}") for case in cases]
+    cases = [case_with_layouts(d) for d in drawn]
+    programs = [program_of(case, f"layouts{case.seed}") for case in cases]
     library = library_of(programs, "-O0")
     for case, program in zip(cases, programs, strict=True):
         running = Running(library, program)
@@ -197,7 +197,7 @@ def test_settled_graphs_as_c() -> None:
             assert all(close(got[name], array) for name, array in outputs.items()), (case.seed, n)
 
 
-def settled_case(drawn: Drawn) -> Case:
+def case_with_layouts(drawn: Drawn) -> Case:
     done = propagated(drawn.roots)
     feeds = stored_feeds(drawn.feeds, done)
     leaves = [n.results[0] for n in topological(done.roots) if n.op.name in ("input", "state")]
@@ -225,7 +225,7 @@ def bias(v: Value) -> Value:
 
 
 C = ag.Param("c", init.uniform((4,), bound=1.0, seed=1))
-SUNK: dict[str, Callable[[Value], Value]] = {
+PROPAGATED: dict[str, Callable[[Value], Value]] = {
     "elementwise": lambda x: nhwc(F.relu(nchw(x))),
     "bias per channel": lambda x: nhwc(F.relu(nchw(x) * bias(C) + bias(C))),
     "residual": lambda x: nhwc(F.tanh(nchw(x)) + nchw(x)),
@@ -244,9 +244,9 @@ SUNK: dict[str, Callable[[Value], Value]] = {
 }
 
 
-@pytest.mark.parametrize("name", SUNK)
+@pytest.mark.parametrize("name", PROPAGATED)
 def test_permutes_cancel(name: str) -> None:
-    y = SUNK[name](image(2, 3, 5, 4))
+    y = PROPAGATED[name](image(2, 3, 5, 4))
     (after,) = propagated([y]).roots
     assert count([y], "permute") > 0 and count([after], "permute") == 0, str(after)
 
@@ -367,7 +367,7 @@ def test_initial_weights_are_those_of_the_logical_index() -> None:
 
 @pytest.mark.cc
 def test_storage_order_is_part_of_the_graph_id(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The same model stored in the logical order learns the same, but refuses the checkpoint."""
+    """The same model stored in the logical order learns the same, but rejects the checkpoint."""
     one = folded(optim.SGD(lr=0.1)).on_host()
     monkeypatch.setattr(
         "autodiff_gen.passes.layout_assignment.assign_layouts", lambda roots: Layouts(list(roots), {})

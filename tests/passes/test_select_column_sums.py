@@ -46,7 +46,7 @@ ROWS: list[tuple[str, tuple[Any, ...], Callable[[Value], list[Value]], int]] = [
     ("of a batch that varies", (Dim(1, 16), 8), lambda x: [F.sum(x, 0)], 1),
     ("of channels", (3, 4, 1, 8), lambda x: [F.sum(x, (0, 1), keepdim=True)], 1),
     ("of the last two axes", (12, 2, 4), lambda x: [F.sum(x, 0)], 1),
-    ("behind a view", (3, 32), lambda x: [F.sum(F.reshape(x, (12, 8)), 0)], 1),
+    ("of a view", (3, 32), lambda x: [F.sum(F.reshape(x, (12, 8)), 0)], 1),
     ("a result", (12, 8), stored, 1),
     ("computed for the sum", (12, 8), lambda x: [F.sum(F.exp(x), 0)], 0),
     ("mean, then squares", (12, 8), centred, 1),
@@ -57,7 +57,7 @@ ROWS: list[tuple[str, tuple[Any, ...], Callable[[Value], list[Value]], int]] = [
     ("of one column", (200, 1), lambda x: [F.sum(x, 0)], 0),
     ("of all", (12, 8), lambda x: [F.sum(x)], 0),
     ("along rows", (12, 8), lambda x: [F.sum(x, 1)], 0),
-    ("of columns that lie apart", (8, 12), lambda x: [F.sum(x.T, 0)], 0),
+    ("of columns with gaps between them", (8, 12), lambda x: [F.sum(x.T, 0)], 0),
     ("of a slice", (12, 16), lambda x: [F.sum(x[:, :8], 0)], 0),
 ]
 

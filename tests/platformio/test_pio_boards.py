@@ -1,5 +1,5 @@
 """Real boards, as far as they can be checked here: the environments as configuration, the profiles against what
-PlatformIO publishes, and the Arduino port as C++ on this computer. None of them has run."""
+PlatformIO publishes, and the Arduino port as C++ on the host. None of them has run."""
 
 from __future__ import annotations
 

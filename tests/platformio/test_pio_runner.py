@@ -135,7 +135,7 @@ def test_a_good_suite_alone_exits_with_0(project):
     assert done.returncode == 0, done.stdout
 
 
-def test_a_refused_port_is_red(project):
+def test_a_rejected_port_is_red(project):
     done = pio(
         project,
         project / "core",

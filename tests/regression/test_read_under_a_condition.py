@@ -1,4 +1,4 @@
-"""GCC 12 vectorises a read under a condition wrongly where the result takes the place of an operand, in a nest of
+"""GCC 12 vectorises a read under a condition wrongly where the result reuses the buffer of an operand, in a nest of
 loops, with AVX2 at -O3: a gradient through relu came out wrong. Both choices are read before one is taken."""
 
 from __future__ import annotations

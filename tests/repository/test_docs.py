@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
+from extensions import edits, sections
 
 from autodiff_gen.lowering.pipeline import names
 
@@ -18,8 +19,9 @@ GENERATED = ROOT / "docs" / "operations.md"  # its text is that of docstrings
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *DECISIONS]
 SUFFIXES = "c|h|j2|json|md|npz|py|toml|txt"
 
-# Files of a reader's own project, which the documents tell how to write, and files that a build makes.
+# Files of a reader's own project, and of additions, which the documents tell how to write; files that a build makes.
 OTHERS = {"src/main.c", "test/", "net.py", "gemv.c", "my_board.toml", "bench.json", "model.c"}
+OTHERS |= {edit.path for section in sections() for edit in edits(section)}
 OUTPUT = re.compile(r"build/|\.pio/|path/|.*\bNAME")
 NAME = re.compile(rf"`([\w.*-]+(?:/[\w.*-]+)*\.(?:{SUFFIXES})|(?:[\w.*-]+/)+)`")
 
@@ -38,7 +40,7 @@ def text_of(path: Path) -> str:
 
 
 def exists(name: str, document: Path) -> bool:
-    """Whether a name in backticks is a file or folder of the tree; `*` stands for any characters."""
+    """Whether a name in backticks is a file or folder of the tree; `*` matches any characters."""
     if name in OTHERS or OUTPUT.match(name):
         return True
     if "/" not in name:

@@ -29,7 +29,7 @@ TIDY = ",".join(
         "-bugprone-easily-swappable-parameters",  # a matter of taste
         "-bugprone-narrowing-conversions",  # -Wconversion decides
         "-bugprone-reserved-identifier,-cert-dcl37-c,-cert-dcl51-cpp",  # the linker's symbols
-        "-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling",  # asks for Annex K, which nobody has
+        "-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling",  # recommends Annex K, which nobody has
     )
 )
 QUICK = f"{TIDY},-clang-analyzer-*"
@@ -38,7 +38,7 @@ MODELS = ("mnist", "xor")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Generated C of two models and of one with all that a model may ask for, for the link too."""
+    """Generated C of two models and of one with all options of a model, for the link too."""
     made = tmp_path_factory.mktemp("analysed")
     everything = ag.Model.supervised(
         nn.Sequential(nn.Linear(20, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 4)),

@@ -1,4 +1,4 @@
-"""Checkpoints in flash: power cuts after every operation, flipped bits, wear, refusals; and the STM32F4's driver."""
+"""Checkpoints in flash: power cuts after every operation, flipped bits, wear, rejections; and the STM32F4's driver."""
 
 import re
 import subprocess
@@ -44,7 +44,7 @@ def test_slots_wear_alike(sweep):
     assert run(sweep, "wear", 600) == "600 saves: each slot erased 100 to 100 times\n"
 
 
-def test_refusals(sweep):
+def test_rejections(sweep):
     assert run(sweep, "rejections") == "rejections as expected\n"
 
 

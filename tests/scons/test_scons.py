@@ -1,4 +1,4 @@
-"""The SCons front door: what an edit rebuilds, what a wrong word says, what a build leaves behind."""
+"""The SCons front door: what an edit rebuilds, what a wrong word says, what a build leaves."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ EDITS: dict[str, tuple[Callable[[Tree], object], set[str], set[str]]] = {
     ),
     "kernel contract": (
         lambda t: append(t.root / "kernels/ag_kernels.h", "\n"),
-        KERNELS | {"CC net.o"},
-        {"GEN net.c", "CC ag_console.o"},
+        KERNELS | {"GEN net.c", "CC net.o"},
+        {"CC ag_console.o"},
     ),
     "main program": (
         lambda t: append(t.model / "main.c", "int edited;\n"),
@@ -351,7 +351,7 @@ def test_upload_says_what_is_missing(tree: Tree) -> None:
 
 
 @pytest.mark.cc
-def test_paths_start_where_the_user_stands(tree: Tree) -> None:
+def test_paths_start_in_the_users_folder(tree: Tree) -> None:
     done = tree.scons("model=net/model.py", "board=host", cwd=tree.model.parent)
     assert done.returncode == 0, done.stderr
     assert (tree.out() / "net.c").is_file()

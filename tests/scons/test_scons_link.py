@@ -1,4 +1,4 @@
-"""`./scons ... link` and `hil`: the firmware of the link, and the checks of a board against this computer."""
+"""`./scons ... link` and `hil`: the firmware of the link, and the checks of a board against the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`./scons`, the shell script, with a Python that only writes down what it is asked: set-up, stamps, locks, apt."""
+"""`./scons`, the shell script, with a Python that only writes down how it is called: set-up, stamps, locks, apt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-# Stands for python3 and for the venv's python. Logs one line per call; `-m venv` copies itself.
+# Replaces python3 and the venv's python. Logs one line per call; `-m venv` copies itself.
 PYTHON = r"""#!/bin/sh
 log() { printf '%s\n' "$*" >>"$STUB_LOG"; }
 case "$*" in
@@ -305,7 +305,7 @@ def test_settings_of_another_python_stay_out_and_the_index_stays(checkout: Check
 
 
 def fake_apt(checkout: Checkout, *, uid: int, sudo: str) -> None:
-    """apt-get that logs, `id` that says who we are, and a sudo that may refuse."""
+    """apt-get that logs, `id` that says who we are, and a sudo that may fail."""
     folder = checkout.log.parent / "bin"
     apt = '#!/bin/sh\necho "apt $DEBIAN_FRONTEND $*" >>"$STUB_LOG"\ncase $* in *install*) : >"$STUB_LOG.apt" ;; esac\n'
     write_program(folder / "apt-get", apt)

@@ -1,5 +1,5 @@
-"""Graphs that every pass must survive: a weight used twice or turned, states that swap, readers of the old and of the
-new, and the optimizers' rules.
+"""Graphs that every pass must survive: a weight used twice or transposed, states that swap, readers of the old and
+of the new, and the optimizers' rules.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def swapped() -> Made:
     return {}, {s: b, t: a}, ["a"]
 
 
-def swapped_matrices_turned() -> Made:
+def swapped_matrices_transposed() -> Made:
     (s, a), (t, b) = float_state("a", 3, 3), float_state("b", 3, 3)
     return {}, {s: b.T, t: a.T}, ["a"]
 
@@ -160,7 +160,8 @@ def normalised_gradient() -> Made:
 SURVIVORS: dict[str, Callable[[], Made]] = {
     f.__name__: f
     for f in (
-        shared_weight, weight_seen_three_ways, swapped, swapped_matrices_turned, three_in_a_circle, old_and_new_read,
+        shared_weight, weight_seen_three_ways, swapped, swapped_matrices_transposed, three_in_a_circle,
+        old_and_new_read,
         view_of_updated_state, transposed_in_place, symmetrised, divided_by_its_sum, jacobi, jacobi_products,
         product_with_itself, scale_read_after_its_gradient, sgd_momentum, weight_decay, adam, normalised_gradient,
     )

@@ -31,7 +31,7 @@ def digits(count, seed=0):
 
 
 def firmware_of(model, tmp_path_factory):
-    """The link's firmware as a program of this computer, under the sanitizers."""
+    """The link's firmware as a program of the host, under the sanitizers."""
     flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     folder = once(tmp_path_factory, "link-host", lambda f: link_program("host", model, f, flags=flags))
     return folder / "link.elf"
@@ -58,7 +58,7 @@ def same_weights(device, trainer):
 
 
 def goes_back(device, steps):
-    """Weights that are not finite: two steps are refused, and the board has its checkpoint behind `steps` again."""
+    """Weights that are not finite: two steps are rejected, and the board has its checkpoint after `steps` again."""
     images, labels = digits(4, 7)
     name = "2.bias"
     device.load_state_dict({name: np.full(10, np.nan)}, steps=device.steps, strict=False)
@@ -69,4 +69,4 @@ def goes_back(device, steps):
         device.train_step(images, labels)
     assert second.value.steps == device.steps == steps
     counters = device.counters()
-    assert (counters.steps, counters.refused, counters.restored) == (steps, 2, 1)
+    assert (counters.steps, counters.rejected, counters.restored) == (steps, 2, 1)

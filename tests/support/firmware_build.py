@@ -55,7 +55,7 @@ def generate(model, folder):
 def link(name, folder, main, *, cc=None, flags=()):
     """Compile tests/c/<main>.c with the C in `folder` under the strict flags; path of the program.
 
-    `cc` takes the place of the board's gcc, `flags` stand after the board's own.
+    `cc` replaces the board's gcc, `flags` are added after the board's own.
     """
     b = board.load(name)
     tables = registry.load(REF, features=b.target.features)

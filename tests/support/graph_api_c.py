@@ -16,7 +16,7 @@ COMPILERS = ("gcc", "clang")
 
 
 def compiled(cc, text, folder, *flags, name="model"):
-    """Compile a file that stands alone in its folder; warnings are errors."""
+    """Compile a file that is alone in its folder; warnings are errors."""
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.c").write_text(text)
     command = [cc, *FLAGS, *STRICT, *flags, f"{name}.c", "-o", name, *([] if "-c" in flags else ["-lm"])]

@@ -17,8 +17,9 @@ from autodiff_gen.codegen.program import Arg, Entry, Program
 from autodiff_gen.ir import counter_rng
 from autodiff_gen.ir.types import Dim
 from autodiff_gen.model.build import compile_file
+from autodiff_gen.model.function import Functions
 from autodiff_gen.model.loader import load_file
-from autodiff_gen.model.model import Functions, Model
+from autodiff_gen.model.model import Model
 
 STEPS = (2, 5)  # of training: at least, at most
 ELEMENTS = 16  # of an output, at most
@@ -123,7 +124,7 @@ class Calls:
 
 
 def model_header(name: str) -> str:
-    """Test vectors of an example: `steps_are_pytorchs` and `bad_arguments_are_refused`."""
+    """Test vectors of an example: `steps_are_pytorchs` and `bad_arguments_are_rejected`."""
     made, compiled = (load_file(str(ROOT / "examples" / name / "model.py")).made for _ in range(2))
     program = compile_file(compiled, name, ("ref",))  # which may store parameters in another order
     for low, span in RANGES:
@@ -137,7 +138,7 @@ def model_header(name: str) -> str:
 def header_text(name: str, calls: Calls, steps: list[str]) -> str:
     program, upper = calls.program, calls.program.name.upper()
     state = f"{name}_init(&t, 0)" if program.is_model else f"{upper}_OK"
-    refusals = [
+    rejections = [
         f'vectors_status("{call}", {call}, {status});'
         for e in program.entries
         for call, status in calls.bad(e)
@@ -150,12 +151,12 @@ def header_text(name: str, calls: Calls, steps: list[str]) -> str:
                 and not (arg.type.dtype.name == "u8" and arg.classes > 255)
             ):
                 call = f"{entry.c_name}({', '.join(calls.words(entry))})"
-                refusals += [f"{arg.c_name}[{calls.size(arg) - 1}] = {arg.classes};",
+                rejections += [f"{arg.c_name}[{calls.size(arg) - 1}] = {arg.classes};",
                              f'vectors_status("{call}, {arg.c_name} out of range", {call}, {upper}_ERR_LABEL);',
                              f"{arg.c_name}[{calls.size(arg) - 1}] = 0;"]  # fmt: skip
     unchanged = []
     if program.is_model:
-        refusals = [f"const uint32_t before = crc();\n{refusals[0]}", *refusals[1:]]
+        rejections = [f"const uint32_t before = crc();\n{rejections[0]}", *rejections[1:]]
         unchanged = ['vectors_status("the state afterwards", crc() == before, 1);']
     return "\n".join([
         f"/* {name}: calls of the generated C, and what PyTorch computes for the same numbers. Written by",
@@ -167,7 +168,7 @@ def header_text(name: str, calls: Calls, steps: list[str]) -> str:
         "static void steps_are_pytorchs(void) {",
         "vectors_spoil(&t, sizeof t);",
         f'vectors_status("init", {state}, {upper}_OK);', *steps, "}", "",
-        "static void bad_arguments_are_refused(void) {", "draw(0);", *refusals, *unchanged, "}", "",
+        "static void bad_arguments_are_rejected(void) {", "draw(0);", *rejections, *unchanged, "}", "",
     ])  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def environment(core: Path) -> dict[str, str]:
         "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no",
         "PLATFORMIO_DISABLE_UPGRADE_CHECK": "true",
         "PLATFORMIO_NO_ANSI": "true",
-        # Nothing asks the registry; a proxy that nobody serves makes sure that it would be seen.
+        # Nothing uses the registry; a proxy that nobody serves makes sure that it would be seen.
         **dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9"),
     }
 
@@ -70,7 +70,7 @@ def environment(core: Path) -> dict[str, str]:
 def pio(
     project: Path, core: Path, *words: str, timeout: int = 240, before: Sequence[str] = (), **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `pio` in the project's folder, behind the words `before`, with environment variables of its own; stderr is in
+    """Run `pio` in the project's folder, after the words `before`, with environment variables of its own; stderr is in
     stdout, as a user sees it."""
     return subprocess.run(
         [*before, bare_python(), "-m", "platformio", *words],

@@ -40,7 +40,7 @@ class Tree:
     """`root` is a copy of the checkout, `model` a folder outside it. Builds run with this Python's SCons."""
 
     def __init__(self, folder: Path) -> None:
-        """A tree that lies in `folder`."""
+        """A tree in `folder`."""
         self.root = folder / "a copy"
         self.model = folder / "my models" / "net"
 

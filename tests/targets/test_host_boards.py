@@ -1,4 +1,4 @@
-"""Boards that are this computer with wider vectors: the program that asks for instructions which are not there says
+"""Boards that are the host with wider vectors: the program that needs instructions which are not there says
 so in one line."""
 
 import subprocess
@@ -10,7 +10,7 @@ from checkout import ROOT
 from autodiff_gen.targets import board
 
 WIDER = ("host_avx2", "host_avx512")
-# In place of libgcc's: a computer without any of the features that one can ask for.
+# In place of libgcc's: a computer without any of the features that one can require.
 BARE = """
 #include <stdio.h>
 struct { unsigned vendor, type, subtype, features[1]; } __cpu_model;

@@ -7,5 +7,5 @@ void test_model(void);
 
 void test_model(void) {
     RUN_TEST(steps_are_pytorchs);
-    RUN_TEST(bad_arguments_are_refused);
+    RUN_TEST(bad_arguments_are_rejected);
 }

@@ -1,0 +1,133 @@
+"""What the commands do that need no module of their own; each imports what it needs, so that `boards` runs without
+NumPy."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..targets.board import Board
+
+
+def run_build(args: argparse.Namespace) -> int:
+    from ..model.build import build
+
+    board, kernels = _board_and_kernels(args)
+    build(args.model, board, args.out, name=args.name, kernels=kernels, ram=args.ram, dump=args.dump)
+    return 0
+
+
+def run_export(args: argparse.Namespace) -> int:
+    from .export_platformio import export
+
+    board, kernels = _board_and_kernels(args)
+    environments = export(args.model, board, args.out, name=args.name, kernels=kernels, ram=args.ram)
+    print(f"{args.out}: a PlatformIO project; pio run -e {environments[0]}")
+    return 0
+
+
+def run_deps(args: argparse.Namespace) -> int:
+    from ..model.build import deps_json
+    from ..model.loader import load_file
+
+    print(deps_json(load_file(args.model).files), end="")
+    return 0
+
+
+def run_check(args: argparse.Namespace) -> int:
+    from ..check.gradcheck import check
+    from ..model.loader import load_file
+
+    file = load_file(args.model)
+    report, good = check(file.made, file.name, args.samples, args.seed, file.samples, args.steps)
+    print(report)
+    return 0 if good else 1
+
+
+def run_explain(args: argparse.Namespace) -> int:
+    from ..model.build import compile_file
+    from ..model.loader import load_file
+    from ..report.explain import explain
+
+    board, kernels = _board_and_kernels(args)
+    file = load_file(args.model)
+    # A program that does not fit is explained too.
+    program = compile_file(file.made, args.name or file.name, kernels, board, ram=sys.maxsize)
+    print(explain(program, board, args.ram if args.ram is not None else board.ram_bytes))
+    return 0
+
+
+def run_test_kernels(args: argparse.Namespace) -> int:
+    from ..check.kernels import test_kernels
+    from ..targets import board
+
+    lines, good = test_kernels(args.backend, board.load(args.board))
+    print("\n".join(lines))
+    return 0 if good else 1
+
+
+def run_fetch(args: argparse.Namespace) -> int:
+    from ..kernels import registry
+
+    external = registry.external(args.backend)
+    print(f"{external.name}: {external.fetch(args.file)}")
+    return 0
+
+
+def run_boards(args: argparse.Namespace) -> int:
+    from ..targets import board
+
+    rows = []
+    for name in board.names():
+        b = board.load(name)
+        sizes = [f"{r.bytes // 1024} KB {r.name}" for r in b.memory.values()]
+        rows.append(
+            (name, b.name, b.target.core, ", ".join(sizes) or "no limit", b.qemu.machine if b.qemu else "-")
+        )
+    _print_table(("board", "name", "core", "memory", "QEMU machine"), rows)
+    return 0
+
+
+def run_models(args: argparse.Namespace) -> int:
+    from ..targets import installation
+
+    for path in sorted(installation.examples().glob("*/model.py")):
+        print(path.parent.name)
+    return 0
+
+
+def run_ops(args: argparse.Namespace) -> int:
+    from .. import ops as _records  # noqa: F401  (fills the registry)
+    from ..ir.node import OPS
+    from ..ir.op_kinds import Leaf
+
+    if args.markdown:
+        from .list_ops import markdown
+
+        print(markdown(), end="")
+        return 0
+    rows = []
+    for name in sorted(OPS):
+        op = OPS[name]
+        if not isinstance(op.lower, Leaf):
+            gradient = "gradient" if op.vjp else "no gradient"
+            rows.append((name, type(op.lower).__name__.lower(), gradient, op.torch or "-"))
+    _print_table(("op", "lowering", "gradient", "in PyTorch"), rows)
+    return 0
+
+
+def _board_and_kernels(args: argparse.Namespace) -> tuple[Board, list[str] | None]:
+    """The board, and the command line's kernel backends; None for those of the board's profile."""
+    from ..kernels import registry
+    from ..targets import board
+
+    return board.load(args.board), None if args.kernels is None else registry.parse_list(args.kernels)
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from ..report.text_table import table
+
+    print(table(head, rows))

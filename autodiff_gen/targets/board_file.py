@@ -1,0 +1,83 @@
+"""Read the TOML file of a board merged over the files that it inherits. Stdlib only."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ..errors import BoardError
+from . import installation
+from .known_cores import check_known
+from .schema import SCHEMA, check, near
+
+
+def read_chain(path: Path) -> tuple[dict[str, Any], list[Path]]:
+    """The file merged over the files that it inherits: tables merge, lists are replaced."""
+    chain: list[dict[str, Any]] = []
+    files: list[Path] = []
+    while True:
+        files.append(path)
+        data = _read(path)
+        chain.append(data)
+        if "inherits" not in data:
+            break
+        parent = _parent(path, data["inherits"])
+        if parent in files:
+            circle = " -> ".join(p.stem for p in (*files[files.index(parent) :], parent))
+            raise BoardError(f"{path}: inherits goes in a circle: {circle}")
+        path = parent
+    merged: dict[str, Any] = {}
+    for data in reversed(chain):
+        merged = _merge(merged, data)
+    return merged, files
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BoardError(f"{path}: not valid TOML: {error}") from None
+    except OSError as error:
+        raise BoardError(f"{path}: cannot be read: {error.strerror}") from None
+    if "schema" not in data:
+        raise BoardError(f"{path}: schema is missing: write schema = {SCHEMA}")
+    check(data, path)
+    check_known(data.get("target", {}), path)
+    support = data.get("target", {}).get("support", "")
+    if "/" in support:  # a user's folder, relative to the file that names it
+        data["target"]["support"] = str((path.parent / support).resolve())
+    kernels = data.get("kernels", {})
+    if "backends" in kernels:
+        kernels["backends"] = [_relative_to(path, name) for name in kernels["backends"]]
+    for kernel, names in kernels.get("use", {}).items():
+        kernels["use"][kernel] = [
+            _relative_to(path, n) for n in ([names] if isinstance(names, str) else names)
+        ]
+    return data
+
+
+def _relative_to(path: Path, name: str) -> str:
+    """The path of a user's kernel folder is relative to the folder of the file that names it."""
+    return str((path.parent / Path(name).expanduser()).resolve()) if "/" in name else name
+
+
+def _parent(path: Path, name: str) -> Path:
+    """The file that `inherits` names, without .toml: in the same folder, otherwise in the tree's boards."""
+    for folder in (path.parent, installation.boards()):
+        candidate = folder / f"{name.removesuffix('.toml')}.toml"
+        if candidate.is_file() and candidate.resolve() != path:  # a user's stm32.toml may inherit "stm32"
+            return candidate.resolve()
+    tree = installation.boards()
+    known = [p.relative_to(tree).with_suffix("").as_posix() for p in tree.rglob("*.toml")]
+    raise BoardError(
+        f"{path}: inherits {name!r}, which is neither in its folder nor in the tree{near(name, known)}"
+    )
+
+
+def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in over.items():
+        old = result.get(key)
+        result[key] = _merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return result

@@ -1,0 +1,85 @@
+"""The memories of a board: regions, and the flash for checkpoints. Stdlib only."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import BoardError
+from .schema import KINDS
+
+
+@dataclass(frozen=True)
+class Region:
+    """A memory region: its `origin` and size in `bytes`; code and constants go to 'flash', variables to 'ram'."""
+
+    name: str
+    kind: str
+    origin: int
+    bytes: int
+
+    @property
+    def end(self) -> int:
+        return self.origin + self.bytes
+
+
+@dataclass(frozen=True)
+class Store:
+    """Flash for checkpoints, after the program: `slots` erase units of `slot_bytes`, starting at `origin`."""
+
+    origin: int
+    slots: int
+    slot_bytes: int
+
+    @property
+    def end(self) -> int:
+        return self.origin + self.slots * self.slot_bytes
+
+
+def read_regions(section: Mapping[str, Any], path: Path) -> dict[str, Region]:
+    """The regions of a section [memory], by name. Raises BoardError."""
+    regions = {}
+    for name, part in section.items():
+        for key in ("origin", "bytes"):
+            if key not in part:
+                raise BoardError(f"{path}: memory.{name}.{key} is missing")
+        regions[name] = Region(name, part.get("kind", "ram"), part["origin"], part["bytes"])
+        if regions[name].end > 1 << 32:
+            raise BoardError(
+                f"{path}: memory.{name} ends above 4 GiB: origin + bytes = {regions[name].end:#x}"
+            )
+    return regions
+
+
+def main_region(memory: Mapping[str, Region], kind: str) -> Region | None:
+    """The first region of a kind in the file."""
+    return next((r for r in memory.values() if r.kind == kind), None)
+
+
+def check_memory(memory: Mapping[str, Region], store: Store | None, stack_bytes: int, path: Path) -> None:
+    """Raise BoardError unless the regions are disjoint, and the stack and the store are inside theirs."""
+    for kind in KINDS:
+        if main_region(memory, kind) is None:
+            raise BoardError(f"{path}: memory has no region of kind {kind!r}: add [memory.<name>]")
+    regions = sorted(memory.values(), key=lambda r: r.origin)
+    for low, high in itertools.pairwise(regions):
+        if low.end > high.origin:
+            raise BoardError(f"{path}: memory.{low.name} and memory.{high.name} overlap")
+    ram = main_region(memory, "ram")
+    assert ram is not None
+    if ram.origin % 32 or ram.bytes % 32:
+        raise BoardError(f"{path}: memory.{ram.name}: origin and bytes must be multiples of 32 (MPU guards)")
+    flash = main_region(memory, "flash")
+    assert flash is not None
+    if store is not None and not flash.origin < store.origin <= store.end <= flash.end:
+        raise BoardError(
+            f"{path}: [store] must be inside memory.{flash.name} ({flash.origin:#x} to {flash.end:#x}) and after "
+            "its start, where the program is"
+        )
+    if stack_bytes % 8:
+        raise BoardError(f"{path}: stack_bytes must be a multiple of 8, got {stack_bytes}")
+    if stack_bytes >= ram.bytes:
+        raise BoardError(f"{path}: stack_bytes is {stack_bytes}, but memory.{ram.name} has {ram.bytes} bytes")
