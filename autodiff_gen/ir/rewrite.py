@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
+from .graph import Graph
 from .names import adopt
 from .node import Node, Value, topological
 from .origin import Origin, build_at, building
 
+Rewrite: TypeAlias = Callable[[Node, tuple[Value, ...]], Sequence[Value] | None]
+"""Gives a node's new results, from the node and its new operands, or None to keep it as it is."""
 
-def substitute(
-    roots: Sequence[Value], rewrite: Callable[[Node, tuple[Value, ...]], Sequence[Value] | None]
-) -> list[Value]:
-    """Rebuild the graph below `roots`. `rewrite(node, new operands)` gives the node's new results, or None to
-    keep it as it is. What takes the place of a value gets its name.
-    """
+
+def rewritten(graph: Graph, rewrite: Rewrite) -> Graph:
+    """The graph with every node rewritten."""
+    return graph.with_roots(_substituted(graph.roots, graph.nodes, rewrite))
+
+
+def substitute(roots: Sequence[Value], rewrite: Rewrite) -> list[Value]:
+    """The roots in a graph with every node below them rewritten."""
+    return _substituted(roots, topological(roots), rewrite)
+
+
+def _substituted(roots: Sequence[Value], nodes: Sequence[Node], rewrite: Rewrite) -> list[Value]:
+    """What takes the place of a value gets its name."""
     mapping: dict[Value, Value] = {}
     with building():
         at: Origin | None = None
-        for node in topological(roots):
+        for node in nodes:
             operands = tuple([mapping[v] for v in node.operands])
             if at is None or node.origin.scope != at.scope or node.origin.phase != at.phase:
                 at = node.origin

@@ -24,7 +24,7 @@ from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Call, Cond, Contraction, Extent, Iota, Leaf, RowContraction, Scan, View
 from ..ir.ordered_dag import OrderedDag
 from ..ir.origin import UPDATE, Label, building
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rewritten
 from ..ir.strides import Strided
 from ..ir.views import layout
 from .context import Context
@@ -89,7 +89,7 @@ def _with_readable_operands(graph: Graph) -> Graph:
             return node.with_operands(tuple(fixed)).results
         return None
 
-    return graph.with_roots(substitute(graph.roots, rewrite))
+    return rewritten(graph, rewrite)
 
 
 def _serves(node: Node, i: int, v: Value) -> bool:
@@ -183,4 +183,4 @@ def with_old_states_copied(graph: Graph, reads: Sequence[tuple[Node, int]]) -> G
         fixed = tuple(copy_of(v) if i in indices[node] else v for i, v in enumerate(operands))
         return node.with_operands(fixed).results
 
-    return graph.with_roots(substitute(graph.roots, rewrite))
+    return rewritten(graph, rewrite)

@@ -19,7 +19,7 @@ from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import CONST, OPS, Node, Value
 from ..ir.op_kinds import Leaf, Reduce
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rewritten
 from .context import Context
 
 
@@ -53,4 +53,4 @@ def cse(graph: Graph, context: Context) -> Graph:
             known[key] = node.with_operands(operands).results
         return known[key]
 
-    return graph.with_roots(substitute(graph.roots, rewrite))
+    return rewritten(graph, rewrite)

@@ -18,7 +18,7 @@ from ..ir.build import apply, constant
 from ..ir.graph import Graph
 from ..ir.node import CONST, Node, Op, Value, base
 from ..ir.op_kinds import Elementwise, Pick, View, ViewKind
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rewritten
 from ..ir.strides import dense
 from ..ir.traits import view_kind
 from ..ir.types import Type, broadcast, planned_size
@@ -98,4 +98,4 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
             return (known,)
         return node.with_operands(operands).results
 
-    return graph.with_roots(substitute(graph.roots, rewrite))
+    return rewritten(graph, rewrite)

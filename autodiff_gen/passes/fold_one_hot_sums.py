@@ -24,7 +24,7 @@ from ..ir.build import apply, constant
 from ..ir.graph import Graph
 from ..ir.node import CONST, INPUT, Node, Value, base
 from ..ir.op_kinds import Elementwise, Iota, View
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rewritten
 from ..ir.traits import is_sum
 from ..ir.types import Shape, normalise_axes, planned_size
 from .context import Context
@@ -42,7 +42,7 @@ def fold_one_hot_sums(graph: Graph, context: Context) -> Graph:
         number = _number(x, axes[0]) if len(axes) == 1 else None
         return None if number is None else (_without(number, x, axes[0], node.results[0]),)
 
-    return graph.with_roots(substitute(graph.roots, rewrite))
+    return rewritten(graph, rewrite)
 
 
 def _number(v: Value, axis: int) -> Value | None:

@@ -23,7 +23,7 @@ from typing import Any
 from ..ir.build import apply, apply_node, constant
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rewritten
 from ..ir.types import normalise_axes
 from .context import Context
 
@@ -117,4 +117,4 @@ def fuse_conv_pool(graph: Graph, context: Context) -> Graph:
             return None
         return (result,)
 
-    return graph.with_roots(substitute(graph.roots, rewrite))
+    return rewritten(graph, rewrite)

@@ -21,7 +21,7 @@ from ..ir.build import apply, constant
 from ..ir.graph import Graph, State
 from ..ir.node import OPS, STATE, Node, Value, base
 from ..ir.op_kinds import Call, Contraction, Elementwise, View
-from ..ir.rewrite import replaced, substitute
+from ..ir.rewrite import replaced, rewritten
 from ..ir.traits import changes
 from ..ir.types import Shape, f32, planned_size
 from ..ir.views import layout
@@ -205,4 +205,4 @@ def _by_rows(graph: Graph) -> Graph:
             OPS[chosen[node]], operands, node.attrs, (node.results[0].type,), origin=node.origin
         ).results
 
-    return graph.with_roots(substitute(graph.roots, rewrite)) if chosen else graph
+    return rewritten(graph, rewrite) if chosen else graph

@@ -14,7 +14,7 @@ from __future__ import annotations
 from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rewritten
 from ..ir.traits import is_plain_product
 from ..ir.types import planned
 from .context import Context
@@ -40,4 +40,4 @@ def inline_small_matmul(graph: Graph, context: Context) -> Graph:
         total = apply("sum", each, axes=(1,), keepdim=False)
         return (total,)
 
-    return graph.with_roots(substitute(graph.roots, rewrite))
+    return rewritten(graph, rewrite)

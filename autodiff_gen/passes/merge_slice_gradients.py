@@ -21,7 +21,7 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Value
 from ..ir.op_kinds import Assemble, View
 from ..ir.origin import Origin
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rewritten
 from .context import Context
 
 
@@ -40,7 +40,7 @@ def merge_slice_gradients(graph: Graph, context: Context) -> Graph:
         joined = _joined(operands[0], operands[1], node.origin)
         return None if joined is None else (joined,)
 
-    return graph.with_roots(substitute(graph.roots, rewrite))
+    return rewritten(graph, rewrite)
 
 
 def _part(assembled: Node, window: Node) -> Value | None:

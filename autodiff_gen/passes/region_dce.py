@@ -22,7 +22,7 @@ from __future__ import annotations
 from ..ir.graph import Graph
 from ..ir.node import Node, Region, Value, topological
 from ..ir.op_kinds import Cond, Scan
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rewritten
 from .context import Context
 
 
@@ -46,7 +46,7 @@ def region_dce(graph: Graph, context: Context) -> Graph:
         ) -> tuple[Value, ...] | None:
             return _narrowed(node, operands, *wasteful[node]) if node in wasteful else None
 
-        graph = graph.with_roots(substitute(graph.roots, rewrite))
+        graph = rewritten(graph, rewrite)
 
 
 def _wanted(node: Node, read: set[Value]) -> tuple[list[int], list[int]] | None:

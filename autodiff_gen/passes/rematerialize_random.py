@@ -25,7 +25,7 @@ from ..ir.graph import Graph
 from ..ir.names import adopt
 from ..ir.node import Node, Value, base, topological
 from ..ir.op_kinds import Elementwise, Iota, View
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rewritten
 from ..ir.strides import Strided
 from ..ir.types import Dim
 from ..ir.views import layout
@@ -48,7 +48,7 @@ def rematerialize_random(graph: Graph, context: Context) -> Graph:
             made[source, at] = _recomputed(source, at, random)
         return (made[source, at],)
 
-    return graph.with_roots(substitute(graph.roots, rewrite))
+    return rewritten(graph, rewrite)
 
 
 def _random_nodes(order: Sequence[Node]) -> set[Node]:

@@ -16,7 +16,7 @@ from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Reduce, RowContraction, View
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rewritten
 from ..ir.traits import is_sum
 from ..ir.types import Shape, Size, f32, normalise_axes, planned, product
 from ..ir.views import layout
@@ -85,7 +85,7 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
         shape = node.results[0].type.shape
         return (total if total.type.shape == shape else apply("reshape", total, shape=shape),)
 
-    return graph.with_roots(substitute(graph.roots, rewrite))
+    return rewritten(graph, rewrite)
 
 
 def _extents(node: Node) -> tuple[Shape, Shape]:

@@ -26,7 +26,7 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Value, users
 from ..ir.op_kinds import Elementwise, View
 from ..ir.origin import Origin
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rewritten
 from ..ir.types import Dim, Shape
 from ..ops.slices import window
 from .context import Context
@@ -69,7 +69,7 @@ def slice_propagation(graph: Graph, context: Context) -> Graph:
             made[result, at] = Node(node.op, tuple(cut), node.attrs, types, origin=origin).results[0]
         return None
 
-    return graph.with_roots(substitute(graph.roots, rewrite)) if parts else graph
+    return rewritten(graph, rewrite) if parts else graph
 
 
 def _is_window(node: Node) -> bool:

@@ -16,7 +16,7 @@ from ..ir.dependences import state_of
 from ..ir.graph import Graph
 from ..ir.node import Node, Region, Value, base, users
 from ..ir.op_kinds import Elementwise, View
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rewritten
 from .fuse_elementwise import FUSED
 from .fusion_groups import is_free
 
@@ -32,7 +32,7 @@ def split_updates(graph: Graph, late: Sequence[tuple[Node, int]]) -> Graph:
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         return _Split(node, operands, indices[node]).results() if node in indices else None
 
-    return graph.with_roots(substitute(graph.roots, rewrite))
+    return rewritten(graph, rewrite)
 
 
 @dataclass

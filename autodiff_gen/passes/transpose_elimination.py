@@ -17,7 +17,7 @@ from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
 from ..ir.op_kinds import ViewKind
-from ..ir.rewrite import substitute
+from ..ir.rewrite import rewritten
 from ..ir.traits import is_plain_product, view_kind
 from ..ops.contraction import transposed
 from .context import Context
@@ -65,7 +65,7 @@ def transpose_elimination(graph: Graph, context: Context) -> Graph:
             return (apply("matmul", b, a),)
         return (_permuted(source, tuple(node.attrs["dims"])),)
 
-    return graph.with_roots(substitute(graph.roots, rewrite))
+    return rewritten(graph, rewrite)
 
 
 def _composed(v: Value) -> Value:
