@@ -8,6 +8,7 @@ once: no order gains by putting it off.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -85,9 +86,12 @@ class _Problem:
         done = state.done | 1 << s
         freed = self.never_read[s] + sum(n for n, readers in self.frees[s] if not readers & ~done)
         new = [a for a in self.after[s] if not self.needs[a] & ~done]
-        ready = tuple(sorted([*(r for r in state.ready if r != s), *new]))
+        ready = list(state.ready)
+        ready.remove(s)
+        for a in new:
+            insort(ready, a)
         peak = max(state.peak, state.live + self.during[s])
-        return _State(done, peak, state.live + self.made[s] - freed, ready, s, state)
+        return _State(done, peak, state.live + self.made[s] - freed, tuple(ready), s, state)
 
     def after_free_steps(self, state: _State) -> _State:
         """The state after every step that costs nothing."""
