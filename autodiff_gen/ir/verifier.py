@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..errors import GraphError, ShapeError
 from .graph import Graph
@@ -26,7 +26,7 @@ def verify(graph: Graph, verified: dict[Node, tuple[Value, ...]] | None = None) 
         if verified.get(node) is node.operands:
             continue
         if not isinstance(node.op.lower, Leaf):
-            _check_node(graph, node, defined.__contains__)
+            _check_node(graph, node, defined)
             verified[node] = node.operands
             continue
         if node.op is INPUT and node not in known:
@@ -76,9 +76,9 @@ def _reader(graph: Graph, leaf: Node) -> str:
     return f": {described(readers[0])}" if readers else ""
 
 
-def _check_node(graph: Graph, node: Node, defined: Callable[[Node], bool]) -> None:
+def _check_node(graph: Graph, node: Node, defined: set[Node]) -> None:
     for v in node.operands:
-        if v.node is node or not defined(v.node):
+        if v.node is node or v.node not in defined:
             raise _wrong(graph, node, f"operand {v!r} is used before it is defined")
         if v.index >= len(v.node.results) or v.node.results[v.index] is not v:
             raise _wrong(graph, node, f"operand {v!r} is no result of its node")
@@ -109,7 +109,7 @@ def _check_regions(graph: Graph, node: Node) -> None:
                     graph, node, f"a region reads {inner.results[0]!r}, which is not one of its params"
                 )
             if not isinstance(inner.op.lower, Leaf) and not isinstance(node.op.lower, Fused):
-                _check_node(graph, inner, defined.__contains__)
+                _check_node(graph, inner, defined)
             defined.add(inner)
         _check_signature(graph, node, region)
 
@@ -129,7 +129,7 @@ def _check_signature(graph: Graph, node: Node, region: Region) -> None:
 
 
 def _types(values: Sequence[Value]) -> tuple[Type, ...]:
-    return tuple(v.type for v in values)
+    return tuple([v.type for v in values])
 
 
 def _wrong(graph: Graph, node: Node, why: str) -> GraphError:

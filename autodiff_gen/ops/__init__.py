@@ -1,59 +1,7 @@
-"""All op records; importing this package fills the registry."""
+"""All op records; importing this package fills the registry with those of every module in it."""
 
-from . import (
-    activations,
-    avg_pooling,
-    axpby,
-    column_sums,
-    cond,
-    constants,
-    contraction,
-    convolution,
-    cumulative,
-    depthwise,
-    elementwise,
-    functions,
-    indexing,
-    masks,
-    max_pooling,
-    modes,
-    pooled_convolution,
-    random,
-    reductions,
-    rounding,
-    scan,
-    selection,
-    slices,
-    views,
-    window_products,
-    windows,
-)
+import importlib
+import pkgutil
 
-__all__ = [
-    "activations",
-    "avg_pooling",
-    "axpby",
-    "column_sums",
-    "cond",
-    "constants",
-    "contraction",
-    "convolution",
-    "cumulative",
-    "depthwise",
-    "elementwise",
-    "functions",
-    "indexing",
-    "masks",
-    "max_pooling",
-    "modes",
-    "pooled_convolution",
-    "random",
-    "reductions",
-    "rounding",
-    "scan",
-    "selection",
-    "slices",
-    "views",
-    "window_products",
-    "windows",
-]
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
