@@ -34,12 +34,12 @@ def dot(a, b):
         (
             lambda a: F.sum(a, 0),
             [(9, 2)],
-            ["acc += x0[i * 2 + 0];", "acc_2 += x0[i * 2 + 1];"],
+            ["acc_0 += x0[i * 2 + 0];", "acc_1 += x0[i * 2 + 1];"],
             ["int32_t j"],
         ),
-        (lambda a: F.sum(a * a, 0), [(9, 17)], ["acc += x0[j * 17 + i] * x0[j * 17 + i];"], ["acc_2"]),
-        (lambda a: F.sum(a, 0), [(17, 2)], ["acc += x0[j * 2 + i];"], ["acc_2"]),
-        (lambda a: F.amax(a, 1), [(17, 4)], ["acc = (x0[i * 4 + j] > acc"], ["acc_2"]),
+        (lambda a: F.sum(a * a, 0), [(9, 17)], ["acc += x0[j * 17 + i] * x0[j * 17 + i];"], ["acc_1"]),
+        (lambda a: F.sum(a, 0), [(17, 2)], ["acc += x0[j * 2 + i];"], ["acc_1"]),
+        (lambda a: F.amax(a, 1), [(17, 4)], ["acc = (x0[i * 4 + j] > acc"], ["acc_1"]),
     ],
 )
 def test_shapes_of_sums(make, shapes, has, has_not):

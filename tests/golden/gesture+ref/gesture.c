@@ -106,7 +106,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     /* ---- loss ---- */
     /* 6  loss_exp_shifted[n,5] = exp(head_out - amax(head_out, axis=1))
      *    loss_exp_sum[n] = sum(loss_exp_shifted, axis=1)
-     *    loss = sum(log(loss_exp_sum) - pick(head_out - amax(head_out, axis=1), label)) / (n) */
+     *    loss = sum(log(loss_exp_sum) - pick(head_out - amax(head_out, axis=1), label)) / n */
     float *const loss_exp_shifted = t->arena + 19200; /* [n,5] steps 6 to 15 */
     float *const loss_exp_sum = t->arena + 17940;     /* [n] steps 6 to 7 */
     {
@@ -133,7 +133,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- backward: head, gru ---- */
-    /* 7  d_head_out[n,5] = where(index == label[:, None], (-(1.0 / (n)))[:, None], 0.0) + (1.0 / (n) /
+    /* 7  d_head_out[n,5] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
      *            loss_exp_sum)[:, None] * loss_exp_shifted */
     float *const d_head_out = t->arena + 19200; /* [n,5] in place of loss_exp_shifted */
     {
@@ -259,20 +259,20 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     /* 15 d_head_bias[5] = sum(d_head_out, axis=0) */
     float *const d_head_bias = t->arena + 340; /* [5] steps 15 to 23 */
     {
-        float d_head_bias_i = 0.0f, d_head_bias_i_2 = 0.0f, d_head_bias_i_3 = 0.0f, d_head_bias_i_4 = 0.0f,
-                d_head_bias_i_5 = 0.0f;
+        float d_head_bias_0 = 0.0f, d_head_bias_1 = 0.0f, d_head_bias_2 = 0.0f, d_head_bias_3 = 0.0f,
+                d_head_bias_4 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            d_head_bias_i += d_head_out[i * 5 + 0];
-            d_head_bias_i_2 += d_head_out[i * 5 + 1];
-            d_head_bias_i_3 += d_head_out[i * 5 + 2];
-            d_head_bias_i_4 += d_head_out[i * 5 + 3];
-            d_head_bias_i_5 += d_head_out[i * 5 + 4];
+            d_head_bias_0 += d_head_out[i * 5 + 0];
+            d_head_bias_1 += d_head_out[i * 5 + 1];
+            d_head_bias_2 += d_head_out[i * 5 + 2];
+            d_head_bias_3 += d_head_out[i * 5 + 3];
+            d_head_bias_4 += d_head_out[i * 5 + 4];
         }
-        d_head_bias[0] = d_head_bias_i;
-        d_head_bias[1] = d_head_bias_i_2;
-        d_head_bias[2] = d_head_bias_i_3;
-        d_head_bias[3] = d_head_bias_i_4;
-        d_head_bias[4] = d_head_bias_i_5;
+        d_head_bias[0] = d_head_bias_0;
+        d_head_bias[1] = d_head_bias_1;
+        d_head_bias[2] = d_head_bias_2;
+        d_head_bias[3] = d_head_bias_3;
+        d_head_bias[4] = d_head_bias_4;
     }
 
     /* ---- update ---- */

@@ -120,7 +120,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- loss ---- */
     /* 11 loss_exp_shifted[n,10] = exp(layer11_out - amax(layer11_out, axis=1))
      *    loss_exp_sum[n] = sum(loss_exp_shifted, axis=1)
-     *    loss = sum(log(loss_exp_sum) - pick(layer11_out - amax(layer11_out, axis=1), label)) / (n) */
+     *    loss = sum(log(loss_exp_sum) - pick(layer11_out - amax(layer11_out, axis=1), label)) / n */
     float *const loss_exp_shifted = t->arena + 8624; /* [n,10] steps 11 to 17 */
     float *const loss_exp_sum = t->arena + 8704;     /* [n] steps 11 to 12 */
     {
@@ -147,7 +147,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* ---- backward: layer11, layer9, layer7 ---- */
-    /* 12 d_layer11_out[n,10] = where(index == label[:, None], (-(1.0 / (n)))[:, None], 0.0) + (1.0 / (n) /
+    /* 12 d_layer11_out[n,10] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
      *            loss_exp_sum)[:, None] * loss_exp_shifted */
     float *const d_layer11_out = t->arena + 8624; /* [n,10] in place of loss_exp_shifted */
     {
@@ -165,32 +165,32 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* 13 layer11_bias[10] = layer11_bias - lr * sum(d_layer11_out, axis=0) */
     {
-        float d_layer11_bias = 0.0f, d_layer11_bias_2 = 0.0f, d_layer11_bias_3 = 0.0f, d_layer11_bias_4 =
-                0.0f, d_layer11_bias_5 = 0.0f, d_layer11_bias_6 = 0.0f;
-        float d_layer11_bias_7 = 0.0f, d_layer11_bias_8 = 0.0f, d_layer11_bias_9 = 0.0f, d_layer11_bias_10 =
-                0.0f;
+        float d_layer11_bias_0 = 0.0f, d_layer11_bias_1 = 0.0f, d_layer11_bias_2 = 0.0f,
+                d_layer11_bias_3 = 0.0f, d_layer11_bias_4 = 0.0f, d_layer11_bias_5 = 0.0f;
+        float d_layer11_bias_6 = 0.0f, d_layer11_bias_7 = 0.0f, d_layer11_bias_8 = 0.0f,
+                d_layer11_bias_9 = 0.0f;
         for (int32_t i = 0; i < n; i++) {
-            d_layer11_bias += d_layer11_out[i * 10 + 0];
-            d_layer11_bias_2 += d_layer11_out[i * 10 + 1];
-            d_layer11_bias_3 += d_layer11_out[i * 10 + 2];
-            d_layer11_bias_4 += d_layer11_out[i * 10 + 3];
-            d_layer11_bias_5 += d_layer11_out[i * 10 + 4];
-            d_layer11_bias_6 += d_layer11_out[i * 10 + 5];
-            d_layer11_bias_7 += d_layer11_out[i * 10 + 6];
-            d_layer11_bias_8 += d_layer11_out[i * 10 + 7];
-            d_layer11_bias_9 += d_layer11_out[i * 10 + 8];
-            d_layer11_bias_10 += d_layer11_out[i * 10 + 9];
+            d_layer11_bias_0 += d_layer11_out[i * 10 + 0];
+            d_layer11_bias_1 += d_layer11_out[i * 10 + 1];
+            d_layer11_bias_2 += d_layer11_out[i * 10 + 2];
+            d_layer11_bias_3 += d_layer11_out[i * 10 + 3];
+            d_layer11_bias_4 += d_layer11_out[i * 10 + 4];
+            d_layer11_bias_5 += d_layer11_out[i * 10 + 5];
+            d_layer11_bias_6 += d_layer11_out[i * 10 + 6];
+            d_layer11_bias_7 += d_layer11_out[i * 10 + 7];
+            d_layer11_bias_8 += d_layer11_out[i * 10 + 8];
+            d_layer11_bias_9 += d_layer11_out[i * 10 + 9];
         }
-        t->layer11_bias[0] -= lr * d_layer11_bias;
-        t->layer11_bias[1] -= lr * d_layer11_bias_2;
-        t->layer11_bias[2] -= lr * d_layer11_bias_3;
-        t->layer11_bias[3] -= lr * d_layer11_bias_4;
-        t->layer11_bias[4] -= lr * d_layer11_bias_5;
-        t->layer11_bias[5] -= lr * d_layer11_bias_6;
-        t->layer11_bias[6] -= lr * d_layer11_bias_7;
-        t->layer11_bias[7] -= lr * d_layer11_bias_8;
-        t->layer11_bias[8] -= lr * d_layer11_bias_9;
-        t->layer11_bias[9] -= lr * d_layer11_bias_10;
+        t->layer11_bias[0] -= lr * d_layer11_bias_0;
+        t->layer11_bias[1] -= lr * d_layer11_bias_1;
+        t->layer11_bias[2] -= lr * d_layer11_bias_2;
+        t->layer11_bias[3] -= lr * d_layer11_bias_3;
+        t->layer11_bias[4] -= lr * d_layer11_bias_4;
+        t->layer11_bias[5] -= lr * d_layer11_bias_5;
+        t->layer11_bias[6] -= lr * d_layer11_bias_6;
+        t->layer11_bias[7] -= lr * d_layer11_bias_7;
+        t->layer11_bias[8] -= lr * d_layer11_bias_8;
+        t->layer11_bias[9] -= lr * d_layer11_bias_9;
     }
 
     /* 14 d_layer10_out[n,84] = d_layer11_out[n,10] . layer11_weight[10,84] */
@@ -268,7 +268,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     ag_conv2d_pool_dw_f32_ref(layer2_out, d_layer5_pooled, layer5_pooled_index, t->layer3_weight, n,
             &layer3_shape, -lr, 1.0f);
 
-    /* ---- backward and update: layer0 ---- */
+    /* ---- backward: layer0 ---- */
     /* 28 d_layer2_pooled[n,12,12,6] = where(layer2_out <= 0.0, 0.0, d_layer2_out)
      *    layer0_bias[6] = layer0_bias - lr * sum(d_layer2_pooled, axis=(0, 1, 2)) */
     float *const d_layer2_pooled = t->arena; /* [n,12,12,6] in place of layer2_out */
@@ -295,7 +295,6 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         t->layer0_bias[i] -= lr * d_layer0_bias;
     }
 
-    /* ---- backward: layer0 ---- */
     /* 29 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_layer2_pooled[n,12,12,6],
      *            layer2_pooled_index[n,12,12,6]) */
     ag_conv2d_pool_dw_f32_ref(x, d_layer2_pooled, layer2_pooled_index, t->layer0_weight, n, &layer0_shape,
