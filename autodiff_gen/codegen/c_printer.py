@@ -127,6 +127,8 @@ class Printer:
                 return self._folded(f"{self.expression(target)} {op} {self.expression(value)};")
             case c.Declare():
                 return self._declare(statement)
+            case c.Array(c_type, name, size, first):
+                return [f"{c_type} {name}[{size}]{f' = {{{first}}}' if first else ''};"]
             case c.Table():
                 return self._table(statement)
             case c.StepTemplate(text, operands, need):
@@ -173,9 +175,10 @@ class Printer:
 
     def _head(self, loop: c.For) -> str:
         v, start, stop = loop.variable, self.expression(loop.start), self.expression(loop.stop)
-        if loop.step < 0:
-            return f"for ({loop.c_type} {v} = {start}; {v} >= {stop}; {v}--) {{"
-        return f"for ({loop.c_type} {v} = {start}; {v} < {stop}; {v}++) {{"
+        next_ = {1: "++", -1: "--"}.get(loop.step, f" += {loop.step}")
+        return (
+            f"for ({loop.c_type} {v} = {start}; {v} {'<' if loop.step > 0 else '>='} {stop}; {v}{next_}) {{"
+        )
 
     def _comment(self, comment: c.Comment) -> list[str]:
         """A line of the text begins a line of the comment; what follows a cut is set in further."""

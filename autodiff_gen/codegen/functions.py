@@ -138,7 +138,7 @@ class EntryBody:
         return [c.Comment(call_comment(self, step.node, step.calls[step.node][0]), number), *self._call(step)]
 
     def _loops(self, step: Step) -> c.Statements:
-        assert step.nest is not None
+        assert step.nest is not None and step.statements is not None
         region = step.node.regions[0]
         outer = dict(zip(region.params, step.node.operands, strict=True))
         outer.update(zip(region.results, step.node.results, strict=True))

@@ -36,7 +36,8 @@ def _scan(tree: Any, batch: int, vectors: int) -> tuple[bool, bool, bool]:
 
 
 def iterations(loop: c.For, batch: int, unknown: int) -> int:
-    """How often a loop is run at most; `unknown` where it does not count up from 0 to a number or a multiple of n."""
+    """How often a loop is run at most; `unknown` where it does not count up from 0, or by a number
+    from anywhere, to a number or a multiple of n."""
     match loop:
         case c.For(stop=c.Literal(text), start=c.Literal("0"), step=1):
             return int(text)
@@ -44,4 +45,6 @@ def iterations(loop: c.For, batch: int, unknown: int) -> int:
             return batch
         case c.For(stop=c.Binary("*", c.Literal(text), c.Name("n")), start=c.Literal("0"), step=1):
             return int(text) * batch
+        case c.For(stop=c.Binary("+", first, c.Literal(text)), start=start, step=1) if first == start:
+            return int(text)
     return unknown

@@ -79,6 +79,19 @@ def through_views(v: Value, labels: Labels) -> Axes | None:
     return axes
 
 
+def axes_before(view: Node, axes: Axes) -> Axes:
+    """The labels of a view's operand, from those of the view."""
+    assert isinstance(view.op.lower, View)
+    (x,) = view.operands
+    dims = view.op.lower.dims(x.type.shape, view.results[0].type.shape, view.attrs)
+    assert dims is not None
+    inner: list[int | None] = [None] * x.ndim
+    for out_axis, in_axis in enumerate(dims):
+        if in_axis is not None:
+            inner[in_axis] = axes[out_axis]
+    return tuple(inner)
+
+
 def is_whole(extent: Size, taken: Size, step: int) -> bool:
     """Whether a window takes all of an axis, in order."""
     return extent == taken and step == 1

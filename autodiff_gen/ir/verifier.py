@@ -17,6 +17,8 @@ def verify(graph: Graph, verified: set[Node] | None = None) -> None:
     known = {v.node for v in graph.inputs}
     names: dict[str, object] = {}
     for node in graph.nodes:
+        if node in verified:
+            continue
         if isinstance(node.op.lower, Leaf):
             if node.op is INPUT and node not in known:
                 raise GraphError(
@@ -26,8 +28,6 @@ def verify(graph: Graph, verified: set[Node] | None = None) -> None:
             name = thing and node.results[0].name
             if name and names.setdefault(name, thing) is not thing:
                 raise GraphError(f"{graph.name}: two inputs or parameters are called {name!r}; rename one")
-            continue
-        if node in verified:
             continue
         verified.add(node)
         if node.regions:

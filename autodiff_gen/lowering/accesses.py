@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..ir.node import Value
 from .expr import Expr, Index
-from .loop_nest import Body
+from .loops import Body
 from .statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
 
 
@@ -30,6 +30,15 @@ def _apart(a: tuple[Index, ...] | None, b: tuple[Index, ...] | None) -> bool:
         return False
     numbers = [(i.number, j.number) for i, j in zip(a, b, strict=True) if i is not None and j is not None]
     return any(i is not None and j is not None and i != j for i, j in numbers)
+
+
+def _same_iteration(loop: Body, a: tuple[Index, ...], b: tuple[Index, ...]) -> bool:
+    """Whether the same element in two iterations of a loop is another one for both places."""
+
+    def is_of(i: Index) -> bool:
+        return i is not None and i.is_variable and (i.home is loop or i.home.of is loop)
+
+    return any(is_of(i) and is_of(j) for i, j in zip(a, b, strict=True))
 
 
 class Accesses:
@@ -54,12 +63,10 @@ class Accesses:
                 common = [b for b in write.path if b in read.path and b.parent is not None]
                 if read.time > write.time or len(read.index or ()) != len(write.index or ()):
                     return False
-                for body in common:
-                    var = self.exprs.loop_vars[body]
-                    if read.index is None or write.index is None:
-                        return False
-                    if not any(a is var and b is var for a, b in zip(read.index, write.index, strict=True)):
-                        return False
+                if common and (read.index is None or write.index is None):
+                    return False
+                if not all(_same_iteration(body, read.index or (), write.index or ()) for body in common):
+                    return False
         return True
 
     def read_first(self, param: Value, result: Value) -> bool:

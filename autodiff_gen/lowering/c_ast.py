@@ -153,6 +153,16 @@ class Declare:
 
 
 @dataclass(frozen=True)
+class Array:
+    """`c_type name[size] = {first};`, the other elements 0; not initialised without `first`."""
+
+    c_type: str
+    name: str
+    size: int
+    first: str = ""
+
+
+@dataclass(frozen=True)
 class Table:
     """`static const c_type name = {.field = number, ...};`"""
 
@@ -173,7 +183,7 @@ class StepTemplate:
 
 @dataclass(frozen=True)
 class For:
-    """`variable` from `start`: up to below `stop`, or with a step of -1 down to `stop` itself."""
+    """`variable` from `start`: up to below `stop`, or with a negative step down to `stop` itself."""
 
     variable: str
     stop: Expr
@@ -231,6 +241,7 @@ Statement: TypeAlias = (
     ExprStatement
     | Assign
     | Declare
+    | Array
     | Table
     | StepTemplate
     | For
@@ -278,6 +289,6 @@ def declare(c_type: str, name: str, value: Expr | None = None, *, const: bool = 
 
 def braced(statements: Sequence[Statement]) -> Statements:
     """In braces of their own where they declare something."""
-    if any(isinstance(s, Declare | Table) for s in statements):
+    if any(isinstance(s, Declare | Array | Table) for s in statements):
         return (Block(tuple(statements)),)
     return tuple(statements)

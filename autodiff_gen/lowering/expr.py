@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ..ir.node import Value
 from ..ir.types import DType, s32
 from . import c_ast as c
-from .loop_nest import Body
+from .loops import Body
 
 
 @dataclass(eq=False)

@@ -7,6 +7,7 @@ can be read.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,8 @@ from ..ir.views import pick_axes, picked_axis
 from . import c_ast as c
 from . import c_query, c_syntax
 from .expr import Accumulators, Expr, Index
-from .loop_nest import Body, LoopNest, Root
+from .loop_nest import LoopNest
+from .loops import Body, Root
 
 
 @dataclass(eq=False)
@@ -35,7 +37,6 @@ class Expressions:
     loop_vars: dict[Body, Expr] = field(default_factory=dict)
     accumulators: dict[Root, Accumulators] = field(default_factory=dict)
     known: dict[int, Expr] = field(default_factory=dict)  # axes along which the place is known
-    grown: Root | None = None  # sums that grow side by side, while what is made of them is built
 
     def __post_init__(self) -> None:
         self.params = set(self.nest.region.params)
@@ -124,8 +125,8 @@ class Expressions:
             return self._load(v, index)
         root = self.nest.roots.get(node)
         if root is not None:
-            if root in self.accumulators and (root is self.grown or root.home.encloses(body)):
-                return self.accumulators[root][v.index]
+            if root in self.accumulators and root.home.encloses(body):
+                return self.accumulator(root, v, index)
             return self._load(v, index)
         if node.op is CONST:
             return self.constant(node.attrs["value"].reshape(-1)[0], v.type.dtype)
@@ -230,6 +231,24 @@ class Expressions:
         return [
             Expr(_unnamed, body, dtype=r.type.dtype, hint=short_name(r), uses=1) for r in root.node.results
         ]
+
+    def accumulator(self, root: Root, v: Value, index: tuple[Index, ...]) -> Expr:
+        """The accumulator of result v; of a tile, that at `index`."""
+        acc = self.accumulators[root][v.index]
+        tile = root.tile
+        if tile is None:
+            return acc
+        at = dict(zip(self.nest.labels.of[v], index, strict=True))
+        places = [place for a in tile.axes if (place := at[a]) is not None]
+        less = [] if tile.block is None else [self.loop_vars[tile.block]]
+        sizes = [math.prod(tile.shape[k + 1 :]) for k in range(len(tile.shape))]
+
+        def form(array: c.Expr, *args: c.Expr) -> c.Expr:
+            terms = [c.times(i, size) for i, size in zip(args, sizes, strict=False)]
+            return c.Element(array, c.total(terms, args[len(places) :]))
+
+        home = max((i.home for i in places), key=lambda b: b.depth)
+        return Expr(form, home, (acc, *places, *less), v.type.dtype, acc.hint, uses=1)
 
     def written_out(self, root: Root, body: Body) -> Expr:
         """A sum of a few terms as one expression, in their order."""

@@ -2,99 +2,20 @@
 memory.
 
 Only *roots* have a place of their own: results, reductions, rows of products, and expensive values that
-several loops want. All else is written into the expressions of the roots (lowering/loop_text.py). Roots enter an open
+several loops want. All else is written into the expressions of the roots (lowering/expressions.py). Roots enter an open
 loop wherever their operands are ready.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-
 from ..ir.loop_axes import Axes, Labels, label, through_views
 from ..ir.node import Node, Region, Value, base
 from ..ir.op_kinds import Assemble, Elementwise, Pick, Reduce, RowContraction, View
-from ..ir.types import DType, Shape, Size, normalise_axes, planned_size
+from ..ir.types import normalise_axes, planned_size
 from ..ir.views import picked_axis
-
-
-@dataclass(eq=False)
-class Body:
-    """A sequence of loops and steps; the body of `loop`, or the top of the nest."""
-
-    parent: Body | None = None
-    axis: int | None = None
-    extent: Size = 1
-    items: list[Body | Step] = field(default_factory=list)
-
-    @property
-    def depth(self) -> int:
-        return len(self.path) - 1
-
-    @property
-    def path(self) -> list[Body]:
-        """The bodies from the top down to this one."""
-        body: Body | None = self
-        out = []
-        while body is not None:
-            out.append(body)
-            body = body.parent
-        return out[::-1]
-
-    def encloses(self, other: Body) -> bool:
-        return self in other.path
-
-    def steps(self) -> Iterator[Step]:
-        for item in self.items:
-            if isinstance(item, Body):
-                yield from item.steps()
-            else:
-                yield item
-
-
-@dataclass(eq=False)
-class Root:
-    """A node with a place of its own. `nest` are its loops, outermost first; the last `reduced` of them are
-    reduced over.
-    """
-
-    node: Node
-    nest: tuple[int, ...]
-    reduced: int = 0
-    piece: int | None = None  # the operand that a node that assembles puts into its window; -1 for the fill
-    needs: dict[Root, set[int]] = field(default_factory=dict)  # roots it reads -> axes that must be complete
-    home: Body = field(default_factory=Body)  # where the finished value can be read as a local
-    inner: Body = field(default_factory=Body)  # where its innermost statement is
-
-    @property
-    def reads(self) -> tuple[Value, ...]:
-        """The operands of its statement."""
-        operands = self.node.operands
-        return operands if self.piece is None else operands[self.piece : self.piece + 1]
-
-    @property
-    def in_memory_only(self) -> bool:
-        return isinstance(self.node.op.lower, RowContraction)
-
-
-@dataclass(eq=False)
-class Step:
-    """One statement of a root: "begin" declares accumulators, "step" accumulates or stores, "finish" stores
-    what was reduced.
-    """
-
-    root: Root
-    kind: str
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """Memory that a nest needs for itself while it runs."""
-
-    value: Value
-    axes: tuple[int, ...]
-    shape: Shape
-    dtype: DType
+from .expense import is_expensive, is_work
+from .loops import Body, Root, Scratch, Step
+from .unroll_reductions import written_out
 
 
 class LoopNest:
@@ -116,7 +37,8 @@ class LoopNest:
             if not more:
                 break
             promoted |= more
-        self.scratch = self._scratch()
+        self.written_out = written_out(self.roots, self.inside)
+        self.scratch = self.find_scratch()
 
     # Axes
 
@@ -260,7 +182,7 @@ class LoopNest:
         places: dict[Node, set[Body]] = {}
         picked: dict[Node, int] = {}
         for root in (*self.roots.values(), *self.pieces):
-            for node, through_pick in self._inlined(root):
+            for node, through_pick in self.inlined(root):
                 moving = {a for a in self.labels.of[node.results[0]] if a is not None}
                 at = root.inner
                 while at.parent is not None and at.axis not in moving:
@@ -329,7 +251,7 @@ class LoopNest:
                     return node
         return None
 
-    def _inlined(self, root: Root) -> list[tuple[Node, bool]]:
+    def inlined(self, root: Root) -> list[tuple[Node, bool]]:
         """The expensive elementwise nodes that the expression of a root computes, and whether a pick chooses
         the element.
         """
@@ -343,13 +265,13 @@ class LoopNest:
             if base(v) not in self.inside or source in self.roots or (source, through_pick) in seen:
                 continue
             seen.add((source, through_pick))
-            if _is_expensive(source):
+            if is_expensive(source):
                 out.append((source, through_pick))
             for k, o in enumerate(source.operands):
                 pending.append((o, through_pick or (isinstance(source.op.lower, Pick) and k == 0)))
         return out
 
-    def _scratch(self) -> dict[Value, Scratch]:
+    def find_scratch(self) -> dict[Value, Scratch]:
         """Memory for roots that are read outside the body where their value is a local. Results have memory
         anyway.
         """
@@ -376,13 +298,3 @@ class LoopNest:
                     ]
                     out[v] = Scratch(v, tuple(a for a, _ in kept), tuple(d for _, d in kept), v.type.dtype)
         return out
-
-
-def _is_expensive(node: Node) -> bool:
-    return isinstance(node.op.lower, Elementwise) and not node.op.lower.cheap
-
-
-def is_work(node: Node) -> bool:
-    """Whether computing the node in every iteration of a loop costs more than reading it: random numbers are drawn
-    again rather than kept from step to step, but not for every place of a channel."""
-    return _is_expensive(node) or (isinstance(node.op.lower, Elementwise) and bool(node.op.lower.header))

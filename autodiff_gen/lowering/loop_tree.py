@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence, Set
 from typing import TypeAlias
 
@@ -12,7 +13,7 @@ from ..ir.strides import Strided, dense
 from . import c_ast as c
 from . import c_query, c_syntax
 from .expr import Expr, Index
-from .loop_nest import Body
+from .loops import Body
 from .statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
 
 C_TYPES = {
@@ -93,19 +94,25 @@ class LoopTree:
             return []
         var = self._expr(self.exprs.loop_vars[loop.body])
         assert isinstance(var, c.Name)
-        return [c.For(var.text, c_syntax.size(loop.body.extent), statements)]
+        start: c.Expr = c.number(0)
+        stop = c_syntax.size(loop.body.extent)
+        if loop.body.of is not None:
+            start = self._expr(self.exprs.loop_vars[loop.body.of])
+            stop = c.Binary("+", start, stop)
+        return [c.For(var.text, stop, statements, start, loop.body.block)]
 
     def _begin(self, begin: Begin) -> list[c.Statement]:
         lower = begin.root.node.op.lower
         assert isinstance(lower, Reduce)
         out: list[c.Statement] = []
-        for k, init in enumerate(lower.init):
-            of_all = [accumulators[k] for accumulators in begin.accumulators]
-            for i, acc in enumerate(of_all):
-                self.names[acc] = self._fresh(acc.hint if len(of_all) == 1 else f"{acc.hint}_{i}")
-            for some in (of_all[i : i + 6] for i in range(0, len(of_all), 6)):
-                variables = tuple((self.names[acc], c.Literal(init)) for acc in some)
-                out.append(c.Declare(C_TYPES[some[0].dtype.name], variables))
+        tile = begin.root.tile
+        for acc, init in zip(begin.accumulators, lower.init, strict=True):
+            name = self.names[acc] = self._fresh(acc.hint)
+            c_type = C_TYPES[acc.dtype.name]
+            if tile is None:
+                out.append(c.declare(c_type, name, c.Literal(init)))
+            else:
+                out += _array(c_type, name, math.prod(tile.shape), init)
         return out
 
     def _accumulate(self, what: Accumulate) -> c.Statement:
@@ -185,3 +192,11 @@ class LoopTree:
             name = numbered(hint, k)
         self.taken.add(name)
         return name
+
+
+def _array(c_type: str, name: str, size: int, init: str) -> list[c.Statement]:
+    """An array of accumulators with their initial value."""
+    if init in ("0", "0.0f"):
+        return [c.Array(c_type, name, size, init)]
+    each = c.Assign(c.Element(c.Name(name), c.Name("i")), c.Literal(init))
+    return [c.Array(c_type, name, size), c.For("i", c.number(size), (each,))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TypeAlias
 
 from ..ir.graph import Graph, State
@@ -39,15 +38,9 @@ class Step:
     number: int = 0
     inner: RegionPlan | None = None
     nest: LoopNest | None = None
-    locked: frozenset[Value] = frozenset()
+    statements: Statements | None = None  # of the loop nest
     calls: dict[Node, tuple[KernelCall, Kernel]] = field(default_factory=dict)
     gathered: dict[Node, Value] = field(default_factory=dict)  # scratch for rows of a product's first factor
-
-    @cached_property
-    def statements(self) -> Statements:
-        """The statements of the loop nest, when nothing is added to its scratch any more."""
-        assert self.nest is not None
-        return Statements(self.nest, self.locked)
 
 
 @dataclass(eq=False)

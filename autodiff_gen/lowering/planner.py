@@ -24,25 +24,30 @@ from ..passes.context import Context
 from ..passes.copy_insertion import with_old_states_copied
 from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fusion_groups import is_free
+from ..passes.split_updates import split_updates
 from .accesses import Accesses
+from .accumulator_tiles import tile_accumulators
 from .buffer_assignment import Buffer, place
 from .control_flow import plan_cond, plan_scan
 from .kernel_calls import call_of, is_gathered, readable, row_call
-from .loop_nest import LoopNest, Scratch
+from .loop_nest import LoopNest
+from .loops import Scratch
 from .plan import EntryPlan, Placed, Step
 from .schedule import order_steps
 from .statements import Statements
 
 
 def copy_overwritten_states(graph: Graph, context: Context) -> Graph:
-    """Insert snapshots of old states that a fused node would overwrite before its last read of them.
+    """Split updates off fused nodes that would overwrite a state before its last read; where that is impossible,
+    insert snapshots of the old states.
 
     %0 = permute(w, dims=(1, 0))             %0 = permute(w, dims=(1, 0))
     %1 = fused(x, %0): sub(x, %0)     ->     %1 = fused(%0): copy(%0, snapshot=True)
     w' <- %1                                 %2 = fused(x, %1): sub(x, %1); w' <- %2
     """
-    while late := _overwritten_too_early(graph):
-        graph = fuse_elementwise(with_old_states_copied(graph, late), context)
+    while late := _overwritten_too_early(graph, context):
+        split = split_updates(graph, late)
+        graph = fuse_elementwise(with_old_states_copied(graph, late) if split is graph else split, context)
     return graph
 
 
@@ -112,14 +117,26 @@ def _may_share(accesses: Accesses, operand: Value, param: Value, result: Value) 
     return accesses.may_share(param, result)
 
 
-def _overwritten_too_early(graph: Graph) -> list[tuple[Node, int]]:
+def _nest(node: Node, context: Context) -> LoopNest:
+    region = node.regions[0]
+    return context.analysis((LoopNest, region), lambda: tile_accumulators(LoopNest(region)))
+
+
+def _statements(node: Node, graph: Graph, context: Context) -> Statements:
+    """The statements of a fused node's loop nest. A param that shows a state is loaded before a result takes its
+    memory."""
+    locked = frozenset(param for _, param, _ in _donors(graph, node))
+    key = (Statements, node.regions[0], locked)
+    return context.analysis(key, lambda: Statements(_nest(node, context), locked))
+
+
+def _overwritten_too_early(graph: Graph, context: Context) -> list[tuple[Node, int]]:
     """Fused nodes, and which operand shows a state whose bytes the node overwrites before the last read."""
     late = []
     for node in graph.nodes:
         donors = _donors(graph, node) if isinstance(node.op.lower, Fused) else []
         if donors:
-            locked = frozenset(param for _, param, _ in donors)
-            accesses = Accesses(Statements(LoopNest(node.regions[0]), locked))
+            accesses = Accesses(_statements(node, graph, context))
             late += [(node, i) for i, p, r in donors if not _may_share(accesses, node.operands[i], p, r)]
     return late
 
@@ -133,8 +150,7 @@ def _step(node: Node, graph: Graph, context: Context) -> Step:
         assert lower is not None
         step.inner = plan_cond(node, graph, lower)
     elif node.regions:
-        step.nest = LoopNest(node.regions[0])
-        step.locked = frozenset(p for _, p, _ in _donors(graph, node))
+        step.nest, step.statements = _nest(node, context), _statements(node, graph, context)
         operand = dict(zip(node.regions[0].params, node.operands, strict=True))
         for inner in step.nest.roots:
             if isinstance(inner.op.lower, RowContraction):
@@ -241,7 +257,7 @@ def _lifetimes(
             if r in states or r in outputs:
                 continue
             end = max(last.get(r, 0), s.number)
-            if s.nest is not None and accesses is None:
+            if s.statements is not None and accesses is None:
                 accesses = Accesses(s.statements)
             donor = _dying_operand(s, r, last, holder, accesses) if accesses is not None else None
             if s.inner is not None and r.index in s.inner.takes:

@@ -5,18 +5,17 @@ They are built in the order in which they are written, so that a value is a loca
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..ir.node import Value
 from ..ir.op_kinds import Assemble, Reduce, RowContraction
-from ..ir.types import normalise_axes, planned
+from ..ir.types import normalise_axes
 from . import c_ast as c
 from .expr import Accumulators, Expr, Index
 from .expressions import Expressions
-from .loop_nest import Body, LoopNest, Root, Step
-from .unroll_reductions import side_by_side, written_out
+from .loop_nest import LoopNest
+from .loops import Body, Root, Step
 
 LOOP_NAMES = "ijklpqrs"
 
@@ -36,10 +35,10 @@ class Loop:
 
 @dataclass(frozen=True)
 class Begin:
-    """The accumulators of a reduction are declared: those of each place, where several grow side by side."""
+    """The accumulators of a reduction are declared, as arrays where it is tiled."""
 
     root: Root
-    accumulators: tuple[Accumulators, ...]
+    accumulators: Accumulators
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,6 @@ class Statements:
         self.nest = nest
         self.exprs = Expressions(nest, locked, self._declare)
         self.stored = set(nest.region.results) | set(nest.scratch)
-        self.written_out, self.side_by_side = written_out(nest), side_by_side(nest)
-        # sums that grow side by side: what is known of each place, and what grows there
-        self._places: dict[Root, list[tuple[dict[int, Expr], Accumulators]]] = {}
         self._out: dict[Body, list[Statement]] = {}
         self.top = self._build(nest.top)
 
@@ -95,11 +91,9 @@ class Statements:
         self.exprs.enter(body)
         out = self._out[body] = []
         for item in body.items:
-            if isinstance(item, Body) and item in self.written_out.values():
+            if isinstance(item, Body) and item in self.nest.written_out.values():
                 continue
-            if isinstance(item, Body) and item in self.side_by_side:
-                self._build_side_by_side(item, body, out)
-            elif isinstance(item, Body):
+            if isinstance(item, Body):
                 depth = sum(b in self.exprs.loop_vars for b in body.path)
                 name = LOOP_NAMES[depth] if depth < len(LOOP_NAMES) else f"i{depth + 1}"
                 self.exprs.loop_vars[item] = _variable(name, item)
@@ -107,34 +101,6 @@ class Statements:
             else:
                 self._build_step(item, body, out)
         return out
-
-    def _build_side_by_side(self, loop: Body, body: Body, out: list[Statement]) -> None:
-        """The sums of every iteration of the loops from `loop` inwards, in the reduction's loops; then what is made of
-        each."""
-        inner = self.side_by_side[loop]
-        gone = inner.path[len(body.path) :]
-        first = inner.items[0]
-        assert isinstance(first, Step)
-        root = first.root
-        for b in gone:
-            self.exprs.enter(b)
-            self._out[b] = out
-        places = self._places[root] = []
-        for at in itertools.product(*map(range, planned(tuple(b.extent for b in gone)))):
-            known = {
-                b.axis: self.exprs.number(k) for b, k in zip(gone, at, strict=True) if b.axis is not None
-            }
-            places.append((known, self.exprs.fresh_accumulators(root, body)))
-        out.append(Begin(root, tuple(accumulators for _, accumulators in places)))
-        reduction = Body(inner, items=inner.items[1:2])
-        out += self._build(reduction)
-        self.exprs.grown = root
-        for known, accumulators in places:
-            self.exprs.known, self.exprs.accumulators[root] = known, accumulators
-            for step in inner.items[2:]:
-                assert isinstance(step, Step)
-                self._build_step(step, body, out)
-        self.exprs.known, self.exprs.grown = {}, None
 
     def _build_step(self, step: Step, body: Body, out: list[Statement]) -> None:
         root, lower = step.root, step.root.node.op.lower
@@ -167,22 +133,23 @@ class Statements:
 
     def _build_reduce(self, step: Step, lower: Reduce, body: Body, out: list[Statement]) -> None:
         root, node = step.root, step.root.node
-        if step.kind == "begin" and root in self.written_out:
+        if step.kind == "begin" and root in self.nest.written_out:
             self.exprs.accumulators[root] = [self.exprs.written_out(root, body)]
         elif step.kind == "begin":
             self.exprs.accumulators[root] = self.exprs.fresh_accumulators(root, body)
-            out.append(Begin(root, (self.exprs.accumulators[root],)))
+            out.append(Begin(root, self.exprs.accumulators[root]))
         elif step.kind == "step":
-            for known, accumulators in self._places.get(root) or [({}, self.exprs.accumulators[root])]:
-                self.exprs.known = known
-                index = self.exprs.at(self.nest.labels.operands[node], body)
-                x = self.exprs.value(node.operands[0], index, body)
-                x.uses += lower.step.count("{x}")
-                gone = normalise_axes(node.attrs["axes"], len(index))
-                at = next((index[i] for i in gone if index[i] is not None), None)
-                out.append(Accumulate(root, accumulators, x, at))
-            self.exprs.known = {}
+            index = self.exprs.at(self.nest.labels.operands[node], body)
+            x = self.exprs.value(node.operands[0], index, body)
+            x.uses += lower.step.count("{x}")
+            gone = normalise_axes(node.attrs["axes"], len(index))
+            at = next((index[i] for i in gone if index[i] is not None), None)
+            accumulators = [
+                self.exprs.accumulator(root, r, self.exprs.index_of(r, body)) for r in node.results
+            ]
+            out.append(Accumulate(root, accumulators, x, at))
         else:
-            for r, acc in zip(node.results, self.exprs.accumulators[root], strict=True):
+            for r in node.results:
                 if r in self.stored:
-                    out.append(Store(r, self.exprs.index_of(r, body), acc))
+                    index = self.exprs.index_of(r, body)
+                    out.append(Store(r, index, self.exprs.accumulator(root, r, index)))

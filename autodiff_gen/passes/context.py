@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from ..ir.graph import Graph, State
 from ..ir.node import Node, Value
@@ -12,6 +12,8 @@ from ..kernels.registry import Backends
 from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
 from ..optim.optimizer import Group
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,14 @@ class Context:
     first: Collection[str] = ()
     verified: set[Node] = field(default_factory=set)
     lower_region: Callable[[Graph], Any] | None = None  # set by the pipeline: a region's graph to its plan
+    analyses: dict[Hashable, Any] = field(default_factory=dict)
+
+    def analysis(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """The result of an analysis of something that never changes, computed once for all stages."""
+        if key not in self.analyses:
+            self.analyses[key] = compute()
+        result: T = self.analyses[key]
+        return result
 
     @property
     def vectors(self) -> int:

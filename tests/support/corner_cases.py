@@ -83,6 +83,14 @@ def divided_by_its_sum() -> Made:
     return {}, {s: w / F.sum(w * w), float_state("unused", 1)[0]: constant(np.zeros(1, "float32"))}, []
 
 
+def scale_read_after_its_gradient() -> Made:
+    """As in BatchNorm: the gradient of the input needs a sum over the terms of which the scale's gradient is one."""
+    s, w = float_state("w", 4)
+    x, lr = x_of(Dim(1, 3), 4), x_of(name="lr")
+    g = F.sum(x * w, 0)
+    return {"y": x * w - g}, {s: w - lr * F.sum(x * x, 0) * g}, []
+
+
 def jacobi() -> Made:
     (s, a), (t, b) = float_state("a", 6), float_state("b", 6)
     return {}, {s: 0.5 * a + 0.25 * b, t: 0.5 * b + 0.25 * a}, []
@@ -154,7 +162,7 @@ SURVIVORS: dict[str, Callable[[], Made]] = {
     for f in (
         shared_weight, weight_seen_three_ways, swapped, swapped_matrices_turned, three_in_a_circle, old_and_new_read,
         view_of_updated_state, transposed_in_place, symmetrised, divided_by_its_sum, jacobi, jacobi_products,
-        product_with_itself, sgd_momentum, weight_decay, adam, normalised_gradient,
+        product_with_itself, scale_read_after_its_gradient, sgd_momentum, weight_decay, adam, normalised_gradient,
     )
 }  # fmt: skip
 SURVIVORS["shared_momentum"] = lambda: sgd_momentum(shared=True)

@@ -234,14 +234,18 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* 11 d_gru_bias_hh_l0[60] = sum(permute(d_gru_h_gates), axis=(0, 1)) */
     float *const d_gru_bias_hh_l0 = t->arena + 15360; /* [60] steps 11 to 21 */
-    for (int32_t i = 0; i < 60; i++) {
-        float d_gru_bias_hh_l0_i = 0.0f;
+    for (int32_t i = 0; i < 60; i += 15) {
+        float d_gru_bias_hh_l0_i[15] = {0.0f};
         for (int32_t j = 0; j < 32; j++) {
             for (int32_t k = 0; k < n; k++) {
-                d_gru_bias_hh_l0_i += d_gru_h_gates[j * 60 + k * 1920 + i];
+                for (int32_t l = i; l < i + 15; l++) {
+                    d_gru_bias_hh_l0_i[l - i] += d_gru_h_gates[j * 60 + k * 1920 + l];
+                }
             }
         }
-        d_gru_bias_hh_l0[i] = d_gru_bias_hh_l0_i;
+        for (int32_t j = i; j < i + 15; j++) {
+            d_gru_bias_hh_l0[j] = d_gru_bias_hh_l0_i[j - i];
+        }
     }
 
     /* 12 d_gru_weight_ih_l0[60,3] = d_gru_x_gates[32n,60]' . x[32n,3] */
@@ -259,20 +263,15 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     /* 15 d_head_bias[5] = sum(d_head_out, axis=0) */
     float *const d_head_bias = t->arena + 340; /* [5] steps 15 to 23 */
     {
-        float d_head_bias_0 = 0.0f, d_head_bias_1 = 0.0f, d_head_bias_2 = 0.0f, d_head_bias_3 = 0.0f,
-                d_head_bias_4 = 0.0f;
+        float d_head_bias_i[5] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
-            d_head_bias_0 += d_head_out[i * 5 + 0];
-            d_head_bias_1 += d_head_out[i * 5 + 1];
-            d_head_bias_2 += d_head_out[i * 5 + 2];
-            d_head_bias_3 += d_head_out[i * 5 + 3];
-            d_head_bias_4 += d_head_out[i * 5 + 4];
+            for (int32_t j = 0; j < 5; j++) {
+                d_head_bias_i[j] += d_head_out[i * 5 + j];
+            }
         }
-        d_head_bias[0] = d_head_bias_0;
-        d_head_bias[1] = d_head_bias_1;
-        d_head_bias[2] = d_head_bias_2;
-        d_head_bias[3] = d_head_bias_3;
-        d_head_bias[4] = d_head_bias_4;
+        for (int32_t i = 0; i < 5; i++) {
+            d_head_bias[i] = d_head_bias_i[i];
+        }
     }
 
     /* ---- update ---- */

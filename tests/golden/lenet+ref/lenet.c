@@ -165,32 +165,15 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* 13 layer11_bias[10] = layer11_bias - lr * sum(d_layer11_out, axis=0) */
     {
-        float d_layer11_bias_0 = 0.0f, d_layer11_bias_1 = 0.0f, d_layer11_bias_2 = 0.0f,
-                d_layer11_bias_3 = 0.0f, d_layer11_bias_4 = 0.0f, d_layer11_bias_5 = 0.0f;
-        float d_layer11_bias_6 = 0.0f, d_layer11_bias_7 = 0.0f, d_layer11_bias_8 = 0.0f,
-                d_layer11_bias_9 = 0.0f;
+        float d_layer11_bias[10] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
-            d_layer11_bias_0 += d_layer11_out[i * 10 + 0];
-            d_layer11_bias_1 += d_layer11_out[i * 10 + 1];
-            d_layer11_bias_2 += d_layer11_out[i * 10 + 2];
-            d_layer11_bias_3 += d_layer11_out[i * 10 + 3];
-            d_layer11_bias_4 += d_layer11_out[i * 10 + 4];
-            d_layer11_bias_5 += d_layer11_out[i * 10 + 5];
-            d_layer11_bias_6 += d_layer11_out[i * 10 + 6];
-            d_layer11_bias_7 += d_layer11_out[i * 10 + 7];
-            d_layer11_bias_8 += d_layer11_out[i * 10 + 8];
-            d_layer11_bias_9 += d_layer11_out[i * 10 + 9];
+            for (int32_t j = 0; j < 10; j++) {
+                d_layer11_bias[j] += d_layer11_out[i * 10 + j];
+            }
         }
-        t->layer11_bias[0] -= lr * d_layer11_bias_0;
-        t->layer11_bias[1] -= lr * d_layer11_bias_1;
-        t->layer11_bias[2] -= lr * d_layer11_bias_2;
-        t->layer11_bias[3] -= lr * d_layer11_bias_3;
-        t->layer11_bias[4] -= lr * d_layer11_bias_4;
-        t->layer11_bias[5] -= lr * d_layer11_bias_5;
-        t->layer11_bias[6] -= lr * d_layer11_bias_6;
-        t->layer11_bias[7] -= lr * d_layer11_bias_7;
-        t->layer11_bias[8] -= lr * d_layer11_bias_8;
-        t->layer11_bias[9] -= lr * d_layer11_bias_9;
+        for (int32_t i = 0; i < 10; i++) {
+            t->layer11_bias[i] -= lr * d_layer11_bias[i];
+        }
     }
 
     /* 14 d_layer10_out[n,84] = d_layer11_out[n,10] . layer11_weight[10,84] */
@@ -205,12 +188,16 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* 16 layer9_bias[84] = layer9_bias - lr * sum(d_layer9_out, axis=0) */
-    for (int32_t i = 0; i < 84; i++) {
-        float d_layer9_bias = 0.0f;
+    for (int32_t i = 0; i < 84; i += 14) {
+        float d_layer9_bias[14] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
-            d_layer9_bias += d_layer9_out[j * 84 + i];
+            for (int32_t k = i; k < i + 14; k++) {
+                d_layer9_bias[k - i] += d_layer9_out[j * 84 + k];
+            }
         }
-        t->layer9_bias[i] -= lr * d_layer9_bias;
+        for (int32_t j = i; j < i + 14; j++) {
+            t->layer9_bias[j] -= lr * d_layer9_bias[j - i];
+        }
     }
 
     /* 17 layer11_weight[10,84] -= lr * d_layer11_out[n,10]' . layer10_out[n,84] */
@@ -228,12 +215,16 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* 20 layer7_bias[120] = layer7_bias - lr * sum(d_layer7_out, axis=0) */
-    for (int32_t i = 0; i < 120; i++) {
-        float d_layer7_bias = 0.0f;
+    for (int32_t i = 0; i < 120; i += 15) {
+        float d_layer7_bias[15] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
-            d_layer7_bias += d_layer7_out[j * 120 + i];
+            for (int32_t k = i; k < i + 15; k++) {
+                d_layer7_bias[k - i] += d_layer7_out[j * 120 + k];
+            }
         }
-        t->layer7_bias[i] -= lr * d_layer7_bias;
+        for (int32_t j = i; j < i + 15; j++) {
+            t->layer7_bias[j] -= lr * d_layer7_bias[j - i];
+        }
     }
 
     /* 21 layer9_weight[84,120] -= lr * d_layer9_out[n,84]' . layer8_out[n,120] */
@@ -272,27 +263,31 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 28 d_layer2_pooled[n,12,12,6] = where(layer2_out <= 0.0, 0.0, d_layer2_out)
      *    layer0_bias[6] = layer0_bias - lr * sum(d_layer2_pooled, axis=(0, 1, 2)) */
     float *const d_layer2_pooled = t->arena; /* [n,12,12,6] in place of layer2_out */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 12; j++) {
-            for (int32_t k = 0; k < 12; k++) {
-                for (int32_t l = 0; l < 6; l++) {
-                    const float d_layer2_out_i = d_layer2_out[i * 864 + j * 72 + k * 6 + l];
-                    d_layer2_pooled[i * 864 + j * 72 + k * 6 + l] = layer2_out[i * 864 + j * 72 + k * 6 + l]
-                            <= 0.0f ? 0.0f : d_layer2_out_i;
+    {
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 12; j++) {
+                for (int32_t k = 0; k < 12; k++) {
+                    for (int32_t l = 0; l < 6; l++) {
+                        const float d_layer2_out_i = d_layer2_out[i * 864 + j * 72 + k * 6 + l];
+                        d_layer2_pooled[i * 864 + j * 72 + k * 6 + l] = layer2_out[i * 864 + j * 72 + k * 6 +
+                                l] <= 0.0f ? 0.0f : d_layer2_out_i;
+                    }
                 }
             }
         }
-    }
-    for (int32_t i = 0; i < 6; i++) {
-        float d_layer0_bias = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            for (int32_t k = 0; k < 12; k++) {
-                for (int32_t l = 0; l < 12; l++) {
-                    d_layer0_bias += d_layer2_pooled[j * 864 + k * 72 + l * 6 + i];
+        float d_layer0_bias[6] = {0.0f};
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 12; j++) {
+                for (int32_t k = 0; k < 12; k++) {
+                    for (int32_t l = 0; l < 6; l++) {
+                        d_layer0_bias[l] += d_layer2_pooled[i * 864 + j * 72 + k * 6 + l];
+                    }
                 }
             }
         }
-        t->layer0_bias[i] -= lr * d_layer0_bias;
+        for (int32_t i = 0; i < 6; i++) {
+            t->layer0_bias[i] -= lr * d_layer0_bias[i];
+        }
     }
 
     /* 29 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_layer2_pooled[n,12,12,6],

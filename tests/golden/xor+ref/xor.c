@@ -109,127 +109,65 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
     /* ---- update: layer0 ---- */
     /* 2  layer0_weight[8,2] = layer0_weight - lr * (d_layer0_out' . x) */
     {
-        float d_layer0_weight_0 = 0.0f, d_layer0_weight_1 = 0.0f, d_layer0_weight_2 = 0.0f,
-                d_layer0_weight_3 = 0.0f, d_layer0_weight_4 = 0.0f, d_layer0_weight_5 = 0.0f;
-        float d_layer0_weight_6 = 0.0f, d_layer0_weight_7 = 0.0f, d_layer0_weight_8 = 0.0f,
-                d_layer0_weight_9 = 0.0f, d_layer0_weight_10 = 0.0f, d_layer0_weight_11 = 0.0f;
-        float d_layer0_weight_12 = 0.0f, d_layer0_weight_13 = 0.0f, d_layer0_weight_14 = 0.0f,
-                d_layer0_weight_15 = 0.0f;
+        float d_layer0_weight[16] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
-            d_layer0_weight_0 += d_layer0_out[i * 8 + 0] * x[i * 2 + 0];
-            d_layer0_weight_1 += d_layer0_out[i * 8 + 0] * x[i * 2 + 1];
-            d_layer0_weight_2 += d_layer0_out[i * 8 + 1] * x[i * 2 + 0];
-            d_layer0_weight_3 += d_layer0_out[i * 8 + 1] * x[i * 2 + 1];
-            d_layer0_weight_4 += d_layer0_out[i * 8 + 2] * x[i * 2 + 0];
-            d_layer0_weight_5 += d_layer0_out[i * 8 + 2] * x[i * 2 + 1];
-            d_layer0_weight_6 += d_layer0_out[i * 8 + 3] * x[i * 2 + 0];
-            d_layer0_weight_7 += d_layer0_out[i * 8 + 3] * x[i * 2 + 1];
-            d_layer0_weight_8 += d_layer0_out[i * 8 + 4] * x[i * 2 + 0];
-            d_layer0_weight_9 += d_layer0_out[i * 8 + 4] * x[i * 2 + 1];
-            d_layer0_weight_10 += d_layer0_out[i * 8 + 5] * x[i * 2 + 0];
-            d_layer0_weight_11 += d_layer0_out[i * 8 + 5] * x[i * 2 + 1];
-            d_layer0_weight_12 += d_layer0_out[i * 8 + 6] * x[i * 2 + 0];
-            d_layer0_weight_13 += d_layer0_out[i * 8 + 6] * x[i * 2 + 1];
-            d_layer0_weight_14 += d_layer0_out[i * 8 + 7] * x[i * 2 + 0];
-            d_layer0_weight_15 += d_layer0_out[i * 8 + 7] * x[i * 2 + 1];
+            for (int32_t j = 0; j < 8; j++) {
+                const float d_layer0_out_i = d_layer0_out[j + i * 8];
+                for (int32_t k = 0; k < 2; k++) {
+                    d_layer0_weight[j * 2 + k] += d_layer0_out_i * x[i * 2 + k];
+                }
+            }
         }
-        t->layer0_weight[0] -= lr * d_layer0_weight_0;
-        t->layer0_weight[1] -= lr * d_layer0_weight_1;
-        t->layer0_weight[2] -= lr * d_layer0_weight_2;
-        t->layer0_weight[3] -= lr * d_layer0_weight_3;
-        t->layer0_weight[4] -= lr * d_layer0_weight_4;
-        t->layer0_weight[5] -= lr * d_layer0_weight_5;
-        t->layer0_weight[6] -= lr * d_layer0_weight_6;
-        t->layer0_weight[7] -= lr * d_layer0_weight_7;
-        t->layer0_weight[8] -= lr * d_layer0_weight_8;
-        t->layer0_weight[9] -= lr * d_layer0_weight_9;
-        t->layer0_weight[10] -= lr * d_layer0_weight_10;
-        t->layer0_weight[11] -= lr * d_layer0_weight_11;
-        t->layer0_weight[12] -= lr * d_layer0_weight_12;
-        t->layer0_weight[13] -= lr * d_layer0_weight_13;
-        t->layer0_weight[14] -= lr * d_layer0_weight_14;
-        t->layer0_weight[15] -= lr * d_layer0_weight_15;
+        for (int32_t i = 0; i < 8; i++) {
+            for (int32_t j = 0; j < 2; j++) {
+                t->layer0_weight[i * 2 + j] -= lr * d_layer0_weight[i * 2 + j];
+            }
+        }
     }
 
     /* 3  layer0_bias[8] = layer0_bias - lr * sum(d_layer0_out, axis=0) */
     {
-        float d_layer0_bias_0 = 0.0f, d_layer0_bias_1 = 0.0f, d_layer0_bias_2 = 0.0f, d_layer0_bias_3 = 0.0f,
-                d_layer0_bias_4 = 0.0f, d_layer0_bias_5 = 0.0f;
-        float d_layer0_bias_6 = 0.0f, d_layer0_bias_7 = 0.0f;
+        float d_layer0_bias[8] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
-            d_layer0_bias_0 += d_layer0_out[i * 8 + 0];
-            d_layer0_bias_1 += d_layer0_out[i * 8 + 1];
-            d_layer0_bias_2 += d_layer0_out[i * 8 + 2];
-            d_layer0_bias_3 += d_layer0_out[i * 8 + 3];
-            d_layer0_bias_4 += d_layer0_out[i * 8 + 4];
-            d_layer0_bias_5 += d_layer0_out[i * 8 + 5];
-            d_layer0_bias_6 += d_layer0_out[i * 8 + 6];
-            d_layer0_bias_7 += d_layer0_out[i * 8 + 7];
+            for (int32_t j = 0; j < 8; j++) {
+                d_layer0_bias[j] += d_layer0_out[i * 8 + j];
+            }
         }
-        t->layer0_bias[0] -= lr * d_layer0_bias_0;
-        t->layer0_bias[1] -= lr * d_layer0_bias_1;
-        t->layer0_bias[2] -= lr * d_layer0_bias_2;
-        t->layer0_bias[3] -= lr * d_layer0_bias_3;
-        t->layer0_bias[4] -= lr * d_layer0_bias_4;
-        t->layer0_bias[5] -= lr * d_layer0_bias_5;
-        t->layer0_bias[6] -= lr * d_layer0_bias_6;
-        t->layer0_bias[7] -= lr * d_layer0_bias_7;
+        for (int32_t i = 0; i < 8; i++) {
+            t->layer0_bias[i] -= lr * d_layer0_bias[i];
+        }
     }
 
     /* ---- update: layer2 ---- */
     /* 4  layer2_weight[2,8] = layer2_weight - lr * (d_layer2_out' . layer1_out) */
     {
-        float d_layer2_weight_0 = 0.0f, d_layer2_weight_1 = 0.0f, d_layer2_weight_2 = 0.0f,
-                d_layer2_weight_3 = 0.0f, d_layer2_weight_4 = 0.0f, d_layer2_weight_5 = 0.0f;
-        float d_layer2_weight_6 = 0.0f, d_layer2_weight_7 = 0.0f, d_layer2_weight_8 = 0.0f,
-                d_layer2_weight_9 = 0.0f, d_layer2_weight_10 = 0.0f, d_layer2_weight_11 = 0.0f;
-        float d_layer2_weight_12 = 0.0f, d_layer2_weight_13 = 0.0f, d_layer2_weight_14 = 0.0f,
-                d_layer2_weight_15 = 0.0f;
+        float d_layer2_weight[16] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
-            d_layer2_weight_0 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 0];
-            d_layer2_weight_1 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 1];
-            d_layer2_weight_2 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 2];
-            d_layer2_weight_3 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 3];
-            d_layer2_weight_4 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 4];
-            d_layer2_weight_5 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 5];
-            d_layer2_weight_6 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 6];
-            d_layer2_weight_7 += d_layer2_out[i * 2 + 0] * layer1_out[i * 8 + 7];
-            d_layer2_weight_8 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 0];
-            d_layer2_weight_9 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 1];
-            d_layer2_weight_10 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 2];
-            d_layer2_weight_11 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 3];
-            d_layer2_weight_12 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 4];
-            d_layer2_weight_13 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 5];
-            d_layer2_weight_14 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 6];
-            d_layer2_weight_15 += d_layer2_out[i * 2 + 1] * layer1_out[i * 8 + 7];
+            for (int32_t j = 0; j < 2; j++) {
+                const float d_layer2_out_i = d_layer2_out[j + i * 2];
+                for (int32_t k = 0; k < 8; k++) {
+                    d_layer2_weight[j * 8 + k] += d_layer2_out_i * layer1_out[i * 8 + k];
+                }
+            }
         }
-        t->layer2_weight[0] -= lr * d_layer2_weight_0;
-        t->layer2_weight[1] -= lr * d_layer2_weight_1;
-        t->layer2_weight[2] -= lr * d_layer2_weight_2;
-        t->layer2_weight[3] -= lr * d_layer2_weight_3;
-        t->layer2_weight[4] -= lr * d_layer2_weight_4;
-        t->layer2_weight[5] -= lr * d_layer2_weight_5;
-        t->layer2_weight[6] -= lr * d_layer2_weight_6;
-        t->layer2_weight[7] -= lr * d_layer2_weight_7;
-        t->layer2_weight[8] -= lr * d_layer2_weight_8;
-        t->layer2_weight[9] -= lr * d_layer2_weight_9;
-        t->layer2_weight[10] -= lr * d_layer2_weight_10;
-        t->layer2_weight[11] -= lr * d_layer2_weight_11;
-        t->layer2_weight[12] -= lr * d_layer2_weight_12;
-        t->layer2_weight[13] -= lr * d_layer2_weight_13;
-        t->layer2_weight[14] -= lr * d_layer2_weight_14;
-        t->layer2_weight[15] -= lr * d_layer2_weight_15;
+        for (int32_t i = 0; i < 2; i++) {
+            for (int32_t j = 0; j < 8; j++) {
+                t->layer2_weight[i * 8 + j] -= lr * d_layer2_weight[i * 8 + j];
+            }
+        }
     }
 
     /* 5  layer2_bias[2] = layer2_bias - lr * sum(d_layer2_out, axis=0) */
     {
-        float d_layer2_bias_0 = 0.0f, d_layer2_bias_1 = 0.0f;
+        float d_layer2_bias[2] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
-            d_layer2_bias_0 += d_layer2_out[i * 2 + 0];
-            d_layer2_bias_1 += d_layer2_out[i * 2 + 1];
+            for (int32_t j = 0; j < 2; j++) {
+                d_layer2_bias[j] += d_layer2_out[i * 2 + j];
+            }
         }
-        t->layer2_bias[0] -= lr * d_layer2_bias_0;
-        t->layer2_bias[1] -= lr * d_layer2_bias_1;
+        for (int32_t i = 0; i < 2; i++) {
+            t->layer2_bias[i] -= lr * d_layer2_bias[i];
+        }
     }
     return XOR_OK;
 }

@@ -1,0 +1,108 @@
+"""The loops of a nest: which bodies are inside which, and which statements of which roots are in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..ir.node import Node, Value
+from ..ir.op_kinds import RowContraction
+from ..ir.types import DType, Shape, Size
+
+
+@dataclass(eq=False)
+class Body:
+    """A sequence of loops and steps: the body of a loop over `axis`, or the top of the nest.
+
+    A loop may be split in two: the outer one goes over blocks, `block` elements at a time, and has no axis; the inner
+    one over the elements of the block `of`.
+    """
+
+    parent: Body | None = None
+    axis: int | None = None
+    extent: Size = 1
+    items: list[Body | Step] = field(default_factory=list)
+    block: int = 1
+    of: Body | None = None
+
+    def __post_init__(self) -> None:
+        self.depth: int = 0 if self.parent is None else self.parent.depth + 1
+
+    @property
+    def path(self) -> list[Body]:
+        """The bodies from the top down to this one."""
+        body: Body | None = self
+        out = []
+        while body is not None:
+            out.append(body)
+            body = body.parent
+        return out[::-1]
+
+    def encloses(self, other: Body) -> bool:
+        body: Body | None = other
+        while body is not None and body.depth > self.depth:
+            body = body.parent
+        return body is self
+
+    def steps(self) -> Iterator[Step]:
+        for item in self.items:
+            if isinstance(item, Body):
+                yield from item.steps()
+            else:
+                yield item
+
+
+@dataclass(eq=False)
+class Root:
+    """A node with a place of its own. `nest` are its loops, outermost first; the last `reduced` of them are
+    reduced over.
+    """
+
+    node: Node
+    nest: tuple[int, ...]
+    reduced: int = 0
+    piece: int | None = None  # the operand that a node that assembles puts into its window; -1 for the fill
+    needs: dict[Root, set[int]] = field(default_factory=dict)  # roots it reads -> axes that must be complete
+    home: Body = field(default_factory=Body)  # where the finished value can be read as a local
+    inner: Body = field(default_factory=Body)  # where its innermost statement is
+    tile: Tile | None = None
+
+    @property
+    def reads(self) -> tuple[Value, ...]:
+        """The operands of its statement."""
+        operands = self.node.operands
+        return operands if self.piece is None else operands[self.piece : self.piece + 1]
+
+    @property
+    def in_memory_only(self) -> bool:
+        return isinstance(self.node.op.lower, RowContraction)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The axes, and the extents, over which the accumulators of a reduction are a local array: all of an axis, or a
+    block of it."""
+
+    axes: tuple[int, ...]
+    shape: tuple[int, ...]
+    block: Body | None = None
+
+
+@dataclass(eq=False)
+class Step:
+    """One statement of a root: "begin" declares accumulators, "step" accumulates or stores, "finish" stores
+    what was reduced.
+    """
+
+    root: Root
+    kind: str
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Memory that a nest needs for itself while it runs."""
+
+    value: Value
+    axes: tuple[int, ...]
+    shape: Shape
+    dtype: DType

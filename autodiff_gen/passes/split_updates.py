@@ -1,0 +1,90 @@
+"""Split the update of a state off a fused node that reads the old value again after it: the update follows in a loop of
+its own, and no copy of the old value is needed.
+
+    %0, w' = fused(x, w):              %0, %1 = fused(x, w):
+      %2 = sum(x)                        %2 = sum(x)
+      yield mul(x, w), sub(w, %2)  ->    yield mul(x, w), %2
+                                       w' = sub(w, %1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..ir.dependences import state_of
+from ..ir.graph import Graph
+from ..ir.node import Node, Region, Value, base, users
+from ..ir.op_kinds import Elementwise, View
+from ..ir.rewrite import substitute
+from .fuse_elementwise import FUSED
+from .fusion_groups import is_free
+
+
+def split_updates(graph: Graph, late: Sequence[tuple[Node, int]]) -> Graph:
+    """The graph in which fused nodes do not update the states that these operands show, where that is possible."""
+    indices: dict[Node, set[int]] = {}
+    for node, i in late:
+        state = state_of(node.operands[i])
+        assert state is not None
+        indices.setdefault(node, set()).add(base(graph.updates[state]).index)
+
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        return _Split(node, operands, indices[node]).results() if node in indices else None
+
+    return graph.with_roots(substitute(graph.roots, rewrite))
+
+
+@dataclass
+class _Split:
+    """A fused node over new operands, and which of its results are computed outside."""
+
+    node: Node
+    operands: tuple[Value, ...]
+    indices: set[int]
+
+    def results(self) -> tuple[Value, ...] | None:
+        """The results of the two halves in the old order; None where nothing would be left inside, or the updates are
+        read inside."""
+        region = self.node.regions[0]
+        stays = [r for i, r in enumerate(region.results) if i not in self.indices]
+        moved = self._moved(region, stays)
+        if moved is None:
+            return None
+        cut = {v: None for n in moved for v in n.operands if v.node not in moved and not is_free(v.node)}
+        inside = list(dict.fromkeys([*stays, *(v for v in cut if v not in region.params)]))
+        if not inside:
+            return None
+        outer = dict(zip(region.params, self.operands, strict=True))
+        needed = Region(region.params, tuple(inside))
+        read = {v for n in needed.nodes for v in n.operands} | set(inside)
+        params = tuple(p for p in region.params if p in read)
+        made = Node(
+            FUSED,
+            tuple(outer[p] for p in params),
+            {},
+            tuple(v.type for v in inside),
+            (Region(params, tuple(inside)),),
+        )
+        outer.update(zip(inside, made.results, strict=True))
+        for n in region.nodes:
+            if n in moved:
+                copy = n.with_operands(tuple(outer.get(v, v) for v in n.operands))
+                outer.update(zip(n.results, copy.results, strict=True))
+        return tuple(outer[r] for r in region.results)
+
+    def _moved(self, region: Region, stays: Sequence[Value]) -> set[Node] | None:
+        """The updates and the arithmetic that leads to them alone."""
+        read_by = users(region.nodes)
+        updates = {region.results[i] for i in self.indices}
+        moved: set[Node] = set()
+        for n in reversed(region.nodes):
+            readers = {m for v in n.results for m in read_by.get(v, ())}
+            is_arithmetic = isinstance(n.op.lower, Elementwise | View)
+            is_update = not updates.isdisjoint(n.results)
+            if is_update and not (is_arithmetic and readers <= moved):
+                return None
+            stored = any(v in n.results for v in stays)
+            if is_arithmetic and not stored and (is_update or (readers and readers <= moved)):
+                moved.add(n)
+        return moved

@@ -1,0 +1,88 @@
+"""Which sums are written out, which have a tile of accumulators, and which keep loops of their own."""
+
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen.codegen.compiler import compile_function
+from autodiff_gen.codegen.files import emit
+
+
+def body(make, *shapes):
+    """The C of a function of inputs x0, x1, ..."""
+    xs = [ag.Input(f"x{i}", shape) for i, shape in enumerate(shapes)]
+    text = emit(compile_function(ag.function(xs, [make(*xs)]), "f"))["f.c"]
+    return text[text.index("/* 1 ") : text.index("return F_OK")]
+
+
+def dot(a, b):
+    return F.sum(a * b, 1)
+
+
+@pytest.mark.parametrize(
+    "make, shapes, has, has_not",
+    [
+        (
+            dot,
+            [(3, 4), (3, 4)],
+            ["x0[i * 4 + 0] * x1[i * 4 + 0] + x0[i * 4 + 1] * x1[i * 4 + 1] +"],
+            ["acc += "],
+        ),
+        (dot, [(3, 8), (3, 8)], ["x0[i * 8 + 7] * x1[i * 8 + 7];"], ["acc += "]),
+        (lambda a: F.sum(F.exp(a), 1), [(3, 4)], ["acc += ag_expf(x0[i * 4 + j]);"], ["acc["]),
+        # all accumulators in one tile, also over two axes
+        (lambda a: F.sum(a, 0), [(9, 2)], ["float acc[2] = {0.0f};", "acc[j] += x0[i * 2 + j];"], []),
+        (dot, [(5, 9), (5, 9)], ["float acc[5] = {0.0f};", "acc[j] += x0[j * 9 + i] * x1[j * 9 + i];"], []),
+        (
+            lambda a: F.sum(a, 1),
+            [(2, 9, 3)],
+            ["float acc[6]", "acc[j * 3 + k] += x0[j * 27 + i * 3 + k];"],
+            [],
+        ),
+        # in blocks, which divide the axis
+        (
+            lambda a: F.sum(a * a, 0),
+            [(9, 64)],
+            [
+                "for (int32_t i = 0; i < 64; i += 16) { float acc[16] = {0.0f};",
+                "for (int32_t k = i; k < i + 16; k++) { acc[k - i] += x0[j * 64 + k] * x0[j * 64 + k]; }",
+                "out0[j] = acc[j - i];",
+            ],
+            [],
+        ),
+        (lambda a: F.sum(a * a, 0), [(9, 30)], ["i < 30; i += 15", "float acc[15] = {0.0f};"], []),
+        (lambda a: F.sum(a * a, 0), [(9, 17)], ["acc += x0[j * 17 + i] * x0[j * 17 + i];"], ["acc["]),
+        # what is loaded once for a tile takes registers too
+        (
+            lambda a, b, c: F.sum((a - b) * c, 0),
+            [(9, 64), (64,), (64,)],
+            ["i += 8", "acc[k - i] += (x0[j * 64 + k] - x1[k]) * x2[k];"],
+            [],
+        ),
+        # accumulators that do not begin with 0; two sums; a value for each sum that a later loop reads
+        (
+            lambda a: F.amax(a, 0),
+            [(9, 4)],
+            ["float acc[4]; for (int32_t i = 0; i < 4; i++) { acc[i] = -INFINITY; }"],
+            [],
+        ),
+        (
+            lambda a: F.sum(a - F.sum(a, 0), 0),
+            [(9, 4)],
+            ["float acc_2[4]", "acc_2[j] += x0[i * 4 + j] - acc[j];", "out0[i] = acc_2[i];"],
+            [],
+        ),
+        # functions are not called for a tile, and what a term would compute once more stays out of the loop
+        (lambda a: F.sum(F.exp(a), 0), [(9, 4)], ["acc += ag_expf(x0[j * 4 + i]);"], ["acc["]),
+        (lambda a, b: F.sum(a * (b + 1), 0), [(9, 4), (4,)], ["acc += x0[j * 4 + i] * val;"], ["acc["]),
+    ],
+)
+def test_shapes_of_sums(make, shapes, has, has_not):
+    text = " ".join(body(make, *shapes).split())
+    assert all(part in text for part in has), text
+    assert not any(part in text for part in has_not), text
+
+
+def test_what_a_deeper_loop_reads_in_every_turn_is_a_local():
+    text = body(lambda a, b: a * F.reshape(b, (3, 1)), (3, 20), (3,))
+    assert "const float x1_i = x1[i];" in text and "x0[i * 20 + j] * x1_i;" in text
