@@ -21,16 +21,8 @@ WRITERS = {"update", "setdefault", "pop", "popitem", "clear", "__setitem__"}  # 
 
 # file: the writes that stay, and why
 EXEMPT = {
-    "autodiff.py": "hint of a node",
-    "functional/indexing.py": "classes of an index",
-    "lowering/expressions.py": "hint of an Expr, which is no node",
-    "lowering/planner.py": "hint of a node",
-    "nn/parameter.py": "serial of a state's node",
-    "passes/finite_guard.py": "hint of a node",
-    "passes/fuse_conv_pool.py": "hint of a node",
-    "passes/inline_small_matmul.py": "hint of a node",
-    "passes/rematerialize_random.py": "hint of a node",
-    "passes/select_column_sums.py": "hint of a node",
+    "functional/indexing.py": "the range of an input is known when something is indexed by it",
+    "nn/parameter.py": "a parameter is listed before the network that reads it is called; names follow the call",
 }
 
 
