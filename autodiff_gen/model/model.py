@@ -12,7 +12,7 @@ from ..functional.inputs import Input, check_outputs, check_parameter_name, larg
 from ..ir.build import make_input
 from ..ir.graph import ROLES, Graph, State
 from ..ir.module import Module
-from ..ir.node import INPUT, STATE, Node, Value, topological
+from ..ir.node import INPUT, STATE, Value, topological
 from ..ir.types import Type, f32, s32, u8
 from ..ir.verifier import verify
 from ..lowering.pipeline import run
@@ -125,7 +125,7 @@ class Model:
             ignored = getattr(loss, "ignore_index", NO_INDEX)
             narrow = classes <= 256 and (ignored == NO_INDEX or 0 <= ignored <= 255)
             label = Type(u8 if narrow else s32, scores.shape[:1])
-            target = Node(INPUT, (), {"name": "label", "classes": classes}, (label,)).results[0]
+            target = make_input("label", label, classes=classes)
         else:
             target = make_input("target", scores.type)
         model = cls(
