@@ -8,10 +8,11 @@ from typing import Any
 
 from ..ir.graph import Graph, State
 from ..ir.node import Node, Value
-from ..kernels.registry import Backends
+from ..kernels.registry import Backends, host_cost
 from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
 from ..optim.optimizer import Group
+from ..targets.cost_table import CostTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +48,9 @@ class Context:
     lower_region: Callable[[Graph], Any] | None = None  # set by the pipeline: a region's graph to its plan
 
     @property
-    def vectors(self) -> int:
-        """The number of elements from which the target computes exp, tanh, ... in vectors; 0: never."""
-        return 0 if self.backends is None else self.backends.vectors
+    def cost(self) -> CostTable:
+        """What operations cost on the target; on the host, until the target is known."""
+        return host_cost() if self.backends is None else self.backends.cost
 
     @property
     def target(self) -> Backends:

@@ -7,12 +7,13 @@ import itertools
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from ..errors import BoardError
+from .cost_table import CostTable, KernelCost
 from .schema import HOST, KINDS, PROFILES, SCHEMA, check, near
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*", re.ASCII)
@@ -39,9 +40,6 @@ class Target:
 
     core: str
     features: tuple[str, ...]
-    vectors: (
-        int  # fewest iterations for which loops with exp, tanh, ... are written for vectorisation; 0: never
-    )
     cflags: tuple[str, ...]
     ldflags: tuple[str, ...]
     startup: Path | None
@@ -111,6 +109,7 @@ class Board:
     profile: str  # the goal of optimisation: "speed" or "size"
     stack_bytes: int
     target: Target
+    cost: CostTable
     kernels: Kernels
     toolchain: Toolchain
     qemu: Qemu | None
@@ -285,12 +284,12 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
         target=Target(
             target["core"],
             tuple(target.get("features", ())),
-            target.get("vectors", 0),
             tuple(target.get("cflags", ())),
             tuple(target.get("ldflags", ())),
             None if host else _startup(target["startup"], path),
             _support(target["support"], path),
         ),
+        cost=_cost(section("cost", *(f.name for f in fields(CostTable))), path),
         kernels=Kernels(
             tuple(kernels["backends"]),
             MappingProxyType({kernel: tuple(names) for kernel, names in kernels.get("use", {}).items()}),
@@ -316,6 +315,16 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
     )
     _check_memory(board)
     return board
+
+
+def _cost(section: dict[str, Any], path: Path) -> CostTable:
+    values = dict(section)
+    for name, value in section.items():
+        if isinstance(value, dict):
+            for key in (f.name for f in fields(KernelCost) if f.name not in value):
+                raise BoardError(f"{path}: cost.{name}.{key} is missing")
+            values[name] = KernelCost(**value)
+    return CostTable(**values)
 
 
 def _support(name: str, path: Path) -> Path:

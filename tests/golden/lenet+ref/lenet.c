@@ -51,8 +51,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- forward: layer0 ---- */
     /* 1  max_pool2d1[n,12,12,6], max_pool2d1_index[n,12,12,6] = conv2d_pool(x[n,28,28,1],
      *            layer0_weight[6,5,5,1], layer0_bias[6]) */
-    float *const max_pool2d1 = t->arena;                              /* [n,12,12,6] steps 1 to 25 */
-    uint8_t *const max_pool2d1_index = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 25 */
+    float *const max_pool2d1 = t->arena;                              /* [n,12,12,6] steps 1 to 28 */
+    uint8_t *const max_pool2d1_index = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 27 */
     ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, max_pool2d1, max_pool2d1_index, n,
             &layer0_shape);
 
@@ -65,8 +65,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- forward: layer3 ---- */
     /* 3  max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16] = conv2d_pool(relu1[n,12,12,6],
      *            layer3_weight[16,5,5,6], layer3_bias[16]) */
-    float *const max_pool2d2 = t->arena + 13824;                      /* [n,4,4,16] steps 3 to 23 */
-    uint8_t *const max_pool2d2_index = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 23 */
+    float *const max_pool2d2 = t->arena + 13824;                      /* [n,4,4,16] steps 3 to 25 */
+    uint8_t *const max_pool2d2_index = (uint8_t *)(t->arena + 17600); /* [n,4,4,16] steps 3 to 25 */
     ag_conv2d_pool_f32_ref(relu1, t->layer3_weight, t->layer3_bias, max_pool2d2, max_pool2d2_index, n,
             &layer3_shape);
 
@@ -78,7 +78,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* ---- forward: layer7 ---- */
     /* 5  matmul1[n,120] = relu2[n,256] . layer7_weight[120,256]' */
-    float *const matmul1 = t->arena + 6912; /* [n,120] steps 5 to 17 */
+    float *const matmul1 = t->arena + 6912; /* [n,120] steps 5 to 19 */
     ag_gemm_nt_f32_ref(relu2, 256, t->layer7_weight, 256, matmul1, 120, n, 120, 256, 1.0f, 0.0f);
 
     /* 6  relu3[n,120] = relu(matmul1 + layer7_bias) */
@@ -92,7 +92,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* ---- forward: layer9 ---- */
     /* 7  matmul2[n,84] = relu3[n,120] . layer9_weight[84,120]' */
-    float *const matmul2 = t->arena + 7872; /* [n,84] steps 7 to 14 */
+    float *const matmul2 = t->arena + 7872; /* [n,84] steps 7 to 15 */
     ag_gemm_nt_f32_ref(relu3, 120, t->layer9_weight, 120, matmul2, 84, n, 84, 120, 1.0f, 0.0f);
 
     /* 8  relu4[n,84] = relu(matmul2 + layer9_bias) */
@@ -106,7 +106,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* ---- forward: layer11 ---- */
     /* 9  matmul3[n,10] = relu4[n,84] . layer11_weight[10,84]' */
-    float *const matmul3 = t->arena + 8544; /* [n,10] steps 9 to 14 */
+    float *const matmul3 = t->arena + 8544; /* [n,10] steps 9 to 15 */
     ag_gemm_nt_f32_ref(relu4, 84, t->layer11_weight, 84, matmul3, 10, n, 10, 84, 1.0f, 0.0f);
 
     /* ---- loss ---- */
@@ -174,112 +174,82 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* 12 d_relu4[n,84] = d_sub1[n,10] . layer11_weight[10,84] */
-    float *const d_relu4 = t->arena + 9920; /* [n,84] steps 12 to 17 */
+    float *const d_relu4 = t->arena + 9920; /* [n,84] steps 12 to 19 */
     ag_gemm_nn_f32_ref(d_sub1, 10, t->layer11_weight, 84, d_relu4, 84, n, 84, 10, 1.0f, 0.0f);
 
-    /* 13 d_add4[n,84] = where(relu4 <= 0.0, 0.0, d_relu4)
-     *    layer9_bias[84] = layer9_bias - lr * sum(d_add4, axis=0) */
-    float *const d_add4 = t->arena + 9920; /* [n,84] in place of d_relu4 */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 84; j++) {
-            const float choice1 = d_relu4[i * 84 + j];
-            d_add4[i * 84 + j] = relu4[i * 84 + j] <= 0.0f ? 0.0f : choice1;
-        }
-    }
-    for (int32_t i = 0; i < 84; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add4[j * 84 + i];
-        }
-        t->layer9_bias[i] -= lr * sum;
+    /* 13 d_add4[84n] = where(relu4 <= 0.0, 0.0, d_relu4) */
+    float *const d_add4 = t->arena + 9920; /* [84n] in place of d_relu4 */
+    for (int32_t i = 0; i < 84 * n; i++) {
+        const float choice1 = d_relu4[i];
+        d_add4[i] = relu4[i] <= 0.0f ? 0.0f : choice1;
     }
 
-    /* 14 layer11_weight[10,84] -= lr * d_sub1[n,10]' . relu4[n,84] */
+    /* 14 layer9_bias[84] -= lr * column_sums(d_add4[n,84]) */
+    ag_column_sums_f32_ref(d_add4, 84, t->layer9_bias, n, 84, -lr, 1.0f);
+
+    /* 15 layer11_weight[10,84] -= lr * d_sub1[n,10]' . relu4[n,84] */
     ag_gemm_tn_f32_ref(d_sub1, 10, relu4, 84, t->layer11_weight, 84, 10, 84, n, -lr, 1.0f);
 
-    /* 15 d_relu3[n,120] = d_add4[n,84] . layer9_weight[84,120] */
-    float *const d_relu3 = t->arena + 8960; /* [n,120] steps 15 to 19 */
+    /* 16 d_relu3[n,120] = d_add4[n,84] . layer9_weight[84,120] */
+    float *const d_relu3 = t->arena + 8960; /* [n,120] steps 16 to 21 */
     ag_gemm_nn_f32_ref(d_add4, 84, t->layer9_weight, 120, d_relu3, 120, n, 120, 84, 1.0f, 0.0f);
 
-    /* 16 d_add3[n,120] = where(relu3 <= 0.0, 0.0, d_relu3)
-     *    layer7_bias[120] = layer7_bias - lr * sum(d_add3, axis=0) */
-    float *const d_add3 = t->arena + 8960; /* [n,120] in place of d_relu3 */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 120; j++) {
-            const float choice1 = d_relu3[i * 120 + j];
-            d_add3[i * 120 + j] = relu3[i * 120 + j] <= 0.0f ? 0.0f : choice1;
-        }
-    }
-    for (int32_t i = 0; i < 120; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            sum += d_add3[j * 120 + i];
-        }
-        t->layer7_bias[i] -= lr * sum;
+    /* 17 d_add3[120n] = where(relu3 <= 0.0, 0.0, d_relu3) */
+    float *const d_add3 = t->arena + 8960; /* [120n] in place of d_relu3 */
+    for (int32_t i = 0; i < 120 * n; i++) {
+        const float choice1 = d_relu3[i];
+        d_add3[i] = relu3[i] <= 0.0f ? 0.0f : choice1;
     }
 
-    /* 17 layer9_weight[84,120] -= lr * d_add4[n,84]' . relu3[n,120] */
+    /* 18 layer7_bias[120] -= lr * column_sums(d_add3[n,120]) */
+    ag_column_sums_f32_ref(d_add3, 120, t->layer7_bias, n, 120, -lr, 1.0f);
+
+    /* 19 layer9_weight[84,120] -= lr * d_add4[n,84]' . relu3[n,120] */
     ag_gemm_tn_f32_ref(d_add4, 84, relu3, 120, t->layer9_weight, 120, 84, 120, n, -lr, 1.0f);
 
-    /* 18 matmul[n,256] = d_add3[n,120] . layer7_weight[120,256] */
-    float *const matmul = t->arena + 6912; /* [n,256] steps 18 to 20 */
+    /* 20 matmul[n,256] = d_add3[n,120] . layer7_weight[120,256] */
+    float *const matmul = t->arena + 6912; /* [n,256] steps 20 to 22 */
     ag_gemm_nn_f32_ref(d_add3, 120, t->layer7_weight, 256, matmul, 256, n, 256, 120, 1.0f, 0.0f);
 
-    /* 19 layer7_weight[120,256] -= lr * d_add3[n,120]' . relu2[n,256] */
+    /* 21 layer7_weight[120,256] -= lr * d_add3[n,120]' . relu2[n,256] */
     ag_gemm_tn_f32_ref(d_add3, 120, relu2, 256, t->layer7_weight, 256, 120, 256, n, -lr, 1.0f);
 
     /* ---- backward: layer3 ---- */
-    /* 20 d_max_pool2d2[256n] = where(relu2 <= 0.0, 0.0, matmul) */
+    /* 22 d_max_pool2d2[256n] = where(relu2 <= 0.0, 0.0, matmul) */
     float *const d_max_pool2d2 = t->arena + 13824; /* [256n] in place of relu2 */
     for (int32_t i = 0; i < 256 * n; i++) {
         const float choice1 = matmul[i];
         d_max_pool2d2[i] = relu2[i] <= 0.0f ? 0.0f : choice1;
     }
 
-    /* 21 layer3_bias[16] -= lr * column_sums(d_max_pool2d2[16n,16]) */
+    /* 23 layer3_bias[16] -= lr * column_sums(d_max_pool2d2[16n,16]) */
     ag_column_sums_f32_ref(d_max_pool2d2, 16, t->layer3_bias, 16 * n, 16, -lr, 1.0f);
 
-    /* 22 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16],
+    /* 24 d_relu1[n,12,12,6] = conv2d_pool_dx(d_max_pool2d2[n,4,4,16], max_pool2d2_index[n,4,4,16],
      *            layer3_weight[16,5,5,6]) */
-    float *const d_relu1 = t->arena + 6912; /* [n,12,12,6] steps 22 to 24 */
+    float *const d_relu1 = t->arena + 6912; /* [n,12,12,6] steps 24 to 26 */
     ag_conv2d_pool_dx_f32_ref(d_max_pool2d2, max_pool2d2_index, t->layer3_weight, d_relu1, n, &layer3_shape);
 
-    /* 23 layer3_weight[16,5,5,6] -= lr * conv2d_pool_dw(relu1[n,12,12,6], d_max_pool2d2[n,4,4,16],
+    /* 25 layer3_weight[16,5,5,6] -= lr * conv2d_pool_dw(relu1[n,12,12,6], d_max_pool2d2[n,4,4,16],
      *            max_pool2d2_index[n,4,4,16]) */
     ag_conv2d_pool_dw_f32_ref(relu1, d_max_pool2d2, max_pool2d2_index, t->layer3_weight, n, &layer3_shape,
             -lr, 1.0f);
 
     /* ---- backward: layer0 ---- */
-    /* 24 d_max_pool2d1[n,12,12,6] = where(relu1 <= 0.0, 0.0, d_relu1)
-     *    layer0_bias[6] = layer0_bias - lr * sum(d_max_pool2d1, axis=(0, 1, 2)) */
-    float *const d_max_pool2d1 = t->arena; /* [n,12,12,6] in place of relu1 */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 12; j++) {
-            for (int32_t k = 0; k < 12; k++) {
-                for (int32_t l = 0; l < 6; l++) {
-                    const float choice1 = d_relu1[i * 864 + j * 72 + k * 6 + l];
-                    d_max_pool2d1[i * 864 + j * 72 + k * 6 + l] = relu1[i * 864 + j * 72 + k * 6 + l] <= 0.0f
-                            ? 0.0f : choice1;
-                }
-            }
-        }
-    }
-    for (int32_t i = 0; i < 6; i++) {
-        float sum = 0.0f;
-        for (int32_t j = 0; j < n; j++) {
-            for (int32_t k = 0; k < 12; k++) {
-                for (int32_t l = 0; l < 12; l++) {
-                    sum += d_max_pool2d1[j * 864 + k * 72 + l * 6 + i];
-                }
-            }
-        }
-        t->layer0_bias[i] -= lr * sum;
+    /* 26 d_max_pool2d1[864n] = where(relu1 <= 0.0, 0.0, d_relu1) */
+    float *const d_max_pool2d1 = t->arena; /* [864n] in place of relu1 */
+    for (int32_t i = 0; i < 864 * n; i++) {
+        const float choice1 = d_relu1[i];
+        d_max_pool2d1[i] = relu1[i] <= 0.0f ? 0.0f : choice1;
     }
 
-    /* 25 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_max_pool2d1[n,12,12,6],
+    /* 27 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_max_pool2d1[n,12,12,6],
      *            max_pool2d1_index[n,12,12,6]) */
     ag_conv2d_pool_dw_f32_ref(x, d_max_pool2d1, max_pool2d1_index, t->layer0_weight, n, &layer0_shape, -lr,
             1.0f);
+
+    /* 28 layer0_bias[6] -= lr * column_sums(d_max_pool2d1[144n,6]) */
+    ag_column_sums_f32_ref(d_max_pool2d1, 6, t->layer0_bias, 144 * n, 6, -lr, 1.0f);
     return LENET_OK;
 }
 
