@@ -34,6 +34,7 @@ TARGETS = {
     "report": "print the model's plan: graph, kernels, arena, and the sizes",
     "bench": "count instructions of a training step in QEMU; without board= and model= measure all, write the tables",
     "bench-kernels": "count the instructions of single kernels in QEMU; needs no model",
+    "bench-costs": "measure the costs of operations on the board's core in QEMU: the section [cost] of its file",
     "test": "run all tests",
     "diff-generated": "print how the C of all examples for all boards differs from that of base=",
     "boards": "list the boards",
@@ -135,7 +136,8 @@ class Options:
         """build/<board>/<model>, with +key=value for every option that changes the output. Commas become `+`: gcc and
         QEMU split linker flags and file names at commas."""
         changes = [("kernels", self.kernels), ("ram", self.ram), ("profile", self.profile)]
-        first = "kernels" if self.targets == ["bench-kernels"] else self.model_name
+        alone = {"bench-kernels": "kernels", "bench-costs": "costs"}
+        first = alone.get(self.targets[0], self.model_name) if len(self.targets) == 1 else self.model_name
         name = first + "".join(f"+{k}={v}" for k, v in changes if v)
         return f"build/{board_id}/{name.replace('/', '_').replace(',', '+')}"
 

@@ -31,16 +31,16 @@ FRESH = {"alpha": 1.0, "beta": 0.0}
 def cases() -> Iterator[Case]:
     """All cases, ordered by kernel family."""
     for letters in ("nn", "nt", "tn"):
-        yield _gemm(letters, 32, 32, 32)
-    yield _gemm("nt", 32, 32, 784)
-    yield _gemm("tn", 32, 784, 32, UPDATE)
+        yield gemm(letters, 32, 32, 32)
+    yield gemm("nt", 32, 32, 784)
+    yield gemm("tn", 32, 784, 32, UPDATE)
     for kernel, factors in (("gemv_f32", FRESH), ("gemv_t_f32", FRESH), ("ger_f32", UPDATE)):
         for m, n in ((64, 128), (32, 784), (10, 32)):
-            yield _matrix_vector(kernel, m, n, factors)
+            yield matrix_vector(kernel, m, n, factors)
     for n in (25_088, 72):
-        yield Case(KernelCall("axpby_f32", {}, {"n": n}, dict(UPDATE)), {"x": n, "y": n}, n, str(n))
+        yield vector(n)
     for m, n in ((256, 48), (64, 72), (144, 6)):
-        yield _column_sums(m, n)
+        yield column_sums(m, n)
     for size, inputs, outputs in ((28, 1, 6), (12, 6, 16)):
         yield from _convolutions("conv2d", size, inputs, outputs, 5)
         yield from _convolutions("conv2d_pool", size, inputs, outputs, 5)
@@ -48,23 +48,30 @@ def cases() -> Iterator[Case]:
     yield from _convolutions("depthwise2d", 16, 48, 48, 3)
 
 
-def _gemm(letters: str, m: int, n: int, k: int, factors: Mapping[str, float] = FRESH) -> Case:
+def gemm(letters: str, m: int, n: int, k: int, factors: Mapping[str, float] = FRESH) -> Case:
+    """c[m,n] = a[m,k] . b[k,n], operands stored as the letters say."""
     lda, ldb = k if letters[0] == "n" else m, n if letters[1] == "n" else k
     sizes = {"lda": lda, "ldb": ldb, "ldc": n, "m": m, "n": n, "k": k}
     call = KernelCall(f"gemm_{letters}_f32", {}, sizes, dict(factors))
     return Case(call, {"a": m * k, "b": k * n, "c": m * n}, m * n * k, f"{m}x{n}x{k}")
 
 
-def _matrix_vector(kernel: str, m: int, n: int, factors: Mapping[str, float]) -> Case:
+def matrix_vector(kernel: str, m: int, n: int, factors: Mapping[str, float] = FRESH) -> Case:
+    """One vector operand or, of ger, two; m rows and n columns of the matrix."""
     call = KernelCall(kernel, {}, {"lda": n, "m": m, "n": n}, dict(factors))
     x, y = (n, m) if kernel == "gemv_f32" else (m, n)
     return Case(call, {"a": m * n, "x": x, "y": y}, m * n, f"{m}x{n}")
 
 
-def _column_sums(m: int, n: int) -> Case:
-    """Each addition counts as a multiply-accumulate."""
+def column_sums(m: int, n: int) -> Case:
+    """The sums of a matrix [m,n]; each addition counts as a multiply-accumulate."""
     call = KernelCall("column_sums_f32", {}, {"lda": n, "m": m, "n": n}, dict(UPDATE))
     return Case(call, {"a": m * n, "y": n}, m * n, f"{m}x{n}")
+
+
+def vector(n: int) -> Case:
+    """A multiple of a vector is added to another."""
+    return Case(KernelCall("axpby_f32", {}, {"n": n}, dict(UPDATE)), {"x": n, "y": n}, n, str(n))
 
 
 def _convolutions(kind: str, size: int, inputs: int, outputs: int, window: int) -> Iterator[Case]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,15 @@ from ..lowering import c_ast as c
 from ..lowering import c_syntax
 from ..targets.board import Board
 from ..targets.installation import __version__
-from .kernel_cases import Case, cases
+from .kernel_cases import Case
 from .measure import count_program, measurement
 
 SCHEMA = 1
 
 
-def kernel_texts(tables: Backends) -> dict[str, str]:
+def kernel_texts(tables: Backends, cases: Iterable[Case]) -> dict[str, str]:
     """File name -> text: kernels_bench.c, and kernels_probes.json with the calls in it."""
-    chosen = [(case, tables.select(case.call.kernel, case.call.facts())) for case in cases()]
+    chosen = [(case, tables.select(case.call.kernel, case.call.facts())) for case in cases]
     sizes: dict[tuple[str, str], int] = {}
     for case, _ in chosen:
         for key, count in _buffers(case).items():

@@ -55,7 +55,19 @@ def add_bench_commands(command: Command, model: Arguments, target: Arguments) ->
     kernels = command("bench-kernel-sources", "Write kernels_bench.c, which calls kernels between probes.")
     target(kernels)
     kernels.add_argument("--out", metavar="DIR", type=Path, required=True, help="the output folder")
+    kernels.add_argument(
+        "--costs", action="store_true", help="the calls from which bench-costs derives a table"
+    )
     kernels.set_defaults(run=_kernel_sources)
+
+    costs = command("bench-costs", "Print the cost table of a board's core, from two records.")
+    target(costs)
+    for name, what in (
+        ("--functions", "bench.json of bench/qemu/costs.py"),
+        ("--calls", "kernels.json of bench-kernel-sources --costs"),
+    ):
+        costs.add_argument(name, metavar="PATH", type=Path, required=True, help=what)
+    costs.set_defaults(run=_costs)
 
     kernel_count = command(
         "bench-kernel-count", "Count the instructions of kernels in QEMU; write kernels.json."
@@ -130,12 +142,14 @@ def _cycles(args: argparse.Namespace) -> int:
 
 
 def _kernel_sources(args: argparse.Namespace) -> int:
+    from ..bench import costs, kernel_cases
     from ..bench.kernels import kernel_texts
     from ..kernels import registry
     from ..model.build import write_all
 
     chosen, kernels = _target(args)
-    write_all(args.out, kernel_texts(registry.for_board(chosen, kernels)))
+    cases = costs.cases() if args.costs else kernel_cases.cases()
+    write_all(args.out, kernel_texts(registry.for_board(chosen, kernels), cases))
     return 0
 
 
@@ -150,6 +164,22 @@ def _kernel_count(args: argparse.Namespace) -> int:
     record = measure_kernels(chosen, names, args.elf, args.probes, args.plugins)
     print(kernel_report(record, last_record(args.out)))
     write_record(args.out, record)
+    return 0
+
+
+def _costs(args: argparse.Namespace) -> int:
+    from ..bench.costs import toml
+    from ..bench.measure import last_record
+    from ..errors import ToolError
+
+    chosen, _ = _target(args)
+    records = []
+    for path in (args.functions, args.calls):
+        record = last_record(path)
+        if record is None:
+            raise ToolError(f"{path}: is no record of a benchmark")
+        records.append(record)
+    print(toml(chosen, *records))
     return 0
 
 

@@ -26,7 +26,7 @@ from .geometry import table as geometry_table
 from .init import init_statements
 from .kernel_call import sizes
 from .program import Arg, Entry, Program, Slot
-from .vector_loops import VECTOR, all_short
+from .vector_loops import all_short
 
 
 def templates() -> jinja2.Environment:
@@ -77,7 +77,7 @@ def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None
         geometry=[PRINTER.lines([geometry_table(g, name)]) for g, name in geometry.items()],
         declarations=declarations,
         function_headers=dict.fromkeys(f.header for f in used),
-        all_short=all_short(steps, program.batch, program.backends.vectors or VECTOR),
+        all_short=all_short(steps, program.batch, program.backends.cost.vector_loop),
     )
     header = env.get_template("header.h.j2").render(
         **common,

@@ -9,14 +9,13 @@ from ..kernels.contract import FUNCTIONS
 from ..lowering import c_ast as c
 from ..lowering import c_query
 
-VECTOR = 16  # iterations from which vectors pay on any core
 _CALLED = {f"ag_{name}" for name in FUNCTIONS}
 
 
 def all_short(statements: Sequence[c.Statement | c.Statements], batch: int, vectors: int) -> bool:
     """Whether functions are called, and each in a loop of fewer iterations than `vectors`, or in one around other
     loops, which compilers do not vectorise: elsewhere ag_math.h keeps its functions free of branches. `batch`: the
-    most that a number of iterations known at run time can be.
+    most that a number of iterations known at run time can be. `vectors` is 0 where no loop is long enough.
     """
     _, called, short = _scan(statements, batch, vectors)
     return called and short
@@ -28,7 +27,8 @@ def _scan(tree: Any, batch: int, vectors: int) -> tuple[bool, bool, bool]:
     for node in c_query.nodes(tree, within=lambda node: not isinstance(node, c.For)):
         if isinstance(node, c.For):
             inner_loops, inner_called, inner_short = _scan(node.body, batch, vectors)
-            long = inner_called and not inner_loops and iterations(node, batch, vectors) >= vectors
+            innermost = inner_called and not inner_loops
+            long = innermost and 0 < vectors <= iterations(node, batch, vectors)
             loops, called, short = True, called or inner_called, short and inner_short and not long
         elif not called:
             called = not _CALLED.isdisjoint(c_query.called_by(node))

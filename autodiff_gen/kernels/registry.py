@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import BoardError, KernelError
 from ..targets import installation
 from ..targets.board import Board
-from ..targets.schema import near
+from ..targets.board import load as load_board
+from ..targets.cost_table import CostTable
+from ..targets.schema import HOST, near
 from .contract import CONTRACT
 from .predicates import Number
 from .table import TABLE, Backend, Function, Kernel, Source, external_of, load_backend
@@ -22,16 +25,15 @@ REF = "ref"
 @dataclass(frozen=True)
 class Backends:
     """The backends of a build; `ref`, the last, serves every call. `priority`: their names by priority; `use`: the
-    priority list for a kernel that overrides it. Of the board: the core's `features`; generated loops that call exp,
-    tanh, ... are written for vectorisation from `vectors` iterations on (0: never).
+    priority list for a kernel that overrides it. Of the board: the core's `features`, and what operations `cost` on it.
     """
 
     root: Path
     backends: tuple[Backend, ...]
     priority: tuple[str, ...]
+    cost: CostTable
     use: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     features: frozenset[str] = frozenset()
-    vectors: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -143,12 +145,13 @@ def load(
     features: Collection[str] | None = None,
     root: Path | None = None,
     relative_to: Path | None = None,
+    cost: CostTable | None = None,
 ) -> Backends:
     """Read the tables of `names`: backends in the tree, or paths of folders that hold a `kernels.toml`.
 
     `use`: priority lists that override `names` for single kernels. `features`: the board's core features; None skips
     that check. `root`: the tree's `kernels` folder. `relative_to`: the base of relative paths, by default the current
-    folder. Raises KernelError.
+    folder. `cost`: the board's table, by default the host's. Raises KernelError.
     """
     root = _root(root)
     base = relative_to or Path()
@@ -182,6 +185,7 @@ def load(
         root,
         (*loaded.values(), ref),
         priority if REF in priority else (*priority, REF),
+        cost or host_cost(),
         overrides,
         frozenset(features or ()),
     )
@@ -192,13 +196,19 @@ def load(
 def for_board(board: Board, kernels: Iterable[str] | None = None) -> Backends:
     """The backends of a board's profile, or those of `kernels`, which overrides the profile. Raises BoardError,
     KernelError."""
-    features, vectors = board.target.features, board.target.vectors
+    features, cost = board.target.features, board.cost
     unknown = next((kernel for kernel in board.kernels.use if kernel not in CONTRACT), None)
     if unknown is not None:
         raise BoardError(f"{board.files[0]}: unknown key 'kernels.use.{unknown}'{near(unknown, CONTRACT)}")
     if kernels is not None:
-        return replace(load(kernels, features=features), vectors=vectors)
-    return replace(load(board.kernels.backends, use=board.kernels.use, features=features), vectors=vectors)
+        return load(kernels, features=features, cost=cost)
+    return load(board.kernels.backends, use=board.kernels.use, features=features, cost=cost)
+
+
+@functools.cache
+def host_cost() -> CostTable:
+    """The cost table of the host, for what is compiled without a board."""
+    return load_board(HOST).cost
 
 
 def parse_list(text: str) -> list[str]:

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 from ..ir.graph import Graph, State
 from ..ir.node import Node, Value
-from ..kernels.registry import Backends
+from ..kernels.registry import Backends, host_cost
 from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
 from ..optim.optimizer import Group
+from ..targets.cost_table import CostTable
 
 T = TypeVar("T")
 
@@ -57,9 +58,9 @@ class Context:
         return result
 
     @property
-    def vectors(self) -> int:
-        """The number of elements from which the target computes exp, tanh, ... in vectors; 0: never."""
-        return 0 if self.backends is None else self.backends.vectors
+    def cost(self) -> CostTable:
+        """What operations cost on the target; on the host, until the target is known."""
+        return host_cost() if self.backends is None else self.backends.cost
 
     @property
     def target(self) -> Backends:

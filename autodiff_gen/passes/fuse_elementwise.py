@@ -33,7 +33,7 @@ FUSED = register(Op("fused", infer=_never, ref=_never, vjp=None, lower=Fused()))
 
 def fuse_elementwise(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    return _rebuilt(graph, grouped(graph, context.vectors))
+    return _rebuilt(graph, grouped(graph, context.cost))
 
 
 def _rebuilt(graph: Graph, groups: Groups) -> Graph:

@@ -25,10 +25,10 @@ from ..ir.rewrite import replaced, rewritten
 from ..ir.traits import changes
 from ..ir.types import Shape, f32, planned_size
 from ..ir.views import layout
+from ..targets.cost_table import CostTable
 from .context import Context
+from .costs import addition_is_inlined
 from .fold_constants import uniform
-
-FEWEST_ADDED = 32  # elements of a state to which a kernel adds a stored value
 
 
 def _whole(v: Value) -> list[Value]:
@@ -108,7 +108,7 @@ def _in_shape(v: Value, shape: Shape) -> Value:
 def fuse_optimizer(graph: Graph, context: Context) -> Graph:
     """See the module."""
     graph = _with_updates(graph, _accumulated(graph))
-    graph = _with_updates(graph, _added_from_memory(graph))
+    graph = _with_updates(graph, _added_from_memory(graph, context.cost))
     return graph if graph.inner else _by_rows(graph)
 
 
@@ -138,7 +138,7 @@ def _accumulated(graph: Graph) -> dict[Value, Value]:
     return {new: made for new, made in found.items() if new not in readers}
 
 
-def _added_from_memory(graph: Graph) -> dict[Value, Value]:
+def _added_from_memory(graph: Graph, cost: CostTable) -> dict[Value, Value]:
     """The values that replace the new states that are the old ones plus a multiple of what a kernel has stored."""
     readers = graph.users
     outputs = set(graph.outputs.values())
@@ -152,7 +152,9 @@ def _added_from_memory(graph: Graph) -> dict[Value, Value]:
                 continue
             way, scale = term
             size = planned_size(state.type.shape)
-            if state.type.dtype is not f32 or size < FEWEST_ADDED or way[-1].type.bytes != state.type.bytes:
+            if state.type.dtype is not f32 or way[-1].type.bytes != state.type.bytes:
+                continue
+            if addition_is_inlined(cost, size):
                 continue
             alpha = scale if scale is not None else constant(1.0, f32)
             vectors = (_in_shape(v, (size,)) for v in (way[-1], old))

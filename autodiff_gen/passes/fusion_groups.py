@@ -18,12 +18,14 @@ from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, Leaf, Pick, Reduc
 from ..ir.ordered_dag import OrderedDag
 from ..ir.types import Dim, Shape, planned, planned_size
 from ..ir.views import layout, stored
+from ..targets.cost_table import CostTable
+from .costs import is_recomputed, wants_a_flat_loop
 from .fusion_layers import are_of_different_layers, pass_values_in_loops
 from .fusion_phases import Phases
 
-LARGEST_GROUP = 48
-MOST_RECOMPUTED = 4  # cheap values that are computed again to have one value without storing it
-MOST_IN_GROUP = 12  # the same, all together in one group
+LARGEST_GROUP = (
+    48  # nodes of a loop nest: a limit of compile time and of what a reader can follow, not of the target
+)
 
 
 def is_free(node: Node) -> bool:
@@ -77,7 +79,8 @@ class _Barriers:
 class Groups:
     """The growing partition of the graph's nodes; nodes that do not fuse are groups of their own."""
 
-    def __init__(self, graph: Graph, vectors: int = 0) -> None:
+    def __init__(self, graph: Graph, cost: CostTable) -> None:
+        self.cost = cost
         edges = ordering_edges(graph)
         self.early, self.late = guarded(graph)
         self.phases, self.users = Phases(graph), graph.users
@@ -85,7 +88,7 @@ class Groups:
             edges.setdefault(n, []).extend(gates)
         self.order = [n for n in graph.nodes if not isinstance(n.op.lower, View) and not is_free(n)]
         self.position = {n: i for i, n in enumerate(self.order)}
-        self.apart = {n for n in self.order if vectors and _wants_a_flat_loop(n, vectors)}
+        self.apart = {n for n in self.order if _wants_a_flat_loop(n, cost)}
         self.members: dict[int, list[Node]] = {i: [n] for i, n in enumerate(self.order)}
         self.group: dict[Node, int] = {n: i for i, n in enumerate(self.order)}
         self._before = {n: self._found_before(n, edges) for n in self.order}
@@ -164,7 +167,6 @@ class Groups:
             for v in n.operands:
                 readers.setdefault(base(v), []).append(n)
         holders = {n: {g} for n, g in self.group.items()}  # the groups that compute a node
-        recomputed = dict.fromkeys(self.members, 0)  # how many values of others each group computes again
 
         def is_stored(v: Value) -> bool:
             return v in roots or any(
@@ -177,39 +179,38 @@ class Groups:
             reading = {g for n in readers.get(node.results[0], ()) for g in holders[n]} - {self.group[node]}
             if not reading or not all(is_fusable(self.members[g][0]) for g in reading):
                 continue
-            again = self._recomputed(node, is_stored, updated)
+            again = self._recomputed(node, len(reading), is_stored, updated)
             if again is None:
                 continue
-            added = {g: [n for n in again if g not in holders[n]] for g in sorted(reading)}
-            if any(recomputed[g] + len(nodes) > MOST_IN_GROUP for g, nodes in added.items()):
-                continue  # or values of a long chain would be computed again in every group that reads one of them
-            merged = {g: [*self.members[g], *nodes] for g, nodes in added.items()}
+            merged = {
+                g: [*self.members[g], *(n for n in again if g not in holders[n])] for g in sorted(reading)
+            }
             each = (sorted(members, key=self.position.__getitem__) for members in merged.values())
             if all(self._labels(members) is not None for members in each):
                 self.members.update(merged)
-                for g, nodes in added.items():
-                    recomputed[g] += len(nodes)
                 for n in again:
                     holders[n] |= reading
 
     def _recomputed(
-        self, node: Node, is_stored: Callable[[Value], bool], updated: set[State]
+        self, node: Node, readers: int, is_stored: Callable[[Value], bool], updated: set[State]
     ) -> list[Node] | None:
-        """The cheap nodes that compute `node` from stored values, or None when it takes more than a few."""
+        """The cheap nodes that compute `node` from stored values, or None where so many readers had better load it."""
         again: list[Node] = []
+        loaded: set[Value] = set()
         pending = [node]
         while pending:
             n = pending.pop()
-            if not _is_cheap(n) or len(again) == MOST_RECOMPUTED:
+            if not _is_cheap(n) or not is_recomputed(self.cost, len(again) + 1, len(loaded), readers):
                 return None
             if any(state_of(v) in updated for v in n.operands):
                 return None  # an updated state must not be read any later than now
             again.append(n)
             for v in map(base, n.operands):
-                at_hand = is_free(v.node) or isinstance(v.node.op.lower, Leaf) or is_stored(v)
-                if not at_hand and v.node not in again:
+                if isinstance(v.node.op.lower, Leaf) or is_stored(v):
+                    loaded.add(v)
+                elif not is_free(v.node) and v.node not in again:
                     pending.append(v.node)
-        return again
+        return again if is_recomputed(self.cost, len(again), len(loaded), readers) else None
 
     def needed(self, graph: Graph) -> set[Value]:
         """Values that a group reads without computing them, or that the caller needs: they are stored."""
@@ -247,13 +248,11 @@ def with_free(nodes: list[Node]) -> list[Node]:
     return [*free, *nodes]
 
 
-def _wants_a_flat_loop(node: Node, vectors: int) -> bool:
-    """Whether a node calls a function at as many places as `vectors`, and its innermost axis has fewer."""
+def _wants_a_flat_loop(node: Node, cost: CostTable) -> bool:
+    """Whether a node calls a function so often that vectors pay, but not along its innermost axis."""
     lower, shape = node.op.lower, node.results[0].type.shape
-    if not isinstance(lower, Elementwise) or not lower.calls:
-        return False
-    moving = [d for d in planned(shape) if d != 1]
-    return len(moving) > 1 and moving[-1] < vectors <= planned_size(shape)
+    calls = isinstance(lower, Elementwise) and lower.calls
+    return calls and wants_a_flat_loop(cost, planned(shape), planned_size(shape))
 
 
 def flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
@@ -283,10 +282,9 @@ def flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
     return None if others or gaps or len(moving) < 2 else shape
 
 
-def grouped(graph: Graph, vectors: int = 0) -> Groups:
-    """Each fusable node joins the groups of its producers, the latest first, where it may. `vectors`: functions
-    that are called for so many elements or more, but in shorter loops, get a flat loop of their own; 0: none does."""
-    groups = Groups(graph, vectors)
+def grouped(graph: Graph, cost: CostTable) -> Groups:
+    """Each fusable node joins the groups of its producers, the latest first, where it may."""
+    groups = Groups(graph, cost)
     for node in groups.order:
         if not is_fusable(node):
             continue

@@ -16,10 +16,13 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Value
 from ..ir.rewrite import rewritten
 from ..ir.traits import is_plain_product
-from ..ir.types import planned
+from ..ir.types import planned_size
 from .context import Context
+from .costs import product_is_inlined
 
-LARGEST = 256  # multiply-accumulates
+# Elements of an outer product that is inlined. The same on every core: ger rounds (alpha x) y, loops alpha (x y), and
+# `ref` has the same bits everywhere.
+LARGEST_OUTER = 256
 
 
 def inline_small_matmul(graph: Graph, context: Context) -> Graph:
@@ -31,11 +34,11 @@ def inline_small_matmul(graph: Graph, context: Context) -> Graph:
         a, b = operands
         m, k = a.type.shape
         n = b.type.shape[1]
-        pm, pk, pn = planned((m, k, n))
-        if pm * pk * pn > LARGEST:
-            return None
         if k == 1:
-            return (apply("mul", a, b),)
+            small = planned_size((m, n)) <= LARGEST_OUTER
+            return (apply("mul", a, b),) if small else None
+        if not product_is_inlined(context.cost, m, k, n):
+            return None
         each = apply("mul", apply("reshape", a, shape=(m, k, 1)), apply("reshape", b, shape=(1, k, n)))
         total = apply("sum", each, axes=(1,), keepdim=False)
         return (total,)

@@ -1,13 +1,13 @@
 """Select a kernel for sums over all axes but the last ones whose terms are stored in any case: gradients of biases are
 added to them by the kernel, and the loop that stores the terms computes nothing else.
 
-    entry f(x: f32[16,8])                                entry f(x: f32[16,8])
-      %0: f32[8] = sum(x, axes=(0,), keepdim=False)        %0: f32[16,8] = reshape(x, shape=(16, 8))
+    entry f(x: f32[24,8])                                entry f(x: f32[24,8])
+      %0: f32[8] = sum(x, axes=(0,), keepdim=False)        %0: f32[24,8] = reshape(x, shape=(24, 8))
       y <- %0                                        ->    %1: f32[8] = column_sums(%0)
                                                            y <- %1
 
 A sum stays in a loop where its terms are computed in that loop, where another sum iterates over the same elements, and
-where it is short.
+where the loop costs less than the call.
 """
 
 from __future__ import annotations
@@ -18,14 +18,11 @@ from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Reduce, RowContraction, View
 from ..ir.rewrite import rewritten
 from ..ir.traits import is_sum
-from ..ir.types import Shape, Size, f32, normalise_axes, planned, product
+from ..ir.types import Shape, Size, f32, normalise_axes, product
 from ..ir.views import layout
 from .context import Context
+from .costs import sums_are_inlined
 from .fusion_groups import is_free, is_fusable
-
-FEWEST_ROWS = 9  # sums of fewer terms are written out
-FEWEST_COLUMNS = 8
-FEWEST_TERMS = 96  # of all columns together
 
 
 def select_column_sums(graph: Graph, context: Context) -> Graph:
@@ -79,7 +76,12 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         sizes = _rows_and_columns(node) if is_sum(node) else None
-        if sizes is None or not is_stored(node.operands[0]) or not is_alone(node):
+        if (
+            sizes is None
+            or sums_are_inlined(context.cost, *sizes)
+            or not is_stored(node.operands[0])
+            or not is_alone(node)
+        ):
             return None
         total = apply("column_sums", apply("reshape", operands[0], shape=sizes))
         shape = node.results[0].type.shape
@@ -93,7 +95,7 @@ def _extents(node: Node) -> tuple[Shape, Shape]:
 
 
 def _rows_and_columns(node: Node) -> tuple[Size, Size] | None:
-    """Of the matrix whose columns are summed; None where there is none that is stored row by row, or a small one."""
+    """Of the matrix whose columns are summed; None where there is none that is stored row by row."""
     (x,) = node.operands
     at = layout(x)
     if x.type.dtype != f32 or at is None or not at.dense:
@@ -103,7 +105,4 @@ def _rows_and_columns(node: Node) -> tuple[Size, Size] | None:
     first = min(kept, default=0)
     if any(d != 1 and (i >= first) == (i in gone) for i, d in enumerate(x.type.shape)):
         return None
-    rows, columns = product(x.type.shape[:first]), product(x.type.shape[first:])
-    m, n = planned((rows, columns))
-    large = m >= FEWEST_ROWS and n >= FEWEST_COLUMNS and m * n >= FEWEST_TERMS
-    return (rows, columns) if large else None
+    return product(x.type.shape[:first]), product(x.type.shape[first:])

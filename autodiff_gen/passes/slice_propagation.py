@@ -31,7 +31,9 @@ from ..ir.types import Dim, Shape
 from ..ops.slices import window
 from .context import Context
 
-MOST_PARTS = 8
+MOST_PARTS = (
+    8  # every part is a loop of its own: a limit of the C's length and of compile time, not of the target
+)
 
 Window: TypeAlias = tuple[Shape, tuple[int, ...], tuple[int, ...]]  # extents, starts, steps
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import BoardError
 from . import installation
 from .board_file import read_chain
+from .cost_table import CostTable, KernelCost
 from .memory import Region, Store, check_memory, main_region, read_regions
 from .schema import HOST, PROFILES, near
 
@@ -26,9 +27,6 @@ class Target:
 
     core: str
     features: tuple[str, ...]
-    vectors: (
-        int  # fewest iterations for which loops with exp, tanh, ... are written for vectorisation; 0: never
-    )
     cflags: tuple[str, ...]
     ldflags: tuple[str, ...]
     startup: Path | None
@@ -85,6 +83,7 @@ class Board:
     profile: str  # the goal of optimisation: "speed" or "size"
     stack_bytes: int
     target: Target
+    cost: CostTable
     kernels: Kernels
     toolchain: Toolchain
     qemu: Qemu | None
@@ -184,12 +183,12 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
         target=Target(
             target["core"],
             tuple(target.get("features", ())),
-            target.get("vectors", 0),
             tuple(target.get("cflags", ())),
             tuple(target.get("ldflags", ())),
             None if host else _startup(target["startup"], path),
             _support(target["support"], path),
         ),
+        cost=_cost(section("cost", *(f.name for f in fields(CostTable))), path),
         kernels=Kernels(
             tuple(kernels["backends"]),
             MappingProxyType({kernel: tuple(names) for kernel, names in kernels.get("use", {}).items()}),
@@ -216,6 +215,16 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
     if not board.is_host:
         check_memory(board.memory, board.store, board.stack_bytes, path)
     return board
+
+
+def _cost(section: dict[str, Any], path: Path) -> CostTable:
+    values = dict(section)
+    for name, value in section.items():
+        if isinstance(value, dict):
+            for key in (f.name for f in fields(KernelCost) if f.name not in value):
+                raise BoardError(f"{path}: cost.{name}.{key} is missing")
+            values[name] = KernelCost(**value)
+    return CostTable(**values)
 
 
 def _support(name: str, path: Path) -> Path:

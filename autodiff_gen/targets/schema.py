@@ -96,7 +96,14 @@ def _anything(value: Any) -> str | None:
     return None
 
 
+def _cost(value: Any) -> str | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return "must be a number"
+    return None if 0 <= value <= 1_000_000 else "must be from 0 to 1000000"
+
+
 _ADDRESS = _integer(0, 0xFFFFFFFF)
+_KERNEL = {**dict.fromkeys(("call", "result", "term", "edge"), _cost), "tile": _integer(1, 64)}
 _TREE: dict[str, Any] = {
     "schema": _integer(SCHEMA, SCHEMA),
     "name": _string,
@@ -107,13 +114,19 @@ _TREE: dict[str, Any] = {
     "target": {
         "core": _string,
         "features": _strings,
-        "vectors": _integer(2, 1024),
         "cflags": _strings,
         "ldflags": _strings,
         "startup": _string,
         "support": _string,
     },
     "kernels": {"backends": _strings, "use": {"*": _names}},
+    "cost": {
+        **dict.fromkeys(("load", "store", "arithmetic", "loop", "sum_loop", "mac", "code", "arena"), _cost),
+        "registers": _integer(1, 1024),
+        "vector": _integer(1, 1024),
+        "vector_loop": _integer(0, 1024),
+        **dict.fromkeys(("gemm", "gemv", "column_sums", "axpby"), _KERNEL),
+    },
     "toolchain": {"prefix": _text, "packages": _strings, "probes": _commands},
     "qemu": {"binary": _string, "machine": _string, "cpu": _string, "args": _strings},
     "upload": {"address": _ADDRESS, "openocd": _strings, "st_flash": _bool},

@@ -68,11 +68,14 @@ def bench(env, name, model, library, steps=None, port=None, alias="bench"):
     return done
 
 
-def bench_kernels(env, folder, alias="bench-kernels"):
-    """The alias that counts the instructions of the kernels selected from the board's backends."""
+def bench_kernels(env, folder, alias="bench-kernels", *words):
+    """The alias that counts the instructions of the kernels selected from the board's backends; `words`: further
+    arguments of bench-kernel-sources."""
     build = env.AutodiffBuild()
     check_board(env, build.board)
-    command = env.AutodiffPython("-m", "autodiff_gen", "bench-kernel-sources", "--out", "${TARGET.dir}")
+    command = env.AutodiffPython(
+        "-m", "autodiff_gen", "bench-kernel-sources", "--out", "${TARGET.dir}", *words
+    )
     command += env.AutodiffFlags()
     targets = [f"{folder}/bench/kernels_bench.c", f"{folder}/bench/kernels_probes.json"]
     made = env.Command(targets, [], Action([command], "$AUTODIFF_GENCOMSTR"))
@@ -90,6 +93,20 @@ def bench_kernels(env, folder, alias="bench-kernels"):
     words = ["-m", "autodiff_gen", "bench-kernel-count", *env.AutodiffFlags(), "--elf", "$SOURCE"]
     words += ["--probes", "${SOURCES[1]}", "--out", f"{folder}/kernels.json", "--plugins", "build/bench"]
     done = env.Alias(alias, [program[0], made[1]], Action([env.AutodiffPython(*words)], None))
+    env.AlwaysBuild(done)
+    return done
+
+
+def bench_costs(env, folder, model, alias="bench-costs"):
+    """The alias that prints the section [cost] of the board's core; `model`: bench/qemu/costs.py."""
+    name = f"{folder}/costs"
+    counted = [
+        bench(env, name, model, env.TrainLib(name, model), steps="1", alias=f"{alias}-functions"),
+        bench_kernels(env, folder, f"{alias}-kernels", "--costs"),
+    ]
+    words = ["-m", "autodiff_gen", "bench-costs", *env.AutodiffFlags()]
+    words += ["--functions", f"{folder}/bench.json", "--calls", f"{folder}/kernels.json"]
+    done = env.Alias(alias, counted, Action([env.AutodiffPython(*words)], None))
     env.AlwaysBuild(done)
     return done
 
@@ -117,6 +134,7 @@ def generate(env):
         raise SCons.Errors.UserError('the tool "bench" needs the tool "firmware" before it')
     env.AddMethod(bench, "Bench")
     env.AddMethod(bench_kernels, "BenchKernels")
+    env.AddMethod(bench_costs, "BenchCosts")
 
 
 def exists(env):

@@ -66,7 +66,8 @@ def check(case: Case, running: Running) -> None:
 
 def laid_out_for_vectors(monkeypatch: pytest.MonkeyPatch, iterations: int) -> None:
     load = registry.load
-    monkeypatch.setattr(registry, "load", lambda names: replace(load(names), vectors=iterations))
+    cost = replace(registry.host_cost(), vector_loop=iterations)
+    monkeypatch.setattr(registry, "load", lambda names: load(names, cost=cost))
 
 
 @pytest.mark.parametrize("block", range(5))

@@ -4,7 +4,7 @@ import pytest
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
-from autodiff_gen.codegen.vector_loops import VECTOR, all_short
+from autodiff_gen.codegen.vector_loops import all_short
 from autodiff_gen.lowering import c_ast as c
 from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
@@ -14,6 +14,8 @@ def loop(iterations: c.Expr | int, *body: c.Statement) -> c.For:
     stop = c.number(iterations) if isinstance(iterations, int) else iterations
     return c.For("i", stop, body)
 
+
+VECTOR = 16  # iterations from which vectors pay
 
 N = c.Name("n")
 COPY = c.Assign(c.Element(c.Name("y"), c.Name("i")), c.Element(c.Name("x"), c.Name("i")))
@@ -42,6 +44,11 @@ def test_loops(statements: list[c.Statement], short: bool) -> None:
     assert all_short(statements, batch=4, vectors=VECTOR) == short
 
 
+def test_no_loop_is_long_enough_where_vectors_never_pay() -> None:
+    assert all_short([loop(64, CALL)], batch=4, vectors=0)
+    assert not all_short([loop(64, COPY)], batch=4, vectors=0)
+
+
 def test_boards_with_vectors_get_flat_loops() -> None:
     """Of w5's tanh, 4 units for each of 4 samples, and of w4's exp, 2 for each of 4; the arena does not grow."""
     for name, loop in (
@@ -49,7 +56,7 @@ def test_boards_with_vectors_get_flat_loops() -> None:
         ("w4", "i < 2 * n; i++) {\n        loss_exp_shifted[i] ="),
     ):
         model = load_model(name)[0]
-        plain = compile_model(model, name, ["ref"])
+        plain = compile_model(model, name, ["ref"], board.load("stm32"))
         wide = compile_model(model, name, ["ref"], board.load("host_avx2"))
         text = emit(wide)[f"{name}.c"]
         assert loop in text and loop not in emit(plain)[f"{name}.c"]
@@ -57,8 +64,10 @@ def test_boards_with_vectors_get_flat_loops() -> None:
         assert wide.struct_bytes <= plain.struct_bytes
 
 
-@pytest.mark.parametrize(("name", "short"), [("w5", True), ("w1", False)])
-def test_workloads(name: str, short: bool) -> None:
-    """w5 calls tanh for 4 units at a time, w1 sigmoid for 32."""
-    text = emit(compile_model(load_model(name)[0], name, ["ref"]))[f"{name}.c"]
+@pytest.mark.parametrize(
+    ("name", "where", "short"), [("w5", "stm32", True), ("w1", "stm32", True), ("w1", "host_avx2", False)]
+)
+def test_workloads(name: str, where: str, short: bool) -> None:
+    """w5 calls tanh for 4 units at a time, w1 sigmoid for 32; stm32 has no vectors, host_avx2 has."""
+    text = emit(compile_model(load_model(name)[0], name, ["ref"], board.load(where)))[f"{name}.c"]
     assert ("#define AG_MATH_SHORTCUTS 1" in text) == short

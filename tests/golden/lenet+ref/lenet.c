@@ -51,7 +51,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* ---- forward: layer0 ---- */
     /* 1  layer2_pooled[n,12,12,6], layer2_pooled_index[n,12,12,6] = conv2d_pool(x[n,28,28,1],
      *            layer0_weight[6,5,5,1], layer0_bias[6]) */
-    float *const layer2_pooled = t->arena;                              /* [n,12,12,6] steps 1 to 29 */
+    float *const layer2_pooled = t->arena;                              /* [n,12,12,6] steps 1 to 30 */
     uint8_t *const layer2_pooled_index = (uint8_t *)(t->arena + 15872); /* [n,12,12,6] steps 1 to 29 */
     ag_conv2d_pool_f32_ref(x, t->layer0_weight, t->layer0_bias, layer2_pooled, layer2_pooled_index, n,
             &layer0_shape);
@@ -187,18 +187,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         d_layer9_out[i] = layer10_out[i] <= 0.0f ? 0.0f : d_layer10_out_i;
     }
 
-    /* 16 layer9_bias[84] = layer9_bias - lr * sum(d_layer9_out, axis=0) */
-    for (int32_t i = 0; i < 84; i += 14) {
-        float d_layer9_bias[14] = {0.0f};
-        for (int32_t j = 0; j < n; j++) {
-            for (int32_t k = i; k < i + 14; k++) {
-                d_layer9_bias[k - i] += d_layer9_out[j * 84 + k];
-            }
-        }
-        for (int32_t j = i; j < i + 14; j++) {
-            t->layer9_bias[j] -= lr * d_layer9_bias[j - i];
-        }
-    }
+    /* 16 layer9_bias[84] -= lr * column_sums(d_layer9_out[n,84]) */
+    ag_column_sums_f32_ref(d_layer9_out, 84, t->layer9_bias, n, 84, -lr, 1.0f);
 
     /* 17 layer11_weight[10,84] -= lr * d_layer11_out[n,10]' . layer10_out[n,84] */
     ag_gemm_tn_f32_ref(d_layer11_out, 10, layer10_out, 84, t->layer11_weight, 84, 10, 84, n, -lr, 1.0f);
@@ -214,18 +204,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         d_layer7_out[i] = layer8_out[i] <= 0.0f ? 0.0f : d_layer8_out_i;
     }
 
-    /* 20 layer7_bias[120] = layer7_bias - lr * sum(d_layer7_out, axis=0) */
-    for (int32_t i = 0; i < 120; i += 15) {
-        float d_layer7_bias[15] = {0.0f};
-        for (int32_t j = 0; j < n; j++) {
-            for (int32_t k = i; k < i + 15; k++) {
-                d_layer7_bias[k - i] += d_layer7_out[j * 120 + k];
-            }
-        }
-        for (int32_t j = i; j < i + 15; j++) {
-            t->layer7_bias[j] -= lr * d_layer7_bias[j - i];
-        }
-    }
+    /* 20 layer7_bias[120] -= lr * column_sums(d_layer7_out[n,120]) */
+    ag_column_sums_f32_ref(d_layer7_out, 120, t->layer7_bias, n, 120, -lr, 1.0f);
 
     /* 21 layer9_weight[84,120] -= lr * d_layer9_out[n,84]' . layer8_out[n,120] */
     ag_gemm_tn_f32_ref(d_layer9_out, 84, layer8_out, 120, t->layer9_weight, 120, 84, 120, n, -lr, 1.0f);
@@ -260,40 +240,20 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             &layer3_shape, -lr, 1.0f);
 
     /* ---- backward: layer0 ---- */
-    /* 28 d_layer2_pooled[n,12,12,6] = where(layer2_out <= 0.0, 0.0, d_layer2_out)
-     *    layer0_bias[6] = layer0_bias - lr * sum(d_layer2_pooled, axis=(0, 1, 2)) */
-    float *const d_layer2_pooled = t->arena; /* [n,12,12,6] in place of layer2_out */
-    {
-        for (int32_t i = 0; i < n; i++) {
-            for (int32_t j = 0; j < 12; j++) {
-                for (int32_t k = 0; k < 12; k++) {
-                    for (int32_t l = 0; l < 6; l++) {
-                        const float d_layer2_out_i = d_layer2_out[i * 864 + j * 72 + k * 6 + l];
-                        d_layer2_pooled[i * 864 + j * 72 + k * 6 + l] = layer2_out[i * 864 + j * 72 + k * 6 +
-                                l] <= 0.0f ? 0.0f : d_layer2_out_i;
-                    }
-                }
-            }
-        }
-        float d_layer0_bias[6] = {0.0f};
-        for (int32_t i = 0; i < n; i++) {
-            for (int32_t j = 0; j < 12; j++) {
-                for (int32_t k = 0; k < 12; k++) {
-                    for (int32_t l = 0; l < 6; l++) {
-                        d_layer0_bias[l] += d_layer2_pooled[i * 864 + j * 72 + k * 6 + l];
-                    }
-                }
-            }
-        }
-        for (int32_t i = 0; i < 6; i++) {
-            t->layer0_bias[i] -= lr * d_layer0_bias[i];
-        }
+    /* 28 d_layer2_pooled[864n] = where(layer2_out <= 0.0, 0.0, d_layer2_out) */
+    float *const d_layer2_pooled = t->arena; /* [864n] in place of layer2_out */
+    for (int32_t i = 0; i < 864 * n; i++) {
+        const float d_layer2_out_i = d_layer2_out[i];
+        d_layer2_pooled[i] = layer2_out[i] <= 0.0f ? 0.0f : d_layer2_out_i;
     }
 
     /* 29 layer0_weight[6,5,5,1] -= lr * conv2d_pool_dw(x[n,28,28,1], d_layer2_pooled[n,12,12,6],
      *            layer2_pooled_index[n,12,12,6]) */
     ag_conv2d_pool_dw_f32_ref(x, d_layer2_pooled, layer2_pooled_index, t->layer0_weight, n, &layer0_shape,
             -lr, 1.0f);
+
+    /* 30 layer0_bias[6] -= lr * column_sums(d_layer2_pooled[144n,6]) */
+    ag_column_sums_f32_ref(d_layer2_pooled, 6, t->layer0_bias, 144 * n, 6, -lr, 1.0f);
     return LENET_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "ag_kernels.h"
+#define AG_MATH_SHORTCUTS 1 /* no loop that calls its functions is long enough for vectors */
 #include "ag_math.h"
 #include "ag_checkpoint.h"
 #include "ag_guard.h"

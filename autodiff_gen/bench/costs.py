@@ -1,0 +1,140 @@
+"""The cost table of a core, from the instructions of the functions of bench/qemu/costs.py and of small kernel calls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..targets.board import Board
+from .kernel_cases import Case, column_sums, gemm, matrix_vector, vector
+
+Record = Mapping[str, Any]
+LENGTH = 96  # elements of the functions' vectors
+TILES = (1, 2, 4, 8)
+NEAR = 0.05**2  # a mean squared error that is small enough
+
+
+def cases() -> Iterator[Case]:
+    """Kernel calls of the sizes between which loops and kernels compete, complete tiles and edges."""
+    for size in ((4, 4, 4), (4, 4, 8), (8, 8, 4), (8, 8, 8), (12, 12, 12), (16, 16, 2), (16, 16, 16)):
+        yield from (gemm(letters, *size) for letters in ("nn", "nt", "tn"))
+    for size in ((2, 8, 4), (8, 2, 4), (6, 5, 8), (3, 4, 4), (10, 10, 10), (5, 16, 16)):
+        yield from (gemm(letters, *size) for letters in ("nn", "nt", "tn"))
+    for kernel in ("gemv_f32", "gemv_t_f32"):
+        for m, n in ((4, 4), (8, 4), (4, 8), (8, 8), (16, 8), (8, 16), (16, 16), (2, 8), (10, 10), (5, 16)):
+            yield matrix_vector(kernel, m, n)
+    for m, n in (
+        (4, 4),
+        (8, 4),
+        (4, 8),
+        (8, 8),
+        (16, 4),
+        (16, 8),
+        (12, 12),
+        (8, 40),
+        (64, 4),
+        (16, 2),
+        (12, 10),
+    ):
+        yield column_sums(m, n)
+    for length in (4, 8, 16, 32, 64):
+        yield vector(length)
+
+
+def measured(board: Board, functions: Record, kernels: Record) -> dict[str, float | dict[str, float]]:
+    """The keys of [cost] that are measured, from the records bench.json and kernels.json.
+
+    The loops have LENGTH iterations of known loads, additions and stores, so their differences give each. Without an
+    FPU an addition of floats takes as long as its operands say, so there the loops are those of integers.
+    """
+    counted = {e["entry"]: e["instructions"] / LENGTH for e in functions["entries"]}
+    one, nine, loads, stores = (
+        counted[f"{'f32' if 'fpu' in board.target.features else 's32'}_{what}"]
+        for what in ("add_1", "add_9", "load_3", "store_2")
+    )
+    addition = (nine - one) / 8
+    load, store = (loads - one - addition) / 2, stores - one - addition
+    short, long = (
+        (counted[f"product_{more}"] - counted[f"product_{less}"]) * LENGTH / (16 * (more - less))
+        for more, less in ((8, 4), (96, 64))
+    )
+    table: dict[str, float | dict[str, float]] = {
+        "load": load,
+        "store": store,
+        "arithmetic": (counted["f32_add_9"] - counted["f32_add_1"]) / 8,
+        "loop": max(0.0, one - addition - load - store),
+        "sum_loop": max(0.0, long - short),
+        "mac": short,
+    }
+    groups: dict[str, list[Record]] = {}
+    for case in kernels["cases"]:
+        groups.setdefault(_group(case["family"]), []).append(case)
+    return {**table, **{name: _fitted(rows) for name, rows in groups.items()}}
+
+
+def _group(family: str) -> str:
+    return "gemm" if family.startswith("gemm") else "gemv" if family.startswith("gemv") else family
+
+
+def _fitted(rows: Sequence[Record]) -> dict[str, float]:
+    """KernelCost with the least relative error: instructions = call + result * results + term * terms in complete
+    tiles + edge * terms in others."""
+    found = {tile: _least_squares(rows, tile) for tile in TILES}
+    tile = min(
+        TILES, key=lambda t: found[t][1] * (1 if t == 1 else 2)
+    )  # a tile must explain half of the error
+    call, result, term, edge = found[tile][0]
+    return {"call": call, "result": result, "term": term, "edge": edge if tile > 1 else term, "tile": tile}
+
+
+def _least_squares(rows: Sequence[Record], tile: int) -> tuple[list[float], float]:
+    """The four costs, none negative, and the mean of the squared relative errors."""
+    features = np.array([_features(r, tile) for r in rows], dtype=float)
+    features /= np.array([[r["instructions"]] for r in rows], dtype=float)
+    use = [k for k in range(4) if features[:, k].any()]
+    if np.array_equal(features[:, 1], features[:, 2] + features[:, 3]):
+        use.remove(1)  # each result has one term
+    while True:
+        found = np.linalg.lstsq(features[:, use], np.ones(len(rows)), rcond=None)[0]
+        if (found >= 0).all():
+            break
+        use.pop(int(found.argmin()))
+    costs = dict(zip(use, map(float, found), strict=True))
+    error = float(((features[:, use] @ found - 1) ** 2).mean())
+    return [costs.get(k, 0.0) for k in range(4)], error
+
+
+def _features(row: Record, tile: int) -> tuple[int, int, int, int]:
+    sizes = [int(s) for s in row["sizes"].split("x")]
+    extents = {"gemv": sizes[:1], "gemv_t": sizes[1:], "column_sums": sizes[1:]}.get(row["family"], sizes[:2])
+    results = math.prod(extents)
+    terms = row["macs"] // results
+    complete = math.prod(e // tile * tile for e in extents)
+    return 1, results, complete * terms, (results - complete) * terms
+
+
+def toml(board: Board, functions: Record, kernels: Record) -> str:
+    """The section [cost] with the measured keys, and those that cannot be counted as the board has them."""
+    lines = [
+        f"# {board.target.core}: executed instructions, kernels {','.join(kernels['kernels'])}, counted in QEMU by "
+        f"`./scons board={board.id} bench-costs`",
+        "[cost]",
+    ]
+    for key, value in measured(board, functions, kernels).items():
+        if isinstance(value, dict):
+            inner = ", ".join(f"{k} = {_number(v)}" for k, v in value.items())
+            lines.append(f"{key} = {{ {inner} }}")
+        else:
+            lines.append(f"{key} = {_number(value)}")
+    kept = ("code", "arena", "registers", "vector", "vector_loop")
+    lines += [
+        f"{key} = {_number(getattr(board.cost, key))}    # not counted: as the board has it" for key in kept
+    ]
+    return "\n".join(lines)
+
+
+def _number(x: float) -> str:
+    return f"{x:.3g}" if x < 100 else f"{x:.0f}"

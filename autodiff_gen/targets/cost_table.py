@@ -1,0 +1,59 @@
+"""What operations cost on a core: the section [cost] of a board's file, which `./scons board=B bench-costs` measures.
+Stdlib only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class KernelCost:
+    """Instructions of a kernel: `call` for its call with the arguments, `result` for each element of the result, `term`
+    for each multiply-accumulate or addition. A kernel computes tiles of `tile` elements along each extent of the
+    result; where a tile is not complete each term takes `edge`."""
+
+    call: float
+    result: float
+    term: float
+    edge: float
+    tile: int
+
+    def total(self, extents: Sequence[int], terms: int) -> float:
+        """Of one call that computes a result of these extents, each element from so many terms."""
+        results = math.prod(extents)
+        complete = math.prod(e // self.tile * self.tile for e in extents)
+        per_result = self.result + terms * self.term
+        return self.call + results * per_result + (results - complete) * terms * (self.edge - self.term)
+
+
+@dataclass(frozen=True)
+class CostTable:
+    """Executed instructions of generated loops and of kernels; any unit that is the same for all of them will do, as
+    they are only compared with each other.
+
+    load, store, arithmetic: of one float; loop: one iteration of a loop; mac: one multiply-accumulate of a
+    product in unrolled loops, its loads included; sum_loop: one iteration of a loop that computes a single sum, without
+    its term; code: how many times the instructions of a
+    loop a kernel's call must take, before the loop is worth its code; arena: what a float of the arena is worth.
+    gemm, gemv, column_sums, axpby: the kernels of the board's backends. registers: floats that stay in registers
+    through a loop; vector: floats in a vector of generated loops, 1 where they are not vectorised; vector_loop:
+    iterations from which loops that call exp, tanh, ... are faster in vectors, 0 where they never are.
+    """
+
+    load: float
+    store: float
+    arithmetic: float
+    loop: float
+    sum_loop: float
+    mac: float
+    code: float
+    arena: float
+    registers: int
+    vector: int
+    vector_loop: int
+    gemm: KernelCost
+    gemv: KernelCost
+    column_sums: KernelCost
+    axpby: KernelCost

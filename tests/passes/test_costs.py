@@ -1,0 +1,68 @@
+"""Decisions by the cost table of the target, and that a board of the user's own changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen.codegen.compiler import compile_functions
+from autodiff_gen.passes import costs
+from autodiff_gen.targets import board
+from autodiff_gen.targets.cost_table import CostTable, KernelCost
+
+M4F = board.load("stm32").cost
+M3 = board.load("mps2_an385").cost
+Decision = Callable[[CostTable], bool]
+
+# decision -> the answer on a core with FPU and tuned kernels, on one without FPU
+DECISIONS: list[tuple[str, Decision, bool, bool]] = [
+    ("a product of 4x4x4", lambda c: costs.product_is_inlined(c, 4, 4, 4), True, True),
+    ("a product of 16x16x16", lambda c: costs.product_is_inlined(c, 16, 16, 16), False, False),
+    ("a product of 1x16x16", lambda c: costs.product_is_inlined(c, 1, 16, 16), False, False),
+    ("a product of edges", lambda c: costs.product_is_inlined(c, 2, 16, 64), True, False),
+    ("sums of few rows", lambda c: costs.sums_are_inlined(c, 8, 40), True, True),
+    ("sums of many rows", lambda c: costs.sums_are_inlined(c, 64, 40), False, True),
+    ("an update of 4", lambda c: costs.addition_is_inlined(c, 4), True, True),
+    ("an update of 64", lambda c: costs.addition_is_inlined(c, 64), False, True),
+    ("one operation again", lambda c: costs.is_recomputed(c, 1, 1, 2), True, True),
+    ("ten operations again", lambda c: costs.is_recomputed(c, 10, 2, 2), False, False),
+    ("by many readers", lambda c: costs.is_recomputed(c, 2, 2, 9), False, False),
+]
+
+
+@pytest.mark.parametrize(
+    "decision, fast, slow", [row[1:] for row in DECISIONS], ids=[row[0] for row in DECISIONS]
+)
+def test_decisions(decision: Decision, fast: bool, slow: bool) -> None:
+    assert (decision(M4F), decision(M3)) == (fast, slow)
+
+
+def test_without_vectors_no_function_wants_a_flat_loop() -> None:
+    assert not costs.wants_a_flat_loop(replace(M4F, vector_loop=0), (8, 4), 32)
+    assert costs.wants_a_flat_loop(replace(M4F, vector_loop=8), (8, 4), 32)
+
+
+def test_the_cost_of_a_call_counts_complete_tiles_and_edges() -> None:
+    cost = KernelCost(call=100, result=10, term=1, edge=5, tile=4)
+    assert cost.total((8, 4), 3) == 100 + 320 + 32 * 3
+    assert cost.total((5, 4), 3) == 100 + 200 + 16 * 3 + 4 * 3 * 5
+
+
+def test_a_dearer_call_on_a_board_of_ones_own_inlines_a_larger_product(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('schema = 1\ninherits = "stm32"\n[cost.gemm]\ncall = 50000\n')
+    mine = board.load(str(path))
+    assert mine.cost == replace(M4F, gemm=replace(M4F.gemm, call=50000))
+    a, b = ag.Input("a", (16, 16)), ag.Input("b", (16, 16))
+    f = ag.function([a, b], [F.matmul(a, b)])
+
+    def kernels(target: board.Board) -> list[str]:
+        program = compile_functions([f], "m", None, target)
+        return [k.symbol for e in program.entries for s in e.plan.steps for _, k in s.calls.values()]
+
+    assert kernels(board.load("stm32")) == ["ag_gemm_nn_f32_armv7em"] and kernels(mine) == []

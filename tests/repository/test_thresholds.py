@@ -1,0 +1,64 @@
+"""Passes, lowering and code generation decide by the cost table of the target, not by numbers of their own."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "autodiff_gen"
+FOLDERS = ("passes", "lowering", "codegen")
+
+# file and name: why it is no property of the target
+EXEMPT = {
+    "passes/finite_guard.py TINY": "a fact of float32",
+    "passes/fusion_groups.py LARGEST_GROUP": "compile time and readable loop nests",
+    "passes/inline_small_matmul.py LARGEST_OUTER": "decides how a product is rounded, which is the same on every core",
+    "passes/slice_propagation.py MOST_PARTS": "compile time and length of the C",
+    "lowering/buffer_assignment.py ALIGNMENT": "bytes of a float",
+    "lowering/buffer_assignment.py EFFORT": "compile time",
+    "lowering/schedule.py WORK": "compile time",
+    "lowering/unroll_reductions.py _TERMS": "length of an expression",
+    "lowering/unroll_reductions.py _SIDE_BY_SIDE": "length of the C: sums are unrolled by hand",
+    "codegen/c_printer.py WIDTH": "line width",
+    "codegen/c_printer.py _LOGICAL": "precedence in C",
+    "codegen/formulas.py LONGEST": "length of a comment",
+}
+
+
+def constants(source: str) -> list[str]:
+    """The names of a module that are assigned a number or an expression of numbers."""
+    found = []
+    for node in ast.parse(source).body:
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        parts = list(ast.walk(node.value))
+        numbers = [p for p in parts if isinstance(p, ast.Constant) and type(p.value) in (int, float)]
+        others = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+        if numbers and all(isinstance(p, others) for p in parts):
+            found += [t.id for t in targets if isinstance(t, ast.Name)]
+    return found
+
+
+def test_no_module_has_a_threshold_of_its_own() -> None:
+    found = {
+        f"{path.relative_to(PACKAGE).as_posix()} {name}"
+        for folder in FOLDERS
+        for path in sorted((PACKAGE / folder).rglob("*.py"))
+        for name in constants(path.read_text(encoding="utf-8"))
+    }
+    assert found == EXEMPT.keys()
+
+
+@pytest.mark.parametrize(
+    "source", ["MOST = 8", "MOST: int = 8", "MOST = 2 * 4", "MOST = -1.5", "MOST = 2.0**-63"]
+)
+def test_numbers_are_found(source: str) -> None:
+    assert constants(source) == ["MOST"]
+
+
+@pytest.mark.parametrize("source", ['NAME = "x"', "TABLE = {1: 2}", "def f():\n    most = 8", "FLAG = True"])
+def test_other_values_are_not(source: str) -> None:
+    assert constants(source) == []
