@@ -33,7 +33,7 @@ def dot(a, b):
         (lambda a: F.sum(F.exp(a), 1), [(3, 4)], ["sum += ag_expf(x0[i * 4 + j]);"], []),
         (lambda a: F.sum(a, 0), [(9, 2)], ["sum += x0[i * 2 + 0];", "sum2 += x0[i * 2 + 1];"], ["int32_t j"]),
         (lambda a: F.sum(a * a, 0), [(9, 17)], ["sum += x0[j * 17 + i] * x0[j * 17 + i];"], ["sum2"]),
-        (lambda a: F.sum(a, 0), [(17, 2)], ["sum += x0[j * 2 + i];"], ["sum2"]),
+        (lambda a: F.sum(a * a, 0), [(17, 2)], ["sum += x0[j * 2 + i] * x0[j * 2 + i];"], ["sum2"]),
         (lambda a: F.amax(a, 1), [(17, 4)], ["amax = (x0[i * 4 + j] > amax"], ["amax2"]),
     ],
 )
