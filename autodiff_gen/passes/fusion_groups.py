@@ -21,9 +21,7 @@ from ..ir.views import layout, stored
 from ..targets.cost_table import CostTable
 from .costs import is_recomputed, wants_a_flat_loop
 
-LARGEST_GROUP = (
-    48  # nodes of a loop nest: a limit of compile time and of what a reader can follow, not of the target
-)
+LARGEST_GROUP = 48  # nodes: a limit of compile time and of what a reader can follow, not of the target
 
 
 def is_free(node: Node) -> bool:
