@@ -23,9 +23,7 @@ from .costs import is_recomputed, wants_a_flat_loop
 from .fusion_layers import are_of_different_layers, pass_values_in_loops
 from .fusion_phases import Phases
 
-LARGEST_GROUP = (
-    48  # nodes of a loop nest: a limit of compile time and of what a reader can follow, not of the target
-)
+LARGEST_GROUP = 48  # nodes: a limit of compile time and of what a reader can follow, not of the target
 
 
 def is_free(node: Node) -> bool:

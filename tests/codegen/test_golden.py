@@ -1,5 +1,6 @@
 """Golden files: the C of five examples with `ref`, without parameters; for two, with every other list that a board
-names, the lines that differ; by the costs of the host. The C of all examples on all boards is compared by `./scons diff-generated`."""
+names, the lines that differ; by the costs of the host. The C of all examples on all boards is compared by
+`./scons diff-generated`."""
 
 import difflib
 import functools
