@@ -101,7 +101,7 @@ def _main(program: Program, listed: Sequence[Probe], given: Sequence[Data], step
         if a.role == "output" and not _is_loss(e, a)
     ]
     calls = [
-        {"name": e.name, "mark": overhead[e.name], "text": _call(e, program, len(given))}
+        {"name": e.name, "probe": overhead[e.name], "text": _call(e, program, len(given))}
         for e in program.entries
     ]
     return (
@@ -112,7 +112,7 @@ def _main(program: Program, listed: Sequence[Probe], given: Sequence[Data], step
             version=__version__,
             steps=steps,
             records=len(given),
-            marks=len(listed) + 1,
+            probes=len(listed) + 1,
             tables=tables,
             outputs=outputs,
             calls=calls,

@@ -95,9 +95,9 @@ def count(board: Board, elf: Path, library: Path) -> Counts:
 
 
 def _ids(elf: Path) -> dict[int, int]:
-    """The id of the probe at each address, from the ELF section that AG_MARK writes."""
+    """The id of the probe at each address, from the ELF section that AG_PROBE writes."""
     with open(elf, "rb") as file:
-        section = ELFFile(file).get_section_by_name(".debug_ag_marks")
+        section = ELFFile(file).get_section_by_name(".debug_ag_probes")
         data = b"" if section is None else section.data()
     return {address & ~1: number for address, number in struct.iter_unpack("<II", data)}
 
@@ -106,7 +106,7 @@ def _parse(text: str, ids: dict[int, int]) -> Counts:
     counts = Counts()
     for line in text.splitlines():
         kind, *fields = line.split()
-        if kind == "mark":
+        if kind == "probe":
             address, times, total = (int(f, 0) for f in fields)
             number = ids[address]
             counts.instructions[number] = counts.instructions.get(number, 0) + total

@@ -145,7 +145,7 @@ class Printer:
             case c.Heading(text):
                 return [f"/* ---- {text} ---- */"]
             case c.Probe(id):
-                return [f"AG_MARK({id});"]
+                return [f"AG_PROBE({id});"]
             case c.Return(value):
                 return [f"return {self.expression(value)};"]
             case c.Blank():

@@ -128,7 +128,7 @@ def parameters(entry: Entry, program: Program) -> list[Parameter]:
 # Checks
 
 
-def _refused(test: c.Expr, status: str) -> c.If:
+def _rejected(test: c.Expr, status: str) -> c.If:
     return c.If(test, (c.Return(c.Name(status)),))
 
 
@@ -147,11 +147,11 @@ def _checks(entry: Entry, program: Program) -> c.Statements:
     out: list[c.Statement] = [c.ExprStatement(c.Cast("void", c.Name(a.c_name))) for a in unused]
     pointers = ["t", *(a.c_name for a in entry.args if not a.by_value)]
     missing: list[c.Expr] = [c.Binary("==", c.Name(p), c.Name("NULL")) for p in pointers]
-    out.append(_refused(_any(missing), f"{prefix}_ERR_NULL"))
+    out.append(_rejected(_any(missing), f"{prefix}_ERR_NULL"))
     if entry.takes_n:
         n = c.Name("n")
         few, many = c.Binary("<", n, c.number(entry.least_n)), c.Binary(">", n, c.Name(f"{prefix}_BATCH"))
-        out.append(_refused(_any([few, many]), f"{prefix}_ERR_BATCH"))
+        out.append(_rejected(_any([few, many]), f"{prefix}_ERR_BATCH"))
     return tuple(out)
 
 
@@ -173,7 +173,7 @@ def _scans(entry: Entry, program: Program) -> c.Statements:
 
 def _all_finite(place: c.Expr, shape: Shape, status: str) -> c.Statement:
     call = c.Call("ag_all_finite", (place, c_syntax.size(product(shape))))
-    return _refused(c.Unary("!", call), status)
+    return _rejected(c.Unary("!", call), status)
 
 
 def _range_check(arg: Arg, classes: int, prefix: str) -> c.Statement:
@@ -188,5 +188,5 @@ def _range_check(arg: Arg, classes: int, prefix: str) -> c.Statement:
     test = _any(tests)
     if arg.ignored is not None:
         test = c.Binary("&&", c.Binary("!=", label, c.number(arg.ignored)), test)
-    refused = _refused(test, f"{prefix}_ERR_LABEL")
-    return refused if count == 1 else c.For("i", c_syntax.size(count), (refused,))
+    rejected = _rejected(test, f"{prefix}_ERR_LABEL")
+    return rejected if count == 1 else c.For("i", c_syntax.size(count), (rejected,))

@@ -128,7 +128,7 @@ def _facts(program: Program) -> list[str]:
             for call, kernel in step.calls.values():
                 owner = "" if kernel.declared else f" of {kernel.backend}"
                 lines.append(f"  {entry.name} step {number}: {kernel.symbol}{owner} ({sizes(call)})")
-                lines += [f"    not {why}" for why in program.backends.passed_over(call.kernel, call.facts())]
+                lines += [f"    not {why}" for why in program.backends.rejected(call.kernel, call.facts())]
         for state in entry.plan.copies:
             lines.append(
                 f"  {entry.name} keeps a copy of the old {state}, which is still read after its update"

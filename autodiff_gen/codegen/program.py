@@ -80,7 +80,7 @@ class Program:
     backends: Backends
     split: bool = False  # whether train_step may be made in parts, one step of its list after the other
     restore_after: int = (
-        0  # refused steps in a row, after which the link's firmware loads the last checkpoint
+        0  # rejected steps in a row, after which the link's firmware loads the last checkpoint
     )
     guard_bytes: int | None = None  # with guard="gradients": what the struct has more than with guard="loss"
 

@@ -48,7 +48,7 @@ def guard_conditions(graph: Graph) -> list[Node]:
     return list(dict.fromkeys(base(v).node for v in values if v is not None))
 
 
-def gate_edges(graph: Graph) -> dict[Node, list[Node]]:
+def condition_edges(graph: Graph) -> dict[Node, list[Node]]:
     """For each node that waits for the guard the conditions that come first, and the same between the conditions."""
     first = guard_conditions(graph)
     edges = {condition: first[:k] for k, condition in enumerate(first)}

@@ -41,7 +41,7 @@ class Labels:
             axis = self.parents[axis]
         return axis
 
-    def settled(self, axes: Axes) -> Axes:
+    def resolved(self, axes: Axes) -> Axes:
         parents = self.parents
         if all(a is None or parents[a] == a for a in axes):
             return axes
@@ -110,9 +110,9 @@ def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
             continue
         if not _label_node(node, inside, out):
             return None
-    out.of = {v: out.settled(axes) for v, axes in out.of.items()}
-    out.operands = {n: out.settled(axes) for n, axes in out.operands.items()}
-    out.pieces = {n: tuple(map(out.settled, each)) for n, each in out.pieces.items()}
+    out.of = {v: out.resolved(axes) for v, axes in out.of.items()}
+    out.operands = {n: out.resolved(axes) for n, axes in out.operands.items()}
+    out.pieces = {n: tuple(map(out.resolved, each)) for n, each in out.pieces.items()}
     pieces = [axes for node in out.pieces.values() for axes in node]
     for axes in (*out.of.values(), *out.operands.values(), *pieces):
         if len(axes) > 1:

@@ -64,7 +64,7 @@ class Backends:
             f"no kernel serves {name} with {dict(facts)}: the ref table lacks an unconditional row"
         )
 
-    def passed_over(self, name: str, facts: Mapping[str, Number]) -> tuple[str, ...]:
+    def rejected(self, name: str, facts: Mapping[str, Number]) -> tuple[str, ...]:
         """The rejected backends and rows of higher priority than the selected kernel, each with the reason."""
         chosen, known = self.select(name, facts), self._with_features(facts)
         reasons = []

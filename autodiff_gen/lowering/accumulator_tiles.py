@@ -22,18 +22,16 @@ from .expense import is_work
 from .loop_nest import LoopNest
 from .loops import Body, Root, Step, Tile
 
-REGISTERS = 28  # floats
-MOST_UNROLLED = 16  # iterations; GCC: max-completely-peel-times
 
-
-def tile_accumulators(nest: LoopNest) -> LoopNest:
-    """The nest, every reduction tiled for which it pays, but those that are written out."""
-    if any(root.reduced for root in nest.roots.values()) and _tile_within(nest.top, nest):
+def tile_accumulators(nest: LoopNest, registers: int) -> LoopNest:
+    """The nest, every reduction tiled for which it pays, but those that are written out. registers: how many floats
+    stay in registers through a loop."""
+    if any(root.reduced for root in nest.roots.values()) and _tile_within(nest.top, nest, registers):
         nest.scratch = nest.find_scratch()
     return nest
 
 
-def _tile_within(body: Body, nest: LoopNest) -> bool:
+def _tile_within(body: Body, nest: LoopNest, registers: int) -> bool:
     """Whether anything in `body` is tiled now."""
     found = False
     for item in list(body.items):
@@ -43,10 +41,10 @@ def _tile_within(body: Body, nest: LoopNest) -> bool:
         while len(chain[-1].items) == 1 and isinstance(inner := chain[-1].items[0], Body):
             chain.append(inner)
         count = _accumulators(chain[-1], nest)
-        tile = _tiled_loops(chain, min(REGISTERS // count, MOST_UNROLLED)) if count else None
+        tile = _tiled_loops(chain, registers // count) if count else None
         if tile is not None:
             _Rewrite(*tile).apply()
-        found |= tile is not None or _tile_within(item, nest)
+        found |= tile is not None or _tile_within(item, nest, registers)
     return found
 
 

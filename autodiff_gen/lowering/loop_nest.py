@@ -58,7 +58,7 @@ class LoopNest:
         """The labels of a value of the region, views included."""
         axes = through_views(v, self.labels)
         assert axes is not None
-        return self.labels.settled(axes)
+        return self.labels.resolved(axes)
 
     def _nest(self, axes: Axes) -> tuple[int, ...]:
         """The loops over these axes, outermost first."""

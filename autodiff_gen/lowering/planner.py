@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ..ir.build import make_input
-from ..ir.dependences import gate_edges, ordering_edges, state_of
+from ..ir.dependences import condition_edges, ordering_edges, state_of
 from ..ir.graph import Graph, State
 from ..ir.kernel_call import KernelCall
 from ..ir.node import STATE, Node, Value, base, topological
@@ -119,7 +119,9 @@ def _may_share(accesses: Accesses, operand: Value, param: Value, result: Value) 
 
 def _nest(node: Node, context: Context) -> LoopNest:
     region = node.regions[0]
-    return context.analysis((LoopNest, region), lambda: tile_accumulators(LoopNest(region)))
+    return context.analysis(
+        (LoopNest, region), lambda: tile_accumulators(LoopNest(region), context.cost.registers)
+    )
 
 
 def _statements(node: Node, graph: Graph, context: Context) -> Statements:
@@ -217,8 +219,8 @@ def _ordered(
         mine = [r for r in s.node.results if r not in states and r not in outputs]
         makes.append({ids.setdefault(r, len(ids)): (r.type.bytes + 3) // 4 * 4 for r in mine})
     edges = ordering_edges(graph)
-    for n, first_of_all in gate_edges(graph).items():
-        edges.setdefault(n, []).extend(first_of_all)
+    for n, conditions in condition_edges(graph).items():
+        edges.setdefault(n, []).extend(conditions)
     before, reads = [], []
     for s in steps:
         sources = [base(v) for v in s.node.operands]

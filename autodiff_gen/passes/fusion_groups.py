@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
-from ..ir.dependences import gate_edges, guarded, ordering_edges, state_of
+from ..ir.dependences import condition_edges, guarded, ordering_edges, state_of
 from ..ir.graph import Graph, State
 from ..ir.loop_axes import Labels, label
 from ..ir.node import CONST, Node, Value, base
@@ -81,9 +81,9 @@ class Groups:
         self.cost = cost
         edges = ordering_edges(graph)
         self.early, self.late = guarded(graph)
-        self.phases, self.users = Phases(graph), graph.users
-        for n, gates in gate_edges(graph).items():
-            edges.setdefault(n, []).extend(gates)
+        self.phases, self.users = Phases(graph, cost), graph.users
+        for n, conditions in condition_edges(graph).items():
+            edges.setdefault(n, []).extend(conditions)
         self.order = [n for n in graph.nodes if not isinstance(n.op.lower, View) and not is_free(n)]
         self.position = {n: i for i, n in enumerate(self.order)}
         self.apart = {n for n in self.order if _wants_a_flat_loop(n, cost)}

@@ -16,13 +16,13 @@ from ..ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Sc
 from ..ir.origin import BACKWARD, UPDATE
 from ..ir.types import planned_size
 from ..ir.views import layout
+from ..targets.cost_table import CostTable
 
 SHARE = 0.004  # of a graph's work, for values that are stored to keep phases apart
 LARGEST = 1 / 3  # of that, for a single value: so that one large value does not leave nothing for the others
 SMALL = 1 / 1000  # of that is always spent, such as on a scalar
 
-# Instructions for an element, a multiply-accumulate, or a call of exp, tanh, ...
-ARITHMETIC, PRODUCT, FUNCTION, TRANSFER = 3, 1, 40, 3
+FUNCTION = 40  # operations in exp, tanh, ... of ag_math.h, on every core
 
 
 def part_of(node: Node) -> tuple[str, str]:
@@ -41,8 +41,9 @@ def part_of(node: Node) -> tuple[str, str]:
 class Phases:
     """The parts that the nodes of a graph belong to, and how much may still be spent on keeping them apart."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.left = self.budget = SHARE * sum(map(_work, graph.nodes))
+    def __init__(self, graph: Graph, cost: CostTable) -> None:
+        self.cost = cost
+        self.left = self.budget = SHARE * sum(_work(n, cost) for n in graph.nodes)
         self.readers: dict[Value, list[Node]] = {}
         self.stored = {base(v) for v in graph.roots}
         for n in graph.nodes:
@@ -59,9 +60,10 @@ class Phases:
         crossing = {s for n in second for v in n.operands if (s := base(v)).node in inside}
         if (a <= b or b <= a) and not _only_share_numbers(first, second, crossing):
             return False
-        cost = sum(TRANSFER * (1 + (v not in self.stored)) * planned_size(v.type.shape) for v in crossing)
+        load, store = self.cost.load + self.cost.loop, self.cost.store + self.cost.loop
+        cost = sum(planned_size(v.type.shape) * (load + (v not in self.stored) * store) for v in crossing)
         if crossing <= self.stored:
-            cost -= sum(2 * TRANSFER * planned_size(v.type.shape) for v in self._kept(second))
+            cost -= sum(planned_size(v.type.shape) * (load + store) for v in self._kept(second))
         if cost > SMALL * self.budget and cost > min(self.left, LARGEST * self.budget):
             return False
         self.left -= max(cost, 0)
@@ -87,25 +89,26 @@ def _only_share_numbers(first: Iterable[Node], second: Iterable[Node], crossing:
     return apart and all(planned_size(v.type.shape) == 1 for v in crossing)
 
 
-def _work(node: Node) -> int:
+def _work(node: Node, cost: CostTable) -> float:
     """About how many instructions a node takes."""
     lower = node.op.lower
     if isinstance(lower, View | Leaf):
         return 0
     if node.regions:
-        inside = max(sum(map(_work, region.nodes)) for region in node.regions)
+        inside = max(sum(_work(n, cost) for n in region.nodes) for region in node.regions)
         return inside * int(node.attrs.get("length", 1))
     size = sum(planned_size(r.type.shape) for r in node.results)
+    element = cost.load + cost.arithmetic + cost.store
     if isinstance(lower, Elementwise):
-        return size * (FUNCTION if lower.calls else ARITHMETIC)
+        return size * (element + FUNCTION * cost.arithmetic if lower.calls else element)
     if isinstance(lower, Reduce):
-        return planned_size(node.operands[0].type.shape) * ARITHMETIC
+        return planned_size(node.operands[0].type.shape) * element
     if isinstance(lower, Call):
         layouts = [at for v in node.operands if (at := layout(v)) is not None]
         assert len(layouts) == len(node.operands), "copy_insertion copies what has no layout"
         call = lower.choose(layouts, [r.type for r in node.results], node.attrs)
-        return max(size, lower.macs(call)) * PRODUCT
+        return max(size, lower.macs(call)) * cost.gemm.term
     if isinstance(lower, Contraction):
         depth = node.operands[0].type.shape[-1:]
-        return size * planned_size(depth) * PRODUCT
-    return size * ARITHMETIC
+        return size * planned_size(depth) * cost.gemm.term
+    return size * element

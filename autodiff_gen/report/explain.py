@@ -61,7 +61,7 @@ def _call(call: KernelCall, kernel: Kernel, program: Program) -> list[str]:
     """The kernel, then why those of higher priority were rejected."""
     conditions = f", chosen for {' and '.join(map(str, kernel.when))}" if kernel.when else ""
     owner = "" if kernel.declared else f" of {kernel.backend}"
-    rejected = program.backends.passed_over(call.kernel, call.facts())
+    rejected = program.backends.rejected(call.kernel, call.facts())
     return [f"{kernel.symbol}{owner} ({sizes(call)}{conditions})", *(f"  not {why}" for why in rejected)]
 
 

@@ -9,14 +9,14 @@
  *              Thumb-2                                                0xf3af8040+id  0xf3af8080+id  (id < 64)
  *              A32                                                    0xe320f040+id  0xe320f080+id  (id < 64)
  *              A64                                                    hint #64+id    hint #96+id    (id < 31)
- *     probe    what is executed from here to the next probe is attributed to its address (runtime/ag_mark.h
+ *     probe    what is executed from here to the next probe is attributed to its address (runtime/ag_probe.h
  *              stores the meaning of each address in a section of the ELF file).
  *              Thumb-2 0xf3af80c0, A32 0xe320f0c0, A64 hint #127
  *
  * The output file has these lines:
  *
  *     region <id> <times entered> <total instructions>
- *     mark <address of a probe> <times executed> <total instructions>
+ *     probe <address of a probe> <times executed> <total instructions>
  *     pc <address> <times executed inside any region>                            (with profile=on)
  *     at <address of a probe> <address> <times executed after it>                (with profile=on)
  *
@@ -259,7 +259,7 @@ static void finished(qemu_plugin_id_t id, void *data) {
     }
     attribute();
     for (size_t k = 1; k < probe_count; k++) {
-        fprintf(out, "mark 0x%" PRIx64 " %" PRIu64 " %" PRIu64 "\n", probes[k].pc, probes[k].times,
+        fprintf(out, "probe 0x%" PRIx64 " %" PRIu64 " %" PRIu64 "\n", probes[k].pc, probes[k].times,
                 probes[k].total);
     }
     sum_runs();

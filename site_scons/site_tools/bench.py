@@ -9,8 +9,8 @@ import os
 import SCons.Errors
 from SCons.Script import Action
 
-DEFINES = ("-DAG_MARK_HINTS=1",)
-CYCLES = ("-DAG_MARK_CYCLES=1",)
+DEFINES = ("-DAG_PROBE_HINTS=1",)
+CYCLES = ("-DAG_PROBE_CYCLES=1",)
 
 
 def bench(env, name, model, library, steps=None, port=None, alias="bench"):

@@ -61,13 +61,13 @@ def test_instructions_between_probes_are_counted(name, library, tmp_path):
             build_commands.tool(b, "gcc"),
             *build_commands.compile_flags(b),
             *build_commands.STRICT_FLAGS,
-            "-DAG_MARK_HINTS=1",
+            "-DAG_PROBE_HINTS=1",
         ),
-        *(*include, str(C / "marks.c"), *map(str, build_commands.support_sources(b))),
-        *("-o", "marks.elf", *build_commands.link_flags(b)),
+        *(*include, str(C / "probes.c"), *map(str, build_commands.support_sources(b))),
+        *("-o", "probes.elf", *build_commands.link_flags(b)),
     ]
     call(command, tmp_path, 120)
-    counts = count(b, tmp_path / "marks.elf", library)
+    counts = count(b, tmp_path / "probes.elf", library)
     assert counts.instructions == {1: 24, 2: 0, 40: 24}
     assert counts.times == {1: 6, 2: 3, 40: 3}
     assert {k: sum(v.values()) for k, v in counts.profile.items()} == {1: 24, 40: 24}
@@ -119,13 +119,13 @@ def test_the_steps_of_a_loop_are_told_apart_and_count_as_often_as_they_are_made(
 def test_probes_are_all_that_a_benchmark_adds(model):
     _, program = compiled(model)
     plain, probed = emit(program), emit(program, ids(probes(program)))
-    assert not re.search("AG_MARK|ag_mark", "".join(plain.values()))
+    assert not re.search("AG_PROBE|ag_probe", "".join(plain.values()))
     text = re.sub(
-        r'^ *AG_MARK\(\d+\);\n|^#include "ag_mark.h"\n', "", probed[f"{program.name}.c"], flags=re.M
+        r'^ *AG_PROBE\(\d+\);\n|^#include "ag_probe.h"\n', "", probed[f"{program.name}.c"], flags=re.M
     )
     assert {**probed, f"{program.name}.c": text} == plain
     steps = sum(len(list(e.plan.all_steps())) for e in program.entries)
-    assert probed[f"{program.name}.c"].count("AG_MARK(") == steps
+    assert probed[f"{program.name}.c"].count("AG_PROBE(") == steps
 
 
 @pytest.mark.cc
@@ -341,7 +341,7 @@ def test_a_step_of_w1_is_no_slower_than_the_best_known(library, tmp_path):
         60,
     )
     call(
-        [*gcc, "-DAG_MARK_HINTS=1", "-c", "w1_bench.c", *map(str, build_commands.support_sources(b))],
+        [*gcc, "-DAG_PROBE_HINTS=1", "-c", "w1_bench.c", *map(str, build_commands.support_sources(b))],
         tmp_path,
         60,
     )
@@ -447,7 +447,7 @@ def test_every_example_has_a_benchmark():
         file, program = compiled(str(path))
         texts = bench_texts(program, file, 2)
         assert "int main(void)" in texts[f"{file.name}_bench.c"]
-        assert "AG_MARK(2);" in texts[f"{file.name}.c"]
+        assert "AG_PROBE(2);" in texts[f"{file.name}.c"]
 
 
 def test_steps_must_be_a_number(capsys):

@@ -256,7 +256,7 @@ def test_one_kernel_by_another_backend(tmp_path):
     chosen = {name: loaded.select(name, GEMV).backend for name in ("gemv_f32", "gemv_t_f32", "ger_f32")}
     assert chosen == {"gemv_f32": "toy", "gemv_t_f32": "armv7em", "ger_f32": "ref"}
     assert loaded.select("gemv_f32", {**GEMV, "n": 3}).backend == "ref"
-    assert loaded.passed_over("ger_f32", GEMV) == ("armv7em, as the board's [kernels.use] lists ref",)
+    assert loaded.rejected("ger_f32", GEMV) == ("armv7em, as the board's [kernels.use] lists ref",)
 
 
 @pytest.mark.parametrize(
@@ -285,15 +285,15 @@ def test_rejected_kernels_have_a_reason(tmp_path):
     table = row(when='["n % 4 == 0", "align >= 16"]') + row(symbol="toy_gemv_any", when='["mve"]', head="")
     loaded = registry.load([toy(tmp_path, table=table)], root=KERNELS, features=["fpu"])
     facts = {**GEMV, "align": 4}
-    assert loaded.passed_over("gemv_f32", facts) == (
+    assert loaded.rejected("gemv_f32", facts) == (
         "toy_gemv, as align >= 16 fails for align=4",
         "toy_gemv_any, as the core has no mve",
     )
-    assert loaded.passed_over("gemv_f32", {"align": 4})[0] == (
+    assert loaded.rejected("gemv_f32", {"align": 4})[0] == (
         "toy_gemv, as n % 4 == 0 needs n, which is known at run time only"
     )
-    assert loaded.passed_over("ger_f32", facts) == ("toy, which has no ger_f32",)
-    assert registry.load([], root=KERNELS).passed_over("ger_f32", facts) == ()
+    assert loaded.rejected("ger_f32", facts) == ("toy, which has no ger_f32",)
+    assert registry.load([], root=KERNELS).rejected("ger_f32", facts) == ()
 
 
 def test_a_row_for_cores_with_a_feature(tmp_path):

@@ -56,7 +56,7 @@ def dot(a, b):
         (
             lambda a, b, c: F.sum((a - b) * c, 0),
             [(9, 64), (64,), (64,)],
-            ["i += 8", "acc[k - i] += (x0[j * 64 + k] - x1[k]) * x2[k];"],
+            ["i += 4", "acc[k - i] += (x0[j * 64 + k] - x1[k]) * x2[k];"],
             [],
         ),
         # accumulators that do not begin with 0; two sums; a value for each sum that a later loop reads

@@ -1,6 +1,6 @@
 /* Instrumented code of known length, for the counting plugin. */
 #include "ag_console.h"
-#include "ag_mark.h"
+#include "ag_probe.h"
 
 #if defined(__thumb2__) || defined(__arm__) || defined(__aarch64__)
 #define FOUR_NOPS __asm__ volatile("nop\n nop\n nop\n nop" ::: "memory")
@@ -8,15 +8,15 @@
 
 int main(void) {
     for (int32_t i = 0; i < 3; i++) {
-        AG_MARK(1);
+        AG_PROBE(1);
         FOUR_NOPS;
-        AG_MARK(2);
-        AG_MARK(40);
+        AG_PROBE(2);
+        AG_PROBE(40);
         FOUR_NOPS;
         FOUR_NOPS;
-        AG_MARK(1);
+        AG_PROBE(1);
         FOUR_NOPS;
-        AG_MARK(0);
+        AG_PROBE(0);
     }
     ag_print("stack 8 16\n");
     return 0;
