@@ -89,7 +89,7 @@ def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
     (region,), attrs = node.regions, node.attrs
     carries, xs = attrs["carries"], attrs["xs"]
     names = [f"{graph.name}_{i}" for i in range(len(node.results))]
-    takes, inputs = _taken(node, graph), _Inputs()
+    reuses, inputs = _reused_carries(node, graph), _Inputs()
     states = [State(inputs.fresh(_name(v)), v.type, None) for v in region.params[:carries]]
     mapping: dict[Value, Value] = {}
     for v, state in zip(region.params, states, strict=False):
@@ -98,7 +98,7 @@ def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
     for i in range(carries, len(region.params)):
         v, outer = region.params[i], node.operands[i]
         if i < carries + xs:
-            donating = next((r for r, o in takes.items() if o is outer), None)
+            donating = next((r for r, o in reuses.items() if o is outer), None)
             if donating is not None:
                 replacing[donating] = State(inputs.fresh(_name(v)), v.type, None)
             mapping[v] = inputs.element(
@@ -131,7 +131,7 @@ def plan_scan(node: Node, graph: Graph, plan: Planner) -> ScanPlan:
         Part(plan(body), tuple(inputs.bound), tuple(written), start),
         attrs["length"],
         attrs["reverse"],
-        takes,
+        reuses,
     )
 
 
@@ -200,7 +200,7 @@ def _placed(
     return out
 
 
-def _taken(node: Node, graph: Graph) -> dict[int, Value]:
+def _reused_carries(node: Node, graph: Graph) -> dict[int, Value]:
     """The stacks that may reuse the buffer of an operand: it has the same layout, and nothing reads it later."""
     carries, xs = node.attrs["carries"], node.attrs["xs"]
     roots = {base(v) for v in graph.roots}

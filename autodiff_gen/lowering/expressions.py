@@ -28,7 +28,7 @@ from .loops import Body, Root
 @dataclass(eq=False)
 class Expressions:
     """The expressions of `nest`. `locked` params are loaded into a local when they are used twice, because a result
-    takes their bytes; `declare` is told of each new expression that may become a local in its home.
+    reuses their memory; `declare` is told of each new expression that may become a local in its home.
     """
 
     nest: LoopNest

@@ -17,7 +17,7 @@ from .statements import Statements
 
 @dataclass(eq=False)
 class Placed:
-    """A buffer of the arena: the values that take its bytes one after the other, its steps, and its offset in
+    """A buffer of the arena: the values that are stored in it one after the other, its steps, and its offset in
     bytes.
     """
 
@@ -50,7 +50,7 @@ class EntryPlan:
     graph: Graph
     steps: list[Step]
     states: dict[Value, State]  # values that are stored in a state: old values and new ones
-    outputs: dict[Value, str]  # values that the caller's memory takes
+    outputs: dict[Value, str]  # values that are stored in the caller's memory
     placed: list[Placed]
     plans: Mapping[str, Plan]  # by pool
     copies: list[str]  # states whose old value is copied
@@ -116,7 +116,7 @@ class ScanPlan:
     body: Part
     length: int
     reverse: bool
-    takes: Mapping[int, Value]  # result -> operand whose bytes it takes
+    reuses: Mapping[int, Value]  # result -> operand whose buffer it reuses
 
     @property
     def parts(self) -> list[Part]:
@@ -129,7 +129,7 @@ class CondPlan:
 
     then: Part
     otherwise: Part
-    takes: Mapping[int, Value] = field(default_factory=dict)
+    reuses: Mapping[int, Value] = field(default_factory=dict)
 
     @property
     def parts(self) -> list[Part]:

@@ -58,7 +58,7 @@ def select_kernels(graph: Graph, context: Context) -> EntryPlan:
     """
     states, outputs = _homes(graph)
     steps = [_step(n, graph, context) for n in graph.nodes if _is_step(n)]
-    copies = sorted({s.name for n in graph.nodes for s in _kept_states(n)})
+    copies = sorted({s.name for n in graph.nodes for s in _copied_states(n)})
     return EntryPlan(graph, steps, states, outputs, [], {}, copies)
 
 
@@ -79,7 +79,7 @@ def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:
     return replace(plan, placed=placed, plans=plans)
 
 
-def _kept_states(node: Node) -> list[State]:
+def _copied_states(node: Node) -> list[State]:
     """The states of whose old values a fused node stores a copy."""
     out = []
     for region in node.regions if isinstance(node.op.lower, Fused) else ():
@@ -95,12 +95,12 @@ def _is_step(node: Node) -> bool:
     return not isinstance(node.op.lower, Leaf | View) and not is_free(node)
 
 
-# Loop nests and donation
+# Loop nests and buffers that are reused
 
 
-def _donors(graph: Graph, node: Node) -> list[tuple[int, Value, Value]]:
-    """(operand's index, param, result) where the result of a fused node takes the bytes of a state that the operand
-    shows.
+def _updated_in_place(graph: Graph, node: Node) -> list[tuple[int, Value, Value]]:
+    """(operand's index, param, result) where the result of a fused node is stored in the memory of a state that the
+    operand shows.
     """
     region = node.regions[0]
     updated = {state: region.results[index] for state, index in graph.written_by.get(node, {}).items()}
@@ -127,7 +127,7 @@ def _nest(node: Node, context: Context) -> LoopNest:
 def _statements(node: Node, graph: Graph, context: Context) -> Statements:
     """The statements of a fused node's loop nest. A param that shows a state is loaded before a result takes its
     memory."""
-    locked = frozenset(param for _, param, _ in _donors(graph, node))
+    locked = frozenset(param for _, param, _ in _updated_in_place(graph, node))
     key = (Statements, node.regions[0], locked)
     return context.analysis(key, lambda: Statements(_nest(node, context), locked))
 
@@ -136,10 +136,10 @@ def _overwritten_too_early(graph: Graph, context: Context) -> list[tuple[Node, i
     """Fused nodes, and which operand shows a state whose bytes the node overwrites before the last read."""
     late = []
     for node in graph.nodes:
-        donors = _donors(graph, node) if isinstance(node.op.lower, Fused) else []
-        if donors:
+        in_place = _updated_in_place(graph, node) if isinstance(node.op.lower, Fused) else []
+        if in_place:
             accesses = Accesses(_statements(node, graph, context))
-            late += [(node, i) for i, p, r in donors if not _may_share(accesses, node.operands[i], p, r)]
+            late += [(node, i) for i, p, r in in_place if not _may_share(accesses, node.operands[i], p, r)]
     return late
 
 
@@ -244,7 +244,7 @@ def _ordered(
 def _lifetimes(
     steps: list[Step], states: Mapping[Value, State], outputs: Mapping[Value, str]
 ) -> list[Placed]:
-    """Buffers with lifetimes; a result takes the bytes of an operand that dies in its step, where the loops
+    """Buffers with lifetimes; a result reuses the buffer of an operand that dies in its step, where the loops
     allow it.
     """
     last: dict[Value, int] = {}
@@ -261,13 +261,13 @@ def _lifetimes(
             end = max(last.get(r, 0), s.number)
             if s.statements is not None and accesses is None:
                 accesses = Accesses(s.statements)
-            donor = _dying_operand(s, r, last, holder, accesses) if accesses is not None else None
-            if s.inner is not None and r.index in s.inner.takes:
-                donor = holder[base(s.inner.takes[r.index])]
-            if donor is not None:
-                donor.values.append(r)
-                donor.end = end
-                holder[r] = donor
+            reused = _dying_operand(s, r, last, holder, accesses) if accesses is not None else None
+            if s.inner is not None and r.index in s.inner.reuses:
+                reused = holder[base(s.inner.reuses[r.index])]
+            if reused is not None:
+                reused.values.append(r)
+                reused.end = end
+                holder[r] = reused
                 continue
             holder[r] = Placed([r], None, r.type.bytes, s.number, end, _pool(r))
             placed.append(holder[r])
