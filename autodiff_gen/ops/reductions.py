@@ -123,11 +123,28 @@ def _extreme_vjp(
     wanted: Sequence[bool],
 ) -> list[Value | None]:
     """Elements that are equal to the extreme share its gradient evenly."""
-    (dy,), (x,), (y,) = dys, inputs, outs
+    return _shared(dys[0], inputs[0], outs[0], attrs, least=1)
+
+
+def _shared(dy: Value | None, x: Value, y: Value, attrs: Attrs, least: int) -> list[Value | None]:
+    """The gradient of an extreme y, of which `least` elements are equal to it, or more."""
     assert dy is not None
     chosen = apply("eq", x, expanded(y, x, attrs))
     ties = apply("sum", apply("to_f32", chosen), **attrs)
+    if not least:
+        ties = apply("maximum", ties, 1.0)
     return [apply("where", chosen, expanded(dy / ties, x, attrs), 0.0)]
+
+
+def _largest_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    """No element has a gradient where all are below 1."""
+    return _shared(dys[0], inputs[0], outs[0], attrs, least=0)
 
 
 def _extreme(name: str, c: str, start: str, ref: Callable[..., Any]) -> Op:
@@ -156,7 +173,7 @@ largest = register(
         "largest",  # max(1, elements), infinite if one is NaN; the bound of the operands of updates
         infer=_reduce_type,
         ref=_largest,
-        vjp=_extreme_vjp,
+        vjp=_largest_vjp,
         lower=Reduce(("1.0f",), "{acc0} = {x} <= {acc0} ? {acc0} : {x} > {acc0} ? {x} : INFINITY;"),
         samples=SAMPLES,
         torch="torch.nan_to_num(torch.clamp(torch.amax(a, dim=axes, keepdim=keepdim), min=1.0), torch.inf, torch.inf)",

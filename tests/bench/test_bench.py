@@ -98,8 +98,15 @@ def test_each_step_has_its_layer_and_phase():
     _, program = compiled("w1")
     found = [(m.layer, m.phase) for m in probes(program) if m.entry == "train_step"]
     assert found == [
-        *(("", "call"), ("0", "forward"), ("0", "forward"), ("2", "forward"), ("2", "forward")),
-        *(("2", "backward"), ("2", "update"), ("0", "backward"), ("0", "update")),
+        *(
+            ("", "call"),
+            ("0", "forward"),
+            ("0", "forward"),
+            ("2", "forward"),
+            ("2", "forward"),
+            ("2", "forward"),
+        ),
+        *(("2", "backward"), ("2", "backward"), ("2", "update"), ("0", "backward"), ("0", "update")),
     ]
 
 

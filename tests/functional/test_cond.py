@@ -135,7 +135,7 @@ def test_a_function_that_is_not_chosen_costs_nothing_in_c() -> None:
 
     y = F.cond(p, lambda: F.sin(x) @ w, lambda: x)
     lines = emit(compile_function(ag.function([p, x, w], [y]), "f"))["f.c"].splitlines()
-    start = next(i for i, line in enumerate(lines) if "if (p2 != 0.0f)" in line)
+    start = next(i for i, line in enumerate(lines) if "if (p_2 != 0.0f)" in line)
     other = next(i for i, line in enumerate(lines) if line == "    } else {")
     for text in ("ag_sinf", "ag_gemm_nn_f32_ref("):
         assert all(start < i < other for i, line in enumerate(lines) if text in line)

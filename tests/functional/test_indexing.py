@@ -148,7 +148,7 @@ def test_indices_are_checked_before_anything_is_written() -> None:
         with pytest.raises(ShapeError, match=r"i\[1\] is -?\d, outside 0 to 3"):
             f(wrong, *arrays)
     text = c_of([i, w, v], [F.embedding(i, w), F.index_select(v, 0, i)])
-    check = "if (i2[i] < 0 || i2[i] >= 4) {"
+    check = "if (i_2[i] < 0 || i_2[i] >= 4) {"
     assert check in text and text.index(check) < text.index("/* 1 ")
 
 
