@@ -126,6 +126,8 @@ class Groups:
             return False
         if not self.late.isdisjoint(nodes) and not self.early.isdisjoint(nodes):
             return False  # the guard is between them
+        if self.phases.apart_but_for_numbers(self.members[a], self.members[b]):
+            return False  # before a search for paths from a number that every layer reads
         if self.dag.has_path_through_others(a, b):
             return False
         nodes.sort(key=self.position.__getitem__)

@@ -56,8 +56,7 @@ class Phases:
     def apart(self, first: Collection[Node], second: Collection[Node]) -> bool:
         """Whether two groups, of which the second reads the first, stay apart; it is then paid for."""
         a, b = {part_of(n) for n in first}, {part_of(n) for n in second}
-        inside = set(first)
-        crossing = {s for n in second for v in n.operands if (s := base(v)).node in inside}
+        crossing = _crossing(first, second)
         if (a <= b or b <= a) and not _only_share_numbers(first, second, crossing):
             return False
         load, store = self.cost.load + self.cost.loop, self.cost.store + self.cost.loop
@@ -70,6 +69,11 @@ class Phases:
         self.stored |= crossing
         return True
 
+    def apart_but_for_numbers(self, first: Collection[Node], second: Collection[Node]) -> bool:
+        """The same, where the second group reads nothing but numbers, and comes from other modules."""
+        only_numbers = _only_share_numbers(first, second, _crossing(first, second))
+        return only_numbers and self.apart(first, second)
+
     def _kept(self, group: Collection[Node]) -> list[Value]:
         """Values of a group that need not be stored if the group stays apart: nodes of its own part read them, which
         can join it."""
@@ -81,6 +85,12 @@ class Phases:
                 if others and r not in self.stored and all(part_of(m) == part_of(n) for m in others):
                     found.append(r)
         return found
+
+
+def _crossing(first: Collection[Node], second: Collection[Node]) -> set[Value]:
+    """What the second group reads of the first."""
+    inside = set(first)
+    return {s for n in second for v in n.operands if (s := base(v)).node in inside}
 
 
 def _only_share_numbers(first: Iterable[Node], second: Iterable[Node], crossing: Collection[Value]) -> bool:
