@@ -26,22 +26,27 @@ def substitute(roots: Sequence[Value], rewrite: Rewrite) -> list[Value]:
 
 def _substituted(roots: Sequence[Value], nodes: Sequence[Node], rewrite: Rewrite) -> list[Value]:
     """What takes the place of a value gets its name."""
-    mapping: dict[Value, Value] = {}
+    mapping: dict[Value, Value] = {}  # of values that are replaced
     with building():
         at: Origin | None = None
         for node in nodes:
-            operands = tuple([mapping[v] for v in node.operands])
+            operands = node.operands
+            if not mapping.keys().isdisjoint(operands):
+                operands = tuple([mapping.get(v, v) for v in operands])
             if at is None or node.origin.scope != at.scope or node.origin.phase != at.phase:
                 at = node.origin
                 build_at(at)
             results = rewrite(node, operands)
             if results is None:
+                if operands is node.operands:
+                    continue
                 results = node.with_operands(operands).results
             for old, new in zip(node.results, results, strict=True):
-                mapping[old] = new
-                if new.node.origin is not old.node.origin:
-                    adopt(new, old)
-    return [mapping[v] for v in roots]
+                if new is not old:
+                    mapping[old] = new
+                    if new.node.origin is not old.node.origin:
+                        adopt(new, old)
+    return [mapping.get(v, v) for v in roots]
 
 
 def replaced(roots: Sequence[Value], mapping: Mapping[Value, Value]) -> list[Value]:
