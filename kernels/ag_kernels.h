@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-/* Declares a kernel's symbol in each backend of this tree, whether or not the backend has it. A second kernel
- * of a backend for the same function type is declared by its source, and by the generated C that calls it. */
+/* Declares a kernel's symbol in each backend of this tree, whether or not the backend has it; small_neon: the
+ * narrow tiles of neon. Any other symbol is declared by the generated C that calls it. */
 #define AG_KERNEL(name)                                                                                      \
     ag_##name##_fn ag_##name##_ref, ag_##name##_host, ag_##name##_blas, ag_##name##_armv7em,                 \
         ag_##name##_fast, ag_##name##_mve, ag_##name##_cmsis, ag_##name##_neon, ag_##name##_small_neon

@@ -60,10 +60,9 @@ class Rows:
                         f"{self.table}: duplicate row for {kernel.name}: it has a [[kernel]] with the symbol "
                         f"{other.symbol}"
                     )
-        names = dict.fromkeys(kernel.name for kernel in (*derived, *written))
-        rows = (kernel for name in names for kernel in (*written, *derived) if kernel.name == name)
-        place = {name: number for number, name in enumerate(names)}
-        return tuple(sorted(rows, key=lambda kernel: (place[kernel.name], not kernel.when)))
+        names = list(dict.fromkeys(kernel.name for kernel in (*derived, *written)))
+        order = sorted((*written, *derived), key=lambda kernel: (names.index(kernel.name), not kernel.when))
+        return tuple(order)
 
     @property
     def _folder(self) -> Path:
