@@ -25,7 +25,8 @@ def commands():
 
 def test_the_project_trains_and_the_commands_work(tmp_path):
     folder, core = tmp_path / "empty folder", tmp_path / "core"
-    shared = {"PLATFORMIO_BUILD_CACHE_DIR": str(tmp_path / "objects")}  # a change of platformio.ini begins anew
+    # PlatformIO begins anew after a change of platformio.ini; its builds share their objects.
+    shared = {"PLATFORMIO_BUILD_CACHE_DIR": str(tmp_path / "objects")}
     (folder / "src").mkdir(parents=True)
     ini, port, _ = blocks("ini")
     (folder / "platformio.ini").write_text(ini)
