@@ -55,6 +55,8 @@ def cases() -> Iterator[Case]:
         (12, 10),
     ):
         yield column_sums(m, n)
+    for m, n in ((40, 16), (40, 32), (64, 8), (20, 48), (32, 10)):
+        yield column_sums(m, n)
     for length in (4, 8, 16, 32, 64):
         yield vector(length)
 
