@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 KEYS = {
     "board": "a name (see boards) or the path of a .toml file; stm32 if not given",
-    "model": "the name of an example (see models) or of a workload (w1, resnet8), or a model file's path; mnist if not given",
+    "model": "an example (see models), a workload (w1), a network (resnet8), or a model file's path; mnist if not given",
     "kernels": "priority list of kernel backends, such as ref or fast,ref",
     "port": "for hil and bench: /dev/ttyACM0, socket://host:number; QEMU if not given",
     "steps": "for bench: training steps, 4 if not given",

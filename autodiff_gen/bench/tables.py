@@ -42,7 +42,7 @@ def qemu_tables(run: Run) -> str:
     for entry in published["board"]:
         words = [f"board={entry['id']}", f"kernels={','.join(entry['kernels'])}"]
         records = []
-        for name in installation.workloads():
+        for name in entry["models"]:
             run([*words, f"model={name}", "bench"])
             records.append(_record(entry, name, "bench.json"))
         parts.append(_workloads(entry, records))
@@ -87,7 +87,6 @@ def _workloads(entry: Record, records: Sequence[Record]) -> str:
     known = entry.get("step", {})
     rows = []
     for r in records:
-        best, by = known.get(r["model"], (None, ""))
         rows.append(
             (
                 r["model"],
@@ -95,7 +94,7 @@ def _workloads(entry: Record, records: Sequence[Record]) -> str:
                 number(r["instructions_per_step"]),
                 number(r["cycles_per_step"]),
                 f"{r['instructions_per_mac']:.2f}",
-                *([] if not known else [number(best), f"{r['instructions_per_step'] / best:.2f}", by]),
+                *(_elsewhere(r, *known.get(r["model"], ())) if known else ()),
                 number(r["text"]["together"]),
                 number(r["stack"]),
                 number(r["state_and_arena"]),
@@ -107,6 +106,13 @@ def _workloads(entry: Record, records: Sequence[Record]) -> str:
     right = [k for k in range(1, len(head) + 3) if not known or k != 7]
     title = f"### {entry['title']} (`{entry['id']}`, kernels `{','.join(entry['kernels'])}`)"
     return f"{title}\n\n{markdown_table((*head, *sizes), rows, tuple(right))}"
+
+
+def _elsewhere(record: Record, best: float | None = None, by: str = "") -> tuple[str, str, str]:
+    """The best measurement known, the ratio to it, and its program; empty without one."""
+    if best is None:
+        return "", "", ""
+    return number(best), f"{record['instructions_per_step'] / best:.2f}", by
 
 
 def _kernels(measured: Sequence[tuple[Record, Record]]) -> str:

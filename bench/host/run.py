@@ -1,7 +1,7 @@
 """Times training steps of workloads and networks on the host: the generated C compared with PyTorch, JAX and naive C.
 
-All programs start with the same weights and data; their first losses must agree, 50 of a workload. They run alternately in
-one process on one core, and the median over the rounds is reported.
+All programs start with the same weights and data; their first losses must agree, 50 of a workload. They run alternately
+in one process on one core, and the median over the rounds is reported.
 """
 
 from __future__ import annotations

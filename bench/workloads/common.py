@@ -69,7 +69,7 @@ def cycled(step: int, batch: int, *arrays: np.ndarray) -> list[np.ndarray]:
 
 @dataclass(frozen=True)
 class Task:
-    """A network that classifies samples of `shape`: cross-entropy, SGD 0.001, the initial weights of autodiff_gen.nn."""
+    """A network that classifies samples of `shape`: cross-entropy, SGD 0.001, initial weights of autodiff_gen.nn."""
 
     network: Callable[[Any], Any]
     shape: tuple[int, ...]
