@@ -48,8 +48,13 @@ def examples() -> Path:
 
 
 def workloads() -> dict[str, Path]:
-    """The benchmark's workloads and networks by name, a model file each; an installed package has none."""
-    files = sorted((root() / "bench" / "workloads").glob("*.py"))
+    """The benchmark's workloads by name, a model file each; an installed package has none."""
+    return {path.stem: path for path in sorted((root() / "bench" / "workloads").glob("w*.py"))}
+
+
+def networks() -> dict[str, Path]:
+    """The benchmark's networks by name, a model file each; an installed package has none."""
+    files = sorted((root() / "bench" / "workloads").glob("[!w]*.py"))
     return {path.stem: path for path in files if path.stem not in ("common", "lenet")}
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from autodiff_gen.model.loader import load_file
 from autodiff_gen.model.model import Model
+from autodiff_gen.targets import installation
 
 BATCHES = {
     "w1": 256,
@@ -23,9 +24,7 @@ BATCHES = {
     "w5": 1,
     "w6": 16,
 }  # number of batches before the data repeats
-NETWORKS = ("resnet8", "mobilenetv1", "mobilenetv2", "dscnn", "vit", "gru", "cnn1d")
-SIZES = (1, 8)  # of their batches
-NAMES = (*BATCHES, *(f"{network}b{size}" for network in NETWORKS for size in SIZES))
+NAMES = (*BATCHES, *(f"{network}b{size}" for network in installation.networks() for size in (1, 8)))
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "workloads"))
 
@@ -34,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "workloads"))
 class Workload:
     """`weights` by PyTorch's names; x f32[batches, batch, ...], y u8[batches, batch] or f32[batches, batch, 1].
 
-    `network`: of one of NETWORKS, what makes it of the layers of autodiff_gen.nn or torch.nn. `compared`: the losses of
+    `network`: of a network, what makes it of the layers of autodiff_gen.nn or torch.nn. `compared`: the losses of
     so many steps agree among all programs, to this relative error.
     """
 

@@ -1,5 +1,5 @@
-"""A 1-D CNN for activity recognition: 128 samples of 9 inertial channels, 6 activities (the shape of UCI HAR, Anguita et
-al. 2013)."""
+"""A 1-D CNN for activity recognition: 128 samples of 9 inertial channels, 6 activities (the shape of UCI HAR, Anguita
+et al. 2013)."""
 
 from __future__ import annotations
 
