@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import shutil
+import tempfile
 import zlib
 from pathlib import Path
 
@@ -14,6 +16,10 @@ from checkout import ROOT
 from hypothesis import settings
 
 SEED = int(os.environ.setdefault("AUTODIFF_SEED", "1"))  # workers inherit it
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of Python processes would compile the package anew
+if "AUTODIFF_TEST_OBJECTS" not in os.environ:
+    os.environ["AUTODIFF_TEST_OBJECTS"] = tempfile.mkdtemp(prefix="autodiff objects ")
+    atexit.register(shutil.rmtree, os.environ["AUTODIFF_TEST_OBJECTS"])
 
 TOOLS = {
     "cc": ("gcc", "clang"),

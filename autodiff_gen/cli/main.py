@@ -57,7 +57,7 @@ def _flags(parser: argparse.ArgumentParser, known: argparse.Namespace) -> list[s
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     gc.set_threshold(
-        200_000, 30, 30
+        5_000_000, 30, 30
     )  # graphs are large and live long: looking for cycles took a third of the time
     words = list(sys.argv[1:] if argv is None else argv)
     try:

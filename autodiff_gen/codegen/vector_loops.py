@@ -24,7 +24,7 @@ def all_short(statements: Sequence[c.Statement | c.Statements], batch: int, vect
 def _scan(tree: Any, batch: int, vectors: int) -> tuple[bool, bool, bool]:
     """Whether a tree has loops, whether it calls functions, and whether each is in a short loop or outside of all."""
     loops, called, short = False, False, True
-    for node in c_query.nodes(tree, within=lambda node: not isinstance(node, c.For)):
+    for node in c_query.nodes(tree, stop=c.For):
         if isinstance(node, c.For):
             inner_loops, inner_called, inner_short = _scan(node.body, batch, vectors)
             innermost = inner_called and not inner_loops

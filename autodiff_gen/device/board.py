@@ -5,44 +5,25 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
-from ..codegen.link_layout import LinkArray, LinkLayout, link_layout
+from ..codegen.link_layout import LinkLayout, link_layout
 from ..codegen.program import Program
-from ..errors import DataError, ShapeError
+from ..errors import ShapeError
 from ..host.arguments import Batch, checked
-from ..ir.types import bound
 from . import frames
-from .encoding import as_units, in_runs
+from .encoding import as_units, from_bytes, in_runs
 from .errors import NO_CHECKPOINT, NO_FLASH, STATUS, STEP, SUM, DeviceError, LinkError, WentBack
-from .link import Greeting, Link, SessionLost
+from .link import Counters, Greeting, Link, SessionLost
 from .state import state_arrays, state_bytes
 from .transport import BAUD, open_port
 
 Array = NDArray[Any]
 T = TypeVar("T")
 TRIES = 20  # sessions that one operation may use, each opened after the last was lost
-
-
-@dataclass(frozen=True)
-class Counters:
-    """The board's event counters (runtime/ag_link.h)."""
-
-    steps: int
-    trained: int
-    rejected: int
-    predicted: int
-    saved: int
-    frames: int
-    damaged: int
-    repeated: int
-    unexpected: int
-    overruns: int
-    restored: int
 
 
 def connect(
@@ -225,7 +206,7 @@ class Board:
             return whole
 
         data = self._retry(predict)
-        arrays_out = {a.name: from_wire(a, data[a.offset : a.offset + a.bytes(n)], n) for a in outs}
+        arrays_out = {a.name: from_bytes(a, data[a.offset : a.offset + a.bytes(n)], n) for a in outs}
         return next(iter(arrays_out.values())) if len(arrays_out) == 1 else arrays_out
 
     def set_lr(self, lr: float) -> None:
@@ -300,10 +281,3 @@ class Board:
         sequence, steps = struct.unpack("<II", self._retry(lambda: self.link.request(frames.LOAD)))
         self._set_steps(steps, sequence)
         return int(steps)
-
-
-def from_wire(a: LinkArray, data: bytes, n: int) -> Array:
-    """The array of n rows stored in `data`. Raises DataError."""
-    if len(data) != a.bytes(n):
-        raise DataError(f"{a.name}: expected {a.bytes(n)} bytes, got {len(data)}")
-    return np.frombuffer(data, a.type.dtype.numpy).reshape(bound(a.type.shape, n)).copy()

@@ -1,4 +1,4 @@
-"""Compress floats: image pixels are bytes divided by 255, and most of them are 0."""
+"""Arrays as bytes on the link. Floats are compressed: image pixels are bytes divided by 255, and most of them are 0."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..codegen.link_layout import LinkArray
+from ..errors import DataError
+from ..ir.types import bound
 from .frames import RUNS, UNIT
 
 
@@ -51,3 +54,10 @@ def _runs(data: bytes, start: int, room: int) -> tuple[bytes, int]:
         out += bytes((zeros, end - begin)) + data[begin:end]
         position = end
     return bytes(out), position - start
+
+
+def from_bytes(a: LinkArray, data: bytes, n: int) -> NDArray[Any]:
+    """The array of n rows stored in `data`. Raises DataError."""
+    if len(data) != a.bytes(n):
+        raise DataError(f"{a.name}: expected {a.bytes(n)} bytes, got {len(data)}")
+    return np.frombuffer(data, a.type.dtype.numpy).reshape(bound(a.type.shape, n)).copy()

@@ -38,6 +38,23 @@ class Greeting:
     start: int = 0  # status of loading a checkpoint when the board started
 
 
+@dataclass(frozen=True)
+class Counters:
+    """The board's event counters (runtime/ag_link.h)."""
+
+    steps: int
+    trained: int
+    rejected: int
+    predicted: int
+    saved: int
+    frames: int
+    damaged: int
+    repeated: int
+    unexpected: int
+    overruns: int
+    restored: int
+
+
 _GREETING = struct.Struct("<BBH7I16s")
 
 

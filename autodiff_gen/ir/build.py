@@ -81,7 +81,9 @@ def apply_node(name: str, *operands: Any, **attrs: Any) -> Node:
     except ShapeError as error:
         shown = ", ".join(f"{v.name}: {v.type}" if v.name else repr(v.type) for v in values)
         raise ShapeError(f"{name}({shown}): {error}") from None
-    return Node(op, values, attrs, types if isinstance(types, tuple) else (types,))
+    node = Node(op, values, attrs, types if isinstance(types, tuple) else (types,))
+    node.inferred = values
+    return node
 
 
 def apply(name: str, *operands: Any, **attrs: Any) -> Value:

@@ -116,9 +116,10 @@ INPUT, STATE, CONST = _leaf("input"), _leaf("state"), _leaf("const")
 
 
 class Node:
-    """One application of an op. `regions` hold the sub-graphs of fused nodes, scan and cond."""
+    """One application of an op. `regions` hold the sub-graphs of fused nodes, scan and cond; `inferred` is the operands
+    for which the op's rule gave the types of the results, None if nobody asked it."""
 
-    __slots__ = ("attrs", "op", "operands", "origin", "regions", "results", "serial")
+    __slots__ = ("attrs", "inferred", "op", "operands", "origin", "regions", "results", "serial")
 
     def __init__(
         self,
@@ -130,16 +131,21 @@ class Node:
         origin: Origin | None = None,
     ) -> None:
         self.op, self.operands, self.attrs, self.regions = op, operands, dict(attrs), regions
-        self.results = tuple(Value(self, i, t) for i, t in enumerate(types))
+        shown = operands[0].base if isinstance(op.lower, View) else None
+        self.results = tuple([Value(self, i, t, shown) for i, t in enumerate(types)])
         self.serial = next(_serial)
         self.origin = _created(operands) if origin is None else origin
+        self.inferred: tuple[Value, ...] | None = None
 
     def with_operands(self, operands: tuple[Value, ...]) -> Node:
         """The node over other operands, whose results have the same types; itself over its own."""
         if operands == self.operands:
             return self
-        types = tuple(r.type for r in self.results)
-        return Node(self.op, operands, self.attrs, types, self.regions, self.origin)
+        types = tuple([r.type for r in self.results])
+        node = Node(self.op, operands, self.attrs, types, self.regions, self.origin)
+        if self.inferred is self.operands and [v.type for v in operands] == [v.type for v in self.operands]:
+            node.inferred = operands
+        return node
 
 
 def _created(operands: tuple[Value, ...]) -> Origin:
@@ -161,12 +167,14 @@ class Value:
     torch.Tensor build more nodes; functional/tensor_methods.py, which is above this package, installs them.
     """
 
-    __slots__ = ("index", "node", "type")
+    __slots__ = ("base", "index", "node", "type")
     __array_priority__ = 1000
     __array_ufunc__ = None  # so that numpy_array * value builds a node
 
-    def __init__(self, node: Node, index: int, type: Type) -> None:
+    def __init__(self, node: Node, index: int, type: Type, base: Value | None = None) -> None:
+        """base: of a view, the value whose bytes it shows, no view itself."""
         self.node, self.index, self.type = node, index, type
+        self.base = self if base is None else base
 
     shape = property(lambda self: self.type.shape)
     dtype = property(lambda self: self.type.dtype)
@@ -233,9 +241,7 @@ class Region:
 
 def base(v: Value) -> Value:
     """The value whose bytes a chain of views shows."""
-    while isinstance(v.node.op.lower, View):
-        v = v.node.operands[0]
-    return v
+    return v.base
 
 
 def topological(roots: Iterable[Value], stop: Callable[[Node], bool] | None = None) -> list[Node]:
@@ -256,7 +262,9 @@ def topological(roots: Iterable[Value], stop: Callable[[Node], bool] | None = No
                 stack.pop()
             else:
                 state[node] = 1
-                stack.extend(v.node for v in reversed(node.operands) if v.node not in state)
+                for v in reversed(node.operands):
+                    if v.node not in state:
+                        stack.append(v.node)
     return order
 
 

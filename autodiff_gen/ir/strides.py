@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from .types import Shape, planned
 
@@ -32,6 +33,7 @@ class Strided:
         return Strided(shape, tuple(k * s for k, s in zip(steps, self.strides, strict=True)), offset)
 
 
+@cache
 def row_major(shape: Shape) -> tuple[int, ...]:
     strides: list[int] = []
     step = 1
@@ -41,5 +43,6 @@ def row_major(shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+@cache
 def dense(shape: Shape) -> Strided:
     return Strided(shape, row_major(shape))

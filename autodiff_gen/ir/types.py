@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
 from ..errors import ShapeError
@@ -82,6 +83,7 @@ Size: TypeAlias = int | Dim
 Shape: TypeAlias = tuple[Size, ...]
 
 
+@cache
 def planned(shape: Shape) -> tuple[int, ...]:
     """The shape at the largest batch, as plain integers."""
     return tuple(d.planned if isinstance(d, Dim) else d for d in shape)
@@ -100,6 +102,7 @@ def product(shape: Shape) -> Size:
     return result
 
 
+@cache
 def planned_size(shape: Shape) -> int:
     return math.prod(planned(shape))
 

@@ -19,14 +19,12 @@ def verify(graph: Graph, verified: dict[Node, tuple[Value, ...]] | None = None) 
     """
     verified = {} if verified is None else verified
     known = {v.node for v in graph.inputs}
-    defined: set[Node] = set()
     names: dict[str, object] = {}
     for node in graph.nodes:
-        defined.add(node)
         if verified.get(node) is node.operands:
             continue
         if not isinstance(node.op.lower, Leaf):
-            _check_node(graph, node, defined)
+            _check_node(graph, node, graph.nodes)
             verified[node] = node.operands
             continue
         if node.op is INPUT and node not in known:
@@ -76,15 +74,17 @@ def _reader(graph: Graph, leaf: Node) -> str:
     return f": {described(readers[0])}" if readers else ""
 
 
-def _check_node(graph: Graph, node: Node, defined: set[Node]) -> None:
+def _check_node(graph: Graph, node: Node, nodes: Sequence[Node]) -> None:
+    """A node among those of its graph or region. An operand that is older than the node is defined before it; types
+    that the op's rule gave for these operands are not inferred again."""
     for v in node.operands:
-        if v.node is node or v.node not in defined:
+        if v.node.serial >= node.serial and v.node not in nodes[: nodes.index(node)]:
             raise _wrong(graph, node, f"operand {v!r} is used before it is defined")
         if v.index >= len(v.node.results) or v.node.results[v.index] is not v:
             raise _wrong(graph, node, f"operand {v!r} is no result of its node")
     if node.regions:
         _check_regions(graph, node)
-    else:
+    elif node.inferred is not node.operands:
         _check_types(graph, node)
 
 
@@ -102,15 +102,13 @@ def _check_regions(graph: Graph, node: Node) -> None:
     """Regions read nothing but their params; those of fused nodes are flattened, so their types are their own."""
     for region in node.regions:
         params = {v.node for v in region.params}
-        defined = set(params)
         for inner in region.nodes:
             if inner.op in (INPUT, STATE) and inner not in params:
                 raise _wrong(
                     graph, node, f"a region reads {inner.results[0]!r}, which is not one of its params"
                 )
             if not isinstance(inner.op.lower, Leaf) and not isinstance(node.op.lower, Fused):
-                _check_node(graph, inner, defined)
-            defined.add(inner)
+                _check_node(graph, inner, region.nodes)
         _check_signature(graph, node, region)
 
 

@@ -37,27 +37,26 @@ def functions_of(template: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in found if name and name != "if"))
 
 
-_FIELDS: dict[type[Any], tuple[str, ...]] = {}
+_PLAIN = ("str", "int", "bool", "tuple[str, ...]", "tuple[tuple[str, int], ...]")
 
 
-def _fields(node: Any) -> tuple[str, ...]:
-    """The names of a node's fields; none for what is no node."""
-    kind = type(node)
-    if kind not in _FIELDS:
-        _FIELDS[kind] = tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
-    return _FIELDS[kind]
+@cache
+def _fields(kind: Any) -> tuple[str, ...] | None:
+    """The names of the fields of a kind of node that may hold nodes; None for what is no node."""
+    return tuple(f.name for f in fields(kind) if f.type not in _PLAIN) if is_dataclass(kind) else None
 
 
-def nodes(tree: Any, within: Callable[[Any], bool] = lambda node: True) -> Iterator[Any]:
-    """Every node of a tree or of a sequence of trees, parents first; below a node only where `within` says so."""
+def nodes(tree: Any, stop: type[Any] | None = None) -> Iterator[Any]:
+    """Every node of a tree or of a sequence of trees, parents first; nothing below those of the type `stop`."""
     pending = [tree]
     while pending:
         node = pending.pop()
-        if isinstance(node, tuple | list):
+        kind: Any = type(node)
+        if kind is tuple or kind is list:
             pending.extend(reversed(node))
-        elif names := _fields(node):
+        elif (names := _fields(kind)) is not None:
             yield node
-            if within(node):
+            if kind is not stop:
                 pending.extend([getattr(node, name) for name in reversed(names)])
 
 
@@ -104,8 +103,9 @@ def rewritten(tree: T, change: Callable[[Any], Any]) -> T:
             spread = isinstance(made, tuple) and not isinstance(part, tuple)
             out += made if spread else [made]
         return tuple(out)  # type: ignore[return-value]
-    names = _fields(tree)
-    if not names:
+    kind: Any = type(tree)
+    names = _fields(kind)
+    if names is None:
         return tree
     old = {name: getattr(tree, name) for name in names}
     new = {k: rewritten(v, change) for k, v in old.items()}

@@ -65,7 +65,8 @@ from .pooling import (
     MaxPool1d,
     MaxPool2d,
 )
-from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from .recurrent import GRU, LSTM, RNN
+from .recurrent_cells import GRUCell, LSTMCell, RNNCell
 from .transformer import TransformerEncoder, TransformerEncoderLayer
 
 __all__ = [

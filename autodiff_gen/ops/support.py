@@ -36,7 +36,7 @@ def same_dtype(*types: Type) -> None:
 
 
 def broadcasting(*types: Type) -> Type:
-    if all(t == types[0] for t in types):
+    if types.count(types[0]) == len(types):
         return types[0]
     same_dtype(*types)
     return Type(types[0].dtype, broadcast(*(t.shape for t in types)))

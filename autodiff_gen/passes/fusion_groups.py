@@ -142,13 +142,14 @@ class Groups:
     def _labels(self, nodes: list[Node]) -> Labels | None:
         """The loops that the nodes share, empty where they surely share all of them. None where they cannot, or where
         a product by rows needs the whole of what they only have in part."""
-        inside = {r for n in with_free(nodes) for r in n.results}
+        every = with_free(nodes)
+        inside = {r for n in every for r in n.results}
         if not self.apart.isdisjoint(nodes) and flat_shape(nodes, inside) is None:
             return None
         for n in nodes:
             if isinstance(n.op.lower, RowContraction) and any(base(v) in inside for v in n.operands):
                 return None
-        return Labels() if _has_one_shape(nodes, inside) else label(with_free(nodes), inside)
+        return Labels() if _has_one_shape(nodes, inside) else label(every, inside)
 
     def merge(self, a: int, b: int) -> None:
         self.members[a] += (added := self.members.pop(b))
@@ -230,9 +231,9 @@ def _has_one_shape(nodes: list[Node], inside: set[Value]) -> bool:
         shapes.add(n.results[0].type.shape)
         for v in n.operands:
             source = base(v)
-            if source is not v and source in inside and source.type.shape != ():
-                return False
-            if source in inside and isinstance(source.node.op.lower, Iota):
+            if source not in inside:
+                continue
+            if (source is not v and source.type.shape != ()) or isinstance(source.node.op.lower, Iota):
                 return False
     return len(shapes - {()}) <= 1
 

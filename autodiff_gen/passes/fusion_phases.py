@@ -46,6 +46,7 @@ class Phases:
         self.left = self.budget = SHARE * sum(_work(n, cost) for n in graph.nodes)
         self.readers: dict[Value, list[Node]] = {}
         self.stored = {base(v) for v in graph.roots}
+        self.parts = {n: part_of(n) for n in graph.nodes}
         for n in graph.nodes:
             sources = [base(v) for v in n.operands]
             for v in sources:
@@ -55,9 +56,12 @@ class Phases:
 
     def apart(self, first: Collection[Node], second: Collection[Node]) -> bool:
         """Whether two groups, of which the second reads the first, stay apart; it is then paid for."""
-        a, b = {part_of(n) for n in first}, {part_of(n) for n in second}
+        parts = self.parts
+        a, b = {parts[n] for n in first}, {parts[n] for n in second}
+        if a == b and not _are_of_different_modules(first, second):
+            return False
         crossing = _crossing(first, second)
-        if (a <= b or b <= a) and not _only_share_numbers(first, second, crossing):
+        if (a <= b or b <= a) and not (_are_of_different_modules(first, second) and _are_numbers(crossing)):
             return False
         load, store = self.cost.load + self.cost.loop, self.cost.store + self.cost.loop
         cost = sum(planned_size(v.type.shape) * (load + (v not in self.stored) * store) for v in crossing)
@@ -71,8 +75,9 @@ class Phases:
 
     def apart_but_for_numbers(self, first: Collection[Node], second: Collection[Node]) -> bool:
         """The same, where the second group reads nothing but numbers, and comes from other modules."""
-        only_numbers = _only_share_numbers(first, second, _crossing(first, second))
-        return only_numbers and self.apart(first, second)
+        if not _are_of_different_modules(first, second):
+            return False
+        return _are_numbers(_crossing(first, second)) and self.apart(first, second)
 
     def _kept(self, group: Collection[Node]) -> list[Value]:
         """Values of a group that need not be stored if the group stays apart: nodes of its own part read them, which
@@ -82,7 +87,7 @@ class Phases:
         for n in group:
             for r in n.results:
                 others = [m for m in self.readers.get(r, ()) if m not in inside]
-                if others and r not in self.stored and all(part_of(m) == part_of(n) for m in others):
+                if others and r not in self.stored and all(self.parts[m] == self.parts[n] for m in others):
                     found.append(r)
         return found
 
@@ -93,10 +98,12 @@ def _crossing(first: Collection[Node], second: Collection[Node]) -> set[Value]:
     return {s for n in second for v in n.operands if (s := base(v)).node in inside}
 
 
-def _only_share_numbers(first: Iterable[Node], second: Iterable[Node], crossing: Collection[Value]) -> bool:
-    """Whether two groups are of different modules, and one reads single numbers of the other."""
-    apart = {n.origin.scope for n in first}.isdisjoint(n.origin.scope for n in second)
-    return apart and all(planned_size(v.type.shape) == 1 for v in crossing)
+def _are_of_different_modules(first: Iterable[Node], second: Iterable[Node]) -> bool:
+    return {n.origin.scope for n in first}.isdisjoint([n.origin.scope for n in second])
+
+
+def _are_numbers(values: Iterable[Value]) -> bool:
+    return all(planned_size(v.type.shape) == 1 for v in values)
 
 
 def _work(node: Node, cost: CostTable) -> float:

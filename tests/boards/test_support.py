@@ -10,6 +10,7 @@ import zlib
 import numpy as np
 import pytest
 from checkout import C
+from objects_once import objects
 
 from autodiff_gen.datasets import samples
 from autodiff_gen.targets import board, build_commands
@@ -23,13 +24,17 @@ WRITE, OVERFLOW, HEAP, UNDEFINED, STREAM, STACK, READ = range(1, 8)
 
 def link(b, folder, mode=0, *, address=0, console="auto", extra=()):
     elf = folder / f"boot{mode}.elf"
-    command = [
+    compiler = [
         build_commands.tool(b, "gcc"),
         *build_commands.compile_flags(b, console=console),
         *build_commands.STRICT_FLAGS,
-        *("-Wno-infinite-recursion", f"-DMODE={mode}", f"-DADDRESS={address:#x}u"),
         *(f"-I{folder}" for folder in build_commands.include_dirs(b)),
-        *map(str, (*build_commands.support_sources(b), BOOT, *extra)),
+    ]
+    command = [
+        *compiler,
+        *("-Wno-infinite-recursion", f"-DMODE={mode}", f"-DADDRESS={address:#x}u"),
+        *map(str, (BOOT, *extra)),
+        *objects(compiler, build_commands.support_sources(b)),
         *("-o", str(elf)),
         *build_commands.link_flags(b, folder / "boot.map"),
     ]

@@ -12,6 +12,7 @@ from op_tables import BATCHED, REDUCTIONS, ROWS_OF_SPECIALS, SPECIAL_OPS, specia
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.autodiff import grad
+from autodiff_gen.host.trainer import host_function
 from autodiff_gen.ir.build import apply, apply_node
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import OPS
@@ -30,7 +31,7 @@ def as_input(name: str, shape: Any, kind: str, batch_axis: int | None = None) ->
 
 def compare(inputs: list[Any], outputs: list[Any], tolerance: dict[str, float], *calls: list[Any]) -> None:
     """One C function, called with each of the lists of arrays."""
-    function = ag.function(inputs, outputs).on_host(kernels="ref")
+    function = host_function(ag.function(inputs, outputs), opt="-O1")
     for arrays in calls:
         want = evaluate(outputs, dict(zip(inputs, arrays, strict=True)))
         for v, a, b in zip(outputs, function(*arrays), want, strict=True):

@@ -166,12 +166,15 @@ GROUPS: list[tuple[str, Any, Callable[[Any], Any]]] = [
 
 @pytest.mark.cc
 @pytest.mark.torch
-@pytest.mark.parametrize("schedule", [None, SCHEDULES[6], SCHEDULES[7]], ids=lambda s: s[0] if s else "")
-@pytest.mark.parametrize("rule, options", [RULES[0], RULES[3]], ids=name_of)
-@pytest.mark.parametrize("name, ours, theirs", GROUPS, ids=name_of)
+@pytest.mark.parametrize(
+    "group, how, schedule",
+    pairwise(GROUPS, [RULES[0], RULES[3]], [None, SCHEDULES[6], SCHEDULES[7]]),
+    ids=lambda p: p[0] if p else "",
+)
 def test_parameter_groups(
-    name: str, ours: Any, theirs: Any, rule: str, options: Options, schedule: tuple[str, Options] | None
+    group: tuple[str, Any, Any], how: tuple[str, Options], schedule: tuple[str, Options] | None
 ) -> None:
+    (_, ours, theirs), (rule, options) = group, how
     model = built(rule, {**options, "params": ours}, schedule)
     other = Torch(model, "float32", rule, {**options, "params": theirs}, schedule)
     compare(model, other, in_c(model), 1e-5)

@@ -1,5 +1,5 @@
-"""The examples under PlatformIO: each is built, and its tests run, on every emulated board, from an empty core folder
-and without a network."""
+"""The examples under PlatformIO: the tests of each run on every emulated board, and its program is built for one of
+them, from an empty core folder and without a network."""
 
 from __future__ import annotations
 
@@ -27,6 +27,15 @@ def default_envs(name):
     """The emulated boards that an example is for: all, unless it does not fit the smaller ones."""
     given = own_ini(name)["platformio"]["default_envs"]
     return list(QEMU) if given == "${emulated.envs}" else given.split(", ")
+
+
+def board_of_program(name):
+    """The board that `pio run` builds an example for: the next one for each example, so that every board has some.
+
+    `pio test` compiles the same library for every board; only main.c and its link are those of the program.
+    """
+    envs = default_envs(name)
+    return envs[examples().index(name) % len(envs)]
 
 
 def own_ini(name):
@@ -57,10 +66,19 @@ def build(tree, factory, name):
             if name == TRACED
             else []
         )
-        (out / "run").write_text(succeed(folder, core, "run", before=strace, **shared))
-        words = ["test", "--json-output-path", str(out / "test.json")]
+        (out / "run").write_text(
+            succeed(folder, core, "run", "-e", board_of_program(name), before=strace, **shared)
+        )
+        words = ["test", "-v", "--json-output-path", str(out / "test.json")]
         (out / "test").write_text(
-            succeed(folder, core, *words, before=strace and [*strace[:-1], str(out / "more")], **shared)
+            succeed(
+                folder,
+                core,
+                *words,
+                timeout=600,
+                before=strace and [*strace[:-1], str(out / "more")],
+                **shared,
+            )
         )
 
     return folder, once(factory, f"pio {name}", make)
@@ -71,13 +89,17 @@ def built(request, tree, tmp_path_factory):
     return build(tree, tmp_path_factory, request.param)
 
 
-def test_pio_run_builds_every_emulated_board(built):
+def test_pio_builds_every_emulated_board(built):
     folder, out = built
-    envs = default_envs(folder.name)
-    assert re.findall(r"^(qemu_\w+) +SUCCESS", (out / "run").read_text(), re.MULTILINE) == envs
-    for env in envs:
+    said = (out / "run").read_text()
+    assert re.findall(r"^(qemu_\w+) +SUCCESS", said, re.MULTILINE) == [board_of_program(folder.name)]
+    for env in default_envs(folder.name):
         assert (folder / ".pio/build" / env / "firmware.elf").is_file()
-    assert re.findall(r"^.*(?:warning|error):.*$", (out / "run").read_text(), re.MULTILINE) == []
+    assert re.findall(r"^.*(?:warning|error):.*$", said + (out / "test").read_text(), re.MULTILINE) == []
+
+
+def test_programs_are_built_for_every_emulated_board():
+    assert {board_of_program(name) for name in examples()} == set(QEMU)
 
 
 def test_pio_test_passes_on_every_emulated_board(built):

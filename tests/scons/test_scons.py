@@ -27,12 +27,24 @@ def tree(tmp_path: Path, root: Path) -> Tree:
     return Tree.of(root, tmp_path)
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, root: Path) -> tuple[Path, Path]:
+    """A folder with a tree that is built for the host, and its copy. What SCons has stored names the folder."""
+    folder, copy = (tmp_path_factory.mktemp(name) for name in ("built", "built copy"))
+    first = once(tmp_path_factory, "built tree", lambda f: Tree.of(root, f).build())
+    shutil.copytree(first, folder, dirs_exist_ok=True)
+    Tree(folder).build()
+    shutil.copytree(folder, copy, dirs_exist_ok=True)
+    return folder, copy
+
+
 @pytest.fixture
-def built_tree(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, root: Path) -> Tree:
-    """A tree with all objects of a build for the host, of which the model's own are of another folder."""
-    made = once(tmp_path_factory, "built tree", lambda folder: Tree.of(root, folder).build())
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
-    return Tree(tmp_path)
+def built_tree(built: tuple[Path, Path]) -> Tree:
+    """A tree after a build for the host."""
+    folder, copy = built
+    shutil.rmtree(folder)
+    shutil.copytree(copy, folder)
+    return Tree(folder)
 
 
 def append(path: Path, text: str) -> None:
@@ -110,7 +122,6 @@ EDITS: dict[str, tuple[Callable[[Tree], object], set[str], set[str]]] = {
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edit_rebuilds_what_depends_on_it(built_tree: Tree, edit: str) -> None:
     tree, (change, must, must_not) = built_tree, EDITS[edit]
-    tree.build()
     change(tree)
     steps = tree.build()
     assert must <= steps, f"not rebuilt: {must - steps}"
@@ -126,7 +137,6 @@ def test_a_first_build_makes_everything(tree: Tree) -> None:
 @pytest.mark.cc
 def test_again_says_up_to_date(built_tree: Tree) -> None:
     tree = built_tree
-    tree.build()
     done = tree.scons(f"model={tree.model}", "board=host")
     assert done.stdout == "scons: `firmware' is up to date.\n"
 
@@ -134,7 +144,6 @@ def test_again_says_up_to_date(built_tree: Tree) -> None:
 @pytest.mark.cc
 def test_new_import_is_seen_at_once(built_tree: Tree) -> None:
     tree = built_tree
-    tree.build()
     (tree.model / "more.py").write_text("LR = 0.01\n")
     replace(tree.model / "model.py", "from helper", "from more import LR\nfrom helper")
     assert "GEN net.c" in tree.build()
@@ -146,7 +155,6 @@ def test_new_import_is_seen_at_once(built_tree: Tree) -> None:
 @pytest.mark.cc
 def test_broken_model_leaves_the_last_good_c(built_tree: Tree) -> None:
     tree = built_tree
-    tree.build()
     names = ("net.c", "net.h", "net_params.c", "net.deps.json")
     good = {n: (tree.out() / n).read_bytes() for n in names}
     append(tree.model / "model.py", "raise ValueError('no such day')\n")
@@ -184,7 +192,6 @@ def test_two_builds_at_once(tree: Tree) -> None:
 @pytest.mark.cc
 def test_clean_removes_one_or_all(built_tree: Tree) -> None:
     tree = built_tree
-    tree.build()
     tree.build("kernels=ref")
     assert tree.scons("clean", "board=host", f"model={tree.model}").returncode == 0
     assert not tree.out().exists()
@@ -197,7 +204,8 @@ def test_clean_removes_one_or_all(built_tree: Tree) -> None:
 
 
 @pytest.mark.cc
-def test_run_prints_as_the_program_does_and_fails_with_it(tree: Tree) -> None:
+def test_run_prints_as_the_program_does_and_fails_with_it(built_tree: Tree) -> None:
+    tree = built_tree
     main = tree.model / "main.c"
     replace(main, "    return", '    ag_print("hello\\n");\n    return')
     words = (f"model={tree.model}", "board=host", "run")
@@ -211,8 +219,8 @@ def test_run_prints_as_the_program_does_and_fails_with_it(tree: Tree) -> None:
 
 
 @pytest.mark.cc
-def test_compile_commands_compile(tree: Tree, tmp_path: Path) -> None:
-    tree.build()
+def test_compile_commands_compile(built_tree: Tree, tmp_path: Path) -> None:
+    tree = built_tree
     entries = json.loads((tree.out() / "compile_commands.json").read_text())
     assert {Path(e["file"]).name for e in entries} >= {"net.c", "net_params.c", "main.c", "gemm.c"}
     for entry in entries:

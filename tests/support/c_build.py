@@ -31,19 +31,14 @@ def widths():
     return [width for width, needed in needs.items() if needed <= flags]
 
 
+def compiler(cc, flags=(), std="-std=c99"):
+    """The start of a command: the compiler with the flags of all builds, then `flags`."""
+    return [cc, std, "-fno-strict-aliasing", *STRICT, *INCLUDES, *flags]
+
+
 def compile_c(cc, sources, output, flags=(), std="-std=c99"):
     """Run one compiler over `sources`; its messages become the failure. Returns `output`."""
-    command = [
-        cc,
-        std,
-        "-fno-strict-aliasing",
-        *STRICT,
-        *INCLUDES,
-        *flags,
-        *map(str, sources),
-        "-o",
-        str(output),
-    ]
+    command = [*compiler(cc, flags, std), *map(str, sources), "-o", str(output)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
     return output

@@ -16,6 +16,7 @@ import sys
 import scons_tree
 from checkout import ROOT, C
 from elftools.elf.elffile import ELFFile
+from objects_once import objects
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
@@ -62,21 +63,30 @@ def link(name, folder, main, *, cc=None, flags=()):
     text = (folder / "model.c").read_text()
     called = {k.source for backend in tables.backends for k in backend.kernels if f"{k.symbol}(" in text}
     elf = folder / f"{main}.elf"
-    include = (folder, C, *tables.include_dirs(), *build_commands.include_dirs(b))
-    command = [
+    kernels = [s.path for s in tables.sources() if s.path in called]
+    own = [folder / "model.c", folder / "model_params.c", C / f"{main}.c"]
+    return program(b, tables, kernels, own, elf, cc=cc, flags=flags, include=(folder, C))
+
+
+def program(b, tables, kernels, own, elf, *, cc, flags, include):
+    """`elf`, linked of the sources `kernels`, the board's support, and `own`, which alone see the folders `include`."""
+    compiler = [
         cc or build_commands.tool(b, "gcc"),
         *build_commands.compile_flags(b),
         *build_commands.STRICT_FLAGS,
         "-ffp-contract=off",  # every kernel is of `ref`, so all of the program is built as that demands
         *flags,
-        *(f"-I{path}" for path in include),
-        *(str(s.path) for s in tables.sources() if s.path in called),
-        *map(str, build_commands.support_sources(b)),
-        *map(str, (folder / "model.c", folder / "model_params.c", C / f"{main}.c")),
-        *("-o", str(elf)),
-        *build_commands.link_flags(b, folder / f"{main}.map"),
+        *(f"-I{path}" for path in (*tables.include_dirs(), *build_commands.include_dirs(b))),
     ]
-    call(command, folder, 120)
+    command = [
+        *compiler,
+        *(f"-I{path}" for path in include),
+        *map(str, own),
+        *objects(compiler, [*kernels, *build_commands.support_sources(b)]),
+        *("-o", str(elf)),
+        *build_commands.link_flags(b, elf.with_suffix(".map")),
+    ]
+    call(command, elf.parent, 120)
     return elf
 
 

@@ -1,7 +1,8 @@
 """Every backend's kernels as shared libraries of the host, and the guards that tests put around their operands."""
 
 import numpy as np
-from c_build import HOST, KERNELS, WIDTHS, shared_library, widths
+from c_build import HOST, KERNELS, WIDTHS, compiler, shared_library, widths
+from objects_once import objects
 
 from autodiff_gen.kernels import registry
 
@@ -34,4 +35,5 @@ class Libraries(dict):
 def build(backend, cc, folder, width=""):
     sources = sorted({k.source for k in backend.kernels} | set(backend.shared))
     flags = ("-O2", *WIDTHS[width], *backend.cflags)
-    return shared_library(cc, [*sources, *backend.ldflags], folder / f"{backend.name}{width}.so", flags)
+    made = objects(compiler(cc, ("-fPIC", *flags)), sources)
+    return shared_library(cc, [*made, *backend.ldflags], folder / f"{backend.name}{width}.so", flags)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from firmware_build import REF, call
+from firmware_build import REF
+from firmware_build import program as build_program
 
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
@@ -22,20 +21,6 @@ def link_program(name, model, folder, *, flags=(), main=None, cc=None):
         (folder / file).write_text(text)
     tables = registry.load(REF, features=b.target.features)
     elf = folder / "link.elf"
-    include = (folder, *tables.include_dirs(), *build_commands.include_dirs(b))
-    command = [
-        cc or build_commands.tool(b, "gcc"),
-        *build_commands.compile_flags(b),
-        *build_commands.STRICT_FLAGS,
-        "-ffp-contract=off",
-        *flags,
-        *(f"-I{path}" for path in include),
-        *(str(s.path) for s in tables.sources()),
-        *map(str, build_commands.support_sources(b)),
-        *(str(folder / f) for f in sources if f.endswith(".c")),
-        str(main or build_commands.link_main()),
-        *("-o", str(elf)),
-        *build_commands.link_flags(b, folder / "link.map"),
-    ]
-    call(command, folder, 120)
-    return Path(elf)
+    kernels = [s.path for s in tables.sources()]
+    own = [*(folder / f for f in sources if f.endswith(".c")), main or build_commands.link_main()]
+    return build_program(b, tables, kernels, own, elf, cc=cc, flags=flags, include=[folder])

@@ -10,6 +10,7 @@ from small_models import mlp
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
+from autodiff_gen.host.trainer import host_trainer
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import STATE
 from autodiff_gen.optim import lr_scheduler as lrs
@@ -178,7 +179,7 @@ def interpreted(model: ag.Model, kind: str) -> Callable[[dict[str, Any], Any, An
 
 def in_c(model: ag.Model) -> Callable[[dict[str, Any], Any, Any], dict[str, Any]]:
     """The same in generated C."""
-    trainer = model.on_host(kernels="ref")
+    trainer = host_trainer(model, opt="-O1")
 
     def step(state: dict[str, Any], x: Any, t: Any) -> dict[str, Any]:
         trainer.load_state_dict(state)

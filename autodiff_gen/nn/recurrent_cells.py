@@ -1,0 +1,144 @@
+"""One step of a recurrent network, as in torch.nn: RNNCell, LSTMCell, GRUCell; and what layers share with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .. import functional as F
+from .. import init
+from ..errors import ModelError, ShapeError
+from ..functional import torch_lacks
+from ..functional.arguments import as_value
+from ..ir.names import with_role
+from ..ir.node import Value
+from .module import Module
+from .parameter import Parameter
+
+States = tuple[Value, ...]  # h, and c of an LSTM: [n, hidden_size] each
+
+
+def _rnn(nonlinearity: str) -> Callable[[States, Value, Value], States]:
+    activation = F.tanh if nonlinearity == "tanh" else F.relu
+    return lambda states, x, h: (with_role(activation(x + h), "h"),)
+
+
+def _lstm(states: States, x: Value, h: Value) -> States:
+    i, f, g, o = F.chunk(x + h, 4, -1)
+    i, f, o = (with_role(F.sigmoid(v), role) for v, role in ((i, "i"), (f, "f"), (o, "o")))
+    c = with_role(f * states[1] + i * with_role(F.tanh(g), "g"), "c")
+    return with_role(o * with_role(F.tanh(c), "tanh_c"), "h"), c
+
+
+def _gru(states: States, x: Value, h: Value) -> States:
+    (x_r, x_z, x_n), (h_r, h_z, h_n) = F.chunk(x, 3, -1), F.chunk(h, 3, -1)
+    z = with_role(F.sigmoid(x_z + h_z), "z")
+    n = with_role(F.tanh(x_n + with_role(F.sigmoid(x_r + h_r), "r") * h_n), "n")
+    return (with_role(n + z * (states[0] - n), "h"),)
+
+
+class Kind:
+    """The differences between RNN, LSTM and GRU: the number of gates and of states, and the step (states, W x + b,
+    U h + b) -> states."""
+
+    def __init__(self, gates: int, states: int, step: Callable[[States, Value, Value], States]) -> None:
+        self.gates, self.states, self.step = gates, states, step
+
+
+def kind_of(name: str, nonlinearity: str = "tanh") -> Kind:
+    if nonlinearity not in ("tanh", "relu"):
+        raise ModelError(f'{name}: nonlinearity={nonlinearity!r}; known: "tanh", "relu"')
+    if name.startswith("LSTM"):
+        return Kind(4, 2, _lstm)
+    return Kind(3, 1, _gru) if name.startswith("GRU") else Kind(1, 1, _rnn(nonlinearity))
+
+
+def check_sizes(name: str, **sizes: Any) -> None:
+    for argument, n in sizes.items():
+        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+            raise ModelError(f"{name}: {argument}={n!r} must be a whole number of at least 1")
+
+
+def register_weights(module: Module, kind: Kind, features: int, hidden: int, bias: bool, suffix: str) -> None:
+    """Register the parameters of one layer in one direction, initialised uniformly within 1 / sqrt(hidden_size)."""
+    rows, bound = kind.gates * hidden, 1.0 / math.sqrt(hidden)
+    shapes = {
+        "weight_ih": (rows, features),
+        "weight_hh": (rows, hidden),
+        "bias_ih": (rows,),
+        "bias_hh": (rows,),
+    }
+    for name, shape in shapes.items():
+        wanted = bias or len(shape) == 2
+        parameter = Parameter(init.uniform(shape, bound)) if wanted else None
+        module.register_parameter(name + suffix, parameter)
+
+
+class _Cell(Module):
+    """Base of RNNCell, LSTMCell and GRUCell: one step."""
+
+    def __init__(self, kind: Kind, input_size: int, hidden_size: int, bias: bool) -> None:
+        super().__init__()
+        self.name = type(self).__name__
+        check_sizes(self.name, input_size=input_size, hidden_size=hidden_size)
+        self.kind, self.input_size, self.hidden_size, self.bias = kind, input_size, hidden_size, bias
+        register_weights(self, kind, input_size, hidden_size, bias, "")
+
+    def _run(self, input: Any, hx: Any) -> States:
+        x = as_value(input)
+        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"{self.name}({x.type}): the input must be [n, {self.input_size}] or [{self.input_size}]"
+            )
+        shape = (*x.shape[:-1], self.hidden_size)
+        if hx is None:
+            given: States = (F.broadcast_to(0.0, shape),) * self.kind.states
+        else:
+            given = tuple(as_value(v) for v in (hx if isinstance(hx, tuple | list) else [hx]))
+            if len(given) != self.kind.states or any(v.shape != shape for v in given):
+                types = ", ".join(str(v.type) for v in given)
+                wanted = "(h, c), each" if self.kind.states == 2 else "h,"
+                raise ShapeError(f"{self.name}: the state must be {wanted} {list(shape)}, not {types}")
+        if x.ndim == 1:
+            x, given = F.unsqueeze(x, 0), tuple(F.unsqueeze(v, 0) for v in given)
+        gates = with_role(F.linear(x, self.weight_ih, self.bias_ih), "x_gates")
+        recurrent = with_role(F.linear(given[0], self.weight_hh, self.bias_hh), "h_gates")
+        new = self.kind.step(given, gates, recurrent)
+        return tuple(F.reshape(v, shape) for v in new)
+
+
+class RNNCell(_Cell):
+    """One step of an RNN: forward(x[n, input_size], h=None) -> h."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh"
+    ) -> None:
+        super().__init__(kind_of("RNNCell", nonlinearity), input_size, hidden_size, bias)
+
+    def forward(self, input: Any, hx: Any = None) -> Value:
+        return self._run(input, hx)[0]
+
+
+class LSTMCell(_Cell):
+    """One step of an LSTM: forward(x[n, input_size], (h, c)=None) -> (h, c)."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
+        super().__init__(kind_of("LSTMCell"), input_size, hidden_size, bias)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Value, Value]:
+        h, c = self._run(input, hx)
+        return h, c
+
+
+class GRUCell(_Cell):
+    """One step of a GRU: forward(x[n, input_size], h=None) -> h."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
+        super().__init__(kind_of("GRUCell"), input_size, hidden_size, bias)
+
+    def forward(self, input: Any, hx: Any = None) -> Value:
+        return self._run(input, hx)[0]
