@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from checkout import ROOT
 
 from autodiff_gen.check.torch_oracle import torch_values
@@ -14,7 +15,6 @@ import run
 import workload
 from programs import generated
 
-torch = pytest.importorskip("torch")
 DEEP = ("mobilenetv1", "mobilenetv2")  # their losses after an update differ by rounding errors alone
 
 
