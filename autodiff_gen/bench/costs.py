@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..passes.costs import loads_of_a_product, sums_in_a_tile
 from ..targets.board import Board
+from ..targets.cost_table import CostTable, covered_by_tiles
 from .kernel_cases import Case, column_sums, gemm, matrix_vector, vector
 
 Record = Mapping[str, Any]
@@ -18,10 +21,22 @@ NEAR = 0.05**2  # a mean squared error that is small enough
 
 
 def cases() -> Iterator[Case]:
-    """Kernel calls of the sizes between which loops and kernels compete, complete tiles and edges."""
+    """Kernel calls of the sizes between which loops and kernels compete, complete tiles, edges and less than a tile."""
     for size in ((4, 4, 4), (4, 4, 8), (8, 8, 4), (8, 8, 8), (12, 12, 12), (16, 16, 2), (16, 16, 16)):
         yield from (gemm(letters, *size) for letters in ("nn", "nt", "tn"))
-    for size in ((2, 8, 4), (8, 2, 4), (6, 5, 8), (3, 4, 4), (10, 10, 10), (5, 16, 16)):
+    for size in (
+        (2, 8, 4),
+        (8, 2, 4),
+        (6, 5, 8),
+        (3, 4, 4),
+        (10, 10, 10),
+        (5, 16, 16),
+        (2, 8, 32),
+        (16, 3, 16),
+        (3, 5, 32),
+        (10, 10, 32),
+        (6, 10, 16),
+    ):
         yield from (gemm(letters, *size) for letters in ("nn", "nt", "tn"))
     for kernel in ("gemv_f32", "gemv_t_f32"):
         for m, n in ((4, 4), (8, 4), (4, 8), (8, 8), (16, 8), (8, 16), (16, 16), (2, 8), (10, 10), (5, 16)):
@@ -40,6 +55,8 @@ def cases() -> Iterator[Case]:
         (12, 10),
     ):
         yield column_sums(m, n)
+    for m, n in ((40, 16), (40, 32), (64, 8), (20, 48), (32, 10)):
+        yield column_sums(m, n)
     for length in (4, 8, 16, 32, 64):
         yield vector(length)
 
@@ -57,17 +74,13 @@ def measured(board: Board, functions: Record, kernels: Record) -> dict[str, floa
     )
     addition = (nine - one) / 8
     load, store = (loads - one - addition) / 2, stores - one - addition
-    short, long = (
-        (counted[f"product_{more}"] - counted[f"product_{less}"]) * LENGTH / (16 * (more - less))
-        for more, less in ((8, 4), (96, 64))
-    )
+    loop = max(0.0, one - addition - load - store)
     table: dict[str, float | dict[str, float]] = {
         "load": load,
         "store": store,
         "arithmetic": (counted["f32_add_9"] - counted["f32_add_1"]) / 8,
-        "loop": max(0.0, one - addition - load - store),
-        "sum_loop": max(0.0, long - short),
-        "mac": short,
+        "loop": loop,
+        "mac": _mac(board.cost, load, loop, {e["entry"]: e["instructions"] for e in functions["entries"]}),
     }
     groups: dict[str, list[Record]] = {}
     for case in kernels["cases"]:
@@ -75,19 +88,38 @@ def measured(board: Board, functions: Record, kernels: Record) -> dict[str, floa
     return {**table, **{name: _fitted(rows) for name, rows in groups.items()}}
 
 
+def _mac(cost: CostTable, load: float, loop: float, counted: Mapping[str, float]) -> float:
+    """Median of products of two lengths in loops, without their loads and their shares of the loops."""
+    found = []
+    for name, instructions in counted.items():
+        if not name.startswith("product"):
+            continue
+        letters, *sizes = name.split("_")[1:]
+        m, k, n = map(int, sizes)
+        longer = counted.get(f"product_{letters}_{m}_{2 * k}_{n}")
+        if longer is not None:
+            tile = sums_in_a_tile(cost, (m, n))
+            found.append(
+                (longer - instructions) / (m * k * n)
+                - load * loads_of_a_product(tile)
+                - loop / math.prod(tile)
+            )
+    return statistics.median(found)
+
+
 def _group(family: str) -> str:
     return "gemm" if family.startswith("gemm") else "gemv" if family.startswith("gemv") else family
 
 
 def _fitted(rows: Sequence[Record]) -> dict[str, float]:
-    """KernelCost with the least relative error: instructions = call + result * results + term * terms in complete
-    tiles + edge * terms in others."""
+    """KernelCost with the least relative error: instructions = call + result * results + term * terms in tiles + edge *
+    terms where an extent is shorter than a tile."""
     found = {tile: _least_squares(rows, tile) for tile in TILES}
     tile = min(
         TILES, key=lambda t: found[t][1] * (1 if t == 1 else 2)
     )  # a tile must explain half of the error
     call, result, term, edge = found[tile][0]
-    return {"call": call, "result": result, "term": term, "edge": edge if tile > 1 else term, "tile": tile}
+    return {"call": call, "result": result, "term": term, "edge": edge or term, "tile": tile}
 
 
 def _least_squares(rows: Sequence[Record], tile: int) -> tuple[list[float], float]:
@@ -112,8 +144,8 @@ def _features(row: Record, tile: int) -> tuple[int, int, int, int]:
     extents = {"gemv": sizes[:1], "gemv_t": sizes[1:], "column_sums": sizes[1:]}.get(row["family"], sizes[:2])
     results = math.prod(extents)
     terms = row["macs"] // results
-    complete = math.prod(e // tile * tile for e in extents)
-    return 1, results, complete * terms, (results - complete) * terms
+    covered = covered_by_tiles(extents, tile)
+    return 1, results, covered * terms, 0 if covered else results * terms
 
 
 def toml(board: Board, functions: Record, kernels: Record) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from ..ir.loop_axes import axes_before
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Extent, Iota, Leaf, Reduce, View
+from ..passes.costs import accumulator_tile
 from .expense import is_work
 from .loop_nest import LoopNest
 from .loops import Body, Root, Step, Tile
@@ -51,22 +52,8 @@ def _tile_within(body: Body, nest: LoopNest, registers: int) -> bool:
 def _tiled_loops(chain: list[Body], most: int) -> tuple[list[Body], int] | None:
     """The innermost loops that have `most` iterations together, or fewer, and 0; or the innermost one, and the size of
     its blocks."""
-    loops: list[Body] = []
-    iterations = 1
-    for body in reversed(chain):
-        if not isinstance(body.extent, int) or iterations * body.extent > most:
-            break
-        iterations *= body.extent
-        loops.insert(0, body)
-    if loops:
-        return loops, 0
-    extent = chain[-1].extent
-    block = _largest_divisor(extent, most) if isinstance(extent, int) else 1
-    return ([chain[-1]], block) if block > 1 else None
-
-
-def _largest_divisor(extent: int, most: int) -> int:
-    return next((d for d in range(most, 1, -1) if extent % d == 0), 1)
+    loops, block = accumulator_tile([body.extent for body in chain], most)
+    return (chain[-loops:], block) if loops else None
 
 
 # Where it pays

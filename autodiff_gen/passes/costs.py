@@ -6,6 +6,7 @@ counts the operations of the loops that lowering writes, not those that a compil
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ..ir.types import Size, planned
@@ -18,14 +19,18 @@ def product_is_inlined(cost: CostTable, m: Size, k: Size, n: Size) -> bool:
     rows, inner, columns = planned((m, k, n))
     results = rows * columns
     is_vector = 1 in (rows, columns)
+    tile = sums_in_a_tile(cost, (m, n))
+    term = cost.mac + cost.load * loads_of_a_product(tile)
     called = cost.gemv.total((results,), inner) if is_vector else cost.gemm.total((rows, columns), inner)
-    return _is_worth_a_loop(cost, called + results * cost.load, _sums(cost, results, k, cost.mac))
+    return _is_worth_a_loop(cost, called + results * cost.load, _sums(cost, results, tile, inner, term))
 
 
 def sums_are_inlined(cost: CostTable, rows: Size, columns: Size) -> bool:
     """Whether the sums of a matrix's columns are computed by loops."""
     m, n = planned((rows, columns))
-    in_loops = _sums(cost, n, rows, cost.load + cost.arithmetic) + n * cost.store
+    in_loops = (
+        _sums(cost, n, sums_in_a_tile(cost, (columns,)), m, cost.load + cost.arithmetic) + n * cost.store
+    )
     return _is_worth_a_loop(cost, cost.column_sums.total((n,), m), in_loops)
 
 
@@ -49,12 +54,40 @@ def wants_a_flat_loop(cost: CostTable, extents: Sequence[int], size: int) -> boo
     return len(moving) > 1 and moving[-1] < cost.vector_loop <= size
 
 
-def _sums(cost: CostTable, results: int, terms: Size, term: float) -> float:
-    """Loops for so many sums of so many terms each. Short sums are unrolled if their length is fixed, and grow side by
-    side if registers hold all of them; others have a loop each."""
-    (n,) = planned((terms,))
-    short = n <= cost.registers and (isinstance(terms, int) or results <= cost.registers)
-    return results * n * (term + (0.0 if short else cost.sum_loop)) + results * cost.loop
+def accumulator_tile(extents: Sequence[Size], most: int) -> tuple[int, int]:
+    """The tile of the loops of these extents, outermost first, whose iterations compute a sum each: how many of the
+    innermost ones are in it completely, and 0; or 1, and the size of the innermost one's blocks; or 0, 0. A tile is as
+    large as `most` accumulators allow."""
+    loops, iterations = 0, 1
+    for extent in reversed(extents):
+        if not isinstance(extent, int) or iterations * extent > most:
+            break
+        iterations *= extent
+        loops += 1
+    if loops or not extents or not isinstance(extents[-1], int):
+        return loops, 0
+    block = next((d for d in range(most, 1, -1) if extents[-1] % d == 0), 0)
+    return (1, block) if block else (0, 0)
+
+
+def sums_in_a_tile(cost: CostTable, extents: Sequence[Size]) -> tuple[int, ...]:
+    """The extents of the sums to which one iteration of the loop over their terms adds; `extents`: of all sums."""
+    moving = [i for i, d in enumerate(extents) if d != 1]
+    loops, block = accumulator_tile([extents[i] for i in moving], cost.registers)
+    inside = moving[len(moving) - loops :]
+    return tuple(block or d if i in inside else 1 for i, d in enumerate(planned(tuple(extents))))
+
+
+def loads_of_a_product(tile: Sequence[int]) -> float:
+    """Loads for a term of a product in loops: an iteration loads each element of the rows and columns of its tile
+    once."""
+    return sum(1 / d for d in tile)
+
+
+def _sums(cost: CostTable, sums: int, tile: Sequence[int], terms: int, term: float) -> float:
+    """Loops for so many sums of so many terms, each of which takes `term`. The sums of a tile share the loop over their
+    terms."""
+    return sums * (terms * (term + cost.loop / math.prod(tile)) + cost.loop)
 
 
 def _is_worth_a_loop(cost: CostTable, kernel: float, in_loops: float) -> bool:

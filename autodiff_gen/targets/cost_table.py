@@ -12,7 +12,8 @@ from dataclasses import dataclass
 class KernelCost:
     """Instructions of a kernel: `call` for its call with the arguments, `result` for each element of the result, `term`
     for each multiply-accumulate or addition. A kernel computes tiles of `tile` elements along each extent of the
-    result; where a tile is not complete each term takes `edge`."""
+    result, and as much for a tile that is not complete; where an extent is shorter than a tile each term takes
+    `edge`."""
 
     call: float
     result: float
@@ -23,9 +24,14 @@ class KernelCost:
     def total(self, extents: Sequence[int], terms: int) -> float:
         """Of one call that computes a result of these extents, each element from so many terms."""
         results = math.prod(extents)
-        complete = math.prod(e // self.tile * self.tile for e in extents)
-        per_result = self.result + terms * self.term
-        return self.call + results * per_result + (results - complete) * terms * (self.edge - self.term)
+        covered = covered_by_tiles(extents, self.tile)
+        computed = covered * self.term if covered else results * self.edge
+        return self.call + results * self.result + terms * computed
+
+
+def covered_by_tiles(extents: Sequence[int], tile: int) -> int:
+    """Elements of the tiles that a kernel computes for a result; 0 where an extent is shorter than a tile."""
+    return math.prod(-(-e // tile) * tile for e in extents) if min(extents) >= tile else 0
 
 
 @dataclass(frozen=True)
@@ -33,10 +39,9 @@ class CostTable:
     """Executed instructions of generated loops and of kernels; any unit that is the same for all of them will do, as
     they are only compared with each other.
 
-    load, store, arithmetic: of one float; loop: one iteration of a loop; mac: one multiply-accumulate of a
-    product in unrolled loops, its loads included; sum_loop: one iteration of a loop that computes a single sum, without
-    its term; code: how many times the instructions of a
-    loop a kernel's call must take, before the loop is worth its code; arena: what a float of the arena is worth.
+    load, store, arithmetic: of one float; loop: one iteration of a loop; mac: one multiply-accumulate of a product
+    in loops, without its loads; code: how many times the instructions of a loop a kernel's call must take, before the
+    loop is worth its code; arena: what a float of the arena is worth.
     gemm, gemv, column_sums, axpby: the kernels of the board's backends. registers: floats that stay in registers
     through a loop; vector: floats in a vector of generated loops, 1 where they are not vectorised; vector_loop:
     iterations from which loops that call exp, tanh, ... are faster in vectors, 0 where they never are.
@@ -46,7 +51,6 @@ class CostTable:
     store: float
     arithmetic: float
     loop: float
-    sum_loop: float
     mac: float
     code: float
     arena: float

@@ -169,8 +169,8 @@ enum { NONE = -1, PROBE = -2 };
 /* The region that an instruction begins (*ends false) or ends, PROBE for a probe, NONE for any other. */
 static int marker(const struct qemu_plugin_insn *insn, bool *ends) {
     uint32_t word = 0, hint;
-    if (qemu_plugin_insn_size(insn) != 4) {
-        return NONE;
+    if (qemu_plugin_insn_size(insn) < 4) {
+        return NONE; /* 6 bytes are a marker too: before the end of a page QEMU has read a halfword more */
     }
     memcpy(&word, qemu_plugin_insn_data(insn), 4);
     if (aarch64) {

@@ -18,11 +18,20 @@ def chain(x: Value, s: Value, additions: int) -> Value:
     return x
 
 
-def product(m: int, k: int, n: int) -> ag.Function:
-    """a' . b, as in the gradient of a weight."""
-    a, b = ag.Input("a", (k, m)), ag.Input("b", (k, n))
-    each = F.reshape(a, (k, m, 1)) * F.reshape(b, (k, 1, n))
-    return ag.function([a, b], [F.sum(each, 0)], name=f"product_{k}")
+def product(letters: str, m: int, k: int, n: int) -> ag.Function:
+    """a . b, where `letters` has a t for an operand that is stored transposed."""
+    a = ag.Input("a", (m, k) if letters[0] == "n" else (k, m))
+    b = ag.Input("b", (k, n) if letters[1] == "n" else (n, k))
+    left, right = (x if letter == "n" else x.T for x, letter in zip((a, b), letters, strict=True))
+    each = F.reshape(left, (m, k, 1)) * F.reshape(right, (1, k, n))
+    return ag.function([a, b], [F.sum(each, 1)], name=f"product_{letters}_{m}_{k}_{n}")
+
+
+def products() -> list[ag.Function]:
+    """Of few terms, which are written out, and of many; their results are a tile, blocks of one, or a single sum."""
+    results = ((1, 1), (2, 2), (3, 5), (4, 4), (1, 8), (8, 1), (1, 32))
+    terms = (4, 8, 32, 64)
+    return [product(letters, m, k, n) for m, n in results for letters in ("nn", "nt", "tn") for k in terms]
 
 
 def loops(dtype: str) -> list[ag.Function]:
@@ -36,4 +45,4 @@ def loops(dtype: str) -> list[ag.Function]:
     ]
 
 
-functions = [*loops("f32"), *loops("s32"), *(product(4, k, 4) for k in (4, 8, 64, 96))]
+functions = [*loops("f32"), *loops("s32"), *products()]

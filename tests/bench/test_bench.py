@@ -69,9 +69,9 @@ def test_instructions_between_probes_are_counted(name, library, tmp_path):
     ]
     call(command, tmp_path, 120)
     counts = count(b, tmp_path / "probes.elf", library)
-    assert counts.instructions == {1: 24, 2: 0, 40: 24}
-    assert counts.times == {1: 6, 2: 3, 40: 3}
-    assert {k: sum(v.values()) for k, v in counts.profile.items()} == {1: 24, 40: 24}
+    assert counts.instructions == {1: 24, 2: 0, 40: 24, 3: 4}
+    assert counts.times == {1: 6, 2: 3, 40: 3, 3: 1}
+    assert {k: sum(v.values()) for k, v in counts.profile.items()} == {1: 24, 40: 24, 3: 4}
     assert counts.printed[0] == "stack 8 16"
 
 

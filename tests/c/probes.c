@@ -6,6 +6,13 @@
 #define FOUR_NOPS __asm__ volatile("nop\n nop\n nop\n nop" ::: "memory")
 #endif
 
+/* The probe that follows ends one halfword before a page of QEMU's Cortex-M. */
+#if defined(__thumb2__)
+#define TO_THE_END_OF_A_PAGE __asm__ volatile(".balign 1024\n .rept 509\n nop\n .endr" ::: "memory")
+#else
+#define TO_THE_END_OF_A_PAGE ((void)0)
+#endif
+
 int main(void) {
     for (int32_t i = 0; i < 3; i++) {
         AG_PROBE(1);
@@ -18,6 +25,10 @@ int main(void) {
         FOUR_NOPS;
         AG_PROBE(0);
     }
+    TO_THE_END_OF_A_PAGE;
+    AG_PROBE(3);
+    FOUR_NOPS;
+    AG_PROBE(0);
     ag_print("stack 8 16\n");
     return 0;
 }

@@ -11,6 +11,8 @@ import pytest
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen.codegen.compiler import compile_functions
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.ir.types import Dim, Size
 from autodiff_gen.passes import costs
 from autodiff_gen.targets import board
 from autodiff_gen.targets.cost_table import CostTable, KernelCost
@@ -26,7 +28,7 @@ DECISIONS: list[tuple[str, Decision, bool, bool]] = [
     ("a product of 1x16x16", lambda c: costs.product_is_inlined(c, 1, 16, 16), False, False),
     ("a product of edges", lambda c: costs.product_is_inlined(c, 2, 16, 64), True, False),
     ("sums of few rows", lambda c: costs.sums_are_inlined(c, 8, 40), True, True),
-    ("sums of many rows", lambda c: costs.sums_are_inlined(c, 64, 40), False, True),
+    ("sums of many rows", lambda c: costs.sums_are_inlined(c, 32, 40), False, True),
     ("an update of 4", lambda c: costs.addition_is_inlined(c, 4), True, True),
     ("an update of 64", lambda c: costs.addition_is_inlined(c, 64), False, True),
     ("one operation again", lambda c: costs.is_recomputed(c, 1, 1, 2), True, True),
@@ -47,10 +49,38 @@ def test_without_vectors_no_function_wants_a_flat_loop() -> None:
     assert costs.wants_a_flat_loop(replace(M4F, vector_loop=8), (8, 4), 32)
 
 
-def test_the_cost_of_a_call_counts_complete_tiles_and_edges() -> None:
+def test_the_cost_of_a_call_counts_whole_tiles_and_what_is_shorter_than_one() -> None:
     cost = KernelCost(call=100, result=10, term=1, edge=5, tile=4)
     assert cost.total((8, 4), 3) == 100 + 320 + 32 * 3
-    assert cost.total((5, 4), 3) == 100 + 200 + 16 * 3 + 4 * 3 * 5
+    assert cost.total((5, 4), 3) == 100 + 200 + 32 * 3
+    assert cost.total((3, 8), 3) == 100 + 240 + 24 * 3 * 5
+
+
+@pytest.mark.parametrize(
+    "extents, tile",
+    [
+        ((4, 4), (4, 4)),
+        ((1, 1), (1, 1)),
+        ((2, 32), (1, 16)),
+        ((64, 1), (16, 1)),
+        ((3, 10), (1, 10)),
+        ((3, 5), (3, 5)),
+        ((8, 17), (1, 1)),
+        ((Dim(1, 8), 4), (1, 4)),
+        ((4, Dim(1, 8)), (1, 1)),
+        ((Dim(1, 8), 1), (1, 1)),
+    ],
+)
+def test_sums_that_share_the_loop_over_their_terms(extents: tuple[Size, ...], tile: tuple[int, ...]) -> None:
+    assert costs.sums_in_a_tile(M4F, extents) == tile
+
+
+def test_a_tile_has_as_many_accumulators_as_lowering_gives_it() -> None:
+    a, b = ag.Input("a", (32, 12)), ag.Input("b", (32, 20))
+    each = F.reshape(a, (32, 12, 1)) * F.reshape(b, (32, 1, 20))
+    program = compile_functions([ag.function([a, b], [F.sum(each, 0)])], "m", None, board.load("stm32"))
+    assert "acc[10] = {0.0f}" in emit(program)["m.c"]
+    assert costs.sums_in_a_tile(M4F, (12, 20)) == (1, 10)
 
 
 def test_a_dearer_call_on_a_board_of_ones_own_inlines_a_larger_product(tmp_path: Path) -> None:

@@ -187,8 +187,18 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         d_layer9_out[i] = layer10_out[i] <= 0.0f ? 0.0f : d_layer10_out_i;
     }
 
-    /* 16 layer9_bias[84] -= lr * column_sums(d_layer9_out[n,84]) */
-    ag_column_sums_f32_ref(d_layer9_out, 84, t->layer9_bias, n, 84, -lr, 1.0f);
+    /* 16 layer9_bias[84] = layer9_bias - lr * sum(d_layer9_out, axis=0) */
+    for (int32_t i = 0; i < 84; i += 14) {
+        float d_layer9_bias[14] = {0.0f};
+        for (int32_t j = 0; j < n; j++) {
+            for (int32_t k = i; k < i + 14; k++) {
+                d_layer9_bias[k - i] += d_layer9_out[j * 84 + k];
+            }
+        }
+        for (int32_t j = i; j < i + 14; j++) {
+            t->layer9_bias[j] -= lr * d_layer9_bias[j - i];
+        }
+    }
 
     /* 17 layer11_weight[10,84] -= lr * d_layer11_out[n,10]' . layer10_out[n,84] */
     ag_gemm_tn_f32_ref(d_layer11_out, 10, layer10_out, 84, t->layer11_weight, 84, 10, 84, n, -lr, 1.0f);
@@ -204,8 +214,18 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         d_layer7_out[i] = layer8_out[i] <= 0.0f ? 0.0f : d_layer8_out_i;
     }
 
-    /* 20 layer7_bias[120] -= lr * column_sums(d_layer7_out[n,120]) */
-    ag_column_sums_f32_ref(d_layer7_out, 120, t->layer7_bias, n, 120, -lr, 1.0f);
+    /* 20 layer7_bias[120] = layer7_bias - lr * sum(d_layer7_out, axis=0) */
+    for (int32_t i = 0; i < 120; i += 15) {
+        float d_layer7_bias[15] = {0.0f};
+        for (int32_t j = 0; j < n; j++) {
+            for (int32_t k = i; k < i + 15; k++) {
+                d_layer7_bias[k - i] += d_layer7_out[j * 120 + k];
+            }
+        }
+        for (int32_t j = i; j < i + 15; j++) {
+            t->layer7_bias[j] -= lr * d_layer7_bias[j - i];
+        }
+    }
 
     /* 21 layer9_weight[84,120] -= lr * d_layer9_out[n,84]' . layer8_out[n,120] */
     ag_gemm_tn_f32_ref(d_layer9_out, 84, layer8_out, 120, t->layer9_weight, 120, 84, 120, n, -lr, 1.0f);
