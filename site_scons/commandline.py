@@ -8,11 +8,13 @@ from pathlib import Path
 
 from SCons.Script import ARGLIST, COMMAND_LINE_TARGETS, Exit
 
+from autodiff_gen.targets import installation
+
 ROOT = Path(__file__).resolve().parents[1]
 
 KEYS = {
     "board": "a name (see boards) or the path of a .toml file; stm32 if not given",
-    "model": "the name of an example (see models) or of a workload (w1), or a model file's path; mnist if not given",
+    "model": "an example (see models), a workload (w1), a network (resnet8) or a model file's path; mnist if not given",
     "kernels": "priority list of kernel backends, such as ref or fast,ref",
     "port": "for hil and bench: /dev/ttyACM0, socket://host:number; QEMU if not given",
     "steps": "for bench: training steps, 4 if not given",
@@ -110,8 +112,9 @@ class Options:
         example = ROOT / "examples" / text / "model.py"
         if text and "/" not in text and example.is_file():
             return str(example)
-        if text in workloads():
-            return str(workloads()[text])
+        workloads = installation.workloads() | installation.networks()
+        if text in workloads:
+            return str(workloads[text])
         path = Path(self.path(text))
         if path.is_dir() and (path / "model.py").is_file():
             path /= "model.py"
@@ -145,11 +148,6 @@ class Options:
 def models():
     """Names of the example models."""
     return sorted(path.parent.name for path in (ROOT / "examples").glob("*/model.py"))
-
-
-def workloads():
-    """The benchmark's workloads by name."""
-    return {path.stem: path for path in sorted((ROOT / "bench" / "workloads").glob("w*.py"))}
 
 
 def help_text():

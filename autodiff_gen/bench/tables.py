@@ -1,4 +1,4 @@
-"""The QEMU section of docs/benchmarks.md: workloads and kernels on emulated boards, compared with published
+"""The QEMU section of docs/benchmarks.md: workloads, networks and kernels on emulated boards, compared with published
 measurements."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,23 +40,36 @@ def qemu_tables(run: Run) -> str:
     parts = [_versions([entry["id"] for entry in published["board"]])]
     kernels = []
     for entry in published["board"]:
-        words = [f"board={entry['id']}", f"kernels={','.join(entry['kernels'])}"]
-        records = []
-        for name in installation.workloads():
-            run([*words, f"model={name}", "bench"])
-            records.append(_record(entry, name, "bench.json"))
-        parts.append(_workloads(entry, records))
+        parts.append(_workloads(entry, _records(run, entry, installation.workloads())))
+        words = _words(entry)
         for name in entry.get("small", ()):
             run([*words, f"model={name}", "profile=size", "bench"])
             parts.append(_small(_record(entry, name, "bench.json", "+profile=size")))
         run([*words, "bench-kernels"])
         kernels.append((entry, _record(entry, "kernels", "kernels.json")))
+    networks = published["networks"]
+    parts.append(_workloads(networks, _records(run, networks, installation.networks())))
     return "\n\n".join([*parts, _kernels(kernels)])
+
+
+def _words(entry: Record) -> list[str]:
+    return [f"board={entry['id']}", f"kernels={','.join(entry['kernels'])}"]
+
+
+def _records(run: Run, entry: Record, names: Iterable[str]) -> list[Record]:
+    """Count each of the models."""
+    records = []
+    for name in names:
+        run([*_words(entry), f"model={name}", "bench"])
+        records.append(_record(entry, name, "bench.json"))
+    return records
 
 
 def _record(entry: Record, name: str, file: str, more: str = "") -> Record:
     folder = f"{name}+kernels={'+'.join(entry['kernels'])}{more}"
-    record: Record = json.loads((installation.root() / "build" / entry["id"] / folder / file).read_text())
+    record: Record = json.loads(
+        (installation.root() / "build" / Path(entry["id"]).stem / folder / file).read_text()
+    )
     return record
 
 

@@ -31,7 +31,7 @@ def torch_values(roots: Sequence[Value], feeds: Mapping[Value, Any], n: int) -> 
     """The values of `roots` as NumPy arrays, floats in float64."""
     env = _input_tensors(feeds, ())
     _evaluate(roots, env, n)
-    return [env[v].numpy() for v in roots]
+    return [env[v].detach().numpy() for v in roots]
 
 
 def _input_tensors(feeds: Mapping[Value, Any], variables: Sequence[Value]) -> dict[Value, Any]:

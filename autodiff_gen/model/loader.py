@@ -53,7 +53,7 @@ def find_model(model: str) -> tuple[Path, str]:
     if not path.is_file():
         examples = installation.examples()
         example = examples / model / "model.py"
-        workloads = installation.workloads()
+        workloads = installation.workloads() | installation.networks()
         folder = path / "model.py"
         if example.is_file():
             path = example

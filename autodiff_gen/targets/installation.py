@@ -52,6 +52,12 @@ def workloads() -> dict[str, Path]:
     return {path.stem: path for path in sorted((root() / "bench" / "workloads").glob("w*.py"))}
 
 
+def networks() -> dict[str, Path]:
+    """The benchmark's networks by name, a model file each; an installed package has none."""
+    files = sorted((root() / "bench" / "workloads").glob("[!w]*.py"))
+    return {path.stem: path for path in files if path.stem not in ("common", "lenet")}
+
+
 def qemu_plugin() -> Path:
     """The source of the QEMU plugin that counts instructions."""
     return root() / "bench" / "qemu" / "ag_count.c"

@@ -57,7 +57,7 @@ class Torch:
 
     def __init__(self, workload: Workload, compiled: bool = False) -> None:
         self._workload = workload
-        self._net = NETS[workload.name]()
+        self._net = workload.network(nn) if workload.network else NETS[workload.name]()
         loss = LOSSES.get(workload.name, F.cross_entropy)
         forward = lambda x, y: loss(self._net(x), y)
         self._forward = torch.compile(forward) if compiled else forward

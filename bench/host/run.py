@@ -1,7 +1,7 @@
-"""Times training steps of the workloads on the host: the generated C compared with PyTorch, JAX and naive C.
+"""Times training steps of workloads and networks on the host: the generated C compared with PyTorch, JAX and naive C.
 
-All programs start with the same weights and data; the losses of the first 50 steps must agree. They run alternately in
-one process on one core, and the median over the rounds is reported.
+All programs start with the same weights and data; their first losses must agree, 50 of a workload. They run alternately
+in one process on one core, and the median over the rounds is reported.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from workload import Workload
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.targets import board
 
-STEPS, AGREE = 50, 1e-5
 FEATURES = {
     "host_avx512": {"avx512f", "avx512vl", "avx512bw", "avx512dq"},
     "host_avx2": {"avx2", "fma", "bmi2"},
 }
 OURS, NAIVE, EAGER, COMPILED, JAX = "autodiff_gen", "naive C, -O2", "PyTorch", "torch.compile", "JAX jit"
+BY_HAND = (NAIVE, JAX)  # written for each workload; there is none for networks
 
 
 def widest() -> str:
@@ -62,14 +62,14 @@ def makers(
     return made, absent
 
 
-def disagreeing(name: str, losses: dict[str, list[float]]) -> list[str]:
-    """The peers whose losses differ from PyTorch's, each reported in a line. A difference of the generated or the
-    naive C is an error."""
+def disagreeing(name: str, losses: dict[str, list[float]], error: float = 1e-5) -> list[str]:
+    """The peers whose losses differ from PyTorch's by more than `error`, each reported in a line. A difference of the
+    generated or the naive C is an error."""
     reference = EAGER if EAGER in losses else OURS
     found = []
     for label, steps in losses.items():
         for step, (a, b) in enumerate(zip(losses[reference], steps, strict=True), 1):
-            if abs(a - b) <= AGREE * max(1.0, abs(a)):
+            if abs(a - b) <= error * max(1.0, abs(a)):
                 continue
             line = f"{name}: the loss of step {step} is {a:.7f} by {reference} and {b:.7f} by {label}"
             if label in (OURS, NAIVE):
@@ -99,7 +99,7 @@ def main() -> None:
         "--board", default="", help="a host board; default: the widest that this CPU supports"
     )
     parser.add_argument("--kernels", default="", help="backends; default: the board's")
-    parser.add_argument("--workloads", default=",".join(workload.BATCHES))
+    parser.add_argument("--workloads", default=",".join(workload.NAMES))
     parser.add_argument("--programs", default="", help="comma-separated names; default: all")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.03, help="duration of one measurement")
@@ -122,8 +122,10 @@ def main() -> None:
     results = []
     for name in given.workloads.split(","):
         w = workload.load(name)
-        programs = {}
+        programs, excluded = {}, list(BY_HAND) if w.network else []
         for label, make in made.items():
+            if label in excluded:
+                continue
             try:
                 programs[label] = make(w)
                 programs[label].losses(2)
@@ -134,11 +136,14 @@ def main() -> None:
                     raise
                 programs.pop(label, None)
                 print(f"absent: {label} on {name} ({str(error).splitlines()[0][:100]})", flush=True)
-        wrong = disagreeing(name, {label: p.losses(STEPS) for label, p in programs.items()})
+        steps, error = w.compared
+        wrong = disagreeing(name, {label: p.losses(steps) for label, p in programs.items()}, error)
         programs = {label: p for label, p in programs.items() if label not in wrong}
         times = measure(w, programs, given.rounds, given.seconds)
         microseconds = {k: v * 1e6 for k, v in times.items()}
-        results.append({"workload": name, "microseconds": microseconds, "disagree": wrong})
+        results.append(
+            {"workload": name, "microseconds": microseconds, "disagree": wrong, "excluded": excluded}
+        )
         print(table.line(results[-1], OURS), flush=True)
     record = {
         "schema": 1,

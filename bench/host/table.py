@@ -1,8 +1,9 @@
-"""The host's measurements as lines and as a table in docs/benchmarks.md."""
+"""The host's measurements as lines and as tables in docs/benchmarks.md."""
 
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ BEGIN, END = "<!-- host -->", "<!-- /host -->"
 HEADING = """
 ## Host
 
-`./scons bench` also times the workloads on the host: microseconds of a training step, and how many times longer each
-other program takes than the generated C. All start with the same weights and data, and the losses of their first 50
-steps agree to 1e-5. They run alternately on one core; the median over the rounds is reported, in processor time.
+`./scons bench` also times the workloads and networks on the host: microseconds of a training step, and how many times
+longer each other program takes than the generated C. All start with the same weights and data, and their first losses
+agree. They run alternately on one core; the median over the rounds is reported, in processor time.
 `./scons board=host_avx2 bench` times one host board only, `kernels=` selects its kernels.
 
 <!-- host -->
@@ -33,11 +34,20 @@ def line(result: dict[str, Any], ours: str) -> str:
 
 
 def text(record: dict[str, Any], ours: str, eager: str) -> str:
-    """The section's text, with a table of all workloads."""
-    others = [p for p in (*record["programs"], *record["absent"]) if p != ours]
+    """The section's text, with a table of the workloads and one of the networks, for which fewer programs exist."""
     head = f"Board `{record['board']}`, kernels `{','.join(record['kernels'])}`; {record['versions']}."
+    tables = [
+        _table(record, list(results), ours, excluded)
+        for excluded, results in groupby(record["results"], lambda r: r["excluded"])
+    ]
+    return "\n\n".join([head, *tables])
+
+
+def _table(record: dict[str, Any], results: list[dict[str, Any]], ours: str, excluded: list[str]) -> str:
+    """The results by all programs except `ours`, the first column, and those that are excluded."""
+    others = [p for p in (*record["programs"], *record["absent"]) if p not in (ours, *excluded)]
     rows = [["", f"{ours}, us", *others], ["---", *("---:" for _ in range(len(others) + 1))]]
-    for result in record["results"]:
+    for result in results:
         times = result["microseconds"]
         missing = {o: "other losses" if o in result["disagree"] else "absent" for o in others}
         cells = [
@@ -45,8 +55,7 @@ def text(record: dict[str, Any], ours: str, eager: str) -> str:
             for o in others
         ]
         rows.append([result["workload"], short(times[ours]), *cells])
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([head, "", *lines])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def write(path: Path, section: str) -> None:

@@ -1,4 +1,4 @@
-"""Weights, data and labels of the benchmark workloads, all from one generator:
+"""Weights, data and labels of the benchmark's workloads, and what its networks share. All data come from one generator:
 
 s <- s * 1664525 + 1013904223 (mod 2^32), first value after one step from the seed;  u = (s >> 8) / 2^24
 """
@@ -6,10 +6,14 @@ s <- s * 1664525 + 1013904223 (mod 2^32), first value after one step from the se
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from autodiff_gen import nn
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
 
 
 def states(n: int, seed: int) -> np.ndarray:
@@ -58,3 +62,45 @@ def cycled(step: int, batch: int, *arrays: np.ndarray) -> list[np.ndarray]:
     """The batch of a step (counted from 0): rows in order, cyclically."""
     rows = (np.arange(batch) + step * batch) % len(arrays[0])
     return [a[rows] for a in arrays]
+
+
+# Networks. Each is a function of the library of its layers, autodiff_gen.nn or torch.nn, which have the same names.
+
+
+@dataclass(frozen=True)
+class Task:
+    """A network that classifies samples of `shape`: cross-entropy, SGD 0.001, initial weights of autodiff_gen.nn."""
+
+    network: Callable[[Any], Any]
+    shape: tuple[int, ...]
+    classes: int
+
+    def model(self, size: int) -> ag.Model:
+        """The model that trains it in batches of `size`."""
+        return ag.Model.supervised(
+            self.network(nn),
+            input=(size, *self.shape),
+            loss=nn.CrossEntropyLoss(),
+            optimizer=optim.SGD(lr=0.001),
+        )
+
+    def batches(self, size: int) -> Callable[[int], list[np.ndarray]]:
+        """The inputs and labels of a step, counted from 0, in batches of `size`."""
+        x, y = data((16, *self.shape), 71), labels(16, self.classes, 72)
+
+        def batch(step: int) -> list[np.ndarray]:
+            return cycled(step, size, x, y)
+
+        return batch
+
+
+def conv_norm(nn: Any, inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> list[Any]:
+    """A convolution without biases, padding kernel / 2, and a batch normalisation."""
+    geometry = {"stride": stride, "padding": kernel // 2, "groups": groups}
+    return [nn.Conv2d(inputs, outputs, kernel, bias=False, **geometry), nn.BatchNorm2d(outputs)]
+
+
+def separable(nn: Any, inputs: int, outputs: int, stride: int = 1) -> list[Any]:
+    """A depthwise 3x3 and a pointwise convolution, each with batch normalisation and relu."""
+    depthwise = conv_norm(nn, inputs, inputs, 3, stride, groups=inputs)
+    return [*depthwise, nn.ReLU(), *conv_norm(nn, inputs, outputs, 1), nn.ReLU()]

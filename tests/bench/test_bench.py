@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import tomllib
+from pathlib import Path
 
 import pytest
 from checkout import ROOT, C
@@ -87,7 +88,15 @@ def test_without_a_compiler_one_line_says_what_to_install(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize(
     ("model", "expected"),
-    [("w1", 51_136), ("w2", 32 * 51_136), ("w3b1", 463_320), ("w3b8", 8 * 463_320), ("w6", 3_415_008)],
+    [
+        ("w1", 51_136),
+        ("w2", 32 * 51_136),
+        ("w3b1", 463_320),
+        ("w3b8", 8 * 463_320),
+        ("w6", 3_415_008),
+        ("gru", 1_996_800),
+        ("cnn1d", 3_515_520),
+    ],
 )
 def test_the_multiply_accumulates_of_a_training_step(model, expected):
     _, program = compiled(model)
@@ -374,7 +383,7 @@ def test_tables_come_from_the_records(built, tmp_path, monkeypatch):
         model = given.get("model", "kernels")
         name = f"{model}+kernels={given['kernels'].replace(',', '+')}"
         name += f"+profile={given['profile']}" if "profile" in given else ""
-        folder = tmp_path / "build" / given["board"] / name
+        folder = tmp_path / "build" / Path(given["board"]).stem / name
         folder.mkdir(parents=True)
         if words[-1] == "bench":
             (folder / "bench.json").write_text(json.dumps({**record, "model": model}))
@@ -389,6 +398,7 @@ def test_tables_come_from_the_records(built, tmp_path, monkeypatch):
     )
     step = record["instructions_per_step"]
     assert f"| w4 | 4 | {step:,}" in text and f"| 2,197 | {step / 2197:.2f} |" in text
+    assert "### Networks on Cortex-M4F" in text and f"| resnet8 | 4 | {step:,}" in text
     assert "| gemv | 64x128 |" in text
     assert f"Built for size (`profile=size`) w1 has {record['text']['together']:,} bytes" in text
 

@@ -28,7 +28,15 @@ RECORD = {
     "programs": ["autodiff_gen", "PyTorch"],
     "absent": {"JAX jit": "no module"},
     "versions": "one processor",
-    "results": [{"workload": "w1", "microseconds": {"autodiff_gen": 2.0, "PyTorch": 100.0}, "disagree": []}],
+    "results": [
+        {
+            "workload": name,
+            "microseconds": {"autodiff_gen": 2.0, "PyTorch": 100.0},
+            "disagree": [],
+            "excluded": excluded,
+        }
+        for name, excluded in (("w1", []), ("resnet8b8", ["JAX jit"]))
+    ],
 }
 
 
@@ -74,3 +82,6 @@ def test_the_table_takes_the_place_of_the_last(tmp_path):
     text = page.read_text()
     assert "<!-- qemu -->\n1\n<!-- /qemu -->" in text and text.count("<!-- host -->") == 1
     assert "| w1 | 2 | 100 (50 x) | absent |" in text and "| w1 | 3 |" not in text
+    assert (
+        "|  | autodiff_gen, us | PyTorch |\n| --- | ---: | ---: |\n| resnet8b8 | 2 | 100 (50 x) |\n" in text
+    )

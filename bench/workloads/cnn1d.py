@@ -1,0 +1,21 @@
+"""A 1-D CNN for activity recognition: 128 samples of 9 inertial channels, 6 activities (the shape of UCI HAR, Anguita
+et al. 2013)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from common import Task
+
+
+def network(nn: Any) -> Any:
+    return nn.Sequential(
+        *(nn.Conv1d(9, 32, 5, padding=2), nn.ReLU(), nn.MaxPool1d(2)),
+        *(nn.Conv1d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool1d(2)),
+        *(nn.Conv1d(64, 64, 3, padding=1), nn.ReLU()),
+        *(nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(64, 6)),
+    )
+
+
+TASK = Task(network, (9, 128), classes=6)
+model, batch = TASK.model(1), TASK.batches(1)
