@@ -1,5 +1,5 @@
-/* Convolution fused with max pooling: tiles of AG_TILE_M elements of one pooling window x AG_TILE_N output
- * channels. Only the maximum of each pooling window is stored.
+/* Convolution fused with max pooling: tiles of AG_TILE_M elements of one pooling window, or of several that
+ * fit, x AG_TILE_N output channels. Only the maximum of each pooling window is stored.
  *
  *     pooling window of one pooled pixel          sums[M][N]
  *     +---+---+      A: the windows of x          0 | . . . . |
@@ -177,9 +177,10 @@ static AG_NOINLINE void ag_pool_window(ag_pool_state *state, const float *x, con
     }
 }
 
-/* An interior pooling window that fits one tile, b->rows; the window of its first element starts at x. */
+/* Interior pooling windows side by side that fit one tile, of b->rows each; the window of the first element
+ * starts at x. */
 static void ag_pool_interior(ag_pool_state *state, const float *x, const float *w, const float *bias,
-                             float *y, uint8_t *index, const ag_conv2d_group *g) {
+                             float *y, uint8_t *index, int32_t windows, const ag_conv2d_group *g) {
     const int32_t row_length = g->s->kw * g->channels;
     for (int32_t i = 0; i < AG_TILE_M; i++) {
         state->t.a[i] = x + state->offset[i];
@@ -193,8 +194,23 @@ static void ag_pool_interior(ag_pool_state *state, const float *x, const float *
     for (int32_t o = 0; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * g->filter) {
         ag_pool_filters(&state->t, w, g->outputs - o, g);
         AG_MICROKERNEL(nt)(&state->t);
-        AG_POOL_MAX(y + o, index + o, state->sums, bias + o, state->rows.element, state->rows.count,
-                    g->outputs - o, true);
+        for (int32_t i = 0; i < windows; i++) {
+            AG_POOL_MAX(y + i * g->outputs + o, index + i * g->outputs + o,
+                        state->sums + i * state->rows.count, bias + o, state->rows.element, state->rows.count,
+                        g->outputs - o, true);
+        }
+    }
+}
+
+/* Sets b->rows and offset for windows side by side. Unused rows repeat the last one. */
+static void ag_pool_interior_rows(ag_pool_state *state, int32_t windows, const ag_conv2d_pool_shape *s) {
+    ag_pool_rows_from(&state->rows, 0, 0, 0, s);
+    const int32_t elements = state->rows.count;
+    for (int32_t i = 0; i < AG_TILE_M; i++) {
+        const int32_t row = i < windows * elements ? i : windows * elements - 1;
+        const int32_t column = state->rows.q[row % elements] + row / elements * s->pool_stride_w;
+        state->offset[i] = (ptrdiff_t)state->rows.p[row % elements] * s->stride_h * s->x_h +
+                           (ptrdiff_t)column * s->stride_w * s->x_w;
     }
 }
 
@@ -202,30 +218,33 @@ static void ag_conv2d_pool_tiled(const float *x, const float *w, const float *bi
                                  int32_t n, const ag_conv2d_pool_shape *s) {
     const ag_conv2d_shape conv = ag_pooled_conv2d(s);
     const ag_conv2d_group g = ag_conv2d_group_of(&conv);
-    const bool one_tile = s->pool_h * s->pool_w <= AG_TILE_M && ag_taps_contiguous(&g, s->kw);
+    const int32_t fit = AG_TILE_M / (s->pool_h * s->pool_w); /* windows in a tile */
+    const bool one_tile = fit > 0 && ag_taps_contiguous(&g, s->kw);
     ag_pool_state state;
     state.t.alpha = 1.0f;
     state.t.c_step = ag_bytes(AG_TILE_N);
     for (; n > 0; n--, x += s->x_n) {
         for (int32_t p = 0; p < s->ph; p++) {
             const bool inside = one_tile && ag_pool_window_inside_h(p, s);
-            bool rows_set = false;
-            for (int32_t q = 0; q < s->pw; q++, y += s->o, index += s->o) {
+            int32_t set = 0; /* windows for which the rows of the tile are set */
+            for (int32_t q = 0, windows = 1; q < s->pw;
+                 q += windows, y += windows * s->o, index += windows * s->o) {
+                windows = 1;
                 if (inside && ag_pool_window_inside_w(q, s)) {
                     const ptrdiff_t row = (ptrdiff_t)p * s->pool_stride_h * s->stride_h - s->pad_top;
                     const ptrdiff_t column = (ptrdiff_t)q * s->pool_stride_w * s->stride_w - s->pad_left;
-                    if (!rows_set) {
-                        ag_pool_rows_from(&state.rows, 0, 0, 0, s);
-                        for (int32_t i = 0; i < AG_TILE_M; i++) {
-                            state.offset[i] = (ptrdiff_t)state.rows.p[i] * s->stride_h * s->x_h +
-                                              (ptrdiff_t)state.rows.q[i] * s->stride_w * s->x_w;
-                        }
-                        rows_set = true;
+                    while (windows < fit && q + windows < s->pw && ag_pool_window_inside_w(q + windows, s)) {
+                        windows++;
                     }
-                    ag_pool_interior(&state, x + row * s->x_h + column * s->x_w, w, bias, y, index, &g);
+                    if (set != windows) {
+                        ag_pool_interior_rows(&state, windows, s);
+                        set = windows;
+                    }
+                    ag_pool_interior(&state, x + row * s->x_h + column * s->x_w, w, bias, y, index, windows,
+                                     &g);
                 } else {
                     ag_pool_window(&state, x, w, bias, y, index, p, q, &g, s);
-                    rows_set = false;
+                    set = 0;
                 }
             }
         }
