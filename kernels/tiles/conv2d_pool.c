@@ -194,7 +194,9 @@ static void ag_pool_interior(ag_pool_state *state, const float *x, const float *
     for (int32_t o = 0; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * g->filter) {
         ag_pool_filters(&state->t, w, g->outputs - o, g);
         AG_MICROKERNEL(nt)(&state->t);
-        for (int32_t i = 0; i < windows; i++) {
+        AG_POOL_MAX(y + o, index + o, state->sums, bias + o, state->rows.element, state->rows.count,
+                    g->outputs - o, true);
+        for (int32_t i = 1; i < windows; i++) {
             AG_POOL_MAX(y + i * g->outputs + o, index + i * g->outputs + o,
                         state->sums + i * state->rows.count, bias + o, state->rows.element, state->rows.count,
                         g->outputs - o, true);
