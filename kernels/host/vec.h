@@ -41,6 +41,26 @@ typedef unaligned_vec unaligned_half_vec;
 typedef float quad __attribute__((vector_size(16)));
 typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_alias));
 
+/* Sizes of tiles (tiles/microkernel.h): AG_TILE_M x 2 vectors of sums and their operands fit the registers.
+ */
+#define AG_GENERAL_TILES 1
+#if defined __AVX512F__
+#define AG_TILE_M 8
+#define AG_TILE_N 32
+#elif defined __AVX__
+#define AG_TILE_M 6
+#define AG_TILE_N 16
+#else
+#define AG_TILE_M 4
+#define AG_TILE_N 8
+#endif
+#define AG_CHANNEL_TILE (4 * LANES)
+#if !defined AG_PANEL
+#define AG_PANEL 16384     /* floats on the stack for packed weights of a convolution: 64 KB */
+#define AG_PANEL_PIXELS 32 /* from which packing pays */
+#define AG_IM2COL_MAX 256
+#endif
+
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE vec zero(void) {
@@ -68,36 +88,95 @@ ALWAYS_INLINE vec widen(half_vec v) {
 #endif
 }
 
-/* The first `count` lanes, 0 <= count <= LANES; the others are 0. Memory past them is not accessed. */
-ALWAYS_INLINE vec load_partial(const float *p, int32_t count) {
+/* Selects the first `count` lanes, 0 <= count <= LANES. */
 #if defined __AVX512F__
-    return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1u), p);
+typedef __mmask16 lane_mask;
+#elif defined __AVX__
+typedef struct {
+    __m256i lanes;
+    int32_t count;
+} lane_mask;
+#else
+typedef int32_t lane_mask;
+#endif
+
+ALWAYS_INLINE lane_mask first_lanes(int32_t count) {
+#if defined __AVX512F__
+    return (lane_mask)((1u << count) - 1u);
 #elif defined __AVX__
     static const int32_t ones[2 * LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
-    return (vec)_mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)(ones + LANES - count)));
+    return (lane_mask){_mm256_loadu_si256((const __m256i *)(ones + LANES - count)), count};
 #else
-    if (count >= LANES) {
+    return count;
+#endif
+}
+
+/* The selected lanes, the others are 0. Memory past them is not accessed. */
+ALWAYS_INLINE vec load_masked(const float *p, lane_mask mask) {
+#if defined __AVX512F__
+    return (vec)_mm512_maskz_loadu_ps(mask, p);
+#elif defined __AVX__
+    return (vec)_mm256_maskload_ps(p, mask.lanes);
+#else
+    if (mask >= LANES) {
         return load(p);
     }
     vec v = {0};
-    for (int32_t i = 0; i < count; i++) {
+    for (int32_t i = 0; i < mask; i++) {
         v[i] = p[i];
     }
     return v;
 #endif
 }
 
-ALWAYS_INLINE void store_partial(float *p, vec v, int32_t count) {
+ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
 #if defined __AVX512F__
-    _mm512_mask_storeu_ps(p, (__mmask16)((1u << count) - 1u), (__m512)v);
+    _mm512_mask_storeu_ps(p, mask, (__m512)v);
 #elif defined __AVX__
-    static const int32_t ones[2 * LANES] = {-1, -1, -1, -1, -1, -1, -1, -1};
-    _mm256_maskstore_ps(p, _mm256_loadu_si256((const __m256i *)(ones + LANES - count)), (__m256)v);
+    if (mask.count == LANES) {
+        store(p, v);
+        return;
+    }
+    __m128 rest = _mm256_castps256_ps128((__m256)v); /* a masked store takes AMD's cores 20 cycles */
+    if (mask.count & 4) {
+        _mm_storeu_ps(p, rest);
+        rest = _mm256_extractf128_ps((__m256)v, 1);
+        p += 4;
+    }
+    if (mask.count & 2) {
+        _mm_storel_pi((__m64 *)(void *)p, rest);
+        rest = _mm_movehl_ps(rest, rest);
+        p += 2;
+    }
+    if (mask.count & 1) {
+        _mm_store_ss(p, rest);
+    }
 #else
-    for (int32_t i = 0; i < count; i++) {
+    for (int32_t i = 0; i < mask; i++) {
         p[i] = v[i];
     }
 #endif
+}
+
+ALWAYS_INLINE vec load_partial(const float *p, int32_t count) {
+    return load_masked(p, first_lanes(count));
+}
+
+ALWAYS_INLINE void store_partial(float *p, vec v, int32_t count) {
+    store_masked(p, v, first_lanes(count));
+}
+
+/* A vector, or the selected lanes of it; `part` is a constant. */
+ALWAYS_INLINE vec get(bool part, const float *p, lane_mask mask) {
+    return part ? load_masked(p, mask) : load(p);
+}
+
+ALWAYS_INLINE void put(bool part, float *p, lane_mask mask, vec v) {
+    if (part) {
+        store_masked(p, v, mask);
+    } else {
+        store(p, v);
+    }
 }
 
 /* The first `count` lanes, converted to bytes. */

@@ -8,12 +8,51 @@
  *     |  | interior |  |   9 regions where 3 x 3 windows have a padding of 1,
  *     +--+----------+--+   1 region without padding
  *     |  |  bottom  |  |
- *     +--+----------+--+ */
+ *     +--+----------+--+
+ *
+ * With AG_PANEL (vec.h), a panel of the weights of N channels is packed first, and used for all pixels:
+ *
+ *     w[o][row i][k]  ->  panel[row i][k][N]    as many rows of the window as fit AG_PANEL elements; where
+ * there are few pixels, or one row does not fit, weights are not packed */
 #include "ag_kernels.h"
 #include "tiles/im2col.h"
 #include "tiles/pixel_tiles.h"
 #include "tiles/tap_ranges.h"
+#ifdef AG_PANEL
+#include "pack_b.h"
+#endif
 
+/* What is computed at a time: the sums over rows row ... row_end - 1 of the windows. The weights of a filter
+ * are w_step apart, which is AG_TILE_N in a packed panel. */
+typedef struct {
+    const ag_conv2d_group *g;
+    int32_t n, w_step, row, row_end;
+} ag_conv2d_part;
+
+#if AG_GENERAL_TILES
+/* All output channels of the pixels in t, whose a, c, k, k_runs and skips are set; `w` is the first weight of
+ * the sum. */
+static void ag_conv2d_output_channels(ag_tile *t, const float *w, const ag_conv2d_part *part) {
+    const ag_conv2d_group *g = part->g;
+    float *c = t->c;
+    t->c_column = 0;
+    if (part->w_step != 1) {
+        t->columns = g->outputs;
+        t->b[0] = w;
+        AG_MICROKERNEL(nn)(t);
+        return;
+    }
+    for (int32_t o = 0; o < g->outputs; o += AG_TILE_N) {
+        t->columns = g->outputs - o < AG_TILE_N ? g->outputs - o : AG_TILE_N;
+        for (int32_t j = 0; j < t->columns; j++, w += g->filter) {
+            t->b[j] = w;
+        }
+        t->c_column = o;
+        t->c = c + o;
+        AG_MICROKERNEL(nt)(t);
+    }
+}
+#else
 /* An edge tile: the output channels from `o` on, at most AG_TILE_N, computed into a local array. */
 static AG_NOINLINE void ag_conv2d_edge_tile(ag_tile *t, const ag_pixel_tile *pixels, const float *w,
                                             int32_t o, const ag_conv2d_group *g) {
@@ -40,7 +79,8 @@ static AG_NOINLINE void ag_conv2d_edge_tile(ag_tile *t, const ag_pixel_tile *pix
 /* All output channels of a tile of pixels. t->a, k, k_runs and skips are set; `w` is the first weight of the
  * sum. */
 static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, const float *w,
-                                      const ag_conv2d_group *g) {
+                                      const ag_conv2d_part *part) {
+    const ag_conv2d_group *g = part->g;
     /* the last tile that the micro-kernel stores to y */
     const int32_t last_full = pixels->single_row ? g->outputs - AG_TILE_N : -1;
     const ptrdiff_t filter = g->filter;
@@ -58,10 +98,12 @@ static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, c
         ag_conv2d_edge_tile(t, pixels, w, o, g);
     }
 }
+#endif
 
 /* The pixels of a region by im2col, chunk by chunk; each chunk after the first adds to y. */
 static AG_NOINLINE void ag_conv2d_im2col(ag_tile *t, const ag_pixel_cursor *region, const float *w,
-                                         int32_t rows, int32_t row_length, const ag_conv2d_group *g) {
+                                         int32_t rows, int32_t row_length, const ag_conv2d_part *part) {
+    const ag_conv2d_group *g = part->g;
     const ptrdiff_t w_row = (ptrdiff_t)g->s->kw * g->channels;
     float packed[AG_TILE_M][AG_IM2COL_MAX];
     ptrdiff_t offsets[AG_IM2COL_MAX];
@@ -76,11 +118,17 @@ static AG_NOINLINE void ag_conv2d_im2col(ag_tile *t, const ag_pixel_cursor *regi
         ag_im2col_offsets(offsets, &chunk, g);
         t->k = chunk.length;
         t->k_runs = chunk.row_count;
-        t->b_skip = ag_bytes(w_row - chunk.length);
+        t->b_skip = ag_bytes((w_row - chunk.length) * part->w_step);
         while (cursor.remaining > 0) {
             ag_next_pixel_tile(&pixels, &cursor);
             ag_im2col(packed, pixels.src, offsets, chunk.row_count * chunk.length);
-            ag_conv2d_output_channels(t, &pixels, w + chunk.row * w_row + chunk.column, g);
+#if AG_GENERAL_TILES
+            t->rows = pixels.count;
+            t->c_rows = pixels.dst;
+            ag_conv2d_output_channels(t, w + (chunk.row * w_row + chunk.column) * part->w_step, part);
+#else
+            ag_conv2d_output_channels(t, &pixels, w + chunk.row * w_row + chunk.column, part);
+#endif
         }
         t->beta = 1.0f;
     }
@@ -88,68 +136,122 @@ static AG_NOINLINE void ag_conv2d_im2col(ag_tile *t, const ag_pixel_cursor *regi
 
 /* The pixels of y whose windows have the same valid taps along both axes. */
 static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_range vertical,
-                             ag_tap_range horizontal, const ag_conv2d_group *g) {
+                             ag_tap_range horizontal, const ag_conv2d_part *part) {
+    const ag_conv2d_group *g = part->g;
     const ag_conv2d_shape *s = g->s;
     const ptrdiff_t row_step = (ptrdiff_t)s->dilation_h * s->x_h;
     const ptrdiff_t tap_step = (ptrdiff_t)s->dilation_w * s->x_w;
-    const int32_t rows = vertical.last - vertical.first, columns = horizontal.last - horizontal.first;
-    const int32_t row_length = columns * g->channels, width = horizontal.end - horizontal.begin;
+    const int32_t columns = horizontal.last - horizontal.first, row_length = columns * g->channels;
+    const int32_t height = vertical.end - vertical.begin, width = horizontal.end - horizontal.begin;
+    const int32_t first = part->row > vertical.first ? part->row : vertical.first;
+    const int32_t last = part->row_end < vertical.last ? part->row_end : vertical.last;
     ag_pixel_tile pixels;
     ag_pixel_cursor cursor;
     ag_tile t;
-    cursor.src =
-        x + (ptrdiff_t)(vertical.begin * s->stride_h - s->pad_top) * s->x_h + vertical.first * row_step;
+    cursor.src = x + (ptrdiff_t)(vertical.begin * s->stride_h - s->pad_top) * s->x_h + first * row_step;
     cursor.src +=
         (ptrdiff_t)(horizontal.begin * s->stride_w - s->pad_left) * s->x_w + horizontal.first * tap_step;
     cursor.dst = y + ((ptrdiff_t)vertical.begin * s->ow + horizontal.begin) * s->ldy;
     cursor.src_step = (ptrdiff_t)s->stride_w * s->x_w;
     cursor.src_row = (ptrdiff_t)s->stride_h * s->x_h - width * cursor.src_step;
+    cursor.src_image = s->x_n - (ptrdiff_t)height * s->stride_h * s->x_h;
     cursor.dst_step = s->ldy;
     cursor.dst_row = (ptrdiff_t)(s->ow - width) * s->ldy;
-    cursor.column = 0;
-    cursor.columns = width;
-    cursor.remaining = (vertical.end - vertical.begin) * width;
-    if (rows <= 0 || columns <= 0) {
-        ag_zero_pixels(cursor, g->outputs, 1);
+    cursor.dst_image = (ptrdiff_t)(s->oh - height) * s->ow * s->ldy;
+    ag_begin_pixels(&cursor, part->n, height, width);
+    if (last <= first || columns <= 0) {
+        if (part->row == 0 && (vertical.last <= vertical.first || columns <= 0)) {
+            ag_zero_pixels(cursor, g->outputs, 1);
+        }
         return;
     }
-    w += ((ptrdiff_t)vertical.first * s->kw + horizontal.first) * g->channels;
+    w += ((ptrdiff_t)(first - part->row) * s->kw + horizontal.first) * g->channels * part->w_step;
+    t.c = y;
     t.alpha = 1.0f;
-    t.beta = 0.0f;
+    t.beta = first > vertical.first ? 1.0f : 0.0f;
     t.k = row_length;
-    t.k_runs = rows;
+    t.k_runs = last - first;
     t.a_skip = ag_bytes(row_step - row_length);
-    t.b_skip = ag_bytes((ptrdiff_t)s->kw * g->channels - row_length);
+    t.b_skip = ag_bytes(((ptrdiff_t)s->kw * g->channels - row_length) * part->w_step);
+    t.b_step = ag_bytes(part->w_step);
+    t.a_step = ag_bytes(1);
+    ag_set_blocks(&t, 1, 0, 0);
     if (!ag_taps_contiguous(g, columns)) {
-        ag_conv2d_im2col(&t, &cursor, w, rows, row_length, g);
-        return;
+        if (!AG_GENERAL_TILES || part->w_step == 1) {
+            ag_conv2d_im2col(&t, &cursor, w, last - first, row_length, part);
+            return;
+        }
+        t.a_step = ag_bytes(s->x_c); /* a k-run is the channels of a tap */
+        t.k = g->channels;
+        t.k_runs = columns;
+        t.a_skip = ag_bytes(tap_step - (ptrdiff_t)g->channels * s->x_c);
+        t.b_skip = 0;
+        ag_set_blocks(&t, last - first, row_step, (ptrdiff_t)s->kw * g->channels * part->w_step);
     }
     while (cursor.remaining > 0) {
+#if AG_GENERAL_TILES
+        ag_next_pixels(&t, &pixels, &cursor);
+        ag_conv2d_output_channels(&t, w, part);
+#else
         ag_next_pixel_tile(&pixels, &cursor);
         for (int32_t i = 0; i < AG_TILE_M; i++) {
             t.a[i] = pixels.src[i];
         }
-        ag_conv2d_output_channels(&t, &pixels, w, g);
+        ag_conv2d_output_channels(&t, &pixels, w, part);
+#endif
     }
 }
 
+/* One group of all images. */
+static void ag_conv2d_regions(const float *x, const float *w, float *y, const ag_conv2d_part *part) {
+    const ag_conv2d_shape *s = part->g->s;
+    ag_tap_range vertical, horizontal;
+    for (vertical.end = 0; vertical.end < s->oh;) {
+        vertical =
+            ag_tap_range_from(vertical.end, s->oh, s->stride_h, s->pad_top, s->kh, s->dilation_h, s->h);
+        for (horizontal.end = 0; horizontal.end < s->ow;) {
+            horizontal = ag_tap_range_from(horizontal.end, s->ow, s->stride_w, s->pad_left, s->kw,
+                                           s->dilation_w, s->w);
+            ag_conv2d_region(x, w, y, vertical, horizontal, part);
+        }
+    }
+}
+
+#ifdef AG_PANEL
+/* The same, panel by panel; `panel_rows` rows of the windows fit a panel. */
+static AG_NOINLINE void ag_conv2d_panels(const float *x, const float *w, float *y, int32_t n,
+                                         int32_t panel_rows, const ag_conv2d_group *g) {
+    const ag_conv2d_shape *s = g->s;
+    const int32_t row_length = s->kw * g->channels;
+    float panel[AG_PANEL];
+    for (int32_t o = 0; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * g->filter) {
+        ag_conv2d_group columns = *g;
+        ag_conv2d_part part = {&columns, n, AG_TILE_N, 0, 0};
+        columns.outputs = g->outputs - o < AG_TILE_N ? g->outputs - o : AG_TILE_N;
+        for (; part.row < s->kh; part.row = part.row_end) {
+            part.row_end = s->kh - part.row < panel_rows ? s->kh : part.row + panel_rows;
+            ag_pack_columns(panel, w + (ptrdiff_t)part.row * row_length, g->filter,
+                            (part.row_end - part.row) * row_length, columns.outputs);
+            ag_conv2d_regions(x, panel, y + o, &part);
+        }
+    }
+}
+#endif
+
 static void ag_conv2d_tiled(const float *x, const float *w, float *y, int32_t n, const ag_conv2d_shape *s) {
     const ag_conv2d_group g = ag_conv2d_group_of(s);
-    ag_tap_range vertical, horizontal;
-    for (; n > 0; n--, x += s->x_n, y += (ptrdiff_t)s->oh * s->ow * s->ldy) {
-        for (int32_t i = 0; i < s->groups; i++) {
-            for (vertical.end = 0; vertical.end < s->oh;) {
-                vertical = ag_tap_range_from(vertical.end, s->oh, s->stride_h, s->pad_top, s->kh,
-                                             s->dilation_h, s->h);
-                for (horizontal.end = 0; horizontal.end < s->ow;) {
-                    horizontal = ag_tap_range_from(horizontal.end, s->ow, s->stride_w, s->pad_left, s->kw,
-                                                   s->dilation_w, s->w);
-                    ag_conv2d_region(x + (ptrdiff_t)i * g.channels * s->x_c,
-                                     w + (ptrdiff_t)i * g.outputs * g.filter, y + (ptrdiff_t)i * g.outputs,
-                                     vertical, horizontal, &g);
-                }
-            }
-        }
+    const ag_conv2d_part all = {&g, n, 1, 0, s->kh};
+    for (int32_t i = 0; i < s->groups; i++) {
+#ifdef AG_PANEL
+        const int32_t panel_rows = AG_PANEL / AG_TILE_N / (s->kw * g.channels);
+        if (panel_rows > 0 && n * s->oh * s->ow >= AG_PANEL_PIXELS) {
+            ag_conv2d_panels(x, w, y, n, panel_rows, &g);
+        } else
+#endif
+            ag_conv2d_regions(x, w, y, &all);
+        x += (ptrdiff_t)g.channels * s->x_c;
+        w += (ptrdiff_t)g.outputs * g.filter;
+        y += g.outputs;
     }
 }
 

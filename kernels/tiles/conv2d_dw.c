@@ -6,8 +6,8 @@
  *            N elements of row i of the window
  *           +-----------+
  *     M dy  |  dw tile  |    k-runs: rows of dy; k: pixels of a row of dy whose windows have all N elements
- *           +-----------+    inside x. Pixels that have only some inside (padding) are added by scalar code.
- */
+ *           +-----------+    inside x. Pixels that have only some inside (padding) are added by scalar code,
+ *                            or, with AG_GENERAL_TILES, column of dy by column, by the micro-kernels. */
 #include "ag_kernels.h"
 #include "tiles/conv2d_group.h"
 
@@ -26,6 +26,149 @@ static inline ag_window_range ag_windows_with_tap(int32_t offset, int32_t window
     return r;
 }
 
+/* One row of the window in one group: x and dy at the group's first channels of the first image, dw at the
+ * row's weights of the first output channel. */
+typedef struct {
+    const float *x, *dy;
+    float *dw;
+    int32_t n;
+    ag_window_range vertical;
+    float alpha, beta;
+    const ag_conv2d_group *g;
+} ag_dw_row;
+
+#if AG_GENERAL_TILES
+/* The element's windows inside x, along the row. */
+static ag_window_range ag_windows_with_element(int32_t element, const ag_conv2d_group *g) {
+    const ag_conv2d_shape *s = g->s;
+    return ag_windows_with_tap(element / g->channels * s->dilation_w - s->pad_left, s->ow, s->stride_w, s->w);
+}
+
+static inline bool ag_contains(ag_window_range range, int32_t window) {
+    return window >= range.begin && window < range.end;
+}
+
+/* The sums of elements first ... first + count - 1 over pixels of dy from column q on, for output channels
+ * from o on; t has all but operands. Where the elements are apart in x, there are at most AG_TILE_N. */
+static void ag_dw_sums(ag_tile *t, const ag_dw_row *r, int32_t o, int32_t first, int32_t count, int32_t q,
+                       bool contiguous) {
+    const ag_conv2d_group *g = r->g;
+    const ag_conv2d_shape *s = g->s;
+    const float *x = r->x + (ptrdiff_t)r->vertical.begin * s->stride_h * s->x_h;
+    x += ((ptrdiff_t)q * s->stride_w - s->pad_left) * s->x_w;
+    t->columns = count;
+    t->a[0] = r->dy + ((ptrdiff_t)r->vertical.begin * s->ow + q) * s->ldy + o;
+    for (int32_t j = 0; j < (contiguous ? 1 : count); j++) {
+        const int32_t element = first + j;
+        t->b[j] = x + (ptrdiff_t)(element / g->channels) * s->dilation_w * s->x_w +
+                  (ptrdiff_t)(element % g->channels) * s->x_c;
+    }
+    (contiguous ? AG_MICROKERNEL(tn) : AG_MICROKERNEL(tg))(t);
+}
+
+/* Adds to sums, of the elements `first` and up, those over the windows that have only some of them inside x:
+ * outside of `common`, but not of `all`. */
+static AG_NOINLINE void ag_dw_edges(const ag_tile *t, float *sums, const ag_dw_row *r, int32_t o,
+                                    int32_t first, int32_t count, ag_window_range common, ag_window_range all,
+                                    bool contiguous) {
+    const ag_conv2d_shape *s = r->g->s;
+    ag_tile edge = *t;
+    edge.beta = 1.0f;
+    edge.k = r->vertical.end - r->vertical.begin;
+    edge.k_runs = 1;
+    edge.a_step = ag_bytes((ptrdiff_t)s->ow * s->ldy);
+    edge.b_step = ag_bytes((ptrdiff_t)s->stride_h * s->x_h);
+    for (int32_t q = all.begin; q < all.end && edge.k > 0; q++) {
+        int32_t begin = first, end = first + count;
+        if (ag_contains(common, q)) {
+            q = common.end - 1;
+            continue;
+        }
+        while (begin < end && !ag_contains(ag_windows_with_element(begin, r->g), q)) {
+            begin++;
+        }
+        while (begin < end && !ag_contains(ag_windows_with_element(end - 1, r->g), q)) {
+            end--;
+        }
+        edge.c = sums + begin - first;
+        if (begin < end) {
+            ag_dw_sums(&edge, r, o, begin, end - begin, q, contiguous);
+        }
+    }
+}
+
+enum { AG_DW_SUMS = 4 * AG_TILE_M };
+
+/* Elements first ... first + count - 1 of the row; where not the same windows have all of them inside x,
+ * there are at most AG_TILE_N. */
+static void ag_dw_elements(const ag_dw_row *r, int32_t first, int32_t count, bool contiguous) {
+    const ag_conv2d_group *g = r->g;
+    const ag_conv2d_shape *s = g->s;
+    const ag_window_range low = ag_windows_with_element(first, g);
+    const ag_window_range high = ag_windows_with_element(first + count - 1, g);
+    const ag_window_range common = {low.begin, high.end}, all = {high.begin, low.end};
+    const bool edges = low.begin != high.begin || low.end != high.end;
+    const int32_t rows = r->vertical.end > r->vertical.begin ? r->vertical.end - r->vertical.begin : 0;
+    const ptrdiff_t x_step = (ptrdiff_t)s->stride_w * s->x_w, x_row = (ptrdiff_t)s->stride_h * s->x_h;
+    float sums[AG_DW_SUMS * AG_TILE_N], *dw = r->dw + first;
+    ag_tile t;
+    t.rows = g->outputs;
+    t.alpha = r->alpha;
+    t.beta = r->beta;
+    t.c_rows = NULL;
+    t.c_step = ag_bytes(g->filter);
+    t.c = dw;
+    t.k = common.end > common.begin ? common.end - common.begin : 0;
+    t.k_runs = t.k > 0 ? rows : 0;
+    t.a_step = ag_bytes(s->ldy);
+    t.b_step = ag_bytes(x_step);
+    t.a_skip = ag_bytes((ptrdiff_t)(s->ow - t.k) * s->ldy);
+    t.b_skip = ag_bytes(x_row - t.k * x_step);
+    if (t.a_skip == 0 && t.b_skip == 0) {
+        t.k *= t.k_runs;
+        t.k_runs = 1;
+    }
+    ag_set_blocks(&t, r->n, (ptrdiff_t)s->oh * s->ow * s->ldy, s->x_n);
+    if (!edges) {
+        ag_dw_sums(&t, r, 0, first, count, common.begin, contiguous);
+        return;
+    }
+    t.alpha = 1.0f;
+    t.beta = 0.0f;
+    t.c = sums;
+    t.c_step = ag_bytes(AG_TILE_N);
+    for (int32_t o = 0; o < g->outputs; o += AG_DW_SUMS) {
+        t.rows = g->outputs - o < AG_DW_SUMS ? g->outputs - o : AG_DW_SUMS;
+        ag_dw_sums(&t, r, o, first, count, common.begin, contiguous);
+        ag_dw_edges(&t, sums, r, o, first, count, common, all, contiguous);
+        for (int32_t i = 0; i < t.rows; i++, dw += g->filter) {
+            const float *sum = sums + (ptrdiff_t)i * AG_TILE_N;
+            for (int32_t j = 0; j < count; j++) {
+                dw[j] = r->beta == 0.0f ? r->alpha * sum[j] : r->alpha * sum[j] + r->beta * dw[j];
+            }
+        }
+    }
+}
+
+/* All elements of the row: as one where the same windows have them inside x, or tap by tap, or several taps
+ * at once where they have few channels. */
+static void ag_dw_row_elements(const ag_dw_row *r, int32_t row_length) {
+    const ag_conv2d_group *g = r->g;
+    const ag_window_range low = ag_windows_with_element(0, g);
+    const ag_window_range high = ag_windows_with_element(row_length - 1, g);
+    const bool same = low.begin == high.begin && low.end == high.end;
+    const bool contiguous = ag_taps_contiguous(g, g->s->kw);
+    int32_t step = 2 * g->channels < AG_TILE_N ? AG_TILE_N : g->channels;
+    if (contiguous && same) {
+        step = row_length;
+    } else if (!contiguous && step > AG_TILE_N) {
+        step = AG_TILE_N;
+    }
+    for (int32_t j = 0; j < row_length; j += step) {
+        ag_dw_elements(r, j, row_length - j < step ? row_length - j : step, contiguous);
+    }
+}
+#else
 /* The columns of a tile: elements of a row of the window, taps outermost, channels innermost. */
 typedef struct {
     ptrdiff_t offset[AG_TILE_N]; /* offset in x from the start of the window's row */
@@ -82,17 +225,6 @@ static void ag_dw_edges(float sums[AG_TILE_M][AG_TILE_N], const float *x, const 
         }
     }
 }
-
-/* One row of the window in one group: x and dy at the group's first channels of the first image, dw at the
- * row's weights of the first output channel. */
-typedef struct {
-    const float *x, *dy;
-    float *dw;
-    int32_t n;
-    ag_window_range vertical;
-    float alpha, beta;
-    const ag_conv2d_group *g;
-} ag_dw_row;
 
 /* Reduces AG_TILE_M output channels from `o` on over the images; t is set up for the first image. */
 static void ag_dw_sums(float sums[AG_TILE_M][AG_TILE_N], ag_tile *t, const ag_dw_row *r,
@@ -208,6 +340,8 @@ static void ag_dw_scalar(const ag_dw_row *r, int32_t row_length) {
     }
 }
 
+#endif
+
 static void ag_conv2d_dw_tiled(const float *x, const float *dy, float *dw, int32_t n,
                                const ag_conv2d_shape *s, float alpha, float beta) {
     const ag_conv2d_group g = ag_conv2d_group_of(s);
@@ -224,6 +358,9 @@ static void ag_conv2d_dw_tiled(const float *x, const float *dy, float *dw, int32
             r.x = x + (ptrdiff_t)group * g.channels * s->x_c + (ptrdiff_t)offset * s->x_h;
             r.dy = dy + (ptrdiff_t)group * g.outputs;
             r.dw = dw + (ptrdiff_t)group * g.outputs * g.filter + (ptrdiff_t)i * row_length;
+#if AG_GENERAL_TILES
+            ag_dw_row_elements(&r, row_length);
+#else
             if (g.outputs < AG_TILE_M) {
                 ag_dw_scalar(&r, row_length);
                 continue;
@@ -233,6 +370,7 @@ static void ag_conv2d_dw_tiled(const float *x, const float *dy, float *dw, int32
                     row_length >= AG_TILE_N && j + AG_TILE_N > row_length ? j + AG_TILE_N - row_length : 0;
                 ag_dw_column_tile(&r, j - column_overlap, column_overlap, row_length);
             }
+#endif
         }
     }
 }

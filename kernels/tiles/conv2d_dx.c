@@ -7,8 +7,8 @@
  *                              tap  0 1 0 1 0 1
  *                                   2   2   2
  *
- * Each tap is one k-run over the output channels; each row of taps is one micro-kernel call that adds to dx.
- */
+ * Each tap is one k-run over the output channels. Each row of taps is one micro-kernel call that adds to dx;
+ * with AG_GENERAL_TILES all rows are one call. */
 #include "ag_kernels.h"
 #include "tiles/conv2d_group.h"
 #include "tiles/pixel_tiles.h"
@@ -45,6 +45,50 @@ static inline ag_tap_range ag_phase_tap_range(const ag_phase_taps *m, int32_t be
     return ag_tap_range_from(begin, m->elements, 1, -m->window, m->taps, m->window_step, windows);
 }
 
+#if AG_GENERAL_TILES
+/* All channels of the pixels that remain; k, k_runs, blocks, skips and b_step are set. */
+static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, const ag_conv2d_group *g) {
+    ag_pixel_tile pixels;
+    t->b[0] = w;
+    t->columns = g->channels;
+    t->c_column = 0;
+    t->beta = 0.0f;
+    while (cursor->remaining > 0) {
+        ag_next_pixels(t, &pixels, cursor);
+        AG_MICROKERNEL(nn)(t);
+    }
+}
+
+/* The same where the channels of a pixel of dx are apart. */
+static AG_NOINLINE void ag_dx_channels_apart(ag_tile *t, ag_pixel_cursor *cursor, const float *w,
+                                             const ag_conv2d_group *g) {
+    float sums[AG_TILE_M][AG_TILE_N], *rows[AG_TILE_M];
+    ag_pixel_tile pixels;
+    t->beta = 0.0f;
+    t->c_rows = rows;
+    t->c_column = 0;
+    for (int32_t i = 0; i < AG_TILE_M; i++) {
+        rows[i] = sums[i];
+    }
+    while (cursor->remaining > 0) {
+        ag_next_pixel_tile(&pixels, cursor);
+        t->rows = pixels.count;
+        for (int32_t i = 0; i < AG_TILE_M; i++) {
+            t->a[i] = pixels.src[i];
+        }
+        for (int32_t k = 0; k < g->channels; k += AG_TILE_N) {
+            t->columns = g->channels - k < AG_TILE_N ? g->channels - k : AG_TILE_N;
+            t->b[0] = w + k;
+            AG_MICROKERNEL(nn)(t);
+            for (int32_t i = 0; i < t->rows; i++) {
+                for (int32_t j = 0; j < t->columns; j++) {
+                    pixels.dst[i][(ptrdiff_t)(k + j) * g->s->x_c] = sums[i][j];
+                }
+            }
+        }
+    }
+}
+#else
 /* An edge tile: AG_TILE_N channels from `k` on, of which the first `overlap` are already stored, computed
  * into a local array. */
 static AG_NOINLINE void ag_dx_edge_tile(ag_tile *t, const ag_pixel_tile *pixels, int32_t k, int32_t overlap,
@@ -107,28 +151,52 @@ static void ag_dx_scalar(const ag_tile *t, const ag_pixel_tile *pixels, const fl
     }
 }
 
+/* All channels of the pixels that remain; v rows of taps, a_row and b_row elements apart. */
+static void ag_dx_pixels(ag_tile *t, ag_pixel_cursor *cursor, const float *w, int32_t v, ptrdiff_t a_row,
+                         ptrdiff_t b_row, const ag_conv2d_group *g) {
+    ag_pixel_tile pixels;
+    while (cursor->remaining > 0) {
+        ag_next_pixel_tile(&pixels, cursor);
+        t->beta = 0.0f;
+        for (int32_t i = 0; i < v; i++) {
+            const float *row = w + i * b_row;
+            for (int32_t q = 0; q < AG_TILE_M; q++) {
+                t->a[q] = pixels.src[q] + i * a_row;
+            }
+            if (g->channels < AG_TILE_N) {
+                ag_dx_scalar(t, &pixels, row, g);
+            } else {
+                ag_dx_channels(t, &pixels, row, cursor->dst_step, g);
+            }
+            t->beta = 1.0f;
+        }
+    }
+}
+#endif
+
 /* The pixels of dx that are reached by the same taps along both axes; dy, w and dx start at the group. */
 static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_phase_taps *rows,
                          ag_tap_range vertical, const ag_phase_taps *columns, ag_tap_range horizontal,
-                         const ag_conv2d_group *g) {
+                         int32_t n, const ag_conv2d_group *g) {
     const ag_conv2d_shape *s = g->s;
     const int32_t v = vertical.last - vertical.first, u = horizontal.last - horizontal.first;
-    const ptrdiff_t dy_row = (ptrdiff_t)s->ow * s->ldy;
-    ag_pixel_tile pixels;
+    const int32_t height = vertical.end - vertical.begin, width = horizontal.end - horizontal.begin;
+    const ptrdiff_t dy_row = (ptrdiff_t)s->ow * s->ldy, a_row = rows->window_step * dy_row;
+    const ptrdiff_t b_row = -(ptrdiff_t)rows->tap_step * s->kw * g->channels;
     ag_pixel_cursor cursor;
     ag_tile t;
-    cursor.columns = horizontal.end - horizontal.begin;
-    cursor.column = 0;
-    cursor.remaining = (vertical.end - vertical.begin) * cursor.columns;
     cursor.dst = dx + ((ptrdiff_t)rows->phase + (ptrdiff_t)vertical.begin * s->stride_h) * s->x_h;
     cursor.dst += ((ptrdiff_t)columns->phase + (ptrdiff_t)horizontal.begin * s->stride_w) * s->x_w;
     cursor.dst_step = (ptrdiff_t)s->stride_w * s->x_w;
-    cursor.dst_row = (ptrdiff_t)s->stride_h * s->x_h - cursor.columns * cursor.dst_step;
+    cursor.dst_row = (ptrdiff_t)s->stride_h * s->x_h - width * cursor.dst_step;
+    cursor.dst_image = s->x_n - (ptrdiff_t)height * s->stride_h * s->x_h;
     cursor.src = dy + (rows->window + vertical.begin + vertical.first * rows->window_step) * dy_row;
     cursor.src +=
         (ptrdiff_t)(columns->window + horizontal.begin + horizontal.first * columns->window_step) * s->ldy;
     cursor.src_step = s->ldy;
-    cursor.src_row = dy_row - cursor.columns * cursor.src_step;
+    cursor.src_row = dy_row - width * cursor.src_step;
+    cursor.src_image = (s->oh - height) * dy_row;
+    ag_begin_pixels(&cursor, n, height, width);
     if (v <= 0 || u <= 0) {
         ag_zero_pixels(cursor, g->channels, s->x_c);
         return;
@@ -136,31 +204,22 @@ static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_ph
     w += (ptrdiff_t)(rows->tap - vertical.first * rows->tap_step) * s->kw * g->channels;
     w += (ptrdiff_t)(columns->tap - horizontal.first * columns->tap_step) * g->channels;
     t.alpha = 1.0f;
+    t.a_step = ag_bytes(1);
     t.k = g->outputs;
     t.k_runs = u;
     t.b_step = ag_bytes(g->filter);
     t.a_skip = ag_bytes((ptrdiff_t)columns->window_step * s->ldy - g->outputs);
     t.b_skip = ag_bytes(-(ptrdiff_t)columns->tap_step * g->channels - g->outputs * g->filter);
-    while (cursor.remaining > 0) {
-        ag_next_pixel_tile(&pixels, &cursor);
-        t.beta = 0.0f;
-        for (int32_t i = 0; i < v; i++) {
-            const float *row = w - (ptrdiff_t)i * rows->tap_step * s->kw * g->channels;
-            for (int32_t q = 0; q < AG_TILE_M; q++) {
-                t.a[q] = pixels.src[q] + (ptrdiff_t)i * rows->window_step * dy_row;
-            }
-            if (g->channels < AG_TILE_N) {
-                ag_dx_scalar(&t, &pixels, row, g);
-            } else {
-                ag_dx_channels(&t, &pixels, row, cursor.dst_step, g);
-            }
-            t.beta = 1.0f;
-        }
-    }
+#if AG_GENERAL_TILES
+    ag_set_blocks(&t, v, a_row, b_row);
+    (s->x_c == 1 ? ag_dx_pixels : ag_dx_channels_apart)(&t, &cursor, w, g);
+#else
+    ag_dx_pixels(&t, &cursor, w, v, a_row, b_row, g);
+#endif
 }
 
-/* One group of one image. */
-static void ag_dx_group(const float *dy, const float *w, float *dx, const ag_conv2d_group *g) {
+/* One group of all images. */
+static void ag_dx_group(const float *dy, const float *w, float *dx, int32_t n, const ag_conv2d_group *g) {
     const ag_conv2d_shape *s = g->s;
     ag_tap_range vertical, horizontal;
     for (int32_t i = 0; i < s->stride_h && i < s->h; i++) {
@@ -172,7 +231,7 @@ static void ag_dx_group(const float *dy, const float *w, float *dx, const ag_con
                 vertical = ag_phase_tap_range(&rows, vertical.end, s->oh);
                 for (horizontal.end = 0; horizontal.end < columns.elements;) {
                     horizontal = ag_phase_tap_range(&columns, horizontal.end, s->ow);
-                    ag_dx_region(dy, w, dx, &rows, vertical, &columns, horizontal, g);
+                    ag_dx_region(dy, w, dx, &rows, vertical, &columns, horizontal, n, g);
                 }
             }
         }
@@ -182,11 +241,9 @@ static void ag_dx_group(const float *dy, const float *w, float *dx, const ag_con
 static void ag_conv2d_dx_tiled(const float *dy, const float *w, float *dx, int32_t n,
                                const ag_conv2d_shape *s) {
     const ag_conv2d_group g = ag_conv2d_group_of(s);
-    for (; n > 0; n--, dy += (ptrdiff_t)s->oh * s->ow * s->ldy, dx += s->x_n) {
-        for (int32_t i = 0; i < s->groups; i++) {
-            ag_dx_group(dy + (ptrdiff_t)i * g.outputs, w + (ptrdiff_t)i * g.outputs * g.filter,
-                        dx + (ptrdiff_t)i * g.channels * s->x_c, &g);
-        }
+    for (int32_t i = 0; i < s->groups; i++) {
+        ag_dx_group(dy + (ptrdiff_t)i * g.outputs, w + (ptrdiff_t)i * g.outputs * g.filter,
+                    dx + (ptrdiff_t)i * g.channels * s->x_c, n, &g);
     }
 }
 

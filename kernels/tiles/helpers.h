@@ -1,9 +1,16 @@
-/* Shared by the headers of this folder: distances in bytes, and an attribute. */
+/* Shared by the headers of this folder: distances in bytes, an attribute, and an option of the backend. */
 #ifndef AG_TILES_HELPERS_H
 #define AG_TILES_HELPERS_H
 
+#include "vec.h"
+
 #include <stddef.h>
 #include <stdint.h>
+
+/* vec.h defines it as 1 where the micro-kernels take the last fields of ag_tile and of ag_depthwise_tile. */
+#ifndef AG_GENERAL_TILES
+#define AG_GENERAL_TILES 0
+#endif
 
 /* For rarely called functions: keeps their stack frame out of the caller's. */
 #if defined __GNUC__

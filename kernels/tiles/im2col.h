@@ -11,7 +11,9 @@
 
 #include "tiles/conv2d_group.h"
 
-enum { AG_IM2COL_MAX = 18 }; /* elements of a window that are packed at a time */
+#ifndef AG_IM2COL_MAX
+#define AG_IM2COL_MAX 18 /* elements of a window that are packed at a time */
+#endif
 
 /* The current chunk of a window of rows * row_length elements: `length` elements from `column` on, of each of
  * `row_count` rows from `row` on. */

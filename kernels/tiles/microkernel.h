@@ -9,7 +9,9 @@
  *     a[M-1] -> +------------+         a_skip and b_skip bytes between two runs
  *
  * A matrix product has one k-run, a convolution has one per row of the window. A backend provides
- * vec.h with AG_TILE_M and AG_TILE_N, and the four functions AG_MICROKERNEL(nn), (nt), (tn) and (tg). */
+ * vec.h with AG_TILE_M and AG_TILE_N, and the four functions AG_MICROKERNEL(nn), (nt), (tn) and (tg). With
+ * AG_GENERAL_TILES (helpers.h), a call computes any number of tiles, partial ones included, and sums over a
+ * third axis. */
 #ifndef AG_MICROKERNEL_H
 #define AG_MICROKERNEL_H
 
@@ -30,7 +32,26 @@ typedef struct {
     float *c;
     int32_t c_step; /* from one row of C to the next */
     float alpha, beta;
+#if AG_GENERAL_TILES
+    int32_t rows, columns; /* of C; where columns of B are in b[], at most AG_TILE_N */
+    int32_t a_row;         /* bytes from row to row of A, whose first one is at a[0], ... */
+    float *const *c_rows;  /* ... unless this is not null: then row i of A is at a[i], row i of C at */
+    int32_t c_column;      /* c_rows[i] + c_column, and there are at most AG_TILE_M rows */
+    int32_t k_blocks; /* of k_runs each; the first products of two blocks are a_next and b_next bytes apart */
+    ptrdiff_t a_next, b_next;
+#endif
 } ag_tile;
+
+/* Distances between blocks in elements. */
+static inline void ag_set_blocks(ag_tile *t, int32_t blocks, ptrdiff_t a_next, ptrdiff_t b_next) {
+#if AG_GENERAL_TILES
+    t->k_blocks = blocks;
+    t->a_next = a_next * (ptrdiff_t)sizeof(float);
+    t->b_next = b_next * (ptrdiff_t)sizeof(float);
+#else
+    (void)t, (void)blocks, (void)a_next, (void)b_next;
+#endif
+}
 
 typedef void ag_microkernel_fn(const ag_tile *t);
 ag_microkernel_fn AG_MICROKERNEL(nn), AG_MICROKERNEL(nt), AG_MICROKERNEL(tn), AG_MICROKERNEL(tg);

@@ -11,14 +11,16 @@
 #include "tiles/microkernel.h"
 
 #include <stdbool.h>
+#include <string.h>
 
-/* Position in a region: where the next pixel is read and where its result is stored, the distances from pixel
- * to pixel of a row and from the end of a row to the next one, and the number of pixels that remain. */
+/* Position in a region of each of several images: where the next pixel is read and where its result is
+ * stored, the distances from pixel to pixel of a row, from the end of a row to the next one, in addition from
+ * the end of an image's last row to the next image, and the number of pixels that remain. */
 typedef struct {
     const float *src;
     float *dst;
-    ptrdiff_t src_step, src_row, dst_step, dst_row;
-    int32_t column, columns, remaining;
+    ptrdiff_t src_step, src_row, src_image, dst_step, dst_row, dst_image;
+    int32_t column, columns, row, rows, remaining;
 } ag_pixel_cursor;
 
 /* The pixels of a tile; entries past `count` repeat the last pixel. */
@@ -29,24 +31,91 @@ typedef struct {
     bool single_row; /* all in one row: the results have a constant stride */
 } ag_pixel_tile;
 
+/* Sets the position to the first of `rows` x `columns` pixels of `images` images. The other fields are set.
+ */
+static inline void ag_begin_pixels(ag_pixel_cursor *cursor, int32_t images, int32_t rows, int32_t columns) {
+    cursor->column = cursor->row = 0;
+    cursor->remaining = images * rows * columns;
+    cursor->columns = columns;
+    cursor->rows = rows;
+    if (cursor->src_row == 0 && cursor->dst_row == 0) { /* one long row */
+        cursor->columns *= rows;
+        cursor->rows = 1;
+        if (cursor->src_image == 0 && cursor->dst_image == 0) {
+            cursor->columns *= images;
+        }
+    }
+}
+
+static inline void ag_next_pixel(ag_pixel_cursor *cursor) {
+    cursor->src += cursor->src_step;
+    cursor->dst += cursor->dst_step;
+    if (++cursor->column == cursor->columns) {
+        cursor->column = 0;
+        cursor->src += cursor->src_row;
+        cursor->dst += cursor->dst_row;
+        if (++cursor->row == cursor->rows) {
+            cursor->row = 0;
+            cursor->src += cursor->src_image;
+            cursor->dst += cursor->dst_image;
+        }
+    }
+}
+
 static inline void ag_next_pixel_tile(ag_pixel_tile *pixels, ag_pixel_cursor *cursor) {
     pixels->count = cursor->remaining < AG_TILE_M ? cursor->remaining : AG_TILE_M;
     pixels->single_row = cursor->column + AG_TILE_M <= cursor->columns;
+    if (cursor->column + AG_TILE_M < cursor->columns) {
+        for (int32_t i = 0; i < AG_TILE_M; i++) {
+            pixels->src[i] = cursor->src;
+            pixels->dst[i] = cursor->dst;
+            cursor->src += cursor->src_step;
+            cursor->dst += cursor->dst_step;
+        }
+        cursor->column += AG_TILE_M;
+        cursor->remaining -= AG_TILE_M;
+        return;
+    }
     for (int32_t i = 0; i < AG_TILE_M; i++) {
         pixels->src[i] = cursor->src;
         pixels->dst[i] = cursor->dst;
         if (cursor->remaining > 1) {
-            cursor->src += cursor->src_step;
-            cursor->dst += cursor->dst_step;
-            if (++cursor->column == cursor->columns) {
-                cursor->column = 0;
-                cursor->src += cursor->src_row;
-                cursor->dst += cursor->dst_row;
-            }
+            ag_next_pixel(cursor);
         }
         cursor->remaining--;
     }
 }
+
+#if AG_GENERAL_TILES
+/* The next pixels and their results as operands of a micro-kernel: full tiles of one row, or a tile that
+ * continues in the next row. */
+static inline void ag_next_pixels(ag_tile *t, ag_pixel_tile *pixels, ag_pixel_cursor *cursor) {
+    const int32_t left = cursor->columns - cursor->column;
+    const int32_t run = left == cursor->remaining ? left : left - left % AG_TILE_M;
+    if (run == 0) {
+        ag_next_pixel_tile(pixels, cursor);
+        for (int32_t i = 0; i < pixels->count; i++) {
+            t->a[i] = pixels->src[i];
+        }
+        t->rows = pixels->count;
+        t->c_rows = pixels->dst;
+        return;
+    }
+    t->a[0] = cursor->src;
+    t->c = cursor->dst;
+    t->a_row = ag_bytes(cursor->src_step);
+    t->c_step = ag_bytes(cursor->dst_step);
+    t->rows = run;
+    t->c_rows = NULL;
+    cursor->remaining -= run;
+    if (cursor->remaining > 0) {
+        cursor->src += (run - 1) * cursor->src_step;
+        cursor->dst += (run - 1) * cursor->dst_step;
+        cursor->column += run - 1;
+        ag_next_pixel(cursor);
+    }
+}
+#endif
 
 /* Stores zeros to `channels` channels, `stride` apart, of all remaining pixels. */
 static inline void ag_zero_pixels(ag_pixel_cursor cursor, int32_t channels, ptrdiff_t stride) {
@@ -54,8 +123,13 @@ static inline void ag_zero_pixels(ag_pixel_cursor cursor, int32_t channels, ptrd
     while (cursor.remaining > 0) {
         ag_next_pixel_tile(&pixels, &cursor);
         for (int32_t i = 0; i < pixels.count; i++) {
+            float *dst = pixels.dst[i];
+            if (stride == 1) {
+                memset(dst, 0, (size_t)channels * sizeof(float));
+                continue;
+            }
             for (int32_t k = 0; k < channels; k++) {
-                pixels.dst[i][k * stride] = 0.0f;
+                dst[k * stride] = 0.0f;
             }
         }
     }

@@ -1,14 +1,17 @@
-/* Convolutions and their gradients over portable micro-kernels against `ref`, with random geometry: arrays
- * have exactly the required size, so that a sanitizer detects every access outside. */
+/* Convolutions and their gradients over a backend's micro-kernels against `ref`, with random geometry: arrays
+ * have exactly the required size, so that a sanitizer detects every access outside. Pooled convolutions,
+ * which have no general tiles (tiles/helpers.h), only over the portable ones. */
 #include "ag_kernels.h"
 #include "ag_rng.h"
 
 #include "tiles/conv2d.c"
 #include "tiles/conv2d_dw.c"
 #include "tiles/conv2d_dx.c"
+#if !AG_GENERAL_TILES
 #include "tiles/conv2d_pool.c"
 #include "tiles/conv2d_pool_dw.c"
 #include "tiles/conv2d_pool_dx.c"
+#endif
 
 #include <math.h>
 #include <stdio.h>
@@ -85,6 +88,7 @@ static bool draw(ag_conv2d_shape *s) {
     return room_h >= 0 && room_w >= 0;
 }
 
+#if !AG_GENERAL_TILES
 static ag_conv2d_pool_shape pooled(const ag_conv2d_shape *s) {
     ag_conv2d_pool_shape p = {s->h,
                               s->w,
@@ -151,6 +155,7 @@ static void pooled_kernels(const ag_conv2d_shape *s, float *x, int32_t span, con
     free(index_want);
     free(dy);
 }
+#endif
 
 static void kernels(const ag_conv2d_shape *s) {
     const int32_t n = random_between(1, 3), channels = s->c / s->groups;
@@ -171,9 +176,11 @@ static void kernels(const ag_conv2d_shape *s) {
     ag_conv2d_dw_tiled(x, dy, dw, n, s, alpha, beta);
     ag_conv2d_dw_f32_ref(x, dy, dw_want, n, s, alpha, beta);
     compare("dw", dw, dw_want, weights, s);
+#if !AG_GENERAL_TILES
     if (s->groups == 1) {
         pooled_kernels(s, x, span, w, dw, weights, n, alpha, beta);
     }
+#endif
     free(x);
     free(w);
     free(y);

@@ -9,18 +9,27 @@ from checkout import C
 SANITIZE = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
+BACKENDS = {  # name: (folder of vec.h, flags, the fewest cases)
+    "plain": (C / "plain_microkernel", (), 3000),
+    # panels that hold one row of a window or none, so that all paths are taken
+    "host": (KERNELS / "host", ("-DAG_PANEL=128", "-DAG_PANEL_PIXELS=8", "-DAG_IM2COL_MAX=20"), 2000),
+}
+
+
 @pytest.mark.cc
-def test_convolutions_over_plain_microkernel_stay_inside_their_arrays(tmp_path):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_convolutions_over_microkernels_stay_inside_their_arrays(tmp_path, backend):
     """1000 random geometries: padding, strides, dilation, groups, channel first; results as those of `ref`."""
-    sources = [C / "tiles_sweep.c", C / "plain_microkernel" / "microkernel.c"]
+    folder, flags, fewest = BACKENDS[backend]
+    sources = [C / "tiles_sweep.c", folder / "microkernel.c"]
     sources += [KERNELS / "ref" / "conv2d.c", KERNELS / "ref" / "conv2d_pool.c"]
     program = compile_c(
         "gcc",
         sources,
         tmp_path / "sweep",
-        (*SANITIZE, "-DAG_BACKEND=plain", f"-I{C}/plain_microkernel", "-lm"),
+        (*SANITIZE, *flags, f"-DAG_BACKEND={backend}", f"-I{folder}", "-lm"),
     )
     done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
     cases = int(done.stdout.split()[0])
-    assert cases > 3000
+    assert cases > fewest

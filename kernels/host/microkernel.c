@@ -1,0 +1,265 @@
+/* The micro-kernels of tiles/microkernel.h, for tiles of up to AG_TILE_M x AG_TILE_N sums.
+ *
+ *     nn, tn: vectors along the columns of C         nt: vectors along k, four columns at a time
+ *
+ *             b[k]: 2 vectors                                 b[0] b[1] b[2] b[3]
+ *       a[0]  +------+------+                          a[0]  +----+----+----+----+
+ *        ..   | sums | sums |  a[i][k] is broadcast     ..   | vectors of partial |  added up
+ *       a[M]  +------+------+                          a[2]  | sums               |  at the end
+ *                                                            +----+----+----+----+
+ *     tg: nn of the transposed tile, whose rows are the columns of B */
+#include "tiles/microkernel.h"
+
+enum { VECTORS = AG_TILE_N / LANES, DOT_ROWS = LANES == 16 ? 4 : 3, DOT_COLUMNS = 4 };
+
+static inline const float *at(const float *p, ptrdiff_t bytes) {
+    return (const float *)(const void *)((const char *)p + bytes);
+}
+
+/* What nn, tn and tg read: rows that are broadcast, and the first row of vectors. */
+typedef struct {
+    const float *a[AG_TILE_M], *b;
+    ptrdiff_t a_step, b_step, a_skip, b_skip, a_next, b_next;
+    int32_t blocks, runs, k;
+} operands;
+
+static inline float *row_of(const ag_tile *t, int32_t i) {
+    return t->c_rows ? t->c_rows[i] + t->c_column
+                     : (float *)(void *)((char *)t->c + (ptrdiff_t)i * t->c_step);
+}
+
+/* sum[i * vectors + j] = row i of A, whose elements are a_step bytes apart, times vector j of the rows of B,
+ * b_step bytes apart; `rows`, `vectors` and `masked`, which says that the last vector has `last` elements,
+ * are constants.
+ */
+ALWAYS_INLINE void broadcast_sums(int32_t rows, int32_t vectors, bool masked, int32_t last, const operands *p,
+                                  vec *sum) {
+    const float *a[AG_TILE_M];
+    const lane_mask mask = first_lanes(last);
+    vec s[AG_TILE_M * VECTORS];
+    for (int32_t e = 0; e < rows * vectors; e++) {
+        s[e] = zero();
+    }
+    for (int32_t i = 0; i < rows; i++) {
+        a[i] = p->a[i];
+    }
+    for (int32_t block = 0; block < p->blocks; block++) {
+        const float *b = at(p->b, block * p->b_next);
+        ptrdiff_t offset = block * p->a_next;
+        for (int32_t run = p->runs; run > 0; run--) {
+            for (int32_t k = p->k; k > 0; k--) {
+                vec v[VECTORS];
+                for (int32_t j = 0; j < vectors; j++) {
+                    v[j] = get(masked && j == vectors - 1, b + (ptrdiff_t)j * LANES, mask);
+                }
+                for (int32_t e = 0; e < rows * vectors; e++) {
+                    s[e] += splat(*at(a[e / vectors], offset)) * v[e % vectors];
+                }
+                offset += p->a_step;
+                b = at(b, p->b_step);
+            }
+            offset += p->a_skip;
+            b = at(b, p->b_skip);
+        }
+    }
+    for (int32_t e = 0; e < rows * vectors; e++) {
+        sum[e] = s[e];
+    }
+}
+
+/* One tile, of which the rows at c[i] are stored. */
+ALWAYS_INLINE void broadcast_tile(int32_t rows, int32_t vectors, bool masked, int32_t last, const operands *p,
+                                  float *const *c, float alpha, float beta) {
+    const lane_mask mask = first_lanes(last);
+    vec sum[AG_TILE_M * VECTORS];
+    broadcast_sums(rows, vectors, masked, last, p, sum);
+    if (beta == 0.0f) {
+        for (int32_t e = 0; e < rows * vectors; e++) {
+            put(masked && e % vectors == vectors - 1, c[e / vectors] + (ptrdiff_t)(e % vectors) * LANES, mask,
+                alpha * sum[e]);
+        }
+        return;
+    }
+    for (int32_t e = 0; e < rows * vectors; e++) {
+        const bool part = masked && e % vectors == vectors - 1;
+        float *dst = c[e / vectors] + (ptrdiff_t)(e % vectors) * LANES;
+        put(part, dst, mask, alpha * sum[e] + beta * get(part, dst, mask));
+    }
+}
+
+ALWAYS_INLINE void broadcast_rows(int32_t rows, int32_t columns, const operands *p, float *const *c,
+                                  float alpha, float beta) {
+    if (columns >= AG_TILE_N) {
+        broadcast_tile(rows, VECTORS, false, LANES, p, c, alpha, beta);
+    } else if (columns > LANES) {
+        broadcast_tile(rows, VECTORS, true, columns - LANES, p, c, alpha, beta);
+    } else if (columns == LANES) {
+        broadcast_tile(rows, 1, false, LANES, p, c, alpha, beta);
+    } else {
+        broadcast_tile(rows, 1, true, columns, p, c, alpha, beta);
+    }
+}
+
+/* The next rows of A and C: where there are fewer than AG_TILE_M, the last row of A is repeated. */
+ALWAYS_INLINE void next_rows(const float *a[AG_TILE_M], float *c[AG_TILE_M], const ag_tile *t, int32_t i,
+                             int32_t j, ptrdiff_t a_row, float *unused) {
+    const int32_t rows = t->rows - i;
+    if (!t->c_rows && rows >= AG_TILE_M) {
+        const float *row = at(t->a[0], i * a_row);
+        float *dst = row_of(t, i) + j;
+        for (int32_t q = 0; q < AG_TILE_M; q++) {
+            a[q] = row;
+            c[q] = dst;
+            row = at(row, a_row);
+            dst += t->c_step / (int32_t)sizeof(float);
+        }
+        return;
+    }
+    for (int32_t q = 0; q < AG_TILE_M; q++) {
+        const int32_t row = q < rows ? i + q : t->rows - 1;
+        a[q] = t->c_rows ? t->a[row] : at(t->a[0], row * a_row);
+        c[q] = q < rows ? row_of(t, row) + j : unused;
+    }
+}
+
+/* a_row bytes from row to row of A. */
+static void broadcast(const ag_tile *t, operands *p, ptrdiff_t a_row) {
+    float unused[AG_TILE_N], *c[AG_TILE_M];
+    for (int32_t j = 0; j < t->columns; j += AG_TILE_N, p->b += AG_TILE_N) {
+        const int32_t columns = t->columns - j;
+        for (int32_t i = 0; i < t->rows; i += AG_TILE_M) {
+            next_rows(p->a, c, t, i, j, a_row, unused);
+            if (t->rows - i > 4 && AG_TILE_M > 4) {
+                broadcast_rows(AG_TILE_M, columns, p, c, t->alpha, t->beta);
+            } else if (t->rows - i > 2) {
+                broadcast_rows(4, columns, p, c, t->alpha, t->beta);
+            } else {
+                broadcast_rows(2, columns, p, c, t->alpha, t->beta);
+            }
+        }
+    }
+}
+
+static operands operands_of(const ag_tile *t) {
+    return (operands){{NULL},    t->b[0],   t->a_step,   t->b_step, t->a_skip, t->b_skip,
+                      t->a_next, t->b_next, t->k_blocks, t->k_runs, t->k};
+}
+
+void AG_MICROKERNEL(nn)(const ag_tile *t) {
+    operands p = operands_of(t);
+    broadcast(t, &p, t->a_row);
+}
+
+void AG_MICROKERNEL(tn)(const ag_tile *t) {
+    operands p = operands_of(t);
+    broadcast(t, &p, sizeof(float));
+}
+
+/* Columns j and up, at most AG_TILE_M, as rows of the transposed tile; `vectors` of rows i and up as its
+ * columns, of which the last has `last` elements. */
+ALWAYS_INLINE void gathered_tile(int32_t vectors, bool masked, int32_t last, const ag_tile *t, int32_t i,
+                                 int32_t j, const operands *p) {
+    const int32_t columns = t->columns - j < AG_TILE_M ? t->columns - j : AG_TILE_M;
+    vec sum[AG_TILE_M * VECTORS];
+    float sums[AG_TILE_M][AG_TILE_N];
+    broadcast_sums(AG_TILE_M, vectors, masked, last, p, sum);
+    for (int32_t e = 0; e < AG_TILE_M * vectors; e++) {
+        store(sums[e / vectors] + (ptrdiff_t)(e % vectors) * LANES, sum[e]);
+    }
+    for (int32_t r = 0; r < (vectors - 1) * LANES + last; r++) {
+        float *c = row_of(t, i + r) + j;
+        for (int32_t q = 0; q < columns; q++) {
+            c[q] = t->beta == 0.0f ? t->alpha * sums[q][r] : t->alpha * sums[q][r] + t->beta * c[q];
+        }
+    }
+}
+
+void AG_MICROKERNEL(tg)(const ag_tile *t) {
+    operands p = {{NULL},    t->a[0],   t->b_step,   t->a_step, t->b_skip, t->a_skip,
+                  t->b_next, t->a_next, t->k_blocks, t->k_runs, t->k};
+    for (int32_t i = 0; i < t->rows; i += AG_TILE_N, p.b += AG_TILE_N) {
+        const int32_t rows = t->rows - i;
+        for (int32_t j = 0; j < t->columns; j += AG_TILE_M) {
+            for (int32_t q = 0; q < AG_TILE_M; q++) {
+                p.a[q] = t->b[j + q < t->columns ? j + q : t->columns - 1];
+            }
+            if (rows >= AG_TILE_N) {
+                gathered_tile(VECTORS, false, LANES, t, i, j, &p);
+            } else if (rows > LANES) {
+                gathered_tile(VECTORS, true, rows - LANES, t, i, j, &p);
+            } else if (rows == LANES) {
+                gathered_tile(1, false, LANES, t, i, j, &p);
+            } else {
+                gathered_tile(1, true, rows, t, i, j, &p);
+            }
+        }
+    }
+}
+
+/* DOT_ROWS rows from i on, DOT_COLUMNS columns from j on. */
+static void dot_tile(const ag_tile *t, int32_t i, int32_t j) {
+    const int32_t rows = t->rows - i < DOT_ROWS ? t->rows - i : DOT_ROWS;
+    const int32_t columns = t->columns - j < DOT_COLUMNS ? t->columns - j : DOT_COLUMNS;
+    const float *a[DOT_ROWS], *b[DOT_COLUMNS];
+    vec sum[DOT_ROWS][DOT_COLUMNS] = {{{0}}};
+    for (int32_t q = 0; q < DOT_ROWS; q++) {
+        const int32_t row = i + (q < rows ? q : rows - 1);
+        a[q] = t->c_rows ? t->a[row] : at(t->a[0], (ptrdiff_t)row * t->a_row);
+    }
+    for (int32_t q = 0; q < DOT_COLUMNS; q++) {
+        b[q] = t->b[j + (q < columns ? q : columns - 1)];
+    }
+    for (int32_t run = t->k_runs; run > 0; run--) {
+        int32_t k = t->k;
+        ptrdiff_t p = 0;
+        for (; k >= LANES; k -= LANES, p += LANES) {
+            vec right[DOT_COLUMNS];
+            for (int32_t q = 0; q < DOT_COLUMNS; q++) {
+                right[q] = load(b[q] + p);
+            }
+            for (int32_t r = 0; r < DOT_ROWS; r++) {
+                const vec left = load(a[r] + p);
+                for (int32_t q = 0; q < DOT_COLUMNS; q++) {
+                    sum[r][q] += left * right[q];
+                }
+            }
+        }
+        if (k > 0) {
+            const lane_mask mask = first_lanes(k);
+            for (int32_t r = 0; r < DOT_ROWS; r++) {
+                const vec left = load_masked(a[r] + p, mask);
+                for (int32_t q = 0; q < DOT_COLUMNS; q++) {
+                    sum[r][q] += left * load_masked(b[q] + p, mask);
+                }
+            }
+        }
+        for (int32_t r = 0; r < DOT_ROWS; r++) {
+            a[r] = at(a[r] + t->k, t->a_skip);
+        }
+        for (int32_t q = 0; q < DOT_COLUMNS; q++) {
+            b[q] = at(b[q] + t->k, t->b_skip);
+        }
+    }
+    for (int32_t r = 0; r < DOT_ROWS; r++) {
+        const quad total = four_sums(sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
+        if (r < rows) {
+            float *c = row_of(t, i + r) + j;
+            if (columns == DOT_COLUMNS) {
+                unaligned_quad *dst = (unaligned_quad *)c;
+                *dst = t->beta == 0.0f ? t->alpha * total : t->alpha * total + t->beta * *dst;
+                continue;
+            }
+            for (int32_t q = 0; q < columns; q++) {
+                c[q] = t->beta == 0.0f ? t->alpha * total[q] : t->alpha * total[q] + t->beta * c[q];
+            }
+        }
+    }
+}
+
+void AG_MICROKERNEL(nt)(const ag_tile *t) {
+    for (int32_t j = 0; j < t->columns; j += DOT_COLUMNS) {
+        for (int32_t i = 0; i < t->rows; i += DOT_ROWS) {
+            dot_tile(t, i, j);
+        }
+    }
+}
