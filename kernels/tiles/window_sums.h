@@ -50,6 +50,11 @@ static ag_taps ag_valid_taps(const ag_axis *axis, int32_t m) {
 /* The number of outputs from m on that have the same valid taps. */
 static int32_t ag_equal_windows(const ag_axis *axis, int32_t m, ag_taps taps) {
     int32_t end = m + 1;
+    if (taps.count == axis->taps && taps.count > 0) {
+        const int32_t last = axis->in + (axis->in_tap > 0 ? (axis->taps - 1) * axis->in_tap : 0);
+        end = (axis->size - 1 - last) / axis->in_step + 1;
+        return (end < axis->count ? end : axis->count) - m;
+    }
     while (end < axis->count) {
         const ag_taps next = ag_valid_taps(axis, end);
         if (next.first != taps.first || next.count != taps.count) {
@@ -99,10 +104,30 @@ typedef struct {
 
 static const float ag_zero_channels[AG_CHANNEL_TILE] = {0};
 
-/* The first channel of the next tile; the last tile is shifted back. */
+/* The first channel of the next tile; the last tile is shifted back, or, with AG_GENERAL_TILES, has fewer
+ * channels.
+ */
 static inline int32_t ag_next_channel_tile(int32_t channel, int32_t channels) {
+#if AG_GENERAL_TILES
+    return channel + AG_CHANNEL_TILE < channels ? channel + AG_CHANNEL_TILE : channels;
+#else
     const int32_t next = channel + AG_CHANNEL_TILE, last = channels - AG_CHANNEL_TILE;
     return channel < last && next > last ? last : next;
+#endif
+}
+
+/* `blocks` blocks of k-runs, such as the images, whose products are this many elements apart. */
+static inline void ag_set_depthwise_tile(ag_depthwise_tile *s, int32_t channels, int32_t init_next,
+                                         int32_t blocks, ptrdiff_t a_block, ptrdiff_t b_block) {
+#if AG_GENERAL_TILES
+    s->channels = channels < AG_CHANNEL_TILE ? channels : AG_CHANNEL_TILE;
+    s->init_next = init_next;
+    s->k_blocks = blocks;
+    s->a_block = a_block * (ptrdiff_t)sizeof(float);
+    s->b_block = b_block * (ptrdiff_t)sizeof(float);
+#else
+    (void)s, (void)channels, (void)init_next, (void)blocks, (void)a_block, (void)b_block;
+#endif
 }
 
 /* `count` adjacent outputs from [row, column] on that have the same valid taps. */
@@ -140,6 +165,7 @@ static void ag_window_sums_run(const ag_image *image, const ag_axis *rows, const
         s.a = in + k;
         s.b = image->w_tap == 0 ? w : w + k;
         s.c = out + k;
+        ag_set_depthwise_tile(&s, image->channels - k, 0, 1, 0, 0);
         AG_DEPTHWISE_MICROKERNEL(&s);
     }
 }
