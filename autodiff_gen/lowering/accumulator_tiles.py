@@ -73,10 +73,12 @@ def _accumulators(body: Body, nest: LoopNest) -> int:
             continue
         runs.append([])
         for step in item.steps():
-            if step.kind != "step" or step.root.home is not body or not _is_plain(step.root, nest):
+            if step.root.home is not body or not _is_plain(step.root, nest):
                 return 0
             if not isinstance(step.root.node.op.lower, Reduce):
                 return 0
+            if step.kind != "step":
+                continue
             kept = _loaded_once(step.root, body, nest)
             if kept is None:
                 return 0
@@ -172,6 +174,8 @@ class _Rewrite:
                 yield loop
             elif item.kind == "begin":
                 item.root.home, item.root.tile = parent, self.tile
+                yield item
+            elif item.kind == "begin part":
                 yield item
             else:
                 if run is None:

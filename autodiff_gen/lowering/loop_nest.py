@@ -11,10 +11,12 @@ from __future__ import annotations
 from ..ir.loop_axes import Axes, Labels, label, through_views
 from ..ir.node import Node, Region, Value, base
 from ..ir.op_kinds import Assemble, Elementwise, Pick, Reduce, RowContraction, View
+from ..ir.traits import is_sum
 from ..ir.types import normalise_axes, planned_size
 from ..ir.views import picked_axis
 from .expense import is_expensive, is_work
 from .loops import Body, Root, Scratch, Step
+from .partial_sums import inner_loops
 from .unroll_reductions import written_out
 
 
@@ -75,7 +77,9 @@ class LoopNest:
             over = sorted(
                 {reduced[i] for i in gone if reduced[i] is not None}, key=lambda a: self.rank[a or 0]
             )
-            return Root(node, (*moving, *(a for a in over if a is not None)), len(over))
+            reduced_loops = tuple(a for a in over if a is not None)
+            inner = inner_loops([self.labels.extents[a] for a in reduced_loops]) if is_sum(node) else 0
+            return Root(node, (*moving, *reduced_loops), len(over), inner_loops=inner)
         return Root(node, moving)
 
     # Placement
@@ -147,8 +151,11 @@ class LoopNest:
                 body.items.insert(body.items.index(loop), Step(root, "begin"))
                 body.items.insert(body.items.index(loop) + 1, Step(root, "finish"))
                 body = loop
-                for axis in root.nest[outer + 1 :]:
-                    body = self._enter(body, axis, root)
+                for k, axis in enumerate(root.nest[outer + 1 :], start=1):
+                    around, body = body, self._enter(body, axis, root)
+                    if k == root.reduced - root.inner_loops:
+                        around.items.insert(around.items.index(body), Step(root, "begin part"))
+                        around.items.insert(around.items.index(body) + 1, Step(root, "add part"))
                 body.items.append(Step(root, "step"))
             else:
                 body.items += [Step(root, "begin"), Step(root, "step"), Step(root, "finish")]
