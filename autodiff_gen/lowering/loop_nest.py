@@ -8,14 +8,19 @@ loop wherever their operands are ready.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
+
 from ..ir.loop_axes import Axes, Labels, label, through_views
 from ..ir.node import Node, Region, Value, base
 from ..ir.op_kinds import Assemble, Elementwise, Pick, Reduce, RowContraction, View
 from ..ir.traits import is_sum
-from ..ir.types import normalise_axes, planned_size
+from ..ir.types import normalise_axes, planned, planned_size
 from ..ir.views import picked_axis
+from ..passes.costs import is_computed_once
+from ..targets.cost_table import CostTable
 from .expense import is_expensive, is_work
-from .loops import Body, Root, Scratch, Step
+from .loops import Body, Root, Scratch, Step, roots_of
 from .partial_sums import inner_loops
 from .unroll_reductions import written_out
 
@@ -23,22 +28,27 @@ from .unroll_reductions import written_out
 class LoopNest:
     """The loop nest of one fused region."""
 
-    def __init__(self, region: Region) -> None:
-        self.region = region
+    def __init__(self, region: Region, cost: CostTable) -> None:
+        self.region, self.cost = region, cost
         self.nodes = region.nodes
         self.inside = {r for n in self.nodes for r in n.results if not isinstance(n.op.lower, View)}
         labels = label(self.nodes, self.inside)
         assert labels is not None, "fuse_elementwise only makes groups that can be labelled"
         self.labels: Labels = labels
         self.rank = {axis: i for i, axis in enumerate(self._axis_order())}
-        promoted: set[Node] = set()
+        self.promoted: set[Node] = set()
+        self.promote(set())
+
+    def promote(self, nodes: Collection[Node]) -> None:
+        """Place all roots, `nodes` in addition to those which must be."""
+        self.promoted |= set(nodes)
         while True:
-            self._place(promoted)
-            again = self._computed_twice(promoted) or self._computed_in_vain(promoted)
+            self._place(self.promoted)
+            again = self._computed_twice(self.promoted) or self._computed_in_vain(self.promoted)
             more = {again} if again is not None else self._computed_per_element()
             if not more:
                 break
-            promoted |= more
+            self.promoted |= more
         self.written_out = written_out(self.roots, self.inside)
         self.scratch = self.find_scratch()
 
@@ -160,13 +170,21 @@ class LoopNest:
             else:
                 body.items += [Step(root, "begin"), Step(root, "step"), Step(root, "finish")]
         else:
-            body.items.append(Step(root, "step"))
+            body.items.insert(self._first_place(root, body), Step(root, "step"))
         root.inner = body
+
+    def _first_place(self, root: Root, body: Body) -> int:
+        """Where in `body` a step is inserted: a promoted value as early as possible, so that sums which read it and
+        sums which do not share their loops."""
+        if root.node not in self.promoted:
+            return len(body.items)
+        reads = [k for k, item in enumerate(body.items) if not root.needs.keys().isdisjoint(roots_of(item))]
+        return reads[-1] + 1 if reads else 0
 
     def _enter(self, body: Body, axis: int, root: Root) -> Body:
         """The last loop over `axis` in `body` that the root may join, or a new one at the end."""
         for item in reversed(body.items):
-            within = {s.root for s in (item.steps() if isinstance(item, Body) else [item])}
+            within = roots_of(item)
             needed = within & root.needs.keys()
             if (
                 isinstance(item, Body)
@@ -202,16 +220,12 @@ class LoopNest:
         return None
 
     def _computed_per_element(self) -> set[Node]:
-        """Values of few axes that hold something expensive and would be computed in each iteration of an innermost
-        loop, though they do not change along a loop around it: a scale per channel, for every sample anew. The largest
-        such expressions."""
-        holds: dict[Node, bool] = {}
-        for node in self.nodes:
-            below = (base(v).node for v in node.operands if base(v) in self.inside)
-            holds[node] = is_work(node) or any(holds[n] for n in below if n not in self.roots)
+        """Values of few axes that would be computed in each iteration of an innermost loop, though they do not change
+        along a loop around it: a scale per channel, for every sample anew. The largest such expressions which cost
+        less to store."""
         found: set[Node] = set()
         for root in (*self.roots.values(), *self.pieces):
-            around = {b.axis for b in root.inner.path[1:]}
+            around = {b.axis for b in root.inner.path[1:] if b.axis is not None}
             pending, seen = [root.node], {root.node}
             while pending:
                 node = pending.pop()
@@ -226,13 +240,35 @@ class LoopNest:
                     if (
                         innermost
                         and around - moving
-                        and holds[source]
                         and isinstance(source.op.lower, Elementwise)
+                        and self._is_worth_storing(source, around, moving)
                     ):
                         found.add(source)
                     else:
                         pending.append(source)
         return found
+
+    def _is_worth_storing(self, node: Node, around: set[int], moving: set[int]) -> bool:
+        """Whether an elementwise value of the axes `moving` is stored, rather than computed in loops over `around`."""
+        operations, loads, pending = 0, set[Value](), {node}
+        work = False
+        while pending:
+            n = pending.pop()
+            operations += 1
+            work |= is_work(n)
+            for v in n.operands:
+                source = base(v)
+                if isinstance(source.node.op.lower, Elementwise) and self._is_inlined(source):
+                    pending.add(source.node)
+                elif any(d != 1 for d in v.type.shape):
+                    loads.add(source)
+        extents = {a: planned((self.labels.extents[a],))[0] for a in around}
+        iterations = math.prod(extents.values())
+        elements = math.prod(extents[a] for a in moving)
+        return work or is_computed_once(self.cost, operations, len(loads), iterations, elements)
+
+    def _is_inlined(self, v: Value) -> bool:
+        return v in self.inside and v.node not in self.roots
 
     def _computed_in_vain(self, promoted: set[Node]) -> Node | None:
         """An expression of two or more operations that a reduction would compute once more for every iteration of a

@@ -99,6 +99,11 @@ class Step:
     kind: str
 
 
+def roots_of(item: Body | Step) -> set[Root]:
+    """The roots that have a statement in a loop, or that of a step."""
+    return {s.root for s in item.steps()} if isinstance(item, Body) else {item.root}
+
+
 @dataclass(frozen=True)
 class Scratch:
     """Memory that a nest needs for itself while it runs."""
