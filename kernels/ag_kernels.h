@@ -17,11 +17,11 @@
 extern "C" {
 #endif
 
-/* Declares a kernel's symbol in each backend of this tree, whether or not the backend has it. A second kernel
- * of a backend for the same function type is declared by its source, and by the generated C that calls it. */
+/* Declares a kernel's symbol in each backend of this tree, whether or not the backend has it; small_neon: the
+ * narrow tiles of neon. Any other symbol is declared by the generated C that calls it. */
 #define AG_KERNEL(name)                                                                                      \
     ag_##name##_fn ag_##name##_ref, ag_##name##_host, ag_##name##_blas, ag_##name##_armv7em,                 \
-        ag_##name##_fast, ag_##name##_mve, ag_##name##_cmsis, ag_##name##_neon
+        ag_##name##_fast, ag_##name##_mve, ag_##name##_cmsis, ag_##name##_neon, ag_##name##_small_neon
 
 /* C[m,n] = alpha * op(A)[m,k] . op(B)[k,n] + beta * C[m,n]; the sum over ascending k is complete before C is
  * read. A is stored [m,k] (n) or [k,m] (t), B [k,n] (n) or [n,k] (t). C overlaps neither A nor B; A may
@@ -71,21 +71,18 @@ AG_KERNEL(column_sums_f32);
 typedef void ag_conv2d_f32_fn(const float *x, const float *w, float *y, int32_t n,
                               const ag_conv2d_shape *shape);
 AG_KERNEL(conv2d_f32);
-ag_conv2d_f32_fn ag_conv2d_f32_small_neon;
 
 /* dx[n,h,w,c] = the sum of dy[n,oh,ow,o] w over the windows and output channels that contain the element,
  * ascending. dx overlaps neither dy nor w. */
 typedef void ag_conv2d_dx_f32_fn(const float *dy, const float *w, float *dx, int32_t n,
                                  const ag_conv2d_shape *shape);
 AG_KERNEL(conv2d_dx_f32);
-ag_conv2d_dx_f32_fn ag_conv2d_dx_f32_small_neon;
 
 /* dw[o,kh,kw,c/groups] = alpha * (the sum of x dy over images and windows, ascending) + beta * dw; the sum of
  * an element is complete before the element is read. dw overlaps neither x nor dy. */
 typedef void ag_conv2d_dw_f32_fn(const float *x, const float *dy, float *dw, int32_t n,
                                  const ag_conv2d_shape *shape, float alpha, float beta);
 AG_KERNEL(conv2d_dw_f32);
-ag_conv2d_dw_f32_fn ag_conv2d_dw_f32_small_neon;
 
 /* The same three where every channel has its own window: y[n,oh,ow,c], w[kh,kw,c], dw[kh,kw,c]. */
 typedef void ag_depthwise2d_f32_fn(const float *x, const float *w, float *y, int32_t n,
@@ -124,7 +121,6 @@ typedef void ag_conv2d_pool_f32_fn(const float *x, const float *w, const float *
 AG_KERNEL(conv2d_pool_f32);
 ag_conv2d_pool_f32_fn ag_conv2d_pool_3x3_f32_armv7em;
 ag_conv2d_pool_f32_fn ag_conv2d_pool_5x5_f32_armv7em;
-ag_conv2d_pool_f32_fn ag_conv2d_pool_f32_small_neon;
 
 /* dx[n,h,w,c] = the sum of dy[n,ph,pw,o] w over the convolution's windows that index selects and that contain
  * the element, ascending; a dy of 0 adds nothing, whatever w is; dx is dense. dx overlaps neither dy nor

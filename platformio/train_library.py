@@ -105,7 +105,9 @@ def declare(env, options):
     ]
     for source in build.backends.sources():
         target = f"{folder}/kernels/{source.backend}/{source.name}"
-        objects.append(compile_one(compiler, target, str(source.path), source.cflags))
+        own = compiler.Override({"CPPPATH": [str(source.headers), *compiler["CPPPATH"]]})
+        cflags = [f.replace("$", "$$") for f in source.cflags]
+        objects.append(compile_one(own, target, str(source.path), cflags))
     if emulated(env):  # the platform contains the runtime
         env["SRC_FILTER"] = "-<*>"
     elif not any(d[0] == "AG_BOARD" for d in env.get("CPPDEFINES", []) if isinstance(d, tuple)):

@@ -20,8 +20,9 @@ from ..errors import KernelError, ToolError
 from ..host.compiler import cache_folder, fingerprint
 from ..kernels import registry as kernel_tables
 from ..kernels.contract import CONTRACT
+from ..kernels.read_table import TABLE
 from ..kernels.registry import Backends
-from ..kernels.table import TABLE, Backend, Kernel
+from ..kernels.table import Backend, Kernel
 from ..targets import build_commands, installation
 from ..targets.board import Board
 from ..targets.toolchain import install_hint

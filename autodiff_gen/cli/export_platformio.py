@@ -112,7 +112,7 @@ def _copy_kernels(program: Program, backend: Backend, target: Path) -> None:
     if backend is program.backends.backends[-1]:
         _copy(program.backends.root, target, "*.h")
     called = {k.source for k in program.kernels if k.backend == backend.name}
-    sources = sorted({*called, *(backend.shared if called else ())})
+    sources = sorted({*called, *(backend.shared if called else ())}, key=lambda path: path.name)
     for source in sources:
         shutil.copy(source, target / source.name)
     for name in sorted(_included(program.backends.root, sources)):
@@ -123,16 +123,16 @@ def _copy_kernels(program: Program, backend: Backend, target: Path) -> None:
 
 
 def _included(root: Path, sources: Sequence[Path]) -> set[str]:
-    """Headers in folders of `root` that the sources include, directly or through other headers, relative to `root`."""
-    headers: set[str] = set()
+    """Files in folders of `root` that the sources include, directly or through others, relative to `root`."""
+    found: set[str] = set()
     pending = list(sources)
     while pending:
         text = pending.pop().read_text(encoding="utf-8")
-        for name in re.findall(r'^ *#include "(\w+/\w+\.h)"', text, re.MULTILINE):
-            if name not in headers and (root / name).is_file():
-                headers.add(name)
+        for name in re.findall(r'^ *#include "(\w+/\w+\.[ch])"', text, re.MULTILINE):
+            if name not in found and (root / name).is_file():
+                found.add(name)
                 pending.append(root / name)
-    return headers
+    return found
 
 
 def _copy_platform(board: Board, target: Path) -> None:
@@ -162,7 +162,10 @@ def _library(name: str, flags: Sequence[str], needs: Iterable[str], frameworks: 
         "frameworks": frameworks,
         "platforms": "*",
         "dependencies": [{"name": n} for n in needs],
-        "build": {"flags": ["-fno-strict-aliasing", "-fno-math-errno", *flags]},
+        "build": {
+            "flags": ["-fno-strict-aliasing", "-fno-math-errno", *flags],
+            "srcFilter": "+<*> -<tiles/>",  # files there are included
+        },
     }
     return json.dumps(data, indent=2) + "\n"
 

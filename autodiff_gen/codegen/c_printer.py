@@ -134,7 +134,8 @@ class Printer:
             case c.StepTemplate(text, operands, need):
                 return self._folded(text.format(**{k: self.expression(v, need) for k, v in operands}))
             case c.For():
-                return [self._head(statement), *self._inside(statement.body), "}"]
+                said = ["AG_IVDEP"] if statement.independent else []
+                return [*said, self._head(statement), *self._inside(statement.body), "}"]
             case c.If(test, then, otherwise):
                 other = ["} else {", *self._inside(otherwise)] if otherwise else []
                 return [*self._folded(f"if ({self.expression(test)}) {{"), *self._inside(then), *other, "}"]

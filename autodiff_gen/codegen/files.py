@@ -6,6 +6,7 @@ The text is a function of the program alone: no time, path, host or hash order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jinja2
@@ -23,6 +24,7 @@ from .constants import Table, table
 from .entries import EntryCode, entry_code, in_parts, parameters, with_functions
 from .geometry import geometry_names
 from .geometry import table as geometry_table
+from .independent_loops import with_independent_loops
 from .init import init_statements
 from .kernel_call import sizes
 from .program import Arg, Entry, Program, Slot
@@ -56,6 +58,8 @@ def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None
         entry_code(e, program, table_names, geometry, (probes or {}).get(e.name, {})) for e in program.entries
     ]
     codes, used = _with_own_functions(codes, program.backends.functions)
+    long = program.backends.cost.vector_loop
+    codes = [replace(e, steps=with_independent_loops(e.steps, program.batch, long)) for e in codes]
     steps = [step for code in codes for step in code.steps]
     entries = [_shown(code, program) for code in codes]
     common = {
@@ -77,6 +81,7 @@ def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None
         geometry=[PRINTER.lines([geometry_table(g, name)]) for g, name in geometry.items()],
         declarations=declarations,
         function_headers=dict.fromkeys(f.header for f in used),
+        independent=any(isinstance(s, c.For) and s.independent for s in c_query.nodes(steps)),
         all_short=all_short(steps, program.batch, program.backends.cost.vector_loop),
     )
     header = env.get_template("header.h.j2").render(

@@ -96,7 +96,7 @@ class EntryBody:
         if c_type not in ("float", "int32_t"):
             start = c.Cast(f"{c_type} *", start)
         comment = f"{shown(type.shape)} {note}"
-        pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment)
+        pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment, type.bytes)
         self.pointers.setdefault(step, []).append(pointer)
         return c.Name(name)
 

@@ -69,6 +69,7 @@ class Compiler:
         contract = "-ffp-contract=off" if backends.only_ref else "-ffp-contract=fast"
         include = (*backends.include_dirs(), installation.runtime())
         headers = _texts(p for folder in include for p in sorted(folder.glob("*.h")))
+        headers += _texts(sorted((backends.root / "tiles").glob("*.[ch]")))
         kernels = [(s.path, s.cflags) for s in backends.sources()]
         key = fingerprint(
             self.identity,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import BoardError, KernelError
@@ -16,7 +16,8 @@ from ..targets.cost_table import CostTable
 from ..targets.schema import HOST, near
 from .contract import CONTRACT
 from .predicates import Number
-from .table import TABLE, Backend, Function, Kernel, Source, external_of, load_backend
+from .read_table import TABLE, external_of, load_backend
+from .table import Backend, Function, Kernel, Source
 from .third_party import External
 
 REF = "ref"
@@ -106,15 +107,18 @@ class Backends:
     def sources(self) -> tuple[Source, ...]:
         """Every file of every backend once, in table order; the linker removes what is not called. Files whose kernels
         all need a feature that the core lacks are left out."""
-        sources: dict[Path, Source] = {}
+        sources: list[Source] = []
         for b in self.backends:
-            kernels = [k for k in b.kernels if k.needs <= self.features]
-            for path in (*(k.source for k in kernels), *(b.shared if kernels else ())):
-                name = path.relative_to(b.folder).with_suffix("").as_posix()
-                sources.setdefault(path, Source(b.name, path, b.cflags, name))
+            kernels = tuple(k for k in b.kernels if k.needs <= self.features)
+            sources += replace(b, kernels=kernels, shared=b.shared if kernels else ()).sources
             for path in b.external:
-                sources.setdefault(path, Source(b.name, path, b.external_cflags, f"external/{path.stem}"))
-        return tuple(sources.values())
+                sources.append(Source(b.name, path, b.external_cflags, f"external/{path.stem}", b.folder))
+        return tuple(sources)
+
+    @property
+    def tables(self) -> tuple[Path, ...]:
+        """The files that the rows of all backends were read from."""
+        return tuple(dict.fromkeys(path for b in self.backends for path in b.tables))
 
     def include_dirs(self) -> tuple[Path, ...]:
         """Folders of ag_kernels.h, ag_math.h and the backends' own headers."""

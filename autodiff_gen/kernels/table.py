@@ -1,24 +1,13 @@
-"""Read a kernel table, `kernels/<backend>/kernels.toml`. Stdlib only."""
+"""What kernel tables hold: backends, their rows and functions, and the files to compile. Stdlib only."""
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from ..errors import KernelError
-from ..targets.known_cores import features
-from ..targets.schema import near
-from .contract import CONTRACT, DECLARED, FUNCTIONS
+from .contract import CONTRACT
 from .predicates import Condition, Number
-from .third_party import KEYS, External
-
-TABLE = "kernels.toml"
-_LISTS = ("requires", "cflags", "shared", "ldflags", "headers", "packages")
-_C_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -66,19 +55,21 @@ class Function:
 
 @dataclass(frozen=True)
 class Source:
-    """A file to compile, with its backend's flags; `name`: the relative path of its object, without suffix."""
+    """A file to compile, with its backend's flags; `name`: the relative path of its object, without suffix; `headers`:
+    the folder of its backend's headers."""
 
     backend: str
     path: Path
     cflags: tuple[str, ...]
     name: str
+    headers: Path
 
 
 @dataclass(frozen=True)
 class Backend:
     """One kernel folder and its table. `requires`: core features of the board, such as "fpu"; `shared`: files that
-    several of its kernels use. A library that they need is linked with `ldflags`, has `headers`, and is in Debian's
-    `packages`."""
+    several of its kernels use; `tables`: what was read. A library that they need is linked with `ldflags`, has
+    `headers`, and is in Debian's `packages`."""
 
     name: str
     folder: Path
@@ -86,6 +77,7 @@ class Backend:
     cflags: tuple[str, ...]
     shared: tuple[Path, ...]
     kernels: tuple[Kernel, ...]
+    tables: tuple[Path, ...]
     functions: tuple[Function, ...] = ()
     ldflags: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
@@ -94,155 +86,16 @@ class Backend:
     external: tuple[Path, ...] = ()
     external_cflags: tuple[str, ...] = ()
 
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Every file of its kernels once, in table order, then those that they share."""
+        paths = dict.fromkeys((*(k.source for k in self.kernels), *self.shared))
+        return tuple(self.source(path) for path in paths)
 
-def load_backend(folder: Path, root: Path) -> Backend:
-    """Read and check the table of a kernel folder; `root` is the tree's `kernels` folder. Raises KernelError."""
-    path, name = folder / TABLE, folder.name
-    if not _C_NAME.fullmatch(name.replace("-", "_")):
-        raise KernelError(f"{path}: the folder's name is the backend's name: use letters, digits, _ and -")
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise KernelError(f"{path}: not valid TOML: {error}") from None
-    except OSError as error:
-        raise KernelError(f"{path}: cannot be read: {error.strerror}") from None
-    _keys(
-        table,
-        {
-            "schema": int,
-            "kernel": list,
-            "serves": str,
-            "function": list,
-            "external": dict,
-            **dict.fromkeys(_LISTS, list),
-        },
-        ("schema",) if "function" in table or "serves" in table else ("schema", "kernel"),
-        str(path),
-    )
-    if table["schema"] != 1:
-        raise KernelError(f"{path}: unknown schema {table['schema']}: this version reads schema 1")
-    cflags = _strings(table.get("cflags", []), f"{path}: cflags")
-    if not any(flag.startswith("-ffp-contract") for flag in cflags):
-        cflags = (*cflags, "-ffp-contract=fast")
-    declared = folder.parent.resolve() == root.resolve()
-    kernels = _all_kernels(table["serves"], path, cflags) if "serves" in table else []
-    for number, row in enumerate(table.get("kernel", []), 1):
-        kernel = _load_row(row, f"{path}: kernel {number}", folder, cflags, declared)
-        for other in kernels:
-            if other.name == kernel.name and (not other.when or other.symbol == kernel.symbol):
-                why = (
-                    "it follows a row without conditions, which matches every call"
-                    if not other.when
-                    else f"{kernel.symbol} has a row already"
-                )
-                raise KernelError(f"{path}: kernel {number}: duplicate row for {kernel.name}: {why}")
-        kernels.append(kernel)
-    shared = tuple(folder / s for s in _strings(table.get("shared", []), f"{path}: shared"))
-    for source in shared:
-        if not source.is_file():
-            raise KernelError(f"{path}: shared: {source.name!r} is not a file in {folder}")
-    requires = _strings(table.get("requires", []), f"{path}: requires")
-    ldflags, headers, packages = (
-        _strings(table.get(key, []), f"{path}: {key}") for key in ("ldflags", "headers", "packages")
-    )
-    if (ldflags or headers) and not packages:
-        raise KernelError(f"{path}: packages is missing: name the Debian packages that contain the library")
-    functions = tuple(
-        _load_function(row, f"{path}: function {number}", folder)
-        for number, row in enumerate(table.get("function", []), 1)
-    )
-    rows = tuple(kernels)
-    backend = Backend(name, folder, requires, cflags, shared, rows, functions, ldflags, headers, packages)
-    return _with_external(backend, table, str(path)) if "external" in table else backend
-
-
-def _with_external(backend: Backend, table: Mapping[str, Any], where: str) -> Backend:
-    external = external_of(backend.name, table, where)
-    home = external.folder()
-    return replace(
-        backend,
-        include=tuple(home / name for name in external.include),
-        external=tuple(home / name for name in external.sources),
-        external_cflags=(*external.cflags, "-ffp-contract=fast"),
-    )
-
-
-def external_of(backend: str, table: Mapping[str, Any], where: str) -> External:
-    """The section [external] of a table. Raises KernelError."""
-    section = table["external"]
-    _keys(section, KEYS, tuple(KEYS), f"{where}: external")
-    for key in (k for k, kind in KEYS.items() if kind is list):
-        _strings(section[key], f"{where}: external.{key}")
-    return External.of(backend, section)
-
-
-def _load_function(row: Any, where: str, folder: Path) -> Function:
-    if not isinstance(row, dict):
-        raise KernelError(f"{where}: must be a [[function]] table")
-    keys = ("name", "symbol", "header", "error")
-    _keys(row, dict.fromkeys(keys, str), keys, where)
-    if row["name"] not in FUNCTIONS:
-        raise KernelError(f"{where}: no function {row['name']!r} in ag_math.h{near(row['name'], FUNCTIONS)}")
-    header = folder / row["header"]
-    if not header.is_file():
-        raise KernelError(f"{where}: header {row['header']!r} is not a file in {folder}")
-    if not re.search(
-        rf"\b{re.escape(row['symbol'])}\b", header.read_text(encoding="utf-8", errors="replace")
-    ):
-        raise KernelError(f"{where}: header {row['header']!r} does not name the symbol {row['symbol']!r}")
-    return Function(row["name"], row["symbol"], folder.name, row["header"], row["error"])
-
-
-def _all_kernels(which: str, path: Path, cflags: tuple[str, ...]) -> list[Kernel]:
-    """`serves = "all"`: every kernel of the contract without conditions, each found by its symbol."""
-    folder = path.parent
-    if which != "all":
-        raise KernelError(f'{path}: serves = {which!r}: write "all", or a [[kernel]] for each')
-    texts = {source: source.read_text(encoding="utf-8") for source in sorted(folder.glob("*.c"))}
-    kernels = []
-    for name in CONTRACT:
-        symbol = f"ag_{name}_{folder.name}"
-        source = next((p for p, text in texts.items() if f"\nvoid {symbol}(" in text), None)
-        if source is None:
-            raise KernelError(f'{path}: serves = "all", but no file in {folder} defines void {symbol}(...)')
-        kernels.append(Kernel(name, symbol, folder.name, source, (), cflags, symbol in DECLARED))
-    return kernels
-
-
-def _load_row(row: Any, where: str, folder: Path, cflags: tuple[str, ...], declared: bool) -> Kernel:
-    if not isinstance(row, dict):
-        raise KernelError(f"{where}: must be a [[kernel]] table")
-    _keys(row, {"name": str, "symbol": str, "source": str, "when": list}, ("name", "symbol", "source"), where)
-    name, symbol = row["name"], row["symbol"]
-    if name not in CONTRACT:
-        raise KernelError(f"{where}: no kernel {name!r} in the contract{near(name, CONTRACT)}")
-    if not _C_NAME.fullmatch(symbol):
-        raise KernelError(f"{where}: symbol {symbol!r} is not a C identifier")
-    source = folder / row["source"]
-    if not source.is_file():
-        raise KernelError(f"{where}: source {row['source']!r} is not a file in {folder}")
-    if not re.search(rf"\b{symbol}\b", source.read_text(encoding="utf-8", errors="replace")):
-        raise KernelError(f"{where}: source {row['source']!r} does not name the symbol {symbol!r}")
-    conditions = _strings(row.get("when", []), f"{where}: when")
-    known = features() if any(text.strip().isidentifier() for text in conditions) else ()
-    when = tuple(Condition.parse(text, CONTRACT[name].facts, f"{where}: when", known) for text in conditions)
-    return Kernel(name, symbol, folder.name, source, when, cflags, declared and symbol in DECLARED)
-
-
-def _keys(table: Mapping[str, Any], types: Mapping[str, type], required: Sequence[str], where: str) -> None:
-    for key, value in table.items():
-        if key not in types:
-            raise KernelError(f"{where}: unknown key {key!r}{near(key, types)}")
-        if not isinstance(value, types[key]) or isinstance(value, bool):
-            names = {int: "an integer", str: "a string", list: "a list", dict: "a section"}
-            raise KernelError(f"{where}: {key} must be {names[types[key]]}, got {value!r}")
-    for key in required:
-        if key not in table:
-            raise KernelError(f"{where}: {key} is missing")
-
-
-def _strings(values: list[Any], where: str) -> tuple[str, ...]:
-    for value in values:
-        if not isinstance(value, str):
-            raise KernelError(f"{where}: must be a list of strings, got {value!r}")
-    return tuple(values)
+    def source(self, path: Path) -> Source:
+        """One of its own files, or one of `tiles/`, which finds vec.h and other headers here, before those of the same
+        name in other backends."""
+        own = path.is_relative_to(self.folder)
+        name = path.relative_to(self.folder).with_suffix("").as_posix() if own else f"tiles/{path.stem}"
+        cflags = self.cflags if len(self.tables) == 1 else (*self.cflags, f"-iquote{self.folder}")
+        return Source(self.name, path, cflags, name, self.folder)

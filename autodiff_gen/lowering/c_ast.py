@@ -140,12 +140,13 @@ class Assign:
 @dataclass(frozen=True)
 class Declare:
     """`c_type name = value, name = value;` with a comment after it. `const` variables of a pointer type are constant
-    pointers: `float *const x`."""
+    pointers: `float *const x`. `bytes`: of what a pointer points to, 0 if that is not known here."""
 
     c_type: str
     variables: tuple[tuple[str, Expr | None], ...]
     const: bool = False
     comment: str = ""
+    bytes: int = 0
 
     @property
     def is_pointer(self) -> bool:
@@ -183,7 +184,8 @@ class StepTemplate:
 
 @dataclass(frozen=True)
 class For:
-    """`variable` from `start`: up to below `stop`, or with a negative step down to `stop` itself."""
+    """`variable` from `start`: up to below `stop`, or with a negative step down to `stop` itself. `independent`: no
+    iteration reads or writes what another one writes (codegen/independent_loops.py)."""
 
     variable: str
     stop: Expr
@@ -191,6 +193,7 @@ class For:
     start: Expr = Literal("0")
     step: int = 1
     c_type: str = "int32_t"
+    independent: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 /* Weight gradient of a pooled convolution. Windows of 3 x 3 and 5 x 5 elements hold their sums in registers
  * for a row of pooled pixels. */
-#include "ag_kernels.h"
 #include "axpy_rows.h"
 
 #include <stddef.h>
@@ -38,7 +37,7 @@
           "s28", "s29", "s30", "cc", "memory")
 /* clang-format on */
 
-/* As in tiles/conv2d_pool_dw.h; sums has room for 25 floats. */
+/* As in tiles/conv2d_pool_dw.c; sums has room for 25 floats. */
 static void ag_pool_dw_row_armv7em(float *sums, const float *x, const float *dy, const uint8_t *index,
                                    int32_t count, int32_t channels, ptrdiff_t step, const ptrdiff_t *element,
                                    ptrdiff_t row_step, int32_t rows, int32_t row_length) {
@@ -59,9 +58,4 @@ static void ag_pool_dw_row_armv7em(float *sums, const float *x, const float *dy,
 }
 
 #define AG_POOL_DW_ROW ag_pool_dw_row_armv7em
-#include "tiles/conv2d_pool_dw.h"
-
-void ag_conv2d_pool_dw_f32_armv7em(const float *x, const float *dy, const uint8_t *index, float *dw,
-                                   int32_t n, const ag_conv2d_pool_shape *shape, float alpha, float beta) {
-    ag_conv2d_pool_dw_by_rows(x, dy, index, dw, n, shape, alpha, beta);
-}
+#include "tiles/conv2d_pool_dw.c"

@@ -1,6 +1,5 @@
 /* The depthwise micro-kernel (tiles/depthwise_microkernel.h): two results of eight channels at a time, in
  * s0..s15, so that a weight is loaded once for both; then the odd one, two products at a time. */
-#include "channel_tile.h"
 #include "tiles/depthwise_microkernel_offsets.h"
 
 /* clang-format off */
@@ -15,7 +14,7 @@
 #define SUM8(c, a, b) FMA8_(c, a, b)
 #define FMA8_(...) FMA8(__VA_ARGS__)
 
-__attribute__((naked)) void ag_depthwise_microkernel_armv7em(const ag_depthwise_tile *s) {
+__attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
     (void)s;
     __asm__(
         "push {r4-r11, lr}\n"

@@ -1,7 +1,6 @@
 /* The micro-kernels of tiles/microkernel.h. VLDM loads several floats with one instruction, so that a
  * multiply-accumulate costs about 1.3 instructions. r0 points to the ag_tile, s0..s15 are the sums, s16..s31
  * operands. */
-#include "tile_sizes.h"
 #include "tiles/microkernel_offsets.h"
 
 /* clang-format off */
@@ -75,7 +74,7 @@
     TILE(20, 21, 22, 23, 28, 29, 30, 31)
 
 /* Rows of A times rows of B: four k at a time, then two, then an odd last one. */
-__attribute__((naked)) void ag_microkernel_nt_armv7em(const ag_tile *t) {
+__attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
@@ -109,7 +108,7 @@ __attribute__((naked)) void ag_microkernel_nt_armv7em(const ag_tile *t) {
 }
 
 /* Rows of A times columns of B, contiguous along n. */
-__attribute__((naked)) void ag_microkernel_nn_armv7em(const ag_tile *t) {
+__attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
@@ -143,7 +142,7 @@ __attribute__((naked)) void ag_microkernel_nn_armv7em(const ag_tile *t) {
 }
 
 /* Columns of A, contiguous along m, times columns of B, contiguous along n. */
-__attribute__((naked)) void ag_microkernel_tn_armv7em(const ag_tile *t) {
+__attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
@@ -177,7 +176,7 @@ __attribute__((naked)) void ag_microkernel_tn_armv7em(const ag_tile *t) {
 }
 
 /* Columns of A, contiguous along m, times columns of B at arbitrary addresses (gather). */
-__attribute__((naked)) void ag_microkernel_tg_armv7em(const ag_tile *t) {
+__attribute__((naked)) void AG_MICROKERNEL(tg)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER

@@ -1,5 +1,4 @@
 /* The depthwise micro-kernel (tiles/depthwise_microkernel.h) in portable C. */
-#include "channel_tile.h"
 #include "tiles/depthwise_microkernel.h"
 
 static inline const float *advance(const float *p, int32_t bytes) {

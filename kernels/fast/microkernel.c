@@ -1,6 +1,5 @@
 /* The micro-kernels of tiles/microkernel.h in portable C: sixteen sums, which the compiler keeps in
  * registers, from four elements of A and four of B at a time. */
-#include "tile_sizes.h"
 #include "tiles/microkernel.h"
 
 /* four elements of A and of B, one k */

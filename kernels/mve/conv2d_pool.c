@@ -1,11 +1,11 @@
 /* Convolution fused with max pooling; the maximum of a tile for four channels at once. */
-#include "ag_kernels.h"
-#include "tile_sizes.h"
+
+#include "vec.h"
 
 #include <arm_mve.h>
 #include <stdbool.h>
 
-/* As in tiles/conv2d_pool.h: y = max(y, sums + bias), NaN larger than all numbers. */
+/* As in tiles/conv2d_pool.c: y = max(y, sums + bias), NaN larger than all numbers. */
 static inline void ag_pool_max_mve(float *y, uint8_t *index, float (*sums)[AG_TILE_N], const float *bias,
                                    const uint8_t *element, int32_t count, int32_t outputs, bool first) {
     const mve_pred16_t active = vctp32q((uint32_t)outputs);
@@ -23,9 +23,4 @@ static inline void ag_pool_max_mve(float *y, uint8_t *index, float (*sums)[AG_TI
 }
 
 #define AG_POOL_MAX ag_pool_max_mve
-#include "tiles/conv2d_pool.h"
-
-void ag_conv2d_pool_f32_mve(const float *x, const float *w, const float *bias, float *y, uint8_t *index,
-                            int32_t n, const ag_conv2d_pool_shape *shape) {
-    ag_conv2d_pool_tiled(x, w, bias, y, index, n, shape);
-}
+#include "tiles/conv2d_pool.c"

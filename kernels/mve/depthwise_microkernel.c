@@ -1,14 +1,13 @@
 /* The depthwise micro-kernel (tiles/depthwise_microkernel.h) with Helium: two results of eight channels at a
  * time, in q0..q3, so that a weight is loaded once for both; then an odd last one. The inner loops are
  * low-overhead loops (DLS, LE). */
-#include "channel_tile.h"
 #include "tiles/depthwise_microkernel_offsets.h"
 
 /* clang-format off */
 #define LOAD8(q0, q1, at) "vldrw.32 " q0 ", [" at "]\n vldrw.32 " q1 ", [" at ", #16]\n"
 #define STORE8(q0, q1, at) "vstrw.32 " q0 ", [" at "]\n vstrw.32 " q1 ", [" at ", #16]\n"
 
-__attribute__((naked)) void ag_depthwise_microkernel_mve(const ag_depthwise_tile *s) {
+__attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
     (void)s;
     __asm__(
         "push {r4-r11, lr}\n"

@@ -1,6 +1,4 @@
 /* Max pooling with Helium: four channels at a time, the tail predicated. */
-#include "ag_kernels.h"
-
 #include <arm_mve.h>
 
 static inline void ag_pool_init(const float *x, float *y, uint8_t *index, int32_t c, int32_t tap) {
@@ -34,14 +32,5 @@ static inline void ag_pool_scatter(const float *dy, const uint8_t *index, float 
     }
 }
 
-#include "tiles/max_pool2d.h"
-
-void ag_max_pool2d_f32_mve(const float *x, float *y, uint8_t *index, int32_t n,
-                           const ag_pool2d_shape *shape) {
-    ag_max_pool2d_by_taps(x, y, index, n, shape);
-}
-
-void ag_max_pool2d_dx_f32_mve(const float *dy, const uint8_t *index, float *dx, int32_t n,
-                              const ag_pool2d_shape *shape) {
-    ag_max_pool2d_dx_by_taps(dy, index, dx, n, shape);
-}
+#define AG_POOL_CHANNELS
+#include "tiles/max_pool2d.c"

@@ -1,6 +1,5 @@
 /* The micro-kernels of tiles/microkernel.h with Helium: one column of the tile per lane, four rows of sums in
  * q0..q3, two k of B in q4 and q5. The loops are low-overhead loops (DLS, LE). */
-#include "tile_sizes.h"
 #include "tiles/microkernel_offsets.h"
 
 /* clang-format off */
@@ -62,7 +61,7 @@
     skips                                                                 \
     "b 1b\n"                                                              \
     "5:"
-__attribute__((naked)) void ag_microkernel_nn_mve(const ag_tile *t) {
+__attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
@@ -86,7 +85,7 @@ __attribute__((naked)) void ag_microkernel_nn_mve(const ag_tile *t) {
 }
 
 /* The four columns of B of one k are in four rows: loaded by a gather, at offsets from b[0] in q6. */
-__attribute__((naked)) void ag_microkernel_nt_mve(const ag_tile *t) {
+__attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
@@ -118,7 +117,7 @@ __attribute__((naked)) void ag_microkernel_nt_mve(const ag_tile *t) {
 }
 
 /* The four rows of A of one k are contiguous. */
-__attribute__((naked)) void ag_microkernel_tn_mve(const ag_tile *t) {
+__attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
@@ -146,7 +145,7 @@ __attribute__((naked)) void ag_microkernel_tn_mve(const ag_tile *t) {
 
 /* The four rows of A of one k are contiguous, the four columns of B at arbitrary addresses: gathered as in
  * nt. */
-__attribute__((naked)) void ag_microkernel_tg_mve(const ag_tile *t) {
+__attribute__((naked)) void AG_MICROKERNEL(tg)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER

@@ -1,9 +1,3 @@
-/* Weight gradient of a convolution (tiles/conv2d_dw.h) with the 4 x 4 micro-kernels. */
-#include "ag_kernels.h"
-#include "tile_sizes_4x4.h"
-#include "tiles/conv2d_dw.h"
-
-void ag_conv2d_dw_f32_small_neon(const float *x, const float *dy, float *dw, int32_t n,
-                                 const ag_conv2d_shape *shape, float alpha, float beta) {
-    ag_conv2d_dw_tiled(x, dy, dw, n, shape, alpha, beta);
-}
+/* For matrices narrower than the tiles of vec.h. */
+#include "narrow.h"
+#include "tiles/conv2d_dw.c"

@@ -1,9 +1,3 @@
-/* Input gradient of a convolution (tiles/conv2d_dx.h) with the 4 x 4 micro-kernels. */
-#include "ag_kernels.h"
-#include "tile_sizes_4x4.h"
-#include "tiles/conv2d_dx.h"
-
-void ag_conv2d_dx_f32_small_neon(const float *dy, const float *w, float *dx, int32_t n,
-                                 const ag_conv2d_shape *shape) {
-    ag_conv2d_dx_tiled(dy, w, dx, n, shape);
-}
+/* For matrices narrower than the tiles of vec.h. */
+#include "narrow.h"
+#include "tiles/conv2d_dx.c"

@@ -1,6 +1,5 @@
 /* The depthwise micro-kernel (tiles/depthwise_microkernel.h): four results of eight channels at a time, so
  * that a weight is loaded once for all four; then one by one. */
-#include "channel_tile.h"
 #include "tiles/depthwise_microkernel.h"
 #include "vec.h"
 

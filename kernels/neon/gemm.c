@@ -1,8 +1,7 @@
 /* The gemm family with the widest tile that fits the registers; few columns use the 4 x 4 micro-kernels, few
  * rows use gemv. */
-#include "gemm_4x4.h"
+#include "ag_kernels.h"
 #include "pack_b.h"
-#include "tile_sizes.h"
 #include "tiles/microkernel.h"
 
 #include <stdbool.h>
@@ -96,7 +95,7 @@ void ag_gemm_nn_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
             ag_gemv_t_f32_neon(b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, k, n, alpha, beta);
         }
     } else if (n < N) {
-        ag_gemm_nn_4x4_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+        ag_gemm_nn_f32_small_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     } else {
         const panel p = {AG_MICROKERNEL(nn), a, lda, ldc, m, beta};
         ag_tile t = tile_of(k, 1, ldb, alpha);
@@ -107,7 +106,7 @@ void ag_gemm_nn_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
 void ag_gemm_tn_f32_neon(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                          int32_t m, int32_t n, int32_t k, float alpha, float beta) {
     if (m < M || n < N) {
-        ag_gemm_tn_4x4_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+        ag_gemm_tn_f32_small_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     } else {
         const panel p = {AG_MICROKERNEL(tn), a, 1, ldc, m, beta};
         ag_tile t = tile_of(k, lda, ldb, alpha);
@@ -124,7 +123,7 @@ void ag_gemm_nt_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
         return;
     }
     if (n < N) {
-        ag_gemm_nt_4x4_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+        ag_gemm_nt_f32_small_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
         return;
     }
     const bool packed = m >= 2 * M && k <= AG_PACKED_K;

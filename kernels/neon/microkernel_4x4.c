@@ -1,6 +1,6 @@
 /* 4 x 4 micro-kernels of tiles/microkernel.h, for matrices narrower than the main tile and convolutions with
  * few channels: one register per row (nn, tn) or per column (nt, tg) of the tile. */
-#include "tile_sizes_4x4.h"
+#include "narrow.h"
 #include "tiles/microkernel.h"
 #include "vec.h"
 

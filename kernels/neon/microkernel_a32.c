@@ -2,7 +2,6 @@
  * row of the tile) or column-wise (nt, tg: one register per column). Only VMLA takes a lane as operand; it
  * rounds both the product and the sum. */
 #if !defined __aarch64__
-#include "tile_sizes.h"
 #include "tiles/microkernel.h"
 
 /* Offsets of the fields of ag_tile. */

@@ -2,7 +2,6 @@
  * per row of the tile) or column-wise (nt, tg: one register per column). LD1 and ST1 move up to four
  * registers and advance the pointer. */
 #if defined __aarch64__
-#include "tile_sizes.h"
 #include "tiles/microkernel.h"
 
 /* Offsets of the fields of ag_tile. */

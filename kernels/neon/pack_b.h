@@ -2,7 +2,7 @@
 #ifndef AG_NEON_PACK_B_H
 #define AG_NEON_PACK_B_H
 
-#include "tile_sizes.h"
+#include "vec.h"
 
 #include <stddef.h>
 #include <stdint.h>

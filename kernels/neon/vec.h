@@ -1,11 +1,20 @@
-/* Differences between AArch32 and AArch64: multiply-add by a lane is fused in AArch64 and rounds twice in
- * AArch32. */
+/* Sizes of tiles, and differences between AArch32 and AArch64: AArch64 has 32 registers of four floats,
+ * AArch32 16; multiply-add by a lane is fused in AArch64 and rounds twice in AArch32. */
 #ifndef AG_NEON_VEC_H
 #define AG_NEON_VEC_H
 
 #include <arm_neon.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define AG_TILE_M 4
+#define AG_CHANNEL_TILE 8
+#if defined AG_TILE_N /* narrow.h */
+#elif defined __aarch64__
+#define AG_TILE_N 16
+#else
+#define AG_TILE_N 8
+#endif
 
 #if defined __aarch64__
 #define FMA_LANE(sum, v, w, lane) vfmaq_laneq_f32(sum, v, w, lane)

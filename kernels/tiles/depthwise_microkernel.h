@@ -8,11 +8,10 @@
 #ifndef AG_DEPTHWISE_MICROKERNEL_H
 #define AG_DEPTHWISE_MICROKERNEL_H
 
-#include <stdint.h>
+#include "tiles/symbols.h"
+#include "vec.h"
 
-#ifndef AG_CHANNEL_TILE
-#error "include the backend's channel_tile.h first"
-#endif
+#include <stdint.h>
 
 /* `count` results of AG_CHANNEL_TILE floats: c = init + the sum of a * b over `k_runs` runs of k products.
  * All results share b; their a are a_next apart, the results c_next apart. Steps, skips and distances are in

@@ -1,5 +1,5 @@
 /* The micro-kernel interface of a backend: one tile of C, AG_TILE_M x AG_TILE_N sums of products held in
- * registers over the whole reduction. The gemm family (gemm.h) and the convolutions (conv2d*.h) are written
+ * registers over the whole reduction. The gemm family (gemm.c) and the convolutions (conv2d*.c) are written
  * once on top of it.
  *
  *               b[0] .. b[N-1]
@@ -9,16 +9,13 @@
  *     a[M-1] -> +------------+         a_skip and b_skip bytes between two runs
  *
  * A matrix product has one k-run, a convolution has one per row of the window. A backend provides
- * tile_sizes.h with AG_TILE_M, AG_TILE_N and AG_MICROKERNEL(name), and the four functions AG_MICROKERNEL(nn),
- * (nt), (tn) and (tg). */
+ * vec.h with AG_TILE_M and AG_TILE_N, and the four functions AG_MICROKERNEL(nn), (nt), (tn) and (tg). */
 #ifndef AG_MICROKERNEL_H
 #define AG_MICROKERNEL_H
 
 #include "tiles/helpers.h"
-
-#ifndef AG_TILE_M
-#error "include the backend's tile_sizes.h first"
-#endif
+#include "tiles/symbols.h"
+#include "vec.h"
 
 /* C[M,N] = alpha * sum + beta * C; C is not read where beta == 0. Steps and skips are in bytes. */
 typedef struct {

@@ -211,7 +211,9 @@ def kernel_archive(env, folder):
         objects = []
         for source in build.backends.sources():
             target = f"{folder}/kernels/{source.backend}/{source.name}.o"
-            objects.append(board_object(compiler, target, str(source.path), list(source.cflags)))
+            # SCons looks for headers where the compiler does
+            own = compiler.Override({"CPPPATH": [str(source.headers), *compiler["CPPPATH"]]})
+            objects.append(board_object(own, target, str(source.path), [literal(f) for f in source.cflags]))
         build.archives[folder] = archive(compiler, f"{folder}/libag_kernels.a", objects)
     return build.archives[folder]
 
@@ -228,8 +230,10 @@ def train_sources(env, name, model):
     made = env.Command(outputs, model, SCons.Script.Action([command], "$AUTODIFF_GENCOMSTR"))
     env.Precious(made)
     files = model_files(env, Path(made[3].get_abspath()), model.get_abspath())
-    tables = [b.folder / "kernels.toml" for b in build.backends.backends]
-    env.Depends(made, [env.File(str(f)) for f in (*files, *generator_files(), *build.board.files, *tables)])
+    env.Depends(
+        made,
+        [env.File(str(f)) for f in (*files, *generator_files(), *build.board.files, *build.backends.tables)],
+    )
     return made
 
 

@@ -79,8 +79,7 @@ def bench_kernels(env, folder, alias="bench-kernels", *words):
     command += env.AutodiffFlags()
     targets = [f"{folder}/bench/kernels_bench.c", f"{folder}/bench/kernels_probes.json"]
     made = env.Command(targets, [], Action([command], "$AUTODIFF_GENCOMSTR"))
-    tables = [b.folder / "kernels.toml" for b in build.backends.backends]
-    env.Depends(made, [env.File(str(f)) for f in (*env.AutodiffGenerator(), *tables)])
+    env.Depends(made, [env.File(str(f)) for f in (*env.AutodiffGenerator(), *build.backends.tables)])
     main = env.BoardEnv()
     main.AppendUnique(CCFLAGS=DEFINES)
     program = env.Firmware(

@@ -8,12 +8,11 @@ import torch
 from checkout import ROOT
 
 from autodiff_gen.check.torch_oracle import torch_values
+from autodiff_gen.host.trainer import host_trainer
 from autodiff_gen.targets import installation
 
 sys.path.insert(0, str(ROOT / "bench" / "host"))
-import run
 import workload
-from programs import generated
 
 DEEP = ("mobilenetv1", "mobilenetv2")  # their losses after an update differ by rounding errors alone
 
@@ -47,19 +46,14 @@ def test_loss_and_update_are_those_of_its_twin(name):
         assert error <= 1e-6 * change + 1e-12, state.name
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """A folder in which the kernels are compiled once for all networks."""
-    return tmp_path_factory.mktemp("programs")
-
-
 @pytest.mark.cc
 @pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in installation.networks() if name not in DEEP])
-def test_generated_c_trains_it_as_pytorch_does(name, built):
+def test_generated_c_trains_it_as_pytorch_does(name):
     from peer_torch import Torch
 
     w = workload.load(f"{name}b8")
-    program = generated(w, run.widest(), ["host", "ref"], built / name)
-    assert program.losses(5) == pytest.approx(Torch(w).losses(5), rel=1e-5)
+    trainer = host_trainer(w.model, kernels=["host", "ref"], opt="-O1")
+    losses = [trainer.train_step(w.x[i % w.batches], w.y[i % w.batches]) for i in range(5)]
+    assert losses == pytest.approx(Torch(w).losses(5), rel=1e-5)

@@ -2,15 +2,13 @@
  * have exactly the required size, so that a sanitizer detects every access outside. */
 #include "ag_kernels.h"
 #include "ag_rng.h"
-#include "plain_microkernel/axpy_rows.h"
-#include "plain_microkernel/tile_sizes.h"
 
-#include "tiles/conv2d.h"
-#include "tiles/conv2d_dw.h"
-#include "tiles/conv2d_dx.h"
-#include "tiles/conv2d_pool.h"
-#include "tiles/conv2d_pool_dw.h"
-#include "tiles/conv2d_pool_dx.h"
+#include "tiles/conv2d.c"
+#include "tiles/conv2d_dw.c"
+#include "tiles/conv2d_dx.c"
+#include "tiles/conv2d_pool.c"
+#include "tiles/conv2d_pool_dw.c"
+#include "tiles/conv2d_pool_dx.c"
 
 #include <math.h>
 #include <stdio.h>

@@ -206,3 +206,22 @@ def test_a_core_feature_that_the_board_lacks(tmp_path, capsys):
     assert err == (
         "error: backend 'mine' needs the core feature 'fpu', which the board lacks (it has: none)\n"
     )
+
+
+def test_tiles_over_the_micro_kernels_of_a_folder(tmp_path, capsys):
+    """A vector instruction set of a user's own: its header and its list; here the portable one under another name."""
+    made = tmp_path / "my kernels" / "wide"
+    made.mkdir(parents=True)
+    for name in ("vec.h", "depthwise_microkernel.c"):
+        shutil.copy(KERNELS / "fast" / name, made)
+    (made / "kernels.toml").write_text(
+        'schema = 1\ntiles = ["avg_pool2d"]\nshared = ["depthwise_microkernel.c"]\n'
+    )
+    code, said, _ = run(capsys, made)
+    first, second = said.splitlines()
+    assert code == 0 and first.startswith("avg_pool2d_f32 ag_avg_pool2d_f32_wide: 56 cases right")
+    assert second.startswith("avg_pool2d_dx_f32 ag_avg_pool2d_dx_f32_wide: 48 cases right")
+    (made / "vec.h").unlink()
+    code, _, said = run(capsys, made)
+    assert code != 0 and said.count("\n") == 1
+    assert "avg_pool2d.c does not compile for host" in said and "vec.h: No such file" in said

@@ -165,7 +165,7 @@ def test_weights_are_updated_by_the_kernel_that_computes_their_gradient() -> Non
     """No weight gradient is stored, and nothing is copied into another order."""
     net = nn.Sequential(
         nn.Conv2d(2, 6, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 6, 3, padding=1, groups=6), nn.ReLU(),
-        nn.Conv2d(6, 3, 1), nn.Flatten(), nn.Linear(27, 3),
+        nn.Conv2d(6, 3, 1), nn.Flatten(), nn.Linear(27, 40),
     )  # fmt: skip
     rate = optim.SGD(net.parameters(), lr=0.1)
     model = ag.Model.supervised(net, input=(4, 2, 8, 8), loss=nn.CrossEntropyLoss(), optimizer=rate)

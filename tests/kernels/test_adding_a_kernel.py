@@ -48,12 +48,12 @@ def test_it_is_taken_where_its_condition_holds(mine, capsys):
 def test_the_board_file_takes_it_for_one_kernel(mine, capsys):
     assert main(["explain", "mnist", "--board", str(mine.parent / "board.toml")]) == 0
     told = capsys.readouterr().out
-    assert "gemv_f32_mine of mine (m=32 n=784" in told and "ag_gemv_f32_armv7em (m=10 n=32)" in told
+    assert "ag_gemv_f32_mine of mine (m=32 n=784" in told and "ag_gemv_f32_armv7em (m=10 n=32)" in told
     assert "ag_ger_f32_armv7em (m=10 n=32)" in told
 
 
 def test_the_benchmark_counts_what_the_text_says(mine, tmp_path_factory):
     tree = once(tmp_path_factory, "tree", copy_of_the_project)
     said = scons(tree, "board=mps2_an386", f"kernels={mine},ref", "bench-kernels")
-    count, per_mac = re.search(r"gemv +32x784 +([\d,]+) .* (\d\.\d\d)  gemv_f32_mine", said).groups()
+    count, per_mac = re.search(r"gemv +32x784 +([\d,]+) .* (\d\.\d\d)  ag_gemv_f32_mine", said).groups()
     assert f"| this one | {count} | {per_mac} |" in DOC

@@ -28,6 +28,10 @@ def row(name="gemv_f32", symbol="toy_gemv", source="toy.c", when="[]", head="sch
     return f'{head}[[kernel]]\nname = "{name}"\nsymbol = "{symbol}"\nsource = "{source}"\nwhen = {when}\n'
 
 
+def serves(lines, head="schema = 1\n"):
+    return f"{head}[serves]\n{lines}\n"
+
+
 def contract(statements, macro="ag_##name##_fn ag_##name##_ref, ag_##name##_fast"):
     return read_contract(f"/* c; */\n#define AG_KERNEL(name) \\\n    {macro}\n{statements}\n")
 
@@ -116,6 +120,60 @@ def test_rows_are_tried_in_order(tmp_path):
     assert loaded.select("gemv_f32", {**GEMV, "n": 63}).symbol == "toy_gemv_any"
 
 
+def test_rows_follow_from_the_contract(tmp_path):
+    table = serves('gemv_f32 = ["n >= 64"]\ngemv_t_f32 = []') + row(symbol="toy_gemv", head="")
+    source = "\nvoid ag_gemv_f32_toy(void);\nvoid ag_gemv_t_f32_toy(void);\nvoid toy_gemv(void);\n"
+    loaded = registry.load([toy(tmp_path, table=table, source=source)], root=KERNELS)
+    assert loaded.select("gemv_f32", {**GEMV, "n": 64}).symbol == "ag_gemv_f32_toy"
+    assert loaded.select("gemv_f32", {**GEMV, "n": 63}).symbol == "toy_gemv"  # without conditions: last
+    assert loaded.select("gemv_t_f32", GEMV).symbol == "ag_gemv_t_f32_toy"
+    assert [s.name for s in loaded.sources() if s.backend == "toy"] == ["toy"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        serves("gemv_f32 = []") + row(head=""),
+        serves('gemv_f32 = ["n > 1"]') + row(symbol="ag_gemv_f32_toy", when='["n > 2"]', head=""),
+    ],
+)
+def test_a_row_that_is_written_twice(tmp_path, table):
+    source = "toy_gemv\nvoid ag_gemv_f32_toy(void);\n"
+    fails([toy(tmp_path, table=table, source=source)], "duplicate row for gemv_f32: it has a [[kernel]] with")
+
+
+def test_files_of_tiles_are_compiled_for_a_folder(tmp_path):
+    """Its own file takes the place of the one in tiles/; a condition of its own is added to those there."""
+    head = 'schema = 1\ntiles = ["conv2d", "max_pool2d", "gemv"]\n'
+    path = Path(toy(tmp_path, name="my-toy", table=serves('max_pool2d_f32 = ["c >= 4"]', head)))
+    (path / "gemv.c").write_text("ag_gemv_f32_my_toy ag_gemv_t_f32_my_toy")
+    loaded = registry.load([str(path)], root=KERNELS)
+    backend = loaded.backends[0]
+    assert [k.symbol for k in backend.kernels] == [
+        f"ag_{name}_f32_my_toy" for name in ("conv2d", "max_pool2d", "max_pool2d_dx", "gemv", "gemv_t")
+    ]
+    assert [[str(c) for c in k.when] for k in backend.kernels][1] == ["x_c == 1", "c >= 4"]
+    assert not any(k.declared for k in backend.kernels)
+    assert backend.cflags == ("-ffp-contract=fast", "-DAG_BACKEND=my_toy")
+    assert [(s.name, s.path.parent) for s in backend.sources] == [
+        ("tiles/conv2d", KERNELS / "tiles"),
+        ("tiles/max_pool2d", KERNELS / "tiles"),
+        ("gemv", path),
+    ]
+    assert {s.cflags[-1] for s in backend.sources} == {f"-iquote{path}"}
+    assert loaded.tables == (
+        path / "kernels.toml",
+        KERNELS / "tiles/tiles.toml",
+        KERNELS / "ref/kernels.toml",
+    )
+
+
+def test_two_backends_compile_the_same_file_of_tiles():
+    loaded = registry.load(["armv7em", "fast"], root=KERNELS)
+    compiled = [(s.backend, s.cflags[-2]) for s in loaded.sources() if s.name == "tiles/gemm"]
+    assert compiled == [("armv7em", "-DAG_BACKEND=armv7em"), ("fast", "-DAG_BACKEND=fast")]
+
+
 @pytest.mark.parametrize(
     "condition, facts, holds",
     [
@@ -146,8 +204,27 @@ def test_conditions(tmp_path, condition, facts, holds):
         ("schema = true\nkernel = []", "schema must be an integer"),
         ("schema = 1\nkernels = []", "unknown key 'kernels'; did you mean 'kernel'?"),
         ("schema = 1\nkernel = [3]", "kernel 1: must be a [[kernel]] table"),
-        ('schema = 1\nserves = "most"', "serves = 'most': write \"all\", or a [[kernel]] for each"),
-        ('schema = 1\nserves = "all"', 'serves = "all", but no file in'),
+        ('schema = 1\nserves = "most"', "serves = 'most': write \"all\", or a section [serves]"),
+        ('schema = 1\nserves = "all"', "serves: gemm_nn_f32: no file in "),
+        ("schema = 1\nserves = 3", "serves must be a string or a section, got 3"),
+        (serves("gemv_f32 = []"), "serves: gemv_f32: no file in "),
+        (serves("ger_f32 = []"), " defines void ag_ger_f32_toy(...)"),
+        (serves("gemv_f23 = []"), "serves: no kernel 'gemv_f23' in the contract; did you mean 'gemv_f32'?"),
+        (serves("gemv_f32 = 3"), "serves: gemv_f32: must be a list of strings, got 3"),
+        (serves("gemv_f32 = [3]"), "serves: gemv_f32: must be a list of strings, got 3"),
+        (
+            serves('gemv_f32 = ["k > 1"]'),
+            "serves: gemv_f32: 'k > 1' names 'k'; this kernel's call attributes",
+        ),
+        (serves('gemv_f32 = ["n"]'), "serves: gemv_f32: 'n' is not a comparison"),
+        (
+            'schema = 1\ntiles = "most"',
+            "tiles = 'most': write \"all\", or a list of files of tiles/ without .c",
+        ),
+        ("schema = 1\ntiles = 3", "tiles must be a string or a list, got 3"),
+        ("schema = 1\ntiles = [3]", "tiles: must be a list of strings, got 3"),
+        ('schema = 1\ntiles = ["conv2"]', "tiles: no 'conv2' in "),
+        ('schema = 1\ntiles = ["gemv"]', "tiles: no gemv.c in "),
         ("schema = 1\ncflags = [3]\nkernel = []", "cflags: must be a list of strings"),
         ("schema = 1\nrequires = 'fpu'\nkernel = []", "requires must be a list"),
         ("schema = 1\nldflags = [3]\nkernel = []", "ldflags: must be a list of strings"),

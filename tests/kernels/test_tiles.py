@@ -15,7 +15,10 @@ def test_convolutions_over_plain_microkernel_stay_inside_their_arrays(tmp_path):
     sources = [C / "tiles_sweep.c", C / "plain_microkernel" / "microkernel.c"]
     sources += [KERNELS / "ref" / "conv2d.c", KERNELS / "ref" / "conv2d_pool.c"]
     program = compile_c(
-        "gcc", sources, tmp_path / "sweep", (*SANITIZE, f"-I{C}", f"-I{C}/plain_microkernel", "-lm")
+        "gcc",
+        sources,
+        tmp_path / "sweep",
+        (*SANITIZE, "-DAG_BACKEND=plain", f"-I{C}/plain_microkernel", "-lm"),
     )
     done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"

@@ -33,7 +33,7 @@ class Libraries(dict):
 
 
 def build(backend, cc, folder, width=""):
-    sources = sorted({k.source for k in backend.kernels} | set(backend.shared))
-    flags = ("-O2", *WIDTHS[width], *backend.cflags)
+    sources = [s.path for s in backend.sources]
+    flags = ("-O2", *WIDTHS[width], *backend.sources[0].cflags)
     made = objects(compiler(cc, ("-fPIC", *flags)), sources)
     return shared_library(cc, [*made, *backend.ldflags], folder / f"{backend.name}{width}.so", flags)

@@ -1,3 +1,6 @@
+#ifndef AG_PLAIN_AXPY_ROWS_H
+#define AG_PLAIN_AXPY_ROWS_H
+
 #include <stdint.h>
 
 static inline void ag_axpy_rows(float *dst, int32_t dst_skip, const float *src, int32_t src_skip,
@@ -16,3 +19,5 @@ static inline void ag_zero_floats(float *dst, int32_t count) {
         dst[i] = 0.0f;
     }
 }
+
+#endif

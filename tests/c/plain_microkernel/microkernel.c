@@ -1,5 +1,4 @@
 /* The four micro-kernels, one product at a time. */
-#include "tile_sizes.h"
 #include "tiles/microkernel.h"
 
 typedef enum { ROWS, COLUMNS, GATHERED } kind;
@@ -32,18 +31,18 @@ static void microkernel(const ag_tile *t, kind a, kind b) {
     }
 }
 
-void plain_microkernel_nt(const ag_tile *t) {
+void AG_MICROKERNEL(nt)(const ag_tile *t) {
     microkernel(t, ROWS, ROWS);
 }
 
-void plain_microkernel_nn(const ag_tile *t) {
+void AG_MICROKERNEL(nn)(const ag_tile *t) {
     microkernel(t, ROWS, COLUMNS);
 }
 
-void plain_microkernel_tn(const ag_tile *t) {
+void AG_MICROKERNEL(tn)(const ag_tile *t) {
     microkernel(t, COLUMNS, COLUMNS);
 }
 
-void plain_microkernel_tg(const ag_tile *t) {
+void AG_MICROKERNEL(tg)(const ag_tile *t) {
     microkernel(t, COLUMNS, GATHERED);
 }

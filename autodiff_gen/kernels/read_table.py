@@ -1,0 +1,111 @@
+"""Read a kernel table, `kernels/<backend>/kernels.toml`. Stdlib only."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import KernelError
+from ..targets.schema import near
+from .contract import FUNCTIONS
+from .rows import C_NAME, TILES, Rows, check_keys, strings, suffix
+from .table import Backend, Function
+from .third_party import KEYS, External
+
+TABLE = "kernels.toml"
+_LISTS = ("requires", "cflags", "shared", "ldflags", "headers", "packages")
+
+
+def load_backend(folder: Path, root: Path) -> Backend:
+    """Read and check the table of a kernel folder; `root` is the tree's `kernels` folder. Raises KernelError."""
+    path, name = folder / TABLE, folder.name
+    if not C_NAME.fullmatch(suffix(folder)):
+        raise KernelError(f"{path}: the folder's name is the backend's name: use letters, digits, _ and -")
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise KernelError(f"{path}: not valid TOML: {error}") from None
+    except OSError as error:
+        raise KernelError(f"{path}: cannot be read: {error.strerror}") from None
+    check_keys(
+        table,
+        {
+            "schema": int,
+            "kernel": list,
+            "serves": (str, dict),
+            "tiles": (str, list),
+            "function": list,
+            "external": dict,
+            **dict.fromkeys(_LISTS, list),
+        },
+        ("schema",) if table.keys() & {"function", "serves", "tiles"} else ("schema", "kernel"),
+        str(path),
+    )
+    if table["schema"] != 1:
+        raise KernelError(f"{path}: unknown schema {table['schema']}: this version reads schema 1")
+    cflags = strings(table.get("cflags", []), f"{path}: cflags")
+    if not any(flag.startswith("-ffp-contract") for flag in cflags):
+        cflags = (*cflags, "-ffp-contract=fast")
+    tables: tuple[Path, ...] = (path,)
+    if table.get("tiles"):
+        tables, cflags = (path, root / TILES), (*cflags, f"-DAG_BACKEND={suffix(folder)}")
+    rows = Rows(path, root, cflags).load(table)
+    shared = tuple(folder / s for s in strings(table.get("shared", []), f"{path}: shared"))
+    for source in shared:
+        if not source.is_file():
+            raise KernelError(f"{path}: shared: {source.name!r} is not a file in {folder}")
+    requires = strings(table.get("requires", []), f"{path}: requires")
+    ldflags, headers, packages = (
+        strings(table.get(key, []), f"{path}: {key}") for key in ("ldflags", "headers", "packages")
+    )
+    if (ldflags or headers) and not packages:
+        raise KernelError(f"{path}: packages is missing: name the Debian packages that contain the library")
+    functions = tuple(
+        _load_function(row, f"{path}: function {number}", folder)
+        for number, row in enumerate(table.get("function", []), 1)
+    )
+    backend = Backend(
+        name, folder, requires, cflags, shared, rows, tables, functions, ldflags, headers, packages
+    )
+    return _with_external(backend, table, str(path)) if "external" in table else backend
+
+
+def _with_external(backend: Backend, table: Mapping[str, Any], where: str) -> Backend:
+    external = external_of(backend.name, table, where)
+    home = external.folder()
+    return replace(
+        backend,
+        include=tuple(home / name for name in external.include),
+        external=tuple(home / name for name in external.sources),
+        external_cflags=(*external.cflags, "-ffp-contract=fast"),
+    )
+
+
+def external_of(backend: str, table: Mapping[str, Any], where: str) -> External:
+    """The section [external] of a table. Raises KernelError."""
+    section = table["external"]
+    check_keys(section, KEYS, tuple(KEYS), f"{where}: external")
+    for key in (k for k, kind in KEYS.items() if kind is list):
+        strings(section[key], f"{where}: external.{key}")
+    return External.of(backend, section)
+
+
+def _load_function(row: Any, where: str, folder: Path) -> Function:
+    if not isinstance(row, dict):
+        raise KernelError(f"{where}: must be a [[function]] table")
+    keys = ("name", "symbol", "header", "error")
+    check_keys(row, dict.fromkeys(keys, str), keys, where)
+    if row["name"] not in FUNCTIONS:
+        raise KernelError(f"{where}: no function {row['name']!r} in ag_math.h{near(row['name'], FUNCTIONS)}")
+    header = folder / row["header"]
+    if not header.is_file():
+        raise KernelError(f"{where}: header {row['header']!r} is not a file in {folder}")
+    if not re.search(
+        rf"\b{re.escape(row['symbol'])}\b", header.read_text(encoding="utf-8", errors="replace")
+    ):
+        raise KernelError(f"{where}: header {row['header']!r} does not name the symbol {row['symbol']!r}")
+    return Function(row["name"], row["symbol"], folder.name, row["header"], row["error"])

@@ -1,0 +1,199 @@
+"""The rows of a kernel table: those written out in [[kernel]], and those that follow from the contract by `serves` and
+`tiles`. Stdlib only."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import KernelError
+from ..targets.known_cores import features
+from ..targets.schema import near
+from .contract import CONTRACT, DECLARED
+from .predicates import Condition
+from .table import Kernel
+
+TILES = "tiles/tiles.toml"
+C_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_KINDS = {int: "an integer", str: "a string", list: "a list", dict: "a section"}
+
+Conditions = tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one table. `root`: the tree's `kernels` folder; `cflags`: of each row."""
+
+    table: Path
+    root: Path
+    cflags: tuple[str, ...]
+
+    def load(self, table: Mapping[str, Any]) -> tuple[Kernel, ...]:
+        """Those of each kernel in the order in which they are tried: those of [[kernel]] first, one without conditions
+        last. Raises KernelError."""
+        written: list[Kernel] = []
+        for number, row in enumerate(table.get("kernel", []), 1):
+            kernel = self._written(row, f"{self.table}: kernel {number}")
+            for other in written:
+                if other.name == kernel.name and (not other.when or other.symbol == kernel.symbol):
+                    why = (
+                        "it follows a row without conditions, which matches every call"
+                        if not other.when
+                        else f"{kernel.symbol} has a row already"
+                    )
+                    raise KernelError(
+                        f"{self.table}: kernel {number}: duplicate row for {kernel.name}: {why}"
+                    )
+            written.append(kernel)
+        serves = self._serves(table.get("serves", {}))
+        derived = [*self._of_tiles(table.get("tiles", []), serves), *self._of_folder(serves)]
+        for kernel in derived:
+            for other in written:
+                if other.symbol == kernel.symbol or (
+                    other.name == kernel.name and not other.when + kernel.when
+                ):
+                    raise KernelError(
+                        f"{self.table}: duplicate row for {kernel.name}: it has a [[kernel]] with the symbol "
+                        f"{other.symbol}"
+                    )
+        names = list(dict.fromkeys(kernel.name for kernel in (*derived, *written)))
+        order = sorted((*written, *derived), key=lambda kernel: (names.index(kernel.name), not kernel.when))
+        return tuple(order)
+
+    @property
+    def _folder(self) -> Path:
+        return self.table.parent
+
+    def _row(self, name: str, symbol: str, source: Path, when: Conditions) -> Kernel:
+        declared = symbol in DECLARED and self._folder.parent.resolve() == self.root.resolve()
+        return Kernel(name, symbol, self._folder.name, source, when, self.cflags, declared)
+
+    def _symbol(self, name: str) -> str:
+        return f"ag_{name}_{suffix(self._folder)}"
+
+    def _written(self, row: Any, where: str) -> Kernel:
+        if not isinstance(row, dict):
+            raise KernelError(f"{where}: must be a [[kernel]] table")
+        kinds = {"name": str, "symbol": str, "source": str, "when": list}
+        check_keys(row, kinds, ("name", "symbol", "source"), where)
+        name, symbol = row["name"], row["symbol"]
+        _check_kernel(name, where)
+        if not C_NAME.fullmatch(symbol):
+            raise KernelError(f"{where}: symbol {symbol!r} is not a C identifier")
+        source = self._folder / row["source"]
+        if not source.is_file():
+            raise KernelError(f"{where}: source {row['source']!r} is not a file in {self._folder}")
+        if not self._names(source, symbol, name):
+            raise KernelError(f"{where}: source {row['source']!r} does not name the symbol {symbol!r}")
+        return self._row(name, symbol, source, _conditions(row.get("when", []), name, f"{where}: when"))
+
+    def _names(self, source: Path, symbol: str, kernel: str) -> bool:
+        """Whether a file names the symbol, or instantiates a file of `tiles/` that defines the kernel."""
+        text = _text(source)
+        if re.search(rf"\b{symbol}\b|\bAG_SYMBOL\({kernel}\)", text):
+            return True
+        included = re.findall(r'^#include "(tiles/\w+\.c)"', text, re.MULTILINE)
+        return any(f"AG_SYMBOL({kernel})" in _text(self.root / name) for name in included)
+
+    def _serves(self, serves: str | Mapping[str, Any]) -> dict[str, Conditions]:
+        """The conditions of the kernels in `serves`."""
+        where = f"{self.table}: serves"
+        if isinstance(serves, str):
+            if serves != "all":
+                raise KernelError(f'{where} = {serves!r}: write "all", or a section [serves]')
+            return dict.fromkeys(CONTRACT, ())
+        for name in serves:
+            _check_kernel(name, where)
+        return {name: _conditions(when, name, f"{where}: {name}") for name, when in serves.items()}
+
+    def _of_tiles(self, tiles: str | Sequence[Any], serves: dict[str, Conditions]) -> Iterator[Kernel]:
+        """The kernels of the files in `tiles`; their conditions in `serves`, which are removed there, are added."""
+        where, known = f"{self.table}: tiles", _tiles(self.root / TILES) if tiles else {}
+        if isinstance(tiles, str) and tiles != "all":
+            raise KernelError(f'{where} = {tiles!r}: write "all", or a list of files of tiles/ without .c')
+        for name in known if isinstance(tiles, str) else strings(list(tiles), where):
+            if name not in known:
+                raise KernelError(f"{where}: no {name!r} in {self.root / TILES}{near(name, known)}")
+            source = self._folder / f"{name}.c"
+            if not source.is_file():
+                source = (self.root / TILES).parent / source.name
+            for kernel, when in known[name].items():
+                symbol = self._symbol(kernel)
+                if not source.is_file() or not self._names(source, symbol, kernel):
+                    raise KernelError(f"{where}: no {name}.c in {self._folder} defines {symbol}")
+                yield self._row(kernel, symbol, source, (*when, *serves.pop(kernel, ())))
+
+    def _of_folder(self, serves: Mapping[str, Conditions]) -> Iterator[Kernel]:
+        """Kernels that a file of the folder defines."""
+        texts = {source: _text(source) for source in sorted(self._folder.glob("*.c"))} if serves else {}
+        for name, when in serves.items():
+            symbol = self._symbol(name)
+            source = next((p for p, text in texts.items() if f"\nvoid {symbol}(" in text), None)
+            if source is None:
+                raise KernelError(
+                    f"{self.table}: serves: {name}: no file in {self._folder} defines void {symbol}(...)"
+                )
+            yield self._row(name, symbol, source, when)
+
+
+def suffix(folder: Path) -> str:
+    """The end of the symbols of a backend's kernels, ag_<kernel>_<suffix>."""
+    return folder.name.replace("-", "_")
+
+
+def _tiles(path: Path) -> dict[str, dict[str, Conditions]]:
+    """File -> kernel -> conditions."""
+    found: dict[str, dict[str, Conditions]] = {}
+    for name, kernels in tomllib.loads(_text(path)).items():
+        for kernel in kernels:
+            _check_kernel(kernel, f"{path}: {name}")
+        found[name] = {k: _conditions(when, k, f"{path}: {name}: {k}") for k, when in kernels.items()}
+    return found
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def _check_kernel(name: str, where: str) -> None:
+    if name not in CONTRACT:
+        raise KernelError(f"{where}: no kernel {name!r} in the contract{near(name, CONTRACT)}")
+
+
+def _conditions(values: Any, kernel: str, where: str) -> Conditions:
+    texts = strings(values, where)
+    known = features() if any(text.strip().isidentifier() for text in texts) else ()
+    return tuple(Condition.parse(text, CONTRACT[kernel].facts, where, known) for text in texts)
+
+
+def check_keys(
+    table: Mapping[str, Any],
+    kinds: Mapping[str, type | tuple[type, ...]],
+    required: Sequence[str],
+    where: str,
+) -> None:
+    """Raises KernelError."""
+    for key, value in table.items():
+        if key not in kinds:
+            raise KernelError(f"{where}: unknown key {key!r}{near(key, kinds)}")
+        kind = kinds[key]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            names = " or ".join(_KINDS[k] for k in (kind if isinstance(kind, tuple) else (kind,)))
+            raise KernelError(f"{where}: {key} must be {names}, got {value!r}")
+    for key in required:
+        if key not in table:
+            raise KernelError(f"{where}: {key} is missing")
+
+
+def strings(values: Any, where: str) -> tuple[str, ...]:
+    """Raises KernelError."""
+    if not isinstance(values, list):
+        raise KernelError(f"{where}: must be a list of strings, got {values!r}")
+    for value in values:
+        if not isinstance(value, str):
+            raise KernelError(f"{where}: must be a list of strings, got {value!r}")
+    return tuple(values)

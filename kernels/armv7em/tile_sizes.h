@@ -1,3 +1,0 @@
-#define AG_TILE_M 4
-#define AG_TILE_N 4
-#define AG_MICROKERNEL(name) ag_microkernel_##name##_armv7em

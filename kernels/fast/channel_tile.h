@@ -1,2 +1,0 @@
-#define AG_CHANNEL_TILE 8
-#define AG_DEPTHWISE_MICROKERNEL ag_depthwise_microkernel_fast

@@ -1,0 +1,9 @@
+/* The tiles of 4 x 4, for matrices narrower than those of vec.h: symbols ag_<kernel>_small_neon. */
+#ifndef AG_NEON_NARROW_H
+#define AG_NEON_NARROW_H
+
+#undef AG_BACKEND
+#define AG_BACKEND small_neon
+#define AG_TILE_N 4
+
+#endif

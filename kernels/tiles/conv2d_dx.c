@@ -1,0 +1,196 @@
+/* Input gradient of a convolution as tiles of AG_TILE_M pixels of dx x AG_TILE_N input channels. With stride
+ * s the pixels of dx fall into s phases per axis; the pixels of one phase are reached by the same taps (a
+ * transposed convolution by phases):
+ *
+ *     stride 2, taps 0 .. 2:   dx   0 1 2 3 4 5        phase 0: taps 2, 0
+ *                                   | | | | | |        phase 1: tap 1
+ *                              tap  0 1 0 1 0 1
+ *                                   2   2   2
+ *
+ * Each tap is one k-run over the output channels; each row of taps is one micro-kernel call that adds to dx.
+ */
+#include "ag_kernels.h"
+#include "tiles/conv2d_group.h"
+#include "tiles/pixel_tiles.h"
+#include "tiles/tap_ranges.h"
+
+/* The elements phase, phase + stride, ... of one axis of x and the taps that reach them, in ascending order
+ * of the windows. The taps of the first element belong to windows `window`, window + window_step, ...; they
+ * are `tap_step` apart, the last tap first. */
+typedef struct {
+    int32_t phase, elements, taps, tap, tap_step, window, window_step;
+} ag_phase_taps;
+
+static ag_phase_taps ag_phase_taps_of(int32_t phase, int32_t extent, int32_t stride, int32_t pad,
+                                      int32_t taps, int32_t dilation) {
+    ag_phase_taps m = {0, 0, 0, 0, 0, 0, 1};
+    m.phase = phase;
+    m.elements = (extent - phase + stride - 1) / stride;
+    for (int32_t tap = 0; tap < taps; tap++) {
+        const int32_t start = phase + pad - tap * dilation;
+        if (start % stride == 0) {
+            if (m.taps > 0) {
+                m.tap_step = tap - m.tap;
+                m.window_step = m.window - start / stride;
+            }
+            m.tap = tap;
+            m.window = start / stride;
+            m.taps++;
+        }
+    }
+    return m;
+}
+
+static inline ag_tap_range ag_phase_tap_range(const ag_phase_taps *m, int32_t begin, int32_t windows) {
+    return ag_tap_range_from(begin, m->elements, 1, -m->window, m->taps, m->window_step, windows);
+}
+
+/* An edge tile: AG_TILE_N channels from `k` on, of which the first `overlap` are already stored, computed
+ * into a local array. */
+static AG_NOINLINE void ag_dx_edge_tile(ag_tile *t, const ag_pixel_tile *pixels, int32_t k, int32_t overlap,
+                                        ptrdiff_t stride) {
+    const float beta = t->beta;
+    float sums[AG_TILE_M][AG_TILE_N];
+    t->c = &sums[0][0];
+    t->c_step = ag_bytes(AG_TILE_N);
+    t->beta = 0.0f;
+    AG_MICROKERNEL(nn)(t);
+    t->beta = beta;
+    for (int32_t i = 0; i < pixels->count; i++) {
+        for (int32_t j = overlap; j < AG_TILE_N; j++) {
+            float *dst = pixels->dst[i] + (k + j) * stride;
+            *dst = beta == 0.0f ? sums[i][j] : sums[i][j] + *dst;
+        }
+    }
+}
+
+/* All channels of a tile of pixels; t->a, k, k_runs, skips and b_step are set. */
+static void ag_dx_channels(ag_tile *t, const ag_pixel_tile *pixels, const float *w, ptrdiff_t step,
+                           const ag_conv2d_group *g) {
+    const int32_t last = g->channels - AG_TILE_N;
+    int32_t k = 0;
+    t->b[0] = w;
+    if (pixels->single_row && g->s->x_c == 1) {
+        t->c = pixels->dst[0];
+        t->c_step = ag_bytes(step);
+        for (; k <= last; k += AG_TILE_N) {
+            AG_MICROKERNEL(nn)(t);
+            t->b[0] += AG_TILE_N;
+            t->c += AG_TILE_N;
+        }
+    }
+    for (; k < g->channels; k += AG_TILE_N) {
+        const int32_t overlap = k > last ? k - last : 0;
+        t->b[0] = w + k - overlap;
+        ag_dx_edge_tile(t, pixels, k - overlap, overlap, g->s->x_c);
+    }
+}
+
+/* The same where there are fewer channels than AG_TILE_N. */
+static void ag_dx_scalar(const ag_tile *t, const ag_pixel_tile *pixels, const float *w,
+                         const ag_conv2d_group *g) {
+    const int32_t floats = (int32_t)sizeof(float);
+    for (int32_t i = 0; i < pixels->count; i++) {
+        for (int32_t k = 0; k < g->channels; k++) {
+            float *dst = pixels->dst[i] + (ptrdiff_t)k * g->s->x_c;
+            const float *a = t->a[i], *b = w + k;
+            float sum = 0.0f;
+            for (int32_t k_run = 0; k_run < t->k_runs; k_run++) {
+                for (int32_t o = 0; o < t->k; o++, b += g->filter) {
+                    sum += *a++ * *b;
+                }
+                a += t->a_skip / floats;
+                b += t->b_skip / floats;
+            }
+            *dst = t->beta == 0.0f ? sum : sum + *dst;
+        }
+    }
+}
+
+/* The pixels of dx that are reached by the same taps along both axes; dy, w and dx start at the group. */
+static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_phase_taps *rows,
+                         ag_tap_range vertical, const ag_phase_taps *columns, ag_tap_range horizontal,
+                         const ag_conv2d_group *g) {
+    const ag_conv2d_shape *s = g->s;
+    const int32_t v = vertical.last - vertical.first, u = horizontal.last - horizontal.first;
+    const ptrdiff_t dy_row = (ptrdiff_t)s->ow * s->ldy;
+    ag_pixel_tile pixels;
+    ag_pixel_cursor cursor;
+    ag_tile t;
+    cursor.columns = horizontal.end - horizontal.begin;
+    cursor.column = 0;
+    cursor.remaining = (vertical.end - vertical.begin) * cursor.columns;
+    cursor.dst = dx + ((ptrdiff_t)rows->phase + (ptrdiff_t)vertical.begin * s->stride_h) * s->x_h;
+    cursor.dst += ((ptrdiff_t)columns->phase + (ptrdiff_t)horizontal.begin * s->stride_w) * s->x_w;
+    cursor.dst_step = (ptrdiff_t)s->stride_w * s->x_w;
+    cursor.dst_row = (ptrdiff_t)s->stride_h * s->x_h - cursor.columns * cursor.dst_step;
+    cursor.src = dy + (rows->window + vertical.begin + vertical.first * rows->window_step) * dy_row;
+    cursor.src +=
+        (ptrdiff_t)(columns->window + horizontal.begin + horizontal.first * columns->window_step) * s->ldy;
+    cursor.src_step = s->ldy;
+    cursor.src_row = dy_row - cursor.columns * cursor.src_step;
+    if (v <= 0 || u <= 0) {
+        ag_zero_pixels(cursor, g->channels, s->x_c);
+        return;
+    }
+    w += (ptrdiff_t)(rows->tap - vertical.first * rows->tap_step) * s->kw * g->channels;
+    w += (ptrdiff_t)(columns->tap - horizontal.first * columns->tap_step) * g->channels;
+    t.alpha = 1.0f;
+    t.k = g->outputs;
+    t.k_runs = u;
+    t.b_step = ag_bytes(g->filter);
+    t.a_skip = ag_bytes((ptrdiff_t)columns->window_step * s->ldy - g->outputs);
+    t.b_skip = ag_bytes(-(ptrdiff_t)columns->tap_step * g->channels - g->outputs * g->filter);
+    while (cursor.remaining > 0) {
+        ag_next_pixel_tile(&pixels, &cursor);
+        t.beta = 0.0f;
+        for (int32_t i = 0; i < v; i++) {
+            const float *row = w - (ptrdiff_t)i * rows->tap_step * s->kw * g->channels;
+            for (int32_t q = 0; q < AG_TILE_M; q++) {
+                t.a[q] = pixels.src[q] + (ptrdiff_t)i * rows->window_step * dy_row;
+            }
+            if (g->channels < AG_TILE_N) {
+                ag_dx_scalar(&t, &pixels, row, g);
+            } else {
+                ag_dx_channels(&t, &pixels, row, cursor.dst_step, g);
+            }
+            t.beta = 1.0f;
+        }
+    }
+}
+
+/* One group of one image. */
+static void ag_dx_group(const float *dy, const float *w, float *dx, const ag_conv2d_group *g) {
+    const ag_conv2d_shape *s = g->s;
+    ag_tap_range vertical, horizontal;
+    for (int32_t i = 0; i < s->stride_h && i < s->h; i++) {
+        const ag_phase_taps rows = ag_phase_taps_of(i, s->h, s->stride_h, s->pad_top, s->kh, s->dilation_h);
+        for (int32_t j = 0; j < s->stride_w && j < s->w; j++) {
+            const ag_phase_taps columns =
+                ag_phase_taps_of(j, s->w, s->stride_w, s->pad_left, s->kw, s->dilation_w);
+            for (vertical.end = 0; vertical.end < rows.elements;) {
+                vertical = ag_phase_tap_range(&rows, vertical.end, s->oh);
+                for (horizontal.end = 0; horizontal.end < columns.elements;) {
+                    horizontal = ag_phase_tap_range(&columns, horizontal.end, s->ow);
+                    ag_dx_region(dy, w, dx, &rows, vertical, &columns, horizontal, g);
+                }
+            }
+        }
+    }
+}
+
+static void ag_conv2d_dx_tiled(const float *dy, const float *w, float *dx, int32_t n,
+                               const ag_conv2d_shape *s) {
+    const ag_conv2d_group g = ag_conv2d_group_of(s);
+    for (; n > 0; n--, dy += (ptrdiff_t)s->oh * s->ow * s->ldy, dx += s->x_n) {
+        for (int32_t i = 0; i < s->groups; i++) {
+            ag_dx_group(dy + (ptrdiff_t)i * g.outputs, w + (ptrdiff_t)i * g.outputs * g.filter,
+                        dx + (ptrdiff_t)i * g.channels * s->x_c, &g);
+        }
+    }
+}
+
+void AG_SYMBOL(conv2d_dx_f32)(const float *dy, const float *w, float *dx, int32_t n,
+                              const ag_conv2d_shape *shape) {
+    ag_conv2d_dx_tiled(dy, w, dx, n, shape);
+}
