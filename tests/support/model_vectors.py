@@ -5,6 +5,7 @@ Inputs are ag_rng.h's numbers, drawn on the board as here. write_vectors.py writ
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -209,6 +210,11 @@ def steps_of_functions(made: Functions, calls: Calls) -> list[str] | None:
     return lines
 
 
+def _agree(values: Any, others: Any) -> bool:
+    """Whether the effect of rounding is far below what tests of the board tolerate."""
+    return bool(np.abs(np.subtract(others, values)).max() <= TOLERANCE / 4 * np.abs(values).max())
+
+
 def steps_of_model(made: Model, calls: Calls) -> list[str] | None:
     """Steps of training, then a prediction, by PyTorch in float64: as many steps as say something in float32. Where a
     gradient is zero but for rounding, Adam makes whole steps of it: a second trainer with such gradients tells when."""
@@ -216,19 +222,20 @@ def steps_of_model(made: Model, calls: Calls) -> list[str] | None:
         next(e for e in calls.program.entries if e.name == n) for n in ("train_step", "predict")
     )
     fewest, most = STEPS
-    trainer, rounded, losses = TorchTrainer(made), TorchTrainer(made, ROUNDING), []
+    trainer, rounded = TorchTrainer(made), TorchTrainer(made, ROUNDING)
+    losses: list[float] = []
+    scores: Mapping[str, Any] = {}
     for step in range(most):
-        given = calls.feeds(train, step)
-        before = dict(trainer.values)
-        loss = trainer.step(given)
-        if not abs(rounded.step(given) - loss) <= TOLERANCE / 4 * abs(loss) and np.isfinite(loss):
-            assert step >= fewest, f"rounded gradients change the loss after {step} steps"
-            trainer.values = before
+        given, asked = calls.feeds(train, step), calls.feeds(predict, step + 1)
+        loss, other = trainer.step(given), rounded.step(given)
+        found, others = trainer.predict(asked), rounded.predict(asked)
+        if not np.isfinite(loss) or not all(np.isfinite(v).all() for v in found.values()):
+            return None
+        if not all(map(_agree, [loss, *found.values()], [other, *(others[name] for name in found)])):
+            assert step >= fewest, f"rounded gradients change the results after {step + 1} steps"
             break
         losses.append(loss)
-    scores = trainer.predict(calls.feeds(predict, len(losses)))
-    if not all(np.isfinite(v).all() for v in (losses, *scores.values())):
-        return None
+        scores = found
     ok = f"{calls.program.name.upper()}_OK"
     step_call = f"{train.c_name}({', '.join(calls.words(train))})"
     predict_call = f"{predict.c_name}({', '.join(calls.words(predict))})"
