@@ -7,11 +7,12 @@
 
 void ag_column_sums_f32_ref(const float *a, int32_t lda, float *y, int32_t m, int32_t n, float alpha,
                             float beta) {
+    const int32_t rows = 64; /* AG_SUM_ROWS, written out: programs without this header contain the function */
     for (int32_t j = 0; j < n; j++) {
         const float *column = a + j;
         float sum = 0.0f;
         for (int32_t i = 0; i < m;) {
-            const int32_t end = m - i < AG_SUM_ROWS ? m : i + AG_SUM_ROWS;
+            const int32_t end = m - i < rows ? m : i + rows;
             float block = 0.0f;
             for (; i < end; i++) {
                 block += column[(ptrdiff_t)i * lda];
