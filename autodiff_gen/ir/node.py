@@ -117,7 +117,7 @@ INPUT, STATE, CONST = _leaf("input"), _leaf("state"), _leaf("const")
 
 class Node:
     """One application of an op. `regions` hold the sub-graphs of fused nodes, scan and cond; `inferred` is the operands
-    for which the op's rule gave the types of the results, None if nobody asked it."""
+    for which the op's rule gave the types of the results, None if it gave none."""
 
     __slots__ = ("attrs", "inferred", "op", "operands", "origin", "regions", "results", "serial")
 

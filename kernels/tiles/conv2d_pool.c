@@ -197,9 +197,9 @@ static void ag_pool_interior(ag_pool_state *state, const float *x, const float *
         AG_POOL_MAX(y + o, index + o, state->sums, bias + o, state->rows.element, state->rows.count,
                     g->outputs - o, true);
         for (int32_t i = 1; i < windows; i++) {
-            AG_POOL_MAX(y + i * g->outputs + o, index + i * g->outputs + o,
-                        state->sums + i * state->rows.count, bias + o, state->rows.element, state->rows.count,
-                        g->outputs - o, true);
+            const ptrdiff_t at = (ptrdiff_t)i * g->outputs + o;
+            AG_POOL_MAX(y + at, index + at, state->sums + (ptrdiff_t)i * state->rows.count, bias + o,
+                        state->rows.element, state->rows.count, g->outputs - o, true);
         }
     }
 }
@@ -230,7 +230,7 @@ static void ag_conv2d_pool_tiled(const float *x, const float *w, const float *bi
             const bool inside = one_tile && ag_pool_window_inside_h(p, s);
             int32_t set = 0; /* windows for which the rows of the tile are set */
             for (int32_t q = 0, windows = 1; q < s->pw;
-                 q += windows, y += windows * s->o, index += windows * s->o) {
+                 q += windows, y += (ptrdiff_t)windows * s->o, index += (ptrdiff_t)windows * s->o) {
                 windows = 1;
                 if (inside && ag_pool_window_inside_w(q, s)) {
                     const ptrdiff_t row = (ptrdiff_t)p * s->pool_stride_h * s->stride_h - s->pad_top;
