@@ -129,7 +129,7 @@ static void broadcast(const ag_tile *t, operands *p, ptrdiff_t a_row) {
         const int32_t columns = t->columns - j;
         for (int32_t i = 0; i < t->rows; i += AG_TILE_M) {
             next_rows(p->a, c, t, i, j, a_row, unused);
-            if (t->rows - i > 4 && AG_TILE_M > 4) {
+            if (t->rows - i > 4) {
                 broadcast_rows(AG_TILE_M, columns, p, c, t->alpha, t->beta);
             } else if (t->rows - i > 2) {
                 broadcast_rows(4, columns, p, c, t->alpha, t->beta);

@@ -47,14 +47,16 @@ typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_ali
 #if defined __AVX512F__
 #define AG_TILE_M 8
 #define AG_TILE_N 32
+#define AG_CHANNEL_TILE 64
 #elif defined __AVX__
 #define AG_TILE_M 6
 #define AG_TILE_N 16
+#define AG_CHANNEL_TILE 32
 #else
-#define AG_TILE_M 4
+#define AG_TILE_M 6
 #define AG_TILE_N 8
+#define AG_CHANNEL_TILE 16
 #endif
-#define AG_CHANNEL_TILE (4 * LANES)
 #if !defined AG_PANEL
 #define AG_PANEL 16384     /* floats on the stack for packed weights of a convolution: 64 KB */
 #define AG_PANEL_PIXELS 32 /* from which packing pays */
