@@ -2,8 +2,9 @@
  * otherwise dot products along k. */
 #include "ag_kernels.h"
 #include "gemm_panel.h"
+#include "pack_b.h"
 
-enum { PANEL = LANES * VECTORS, PACKED_K = 128 };
+enum { PANEL = AG_TILE_N, PACKED_K = 128 };
 
 static void by_panels(const float *a, ptrdiff_t a_i, ptrdiff_t a_p, const float *b, ptrdiff_t ldb, float *c,
                       ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha, float beta) {
@@ -30,11 +31,7 @@ static void by_packed_panels(const float *a, ptrdiff_t a_i, ptrdiff_t a_p, const
     float packed[PACKED_K * PANEL];
     for (int32_t j = 0; j < n; j += PANEL) {
         const int32_t columns = n - j < PANEL ? n - j : PANEL;
-        for (int32_t q = 0; q < columns; q++) {
-            for (int32_t p = 0; p < k; p++) {
-                packed[p * PANEL + q] = b[(j + q) * ldb + p];
-            }
-        }
+        ag_pack_columns(packed, b + j * ldb, ldb, k, columns);
         ag_host_gemm_panel(a, a_i, a_p, packed, PANEL, c + j, ldc, m, columns, k, alpha, beta);
     }
 }
