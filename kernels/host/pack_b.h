@@ -21,8 +21,8 @@ static inline void ag_pack_columns(float *dst, const float *b, ptrdiff_t ldb, in
                        a3 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
             *(unaligned_quad *)to = __builtin_shufflevector(a0, a1, 0, 1, 4, 5);
             *(unaligned_quad *)(to + AG_TILE_N) = __builtin_shufflevector(a0, a1, 2, 3, 6, 7);
-            *(unaligned_quad *)(to + 2 * AG_TILE_N) = __builtin_shufflevector(a2, a3, 0, 1, 4, 5);
-            *(unaligned_quad *)(to + 3 * AG_TILE_N) = __builtin_shufflevector(a2, a3, 2, 3, 6, 7);
+            *(unaligned_quad *)(to + (ptrdiff_t)2 * AG_TILE_N) = __builtin_shufflevector(a2, a3, 0, 1, 4, 5);
+            *(unaligned_quad *)(to + (ptrdiff_t)3 * AG_TILE_N) = __builtin_shufflevector(a2, a3, 2, 3, 6, 7);
         }
         for (; p < k; p++, to += AG_TILE_N) {
             to[0] = b[p], to[1] = b[ldb + p], to[2] = b[2 * ldb + p], to[3] = b[3 * ldb + p];
