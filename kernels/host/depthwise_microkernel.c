@@ -83,7 +83,11 @@ void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
             results_of(3, 4, true, s);
         }
     } else if (s->channels > 2 * LANES) {
-        results_of(3, 3, true, s);
+        if (s->channels == 3 * LANES) {
+            results_of(3, 3, false, s);
+        } else {
+            results_of(3, 3, true, s);
+        }
     } else if (s->channels > LANES) {
         if (s->channels == 2 * LANES) {
             results_of(6, 2, false, s);

@@ -43,23 +43,39 @@ ALWAYS_INLINE void broadcast_sums(int32_t rows, int32_t vectors, bool masked, in
     for (int32_t i = 0; i < rows; i++) {
         a[i] = p->a[i];
     }
-    for (int32_t block = 0; block < p->blocks; block++) {
-        const float *b = at(p->b, block * p->b_next);
-        ptrdiff_t offset = block * p->a_next;
-        for (int32_t run = p->runs; run > 0; run--) {
-            for (int32_t k = p->k; k > 0; k--) {
-                vec v[VECTORS];
-                for (int32_t j = 0; j < vectors; j++) {
-                    v[j] = get(masked && j == vectors - 1, b + (ptrdiff_t)j * LANES, mask);
-                }
-                for (int32_t e = 0; e < rows * vectors; e++) {
-                    s[e] += splat(*at(a[e / vectors], offset)) * v[e % vectors];
-                }
-                offset += p->a_step;
-                b = at(b, p->b_step);
+    if (p->blocks == 1 && p->runs == 1) { /* short sums are up to 20 % faster without the loops */
+        const float *b = p->b;
+        ptrdiff_t offset = 0;
+        for (int32_t k = p->k; k > 0; k--) {
+            vec v[VECTORS];
+            for (int32_t j = 0; j < vectors; j++) {
+                v[j] = get(masked && j == vectors - 1, b + (ptrdiff_t)j * LANES, mask);
             }
-            offset += p->a_skip;
-            b = at(b, p->b_skip);
+            for (int32_t e = 0; e < rows * vectors; e++) {
+                s[e] += splat(*at(a[e / vectors], offset)) * v[e % vectors];
+            }
+            offset += p->a_step;
+            b = at(b, p->b_step);
+        }
+    } else {
+        for (int32_t block = 0; block < p->blocks; block++) {
+            const float *b = at(p->b, block * p->b_next);
+            ptrdiff_t offset = block * p->a_next;
+            for (int32_t run = p->runs; run > 0; run--) {
+                for (int32_t k = p->k; k > 0; k--) {
+                    vec v[VECTORS];
+                    for (int32_t j = 0; j < vectors; j++) {
+                        v[j] = get(masked && j == vectors - 1, b + (ptrdiff_t)j * LANES, mask);
+                    }
+                    for (int32_t e = 0; e < rows * vectors; e++) {
+                        s[e] += splat(*at(a[e / vectors], offset)) * v[e % vectors];
+                    }
+                    offset += p->a_step;
+                    b = at(b, p->b_step);
+                }
+                offset += p->a_skip;
+                b = at(b, p->b_skip);
+            }
         }
     }
     for (int32_t e = 0; e < rows * vectors; e++) {
@@ -129,9 +145,13 @@ static void broadcast(const ag_tile *t, operands *p, ptrdiff_t a_row) {
         const int32_t columns = t->columns - j;
         for (int32_t i = 0; i < t->rows; i += AG_TILE_M) {
             next_rows(p->a, c, t, i, j, a_row, unused);
+#if AG_TILE_M > 4
             if (t->rows - i > 4) {
                 broadcast_rows(AG_TILE_M, columns, p, c, t->alpha, t->beta);
-            } else if (t->rows - i > 2) {
+                continue;
+            }
+#endif
+            if (t->rows - i > 2) {
                 broadcast_rows(4, columns, p, c, t->alpha, t->beta);
             } else {
                 broadcast_rows(2, columns, p, c, t->alpha, t->beta);

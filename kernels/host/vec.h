@@ -53,7 +53,7 @@ typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_ali
 #define AG_TILE_N 16
 #define AG_CHANNEL_TILE 32
 #else
-#define AG_TILE_M 6
+#define AG_TILE_M 4
 #define AG_TILE_N 8
 #define AG_CHANNEL_TILE 16
 #endif
