@@ -43,7 +43,7 @@ ALWAYS_INLINE void broadcast_sums(int32_t rows, int32_t vectors, bool masked, in
     for (int32_t i = 0; i < rows; i++) {
         a[i] = p->a[i];
     }
-    if (p->blocks == 1 && p->runs == 1) { /* short sums are up to 20 % faster without the loops */
+    if (LANES > 4 && p->blocks == 1 && p->runs == 1) { /* short sums: up to 20 % faster without the loops */
         const float *b = p->b;
         ptrdiff_t offset = 0;
         for (int32_t k = p->k; k > 0; k--) {
