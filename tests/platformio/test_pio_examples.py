@@ -57,7 +57,7 @@ def build(tree, factory, name):
 
     def make(out):
         strace = (
-            ["strace", "-f", "-qq", "-e", "trace=connect", "-o", str(out / "connects")]
+            ["strace", "-f", "--seccomp-bpf", "-qq", "-e", "trace=connect", "-o", str(out / "connects")]
             if name == TRACED
             else []
         )
