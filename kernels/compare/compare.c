@@ -108,9 +108,9 @@ static void fill(int32_t which, const compare_layout *layout, compare_values val
     for (int32_t i = 0; i < extent[0]; i++) {
         for (int32_t j = 0; j < extent[1]; j++) {
             for (int32_t k = 0; k < extent[2]; k++) {
-                float *row = dst + i * stride[0] + j * stride[1] + k * stride[2];
                 for (int32_t l = 0; l < extent[3]; l++) {
-                    row[l * stride[3]] = all_nan ? NAN : random_value((uint32_t)which, number++, values);
+                    const int32_t at = i * stride[0] + j * stride[1] + k * stride[2] + l * stride[3];
+                    dst[at] = all_nan ? NAN : random_value((uint32_t)which, number++, values);
                 }
             }
         }
@@ -197,8 +197,7 @@ void compare_make_magnitudes(void) {
     }
 }
 
-static void report(bool same, const compare_attributes *attributes,
-                   void (*print_case)(const compare_attributes *attributes)) {
+static void report(bool same, const compare_attributes *attributes) {
     if (same) {
         return;
     }
@@ -207,13 +206,12 @@ static void report(bool same, const compare_attributes *attributes,
         ag_print_i32(row_number, 0);
         ag_print(" ");
         ag_print_i32(align, 0);
-        print_case(attributes);
+        compare_rows[row_number].print(attributes);
         ag_print("\n");
     }
 }
 
-void compare_check(const compare_attributes *attributes, int32_t terms,
-                   void (*print_case)(const compare_attributes *attributes)) {
+void compare_check(const compare_attributes *attributes, int32_t terms) {
     const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
     const float *magnitude = data(MAGNITUDES) - GUARD;
     const int32_t length = padded_length(ACTUAL);
@@ -234,32 +232,33 @@ void compare_check(const compare_attributes *attributes, int32_t terms,
                 error > max_error_over_bound * bound ? error / bound : max_error_over_bound;
         }
     }
-    report(same, attributes, print_case);
+    report(same, attributes);
 }
 
-void compare_check_exact(const compare_attributes *attributes,
-                         void (*print_case)(const compare_attributes *attributes)) {
+void compare_check_exact(const compare_attributes *attributes) {
     const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
     bool same =
         operands_are_unchanged() && memcmp(index_buffers[1], index_buffers[2], sizeof index_buffers[1]) == 0;
     for (int32_t i = padded_length(ACTUAL) - 1; i >= 0; i--) {
         same = same && (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i])));
     }
-    report(same, attributes, print_case);
+    report(same, attributes);
 }
 
-void compare_print_field(const char *name, int32_t value) {
+static void print_name(const char *name) {
     ag_print(" ");
     ag_print(name);
     ag_print("=");
+}
+
+void compare_print_int32_t(const char *name, int32_t value) {
+    print_name(name);
     ag_print_i32(value, 0);
 }
 
-void compare_print_scales(const compare_attributes *attributes) {
-    ag_print(" alpha=");
-    ag_print_f32(attributes->alpha, 0, 2);
-    ag_print(" beta=");
-    ag_print_f32(attributes->beta, 0, 2);
+void compare_print_float(const char *name, float value) {
+    print_name(name);
+    ag_print_f32(value, 0, 2);
 }
 
 int32_t compare_floor_div(int32_t a, int32_t b) {

@@ -33,30 +33,6 @@ static ag_conv2d_pool_shape pooled(const images *i, const int32_t *pool, image_l
     return s;
 }
 
-static void say_pooled(const compare_attributes *f) {
-    const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
-    compare_print_field("n", f->n);
-    compare_print_field("h", s->h);
-    compare_print_field("w", s->w);
-    compare_print_field("c", s->c);
-    compare_print_field("o", s->o);
-    compare_print_field("kh", s->kh);
-    compare_print_field("kw", s->kw);
-    compare_print_field("stride_h", s->stride_h);
-    compare_print_field("stride_w", s->stride_w);
-    compare_print_field("pad_top", s->pad_top);
-    compare_print_field("pad_left", s->pad_left);
-    compare_print_field("dilation_h", s->dilation_h);
-    compare_print_field("dilation_w", s->dilation_w);
-    compare_print_field("x_w", s->x_w);
-    compare_print_field("x_c", s->x_c);
-    compare_print_field("pool_h", s->pool_h);
-    compare_print_field("pool_w", s->pool_w);
-    compare_print_field("pool_stride_h", s->pool_stride_h);
-    compare_print_field("pool_stride_w", s->pool_stride_w);
-    compare_print_scales(f);
-}
-
 typedef void pooled_cases_of(const compare_row *row, const images *i, image_layout layout,
                              compare_attributes *f);
 
@@ -104,7 +80,7 @@ static void pool(const compare_row *row, const images *i, image_layout layout, c
         compare_output(pooled_results(f), 0.0f);
         kernel(x, w, bias, compare_actual(), compare_actual_index(), f->n, s);
         ag_conv2d_pool_f32_ref(x, w, bias, compare_expected(), compare_expected_index(), f->n, s);
-        compare_check_exact(f, say_pooled);
+        compare_check_exact(f);
     }
 }
 
@@ -134,7 +110,7 @@ static void pool_dx(const compare_row *row, const images *i, image_layout layout
     ag_conv2d_pool_dx_f32_ref(dy, index, w, compare_expected(), f->n, s);
     compare_make_magnitudes();
     ag_conv2d_pool_dx_f32_ref(dy, index, w, compare_magnitudes(), f->n, s);
-    compare_check(f, s->kh * s->kw * s->o, say_pooled);
+    compare_check(f, s->kh * s->kw * s->o);
 }
 
 static void pool_dw(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
@@ -151,17 +127,9 @@ static void pool_dw(const compare_row *row, const images *i, image_layout layout
     ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_expected(), f->n, s, f->alpha, f->beta);
     compare_make_magnitudes();
     ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
-    compare_check(f, f->n * s->ph * s->pw, say_pooled);
+    compare_check(f, f->n * s->ph * s->pw);
 }
 
-COMPARE_CASES(conv2d_pool_f32) {
-    all_pooled(row, pool);
-}
-
-COMPARE_CASES(conv2d_pool_dx_f32) {
-    all_pooled(row, pool_dx);
-}
-
-COMPARE_CASES(conv2d_pool_dw_f32) {
-    all_pooled(row, pool_dw);
-}
+COMPARE_CASES_OF(conv2d_pool_f32, all_pooled, pool)
+COMPARE_CASES_OF(conv2d_pool_dx_f32, all_pooled, pool_dx)
+COMPARE_CASES_OF(conv2d_pool_dw_f32, all_pooled, pool_dw)
