@@ -56,6 +56,13 @@ def is_computed_once(cost: CostTable, operations: int, loads: int, iterations: i
     return once + iterations * cost.load < iterations * again
 
 
+def is_gathered_once(cost: CostTable, elements: int, macs: int) -> bool:
+    """Whether an operand whose rows are not contiguous is copied before a call of so many multiply-accumulates. The
+    kernel would gather each element for every tile of results that it is a factor of."""
+    copy = elements * (cost.load + cost.store + cost.loop + cost.arena)
+    return copy < macs / cost.gemm.tile * (cost.load + cost.store)
+
+
 def wants_a_flat_loop(cost: CostTable, extents: Sequence[int], size: int) -> bool:
     """Whether a function of `size` elements is computed in vectors, but not along the last of several extents."""
     moving = [d for d in extents if d != 1]
