@@ -44,9 +44,9 @@ def scaled(x: Any, scale: Any, shift: Any) -> Any:
             scaled,
             [(9, 64), (64,), (64,)],
             [
-                "for (int32_t i = 0; i < 64; i += 8) { float x1_i[8]; float x2_i[8];",
-                "for (int32_t j = i; j < i + 8; j++) { x1_i[j - i] = x1[j]; x2_i[j - i] = x2[j]; }",
-                "AG_NOUNROLL for (int32_t j = 0; j < 9; j++) { for (int32_t k = i; k < i + 8; k++)",
+                "for (int32_t i = 0; i < 64; i += 2) { float x1_i[2]; float x2_i[2];",
+                "for (int32_t j = i; j < i + 2; j++) { x1_i[j - i] = x1[j]; x2_i[j - i] = x2[j]; }",
+                "AG_NOUNROLL for (int32_t j = 0; j < 9; j++) { for (int32_t k = i; k < i + 2; k++)",
                 "x0[j * 64 + k] * x1_i[k - i] + x2_i[k - i]",
             ],
             [],
