@@ -31,8 +31,8 @@ typedef struct {
 
 static inline void ag_next_pixel_tile(ag_pixel_tile *pixels, ag_pixel_cursor *cursor) {
     pixels->count = cursor->remaining < AG_TILE_M ? cursor->remaining : AG_TILE_M;
-    pixels->constant_stride = cursor->column + AG_TILE_M <= cursor->columns ||
-                              (cursor->dst_row == 0 && pixels->count == AG_TILE_M);
+    pixels->constant_stride =
+        cursor->column + AG_TILE_M <= cursor->columns || (cursor->dst_row == 0 && pixels->count == AG_TILE_M);
     for (int32_t i = 0; i < AG_TILE_M; i++) {
         pixels->src[i] = cursor->src;
         pixels->dst[i] = cursor->dst;
