@@ -26,6 +26,14 @@ from .loops import Body, Root
 
 
 @dataclass(eq=False)
+class Rows:
+    """The local arrays of a tile of rows: each, and what it holds at `at`, the variable of the loop that loads it."""
+
+    at: Expr
+    loads: dict[Expr, Expr] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
 class Expressions:
     """The expressions of `nest`. `locked` params are loaded into a local when they are used twice, because a result
     reuses their memory; `declare` is told of each new expression that may become a local in its home.
@@ -36,6 +44,8 @@ class Expressions:
     declare: Callable[[Expr], None]
     loop_vars: dict[Body, Expr] = field(default_factory=dict)
     accumulators: dict[Root, Accumulators] = field(default_factory=dict)
+    parts: dict[Root, Accumulators] = field(default_factory=dict)  # of the inner loops of sums in two steps
+    rows: dict[Body, Rows] = field(default_factory=dict)  # of innermost loops
     known: dict[int, Expr] = field(default_factory=dict)  # axes along which the place is known
 
     def __post_init__(self) -> None:
@@ -142,11 +152,28 @@ class Expressions:
     def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
         """The element at `index`; scratch holds another one in every iteration of the loops that it leaves out."""
         home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)
+        if home in self.rows and all(i is None or i is self.loop_vars[home] for i in index):
+            return self._row_element(v, index, home)
         hint = "old" if v in self.locked else ""
         memory = (v, self.index_in_memory(v, index))
         load = Expr(_unnamed, home, dtype=v.type.dtype, hint=hint, memory=memory)
         load.worth_a_name = v in self.locked or load.is_plain_load
         return load
+
+    def _row_element(self, v: Value, index: tuple[Index, ...], loop: Body) -> Expr:
+        """An element of a row, which a local array of the tile holds."""
+        rows = self.rows[loop]
+        at = tuple(None if i is None else rows.at for i in index)
+        array = Expr(_unnamed, loop, dtype=v.type.dtype)
+        memory = (v, self.index_in_memory(v, at))
+        rows.loads[array] = Expr(_unnamed, rows.at.home, dtype=v.type.dtype, memory=memory)
+        return self.element_of_rows(array, self.loop_vars[loop])
+
+    def element_of_rows(self, array: Expr, at: Expr) -> Expr:
+        """The element of a tile's local array at a variable of a loop over the tile's columns."""
+        less = [] if at.home.of is None else [self.loop_vars[at.home.of]]
+        form = lambda name, i, *start: c.Element(name, c.total([i], start))
+        return Expr(form, at.home, (array, at, *less), array.dtype)
 
     def _place(self, v: Value, index: tuple[Index, ...]) -> Expr:
         """The number of the element at `index`: row by row, or by the strides of the node."""
@@ -226,15 +253,16 @@ class Expressions:
             chosen.uses += 1
         return tuple(chosen if k is None else index[k] for k in of_x)
 
-    def fresh_accumulators(self, root: Root, body: Body) -> Accumulators:
+    def fresh_accumulators(self, root: Root, body: Body, hint: str = "") -> Accumulators:
         """What a reduction grows in `body`, one for each result."""
         return [
-            Expr(_unnamed, body, dtype=r.type.dtype, hint=short_name(r), uses=1) for r in root.node.results
+            Expr(_unnamed, body, dtype=r.type.dtype, hint=hint or short_name(r), uses=1)
+            for r in root.node.results
         ]
 
     def accumulator(self, root: Root, v: Value, index: tuple[Index, ...]) -> Expr:
         """The accumulator of result v; of a tile, that at `index`."""
-        acc = self.accumulators[root][v.index]
+        acc = self.parts.get(root, self.accumulators[root])[v.index]
         tile = root.tile
         if tile is None:
             return acc

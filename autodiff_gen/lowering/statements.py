@@ -13,7 +13,7 @@ from ..ir.op_kinds import Assemble, Reduce, RowContraction
 from ..ir.types import normalise_axes
 from . import c_ast as c
 from .expr import Accumulators, Expr, Index
-from .expressions import Expressions
+from .expressions import Expressions, Rows
 from .loop_nest import LoopNest
 from .loops import Body, Root, Step
 
@@ -67,7 +67,15 @@ class Row:
     row: Index
 
 
-Statement: TypeAlias = Local | Loop | Begin | Accumulate | Store | Row
+@dataclass(frozen=True)
+class LoadRows:
+    """The local arrays of a tile of rows are declared and filled by `loop`."""
+
+    loop: Body
+    rows: Rows
+
+
+Statement: TypeAlias = Local | Loop | Begin | Accumulate | Store | Row | LoadRows
 
 
 def _variable(name: str, loop: Body) -> Expr:
@@ -94,17 +102,25 @@ class Statements:
             if isinstance(item, Body) and item in self.nest.written_out.values():
                 continue
             if isinstance(item, Body):
-                depth = sum(b in self.exprs.loop_vars for b in body.path)
-                name = LOOP_NAMES[depth] if depth < len(LOOP_NAMES) else f"i{depth + 1}"
-                self.exprs.loop_vars[item] = _variable(name, item)
+                self._name_variable(item, body)
                 out.append(Loop(item, self._build(item)))
             else:
                 self._build_step(item, body, out)
         return out
 
+    def _name_variable(self, loop: Body, around: Body) -> None:
+        depth = sum(b in self.exprs.loop_vars for b in around.path)
+        name = LOOP_NAMES[depth] if depth < len(LOOP_NAMES) else f"i{depth + 1}"
+        self.exprs.loop_vars[loop] = _variable(name, loop)
+
     def _build_step(self, step: Step, body: Body, out: list[Statement]) -> None:
         root, lower = step.root, step.root.node.op.lower
-        if isinstance(lower, RowContraction):
+        if step.kind == "load rows":
+            loop = self.nest.row_loops[root.inner]
+            self._name_variable(loop, body)
+            rows = self.exprs.rows[root.inner] = Rows(self.exprs.loop_vars[loop])
+            out.append(LoadRows(loop, rows))
+        elif isinstance(lower, RowContraction):
             out.append(Row(root, self.exprs.index_of(root.node.results[0], body)[0]))
         elif isinstance(lower, Reduce):
             self._build_reduce(step, lower, body, out)
@@ -131,6 +147,10 @@ class Statements:
         value.uses += 1
         out.append(Store(y, index, value, root.piece))
 
+    def _accumulated(self, root: Root, body: Body) -> Accumulators:
+        """The accumulators that a reduction adds to in `body`."""
+        return [self.exprs.accumulator(root, r, self.exprs.index_of(r, body)) for r in root.node.results]
+
     def _build_reduce(self, step: Step, lower: Reduce, body: Body, out: list[Statement]) -> None:
         root, node = step.root, step.root.node
         if step.kind == "begin" and root in self.nest.written_out:
@@ -138,16 +158,20 @@ class Statements:
         elif step.kind == "begin":
             self.exprs.accumulators[root] = self.exprs.fresh_accumulators(root, body)
             out.append(Begin(root, self.exprs.accumulators[root]))
+        elif step.kind == "begin part":
+            self.exprs.parts[root] = self.exprs.fresh_accumulators(root, body, "part")
+            out.append(Begin(root, self.exprs.parts[root]))
+        elif step.kind == "add part":
+            (part,) = self._accumulated(root, body)
+            del self.exprs.parts[root]
+            out.append(Accumulate(root, self._accumulated(root, body), part, None))
         elif step.kind == "step":
             index = self.exprs.at(self.nest.labels.operands[node], body)
             x = self.exprs.value(node.operands[0], index, body)
             x.uses += lower.step.count("{x}")
             gone = normalise_axes(node.attrs["axes"], len(index))
             at = next((index[i] for i in gone if index[i] is not None), None)
-            accumulators = [
-                self.exprs.accumulator(root, r, self.exprs.index_of(r, body)) for r in node.results
-            ]
-            out.append(Accumulate(root, accumulators, x, at))
+            out.append(Accumulate(root, self._accumulated(root, body), x, at))
         else:
             for r in node.results:
                 if r in self.stored:

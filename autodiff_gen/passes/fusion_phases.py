@@ -14,8 +14,8 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Scan, View
 from ..ir.origin import BACKWARD, UPDATE
+from ..ir.traits import macs
 from ..ir.types import planned_size
-from ..ir.views import layout
 from ..targets.cost_table import CostTable
 
 SHARE = 0.004  # of a graph's work, for values that are stored to keep phases apart
@@ -53,6 +53,10 @@ class Phases:
                 self.readers.setdefault(v, []).append(n)
             if isinstance(n.op.lower, Contraction | Call | Scan | Cond):
                 self.stored.update(sources)
+            if (
+                self.parts[n][0] == BACKWARD
+            ):  # a gradient of a parameter that the backward pass needs is part of it
+                self.parts.update({v.node: self.parts[n] for v in sources if v.node.origin.phase == BACKWARD})
 
     def apart(self, first: Collection[Node], second: Collection[Node]) -> bool:
         """Whether two groups, of which the second reads the first, stay apart; it is then paid for."""
@@ -121,10 +125,7 @@ def _work(node: Node, cost: CostTable) -> float:
     if isinstance(lower, Reduce):
         return planned_size(node.operands[0].type.shape) * element
     if isinstance(lower, Call):
-        layouts = [at for v in node.operands if (at := layout(v)) is not None]
-        assert len(layouts) == len(node.operands), "copy_insertion copies what has no layout"
-        call = lower.choose(layouts, [r.type for r in node.results], node.attrs)
-        return max(size, lower.macs(call)) * cost.gemm.term
+        return max(size, macs(node)) * cost.gemm.term
     if isinstance(lower, Contraction):
         depth = node.operands[0].type.shape[-1:]
         return size * planned_size(depth) * cost.gemm.term

@@ -153,4 +153,11 @@ COMPARE_CASES_OF(gemv_f32, all, gemv)
 COMPARE_CASES_OF(gemv_t_f32, all, gemv_t)
 COMPARE_CASES_OF(ger_f32, all, ger)
 COMPARE_CASES_OF(axpby_f32, all, axpby)
-COMPARE_CASES_OF(column_sums_f32, all, column_sums)
+
+COMPARE_CASES(column_sums_f32) {
+    all(row, column_sums);
+    static const int32_t long_sums[][2] = {{64, 17}, {65, 17}, {66, 16}, {129, 1}, {130, 8}, {193, 5}};
+    for (uint32_t i = 0; i < sizeof long_sums / sizeof *long_sums; i++) {
+        once(row, column_sums, long_sums[i][0], long_sums[i][1], 1, 1, 0.7f, 0.5f);
+    }
+}
