@@ -8,7 +8,7 @@ from typing import TypeAlias
 from .graph import Graph
 from .names import adopt
 from .node import Node, Value, topological
-from .origin import Origin, build_at, building
+from .origin import building
 
 Rewrite: TypeAlias = Callable[[Node, tuple[Value, ...]], Sequence[Value] | None]
 """Gives a node's new results, from the node and its new operands, or None to keep it as it is."""
@@ -27,15 +27,12 @@ def substitute(roots: Sequence[Value], rewrite: Rewrite) -> list[Value]:
 def _substituted(roots: Sequence[Value], nodes: Sequence[Node], rewrite: Rewrite) -> list[Value]:
     """What takes the place of a value gets its name."""
     mapping: dict[Value, Value] = {}  # of values that are replaced
-    with building():
-        at: Origin | None = None
+    with building() as here:
         for node in nodes:
             operands = node.operands
             if not mapping.keys().isdisjoint(operands):
                 operands = tuple([mapping.get(v, v) for v in operands])
-            if at is None or node.origin.scope != at.scope or node.origin.phase != at.phase:
-                at = node.origin
-                build_at(at)
+            here.scope, here.phase = node.origin.scope, node.origin.phase
             results = rewrite(node, operands)
             if results is None:
                 if operands is node.operands:
