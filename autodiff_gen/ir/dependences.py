@@ -7,6 +7,9 @@ edges and control dependences.
 
 from __future__ import annotations
 
+from collections.abc import Set
+from functools import lru_cache
+
 from .graph import Graph, State
 from .node import Node, Value, base, topological
 from .op_kinds import Assemble, Call, Contraction, Elementwise, Leaf, Reduce, RowContraction, View
@@ -56,7 +59,8 @@ def condition_edges(graph: Graph) -> dict[Node, list[Node]]:
     return edges
 
 
-def guarded(graph: Graph) -> tuple[set[Node], set[Node]]:
+@lru_cache(maxsize=1)  # several stages ask in succession of the same graph
+def guarded(graph: Graph) -> tuple[Set[Node], Set[Node]]:
     """(unguarded, waiting): what the conditions need; and what waits until they have been found finite: the writers of
     states, and the arithmetic of updates that leads to them alone, up to the sums that complete a gradient.
 
