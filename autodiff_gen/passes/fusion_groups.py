@@ -16,10 +16,10 @@ from ..ir.loop_axes import Labels, label
 from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, Leaf, Pick, Reduce, RowContraction, View
 from ..ir.ordered_dag import OrderedDag
-from ..ir.types import Dim, Shape, planned, planned_size
-from ..ir.views import layout, stored
+from ..ir.types import Shape
 from ..targets.cost_table import CostTable
-from .costs import is_recomputed, wants_a_flat_loop
+from .costs import is_recomputed
+from .flat_loops import flat_shape, wants_a_flat_loop
 from .fusion_layers import are_of_different_layers, pass_values_in_loops
 from .fusion_phases import Phases
 
@@ -86,8 +86,8 @@ class Groups:
             edges.setdefault(n, []).extend(conditions)
         self.order = [n for n in graph.nodes if not isinstance(n.op.lower, View) and not is_free(n)]
         self.position = {n: i for i, n in enumerate(self.order)}
-        self.apart = {n for n in self.order if _wants_a_flat_loop(n, cost)}
-        self.members: dict[int, list[Node]] = {i: [n] for i, n in enumerate(self.order)}
+        self.apart = {n for n in self.order if wants_a_flat_loop(n, cost)}
+        self.groups = {i: self.phases.group(n, _own_shape(n)) for i, n in enumerate(self.order)}
         self.group: dict[Node, int] = {n: i for i, n in enumerate(self.order)}
         self._before = {n: self._found_before(n, edges) for n in self.order}
         above = {i: {self.group[b] for b in self._before[n]} for i, n in enumerate(self.order)}
@@ -121,27 +121,45 @@ class Groups:
         return self._before[node]
 
     def may_merge(self, a: int, b: int) -> bool:
-        nodes = [*self.members[a], *self.members[b]]
+        """Whether two groups, of which the second reads the first, can share loops and gain by that."""
+        first, second = self.groups[a], self.groups[b]
+        nodes = [*first.nodes, *second.nodes]
         if len(nodes) > LARGEST_GROUP or self.barriers.between(a, b):
             return False
         if not self.late.isdisjoint(nodes) and not self.early.isdisjoint(nodes):
             return False  # the guard is between them
-        if self.phases.apart_but_for_numbers(self.members[a], self.members[b]):
+        if self.phases.apart_but_for_numbers(first, second):
             return False  # before a search for paths from a number that every layer reads
         if self.dag.has_path_through_others(a, b):
             return False
-        nodes.sort(key=self.position.__getitem__)
-        labels = self._labels(nodes)
-        if labels is None:
-            return False
-        several = labels.of and are_of_different_layers(nodes)
-        if several and not pass_values_in_loops(self.members[a], nodes, labels, self.users):
-            return False
-        return not self.phases.apart(self.members[a], self.members[b])
+        surely = self._shape_of_both(a, b) is not None
+        if not surely or not self.apart.isdisjoint(nodes):
+            nodes.sort(key=self.position.__getitem__)
+            labels = self._labels(nodes)
+            if labels is None:
+                return False
+            several = not surely and are_of_different_layers(nodes)
+            if several and not pass_values_in_loops(first.nodes, nodes, labels, self.users):
+                return False
+        return not self.phases.apart(first, second)
+
+    def _shape_of_both(self, a: int, b: int) -> Shape | None:
+        """The shape of all arrays that two groups compute, where the second reads those of the first as they are: they
+        surely share loops. None otherwise."""
+        first, second = self.groups[a].shape, self.groups[b].shape
+        if first is None or second is None or (first and second and first != second):
+            return None
+        for n in self.groups[b].nodes:
+            whole = isinstance(n.op.lower, RowContraction)
+            for v in n.operands:
+                is_view = v is not v.base and v.base.type.shape != ()
+                if (whole or is_view) and self.group.get(v.base.node) == a:
+                    return None
+        return first or second
 
     def _labels(self, nodes: list[Node]) -> Labels | None:
-        """The loops that the nodes share, empty where they surely share all of them. None where they cannot, or where
-        a product by rows needs the whole of what they only have in part."""
+        """The loops that the nodes share. None where they cannot, or where a product by rows needs the whole of what
+        they only have in part."""
         every = with_free(nodes)
         inside = {r for n in every for r in n.results}
         if not self.apart.isdisjoint(nodes) and flat_shape(nodes, inside) is None:
@@ -149,12 +167,14 @@ class Groups:
         for n in nodes:
             if isinstance(n.op.lower, RowContraction) and any(base(v) in inside for v in n.operands):
                 return None
-        return Labels() if _has_one_shape(nodes, inside) else label(every, inside)
+        return label(every, inside)
 
     def merge(self, a: int, b: int) -> None:
-        self.members[a] += (added := self.members.pop(b))
-        for n in added:
+        shape = self._shape_of_both(a, b)
+        added = self.groups.pop(b)
+        for n in added.nodes:
             self.group[n] = a
+        self.groups[a].add(added, shape)
         self.dag.merge(a, b)
         self.barriers.merge(a, b)
 
@@ -178,17 +198,19 @@ class Groups:
             if not _is_cheap(node) or node.results[0] in roots:
                 continue
             reading = {g for n in readers.get(node.results[0], ()) for g in holders[n]} - {self.group[node]}
-            if not reading or not all(is_fusable(self.members[g][0]) for g in reading):
+            if not reading or not all(is_fusable(self.groups[g].nodes[0]) for g in reading):
                 continue
             again = self._recomputed(node, len(reading), is_stored, updated)
             if again is None:
                 continue
             merged = {
-                g: [*self.members[g], *(n for n in again if g not in holders[n])] for g in sorted(reading)
+                g: [*self.groups[g].nodes, *(n for n in again if g not in holders[n])]
+                for g in sorted(reading)
             }
             each = (sorted(members, key=self.position.__getitem__) for members in merged.values())
             if all(self._labels(members) is not None for members in each):
-                self.members.update(merged)
+                for g, members in merged.items():
+                    self.groups[g].nodes = members
                 for n in again:
                     holders[n] |= reading
 
@@ -216,26 +238,23 @@ class Groups:
     def needed(self, graph: Graph) -> set[Value]:
         """Values that a group reads without computing them, or that the caller needs: they are stored."""
         needed = {base(v) for v in graph.roots}
-        for members in self.members.values():
-            inside = set(members)
-            needed.update(s for n in members for v in n.operands if (s := base(v)).node not in inside)
+        for g in self.groups.values():
+            inside = set(g.nodes)
+            needed.update(v.base for n in g.nodes for v in n.operands if v.base.node not in inside)
         return needed
 
 
-def _has_one_shape(nodes: list[Node], inside: set[Value]) -> bool:
-    """Whether all arrays that are computed have one shape and are read as they are, so that they surely share loops."""
-    shapes = set()
-    for n in nodes:
-        if not isinstance(n.op.lower, Elementwise | RowContraction):
-            return False
-        shapes.add(n.results[0].type.shape)
-        for v in n.operands:
-            source = base(v)
-            if source not in inside:
-                continue
-            if (source is not v and source.type.shape != ()) or isinstance(source.node.op.lower, Iota):
-                return False
-    return len(shapes - {()}) <= 1
+def _own_shape(node: Node) -> Shape | None:
+    """The shape of an array whose elements are computed of elements at the same index, so that it surely shares loops
+    with what it reads. None for others."""
+    if not isinstance(node.op.lower, Elementwise | RowContraction):
+        return None
+    for v in node.operands:
+        source = v.base
+        is_view = source is not v and source.type.shape != ()
+        if is_free(source.node) and (is_view or isinstance(source.node.op.lower, Iota)):
+            return None
+    return node.results[0].type.shape
 
 
 def with_free(nodes: list[Node]) -> list[Node]:
@@ -247,40 +266,6 @@ def with_free(nodes: list[Node]) -> list[Node]:
             if not source.operands and is_free(source):
                 free[source] = None
     return [*free, *nodes]
-
-
-def _wants_a_flat_loop(node: Node, cost: CostTable) -> bool:
-    """Whether a node calls a function so often that vectors pay, but not along its innermost axis."""
-    lower, shape = node.op.lower, node.results[0].type.shape
-    calls = isinstance(lower, Elementwise) and lower.calls
-    return calls and wants_a_flat_loop(cost, planned(shape), planned_size(shape))
-
-
-def flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
-    """The one shape that all arrays of a purely elementwise group have, when they are dense: one loop can run
-    over all of it.
-    """
-    shapes = set()
-    for n in members:
-        if not isinstance(n.op.lower, Elementwise):
-            return None
-        if not stored(n.results[0]).dense:
-            return None
-        shapes.add(n.results[0].type.shape)
-        for v in n.operands:
-            if v.type.shape == ():
-                continue
-            at = layout(v)
-            if base(v) in inside:
-                if v is not base(v) or "strides" in v.node.attrs:
-                    return None
-            elif at is None or not at.dense:
-                return None
-            shapes.add(v.type.shape)
-    (shape, *others) = shapes
-    moving = [d for d in shape if d != 1]
-    gaps = any(isinstance(d, Dim) for d in moving[1:])  # rows are stored as planned for the largest batch
-    return None if others or gaps or len(moving) < 2 else shape
 
 
 def grouped(graph: Graph, cost: CostTable) -> Groups:
