@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from .node import CONST, Node, Value, base
+from .node import CONST, Node, Value
 from .op_kinds import Assemble, Elementwise, Extent, Iota, Pick, Reduce, RowContraction, View
 from .types import Size, normalise_axes
 from .views import pick_axes
@@ -125,7 +125,7 @@ def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
 def _operand(v: Value, inside: Collection[Value], out: Labels) -> Axes | None:
     """Labels of an operand; an operand from outside does not bind any, nor does an index: one node may index
     the same index along two axes. None when loops cannot be shared: what is assembled is read from memory."""
-    source = base(v)
+    source = v.base
     if source not in inside or isinstance(source.node.op.lower, Iota):
         return (None,) * len(v.type.shape)
     if isinstance(source.node.op.lower, Assemble):

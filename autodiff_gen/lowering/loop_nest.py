@@ -9,7 +9,7 @@ loop wherever their operands are ready.
 from __future__ import annotations
 
 from ..ir.loop_axes import Axes, Labels, label, through_views
-from ..ir.node import Node, Region, Value, base
+from ..ir.node import Node, Region, Value
 from ..ir.op_kinds import Assemble, Elementwise, Pick, Reduce, RowContraction, View
 from ..ir.types import normalise_axes, planned_size
 from ..ir.views import picked_axis
@@ -81,7 +81,7 @@ class LoopNest:
     # Placement
 
     def _place(self, promoted: set[Node]) -> None:
-        results = {base(v).node for v in self.region.results}
+        results = {v.base.node for v in self.region.results}
         self.top = Body()
         self.roots: dict[Node, Root] = {}
         self.pieces: list[Root] = []
@@ -123,7 +123,7 @@ class LoopNest:
         """
         out: dict[Root, set[int]] = {}
         for k, v in enumerate(reads):
-            source = base(v)
+            source = v.base
             if source not in self.inside:
                 continue
             for root, complete in self._reach[source.node].items():
@@ -200,7 +200,7 @@ class LoopNest:
         such expressions."""
         holds: dict[Node, bool] = {}
         for node in self.nodes:
-            below = (base(v).node for v in node.operands if base(v) in self.inside)
+            below = (v.base.node for v in node.operands if v.base in self.inside)
             holds[node] = is_work(node) or any(holds[n] for n in below if n not in self.roots)
         found: set[Node] = set()
         for root in (*self.roots.values(), *self.pieces):
@@ -210,8 +210,8 @@ class LoopNest:
                 node = pending.pop()
                 read = root.reads if node is root.node else node.operands
                 for v in read if not isinstance(node.op.lower, Pick) else ():
-                    source = base(v).node
-                    if base(v) not in self.inside or source in self.roots or source in seen:
+                    source = v.base.node
+                    if v.base not in self.inside or source in self.roots or source in seen:
                         continue
                     seen.add(source)
                     moving = {a for a in self.labels.of[source.results[0]] if a is not None}
@@ -234,12 +234,12 @@ class LoopNest:
             if not root.reduced:
                 continue
             axes = [body.axis for body in root.inner.path if body.parent is not None]
-            pending = [base(v).node for v in root.node.operands]
+            pending = [v.base.node for v in root.node.operands]
             while pending:
                 node = pending.pop()
                 if node in self.roots or node in promoted or node.results[0] not in self.labels.of:
                     continue
-                inner = [base(o).node for o in node.operands]
+                inner = [o.base.node for o in node.operands]
                 pending += inner
                 moving = {a for a in self.labels.of[node.results[0]] if a is not None}
                 first = next((k for k, a in enumerate(axes) if a not in moving), len(axes))
@@ -261,8 +261,8 @@ class LoopNest:
         seen = set()
         while pending:
             v, through_pick = pending.pop()
-            source = base(v).node
-            if base(v) not in self.inside or source in self.roots or (source, through_pick) in seen:
+            source = v.base.node
+            if v.base not in self.inside or source in self.roots or (source, through_pick) in seen:
                 continue
             seen.add((source, through_pick))
             if is_expensive(source):
@@ -275,7 +275,7 @@ class LoopNest:
         """Memory for roots that are read outside the body where their value is a local. Results have memory
         anyway.
         """
-        results = {base(v) for v in self.region.results}
+        results = {v.base for v in self.region.results}
         out: dict[Value, Scratch] = {}
         for root in self.roots.values():
             readers = [r for r in (*self.roots.values(), *self.pieces) if root in r.needs]

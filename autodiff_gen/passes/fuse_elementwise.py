@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import INPUT, Node, Op, Region, Value, base, register
+from ..ir.node import INPUT, Node, Op, Region, Value, register
 from ..ir.op_kinds import Fused, Iota, View
 from ..ir.types import Shape, Type, product
 from .context import Context
@@ -95,7 +95,7 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
     def resolve(v: Value) -> Value:
         if v in inner:
             return inner[v]
-        if base(v) not in inside:
+        if v.base not in inside:
             if v not in params:
                 node = Node(INPUT, (), {"name": f"p{len(params)}"}, (_flattened(v.type, flat),))
                 params[v] = node.results[0]

@@ -7,8 +7,9 @@ every group that needs it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from itertools import chain
 
 from ..ir.dependences import condition_edges, guarded, ordering_edges, state_of
 from ..ir.graph import Graph, State
@@ -95,26 +96,22 @@ class Groups:
         self.barriers = _Barriers(self.dag, [is_fusable(n) for n in self.order])
 
     def _found_before(self, node: Node, edges: Mapping[Node, Sequence[Node]]) -> list[Node]:
-        sources = [base(v).node for v in node.operands]
+        sources = [v.base.node for v in node.operands]
         return [n for n in (*sources, *edges.get(node, ())) if n in self.group]
 
     def _dependence_order(self, above: Mapping[int, set[int]]) -> list[int]:
-        """The nodes in an order that control dependences keep too, which may lead against that of the graph."""
-        waiting = {g: len(sources) for g, sources in above.items()}
-        readers: dict[int, list[int]] = {g: [] for g in above}
-        for g, sources in above.items():
-            for source in sources:
-                readers[source].append(g)
-        ready = [g for g, count in waiting.items() if not count]
-        heapify(ready)
-        order = []
-        while ready:
-            order.append(g := heappop(ready))
-            for reader in readers[g]:
-                waiting[reader] -= 1
-                if not waiting[reader]:
-                    heappush(ready, reader)
-        return order
+        """The nodes in an order that control dependences keep too, which may lead against that of the graph: each as
+        late as its readers allow, so that few nodes are between two that are merged."""
+        height = dict.fromkeys(above, 0)  # the longest path to a node that nothing reads
+        readers = Counter(chain.from_iterable(above.values()))
+        done = [g for g in above if not readers[g]]
+        for g in done:
+            for source in above[g]:
+                height[source] = max(height[source], height[g] + 1)
+                readers[source] -= 1
+                if not readers[source]:
+                    done.append(source)
+        return sorted(above, key=lambda g: (-height[g], g))
 
     def before(self, node: Node) -> list[Node]:
         """The nodes that must come before `node`: its operands, and the readers of a state that it writes."""
@@ -165,7 +162,7 @@ class Groups:
         if not self.apart.isdisjoint(nodes) and flat_shape(nodes, inside) is None:
             return None
         for n in nodes:
-            if isinstance(n.op.lower, RowContraction) and any(base(v) in inside for v in n.operands):
+            if isinstance(n.op.lower, RowContraction) and any(v.base in inside for v in n.operands):
                 return None
         return label(every, inside)
 
@@ -182,11 +179,11 @@ class Groups:
         """Compute cheap values again where they are read, when their operands are in memory anyway, rather
         than store them.
         """
-        roots, updated = {base(v) for v in graph.roots}, set(graph.updates)
+        roots, updated = {v.base for v in graph.roots}, set(graph.updates)
         readers: dict[Value, list[Node]] = {}
         for n in self.order:
             for v in n.operands:
-                readers.setdefault(base(v), []).append(n)
+                readers.setdefault(v.base, []).append(n)
         holders = {n: {g} for n, g in self.group.items()}  # the groups that compute a node
 
         def is_stored(v: Value) -> bool:
@@ -237,7 +234,7 @@ class Groups:
 
     def needed(self, graph: Graph) -> set[Value]:
         """Values that a group reads without computing them, or that the caller needs: they are stored."""
-        needed = {base(v) for v in graph.roots}
+        needed = {v.base for v in graph.roots}
         for g in self.groups.values():
             inside = set(g.nodes)
             needed.update(v.base for n in g.nodes for v in n.operands if v.base.node not in inside)
@@ -262,7 +259,7 @@ def with_free(nodes: list[Node]) -> list[Node]:
     free: dict[Node, None] = {}
     for n in nodes:
         for v in n.operands:
-            source = base(v).node
+            source = v.base.node
             if not source.operands and is_free(source):
                 free[source] = None
     return [*free, *nodes]
@@ -276,7 +273,7 @@ def grouped(graph: Graph, cost: CostTable) -> Groups:
             continue
         # A node that merely reads a state before this one writes it stays apart: in one loop nest it might
         # read too late.
-        sources = {base(v).node for v in node.operands} & groups.group.keys()
+        sources = {v.base.node for v in node.operands} & groups.group.keys()
         for producer in sorted(filter(is_fusable, sources), key=groups.position.__getitem__, reverse=True):
             mine, other = groups.group[node], groups.group[producer]
             if mine != other and groups.may_merge(other, mine):

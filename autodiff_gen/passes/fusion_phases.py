@@ -64,10 +64,10 @@ class Phases:
         self.cost = cost
         self.left = self.budget = SHARE * sum(_work(n, cost) for n in graph.nodes)
         self.readers: dict[Value, list[Node]] = {}
-        self.stored = {base(v) for v in graph.roots}
+        self.stored = {v.base for v in graph.roots}
         self.parts = {n: part_of(n) for n in graph.nodes}
         for n in graph.nodes:
-            sources = [base(v) for v in n.operands]
+            sources = [v.base for v in n.operands]
             for v in sources:
                 self.readers.setdefault(v, []).append(n)
             if isinstance(n.op.lower, Contraction | Call | Scan | Cond):
