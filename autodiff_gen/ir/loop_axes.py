@@ -143,14 +143,12 @@ def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
         operands.append(axes)
     if isinstance(lower, Reduce):
         return _label_reduce(node, operands[0], out)
-    for r in node.results:
-        out.of[r] = tuple(out.fresh(d) for d in r.type.shape)
-    mine = out.of[node.results[0]]
     if isinstance(lower, Elementwise):
-        for axes in operands:
-            if not all(out.unify(a, b) for a, b in zip(axes[::-1], mine[::-1], strict=False)):
-                return False
-    elif isinstance(lower, Pick):
+        return _label_elementwise(node, operands, out)
+    for r in node.results:
+        out.of[r] = tuple([out.fresh(d) for d in r.type.shape])
+    mine = out.of[node.results[0]]
+    if isinstance(lower, Pick):
         out.operands[node] = operands[0]
         for axes, results in zip(operands, pick_axes(node), strict=True):
             moving = zip(axes, results, strict=True)
@@ -160,6 +158,21 @@ def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
         return _label_pieces(node, operands, out)
     elif not isinstance(lower, Iota | RowContraction):
         return isinstance(lower, Extent) or node.op is CONST
+    return True
+
+
+def _label_elementwise(node: Node, operands: Sequence[Axes], out: Labels) -> bool:
+    """The result has the axes of the operands, and its own where none of them has one."""
+    (y,) = node.results
+    axes: list[int | None] = [None] * y.ndim
+    for given in operands:
+        start = y.ndim - len(given)
+        for i, a in enumerate(given, start):
+            if axes[i] is None:
+                axes[i] = a
+            elif axes[i] != a and not out.unify(axes[i], a):
+                return False
+    out.of[y] = tuple([out.fresh(d) if a is None else a for a, d in zip(axes, y.shape, strict=True)])
     return True
 
 

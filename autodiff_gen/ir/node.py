@@ -256,7 +256,9 @@ def topological(roots: Iterable[Value], stop: Callable[[Node], bool] | None = No
             if node not in begun:
                 begun.add(node)
                 if node.operands and (stop is None or not stop(node)):
-                    stack += [v.node for v in reversed(node.operands) if v.node not in begun]
+                    for v in reversed(node.operands):
+                        if v.node not in begun:
+                            stack.append(v.node)
                     continue
             order[node] = None  # which keeps its first place
             stack.pop()

@@ -279,7 +279,7 @@ class LoopNest:
         out: dict[Value, Scratch] = {}
         for root in self.roots.values():
             readers = [r for r in (*self.roots.values(), *self.pieces) if root in r.needs]
-            common = root.home.path
+            common = list(root.home.path)
             far = root.in_memory_only
             for reader in readers:
                 if not root.home.encloses(reader.inner):
