@@ -52,8 +52,10 @@ def replaced(roots: Sequence[Value], mapping: Mapping[Value, Value]) -> list[Val
     """
     new = dict(mapping)
     for node in topological(roots, stop=lambda n: all(r in new for r in n.results)):
-        operands = tuple(new.get(v, v) for v in node.operands)
-        if operands != node.operands and not all(r in new for r in node.results):
+        if new.keys().isdisjoint(node.operands) or new.keys() >= {*node.results}:
+            continue
+        operands = tuple([new.get(v, v) for v in node.operands])
+        if operands != node.operands:
             for old, fresh in zip(node.results, node.with_operands(operands).results, strict=True):
                 new.setdefault(old, fresh)
     return [new.get(v, v) for v in roots]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TypeAlias
 
 # Expressions
@@ -261,6 +262,7 @@ Statements: TypeAlias = tuple[Statement, ...]
 # Building
 
 
+@cache
 def number(value: int) -> Literal:
     return Literal(str(value))
 

@@ -48,7 +48,7 @@ class LoopTree:
         self.place_of, self.layout_of, self.row_call = places, layouts, row_call
         self.around, self.taken = taken, set[str]()
         self.exprs = statements.exprs
-        self.names: dict[Expr, str] = {}  # of the expressions that are locals
+        self.names: dict[Expr, c.Name] = {}  # of the expressions that are locals
         self.top = self._sequence(statements.top, nest.top)
 
     def _sequence(self, statements: Sequence[Statement], body: Body) -> c.Statements:
@@ -85,7 +85,8 @@ class LoopTree:
                 return []
             hint = "_".join([*c_query.words(self.place_of(v)), "i" if any(expr.memory[1]) else "0"])
         value = self._made(expr)
-        name = self.names[expr] = self._fresh(hint)
+        name = self._fresh(hint)
+        self.names[expr] = c.Name(name)
         return [c.declare(C_TYPES[expr.dtype.name], name, value, const=True)]
 
     def _loop(self, loop: Loop) -> list[c.Statement]:
@@ -107,7 +108,8 @@ class LoopTree:
         out: list[c.Statement] = []
         tile = begin.root.tile
         for acc, init in zip(begin.accumulators, lower.init, strict=True):
-            name = self.names[acc] = self._fresh(acc.hint)
+            name = self._fresh(acc.hint)
+            self.names[acc] = c.Name(name)
             c_type = C_TYPES[acc.dtype.name]
             if tile is None:
                 out.append(c.declare(c_type, name, c.Literal(init)))
@@ -154,7 +156,7 @@ class LoopTree:
         return list(self.row_call(node, row, self.place_of(v), offset))
 
     def _expr(self, expr: Expr) -> c.Expr:
-        return c.Name(self.names[expr]) if expr in self.names else self._made(expr)
+        return self.names[expr] if expr in self.names else self._made(expr)
 
     def _made(self, expr: Expr) -> c.Expr:
         if expr.memory is not None:

@@ -71,7 +71,8 @@ Statement: TypeAlias = Local | Loop | Begin | Accumulate | Store | Row
 
 
 def _variable(name: str, loop: Body) -> Expr:
-    return Expr(lambda: c.Name(name), loop, is_variable=True)
+    variable = c.Name(name)
+    return Expr(lambda: variable, loop, is_variable=True)
 
 
 class Statements:

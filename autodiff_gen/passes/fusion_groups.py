@@ -24,12 +24,17 @@ from .flat_loops import flat_shape, wants_a_flat_loop
 from .fusion_layers import are_of_different_layers, pass_values_in_loops
 from .fusion_phases import Phases
 
+_COMPUTED_ANYWHERE = (Iota, Extent)
+_FUSABLE = (Elementwise, Reduce, Pick, Assemble, RowContraction)
+
 LARGEST_GROUP = 48  # nodes: a limit of compile time and of what a reader can follow, not of the target
 
 
 def is_free(node: Node) -> bool:
     """Whether every group may compute the node for itself."""
-    return isinstance(node.op.lower, Iota | Extent) or (node.op is CONST and node.attrs["value"].size == 1)
+    return isinstance(node.op.lower, _COMPUTED_ANYWHERE) or (
+        node.op is CONST and node.attrs["value"].size == 1
+    )
 
 
 def _is_cheap(node: Node) -> bool:
@@ -37,7 +42,7 @@ def _is_cheap(node: Node) -> bool:
 
 
 def is_fusable(node: Node) -> bool:
-    return isinstance(node.op.lower, Elementwise | Reduce | Pick | Assemble | RowContraction)
+    return isinstance(node.op.lower, _FUSABLE)
 
 
 class _Barriers:
