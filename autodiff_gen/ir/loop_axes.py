@@ -28,6 +28,7 @@ class Labels:
     pieces: dict[Node, tuple[Axes, ...]] = field(default_factory=dict)
     extents: list[Size] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
+    unified: bool = False  # whether any label stands for another one now
 
     def fresh(self, extent: Size) -> int | None:
         if extent == 1:
@@ -53,7 +54,9 @@ class Labels:
         a, b = self.find(a), self.find(b)
         if self.extents[a] != self.extents[b]:
             return False
-        self.parents[max(a, b)] = min(a, b)
+        if a != b:
+            self.parents[max(a, b)] = min(a, b)
+            self.unified = True
         return True
 
 
@@ -110,9 +113,10 @@ def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
             continue
         if not _label_node(node, inside, out):
             return None
-    out.of = {v: out.resolved(axes) for v, axes in out.of.items()}
-    out.operands = {n: out.resolved(axes) for n, axes in out.operands.items()}
-    out.pieces = {n: tuple(map(out.resolved, each)) for n, each in out.pieces.items()}
+    if out.unified:
+        out.of = {v: out.resolved(axes) for v, axes in out.of.items()}
+        out.operands = {n: out.resolved(axes) for n, axes in out.operands.items()}
+        out.pieces = {n: tuple(map(out.resolved, each)) for n, each in out.pieces.items()}
     pieces = [axes for node in out.pieces.values() for axes in node]
     for axes in (*out.of.values(), *out.operands.values(), *pieces):
         if len(axes) > 1:

@@ -37,6 +37,14 @@ def functions_of(template: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in found if name and name != "if"))
 
 
+@cache
+def reads(template: str, count: int) -> list[tuple[int, bool]]:
+    """How often a template reads each of its operands, and whether it does not do so before a condition is known."""
+    condition = template.partition("?")[0]
+    places = [f"{{{k}}}" for k in range(count)]
+    return [(max(template.count(place), 1), place not in condition) for place in places]
+
+
 _PLAIN = ("str", "int", "bool", "tuple[str, ...]", "tuple[tuple[str, int], ...]")
 
 

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from ..ir.loop_axes import Axes
@@ -23,6 +24,8 @@ from . import c_query, c_syntax
 from .expr import Accumulators, Expr, Index
 from .loop_nest import LoopNest
 from .loops import Body, Root
+
+_depth = attrgetter("depth")
 
 
 @dataclass(eq=False)
@@ -141,7 +144,7 @@ class Expressions:
 
     def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
         """The element at `index`; scratch holds another one in every iteration of the loops that it leaves out."""
-        home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)
+        home = max((i.home for i in index if i is not None), key=_depth, default=self.nest.top)
         hint = "old" if v in self.locked else ""
         memory = (v, self.index_in_memory(v, index))
         load = Expr(_unnamed, home, dtype=v.type.dtype, hint=hint, memory=memory)
@@ -166,7 +169,7 @@ class Expressions:
             ]
             return c.total([*terms, *start])
 
-        home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
+        home = max((a.home for a in args), key=_depth, default=self.nest.top)
         return Expr(form, home, args)
 
     def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
@@ -179,19 +182,19 @@ class Expressions:
         for operand in node.operands:
             rank = len(operand.type.shape)
             mine = index[len(index) - rank :]
-            at = tuple(None if d == 1 else i for d, i in zip(operand.type.shape, mine, strict=True))
+            at = tuple([None if d == 1 else i for d, i in zip(operand.type.shape, mine, strict=True)])
             args.append(self.value(operand, at, body))
         if lower.c == "{0}":
             return args[0]
-        for k, arg in enumerate(args):
-            arg.uses += max(lower.c.count(f"{{{k}}}"), 1)
-        condition = lower.c.partition("?")[0]
-        self._load_first([arg for k, arg in enumerate(args) if f"{{{k}}}" not in condition])
+        reads = c_query.reads(lower.c, len(args))
+        for arg, (times, _) in zip(args, reads, strict=True):
+            arg.uses += times
+        self._load_first([arg for arg, (_, is_choice) in zip(args, reads, strict=True) if is_choice])
         needs = lower.operand_precedence
         per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
-        home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
+        home = max((a.home for a in args), key=_depth, default=self.nest.top)
         for arg in args:
-            arg.moved = arg.moved or (arg.is_plain_load and arg.home is not home)
+            arg.moved = arg.moved or (arg.home is not home and arg.is_plain_load)
         text = _filled(lower.c, node.attrs)
         called = c_query.functions_of(lower.c)
         return Expr(
@@ -247,7 +250,7 @@ class Expressions:
             terms = [c.times(i, size) for i, size in zip(args, sizes, strict=False)]
             return c.Element(array, c.total(terms, args[len(places) :]))
 
-        home = max((i.home for i in places), key=lambda b: b.depth)
+        home = max((i.home for i in places), key=_depth)
         return Expr(form, home, (acc, *places, *less), v.type.dtype, acc.hint, uses=1)
 
     def written_out(self, root: Root, body: Body) -> Expr:
@@ -262,7 +265,7 @@ class Expressions:
             terms.append(self.value(node.operands[0], index, body))
             terms[-1].uses += 1
         self.known = {}
-        home = max((t.home for t in terms), key=lambda b: b.depth)
+        home = max((t.home for t in terms), key=_depth)
         for term in terms:
             term.moved = term.moved or (term.is_plain_load and term.home is not home)
         total = Expr(

@@ -47,7 +47,7 @@ class LoopNest:
         every = [*self.labels.operands.values(), *self.labels.of.values()]
         every += [axes for pieces in self.labels.pieces.values() for axes in pieces]
         order: list[int] = []
-        for axes in sorted(every, key=lambda a: -sum(x is not None for x in a)):
+        for axes in sorted(dict.fromkeys(every), key=lambda a: -sum(x is not None for x in a)):
             for i, axis in enumerate(axes):
                 if axis is not None and axis not in order:
                     later = [order.index(a) for a in axes[i + 1 :] if a in order]
