@@ -56,8 +56,12 @@ AG_KERNEL(ger_f32);
 typedef void ag_axpby_f32_fn(const float *x, float *y, int32_t n, float alpha, float beta);
 AG_KERNEL(axpby_f32);
 
-/* y[n] = alpha * (the sum of each column of A[m,n]) + beta * y[n]; the sum over ascending m is complete
- * before y is read. y does not overlap A. */
+/* The rows of a block of a long sum: the sums of blocks are added up, so that its rounding error is that of
+ * two short sums. */
+#define AG_SUM_ROWS 64
+
+/* y[n] = alpha * (the sum of each column of A[m,n]) + beta * y[n]; the sum over ascending m, by blocks of
+ * AG_SUM_ROWS, is complete before y is read. y does not overlap A. */
 typedef void ag_column_sums_f32_fn(const float *a, int32_t lda, float *y, int32_t m, int32_t n, float alpha,
                                    float beta);
 AG_KERNEL(column_sums_f32);

@@ -18,6 +18,7 @@ from ..ir.node import OPS, Op, topological
 from ..ir.op_kinds import (
     Assemble,
     Call,
+    Composite,
     Cond,
     Contraction,
     Elementwise,
@@ -118,6 +119,8 @@ def _in_c(op: Op) -> str:
             return "kernel `gemm`, `gemv` or `ger`"
         case RowContraction():
             return "kernel `gemv`, row by row in a loop"
+        case Composite():
+            return "ops that it is expanded into"
         case Moded():
             return "nothing: resolved by the mode before"
         case Call(term=term) if term:

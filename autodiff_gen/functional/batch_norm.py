@@ -12,7 +12,7 @@ from ..ir.types import Dim, Shape, Size, product
 from .arguments import as_value
 from .elementwise import rsqrt
 from .modes import by_mode, with_updates
-from .normalization import affine, moments, normalized
+from .normalization import affine, standardized
 from .reductions import mean
 from .shapes import reshape
 
@@ -51,8 +51,8 @@ def batch_norm(
     if count == 1:
         raise ShapeError(f"batch_norm({x!r}): the batch statistics need more than one value per channel")
     least_n = 2 if isinstance(count, Dim) and count.coef == 1 else 1
-    centred, average, variance = moments(x, axes)
-    y = affine("batch_norm", normalized(centred, variance, eps), weight, bias, (channels,), broadcast)
+    y, average, variance = standardized("batch_norm", x, axes, eps, weight, (channels,), broadcast)
+    y = affine("batch_norm", y, None, bias, (channels,), broadcast)
     if running is None:
         return with_updates(y, {}, least_n)
     flat = (channels,)
@@ -90,8 +90,8 @@ def instance_norm(
     count = product(x.shape[2:])
     if count == 1:
         raise ShapeError(f"instance_norm({x!r}): the statistics need more than one value per channel")
-    centred, average, variance = moments(x, axes)
-    y = affine("instance_norm", normalized(centred, variance, eps), weight, bias, (channels,), broadcast)
+    y, average, variance = standardized("instance_norm", x, axes, eps, weight, (channels,), broadcast)
+    y = affine("instance_norm", y, None, bias, (channels,), broadcast)
     if running is None:
         return y
     per_sample = tuple(x.shape[:2])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ShapeError
-from ..ir.build import apply
+from ..ir.build import apply, apply_node
 from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Shape, Size
@@ -36,29 +36,31 @@ def affine(name: str, x: Value, weight: Any, bias: Any, shape: Shape, reshaped: 
     for role, v, op in (("weight", weight, "mul"), ("bias", bias, "add")):
         if v is None:
             continue
-        v = as_value(v)
-        if v.shape != shape:
-            raise ShapeError(f"{name}({x!r}): {role} must have the shape {list(shape)}, not {list(v.shape)}")
-        x = apply(op, x, v if shape == reshaped else apply("reshape", v, shape=reshaped))
+        x = apply(op, x, _shaped(name, x, role, v, shape, reshaped))
     return x
 
 
-def _standardised(x: Value, axes: tuple[int, ...], eps: float) -> Value:
-    """(x - mean) / sqrt(variance + eps) over the axes, with the biased variance."""
-    centred, _, variance = moments(x, axes)
-    return normalized(centred, variance, eps)
+def _shaped(name: str, x: Value, role: str, given: Any, shape: Shape, reshaped: Shape) -> Value:
+    v = as_value(given)
+    if v.shape != shape:
+        raise ShapeError(f"{name}({x!r}): {role} must have the shape {list(shape)}, not {list(v.shape)}")
+    return v if shape == reshaped else apply("reshape", v, shape=reshaped)
 
 
-def normalized(centred: Value, variance: Value, eps: float) -> Value:
-    """What is centred, with the standard deviation 1."""
-    return with_role(centred * with_role(rsqrt(variance + eps), "inv_std"), "normalized")
-
-
-def moments(x: Value, axes: tuple[int, ...]) -> tuple[Value, Value, Value]:
-    """x - mean, the mean, and the biased variance over the axes, which are kept with extent 1."""
-    average = with_role(mean(x, axes, keepdim=True), "mean")
-    centred = with_role(x - average, "centered")
-    return centred, average, with_role(mean(square(centred), axes, keepdim=True), "var")
+def standardized(
+    name: str,
+    x: Value,
+    axes: tuple[int, ...],
+    eps: float,
+    weight: Any = None,
+    shape: Shape = (),
+    reshaped: Shape = (),
+) -> tuple[Value, Value, Value]:
+    """(x - mean) / sqrt(variance + eps) over the axes, with the biased variance, * weight, if given, which is constant
+    along the axes; then the mean and the variance, whose axes are kept with extent 1. Shapes as in `affine`."""
+    weights = () if weight is None else (_shaped(name, x, "weight", weight, shape, reshaped),)
+    y, average, variance, _ = apply_node("standardize", x, *weights, axes=axes, eps=eps).results
+    return y, average, variance
 
 
 def layer_norm(
@@ -69,7 +71,8 @@ def layer_norm(
     x = as_value(input)
     axes = _trailing("layer_norm", x, normalized_shape)
     shape = tuple(x.shape[i] for i in axes)
-    return affine("layer_norm", _standardised(x, axes, eps), weight, bias, shape, shape)
+    y, *_ = standardized("layer_norm", x, axes, eps)
+    return affine("layer_norm", y, weight, bias, shape, shape)
 
 
 def rms_norm(
@@ -96,6 +99,6 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
             f"group_norm({x!r}): {channels} channels cannot be divided into num_groups={num_groups} groups"
         )
     split: tuple[Size, ...] = (samples, num_groups, channels // num_groups, *space)
-    standard = _standardised(reshape(x, split), tuple(range(2, len(split))), eps)
+    standard, *_ = standardized("group_norm", reshape(x, split), tuple(range(2, len(split))), eps)
     broadcast = (channels, *(1 for _ in space))
     return affine("group_norm", reshape(standard, x.shape), weight, bias, (channels,), broadcast)

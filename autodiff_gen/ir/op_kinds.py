@@ -177,6 +177,16 @@ class Moded:
 
 
 @dataclass(frozen=True)
+class Composite:
+    """Expanded into other ops once gradients are known: `expand(operands, attrs)` gives the results. An op is one where
+    its gradient takes less than those of its parts, or loses less to rounding. Its operand 0 has the axes of its
+    results; `attrs["axes"]` are those which its statistics keep with extent 1, as other operands have them.
+    """
+
+    expand: Callable[[Sequence[Any], Attrs], Sequence[Any]]
+
+
+@dataclass(frozen=True)
 class Fused:
     """A region of elementwise ops and reductions, lowered to loops. Made by passes only."""
 
@@ -204,6 +214,7 @@ Lowering: TypeAlias = (
     | Call
     | RowContraction
     | Moded
+    | Composite
     | Fused
     | Scan
     | Cond

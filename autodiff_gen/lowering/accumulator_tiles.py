@@ -14,6 +14,7 @@ the inner loops and keep the accumulators in registers, if there are enough.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ..ir.loop_axes import axes_before
 from ..ir.node import Node, Value, base
@@ -24,28 +25,47 @@ from .loop_nest import LoopNest
 from .loops import Body, Root, Step, Tile
 
 
-def tile_accumulators(nest: LoopNest, registers: int) -> LoopNest:
-    """The nest, every reduction tiled for which it pays, but those that are written out. registers: how many floats
-    stay in registers through a loop."""
-    if any(root.reduced for root in nest.roots.values()) and _tile_within(nest.top, nest, registers):
-        nest.scratch = nest.find_scratch()
+def tile_accumulators(nest: LoopNest) -> LoopNest:
+    """The nest, every reduction tiled for which it pays, but those that are written out."""
+    if any(root.reduced for root in nest.roots.values()):
+        while computed := set(_computed_for_tiles(nest.top, nest)):
+            nest.promote(computed)
+        if _tile_within(nest.top, nest):
+            nest.scratch = nest.find_scratch()
     return nest
 
 
-def _tile_within(body: Body, nest: LoopNest, registers: int) -> bool:
+def _computed_for_tiles(body: Body, nest: LoopNest) -> Iterator[Node]:
+    """What the terms of sums that are tiled compute for each of them, and not for each term: it is stored before."""
+    for chain in _chains(body):
+        found = _accumulators(chain[-1], nest)
+        if found is None or not _tiled_loops(chain, nest.cost.registers // found.registers):
+            yield from _computed_for_tiles(chain[0], nest)
+        else:
+            yield from found.computed
+
+
+def _chains(body: Body) -> list[list[Body]]:
+    """The loops in `body`, each with those that are alone in it."""
+    chains = []
+    for item in body.items:
+        if isinstance(item, Body):
+            chain = [item]
+            while len(chain[-1].items) == 1 and isinstance(inner := chain[-1].items[0], Body):
+                chain.append(inner)
+            chains.append(chain)
+    return chains
+
+
+def _tile_within(body: Body, nest: LoopNest) -> bool:
     """Whether anything in `body` is tiled now."""
     found = False
-    for item in list(body.items):
-        if not isinstance(item, Body):
-            continue
-        chain = [item]
-        while len(chain[-1].items) == 1 and isinstance(inner := chain[-1].items[0], Body):
-            chain.append(inner)
-        count = _accumulators(chain[-1], nest)
-        tile = _tiled_loops(chain, registers // count) if count else None
+    for chain in _chains(body):
+        sums = _accumulators(chain[-1], nest)
+        tile = _tiled_loops(chain, nest.cost.registers // sums.registers) if sums else None
         if tile is not None:
             _Rewrite(*tile).apply()
-        found |= tile is not None or _tile_within(item, nest, registers)
+        found |= tile is not None or _tile_within(chain[0], nest)
     return found
 
 
@@ -59,29 +79,40 @@ def _tiled_loops(chain: list[Body], most: int) -> tuple[list[Body], int] | None:
 # Where it pays
 
 
-def _accumulators(body: Body, nest: LoopNest) -> int:
-    """The registers that one iteration of `body` takes where it is reductions, each alone in its loops, and steps
-    between them; 0 where it is anything else."""
+@dataclass(frozen=True)
+class _Sums:
+    """The reductions in a loop: the registers that one iteration takes, and what it computes for all of its terms."""
+
+    registers: int
+    computed: set[Node]
+
+
+def _accumulators(body: Body, nest: LoopNest) -> _Sums | None:
+    """Those of `body`, where it is reductions, each alone in its loops, and steps between them."""
     count = 0
+    loads: set[Value] = set()
+    computed: set[Node] = set()
     runs: list[list[Root]] = [[]]
     for item in body.items:
         if isinstance(item, Step):
             if not _is_plain(item.root, nest):
-                return 0
+                return None
             if item.kind == "step":
                 runs[-1].append(item.root)
             continue
         runs.append([])
         for step in item.steps():
-            if step.kind != "step" or step.root.home is not body or not _is_plain(step.root, nest):
-                return 0
+            if step.root.home is not body or not _is_plain(step.root, nest):
+                return None
             if not isinstance(step.root.node.op.lower, Reduce):
-                return 0
-            kept = _loaded_once(step.root, body, nest)
-            if kept is None:
-                return 0
-            count += 1 + kept
-    return count if count and _runs_are_independent(runs, nest) else 0
+                return None
+            if step.kind == "step":
+                count += 1
+                if not _terms_fit(step.root, body, nest, loads, computed):
+                    return None
+    if not count or not _runs_are_independent(runs, body, nest):
+        return None
+    return _Sums(count + len(loads), computed)
 
 
 def _is_plain(root: Root, nest: LoopNest) -> bool:
@@ -91,12 +122,12 @@ def _is_plain(root: Root, nest: LoopNest) -> bool:
     return isinstance(lower, Elementwise) and root.piece is None
 
 
-def _loaded_once(root: Root, kept: Body, nest: LoopNest) -> int | None:
-    """How many loads of a term change with the kept loop and not with the innermost reduced one: registers hold them.
-    None where a term calls a function, or computes something that does not change with the innermost loop."""
+def _terms_fit(root: Root, kept: Body, nest: LoopNest, loads: set[Value], computed: set[Node]) -> bool:
+    """Adds to `loads` what changes with the kept loop and not with the innermost reduced one, which registers hold,
+    and to `computed` what is no load yet. False where a term calls a function, or where what would have to be stored
+    changes with another loop too."""
     innermost = root.inner.axis
     params = set(nest.region.params)
-    loads: set[Value] = set()
     pending = [(root.node.operands[0], nest.labels.operands[root.node])]
     while pending:
         v, axes = pending.pop()
@@ -108,26 +139,39 @@ def _loaded_once(root: Root, kept: Body, nest: LoopNest) -> int | None:
         elif isinstance(lower, View):
             pending.append((node.operands[0], axes_before(node, axes)))
         elif isinstance(lower, Elementwise):
-            if is_work(node) or stays:
-                return None
+            if stays:
+                if not _is_row(kept, root, nest) or {a for a in axes if a is not None} != {kept.axis}:
+                    return False
+                loads.add(v)
+                computed.add(node)
+                continue
+            if is_work(node):
+                return False
             for operand in node.operands:
                 mine = zip(operand.type.shape, axes[len(axes) - operand.ndim :], strict=True)
                 pending.append((operand, tuple(None if d == 1 else a for d, a in mine)))
         elif not isinstance(lower, Iota | Extent | Leaf):
-            return None
-    return len(loads)
+            return False
+    return True
 
 
-def _runs_are_independent(runs: list[list[Root]], nest: LoopNest) -> bool:
-    """Whether steps between reductions read from each other only what is in memory anyway, and compute nothing
-    expensive twice."""
+def _is_row(kept: Body, root: Root, nest: LoopNest) -> bool:
+    """Whether memory is read row by row where the kept loop is the innermost one: it is the last axis."""
+    reduced = root.nest[len(root.nest) - root.reduced :]
+    return kept.axis is not None and all(nest.rank[a] < nest.rank[kept.axis] for a in reduced)
+
+
+def _runs_are_independent(runs: list[list[Root]], kept: Body, nest: LoopNest) -> bool:
+    """Whether steps between reductions compute nothing expensive twice, and read from each other only what is in
+    memory anyway, or one element of a row for many terms."""
     results = {base(v) for v in nest.region.results}
+    rows = all(_is_row(kept, r, nest) for r in nest.roots.values() if r.reduced and kept.encloses(r.inner))
     seen: set[Node] = set()
     for run in runs:
         for root in run:
             (v,) = root.node.results
             read_elsewhere = any(root in other.needs and other not in run for other in nest.roots.values())
-            if read_elsewhere and v not in results and v not in nest.scratch:
+            if read_elsewhere and v not in results and v not in nest.scratch and not rows:
                 return False
         expensive = {node for root in run for node, _ in nest.inlined(root)}
         if expensive & seen:
@@ -172,6 +216,8 @@ class _Rewrite:
                 yield loop
             elif item.kind == "begin":
                 item.root.home, item.root.tile = parent, self.tile
+                yield item
+            elif item.kind == "begin part":
                 yield item
             else:
                 if run is None:

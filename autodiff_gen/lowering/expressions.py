@@ -39,6 +39,7 @@ class Expressions:
     declare: Callable[[Expr], None]
     loop_vars: dict[Body, Expr] = field(default_factory=dict)
     accumulators: dict[Root, Accumulators] = field(default_factory=dict)
+    parts: dict[Root, Accumulators] = field(default_factory=dict)  # of the inner loops of sums in two steps
     known: dict[int, Expr] = field(default_factory=dict)  # axes along which the place is known
 
     def __post_init__(self) -> None:
@@ -229,15 +230,16 @@ class Expressions:
             chosen.uses += 1
         return tuple(chosen if k is None else index[k] for k in of_x)
 
-    def fresh_accumulators(self, root: Root, body: Body) -> Accumulators:
+    def fresh_accumulators(self, root: Root, body: Body, hint: str = "") -> Accumulators:
         """What a reduction grows in `body`, one for each result."""
         return [
-            Expr(_unnamed, body, dtype=r.type.dtype, hint=short_name(r), uses=1) for r in root.node.results
+            Expr(_unnamed, body, dtype=r.type.dtype, hint=hint or short_name(r), uses=1)
+            for r in root.node.results
         ]
 
     def accumulator(self, root: Root, v: Value, index: tuple[Index, ...]) -> Expr:
         """The accumulator of result v; of a tile, that at `index`."""
-        acc = self.accumulators[root][v.index]
+        acc = self.parts.get(root, self.accumulators[root])[v.index]
         tile = root.tile
         if tile is None:
             return acc

@@ -55,6 +55,7 @@ class Root:
     home: Body = field(default_factory=Body)  # where the finished value can be read as a local
     inner: Body = field(default_factory=Body)  # where its innermost statement is
     tile: Tile | None = None
+    inner_loops: int = 0  # how many of the reduced loops have sums of their own, which are added up
 
     @property
     def reads(self) -> tuple[Value, ...]:
@@ -80,11 +81,16 @@ class Tile:
 @dataclass(eq=False)
 class Step:
     """One statement of a root: "begin" declares accumulators, "step" accumulates or stores, "finish" stores
-    what was reduced.
+    what was reduced. "begin part" and "add part" are around the inner loops of a sum in two steps.
     """
 
     root: Root
     kind: str
+
+
+def roots_of(item: Body | Step) -> set[Root]:
+    """The roots that have a statement in a loop, or that of a step."""
+    return {s.root for s in item.steps()} if isinstance(item, Body) else {item.root}
 
 
 @dataclass(frozen=True)

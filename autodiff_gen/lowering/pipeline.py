@@ -21,6 +21,7 @@ from ..passes.context import Context
 from ..passes.copy_insertion import copy_insertion
 from ..passes.cse import cse
 from ..passes.differentiate import differentiate
+from ..passes.expand_composites import expand_composites
 from ..passes.finite_guard import finite_guard
 from ..passes.fold_constants import fold_constants
 from ..passes.fold_one_hot_sums import fold_one_hot_sums
@@ -58,6 +59,7 @@ PIPELINE: tuple[Stage, ...] = (
     layout_assignment,  # permutes of NCHW and NHWC cancel; weights are stored as kernels read them
     differentiate,  # the loss gives a gradient to every parameter
     apply_optimizer,  # gradients give new values of parameters and moments
+    on_entries(expand_composites),  # ops that were kept whole for their gradients
     on_entries(fold_one_hot_sums),  # of a vector with one element that is not 0
     on_entries(fold_constants),  # constants, x * 1, broadcasts that happen anyway
     on_entries(cse),  # the same op on the same operands once

@@ -119,9 +119,7 @@ def _may_share(accesses: Accesses, operand: Value, param: Value, result: Value) 
 
 def _nest(node: Node, context: Context) -> LoopNest:
     region = node.regions[0]
-    return context.analysis(
-        (LoopNest, region), lambda: tile_accumulators(LoopNest(region), context.cost.registers)
-    )
+    return context.analysis((LoopNest, region), lambda: tile_accumulators(LoopNest(region, context.cost)))
 
 
 def _statements(node: Node, graph: Graph, context: Context) -> Statements:

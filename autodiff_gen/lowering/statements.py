@@ -132,6 +132,10 @@ class Statements:
         value.uses += 1
         out.append(Store(y, index, value, root.piece))
 
+    def _accumulated(self, root: Root, body: Body) -> Accumulators:
+        """The accumulators that a reduction adds to in `body`."""
+        return [self.exprs.accumulator(root, r, self.exprs.index_of(r, body)) for r in root.node.results]
+
     def _build_reduce(self, step: Step, lower: Reduce, body: Body, out: list[Statement]) -> None:
         root, node = step.root, step.root.node
         if step.kind == "begin" and root in self.nest.written_out:
@@ -139,16 +143,20 @@ class Statements:
         elif step.kind == "begin":
             self.exprs.accumulators[root] = self.exprs.fresh_accumulators(root, body)
             out.append(Begin(root, self.exprs.accumulators[root]))
+        elif step.kind == "begin part":
+            self.exprs.parts[root] = self.exprs.fresh_accumulators(root, body, "part")
+            out.append(Begin(root, self.exprs.parts[root]))
+        elif step.kind == "add part":
+            (part,) = self._accumulated(root, body)
+            del self.exprs.parts[root]
+            out.append(Accumulate(root, self._accumulated(root, body), part, None))
         elif step.kind == "step":
             index = self.exprs.at(self.nest.labels.operands[node], body)
             x = self.exprs.value(node.operands[0], index, body)
             x.uses += lower.step.count("{x}")
             gone = normalise_axes(node.attrs["axes"], len(index))
             at = next((index[i] for i in gone if index[i] is not None), None)
-            accumulators = [
-                self.exprs.accumulator(root, r, self.exprs.index_of(r, body)) for r in node.results
-            ]
-            out.append(Accumulate(root, accumulators, x, at))
+            out.append(Accumulate(root, self._accumulated(root, body), x, at))
         else:
             for r in node.results:
                 if r in self.stored:

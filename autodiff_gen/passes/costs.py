@@ -48,6 +48,14 @@ def is_recomputed(cost: CostTable, operations: int, loads: int, readers: int) ->
     return again <= cost.store + cost.arena + readers * cost.load
 
 
+def is_computed_once(cost: CostTable, operations: int, loads: int, iterations: int, elements: int) -> bool:
+    """Whether a value that takes these operations, on so many loads, is stored once for each of its `elements`, rather
+    than computed in each of so many iterations of the loops around."""
+    again = operations * cost.arithmetic + loads * cost.load
+    once = elements * (again + cost.store + cost.arena + cost.loop)
+    return once + iterations * cost.load < iterations * again
+
+
 def wants_a_flat_loop(cost: CostTable, extents: Sequence[int], size: int) -> bool:
     """Whether a function of `size` elements is computed in vectors, but not along the last of several extents."""
     moving = [d for d in extents if d != 1]

@@ -72,6 +72,10 @@ class Phases:
                 self.readers.setdefault(v, []).append(n)
             if isinstance(n.op.lower, Contraction | Call | Scan | Cond):
                 self.stored.update(sources)
+            if (
+                self.parts[n][0] == BACKWARD
+            ):  # a gradient of a parameter that the backward pass needs is part of it
+                self.parts.update({v.node: self.parts[n] for v in sources if v.node.origin.phase == BACKWARD})
 
     def group(self, node: Node, shape: Shape | None) -> Group:
         """A group of one node."""

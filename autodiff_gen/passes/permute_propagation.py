@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..ir.node import Node, Value
-from ..ir.op_kinds import Assemble, Elementwise, Reduce, View
+from ..ir.op_kinds import Assemble, Composite, Elementwise, Reduce, View
 from ..ir.types import Shape, Size, Type, broadcast, normalise_axes, planned_size
 from .permuted_view import (
     Permuted,
@@ -39,6 +39,8 @@ def propagate(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | Non
         return _reduction(node, views[0])
     if isinstance(lower, Assemble):
         return _assembly(node, views)
+    if isinstance(lower, Composite):
+        return _composite(node, views)
     return None
 
 
@@ -190,3 +192,21 @@ def _assembly(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | Non
     }
     (made,) = _made(node, [value_of(permuted(view, order)) for view in views], attrs)
     return [permuted(made, [order.index(k) for k in range(len(order))])]
+
+
+def _composite(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | None:
+    """Computed in the order of operand 0, to which the others are permuted."""
+    leader, *others = views
+    if not isinstance(leader, PermutedView) or any(len(group) > 1 for group in leader.axes):
+        return None
+    order = _order(leader)[-leader.source.ndim :]
+    rank = len(leader.axes)
+    operands = []
+    for view in others:
+        whole = in_shape(view, (*(1,) * (rank - len(view.shape)), *view.shape))
+        assert whole is not None
+        operands.append(_without_leading_ones(value_of(permuted(whole, order))))
+    axes = normalise_axes(node.attrs["axes"], rank)
+    moved = tuple(i for i, k in enumerate(order) if k in axes)
+    results = _made(node, [leader.source, *operands], {"axes": moved})
+    return [simplified(r, leader.axes) for r in results]

@@ -55,24 +55,35 @@ static void sums_of_1(const float *a, int32_t step, int32_t m, float *sums) {
     SUMS("s8", "s16", EVEN1, ODD1, "s0");
 }
 
+/* sums = the sums of `width` columns: those of blocks of rows, added up */
+static void sums_of(int32_t width, const float *a, int32_t lda, int32_t m, float *sums) {
+    const int32_t step = lda * (int32_t)sizeof(float);
+    for (int32_t i = 0; i < m; i += AG_SUM_ROWS) {
+        const int32_t rows = m - i < AG_SUM_ROWS ? m - i : AG_SUM_ROWS;
+        const float *block = a + (ptrdiff_t)i * lda;
+        float block_sums[8];
+        float *const to = i == 0 ? sums : block_sums;
+        if (width == 8) {
+            sums_of_8(block, step, rows, to);
+        } else if (width == 4) {
+            sums_of_4(block, step, rows, to);
+        } else if (width == 2) {
+            sums_of_2(block, step, rows, to);
+        } else {
+            sums_of_1(block, step, rows, to);
+        }
+        for (int32_t q = 0; i > 0 && q < width; q++) {
+            sums[q] += block_sums[q];
+        }
+    }
+}
+
 void ag_column_sums_f32_armv7em(const float *a, int32_t lda, float *y, int32_t m, int32_t n, float alpha,
                                 float beta) {
-    const int32_t step = lda * (int32_t)sizeof(float);
     float sums[8];
     while (n > 0) {
-        int32_t width = 8;
-        if (n >= 8) {
-            sums_of_8(a, step, m, sums);
-        } else if (n >= 4) {
-            sums_of_4(a, step, m, sums);
-            width = 4;
-        } else if (n >= 2) {
-            sums_of_2(a, step, m, sums);
-            width = 2;
-        } else {
-            sums_of_1(a, step, m, sums);
-            width = 1;
-        }
+        const int32_t width = n >= 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1;
+        sums_of(width, a, lda, m, sums);
         for (int32_t q = 0; q < width; q++) {
             y[q] = beta == 0.0f ? alpha * sums[q] : alpha * sums[q] + beta * y[q];
         }

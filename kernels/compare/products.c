@@ -189,4 +189,8 @@ COMPARE_CASES(axpby_f32) {
 
 COMPARE_CASES(column_sums_f32) {
     all(row, column_sums);
+    static const int32_t long_sums[][2] = {{64, 17}, {65, 17}, {66, 16}, {129, 1}, {130, 8}, {193, 5}};
+    for (uint32_t i = 0; i < sizeof long_sums / sizeof *long_sums; i++) {
+        once(row, column_sums, long_sums[i][0], long_sums[i][1], 1, 1, 0.7f, 0.5f);
+    }
 }

@@ -9,9 +9,17 @@ enum { MAX_WIDTH = 8 };
 static inline void columns(int32_t width, const float *a, int32_t lda, float *y, int32_t m, float alpha,
                            float beta) {
     float sums[MAX_WIDTH] = {0.0f};
-    for (; m > 0; m--, a += lda) {
+    while (m > 0) {
+        int32_t rows = m < AG_SUM_ROWS ? m : AG_SUM_ROWS;
+        float block[MAX_WIDTH] = {0.0f};
+        m -= rows;
+        for (; rows > 0; rows--, a += lda) {
+            for (int32_t q = 0; q < width; q++) {
+                block[q] += a[q];
+            }
+        }
         for (int32_t q = 0; q < width; q++) {
-            sums[q] += a[q];
+            sums[q] += block[q];
         }
     }
     for (int32_t q = 0; q < width; q++) {

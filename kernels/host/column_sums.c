@@ -8,21 +8,27 @@ enum { VECTORS = 4 };
 ALWAYS_INLINE void sums_of(int32_t vectors, const float *a, ptrdiff_t lda, float *y, int32_t m,
                            int32_t columns, float alpha, float beta) {
     const int32_t last = columns - (vectors - 1) * LANES;
-    vec even[VECTORS] = {{0}}, odd[VECTORS] = {{0}};
-    for (; m >= 2; m -= 2, a += 2 * lda) {
+    vec sums[VECTORS] = {{0}};
+    while (m >= 2) {
+        vec even[VECTORS] = {{0}}, odd[VECTORS] = {{0}};
+        const int32_t end = m < AG_SUM_ROWS ? 0 : m - AG_SUM_ROWS;
+        for (; m >= end + 2; m -= 2, a += 2 * lda) {
+            for (int32_t v = 0; v < vectors; v++) {
+                const float *p = a + (ptrdiff_t)v * LANES;
+                even[v] += v == vectors - 1 ? load_partial(p, last) : load(p);
+                odd[v] += v == vectors - 1 ? load_partial(p + lda, last) : load(p + lda);
+            }
+        }
         for (int32_t v = 0; v < vectors; v++) {
-            const float *p = a + (ptrdiff_t)v * LANES;
-            even[v] += v == vectors - 1 ? load_partial(p, last) : load(p);
-            odd[v] += v == vectors - 1 ? load_partial(p + lda, last) : load(p + lda);
+            sums[v] += even[v] + odd[v];
         }
     }
     for (int32_t v = 0; v < vectors; v++) {
         const int32_t count = v == vectors - 1 ? last : LANES;
-        vec sum = even[v] + odd[v];
         if (m > 0) {
-            sum += load_partial(a + (ptrdiff_t)v * LANES, count);
+            sums[v] += load_partial(a + (ptrdiff_t)v * LANES, count);
         }
-        scale_add(y + (ptrdiff_t)v * LANES, sum, count, alpha, beta);
+        scale_add(y + (ptrdiff_t)v * LANES, sums[v], count, alpha, beta);
     }
 }
 

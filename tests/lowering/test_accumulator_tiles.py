@@ -72,9 +72,23 @@ def dot(a, b):
             ["float acc_2[4]", "acc_2[j] += x0[i * 4 + j] - acc[j];", "out0[i] = acc_2[i];"],
             [],
         ),
-        # functions are not called for a tile, and what a term would compute once more stays out of the loop
+        # functions are not called for a tile
         (lambda a: F.sum(F.exp(a), 0), [(9, 4)], ["acc += ag_expf(x0[j * 4 + i]);"], ["acc["]),
-        (lambda a, b: F.sum(a * (b + 1), 0), [(9, 4), (4,)], ["acc += x0[j * 4 + i] * val;"], ["acc["]),
+        # what all terms of a sum share is computed for the tile before, also where it needs another sum
+        (
+            lambda a, b: F.sum(a * (b + 1), 0),
+            [(9, 4), (4,)],
+            ["add_row[i] = x1[i] + 1.0f;", "acc[j] += x0[i * 4 + j] * add_row[j];"],
+            [],
+        ),
+        (
+            lambda a: F.sum(F.square(a - F.mean(a, 0)), 0),
+            [(9, 4)],
+            ["mean_row[i] = acc[i] * 0.11111111f;", "const float val = x0[i * 4 + j] - mean_row[j];"],
+            [],
+        ),
+        # but not where rows are what is summed
+        (lambda a, b: F.sum(a * (b + 1), 1), [(4, 9), (4, 1)], ["acc += x0[i * 9 + j] * val;"], ["acc["]),
     ],
 )
 def test_shapes_of_sums(make, shapes, has, has_not):

@@ -5,6 +5,7 @@ Inputs are ag_rng.h's numbers, drawn on the board as here. write_vectors.py writ
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ STEPS = (2, 5)  # of training: at least, at most
 ELEMENTS = 16  # of an output, at most
 RANGES = ((-1.0, 2.0), (0.1, 0.8))  # (low, span) of inputs: the first for which all results are finite
 TARGETS = (0.1, 0.8)
-ROUNDING = 2.0**-20  # of a gradient's largest element: what a sum of some hundred float32 products may be off
 
 
 class Calls:
@@ -209,36 +209,54 @@ def steps_of_functions(made: Functions, calls: Calls) -> list[str] | None:
     return lines
 
 
+def _agree(values: Any, others: Any) -> bool:
+    """Whether the effect of rounding is far below what tests of the board tolerate."""
+    return bool(np.abs(np.subtract(others, values)).max() <= TOLERANCE / 4 * np.abs(values).max())
+
+
 def steps_of_model(made: Model, calls: Calls) -> list[str] | None:
-    """Steps of training, then a prediction, by PyTorch in float64: as many steps as say something in float32. Where a
-    gradient is zero but for rounding, Adam makes whole steps of it: a second trainer with such gradients tells when."""
+    """Steps of training, and a prediction after the last of them that says something, by PyTorch in float64. Where a
+    gradient is zero but for rounding, Adam makes whole steps of it: a second trainer, in float32, tells when."""
     train, predict = (
         next(e for e in calls.program.entries if e.name == n) for n in ("train_step", "predict")
     )
     fewest, most = STEPS
-    trainer, rounded, losses = TorchTrainer(made), TorchTrainer(made, ROUNDING), []
+    trainer, rounded = TorchTrainer(made), TorchTrainer(made, "float32")
+    steps: list[list[str]] = []
+    after, prediction = 0, prediction_of(calls, predict, trainer, 0)
     for step in range(most):
-        given = calls.feeds(train, step)
-        before = dict(trainer.values)
-        loss = trainer.step(given)
-        if not abs(rounded.step(given) - loss) <= TOLERANCE / 4 * abs(loss) and np.isfinite(loss):
-            assert step >= fewest, f"rounded gradients change the loss after {step} steps"
-            trainer.values = before
+        given, asked = calls.feeds(train, step), calls.feeds(predict, step + 1)
+        loss, other = trainer.step(given), rounded.step(given)
+        found, others = trainer.predict(asked), rounded.predict(asked)
+        if not np.isfinite(loss) or not all(np.isfinite(v).all() for v in found.values()):
+            return None
+        if not _agree(loss, other):
             break
-        losses.append(loss)
-    scores = trainer.predict(calls.feeds(predict, len(losses)))
-    if not all(np.isfinite(v).all() for v in (losses, *scores.values())):
-        return None
-    ok = f"{calls.program.name.upper()}_OK"
-    step_call = f"{train.c_name}({', '.join(calls.words(train))})"
-    predict_call = f"{predict.c_name}({', '.join(calls.words(predict))})"
-    lines = [
-        f"static const float losses[] = {{{floats(losses)}}};",
-        f"for (uint32_t step = 0; step < {len(losses)}; step++) {{", "draw(step);",
-        f'vectors_status("{train.c_name}", {step_call}, {ok});',
-        f'vectors_compare("loss", loss, &losses[step], 1, {bound(losses)});', "}",
-        f"draw({len(losses)});", f'vectors_status("{predict.c_name}", {predict_call}, {ok});',
-    ]  # fmt: skip
-    return lines + [
-        compared(a, scores[a.name]) for a in predict.args if a.role == "output" and a.type.dtype.kind == "f"
+        steps.append(step_of(calls, train, step, loss))
+        if all(_agree(v, others[name]) for name, v in found.items()):
+            after, prediction = step + 1, prediction_of(calls, predict, trainer, step + 1)
+    assert len(steps) >= fewest, f"rounding changes the loss after {len(steps)} steps"
+    return [*chain.from_iterable(steps[:after]), *prediction, *chain.from_iterable(steps[after:])]
+
+
+def step_of(calls: Calls, train: Entry, step: int, loss: float) -> list[str]:
+    call = f"{train.c_name}({', '.join(calls.words(train))})"
+    return [
+        f"draw({step});",
+        f'vectors_status("{train.c_name}", {call}, {calls.program.name.upper()}_OK);',
+        f'{{static const float want[] = {{{floats(loss)}}};\nvectors_compare("loss", loss, want, 1, {bound(loss)});}}',
+    ]
+
+
+def prediction_of(calls: Calls, predict: Entry, trainer: TorchTrainer, step: int) -> list[str]:
+    scores = trainer.predict(calls.feeds(predict, step))
+    call = f"{predict.c_name}({', '.join(calls.words(predict))})"
+    return [
+        f"draw({step});",
+        f'vectors_status("{predict.c_name}", {call}, {calls.program.name.upper()}_OK);',
+        *(
+            compared(a, scores[a.name])
+            for a in predict.args
+            if a.role == "output" and a.type.dtype.kind == "f"
+        ),
     ]

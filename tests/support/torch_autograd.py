@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from autodiff_gen.check.torch_oracle import torch_gradients, torch_values
 from autodiff_gen.ir.node import STATE, Value, topological
 from autodiff_gen.model.model import Model
 
 
 class TorchTrainer:
-    """A model trained by PyTorch in float64: its graph's loss differentiated by autograd, the update by torch.optim.
-    `rounding`: how far gradients are moved at random, relative to their largest element."""
+    """A model trained by PyTorch: its graph's loss differentiated by autograd, the update by torch.optim. `floats`: the
+    dtype of all floats of the two passes; states and updates are in float64."""
 
-    def __init__(self, model: Model, rounding: float = 0.0) -> None:
+    def __init__(self, model: Model, floats: str = "float64") -> None:
         import torch
 
-        self.rounding, self.noise = rounding, np.random.default_rng(1)
-
+        self.floats = floats
         self.model, (self.train, self.eval) = model, model.entries()[:2]
         self.loss = self.train.outputs["loss"]
         leaves = [
@@ -61,13 +58,10 @@ class TorchTrainer:
         }
         feeds = self.feeds([self.loss, *buffers.values()], given)
         variables = [v for v in feeds if v.node.op is STATE and v.node.attrs["state"] in self.parameters]
-        loss, *news = torch_values([self.loss, *buffers.values()], feeds, self.model.batch)
-        for v, g in zip(
-            variables, torch_gradients(self.loss, variables, feeds, self.model.batch), strict=True
-        ):
-            self.parameters[v.node.attrs["state"]].grad = torch.from_numpy(
-                g + self.rounding * np.abs(g).max() * self.noise.uniform(-1, 1, g.shape)
-            )
+        loss, *news = torch_values([self.loss, *buffers.values()], feeds, self.model.batch, self.floats)
+        gradients = torch_gradients(self.loss, variables, feeds, self.model.batch, self.floats)
+        for v, g in zip(variables, gradients, strict=True):
+            self.parameters[v.node.attrs["state"]].grad = torch.from_numpy(g).double()
         if self.model.clip_grad_value is not None:
             torch.nn.utils.clip_grad_value_(self.parameters.values(), self.model.clip_grad_value)
         if self.model.clip_grad_norm is not None:
@@ -84,7 +78,7 @@ class TorchTrainer:
         return dict(
             zip(
                 self.eval.outputs,
-                torch_values(roots, self.feeds(roots, given), self.model.batch),
+                torch_values(roots, self.feeds(roots, given), self.model.batch, self.floats),
                 strict=True,
             )
         )

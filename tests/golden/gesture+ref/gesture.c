@@ -238,10 +238,14 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     for (int32_t i = 0; i < 60; i += 15) {
         float d_gru_bias_hh_l0_i[15] = {0.0f};
         for (int32_t j = 0; j < 32; j++) {
+            float part[15] = {0.0f};
             for (int32_t k = 0; k < n; k++) {
                 for (int32_t l = i; l < i + 15; l++) {
-                    d_gru_bias_hh_l0_i[l - i] += d_gru_h_gates[j * 60 + k * 1920 + l];
+                    part[l - i] += d_gru_h_gates[j * 60 + k * 1920 + l];
                 }
+            }
+            for (int32_t k = i; k < i + 15; k++) {
+                d_gru_bias_hh_l0_i[k - i] += part[k - i];
             }
         }
         for (int32_t j = i; j < i + 15; j++) {
@@ -282,15 +286,19 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     {
         float squares = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
+            float part = 0.0f;
             for (int32_t j = 0; j < 3; j++) {
-                squares += d_gru_weight_ih_l0[i * 3 + j] * d_gru_weight_ih_l0[i * 3 + j];
+                part += d_gru_weight_ih_l0[i * 3 + j] * d_gru_weight_ih_l0[i * 3 + j];
             }
+            squares += part;
         }
         float squares_2 = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
+            float part = 0.0f;
             for (int32_t j = 0; j < 20; j++) {
-                squares_2 += d_gru_weight_hh_l0[i * 20 + j] * d_gru_weight_hh_l0[i * 20 + j];
+                part += d_gru_weight_hh_l0[i * 20 + j] * d_gru_weight_hh_l0[i * 20 + j];
             }
+            squares_2 += part;
         }
         float squares_3 = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
@@ -302,9 +310,11 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
         float squares_5 = 0.0f;
         for (int32_t i = 0; i < 5; i++) {
+            float part = 0.0f;
             for (int32_t j = 0; j < 20; j++) {
-                squares_5 += d_head_weight[i * 20 + j] * d_head_weight[i * 20 + j];
+                part += d_head_weight[i * 20 + j] * d_head_weight[i * 20 + j];
             }
+            squares_5 += part;
         }
         const float squares_6 = d_head_bias[0] * d_head_bias[0] + d_head_bias[1] * d_head_bias[1] +
                 d_head_bias[2] * d_head_bias[2] + d_head_bias[3] * d_head_bias[3] +

@@ -1,0 +1,126 @@
+"""Standardising over axes, with the gradient that takes two sums over the elements in one pass, as in PyTorch's
+native_batch_norm_backward.
+
+It is one op until the gradients are known; then the pass expand_composites makes elementwise ops and sums of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..ir.build import apply, constant
+from ..ir.names import with_role
+from ..ir.node import Op, Sample, Value, register
+from ..ir.op_kinds import Attrs, Composite
+from ..ir.types import Dim, Type, broadcast, normalise_axes, product
+from .reductions import reduced
+from .support import floating, sum_to
+
+
+def _type(*operands: Type, axes: tuple[int, ...], eps: float) -> tuple[Type, ...]:
+    x = operands[0]
+    floating(*operands)
+    statistic = Type(x.dtype, reduced(x.shape, normalise_axes(axes, len(x.shape)), True))
+    for weight in operands[1:]:
+        if broadcast(weight.shape, statistic.shape) != statistic.shape:
+            raise ShapeError(f"the weight must broadcast to the statistics, {statistic}")
+    return x, statistic, statistic, statistic
+
+
+def _ref(x: Any, *weight: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, ...]:
+    mean, var = x.mean(axis=axes, keepdims=True), x.var(axis=axes, keepdims=True)
+    inv_std = 1 / np.sqrt(var + x.dtype.type(eps))
+    scale = inv_std * weight[0] if weight else inv_std
+    return (x - mean) * scale, mean, var, inv_std
+
+
+def _inv_count(x: Value, axes: Sequence[int]) -> Value:
+    """1 / the number of elements that a statistic is computed of."""
+    count = product(tuple(x.type.shape[i] for i in axes))
+    if isinstance(count, Dim):
+        return with_role(1.0 / apply("extent", extent=count), "inv_count")
+    return with_role(constant(1.0 / count, x.type.dtype), "inv_count")
+
+
+def _sum(x: Value, axes: Sequence[int]) -> Value:
+    """The sum over the axes, which have extent 1 in it; the same node as that of a bias' gradient."""
+    total = apply("sum", x, axes=tuple(axes), keepdim=False)
+    return apply("reshape", total, shape=reduced(x.type.shape, axes, True))
+
+
+def _scale(inv_std: Value, weights: Sequence[Value]) -> Value:
+    return with_role(inv_std * weights[0], "scale") if weights else inv_std
+
+
+def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    x, *weights = operands
+    axes = normalise_axes(attrs["axes"], len(x.type.shape))
+    inv_count = _inv_count(x, axes)
+    mean = with_role(_sum(x, axes) * inv_count, "mean")
+    centred = with_role(x - mean, "centered")
+    var = with_role(_sum(apply("square", centred), axes) * inv_count, "var")
+    inv_std = with_role(apply("rsqrt", var + attrs["eps"]), "inv_std")
+    return with_role(centred * _scale(inv_std, weights), "normalized"), mean, var, inv_std
+
+
+def _vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    """With the sums s = sum(dy) and d = sum(dy * (x - mean)) over n elements, Ioffe and Szegedy's chain of gradients is
+    dx = (dy - s / n - (x - mean) * inv_std^2 d / n) * inv_std * weight, and dweight = d * inv_std."""
+    (dy, d_mean, d_var, d_inv_std), (x, *weights) = dys, inputs
+    _, mean, _, inv_std = outs
+    axes = normalise_axes(attrs["axes"], len(x.type.shape))
+    inv_count = _inv_count(x, axes)
+    centred = with_role(x - mean, "centered")
+    dx = d_weight = None
+    if dy is not None:
+        along = _sum(dy * centred, axes)
+        if weights and wanted[1]:
+            d_weight = sum_to(along * inv_std, weights[0].type.shape)
+        slope = with_role(along * (apply("square", inv_std) * inv_count), "slope")
+        offset = with_role(_sum(dy, axes) * inv_count, "offset")
+        dx = (dy - offset - centred * slope) * _scale(inv_std, weights)
+    if d_inv_std is not None:
+        of_var = d_inv_std * -0.5 * (apply("square", inv_std) * inv_std)
+        d_var = of_var if d_var is None else d_var + of_var
+    if d_var is not None:
+        of_x = centred * (d_var * (inv_count * 2.0))
+        dx = of_x if dx is None else dx + of_x
+    if d_mean is not None:
+        of_x = apply("broadcast_to", d_mean * inv_count, shape=x.type.shape)
+        dx = of_x if dx is None else dx + of_x
+    return [dx if wanted[0] else None, d_weight] if weights else [dx]
+
+
+_TORCH = (
+    "(lambda mean, var: ((a - mean) * (torch.rsqrt(var + eps) * (operands[1] if len(operands) > 1 else 1.0)), "
+    "mean, var, torch.rsqrt(var + eps)))"
+    "(torch.mean(a, dim=axes, keepdim=True), torch.var(a, dim=axes, correction=0, keepdim=True))"
+)
+
+standardize = register(
+    Op(
+        # (x - mean) * inv_std * weight, the mean, the biased variance and inv_std = 1 / sqrt(variance + eps) over the
+        # axes, which the statistics keep with extent 1. The weight, if there is one, is constant along them.
+        "standardize",
+        infer=_type,
+        ref=_ref,
+        vjp=_vjp,
+        lower=Composite(_expanded),
+        samples=(
+            Sample(((3, 4),), {"axes": (1,), "eps": 1e-2}),
+            Sample(((2, 3, 4), (3, 1)), {"axes": (0, 2), "eps": 1e-1}),
+            Sample(((2, 3, 4), (2, 3, 1)), {"axes": (2,), "eps": 1e-1}),
+        ),
+        torch=_TORCH,
+    )
+)
