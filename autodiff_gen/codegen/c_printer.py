@@ -136,7 +136,7 @@ class Printer:
             case c.StepTemplate(text, operands, need):
                 return self._folded(text.format(**{k: self.expression(v, need) for k, v in operands}))
             case c.For():
-                said = ["AG_IVDEP"] if statement.independent else []
+                said = ["AG_IVDEP"] * statement.independent + ["AG_NOUNROLL"] * statement.rolled
                 return [*said, self._head(statement), *self._inside(statement.body), "}"]
             case c.If(test, then, otherwise):
                 other = ["} else {", *self._inside(otherwise)] if otherwise else []

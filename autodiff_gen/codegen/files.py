@@ -81,7 +81,7 @@ def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None
         geometry=[PRINTER.lines([geometry_table(g, name)]) for g, name in geometry.items()],
         declarations=declarations,
         function_headers=dict.fromkeys(f.header for f in used),
-        independent=bool(long) and any(isinstance(s, c.For) and s.independent for s in c_query.nodes(steps)),
+        loop_pragmas=any(loop.independent or loop.rolled for loop in c_query.loops(steps)),
         all_short=all_short(steps, program.batch, long),
     )
     header = env.get_template("header.h.j2").render(

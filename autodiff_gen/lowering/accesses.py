@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..ir.node import Value
 from .expr import Expr, Index
 from .loops import Body
-from .statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
+from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,9 @@ class Accesses:
                     self._read(expr, body)
                     at = self.exprs.index_in_memory(value, index) if statement.piece is None else None
                     self._write(value, at, body)
+                case LoadRows(loop, rows):
+                    for load in rows.loads.values():
+                        self._read(load, loop)
                 case Row():
                     node = statement.root.node
                     for operand in node.operands:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TypeAlias
 
 # Expressions
@@ -186,7 +185,8 @@ class StepTemplate:
 @dataclass(frozen=True)
 class For:
     """`variable` from `start`: up to below `stop`, or with a negative step down to `stop` itself. `independent`: no
-    iteration reads or writes what another one writes (codegen/independent_loops.py)."""
+    iteration reads or writes what another one writes (codegen/independent_loops.py). `rolled`: compilers
+    are not to unroll it."""
 
     variable: str
     stop: Expr
@@ -195,6 +195,7 @@ class For:
     step: int = 1
     c_type: str = "int32_t"
     independent: bool = False
+    rolled: bool = False
 
 
 @dataclass(frozen=True)
@@ -262,7 +263,6 @@ Statements: TypeAlias = tuple[Statement, ...]
 # Building
 
 
-@cache
 def number(value: int) -> Literal:
     return Literal(str(value))
 

@@ -10,7 +10,6 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Any
 
 from ..ir.loop_axes import Axes
@@ -25,7 +24,13 @@ from .expr import Accumulators, Expr, Index
 from .loop_nest import LoopNest
 from .loops import Body, Root
 
-_depth = attrgetter("depth")
+
+@dataclass(eq=False)
+class Rows:
+    """The local arrays of a tile of rows: each, and what it holds at `at`, the variable of the loop that loads it."""
+
+    at: Expr
+    loads: dict[Expr, Expr] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -40,6 +45,7 @@ class Expressions:
     loop_vars: dict[Body, Expr] = field(default_factory=dict)
     accumulators: dict[Root, Accumulators] = field(default_factory=dict)
     parts: dict[Root, Accumulators] = field(default_factory=dict)  # of the inner loops of sums in two steps
+    rows: dict[Body, Rows] = field(default_factory=dict)  # of innermost loops
     known: dict[int, Expr] = field(default_factory=dict)  # axes along which the place is known
 
     def __post_init__(self) -> None:
@@ -145,12 +151,29 @@ class Expressions:
 
     def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
         """The element at `index`; scratch holds another one in every iteration of the loops that it leaves out."""
-        home = max((i.home for i in index if i is not None), key=_depth, default=self.nest.top)
+        home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)
+        if home in self.rows and all(i is None or i is self.loop_vars[home] for i in index):
+            return self._row_element(v, index, home)
         hint = "old" if v in self.locked else ""
         memory = (v, self.index_in_memory(v, index))
         load = Expr(_unnamed, home, dtype=v.type.dtype, hint=hint, memory=memory)
         load.worth_a_name = v in self.locked or load.is_plain_load
         return load
+
+    def _row_element(self, v: Value, index: tuple[Index, ...], loop: Body) -> Expr:
+        """An element of a row, which a local array of the tile holds."""
+        rows = self.rows[loop]
+        at = tuple(None if i is None else rows.at for i in index)
+        array = Expr(_unnamed, loop, dtype=v.type.dtype)
+        memory = (v, self.index_in_memory(v, at))
+        rows.loads[array] = Expr(_unnamed, rows.at.home, dtype=v.type.dtype, memory=memory)
+        return self.element_of_rows(array, self.loop_vars[loop])
+
+    def element_of_rows(self, array: Expr, at: Expr) -> Expr:
+        """The element of a tile's local array at a variable of a loop over the tile's columns."""
+        less = [] if at.home.of is None else [self.loop_vars[at.home.of]]
+        form = lambda name, i, *start: c.Element(name, c.total([i], start))
+        return Expr(form, at.home, (array, at, *less), array.dtype)
 
     def _place(self, v: Value, index: tuple[Index, ...]) -> Expr:
         """The number of the element at `index`: row by row, or by the strides of the node."""
@@ -170,7 +193,7 @@ class Expressions:
             ]
             return c.total([*terms, *start])
 
-        home = max((a.home for a in args), key=_depth, default=self.nest.top)
+        home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
         return Expr(form, home, args)
 
     def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
@@ -193,7 +216,7 @@ class Expressions:
         self._load_first([arg for arg, (_, is_choice) in zip(args, reads, strict=True) if is_choice])
         needs = lower.operand_precedence
         per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
-        home = max((a.home for a in args), key=_depth, default=self.nest.top)
+        home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
         for arg in args:
             arg.moved = arg.moved or (arg.home is not home and arg.is_plain_load)
         text = _filled(lower.c, node.attrs)
@@ -252,7 +275,7 @@ class Expressions:
             terms = [c.times(i, size) for i, size in zip(args, sizes, strict=False)]
             return c.Element(array, c.total(terms, args[len(places) :]))
 
-        home = max((i.home for i in places), key=_depth)
+        home = max((i.home for i in places), key=lambda b: b.depth)
         return Expr(form, home, (acc, *places, *less), v.type.dtype, acc.hint, uses=1)
 
     def written_out(self, root: Root, body: Body) -> Expr:
@@ -267,7 +290,7 @@ class Expressions:
             terms.append(self.value(node.operands[0], index, body))
             terms[-1].uses += 1
         self.known = {}
-        home = max((t.home for t in terms), key=_depth)
+        home = max((t.home for t in terms), key=lambda b: b.depth)
         for term in terms:
             term.moved = term.moved or (term.is_plain_load and term.home is not home)
         total = Expr(

@@ -22,11 +22,13 @@ from .unroll_reductions import written_out
 
 
 class LoopNest(Placement):
-    """The loop nest of one fused region."""
+    """The loop nest of one fused region. `row_loops`: for each innermost loop of a tile of rows, the loop that loads
+    the tile's columns of the rows."""
 
     def __init__(self, region: Region, cost: CostTable) -> None:
         super().__init__(region)
         self.cost = cost
+        self.row_loops: dict[Body, Body] = {}
         self.promote(())
 
     def promote(self, nodes: Collection[Node]) -> None:

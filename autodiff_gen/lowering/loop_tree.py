@@ -14,7 +14,7 @@ from . import c_ast as c
 from . import c_query, c_syntax
 from .expr import Expr, Index
 from .loops import Body
-from .statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
+from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
 
 C_TYPES = {
     "f32": "float",
@@ -74,6 +74,8 @@ class LoopTree:
                 return [self._store(statement)]
             case Row():
                 return self._row(statement)
+            case LoadRows():
+                return self._load_rows(statement)
 
     def _local(self, expr: Expr) -> list[c.Statement]:
         if not expr.is_local or expr in self.names:
@@ -91,16 +93,31 @@ class LoopTree:
 
     def _loop(self, loop: Loop) -> list[c.Statement]:
         statements = self._sequence(loop.statements, loop.body)
-        if not statements:
-            return []
-        var = self._expr(self.exprs.loop_vars[loop.body])
+        return [self._for(loop.body, statements)] if statements else []
+
+    def _for(self, body: Body, statements: c.Statements) -> c.For:
+        var = self._expr(self.exprs.loop_vars[body])
         assert isinstance(var, c.Name)
         start: c.Expr = c.number(0)
-        stop = c_syntax.size(loop.body.extent)
-        if loop.body.of is not None:
-            start = self._expr(self.exprs.loop_vars[loop.body.of])
+        stop = c_syntax.size(body.extent)
+        if body.of is not None:
+            start = self._expr(self.exprs.loop_vars[body.of])
             stop = c.Binary("+", start, stop)
-        return [c.For(var.text, stop, statements, start, loop.body.block)]
+        return c.For(var.text, stop, statements, start, body.block, rolled=body.rolled)
+
+    def _load_rows(self, what: LoadRows) -> list[c.Statement]:
+        size = what.loop.extent
+        assert isinstance(size, int)
+        arrays: list[c.Statement] = []
+        loads: list[c.Statement] = []
+        for array, load in what.rows.loads.items():
+            assert load.memory is not None
+            name = self._fresh("_".join([*c_query.words(self.place_of(load.memory[0])), "i"]))
+            self.names[array] = c.Name(name)
+            arrays.append(c.Array(C_TYPES[array.dtype.name], name, size))
+            element = self.exprs.element_of_rows(array, self.exprs.loop_vars[what.loop])
+            loads.append(c.Assign(self._expr(element), self._expr(load)))
+        return [*arrays, self._for(what.loop, tuple(loads))]
 
     def _begin(self, begin: Begin) -> list[c.Statement]:
         lower = begin.root.node.op.lower

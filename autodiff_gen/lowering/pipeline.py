@@ -25,7 +25,7 @@ from ..passes.expand_composites import expand_composites
 from ..passes.finite_guard import finite_guard
 from ..passes.fold_constants import fold_constants
 from ..passes.fold_one_hot_sums import fold_one_hot_sums
-from ..passes.fuse_conv_pool import fuse_conv_pool
+from ..passes.fuse_calls import fuse_calls
 from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fuse_optimizer import fuse_optimizer
 from ..passes.inline_small_matmul import inline_small_matmul
@@ -68,7 +68,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(region_dce),  # results of a scan that nothing reads
     on_entries(rematerialize_random),  # masks are computed in the order in which they are read
     on_entries(transpose_elimination),  # transposes move onto the operands of contractions
-    on_entries(fuse_conv_pool),  # a convolution and the pooling of its result, in one kernel
+    on_entries(fuse_calls),  # a convolution and the pooling of its result, in one kernel
     on_entries(inline_small_matmul),  # small products join the loops around them
     on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W

@@ -33,6 +33,7 @@ from .kernel_calls import call_of, is_gathered, readable, row_call
 from .loop_nest import LoopNest
 from .loops import Scratch
 from .plan import EntryPlan, Placed, Step
+from .row_tiles import tile_rows
 from .schedule import order_steps
 from .statements import Statements
 
@@ -119,7 +120,9 @@ def _may_share(accesses: Accesses, operand: Value, param: Value, result: Value) 
 
 def _nest(node: Node, context: Context) -> LoopNest:
     region = node.regions[0]
-    return context.analysis((LoopNest, region), lambda: tile_accumulators(LoopNest(region, context.cost)))
+    return context.analysis(
+        (LoopNest, region), lambda: tile_rows(tile_accumulators(LoopNest(region, context.cost)))
+    )
 
 
 def _statements(node: Node, graph: Graph, context: Context) -> Statements:

@@ -15,8 +15,8 @@ from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Scan, View
 from ..ir.origin import BACKWARD, UPDATE
+from ..ir.traits import macs
 from ..ir.types import Shape, planned_size
-from ..ir.views import layout
 from ..targets.cost_table import CostTable
 
 SHARE = 0.004  # of a graph's work, for values that are stored to keep phases apart
@@ -144,10 +144,7 @@ def _work(node: Node, cost: CostTable) -> float:
     if isinstance(lower, Reduce):
         return planned_size(node.operands[0].type.shape) * element
     if isinstance(lower, Call):
-        layouts = [at for v in node.operands if (at := layout(v)) is not None]
-        assert len(layouts) == len(node.operands), "copy_insertion copies what has no layout"
-        call = lower.choose(layouts, [r.type for r in node.results], node.attrs)
-        return max(size, lower.macs(call)) * cost.gemm.term
+        return max(size, macs(node)) * cost.gemm.term
     if isinstance(lower, Contraction):
         depth = node.operands[0].type.shape[-1:]
         return size * planned_size(depth) * cost.gemm.term

@@ -42,7 +42,7 @@ static AG_NOINLINE void ag_conv2d_edge_tile(ag_tile *t, const ag_pixel_tile *pix
 static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, const float *w,
                                       const ag_conv2d_group *g) {
     /* the last tile that the micro-kernel stores to y */
-    const int32_t last_full = pixels->single_row ? g->outputs - AG_TILE_N : -1;
+    const int32_t last_full = pixels->constant_stride ? g->outputs - AG_TILE_N : -1;
     const ptrdiff_t filter = g->filter;
     int32_t o = 0;
     t->c_step = ag_bytes(g->s->ldy);
