@@ -104,7 +104,7 @@ class Accesses:
                 case Row():
                     node = statement.root.node
                     for operand in node.operands:
-                        self.reads.append(Access(operand, None, tuple(body.path), self._time))
+                        self.reads.append(Access(operand, None, body.path, self._time))
                     self._write(node.results[0], (statement.row, None), body)
 
     def _read(self, expr: Expr, body: Body) -> None:
@@ -113,7 +113,7 @@ class Accesses:
         if expr.memory is not None:
             v, index = expr.memory
             if v in self.exprs.params:
-                self.reads.append(Access(v, index, tuple(body.path), self._time))
+                self.reads.append(Access(v, index, body.path, self._time))
             self._read_index(index, body)
         for arg in expr.args:
             self._read(arg, body)
@@ -124,4 +124,4 @@ class Accesses:
                 self._read(i, body)
 
     def _write(self, v: Value, index: tuple[Index, ...] | None, body: Body) -> None:
-        self.writes.append(Access(v, index, tuple(body.path), self._time))
+        self.writes.append(Access(v, index, body.path, self._time))

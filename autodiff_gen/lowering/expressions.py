@@ -206,19 +206,19 @@ class Expressions:
         for operand in node.operands:
             rank = len(operand.type.shape)
             mine = index[len(index) - rank :]
-            at = tuple(None if d == 1 else i for d, i in zip(operand.type.shape, mine, strict=True))
+            at = tuple([None if d == 1 else i for d, i in zip(operand.type.shape, mine, strict=True)])
             args.append(self.value(operand, at, body))
         if lower.c == "{0}":
             return args[0]
-        for k, arg in enumerate(args):
-            arg.uses += max(lower.c.count(f"{{{k}}}"), 1)
-        condition = lower.c.partition("?")[0]
-        self._load_first([arg for k, arg in enumerate(args) if f"{{{k}}}" not in condition])
+        reads = c_query.reads(lower.c, len(args))
+        for arg, (times, _) in zip(args, reads, strict=True):
+            arg.uses += times
+        self._load_first([arg for arg, (_, is_choice) in zip(args, reads, strict=True) if is_choice])
         needs = lower.operand_precedence
         per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
         home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
         for arg in args:
-            arg.moved = arg.moved or (arg.is_plain_load and arg.home is not home)
+            arg.moved = arg.moved or (arg.home is not home and arg.is_plain_load)
         text = _filled(lower.c, node.attrs)
         called = c_query.functions_of(lower.c)
         return Expr(

@@ -48,7 +48,7 @@ class LoopTree:
         self.place_of, self.layout_of, self.row_call = places, layouts, row_call
         self.around, self.taken = taken, set[str]()
         self.exprs = statements.exprs
-        self.names: dict[Expr, str] = {}  # of the expressions that are locals
+        self.names: dict[Expr, c.Name] = {}  # of the expressions that are locals
         self.top = self._sequence(statements.top, nest.top)
 
     def _sequence(self, statements: Sequence[Statement], body: Body) -> c.Statements:
@@ -87,7 +87,8 @@ class LoopTree:
                 return []
             hint = "_".join([*c_query.words(self.place_of(v)), "i" if any(expr.memory[1]) else "0"])
         value = self._made(expr)
-        name = self.names[expr] = self._fresh(hint)
+        name = self._fresh(hint)
+        self.names[expr] = c.Name(name)
         return [c.declare(C_TYPES[expr.dtype.name], name, value, const=True)]
 
     def _loop(self, loop: Loop) -> list[c.Statement]:
@@ -112,7 +113,7 @@ class LoopTree:
         for array, load in what.rows.loads.items():
             assert load.memory is not None
             name = self._fresh("_".join([*c_query.words(self.place_of(load.memory[0])), "i"]))
-            self.names[array] = name
+            self.names[array] = c.Name(name)
             arrays.append(c.Array(C_TYPES[array.dtype.name], name, size))
             element = self.exprs.element_of_rows(array, self.exprs.loop_vars[what.loop])
             loads.append(c.Assign(self._expr(element), self._expr(load)))
@@ -124,7 +125,8 @@ class LoopTree:
         out: list[c.Statement] = []
         tile = begin.root.tile
         for acc, init in zip(begin.accumulators, lower.init, strict=True):
-            name = self.names[acc] = self._fresh(acc.hint)
+            name = self._fresh(acc.hint)
+            self.names[acc] = c.Name(name)
             c_type = C_TYPES[acc.dtype.name]
             if tile is None:
                 out.append(c.declare(c_type, name, c.Literal(init)))
@@ -171,7 +173,7 @@ class LoopTree:
         return list(self.row_call(node, row, self.place_of(v), offset))
 
     def _expr(self, expr: Expr) -> c.Expr:
-        return c.Name(self.names[expr]) if expr in self.names else self._made(expr)
+        return self.names[expr] if expr in self.names else self._made(expr)
 
     def _made(self, expr: Expr) -> c.Expr:
         if expr.memory is not None:

@@ -27,23 +27,12 @@ class Body:
     rolled: bool = False
 
     def __post_init__(self) -> None:
-        self.depth: int = 0 if self.parent is None else self.parent.depth + 1
-
-    @property
-    def path(self) -> list[Body]:
-        """The bodies from the top down to this one."""
-        body: Body | None = self
-        out = []
-        while body is not None:
-            out.append(body)
-            body = body.parent
-        return out[::-1]
+        """path: the bodies from the top down to this one."""
+        self.path: tuple[Body, ...] = (self,) if self.parent is None else (*self.parent.path, self)
+        self.depth = len(self.path) - 1
 
     def encloses(self, other: Body) -> bool:
-        body: Body | None = other
-        while body is not None and body.depth > self.depth:
-            body = body.parent
-        return body is self
+        return self.depth <= other.depth and other.path[self.depth] is self
 
     def steps(self) -> Iterator[Step]:
         for item in self.items:

@@ -103,15 +103,22 @@ def run(
     context.lower_region = functools.partial(_lower_region, context)
     first = 0 if after is None else names().index(after) + 1
     last = len(PIPELINE) if until is None else names().index(until) + 1
+    verified: list[Graph] = []
     for stage in PIPELINE[first:last]:
         module = stage(module, context)
-        for entry in module.entries if check else ():
-            graph: Graph = entry if isinstance(entry, Graph) else entry.graph
+        graphs = [_graph(entry) for entry in module.entries]
+        for graph in graphs if check else ():
             try:
-                verify(graph, context.verified)
+                if graph not in verified:
+                    verify(graph, context.verified)
             except GraphError as error:
                 raise GraphError(f"after {stage.__name__}: {error}") from None
+        verified = graphs
         yield stage.__name__, module
+
+
+def _graph(entry: Graph | EntryPlan) -> Graph:
+    return entry if isinstance(entry, Graph) else entry.graph
 
 
 def lower(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
@@ -138,7 +145,7 @@ class Dump:
 
     def write(self, stage: str, module: Module[Any]) -> None:
         for entry in module.entries:
-            graph: Graph = entry if isinstance(entry, Graph) else entry.graph
+            graph = _graph(entry)
             text = show(entry) if isinstance(entry, Graph) else show_plan(entry)
             name = f"{graph.name}.{names().index(stage):02}.{stage}.txt"
             (self.folder / name).write_text(text, encoding="utf-8")

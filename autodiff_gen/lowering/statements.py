@@ -79,7 +79,8 @@ Statement: TypeAlias = Local | Loop | Begin | Accumulate | Store | Row | LoadRow
 
 
 def _variable(name: str, loop: Body) -> Expr:
-    return Expr(lambda: c.Name(name), loop, is_variable=True)
+    variable = c.Name(name)
+    return Expr(lambda: variable, loop, is_variable=True)
 
 
 class Statements:
