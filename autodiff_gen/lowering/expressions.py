@@ -20,17 +20,9 @@ from ..ir.types import DType, planned, product
 from ..ir.views import pick_axes, picked_axis
 from . import c_ast as c
 from . import c_query, c_syntax
-from .expr import Accumulators, Expr, Index
+from .expr import Accumulators, Expr, Index, Rows, unnamed
 from .loop_nest import LoopNest
 from .loops import Body, Root
-
-
-@dataclass(eq=False)
-class Rows:
-    """The local arrays of a tile of rows: each, and what it holds at `at`, the variable of the loop that loads it."""
-
-    at: Expr
-    loads: dict[Expr, Expr] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -153,27 +145,14 @@ class Expressions:
         """The element at `index`; scratch holds another one in every iteration of the loops that it leaves out."""
         home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)
         if home in self.rows and all(i is None or i is self.loop_vars[home] for i in index):
-            return self._row_element(v, index, home)
+            rows = self.rows[home]
+            at = tuple(None if i is None else rows.at for i in index)
+            return rows.element(rows.loaded(v, self.index_in_memory(v, at)), self.loop_vars[home])
         hint = "old" if v in self.locked else ""
         memory = (v, self.index_in_memory(v, index))
-        load = Expr(_unnamed, home, dtype=v.type.dtype, hint=hint, memory=memory)
+        load = Expr(unnamed, home, dtype=v.type.dtype, hint=hint, memory=memory)
         load.worth_a_name = v in self.locked or load.is_plain_load
         return load
-
-    def _row_element(self, v: Value, index: tuple[Index, ...], loop: Body) -> Expr:
-        """An element of a row, which a local array of the tile holds."""
-        rows = self.rows[loop]
-        at = tuple(None if i is None else rows.at for i in index)
-        array = Expr(_unnamed, loop, dtype=v.type.dtype)
-        memory = (v, self.index_in_memory(v, at))
-        rows.loads[array] = Expr(_unnamed, rows.at.home, dtype=v.type.dtype, memory=memory)
-        return self.element_of_rows(array, self.loop_vars[loop])
-
-    def element_of_rows(self, array: Expr, at: Expr) -> Expr:
-        """The element of a tile's local array at a variable of a loop over the tile's columns."""
-        less = [] if at.home.of is None else [self.loop_vars[at.home.of]]
-        form = lambda name, i, *start: c.Element(name, c.total([i], start))
-        return Expr(form, at.home, (array, at, *less), array.dtype)
 
     def _place(self, v: Value, index: tuple[Index, ...]) -> Expr:
         """The number of the element at `index`: row by row, or by the strides of the node."""
@@ -256,7 +235,7 @@ class Expressions:
     def fresh_accumulators(self, root: Root, body: Body, hint: str = "") -> Accumulators:
         """What a reduction grows in `body`, one for each result."""
         return [
-            Expr(_unnamed, body, dtype=r.type.dtype, hint=hint or short_name(r), uses=1)
+            Expr(unnamed, body, dtype=r.type.dtype, hint=hint or short_name(r), uses=1)
             for r in root.node.results
         ]
 
@@ -305,10 +284,6 @@ class Expressions:
         )
         self.declare(total)
         return total
-
-
-def _unnamed() -> c.Expr:
-    raise AssertionError("a load or an accumulator has no form of its own")
 
 
 def _filled(template: str, attrs: Attrs) -> str:

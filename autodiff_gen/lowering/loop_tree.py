@@ -115,7 +115,7 @@ class LoopTree:
             name = self._fresh("_".join([*c_query.words(self.place_of(load.memory[0])), "i"]))
             self.names[array] = c.Name(name)
             arrays.append(c.Array(C_TYPES[array.dtype.name], name, size))
-            element = self.exprs.element_of_rows(array, self.exprs.loop_vars[what.loop])
+            element = what.rows.element(array, what.rows.at)
             loads.append(c.Assign(self._expr(element), self._expr(load)))
         return [*arrays, self._for(what.loop, tuple(loads))]
 

@@ -12,8 +12,8 @@ from ..ir.node import Value
 from ..ir.op_kinds import Assemble, Reduce, RowContraction
 from ..ir.types import normalise_axes
 from . import c_ast as c
-from .expr import Accumulators, Expr, Index
-from .expressions import Expressions, Rows
+from .expr import Accumulators, Expr, Index, Rows
+from .expressions import Expressions
 from .loop_nest import LoopNest
 from .loops import Body, Root, Step
 
@@ -119,7 +119,8 @@ class Statements:
         if step.kind == "load rows":
             loop = self.nest.row_loops[root.inner]
             self._name_variable(loop, body)
-            rows = self.exprs.rows[root.inner] = Rows(self.exprs.loop_vars[loop])
+            first = None if loop.of is None else self.exprs.loop_vars[loop.of]
+            rows = self.exprs.rows[root.inner] = Rows(self.exprs.loop_vars[loop], first)
             out.append(LoadRows(loop, rows))
         elif isinstance(lower, RowContraction):
             out.append(Row(root, self.exprs.index_of(root.node.results[0], body)[0]))

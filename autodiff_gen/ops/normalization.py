@@ -75,7 +75,8 @@ def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
     squares = _sum(apply("square", shifted), axes) * inv_count
     var = with_role(apply("relu", squares - apply("square", offset)), "var")
     inv_std = with_role(apply("rsqrt", var + attrs["eps"]), "inv_std")
-    return with_role((x - mean) * _scale(inv_std, weights), "normalized"), mean, var, inv_std
+    centred = with_role(x - mean, "centered")
+    return with_role(centred * _scale(inv_std, weights), "normalized"), mean, var, inv_std
 
 
 def _vjp(
