@@ -86,4 +86,7 @@ def measure_kernels(
     rows = [
         {**case, **measurement(counted, number, 1, case["macs"])} for number, case in enumerate(listed, 1)
     ]
-    return {"schema": SCHEMA, "board": board.id, "core": board.target.core, "kernels": kernels, "cases": rows}
+    core = board.target.core
+    return {
+        "schema": SCHEMA, "board": board.id, "core": core, "kernels": kernels, "stack": counted.stack, "cases": rows
+    }  # fmt: skip

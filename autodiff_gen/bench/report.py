@@ -107,7 +107,8 @@ def kernel_report(record: Record, last: Record | None) -> str:
         note = "" if was == r["instructions_per_mac"] else f"{was:.2f} before"
         rows.append((r["family"], r["sizes"], *_numbers(r), r["symbol"], note))
     head = f"kernels {','.join(record['kernels'])} on {record['board']} ({record['core']}): instructions of one call"
-    return f"{head}\n\n{table(('kernel', 'sizes', *_HEAD, 'symbol', ''), rows, right=(2, 3, 4, 5))}"
+    calls = table(("kernel", "sizes", *_HEAD, "symbol", ""), rows, right=(2, 3, 4, 5))
+    return f"{head}\n\n{calls}\nstack {record['stack']:,} bytes at most, with that of the program that calls them"
 
 
 def _case(row: Record) -> tuple[str, str]:

@@ -21,15 +21,22 @@ def table(rows: Sequence[Kernel]) -> str:
     lines = ['#include "compare.h"', f'#include "{DECLARATIONS}"', ""]
     lines += [f"void compare_{name}(const compare_row *row);" for name in sorted({row.name for row in rows})]
     for number, row in enumerate(rows):
-        names = _names(CONTRACT[row.name])
+        spec = CONTRACT[row.name]
+        names = _names(spec)
         tests = [f"({condition.c_text(names)})" for condition in row.when]
         used = [] if tests else ["    (void)f;"]
         lines += [f"static bool when_{number}(const compare_attributes *f) {{", *used]
         lines += [f"    return {' && '.join(tests) or 'true'};", "}", ""]
+        floats = {p.name for p in spec.params if p.ctype == "float"}
+        lines.append(f"static void print_{number}(const compare_attributes *f) {{")
+        for fact in spec.facts[:-1]:  # all but `align`
+            word = "float" if fact in floats else "int32_t"
+            lines.append(f'    compare_print_{word}("{fact}", {names[fact]});')
+        lines += ["}", ""]
     lines.append("const compare_row compare_rows[] = {")
     for number, row in enumerate(rows):
         words = (f'"{row.name}"', f'"{row.symbol}"', f"(compare_any *){row.symbol}")
-        lines.append(f"    {{{', '.join(words)}, when_{number}, compare_{row.name}}},")
+        lines.append(f"    {{{', '.join(words)}, when_{number}, print_{number}, compare_{row.name}}},")
     lines += ["};", f"const int32_t compare_row_count = {len(rows)};", ""]
     return "\n".join(lines)
 

@@ -19,6 +19,8 @@ _RIGHT = {MUL: UNARY, ADD: MUL, COMPARE: ADD, _LOGICAL: COMPARE, 30: _LOGICAL}
 
 def folded(text: str, width: int = WIDTH - 4, indent: str = " " * 8) -> list[str]:
     """A text cut into lines at its blanks; \\0 is a blank at which it is not cut."""
+    if 0 < len(text) <= width:
+        return [text.replace("\0", " ")]
     lines = textwrap.wrap(
         text, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )
@@ -117,7 +119,7 @@ class Printer:
         return [_INDENT + line if line else "" for line in inner.lines(body)]
 
     def _folded(self, text: str) -> list[str]:
-        return [text.replace("\0", " ")] if len(text) <= self.width else folded(text, self.width)
+        return folded(text, self.width)
 
     def _statement(self, statement: c.Statement) -> list[str]:
         match statement:
@@ -134,7 +136,7 @@ class Printer:
             case c.StepTemplate(text, operands, need):
                 return self._folded(text.format(**{k: self.expression(v, need) for k, v in operands}))
             case c.For():
-                said = ["AG_IVDEP"] if statement.independent else []
+                said = ["AG_IVDEP"] * statement.independent + ["AG_NOUNROLL"] * statement.rolled
                 return [*said, self._head(statement), *self._inside(statement.body), "}"]
             case c.If(test, then, otherwise):
                 other = ["} else {", *self._inside(otherwise)] if otherwise else []

@@ -144,9 +144,10 @@ def _entries(
     c_names: Sequence[str] | None = None,
 ) -> tuple[Entry, ...]:
     """The entries of complete graphs, called <program>_<graph> unless `c_names` are given."""
+    context = Context(backends=tables)
     for graph in graphs:
-        verify(graph)
-    plans = lower(graphs, Context(backends=tables), dump)
+        verify(graph, context.verified)
+    plans = lower(graphs, context, dump)
     names = c_names or [f"{program}_{graph.name}" for graph in graphs]
     return tuple(_entry(g, p, program, c_name) for g, p, c_name in zip(graphs, plans, names, strict=True))
 

@@ -81,8 +81,8 @@ def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None
         geometry=[PRINTER.lines([geometry_table(g, name)]) for g, name in geometry.items()],
         declarations=declarations,
         function_headers=dict.fromkeys(f.header for f in used),
-        independent=any(isinstance(s, c.For) and s.independent for s in c_query.nodes(steps)),
-        all_short=all_short(steps, program.batch, program.backends.cost.vector_loop),
+        loop_pragmas=any(loop.independent or loop.rolled for loop in c_query.loops(steps)),
+        all_short=all_short(steps, program.batch, long),
     )
     header = env.get_template("header.h.j2").render(
         **common,

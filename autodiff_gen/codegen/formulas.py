@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ..ir.graph import State
-from ..ir.node import CONST, Node, Op, Value, base
+from ..ir.node import CONST, Node, Op, Value
 from ..ir.op_kinds import (
     ATOM,
     MUL,
@@ -70,7 +70,7 @@ class _Formulas:
 
     def lines(self) -> list[str]:
         position = {n: k for k, n in enumerate(self.nodes)}
-        order = sorted(self.results, key=lambda v: (position.get(base(v).node, -1), v.index))
+        order = sorted(self.results, key=lambda v: (position.get(v.base.node, -1), v.index))
         return [self._line(v, self.results[v]) for v in order]
 
     def _line(self, v: Value, result: Value) -> str:
@@ -82,7 +82,7 @@ class _Formulas:
             line = f"{name}{shape} = {text}"
         except _TooLongError:
             line = f"{name}{shape} from {self._sources(v)}"
-        self.done[base(v)] = name
+        self.done[v.base] = name
         if state is not None:
             self.renewed.add(state)
         return line
@@ -97,7 +97,7 @@ class _Formulas:
             if v in seen:
                 return
             seen.add(v)
-            if v in self.outer or (base(v) in self.done and not is_top):
+            if v in self.outer or (v.base in self.done and not is_top):
                 text = self._named(v)
                 found.update({text: None} if not text[:1].isdigit() and text[:1] != "-" else {})
                 return
@@ -113,10 +113,10 @@ class _Formulas:
 
     def _named(self, v: Value, outer: Value | None = None) -> str:
         """A result that has its line already, or what is read from outside: `outer`, else all of it."""
-        if base(v) in self.done:
-            return self.done[base(v)]
+        if v.base in self.done:
+            return self.done[v.base]
         outer = self.outer[v] if outer is None else outer
-        source = base(outer)
+        source = outer.base
         if source.node.op is CONST and source.node.attrs["value"].size == 1:
             return plain(c_syntax.literal(source.node.attrs["value"].reshape(-1)[0], source.type.dtype))
         name = self.names.bare(self.names.place(outer))
@@ -125,7 +125,7 @@ class _Formulas:
 
     def _formula(self, v: Value, is_top: bool = True) -> tuple[str, int]:
         """The text, and the precedence of its outermost operator."""
-        if v in self.outer or (base(v) in self.done and not is_top):
+        if v in self.outer or (v.base in self.done and not is_top):
             text = self._named(v)
             return text, UNARY if text.startswith(("-", "old ")) else ATOM
         node, lower = v.node, v.node.op.lower
@@ -239,7 +239,7 @@ def _inserted(node: Node) -> str:
     """`[:, None]`: axes that a view adds after others, so that they line up with those of another operand."""
     (operand,), shape = node.operands, node.results[0].type.shape
     old = list(operand.type.shape)
-    if len(old) >= len(shape) or isinstance(base(operand).node.op.lower, Reduce):
+    if len(old) >= len(shape) or isinstance(operand.base.node.op.lower, Reduce):
         return ""
     parts = []
     for size in shape:

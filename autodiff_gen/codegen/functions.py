@@ -8,7 +8,7 @@ from ..ir.graph import State
 from ..ir.identifiers import Scope
 from ..ir.kernel_call import Factor, KernelCall, Operand, Place, Result
 from ..ir.names import NO_LAYERS, name_of
-from ..ir.node import CONST, INPUT, STATE, Node, Value, base
+from ..ir.node import CONST, INPUT, STATE, Node, Value
 from ..ir.strides import Strided
 from ..ir.types import Size, Type
 from ..ir.views import layout, stored
@@ -108,8 +108,8 @@ class EntryBody:
         return place.name if isinstance(place, c.Member) else PRINTER.expression(place)
 
     def place(self, v: Value) -> c.Expr:
-        """The memory in which base(v) is stored."""
-        source = base(v)
+        """The memory in which v.base is stored."""
+        source = v.base
         if source in self.args:
             return self.args[source]
         if source in self.plan.states:
@@ -119,7 +119,7 @@ class EntryBody:
         return self.names[source]
 
     def by_value(self, v: Value) -> bool:
-        source = base(v)
+        source = v.base
         return source in self.args and source.type.shape == () and source.node.op in (INPUT, STATE)
 
     # Steps
@@ -220,7 +220,7 @@ class EntryBody:
         return _negative(value) if factor.negate else value
 
     def scalar(self, v: Value) -> c.Expr:
-        source = base(v)
+        source = v.base
         if source.node.op is CONST:
             return c.Literal(c_syntax.literal(source.node.attrs["value"].reshape(-1)[0], v.type.dtype))
         return self.place(v) if self.by_value(v) else c.Element(self.place(v), c.number(0))

@@ -33,16 +33,18 @@ def geometry_names(plans: Iterable[EntryPlan], taken: Iterable[str]) -> Mapping[
     """A name for each geometry that the plans' calls need; `taken` are names that are known everywhere."""
     scope, names = Scope(taken), dict[Geometry, str]()
     for plan in plans:
-        phases = Phases(plan)
+        first: dict[Geometry, tuple[KernelCall, Step]] = {}
         for step in plan.steps:
-            layer = phases.layer(step)
             for call in _calls(step):
                 struct = struct_of(call)
-                if struct is None or not struct.struct:
-                    continue
-                geometry = geometry_of(call, struct.struct)
-                if geometry not in names:
-                    names[geometry] = scope.fresh(_wish(call.kernel, layer))
+                if struct is not None and struct.struct:
+                    first.setdefault(geometry_of(call, struct.struct), (call, step))
+        if first.keys() <= names.keys():
+            continue
+        phases = Phases(plan)
+        for geometry, (call, step) in first.items():
+            if geometry not in names:
+                names[geometry] = scope.fresh(_wish(call.kernel, phases.layer(step)))
     return names
 
 

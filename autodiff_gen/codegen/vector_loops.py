@@ -17,8 +17,14 @@ def all_short(statements: Sequence[c.Statement | c.Statements], batch: int, vect
     loops, which compilers do not vectorise: elsewhere ag_math.h keeps its functions free of branches. `batch`: the
     most that a number of iterations known at run time can be. `vectors` is 0 where no loop is long enough.
     """
+    if not vectors:
+        return any(map(_calls_function, c_query.nodes(statements)))
     _, called, short = _scan(statements, batch, vectors)
     return called and short
+
+
+def _calls_function(node: Any) -> bool:
+    return not _CALLED.isdisjoint(c_query.called_by(node))
 
 
 def _scan(tree: Any, batch: int, vectors: int) -> tuple[bool, bool, bool]:
@@ -31,7 +37,7 @@ def _scan(tree: Any, batch: int, vectors: int) -> tuple[bool, bool, bool]:
             long = innermost and 0 < vectors <= iterations(node, batch, vectors)
             loops, called, short = True, called or inner_called, short and inner_short and not long
         elif not called:
-            called = not _CALLED.isdisjoint(c_query.called_by(node))
+            called = _calls_function(node)
     return loops, called, short
 
 

@@ -77,7 +77,7 @@ def apply_node(name: str, *operands: Any, **attrs: Any) -> Node:
     op = OPS[name]
     values = _as_values(operands)
     try:
-        types = op.infer(*(v.type for v in values), **attrs)
+        types = op.infer(*[v.type for v in values], **attrs)
     except ShapeError as error:
         shown = ", ".join(f"{v.name}: {v.type}" if v.name else repr(v.type) for v in values)
         raise ShapeError(f"{name}({shown}): {error}") from None

@@ -7,6 +7,9 @@ edges and control dependences.
 
 from __future__ import annotations
 
+from collections.abc import Set
+from functools import lru_cache
+
 from .graph import Graph, State
 from .node import Node, Value, base, topological
 from .op_kinds import Assemble, Call, Contraction, Elementwise, Leaf, Reduce, RowContraction, View
@@ -15,12 +18,12 @@ from .types import planned_size
 
 def writers(graph: Graph) -> dict[State, Node]:
     """The node that writes each updated state."""
-    return {state: base(new).node for state, new in graph.updates.items()}
+    return {state: new.base.node for state, new in graph.updates.items()}
 
 
 def state_of(v: Value) -> State | None:
     """The state whose old value v shows, itself or through views."""
-    state: State | None = base(v).node.attrs.get("state")
+    state: State | None = v.base.node.attrs.get("state")
     return state
 
 
@@ -45,7 +48,7 @@ def guard_conditions(graph: Graph) -> list[Node]:
     if graph.guard is None:
         return []
     values = [graph.outputs.get("loss"), graph.bound]
-    return list(dict.fromkeys(base(v).node for v in values if v is not None))
+    return list(dict.fromkeys(v.base.node for v in values if v is not None))
 
 
 def condition_edges(graph: Graph) -> dict[Node, list[Node]]:
@@ -56,7 +59,8 @@ def condition_edges(graph: Graph) -> dict[Node, list[Node]]:
     return edges
 
 
-def guarded(graph: Graph) -> tuple[set[Node], set[Node]]:
+@lru_cache(maxsize=8)  # several stages in succession ask for those of the same entries
+def guarded(graph: Graph) -> tuple[Set[Node], Set[Node]]:
     """(unguarded, waiting): what the conditions need; and what waits until they have been found finite: the writers of
     states, and the arithmetic of updates that leads to them alone, up to the sums that complete a gradient.
 
@@ -68,7 +72,7 @@ def guarded(graph: Graph) -> tuple[set[Node], set[Node]]:
     unguarded = set(topological([r for condition in guard_conditions(graph) for r in condition.results]))
     if graph.guard == "loss":
         return unguarded, _waiting(graph, unguarded, None)
-    stored = {base(v) for n in _waiting(graph, unguarded, set()) if is_product(n) for v in n.operands}
+    stored = {v.base for n in _waiting(graph, unguarded, set()) if is_product(n) for v in n.operands}
     return unguarded, _waiting(graph, unguarded, stored)
 
 
@@ -90,7 +94,7 @@ def _waiting(graph: Graph, unguarded: set[Node], stored: set[Value] | None) -> s
     for n in order:
         for v in n.operands:
             if not isinstance(n.op.lower, View):
-                readers.setdefault(base(v), []).append(n)
+                readers.setdefault(v.base, []).append(n)
 
     def waits(n: Node) -> bool:
         if n in unguarded or isinstance(n.op.lower, Leaf | View):
@@ -103,7 +107,7 @@ def _waiting(graph: Graph, unguarded: set[Node], stored: set[Value] | None) -> s
         if is_product(n):
             return all(_updates(n, r) or _is_arithmetic(r) for r in reading)
         if isinstance(n.op.lower, Reduce):
-            return all(base(v) in stored or isinstance(base(v).node.op.lower, Leaf) for v in n.operands)
+            return all(v.base in stored or isinstance(v.base.node.op.lower, Leaf) for v in n.operands)
         if isinstance(n.op.lower, Assemble):
             return all(_size(n) == _size(r) for r in reading)
         return all(_updates(n, r) for r in reading)
@@ -129,7 +133,7 @@ def _updates(node: Node, reader: Node) -> bool:
 def _has_outer_terms(node: Node) -> bool:
     """Whether the elements of the result are more than those of any operand."""
     terms = isinstance(node.op.lower, Elementwise)
-    return terms and all(_size(node) > planned_size(base(v).type.shape) for v in node.operands)
+    return terms and all(_size(node) > planned_size(v.base.type.shape) for v in node.operands)
 
 
 def _size(node: Node) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from .node import CONST, Node, Value, base
+from .node import CONST, Node, Value
 from .op_kinds import Assemble, Elementwise, Extent, Iota, Pick, Reduce, RowContraction, View
 from .types import Size, normalise_axes
 from .views import pick_axes
@@ -28,6 +28,7 @@ class Labels:
     pieces: dict[Node, tuple[Axes, ...]] = field(default_factory=dict)
     extents: list[Size] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
+    unified: bool = False  # whether any label stands for another one now
 
     def fresh(self, extent: Size) -> int | None:
         if extent == 1:
@@ -53,7 +54,9 @@ class Labels:
         a, b = self.find(a), self.find(b)
         if self.extents[a] != self.extents[b]:
             return False
-        self.parents[max(a, b)] = min(a, b)
+        if a != b:
+            self.parents[max(a, b)] = min(a, b)
+            self.unified = True
         return True
 
 
@@ -110,9 +113,10 @@ def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
             continue
         if not _label_node(node, inside, out):
             return None
-    out.of = {v: out.resolved(axes) for v, axes in out.of.items()}
-    out.operands = {n: out.resolved(axes) for n, axes in out.operands.items()}
-    out.pieces = {n: tuple(map(out.resolved, each)) for n, each in out.pieces.items()}
+    if out.unified:
+        out.of = {v: out.resolved(axes) for v, axes in out.of.items()}
+        out.operands = {n: out.resolved(axes) for n, axes in out.operands.items()}
+        out.pieces = {n: tuple(map(out.resolved, each)) for n, each in out.pieces.items()}
     pieces = [axes for node in out.pieces.values() for axes in node]
     for axes in (*out.of.values(), *out.operands.values(), *pieces):
         if len(axes) > 1:
@@ -125,7 +129,7 @@ def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
 def _operand(v: Value, inside: Collection[Value], out: Labels) -> Axes | None:
     """Labels of an operand; an operand from outside does not bind any, nor does an index: one node may index
     the same index along two axes. None when loops cannot be shared: what is assembled is read from memory."""
-    source = base(v)
+    source = v.base
     if source not in inside or isinstance(source.node.op.lower, Iota):
         return (None,) * len(v.type.shape)
     if isinstance(source.node.op.lower, Assemble):
@@ -143,14 +147,12 @@ def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
         operands.append(axes)
     if isinstance(lower, Reduce):
         return _label_reduce(node, operands[0], out)
-    for r in node.results:
-        out.of[r] = tuple(out.fresh(d) for d in r.type.shape)
-    mine = out.of[node.results[0]]
     if isinstance(lower, Elementwise):
-        for axes in operands:
-            if not all(out.unify(a, b) for a, b in zip(axes[::-1], mine[::-1], strict=False)):
-                return False
-    elif isinstance(lower, Pick):
+        return _label_elementwise(node, operands, out)
+    for r in node.results:
+        out.of[r] = tuple([out.fresh(d) for d in r.type.shape])
+    mine = out.of[node.results[0]]
+    if isinstance(lower, Pick):
         out.operands[node] = operands[0]
         for axes, results in zip(operands, pick_axes(node), strict=True):
             moving = zip(axes, results, strict=True)
@@ -160,6 +162,21 @@ def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
         return _label_pieces(node, operands, out)
     elif not isinstance(lower, Iota | RowContraction):
         return isinstance(lower, Extent) or node.op is CONST
+    return True
+
+
+def _label_elementwise(node: Node, operands: Sequence[Axes], out: Labels) -> bool:
+    """The result has the axes of the operands, and its own where none of them has one."""
+    (y,) = node.results
+    axes: list[int | None] = [None] * y.ndim
+    for given in operands:
+        start = y.ndim - len(given)
+        for i, a in enumerate(given, start):
+            if axes[i] is None:
+                axes[i] = a
+            elif axes[i] != a and not out.unify(axes[i], a):
+                return False
+    out.of[y] = tuple([out.fresh(d) if a is None else a for a, d in zip(axes, y.shape, strict=True)])
     return True
 
 

@@ -151,7 +151,7 @@ class Node:
 def _created(operands: tuple[Value, ...]) -> Origin:
     """The origin of a node that is created now. What a module does with the result of a module inside it belongs to the
     inner one; outside of modules a node belongs to the layer whose weight it reads, else to that of its operands."""
-    scope, phase, _ = current()
+    scope, phase = current().scope, current().phase
     if scope:
         near = operands[0].node.origin.scope if operands else ""
         return Origin(near if near.startswith(f"{scope}.") else scope, phase)
@@ -246,26 +246,23 @@ def base(v: Value) -> Value:
 
 def topological(roots: Iterable[Value], stop: Callable[[Node], bool] | None = None) -> list[Node]:
     """Every node that the roots need, operands first; iterative; the order depends on the graph alone."""
-    order: list[Node] = []
-    state: dict[Node, int] = {}
+    order: dict[Node, None] = {}
+    begun: set[Node] = set()
     stack: list[Node] = []
     for root in roots:
         stack.append(root.node)
         while stack:
             node = stack[-1]
-            visited = state.get(node)
-            if visited == 2:
-                stack.pop()
-            elif visited == 1 or (stop is not None and stop(node)):
-                state[node] = 2
-                order.append(node)
-                stack.pop()
-            else:
-                state[node] = 1
-                for v in reversed(node.operands):
-                    if v.node not in state:
-                        stack.append(v.node)
-    return order
+            if node not in begun:
+                begun.add(node)
+                if node.operands and (stop is None or not stop(node)):
+                    for v in reversed(node.operands):
+                        if v.node not in begun:
+                            stack.append(v.node)
+                    continue
+            order[node] = None  # which keeps its first place
+            stack.pop()
+    return list(order)
 
 
 def users(nodes: Iterable[Node]) -> dict[Value, list[Node]]:

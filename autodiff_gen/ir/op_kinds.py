@@ -136,6 +136,21 @@ def _none(call: KernelCall) -> int:
 
 
 @dataclass(frozen=True)
+class Composition:
+    """What an op computes in one call: op `outer`, whose operand of index `operand` is the first result of op `inner`.
+    Its operands are those of `outer`, with those of `inner` in place of that one, and at the end, if it is `biased`, a
+    number for each channel that is added to the result of `inner`. joined: (attributes of inner, of outer) -> its own,
+    or None where the two have no kernel in common.
+    """
+
+    inner: str
+    outer: str
+    operand: int
+    joined: Callable[[Attrs, Attrs], dict[str, Any] | None]
+    biased: bool = False
+
+
+@dataclass(frozen=True)
 class Call:
     """One call of a kernel of the contract: `choose(layouts, result types, attrs)` says which, and with what.
 
@@ -147,7 +162,9 @@ class Call:
     as it is. An op whose results are sums of products of operands, each of its own, names them in `summed`; the
     elements of the last of them over all axes but its last one are as many as the terms, or more. `macs` gives the
     multiply-accumulates of a call with a full batch. `maximum`: each element of the first result is the largest of some
-    elements of operand 0, a pooling, so that a monotone function may be applied after it instead of before.
+    elements of operand 0, a pooling, so that a monotone function may be applied after it instead of before. scatters:
+    the result holds the elements of operand 0, moved along these axes, and zeros. composition: the op is one of two
+    others.
     """
 
     choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
@@ -159,6 +176,8 @@ class Call:
     summed: tuple[int, ...] = ()
     macs: Callable[[KernelCall], int] = _none
     maximum: bool = False
+    scatters: tuple[int, ...] = ()
+    composition: Composition | None = None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 FORWARD, LOSS, BACKWARD, UPDATE = "forward", "loss", "backward", "update"
 OPTIMIZER = "optimizer"  # the scope of what the updates of all parameters share
@@ -37,7 +37,8 @@ class Origin:
     labels: dict[int, Label] = field(default_factory=dict)
 
 
-class Building(NamedTuple):
+@dataclass(slots=True)
+class Building:
     """What nodes that are created now belong to; paths: of the modules in the outermost one, by identity."""
 
     scope: str = ""
@@ -55,22 +56,17 @@ def current() -> Building:
 @contextmanager
 def building(
     scope: str | None = None, phase: str | None = None, paths: Mapping[int, str] | None = None
-) -> Iterator[None]:
-    """Nodes that are created inside belong to this module and phase; None: as outside."""
+) -> Iterator[Building]:
+    """Nodes that are created inside belong to this module and phase, which may be changed on the way; None: as
+    outside."""
     now = _current.get()
-    token = _current.set(
-        Building(
-            now.scope if scope is None else scope,
-            now.phase if phase is None else phase,
-            now.paths if paths is None else paths,
-        )
+    inside = Building(
+        now.scope if scope is None else scope,
+        now.phase if phase is None else phase,
+        now.paths if paths is None else paths,
     )
+    token = _current.set(inside)
     try:
-        yield
+        yield inside
     finally:
         _current.reset(token)
-
-
-def build_at(origin: Origin) -> None:
-    """Nodes that are created from now on, inside of `building`, belong where this one does."""
-    _current.set(Building(origin.scope, origin.phase, _current.get().paths))

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from .graph import Graph
 from .names import adopt
 from .node import Node, Value, topological
-from .origin import Origin, build_at, building
+from .origin import building
 
 Rewrite: TypeAlias = Callable[[Node, tuple[Value, ...]], Sequence[Value] | None]
 """Gives a node's new results, from the node and its new operands, or None to keep it as it is."""
@@ -27,15 +27,12 @@ def substitute(roots: Sequence[Value], rewrite: Rewrite) -> list[Value]:
 def _substituted(roots: Sequence[Value], nodes: Sequence[Node], rewrite: Rewrite) -> list[Value]:
     """What takes the place of a value gets its name."""
     mapping: dict[Value, Value] = {}  # of values that are replaced
-    with building():
-        at: Origin | None = None
+    with building() as here:
         for node in nodes:
             operands = node.operands
             if not mapping.keys().isdisjoint(operands):
                 operands = tuple([mapping.get(v, v) for v in operands])
-            if at is None or node.origin.scope != at.scope or node.origin.phase != at.phase:
-                at = node.origin
-                build_at(at)
+            here.scope, here.phase = node.origin.scope, node.origin.phase
             results = rewrite(node, operands)
             if results is None:
                 if operands is node.operands:
@@ -55,8 +52,10 @@ def replaced(roots: Sequence[Value], mapping: Mapping[Value, Value]) -> list[Val
     """
     new = dict(mapping)
     for node in topological(roots, stop=lambda n: all(r in new for r in n.results)):
-        operands = tuple(new.get(v, v) for v in node.operands)
-        if operands != node.operands and not all(r in new for r in node.results):
+        if new.keys().isdisjoint(node.operands) or new.keys() >= {*node.results}:
+            continue
+        operands = tuple([new.get(v, v) for v in node.operands])
+        if operands != node.operands:
             for old, fresh in zip(node.results, node.with_operands(operands).results, strict=True):
                 new.setdefault(old, fresh)
     return [new.get(v, v) for v in roots]

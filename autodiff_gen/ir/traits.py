@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .node import Node, Value
-from .op_kinds import Contraction, Reduce, View, ViewKind
+from .op_kinds import Call, Contraction, Reduce, View, ViewKind
+from .views import layout
 
 
 def view_kind(node: Node) -> ViewKind | None:
@@ -19,6 +20,15 @@ def is_sum(node: Node) -> bool:
 def is_plain_product(node: Node) -> bool:
     """Whether the node is a contraction that neither adds to memory nor has a layout of its own."""
     return isinstance(node.op.lower, Contraction) and bool(node.op.lower.placed)
+
+
+def macs(node: Node) -> int:
+    """Multiply-accumulates of the kernel's call that a node becomes; all its operands have layouts."""
+    lower = node.op.lower
+    assert isinstance(lower, Call)
+    layouts = [at for v in node.operands if (at := layout(v)) is not None]
+    assert len(layouts) == len(node.operands), "copy_insertion copies what has no layout"
+    return lower.macs(lower.choose(layouts, [r.type for r in node.results], node.attrs))
 
 
 def changes(node: Node) -> list[tuple[Value, Value, bool]]:

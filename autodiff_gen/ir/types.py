@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 from ..errors import ShapeError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DType:
-    """An element type: `name` as it prints, `c` as C spells it, `numpy` as NumPy does, `size` in bytes."""
+    """An element type, compared by identity: `name` as it prints, `c` as C spells it, `numpy` as NumPy does, `size` in
+    bytes."""
 
     name: str
     c: str

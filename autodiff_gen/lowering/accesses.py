@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..ir.node import Value
 from .expr import Expr, Index
 from .loops import Body
-from .statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
+from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,13 @@ class Accesses:
                     self._read(expr, body)
                     at = self.exprs.index_in_memory(value, index) if statement.piece is None else None
                     self._write(value, at, body)
+                case LoadRows(loop, rows):
+                    for load in rows.loads.values():
+                        self._read(load, loop)
                 case Row():
                     node = statement.root.node
                     for operand in node.operands:
-                        self.reads.append(Access(operand, None, tuple(body.path), self._time))
+                        self.reads.append(Access(operand, None, body.path, self._time))
                     self._write(node.results[0], (statement.row, None), body)
 
     def _read(self, expr: Expr, body: Body) -> None:
@@ -110,7 +113,7 @@ class Accesses:
         if expr.memory is not None:
             v, index = expr.memory
             if v in self.exprs.params:
-                self.reads.append(Access(v, index, tuple(body.path), self._time))
+                self.reads.append(Access(v, index, body.path, self._time))
             self._read_index(index, body)
         for arg in expr.args:
             self._read(arg, body)
@@ -121,4 +124,4 @@ class Accesses:
                 self._read(i, body)
 
     def _write(self, v: Value, index: tuple[Index, ...] | None, body: Body) -> None:
-        self.writes.append(Access(v, index, tuple(body.path), self._time))
+        self.writes.append(Access(v, index, body.path, self._time))

@@ -22,7 +22,7 @@ from ..ir.op_kinds import Elementwise, Extent, Iota, Leaf, Reduce, View
 from ..passes.costs import accumulator_tile
 from .expense import is_work
 from .loop_nest import LoopNest
-from .loops import Body, Root, Step, Tile
+from .loops import Body, Root, Step, Tile, chains
 
 
 def tile_accumulators(nest: LoopNest) -> LoopNest:
@@ -37,7 +37,7 @@ def tile_accumulators(nest: LoopNest) -> LoopNest:
 
 def _computed_for_tiles(body: Body, nest: LoopNest) -> Iterator[Node]:
     """What the terms of sums that are tiled compute for each of them, and not for each term: it is stored before."""
-    for chain in _chains(body):
+    for chain in chains(body):
         found = _accumulators(chain[-1], nest)
         if found is None or not _tiled_loops(chain, nest.cost.registers // found.registers):
             yield from _computed_for_tiles(chain[0], nest)
@@ -45,22 +45,10 @@ def _computed_for_tiles(body: Body, nest: LoopNest) -> Iterator[Node]:
             yield from found.computed
 
 
-def _chains(body: Body) -> list[list[Body]]:
-    """The loops in `body`, each with those that are alone in it."""
-    chains = []
-    for item in body.items:
-        if isinstance(item, Body):
-            chain = [item]
-            while len(chain[-1].items) == 1 and isinstance(inner := chain[-1].items[0], Body):
-                chain.append(inner)
-            chains.append(chain)
-    return chains
-
-
 def _tile_within(body: Body, nest: LoopNest) -> bool:
     """Whether anything in `body` is tiled now."""
     found = False
-    for chain in _chains(body):
+    for chain in chains(body):
         sums = _accumulators(chain[-1], nest)
         tile = _tiled_loops(chain, nest.cost.registers // sums.registers) if sums else None
         if tile is not None:

@@ -185,7 +185,8 @@ class StepTemplate:
 @dataclass(frozen=True)
 class For:
     """`variable` from `start`: up to below `stop`, or with a negative step down to `stop` itself. `independent`: no
-    iteration reads or writes what another one writes (codegen/independent_loops.py)."""
+    iteration reads or writes what another one writes (codegen/independent_loops.py). `rolled`: compilers
+    are not to unroll it."""
 
     variable: str
     stop: Expr
@@ -194,6 +195,7 @@ class For:
     step: int = 1
     c_type: str = "int32_t"
     independent: bool = False
+    rolled: bool = False
 
 
 @dataclass(frozen=True)

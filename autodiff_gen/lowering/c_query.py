@@ -8,10 +8,13 @@ from functools import cache
 from typing import Any, TypeVar
 
 from .c_ast import (
+    Block,
     Call,
     Cast,
     Comment,
     Expr,
+    For,
+    If,
     Literal,
     Member,
     Name,
@@ -37,6 +40,14 @@ def functions_of(template: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in found if name and name != "if"))
 
 
+@cache
+def reads(template: str, count: int) -> list[tuple[int, bool]]:
+    """How often a template reads each of its operands, and whether it does not do so before a condition is known."""
+    condition = template.partition("?")[0]
+    places = [f"{{{k}}}" for k in range(count)]
+    return [(max(template.count(place), 1), place not in condition) for place in places]
+
+
 _PLAIN = ("str", "int", "bool", "tuple[str, ...]", "tuple[tuple[str, int], ...]")
 
 
@@ -58,6 +69,23 @@ def nodes(tree: Any, stop: type[Any] | None = None) -> Iterator[Any]:
             yield node
             if kind is not stop:
                 pending.extend([getattr(node, name) for name in reversed(names)])
+
+
+def loops(tree: Any) -> Iterator[For]:
+    """The loops of statements, or of a sequence of them, outer ones first; expressions are not traversed."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        kind: Any = type(node)
+        if kind is tuple or kind is list:
+            pending.extend(reversed(node))
+        elif kind is For:
+            yield node
+            pending.append(node.body)
+        elif kind is Block:
+            pending.append(node.body)
+        elif kind is If:
+            pending += [node.otherwise, node.then]
 
 
 def called_by(node: Any) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from ..ir.types import DType, Size
@@ -18,6 +19,13 @@ def float_literal(x: float) -> str:
     exact = _float32(x)
     if math.isinf(exact):
         return "INFINITY" if x > 0 else "-INFINITY"
+    return _shortest(struct.pack("<f", exact))
+
+
+@cache
+def _shortest(bits: bytes) -> str:
+    """The shortest decimal of a finite float32, of which -0.0 is another one than 0.0."""
+    (exact,) = struct.unpack("<f", bits)
     for digits in range(1, 10):
         text = f"{exact:.{digits}g}"
         if _float32(float(text)) == exact:

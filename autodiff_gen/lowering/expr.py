@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..ir.node import Value
@@ -44,5 +44,31 @@ class Expr:
         return self.memory is None or bool(self.hint) or self.moved
 
 
+def unnamed() -> c.Expr:
+    raise AssertionError("a load or an accumulator has no form of its own")
+
+
 Index: TypeAlias = Expr | None
 Accumulators: TypeAlias = list[Expr]  # one for each result
+
+
+@dataclass(eq=False)
+class Rows:
+    """The local arrays of a tile of rows. at: the variable of the loop that fills them; first: that of the loop over
+    tiles, None where one tile is all; loads: each array, and what it holds at `at`."""
+
+    at: Expr
+    first: Expr | None
+    loads: dict[Expr, Expr] = field(default_factory=dict)
+
+    def loaded(self, v: Value, index: tuple[Index, ...]) -> Expr:
+        """A new array for a row of v in memory."""
+        array = Expr(unnamed, self.at.home, dtype=v.type.dtype)
+        self.loads[array] = Expr(unnamed, self.at.home, dtype=v.type.dtype, memory=(v, index))
+        return array
+
+    def element(self, array: Expr, at: Expr) -> Expr:
+        """The element of an array at a variable of a loop over the tile's columns."""
+        first = () if self.first is None else (self.first,)
+        form = lambda name, i, *start: c.Element(name, c.total([i], start))
+        return Expr(form, at.home, (array, at, *first), array.dtype)

@@ -20,7 +20,7 @@ from ..ir.types import DType, planned, product
 from ..ir.views import pick_axes, picked_axis
 from . import c_ast as c
 from . import c_query, c_syntax
-from .expr import Accumulators, Expr, Index
+from .expr import Accumulators, Expr, Index, Rows, unnamed
 from .loop_nest import LoopNest
 from .loops import Body, Root
 
@@ -37,6 +37,7 @@ class Expressions:
     loop_vars: dict[Body, Expr] = field(default_factory=dict)
     accumulators: dict[Root, Accumulators] = field(default_factory=dict)
     parts: dict[Root, Accumulators] = field(default_factory=dict)  # of the inner loops of sums in two steps
+    rows: dict[Body, Rows] = field(default_factory=dict)  # of innermost loops
     known: dict[int, Expr] = field(default_factory=dict)  # axes along which the place is known
 
     def __post_init__(self) -> None:
@@ -143,9 +144,13 @@ class Expressions:
     def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
         """The element at `index`; scratch holds another one in every iteration of the loops that it leaves out."""
         home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)
+        if home in self.rows and all(i is None or i is self.loop_vars[home] for i in index):
+            rows = self.rows[home]
+            at = tuple(None if i is None else rows.at for i in index)
+            return rows.element(rows.loaded(v, self.index_in_memory(v, at)), self.loop_vars[home])
         hint = "old" if v in self.locked else ""
         memory = (v, self.index_in_memory(v, index))
-        load = Expr(_unnamed, home, dtype=v.type.dtype, hint=hint, memory=memory)
+        load = Expr(unnamed, home, dtype=v.type.dtype, hint=hint, memory=memory)
         load.worth_a_name = v in self.locked or load.is_plain_load
         return load
 
@@ -180,19 +185,19 @@ class Expressions:
         for operand in node.operands:
             rank = len(operand.type.shape)
             mine = index[len(index) - rank :]
-            at = tuple(None if d == 1 else i for d, i in zip(operand.type.shape, mine, strict=True))
+            at = tuple([None if d == 1 else i for d, i in zip(operand.type.shape, mine, strict=True)])
             args.append(self.value(operand, at, body))
         if lower.c == "{0}":
             return args[0]
-        for k, arg in enumerate(args):
-            arg.uses += max(lower.c.count(f"{{{k}}}"), 1)
-        condition = lower.c.partition("?")[0]
-        self._load_first([arg for k, arg in enumerate(args) if f"{{{k}}}" not in condition])
+        reads = c_query.reads(lower.c, len(args))
+        for arg, (times, _) in zip(args, reads, strict=True):
+            arg.uses += times
+        self._load_first([arg for arg, (_, is_choice) in zip(args, reads, strict=True) if is_choice])
         needs = lower.operand_precedence
         per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
         home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
         for arg in args:
-            arg.moved = arg.moved or (arg.is_plain_load and arg.home is not home)
+            arg.moved = arg.moved or (arg.home is not home and arg.is_plain_load)
         text = _filled(lower.c, node.attrs)
         called = c_query.functions_of(lower.c)
         return Expr(
@@ -230,7 +235,7 @@ class Expressions:
     def fresh_accumulators(self, root: Root, body: Body, hint: str = "") -> Accumulators:
         """What a reduction grows in `body`, one for each result."""
         return [
-            Expr(_unnamed, body, dtype=r.type.dtype, hint=hint or short_name(r), uses=1)
+            Expr(unnamed, body, dtype=r.type.dtype, hint=hint or short_name(r), uses=1)
             for r in root.node.results
         ]
 
@@ -279,10 +284,6 @@ class Expressions:
         )
         self.declare(total)
         return total
-
-
-def _unnamed() -> c.Expr:
-    raise AssertionError("a load or an accumulator has no form of its own")
 
 
 def _filled(template: str, attrs: Attrs) -> str:

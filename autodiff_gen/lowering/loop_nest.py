@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from ..ir.node import Node, Region, Value, base
+from ..ir.node import Node, Region, Value
 from ..ir.op_kinds import Elementwise, Pick
 from ..ir.types import planned
 from ..passes.costs import is_computed_once
@@ -22,11 +22,13 @@ from .unroll_reductions import written_out
 
 
 class LoopNest(Placement):
-    """The loop nest of one fused region."""
+    """The loop nest of one fused region. `row_loops`: for each innermost loop of a tile of rows, the loop that loads
+    the tile's columns of the rows."""
 
     def __init__(self, region: Region, cost: CostTable) -> None:
         super().__init__(region)
         self.cost = cost
+        self.row_loops: dict[Body, Body] = {}
         self.promote(())
 
     def promote(self, nodes: Collection[Node]) -> None:
@@ -73,8 +75,8 @@ class LoopNest(Placement):
                 node = pending.pop()
                 read = root.reads if node is root.node else node.operands
                 for v in read if not isinstance(node.op.lower, Pick) else ():
-                    source = base(v).node
-                    if base(v) not in self.inside or source in self.roots or source in seen:
+                    source = v.base.node
+                    if v.base not in self.inside or source in self.roots or source in seen:
                         continue
                     seen.add(source)
                     moving = {a for a in self.labels.of[source.results[0]] if a is not None}
@@ -99,7 +101,7 @@ class LoopNest(Placement):
             operations += 1
             work |= is_work(n)
             for v in n.operands:
-                source = base(v)
+                source = v.base
                 if isinstance(source.node.op.lower, Elementwise) and self.is_inlined(source):
                     pending.add(source.node)
                 elif any(d != 1 for d in v.type.shape):
@@ -116,12 +118,12 @@ class LoopNest(Placement):
             if not root.reduced:
                 continue
             axes = [body.axis for body in root.inner.path if body.parent is not None]
-            pending = [base(v).node for v in root.node.operands]
+            pending = [v.base.node for v in root.node.operands]
             while pending:
                 node = pending.pop()
                 if node in self.roots or node in self.promoted or node.results[0] not in self.labels.of:
                     continue
-                inner = [base(o).node for o in node.operands]
+                inner = [o.base.node for o in node.operands]
                 pending += inner
                 moving = {a for a in self.labels.of[node.results[0]] if a is not None}
                 first = next((k for k, a in enumerate(axes) if a not in moving), len(axes))
@@ -137,11 +139,11 @@ class LoopNest(Placement):
         """Memory for roots that are read outside the body where their value is a local. Results have memory
         anyway.
         """
-        results = {base(v) for v in self.region.results}
+        results = {v.base for v in self.region.results}
         out: dict[Value, Scratch] = {}
         for root in self.roots.values():
             readers = [r for r in (*self.roots.values(), *self.pieces) if root in r.needs]
-            common = root.home.path
+            common = list(root.home.path)
             far = root.in_memory_only
             for reader in readers:
                 if not root.home.encloses(reader.inner):

@@ -14,7 +14,7 @@ from . import c_ast as c
 from . import c_query, c_syntax
 from .expr import Expr, Index
 from .loops import Body
-from .statements import Accumulate, Begin, Local, Loop, Row, Statement, Statements, Store
+from .statements import Accumulate, Begin, LoadRows, Local, Loop, Row, Statement, Statements, Store
 
 C_TYPES = {
     "f32": "float",
@@ -48,7 +48,7 @@ class LoopTree:
         self.place_of, self.layout_of, self.row_call = places, layouts, row_call
         self.around, self.taken = taken, set[str]()
         self.exprs = statements.exprs
-        self.names: dict[Expr, str] = {}  # of the expressions that are locals
+        self.names: dict[Expr, c.Name] = {}  # of the expressions that are locals
         self.top = self._sequence(statements.top, nest.top)
 
     def _sequence(self, statements: Sequence[Statement], body: Body) -> c.Statements:
@@ -74,6 +74,8 @@ class LoopTree:
                 return [self._store(statement)]
             case Row():
                 return self._row(statement)
+            case LoadRows():
+                return self._load_rows(statement)
 
     def _local(self, expr: Expr) -> list[c.Statement]:
         if not expr.is_local or expr in self.names:
@@ -85,21 +87,37 @@ class LoopTree:
                 return []
             hint = "_".join([*c_query.words(self.place_of(v)), "i" if any(expr.memory[1]) else "0"])
         value = self._made(expr)
-        name = self.names[expr] = self._fresh(hint)
+        name = self._fresh(hint)
+        self.names[expr] = c.Name(name)
         return [c.declare(C_TYPES[expr.dtype.name], name, value, const=True)]
 
     def _loop(self, loop: Loop) -> list[c.Statement]:
         statements = self._sequence(loop.statements, loop.body)
-        if not statements:
-            return []
-        var = self._expr(self.exprs.loop_vars[loop.body])
+        return [self._for(loop.body, statements)] if statements else []
+
+    def _for(self, body: Body, statements: c.Statements) -> c.For:
+        var = self._expr(self.exprs.loop_vars[body])
         assert isinstance(var, c.Name)
         start: c.Expr = c.number(0)
-        stop = c_syntax.size(loop.body.extent)
-        if loop.body.of is not None:
-            start = self._expr(self.exprs.loop_vars[loop.body.of])
+        stop = c_syntax.size(body.extent)
+        if body.of is not None:
+            start = self._expr(self.exprs.loop_vars[body.of])
             stop = c.Binary("+", start, stop)
-        return [c.For(var.text, stop, statements, start, loop.body.block)]
+        return c.For(var.text, stop, statements, start, body.block, rolled=body.rolled)
+
+    def _load_rows(self, what: LoadRows) -> list[c.Statement]:
+        size = what.loop.extent
+        assert isinstance(size, int)
+        arrays: list[c.Statement] = []
+        loads: list[c.Statement] = []
+        for array, load in what.rows.loads.items():
+            assert load.memory is not None
+            name = self._fresh("_".join([*c_query.words(self.place_of(load.memory[0])), "i"]))
+            self.names[array] = c.Name(name)
+            arrays.append(c.Array(C_TYPES[array.dtype.name], name, size))
+            element = what.rows.element(array, what.rows.at)
+            loads.append(c.Assign(self._expr(element), self._expr(load)))
+        return [*arrays, self._for(what.loop, tuple(loads))]
 
     def _begin(self, begin: Begin) -> list[c.Statement]:
         lower = begin.root.node.op.lower
@@ -107,7 +125,8 @@ class LoopTree:
         out: list[c.Statement] = []
         tile = begin.root.tile
         for acc, init in zip(begin.accumulators, lower.init, strict=True):
-            name = self.names[acc] = self._fresh(acc.hint)
+            name = self._fresh(acc.hint)
+            self.names[acc] = c.Name(name)
             c_type = C_TYPES[acc.dtype.name]
             if tile is None:
                 out.append(c.declare(c_type, name, c.Literal(init)))
@@ -154,7 +173,7 @@ class LoopTree:
         return list(self.row_call(node, row, self.place_of(v), offset))
 
     def _expr(self, expr: Expr) -> c.Expr:
-        return c.Name(self.names[expr]) if expr in self.names else self._made(expr)
+        return self.names[expr] if expr in self.names else self._made(expr)
 
     def _made(self, expr: Expr) -> c.Expr:
         if expr.memory is not None:

@@ -15,7 +15,7 @@ class Body:
     """A sequence of loops and steps: the body of a loop over `axis`, or the top of the nest.
 
     A loop may be split in two: the outer one goes over blocks, `block` elements at a time, and has no axis; the inner
-    one over the elements of the block `of`.
+    one over the elements of the block `of`. `rolled`: compilers are not to unroll it.
     """
 
     parent: Body | None = None
@@ -24,25 +24,15 @@ class Body:
     items: list[Body | Step] = field(default_factory=list)
     block: int = 1
     of: Body | None = None
+    rolled: bool = False
 
     def __post_init__(self) -> None:
-        self.depth: int = 0 if self.parent is None else self.parent.depth + 1
-
-    @property
-    def path(self) -> list[Body]:
-        """The bodies from the top down to this one."""
-        body: Body | None = self
-        out = []
-        while body is not None:
-            out.append(body)
-            body = body.parent
-        return out[::-1]
+        """path: the bodies from the top down to this one."""
+        self.path: tuple[Body, ...] = (self,) if self.parent is None else (*self.parent.path, self)
+        self.depth = len(self.path) - 1
 
     def encloses(self, other: Body) -> bool:
-        body: Body | None = other
-        while body is not None and body.depth > self.depth:
-            body = body.parent
-        return body is self
+        return self.depth <= other.depth and other.path[self.depth] is self
 
     def steps(self) -> Iterator[Step]:
         for item in self.items:
@@ -92,11 +82,24 @@ class Tile:
 @dataclass(eq=False)
 class Step:
     """One statement of a root: "begin" declares accumulators, "step" accumulates or stores, "finish" stores
-    what was reduced. "begin part" and "add part" are around the inner loops of a sum in two steps.
+    what was reduced. "begin part" and "add part" are around the inner loops of a sum in two steps. "load rows" declares
+    and fills the local arrays of a tile of rows, for all steps in the loop of this one.
     """
 
     root: Root
     kind: str
+
+
+def chains(body: Body) -> list[list[Body]]:
+    """The loops in `body`, each with those that are alone in it."""
+    found = []
+    for item in body.items:
+        if isinstance(item, Body):
+            chain = [item]
+            while len(chain[-1].items) == 1 and isinstance(inner := chain[-1].items[0], Body):
+                chain.append(inner)
+            found.append(chain)
+    return found
 
 
 def roots_of(item: Body | Step) -> set[Root]:

@@ -58,7 +58,7 @@ class Phases:
         if step.node is self._loss and result is self._loss_value:
             return LOSS
         inside = step.node.regions[0].results[result.index] if step.nest is not None else result
-        return base(inside).node.origin.phase
+        return inside.base.node.origin.phase
 
     def _keeps_statistics(self, step: Step) -> bool:
         """Whether a step does no more than change running statistics and counters."""
@@ -85,7 +85,7 @@ class Phases:
         """The layer whose value, or the gradient of it, is the first result."""
         v = step.node.regions[0].results[0] if step.nest is not None else step.node.results[0]
         while (
-            label := base(v).node.origin.labels.get(base(v).index)
+            label := v.base.node.origin.labels.get(v.base.index)
         ) is not None and label.gradient_of is not None:
             v = label.gradient_of
         return label.scope if label is not None else ""
@@ -154,7 +154,7 @@ class Phases:
 
     def _own_layer(self, step: Step) -> str:
         """Of the parameters that it writes, or whose moments it writes; else of those that it reads."""
-        read = [self.plan.states.get(base(v)) for v in step.node.operands]
+        read = [self.plan.states.get(v.base) for v in step.node.operands]
         for states in (self._written(step), read):
             for s in states:
                 if s is None:
@@ -180,7 +180,7 @@ def layer_headings(plan: EntryPlan) -> dict[Step, str]:
     last = ""
     for step in plan.steps:
         results = step.node.regions[0].results if step.nest is not None else step.node.results
-        origin = max((base(v).node.origin for v in results), key=lambda o: ORDER.index(o.phase))
+        origin = max((v.base.node.origin for v in results), key=lambda o: ORDER.index(o.phase))
         text = f"{origin.phase}: {title(origin.scope)}" if origin.scope else last
         if text != last:
             out[step] = text

@@ -25,7 +25,7 @@ from ..passes.expand_composites import expand_composites
 from ..passes.finite_guard import finite_guard
 from ..passes.fold_constants import fold_constants
 from ..passes.fold_one_hot_sums import fold_one_hot_sums
-from ..passes.fuse_conv_pool import fuse_conv_pool
+from ..passes.fuse_calls import fuse_calls
 from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fuse_optimizer import fuse_optimizer
 from ..passes.inline_small_matmul import inline_small_matmul
@@ -68,7 +68,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(region_dce),  # results of a scan that nothing reads
     on_entries(rematerialize_random),  # masks are computed in the order in which they are read
     on_entries(transpose_elimination),  # transposes move onto the operands of contractions
-    on_entries(fuse_conv_pool),  # a convolution and the pooling of its result, in one kernel
+    on_entries(fuse_calls),  # a convolution and the pooling of its result, in one kernel
     on_entries(inline_small_matmul),  # small products join the loops around them
     on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
@@ -103,15 +103,22 @@ def run(
     context.lower_region = functools.partial(_lower_region, context)
     first = 0 if after is None else names().index(after) + 1
     last = len(PIPELINE) if until is None else names().index(until) + 1
+    verified: list[Graph] = []
     for stage in PIPELINE[first:last]:
         module = stage(module, context)
-        for entry in module.entries if check else ():
-            graph: Graph = entry if isinstance(entry, Graph) else entry.graph
+        graphs = [_graph(entry) for entry in module.entries]
+        for graph in graphs if check else ():
             try:
-                verify(graph, context.verified)
+                if graph not in verified:
+                    verify(graph, context.verified)
             except GraphError as error:
                 raise GraphError(f"after {stage.__name__}: {error}") from None
+        verified = graphs
         yield stage.__name__, module
+
+
+def _graph(entry: Graph | EntryPlan) -> Graph:
+    return entry if isinstance(entry, Graph) else entry.graph
 
 
 def lower(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -> list[EntryPlan]:
@@ -138,7 +145,7 @@ class Dump:
 
     def write(self, stage: str, module: Module[Any]) -> None:
         for entry in module.entries:
-            graph: Graph = entry if isinstance(entry, Graph) else entry.graph
+            graph = _graph(entry)
             text = show(entry) if isinstance(entry, Graph) else show_plan(entry)
             name = f"{graph.name}.{names().index(stage):02}.{stage}.txt"
             (self.folder / name).write_text(text, encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.loop_axes import Axes, Labels, label, through_views
-from ..ir.node import Node, Region, Value, base
+from ..ir.node import Node, Region, Value
 from ..ir.op_kinds import Assemble, Pick, Reduce, RowContraction, View
 from ..ir.traits import is_sum
 from ..ir.types import normalise_axes, planned_size
@@ -33,7 +33,7 @@ class Placement:
         every = [*self.labels.operands.values(), *self.labels.of.values()]
         every += [axes for pieces in self.labels.pieces.values() for axes in pieces]
         order: list[int] = []
-        for axes in sorted(every, key=lambda a: -sum(x is not None for x in a)):
+        for axes in sorted(dict.fromkeys(every), key=lambda a: -sum(x is not None for x in a)):
             for i, axis in enumerate(axes):
                 if axis is not None and axis not in order:
                     later = [order.index(a) for a in axes[i + 1 :] if a in order]
@@ -70,7 +70,7 @@ class Placement:
 
     def place(self) -> None:
         """Place all roots anew."""
-        results = {base(v).node for v in self.region.results}
+        results = {v.base.node for v in self.region.results}
         self.top = Body()
         self.roots: dict[Node, Root] = {}
         self.pieces: list[Root] = []
@@ -114,7 +114,7 @@ class Placement:
         """
         out: dict[Root, set[int]] = {}
         for k, v in enumerate(reads):
-            source = base(v)
+            source = v.base
             if source not in self.inside:
                 continue
             for root, complete in self._reach[source.node].items():
@@ -191,8 +191,8 @@ class Placement:
         seen = set()
         while pending:
             v, through_pick = pending.pop()
-            source = base(v).node
-            if base(v) not in self.inside or source in self.roots or (source, through_pick) in seen:
+            source = v.base.node
+            if v.base not in self.inside or source in self.roots or (source, through_pick) in seen:
                 continue
             seen.add((source, through_pick))
             if is_expensive(source):

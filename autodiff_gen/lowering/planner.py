@@ -33,6 +33,7 @@ from .kernel_calls import call_of, is_gathered, readable, row_call
 from .loop_nest import LoopNest
 from .loops import Scratch
 from .plan import EntryPlan, Placed, Step
+from .row_tiles import tile_rows
 from .schedule import order_steps
 from .statements import Statements
 
@@ -119,7 +120,9 @@ def _may_share(accesses: Accesses, operand: Value, param: Value, result: Value) 
 
 def _nest(node: Node, context: Context) -> LoopNest:
     region = node.regions[0]
-    return context.analysis((LoopNest, region), lambda: tile_accumulators(LoopNest(region, context.cost)))
+    return context.analysis(
+        (LoopNest, region), lambda: tile_rows(tile_accumulators(LoopNest(region, context.cost)))
+    )
 
 
 def _statements(node: Node, graph: Graph, context: Context) -> Statements:
@@ -175,8 +178,8 @@ def _with_kernel(call: KernelCall, backends: Backends) -> tuple[KernelCall, Kern
 
 def _homes(graph: Graph) -> tuple[dict[Value, State], dict[Value, str]]:
     states = {v: v.node.attrs["state"] for v in graph.leaves(STATE) if v not in graph.inputs}
-    states.update({base(new): state for state, new in graph.updates.items()})
-    return states, {base(v): name for name, v in graph.outputs.items()}
+    states.update({new.base: state for state, new in graph.updates.items()})
+    return states, {v.base: name for name, v in graph.outputs.items()}
 
 
 def _pool(v: Value) -> str:
@@ -221,7 +224,7 @@ def _ordered(
         edges.setdefault(n, []).extend(conditions)
     before, reads = [], []
     for s in steps:
-        sources = [base(v) for v in s.node.operands]
+        sources = [v.base for v in s.node.operands]
         before.append(
             [index[v.node] for v in sources if v.node in index]
             + [index[n] for n in edges.get(s.node, ()) if n in index]
@@ -248,7 +251,7 @@ def _lifetimes(
     last: dict[Value, int] = {}
     for s in steps:
         for v in s.node.operands:
-            last[base(v)] = s.number
+            last[v.base] = s.number
     holder: dict[Value, Placed] = {}
     placed: list[Placed] = []
     for s in steps:
@@ -278,7 +281,7 @@ def _dying_operand(
 ) -> Placed | None:
     region = s.node.regions[0]
     result = region.results[r.index]
-    for source in dict.fromkeys(base(v) for v in s.node.operands):
+    for source in dict.fromkeys(v.base for v in s.node.operands):
         buffer = holder.get(source)
         if (
             buffer is None
@@ -289,7 +292,7 @@ def _dying_operand(
             continue
         if source.type.dtype != r.type.dtype or source.type.bytes != r.type.bytes:
             continue
-        views = [(v, p) for v, p in zip(s.node.operands, region.params, strict=True) if base(v) is source]
+        views = [(v, p) for v, p in zip(s.node.operands, region.params, strict=True) if v.base is source]
         if all(layout(v) == dense(result.type.shape) and accesses.may_share(p, result) for v, p in views):
             return buffer
     return None

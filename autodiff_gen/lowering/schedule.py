@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 WORK = (
     8192  # the beam holds WORK / steps states, so that time grows with the square of the steps and not faster
@@ -18,8 +18,7 @@ WORK = (
 NARROWEST, WIDEST = 16, 256
 
 
-@dataclass(frozen=True)
-class _State:
+class _State(NamedTuple):
     """Some steps done: the peak on the way, the bytes now alive, the steps that may come next, and how it was
     reached.
     """
@@ -84,23 +83,29 @@ class _Problem:
 
     def step(self, state: _State, s: int) -> _State:
         done = state.done | 1 << s
-        freed = self.never_read[s] + sum(n for n, readers in self.frees[s] if not readers & ~done)
-        new = [a for a in self.after[s] if not self.needs[a] & ~done]
+        left = ~done
+        live = state.live + self.made[s] - self.never_read[s]
+        for size, readers in self.frees[s]:
+            if not readers & left:
+                live -= size
         ready = list(state.ready)
         ready.remove(s)
-        for a in new:
-            insort(ready, a)
+        for a in self.after[s]:
+            if not self.needs[a] & left:
+                insort(ready, a)
         peak = max(state.peak, state.live + self.during[s])
-        return _State(done, peak, state.live + self.made[s] - freed, tuple(ready), s, state)
+        return _State(done, peak, live, tuple(ready), s, state)
 
     def after_free_steps(self, state: _State) -> _State:
         """The state after every step that costs nothing."""
         while True:
-            for s in (s for s in state.ready if self.may_be_free[s]):
-                new = self.step(state, s)
-                if new.peak == state.peak and new.live <= state.live:
-                    state = new
-                    break
+            room = state.peak - state.live
+            for s in state.ready:
+                if self.may_be_free[s] and self.during[s] <= room:
+                    new = self.step(state, s)
+                    if new.live <= state.live:
+                        state = new
+                        break
             else:
                 return state
 

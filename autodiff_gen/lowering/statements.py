@@ -12,7 +12,7 @@ from ..ir.node import Value
 from ..ir.op_kinds import Assemble, Reduce, RowContraction
 from ..ir.types import normalise_axes
 from . import c_ast as c
-from .expr import Accumulators, Expr, Index
+from .expr import Accumulators, Expr, Index, Rows
 from .expressions import Expressions
 from .loop_nest import LoopNest
 from .loops import Body, Root, Step
@@ -67,11 +67,20 @@ class Row:
     row: Index
 
 
-Statement: TypeAlias = Local | Loop | Begin | Accumulate | Store | Row
+@dataclass(frozen=True)
+class LoadRows:
+    """The local arrays of a tile of rows are declared and filled by `loop`."""
+
+    loop: Body
+    rows: Rows
+
+
+Statement: TypeAlias = Local | Loop | Begin | Accumulate | Store | Row | LoadRows
 
 
 def _variable(name: str, loop: Body) -> Expr:
-    return Expr(lambda: c.Name(name), loop, is_variable=True)
+    variable = c.Name(name)
+    return Expr(lambda: variable, loop, is_variable=True)
 
 
 class Statements:
@@ -94,17 +103,26 @@ class Statements:
             if isinstance(item, Body) and item in self.nest.written_out.values():
                 continue
             if isinstance(item, Body):
-                depth = sum(b in self.exprs.loop_vars for b in body.path)
-                name = LOOP_NAMES[depth] if depth < len(LOOP_NAMES) else f"i{depth + 1}"
-                self.exprs.loop_vars[item] = _variable(name, item)
+                self._name_variable(item, body)
                 out.append(Loop(item, self._build(item)))
             else:
                 self._build_step(item, body, out)
         return out
 
+    def _name_variable(self, loop: Body, around: Body) -> None:
+        depth = sum(b in self.exprs.loop_vars for b in around.path)
+        name = LOOP_NAMES[depth] if depth < len(LOOP_NAMES) else f"i{depth + 1}"
+        self.exprs.loop_vars[loop] = _variable(name, loop)
+
     def _build_step(self, step: Step, body: Body, out: list[Statement]) -> None:
         root, lower = step.root, step.root.node.op.lower
-        if isinstance(lower, RowContraction):
+        if step.kind == "load rows":
+            loop = self.nest.row_loops[root.inner]
+            self._name_variable(loop, body)
+            first = None if loop.of is None else self.exprs.loop_vars[loop.of]
+            rows = self.exprs.rows[root.inner] = Rows(self.exprs.loop_vars[loop], first)
+            out.append(LoadRows(loop, rows))
+        elif isinstance(lower, RowContraction):
             out.append(Row(root, self.exprs.index_of(root.node.results[0], body)[0]))
         elif isinstance(lower, Reduce):
             self._build_reduce(step, lower, body, out)

@@ -29,7 +29,7 @@ def written_out(roots: Mapping[Node, Root], inside: Collection[Value]) -> dict[R
     return out
 
 
-def _reduced(root: Root) -> list[Body]:
+def _reduced(root: Root) -> tuple[Body, ...]:
     """The loops that are reduced over, outermost first."""
     return root.inner.path[len(root.inner.path) - root.reduced :]
 

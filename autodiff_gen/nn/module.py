@@ -191,7 +191,7 @@ class Module:
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         self._named("parameter", called=True)  # names what no module around this one has named
-        scope, _, paths = current()
+        scope, paths = current().scope, current().paths
         if paths is None:
             scope, paths = "", {id(module): name for name, module in self.named_modules()}
         scope = paths.get(id(self), scope)

@@ -248,7 +248,7 @@ max_pool2d_dx = register(
         infer=_dx_type,
         ref=_dx,
         vjp=_dx_vjp,
-        lower=Call(_dx_call),
+        lower=Call(_dx_call, scatters=(1, 2)),
         samples=tuple(_indexed(_outputs(x, a), _outputs(x, a), {**a, "size": x[1:3]}) for x, a in _ROWS),
         torch=_TORCH_DX,
     )

@@ -46,6 +46,12 @@ def _inv_count(x: Value, axes: Sequence[int]) -> Value:
     return with_role(constant(1.0 / count, x.type.dtype), "inv_count")
 
 
+def _first(x: Value, axes: Sequence[int]) -> Value:
+    """The first element along the axes, which have extent 1 in it."""
+    shape, rank = reduced(x.type.shape, axes, True), x.ndim
+    return apply("slice", x, shape=shape, starts=(0,) * rank, steps=(1,) * rank)
+
+
 def _sum(x: Value, axes: Sequence[int]) -> Value:
     """The sum over the axes, which have extent 1 in it; the same node as that of a bias' gradient."""
     total = apply("sum", x, axes=tuple(axes), keepdim=False)
@@ -57,13 +63,19 @@ def _scale(inv_std: Value, weights: Sequence[Value]) -> Value:
 
 
 def _expanded(operands: Sequence[Value], attrs: Attrs) -> tuple[Value, ...]:
+    """With the sums of x - x0 and of its square, which one pass computes, where x0 is the first element: if their means
+    are d and q, the mean is x0 + d and the variance q - d^2, which is never negative but for rounding."""
     x, *weights = operands
     axes = normalise_axes(attrs["axes"], len(x.type.shape))
     inv_count = _inv_count(x, axes)
-    mean = with_role(_sum(x, axes) * inv_count, "mean")
-    centred = with_role(x - mean, "centered")
-    var = with_role(_sum(apply("square", centred), axes) * inv_count, "var")
+    first = with_role(_first(x, axes), "first")
+    shifted = with_role(x - first, "shifted")
+    offset = with_role(_sum(shifted, axes) * inv_count, "offset")
+    mean = with_role(first + offset, "mean")
+    squares = _sum(apply("square", shifted), axes) * inv_count
+    var = with_role(apply("relu", squares - apply("square", offset)), "var")
     inv_std = with_role(apply("rsqrt", var + attrs["eps"]), "inv_std")
+    centred = with_role(x - mean, "centered")
     return with_role(centred * _scale(inv_std, weights), "normalized"), mean, var, inv_std
 
 

@@ -1,5 +1,5 @@
 """Convolution, bias and max pooling as one op: the convolution's result is never stored, and gradients propagate only
-through the chosen elements. Created by the pass fuse_conv_pool, after differentiation.
+through the chosen elements. Created by the pass fuse_calls, after differentiation.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.kernel_call import KernelCall, Operand, Result
 from ..ir.node import OPS, Op, Sample, register
-from ..ir.op_kinds import Attrs, Call
+from ..ir.op_kinds import Attrs, Call, Composition
 from ..ir.strides import Strided, dense
 from ..ir.types import Type
 from .convolution import convolving
@@ -23,6 +23,17 @@ def _parts(attrs: Attrs) -> tuple[dict[str, Any], dict[str, Any]]:
     """The attributes of conv2d and of max_pool2d."""
     conv = {k: attrs[k] for k in ("stride", "padding", "dilation", "groups")}
     return conv, {k.removeprefix("pool_"): v for k, v in attrs.items() if k.startswith("pool_")}
+
+
+def _joined(conv: Attrs, pool: Attrs) -> dict[str, Any] | None:
+    """The attributes of both; None unless the convolution has one group, and windows neither overlap nor reach into
+    padding."""
+    apart = all(s >= k for s, k in zip(pool["stride"], pool["kernel"], strict=True))
+    if not apart or pool["dilation"] != (1, 1) or any(pool["padding"]) or conv["groups"] != 1:
+        return None
+    own = {k: v for k, v in conv.items() if k in ("size", "kernel")}  # of gradients
+    shared = {k: conv[k] for k in ("stride", "padding", "dilation", "groups")}
+    return own | shared | {f"pool_{k}": v for k, v in pool.items() if k != "size"}
 
 
 def _result_type(name: str, *types: Type, **attrs: Any) -> Type:
@@ -156,7 +167,12 @@ conv2d_pool = register(
         infer=_pool_type,
         ref=_pool,
         vjp=None,
-        lower=Call(_pool_call, strided=(0,), macs=macs),
+        lower=Call(
+            _pool_call,
+            strided=(0,),
+            macs=macs,
+            composition=Composition("conv2d", "max_pool2d", 0, _joined, biased=True),
+        ),
         samples=tuple(Sample((x, w, w[:1]), attrs) for x, w, _, attrs in _ROWS),
     )
 )
@@ -167,7 +183,11 @@ conv2d_pool_dx = register(
         infer=_dx_type,
         ref=_dx,
         vjp=None,
-        lower=Call(_dx_call, macs=_pooled_macs),
+        lower=Call(
+            _dx_call,
+            macs=_pooled_macs,
+            composition=Composition("max_pool2d_dx", "conv2d_dx", 0, lambda pool, conv: _joined(conv, pool)),
+        ),
         samples=tuple(_indexed((y, y, w), 1, {**a, "size": x[1:3]}) for x, w, y, a in _ROWS),
     )
 )
@@ -178,7 +198,14 @@ conv2d_pool_dw = register(
         infer=_dw_type,
         ref=_dw,
         vjp=None,
-        lower=Call(_dw_call, strided=(0,), added="conv2d_pool_dw_into", summed=(0, 1), macs=_pooled_macs),
+        lower=Call(
+            _dw_call,
+            strided=(0,),
+            added="conv2d_pool_dw_into",
+            summed=(0, 1),
+            macs=_pooled_macs,
+            composition=Composition("max_pool2d_dx", "conv2d_dw", 1, lambda pool, conv: _joined(conv, pool)),
+        ),
         samples=tuple(_indexed((x, y, y), 2, {**a, "kernel": w[1:3]}) for x, w, y, a in _ROWS),
     )
 )

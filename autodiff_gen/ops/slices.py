@@ -1,7 +1,7 @@
 """Strided slices of a value, and values assembled from parts (concatenation, padding).
 
 A slice has the elements starts + i * steps, with one start and one step per axis; steps may be negative. The batch axis
-can only be taken whole.
+can only be taken whole, but for its first element, which is always there: a slice of that has no gradient.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ def _numpy_index(shape: Sequence[int], starts: Sequence[int], steps: Sequence[in
 
 
 def _slice_type(x: Type, *, shape: Shape, starts: tuple[int, ...], steps: tuple[int, ...]) -> Type:
-    _check_window(x.shape, shape, starts, steps)
+    first = (
+        bool(x.shape) and isinstance(x.shape[0], Dim) and (*shape[:1], *starts[:1], *steps[:1]) == (1, 0, 1)
+    )
+    _check_window((1, *x.shape[1:]) if first else x.shape, shape, starts, steps)
     return Type(x.dtype, shape)
 
 

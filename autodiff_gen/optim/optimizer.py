@@ -13,7 +13,7 @@ from ..ir.build import make_state
 from ..ir.graph import State
 from ..ir.names import with_role
 from ..ir.node import STATE, Value
-from ..ir.origin import UPDATE, building
+from ..ir.origin import OPTIMIZER, UPDATE, building
 from ..ir.types import Type, f32, plain, planned
 from ..nn import Module, Parameter
 from .lr_scheduler import LRScheduler, StepCounter
@@ -58,6 +58,14 @@ class Step:
         states: dict[State, Value],
     ) -> None:
         self.options, self.lr, self.momentum, self.clock, self._states = options, lr, momentum, clock, states
+        self._shared: dict[str, Value] = {}
+
+    def share(self, name: str, compute: Callable[[], Value]) -> Value:
+        """The value called `name`, which is the same for all parameters of the group."""
+        if name not in self._shared:
+            with building(OPTIMIZER):
+                self._shared[name] = with_role(compute(), name)
+        return self._shared[name]
 
     def keep(self, parameter: State, name: str, rule: Callable[[Value], Value], first: float = 0.0) -> Value:
         """Add optimizer state for a parameter, of its shape and storage, with the initial value `first`. Returns the
@@ -196,8 +204,9 @@ class Optimizer:
                     f"{self._name} has no momentum that a schedule could cycle; give cycle_momentum=False"
                 )
             step = Step(group.options, rate, momentum, clock, states)
+            members = set(group.states)
             for state, w, g in params:
-                if state in group.states:
+                if state in members:
                     with building(state.name, UPDATE):
                         new[state] = self.rule(step, state, w, g)
         return new | clock.updates() | states

@@ -11,7 +11,6 @@ from ..functional import torch_lacks
 from ..ir.graph import State
 from ..ir.names import with_role
 from ..ir.node import Value
-from ..ir.origin import OPTIMIZER, building
 from .optimizer import Optimizer, Step, number
 
 __all__ = [
@@ -105,9 +104,8 @@ class Adam(Optimizer):
         o, t = step.options, step.clock.now
         beta1 = o["betas"][0] if step.momentum is None else step.momentum
         beta2 = o["betas"][1]
-        with building(OPTIMIZER):  # the same for all parameters
-            step_size = with_role(step.lr / _bias_correction(beta1, t), "step_size")
-            rescale = with_role(1.0 / F.sqrt(_bias_correction(beta2, t)), "rescale")
+        step_size = step.share("step_size", lambda: step.lr / _bias_correction(beta1, t))
+        rescale = step.share("rescale", lambda: 1.0 / F.sqrt(_bias_correction(beta2, t)))
         first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * (1.0 - beta1))
         second = step.keep(parameter, "exp_avg_sq", lambda v: v * beta2 + F.square(g) * (1.0 - beta2))
         change: Value = step_size * (
@@ -137,8 +135,7 @@ class AdamW(Adam):
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         change = self._change(step, parameter, g)
         if step.options["weight_decay"]:
-            with building(OPTIMIZER):
-                decay = with_role(step.lr * step.options["weight_decay"], "decay")
+            decay = step.share("decay", lambda: step.lr * step.options["weight_decay"])
             change = decay * w + change
         return w - change
 

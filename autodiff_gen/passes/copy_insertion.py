@@ -7,6 +7,7 @@
                                     w' <- %1
 
 - A reshape that does not line up with its operand's strides, and an operand that its kernel cannot read.
+- An operand with gaps between the elements of its rows, where the kernel would gather it more often than a copy costs.
 - An output or new state that is a view, a leaf, or the value of another output or state.
 - An old state that is read after, or at other indices than, its new value is written. The copy, a snapshot, has the
   attribute of that name.
@@ -26,12 +27,21 @@ from ..ir.ordered_dag import OrderedDag
 from ..ir.origin import UPDATE, Label, building
 from ..ir.rewrite import rewritten
 from ..ir.strides import Strided
+from ..ir.traits import macs
+from ..ir.types import planned_size
 from ..ir.views import layout
+from ..targets.cost_table import CostTable
 from .context import Context
+from .costs import is_gathered_once
 
 
 def copied(v: Value) -> Value:
-    with building(v.node.origin.scope, base(v).node.origin.phase):
+    """A copy that belongs where the value does."""
+    return _copied_for(v, v.node.origin.scope, base(v).node.origin.phase)
+
+
+def _copied_for(v: Value, scope: str, phase: str) -> Value:
+    with building(scope, phase):
         copy = apply("copy", v)
     copy.node.origin.labels[0] = Label("copy", copy_of=v)
     return copy
@@ -65,8 +75,9 @@ def readable_by_kernels(v: Value) -> bool:
     return (column_step == 1 and row_step > 0) or (row_step == 1 and column_step > 0)
 
 
-def _with_readable_operands(graph: Graph) -> Graph:
-    """Views that fail and operands that do not serve are copied, each once for all its readers."""
+def _with_readable_operands(graph: Graph, cost: CostTable) -> Graph:
+    """Views that fail and operands that do not serve are copied, each once for all its readers. What would be gathered
+    is copied anew for each reader, so that the copy of an image does not take memory until the backward pass."""
     copies: dict[Value, Value] = {}
 
     def copy_of(v: Value) -> Value:
@@ -86,10 +97,37 @@ def _with_readable_operands(graph: Graph) -> Graph:
             return node.with_operands((*fixed, *operands[2:])).results
         if isinstance(lower, Call | Scan | Cond):
             fixed = [v if _serves(node, i, v) else copy_of(v) for i, v in enumerate(operands)]
-            return node.with_operands(tuple(fixed)).results
+            made = node.with_operands(tuple(fixed))
+            return (_with_rows(made, cost) if isinstance(lower, Call) else made).results
         return None
 
     return rewritten(graph, rewrite)
+
+
+def _with_rows(node: Node, cost: CostTable) -> Node:
+    """The call with copies of the operands that it would gather, where they are cheaper."""
+
+    lower, at = node.op.lower, node.origin
+    assert isinstance(lower, Call)
+    copies = {
+        i
+        for i in lower.strided
+        if _has_gaps(node.operands[i])
+        and is_gathered_once(cost, planned_size(node.operands[i].type.shape), macs(node))
+    }
+    operands = enumerate(node.operands)
+    return node.with_operands(
+        tuple(_copied_for(v, at.scope, at.phase) if i in copies else v for i, v in operands)
+    )
+
+
+def _has_gaps(v: Value) -> bool:
+    """Whether elements that follow each other along the last axis do not do so in memory."""
+    at = layout(v)
+    assert at is not None
+    return next(
+        (step != 1 for d, step in zip(at.shape[::-1], at.strides[::-1], strict=True) if d != 1), False
+    )
 
 
 def _serves(node: Node, i: int, v: Value) -> bool:
@@ -160,7 +198,7 @@ def _written_by(v: Value, writer: Node, graph: Graph) -> bool:
 
 def copy_insertion(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    graph = _with_owned_roots(_with_readable_operands(graph))
+    graph = _with_owned_roots(_with_readable_operands(graph, context.cost))
     return with_old_states_copied(graph, _late_reads(graph))
 
 

@@ -56,6 +56,22 @@ def is_computed_once(cost: CostTable, operations: int, loads: int, iterations: i
     return once + iterations * cost.load < iterations * again
 
 
+def rows_are_kept(cost: CostTable, rows: int, iterations: int, extent: int, columns: int) -> bool:
+    """Whether loops over rows of `extent` elements go over blocks of so many columns, whose elements of `rows` arrays
+    that are the same for all rows stay in registers. In vectors, rows are better read one after the other."""
+    row_by_row = iterations * (extent * (rows * cost.load + cost.loop) + cost.loop)
+    blocks = extent / columns
+    in_blocks = blocks * (columns * (rows * (cost.load + cost.store) + cost.loop) + iterations * cost.loop)
+    return cost.vector == 1 and cost.code * in_blocks < row_by_row
+
+
+def is_gathered_once(cost: CostTable, elements: int, macs: int) -> bool:
+    """Whether an operand whose rows are not contiguous is copied before a call of so many multiply-accumulates. The
+    kernel would gather each element for every tile of results that it is a factor of."""
+    copy = elements * (cost.load + cost.store + cost.loop + cost.arena)
+    return copy < macs / cost.gemm.tile * (cost.load + cost.store)
+
+
 def wants_a_flat_loop(cost: CostTable, extents: Sequence[int], size: int) -> bool:
     """Whether a function of `size` elements is computed in vectors, but not along the last of several extents."""
     moving = [d for d in extents if d != 1]

@@ -35,7 +35,7 @@ def cse(graph: Graph, context: Context) -> Graph:
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if isinstance(node.op.lower, Leaf) and node.op is not CONST:
             return None
-        attrs = tuple((k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact")
+        attrs = tuple([(k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact"])
         alone = node.op.lower.alone if isinstance(node.op.lower, Reduce) else None
         alone = alone if read.isdisjoint(node.results[1:]) else None
         key = (
@@ -43,7 +43,7 @@ def cse(graph: Graph, context: Context) -> Graph:
             operands,
             attrs,
             node.regions,
-            tuple(r.type for r in node.results),
+            tuple([r.type for r in node.results]),
         )
         if key in known:
             return known[key]

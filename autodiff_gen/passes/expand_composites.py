@@ -5,10 +5,13 @@
       y <- %1
     ->
     entry f(x: f32[2,8])
-      %0: f32[2] = sum(x, axes=(1,), keepdim=False)
-      %1: f32[2,1] = reshape(%0, shape=(2, 1))
-      %2: f32[2,1] = mul(%1, 0.125)
-      y <- %2
+      %0: f32[2,1] = slice(x, shape=(2, 1), starts=(0, 0), steps=(1, 1))
+      %1: f32[2,8] = sub(x, %0)
+      %2: f32[2] = sum(%1, axes=(1,), keepdim=False)
+      %3: f32[2,1] = reshape(%2, shape=(2, 1))
+      %4: f32[2,1] = mul(%3, 0.125)
+      %5: f32[2,1] = add(%0, %4)
+      y <- %5
 
 Permutes have propagated through them as through one elementwise op, and gradients are known.
 """

@@ -26,7 +26,7 @@ when w is. A parameter whose own old value the update adds to is therefore not s
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -84,7 +84,7 @@ class Bounds:
             if node in self.waiting:
                 self._bind(node)
 
-    def _with_rules(self, order: Sequence[Node], waiting: set[Node]) -> set[Node]:
+    def _with_rules(self, order: Sequence[Node], waiting: Set[Node]) -> set[Node]:
         """The waiting nodes whose bounds follow from those of their operands; what must not be negative is recorded."""
         found = set()
         for node in order:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..ir.build import apply, constant
 from ..ir.graph import Graph
-from ..ir.node import CONST, Node, Op, Value, base
+from ..ir.node import CONST, Node, Op, Value
 from ..ir.op_kinds import Elementwise, Pick, View, ViewKind
 from ..ir.rewrite import rewritten
 from ..ir.strides import dense
@@ -30,7 +30,7 @@ def uniform(v: Value) -> np.generic | None:
     """The one number that fills a constant value, also through views; None when it is not a constant or not
     uniform.
     """
-    source = base(v).node
+    source = v.base.node
     if source.op is CONST and source.attrs["value"].size == 1:
         number: np.generic = source.attrs["value"].reshape(-1)[0]
         return number

@@ -17,11 +17,12 @@ from collections.abc import Callable
 
 from ..ir.build import apply
 from ..ir.graph import Graph
-from ..ir.node import INPUT, Node, Op, Region, Value, base, register
+from ..ir.node import INPUT, Node, Op, Region, Value, register
 from ..ir.op_kinds import Fused, Iota, View
 from ..ir.types import Shape, Type, product
 from .context import Context
-from .fusion_groups import Groups, flat_shape, grouped, is_fusable, with_free
+from .flat_loops import flat_shape
+from .fusion_groups import Groups, grouped, is_fusable, with_free
 
 
 def _never(*_: object, **__: object) -> Type:
@@ -51,7 +52,7 @@ def _rebuilt(graph: Graph, groups: Groups) -> Graph:
         return new[v]
 
     for g in _condensed_order(groups):
-        members = sorted(groups.members[g], key=groups.position.__getitem__)
+        members = sorted(groups.groups[g].nodes, key=groups.position.__getitem__)
         if is_fusable(members[0]):
             if not any(r in needed for n in members for r in n.results):
                 continue  # all of it is computed where it is read
@@ -67,7 +68,7 @@ def _rebuilt(graph: Graph, groups: Groups) -> Graph:
 def _condensed_order(groups: Groups) -> list[int]:
     order: list[int] = []
     state: dict[int, int] = {}
-    for root in sorted(groups.members):
+    for root in sorted(groups.groups):
         stack = [root]
         while stack:
             g = stack[-1]
@@ -78,7 +79,7 @@ def _condensed_order(groups: Groups) -> list[int]:
                     order.append(g)
                 continue
             state[g] = 1
-            above = {groups.group[b] for n in groups.members[g] for b in groups.before(n)} - {g}
+            above = {groups.group[b] for n in groups.groups[g].nodes for b in groups.before(n)} - {g}
             stack.extend(h for h in sorted(above, reverse=True) if h not in state)
     return order
 
@@ -94,7 +95,7 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
     def resolve(v: Value) -> Value:
         if v in inner:
             return inner[v]
-        if base(v) not in inside:
+        if v.base not in inside:
             if v not in params:
                 node = Node(INPUT, (), {"name": f"p{len(params)}"}, (_flattened(v.type, flat),))
                 params[v] = node.results[0]

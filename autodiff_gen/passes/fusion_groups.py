@@ -7,8 +7,9 @@ every group that needs it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from itertools import chain
 
 from ..ir.dependences import condition_edges, guarded, ordering_edges, state_of
 from ..ir.graph import Graph, State
@@ -16,19 +17,24 @@ from ..ir.loop_axes import Labels, label
 from ..ir.node import CONST, Node, Value, base
 from ..ir.op_kinds import Assemble, Elementwise, Extent, Iota, Leaf, Pick, Reduce, RowContraction, View
 from ..ir.ordered_dag import OrderedDag
-from ..ir.types import Dim, Shape, planned, planned_size
-from ..ir.views import layout, stored
+from ..ir.types import Shape
 from ..targets.cost_table import CostTable
-from .costs import is_recomputed, wants_a_flat_loop
+from .costs import is_recomputed
+from .flat_loops import flat_shape, wants_a_flat_loop
 from .fusion_layers import are_of_different_layers, pass_values_in_loops
 from .fusion_phases import Phases
+
+_COMPUTED_ANYWHERE = (Iota, Extent)
+_FUSABLE = (Elementwise, Reduce, Pick, Assemble, RowContraction)
 
 LARGEST_GROUP = 48  # nodes: a limit of compile time and of what a reader can follow, not of the target
 
 
 def is_free(node: Node) -> bool:
     """Whether every group may compute the node for itself."""
-    return isinstance(node.op.lower, Iota | Extent) or (node.op is CONST and node.attrs["value"].size == 1)
+    return isinstance(node.op.lower, _COMPUTED_ANYWHERE) or (
+        node.op is CONST and node.attrs["value"].size == 1
+    )
 
 
 def _is_cheap(node: Node) -> bool:
@@ -36,7 +42,7 @@ def _is_cheap(node: Node) -> bool:
 
 
 def is_fusable(node: Node) -> bool:
-    return isinstance(node.op.lower, Elementwise | Reduce | Pick | Assemble | RowContraction)
+    return isinstance(node.op.lower, _FUSABLE)
 
 
 class _Barriers:
@@ -86,8 +92,8 @@ class Groups:
             edges.setdefault(n, []).extend(conditions)
         self.order = [n for n in graph.nodes if not isinstance(n.op.lower, View) and not is_free(n)]
         self.position = {n: i for i, n in enumerate(self.order)}
-        self.apart = {n for n in self.order if _wants_a_flat_loop(n, cost)}
-        self.members: dict[int, list[Node]] = {i: [n] for i, n in enumerate(self.order)}
+        self.apart = {n for n in self.order if wants_a_flat_loop(n, cost)}
+        self.groups = {i: self.phases.group(n, _own_shape(n)) for i, n in enumerate(self.order)}
         self.group: dict[Node, int] = {n: i for i, n in enumerate(self.order)}
         self._before = {n: self._found_before(n, edges) for n in self.order}
         above = {i: {self.group[b] for b in self._before[n]} for i, n in enumerate(self.order)}
@@ -95,66 +101,82 @@ class Groups:
         self.barriers = _Barriers(self.dag, [is_fusable(n) for n in self.order])
 
     def _found_before(self, node: Node, edges: Mapping[Node, Sequence[Node]]) -> list[Node]:
-        sources = [base(v).node for v in node.operands]
+        sources = [v.base.node for v in node.operands]
         return [n for n in (*sources, *edges.get(node, ())) if n in self.group]
 
     def _dependence_order(self, above: Mapping[int, set[int]]) -> list[int]:
-        """The nodes in an order that control dependences keep too, which may lead against that of the graph."""
-        waiting = {g: len(sources) for g, sources in above.items()}
-        readers: dict[int, list[int]] = {g: [] for g in above}
-        for g, sources in above.items():
-            for source in sources:
-                readers[source].append(g)
-        ready = [g for g, count in waiting.items() if not count]
-        heapify(ready)
-        order = []
-        while ready:
-            order.append(g := heappop(ready))
-            for reader in readers[g]:
-                waiting[reader] -= 1
-                if not waiting[reader]:
-                    heappush(ready, reader)
-        return order
+        """The nodes in an order that control dependences keep too, which may lead against that of the graph: each as
+        late as its readers allow, so that few nodes are between two that are merged."""
+        height = dict.fromkeys(above, 0)  # the longest path to a node that nothing reads
+        readers = Counter(chain.from_iterable(above.values()))
+        done = [g for g in above if not readers[g]]
+        for g in done:
+            for source in above[g]:
+                height[source] = max(height[source], height[g] + 1)
+                readers[source] -= 1
+                if not readers[source]:
+                    done.append(source)
+        return sorted(above, key=lambda g: (-height[g], g))
 
     def before(self, node: Node) -> list[Node]:
         """The nodes that must come before `node`: its operands, and the readers of a state that it writes."""
         return self._before[node]
 
     def may_merge(self, a: int, b: int) -> bool:
-        nodes = [*self.members[a], *self.members[b]]
+        """Whether two groups, of which the second reads the first, can share loops and gain by that."""
+        first, second = self.groups[a], self.groups[b]
+        nodes = [*first.nodes, *second.nodes]
         if len(nodes) > LARGEST_GROUP or self.barriers.between(a, b):
             return False
         if not self.late.isdisjoint(nodes) and not self.early.isdisjoint(nodes):
             return False  # the guard is between them
-        if self.phases.apart_but_for_numbers(self.members[a], self.members[b]):
+        if self.phases.apart_but_for_numbers(first, second):
             return False  # before a search for paths from a number that every layer reads
         if self.dag.has_path_through_others(a, b):
             return False
-        nodes.sort(key=self.position.__getitem__)
-        labels = self._labels(nodes)
-        if labels is None:
-            return False
-        several = labels.of and are_of_different_layers(nodes)
-        if several and not pass_values_in_loops(self.members[a], nodes, labels, self.users):
-            return False
-        return not self.phases.apart(self.members[a], self.members[b])
+        surely = self._shape_of_both(a, b) is not None
+        if not surely or not self.apart.isdisjoint(nodes):
+            nodes.sort(key=self.position.__getitem__)
+            labels = self._labels(nodes)
+            if labels is None:
+                return False
+            several = not surely and are_of_different_layers(nodes)
+            if several and not pass_values_in_loops(first.nodes, nodes, labels, self.users):
+                return False
+        return not self.phases.apart(first, second)
+
+    def _shape_of_both(self, a: int, b: int) -> Shape | None:
+        """The shape of all arrays that two groups compute, where the second reads those of the first as they are: they
+        surely share loops. None otherwise."""
+        first, second = self.groups[a].shape, self.groups[b].shape
+        if first is None or second is None or (first and second and first != second):
+            return None
+        for n in self.groups[b].nodes:
+            whole = isinstance(n.op.lower, RowContraction)
+            for v in n.operands:
+                is_view = v is not v.base and v.base.type.shape != ()
+                if (whole or is_view) and self.group.get(v.base.node) == a:
+                    return None
+        return first or second
 
     def _labels(self, nodes: list[Node]) -> Labels | None:
-        """The loops that the nodes share, empty where they surely share all of them. None where they cannot, or where
-        a product by rows needs the whole of what they only have in part."""
+        """The loops that the nodes share. None where they cannot, or where a product by rows needs the whole of what
+        they only have in part."""
         every = with_free(nodes)
         inside = {r for n in every for r in n.results}
         if not self.apart.isdisjoint(nodes) and flat_shape(nodes, inside) is None:
             return None
         for n in nodes:
-            if isinstance(n.op.lower, RowContraction) and any(base(v) in inside for v in n.operands):
+            if isinstance(n.op.lower, RowContraction) and any(v.base in inside for v in n.operands):
                 return None
-        return Labels() if _has_one_shape(nodes, inside) else label(every, inside)
+        return label(every, inside)
 
     def merge(self, a: int, b: int) -> None:
-        self.members[a] += (added := self.members.pop(b))
-        for n in added:
+        shape = self._shape_of_both(a, b)
+        added = self.groups.pop(b)
+        for n in added.nodes:
             self.group[n] = a
+        self.groups[a].add(added, shape)
         self.dag.merge(a, b)
         self.barriers.merge(a, b)
 
@@ -162,11 +184,11 @@ class Groups:
         """Compute cheap values again where they are read, when their operands are in memory anyway, rather
         than store them.
         """
-        roots, updated = {base(v) for v in graph.roots}, set(graph.updates)
+        roots, updated = {v.base for v in graph.roots}, set(graph.updates)
         readers: dict[Value, list[Node]] = {}
         for n in self.order:
             for v in n.operands:
-                readers.setdefault(base(v), []).append(n)
+                readers.setdefault(v.base, []).append(n)
         holders = {n: {g} for n, g in self.group.items()}  # the groups that compute a node
 
         def is_stored(v: Value) -> bool:
@@ -178,17 +200,19 @@ class Groups:
             if not _is_cheap(node) or node.results[0] in roots:
                 continue
             reading = {g for n in readers.get(node.results[0], ()) for g in holders[n]} - {self.group[node]}
-            if not reading or not all(is_fusable(self.members[g][0]) for g in reading):
+            if not reading or not all(is_fusable(self.groups[g].nodes[0]) for g in reading):
                 continue
             again = self._recomputed(node, len(reading), is_stored, updated)
             if again is None:
                 continue
             merged = {
-                g: [*self.members[g], *(n for n in again if g not in holders[n])] for g in sorted(reading)
+                g: [*self.groups[g].nodes, *(n for n in again if g not in holders[n])]
+                for g in sorted(reading)
             }
             each = (sorted(members, key=self.position.__getitem__) for members in merged.values())
             if all(self._labels(members) is not None for members in each):
-                self.members.update(merged)
+                for g, members in merged.items():
+                    self.groups[g].nodes = members
                 for n in again:
                     holders[n] |= reading
 
@@ -215,27 +239,24 @@ class Groups:
 
     def needed(self, graph: Graph) -> set[Value]:
         """Values that a group reads without computing them, or that the caller needs: they are stored."""
-        needed = {base(v) for v in graph.roots}
-        for members in self.members.values():
-            inside = set(members)
-            needed.update(s for n in members for v in n.operands if (s := base(v)).node not in inside)
+        needed = {v.base for v in graph.roots}
+        for g in self.groups.values():
+            inside = set(g.nodes)
+            needed.update(v.base for n in g.nodes for v in n.operands if v.base.node not in inside)
         return needed
 
 
-def _has_one_shape(nodes: list[Node], inside: set[Value]) -> bool:
-    """Whether all arrays that are computed have one shape and are read as they are, so that they surely share loops."""
-    shapes = set()
-    for n in nodes:
-        if not isinstance(n.op.lower, Elementwise | RowContraction):
-            return False
-        shapes.add(n.results[0].type.shape)
-        for v in n.operands:
-            source = base(v)
-            if source not in inside:
-                continue
-            if (source is not v and source.type.shape != ()) or isinstance(source.node.op.lower, Iota):
-                return False
-    return len(shapes - {()}) <= 1
+def _own_shape(node: Node) -> Shape | None:
+    """The shape of an array whose elements are computed of elements at the same index, so that it surely shares loops
+    with what it reads. None for others."""
+    if not isinstance(node.op.lower, Elementwise | RowContraction):
+        return None
+    for v in node.operands:
+        source = v.base
+        is_view = source is not v and source.type.shape != ()
+        if is_free(source.node) and (is_view or isinstance(source.node.op.lower, Iota)):
+            return None
+    return node.results[0].type.shape
 
 
 def with_free(nodes: list[Node]) -> list[Node]:
@@ -243,44 +264,10 @@ def with_free(nodes: list[Node]) -> list[Node]:
     free: dict[Node, None] = {}
     for n in nodes:
         for v in n.operands:
-            source = base(v).node
+            source = v.base.node
             if not source.operands and is_free(source):
                 free[source] = None
     return [*free, *nodes]
-
-
-def _wants_a_flat_loop(node: Node, cost: CostTable) -> bool:
-    """Whether a node calls a function so often that vectors pay, but not along its innermost axis."""
-    lower, shape = node.op.lower, node.results[0].type.shape
-    calls = isinstance(lower, Elementwise) and lower.calls
-    return calls and wants_a_flat_loop(cost, planned(shape), planned_size(shape))
-
-
-def flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
-    """The one shape that all arrays of a purely elementwise group have, when they are dense: one loop can run
-    over all of it.
-    """
-    shapes = set()
-    for n in members:
-        if not isinstance(n.op.lower, Elementwise):
-            return None
-        if not stored(n.results[0]).dense:
-            return None
-        shapes.add(n.results[0].type.shape)
-        for v in n.operands:
-            if v.type.shape == ():
-                continue
-            at = layout(v)
-            if base(v) in inside:
-                if v is not base(v) or "strides" in v.node.attrs:
-                    return None
-            elif at is None or not at.dense:
-                return None
-            shapes.add(v.type.shape)
-    (shape, *others) = shapes
-    moving = [d for d in shape if d != 1]
-    gaps = any(isinstance(d, Dim) for d in moving[1:])  # rows are stored as planned for the largest batch
-    return None if others or gaps or len(moving) < 2 else shape
 
 
 def grouped(graph: Graph, cost: CostTable) -> Groups:
@@ -291,7 +278,7 @@ def grouped(graph: Graph, cost: CostTable) -> Groups:
             continue
         # A node that merely reads a state before this one writes it stays apart: in one loop nest it might
         # read too late.
-        sources = {base(v).node for v in node.operands} & groups.group.keys()
+        sources = {v.base.node for v in node.operands} & groups.group.keys()
         for producer in sorted(filter(is_fusable, sources), key=groups.position.__getitem__, reverse=True):
             mine, other = groups.group[node], groups.group[producer]
             if mine != other and groups.may_merge(other, mine):

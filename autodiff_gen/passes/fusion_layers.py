@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ..ir.loop_axes import Labels
-from ..ir.node import Node, Value, base
+from ..ir.node import Node, Value
 from ..ir.op_kinds import Reduce
 from ..ir.types import normalise_axes
 
@@ -28,8 +28,8 @@ def pass_values_in_loops(
     for n in reversed(nodes):
         loops = _outermost(n, labels, users, inside) | outer.pop(n, set())
         for v in n.operands:
-            source = base(v).node
-            axes = labels.of.get(base(v))
+            source = v.base.node
+            axes = labels.of.get(v.base)
             if axes is None:
                 continue
             if (source in first) != (n in first):

@@ -9,13 +9,14 @@ networks are apart, and small networks keep the fastest loops.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Scan, View
 from ..ir.origin import BACKWARD, UPDATE
-from ..ir.types import planned_size
-from ..ir.views import layout
+from ..ir.traits import macs
+from ..ir.types import Shape, planned_size
 from ..targets.cost_table import CostTable
 
 SHARE = 0.004  # of a graph's work, for values that are stored to keep phases apart
@@ -38,6 +39,24 @@ def part_of(node: Node) -> tuple[str, str]:
     return origin.phase, ""
 
 
+@dataclass(eq=False)
+class Group:
+    """Nodes that become one loop nest, with the parts and the modules that they belong to. shape: of all arrays that
+    they compute, where these surely share loops; None where they may not."""
+
+    nodes: list[Node]
+    parts: set[tuple[str, str]]
+    modules: set[str]
+    shape: Shape | None
+
+    def add(self, other: Group, shape: Shape | None) -> None:
+        """Make the nodes of another group part of this one; `shape` is then that of both."""
+        self.nodes += other.nodes
+        self.parts |= other.parts
+        self.modules |= other.modules
+        self.shape = shape
+
+
 class Phases:
     """The parts that the nodes of a graph belong to, and how much may still be spent on keeping them apart."""
 
@@ -45,10 +64,10 @@ class Phases:
         self.cost = cost
         self.left = self.budget = SHARE * sum(_work(n, cost) for n in graph.nodes)
         self.readers: dict[Value, list[Node]] = {}
-        self.stored = {base(v) for v in graph.roots}
+        self.stored = {v.base for v in graph.roots}
         self.parts = {n: part_of(n) for n in graph.nodes}
         for n in graph.nodes:
-            sources = [base(v) for v in n.operands]
+            sources = [v.base for v in n.operands]
             for v in sources:
                 self.readers.setdefault(v, []).append(n)
             if isinstance(n.op.lower, Contraction | Call | Scan | Cond):
@@ -58,28 +77,32 @@ class Phases:
             ):  # a gradient of a parameter that the backward pass needs is part of it
                 self.parts.update({v.node: self.parts[n] for v in sources if v.node.origin.phase == BACKWARD})
 
-    def apart(self, first: Collection[Node], second: Collection[Node]) -> bool:
+    def group(self, node: Node, shape: Shape | None) -> Group:
+        """A group of one node."""
+        return Group([node], {self.parts[node]}, {node.origin.scope}, shape)
+
+    def apart(self, first: Group, second: Group) -> bool:
         """Whether two groups, of which the second reads the first, stay apart; it is then paid for."""
-        parts = self.parts
-        a, b = {parts[n] for n in first}, {parts[n] for n in second}
-        if a == b and not _are_of_different_modules(first, second):
+        a, b = first.parts, second.parts
+        of_different_modules = first.modules.isdisjoint(second.modules)
+        if a == b and not of_different_modules:
             return False
         crossing = _crossing(first, second)
-        if (a <= b or b <= a) and not (_are_of_different_modules(first, second) and _are_numbers(crossing)):
+        if (a <= b or b <= a) and not (of_different_modules and _are_numbers(crossing)):
             return False
         load, store = self.cost.load + self.cost.loop, self.cost.store + self.cost.loop
         cost = sum(planned_size(v.type.shape) * (load + (v not in self.stored) * store) for v in crossing)
         if crossing <= self.stored:
-            cost -= sum(planned_size(v.type.shape) * (load + store) for v in self._kept(second))
+            cost -= sum(planned_size(v.type.shape) * (load + store) for v in self._kept(second.nodes))
         if cost > SMALL * self.budget and cost > min(self.left, LARGEST * self.budget):
             return False
         self.left -= max(cost, 0)
         self.stored |= crossing
         return True
 
-    def apart_but_for_numbers(self, first: Collection[Node], second: Collection[Node]) -> bool:
+    def apart_but_for_numbers(self, first: Group, second: Group) -> bool:
         """The same, where the second group reads nothing but numbers, and comes from other modules."""
-        if not _are_of_different_modules(first, second):
+        if not first.modules.isdisjoint(second.modules):
             return False
         return _are_numbers(_crossing(first, second)) and self.apart(first, second)
 
@@ -96,14 +119,10 @@ class Phases:
         return found
 
 
-def _crossing(first: Collection[Node], second: Collection[Node]) -> set[Value]:
+def _crossing(first: Group, second: Group) -> set[Value]:
     """What the second group reads of the first."""
-    inside = set(first)
-    return {s for n in second for v in n.operands if (s := base(v)).node in inside}
-
-
-def _are_of_different_modules(first: Iterable[Node], second: Iterable[Node]) -> bool:
-    return {n.origin.scope for n in first}.isdisjoint([n.origin.scope for n in second])
+    inside = set(first.nodes)
+    return {v.base for n in second.nodes for v in n.operands if v.base.node in inside}
 
 
 def _are_numbers(values: Iterable[Value]) -> bool:
@@ -125,10 +144,7 @@ def _work(node: Node, cost: CostTable) -> float:
     if isinstance(lower, Reduce):
         return planned_size(node.operands[0].type.shape) * element
     if isinstance(lower, Call):
-        layouts = [at for v in node.operands if (at := layout(v)) is not None]
-        assert len(layouts) == len(node.operands), "copy_insertion copies what has no layout"
-        call = lower.choose(layouts, [r.type for r in node.results], node.attrs)
-        return max(size, lower.macs(call)) * cost.gemm.term
+        return max(size, macs(node)) * cost.gemm.term
     if isinstance(lower, Contraction):
         depth = node.operands[0].type.shape[-1:]
         return size * planned_size(depth) * cost.gemm.term

@@ -12,6 +12,8 @@ where the loop costs less than the call.
 
 from __future__ import annotations
 
+from collections import deque
+
 from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
@@ -49,30 +51,35 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
                     return True
         return False
 
-    def dependents(node: Node) -> set[Node]:
-        """All nodes that need the results of a node."""
-        found: set[Node] = set()
-        pending = [node]
-        while pending:
-            new = {n for v in pending.pop().results for n in readers.get(v, ())} - found
-            found |= new
-            pending += new
-        return found
+    position = {n: k for k, n in enumerate(graph.nodes)}
+
+    def all_need(nodes: set[Node], source: Node) -> bool:
+        """Whether all of these nodes need the results of another one, which they are mostly close to."""
+        missing, last = set(nodes), max((position[n] for n in nodes), default=0)
+        pending, seen = deque([source]), {source}
+        while missing and pending:
+            readers_here = [n for v in pending.popleft().results for n in readers.get(v, ())]
+            new = {n: None for n in readers_here if n not in seen and position[n] <= last}
+            seen.update(new)
+            pending.extend(new)
+            missing.difference_update(new)
+        return not missing
 
     def is_alone(node: Node) -> bool:
         """Whether no other sum over the same axes iterates over the same elements, or over what is computed of
-        them and not stored."""
-        later = dependents(node)
-        pending = [base(node.operands[0])]
+        them and not stored, but for sums that need this one."""
+        others: set[Node] = set()
+        pending, seen = [base(node.operands[0])], {node}
         while pending:
             for n in readers.get(pending.pop(), ()):
-                if n is node or n in later:
+                if n in seen:
                     continue
+                seen.add(n)
                 if isinstance(n.op.lower, Reduce) and _extents(n) == _extents(node):
-                    return False
-                if isinstance(n.op.lower, View | Elementwise):
+                    others.add(n)
+                elif isinstance(n.op.lower, View | Elementwise):
                     pending += [v for v in n.results if isinstance(n.op.lower, View) or not is_stored(v)]
-        return True
+        return all_need(others, node)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         sizes = _rows_and_columns(node) if is_sum(node) else None

@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    GUARD = 32,
+    GUARD = 64,
     MAX_FLOATS = 1280,
     PADDED = GUARD + MAX_FLOATS + GUARD,
     ALIGNMENT_UNIT = 128,
@@ -36,7 +36,7 @@ static int32_t indices[MAX_FLOATS];
 static uint8_t index_buffers[3][PADDED];
 static uint32_t sum_before[INPUTS];
 static int32_t align, input_count;
-static compare_layout output_layout;
+static int32_t used[BUFFERS]; /* floats of the array, without its guards */
 
 static uint32_t cases, skipped, wrong;
 static float max_error, max_error_over_bound;
@@ -49,17 +49,16 @@ static float *data(int32_t which) {
     return buffer[which] + GUARD + (aligned - from + (uintptr_t)align) / sizeof(float);
 }
 
-static void fill(int32_t which, float value) {
-    float *padded = data(which) - GUARD;
-    for (int32_t i = 0; i < PADDED; i++) {
-        padded[i] = value;
-    }
+/* Floats of the array and its two guards. */
+static int32_t padded_length(int32_t which) {
+    return GUARD + used[which] + GUARD;
 }
 
 static uint32_t checksum(int32_t which) {
     const float *padded = data(which) - GUARD;
+    const int32_t length = padded_length(which);
     uint32_t sum = 0;
-    for (int32_t i = 0; i < PADDED; i++) {
+    for (int32_t i = 0; i < length; i++) {
         uint32_t bits;
         memcpy(&bits, padded + i, sizeof bits);
         sum = sum * 31u + bits;
@@ -84,33 +83,37 @@ static int32_t last_offset(const compare_layout *layout) {
     return offset;
 }
 
-/* Offset of element i of an array, counted innermost axis first. */
-static int32_t offset_of(const compare_layout *layout, int32_t i) {
-    int32_t offset = 0;
-    for (int32_t axis = 3; axis >= 0; axis--) {
-        offset += i % layout->extent[axis] * layout->stride[axis];
-        i /= layout->extent[axis];
+static float random_value(uint32_t key, uint32_t i, compare_values values) {
+    const float u = ag_unitf(key + 1u, cases, i);
+    if (values == COMPARE_UNIFORM) {
+        return 2.0f * u - 1.0f;
     }
-    return offset;
+    const bool is_nan = values == COMPARE_NANS && ag_rand_u32(key + 4u, cases, i) % 37u == 0u;
+    return is_nan ? NAN : floorf(u * 16.0f) * 0.125f - 1.0f;
 }
 
-static int32_t count_of(const compare_layout *layout) {
-    return layout->extent[0] * layout->extent[1] * layout->extent[2] * layout->extent[3];
-}
-
-static void fill_random(int32_t which, const compare_layout *layout, compare_values values) {
-    if (last_offset(layout) >= MAX_FLOATS) {
+/* An array between guards; `all_nan` replaces its values. */
+static void fill(int32_t which, const compare_layout *layout, compare_values values, bool all_nan) {
+    used[which] = last_offset(layout) + 1;
+    if (used[which] > MAX_FLOATS) {
         ag_print("a case is larger than its buffer\n");
         ag_system_exit(2);
     }
-    float *dst = data(which);
-    for (int32_t i = 0; i < count_of(layout); i++) {
-        const float u = ag_unitf((uint32_t)which + 1u, cases, (uint32_t)i);
-        float value = values == COMPARE_UNIFORM ? 2.0f * u - 1.0f : floorf(u * 16.0f) * 0.125f - 1.0f;
-        if (values == COMPARE_NANS && ag_rand_u32((uint32_t)which + 4u, cases, (uint32_t)i) % 37u == 0u) {
-            value = NAN;
+    float *const dst = data(which), *padded = dst - GUARD;
+    for (int32_t i = padded_length(which) - 1; i >= 0; i--) {
+        padded[i] = PAD;
+    }
+    const int32_t *extent = layout->extent, *stride = layout->stride;
+    uint32_t number = 0;
+    for (int32_t i = 0; i < extent[0]; i++) {
+        for (int32_t j = 0; j < extent[1]; j++) {
+            for (int32_t k = 0; k < extent[2]; k++) {
+                for (int32_t l = 0; l < extent[3]; l++) {
+                    const int32_t at = i * stride[0] + j * stride[1] + k * stride[2] + l * stride[3];
+                    dst[at] = all_nan ? NAN : random_value((uint32_t)which, number++, values);
+                }
+            }
         }
-        dst[offset_of(layout, i)] = value;
     }
 }
 
@@ -126,8 +129,7 @@ bool compare_matches(const compare_row *row, compare_attributes *attributes) {
 }
 
 float *compare_input(int32_t slot, compare_layout layout, compare_values values) {
-    fill(slot, PAD);
-    fill_random(slot, &layout, values);
+    fill(slot, &layout, values, false);
     sum_before[slot] = checksum(slot);
     input_count = slot >= input_count ? slot + 1 : input_count;
     return data(slot);
@@ -145,16 +147,11 @@ uint8_t *compare_input_index(void) {
 }
 
 void compare_output(compare_layout layout, float beta) {
-    output_layout = layout;
-    fill(ACTUAL, PAD);
-    fill_random(ACTUAL, &layout, COMPARE_UNIFORM);
-    if (beta == 0.0f) {
-        for (int32_t i = 0; i < count_of(&layout); i++) {
-            data(ACTUAL)[offset_of(&layout, i)] = NAN;
-        }
-    }
-    memcpy(data(EXPECTED) - GUARD, data(ACTUAL) - GUARD, PADDED * sizeof(float));
-    fill(MAGNITUDES, 0.0f);
+    fill(ACTUAL, &layout, COMPARE_UNIFORM, beta == 0.0f);
+    used[EXPECTED] = used[MAGNITUDES] = used[ACTUAL];
+    const size_t bytes = (size_t)padded_length(ACTUAL) * sizeof(float);
+    memcpy(data(EXPECTED) - GUARD, data(ACTUAL) - GUARD, bytes);
+    memset(data(MAGNITUDES) - GUARD, 0, bytes);
     memset(index_buffers[1], 0xa5, sizeof index_buffers[1]);
     memset(index_buffers[2], 0xa5, sizeof index_buffers[2]);
 }
@@ -193,14 +190,14 @@ void compare_make_magnitudes(void) {
     }
     for (int32_t slot = 0; slot < input_count; slot++) {
         float *padded = data(slot) - GUARD;
-        for (int32_t i = 0; i < PADDED; i++) {
+        const int32_t length = padded_length(slot);
+        for (int32_t i = 0; i < length; i++) {
             padded[i] = fabsf(padded[i]);
         }
     }
 }
 
-static void report(bool same, const compare_attributes *attributes,
-                   void (*print_case)(const compare_attributes *attributes)) {
+static void report(bool same, const compare_attributes *attributes) {
     if (same) {
         return;
     }
@@ -209,17 +206,17 @@ static void report(bool same, const compare_attributes *attributes,
         ag_print_i32(row_number, 0);
         ag_print(" ");
         ag_print_i32(align, 0);
-        print_case(attributes);
+        compare_rows[row_number].print(attributes);
         ag_print("\n");
     }
 }
 
-void compare_check(const compare_attributes *attributes, int32_t terms,
-                   void (*print_case)(const compare_attributes *attributes)) {
+void compare_check(const compare_attributes *attributes, int32_t terms) {
     const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
     const float *magnitude = data(MAGNITUDES) - GUARD;
+    const int32_t length = padded_length(ACTUAL);
     bool same = true;
-    for (int32_t i = 0; i < PADDED; i++) {
+    for (int32_t i = 0; i < length; i++) {
         if (actual[i] == expected[i]) {
             continue;
         }
@@ -235,32 +232,33 @@ void compare_check(const compare_attributes *attributes, int32_t terms,
                 error > max_error_over_bound * bound ? error / bound : max_error_over_bound;
         }
     }
-    report(same, attributes, print_case);
+    report(same, attributes);
 }
 
-void compare_check_exact(const compare_attributes *attributes,
-                         void (*print_case)(const compare_attributes *attributes)) {
+void compare_check_exact(const compare_attributes *attributes) {
     const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
     bool same =
         operands_are_unchanged() && memcmp(index_buffers[1], index_buffers[2], sizeof index_buffers[1]) == 0;
-    for (int32_t i = 0; i < PADDED; i++) {
+    for (int32_t i = padded_length(ACTUAL) - 1; i >= 0; i--) {
         same = same && (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i])));
     }
-    report(same, attributes, print_case);
+    report(same, attributes);
 }
 
-void compare_print_field(const char *name, int32_t value) {
+static void print_name(const char *name) {
     ag_print(" ");
     ag_print(name);
     ag_print("=");
+}
+
+void compare_print_int32_t(const char *name, int32_t value) {
+    print_name(name);
     ag_print_i32(value, 0);
 }
 
-void compare_print_scales(const compare_attributes *attributes) {
-    ag_print(" alpha=");
-    ag_print_f32(attributes->alpha, 0, 2);
-    ag_print(" beta=");
-    ag_print_f32(attributes->beta, 0, 2);
+void compare_print_float(const char *name, float value) {
+    print_name(name);
+    ag_print_f32(value, 0, 2);
 }
 
 int32_t compare_floor_div(int32_t a, int32_t b) {

@@ -26,6 +26,7 @@ typedef struct compare_row {
     const char *kernel, *symbol;
     compare_any *function;
     bool (*when)(const compare_attributes *attributes);
+    void (*print)(const compare_attributes *attributes);
     void (*cases)(const struct compare_row *row);
 } compare_row;
 
@@ -72,16 +73,15 @@ uint8_t *compare_expected_index(void);
 void compare_make_magnitudes(void);
 
 /* Compares both outputs, guards included: bit for bit except for the rounding of sums of `terms` products,
- * scaled by alpha and added to beta times the old value. `print_case` prints the case. */
-void compare_check(const compare_attributes *attributes, int32_t terms,
-                   void (*print_case)(const compare_attributes *attributes));
+ * scaled by alpha and added to beta times the old value. */
+void compare_check(const compare_attributes *attributes, int32_t terms);
 
 /* The same where no rounding is allowed; index arrays as well. */
-void compare_check_exact(const compare_attributes *attributes,
-                         void (*print_case)(const compare_attributes *attributes));
+void compare_check_exact(const compare_attributes *attributes);
 
-void compare_print_field(const char *name, int32_t value);
-void compare_print_scales(const compare_attributes *attributes);
+/* Prints of a wrong case. */
+void compare_print_int32_t(const char *name, int32_t value);
+void compare_print_float(const char *name, float value);
 
 /* For conditions: division as in Python, rounded down, and its remainder. */
 int32_t compare_floor_div(int32_t a, int32_t b);
@@ -91,5 +91,11 @@ int32_t compare_floor_mod(int32_t a, int32_t b);
 #define COMPARE_CASES(name)                                                                                  \
     void compare_##name(const compare_row *row);                                                             \
     void compare_##name(const compare_row *row)
+
+/* The same where `all` calls a function of this file for each case of its table. */
+#define COMPARE_CASES_OF(name, all, ...)                                                                     \
+    COMPARE_CASES(name) {                                                                                    \
+        all(row, __VA_ARGS__);                                                                               \
+    }
 
 #endif

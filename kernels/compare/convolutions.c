@@ -12,28 +12,6 @@ static const images depthwise[] = {
     {2, 4, 5, 11, 11, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 11}, {1, 3, 4, 64, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 64},
 };
 
-static void print_case(const compare_attributes *f) {
-    const ag_conv2d_shape *s = &f->conv2d_shape;
-    compare_print_field("n", f->n);
-    compare_print_field("h", s->h);
-    compare_print_field("w", s->w);
-    compare_print_field("c", s->c);
-    compare_print_field("o", s->o);
-    compare_print_field("kh", s->kh);
-    compare_print_field("kw", s->kw);
-    compare_print_field("stride_h", s->stride_h);
-    compare_print_field("stride_w", s->stride_w);
-    compare_print_field("pad_top", s->pad_top);
-    compare_print_field("pad_left", s->pad_left);
-    compare_print_field("dilation_h", s->dilation_h);
-    compare_print_field("dilation_w", s->dilation_w);
-    compare_print_field("groups", s->groups);
-    compare_print_field("x_w", s->x_w);
-    compare_print_field("x_c", s->x_c);
-    compare_print_field("ldy", s->ldy);
-    compare_print_scales(f);
-}
-
 static compare_layout weights_of(const ag_conv2d_shape *s) {
     return compare_dense(s->o * s->kh * s->kw * (s->c / s->groups));
 }
@@ -57,22 +35,22 @@ static const family depthwise2d = {ag_depthwise2d_f32_ref, ag_depthwise2d_dx_f32
                                    ag_depthwise2d_dw_f32_ref, depthwise,
                                    sizeof depthwise / sizeof *depthwise};
 
-static compare_attributes attributes_of(const images *i, image_layout layout) {
-    compare_attributes f = {0};
-    f.n = i->n;
-    f.alpha = 1.0f;
-    f.conv2d_shape = shape_of(i, layout);
-    return f;
-}
-
 typedef void cases_of(const compare_row *row, const family *ref, const images *i, image_layout layout,
                       compare_attributes *f);
 
-static void all(const compare_row *row, cases_of *one, const family *ref) {
+/* With the first `scales` of compare_scales. */
+static void all(const compare_row *row, cases_of *one, const family *ref, int32_t scales) {
     for (uint32_t i = 0; i < ref->rows; i++) {
+        const images *image = ref->table + i;
         for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
-            compare_attributes f = attributes_of(ref->table + i, (image_layout)l);
-            one(row, ref, ref->table + i, (image_layout)l, &f);
+            compare_attributes f = {.n = image->n, .conv2d_shape = shape_of(image, (image_layout)l)};
+            for (int32_t k = 0; k < scales; k++) {
+                f.alpha = compare_scales[k][0];
+                f.beta = compare_scales[k][1];
+                if (compare_matches(row, &f)) {
+                    one(row, ref, image, (image_layout)l, &f);
+                }
+            }
         }
     }
 }
@@ -81,9 +59,6 @@ static void forward(const compare_row *row, const family *ref, const images *i, 
                     compare_attributes *f) {
     ag_conv2d_f32_fn *kernel = (ag_conv2d_f32_fn *)row->function;
     const ag_conv2d_shape *s = &f->conv2d_shape;
-    if (!compare_matches(row, f)) {
-        return;
-    }
     const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
     const float *w = compare_input(1, weights_of(s), COMPARE_UNIFORM);
     compare_output(results_of(s, f->n), 0.0f);
@@ -91,16 +66,13 @@ static void forward(const compare_row *row, const family *ref, const images *i, 
     ref->forward(x, w, compare_expected(), f->n, s);
     compare_make_magnitudes();
     ref->forward(x, w, compare_magnitudes(), f->n, s);
-    compare_check(f, s->kh * s->kw * (s->c / s->groups), print_case);
+    compare_check(f, s->kh * s->kw * (s->c / s->groups));
 }
 
 static void dx(const compare_row *row, const family *ref, const images *i, image_layout layout,
                compare_attributes *f) {
     ag_conv2d_dx_f32_fn *kernel = (ag_conv2d_dx_f32_fn *)row->function;
     const ag_conv2d_shape *s = &f->conv2d_shape;
-    if (!compare_matches(row, f)) {
-        return;
-    }
     const float *dy = compare_input(0, results_of(s, f->n), COMPARE_UNIFORM);
     const float *w = compare_input(1, weights_of(s), COMPARE_UNIFORM);
     compare_output(array_layout(i, layout), 0.0f);
@@ -108,50 +80,26 @@ static void dx(const compare_row *row, const family *ref, const images *i, image
     ref->dx(dy, w, compare_expected(), f->n, s);
     compare_make_magnitudes();
     ref->dx(dy, w, compare_magnitudes(), f->n, s);
-    compare_check(f, s->kh * s->kw * (s->o / s->groups), print_case);
+    compare_check(f, s->kh * s->kw * (s->o / s->groups));
 }
 
 static void dw(const compare_row *row, const family *ref, const images *i, image_layout layout,
                compare_attributes *f) {
     ag_conv2d_dw_f32_fn *kernel = (ag_conv2d_dw_f32_fn *)row->function;
     const ag_conv2d_shape *s = &f->conv2d_shape;
-    for (int32_t k = 0; k < COMPARE_SCALES; k++) {
-        f->alpha = compare_scales[k][0];
-        f->beta = compare_scales[k][1];
-        if (!compare_matches(row, f)) {
-            continue;
-        }
-        const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
-        const float *dy = compare_input(1, results_of(s, f->n), COMPARE_UNIFORM);
-        compare_output(weights_of(s), f->beta);
-        kernel(x, dy, compare_actual(), f->n, s, f->alpha, f->beta);
-        ref->dw(x, dy, compare_expected(), f->n, s, f->alpha, f->beta);
-        compare_make_magnitudes();
-        ref->dw(x, dy, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
-        compare_check(f, f->n * s->oh * s->ow, print_case);
-    }
+    const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
+    const float *dy = compare_input(1, results_of(s, f->n), COMPARE_UNIFORM);
+    compare_output(weights_of(s), f->beta);
+    kernel(x, dy, compare_actual(), f->n, s, f->alpha, f->beta);
+    ref->dw(x, dy, compare_expected(), f->n, s, f->alpha, f->beta);
+    compare_make_magnitudes();
+    ref->dw(x, dy, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
+    compare_check(f, f->n * s->oh * s->ow);
 }
 
-COMPARE_CASES(conv2d_f32) {
-    all(row, forward, &conv2d);
-}
-
-COMPARE_CASES(conv2d_dx_f32) {
-    all(row, dx, &conv2d);
-}
-
-COMPARE_CASES(conv2d_dw_f32) {
-    all(row, dw, &conv2d);
-}
-
-COMPARE_CASES(depthwise2d_f32) {
-    all(row, forward, &depthwise2d);
-}
-
-COMPARE_CASES(depthwise2d_dx_f32) {
-    all(row, dx, &depthwise2d);
-}
-
-COMPARE_CASES(depthwise2d_dw_f32) {
-    all(row, dw, &depthwise2d);
-}
+COMPARE_CASES_OF(conv2d_f32, all, forward, &conv2d, 1)
+COMPARE_CASES_OF(conv2d_dx_f32, all, dx, &conv2d, 1)
+COMPARE_CASES_OF(conv2d_dw_f32, all, dw, &conv2d, COMPARE_SCALES)
+COMPARE_CASES_OF(depthwise2d_f32, all, forward, &depthwise2d, 1)
+COMPARE_CASES_OF(depthwise2d_dx_f32, all, dx, &depthwise2d, 1)
+COMPARE_CASES_OF(depthwise2d_dw_f32, all, dw, &depthwise2d, COMPARE_SCALES)

@@ -24,19 +24,8 @@ static const images convolutions[] = {
     {1, 1, 13, 3, 5, 1, 5, 1, 1, 0, 0, 2, 2, 1, 1, 1},
 };
 
-/* Strides of an image along n, h, w, c. */
 static inline compare_layout array_layout(const images *i, image_layout kind) {
-    compare_layout layout = {{i->n, i->h, i->w, i->c}, {i->h * i->w * i->c, i->w * i->c, i->c, 1}};
-    if (kind == STRIDED) {
-        layout.stride[2] = i->c + 2;
-        layout.stride[1] = i->w * (i->c + 2) + 1;
-        layout.stride[0] = i->h * layout.stride[1] + 3;
-    } else if (kind == CHANNEL_FIRST) {
-        layout.stride[1] = i->w;
-        layout.stride[2] = 1;
-        layout.stride[3] = i->h * i->w;
-    }
-    return layout;
+    return image_strides(i->n, i->h, i->w, i->c, kind);
 }
 
 static inline ag_conv2d_shape shape_of(const images *i, image_layout layout) {

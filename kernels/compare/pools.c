@@ -17,17 +17,7 @@ static const images table[] = {
 };
 
 static compare_layout array_layout(const images *i, image_layout kind) {
-    compare_layout layout = {{i->n, i->h, i->w, i->c}, {i->h * i->w * i->c, i->w * i->c, i->c, 1}};
-    if (kind == STRIDED) {
-        layout.stride[2] = i->c + 1;
-        layout.stride[1] = i->w * (i->c + 1) + 2;
-        layout.stride[0] = i->h * layout.stride[1] + 1;
-    } else if (kind == CHANNEL_FIRST) {
-        layout.stride[1] = i->w;
-        layout.stride[2] = 1;
-        layout.stride[3] = i->h * i->w;
-    }
-    return layout;
+    return image_strides(i->n, i->h, i->w, i->c, kind);
 }
 
 static compare_attributes attributes_of(const images *i, image_layout layout) {
@@ -65,26 +55,6 @@ static compare_layout results_of(const compare_attributes *f) {
     return compare_dense(f->n * s->oh * s->ow * s->c);
 }
 
-static void print_case(const compare_attributes *f) {
-    const ag_pool2d_shape *s = &f->pool2d_shape;
-    compare_print_field("n", f->n);
-    compare_print_field("h", s->h);
-    compare_print_field("w", s->w);
-    compare_print_field("c", s->c);
-    compare_print_field("kh", s->kh);
-    compare_print_field("kw", s->kw);
-    compare_print_field("stride_h", s->stride_h);
-    compare_print_field("stride_w", s->stride_w);
-    compare_print_field("pad_top", s->pad_top);
-    compare_print_field("pad_left", s->pad_left);
-    compare_print_field("dilation_h", s->dilation_h);
-    compare_print_field("dilation_w", s->dilation_w);
-    compare_print_field("divisor", s->divisor);
-    compare_print_field("count_pad", s->count_pad);
-    compare_print_field("x_w", s->x_w);
-    compare_print_field("x_c", s->x_c);
-}
-
 typedef void cases_of(const compare_row *row, const images *i, image_layout layout, compare_attributes *f);
 
 static void all(const compare_row *row, cases_of *one) {
@@ -105,7 +75,7 @@ static void largest(const compare_row *row, const images *i, image_layout layout
     compare_output(results_of(f), 0.0f);
     kernel(x, compare_actual(), compare_actual_index(), f->n, &f->pool2d_shape);
     ag_max_pool2d_f32_ref(x, compare_expected(), compare_expected_index(), f->n, &f->pool2d_shape);
-    compare_check_exact(f, print_case);
+    compare_check_exact(f);
 }
 
 /* Indices from ref with other values, so that all are valid. */
@@ -125,7 +95,7 @@ static void largest_dx(const compare_row *row, const images *i, image_layout lay
     ag_max_pool2d_dx_f32_ref(dy, index, compare_expected(), f->n, &f->pool2d_shape);
     compare_make_magnitudes();
     ag_max_pool2d_dx_f32_ref(dy, index, compare_magnitudes(), f->n, &f->pool2d_shape);
-    compare_check(f, i->kh * i->kw, print_case);
+    compare_check(f, i->kh * i->kw);
 }
 
 static void pick(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
@@ -135,7 +105,7 @@ static void pick(const compare_row *row, const images *i, image_layout layout, c
     compare_output(results_of(f), 0.0f);
     kernel(x, index, compare_actual(), f->n, &f->pool2d_shape);
     ag_max_pool2d_pick_f32_ref(x, index, compare_expected(), f->n, &f->pool2d_shape);
-    compare_check_exact(f, print_case);
+    compare_check_exact(f);
 }
 
 static void mean(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
@@ -146,7 +116,7 @@ static void mean(const compare_row *row, const images *i, image_layout layout, c
     ag_avg_pool2d_f32_ref(x, compare_expected(), f->n, &f->pool2d_shape);
     compare_make_magnitudes();
     ag_avg_pool2d_f32_ref(x, compare_magnitudes(), f->n, &f->pool2d_shape);
-    compare_check(f, i->kh * i->kw, print_case);
+    compare_check(f, i->kh * i->kw);
 }
 
 static void mean_dx(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
@@ -157,25 +127,11 @@ static void mean_dx(const compare_row *row, const images *i, image_layout layout
     ag_avg_pool2d_dx_f32_ref(dy, compare_expected(), f->n, &f->pool2d_shape);
     compare_make_magnitudes();
     ag_avg_pool2d_dx_f32_ref(dy, compare_magnitudes(), f->n, &f->pool2d_shape);
-    compare_check(f, i->kh * i->kw, print_case);
+    compare_check(f, i->kh * i->kw);
 }
 
-COMPARE_CASES(max_pool2d_f32) {
-    all(row, largest);
-}
-
-COMPARE_CASES(max_pool2d_dx_f32) {
-    all(row, largest_dx);
-}
-
-COMPARE_CASES(max_pool2d_pick_f32) {
-    all(row, pick);
-}
-
-COMPARE_CASES(avg_pool2d_f32) {
-    all(row, mean);
-}
-
-COMPARE_CASES(avg_pool2d_dx_f32) {
-    all(row, mean_dx);
-}
+COMPARE_CASES_OF(max_pool2d_f32, all, largest)
+COMPARE_CASES_OF(max_pool2d_dx_f32, all, largest_dx)
+COMPARE_CASES_OF(max_pool2d_pick_f32, all, pick)
+COMPARE_CASES_OF(avg_pool2d_f32, all, mean)
+COMPARE_CASES_OF(avg_pool2d_dx_f32, all, mean_dx)

@@ -4,16 +4,6 @@
 
 typedef void cases_of(const compare_row *row, compare_attributes *attributes);
 
-static void print_case(const compare_attributes *f) {
-    compare_print_field("m", f->m);
-    compare_print_field("n", f->n);
-    compare_print_field("k", f->k);
-    compare_print_field("lda", f->lda);
-    compare_print_field("ldb", f->ldb);
-    compare_print_field("ldc", f->ldc);
-    compare_print_scales(f);
-}
-
 static void gemm(const compare_row *row, compare_attributes *f, ag_gemm_f32_fn *ref, bool ta, bool tb) {
     ag_gemm_f32_fn *kernel = (ag_gemm_f32_fn *)row->function;
     const int32_t m = f->m, n = f->n, k = f->k, slack = f->lda;
@@ -30,7 +20,7 @@ static void gemm(const compare_row *row, compare_attributes *f, ag_gemm_f32_fn *
     ref(a, f->lda, b, f->ldb, compare_expected(), f->ldc, m, n, k, f->alpha, f->beta);
     compare_make_magnitudes();
     ref(a, f->lda, b, f->ldb, compare_magnitudes(), f->ldc, m, n, k, 1.0f, 0.0f);
-    compare_check(f, k, print_case);
+    compare_check(f, k);
 }
 
 static void gemm_nn(const compare_row *row, compare_attributes *f) {
@@ -63,7 +53,7 @@ static void product(const compare_row *row, compare_attributes *f, ag_gemv_f32_f
     ref(a, f->lda, x, compare_expected(), m, n, f->alpha, f->beta);
     compare_make_magnitudes();
     ref(a, f->lda, x, compare_magnitudes(), m, n, 1.0f, 0.0f);
-    compare_check(f, transposed ? m : n, print_case);
+    compare_check(f, transposed ? m : n);
 }
 
 static void gemv(const compare_row *row, compare_attributes *f) {
@@ -88,7 +78,7 @@ static void ger(const compare_row *row, compare_attributes *f) {
     ag_ger_f32_ref(compare_expected(), f->lda, x, y, m, n, f->alpha, f->beta);
     compare_make_magnitudes();
     ag_ger_f32_ref(compare_magnitudes(), f->lda, x, y, m, n, 1.0f, 0.0f);
-    compare_check(f, 1, print_case);
+    compare_check(f, 1);
 }
 
 static void axpby(const compare_row *row, compare_attributes *f) {
@@ -103,7 +93,7 @@ static void axpby(const compare_row *row, compare_attributes *f) {
     ag_axpby_f32_ref(x, compare_expected(), n, f->alpha, f->beta);
     compare_make_magnitudes();
     ag_axpby_f32_ref(x, compare_magnitudes(), n, 1.0f, 0.0f);
-    compare_check(f, 1, print_case);
+    compare_check(f, 1);
 }
 
 static void column_sums(const compare_row *row, compare_attributes *f) {
@@ -119,7 +109,7 @@ static void column_sums(const compare_row *row, compare_attributes *f) {
     ag_column_sums_f32_ref(a, f->lda, compare_expected(), m, n, f->alpha, f->beta);
     compare_make_magnitudes();
     ag_column_sums_f32_ref(a, f->lda, compare_magnitudes(), m, n, 1.0f, 0.0f);
-    compare_check(f, m, print_case);
+    compare_check(f, m);
 }
 
 /* `slack`: elements between two rows. */
@@ -155,37 +145,14 @@ static void all(const compare_row *row, cases_of *one) {
     }
 }
 
-COMPARE_CASES(gemm_nn_f32) {
-    all(row, gemm_nn);
-}
-
-COMPARE_CASES(gemm_nt_f32) {
-    all(row, gemm_nt);
-}
-
-COMPARE_CASES(gemm_tn_f32) {
-    all(row, gemm_tn);
-}
-
-COMPARE_CASES(gemm_tt_f32) {
-    all(row, gemm_tt);
-}
-
-COMPARE_CASES(gemv_f32) {
-    all(row, gemv);
-}
-
-COMPARE_CASES(gemv_t_f32) {
-    all(row, gemv_t);
-}
-
-COMPARE_CASES(ger_f32) {
-    all(row, ger);
-}
-
-COMPARE_CASES(axpby_f32) {
-    all(row, axpby);
-}
+COMPARE_CASES_OF(gemm_nn_f32, all, gemm_nn)
+COMPARE_CASES_OF(gemm_nt_f32, all, gemm_nt)
+COMPARE_CASES_OF(gemm_tn_f32, all, gemm_tn)
+COMPARE_CASES_OF(gemm_tt_f32, all, gemm_tt)
+COMPARE_CASES_OF(gemv_f32, all, gemv)
+COMPARE_CASES_OF(gemv_t_f32, all, gemv_t)
+COMPARE_CASES_OF(ger_f32, all, ger)
+COMPARE_CASES_OF(axpby_f32, all, axpby)
 
 COMPARE_CASES(column_sums_f32) {
     all(row, column_sums);

@@ -6,15 +6,6 @@ static const int32_t sizes[][4] = {{1, 1, 1, 1},  {1, 4, 9, 3},  {2, 7, 5, 4}, {
 
 typedef void cases_of(const compare_row *row, compare_attributes *f);
 
-static void print_case(const compare_attributes *f) {
-    compare_print_field("outer", f->outer);
-    compare_print_field("rows", f->rows);
-    compare_print_field("count", f->count);
-    compare_print_field("inner", f->inner);
-    compare_print_field("reverse", f->reverse);
-    compare_print_scales(f);
-}
-
 static void all(const compare_row *row, cases_of *one) {
     for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         compare_attributes f = {0};
@@ -40,7 +31,7 @@ static void scatter(const compare_row *row, compare_attributes *f) {
     ag_scatter_sum_f32_ref(index, x, compare_expected(), f->outer, f->rows, f->count, f->inner);
     compare_make_magnitudes();
     ag_scatter_sum_f32_ref(index, x, compare_magnitudes(), f->outer, f->rows, f->count, f->inner);
-    compare_check(f, f->count, print_case);
+    compare_check(f, f->count);
 }
 
 static void by_row(const compare_row *row, compare_attributes *f) {
@@ -60,7 +51,7 @@ static void by_row(const compare_row *row, compare_attributes *f) {
         compare_make_magnitudes();
         ag_index_sum_f32_ref(index, x, compare_magnitudes(), f->outer, f->rows, f->count, f->inner, 1.0f,
                              0.0f);
-        compare_check(f, f->count, print_case);
+        compare_check(f, f->count);
     }
 }
 
@@ -77,23 +68,15 @@ static void running(const compare_row *row, compare_attributes *f) {
         ag_cumsum_f32_ref(x, compare_expected(), f->outer, f->count, f->inner, f->reverse);
         compare_make_magnitudes();
         ag_cumsum_f32_ref(x, compare_magnitudes(), f->outer, f->count, f->inner, f->reverse);
-        compare_check(f, f->count, print_case);
+        compare_check(f, f->count);
         compare_output(layout, 1.0f); /* y is x */
         kernel(compare_actual(), compare_actual(), f->outer, f->count, f->inner, f->reverse);
         ag_cumsum_f32_ref(compare_expected(), compare_expected(), f->outer, f->count, f->inner, f->reverse);
         ag_cumsum_f32_ref(x, compare_magnitudes(), f->outer, f->count, f->inner, f->reverse);
-        compare_check(f, f->count, print_case);
+        compare_check(f, f->count);
     }
 }
 
-COMPARE_CASES(scatter_sum_f32) {
-    all(row, scatter);
-}
-
-COMPARE_CASES(index_sum_f32) {
-    all(row, by_row);
-}
-
-COMPARE_CASES(cumsum_f32) {
-    all(row, running);
-}
+COMPARE_CASES_OF(scatter_sum_f32, all, scatter)
+COMPARE_CASES_OF(index_sum_f32, all, by_row)
+COMPARE_CASES_OF(cumsum_f32, all, running)

@@ -82,7 +82,7 @@ static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, c
                                       const ag_conv2d_part *part) {
     const ag_conv2d_group *g = part->g;
     /* the last tile that the micro-kernel stores to y */
-    const int32_t last_full = pixels->single_row ? g->outputs - AG_TILE_N : -1;
+    const int32_t last_full = pixels->constant_stride ? g->outputs - AG_TILE_N : -1;
     const ptrdiff_t filter = g->filter;
     int32_t o = 0;
     t->c_step = ag_bytes(g->s->ldy);

@@ -114,7 +114,7 @@ static void ag_dx_channels(ag_tile *t, const ag_pixel_tile *pixels, const float 
     const int32_t last = g->channels - AG_TILE_N;
     int32_t k = 0;
     t->b[0] = w;
-    if (pixels->single_row && g->s->x_c == 1) {
+    if (pixels->constant_stride && g->s->x_c == 1) {
         t->c = pixels->dst[0];
         t->c_step = ag_bytes(step);
         for (; k <= last; k += AG_TILE_N) {

@@ -28,7 +28,8 @@ typedef struct {
     const float *src[AG_TILE_M];
     float *dst[AG_TILE_M];
     int32_t count;
-    bool single_row; /* all in one row: the results have a constant stride */
+    bool constant_stride; /* of the results: all in one row, or rows and images follow each other without a
+                             gap */
 } ag_pixel_tile;
 
 /* Sets the position to the first of `rows` x `columns` pixels of `images` images. The other fields are set.
@@ -64,7 +65,11 @@ static inline void ag_next_pixel(ag_pixel_cursor *cursor) {
 
 static inline void ag_next_pixel_tile(ag_pixel_tile *pixels, ag_pixel_cursor *cursor) {
     pixels->count = cursor->remaining < AG_TILE_M ? cursor->remaining : AG_TILE_M;
-    pixels->single_row = cursor->column + AG_TILE_M <= cursor->columns;
+    pixels->constant_stride =
+        cursor->column + AG_TILE_M <= cursor->columns ||
+        (cursor->dst_row == 0 && pixels->count == AG_TILE_M &&
+         (cursor->dst_image == 0 ||
+          cursor->column + AG_TILE_M <= (cursor->rows - cursor->row) * cursor->columns));
     if (cursor->column + AG_TILE_M < cursor->columns) {
         for (int32_t i = 0; i < AG_TILE_M; i++) {
             pixels->src[i] = cursor->src;

@@ -117,13 +117,13 @@ def model_files(env, deps_json, model):
     known = _listed(deps_json.read_text()) if deps_json.is_file() else None
     if known is not None and _newest([*known, model]) <= deps_json.stat().st_mtime:
         return known
-    if known is None:
-        check_python(build_of(env).python, env)
     words = [build_of(env).python, "-P", "-m", "autodiff_gen", "deps", model]
     done = subprocess.run(words, env=env["ENV"], capture_output=True, text=True)
     fresh = _listed(done.stdout) if done.returncode == 0 else None
     if fresh is not None and fresh == known:
         os.utime(deps_json)
+    if fresh is None and known is None:
+        check_python(build_of(env).python, env)
     # The error of a broken model is reported when it is built.
     return fresh if fresh is not None else [f for f in known or () if os.path.isfile(f)]
 

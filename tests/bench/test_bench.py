@@ -315,6 +315,7 @@ def test_kernels_are_counted_by_themselves(built):
         if name.startswith(("ge", "axp", "col", "conv", "depth"))
     }
     assert {family for family, _ in cases} == families - {"gemm_tt"}
+    assert 300 < record["stack"] <= 1024
     assert "ag_gemv_f32_armv7em" in kernel_report(record, None)
     before = copy.deepcopy(record)
     before["cases"][0]["instructions_per_mac"] = 9.0

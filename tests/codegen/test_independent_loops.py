@@ -245,6 +245,8 @@ def test_iterations_of_real_models_never_touch_the_same_bytes(name: str) -> None
 
 def test_boards_without_vectors_keep_their_text() -> None:
     for name, said in (("stm32", False), ("host_avx2", True)):
-        source = emit(compile_model(load_model("gesture")[0], "gesture", ["ref"], board.load(name)))
-        assert ("AG_IVDEP" in source["gesture.c"]) == said
-        assert ('#include "ag_ivdep.h"' in source["gesture.c"]) == said
+        source = emit(compile_model(load_model("gesture")[0], "gesture", ["ref"], board.load(name)))[
+            "gesture.c"
+        ]
+        assert ("AG_IVDEP" in source) == said
+        assert ('#include "ag_loops.h"' in source) == ("AG_IVDEP" in source or "AG_NOUNROLL" in source)

@@ -23,7 +23,7 @@ from autodiff_gen.codegen.program import Program
 from autodiff_gen.host.compiler import CFLAGS
 from autodiff_gen.ir.types import bound
 from autodiff_gen.kernels import registry
-from autodiff_gen.targets import installation
+from autodiff_gen.targets import board, installation
 
 pytestmark = pytest.mark.cc
 
@@ -64,22 +64,26 @@ def check(case: Case, running: Running) -> None:
             assert close(found, new), f"{where}, state {state.name}: {found} instead of {new}\n{case.graph}"
 
 
-def laid_out_for_vectors(monkeypatch: pytest.MonkeyPatch, iterations: int) -> None:
-    load = registry.load
-    cost = replace(registry.host_cost(), vector_loop=iterations)
-    monkeypatch.setattr(registry, "load", lambda names: load(names, cost=cost))
+COSTS = {
+    "the host": registry.host_cost,
+    "vectors": lambda: replace(registry.host_cost(), vector_loop=4),  # loops are laid out for them
+    "a core without vectors": lambda: replace(
+        board.load("stm32").cost, code=0.5
+    ),  # tiles of rows, more loops
+}
 
 
 @pytest.mark.parametrize("block", range(5))
 @pytest.mark.parametrize("make", [random_function, random_model])
 def test_c_agrees_with_the_interpreter(make: Make, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every second block with loops laid out for vectors."""
+    """With the costs of several targets."""
     made = cases(make, block)
     plain = [program_of(c, named(c)) for c in made]
-    laid_out_for_vectors(monkeypatch, 4 * (block % 2))
+    load, cost = registry.load, list(COSTS.values())[block % len(COSTS)]()
+    monkeypatch.setattr(registry, "load", lambda names: load(names, cost=cost))
     programs = [program_of(c, named(c)) for c in made]
     differ = [a for a, b in zip(plain, programs, strict=True) if emit(a) != emit(b)]
-    assert bool(differ) == bool(block % 2)
+    assert bool(differ) == (cost != registry.host_cost())
     with poisoned():
         library = library_of(programs, "-O0")
     for case, program in zip(made, programs, strict=True):

@@ -15,13 +15,14 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_function, compile_model
 from autodiff_gen.codegen.program import Entry, Program
 from autodiff_gen.ir.graph import State
-from autodiff_gen.ir.node import Value, base, topological
+from autodiff_gen.ir.node import INPUT, Value, base, topological
 from autodiff_gen.ir.types import planned_size
 from autodiff_gen.passes.layout_assignment import Layouts
 
 
 def layout_copies(entry: Entry) -> list[str]:
-    """What the entry copies only to have it in another order: as many elements as there were."""
+    """What the entry copies only to have it in another order: as many elements as there were. The caller's arrays are
+    in the caller's order; whether they are copied is a question of costs."""
     found = []
     for step in entry.plan.steps:
         for region in step.node.regions:
@@ -31,6 +32,8 @@ def layout_copies(entry: Entry) -> list[str]:
                 if copies and node.results[0].ndim > 1:
                     source = base(node.operands[0])
                     source = base(outer.get(source, source))
+                    if source.node.op is INPUT:
+                        continue
                     if planned_size(source.shape) == planned_size(node.results[0].shape):
                         found.append(f"step {step.number}: {node.results[0].type!r}")
     return found

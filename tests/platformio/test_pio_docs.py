@@ -25,8 +25,6 @@ def commands():
 
 def test_the_project_trains_and_the_commands_work(tmp_path):
     folder, core = tmp_path / "empty folder", tmp_path / "core"
-    # PlatformIO begins anew after a change of platformio.ini; its builds share their objects.
-    shared = {"PLATFORMIO_BUILD_CACHE_DIR": str(tmp_path / "objects")}
     (folder / "src").mkdir(parents=True)
     ini, port, _ = blocks("ini")
     (folder / "platformio.ini").write_text(ini)
@@ -34,7 +32,7 @@ def test_the_project_trains_and_the_commands_work(tmp_path):
     (folder / "src" / "main.c").write_text(blocks("c")[0])
     for command in ("pio run", "pio run -t run"):
         assert command in commands()
-        said = succeed(folder, core, *command.split()[1:], **shared)
+        said = succeed(folder, core, *command.split()[1:])
     losses = [float(x) for x in re.findall(r"^loss ([\d.]+)$", said, re.MULTILINE)]
     assert len(losses) == 3 and losses[2] < losses[0]
 
@@ -42,12 +40,12 @@ def test_the_project_trains_and_the_commands_work(tmp_path):
     (folder / "platformio.ini").write_text(
         ini + port.replace("5400", str(free_port())) + "custom_qemu_timeout = 5\n"
     )
-    assert "QEMU runs" in succeed(folder, core, "run", "-t", "upload", **shared)
+    assert "QEMU runs" in succeed(folder, core, "run", "-t", "upload")
 
     (folder / "src" / "main.c").rename(folder / "main.c")
     (folder / "src" / "sketch.cpp").write_text(blocks("cpp")[0])
     (folder / "platformio.ini").write_text(ini + "framework = arduino\n")
-    said = succeed(folder, core, "run", "-t", "run", **shared)
+    said = succeed(folder, core, "run", "-t", "run")
     assert float(re.findall(r"^(\d\.\d{6})$", said, re.MULTILINE)[-1]) < 0.001
 
 

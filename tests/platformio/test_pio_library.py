@@ -148,7 +148,7 @@ def test_any_number_of_jobs_gives_the_same(project, library, tmp_path):
     made = {}
     for jobs in ("1", "4"):
         succeed(folder, core, "run", "-t", "clean")
-        succeed(folder, core, "run", "-j", jobs)
+        succeed(folder, core, "run", "-j", jobs, PLATFORMIO_BUILD_CACHE_DIR="")
         made[jobs] = (folder / ".pio/build/board/firmware.elf").read_bytes()
     assert made["1"] == made["4"]
 

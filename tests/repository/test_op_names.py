@@ -13,7 +13,6 @@ PACKAGE = Path(__file__).resolve().parents[2] / "autodiff_gen"
 # file: why its comparisons stay
 EXEMPT = {
     "ir/node.py": "the registry maps names to records",
-    "passes/fuse_conv_pool.py": "makes conv2d_pool and its gradients, ops of its own, of those that it names",
 }
 
 LOOKUPS = (

@@ -41,8 +41,8 @@ def test_ruff_format(root: Path) -> None:
     check(root, *module("ruff"), "format", "--no-cache", "--check", ".")
 
 
-def test_mypy_strict(root: Path, tmp_path: Path) -> None:
-    check(root, *module("mypy"), "--cache-dir", tmp_path)
+def test_mypy_strict(root: Path) -> None:
+    check(root, *module("mypy"))
 
 
 def test_clang_format(root: Path, files: list[Path]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import scons_object_cache
 from checkout import ROOT
 
 PARTS = ("autodiff_gen", "bench", "boards", "examples", "kernels", "runtime", "site_scons", "tests")
@@ -75,8 +75,8 @@ class Copy:
 
     def python(self, *words: str, timeout: int = 600) -> str:
         """What a Python command prints; it must succeed."""
-        env = {**os.environ, "PYTHONPATH": str(self.root)}
-        for name in ("AUTODIFF_PYTHON", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
+        env = {**scons_object_cache.environment(), "PYTHONPATH": str(self.root)}
+        for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
             env.pop(name, None)
         done = subprocess.run(
             [sys.executable, *words],

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 
+import scons_object_cache
 import scons_tree
 from checkout import ROOT, C
 from elftools.elf.elffile import ELFFile
@@ -126,8 +127,8 @@ def copy_of_the_project(folder):
 
 def scons(tree, *words, timeout=300):
     """Run SCons in a copy of the project, as `./scons` does; its output."""
-    env = {k: v for k, v in os.environ.items() if k not in ("AUTODIFF_PYTHON", "PYTHONPATH")}
-    return call([sys.executable, "-P", "-m", "SCons", "-Q", *words], tree, timeout, env)
+    words = [sys.executable, "-P", "-m", "SCons", "-Q", *words]
+    return call(words, tree, timeout, scons_object_cache.environment())
 
 
 def symbols(elf):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bare_environment import bare_python
 from checkout import ROOT
+from scons_object_cache import variables as of_the_cache
 
 PARTS = (
     "SConstruct",
@@ -58,6 +59,7 @@ def environment(core: Path) -> dict[str, str]:
     env.pop("PYTHONPATH", None)
     return {
         **env,
+        **of_the_cache(),
         "PLATFORMIO_CORE_DIR": str(core),
         "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "no",
         "PLATFORMIO_DISABLE_UPGRADE_CHECK": "true",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
+import scons_object_cache
 from bare_environment import bare_python
 
 PARTS = ("SConstruct", "autodiff_gen", "bench", "boards", "kernels", "runtime", "site_scons")
@@ -68,8 +68,7 @@ class Tree:
 
     def scons(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Run SCons in the copy as the wrapper does."""
-        env = {k: v for k, v in os.environ.items() if k not in ("AUTODIFF_PYTHON", "PYTHONPATH")}
-        env["AUTODIFF_LAUNCH_DIR"] = str(cwd or self.root)
+        env = {**scons_object_cache.environment(), "AUTODIFF_LAUNCH_DIR": str(cwd or self.root)}
         command = [bare_python(), "-P", "-m", "SCons", "-Q", *words]
         return subprocess.run(
             command, cwd=self.root, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True

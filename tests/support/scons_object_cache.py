@@ -1,0 +1,64 @@
+"""One cache of object files for all builds of a test session by SCons and PlatformIO, whatever the folder of the tree
+or of the build.
+
+`variables` are those of such a build: SCons runs this file as the user's own site_init.py. Steps are printed as if they
+were taken. All else than objects is made anew, so that a missing dependency shows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+FOLDER = Path(os.environ["AUTODIFF_TEST_OBJECTS"])  # made by conftest.py, one for all workers
+
+
+def variables() -> dict[str, str]:
+    """Environment variables of a build that uses the cache."""
+    target = FOLDER / ".scons" / "site_scons" / "site_init.py"
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(__file__, part)
+        part.replace(target)
+    cache = {"PLATFORMIO_BUILD_CACHE_DIR": str(FOLDER / "scons")}
+    return {"HOME": str(FOLDER), "SCONSFLAGS": "--cache-show", **cache}
+
+
+def environment() -> dict[str, str]:
+    """The caller's environment with the cache, without what would reach SCons by accident."""
+    return {
+        **{k: v for k, v in os.environ.items() if k not in ("AUTODIFF_PYTHON", "PYTHONPATH")},
+        **variables(),
+    }
+
+
+def install() -> None:
+    """In SCons: use the cache in every environment."""
+    import SCons.CacheDir
+    import SCons.Environment
+    from SCons.Util import hash_collect, hash_signature
+
+    class Objects(SCons.CacheDir.CacheDir):  # type: ignore[misc]
+        """Keyed by the command without paths of the object and its source, and by the content of what it depends on."""
+
+        def cachepath(self, node):  # type: ignore[no-untyped-def]
+            command = node.get_executor().get_contents()
+            for file in (node, *node.sources):
+                command = command.replace(str(file).encode(), b"")
+            key = hash_collect([hash_signature(command), *(n.get_cachedir_csig() for n in node.children())])
+            return self.path, os.path.join(self.path, key)
+
+        def retrieve(self, node):  # type: ignore[no-untyped-def]
+            return node.get_internal_path().endswith(".o") and super().retrieve(node)
+
+        def push(self, node):  # type: ignore[no-untyped-def]
+            return node.get_internal_path().endswith(".o") and super().push(node)
+
+    SCons.CacheDir.CacheDir = Objects
+    SCons.Environment.Base._CacheDir_path = str(FOLDER / "scons")
+
+
+if __name__ != "scons_object_cache":
+    install()
