@@ -42,10 +42,6 @@ static void all_pooled(const compare_row *row, pooled_cases_of *one) {
             for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
                 const image_layout lay = (image_layout)l;
                 compare_attributes f = {0};
-                /* one of the scales: each meets every geometry with every layout, and every pool */
-                const float *scales = compare_scales[(i + k + 2u * (uint32_t)l) % COMPARE_SCALES];
-                f.alpha = scales[0];
-                f.beta = scales[1];
                 f.n = convolutions[i].n;
                 f.conv2d_pool_shape = pooled(convolutions + i, pools[k], lay);
                 if (convolutions[i].groups == 1) {
@@ -116,18 +112,22 @@ static void pool_dx(const compare_row *row, const images *i, image_layout layout
 static void pool_dw(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
     ag_conv2d_pool_dw_f32_fn *kernel = (ag_conv2d_pool_dw_f32_fn *)row->function;
     const ag_conv2d_pool_shape *s = &f->conv2d_pool_shape;
-    if (!compare_matches(row, f)) {
-        return;
+    for (int32_t k = 0; k < COMPARE_SCALES; k++) {
+        f->alpha = compare_scales[k][0];
+        f->beta = compare_scales[k][1];
+        if (!compare_matches(row, f)) {
+            continue;
+        }
+        const uint8_t *index = valid_index(i, layout, f);
+        const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
+        const float *dy = compare_input(1, pooled_results(f), COMPARE_UNIFORM);
+        compare_output(pooled_weights(s), f->beta);
+        kernel(x, dy, index, compare_actual(), f->n, s, f->alpha, f->beta);
+        ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_expected(), f->n, s, f->alpha, f->beta);
+        compare_make_magnitudes();
+        ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
+        compare_check(f, f->n * s->ph * s->pw);
     }
-    const uint8_t *index = valid_index(i, layout, f);
-    const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
-    const float *dy = compare_input(1, pooled_results(f), COMPARE_UNIFORM);
-    compare_output(pooled_weights(s), f->beta);
-    kernel(x, dy, index, compare_actual(), f->n, s, f->alpha, f->beta);
-    ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_expected(), f->n, s, f->alpha, f->beta);
-    compare_make_magnitudes();
-    ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
-    compare_check(f, f->n * s->ph * s->pw);
 }
 
 COMPARE_CASES_OF(conv2d_pool_f32, all_pooled, pool)
