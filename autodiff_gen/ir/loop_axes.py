@@ -28,7 +28,7 @@ class Labels:
     pieces: dict[Node, tuple[Axes, ...]] = field(default_factory=dict)
     extents: list[Size] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
-    unified: bool = False  # whether any label stands for another one now
+    unified: bool = False  # whether any label is an alias of another one now
 
     def fresh(self, extent: Size) -> int | None:
         if extent == 1:

@@ -37,6 +37,20 @@ typedef struct {
     const ag_conv2d_group *g;
 } ag_dw_row;
 
+/* The steps of a reduction over t->k_runs rows of t->k windows, which become one run where rows follow each
+ * other. */
+static inline void ag_set_dw_steps(ag_tile *t, const ag_conv2d_shape *s) {
+    const ptrdiff_t x_step = (ptrdiff_t)s->stride_w * s->x_w, x_row = (ptrdiff_t)s->stride_h * s->x_h;
+    t->a_step = ag_bytes(s->ldy);
+    t->b_step = ag_bytes(x_step);
+    t->a_skip = ag_bytes((ptrdiff_t)(s->ow - t->k) * s->ldy);
+    t->b_skip = ag_bytes(x_row - t->k * x_step);
+    if (t->a_skip == 0 && t->b_skip == 0) {
+        t->k *= t->k_runs;
+        t->k_runs = 1;
+    }
+}
+
 #if AG_GENERAL_TILES
 /* The element's windows inside x, along the row. */
 static ag_window_range ag_windows_with_element(int32_t element, const ag_conv2d_group *g) {
@@ -109,7 +123,6 @@ static void ag_dw_elements(const ag_dw_row *r, int32_t first, int32_t count, boo
     const ag_window_range common = {low.begin, high.end}, all = {high.begin, low.end};
     const bool edges = low.begin != high.begin || low.end != high.end;
     const int32_t rows = r->vertical.end > r->vertical.begin ? r->vertical.end - r->vertical.begin : 0;
-    const ptrdiff_t x_step = (ptrdiff_t)s->stride_w * s->x_w, x_row = (ptrdiff_t)s->stride_h * s->x_h;
     float sums[AG_DW_SUMS * AG_TILE_N], *dw = r->dw + first;
     ag_tile t;
     t.rows = g->outputs;
@@ -120,14 +133,7 @@ static void ag_dw_elements(const ag_dw_row *r, int32_t first, int32_t count, boo
     t.c = dw;
     t.k = common.end > common.begin ? common.end - common.begin : 0;
     t.k_runs = t.k > 0 ? rows : 0;
-    t.a_step = ag_bytes(s->ldy);
-    t.b_step = ag_bytes(x_step);
-    t.a_skip = ag_bytes((ptrdiff_t)(s->ow - t.k) * s->ldy);
-    t.b_skip = ag_bytes(x_row - t.k * x_step);
-    if (t.a_skip == 0 && t.b_skip == 0) {
-        t.k *= t.k_runs;
-        t.k_runs = 1;
-    }
+    ag_set_dw_steps(&t, s);
     ag_set_blocks(&t, r->n, (ptrdiff_t)s->oh * s->ow * s->ldy, s->x_n);
     if (!edges) {
         ag_dw_sums(&t, r, 0, first, count, common.begin, contiguous);
@@ -276,14 +282,7 @@ static void ag_dw_column_tile(const ag_dw_row *r, int32_t first, int32_t column_
     ag_tile t;
     t.k = tile.common.end - tile.common.begin;
     t.k_runs = r->vertical.end - r->vertical.begin;
-    t.a_step = ag_bytes(s->ldy);
-    t.b_step = ag_bytes(x_step);
-    t.a_skip = ag_bytes((ptrdiff_t)(s->ow - t.k) * s->ldy);
-    t.b_skip = ag_bytes(x_row - t.k * x_step);
-    if (t.a_skip == 0 && t.b_skip == 0) {
-        t.k *= t.k_runs;
-        t.k_runs = 1;
-    }
+    ag_set_dw_steps(&t, s);
     for (int32_t j = 0; j < AG_TILE_N; j++) {
         t.b[j] = x + tile.offset[j];
     }

@@ -225,9 +225,9 @@ def steps_of_model(made: Model, calls: Calls) -> list[str] | None:
     steps: list[list[str]] = []
     after, prediction = 0, prediction_of(calls, predict, trainer, 0)
     for step in range(most):
-        given, asked = calls.feeds(train, step), calls.feeds(predict, step + 1)
-        loss, other = trainer.step(given), rounded.step(given)
-        found, others = trainer.predict(asked), rounded.predict(asked)
+        inputs, later = calls.feeds(train, step), calls.feeds(predict, step + 1)
+        loss, other = trainer.step(inputs), rounded.step(inputs)
+        found, others = trainer.predict(later), rounded.predict(later)
         if not np.isfinite(loss) or not all(np.isfinite(v).all() for v in found.values()):
             return None
         if not _agree(loss, other):
