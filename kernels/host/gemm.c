@@ -1,38 +1,51 @@
-/* The gemm family: register tiles along the columns of C where the rows of B are contiguous along n,
- * otherwise dot products along k. */
+/* The gemm family over the micro-kernels: vectors along the columns of C where the rows of B are contiguous
+ * along n, or are packed to be; otherwise dot products along k. */
 #include "ag_kernels.h"
-#include "gemm_panel.h"
 #include "pack_b.h"
+#include "tiles/microkernel.h"
 
 enum { PANEL = AG_TILE_N, PACKED_K = 128 };
 
-static void by_panels(const float *a, ptrdiff_t a_i, ptrdiff_t a_p, const float *b, ptrdiff_t ldb, float *c,
-                      ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    for (int32_t j = 0; j < n; j += PANEL) {
-        ag_host_gemm_panel(a, a_i, a_p, b + j, ldb, c + j, ldc, m, n - j < PANEL ? n - j : PANEL, k, alpha,
-                           beta);
-    }
+/* C = alpha * A B + beta * C, A[i, p] at a + i * a_i + p * a_p: `tiles` is nn where a_p is 1, tn where a_i
+ * is. */
+static void product(ag_microkernel_fn *tiles, const float *a, ptrdiff_t a_i, ptrdiff_t a_p, const float *b,
+                    ptrdiff_t ldb, float *c, ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha,
+                    float beta) {
+    ag_tile t = {.a = {a},
+                 .b = {b},
+                 .k = k,
+                 .k_runs = 1,
+                 .c = c,
+                 .alpha = alpha,
+                 .beta = beta,
+                 .rows = m,
+                 .columns = n};
+    t.a_row = ag_bytes(a_i);
+    t.a_step = ag_bytes(a_p);
+    t.b_step = ag_bytes(ldb);
+    t.c_step = ag_bytes(ldc);
+    ag_set_blocks(&t, 1, 0, 0);
+    tiles(&t);
 }
 
 void ag_gemm_nn_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                          int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    by_panels(a, lda, 1, b, ldb, c, ldc, m, n, k, alpha, beta);
+    product(AG_MICROKERNEL(nn), a, lda, 1, b, ldb, c, ldc, m, n, k, alpha, beta);
 }
 
 void ag_gemm_tn_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                          int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    by_panels(a, 1, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+    product(AG_MICROKERNEL(tn), a, 1, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
 }
 
 /* C by panels of B', each packed (transposed) into a buffer; k <= PACKED_K. */
-static void by_packed_panels(const float *a, ptrdiff_t a_i, ptrdiff_t a_p, const float *b, ptrdiff_t ldb,
-                             float *c, ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha,
-                             float beta) {
+static void by_packed_panels(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb, float *c,
+                             ptrdiff_t ldc, int32_t m, int32_t n, int32_t k, float alpha, float beta) {
     float packed[PACKED_K * PANEL];
     for (int32_t j = 0; j < n; j += PANEL) {
         const int32_t columns = n - j < PANEL ? n - j : PANEL;
         ag_pack_columns(packed, b + j * ldb, ldb, k, columns);
-        ag_host_gemm_panel(a, a_i, a_p, packed, PANEL, c + j, ldc, m, columns, k, alpha, beta);
+        product(AG_MICROKERNEL(nn), a, lda, 1, packed, PANEL, c + j, ldc, m, columns, k, alpha, beta);
     }
 }
 
@@ -96,7 +109,7 @@ void ag_gemm_nt_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
                          int32_t m, int32_t n, int32_t k, float alpha, float beta) {
     /* packing B costs one pass over its elements, dot products cost a horizontal sum for each element of C */
     if (k <= PACKED_K && 6 * m > k) {
-        by_packed_panels(a, lda, 1, b, ldb, c, ldc, m, n, k, alpha, beta);
+        by_packed_panels(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     } else {
         by_dots(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     }
@@ -104,13 +117,13 @@ void ag_gemm_nt_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
 
 void ag_gemm_tt_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                          int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    float packed[ROWS * PANEL];
+    float packed[AG_TILE_M * PANEL];
     for (int32_t i = 0; i < m; i += PANEL) {
         const int32_t columns = m - i < PANEL ? m - i : PANEL;
-        for (int32_t j = 0; j < n; j += ROWS) {
-            const int32_t rows = n - j < ROWS ? n - j : ROWS;
-            ag_host_gemm_panel(b + (ptrdiff_t)j * ldb, ldb, 1, a + i, lda, packed, PANEL, rows, columns, k,
-                               alpha, 0.0f);
+        for (int32_t j = 0; j < n; j += AG_TILE_M) {
+            const int32_t rows = n - j < AG_TILE_M ? n - j : AG_TILE_M;
+            product(AG_MICROKERNEL(nn), b + (ptrdiff_t)j * ldb, ldb, 1, a + i, lda, packed, PANEL, rows,
+                    columns, k, alpha, 0.0f);
             for (int32_t p = 0; p < columns; p++) {
                 float *dst = c + (ptrdiff_t)(i + p) * ldc + j;
                 for (int32_t q = 0; q < rows; q++) {
