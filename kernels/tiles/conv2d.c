@@ -145,6 +145,7 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
     const int32_t height = vertical.end - vertical.begin, width = horizontal.end - horizontal.begin;
     const int32_t first = part->row > vertical.first ? part->row : vertical.first;
     const int32_t last = part->row_end < vertical.last ? part->row_end : vertical.last;
+    int32_t calls = 1; /* for all products of a tile */
     ag_pixel_tile pixels;
     ag_pixel_cursor cursor;
     ag_tile t;
@@ -177,7 +178,7 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
     t.a_step = ag_bytes(1);
     ag_set_blocks(&t, 1, 0, 0);
     if (!ag_taps_contiguous(g, columns)) {
-        if (!AG_GENERAL_TILES || part->w_step == 1) {
+        if (AG_GENERAL_TILES ? part->w_step == 1 : !ag_taps_are_runs(g)) {
             ag_conv2d_im2col(&t, &cursor, w, last - first, row_length, part);
             return;
         }
@@ -187,17 +188,23 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
         t.a_skip = ag_bytes(tap_step - (ptrdiff_t)g->channels * s->x_c);
         t.b_skip = 0;
         ag_set_blocks(&t, last - first, row_step, (ptrdiff_t)s->kw * g->channels * part->w_step);
+        calls = AG_GENERAL_TILES ? 1 : last - first;
     }
     while (cursor.remaining > 0) {
 #if AG_GENERAL_TILES
+        (void)calls;
         ag_next_pixels(&t, &pixels, &cursor);
         ag_conv2d_output_channels(&t, w, part);
 #else
         ag_next_pixel_tile(&pixels, &cursor);
-        for (int32_t i = 0; i < AG_TILE_M; i++) {
-            t.a[i] = pixels.src[i];
+        t.beta = 0.0f;
+        for (int32_t row = 0; row < calls; row++) {
+            for (int32_t i = 0; i < AG_TILE_M; i++) {
+                t.a[i] = pixels.src[i] + row * row_step;
+            }
+            ag_conv2d_output_channels(&t, &pixels, w + (ptrdiff_t)row * s->kw * g->channels, part);
+            t.beta = 1.0f;
         }
-        ag_conv2d_output_channels(&t, &pixels, w, part);
 #endif
     }
 }
