@@ -221,13 +221,21 @@ static inline float ag_tanhf(float x) {
     return ag_tanh_any(x);
 }
 
-/* 1 / (1 + e^-x), from e^-|x|, so that nothing overflows and small results keep their digits */
-static inline float ag_sigmoidf(float x) {
+AG_MATH_RARE float ag_sigmoid_any(float x) {
     const float z = ag_expf(-fabsf(x));
     const int negative = x < 0.0f;
     const float y = ag_select(negative, z, 1.0f) / (1.0f + z);
     /* z - z y is z / (1 + z) with one rounding less */
     return ag_unless_nan(x, ag_select(negative, z - z * y, y));
+}
+
+/* 1 / (1 + e^-x), from e^-|x|, so that nothing overflows and small results keep their digits */
+static inline float ag_sigmoidf(float x) {
+    if (AG_MATH_SHORTCUTS && fabsf(x) <= 87.0f) {
+        const float z = ag_exp_normal(-fabsf(x));
+        return x < 0.0f ? z - z * (z / (1.0f + z)) : 1.0f / (1.0f + z);
+    }
+    return ag_sigmoid_any(x);
 }
 
 /* erf(a) / a - 1 for 0 <= a <= 0.8, of z = a^2 */
