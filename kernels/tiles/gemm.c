@@ -31,10 +31,18 @@ typedef struct {
 /* Stores rows i0 and up, columns j0 and up of a tile that was computed into a local array. */
 static void ag_store_tile(float *c, const ag_result *to, const float sums[AG_TILE_M][AG_TILE_N], int32_t i0,
                           int32_t j0, float beta) {
-    for (int32_t i = i0; i < AG_TILE_M; i++) {
-        for (int32_t j = j0; j < AG_TILE_N; j++) {
-            float *dst = c + i * to->i_step + j * to->j_step;
-            *dst = beta == 0.0f ? sums[i][j] : sums[i][j] + beta * *dst;
+    const ptrdiff_t step = to->j_step;
+    c += i0 * to->i_step + j0 * step;
+    for (int32_t i = i0; i < AG_TILE_M; i++, c += to->i_step) {
+        float *dst = c;
+        if (beta == 0.0f) {
+            for (int32_t j = j0; j < AG_TILE_N; j++, dst += step) {
+                *dst = sums[i][j];
+            }
+        } else {
+            for (int32_t j = j0; j < AG_TILE_N; j++, dst += step) {
+                *dst = sums[i][j] + beta * *dst;
+            }
         }
     }
 }
