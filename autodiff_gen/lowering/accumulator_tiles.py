@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from ..ir.loop_axes import axes_before
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Extent, Iota, Leaf, Reduce, View
-from ..passes.costs import accumulator_tile
+from ..passes.costs import accumulator_tile, terms_are_repeated
 from .expense import is_work
 from .loop_nest import LoopNest
 from .loops import Body, Root, Step, Tile, chains
@@ -39,7 +39,7 @@ def _computed_for_tiles(body: Body, nest: LoopNest) -> Iterator[Node]:
     """What the terms of sums that are tiled compute for each of them, and not for each term: it is stored before."""
     for chain in chains(body):
         found = _accumulators(chain[-1], nest)
-        if found is None or not _tiled_loops(chain, nest.cost.registers // found.registers):
+        if found is None or not _tiled_loops(chain, nest, found):
             yield from _computed_for_tiles(chain[0], nest)
         else:
             yield from found.computed
@@ -50,17 +50,18 @@ def _tile_within(body: Body, nest: LoopNest) -> bool:
     found = False
     for chain in chains(body):
         sums = _accumulators(chain[-1], nest)
-        tile = _tiled_loops(chain, nest.cost.registers // sums.registers) if sums else None
+        tile = _tiled_loops(chain, nest, sums) if sums else None
         if tile is not None:
             _Rewrite(*tile).apply()
         found |= tile is not None or _tile_within(chain[0], nest)
     return found
 
 
-def _tiled_loops(chain: list[Body], most: int) -> tuple[list[Body], int] | None:
-    """The innermost loops that have `most` iterations together, or fewer, and 0; or the innermost one, and the size of
-    its blocks."""
-    loops, block = accumulator_tile([body.extent for body in chain], most)
+def _tiled_loops(chain: list[Body], nest: LoopNest, sums: _Sums) -> tuple[list[Body], int] | None:
+    """The innermost loops whose iterations fit the registers together, and 0; or the innermost one, and the size of its
+    blocks."""
+    most = nest.cost.registers // sums.registers
+    loops, block = accumulator_tile(nest.cost, [body.extent for body in chain], most)
     return (chain[-loops:], block) if loops else None
 
 
@@ -112,35 +113,37 @@ def _is_plain(root: Root, nest: LoopNest) -> bool:
 
 def _terms_fit(root: Root, kept: Body, nest: LoopNest, loads: set[Value], computed: set[Node]) -> bool:
     """Adds to `loads` what changes with the kept loop and not with the innermost reduced one, which registers hold,
-    and to `computed` what is no load yet. False where a term calls a function, or where what would have to be stored
-    changes with another loop too."""
-    innermost = root.inner.axis
+    and to `computed` what is no load yet. What changes with another loop too cannot be stored: each term computes it
+    again. False where that does not pay, where memory is not read row by row, or where a term calls a function."""
+    innermost, is_row = root.inner.axis, _is_row(kept, root, nest)
     params = set(nest.region.params)
+    term, again = 0, 0  # operations and loads of a term; operations that others repeat
     pending = [(root.node.operands[0], nest.labels.operands[root.node])]
     while pending:
         v, axes = pending.pop()
         node, lower = v.node, v.node.op.lower
         stays = kept.axis in axes and innermost not in axes
         if v in params or node in nest.roots:
+            term += 1
             if stays:
                 loads.add(v)
         elif isinstance(lower, View):
             pending.append((node.operands[0], axes_before(node, axes)))
         elif isinstance(lower, Elementwise):
-            if stays:
-                if not _is_row(kept, root, nest) or {a for a in axes if a is not None} != {kept.axis}:
-                    return False
+            if stays and {a for a in axes if a is not None} == {kept.axis} and is_row:
                 loads.add(v)
                 computed.add(node)
                 continue
-            if is_work(node):
+            if is_work(node) or (stays and not is_row):
                 return False
+            term += 1
+            again += stays
             for operand in node.operands:
                 mine = zip(operand.type.shape, axes[len(axes) - operand.ndim :], strict=True)
                 pending.append((operand, tuple(None if d == 1 else a for d, a in mine)))
         elif not isinstance(lower, Iota | Extent | Leaf):
             return False
-    return True
+    return terms_are_repeated(nest.cost, term, again)
 
 
 def _is_row(kept: Body, root: Root, nest: LoopNest) -> bool:

@@ -102,10 +102,10 @@ def wants_a_flat_loop(cost: CostTable, extents: Sequence[int], size: int) -> boo
     return len(moving) > 1 and moving[-1] < cost.vector_loop <= size
 
 
-def accumulator_tile(extents: Sequence[Size], most: int) -> tuple[int, int]:
+def accumulator_tile(cost: CostTable, extents: Sequence[Size], most: int) -> tuple[int, int]:
     """The tile of the loops of these extents, outermost first, whose iterations compute a sum each: how many of the
     innermost ones are in it completely, and 0; or 1, and the size of the innermost one's blocks; or 0, 0. A tile is as
-    large as `most` accumulators allow."""
+    large as `most` accumulators allow; blocks are whole vectors where the extent is."""
     loops, iterations = 0, 1
     for extent in reversed(extents):
         if not isinstance(extent, int) or iterations * extent > most:
@@ -114,14 +114,23 @@ def accumulator_tile(extents: Sequence[Size], most: int) -> tuple[int, int]:
         loops += 1
     if loops or not extents or not isinstance(extents[-1], int):
         return loops, 0
-    block = next((d for d in range(most, 1, -1) if extents[-1] % d == 0), 0)
+    blocks = [d for d in range(most, 1, -1) if extents[-1] % d == 0]
+    block = next((d for d in blocks if d % cost.vector == 0), blocks[0] if blocks else 0)
     return (1, block) if block else (0, 0)
+
+
+def terms_are_repeated(cost: CostTable, operations: int, again: int) -> bool:
+    """Whether the terms of a tile of sums, each of which takes so many operations and loads, are computed for adjacent
+    sums together, though `again` of the operations are then not shared by the terms of one sum. In return they share
+    the loop, and are computed in vectors."""
+    together = (operations + again) * cost.arithmetic / cost.vector
+    return together <= operations * cost.arithmetic + cost.loop
 
 
 def sums_in_a_tile(cost: CostTable, extents: Sequence[Size]) -> tuple[int, ...]:
     """The extents of the sums to which one iteration of the loop over their terms adds; `extents`: of all sums."""
     moving = [i for i, d in enumerate(extents) if d != 1]
-    loops, block = accumulator_tile([extents[i] for i in moving], cost.registers)
+    loops, block = accumulator_tile(cost, [extents[i] for i in moving], cost.registers)
     inside = moving[len(moving) - loops :]
     return tuple(block or d if i in inside else 1 for i, d in enumerate(planned(tuple(extents))))
 

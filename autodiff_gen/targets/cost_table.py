@@ -43,8 +43,9 @@ class CostTable:
     in loops, without its loads; code: how many times the instructions of a loop a kernel's call must take, before the
     loop is worth its code; arena: what a float of the arena is worth.
     gemm, gemv, column_sums, axpby: the kernels of the board's backends. registers: floats that stay in registers
-    through a loop; vector: floats in a vector of generated loops, 1 where they are not vectorised; vector_loop:
-    iterations from which loops that call exp, tanh, ... are faster in vectors, 0 where they never are.
+    through a loop, in all vectors together; vector: floats in a vector of generated loops, 1 where they are not
+    vectorised; vector_loop: iterations from which loops that call exp, tanh, ... are faster in vectors, 0 where they
+    never are.
     """
 
     load: float

@@ -52,6 +52,21 @@ def dot(a, b):
         ),
         (lambda a: F.sum(a * a, 0), [(9, 30)], ["i < 30; i += 15", "float acc[15] = {0.0f};"], []),
         (lambda a: F.sum(a * a, 0), [(9, 17)], ["acc += x0[j * 17 + i] * x0[j * 17 + i];"], ["acc["]),
+        # blocks are whole vectors where they can be: 12 of 36 elements, not 18 or 15
+        (lambda a: F.sum(a * a, 0), [(9, 60)], ["i < 60; i += 12", "float acc[12] = {0.0f};"], []),
+        # what changes with another loop too is computed again for each term, but not where memory is read by columns
+        (
+            lambda a, b: F.sum(a * (b[:, None, :] + 1), (0, 1)),
+            [(3, 9, 8), (3, 8)],
+            ["acc[8]", "* (x1[i * 8 + k] + 1.0f)"],
+            [],
+        ),
+        (
+            lambda a, b: F.sum(a * (b[:, :, None] + 1), 2),
+            [(4, 3, 9), (4, 3)],
+            ["acc += x0[i * 27 + j * 9 + k] * val;"],
+            ["acc["],
+        ),
         # what is loaded once for a tile takes registers too
         (
             lambda a, b, c: F.sum((a - b) * c, 0),

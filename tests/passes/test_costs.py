@@ -79,6 +79,12 @@ def test_sums_that_share_the_loop_over_their_terms(extents: tuple[Size, ...], ti
     assert costs.sums_in_a_tile(M4F, extents) == tile
 
 
+def test_terms_are_repeated_for_the_sake_of_vectors_or_of_few_loops() -> None:
+    assert costs.terms_are_repeated(replace(M4F, vector=4, loop=0), 4, 4)
+    assert not costs.terms_are_repeated(replace(M4F, vector=1, loop=0), 4, 1)
+    assert costs.terms_are_repeated(M4F, 4, 1) and not costs.terms_are_repeated(M4F, 4, 4)
+
+
 def test_a_tile_has_as_many_accumulators_as_lowering_gives_it() -> None:
     a, b = ag.Input("a", (32, 12)), ag.Input("b", (32, 20))
     each = F.reshape(a, (32, 12, 1)) * F.reshape(b, (32, 1, 20))

@@ -235,20 +235,20 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* 11 d_gru_bias_hh_l0[60] = sum(permute(d_gru_h_gates), axis=(0, 1)) */
     float *const d_gru_bias_hh_l0 = t->arena + 15360; /* [60] steps 11 to 21 */
-    for (int32_t i = 0; i < 60; i += 15) {
-        float d_gru_bias_hh_l0_i[15] = {0.0f};
+    for (int32_t i = 0; i < 60; i += 12) {
+        float d_gru_bias_hh_l0_i[12] = {0.0f};
         for (int32_t j = 0; j < 32; j++) {
-            float part[15] = {0.0f};
+            float part[12] = {0.0f};
             for (int32_t k = 0; k < n; k++) {
-                for (int32_t l = i; l < i + 15; l++) {
+                for (int32_t l = i; l < i + 12; l++) {
                     part[l - i] += d_gru_h_gates[j * 60 + k * 1920 + l];
                 }
             }
-            for (int32_t k = i; k < i + 15; k++) {
+            for (int32_t k = i; k < i + 12; k++) {
                 d_gru_bias_hh_l0_i[k - i] += part[k - i];
             }
         }
-        for (int32_t j = i; j < i + 15; j++) {
+        for (int32_t j = i; j < i + 12; j++) {
             d_gru_bias_hh_l0[j] = d_gru_bias_hh_l0_i[j - i];
         }
     }

@@ -188,14 +188,14 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* 16 layer9_bias[84] = layer9_bias - lr * sum(d_layer9_out, axis=0) */
-    for (int32_t i = 0; i < 84; i += 14) {
-        float d_layer9_bias[14] = {0.0f};
+    for (int32_t i = 0; i < 84; i += 12) {
+        float d_layer9_bias[12] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
-            for (int32_t k = i; k < i + 14; k++) {
+            for (int32_t k = i; k < i + 12; k++) {
                 d_layer9_bias[k - i] += d_layer9_out[j * 84 + k];
             }
         }
-        for (int32_t j = i; j < i + 14; j++) {
+        for (int32_t j = i; j < i + 12; j++) {
             t->layer9_bias[j] -= lr * d_layer9_bias[j - i];
         }
     }
@@ -215,14 +215,14 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* 20 layer7_bias[120] = layer7_bias - lr * sum(d_layer7_out, axis=0) */
-    for (int32_t i = 0; i < 120; i += 15) {
-        float d_layer7_bias[15] = {0.0f};
+    for (int32_t i = 0; i < 120; i += 12) {
+        float d_layer7_bias[12] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
-            for (int32_t k = i; k < i + 15; k++) {
+            for (int32_t k = i; k < i + 12; k++) {
                 d_layer7_bias[k - i] += d_layer7_out[j * 120 + k];
             }
         }
-        for (int32_t j = i; j < i + 15; j++) {
+        for (int32_t j = i; j < i + 12; j++) {
             t->layer7_bias[j] -= lr * d_layer7_bias[j - i];
         }
     }
