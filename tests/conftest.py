@@ -17,6 +17,9 @@ from hypothesis import settings
 
 SEED = int(os.environ.setdefault("AUTODIFF_SEED", "1"))  # workers inherit it
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of Python processes would compile the package anew
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # hundreds of processes would start threads that have no core
 if "AUTODIFF_TEST_OBJECTS" not in os.environ:
     os.environ["AUTODIFF_TEST_OBJECTS"] = tempfile.mkdtemp(prefix="autodiff objects ")
     atexit.register(shutil.rmtree, os.environ["AUTODIFF_TEST_OBJECTS"])

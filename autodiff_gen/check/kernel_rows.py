@@ -16,8 +16,8 @@ def declarations(rows: Sequence[Kernel]) -> str:
     return "\n".join(["/* Kernels under test. */", '#include "ag_kernels.h"', *lines, ""])
 
 
-def table(rows: Sequence[Kernel]) -> str:
-    """C that defines `compare_rows`."""
+def table(rows: Sequence[Kernel], align: int = 0) -> str:
+    """C that defines `compare_rows`, and the only alignment of the arrays, 0 for all."""
     lines = ['#include "compare.h"', f'#include "{DECLARATIONS}"', ""]
     lines += [f"void compare_{name}(const compare_row *row);" for name in sorted({row.name for row in rows})]
     for number, row in enumerate(rows):
@@ -37,7 +37,8 @@ def table(rows: Sequence[Kernel]) -> str:
     for number, row in enumerate(rows):
         words = (f'"{row.name}"', f'"{row.symbol}"', f"(compare_any *){row.symbol}")
         lines.append(f"    {{{', '.join(words)}, when_{number}, print_{number}, compare_{row.name}}},")
-    lines += ["};", f"const int32_t compare_row_count = {len(rows)};", ""]
+    lines += ["};", f"const int32_t compare_row_count = {len(rows)};"]
+    lines += [f"const int32_t compare_only_alignment = {align};", ""]
     return "\n".join(lines)
 
 

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import KernelError, ToolError
@@ -26,27 +25,11 @@ from ..kernels.table import Backend, Kernel
 from ..targets import build_commands, installation
 from ..targets.board import Board
 from ..targets.toolchain import install_hint
+from .kernel_report import Run, line_of, read
 from .kernel_rows import DECLARATIONS, declarations, table
 
 _SECONDS = 300
-
-
-@dataclass
-class _Run:
-    """The cases of a row with arrays aligned to `align` bytes."""
-
-    align: int
-    cases: int = 0
-    left_out: int = 0
-    wrong: int = 0
-    worst: float = 0.0
-    of_bound: float = 0.0
-    examples: list[str] = field(default_factory=list)
-    died: str = ""
-
-    @property
-    def good(self) -> bool:
-        return not self.wrong and not self.died
+_ALIGNMENTS = (64, 16, 8, 4)  # of compare.c; cores without FPU have the last alone
 
 
 def test_kernels(backend: str, board: Board) -> tuple[list[str], bool]:
@@ -67,7 +50,7 @@ def test_kernels(backend: str, board: Board) -> tuple[list[str], bool]:
     with tempfile.TemporaryDirectory(prefix="test-kernels-") as name:
         program = _Program(tables, tested, board, Path(name))
         results = program.results()
-    lines = [_line(row, runs) for row, runs in zip(tested.kernels, results, strict=True)]
+    lines = [line_of(row, runs) for row, runs in zip(tested.kernels, results, strict=True)]
     return [text for text, _ in lines], all(good for _, good in lines)
 
 
@@ -77,26 +60,35 @@ class _Program:
         (folder / DECLARATIONS).write_text(declarations(tested.kernels))
         self.objects = [*self._of_the_backend(), *self._others()]
 
-    def results(self) -> list[dict[int, _Run]]:
+    def results(self) -> list[dict[int, Run]]:
         """The runs of every row by alignment. After a row that crashes the program, the rows that follow are run in a
         new one."""
-        by_row: list[dict[int, _Run]] = [{} for _ in self.tested.kernels]
+        rows = self.tested.kernels
+        by_row: list[dict[int, Run]] = [{} for _ in rows]
         pending = list(range(len(by_row)))
         while pending:
-            elf = self._link([self.tested.kernels[i] for i in pending])
-            text, died = self._run(elf)
-            runs = [by_row[i] for i in pending]
-            last = _read(text, runs)
+            text, died = self._run(self._link([rows[i] for i in pending]))
+            last = read(text, [by_row[i] for i in pending])
             if not died:
                 break
             if last is None:
                 raise KernelError(
                     f"{self.tested.name} on {self.board.id}: the program {died} before its first case"
                 )
-            number, align = last
-            runs[number][align].died = died
-            pending = pending[number + 1 :]
+            by_row[pending[last]] = self._by_alignment(rows[pending[last]], died)
+            pending = pending[last + 1 :]
         return by_row
+
+    def _by_alignment(self, row: Kernel, died: str) -> dict[int, Run]:
+        """The runs of a row that crashed the program, one program for each alignment, up to the first that crashes."""
+        runs: dict[int, Run] = {}
+        for align in _ALIGNMENTS:
+            text, again = self._run(self._link([row], align))
+            read(text, [runs])
+            if again or align == _ALIGNMENTS[-1]:
+                runs.setdefault(align, Run(align)).died = again or died
+                break
+        return runs
 
     # ---- building
 
@@ -152,9 +144,9 @@ class _Program:
             shutil.rmtree(temporary, ignore_errors=True)
         return sorted(cached.glob("*.o"))
 
-    def _link(self, rows: Sequence[Kernel]) -> Path:
+    def _link(self, rows: Sequence[Kernel], align: int = 0) -> Path:
         main, elf = self.folder / "rows.c", self.folder / "compare.elf"
-        main.write_text(table(rows))
+        main.write_text(table(rows, align))
         objects = map(str, (main, *self.objects))
         done = self._gcc(
             *objects, "-o", str(elf), *build_commands.link_flags(self.board), *self.tables.ldflags
@@ -244,56 +236,3 @@ def _first_error(stderr: str) -> str:
         (line for line in lines if "error:" in line or "undefined reference" in line),
         lines[0] if lines else "",
     )
-
-
-def _read(text: str, runs: Sequence[dict[int, _Run]]) -> tuple[int, int] | None:
-    """Add the program's output to `runs`; returns the row and the alignment of the last run, if any."""
-    last = None
-    for line in text.splitlines():
-        words = line.split()
-        if not words or words[0] not in ("begin", "wrong", "done"):
-            continue
-        number, align = int(words[1]), int(words[2])
-        if words[0] == "begin":
-            last = number, align
-            runs[number][align] = _Run(align)
-        elif words[0] == "wrong":
-            runs[number][align].examples.append(" ".join(words[3:]))
-        else:
-            cases, left_out, wrong = map(int, words[3:6])
-            run = runs[number][align]
-            run.cases, run.left_out, run.wrong = cases, left_out, wrong
-            run.worst, run.of_bound = float(words[6]), float(words[7])
-    return last
-
-
-def _line(row: Kernel, runs: dict[int, _Run]) -> tuple[str, bool]:
-    """The report of a row, and whether it passed."""
-    name = f"{row.name} {row.symbol}"
-    cases = sum(r.cases for r in runs.values())
-    left_out = sum(r.left_out for r in runs.values())
-    when = " and ".join(map(str, row.when))
-    bad = [r for r in runs.values() if not r.good]
-    if bad:
-        return f"{name}: WRONG: {_fault(row.name, runs, bad)}", False
-    if not cases:
-        return f"{name}: WRONG: no case of the shape table meets {when}, so it was not tested", False
-    worst, of_bound = (max(getattr(r, k) for r in runs.values()) for k in ("worst", "of_bound"))
-    text = f"{name}: {cases} cases right, worst error {worst:.2g}, {of_bound:.0%} of its bound"
-    return text + (f"; {left_out} left out by {when}" if left_out else ""), True
-
-
-def _fault(kernel: str, runs: dict[int, _Run], bad: Sequence[_Run]) -> str:
-    first = bad[0]
-    how = first.died or f"differs from ref in {first.wrong} of {first.cases} cases"
-    enough = [r.align for r in runs.values() if r.good and r.cases]
-    if enough and min(enough) > max(r.align for r in bad):
-        return (
-            f"right with arrays at multiples of {min(enough)} bytes, {how} at multiples of {first.align}: "
-            f'its row needs when = ["align >= {min(enough)}"]'
-        )
-    if not first.examples:
-        return how
-    facts = CONTRACT[kernel].facts
-    sizes = [word for word in first.examples[0].split() if word.partition("=")[0] in facts]
-    return f"{how}, such as {' '.join(sizes)}"

@@ -30,8 +30,7 @@ def run_export(args: argparse.Namespace) -> int:
 
 
 def run_deps(args: argparse.Namespace) -> int:
-    from ..model.build import deps_json
-    from ..model.loader import load_file
+    from ..model.loader import deps_json, load_file
 
     print(deps_json(load_file(args.model).files), end="")
     return 0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..codegen.compiler import compile_functions, compile_model
@@ -13,7 +12,7 @@ from ..codegen.program import Program
 from ..errors import ToolError
 from ..targets.board import Board
 from .function import Functions
-from .loader import load_file
+from .loader import deps_json, load_file
 from .model import Model
 
 
@@ -48,11 +47,6 @@ def compile_file(
     if isinstance(definition, Model):
         return compile_model(definition, name, kernels, board, ram, dump)
     return compile_functions(definition, name, kernels, board, ram, dump)
-
-
-def deps_json(files: Iterable[str | Path]) -> str:
-    """The JSON list of a model's source files, for build tools."""
-    return json.dumps({"schema": 1, "files": sorted(str(f) for f in files)}, indent=1) + "\n"
 
 
 def write_all(folder: Path, texts: Mapping[str, str]) -> list[Path]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import isfunction
 from pathlib import Path
@@ -129,6 +130,11 @@ def load_file(model: str) -> LoadedFile:
     return LoadedFile(
         definition, name, sorted(files), _samples(path, module), batch if isfunction(batch) else None
     )
+
+
+def deps_json(files: Iterable[str | Path]) -> str:
+    """The JSON list of a model's source files, for build tools."""
+    return json.dumps({"schema": 1, "files": sorted(str(f) for f in files)}, indent=1) + "\n"
 
 
 def _defined(path: Path, module: ModuleType) -> Model | Functions:

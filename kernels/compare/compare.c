@@ -1,7 +1,8 @@
-/* Runs every kernel row of a backend on its test cases, with arrays at each alignment. For autodiff-gen
- * test-kernels, which parses these lines:
+/* Runs every kernel row of a backend on its test cases, with arrays at each alignment. `ref` computes the
+ * expected values of a case once, since they do not depend on the alignment. For autodiff-gen test-kernels,
+ * which parses these lines:
  *
- *     begin ROW ALIGN
+ *     begin ROW
  *     wrong ROW ALIGN the case
  *     done ROW ALIGN cases skipped wrong max-error max-error/bound */
 #include "compare.h"
@@ -27,43 +28,43 @@ static const int32_t alignments[] = {4}; /* no FPU: nothing is loaded by more th
 #else
 static const int32_t alignments[] = {64, 16, 8, 4};
 #endif
+enum { ALIGNMENTS = sizeof alignments / sizeof *alignments };
 
 const float compare_scales[COMPARE_SCALES][2] = {
     {1.0f, 0.0f}, {-0.01f, 1.0f}, {0.5f, -2.0f}, {0.0f, 0.0f}, {0.0f, 1.0f}};
 
+typedef struct tally {
+    uint32_t cases, skipped, wrong;
+    float max_error, max_error_over_bound;
+} tally;
+
 static float buffer[BUFFERS][PADDED + 2 * ALIGNMENT_UNIT / 4];
+static float original[INPUTS + 1][PADDED]; /* of the inputs and the output before the call, with guards */
 static int32_t indices[MAX_FLOATS];
 static uint8_t index_buffers[3][PADDED];
-static uint32_t sum_before[INPUTS];
-static int32_t align, input_count;
+static int32_t input_count;
 static int32_t used[BUFFERS]; /* floats of the array, without its guards */
-
-static uint32_t cases, skipped, wrong;
-static float max_error, max_error_over_bound;
+static tally tallies[ALIGNMENTS];
+static bool matches[ALIGNMENTS]; /* whether the case meets the row's conditions */
+static int32_t at, next;         /* the alignment of inputs and output, that of the next call */
+static uint32_t case_number;
 static int32_t row_number;
 
 /* The first float of an array; its guard precedes it. */
 static float *data(int32_t which) {
+    const int32_t align = alignments[which < EXPECTED ? at : 0];
     const uintptr_t from = (uintptr_t)(buffer[which] + GUARD);
     const uintptr_t aligned = (from + ALIGNMENT_UNIT - 1) / ALIGNMENT_UNIT * ALIGNMENT_UNIT;
     return buffer[which] + GUARD + (aligned - from + (uintptr_t)align) / sizeof(float);
 }
 
-/* Floats of the array and its two guards. */
-static int32_t padded_length(int32_t which) {
-    return GUARD + used[which] + GUARD;
+/* Bytes of the array and its two guards. */
+static size_t padded_bytes(int32_t which) {
+    return (size_t)(GUARD + used[which] + GUARD) * sizeof(float);
 }
 
-static uint32_t checksum(int32_t which) {
-    const float *padded = data(which) - GUARD;
-    const int32_t length = padded_length(which);
-    uint32_t sum = 0;
-    for (int32_t i = 0; i < length; i++) {
-        uint32_t bits;
-        memcpy(&bits, padded + i, sizeof bits);
-        sum = sum * 31u + bits;
-    }
-    return sum;
+static void restore(int32_t which) {
+    memcpy(data(which) - GUARD, original[which], padded_bytes(which));
 }
 
 compare_layout compare_dense(int32_t count) {
@@ -84,11 +85,11 @@ static int32_t last_offset(const compare_layout *layout) {
 }
 
 static float random_value(uint32_t key, uint32_t i, compare_values values) {
-    const float u = ag_unitf(key + 1u, cases, i);
+    const float u = ag_unitf(key + 1u, case_number, i);
     if (values == COMPARE_UNIFORM) {
         return 2.0f * u - 1.0f;
     }
-    const bool is_nan = values == COMPARE_NANS && ag_rand_u32(key + 4u, cases, i) % 37u == 0u;
+    const bool is_nan = values == COMPARE_NANS && ag_rand_u32(key + 4u, case_number, i) % 37u == 0u;
     return is_nan ? NAN : floorf(u * 16.0f) * 0.125f - 1.0f;
 }
 
@@ -99,8 +100,8 @@ static void fill(int32_t which, const compare_layout *layout, compare_values val
         ag_print("a case is larger than its buffer\n");
         ag_system_exit(2);
     }
-    float *const dst = data(which), *padded = dst - GUARD;
-    for (int32_t i = padded_length(which) - 1; i >= 0; i--) {
+    float *const padded = original[which], *dst = padded + GUARD;
+    for (int32_t i = GUARD + used[which] + GUARD - 1; i >= 0; i--) {
         padded[i] = PAD;
     }
     const int32_t *extent = layout->extent, *stride = layout->stride;
@@ -109,35 +110,42 @@ static void fill(int32_t which, const compare_layout *layout, compare_values val
         for (int32_t j = 0; j < extent[1]; j++) {
             for (int32_t k = 0; k < extent[2]; k++) {
                 for (int32_t l = 0; l < extent[3]; l++) {
-                    const int32_t at = i * stride[0] + j * stride[1] + k * stride[2] + l * stride[3];
-                    dst[at] = all_nan ? NAN : random_value((uint32_t)which, number++, values);
+                    const int32_t to = i * stride[0] + j * stride[1] + k * stride[2] + l * stride[3];
+                    dst[to] = all_nan ? NAN : random_value((uint32_t)which, number++, values);
                 }
             }
         }
     }
+    at = next = 0;
+    restore(which);
 }
 
 bool compare_matches(const compare_row *row, compare_attributes *attributes) {
-    attributes->align = align;
-    input_count = 0;
-    if (!row->when(attributes)) {
-        skipped++;
-        return false;
+    bool any = false;
+    for (int32_t i = 0; i < ALIGNMENTS; i++) {
+        attributes->align = alignments[i];
+        matches[i] = (compare_only_alignment == 0 || compare_only_alignment == alignments[i]);
+        if (matches[i] && !row->when(attributes)) {
+            tallies[i].skipped++;
+            matches[i] = false;
+        }
+        tallies[i].cases += matches[i] ? 1u : 0u;
+        any = any || matches[i];
     }
-    cases++;
-    return true;
+    case_number += any ? 1u : 0u;
+    input_count = 0;
+    return any;
 }
 
 float *compare_input(int32_t slot, compare_layout layout, compare_values values) {
     fill(slot, &layout, values, false);
-    sum_before[slot] = checksum(slot);
     input_count = slot >= input_count ? slot + 1 : input_count;
     return data(slot);
 }
 
 int32_t *compare_indices(int32_t count, int32_t rows) {
     for (int32_t i = 0; i < count; i++) {
-        indices[i] = (int32_t)(ag_rand_u32(9u, cases, (uint32_t)i) % (uint32_t)rows);
+        indices[i] = (int32_t)(ag_rand_u32(9u, case_number, (uint32_t)i) % (uint32_t)rows);
     }
     return indices;
 }
@@ -149,11 +157,30 @@ uint8_t *compare_input_index(void) {
 void compare_output(compare_layout layout, float beta) {
     fill(ACTUAL, &layout, COMPARE_UNIFORM, beta == 0.0f);
     used[EXPECTED] = used[MAGNITUDES] = used[ACTUAL];
-    const size_t bytes = (size_t)padded_length(ACTUAL) * sizeof(float);
-    memcpy(data(EXPECTED) - GUARD, data(ACTUAL) - GUARD, bytes);
-    memset(data(MAGNITUDES) - GUARD, 0, bytes);
-    memset(index_buffers[1], 0xa5, sizeof index_buffers[1]);
+    memcpy(data(EXPECTED) - GUARD, original[ACTUAL], padded_bytes(ACTUAL));
+    memset(data(MAGNITUDES) - GUARD, 0, padded_bytes(ACTUAL));
     memset(index_buffers[2], 0xa5, sizeof index_buffers[2]);
+}
+
+bool compare_next_alignment(compare_attributes *attributes) {
+    while (next < ALIGNMENTS && !matches[next]) {
+        next++;
+    }
+    if (next == ALIGNMENTS) {
+        return false;
+    }
+    at = next++;
+    attributes->align = alignments[at];
+    for (int32_t slot = 0; slot < input_count; slot++) {
+        restore(slot);
+    }
+    restore(ACTUAL);
+    memset(index_buffers[1], 0xa5, sizeof index_buffers[1]);
+    return true;
+}
+
+const float *compare_operand(int32_t slot) {
+    return data(slot);
 }
 
 float *compare_actual(void) {
@@ -176,36 +203,32 @@ uint8_t *compare_expected_index(void) {
     return index_buffers[2] + GUARD;
 }
 
+void compare_make_magnitudes(void) {
+    for (int32_t slot = 0; slot < input_count; slot++) {
+        float *array = data(slot);
+        for (int32_t i = 0; i < used[slot]; i++) {
+            array[i] = fabsf(original[slot][GUARD + i]);
+        }
+    }
+}
+
 static bool operands_are_unchanged(void) {
     bool same = true;
     for (int32_t slot = 0; slot < input_count; slot++) {
-        same = same && checksum(slot) == sum_before[slot];
+        same = same && memcmp(data(slot) - GUARD, original[slot], padded_bytes(slot)) == 0;
     }
     return same;
-}
-
-void compare_make_magnitudes(void) {
-    if (!operands_are_unchanged()) {
-        data(ACTUAL)[0] = PAD; /* which the check reports as a wrong result */
-    }
-    for (int32_t slot = 0; slot < input_count; slot++) {
-        float *padded = data(slot) - GUARD;
-        const int32_t length = padded_length(slot);
-        for (int32_t i = 0; i < length; i++) {
-            padded[i] = fabsf(padded[i]);
-        }
-    }
 }
 
 static void report(bool same, const compare_attributes *attributes) {
     if (same) {
         return;
     }
-    if (++wrong <= MAX_PRINTED) {
+    if (++tallies[at].wrong <= MAX_PRINTED) {
         ag_print("wrong ");
         ag_print_i32(row_number, 0);
         ag_print(" ");
-        ag_print_i32(align, 0);
+        ag_print_i32(alignments[at], 0);
         compare_rows[row_number].print(attributes);
         ag_print("\n");
     }
@@ -214,8 +237,9 @@ static void report(bool same, const compare_attributes *attributes) {
 void compare_check(const compare_attributes *attributes, int32_t terms) {
     const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
     const float *magnitude = data(MAGNITUDES) - GUARD;
-    const int32_t length = padded_length(ACTUAL);
-    bool same = true;
+    const int32_t length = GUARD + used[ACTUAL] + GUARD;
+    tally *const now = tallies + at;
+    bool same = operands_are_unchanged();
     for (int32_t i = 0; i < length; i++) {
         if (actual[i] == expected[i]) {
             continue;
@@ -227,9 +251,9 @@ void compare_check(const compare_attributes *attributes, int32_t terms) {
         const float error = fabsf(actual[i] - expected[i]);
         same = same && error <= bound;
         if (error <= bound) {
-            max_error = error > max_error ? error : max_error;
-            max_error_over_bound =
-                error > max_error_over_bound * bound ? error / bound : max_error_over_bound;
+            now->max_error = error > now->max_error ? error : now->max_error;
+            now->max_error_over_bound =
+                error > now->max_error_over_bound * bound ? error / bound : now->max_error_over_bound;
         }
     }
     report(same, attributes);
@@ -239,7 +263,7 @@ void compare_check_exact(const compare_attributes *attributes) {
     const float *actual = data(ACTUAL) - GUARD, *expected = data(EXPECTED) - GUARD;
     bool same =
         operands_are_unchanged() && memcmp(index_buffers[1], index_buffers[2], sizeof index_buffers[1]) == 0;
-    for (int32_t i = padded_length(ACTUAL) - 1; i >= 0; i--) {
+    for (int32_t i = GUARD + used[ACTUAL] + GUARD - 1; i >= 0; i--) {
         same = same && (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i])));
     }
     report(same, attributes);
@@ -269,34 +293,36 @@ int32_t compare_floor_mod(int32_t a, int32_t b) {
     return a % b < 0 ? a % b + b : a % b;
 }
 
-static void phase(const char *word) {
-    ag_print(word);
+static void print_tally(int32_t alignment) {
+    const tally *const t = tallies + alignment;
+    const uint32_t counts[] = {t->cases, t->skipped, t->wrong};
+    ag_print("done ");
     ag_print_i32(row_number, 0);
     ag_print(" ");
-    ag_print_i32(align, 0);
+    ag_print_i32(alignments[alignment], 0);
+    for (int32_t i = 0; i < 3; i++) {
+        ag_print(" ");
+        ag_print_u32(counts[i], 0);
+    }
+    ag_print(" ");
+    ag_print_e32(t->max_error, 0, 3);
+    ag_print(" ");
+    ag_print_f32(t->max_error_over_bound, 0, 3);
+    ag_print("\n");
 }
 
 int main(void) {
     for (row_number = 0; row_number < compare_row_count; row_number++) {
-        for (uint32_t i = 0; i < sizeof alignments / sizeof *alignments; i++) {
-            align = alignments[i];
-            cases = skipped = wrong = 0;
-            max_error = max_error_over_bound = 0.0f;
-            phase("begin ");
-            ag_print("\n");
-            compare_rows[row_number].cases(&compare_rows[row_number]);
-            phase("done ");
-            ag_print(" ");
-            ag_print_u32(cases, 0);
-            ag_print(" ");
-            ag_print_u32(skipped, 0);
-            ag_print(" ");
-            ag_print_u32(wrong, 0);
-            ag_print(" ");
-            ag_print_e32(max_error, 0, 3);
-            ag_print(" ");
-            ag_print_f32(max_error_over_bound, 0, 3);
-            ag_print("\n");
+        ag_print("begin ");
+        ag_print_i32(row_number, 0);
+        ag_print("\n");
+        memset(tallies, 0, sizeof tallies);
+        case_number = 0;
+        compare_rows[row_number].cases(&compare_rows[row_number]);
+        for (int32_t i = 0; i < ALIGNMENTS; i++) {
+            if (compare_only_alignment == 0 || compare_only_alignment == alignments[i]) {
+                print_tally(i);
+            }
         }
     }
     return 0;

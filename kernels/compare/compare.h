@@ -32,6 +32,7 @@ typedef struct compare_row {
 
 extern const compare_row compare_rows[];
 extern const int32_t compare_row_count;
+extern const int32_t compare_only_alignment; /* 0: all */
 
 /* The layout of an array: extents and strides of four axes, the last one innermost. */
 typedef struct compare_layout {
@@ -51,7 +52,7 @@ typedef enum compare_values {
     COMPARE_NANS     /* the same with some NaN */
 } compare_values;
 
-/* Whether the row's conditions hold; otherwise the case is skipped and counted. */
+/* Whether the row's conditions hold at some alignment; a case is skipped, and counted, at the others. */
 bool compare_matches(const compare_row *row, compare_attributes *attributes);
 
 /* Input arrays, filled anew for each case: slots 0 to 2. */
@@ -60,7 +61,8 @@ int32_t *compare_indices(int32_t count, int32_t rows);
 uint8_t *compare_input_index(void);
 
 /* The output array, twice: the kernel's (actual) and ref's (expected), with the same old values, or NaN where
- * beta is 0. A third one holds the magnitudes of the sums' terms. */
+ * beta is 0. A third one holds the magnitudes of the sums' terms. Pointers of compare_input and
+ * compare_actual serve `ref`, until the first alignment. */
 void compare_output(compare_layout layout, float beta);
 float *compare_actual(void);
 float *compare_expected(void);
@@ -68,12 +70,17 @@ float *compare_magnitudes(void);
 uint8_t *compare_actual_index(void);
 uint8_t *compare_expected_index(void);
 
-/* Checks that the kernel did not change its operands, then replaces them by their magnitudes: ref with alpha
- * 1 and beta 0 then gives the scale of the rounding bound. */
+/* Replaces the inputs by their magnitudes: ref with alpha 1 and beta 0 then gives the scale of the rounding
+ * bound. */
 void compare_make_magnitudes(void);
 
+/* Stores inputs and output with their first values at the next alignment at which the case is not skipped;
+ * false after the last. The kernel's inputs are compare_operand of each slot. */
+bool compare_next_alignment(compare_attributes *attributes);
+const float *compare_operand(int32_t slot);
+
 /* Compares both outputs, guards included: bit for bit except for the rounding of sums of `terms` products,
- * scaled by alpha and added to beta times the old value. */
+ * scaled by alpha and added to beta times the old value. The kernel must not have changed its operands. */
 void compare_check(const compare_attributes *attributes, int32_t terms);
 
 /* The same where no rounding is allowed; index arrays as well. */

@@ -62,11 +62,13 @@ static void forward(const compare_row *row, const family *ref, const images *i, 
     const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
     const float *w = compare_input(1, weights_of(s), COMPARE_UNIFORM);
     compare_output(results_of(s, f->n), 0.0f);
-    kernel(x, w, compare_actual(), f->n, s);
     ref->forward(x, w, compare_expected(), f->n, s);
     compare_make_magnitudes();
     ref->forward(x, w, compare_magnitudes(), f->n, s);
-    compare_check(f, s->kh * s->kw * (s->c / s->groups));
+    while (compare_next_alignment(f)) {
+        kernel(compare_operand(0), compare_operand(1), compare_actual(), f->n, s);
+        compare_check(f, s->kh * s->kw * (s->c / s->groups));
+    }
 }
 
 static void dx(const compare_row *row, const family *ref, const images *i, image_layout layout,
@@ -76,11 +78,13 @@ static void dx(const compare_row *row, const family *ref, const images *i, image
     const float *dy = compare_input(0, results_of(s, f->n), COMPARE_UNIFORM);
     const float *w = compare_input(1, weights_of(s), COMPARE_UNIFORM);
     compare_output(array_layout(i, layout), 0.0f);
-    kernel(dy, w, compare_actual(), f->n, s);
     ref->dx(dy, w, compare_expected(), f->n, s);
     compare_make_magnitudes();
     ref->dx(dy, w, compare_magnitudes(), f->n, s);
-    compare_check(f, s->kh * s->kw * (s->o / s->groups));
+    while (compare_next_alignment(f)) {
+        kernel(compare_operand(0), compare_operand(1), compare_actual(), f->n, s);
+        compare_check(f, s->kh * s->kw * (s->o / s->groups));
+    }
 }
 
 static void dw(const compare_row *row, const family *ref, const images *i, image_layout layout,
@@ -90,11 +94,13 @@ static void dw(const compare_row *row, const family *ref, const images *i, image
     const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
     const float *dy = compare_input(1, results_of(s, f->n), COMPARE_UNIFORM);
     compare_output(weights_of(s), f->beta);
-    kernel(x, dy, compare_actual(), f->n, s, f->alpha, f->beta);
     ref->dw(x, dy, compare_expected(), f->n, s, f->alpha, f->beta);
     compare_make_magnitudes();
     ref->dw(x, dy, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
-    compare_check(f, f->n * s->oh * s->ow);
+    while (compare_next_alignment(f)) {
+        kernel(compare_operand(0), compare_operand(1), compare_actual(), f->n, s, f->alpha, f->beta);
+        compare_check(f, f->n * s->oh * s->ow);
+    }
 }
 
 COMPARE_CASES_OF(conv2d_f32, all, forward, &conv2d, 1)

@@ -74,9 +74,12 @@ static void pool(const compare_row *row, const images *i, image_layout layout, c
         const float *w = compare_input(1, pooled_weights(s), COMPARE_EIGHTHS);
         const float *bias = compare_input(2, compare_dense(s->o), COMPARE_EIGHTHS);
         compare_output(pooled_results(f), 0.0f);
-        kernel(x, w, bias, compare_actual(), compare_actual_index(), f->n, s);
         ag_conv2d_pool_f32_ref(x, w, bias, compare_expected(), compare_expected_index(), f->n, s);
-        compare_check_exact(f);
+        while (compare_next_alignment(f)) {
+            kernel(compare_operand(0), compare_operand(1), compare_operand(2), compare_actual(),
+                   compare_actual_index(), f->n, s);
+            compare_check_exact(f);
+        }
     }
 }
 
@@ -102,11 +105,13 @@ static void pool_dx(const compare_row *row, const images *i, image_layout layout
     const float *dy = compare_input(0, pooled_results(f), COMPARE_UNIFORM);
     const float *w = compare_input(1, pooled_weights(s), COMPARE_UNIFORM);
     compare_output(array_layout(i, layout), 0.0f);
-    kernel(dy, index, w, compare_actual(), f->n, s);
     ag_conv2d_pool_dx_f32_ref(dy, index, w, compare_expected(), f->n, s);
     compare_make_magnitudes();
     ag_conv2d_pool_dx_f32_ref(dy, index, w, compare_magnitudes(), f->n, s);
-    compare_check(f, s->kh * s->kw * s->o);
+    while (compare_next_alignment(f)) {
+        kernel(compare_operand(0), index, compare_operand(1), compare_actual(), f->n, s);
+        compare_check(f, s->kh * s->kw * s->o);
+    }
 }
 
 static void pool_dw(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
@@ -122,11 +127,14 @@ static void pool_dw(const compare_row *row, const images *i, image_layout layout
         const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
         const float *dy = compare_input(1, pooled_results(f), COMPARE_UNIFORM);
         compare_output(pooled_weights(s), f->beta);
-        kernel(x, dy, index, compare_actual(), f->n, s, f->alpha, f->beta);
         ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_expected(), f->n, s, f->alpha, f->beta);
         compare_make_magnitudes();
         ag_conv2d_pool_dw_f32_ref(x, dy, index, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
-        compare_check(f, f->n * s->ph * s->pw);
+        while (compare_next_alignment(f)) {
+            kernel(compare_operand(0), compare_operand(1), index, compare_actual(), f->n, s, f->alpha,
+                   f->beta);
+            compare_check(f, f->n * s->ph * s->pw);
+        }
     }
 }
 

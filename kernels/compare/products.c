@@ -16,11 +16,14 @@ static void gemm(const compare_row *row, compare_attributes *f, ag_gemm_f32_fn *
     const float *a = compare_input(0, compare_matrix(ta ? k : m, ta ? m : k, f->lda), COMPARE_UNIFORM);
     const float *b = compare_input(1, compare_matrix(tb ? n : k, tb ? k : n, f->ldb), COMPARE_UNIFORM);
     compare_output(compare_matrix(m, n, f->ldc), f->beta);
-    kernel(a, f->lda, b, f->ldb, compare_actual(), f->ldc, m, n, k, f->alpha, f->beta);
     ref(a, f->lda, b, f->ldb, compare_expected(), f->ldc, m, n, k, f->alpha, f->beta);
     compare_make_magnitudes();
     ref(a, f->lda, b, f->ldb, compare_magnitudes(), f->ldc, m, n, k, 1.0f, 0.0f);
-    compare_check(f, k);
+    while (compare_next_alignment(f)) {
+        kernel(compare_operand(0), f->lda, compare_operand(1), f->ldb, compare_actual(), f->ldc, m, n, k,
+               f->alpha, f->beta);
+        compare_check(f, k);
+    }
 }
 
 static void gemm_nn(const compare_row *row, compare_attributes *f) {
@@ -49,11 +52,13 @@ static void product(const compare_row *row, compare_attributes *f, ag_gemv_f32_f
     const float *a = compare_input(0, compare_matrix(m, n, f->lda), COMPARE_UNIFORM);
     const float *x = compare_input(1, compare_dense(transposed ? m : n), COMPARE_UNIFORM);
     compare_output(compare_dense(transposed ? n : m), f->beta);
-    kernel(a, f->lda, x, compare_actual(), m, n, f->alpha, f->beta);
     ref(a, f->lda, x, compare_expected(), m, n, f->alpha, f->beta);
     compare_make_magnitudes();
     ref(a, f->lda, x, compare_magnitudes(), m, n, 1.0f, 0.0f);
-    compare_check(f, transposed ? m : n);
+    while (compare_next_alignment(f)) {
+        kernel(compare_operand(0), f->lda, compare_operand(1), compare_actual(), m, n, f->alpha, f->beta);
+        compare_check(f, transposed ? m : n);
+    }
 }
 
 static void gemv(const compare_row *row, compare_attributes *f) {
@@ -74,11 +79,13 @@ static void ger(const compare_row *row, compare_attributes *f) {
     const float *x = compare_input(0, compare_dense(m), COMPARE_UNIFORM);
     const float *y = compare_input(1, compare_dense(n), COMPARE_UNIFORM);
     compare_output(compare_matrix(m, n, f->lda), f->beta);
-    kernel(compare_actual(), f->lda, x, y, m, n, f->alpha, f->beta);
     ag_ger_f32_ref(compare_expected(), f->lda, x, y, m, n, f->alpha, f->beta);
     compare_make_magnitudes();
     ag_ger_f32_ref(compare_magnitudes(), f->lda, x, y, m, n, 1.0f, 0.0f);
-    compare_check(f, 1);
+    while (compare_next_alignment(f)) {
+        kernel(compare_actual(), f->lda, compare_operand(0), compare_operand(1), m, n, f->alpha, f->beta);
+        compare_check(f, 1);
+    }
 }
 
 static void axpby(const compare_row *row, compare_attributes *f) {
@@ -89,11 +96,13 @@ static void axpby(const compare_row *row, compare_attributes *f) {
     }
     const float *x = compare_input(0, compare_dense(n), COMPARE_UNIFORM);
     compare_output(compare_dense(n), f->beta);
-    kernel(x, compare_actual(), n, f->alpha, f->beta);
     ag_axpby_f32_ref(x, compare_expected(), n, f->alpha, f->beta);
     compare_make_magnitudes();
     ag_axpby_f32_ref(x, compare_magnitudes(), n, 1.0f, 0.0f);
-    compare_check(f, 1);
+    while (compare_next_alignment(f)) {
+        kernel(compare_operand(0), compare_actual(), n, f->alpha, f->beta);
+        compare_check(f, 1);
+    }
 }
 
 static void column_sums(const compare_row *row, compare_attributes *f) {
@@ -105,11 +114,13 @@ static void column_sums(const compare_row *row, compare_attributes *f) {
     }
     const float *a = compare_input(0, compare_matrix(m, n, f->lda), COMPARE_UNIFORM);
     compare_output(compare_dense(n), f->beta);
-    kernel(a, f->lda, compare_actual(), m, n, f->alpha, f->beta);
     ag_column_sums_f32_ref(a, f->lda, compare_expected(), m, n, f->alpha, f->beta);
     compare_make_magnitudes();
     ag_column_sums_f32_ref(a, f->lda, compare_magnitudes(), m, n, 1.0f, 0.0f);
-    compare_check(f, m);
+    while (compare_next_alignment(f)) {
+        kernel(compare_operand(0), f->lda, compare_actual(), m, n, f->alpha, f->beta);
+        compare_check(f, m);
+    }
 }
 
 /* `slack`: elements between two rows. */

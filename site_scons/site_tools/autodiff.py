@@ -332,7 +332,8 @@ def generate(env):
         for k, v in os.environ.items()
         if k in ("PATH", "HOME", "TMPDIR", "CMSIS_DSP", "XDG_CACHE_HOME") or k.startswith("AUTODIFF_")
     }
-    env["ENV"] = {**env["ENV"], **kept}  # a copy: PlatformIO's is os.environ itself
+    # In a copy: PlatformIO's is os.environ itself. Starting NumPy's threads takes longer than what they would compute.
+    env["ENV"] = {"OPENBLAS_NUM_THREADS": "1", **env["ENV"], **kept}
     if _IN_CHECKOUT:
         env["ENV"]["PYTHONPATH"] = str(_CHECKOUT)
     env.AddMethod(board_env, "BoardEnv")

@@ -1,5 +1,6 @@
 """Generated C: the same bytes everywhere, no warnings, used from C++."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -8,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from c_build import INCLUDES, KERNELS, compile_c
+from c_build import INCLUDES, KERNELS, compile_c, compiler
 from checkout import ROOT
+from objects_once import objects
 from small_models import small_classifier
 
 import autodiff_gen as ag
@@ -53,6 +55,13 @@ SOURCES = {
 }
 
 
+@functools.cache
+def compiled(name):
+    """The program and its files."""
+    program = SOURCES[name]()
+    return program, emit(program)
+
+
 # ---- the same bytes
 
 
@@ -86,7 +95,7 @@ def test_same_bytes_in_two_folders_with_two_hash_seeds(tmp_path):
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_compiled_twice_in_one_process(name):
-    assert emit(SOURCES[name]()) == emit(SOURCES[name]())
+    assert emit(SOURCES[name]()) == compiled(name)[1]
 
 
 # ---- compilers
@@ -100,7 +109,7 @@ def written(tmp_path_factory):
     def write(name):
         if name not in folders:
             folders[name] = tmp_path_factory.mktemp(name)
-            for file, text in emit(SOURCES[name]()).items():
+            for file, text in compiled(name)[1].items():
                 (folders[name] / file).write_text(text)
         return folders[name]
 
@@ -120,10 +129,10 @@ def test_no_warning_under_the_strict_flags(name, cc, written, tmp_path):
 @pytest.mark.parametrize("name", SOURCES)
 def test_used_from_cpp(name, written, tmp_path):
     """A C++ program includes the header, links the C and calls it."""
-    program = SOURCES[name]()
-    folder, objects = written(name), []
-    for source in (*sorted(folder.glob("*.c")), *sorted((KERNELS / "ref").glob("*.c"))):
-        objects.append(compile_c("gcc", [source], tmp_path / f"{source.stem}.o", ("-c", f"-I{folder}")))
+    program, folder = compiled(name)[0], written(name)
+    linked = objects(compiler("gcc"), sorted((KERNELS / "ref").glob("*.c")))
+    for source in sorted(folder.glob("*.c")):
+        linked.append(compile_c("gcc", [source], tmp_path / f"{source.stem}.o", ("-c", f"-I{folder}")))
     call = f"{name}_init(&t, 0)" if program.is_model else "0"
     main = f"""#include "{name}.h"
 static {program.struct} t;
@@ -148,7 +157,7 @@ int main() {{
         *flags,
         *INCLUDES,
         str(tmp_path / "main.cpp"),
-        *map(str, objects),
+        *map(str, linked),
         "-lm",
         "-o",
         str(tmp_path / "main"),
@@ -160,7 +169,7 @@ int main() {{
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_what_generated_code_never_holds(name):
-    for file, text in emit(SOURCES[name]()).items():
+    for file, text in compiled(name)[1].items():
         for word in ("double", "malloc", "stdio", "restrict", str(ROOT), str(Path.home())):
             assert word not in text, (file, word)
         assert all(line == line.rstrip() for line in text.splitlines()), file

@@ -13,6 +13,7 @@ import pytest
 from checkout import ROOT
 from firmware_build import once
 from pio_project import EXAMPLES, QEMU, copy_parts, environment, examples, pio, succeed
+from write_vectors import main as write_vectors
 
 from autodiff_gen.targets import board, platformio
 
@@ -62,6 +63,8 @@ def build(tree, factory, name):
             else []
         )
         (out / "run").write_text(succeed(folder, core, "run", "-e", board_of_program(name), before=strace))
+        if name != TRACED:  # there `pio test` writes them, for which it starts a Python that imports PyTorch
+            write_vectors(name, str(folder / ".pio" / "vectors"))
         words = ["test", "-v", "--json-output-path", str(out / "test.json")]
         (out / "test").write_text(
             succeed(

@@ -63,7 +63,8 @@ def test_an_elementwise_op(copy: Copy) -> None:
 def test_an_op_with_a_kernel(copy: Copy) -> None:
     add(copy, "an op with a kernel")
     files = ("tests/ops/test_ops.py", "tests/ops/test_ops_torch.py", "tests/ops/test_ops_c.py")
-    assert copy.tests("logcumsumexp", *files) >= 10
+    compared = "tests/check/test_kernel_check.py"  # one test, with the cases of the new kernel
+    assert copy.tests("logcumsumexp or contract_has_cases", *files, compared) >= 11
     collected = copy.python("-m", "pytest", "--collect-only", "-q", "tests/kernels/test_op_kernels.py")
     assert "logcumsumexp" in collected
     copy.use("op_with_a_kernel")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import scons_object_cache
-from checkout import ROOT
+from checkout import NOT_COPIED, ROOT
 
 PARTS = ("autodiff_gen", "bench", "boards", "examples", "kernels", "runtime", "site_scons", "tests")
 FILES = ("SConstruct", "pyproject.toml")
@@ -68,7 +68,7 @@ class Copy:
     @classmethod
     def made(cls, folder: Path) -> Copy:
         for part in PARTS:
-            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "_data"))
+            shutil.copytree(ROOT / part, folder / part, ignore=NOT_COPIED)
         for name in FILES:
             shutil.copy2(ROOT / name, folder / name)
         return cls(folder)

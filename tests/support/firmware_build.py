@@ -15,7 +15,7 @@ import sys
 
 import scons_object_cache
 import scons_tree
-from checkout import ROOT, C
+from checkout import NOT_COPIED, ROOT, C
 from elftools.elf.elffile import ELFFile
 from objects_once import objects
 
@@ -119,10 +119,10 @@ def copy_of_the_project(folder):
     for part in scons_tree.PARTS:
         source = ROOT / part
         if source.is_dir():
-            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__", "_data"))
+            shutil.copytree(source, folder / part, ignore=NOT_COPIED)
         else:
             shutil.copy2(source, folder / part)
-    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=NOT_COPIED)
 
 
 def scons(tree, *words, timeout=300):

@@ -18,6 +18,8 @@ def objects(command: Sequence[str], sources: Iterable[Path]) -> list[str]:
 
 
 def _object(command: Sequence[str], source: Path) -> Path:
+    if "AG_BOARD" not in source.read_text():  # no header has it, so boards of one core share the object
+        command = [word for word in command if not word.startswith("-DAG_BOARD=")]
     key = hashlib.sha256("\0".join((*command, str(source))).encode()).hexdigest()[:20]
     target = FOLDER / f"{source.stem}-{key}.o"
     if not target.exists():

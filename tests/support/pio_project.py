@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bare_environment import bare_python
-from checkout import ROOT
+from checkout import NOT_COPIED, ROOT
 from scons_object_cache import variables as of_the_cache
 
 PARTS = (
@@ -32,7 +32,6 @@ PARTS = (
 EXAMPLES = configparser.ConfigParser(interpolation=None)
 EXAMPLES.read(ROOT / "platformio" / "examples.ini")
 QEMU = tuple(EXAMPLES["emulated"]["envs"].split(", "))
-_NOT_COPIED = shutil.ignore_patterns("__pycache__", "_data", ".pio")
 
 
 def examples() -> list[str]:
@@ -46,7 +45,7 @@ def copy_parts(target: Path) -> None:
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():
-            shutil.copytree(source, target / part, ignore=_NOT_COPIED)
+            shutil.copytree(source, target / part, ignore=NOT_COPIED)
         else:
             shutil.copy2(source, target / part)
 

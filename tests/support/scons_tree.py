@@ -8,6 +8,7 @@ from pathlib import Path
 
 import scons_object_cache
 from bare_environment import bare_python
+from checkout import NOT_COPIED
 
 PARTS = ("SConstruct", "autodiff_gen", "bench", "boards", "kernels", "runtime", "site_scons")
 
@@ -54,9 +55,7 @@ class Tree:
     def _fill(self, checkout: Path) -> None:
         for part in PARTS:
             if (checkout / part).is_dir():
-                shutil.copytree(
-                    checkout / part, self.root / part, ignore=shutil.ignore_patterns("__pycache__")
-                )
+                shutil.copytree(checkout / part, self.root / part, ignore=NOT_COPIED)
             else:
                 self.root.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(checkout / part, self.root / part)
