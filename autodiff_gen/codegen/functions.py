@@ -153,7 +153,11 @@ class EntryBody:
             return None if self.by_value(outer[v]) else layout(outer[v])
 
         def row_call(
-            node: Node, row: c.Expr | None, target: c.Expr, offset: Sequence[c.Expr]
+            node: Node,
+            row: c.Expr | None,
+            column: c.Expr | None,
+            target: c.Expr,
+            offset: Sequence[c.Expr],
         ) -> list[c.Statement]:
             a, b = (outer[v] for v in node.operands)
             at_a, at_b = layout(a), layout(b)
@@ -164,7 +168,10 @@ class EntryBody:
                 factor = step.gathered[node]
                 start = self.scratch[step, factor]
                 out.append(_gathered(start, factor.type.shape[0], self.place(a), at_a, row))
-            places = [start, c.plus(self.place(b), c_syntax.offset(at_b.offset, []))]
+            places = [
+                start,
+                c.plus(self.place(b), c_syntax.offset(at_b.offset, [(column, at_b.strides[1])])),
+            ]
             call, kernel = step.calls[node]
             values = {
                 p: places[role.index] if isinstance(role, Operand) else c.plus(target, offset)

@@ -53,8 +53,14 @@ class Expressions:
         """The part of an index that addresses v's memory: scratch holds only the axes that its readers need."""
         if v not in self.nest.scratch:
             return index
-        kept = self.nest.scratch[v].axes
-        return tuple(i for i, a in zip(index, self.nest.labels.of[v], strict=True) if a in kept)
+        s = self.nest.scratch[v]
+        kept = tuple(i for i, a in zip(index, self.nest.labels.of[v], strict=True) if a in s.axes)
+        return tuple(map(self._in_block, kept, s.blocks)) if s.blocks else kept
+
+    def _in_block(self, at: Index, block: Body | None) -> Index:
+        if at is None or block is None:
+            return at
+        return Expr(lambda i, start: c.total([i], [start]), at.home, (at, self.loop_vars[block]))
 
     def number(self, number: int) -> Expr:
         if number not in self._numbers:

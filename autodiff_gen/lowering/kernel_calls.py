@@ -25,9 +25,14 @@ def call_of(node: Node) -> KernelCall:
     return choose(a, b, Scalar(lower.into + 1, node.attrs["negate"]), node.attrs["beta"])
 
 
-def row_call(node: Node, layouts: Sequence[Strided]) -> KernelCall:
-    """The call that completes one row of a product by rows, whose operands have these layouts."""
+def row_call(layouts: Sequence[Strided], block: tuple[int, int] | None) -> KernelCall:
+    """The call that completes one row of a product by rows, or a block of rows and columns, whose operands have these
+    layouts."""
     a, b = layouts
+    if block is not None:
+        rows, columns = block
+        b = Strided((b.shape[0], columns), b.strides, b.offset)
+        return choose(Strided((rows, a.shape[1]), a.strides, a.offset), b)
     return choose(
         dense((1, a.shape[1])) if is_gathered(a) else Strided((1, a.shape[1]), a.strides, a.offset), b
     )

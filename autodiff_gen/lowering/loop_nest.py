@@ -135,6 +135,14 @@ class LoopNest(Placement):
                     return node
         return None
 
+    def block_of(self, v: Value) -> tuple[int, int] | None:
+        """The rows and columns of a product that are computed at a time; None where it is computed row by row."""
+        scratch = self.scratch.get(v)
+        if scratch is None or not scratch.blocks:
+            return None
+        rows, columns = planned(scratch.shape)
+        return rows, columns
+
     def find_scratch(self) -> dict[Value, Scratch]:
         """Memory for roots that are read outside the body where their value is a local. Results have memory
         anyway.

@@ -25,8 +25,10 @@ C_TYPES = {
     "bool": "int32_t",
 }
 
-# (node, row, target, offset of the row in it) -> the statements that complete one row of a product
-RowCall: TypeAlias = Callable[[Node, c.Expr | None, c.Expr, Sequence[c.Expr]], Sequence[c.Statement]]
+# (node, row, column, target, offset of the row in it) -> the statements that complete a row or a block of a product
+RowCall: TypeAlias = Callable[
+    [Node, c.Expr | None, c.Expr | None, c.Expr, Sequence[c.Expr]], Sequence[c.Statement]
+]
 
 
 class LoopTree:
@@ -164,13 +166,13 @@ class LoopTree:
     def _row(self, what: Row) -> list[c.Statement]:
         node = what.root.node
         (v,) = node.results
-        row = self._expr(what.row) if what.row is not None else None
+        row, column = (None if i is None else self._expr(i) for i in (what.row, what.column))
         scratch = self.nest.scratch.get(v)
-        one_row = scratch is not None and self.nest.labels.of[v][0] not in scratch.axes
+        alone = scratch is not None and (scratch.blocks or self.nest.labels.of[v][0] not in scratch.axes)
         offset: list[c.Expr] = []
-        if not one_row and row is not None:
+        if not alone and row is not None:
             offset = [c.Binary("*", row, c_syntax.size(v.type.shape[1]))]
-        return list(self.row_call(node, row, self.place_of(v), offset))
+        return list(self.row_call(node, row, column, self.place_of(v), offset))
 
     def _expr(self, expr: Expr) -> c.Expr:
         return self.names[expr] if expr in self.names else self._made(expr)

@@ -109,9 +109,11 @@ def roots_of(item: Body | Step) -> set[Root]:
 
 @dataclass(frozen=True)
 class Scratch:
-    """Memory that a nest needs for itself while it runs."""
+    """Memory that a nest needs for itself while it runs. `blocks`, of a block of a product: the loops over blocks
+    along both axes, None where one block is all."""
 
     value: Value
-    axes: tuple[int, ...]
+    axes: tuple[int | None, ...]
     shape: Shape
     dtype: DType
+    blocks: tuple[Body | None, ...] = ()

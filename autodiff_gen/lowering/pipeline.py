@@ -35,6 +35,7 @@ from ..passes.region_dce import region_dce
 from ..passes.rematerialize_random import rematerialize_random
 from ..passes.resolve_mode import resolve_mode
 from ..passes.select_column_sums import select_column_sums
+from ..passes.share_functions import share_functions
 from ..passes.slice_propagation import slice_propagation
 from ..passes.transpose_elimination import transpose_elimination
 from .plan import EntryPlan
@@ -62,6 +63,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(expand_composites),  # ops that were kept whole for their gradients
     on_entries(fold_one_hot_sums),  # of a vector with one element that is not 0
     on_entries(fold_constants),  # constants, x * 1, broadcasts that happen anyway
+    on_entries(share_functions),  # activations call what their gradients call
     on_entries(cse),  # the same op on the same operands once
     on_entries(merge_slice_gradients),  # gradients of several slices of one value are assembled, not added up
     on_entries(slice_propagation),  # slices of an elementwise value are computed where they are used

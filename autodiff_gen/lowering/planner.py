@@ -33,6 +33,7 @@ from .kernel_calls import call_of, is_gathered, readable, row_call
 from .loop_nest import LoopNest
 from .loops import Scratch
 from .plan import EntryPlan, Placed, Step
+from .product_blocks import block_products
 from .row_tiles import tile_rows
 from .schedule import order_steps
 from .statements import Statements
@@ -121,13 +122,13 @@ def _may_share(accesses: Accesses, operand: Value, param: Value, result: Value) 
 def _nest(node: Node, context: Context) -> LoopNest:
     region = node.regions[0]
     return context.analysis(
-        (LoopNest, region), lambda: tile_rows(tile_accumulators(LoopNest(region, context.cost)))
+        (LoopNest, region),
+        lambda: block_products(tile_rows(tile_accumulators(LoopNest(region, context.cost))), node.operands),
     )
 
 
 def _statements(node: Node, graph: Graph, context: Context) -> Statements:
-    """The statements of a fused node's loop nest. A param that shows a state is loaded before a result takes its
-    memory."""
+    """The statements of a fused node. A param that shows a state is loaded before a result takes its memory."""
     locked = frozenset(param for _, param, _ in _updated_in_place(graph, node))
     key = (Statements, node.regions[0], locked)
     return context.analysis(key, lambda: Statements(_nest(node, context), locked))
@@ -158,8 +159,9 @@ def _step(node: Node, graph: Graph, context: Context) -> Step:
         for inner in step.nest.roots:
             if isinstance(inner.op.lower, RowContraction):
                 layouts = [readable(operand[v]) for v in inner.operands]
-                step.calls[inner] = _with_kernel(row_call(inner, layouts), backends)
-                if is_gathered(layouts[0]):
+                block = step.nest.block_of(inner.results[0])
+                step.calls[inner] = _with_kernel(row_call(layouts, block), backends)
+                if block is None and is_gathered(layouts[0]):
                     row = make_input("row", Type(inner.operands[0].type.dtype, layouts[0].shape[1:]))
                     row.node.origin.labels[0] = Label(copy_of=operand[inner.operands[0]])
                     step.gathered[inner] = row

@@ -61,10 +61,11 @@ class Store:
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a product is completed."""
+    """One row of a product is completed, or a block that begins with this row and column."""
 
     root: Root
     row: Index
+    column: Index = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,13 @@ class Statements:
             rows = self.exprs.rows[root.inner] = Rows(self.exprs.loop_vars[loop], first)
             out.append(LoadRows(loop, rows))
         elif isinstance(lower, RowContraction):
-            out.append(Row(root, self.exprs.index_of(root.node.results[0], body)[0]))
+            (v,) = root.node.results
+            scratch = self.nest.scratch.get(v)
+            if scratch is not None and scratch.blocks:
+                row, column = (None if b is None else self.exprs.loop_vars[b] for b in scratch.blocks)
+                out.append(Row(root, row, column))
+            else:
+                out.append(Row(root, self.exprs.index_of(v, body)[0]))
         elif isinstance(lower, Reduce):
             self._build_reduce(step, lower, body, out)
         elif isinstance(lower, Assemble):

@@ -44,6 +44,13 @@ def _of_attrs(pullback: Callable[[Value, Value, Value, Attrs], Value]) -> VJP:
     return vjp
 
 
+def _times(c: str, factor: Callable[[Value], Value]) -> Elementwise:
+    """The lowering of x factor(x)."""
+    return Elementwise(
+        c, MUL, UNARY, calls=True, expand=lambda operands, _: [operands[0] * factor(operands[0])]
+    )
+
+
 def _between(y: Value, low: float, high: float, dy: Value) -> Value:
     """dy where low < y < high or y is NaN, else 0."""
     return apply("where", y <= low, 0.0, apply("where", y >= high, 0.0, dy))
@@ -118,11 +125,15 @@ selu = register(
 )
 
 
+def _normal_distribution(x: Value) -> Value:
+    return 0.5 * (apply("erf", x * ROOT_HALF) + 1.0)
+
+
 def _gelu_gradient(dy: Value, x: Value) -> Value:
     """Phi(x) + x phi(x), of the normal distribution."""
     u = x * ROOT_HALF
     density = apply("exp", -apply("square", u)) * (0.5 * ROOT_HALF * TWO_OVER_ROOT_PI)
-    return dy * (0.5 * (apply("erf", u) + 1.0) + x * density)
+    return dy * (_normal_distribution(x) + x * density)
 
 
 gelu = register(
@@ -131,7 +142,7 @@ gelu = register(
         infer=floating,
         ref=lambda x: x * (0.5 * (1 + erf.ref(x * ROOT_HALF))),
         vjp=simple(lambda dy, x, y: _gelu_gradient(dy, x)),
-        lower=Elementwise("{0} * (0.5f * (1.0f + ag_erff({0} * 0.70710677f)))", MUL, UNARY, calls=True),
+        lower=_times("{0} * (0.5f * (1.0f + ag_erff({0} * 0.70710677f)))", _normal_distribution),
         samples=ONES,
         torch="torch.nn.functional.gelu(a)",
     )
@@ -146,9 +157,12 @@ def _gelu_tanh(x: Any) -> Any:
     return x * (0.5 * (1 + np.tanh(x * (GELU_A + GELU_B * (x * x)))))
 
 
+def _gelu_tanh_function(x: Value) -> Value:
+    return apply("tanh", x * (GELU_B * apply("square", x) + GELU_A))
+
+
 def _gelu_tanh_gradient(dy: Value, x: Value) -> Value:
-    z = apply("square", x)
-    t = apply("tanh", x * (GELU_B * z + GELU_A))
+    z, t = apply("square", x), _gelu_tanh_function(x)
     inner = (0.5 * x) * (1.0 - apply("square", t)) * (3.0 * GELU_B * z + GELU_A)
     return dy * (0.5 * (t + 1.0) + inner)
 
@@ -159,11 +173,9 @@ gelu_tanh = register(
         infer=floating,
         ref=_gelu_tanh,
         vjp=simple(lambda dy, x, y: _gelu_tanh_gradient(dy, x)),
-        lower=Elementwise(
+        lower=_times(
             "{0} * (0.5f * (1.0f + ag_tanhf({0} * (0.7978846f + 0.035677407f * ({0} * {0})))))",
-            MUL,
-            UNARY,
-            calls=True,
+            lambda x: 0.5 * (_gelu_tanh_function(x) + 1.0),
         ),
         samples=ONES,
         torch="torch.nn.functional.gelu(a, approximate='tanh')",
@@ -182,7 +194,7 @@ silu = register(
         infer=floating,
         ref=lambda x: x * sigmoid.ref(x),
         vjp=simple(lambda dy, x, y: _silu_gradient(dy, x)),
-        lower=Elementwise("{0} * ag_sigmoidf({0})", MUL, UNARY, calls=True),
+        lower=_times("{0} * ag_sigmoidf({0})", lambda x: apply("sigmoid", x)),
         samples=ONES,
         torch="torch.nn.functional.silu(a)",
     )
@@ -218,8 +230,12 @@ logsigmoid = register(
 )
 
 
+def _mish_function(x: Value) -> Value:
+    return apply("tanh", apply("softplus", x, threshold=20.0))
+
+
 def _mish_gradient(dy: Value, x: Value) -> Value:
-    t = apply("tanh", apply("softplus", x, threshold=20.0))
+    t = _mish_function(x)
     return dy * (t + x * apply("sigmoid", x) * (1.0 - apply("square", t)))
 
 
@@ -229,7 +245,7 @@ mish = register(
         infer=floating,
         ref=lambda x: x * np.tanh(np.log1p(np.exp(x))),
         vjp=simple(lambda dy, x, y: _mish_gradient(dy, x)),
-        lower=Elementwise("{0} * ag_tanhf(ag_log1pf(ag_expf({0})))", MUL, UNARY, calls=True),
+        lower=_times("{0} * ag_tanhf(ag_log1pf(ag_expf({0})))", _mish_function),
         samples=ONES,
         torch="torch.nn.functional.mish(a)",
     )

@@ -72,6 +72,30 @@ def is_gathered_once(cost: CostTable, elements: int, macs: int) -> bool:
     return copy < macs / cost.gemm.tile * (cost.load + cost.store)
 
 
+def block_of_a_product(
+    cost: CostTable, rows: int, inner: Size, columns: int, gathered: bool
+) -> tuple[int, int] | None:
+    """How many rows and columns of a product [rows,inner] . [inner,columns] are computed at a time before they are
+    consumed; None: row by row, each of the first factor's collected first if `gathered`."""
+    (terms,) = planned((inner,))
+    row = cost.gemv.total((columns,), terms) + gathered * terms * (cost.load + cost.store + cost.loop)
+    least = rows * row + cost.arena * (columns + gathered * terms)
+    best = None
+    for r in divisors(rows) if terms > 1 else ():
+        for c in divisors(columns):
+            if r > 1:
+                calls = rows // r * (columns // c)
+                total = calls * cost.gemm.total((r, c), terms) + cost.arena * r * c
+                if total < least:
+                    least, best = total, (r, c)
+    return best
+
+
+def divisors(number: int) -> list[int]:
+    """In ascending order."""
+    return [d for d in range(1, number + 1) if number % d == 0]
+
+
 def wants_a_flat_loop(cost: CostTable, extents: Sequence[int], size: int) -> bool:
     """Whether a function of `size` elements is computed in vectors, but not along the last of several extents."""
     moving = [d for d in extents if d != 1]

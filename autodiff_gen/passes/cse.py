@@ -27,6 +27,15 @@ def _key(attr: Any) -> Any:
     return (attr.dtype.str, attr.shape, attr.tobytes()) if isinstance(attr, np.ndarray) else attr
 
 
+def key_of(node: Node, operands: tuple[Any, ...], alone: str | None = None) -> Any:
+    """Equal for nodes that compute the same, where equal `operands` are the same values; `alone`: the op instead."""
+    if isinstance(node.op.lower, Leaf) and node.op is not CONST:
+        return node
+    attrs = tuple([(k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact"])
+    types = tuple([r.type for r in node.results])
+    return OPS[alone] if alone else node.op, operands, attrs, node.regions, types
+
+
 def cse(graph: Graph, context: Context) -> Graph:
     """Values that nothing needs are gone as well, since graphs are traversed from their roots."""
     known: dict[Any, tuple[Value, ...]] = {}
@@ -35,16 +44,9 @@ def cse(graph: Graph, context: Context) -> Graph:
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
         if isinstance(node.op.lower, Leaf) and node.op is not CONST:
             return None
-        attrs = tuple([(k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact"])
         alone = node.op.lower.alone if isinstance(node.op.lower, Reduce) else None
         alone = alone if read.isdisjoint(node.results[1:]) else None
-        key = (
-            OPS[alone] if alone else node.op,
-            operands,
-            attrs,
-            node.regions,
-            tuple([r.type for r in node.results]),
-        )
+        key = key_of(node, operands, alone)
         if key in known:
             return known[key]
         if alone is not None:  # nothing reads the other results

@@ -144,3 +144,8 @@ void ag_gemm_nt_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
         tiles(&p, &t, c + j - overlap, overlap);
     }
 }
+
+void ag_gemm_tt_f32_neon(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
+                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    ag_gemm_tt_f32_small_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+}

@@ -221,8 +221,7 @@ static inline float ag_tanhf(float x) {
     return ag_tanh_any(x);
 }
 
-/* 1 / (1 + e^-x), from e^-|x|, so that nothing overflows and small results keep their digits */
-static inline float ag_sigmoidf(float x) {
+AG_MATH_RARE float ag_sigmoid_any(float x) {
     const float z = ag_expf(-fabsf(x));
     const int negative = x < 0.0f;
     const float y = ag_select(negative, z, 1.0f) / (1.0f + z);
@@ -230,27 +229,54 @@ static inline float ag_sigmoidf(float x) {
     return ag_unless_nan(x, ag_select(negative, z - z * y, y));
 }
 
-/* 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x */
-static inline float ag_erff(float x) {
-    const float a = fabsf(x);
-    const float z = a * a;
-    float q = -0.0006535235f; /* erf(a) / a - 1 for a <= 0.8 */
+/* 1 / (1 + e^-x), from e^-|x|, so that nothing overflows and small results keep their digits */
+static inline float ag_sigmoidf(float x) {
+    if (AG_MATH_SHORTCUTS && fabsf(x) <= 87.0f) {
+        const float z = ag_exp_normal(-fabsf(x));
+        return x < 0.0f ? z - z * (z / (1.0f + z)) : 1.0f / (1.0f + z);
+    }
+    return ag_sigmoid_any(x);
+}
+
+/* erf(a) / a - 1 for 0 <= a <= 0.8, of z = a^2 */
+static inline float ag_erf_near(float z) {
+    float q = -0.0006535235f;
     q = q * z + 0.00508513f;
     q = q * z - 0.026820807f;
     q = q * z + 0.11283113f;
     q = q * z - 0.37612602f;
-    q = q * z + 0.12837917f;
-    const float near = a + a * q;
-    const float b = ag_select(a > 4.0f, 4.0f, a); /* erf(4) rounds to 1 */
-    float p = 0.00020745467f;                     /* ln(1 - erf(b)) */
+    return q * z + 0.12837917f;
+}
+
+/* ln(1 - erf(b)) for 0.8 <= b <= 4 */
+static inline float ag_erf_far(float b) {
+    float p = 0.00020745467f;
     p = p * b - 0.0031536154f;
     p = p * b + 0.022656191f;
     p = p * b - 0.10479871f;
     p = p * b - 0.63622195f;
     p = p * b - 1.1282289f;
-    p = p * b - 6.5977263e-05f;
-    const float far = 1.0f - ag_expf(p);
+    return p * b - 6.5977263e-05f;
+}
+
+AG_MATH_RARE float ag_erf_any(float x) {
+    const float a = fabsf(x);
+    const float near = a + a * ag_erf_near(a * a);
+    const float far = 1.0f - ag_expf(ag_erf_far(ag_select(a > 4.0f, 4.0f, a))); /* erf(4) rounds to 1 */
     return ag_unless_nan(x, ag_with_sign_of(ag_select(a < 0.8f, near, far), x));
+}
+
+/* 2 / sqrt(pi) times the integral of e^-t^2 from 0 to x */
+static inline float ag_erff(float x) {
+    const uint32_t a = ag_float_bits(x) & 0x7fffffffu;
+    if (AG_MATH_SHORTCUTS && a < 0x3f4ccccdu) { /* |x| < 0.8 */
+        return x + x * ag_erf_near(x * x);
+    }
+    if (AG_MATH_SHORTCUTS && a <= 0x40800000u) { /* 0.8 <= |x| <= 4 */
+        const float far = 1.0f - ag_exp_normal(ag_erf_far(fabsf(x)));
+        return x < 0.0f ? -far : far;
+    }
+    return ag_erf_any(x);
 }
 
 /* Rounds to the nearest integer, ties to even: a float from 2^23 on is an integer, and adding 2^23 rounds. */

@@ -2,6 +2,7 @@
 #include "ag_kernels.h"
 
 #include <stddef.h>
+#include <string.h>
 
 void ag_scatter_sum_f32_ref(const int32_t *index, const float *x, float *y, int32_t outer, int32_t rows,
                             int32_t count, int32_t inner) {
@@ -51,14 +52,34 @@ static void add_row(const int32_t *index, const float *x, float *y, int32_t j, i
     }
 }
 
+static void scale(float *y, ptrdiff_t count, float beta) {
+    if (beta == 0.0f) {
+        memset(y, 0, (size_t)count * sizeof *y);
+    } else if (beta != 1.0f) {
+        for (ptrdiff_t k = 0; k < count; k++) {
+            y[k] *= beta;
+        }
+    }
+}
+
+/* y = the sums: y holds zeros, so that each row of x is read once. */
+static void add_rows_to_zeros(const int32_t *index, const float *x, float *y, int32_t count, int32_t inner) {
+    for (int32_t j = 0; j < count; j++, x += inner) {
+        float *row = y + (ptrdiff_t)index[j] * inner;
+        for (int32_t i = 0; i < inner; i++) {
+            row[i] += x[i];
+        }
+    }
+}
+
 void ag_index_sum_f32_ref(const int32_t *index, const float *x, float *y, int32_t outer, int32_t rows,
                           int32_t count, int32_t inner, float alpha, float beta) {
     const ptrdiff_t block = (ptrdiff_t)rows * inner;
     for (int32_t o = 0; o < outer; o++, y += block, x += (ptrdiff_t)count * inner) {
-        if (beta != 1.0f) {
-            for (ptrdiff_t k = 0; k < block; k++) {
-                y[k] = beta == 0.0f ? 0.0f : beta * y[k];
-            }
+        scale(y, block, beta);
+        if (alpha == 1.0f && beta == 0.0f) {
+            add_rows_to_zeros(index, x, y, count, inner);
+            continue;
         }
         for (int32_t j = 0; j < count; j++) {
             if (is_first(index, j)) {

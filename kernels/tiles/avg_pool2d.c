@@ -1,9 +1,15 @@
 /* Average pooling and its adjoint in tiles of channels (window_sums.h): window sums with the weight 1 / count
- * for all taps. Channels are contiguous, and there are at least AG_CHANNEL_TILE of them.
+ * for all taps. Channels are contiguous.
  *
- *     y[p, q, T] = (1 / count) * sum over valid taps of x[window(p, q), T]     T: a tile of channels */
+ *     y[p, q, T] = (1 / count) * sum over valid taps of x[window(p, q), T]     T: a tile of channels
+ *
+ * Few channels are added up window by window. */
 #include "ag_kernels.h"
 #include "tiles/window_sums.h"
+
+#include <string.h>
+
+enum { AG_FEW_CHANNELS = 8 }; /* from which on tiles are worth their calls */
 
 /* The extent of a window along one axis that its divisor counts: the elements inside x, or inside x and its
  * padding. */
@@ -16,6 +22,23 @@ static inline int32_t ag_counted_extent(const ag_axis *axis, int32_t m, ag_taps 
 static inline void ag_fill(float channels[AG_CHANNEL_TILE], float value) {
     for (int32_t k = 0; k < AG_CHANNEL_TILE; k++) {
         channels[k] = value;
+    }
+}
+
+/* y of one window of few channels, whose first valid element is at x. */
+static inline void ag_average(const float *x, float *y, int32_t rows, int32_t columns, float weight,
+                              const ag_pool2d_shape *s) {
+    float sums[AG_FEW_CHANNELS] = {0.0f};
+    for (int32_t i = 0; i < rows; i++) {
+        for (int32_t j = 0; j < columns; j++) {
+            const float *pixel = x + (ptrdiff_t)i * s->x_h + (ptrdiff_t)j * s->x_w;
+            for (int32_t k = 0; k < s->c; k++) {
+                sums[k] += pixel[k];
+            }
+        }
+    }
+    for (int32_t k = 0; k < s->c; k++) {
+        y[k] = weight * sums[k];
     }
 }
 
@@ -34,13 +57,50 @@ static void ag_avg_pool2d_tiled(const float *x, float *y, int32_t n, const ag_po
                 const int32_t width = ag_counted_extent(&columns, column, horizontal, s->pad_right, padding);
                 count = ag_equal_windows(&columns, column, horizontal);
                 ag_fill(weight, 1.0f / (float)(s->divisor != 0 ? s->divisor : height * width));
+                if (s->c < AG_FEW_CHANNELS) {
+                    const float *first =
+                        image.in + (ptrdiff_t)(rows.in + row * rows.in_step + vertical.first) * s->x_h +
+                        (ptrdiff_t)(columns.in + column * columns.in_step + horizontal.first) * s->x_w;
+                    float *dst = image.out + row * image.out_row + (ptrdiff_t)column * s->c;
+                    for (int32_t q = 0; q < count; q++, dst += s->c) {
+                        ag_average(first + (ptrdiff_t)q * columns.in_step * s->x_w, dst, vertical.count,
+                                   horizontal.count, weight[0], s);
+                    }
+                    continue;
+                }
                 ag_window_sums_run(&image, &rows, &columns, row, column, vertical, horizontal, count);
             }
         }
     }
 }
 
-/* For windows that all have the same divisor: none extends past an edge of x. */
+/* For windows that all have the same divisor: none extends past an edge of x. Few channels. */
+static void ag_avg_pool2d_dx_few(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *s) {
+    const float weight = 1.0f / (float)(s->divisor != 0 ? s->divisor : s->kh * s->kw);
+    for (; n > 0; n--, dx += s->x_n) {
+        for (int32_t i = 0; i < s->h; i++) {
+            for (int32_t j = 0; j < s->w; j += s->x_w == s->c ? s->w : 1) {
+                memset(dx + (ptrdiff_t)i * s->x_h + (ptrdiff_t)j * s->x_w, 0,
+                       (size_t)(s->x_w == s->c ? s->w : 1) * (size_t)s->c * sizeof *dx);
+            }
+        }
+        for (int32_t p = 0; p < s->oh; p++) {
+            for (int32_t q = 0; q < s->ow; q++, dy += s->c) {
+                for (int32_t i = 0; i < s->kh; i++) {
+                    for (int32_t j = 0; j < s->kw; j++) {
+                        float *pixel = dx + (ptrdiff_t)(p * s->stride_h + i) * s->x_h +
+                                       (ptrdiff_t)(q * s->stride_w + j) * s->x_w;
+                        for (int32_t k = 0; k < s->c; k++) {
+                            pixel[k] += weight * dy[k];
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* The same in tiles. */
 static void ag_avg_pool2d_dx_tiled(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *s) {
     float weight[AG_CHANNEL_TILE];
     ag_image image = {dy, (ptrdiff_t)s->ow * s->c, s->c, weight, 0, 0, dx, s->x_h, s->x_w, s->c};
@@ -61,5 +121,5 @@ void AG_SYMBOL(avg_pool2d_f32)(const float *x, float *y, int32_t n, const ag_poo
 }
 
 void AG_SYMBOL(avg_pool2d_dx_f32)(const float *dy, float *dx, int32_t n, const ag_pool2d_shape *shape) {
-    ag_avg_pool2d_dx_tiled(dy, dx, n, shape);
+    (shape->c < AG_FEW_CHANNELS ? ag_avg_pool2d_dx_few : ag_avg_pool2d_dx_tiled)(dy, dx, n, shape);
 }

@@ -134,6 +134,27 @@ static AG_NOINLINE void ag_conv2d_im2col(ag_tile *t, const ag_pixel_cursor *regi
     }
 }
 
+#if !AG_GENERAL_TILES
+/* The pixels of a region, in a call for each row of the window; k, k_runs and skips are those of a row. */
+static AG_NOINLINE void ag_conv2d_by_rows(ag_tile *t, ag_pixel_cursor *cursor, const float *w, int32_t rows,
+                                          const ag_conv2d_part *part) {
+    const ag_conv2d_shape *s = part->g->s;
+    const ptrdiff_t row_step = (ptrdiff_t)s->dilation_h * s->x_h;
+    ag_pixel_tile pixels;
+    while (cursor->remaining > 0) {
+        ag_next_pixel_tile(&pixels, cursor);
+        t->beta = 0.0f;
+        for (int32_t row = 0; row < rows; row++) {
+            for (int32_t i = 0; i < AG_TILE_M; i++) {
+                t->a[i] = pixels.src[i] + row * row_step;
+            }
+            ag_conv2d_output_channels(t, &pixels, w + (ptrdiff_t)row * s->kw * part->g->channels, part);
+            t->beta = 1.0f;
+        }
+    }
+}
+#endif
+
 /* The pixels of y whose windows have the same valid taps along both axes. */
 static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_range vertical,
                              ag_tap_range horizontal, const ag_conv2d_part *part) {
@@ -177,7 +198,7 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
     t.a_step = ag_bytes(1);
     ag_set_blocks(&t, 1, 0, 0);
     if (!ag_taps_contiguous(g, columns)) {
-        if (!AG_GENERAL_TILES || part->w_step == 1) {
+        if (AG_GENERAL_TILES ? part->w_step == 1 : !ag_taps_are_runs(g)) {
             ag_conv2d_im2col(&t, &cursor, w, last - first, row_length, part);
             return;
         }
@@ -187,6 +208,10 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
         t.a_skip = ag_bytes(tap_step - (ptrdiff_t)g->channels * s->x_c);
         t.b_skip = 0;
         ag_set_blocks(&t, last - first, row_step, (ptrdiff_t)s->kw * g->channels * part->w_step);
+#if !AG_GENERAL_TILES
+        ag_conv2d_by_rows(&t, &cursor, w, last - first, part);
+        return;
+#endif
     }
     while (cursor.remaining > 0) {
 #if AG_GENERAL_TILES

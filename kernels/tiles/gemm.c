@@ -5,7 +5,10 @@
  *     m | t0 | t1 |e2|                   overlaps its neighbour, is computed into a local array, and
  *       +----+----+--+                   only its new rows and columns are stored;
  *       | e3 | e4 |e5|                   a matrix smaller than one tile uses scalar loops
- *       +----+----+--+ */
+ *       +----+----+--+
+ *
+ * A' B' is the transpose of B A: all its tiles are computed into a local array, whose columns are rows of C.
+ */
 #include "ag_kernels.h"
 #include "tiles/microkernel.h"
 
@@ -19,23 +22,37 @@ typedef struct {
     ptrdiff_t i_step, p_step;
 } ag_operand;
 
-/* Stores rows i0 and up, columns j0 and up of an edge tile. */
-static void ag_store_edge_tile(float *c, ptrdiff_t ldc, const float sums[AG_TILE_M][AG_TILE_N], int32_t i0,
-                               int32_t j0, float beta) {
-    for (int32_t i = i0; i < AG_TILE_M; i++) {
-        for (int32_t j = j0; j < AG_TILE_N; j++) {
-            float *dst = c + i * ldc + j;
-            *dst = beta == 0.0f ? sums[i][j] : sums[i][j] + beta * *dst;
+/* The result: element [i, j] at data + i * i_step + j * j_step; one of the two steps is 1. */
+typedef struct {
+    float *data;
+    ptrdiff_t i_step, j_step;
+} ag_result;
+
+/* Stores rows i0 and up, columns j0 and up of a tile that was computed into a local array. */
+static void ag_store_tile(float *c, const ag_result *to, const float sums[AG_TILE_M][AG_TILE_N], int32_t i0,
+                          int32_t j0, float beta) {
+    const ptrdiff_t step = to->j_step;
+    c += i0 * to->i_step + j0 * step;
+    for (int32_t i = i0; i < AG_TILE_M; i++, c += to->i_step) {
+        float *dst = c;
+        if (beta == 0.0f) {
+            for (int32_t j = j0; j < AG_TILE_N; j++, dst += step) {
+                *dst = sums[i][j];
+            }
+        } else {
+            for (int32_t j = j0; j < AG_TILE_N; j++, dst += step) {
+                *dst = sums[i][j] + beta * *dst;
+            }
         }
     }
 }
 
-static void ag_gemm_scalar(const ag_operand *a, const ag_operand *b, float *c, ptrdiff_t ldc, int32_t m,
-                           int32_t n, int32_t k, float alpha, float beta) {
+static void ag_gemm_scalar(const ag_operand *a, const ag_operand *b, const ag_result *c, int32_t m, int32_t n,
+                           int32_t k, float alpha, float beta) {
     for (int32_t i = 0; i < m; i++) {
         for (int32_t j = 0; j < n; j++) {
             const float *pa = a->data + i * a->i_step, *pb = b->data + j * b->i_step;
-            float sum = 0.0f, *dst = c + i * ldc + j;
+            float sum = 0.0f, *dst = c->data + i * c->i_step + j * c->j_step;
             for (int32_t p = 0; p < k; p++, pa += a->p_step, pb += b->p_step) {
                 sum += *pa * *pb;
             }
@@ -44,22 +61,22 @@ static void ag_gemm_scalar(const ag_operand *a, const ag_operand *b, float *c, p
     }
 }
 
-/* The edge tile at column j, whose first row_overlap rows and column_overlap columns are already stored. */
-static AG_NOINLINE void ag_gemm_edge_tile(ag_microkernel_fn *tile, ag_tile *t, float *c, ptrdiff_t ldc,
-                                          int32_t row_overlap, int32_t column_overlap, float beta) {
+/* The tile at `c`, whose first row_overlap rows and column_overlap columns are already stored. */
+static AG_NOINLINE void ag_gemm_local_tile(ag_microkernel_fn *tile, ag_tile *t, float *c, const ag_result *to,
+                                           int32_t row_overlap, int32_t column_overlap, float beta) {
     float sums[AG_TILE_M][AG_TILE_N];
     t->c = &sums[0][0];
     t->c_step = ag_bytes(AG_TILE_N);
     t->beta = 0.0f;
     tile(t);
-    ag_store_edge_tile(c, ldc, (const float (*)[AG_TILE_N])sums, row_overlap, column_overlap, beta);
+    ag_store_tile(c, to, (const float (*)[AG_TILE_N])sums, row_overlap, column_overlap, beta);
 }
 
-static void ag_gemm_tiled(ag_microkernel_fn *tile, ag_operand a, ag_operand b, float *c, ptrdiff_t ldc,
-                          int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+static void ag_gemm_tiled(ag_microkernel_fn *tile, ag_operand a, ag_operand b, ag_result c, int32_t m,
+                          int32_t n, int32_t k, float alpha, float beta) {
     ag_tile t;
     if (m < AG_TILE_M || n < AG_TILE_N) {
-        ag_gemm_scalar(&a, &b, c, ldc, m, n, k, alpha, beta);
+        ag_gemm_scalar(&a, &b, &c, m, n, k, alpha, beta);
         return;
     }
     t.k = k;
@@ -70,15 +87,15 @@ static void ag_gemm_tiled(ag_microkernel_fn *tile, ag_operand a, ag_operand b, f
     for (int32_t i = 0; i < m; i += AG_TILE_M) {
         const int32_t row_overlap = i + AG_TILE_M > m ? i + AG_TILE_M - m : 0;
         const float *column = b.data;
-        float *dst = c + (i - row_overlap) * ldc;
+        float *dst = c.data + (i - row_overlap) * c.i_step;
         int32_t j = 0;
         for (int32_t q = 0; q < AG_TILE_M; q++) {
             t.a[q] = a.data + (i - row_overlap + q) * a.i_step;
         }
         t.c = dst;
-        t.c_step = ag_bytes(ldc);
+        t.c_step = ag_bytes(c.i_step);
         t.beta = beta;
-        for (; row_overlap == 0 && j + AG_TILE_N <= n; j += AG_TILE_N) {
+        for (; row_overlap == 0 && c.j_step == 1 && j + AG_TILE_N <= n; j += AG_TILE_N) {
             for (int32_t q = 0; q < AG_TILE_N; q++, column += b.i_step) {
                 t.b[q] = column;
             }
@@ -90,25 +107,32 @@ static void ag_gemm_tiled(ag_microkernel_fn *tile, ag_operand a, ag_operand b, f
             for (int32_t q = 0; q < AG_TILE_N; q++) {
                 t.b[q] = b.data + (j - column_overlap + q) * b.i_step;
             }
-            ag_gemm_edge_tile(tile, &t, dst + j - column_overlap, ldc, row_overlap, column_overlap, beta);
+            ag_gemm_local_tile(tile, &t, dst + (j - column_overlap) * c.j_step, &c, row_overlap,
+                               column_overlap, beta);
         }
     }
 }
 
 void AG_SYMBOL(gemm_nn_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    ag_gemm_tiled(AG_MICROKERNEL(nn), (ag_operand){a, lda, 1}, (ag_operand){b, 1, ldb}, c, ldc, m, n, k,
-                  alpha, beta);
+    ag_gemm_tiled(AG_MICROKERNEL(nn), (ag_operand){a, lda, 1}, (ag_operand){b, 1, ldb},
+                  (ag_result){c, ldc, 1}, m, n, k, alpha, beta);
 }
 
 void AG_SYMBOL(gemm_nt_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    ag_gemm_tiled(AG_MICROKERNEL(nt), (ag_operand){a, lda, 1}, (ag_operand){b, ldb, 1}, c, ldc, m, n, k,
-                  alpha, beta);
+    ag_gemm_tiled(AG_MICROKERNEL(nt), (ag_operand){a, lda, 1}, (ag_operand){b, ldb, 1},
+                  (ag_result){c, ldc, 1}, m, n, k, alpha, beta);
 }
 
 void AG_SYMBOL(gemm_tn_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
                             int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    ag_gemm_tiled(AG_MICROKERNEL(tn), (ag_operand){a, 1, lda}, (ag_operand){b, 1, ldb}, c, ldc, m, n, k,
-                  alpha, beta);
+    ag_gemm_tiled(AG_MICROKERNEL(tn), (ag_operand){a, 1, lda}, (ag_operand){b, 1, ldb},
+                  (ag_result){c, ldc, 1}, m, n, k, alpha, beta);
+}
+
+void AG_SYMBOL(gemm_tt_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
+                            int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+    ag_gemm_tiled(AG_MICROKERNEL(nn), (ag_operand){b, ldb, 1}, (ag_operand){a, 1, lda},
+                  (ag_result){c, 1, ldc}, n, m, k, alpha, beta);
 }

@@ -92,6 +92,13 @@ def test_ref_serves_every_kernel_without_conditions():
     assert loaded.include_dirs() == (KERNELS, KERNELS / "ref")
 
 
+@pytest.mark.parametrize("name", ["armv7em", "fast", "host", "mve", "neon"])
+def test_a_tuned_backend_serves_every_transpose_of_a_product(name):
+    (tuned,) = registry.load([name], root=KERNELS).backends[:1]
+    served = {kernel.name for kernel in tuned.kernels if not kernel.when}
+    assert {f"gemm_{a}{b}_f32" for a in "nt" for b in "nt"} <= served
+
+
 @pytest.mark.parametrize(
     "facts, symbol",
     [

@@ -1,15 +1,28 @@
-"""Products that are completed row by row inside the loop of an update rule: how a row of the first factor is read."""
+"""Products that are completed inside the loops of an update rule: by rows or in blocks, and how their operands are
+read."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
+from autodiff_gen.passes.costs import block_of_a_product
+from autodiff_gen.targets import board
 
-GATHERED = "d_layer0_out_row[j] = d_layer0_out[i + j * 64];"
+GATHERED = "d_layer0_out_row[j] = d_layer0_out[i + j * 61];"
+
+
+def network(inputs: int, outputs: int, batch: int) -> ag.Model:
+    layers = nn.Sequential(nn.Linear(inputs, outputs), nn.ReLU(), nn.Linear(outputs, 8))
+    return ag.Model.supervised(layers, input=(batch, inputs), loss=nn.MSELoss(), optimizer=optim.Adam())
+
+
+def generated(model: ag.Model) -> str:
+    return " ".join(emit(compile_model(model, "net"))["net.c"].split())
 
 
 @pytest.mark.parametrize(
@@ -17,19 +30,53 @@ GATHERED = "d_layer0_out_row[j] = d_layer0_out[i + j * 64];"
     [
         (
             16,
-            [GATHERED, "ag_gemv_t_f32_ref(x, 6, d_layer0_out_row, d_layer0_weight_row, n, 6, 1.0f, 0.0f);"],
-            "gemm_tn",
+            [
+                GATHERED,
+                "ag_gemv_t_f32_ref(x, 499, d_layer0_out_row, d_layer0_weight_row, n, 499, 1.0f, 0.0f);",
+            ],
+            "gemm_tn_f32_ref(d_layer0_out",
         ),
         (
             1,
-            ["ag_ger_f32_ref(d_layer0_weight_row, 6, d_layer0_out + i, x, 1, 6, 1.0f, 0.0f);"],
+            ["ag_ger_f32_ref(d_layer0_weight_row, 499, d_layer0_out + i, x, 1, 499, 1.0f, 0.0f);"],
             "d_layer0_out_row",
         ),
     ],
 )
 def test_a_row_that_is_stored_as_a_column_is_gathered_first(batch: int, has: list[str], has_not: str) -> None:
-    layers = nn.Sequential(nn.Linear(6, 64), nn.ReLU(), nn.Linear(64, 8))
-    model = ag.Model.supervised(layers, input=(batch, 6), loss=nn.MSELoss(), optimizer=optim.Adam())
-    text = " ".join(emit(compile_model(model, "net"))["net.c"].split())
+    text = generated(network(499, 61, batch))  # primes: no blocks
     assert all(part in text for part in has), text
     assert has_not not in text
+
+
+def test_blocks_of_short_rows_are_one_product() -> None:
+    text = generated(network(6, 64, 16))
+    assert "for (int32_t i = 0; i < 64; i += 16) { ag_gemm_tn_f32_ref(d_layer0_out + i, 64, x, 6," in text
+    assert "d_layer0_weight_row[(j - i) * 6 + k]" in text and "d_layer0_out_row" not in text
+
+
+def test_blocks_are_for_short_rows_of_several_terms() -> None:
+    cost = board.load("mps2_an386").cost
+    assert block_of_a_product(cost, 160, 32, 6, True) is not None
+    assert block_of_a_product(cost, 160, 1, 6, True) is None  # an outer product: no sums to keep in registers
+    assert block_of_a_product(cost, 32, 16, 784, True) is None  # as fast by rows
+    assert block_of_a_product(cost, 61, 16, 499, True) is None  # prime
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("inputs, outputs", [(6, 64), (24, 20), (7, 12), (64, 6), (13, 11)])
+@pytest.mark.parametrize("batch", [3, 16])
+def test_blocks_give_the_bits_of_rows(
+    inputs: int, outputs: int, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trained() -> bytes:
+        rng = np.random.default_rng(5)
+        trainer = network(inputs, outputs, batch).on_host(kernels="ref")
+        for _ in range(3):
+            x, t = rng.normal(size=(batch, inputs)), rng.normal(size=(batch, 8))
+            trainer.train_step(x.astype(np.float32), t.astype(np.float32))
+        return b"".join(np.asarray(v).tobytes() for v in trainer.state_dict().values())
+
+    blocks = trained()
+    monkeypatch.setattr("autodiff_gen.lowering.product_blocks.block_of_a_product", lambda *_: None)
+    assert blocks == trained()
