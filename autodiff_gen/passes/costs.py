@@ -114,7 +114,7 @@ def accumulator_tile(cost: CostTable, extents: Sequence[Size], most: int) -> tup
         loops += 1
     if loops or not extents or not isinstance(extents[-1], int):
         return loops, 0
-    blocks = [d for d in range(most, 1, -1) if extents[-1] % d == 0]
+    blocks = [d for d in reversed(divisors(extents[-1])) if 1 < d <= most]
     block = next((d for d in blocks if d % cost.vector == 0), blocks[0] if blocks else 0)
     return (1, block) if block else (0, 0)
 
