@@ -76,14 +76,14 @@ def block_of_a_product(
     cost: CostTable, rows: int, inner: Size, columns: int, gathered: bool
 ) -> tuple[int, int] | None:
     """How many rows and columns of a product [rows,inner] . [inner,columns] are computed at a time before they are
-    consumed; None: row by row, each of the first factor's collected first if `gathered`."""
+    consumed, never all; None: row by row, each of the first factor's collected first if `gathered`."""
     (terms,) = planned((inner,))
     row = cost.gemv.total((columns,), terms) + gathered * terms * (cost.load + cost.store + cost.loop)
     least = rows * row + cost.arena * (columns + gathered * terms)
     best = None
     for r in divisors(rows) if terms > 1 else ():
         for c in divisors(columns):
-            if r > 1:
+            if r > 1 and r * c < rows * columns:
                 calls = rows // r * (columns // c)
                 total = calls * cost.gemm.total((r, c), terms) + cost.arena * r * c
                 if total < least:
