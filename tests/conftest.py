@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib.util
 import os
 import shutil
@@ -31,6 +32,8 @@ TOOLS = {
 }
 MODULES = {"torch": "torch", "pio": "platformio"}
 
+gc.set_threshold(200_000, 20, 20)  # PyTorch and the tests are many objects, which hardly any collection frees
+
 settings.register_profile("repository", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("repository")
 
@@ -39,6 +42,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write tests/golden anew; then read the diff"
     )
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
 
 
 def pytest_report_header() -> str:

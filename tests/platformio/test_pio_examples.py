@@ -1,5 +1,5 @@
-"""The examples under PlatformIO: the tests of each run on every emulated board, and its program is built for one of
-them, from an empty core folder and without a network."""
+"""The examples under PlatformIO: the tests of each run on an emulated board of every set of kernels (those of one
+example on every board), and its program is built for one of them, from an empty core folder and without a network."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from autodiff_gen.targets import board, platformio
 
 pytestmark = [pytest.mark.pio, pytest.mark.qemu]
 PROFILES = {env: EXAMPLES[f"env:{env}"]["board"] for env in QEMU}
+EVERYWHERE = "mnist"  # the example that is tested on every board
 TRACED = "tanh_matmul"  # the smallest: strace is slow
 OWN = {("platformio", "extra_configs"), ("platformio", "default_envs")}
 SAMPLES = {("qemu", "custom_autodiff_samples"), ("hardware", "custom_autodiff_samples")}
@@ -30,13 +31,28 @@ def default_envs(name):
     return list(QEMU) if given == "${emulated.envs}" else given.split(", ")
 
 
-def board_of_program(name):
-    """The board that `pio run` builds an example for: the next one for each example, so that every board has some.
-
-    `pio test` compiles the same library for every board; only main.c and its link are those of the program.
-    """
-    envs = default_envs(name)
+def next_of(envs, name):
+    """One of the boards, another for each example, so that every board has some."""
     return envs[examples().index(name) % len(envs)]
+
+
+def envs_of_tests(name):
+    """The boards that `pio test` runs an example on: one for each set of kernels that its boards have."""
+    envs = default_envs(name)
+    if name == EVERYWHERE:
+        return envs
+    of_kernels = {}
+    for env in envs:
+        of_kernels.setdefault(board.load(PROFILES[env]).kernels.backends, []).append(env)
+    return [next_of(alike, name) for alike in of_kernels.values()]
+
+
+def board_of_program(name):
+    """The board that `pio run` builds an example for.
+
+    `pio test` compiles the same library; only main.c and its link are those of the program.
+    """
+    return next_of(envs_of_tests(name), name)
 
 
 def own_ini(name):
@@ -66,6 +82,7 @@ def build(tree, factory, name):
         if name != TRACED:  # there `pio test` writes them, for which it starts a Python that imports PyTorch
             write_vectors(name, str(folder / ".pio" / "vectors"))
         words = ["test", "-v", "--json-output-path", str(out / "test.json")]
+        words += [word for env in envs_of_tests(name) for word in ("-e", env)]
         (out / "test").write_text(
             succeed(
                 folder,
@@ -84,23 +101,25 @@ def built(request, tree, tmp_path_factory):
     return build(tree, tmp_path_factory, request.param)
 
 
-def test_pio_builds_every_emulated_board(built):
+def test_pio_builds_it(built):
     folder, out = built
     said = (out / "run").read_text()
     assert re.findall(r"^(qemu_\w+) +SUCCESS", said, re.MULTILINE) == [board_of_program(folder.name)]
-    for env in default_envs(folder.name):
+    for env in envs_of_tests(folder.name):
         assert (folder / ".pio/build" / env / "firmware.elf").is_file()
     assert re.findall(r"^.*(?:warning|error):.*$", said + (out / "test").read_text(), re.MULTILINE) == []
 
 
-def test_programs_are_built_for_every_emulated_board():
+def test_every_emulated_board_has_programs_and_tests():
     assert {board_of_program(name) for name in examples()} == set(QEMU)
+    others = [name for name in examples() if name != EVERYWHERE]
+    assert {env for name in others for env in envs_of_tests(name)} == set(QEMU) == set(envs_of_tests(EVERYWHERE))
 
 
-def test_pio_test_passes_on_every_emulated_board(built):
+def test_pio_test_passes(built):
     report = json.loads((built[1] / "test.json").read_text())
     ran = {s["env_name"]: s for s in report["test_suites"] if s["status"] != "SKIPPED"}
-    assert sorted(ran) == sorted(default_envs(built[0].name))
+    assert sorted(ran) == sorted(envs_of_tests(built[0].name))
     for suite in ran.values():
         names = {c["name"] for c in suite["test_cases"]}
         assert suite["status"] == "PASSED" and {c["status"] for c in suite["test_cases"]} == {"PASSED"}
@@ -109,7 +128,7 @@ def test_pio_test_passes_on_every_emulated_board(built):
 
 @pytest.mark.parametrize(
     ("name", "env"),
-    [("mnist", e) for e in QEMU] + [(n, default_envs(n)[-1]) for n in examples() if n != "mnist"],
+    [(EVERYWHERE, e) for e in QEMU] + [(n, envs_of_tests(n)[-1]) for n in examples() if n != EVERYWHERE],
 )
 def test_scons_generates_the_same_bytes(tree, tmp_path_factory, tmp_path, name, env):
     folder, _ = build(tree, tmp_path_factory, name)
