@@ -53,27 +53,50 @@
     ".align 2\n"                                                          \
     "9: .space 64\n"
 
-/* two k of each variant */
-#define TWO_K_NT                                      \
-    "vldmia r1!, {s16-s17}\n vldmia r2!, {s18-s19}\n" \
-    "vldmia r3!, {s20-s21}\n vldmia r4!, {s22-s23}\n" \
-    "vldmia r5!, {s24-s25}\n vldmia r6!, {s26-s27}\n" \
-    "vldmia r7!, {s28-s29}\n vldmia r8!, {s30-s31}\n" \
-    TILE(16, 18, 20, 22, 24, 26, 28, 30)             \
-    TILE(17, 19, 21, 23, 25, 27, 29, 31)
-#define TWO_K_NN                                                          \
-    "vldmia r1!, {s16-s17}\n vldmia r2!, {s18-s19}\n"                     \
-    "vldmia r3!, {s20-s21}\n vldmia r4!, {s22-s23}\n"                     \
-    "vldm r5, {s24-s27}\n add r5, r8\n vldm r5, {s28-s31}\n add r5, r8\n" \
-    TILE(16, 18, 20, 22, 24, 25, 26, 27)                                 \
-    TILE(17, 19, 21, 23, 28, 29, 30, 31)
+/* Three k of a row of A are loaded by one instruction, those of the other rows in s19-s27 likewise. Of B, the
+ * three k of a row are loaded one row after the other, or the rows of four columns. */
+#define A_OF_3 "vldmia r1!, {s16-s18}\n vldmia r2!, {s19-s21}\n vldmia r3!, {s22-s24}\n vldmia r4!, {s25-s27}\n"
+#define A_OF_2 "vldmia r1!, {s16-s17}\n vldmia r2!, {s19-s20}\n vldmia r3!, {s22-s23}\n vldmia r4!, {s25-s26}\n"
+#define A_OF_1 "vldmia r1!, {s16}\n vldmia r2!, {s19}\n vldmia r3!, {s22}\n vldmia r4!, {s25}\n"
+/* one column of sums += one k of A times b */
+#define COLUMN(s0, s1, s2, s3, a0, a1, a2, a3, b) FMA(s0, a0, b) FMA(s1, a1, b) FMA(s2, a2, b) FMA(s3, a3, b)
+#define COLUMN_OF_3(b, s0, s1, s2, s3)                                              \
+    "vldmia " b "!, {s28-s30}\n" COLUMN(s0, s1, s2, s3, 16, 19, 22, 25, 28)         \
+    COLUMN(s0, s1, s2, s3, 17, 20, 23, 26, 29) COLUMN(s0, s1, s2, s3, 18, 21, 24, 27, 30)
+#define COLUMN_OF_2(b, s0, s1, s2, s3)                                              \
+    "vldmia " b "!, {s28-s29}\n" COLUMN(s0, s1, s2, s3, 16, 19, 22, 25, 28)         \
+    COLUMN(s0, s1, s2, s3, 17, 20, 23, 26, 29)
+#define COLUMN_OF_1(b, s0, s1, s2, s3) "vldmia " b "!, {s28}\n" COLUMN(s0, s1, s2, s3, 16, 19, 22, 25, 28)
+#define COLUMNS(of)                                                                 \
+    of("r5", 0, 4, 8, 12) of("r6", 1, 5, 9, 13) of("r7", 2, 6, 10, 14) of("r8", 3, 7, 11, 15)
+#define NEXT_B "vldm r5, {s28-s31}\n add r5, r8\n"
+#define THREE_K_NT A_OF_3 COLUMNS(COLUMN_OF_3)
+#define TWO_K_NT A_OF_2 COLUMNS(COLUMN_OF_2)
+#define ONE_K_NT A_OF_1 COLUMNS(COLUMN_OF_1)
+#define THREE_K_NN                                                                  \
+    A_OF_3 NEXT_B TILE(16, 19, 22, 25, 28, 29, 30, 31) NEXT_B                       \
+    TILE(17, 20, 23, 26, 28, 29, 30, 31) NEXT_B TILE(18, 21, 24, 27, 28, 29, 30, 31)
+#define TWO_K_NN                                                                    \
+    A_OF_2 NEXT_B TILE(16, 19, 22, 25, 28, 29, 30, 31) NEXT_B                       \
+    TILE(17, 20, 23, 26, 28, 29, 30, 31)
+#define ONE_K_NN A_OF_1 NEXT_B TILE(16, 19, 22, 25, 28, 29, 30, 31)
+/* The r9 k of a run: six at a time; of three to five that remain, three by the second half of the loop; then
+ * two or one. */
+#define RUN(three, two, one)             \
+    "subs r9, #6\n blt 4f\n"             \
+    "2:" three "3:" three                \
+    "subs r9, #6\n bge 2b\n"             \
+    "4: adds r9, #3\n bge 3b\n"          \
+    "adds r9, #1\n bne 5f\n" two "b 6f\n" \
+    "5: adds r9, #1\n bne 6f\n" one      \
+    "6:"
 #define TWO_K_TN                                                          \
     "vldm r1, {s16-s19}\n add r1, r7\n vldm r1, {s20-s23}\n add r1, r7\n" \
     "vldm r5, {s24-s27}\n add r5, r8\n vldm r5, {s28-s31}\n add r5, r8\n" \
     TILE(16, 17, 18, 19, 24, 25, 26, 27)                                 \
     TILE(20, 21, 22, 23, 28, 29, 30, 31)
 
-/* Rows of A times rows of B: four k at a time, then two, then an odd last one. */
+/* Rows of A times rows of B. */
 __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
     (void)t;
     __asm__(
@@ -81,23 +104,8 @@ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
         "ldm r0, {r1-r8}\n"
         "ldr lr, [r0, #" K_RUNS "]\n"
         "1: ldr r9, [r0, #" K "]\n"
-        "subs r9, #4\n"
-        "blt 6f\n"
-        "2:"
-        TWO_K_NT
-        TWO_K_NT
-        "subs r9, #4\n"
-        "bge 2b\n"
-        "6: adds r9, #2\n"
-        "blt 3f\n"
-        TWO_K_NT
-        "subs r9, #2\n"
-        "3: adds r9, #1\n"
-        "bne 4f\n"
-        "vldmia r1!, {s16}\n vldmia r2!, {s18}\n vldmia r3!, {s20}\n vldmia r4!, {s22}\n"
-        "vldmia r5!, {s24}\n vldmia r6!, {s26}\n vldmia r7!, {s28}\n vldmia r8!, {s30}\n"
-        TILE(16, 18, 20, 22, 24, 26, 28, 30)
-        "4: subs lr, #1\n"
+        RUN(THREE_K_NT, TWO_K_NT, ONE_K_NT)
+        "subs lr, #1\n"
         "beq 5f\n"
         "ldrd r10, r11, [r0, #" A_SKIP "]\n"
         "add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n"
@@ -116,23 +124,8 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
         "ldr r8, [r0, #" B_STEP "]\n"
         "ldr lr, [r0, #" K_RUNS "]\n"
         "1: ldr r9, [r0, #" K "]\n"
-        "subs r9, #4\n"
-        "blt 6f\n"
-        "2:"
-        TWO_K_NN
-        TWO_K_NN
-        "subs r9, #4\n"
-        "bge 2b\n"
-        "6: adds r9, #2\n"
-        "blt 3f\n"
-        TWO_K_NN
-        "subs r9, #2\n"
-        "3: adds r9, #1\n"
-        "bne 4f\n"
-        "vldmia r1!, {s16}\n vldmia r2!, {s18}\n vldmia r3!, {s20}\n vldmia r4!, {s22}\n"
-        "vldm r5, {s24-s27}\n add r5, r8\n"
-        TILE(16, 18, 20, 22, 24, 25, 26, 27)
-        "4: subs lr, #1\n"
+        RUN(THREE_K_NN, TWO_K_NN, ONE_K_NN)
+        "subs lr, #1\n"
         "beq 5f\n"
         "ldrd r10, r11, [r0, #" A_SKIP "]\n"
         "add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n add r5, r11\n"
