@@ -76,6 +76,23 @@ static AG_NOINLINE void ag_conv2d_edge_tile(ag_tile *t, const ag_pixel_tile *pix
     }
 }
 
+#if AG_SINGLE_PIXELS
+/* The pixels of a tile that is not full, one by one: a k-run of all filters is a matrix. */
+static AG_NOINLINE void ag_conv2d_single_pixels(const ag_tile *t, const ag_pixel_tile *pixels, const float *w,
+                                                const ag_conv2d_group *g) {
+    const int32_t floats = (int32_t)sizeof(float);
+    for (int32_t i = 0; i < pixels->count; i++) {
+        const float *a = t->a[i], *b = w;
+        float beta = t->beta;
+        for (int32_t run = 0; run < t->k_runs; run++, beta = 1.0f) {
+            AG_SYMBOL(gemv_f32)(b, (int32_t)g->filter, a, pixels->dst[i], g->outputs, t->k, 1.0f, beta);
+            a += t->k + t->a_skip / floats;
+            b += t->k + t->b_skip / floats;
+        }
+    }
+}
+#endif
+
 /* All output channels of a tile of pixels. t->a, k, k_runs and skips are set; `w` is the first weight of the
  * sum. */
 static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, const float *w,
@@ -85,6 +102,12 @@ static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, c
     const int32_t last_full = pixels->constant_stride ? g->outputs - AG_TILE_N : -1;
     const ptrdiff_t filter = g->filter;
     int32_t o = 0;
+#if AG_SINGLE_PIXELS
+    if (ag_single_pixels(pixels->count, t->k)) {
+        ag_conv2d_single_pixels(t, pixels, w, g);
+        return;
+    }
+#endif
     t->c_step = ag_bytes(g->s->ldy);
     t->c = pixels->dst[0];
     for (; o <= last_full; o += AG_TILE_N) {
