@@ -14,16 +14,21 @@
     ROW(12, 13, 14, 15, a3, b0, b1, b2, b3)
 #define SCALE(sum) "vmul.f32 s" #sum ", s" #sum ", s16\n"
 
+/* ip counts the tiles of a run; each starts at 0, with its pointers to B on the stack. */
 #define ENTER                 \
     "push {r4-r11, lr}\n"     \
     "vpush {d8-d15}\n"        \
+    "ldr ip, [r0, #" TILES "]\n"
+#define ZERO                  \
     "adr r1, 9f\n"            \
     "vldm r1, {s0-s15}\n"
 
-/* C = alpha * sums (+ beta * C), then return */
-#define LEAVE                                                             \
+/* C = alpha * sums (+ beta * C); `next` moves the pointers to B to the next tile, unless it was the last */
+#define LEAVE(next)                                                             \
     "ldr r1, [r0, #" C "]\n"                                              \
     "ldr r2, [r0, #" C_STEP "]\n"                                         \
+    "ldr r4, [r0, #" TILES "]\n"                                          \
+    "sub r4, ip\n add r1, r1, r4, lsl #4\n"                              \
     "ldr r3, [r0, #" ALPHA "]\n"                                          \
     "vldr s17, [r0, #" BETA "]\n"                                         \
     "cmp r3, #0x3f800000\n" /* 1.0f */                                    \
@@ -48,6 +53,9 @@
     "vstm r1, {s4-s7}\n add r1, r2\n"                                     \
     "vstm r1, {s8-s11}\n add r1, r2\n"                                    \
     "vstm r1, {s12-s15}\n"                                                \
+    next                                                                  \
+    "subs ip, #1\n"                                                       \
+    "bne 0b\n"                                                            \
     "vpop {d8-d15}\n"                                                     \
     "pop {r4-r11, pc}\n"                                                  \
     ".align 2\n"                                                          \
@@ -101,7 +109,11 @@ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
-        "ldm r0, {r1-r8}\n"
+        "add r9, r0, #" B "\n"
+        "ldm r9, {r5-r8}\n"
+        "0: push {r5-r8}\n"
+        ZERO
+        "ldm r0, {r1-r4}\n"
         "ldr lr, [r0, #" K_RUNS "]\n"
         "1: ldr r9, [r0, #" K "]\n"
         RUN(THREE_K_NT, TWO_K_NT, ONE_K_NT)
@@ -112,7 +124,7 @@ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
         "add r5, r11\n add r6, r11\n add r7, r11\n add r8, r11\n"
         "b 1b\n"
         "5:"
-        LEAVE);
+        LEAVE("pop {r5-r8}\n ldr r9, [r0, #" B_NEXT "]\n add r5, r9\n add r6, r9\n add r7, r9\n add r8, r9\n"));
 }
 
 /* Rows of A times columns of B, contiguous along n. */
@@ -120,8 +132,11 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
-        "ldm r0, {r1-r5}\n"
+        "ldr r5, [r0, #" B "]\n"
         "ldr r8, [r0, #" B_STEP "]\n"
+        "0: push {r5}\n"
+        ZERO
+        "ldm r0, {r1-r4}\n"
         "ldr lr, [r0, #" K_RUNS "]\n"
         "1: ldr r9, [r0, #" K "]\n"
         RUN(THREE_K_NN, TWO_K_NN, ONE_K_NN)
@@ -131,7 +146,7 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
         "add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n add r5, r11\n"
         "b 1b\n"
         "5:"
-        LEAVE);
+        LEAVE("pop {r5}\n add r5, #16\n"));
 }
 
 /* Columns of A, contiguous along m, times columns of B, contiguous along n. */
@@ -139,9 +154,11 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
-        "ldr r1, [r0]\n"
-        "ldr r5, [r0, #16]\n"
+        "ldr r5, [r0, #" B "]\n"
         "ldrd r7, r8, [r0, #" A_STEP "]\n"
+        "0: push {r5}\n"
+        ZERO
+        "ldr r1, [r0]\n"
         "ldr lr, [r0, #" K_RUNS "]\n"
         "1: ldr r9, [r0, #" K "]\n"
         "subs r9, #4\n"
@@ -165,7 +182,7 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
         "add r1, r10\n add r5, r11\n"
         "b 1b\n"
         "5:"
-        LEAVE);
+        LEAVE("pop {r5}\n add r5, #16\n"));
 }
 
 /* Columns of A, contiguous along m, times columns of B at arbitrary addresses (gather). */
@@ -173,6 +190,8 @@ __attribute__((naked)) void AG_MICROKERNEL(tg)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
+        "0:"
+        ZERO
         "ldr r1, [r0]\n"
         "ldrd r2, r3, [r0, #16]\n"
         "ldrd r4, r5, [r0, #24]\n"
@@ -202,6 +221,6 @@ __attribute__((naked)) void AG_MICROKERNEL(tg)(const ag_tile *t) {
         "add r1, r10\n add r2, r11\n add r3, r11\n add r4, r11\n add r5, r11\n"
         "b 1b\n"
         "5:"
-        LEAVE);
+        LEAVE(""));
 }
 /* clang-format on */

@@ -110,12 +110,10 @@ static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, c
 #endif
     t->c_step = ag_bytes(g->s->ldy);
     t->c = pixels->dst[0];
-    for (; o <= last_full; o += AG_TILE_N) {
-        for (int32_t j = 0; j < AG_TILE_N; j++, w += filter) {
-            t->b[j] = w;
-        }
-        AG_MICROKERNEL(nt)(t);
-        t->c += AG_TILE_N;
+    if (o <= last_full) {
+        o = last_full / AG_TILE_N * AG_TILE_N + AG_TILE_N;
+        ag_tile_run(AG_MICROKERNEL(nt), t, o / AG_TILE_N, w, filter, AG_TILE_N);
+        w += o * filter;
     }
     for (; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * filter) {
         ag_conv2d_edge_tile(t, pixels, w, o, g);
@@ -220,6 +218,7 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
     t.b_step = ag_bytes(part->w_step);
     t.a_step = ag_bytes(1);
     ag_set_blocks(&t, 1, 0, 0);
+    ag_one_tile(&t);
     if (!ag_taps_contiguous(g, columns)) {
         if (AG_GENERAL_TILES ? part->w_step == 1 : !ag_taps_are_runs(g)) {
             ag_conv2d_im2col(&t, &cursor, w, last - first, row_length, part);

@@ -280,6 +280,7 @@ static void ag_dw_column_tile(const ag_dw_row *r, int32_t first, int32_t column_
     float sums[AG_TILE_M][AG_TILE_N], *dw = r->dw + first;
     int32_t o = 0;
     ag_tile t;
+    ag_one_tile(&t);
     t.k = tile.common.end - tile.common.begin;
     t.k_runs = r->vertical.end - r->vertical.begin;
     ag_set_dw_steps(&t, s);

@@ -136,15 +136,11 @@ static void ag_dx_channels(ag_tile *t, const ag_pixel_tile *pixels, const float 
         return;
     }
 #endif
-    t->b[0] = w;
     if (pixels->constant_stride && g->s->x_c == 1) {
         t->c = pixels->dst[0];
         t->c_step = ag_bytes(step);
-        for (; k <= last; k += AG_TILE_N) {
-            AG_MICROKERNEL(nn)(t);
-            t->b[0] += AG_TILE_N;
-            t->c += AG_TILE_N;
-        }
+        ag_tile_run(AG_MICROKERNEL(nn), t, g->channels / AG_TILE_N, w, AG_TILE_N, 1);
+        k = g->channels / AG_TILE_N * AG_TILE_N;
     }
     for (; k < g->channels; k += AG_TILE_N) {
         const int32_t overlap = k > last ? k - last : 0;
@@ -227,6 +223,7 @@ static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_ph
     w += (ptrdiff_t)(rows->tap - vertical.first * rows->tap_step) * s->kw * g->channels;
     w += (ptrdiff_t)(columns->tap - horizontal.first * columns->tap_step) * g->channels;
     t.alpha = 1.0f;
+    ag_one_tile(&t);
     t.a_step = ag_bytes(1);
     t.k = g->outputs;
     t.k_runs = u;

@@ -250,6 +250,7 @@ static void ag_conv2d_pool_tiled(const float *x, const float *w, const float *bi
     const bool one_tile = fit > 0 && ag_taps_contiguous(&g, s->kw);
     ag_pool_state state;
     state.t.alpha = 1.0f;
+    ag_one_tile(&state.t);
     state.t.c_step = ag_bytes(AG_TILE_N);
     for (; n > 0; n--, x += s->x_n) {
         for (int32_t p = 0; p < s->ph; p++) {
