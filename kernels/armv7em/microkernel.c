@@ -23,12 +23,15 @@
     "adr r1, 9f\n"            \
     "vldm r1, {s0-s15}\n"
 
-/* C = alpha * sums (+ beta * C); `next` moves the pointers to B to the next tile, unless it was the last */
-#define LEAVE(next)                                                             \
+/* r1 points to the tile of C */
+#define RESULT                                                            \
     "ldr r1, [r0, #" C "]\n"                                              \
-    "ldr r2, [r0, #" C_STEP "]\n"                                         \
     "ldr r4, [r0, #" TILES "]\n"                                          \
-    "sub r4, ip\n add r1, r1, r4, lsl #4\n"                              \
+    "sub r4, ip\n add r1, r1, r4, lsl #4\n"
+
+/* C = alpha * sums (+ beta * C); `next` moves the pointers to B to the next tile, and counts this one */
+#define LEAVE(next, zeros)                                                       \
+    "ldr r2, [r0, #" C_STEP "]\n"                                         \
     "ldr r3, [r0, #" ALPHA "]\n"                                          \
     "vldr s17, [r0, #" BETA "]\n"                                         \
     "cmp r3, #0x3f800000\n" /* 1.0f */                                    \
@@ -54,12 +57,11 @@
     "vstm r1, {s8-s11}\n add r1, r2\n"                                    \
     "vstm r1, {s12-s15}\n"                                                \
     next                                                                  \
-    "subs ip, #1\n"                                                       \
     "bne 0b\n"                                                            \
-    "vpop {d8-d15}\n"                                                     \
+    "12: vpop {d8-d15}\n"                                                     \
     "pop {r4-r11, pc}\n"                                                  \
     ".align 2\n"                                                          \
-    "9: .space 64\n"
+    "9: .space " zeros "\n"
 
 /* Three k of a row of A are loaded by one instruction, those of the other rows in s19-s27 likewise. Of B, the
  * three k of a row are loaded one row after the other, or the rows of four columns. */
@@ -124,7 +126,9 @@ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
         "add r5, r11\n add r6, r11\n add r7, r11\n add r8, r11\n"
         "b 1b\n"
         "5:"
-        LEAVE("pop {r5-r8}\n ldr r9, [r0, #" B_NEXT "]\n add r5, r9\n add r6, r9\n add r7, r9\n add r8, r9\n"));
+        RESULT
+        LEAVE("pop {r5-r8}\n ldr r9, [r0, #" B_NEXT "]\n add r5, r9\n add r6, r9\n add r7, r9\n add r8, r9\n"
+              "subs ip, #1\n", "64"));
 }
 
 /* Rows of A times columns of B, contiguous along n. */
@@ -146,20 +150,89 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
         "add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n add r5, r11\n"
         "b 1b\n"
         "5:"
-        LEAVE("pop {r5}\n add r5, #16\n"));
+        RESULT
+        LEAVE("pop {r5}\n add r5, #16\n subs ip, #1\n", "64"));
 }
 
-/* Columns of A, contiguous along m, times columns of B, contiguous along n. */
+/* One k of a tile of 4 x 6, whose sums are s0-s23. r3: the rest of B's step. */
+#define THREE(s0, s1, s2, a) FMA(s0, a, 28) FMA(s1, a, 29) FMA(s2, a, 30)
+#define ONE_K_OF_6                                                                   \
+    "vldm r1, {s24-s27}\n add r1, r7\n vldmia r5!, {s28-s30}\n"                     \
+    THREE(0, 1, 2, 24) THREE(6, 7, 8, 25) THREE(12, 13, 14, 26) THREE(18, 19, 20, 27) \
+    "vldm r5, {s28-s30}\n add r5, r3\n"                                             \
+    THREE(3, 4, 5, 24) THREE(9, 10, 11, 25) THREE(15, 16, 17, 26) THREE(21, 22, 23, 27)
+#define SCALE_OF_6(sum) "vmul.f32 s" #sum ", s" #sum ", s24\n"
+#define ADD_ROW_OF_6(s0, s1, s2, s3, s4, s5)                                         \
+    "vldm r9, {s25-s30}\n add r9, r2\n"                                             \
+    FMA(s0, 24, 25) FMA(s1, 24, 26) FMA(s2, 24, 27) FMA(s3, 24, 28) FMA(s4, 24, 29) FMA(s5, 24, 30)
+
+/* Columns of A, contiguous along m, times columns of B, contiguous along n: tiles of six columns, and of four where
+ * four or eight remain. r4 and r6 point to the tile's columns of B and of C, ip counts columns. */
 __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
-        "ldr r5, [r0, #" B "]\n"
+        "lsl ip, ip, #2\n"
+        "ldr r4, [r0, #" B "]\n"
+        "ldr r6, [r0, #" C "]\n"
         "ldrd r7, r8, [r0, #" A_STEP "]\n"
-        "0: push {r5}\n"
+        "0: mov r5, r4\n"
+        "ldr lr, [r0, #" K_RUNS "]\n"
+        "cmp ip, #6\n"
+        "beq 10f\n"
+        "cmp ip, #8\n"
+        "ble 11f\n"
+        "10: adr r1, 9f\n"
+        "vldm r1, {s0-s23}\n"
+        "ldr r1, [r0]\n"
+        "sub r3, r8, #12\n"
+        "1: ldr r9, [r0, #" K "]\n"
+        "subs r9, #4\n"
+        "blt 6f\n"
+        "2:"
+        ONE_K_OF_6 ONE_K_OF_6 ONE_K_OF_6 ONE_K_OF_6
+        "subs r9, #4\n"
+        "bge 2b\n"
+        "6: adds r9, #4\n"
+        "beq 4f\n"
+        "3:"
+        ONE_K_OF_6
+        "subs r9, #1\n"
+        "bne 3b\n"
+        "4: subs lr, #1\n"
+        "beq 5f\n"
+        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
+        "add r1, r10\n add r5, r11\n"
+        "b 1b\n"
+        "5: ldr r2, [r0, #" C_STEP "]\n"
+        "ldr r3, [r0, #" ALPHA "]\n"
+        "vldr s25, [r0, #" BETA "]\n"
+        "cmp r3, #0x3f800000\n" /* 1.0f */
+        "beq 7f\n"
+        "vmov s24, r3\n"
+        SCALE_OF_6(0) SCALE_OF_6(1) SCALE_OF_6(2) SCALE_OF_6(3) SCALE_OF_6(4) SCALE_OF_6(5)
+        SCALE_OF_6(6) SCALE_OF_6(7) SCALE_OF_6(8) SCALE_OF_6(9) SCALE_OF_6(10) SCALE_OF_6(11)
+        SCALE_OF_6(12) SCALE_OF_6(13) SCALE_OF_6(14) SCALE_OF_6(15) SCALE_OF_6(16) SCALE_OF_6(17)
+        SCALE_OF_6(18) SCALE_OF_6(19) SCALE_OF_6(20) SCALE_OF_6(21) SCALE_OF_6(22) SCALE_OF_6(23)
+        "7: vcmp.f32 s25, #0.0\n"
+        "vmrs APSR_nzcv, fpscr\n"
+        "beq 8f\n"
+        "vmov.f32 s24, s25\n"
+        "mov r9, r6\n"
+        ADD_ROW_OF_6(0, 1, 2, 3, 4, 5) ADD_ROW_OF_6(6, 7, 8, 9, 10, 11)
+        ADD_ROW_OF_6(12, 13, 14, 15, 16, 17) ADD_ROW_OF_6(18, 19, 20, 21, 22, 23)
+        "8: mov r9, r6\n"
+        "vstm r9, {s0-s5}\n add r9, r2\n"
+        "vstm r9, {s6-s11}\n add r9, r2\n"
+        "vstm r9, {s12-s17}\n add r9, r2\n"
+        "vstm r9, {s18-s23}\n"
+        "add r4, #24\n add r6, #24\n"
+        "subs ip, #6\n"
+        "bne 0b\n"
+        "b 12f\n"
+        "11:"
         ZERO
         "ldr r1, [r0]\n"
-        "ldr lr, [r0, #" K_RUNS "]\n"
         "1: ldr r9, [r0, #" K "]\n"
         "subs r9, #4\n"
         "blt 6f\n"
@@ -181,8 +254,8 @@ __attribute__((naked)) void AG_MICROKERNEL(tn)(const ag_tile *t) {
         "ldrd r10, r11, [r0, #" A_SKIP "]\n"
         "add r1, r10\n add r5, r11\n"
         "b 1b\n"
-        "5:"
-        LEAVE("pop {r5}\n add r5, #16\n"));
+        "5: mov r1, r6\n"
+        LEAVE("add r4, #16\n add r6, #16\n subs ip, #4\n", "96"));
 }
 
 /* Columns of A, contiguous along m, times columns of B at arbitrary addresses (gather). */
@@ -221,6 +294,7 @@ __attribute__((naked)) void AG_MICROKERNEL(tg)(const ag_tile *t) {
         "add r1, r10\n add r2, r11\n add r3, r11\n add r4, r11\n add r5, r11\n"
         "b 1b\n"
         "5:"
-        LEAVE(""));
+        RESULT
+        LEAVE("subs ip, #1\n", "64"));
 }
 /* clang-format on */
