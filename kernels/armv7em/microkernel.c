@@ -14,6 +14,11 @@
     ROW(12, 13, 14, 15, a3, b0, b1, b2, b3)
 #define SCALE(sum) "vmul.f32 s" #sum ", s" #sum ", s16\n"
 
+#define SCALE_16                                                          \
+    SCALE(0) SCALE(1) SCALE(2) SCALE(3) SCALE(4) SCALE(5) SCALE(6)        \
+    SCALE(7) SCALE(8) SCALE(9) SCALE(10) SCALE(11) SCALE(12) SCALE(13)    \
+    SCALE(14) SCALE(15)
+
 /* ip counts the tiles of a run; each starts at 0, with its pointers to B on the stack. */
 #define ENTER                 \
     "push {r4-r11, lr}\n"     \
@@ -37,9 +42,7 @@
     "cmp r3, #0x3f800000\n" /* 1.0f */                                    \
     "beq 7f\n"                                                            \
     "vmov s16, r3\n"                                                      \
-    SCALE(0) SCALE(1) SCALE(2) SCALE(3) SCALE(4) SCALE(5) SCALE(6)        \
-    SCALE(7) SCALE(8) SCALE(9) SCALE(10) SCALE(11) SCALE(12) SCALE(13)    \
-    SCALE(14) SCALE(15)                                                   \
+    SCALE_16                                                              \
     "7: vcmp.f32 s17, #0.0\n"                                              \
     "vmrs APSR_nzcv, fpscr\n"                                             \
     "beq 8f\n"                                                            \
@@ -131,14 +134,78 @@ __attribute__((naked)) void AG_MICROKERNEL(nt)(const ag_tile *t) {
               "subs ip, #1\n", "64"));
 }
 
-/* Rows of A times columns of B, contiguous along n. */
+/* One k of two rows of A times eight columns of B; four k. */
+#define ROW_OF_8(s0, s1, s2, s3, s4, s5, s6, s7, a)                                  \
+    FMA(s0, a, 24) FMA(s1, a, 25) FMA(s2, a, 26) FMA(s3, a, 27)                      \
+    FMA(s4, a, 28) FMA(s5, a, 29) FMA(s6, a, 30) FMA(s7, a, 31)
+#define ONE_K_OF_8(a0, a1)                                                           \
+    "vldm r5, {s24-s31}\n add r5, r8\n"                                             \
+    ROW_OF_8(0, 1, 2, 3, 4, 5, 6, 7, a0) ROW_OF_8(8, 9, 10, 11, 12, 13, 14, 15, a1)
+#define FOUR_K_OF_8                                                                  \
+    "vldmia r1!, {s16-s19}\n vldmia r2!, {s20-s23}\n"                               \
+    ONE_K_OF_8(16, 20) ONE_K_OF_8(17, 21) ONE_K_OF_8(18, 22) ONE_K_OF_8(19, 23)
+
+/* Rows of A times columns of B, contiguous along n: tiles of 2 x 8, rows 0 and 1, then rows 2 and 3, and a last tile
+ * of 4 x 4. r6 and r7 point to the tile's columns of C and of B, r3 to the next two rows of A. */
 __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
     (void)t;
     __asm__(
         ENTER
-        "ldr r5, [r0, #" B "]\n"
+        "ldr r6, [r0, #" C "]\n"
+        "ldr r7, [r0, #" B "]\n"
         "ldr r8, [r0, #" B_STEP "]\n"
-        "0: push {r5}\n"
+        "0: mov r5, r7\n"
+        "cmp ip, #2\n"
+        "blt 11f\n"
+        "mov r3, r0\n"
+        "mov r4, r6\n"
+        "10: adr r1, 9f\n"
+        "vldm r1, {s0-s15}\n"
+        "ldm r3!, {r1, r2}\n"
+        "mov r5, r7\n"
+        "ldr lr, [r0, #" K_RUNS "]\n"
+        "1: ldr r9, [r0, #" K "]\n"
+        "subs r9, #4\n"
+        "blt 6f\n"
+        "2:"
+        FOUR_K_OF_8
+        "subs r9, #4\n"
+        "bge 2b\n"
+        "6: adds r9, #4\n"
+        "beq 4f\n"
+        "3: vldmia r1!, {s16}\n vldmia r2!, {s20}\n"
+        ONE_K_OF_8(16, 20)
+        "subs r9, #1\n"
+        "bne 3b\n"
+        "4: subs lr, #1\n"
+        "beq 5f\n"
+        "ldrd r10, r11, [r0, #" A_SKIP "]\n"
+        "add r1, r10\n add r2, r10\n add r5, r11\n"
+        "b 1b\n"
+        "5: ldr r9, [r0, #" C_STEP "]\n"
+        "ldr r10, [r0, #" ALPHA "]\n"
+        "vldr s17, [r0, #" BETA "]\n"
+        "cmp r10, #0x3f800000\n" /* 1.0f */
+        "beq 7f\n"
+        "vmov s16, r10\n"
+        SCALE_16
+        "7: vcmp.f32 s17, #0.0\n"
+        "vmrs APSR_nzcv, fpscr\n"
+        "beq 8f\n"
+        "vldm r4, {s24-s31}\n add r10, r4, r9\n"
+        ROW_OF_8(0, 1, 2, 3, 4, 5, 6, 7, 17)
+        "vldm r10, {s24-s31}\n"
+        ROW_OF_8(8, 9, 10, 11, 12, 13, 14, 15, 17)
+        "8: vstm r4, {s0-s7}\n add r4, r9\n"
+        "vstm r4, {s8-s15}\n add r4, r9\n"
+        "add r10, r0, #" B "\n" /* after the rows of A */
+        "cmp r3, r10\n"
+        "bne 10b\n"
+        "add r6, #32\n add r7, #32\n"
+        "subs ip, #2\n"
+        "bne 0b\n"
+        "b 12f\n"
+        "11:"
         ZERO
         "ldm r0, {r1-r4}\n"
         "ldr lr, [r0, #" K_RUNS "]\n"
@@ -149,9 +216,8 @@ __attribute__((naked)) void AG_MICROKERNEL(nn)(const ag_tile *t) {
         "ldrd r10, r11, [r0, #" A_SKIP "]\n"
         "add r1, r10\n add r2, r10\n add r3, r10\n add r4, r10\n add r5, r11\n"
         "b 1b\n"
-        "5:"
-        RESULT
-        LEAVE("pop {r5}\n add r5, #16\n subs ip, #1\n", "64"));
+        "5: mov r1, r6\n"
+        LEAVE("subs ip, #1\n", "64"));
 }
 
 /* One k of a tile of 4 x 6, whose sums are s0-s23. r3: the rest of B's step. */
