@@ -1,6 +1,6 @@
 /* The micro-kernels of tiles/microkernel.h. VLDM loads several floats with one instruction, so that a
- * multiply-accumulate costs about 1.3 instructions. r0 points to the ag_tile, s0..s15 are the sums, s16..s31
- * operands. */
+ * multiply-accumulate costs about 1.2 instructions. r0 points to the ag_tile; s0..s15, or s0..s23, are the
+ * sums, the other registers operands. */
 #include "tiles/microkernel_offsets.h"
 
 /* clang-format off */
