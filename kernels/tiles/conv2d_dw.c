@@ -210,7 +210,7 @@ static ag_column_tile ag_column_tile_at(int32_t first, int32_t row_length, const
 }
 
 /* Adds the contributions of the pixels outside the common range; x and dy of one image. */
-static void ag_dw_edges(float sums[AG_TILE_M][AG_TILE_N], const float *x, const float *dy, int32_t outputs,
+static void ag_dw_edges(float sums[AG_TILE_M][AG_TILE_N], const float *x, const float *dy,
                         const ag_column_tile *columns, ag_window_range vertical, const ag_conv2d_shape *s) {
     for (int32_t j = 0; j < AG_TILE_N; j++) {
         for (int32_t q = columns->horizontal[j].begin; q < columns->horizontal[j].end; q++) {
@@ -221,12 +221,20 @@ static void ag_dw_edges(float sums[AG_TILE_M][AG_TILE_N], const float *x, const 
                 continue;
             }
             px += (ptrdiff_t)q * s->stride_w * s->x_w;
+            float column[AG_TILE_M];
+            for (int32_t i = 0; i < AG_TILE_M; i++) {
+                column[i] = sums[i][j];
+            }
             for (int32_t p = vertical.begin; p < vertical.end; p++) {
-                for (int32_t i = 0; i < outputs; i++) {
-                    sums[i][j] += pdy[i] * *px;
+                const float element = *px;
+                for (int32_t i = 0; i < AG_TILE_M; i++) {
+                    column[i] += pdy[i] * element;
                 }
                 px += (ptrdiff_t)s->stride_h * s->x_h;
                 pdy += (ptrdiff_t)s->ow * s->ldy;
+            }
+            for (int32_t i = 0; i < AG_TILE_M; i++) {
+                sums[i][j] = column[i];
             }
         }
     }
@@ -255,8 +263,8 @@ static void ag_dw_sums(float sums[AG_TILE_M][AG_TILE_N], ag_tile *t, const ag_dw
             (columns->contiguous ? AG_MICROKERNEL(tn) : AG_MICROKERNEL(tg))(t);
         }
         if (columns->edges) {
-            ag_dw_edges(sums, r->x + (ptrdiff_t)image * s->x_n, r->dy + image * dy_image + o, AG_TILE_M,
-                        columns, r->vertical, s);
+            ag_dw_edges(sums, r->x + (ptrdiff_t)image * s->x_n, r->dy + image * dy_image + o, columns,
+                        r->vertical, s);
         }
         t->a[0] += dy_image;
         for (int32_t j = 0; j < AG_TILE_N; j++) {
