@@ -132,13 +132,11 @@ static void ag_pool_sums(ag_pool_state *state, const float *x, const float *w, i
     for (int32_t first = 0; first < state->rows.count; first++) {
         const ag_window_taps *taps = &state->taps[first];
         const bool contiguous = ag_taps_contiguous(g, taps->columns);
-        int32_t count = 0;
         if (done[first]) {
             continue;
         }
         for (int32_t i = 0; i < AG_TILE_M; i++) {
             selected[i] = i >= first && i < state->rows.count && ag_same_taps(taps, &state->taps[i]);
-            count += selected[i];
             done[i] = done[i] || selected[i];
             state->t.a[i] = x + (selected[i] ? state->taps[i].offset : taps->offset);
             for (int32_t j = 0; j < AG_TILE_N; j++) {
@@ -147,6 +145,10 @@ static void ag_pool_sums(ag_pool_state *state, const float *x, const float *w, i
         }
         if (taps->rows > 0 && taps->columns > 0) {
 #if AG_SINGLE_PIXELS
+            int32_t count = 0;
+            for (int32_t i = first; i < state->rows.count; i++) {
+                count += selected[i];
+            }
             if (count == 1 && contiguous) {
                 ag_pool_single(state->sums[first], state->t.a[first], taps, w, outputs, g);
                 continue;
