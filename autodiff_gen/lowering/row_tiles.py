@@ -1,9 +1,9 @@
 """Tiles of rows: values that change with the innermost loop alone stay in registers while the loops around it run.
 
-    for i in n:                                    for c0 in 0, 2, ... 62:
-        for c in 64:                                   s[2] = scale[c0], scale[c0 + 1]
+    for i in n:                                    for c0 in 0, 4, ... 60:
+        for c in 64:                                   s[4] = scale[c0], ... scale[c0 + 3]
             y[i, c] = x[i, c] * scale[c]     ->        for i in n:
-                                                           for c in c0, c0 + 1: y[i, c] = x[i, c] * s[c - c0]
+                                                           for c in c0, ... c0 + 3: y[i, c] = x[i, c] * s[c - c0]
 
 Compilers cannot do it: as far as they know, what is stored to y may be an element of scale.
 """
@@ -17,7 +17,7 @@ from ..ir.loop_axes import Axes, axes_before
 from ..ir.node import Value
 from ..ir.op_kinds import Elementwise, Extent, Iota, Leaf, View
 from ..ir.types import planned
-from ..passes.costs import rows_are_kept
+from ..passes.costs import columns_of_a_tile, rows_are_kept
 from .expense import is_work
 from .loop_nest import LoopNest
 from .loops import Body, Root, Step, chains
@@ -44,14 +44,13 @@ def _tile_within(body: Body, nest: LoopNest) -> bool:
 
 
 def _tile_of(chain: list[Body], nest: LoopNest) -> int | None:
-    """How many columns a tile has; None where there is nothing to keep, or it does not pay. As few as divide the row:
-    whatever their number, each row is loaded once, and code grows with it."""
+    """How many columns a tile has; None where there is nothing to keep, or it does not pay."""
     *around, inner = chain
     rows = _rows(inner, nest)
     if not around or not rows or not isinstance(inner.extent, int):
         return None
     most = nest.cost.registers // len(rows)
-    columns = next((d for d in range(2, most + 1) if inner.extent % d == 0), 0)
+    columns = columns_of_a_tile(nest.cost, inner.extent, most)
     iterations = math.prod(planned(tuple(b.extent for b in around)))
     if not columns or not rows_are_kept(nest.cost, len(rows), iterations, inner.extent, columns):
         return None

@@ -65,6 +65,14 @@ def rows_are_kept(cost: CostTable, rows: int, iterations: int, extent: int, colu
     return cost.vector == 1 and cost.code * in_blocks < row_by_row
 
 
+def columns_of_a_tile(cost: CostTable, extent: int, most: int) -> int:
+    """How many columns of rows of `extent` elements are kept at a time: as few as divide the row, as code grows with
+    them, but so many that the end of an iteration costs less than an operation on each, if that is possible. 0 if no
+    block of at most `most` divides the row."""
+    blocks = [d for d in divisors(extent) if 1 < d <= most]
+    return next((d for d in blocks if cost.loop < d * cost.arithmetic), max(blocks, default=0))
+
+
 def is_gathered_once(cost: CostTable, elements: int, macs: int) -> bool:
     """Whether an operand whose rows are not contiguous is copied before a call of so many multiply-accumulates. The
     kernel would gather each element for every tile of results that it is a factor of."""

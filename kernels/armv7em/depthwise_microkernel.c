@@ -14,6 +14,12 @@
 #define SUM8(c, a, b) FMA8_(c, a, b)
 #define FMA8_(...) FMA8(__VA_ARGS__)
 
+/* A product of two results. */
+#define TAP_OF_2                                                                                             \
+    "vldm r3, {s16-s23}\n add r3, r5\n"                                                                      \
+    "vldm r1, {s24-s31}\n add r1, r4\n" SUM8(FIRST, THIRD, FOURTH)                                          \
+    "vldm r2, {s24-s31}\n add r2, r4\n" SUM8(SECOND, THIRD, FOURTH)
+
 __attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
     (void)s;
     __asm__(
@@ -35,17 +41,10 @@ __attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s)
         "mov r1, r12\n"
         "add r2, r12, r10\n"
         "add r12, r2, r10\n"
-        "2: vldm r3, {s16-s23}\n"
-        "add r3, r5\n"
-        "vldm r1, {s24-s31}\n"
-        "add r1, r4\n"
-        SUM8(FIRST, THIRD, FOURTH)
-        "vldm r2, {s24-s31}\n"
-        "add r2, r4\n"
-        "subs r6, #1\n"
-        SUM8(SECOND, THIRD, FOURTH)
+        "2: subs r6, #3\n"
+        "blt 7f\n" TAP_OF_2 TAP_OF_2 TAP_OF_2
         "bne 2b\n"
-        "subs r7, #1\n"
+        "5: subs r7, #1\n"
         "beq 3f\n"
         "ldrd r10, r11, [r0, #" A_SKIP "]\n"
         "ldr r6, [r0, #" K "]\n"
@@ -53,6 +52,11 @@ __attribute__((naked)) void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s)
         "add r2, r10\n"
         "add r3, r11\n"
         "b 2b\n"
+        "7: adds r6, #3\n" /* one or two products of a run that remain */
+        "8:" TAP_OF_2
+        "subs r6, #1\n"
+        "bne 8b\n"
+        "b 5b\n"
         "3: ldr r10, [r0, #" C_NEXT "]\n"
         "subs r8, #2\n"
         "vstm r9, {s0-s7}\n"

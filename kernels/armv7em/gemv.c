@@ -1,9 +1,16 @@
-/* Matrix times vector with VLDM: four rows (gemv) or eight columns (gemv_t) at a time. */
+/* Matrix times vector with VLDM: four rows (gemv), twelve or eight columns (gemv_t) at a time. */
 #include "ag_kernels.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
-enum { ROWS = 4, COLUMNS = 8 };
+enum { ROWS = 4, COLUMNS = 8, MOST_COLUMNS = 12 };
+
+#ifdef __OPTIMIZE_SIZE__
+enum { IS_SMALL = 1 };
+#else
+enum { IS_SMALL = 0 };
+#endif
 
 /* clang-format off */
 #define FMA(sum, a, b) "vfma.f32 %[" #sum "], s" #a ", s" #b "\n"
@@ -75,7 +82,7 @@ void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, 
     "vfma.f32 s3, s" #a3 ", s" #x "\n vfma.f32 s4, s" #a4 ", s" #x "\n vfma.f32 s5, s" #a5 ", s" #x "\n"     \
     "vfma.f32 s6, s" #a6 ", s" #x "\n vfma.f32 s7, s" #a7 ", s" #x "\n"
 
-/* y[0..7] = alpha * eight adjacent columns of A times x; `step` bytes from row to row */
+/* y[0 .. 7] = alpha * eight adjacent columns of A times x; `step` bytes from row to row */
 static inline void columns(const float *a, int32_t step, const float *x, int32_t m, float alpha, float *y) {
     /* clang-format off */
     __asm__ volatile(
@@ -114,6 +121,48 @@ static inline void columns(const float *a, int32_t step, const float *x, int32_t
     /* clang-format on */
 }
 
+#define TWELVE(x)                                                                                            \
+    "vldm %[a], {s12-s23}\n add %[a], %[step]\n"                                                             \
+    "vfma.f32 s0, s12, s" #x "\n vfma.f32 s1, s13, s" #x "\n vfma.f32 s2, s14, s" #x "\n"                    \
+    "vfma.f32 s3, s15, s" #x "\n vfma.f32 s4, s16, s" #x "\n vfma.f32 s5, s17, s" #x "\n"                    \
+    "vfma.f32 s6, s18, s" #x "\n vfma.f32 s7, s19, s" #x "\n vfma.f32 s8, s20, s" #x "\n"                    \
+    "vfma.f32 s9, s21, s" #x "\n vfma.f32 s10, s22, s" #x "\n vfma.f32 s11, s23, s" #x "\n"
+
+/* The same for twelve columns. */
+static inline void columns_of_12(const float *a, int32_t step, const float *x, int32_t m, float alpha,
+                                 float *y) {
+    /* clang-format off */
+    __asm__ volatile(
+        "vmov s0, %[zero]\n vmov s1, %[zero]\n vmov s2, %[zero]\n vmov s3, %[zero]\n"
+        "vmov s4, %[zero]\n vmov s5, %[zero]\n vmov s6, %[zero]\n vmov s7, %[zero]\n"
+        "vmov s8, %[zero]\n vmov s9, %[zero]\n vmov s10, %[zero]\n vmov s11, %[zero]\n"
+        "subs %[m], #4\n"
+        "blt 2f\n"
+        "1: vldmia %[x]!, {s24-s27}\n"
+        "subs %[m], #4\n"
+        TWELVE(24) TWELVE(25) TWELVE(26) TWELVE(27)
+        "bge 1b\n"
+        "2: adds %[m], #4\n"
+        "beq 4f\n"
+        "3: vldmia %[x]!, {s24}\n"
+        "subs %[m], #1\n"
+        TWELVE(24)
+        "bne 3b\n"
+        "4: vmul.f32 s0, s0, %[alpha]\n vmul.f32 s1, s1, %[alpha]\n"
+        "vmul.f32 s2, s2, %[alpha]\n vmul.f32 s3, s3, %[alpha]\n"
+        "vmul.f32 s4, s4, %[alpha]\n vmul.f32 s5, s5, %[alpha]\n"
+        "vmul.f32 s6, s6, %[alpha]\n vmul.f32 s7, s7, %[alpha]\n"
+        "vmul.f32 s8, s8, %[alpha]\n vmul.f32 s9, s9, %[alpha]\n"
+        "vmul.f32 s10, s10, %[alpha]\n vmul.f32 s11, s11, %[alpha]\n"
+        "vstm %[y], {s0-s11}\n"
+        : [a] "+r"(a), [x] "+r"(x), [m] "+r"(m)
+        : [step] "r"(step), [y] "r"(y), [zero] "r"(0), [alpha] "t"(alpha)
+        : "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14",
+          "s15", "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23", "s24", "s25", "s26", "s27", "cc",
+          "memory");
+    /* clang-format on */
+}
+
 void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                            float alpha, float beta) {
     const int32_t step = lda * (int32_t)sizeof(float);
@@ -127,18 +176,17 @@ void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y
         }
         return;
     }
-    for (int32_t j = 0; j < n; j += COLUMNS) {
-        const int32_t overlap = j + COLUMNS > n
-                                    ? j + COLUMNS - n
-                                    : 0; /* the last tile is shifted back inside and overlaps its neighbour */
-        if (beta == 0.0f) {
-            columns(a + j - overlap, step, x, m, alpha, y + j - overlap);
-        } else {
-            float sums[COLUMNS];
-            columns(a + j - overlap, step, x, m, alpha, sums);
-            for (int32_t q = overlap; q < COLUMNS; q++) {
-                y[j - overlap + q] = sums[q] + beta * y[j - overlap + q];
-            }
+    for (int32_t j = 0, width; j < n; j += width) {
+        /* twelve columns, unless fewer than eight would remain, or code is to be small; the last tile of
+         * eight is shifted back inside and overlaps its neighbour */
+        const int32_t overlap = j + COLUMNS > n ? j + COLUMNS - n : 0;
+        const float *first = a + j - overlap;
+        float sums[MOST_COLUMNS], *to = beta == 0.0f ? y + j - overlap : sums;
+        const bool twelve = !IS_SMALL && (j + MOST_COLUMNS == n || j + MOST_COLUMNS + COLUMNS <= n);
+        width = twelve ? MOST_COLUMNS : COLUMNS;
+        (twelve ? columns_of_12 : columns)(first, step, x, m, alpha, to);
+        for (int32_t q = overlap; to == sums && q < width; q++) {
+            y[j - overlap + q] = sums[q] + beta * y[j - overlap + q];
         }
     }
 }

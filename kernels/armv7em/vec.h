@@ -5,5 +5,7 @@
 #define AG_TILE_M 4
 #define AG_TILE_N 4
 #define AG_CHANNEL_TILE 8
+#define AG_SINGLE_PIXELS 1
+#define AG_TILE_RUNS 1
 
 #endif

@@ -76,6 +76,23 @@ static AG_NOINLINE void ag_conv2d_edge_tile(ag_tile *t, const ag_pixel_tile *pix
     }
 }
 
+#if AG_SINGLE_PIXELS
+/* The pixels of a tile that is not full, one by one: a k-run of all filters is a matrix. */
+static AG_NOINLINE void ag_conv2d_single_pixels(const ag_tile *t, const ag_pixel_tile *pixels, const float *w,
+                                                const ag_conv2d_group *g) {
+    const int32_t floats = (int32_t)sizeof(float);
+    for (int32_t i = 0; i < pixels->count; i++) {
+        const float *a = t->a[i], *b = w;
+        float beta = t->beta;
+        for (int32_t run = 0; run < t->k_runs; run++, beta = 1.0f) {
+            AG_SYMBOL(gemv_f32)(b, (int32_t)g->filter, a, pixels->dst[i], g->outputs, t->k, 1.0f, beta);
+            a += t->k + t->a_skip / floats;
+            b += t->k + t->b_skip / floats;
+        }
+    }
+}
+#endif
+
 /* All output channels of a tile of pixels. t->a, k, k_runs and skips are set; `w` is the first weight of the
  * sum. */
 static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, const float *w,
@@ -85,14 +102,18 @@ static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, c
     const int32_t last_full = pixels->constant_stride ? g->outputs - AG_TILE_N : -1;
     const ptrdiff_t filter = g->filter;
     int32_t o = 0;
+#if AG_SINGLE_PIXELS
+    if (ag_single_pixels(pixels->count, t->k)) {
+        ag_conv2d_single_pixels(t, pixels, w, g);
+        return;
+    }
+#endif
     t->c_step = ag_bytes(g->s->ldy);
     t->c = pixels->dst[0];
-    for (; o <= last_full; o += AG_TILE_N) {
-        for (int32_t j = 0; j < AG_TILE_N; j++, w += filter) {
-            t->b[j] = w;
-        }
-        AG_MICROKERNEL(nt)(t);
-        t->c += AG_TILE_N;
+    if (o <= last_full) {
+        o = last_full / AG_TILE_N * AG_TILE_N + AG_TILE_N;
+        ag_tile_run(AG_MICROKERNEL(nt), t, o / AG_TILE_N, w, filter, AG_TILE_N);
+        w += o * filter;
     }
     for (; o < g->outputs; o += AG_TILE_N, w += AG_TILE_N * filter) {
         ag_conv2d_edge_tile(t, pixels, w, o, g);
@@ -197,6 +218,7 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
     t.b_step = ag_bytes(part->w_step);
     t.a_step = ag_bytes(1);
     ag_set_blocks(&t, 1, 0, 0);
+    ag_one_tile(&t);
     if (!ag_taps_contiguous(g, columns)) {
         if (AG_GENERAL_TILES ? part->w_step == 1 : !ag_taps_are_runs(g)) {
             ag_conv2d_im2col(&t, &cursor, w, last - first, row_length, part);

@@ -210,7 +210,7 @@ static ag_column_tile ag_column_tile_at(int32_t first, int32_t row_length, const
 }
 
 /* Adds the contributions of the pixels outside the common range; x and dy of one image. */
-static void ag_dw_edges(float sums[AG_TILE_M][AG_TILE_N], const float *x, const float *dy, int32_t outputs,
+static void ag_dw_edges(float sums[AG_TILE_M][AG_TILE_N], const float *x, const float *dy,
                         const ag_column_tile *columns, ag_window_range vertical, const ag_conv2d_shape *s) {
     for (int32_t j = 0; j < AG_TILE_N; j++) {
         for (int32_t q = columns->horizontal[j].begin; q < columns->horizontal[j].end; q++) {
@@ -221,12 +221,20 @@ static void ag_dw_edges(float sums[AG_TILE_M][AG_TILE_N], const float *x, const 
                 continue;
             }
             px += (ptrdiff_t)q * s->stride_w * s->x_w;
+            float column[AG_TILE_M];
+            for (int32_t i = 0; i < AG_TILE_M; i++) {
+                column[i] = sums[i][j];
+            }
             for (int32_t p = vertical.begin; p < vertical.end; p++) {
-                for (int32_t i = 0; i < outputs; i++) {
-                    sums[i][j] += pdy[i] * *px;
+                const float element = *px;
+                for (int32_t i = 0; i < AG_TILE_M; i++) {
+                    column[i] += pdy[i] * element;
                 }
                 px += (ptrdiff_t)s->stride_h * s->x_h;
                 pdy += (ptrdiff_t)s->ow * s->ldy;
+            }
+            for (int32_t i = 0; i < AG_TILE_M; i++) {
+                sums[i][j] = column[i];
             }
         }
     }
@@ -255,8 +263,8 @@ static void ag_dw_sums(float sums[AG_TILE_M][AG_TILE_N], ag_tile *t, const ag_dw
             (columns->contiguous ? AG_MICROKERNEL(tn) : AG_MICROKERNEL(tg))(t);
         }
         if (columns->edges) {
-            ag_dw_edges(sums, r->x + (ptrdiff_t)image * s->x_n, r->dy + image * dy_image + o, AG_TILE_M,
-                        columns, r->vertical, s);
+            ag_dw_edges(sums, r->x + (ptrdiff_t)image * s->x_n, r->dy + image * dy_image + o, columns,
+                        r->vertical, s);
         }
         t->a[0] += dy_image;
         for (int32_t j = 0; j < AG_TILE_N; j++) {
@@ -268,9 +276,28 @@ static void ag_dw_sums(float sums[AG_TILE_M][AG_TILE_N], ag_tile *t, const ag_dw
     }
 }
 
-/* AG_TILE_N elements of the row from `first` on, or all it has, for all output channels. The first
- * `column_overlap` of them are already stored (edge tile). */
-static void ag_dw_column_tile(const ag_dw_row *r, int32_t first, int32_t column_overlap, int32_t row_length) {
+/* The full tiles from `first` on that make a run with the first one, `tile`: the same windows, elements that
+ * follow each other in x. */
+static int32_t ag_dw_run(const ag_column_tile *tile, int32_t first, int32_t row_length,
+                         const ag_conv2d_group *g) {
+    int32_t tiles = 1;
+    if (!AG_TILE_RUNS || !tile->contiguous || g->outputs % AG_TILE_M != 0) {
+        return 1;
+    }
+    for (int32_t next = AG_TILE_N; first + next + AG_TILE_N <= row_length; next += AG_TILE_N, tiles++) {
+        const ag_column_tile other = ag_column_tile_at(first + next, row_length, g);
+        if (!other.contiguous || other.edges || other.offset[0] != tile->offset[0] + next ||
+            other.common.begin != tile->common.begin || other.common.end != tile->common.end) {
+            break;
+        }
+    }
+    return tiles;
+}
+
+/* Elements of the row from `first` on for all output channels: a run of tiles, or AG_TILE_N, or all it has.
+ * The first `column_overlap` of them are already stored (edge tile). Returns the number of tiles. */
+static int32_t ag_dw_column_tiles(const ag_dw_row *r, int32_t first, int32_t column_overlap,
+                                  int32_t row_length) {
     const ag_conv2d_group *g = r->g;
     const ag_conv2d_shape *s = g->s;
     const ag_column_tile tile = ag_column_tile_at(first, row_length, g);
@@ -278,8 +305,9 @@ static void ag_dw_column_tile(const ag_dw_row *r, int32_t first, int32_t column_
     const float *dy = r->dy + ((ptrdiff_t)r->vertical.begin * s->ow + tile.common.begin) * s->ldy;
     const float *x = r->x + r->vertical.begin * x_row + tile.common.begin * x_step;
     float sums[AG_TILE_M][AG_TILE_N], *dw = r->dw + first;
-    int32_t o = 0;
+    int32_t o = 0, tiles = 1;
     ag_tile t;
+    ag_one_tile(&t);
     t.k = tile.common.end - tile.common.begin;
     t.k_runs = r->vertical.end - r->vertical.begin;
     ag_set_dw_steps(&t, s);
@@ -291,11 +319,15 @@ static void ag_dw_column_tile(const ag_dw_row *r, int32_t first, int32_t column_
         t.alpha = r->alpha;
         t.beta = r->beta;
         t.c_step = ag_bytes(g->filter);
-        t.c = dw;
+        tiles = ag_dw_run(&tile, first, row_length, g);
         for (; o + AG_TILE_M <= g->outputs; o += AG_TILE_M) {
             t.a[0] = dy + o;
-            (tile.contiguous ? AG_MICROKERNEL(tn) : AG_MICROKERNEL(tg))(&t);
-            t.c += AG_TILE_M * g->filter;
+            t.c = dw + o * g->filter;
+            if (tiles > 1) {
+                ag_tile_run(AG_MICROKERNEL(tn), &t, tiles, x + tile.offset[0], AG_TILE_N, 1);
+            } else {
+                (tile.contiguous ? AG_MICROKERNEL(tn) : AG_MICROKERNEL(tg))(&t);
+            }
         }
     }
     for (; o < g->outputs; o += AG_TILE_M) {
@@ -309,6 +341,7 @@ static void ag_dw_column_tile(const ag_dw_row *r, int32_t first, int32_t column_
             }
         }
     }
+    return tiles;
 }
 
 /* A row of the window where there are fewer output channels than AG_TILE_M. */
@@ -364,10 +397,10 @@ static void ag_conv2d_dw_tiled(const float *x, const float *dy, float *dw, int32
                 ag_dw_scalar(&r, row_length);
                 continue;
             }
-            for (int32_t j = 0; j < row_length; j += AG_TILE_N) {
+            for (int32_t j = 0; j < row_length;) {
                 const int32_t column_overlap =
                     row_length >= AG_TILE_N && j + AG_TILE_N > row_length ? j + AG_TILE_N - row_length : 0;
-                ag_dw_column_tile(&r, j - column_overlap, column_overlap, row_length);
+                j += AG_TILE_N * ag_dw_column_tiles(&r, j - column_overlap, column_overlap, row_length);
             }
 #endif
         }

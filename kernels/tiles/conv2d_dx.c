@@ -108,20 +108,39 @@ static AG_NOINLINE void ag_dx_edge_tile(ag_tile *t, const ag_pixel_tile *pixels,
     }
 }
 
+#if AG_SINGLE_PIXELS
+/* The pixels of a tile that is not full, one by one: the filters' channels of a tap are a matrix. */
+static AG_NOINLINE void ag_dx_single_pixels(const ag_tile *t, const ag_pixel_tile *pixels, const float *w,
+                                            const ag_conv2d_group *g) {
+    const int32_t floats = (int32_t)sizeof(float);
+    for (int32_t i = 0; i < pixels->count; i++) {
+        const float *a = t->a[i], *b = w;
+        float beta = t->beta;
+        for (int32_t run = 0; run < t->k_runs; run++, beta = 1.0f) {
+            AG_SYMBOL(gemv_t_f32)(b, (int32_t)g->filter, a, pixels->dst[i], t->k, g->channels, 1.0f, beta);
+            a += t->k + t->a_skip / floats;
+            b += t->k * g->filter + t->b_skip / floats;
+        }
+    }
+}
+#endif
+
 /* All channels of a tile of pixels; t->a, k, k_runs, skips and b_step are set. */
 static void ag_dx_channels(ag_tile *t, const ag_pixel_tile *pixels, const float *w, ptrdiff_t step,
                            const ag_conv2d_group *g) {
     const int32_t last = g->channels - AG_TILE_N;
     int32_t k = 0;
-    t->b[0] = w;
+#if AG_SINGLE_PIXELS
+    if (g->s->x_c == 1 && g->channels >= AG_CHANNEL_TILE && ag_single_pixels(pixels->count, t->k)) {
+        ag_dx_single_pixels(t, pixels, w, g);
+        return;
+    }
+#endif
     if (pixels->constant_stride && g->s->x_c == 1) {
         t->c = pixels->dst[0];
         t->c_step = ag_bytes(step);
-        for (; k <= last; k += AG_TILE_N) {
-            AG_MICROKERNEL(nn)(t);
-            t->b[0] += AG_TILE_N;
-            t->c += AG_TILE_N;
-        }
+        ag_tile_run(AG_MICROKERNEL(nn), t, g->channels / AG_TILE_N, w, AG_TILE_N, 1);
+        k = g->channels / AG_TILE_N * AG_TILE_N;
     }
     for (; k < g->channels; k += AG_TILE_N) {
         const int32_t overlap = k > last ? k - last : 0;
@@ -204,6 +223,7 @@ static void ag_dx_region(const float *dy, const float *w, float *dx, const ag_ph
     w += (ptrdiff_t)(rows->tap - vertical.first * rows->tap_step) * s->kw * g->channels;
     w += (ptrdiff_t)(columns->tap - horizontal.first * columns->tap_step) * g->channels;
     t.alpha = 1.0f;
+    ag_one_tile(&t);
     t.a_step = ag_bytes(1);
     t.k = g->outputs;
     t.k_runs = u;

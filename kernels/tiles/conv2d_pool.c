@@ -64,7 +64,8 @@ typedef struct {
     ag_tile t;
     float sums[AG_TILE_M][AG_TILE_N], partial[AG_TILE_M][AG_TILE_N];
     ag_pool_rows rows;
-    ptrdiff_t offset[AG_TILE_M]; /* from the window of the first row to the window of each row */
+    ag_window_taps taps[AG_TILE_M]; /* of each row */
+    ptrdiff_t offset[AG_TILE_M];    /* from the window of the first row to the window of each row */
 } ag_pool_state;
 
 /* t->c = the sums of the windows at t->a, whose valid taps are `taps`. */
@@ -109,33 +110,56 @@ static AG_NOINLINE void ag_pool_im2col(ag_tile *t, const ag_window_taps *taps, c
     }
 }
 
-/* b->sums of b->rows; one micro-kernel call for the rows with the same valid taps. */
+#if AG_SINGLE_PIXELS
+/* sums = those of one window at x for up to AG_TILE_N output channels. */
+static void ag_pool_single(float sums[AG_TILE_N], const float *x, const ag_window_taps *taps, const float *w,
+                           int32_t outputs, const ag_conv2d_group *g) {
+    w += (taps->row * g->s->kw + taps->column) * (ptrdiff_t)g->channels;
+    for (int32_t i = 0; i < taps->rows; i++) {
+        AG_SYMBOL(gemv_f32)(w, (int32_t)g->filter, x, sums, outputs < AG_TILE_N ? outputs : AG_TILE_N,
+                            taps->columns * g->channels, 1.0f, i > 0 ? 1.0f : 0.0f);
+        x += (ptrdiff_t)g->s->dilation_h * g->s->x_h;
+        w += (ptrdiff_t)g->s->kw * g->channels;
+    }
+}
+#endif
+
+/* state->sums of state->rows; one micro-kernel call for the rows with the same valid taps. */
 static void ag_pool_sums(ag_pool_state *state, const float *x, const float *w, int32_t outputs,
-                         const ag_conv2d_group *g, const ag_conv2d_pool_shape *s) {
+                         const ag_conv2d_group *g) {
     bool done[AG_TILE_M] = {false}, selected[AG_TILE_M];
     state->t.c = &state->partial[0][0];
     for (int32_t first = 0; first < state->rows.count; first++) {
-        const ag_window_taps taps = ag_window_taps_of(state->rows.p[first], state->rows.q[first], s);
+        const ag_window_taps *taps = &state->taps[first];
+        const bool contiguous = ag_taps_contiguous(g, taps->columns);
         if (done[first]) {
             continue;
         }
         for (int32_t i = 0; i < AG_TILE_M; i++) {
-            const ag_window_taps other = ag_window_taps_of(state->rows.p[i], state->rows.q[i], s);
-            selected[i] = i >= first && i < state->rows.count && ag_same_taps(&taps, &other);
-            state->t.a[i] = x + (selected[i] ? other.offset : taps.offset);
+            selected[i] = i >= first && i < state->rows.count && ag_same_taps(taps, &state->taps[i]);
+            done[i] = done[i] || selected[i];
+            state->t.a[i] = x + (selected[i] ? state->taps[i].offset : taps->offset);
             for (int32_t j = 0; j < AG_TILE_N; j++) {
                 state->partial[i][j] = 0.0f;
             }
         }
-        if (taps.rows > 0 && taps.columns > 0) {
-            (ag_taps_contiguous(g, taps.columns) ? ag_pool_tile : ag_pool_im2col)(&state->t, &taps, w,
-                                                                                  outputs, g);
+        if (taps->rows > 0 && taps->columns > 0) {
+#if AG_SINGLE_PIXELS
+            int32_t count = 0;
+            for (int32_t i = first; i < state->rows.count; i++) {
+                count += selected[i];
+            }
+            if (count == 1 && contiguous) {
+                ag_pool_single(state->sums[first], state->t.a[first], taps, w, outputs, g);
+                continue;
+            }
+#endif
+            (contiguous ? ag_pool_tile : ag_pool_im2col)(&state->t, taps, w, outputs, g);
         }
         for (int32_t i = first; i < AG_TILE_M; i++) {
             for (int32_t j = 0; selected[i] && j < AG_TILE_N; j++) {
                 state->sums[i][j] = state->partial[i][j];
             }
-            done[i] = done[i] || selected[i];
         }
     }
 }
@@ -166,19 +190,23 @@ static inline void ag_pool_max(float *y, uint8_t *index, float (*sums)[AG_TILE_N
 static AG_NOINLINE void ag_pool_window(ag_pool_state *state, const float *x, const float *w,
                                        const float *bias, float *y, uint8_t *index, int32_t p, int32_t q,
                                        const ag_conv2d_group *g, const ag_conv2d_pool_shape *s) {
-    for (int32_t o = 0; o < s->o; o += AG_TILE_N, w += AG_TILE_N * g->filter) {
-        const int32_t end = s->pool_h * s->pool_w;
-        for (int32_t element = 0, next; element < end; element = next) {
-            next = ag_pool_rows_from(&state->rows, element, p, q, s);
-            ag_pool_sums(state, x, w, s->o - o, g, s);
+    const int32_t end = s->pool_h * s->pool_w;
+    for (int32_t element = 0, next; element < end; element = next) {
+        const float *filters = w;
+        next = ag_pool_rows_from(&state->rows, element, p, q, s);
+        for (int32_t i = 0; i < AG_TILE_M; i++) {
+            state->taps[i] = ag_window_taps_of(state->rows.p[i], state->rows.q[i], s);
+        }
+        for (int32_t o = 0; o < s->o; o += AG_TILE_N, filters += AG_TILE_N * g->filter) {
+            ag_pool_sums(state, x, filters, s->o - o, g);
             AG_POOL_MAX(y + o, index + o, state->sums, bias + o, state->rows.element, state->rows.count,
                         s->o - o, element == 0);
         }
     }
 }
 
-/* Interior pooling windows side by side that fit one tile, of b->rows each; the window of the first element
- * starts at x. */
+/* Interior pooling windows side by side that fit one tile, of state->rows each; the window of the first
+ * element starts at x. */
 static void ag_pool_interior(ag_pool_state *state, const float *x, const float *w, const float *bias,
                              float *y, uint8_t *index, int32_t windows, const ag_conv2d_group *g) {
     const int32_t row_length = g->s->kw * g->channels;
@@ -204,7 +232,7 @@ static void ag_pool_interior(ag_pool_state *state, const float *x, const float *
     }
 }
 
-/* Sets b->rows and offset for windows side by side. Unused rows repeat the last one. */
+/* Sets state->rows and offset for windows side by side. Unused rows repeat the last one. */
 static void ag_pool_interior_rows(ag_pool_state *state, int32_t windows, const ag_conv2d_pool_shape *s) {
     ag_pool_rows_from(&state->rows, 0, 0, 0, s);
     const int32_t elements = state->rows.count;
@@ -224,6 +252,7 @@ static void ag_conv2d_pool_tiled(const float *x, const float *w, const float *bi
     const bool one_tile = fit > 0 && ag_taps_contiguous(&g, s->kw);
     ag_pool_state state;
     state.t.alpha = 1.0f;
+    ag_one_tile(&state.t);
     state.t.c_step = ag_bytes(AG_TILE_N);
     for (; n > 0; n--, x += s->x_n) {
         for (int32_t p = 0; p < s->ph; p++) {

@@ -84,9 +84,9 @@ static void ag_gemm_tiled(ag_microkernel_fn *tile, ag_operand a, ag_operand b, a
     t.alpha = alpha;
     t.a_step = ag_bytes(a.p_step);
     t.b_step = ag_bytes(b.p_step);
+    ag_one_tile(&t);
     for (int32_t i = 0; i < m; i += AG_TILE_M) {
         const int32_t row_overlap = i + AG_TILE_M > m ? i + AG_TILE_M - m : 0;
-        const float *column = b.data;
         float *dst = c.data + (i - row_overlap) * c.i_step;
         int32_t j = 0;
         for (int32_t q = 0; q < AG_TILE_M; q++) {
@@ -95,12 +95,9 @@ static void ag_gemm_tiled(ag_microkernel_fn *tile, ag_operand a, ag_operand b, a
         t.c = dst;
         t.c_step = ag_bytes(c.i_step);
         t.beta = beta;
-        for (; row_overlap == 0 && c.j_step == 1 && j + AG_TILE_N <= n; j += AG_TILE_N) {
-            for (int32_t q = 0; q < AG_TILE_N; q++, column += b.i_step) {
-                t.b[q] = column;
-            }
-            tile(&t);
-            t.c += AG_TILE_N;
+        if (row_overlap == 0 && c.j_step == 1) {
+            ag_tile_run(tile, &t, n / AG_TILE_N, b.data, b.i_step, AG_TILE_N);
+            j = n / AG_TILE_N * AG_TILE_N;
         }
         for (; j < n; j += AG_TILE_N) {
             const int32_t column_overlap = j + AG_TILE_N > n ? j + AG_TILE_N - n : 0;

@@ -12,6 +12,17 @@
 #define AG_GENERAL_TILES 0
 #endif
 
+/* vec.h defines it as 1 where a call of a micro-kernel computes several tiles of the same rows (ag_tile_run).
+ */
+#ifndef AG_TILE_RUNS
+#define AG_TILE_RUNS 0
+#endif
+
+/* vec.h defines it as 1 where gemv and gemv_t compute single pixels in fewer instructions than a tile. */
+#ifndef AG_SINGLE_PIXELS
+#define AG_SINGLE_PIXELS 0
+#endif
+
 /* For rarely called functions: keeps their stack frame out of the caller's. */
 #if defined __GNUC__
 #define AG_NOINLINE __attribute__((noinline))

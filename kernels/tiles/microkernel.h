@@ -32,6 +32,11 @@ typedef struct {
     float *c;
     int32_t c_step; /* from one row of C to the next */
     float alpha, beta;
+#if AG_TILE_RUNS
+    int32_t tiles; /* side by side in C */
+    int32_t
+        b_next; /* bytes from the rows of B of a tile to those of the next one; columns of B are adjacent */
+#endif
 #if AG_GENERAL_TILES
     int32_t rows, columns; /* of C; where columns of B are in b[], at most AG_TILE_N */
     int32_t a_row;         /* bytes from row to row of A, whose first one is at a[0], ... */
@@ -55,5 +60,39 @@ static inline void ag_set_blocks(ag_tile *t, int32_t blocks, ptrdiff_t a_next, p
 
 typedef void ag_microkernel_fn(const ag_tile *t);
 ag_microkernel_fn AG_MICROKERNEL(nn), AG_MICROKERNEL(nt), AG_MICROKERNEL(tn), AG_MICROKERNEL(tg);
+
+/* The tile to come is a single one. */
+static inline void ag_one_tile(ag_tile *t) {
+#if AG_TILE_RUNS
+    t->tiles = 1;
+#else
+    (void)t;
+#endif
+}
+
+/* A run of tiles side by side in C. t->b[0 .. b_rows - 1] of the first tile are `b_row` elements apart from b
+ * on, and those of the next one follow. Moves c to the end of the run. */
+static inline void ag_tile_run(ag_microkernel_fn *kernel, ag_tile *t, int32_t tiles, const float *b,
+                               ptrdiff_t b_row, int32_t b_rows) {
+#if AG_TILE_RUNS
+    for (int32_t j = 0; j < b_rows; j++, b += b_row) {
+        t->b[j] = b;
+    }
+    t->tiles = tiles;
+    t->b_next = ag_bytes(b_row * b_rows);
+    if (tiles > 0) {
+        kernel(t);
+    }
+    t->tiles = 1;
+    t->c += (ptrdiff_t)tiles * AG_TILE_N;
+#else
+    for (; tiles > 0; tiles--, t->c += AG_TILE_N) {
+        for (int32_t j = 0; j < b_rows; j++, b += b_row) {
+            t->b[j] = b;
+        }
+        kernel(t);
+    }
+#endif
+}
 
 #endif

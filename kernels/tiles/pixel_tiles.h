@@ -91,6 +91,14 @@ static inline void ag_next_pixel_tile(ag_pixel_tile *pixels, ag_pixel_cursor *cu
     }
 }
 
+#if AG_SINGLE_PIXELS
+/* Whether `count` pixels of k products in each run are better computed one by one: starting the products of a
+ * pixel takes as long as eight of them. */
+static inline bool ag_single_pixels(int32_t count, int32_t k) {
+    return count * (k + 8) <= AG_TILE_M * k;
+}
+#endif
+
 #if AG_GENERAL_TILES
 /* The next pixels and their results as operands of a micro-kernel: full tiles of one row, or a tile that
  * continues in the next row. */

@@ -44,13 +44,16 @@ def scaled(x: Any, scale: Any, shift: Any) -> Any:
             scaled,
             [(9, 64), (64,), (64,)],
             [
-                "for (int32_t i = 0; i < 64; i += 2) { float x1_i[2]; float x2_i[2];",
-                "for (int32_t j = i; j < i + 2; j++) { x1_i[j - i] = x1[j]; x2_i[j - i] = x2[j]; }",
-                "AG_NOUNROLL for (int32_t j = 0; j < 9; j++) { for (int32_t k = i; k < i + 2; k++)",
+                "for (int32_t i = 0; i < 64; i += 4) { float x1_i[4]; float x2_i[4];",
+                "for (int32_t j = i; j < i + 4; j++) { x1_i[j - i] = x1[j]; x2_i[j - i] = x2[j]; }",
+                "AG_NOUNROLL for (int32_t j = 0; j < 9; j++) { for (int32_t k = i; k < i + 4; k++)",
                 "x0[j * 64 + k] * x1_i[k - i] + x2_i[k - i]",
             ],
             [],
         ),
+        # as few columns as make the end of an iteration cheap, unless the registers are for fewer
+        (lambda x, scale: x * scale, [(9, 42), (42,)], ["i < 42; i += 3"], []),
+        (lambda x, *rows: sum(rows, x), [(9, 64), *[(64,)] * 5], ["i < 64; i += 2"], []),
         # all of the row, around two loops
         (
             lambda x, scale: x * scale,
