@@ -15,8 +15,8 @@ EFFORT = 20_000  # buffers that seeded shuffles may place, all tries together
 
 @dataclass(frozen=True)
 class Buffer:
-    """`bytes` needed from step `start` to step `end`, both included, at a multiple of `alignment`, which is the same for
-    all buffers. Equal ones are distinct by `key`."""
+    """`bytes` needed from step `start` to step `end`, both included, at a multiple of `alignment`, which is that of all
+    buffers. Equal ones are distinct by `key`."""
 
     key: int
     bytes: int

@@ -65,6 +65,6 @@ class CostTable:
 
     @property
     def alignment(self) -> int:
-        """The bytes that the addresses of buffers are multiples of: a vector that one access reads crosses no cache line
-        then."""
+        """The bytes that the addresses of buffers are multiples of: a vector that one access reads crosses no cache
+        line then."""
         return 4 * self.vector if self.vector_loop else 4
