@@ -29,11 +29,13 @@ from .kernel_report import Run, line_of, read
 from .kernel_rows import DECLARATIONS, declarations, table
 
 _SECONDS = 300
+_LARGE = 8192  # COMPARE_LARGE, floats of an array where there is RAM for sixteen
 _ALIGNMENTS = (64, 16, 8, 4)  # of compare.c; cores without FPU have the last alone
 
 
-def test_kernels(backend: str, board: Board) -> tuple[list[str], bool]:
+def test_kernels(backend: str, board: Board, compiler: str = "gcc") -> tuple[list[str], bool]:
     """Compare a backend of the tree or a folder; returns one line per row of its table, and whether all passed.
+    `compiler`: of the board's toolchain, without its prefix.
 
     Raises KernelError if it does not compile or link, ToolError if the board has no emulator.
     """
@@ -48,15 +50,16 @@ def test_kernels(backend: str, board: Board) -> tuple[list[str], bool]:
     if not tested.kernels:
         raise KernelError(f"{tested.folder / TABLE} has no [[kernel]] to compare")
     with tempfile.TemporaryDirectory(prefix="test-kernels-") as name:
-        program = _Program(tables, tested, board, Path(name))
+        program = _Program(tables, tested, board, compiler, Path(name))
         results = program.results()
     lines = [line_of(row, runs) for row, runs in zip(tested.kernels, results, strict=True)]
     return [text for text, _ in lines], all(good for _, good in lines)
 
 
 class _Program:
-    def __init__(self, tables: Backends, tested: Backend, board: Board, folder: Path) -> None:
+    def __init__(self, tables: Backends, tested: Backend, board: Board, compiler: str, folder: Path) -> None:
         self.tables, self.tested, self.board, self.folder = tables, tested, board, folder
+        self.compiler = build_commands.tool(board, compiler)
         (folder / DECLARATIONS).write_text(declarations(tested.kernels))
         self.objects = [*self._of_the_backend(), *self._others()]
 
@@ -125,8 +128,8 @@ class _Program:
     def _compiled(self, name: str, sources: Sequence[Path], flags: Sequence[str]) -> list[Path]:
         """The objects of sources that are the same for every backend, cached."""
         headers = [p for d in self._include()[:-1] for p in sorted(d.glob("*.h"))]
-        tool = shutil.which(build_commands.tool(self.board, "gcc")) or ""
-        words = [os.path.realpath(tool), *build_commands.compile_flags(self.board), *flags]
+        tool = shutil.which(self.compiler) or ""
+        words = [os.path.realpath(tool), *self._flags(), *flags]
         texts = [f"{p.name}\0{p.read_text(encoding='utf-8')}" for p in (*sources, *headers)]
         cached = cache_folder() / f"compare-{name}-{fingerprint(*words, *texts)}"
         if not cached.is_dir():
@@ -173,10 +176,15 @@ class _Program:
             self.folder,
         ]
 
+    def _flags(self) -> list[str]:
+        ram = self.board.ram_bytes
+        large = [f"-DCOMPARE_FLOATS={_LARGE}"] if ram is None or ram >= 16 * 4 * _LARGE else []
+        return [*build_commands.compile_flags(self.board), *large]
+
     def _gcc(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         command = [
-            build_commands.tool(self.board, "gcc"),
-            *build_commands.compile_flags(self.board),
+            self.compiler,
+            *self._flags(),
             *(f"-I{path}" for path in self._include()),
             *words,
         ]

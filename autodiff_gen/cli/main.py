@@ -171,6 +171,9 @@ def _parser() -> argparse.ArgumentParser:
         default="host",
         help="a board's name or a .toml file (default: %(default)s)",
     )
+    test.add_argument(
+        "--compiler", metavar="NAME", default="gcc", help="of the board's toolchain (default: %(default)s)"
+    )
     test.set_defaults(run=commands.run_test_kernels)
 
     fetch = command("fetch", "Fetch the pinned third-party sources that a kernel backend wraps: cmsis.")

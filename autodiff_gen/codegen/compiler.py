@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 from ..errors import ModelError, PlanError
@@ -202,14 +204,16 @@ def live_at_peak(program: Program) -> list[tuple[str, int]]:
     worst: list[tuple[str, int]] = []
     total = -1
     for entry in program.entries:
-        for step in entry.plan.steps:
-            live = [
-                (_describe(entry.plan, b, program.layers), b.bytes)
-                for b in entry.plan.placed
-                if b.start <= step.number <= b.end
-            ]
-            if sum(n for _, n in live) > total:
-                total, worst = sum(n for _, n in live), live
+        plan = entry.plan
+        change: Counter[int] = Counter()
+        for b in plan.placed:
+            change[b.start] += b.bytes
+            change[b.end + 1] -= b.bytes
+        live = list(accumulate(change[number] for number in range(len(plan.steps) + 1)))
+        if max(live) > total:
+            total, step = max(live), live.index(max(live))
+            held = [b for b in plan.placed if b.start <= step <= b.end]
+            worst = [(_describe(plan, b, program.layers), b.bytes) for b in held]
     states = [(s.name, s.type.bytes) for s in program.slots]
     return sorted([*worst, *states], key=lambda item: (-item[1], item[0]))
 

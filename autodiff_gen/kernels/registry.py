@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,11 +15,12 @@ from ..targets.board import Board
 from ..targets.board import load as load_board
 from ..targets.cost_table import CostTable
 from ..targets.schema import HOST, near
-from .contract import CONTRACT
+from .contract import CONTRACT, DECLARED
 from .predicates import Number
 from .read_table import TABLE, external_of, load_backend
 from .table import Backend, Function, Kernel, Source
 from .third_party import External
+from .work import work_of
 
 REF = "ref"
 
@@ -55,34 +57,45 @@ class Backends:
         return tuple(k for b in self._order(name) for k in b.kernels if k.name == name)
 
     def select(self, name: str, facts: Mapping[str, Number]) -> Kernel:
-        """The first row that matches. `facts`: the call attributes by parameter name (m, n, k, lda, beta, ...) that are
-        known at generation time. Raises KernelError."""
+        """The first row that matches, or where its cost is known the cheapest of those that match. `facts`: the call
+        attributes by parameter name (m, n, k, lda, beta, ...) that are known at generation time. Raises KernelError."""
         known = self._with_features(facts)
-        for kernel in self.candidates(name):
-            if kernel.matches(known):
-                return kernel
-        raise KernelError(
-            f"no kernel serves {name} with {dict(facts)}: the ref table lacks an unconditional row"
-        )
+        matching = [k for k in self.candidates(name) if k.matches(known)]
+        first = next((k for k in matching if not k.by_cost), None)
+        if first is None:
+            raise KernelError(
+                f"no kernel serves {name} with {dict(facts)}: the ref table lacks an unconditional row"
+            )
+        costs = {k: cost for k in (first, *matching) if (cost := self.estimate(k, facts)) is not None}
+        return min(costs, key=costs.__getitem__) if first in costs else first
+
+    def estimate(self, kernel: Kernel, facts: Mapping[str, Number]) -> float | None:
+        """What a call of the kernel costs for one image, in the unit of the cost table; None where it is not known."""
+        cost, work = self.cost.kernels.get(kernel.symbol), work_of(kernel.name, facts)
+        return None if cost is None or work is None else work.cost(cost)
 
     def rejected(self, name: str, facts: Mapping[str, Number]) -> tuple[str, ...]:
-        """The rejected backends and rows of higher priority than the selected kernel, each with the reason."""
+        """The kernels that cost more than the selected one, and the rejected backends and rows of higher priority, each
+        with the reason."""
         chosen, known = self.select(name, facts), self._with_features(facts)
         reasons = []
         if name in self.use:
             unused = [n for n in self.priority if n not in (*self.use[name], REF)]
             reasons = [f"{n}, as the board's [kernels.use] lists {', '.join(self.use[name])}" for n in unused]
+        own, before = self.estimate(chosen, facts), True
         for backend in self._order(name):
             rows = [k for k in backend.kernels if k.name == name]
-            if chosen in rows:
-                rows = rows[: rows.index(chosen)]
-            elif not rows:
+            if before and not rows:
                 reasons.append(f"{backend.name}, which has no {name}")
             for row in rows:
-                why = next(c.why_not(known) for c in row.when if not c(known))
-                reasons.append(f"{row.symbol}, as {why}")
-            if backend.name == chosen.backend:
-                break
+                failed, cost = next((c for c in row.when if not c(known)), None), self.estimate(row, facts)
+                if row is chosen:
+                    before = False
+                elif failed is None and cost is not None and own is not None:
+                    reasons.append(f"{row.symbol}, as it costs {cost:,.0f} for an image, this {own:,.0f}")
+                elif before:
+                    why = "the board's [cost.kernels] lacks it" if failed is None else failed.why_not(known)
+                    reasons.append(f"{row.symbol}, as {why}")
         return tuple(reasons)
 
     @property
@@ -206,7 +219,14 @@ def for_board(board: Board, kernels: Iterable[str] | None = None) -> Backends:
         raise BoardError(f"{board.files[0]}: unknown key 'kernels.use.{unknown}'{near(unknown, CONTRACT)}")
     if kernels is not None:
         return load(kernels, features=features, cost=cost)
-    return load(board.kernels.backends, use=board.kernels.use, features=features, cost=cost)
+    backends = load(board.kernels.backends, use=board.kernels.use, features=features, cost=cost)
+    symbols = DECLARED | {k.symbol for b in backends.backends for k in b.kernels}
+    unknown = next((symbol for symbol in cost.kernels if symbol not in symbols), None)
+    if unknown is not None:
+        closest = ", ".join(difflib.get_close_matches(unknown, sorted(symbols)))
+        hint = f"; the closest names are {closest}" if closest else ""
+        raise BoardError(f"{board.files[0]}: cost.kernels.{unknown}: no backend has this kernel{hint}")
+    return backends
 
 
 @functools.cache

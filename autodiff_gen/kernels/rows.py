@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from .table import Kernel
 
 TILES = "tiles/tiles.toml"
 C_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_KINDS = {int: "an integer", str: "a string", list: "a list", dict: "a section"}
+_KINDS = {int: "an integer", str: "a string", list: "a list", dict: "a section", bool: "true or false"}
 
 Conditions = tuple[Condition, ...]
 
@@ -39,10 +39,11 @@ class Rows:
         for number, row in enumerate(table.get("kernel", []), 1):
             kernel = self._written(row, f"{self.table}: kernel {number}")
             for other in written:
-                if other.name == kernel.name and (not other.when or other.symbol == kernel.symbol):
+                unused = every_call(other) and not kernel.by_cost
+                if other.name == kernel.name and (unused or other.symbol == kernel.symbol):
                     why = (
                         "it follows a row without conditions, which matches every call"
-                        if not other.when
+                        if unused
                         else f"{kernel.symbol} has a row already"
                     )
                     raise KernelError(
@@ -54,14 +55,16 @@ class Rows:
         for kernel in derived:
             for other in written:
                 if other.symbol == kernel.symbol or (
-                    other.name == kernel.name and not other.when + kernel.when
+                    other.name == kernel.name and every_call(other) and every_call(kernel)
                 ):
                     raise KernelError(
                         f"{self.table}: duplicate row for {kernel.name}: it has a [[kernel]] with the symbol "
                         f"{other.symbol}"
                     )
         names = list(dict.fromkeys(kernel.name for kernel in (*derived, *written)))
-        order = sorted((*written, *derived), key=lambda kernel: (names.index(kernel.name), not kernel.when))
+        order = sorted(
+            (*written, *derived), key=lambda kernel: (names.index(kernel.name), every_call(kernel))
+        )
         return tuple(order)
 
     @property
@@ -78,7 +81,7 @@ class Rows:
     def _written(self, row: Any, where: str) -> Kernel:
         if not isinstance(row, dict):
             raise KernelError(f"{where}: must be a [[kernel]] table")
-        kinds = {"name": str, "symbol": str, "source": str, "when": list}
+        kinds = {"name": str, "symbol": str, "source": str, "when": list, "by_cost": bool}
         check_keys(row, kinds, ("name", "symbol", "source"), where)
         name, symbol = row["name"], row["symbol"]
         _check_kernel(name, where)
@@ -89,7 +92,8 @@ class Rows:
             raise KernelError(f"{where}: source {row['source']!r} is not a file in {self._folder}")
         if not self._names(source, symbol, name):
             raise KernelError(f"{where}: source {row['source']!r} does not name the symbol {symbol!r}")
-        return self._row(name, symbol, source, _conditions(row.get("when", []), name, f"{where}: when"))
+        written = self._row(name, symbol, source, _conditions(row.get("when", []), name, f"{where}: when"))
+        return replace(written, by_cost=row.get("by_cost", False))
 
     def _names(self, source: Path, symbol: str, kernel: str) -> bool:
         """Whether a file names the symbol, or instantiates a file of `tiles/` that defines the kernel."""
@@ -140,6 +144,11 @@ class Rows:
             yield self._row(name, symbol, source, when)
 
 
+def every_call(kernel: Kernel) -> bool:
+    """Whether no later row is tried."""
+    return not kernel.when and not kernel.by_cost
+
+
 def suffix(folder: Path) -> str:
     """The end of the symbols of a backend's kernels, ag_<kernel>_<suffix>."""
     return folder.name.replace("-", "_")
@@ -181,7 +190,7 @@ def check_keys(
         if key not in kinds:
             raise KernelError(f"{where}: unknown key {key!r}{near(key, kinds)}")
         kind = kinds[key]
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             names = " or ".join(_KINDS[k] for k in (kind if isinstance(kind, tuple) else (kind,)))
             raise KernelError(f"{where}: {key} must be {names}, got {value!r}")
     for key in required:

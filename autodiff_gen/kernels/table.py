@@ -12,7 +12,8 @@ from .predicates import Condition, Number
 
 @dataclass(frozen=True)
 class Kernel:
-    """A row of a kernel table: `symbol` implements the contract's `name` if every condition in `when` holds."""
+    """A row of a kernel table: `symbol` implements the contract's `name` if every condition in `when` holds. `by_cost`:
+    it is called only where the board's cost table says that it is the cheapest."""
 
     name: str
     symbol: str
@@ -21,6 +22,7 @@ class Kernel:
     when: tuple[Condition, ...]
     cflags: tuple[str, ...]
     declared: bool  # in ag_kernels.h; otherwise the generated C has the `declaration`
+    by_cost: bool = False
 
     def matches(self, facts: Mapping[str, Number]) -> bool:
         """True if all conditions hold; a condition on an attribute that is unknown at generation time does not."""

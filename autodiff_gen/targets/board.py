@@ -188,7 +188,7 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
             None if host else _startup(target["startup"], path),
             _support(target["support"], path),
         ),
-        cost=_cost(section("cost", *(f.name for f in fields(CostTable))), path),
+        cost=_cost(section("cost", *(f.name for f in fields(CostTable) if f.name != "kernels")), path),
         kernels=Kernels(
             tuple(kernels["backends"]),
             MappingProxyType({kernel: tuple(names) for kernel, names in kernels.get("use", {}).items()}),
@@ -218,13 +218,17 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
 
 
 def _cost(section: dict[str, Any], path: Path) -> CostTable:
+    def kernel(name: str, value: dict[str, Any]) -> KernelCost:
+        for key in (f.name for f in fields(KernelCost) if f.name not in value):
+            raise BoardError(f"{path}: cost.{name}.{key} is missing")
+        return KernelCost(**value)
+
     values = dict(section)
-    for name, value in section.items():
+    by_symbol = {name: kernel(f"kernels.{name}", v) for name, v in values.pop("kernels", {}).items()}
+    for name, value in values.items():
         if isinstance(value, dict):
-            for key in (f.name for f in fields(KernelCost) if f.name not in value):
-                raise BoardError(f"{path}: cost.{name}.{key} is missing")
-            values[name] = KernelCost(**value)
-    return CostTable(**values)
+            values[name] = kernel(name, value)
+    return CostTable(kernels=MappingProxyType(by_symbol), **values)
 
 
 def _support(name: str, path: Path) -> Path:

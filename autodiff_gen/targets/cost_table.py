@@ -4,8 +4,9 @@ Stdlib only."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class CostTable:
     gemm, gemv, column_sums, axpby: the kernels of the board's backends. registers: floats that stay in registers
     through a loop, in all vectors together; vector: floats in a vector of generated loops, 1 where they are not
     vectorised; vector_loop: iterations from which loops that call exp, tanh, ... are faster in vectors, 0 where they
-    never are.
+    never are. kernels: by symbol, those of kernels that serve the same calls, where the cheapest is called.
     """
 
     load: float
@@ -62,6 +63,7 @@ class CostTable:
     gemv: KernelCost
     column_sums: KernelCost
     axpby: KernelCost
+    kernels: Mapping[str, KernelCost] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def alignment(self) -> int:

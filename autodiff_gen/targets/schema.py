@@ -126,6 +126,7 @@ _TREE: dict[str, Any] = {
         "vector": _integer(1, 1024),
         "vector_loop": _integer(0, 1024),
         **dict.fromkeys(("gemm", "gemv", "column_sums", "axpby"), _KERNEL),
+        "kernels": {"*": _KERNEL},
     },
     "toolchain": {"prefix": _text, "packages": _strings, "probes": _commands},
     "qemu": {"binary": _string, "machine": _string, "cpu": _string, "args": _strings},

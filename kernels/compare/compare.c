@@ -16,7 +16,7 @@
 
 enum {
     GUARD = 64,
-    MAX_FLOATS = 1280,
+    MAX_FLOATS = COMPARE_FLOATS,
     PADDED = GUARD + MAX_FLOATS + GUARD,
     ALIGNMENT_UNIT = 128,
     MAX_PRINTED = 2
@@ -86,6 +86,9 @@ static int32_t last_offset(const compare_layout *layout) {
 
 static float random_value(uint32_t key, uint32_t i, compare_values values) {
     const float u = ag_unitf(key + 1u, case_number, i);
+    if (values == COMPARE_SMALL) {
+        return 0x1p-13f;
+    }
     if (values == COMPARE_UNIFORM) {
         return 2.0f * u - 1.0f;
     }

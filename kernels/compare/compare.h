@@ -11,6 +11,11 @@
 
 #include <stdbool.h>
 
+#ifndef COMPARE_FLOATS
+#define COMPARE_FLOATS 1280 /* of an array: what the smallest board has RAM for */
+#endif
+#define COMPARE_LARGE 8192 /* of those that have room for the large cases */
+
 /* The attributes of a call that conditions in kernels.toml compare. */
 typedef struct compare_attributes {
     int32_t m, n, k, lda, ldb, ldc, outer, rows, count, inner, reverse, align;
@@ -48,6 +53,7 @@ extern const float compare_scales[COMPARE_SCALES][2];
 
 typedef enum compare_values {
     COMPARE_UNIFORM, /* from -1 to 1 */
+    COMPARE_SMALL,   /* 2^-13: products that are lost where they are added to an output one by one */
     COMPARE_EIGHTHS, /* multiples of 1/8: sums of their products are exact in any order */
     COMPARE_NANS     /* the same with some NaN */
 } compare_values;

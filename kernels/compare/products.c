@@ -13,8 +13,9 @@ static void gemm(const compare_row *row, compare_attributes *f, ag_gemm_f32_fn *
     if (!compare_matches(row, f)) {
         return;
     }
-    const float *a = compare_input(0, compare_matrix(ta ? k : m, ta ? m : k, f->lda), COMPARE_UNIFORM);
-    const float *b = compare_input(1, compare_matrix(tb ? n : k, tb ? k : n, f->ldb), COMPARE_UNIFORM);
+    const compare_values values = m * n == 1 && k >= 1000 ? COMPARE_SMALL : COMPARE_UNIFORM;
+    const float *a = compare_input(0, compare_matrix(ta ? k : m, ta ? m : k, f->lda), values);
+    const float *b = compare_input(1, compare_matrix(tb ? n : k, tb ? k : n, f->ldb), values);
     compare_output(compare_matrix(m, n, f->ldc), f->beta);
     ref(a, f->lda, b, f->ldb, compare_expected(), f->ldc, m, n, k, f->alpha, f->beta);
     compare_make_magnitudes();
@@ -156,10 +157,25 @@ static void all(const compare_row *row, cases_of *one) {
     }
 }
 
-COMPARE_CASES_OF(gemm_nn_f32, all, gemm_nn)
-COMPARE_CASES_OF(gemm_nt_f32, all, gemm_nt)
-COMPARE_CASES_OF(gemm_tn_f32, all, gemm_tn)
-COMPARE_CASES_OF(gemm_tt_f32, all, gemm_tt)
+/* Also a sum that must be complete before the output is read, and matrices of several blocks. */
+static void all_gemm(const compare_row *row, cases_of *one) {
+    all(row, one);
+    once(row, one, 1, 1, 1000, 0, 1.0f, 1.0f);
+#if COMPARE_FLOATS >= COMPARE_LARGE
+    static const int32_t large[][3] = {{3, 33, 70}, {19, 47, 41}, {40, 100, 60}, {9, 21, 300}, {130, 7, 30}};
+    for (uint32_t i = 0; i < sizeof large / sizeof *large; i++) {
+        for (int32_t slack = 0; slack <= 3; slack += 3) {
+            once(row, one, large[i][0], large[i][1], large[i][2], slack, 0.7f, 0.5f);
+            once(row, one, large[i][0], large[i][1], large[i][2], slack, 1.0f, 0.0f);
+        }
+    }
+#endif
+}
+
+COMPARE_CASES_OF(gemm_nn_f32, all_gemm, gemm_nn)
+COMPARE_CASES_OF(gemm_nt_f32, all_gemm, gemm_nt)
+COMPARE_CASES_OF(gemm_tn_f32, all_gemm, gemm_tn)
+COMPARE_CASES_OF(gemm_tt_f32, all_gemm, gemm_tt)
 COMPARE_CASES_OF(gemv_f32, all, gemv)
 COMPARE_CASES_OF(gemv_t_f32, all, gemv_t)
 COMPARE_CASES_OF(ger_f32, all, ger)

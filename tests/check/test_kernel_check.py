@@ -57,6 +57,31 @@ def copy(tmp_path_factory):
     return made
 
 
+def test_a_product_that_is_added_to_its_output_term_by_term(tmp_path, capsys):
+    """Right but for a sum of terms below the output's last digit."""
+    source = """\
+#include "ag_kernels.h"
+
+ag_gemm_f32_fn gemm_mine;
+
+void gemm_mine(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc, int32_t m,
+               int32_t n, int32_t k, float alpha, float beta) {
+    for (int32_t i = 0; i < m; i++) {
+        for (int32_t j = 0; j < n; j++) {
+            float sum = beta == 0.0f ? 0.0f : beta * c[i * ldc + j];
+            for (int32_t p = 0; p < k; p++) {
+                sum += alpha * a[i * lda + p] * b[p * ldb + j];
+            }
+            c[i * ldc + j] = sum;
+        }
+    }
+}
+"""
+    rows = ROW.replace("ger_f32", "gemm_nn_f32").replace("ger_mine", "gemm_mine")
+    code, said, _ = run(capsys, folder(tmp_path, source, rows))
+    assert code == 1 and "m=1 n=1 k=1000" in said, said
+
+
 def test_every_kernel_of_the_contract_has_cases(copy):
     lines, good = compare(str(copy), board.load("host"))
     assert good, "\n".join(lines)

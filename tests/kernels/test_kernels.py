@@ -1,4 +1,5 @@
-"""The products among the kernels against float64, over a table of shapes; what they must not touch is NaN or guarded.
+"""The products of `ref`, with which all other kernels are compared, against float64; what they must not touch is NaN or
+guarded.
 
 Kernels that ops call through their records are in test_op_kernels.py."""
 
@@ -10,7 +11,7 @@ import zlib
 import numpy as np
 import pytest
 from c_build import CORTEX, HOST, KERNELS, compile_c
-from kernel_builds import BUILDS, EPSILON, GUARD, LOADED, PAD, Libraries, build
+from kernel_builds import EPSILON, GUARD, PAD, REF, build
 from matrix_products import product_of, shapes_of
 
 from autodiff_gen.kernels import registry
@@ -30,10 +31,8 @@ FULL = [
     (19, 47, 41),
 ]
 SCALES = [(1.0, 0.0), (-0.01, 1.0), (0.5, -2.0), (0.0, 0.0), (0.0, 1.0), (1.0, 1.0)]
-SOURCES = sorted({k.source for b in LOADED if b.name == "ref" for k in b.kernels})  # C and C++
-PRODUCTS = [
-    (cc, k, w) for b, cc, w in BUILDS for k in b.kernels if k.name.startswith("ge")
-]  # gemm, gemv, ger
+SOURCES = sorted({k.source for k in REF.kernels})  # C and C++
+PRODUCTS = [(cc, k) for cc in HOST for k in REF.kernels if k.name.startswith("ge")]  # gemm, gemv, ger
 
 
 class Operand:
@@ -61,26 +60,25 @@ class Operand:
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory):
-    return Libraries(tmp_path_factory.mktemp("libraries"))
+    """`ref` by compiler."""
+    return {cc: build(REF, cc, tmp_path_factory.mktemp(cc)) for cc in HOST}
 
 
 def products(family):
-    """Parametrizes a test by compiler, kernel and width."""
+    """Parametrizes a test by compiler and kernel."""
     rows = [
-        pytest.param(*row, id=f"{row[0]}{row[2]}-{row[1].symbol}")
+        pytest.param(*row, id=f"{row[0]}-{row[1].symbol}")
         for row in PRODUCTS
         if row[1].name.startswith(family)
     ]
-    return pytest.mark.parametrize(("cc", "kernel", "width"), rows)
+    return pytest.mark.parametrize(("cc", "kernel"), rows)
 
 
 @pytest.mark.cc
 @products("ge")
 @pytest.mark.parametrize("slack", [0, 3])
-def test_kernel_against_float64(libraries, cc, kernel, width, slack):
-    assert check_all(libraries[cc, kernel.backend, width], kernel, slack), (
-        "no case of the table meets the kernel's conditions"
-    )
+def test_kernel_against_float64(libraries, cc, kernel, slack):
+    assert check_all(libraries[cc], kernel, slack), "no case of the table meets the kernel's conditions"
 
 
 def check_all(library, kernel, slack):
@@ -128,14 +126,14 @@ def check(library, kernel, m, n, k, slack, alpha, beta, rng):
 
 @pytest.mark.cc
 @products("gemm")
-def test_the_sum_is_complete_before_the_output_is_read(libraries, cc, kernel, width):
+def test_the_sum_is_complete_before_the_output_is_read(libraries, cc, kernel):
     """Products far below C's last digit must still add up: 1000 of 2^-26 change 1 by 2^-16."""
     k = 1000
     a, b, out = np.full(k, 2.0**-13, np.float32), np.full(k, 2.0**-13, np.float32), np.ones(1, np.float32)
     one = ctypes.c_float(1.0)
     lda, ldb = k if kernel.name[5] == "n" else 1, k if kernel.name[6] == "t" else 1
     at_a, at_b, at_out = (ctypes.c_void_p(v.ctypes.data) for v in (a, b, out))
-    function = getattr(libraries[cc, kernel.backend, width], kernel.symbol)
+    function = getattr(libraries[cc], kernel.symbol)
     function(at_a, lda, at_b, ldb, at_out, 1, 1, 1, k, one, one)
     assert out[0] == np.float32(1 + k * 2.0**-26)
 

@@ -1,8 +1,8 @@
 """Kernels compared with `ref`: those that need a core of their own on every emulated core that has it, portable ones on
-the host and on a core of each kind."""
+the host and on a core of each kind; those of the host by both compilers, with every width of its vectors."""
 
 import pytest
-from c_build import KERNELS
+from c_build import HOST, KERNELS, WIDTHS, widths
 from firmware_build import boards
 
 from autodiff_gen.check.kernels import test_kernels as compare
@@ -10,9 +10,7 @@ from autodiff_gen.kernels import registry
 from autodiff_gen.targets import board
 
 LOADED = [registry.load([name], root=KERNELS).backends[0] for name in registry.available(KERNELS)]
-TUNED = [  # test_kernels.py has the host's; fastmath brings functions alone
-    b for b in LOADED if b.kernels and b.name != "ref" and "host" not in b.requires
-]
+TUNED = [b for b in LOADED if b.kernels and b.name != "ref"]  # fastmath brings functions alone
 MACHINES = {
     (b.qemu.machine, b.qemu.cpu): b.id for b in map(board.load, reversed(boards()))
 }  # one board of each
@@ -20,9 +18,12 @@ KINDS = ("host", "mps2_an385", "virt_a53")  # for what is portable: the host, no
 PLACES = [
     (backend.name, name)
     for backend in TUNED
-    for name in (sorted(MACHINES.values()) if backend.requires else KINDS)
+    for name in (sorted([*MACHINES.values(), "host"]) if backend.requires else KINDS)
     if set(backend.requires) <= set(board.load(name).target.features)
 ]
+WIDE = [
+    b.name for b in TUNED if b.requires == ("host",) and not b.ldflags
+]  # libraries have their own vectors
 pytestmark = [pytest.mark.cc, pytest.mark.qemu]
 
 
@@ -30,8 +31,26 @@ def test_every_backend_has_a_core():
     assert {backend for backend, _ in PLACES} == {b.name for b in TUNED}
 
 
-@pytest.mark.parametrize(("backend", "place"), PLACES)
-def test_kernels_equal_the_reference(backend, place):
-    lines, good = compare(backend, board.load(place))
+def all_right(backend, place, compiler="gcc"):
+    lines, good = compare(backend, place, compiler)
     assert good, "\n".join(lines)
     assert len(lines) == len(registry.load([backend]).backends[0].kernels)
+
+
+@pytest.mark.parametrize(("backend", "place"), PLACES)
+def test_kernels_equal_the_reference(backend, place):
+    all_right(backend, board.load(place))
+
+
+@pytest.mark.parametrize("backend", [backend for backend, name in PLACES if name == "host"])
+def test_by_the_other_compiler(backend):
+    all_right(backend, board.load("host"), HOST[1])
+
+
+@pytest.mark.parametrize("width", [w for w in widths() if w])
+@pytest.mark.parametrize("backend", WIDE)
+def test_with_wider_vectors(backend, width, tmp_path):
+    path = tmp_path / f"{width}.toml"
+    flags = ", ".join(f'"{flag}"' for flag in WIDTHS[width])
+    path.write_text(f'schema = 1\nname = "host"\ninherits = "host"\n[target]\ncflags = [{flags}]\n')
+    all_right(backend, board.load(str(path)))

@@ -1,12 +1,12 @@
-"""Kernels that ops call through their record, against the record's reference in float64: every op that is a call x
-sample, operands dense and strided, between guards; outputs begin as NaN."""
+"""The kernels of `ref` that ops call through their record, against the record's reference in float64: every op that is
+a call x sample, operands dense and strided, between guards; outputs begin as NaN."""
 
 import ctypes
 
 import numpy as np
 import pytest
 from c_build import HOST
-from kernel_builds import BUILDS, EPSILON, GUARD, PAD, Libraries
+from kernel_builds import EPSILON, GUARD, PAD, REF, build
 from op_cases import case
 
 from autodiff_gen.ir.kernel_call import Operand, Scalar
@@ -76,19 +76,13 @@ def argument(param, call, places, scalars):
 
 
 @pytest.fixture(scope="module", params=HOST)
-def libraries(request, tmp_path_factory):
-    """(kernel, function) of each build by one compiler."""
-    made = Libraries(tmp_path_factory.mktemp(request.param))
-    return [
-        (k, getattr(made[cc, b.name, w], k.symbol))
-        for b, cc, w in BUILDS
-        if cc == request.param
-        for k in b.kernels
-    ]
+def library(request, tmp_path_factory):
+    """`ref` by one compiler."""
+    return build(REF, request.param, tmp_path_factory.mktemp(request.param))
 
 
-def run(libraries, op, attrs, arrays, order, kept=None):
-    """Each kernel that serves the call, with its results beside the reference's; returns the kernels, and puts the
+def run(library, op, attrs, arrays, order, kept=None):
+    """The kernel of `ref` that serves the call, with its results beside the record's; returns the kernels, and puts the
     results into `kept`."""
     lower = op.lower
     given = [
@@ -107,7 +101,7 @@ def run(libraries, op, attrs, arrays, order, kept=None):
     size = op.ref(*(np.abs(a) for a in exact), **{**attrs, **added})  # no term cancels another
     size = size if isinstance(size, tuple) else (size,)
     served = []
-    for kernel, function in libraries:
+    for kernel in REF.kernels:
         if kernel.name != call.kernel or not kernel.matches(call.facts()):
             continue
         results = []
@@ -120,6 +114,7 @@ def run(libraries, op, attrs, arrays, order, kept=None):
         places = {role: given[role.index] if isinstance(role, Operand) else results[role.index]
                   for role in call.pointers.values()}  # fmt: skip
         arguments = [argument(p, call, places, arrays) for p in CONTRACT[kernel.name].params]
+        function = getattr(library, kernel.symbol)
         function.restype = None
         function(*arguments)
         where = f"{kernel.symbol} {[a.shape for a in arrays]} {attrs} {order}"
@@ -144,10 +139,10 @@ def dtype_of(array):
 @pytest.mark.cc
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", [c for c in CALLS if OPS[c].lower.into is None])
-def test_calls_against_the_record(libraries, name, order):
+def test_calls_against_the_record(library, name, order):
     op, served = OPS[name], []
     for i in range(len(op.samples)):
-        served += run(libraries, op, op.samples[i].attrs, case(name, i).arrays, order)
+        served += run(library, op, op.samples[i].attrs, case(name, i).arrays, order)
     assert served
 
 
@@ -183,7 +178,7 @@ def terms_of(name, rng):
 @pytest.mark.cc
 @pytest.mark.parametrize("alpha, beta", SCALES)
 @pytest.mark.parametrize("name", INTO)
-def test_calls_that_add_against_the_record(libraries, name, alpha, beta):
+def test_calls_that_add_against_the_record(library, name, alpha, beta):
     """alpha may be 0; where beta is 0 the memory begins as NaN, which must not show."""
     op, served = OPS[name], []
     rng = np.random.default_rng(3)
@@ -191,12 +186,12 @@ def test_calls_that_add_against_the_record(libraries, name, alpha, beta):
         old = rng.uniform(-1, 1, added.shape).astype(np.float32)
         attrs = {**given, "beta": beta, "negate": bool(i % 2)}
         for order in ORDERS:
-            served += run(libraries, op, attrs, (*factors, old, np.float32(alpha)), order)
+            served += run(library, op, attrs, (*factors, old, np.float32(alpha)), order)
     assert served
 
 
 @pytest.mark.cc
-def test_a_weights_sum_is_complete_before_it_is_read(libraries):
+def test_a_weights_sum_is_complete_before_it_is_read(library):
     """Products far below the weight's last digit must still add up: 1024 of 2^-26 change 1 by 2^-16."""
     x = np.full((1, 32, 32, 1), 2.0**-13, np.float32)
     one = np.ones((1, 1, 1, 1), np.float32)
@@ -204,5 +199,5 @@ def test_a_weights_sum_is_complete_before_it_is_read(libraries):
     for name, more, old in (("conv2d_dw_into", {"groups": 1}, one), ("depthwise2d_dw_into", {}, one[0])):
         given = {**attrs, **more, "beta": 1.0, "negate": False}
         results = []
-        run(libraries, OPS[name], given, (x, x, old, np.float32(1.0)), "dense", results)
+        run(library, OPS[name], given, (x, x, old, np.float32(1.0)), "dense", results)
         assert results and all(r.view.reshape(-1)[0] == np.float32(1 + 2.0**-16) for r in results)

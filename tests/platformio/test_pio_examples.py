@@ -113,7 +113,9 @@ def test_pio_builds_it(built):
 def test_every_emulated_board_has_programs_and_tests():
     assert {board_of_program(name) for name in examples()} == set(QEMU)
     others = [name for name in examples() if name != EVERYWHERE]
-    assert {env for name in others for env in envs_of_tests(name)} == set(QEMU) == set(envs_of_tests(EVERYWHERE))
+    assert (
+        {env for name in others for env in envs_of_tests(name)} == set(QEMU) == set(envs_of_tests(EVERYWHERE))
+    )
 
 
 def test_pio_test_passes(built):

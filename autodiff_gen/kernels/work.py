@@ -1,0 +1,62 @@
+"""How many results and terms a call computes, as kernels of tiles see it: what costs of kernels are multiplied with.
+Stdlib only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..targets.cost_table import KernelCost
+from .predicates import Number
+
+
+@dataclass(frozen=True)
+class Work:
+    """`rows` times `columns` results, each the sum of `terms` products; tiles cover the columns."""
+
+    rows: Number
+    columns: Number
+    terms: Number
+
+    def cost(self, kernel: KernelCost) -> float:
+        """Of a call that does it."""
+        row = kernel.total((int(self.columns),), int(self.terms)) - kernel.call
+        return kernel.call + self.rows * row
+
+
+Facts = Mapping[str, Number]
+
+
+def _conv2d(f: Facts) -> Work:
+    return Work(f["oh"] * f["ow"] * f["groups"], f["o"] // f["groups"], f["kh"] * f["kw"] * _inputs(f))
+
+
+def _conv2d_dx(f: Facts) -> Work:
+    return Work(f["h"] * f["w"] * f["groups"], _inputs(f), f["kh"] * f["kw"] * f["o"] // f["groups"])
+
+
+def _conv2d_dw(f: Facts) -> Work:
+    return Work(f["o"] * f["kh"], f["kw"] * _inputs(f), f["oh"] * f["ow"])
+
+
+def _conv2d_pool(f: Facts) -> Work:
+    return Work(f["ph"] * f["pw"] * f["pool_h"] * f["pool_w"], f["o"], f["kh"] * f["kw"] * f["c"])
+
+
+def _inputs(f: Facts) -> Number:
+    """Input channels that a group reads."""
+    return f["c"] // f["groups"]
+
+
+_WORK: dict[str, Callable[[Facts], Work]] = {
+    "conv2d_f32": _conv2d,
+    "conv2d_dx_f32": _conv2d_dx,
+    "conv2d_dw_f32": _conv2d_dw,
+    "conv2d_pool_f32": _conv2d_pool,
+}
+
+
+def work_of(kernel: str, facts: Facts) -> Work | None:
+    """Of one image of a call of the contract's `kernel`; None where it is not known."""
+    work = _WORK.get(kernel)
+    return work(facts) if work is not None and facts.keys() >= {"kh", "kw", "c", "o"} else None
