@@ -2,8 +2,11 @@
  *
  * AG_IVDEP: no iteration reads or writes what another one writes (codegen/independent_loops.py). A compiler
  * need not ask at run time whether the arrays overlap, or give up vectors where they are many.
- * AG_NOUNROLL: the loop inside is unrolled, and keeps the registers busy (lowering/row_tiles.py). To unroll
- * this one too would only make the code larger. */
+ * AG_REDUCTION(+ : a, b): as AG_IVDEP, and nothing else than the variables a and b passes from one iteration
+ * to the next; their terms may be added up in another order (codegen/reduction_loops.py). A board whose
+ * compiler makes vectors of such loops defines AG_OPENMP_SIMD and has -fopenmp-simd. ag_max and ag_min are
+ * NaN if any element is. AG_NOUNROLL: the loop inside is unrolled, and keeps the registers busy
+ * (lowering/row_tiles.py). To unroll this one too would only make the code larger. */
 #ifndef AG_LOOPS_H
 #define AG_LOOPS_H
 
@@ -16,6 +19,19 @@
 #else
 #define AG_IVDEP
 #define AG_NOUNROLL
+#endif
+
+#if defined(AG_OPENMP_SIMD) && defined(__GNUC__) && !defined(__clang__)
+#define AG_PRAGMA(...) _Pragma(#__VA_ARGS__)
+#define AG_REDUCTION(...) AG_PRAGMA(omp simd reduction(__VA_ARGS__))
+/* clang-format off */
+#pragma omp declare reduction(ag_max : float : \
+    omp_out = (omp_in > omp_out || omp_in != omp_in) ? omp_in : omp_out) initializer(omp_priv = -__builtin_inff())
+#pragma omp declare reduction(ag_min : float : \
+    omp_out = (omp_in < omp_out || omp_in != omp_in) ? omp_in : omp_out) initializer(omp_priv = __builtin_inff())
+/* clang-format on */
+#else
+#define AG_REDUCTION(...) AG_IVDEP
 #endif
 
 #endif

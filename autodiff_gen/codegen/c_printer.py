@@ -136,7 +136,7 @@ class Printer:
             case c.StepTemplate(text, operands, need):
                 return self._folded(text.format(**{k: self.expression(v, need) for k, v in operands}))
             case c.For():
-                said = ["AG_IVDEP"] * statement.independent + ["AG_NOUNROLL"] * statement.rolled
+                said = self._said(statement)
                 return [*said, self._head(statement), *self._inside(statement.body), "}"]
             case c.If(test, then, otherwise):
                 other = ["} else {", *self._inside(otherwise)] if otherwise else []
@@ -175,6 +175,14 @@ class Printer:
             *(_INDENT + line for line in inside),
             "};",
         ]
+
+    @staticmethod
+    def _said(loop: c.For) -> list[str]:
+        """What runtime/ag_loops.h has to say of a loop."""
+        said = ["AG_IVDEP"] * loop.independent
+        if loop.reduction is not None:
+            said = [f"AG_REDUCTION({loop.reduction.identifier} : {', '.join(loop.reduction.names)})"]
+        return said + ["AG_NOUNROLL"] * loop.rolled
 
     def _head(self, loop: c.For) -> str:
         v, start, stop = loop.variable, self.expression(loop.start), self.expression(loop.stop)

@@ -59,7 +59,8 @@ def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None
     ]
     codes, used = _with_own_functions(codes, program.backends.functions)
     long = program.backends.cost.vector_loop
-    codes = [replace(e, steps=with_independent_loops(e.steps, program.batch, long)) for e in codes]
+    reorder = not program.backends.only_ref
+    codes = [replace(e, steps=with_independent_loops(e.steps, program.batch, long, reorder)) for e in codes]
     steps = [step for code in codes for step in code.steps]
     entries = [_shown(code, program) for code in codes]
     common = {
@@ -81,7 +82,7 @@ def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None
         geometry=[PRINTER.lines([geometry_table(g, name)]) for g, name in geometry.items()],
         declarations=declarations,
         function_headers=dict.fromkeys(f.header for f in used),
-        loop_pragmas=any(loop.independent or loop.rolled for loop in c_query.loops(steps)),
+        loop_pragmas=any(loop.independent or loop.reduction or loop.rolled for loop in c_query.loops(steps)),
         all_short=all_short(steps, program.batch, long),
     )
     header = env.get_template("header.h.j2").render(

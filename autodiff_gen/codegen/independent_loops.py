@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from ..lowering import c_ast as c
 from ..lowering import c_query
+from .reduction_loops import reduction
 from .vector_loops import iterations
 
 CALLER = (
@@ -63,38 +64,51 @@ Pointers: TypeAlias = dict[str, Memory]
 
 
 def with_independent_loops(
-    steps: Sequence[c.Statements], batch: int, shortest: int
+    steps: Sequence[c.Statements], batch: int, shortest: int, reorder: bool = False
 ) -> tuple[c.Statements, ...]:
     """The steps of an entry, in which innermost loops of at least `shortest` iterations over several arrays say that
-    these are independent, where they are; unchanged if `shortest` is 0. batch: the most that `n` can be."""
+    these are independent, where they are, and with `reorder` what they reduce rows to; unchanged if `shortest` is 0.
+    batch: the most that `n` can be; reorder: whether sums may be reordered."""
+    marks = _Marks(batch, shortest, reorder)
     pointers: Pointers = {}  # those of a step are used in later ones too
-    return tuple(_sequence(step, pointers, batch, shortest) if shortest else step for step in steps)
+    return tuple(marks.sequence(step, pointers) if shortest else step for step in steps)
 
 
-def _sequence(tree: c.Statements, pointers: Pointers, batch: int, shortest: int) -> c.Statements:
-    out: list[c.Statement] = []
-    for statement in tree:
-        match statement:
-            case c.Declare(variables=((name, value),)) if statement.is_pointer and value is not None:
-                pointers[name] = _declared(statement, name, value, pointers)
-            case c.Array(c_type, name):
-                pointers[name] = Memory(f"{LOCAL}{name}", name, 0, SIZES.get(c_type, 4))
-            case c.For(body=body):
-                inside = _sequence(body, dict(pointers), batch, shortest)
-                count = iterations(statement, batch, 1 << 31)
-                innermost = not any(isinstance(node, c.For) for node in c_query.nodes(body))
-                independent = innermost and count >= shortest and _is_independent(statement, count, pointers)
-                statement = replace(statement, body=inside, independent=independent)
-            case c.If(then=then, otherwise=otherwise):
-                statement = replace(
-                    statement,
-                    then=_sequence(then, dict(pointers), batch, shortest),
-                    otherwise=_sequence(otherwise, dict(pointers), batch, shortest),
-                )
-            case c.Block(body):
-                statement = c.Block(_sequence(body, dict(pointers), batch, shortest))
-        out.append(statement)
-    return tuple(out)
+@dataclass(frozen=True)
+class _Marks:
+    batch: int
+    shortest: int
+    reorder: bool
+
+    def sequence(self, tree: c.Statements, pointers: Pointers) -> c.Statements:
+        out: list[c.Statement] = []
+        for statement in tree:
+            match statement:
+                case c.Declare(variables=((name, value),)) if statement.is_pointer and value is not None:
+                    pointers[name] = _declared(statement, name, value, pointers)
+                case c.Array(c_type, name):
+                    pointers[name] = Memory(f"{LOCAL}{name}", name, 0, SIZES.get(c_type, 4))
+                case c.For(body=body):
+                    marked = self._marked(statement, pointers)
+                    statement = replace(marked, body=self.sequence(body, dict(pointers)))
+                case c.If(test, then, otherwise):
+                    inside = (self.sequence(part, dict(pointers)) for part in (then, otherwise))
+                    statement = c.If(test, *inside)
+                case c.Block(body):
+                    statement = c.Block(self.sequence(body, dict(pointers)))
+            out.append(statement)
+        return tuple(out)
+
+    def _marked(self, loop: c.For, pointers: Pointers) -> c.For:
+        count = iterations(loop, self.batch, 1 << 31)
+        innermost = not any(isinstance(node, c.For) for node in c_query.nodes(loop.body))
+        accesses = _all_accesses(loop, pointers) if innermost and count >= self.shortest else None
+        if accesses is None or not _are_independent(accesses, loop.variable, count):
+            return loop
+        arrays = {a.memory for a in accesses if not a.memory.root.startswith(LOCAL)}
+        rows = self.reorder and all(_is_in_row(a, loop.variable) for a in accesses)
+        # what is done with one array, compilers see for themselves
+        return replace(loop, independent=len(arrays) > 1, reduction=reduction(loop) if rows else None)
 
 
 def _declared(pointer: c.Declare, name: str, value: c.Expr, pointers: Pointers) -> Memory:
@@ -130,18 +144,25 @@ def _memory(array: c.Expr, pointers: Pointers) -> tuple[Memory, Linear] | None:
     return None
 
 
-def _is_independent(loop: c.For, count: int, pointers: Pointers) -> bool:
+def _all_accesses(loop: c.For, pointers: Pointers) -> list[Access] | None:
+    """Those of an innermost loop; None where they are not known."""
     accesses: list[Access] = []
     for statement in loop.body:
         found = _accesses(statement, pointers)
         if found is None:
-            return False
+            return None
         accesses += found
-    arrays = {a.memory for a in accesses if not a.memory.root.startswith(LOCAL)}
-    if len(arrays) < 2:  # which compilers see for themselves
-        return False
+    return accesses
+
+
+def _are_independent(accesses: Sequence[Access], variable: str, count: int) -> bool:
     writes = [a for a in accesses if a.is_written]
-    return all(_never_meet(w, a, loop.variable, count) for w in writes for a in accesses)
+    return all(_never_meet(w, a, variable, count) for w in writes for a in accesses)
+
+
+def _is_in_row(access: Access, variable: str) -> bool:
+    """Whether an access is to the same element in all iterations, or to the next one in each."""
+    return access.place is not None and access.place.get(variable, 0) in (0, access.memory.element)
 
 
 def _accesses(statement: c.Statement, pointers: Pointers) -> list[Access] | None:

@@ -109,6 +109,11 @@ class Program:
         return "below 1" if all(e.least_n == 1 for e in self.entries) else "less than the function takes"
 
     @property
+    def padding_words(self) -> int:
+        """float before_arena[padding_words], absent when 0: where the struct is aligned, the arena is."""
+        return -self.state_bytes % self.backends.cost.alignment // 4
+
+    @property
     def arena_words(self) -> int:
         """float arena[arena_words]: the largest over the entries, which share it."""
         return max(e.plan.plans["float"].peak for e in self.entries) // 4
@@ -125,14 +130,15 @@ class Program:
     @property
     def struct_bytes(self) -> int:
         """sizeof the struct; every member is 4-byte aligned and sized."""
-        return self.state_bytes + 4 * (max(self.arena_words, 1) + self.int_words + self.split)
+        words = self.padding_words + max(self.arena_words, 1) + self.int_words + self.split
+        return self.state_bytes + 4 * words
 
     @property
     def bound_bytes(self) -> int:
         """The least struct_bytes that any placement of the chosen orders could reach."""
         return (
             self.state_bytes
-            + 4 * self.split
+            + 4 * (self.padding_words + self.split)
             + sum(max(e.plan.plans[pool].bound for e in self.entries) for pool in ("float", "int"))
         )
 

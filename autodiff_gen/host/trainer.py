@@ -96,6 +96,8 @@ def _struct(program: Program) -> type[ctypes.Structure]:
     fields: list[tuple[str, Any]] = [
         (s.c_name, _C[s.type.dtype.name] * planned_size(s.type.shape)) for s in program.slots
     ]
+    if program.padding_words:
+        fields.append(("before_arena", ctypes.c_float * program.padding_words))
     fields.append(("arena", ctypes.c_float * max(program.arena_words, 1)))
     if program.int_words:
         fields.append(("int_arena", ctypes.c_int32 * program.int_words))

@@ -18,7 +18,7 @@ _KEYWORDS = """
 KEYWORDS = frozenset(_KEYWORDS.split())
 
 # Names that generated functions use for themselves, and C library functions that a local must not hide.
-_OURS = "t n lr i j k l p q r s ctx arena int_arena seed status read write header"
+_OURS = "t n lr i j k l p q r s ctx before_arena arena int_arena seed status read write header"
 OURS = frozenset(_OURS.split())
 _LIBRARY = """
          abs acos asin atan ceil cos cosh div exp exp2 expm1 fabs floor fma fmax fmin fmod frexp free gamma

@@ -66,7 +66,14 @@ class Reduce:
     init: tuple[str, ...]
     step: str
     alone: str | None = None  # the op that computes the first result alone, for when nothing reads the others
-    sums: bool = False  # whether the result is the sum of the elements
+    identifier: str = (
+        ""  # of OpenMP's reduction clause, where partial results can be combined (runtime/ag_loops.h)
+    )
+
+    @property
+    def sums(self) -> bool:
+        """Whether the result is the sum of the elements."""
+        return self.identifier == "+"
 
     @property
     def indexed(self) -> bool:

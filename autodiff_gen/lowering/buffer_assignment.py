@@ -10,22 +10,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-ALIGNMENT = 4
 EFFORT = 20_000  # buffers that seeded shuffles may place, all tries together
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """`bytes` needed from step `start` to step `end`, both included. Equal buffers are distinct by `key`."""
+    """`bytes` needed from step `start` to step `end`, both included, at a multiple of `alignment`, which is that of all
+    buffers. Equal ones are distinct by `key`."""
 
     key: int
     bytes: int
     start: int
     end: int
+    alignment: int = 4
 
     @property
     def size(self) -> int:
-        return (self.bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        return (self.bytes + self.alignment - 1) // self.alignment * self.alignment
 
     def meets(self, other: Buffer) -> bool:
         """Whether both are alive at some step."""

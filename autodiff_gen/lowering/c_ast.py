@@ -174,19 +174,29 @@ class Table:
 
 @dataclass(frozen=True)
 class StepTemplate:
-    """The statement of a reduction's record: `{acc0}`, `{x}`, `{i}` are operands, which must reach `need`."""
+    """The statement of a reduction's record: `{acc0}`, `{x}`, `{i}` are operands, which must reach `need`.
+    `identifier`: how partial results are combined, empty if they cannot be."""
 
     text: str
     operands: tuple[tuple[str, Expr], ...]
     need: int
     calls: tuple[str, ...] = ()
+    identifier: str = ""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What a loop reduces to the variables `names`, in as many partial results as suits the compiler."""
+
+    identifier: str
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class For:
     """`variable` from `start`: up to below `stop`, or with a negative step down to `stop` itself. `independent`: no
-    iteration reads or writes what another one writes (codegen/independent_loops.py). `rolled`: compilers
-    are not to unroll it."""
+    iteration reads or writes what another one writes (codegen/independent_loops.py), but for the variables of
+    `reduction`. `rolled`: compilers are not to unroll it."""
 
     variable: str
     stop: Expr
@@ -195,6 +205,7 @@ class For:
     step: int = 1
     c_type: str = "int32_t"
     independent: bool = False
+    reduction: Reduction | None = None
     rolled: bool = False
 
 
@@ -242,22 +253,8 @@ class Blank:
     """Between two paragraphs."""
 
 
-Statement: TypeAlias = (
-    ExprStatement
-    | Assign
-    | Declare
-    | Array
-    | Table
-    | StepTemplate
-    | For
-    | If
-    | Block
-    | Comment
-    | Heading
-    | Probe
-    | Return
-    | Blank
-)
+Statement: TypeAlias = (ExprStatement | Assign | Declare | Array | Table | StepTemplate | For | If
+                        | Block | Comment | Heading | Probe | Return | Blank)  # fmt: skip
 Statements: TypeAlias = tuple[Statement, ...]
 
 # Building

@@ -143,7 +143,8 @@ class LoopTree:
         at = self._expr(what.at) if what.at is not None else c.number(0)
         operands += [("x", self._expr(what.x)), ("i", at)]
         need = ADD if lower.step.startswith("{acc0} +=") else ATOM
-        return c.StepTemplate(lower.step, tuple(operands), need, c_query.functions_of(lower.step))
+        calls = c_query.functions_of(lower.step)
+        return c.StepTemplate(lower.step, tuple(operands), need, calls, lower.identifier)
 
     def _store(self, store: Store) -> c.Statement:
         v, expr = store.value, store.expr

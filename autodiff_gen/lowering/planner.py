@@ -72,10 +72,11 @@ def schedule(plan: EntryPlan, context: Context) -> EntryPlan:
 def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:
     """Give every value in the arena an offset: step 1 -> f32[30], read in step 3 -> arena + 0, steps 1 to 3."""
     placed = _lifetimes(plan.steps, plan.states, plan.outputs)
+    unit = context.cost.alignment
     plans = {}
     for pool in ("float", "int"):
         members = [p for p in placed if p.pool == pool]
-        plans[pool] = place([Buffer(i, p.bytes, p.start, p.end) for i, p in enumerate(members)])
+        plans[pool] = place([Buffer(i, p.bytes, p.start, p.end, unit) for i, p in enumerate(members)])
         for i, p in enumerate(members):
             p.offset = plans[pool].offsets[i]
     return replace(plan, placed=placed, plans=plans)

@@ -66,7 +66,7 @@ sum_ = register(
         infer=_reduce_type,
         ref=lambda x, *, axes, keepdim: np.sum(x, axis=tuple(axes), keepdims=keepdim, dtype=x.dtype),
         vjp=_sum_vjp,
-        lower=Reduce(("0.0f",), "{acc0} += {x};", sums=True),
+        lower=Reduce(("0.0f",), "{acc0} += {x};", identifier="+"),
         samples=SAMPLES,
         torch="torch.sum(a, dim=axes, keepdim=keepdim)",
     )
@@ -108,7 +108,7 @@ prod = register(
         infer=_one_axis,
         ref=lambda x, *, axes, keepdim: np.prod(x, axis=axes[0], keepdims=keepdim, dtype=x.dtype),
         vjp=_prod_vjp,
-        lower=Reduce(("1.0f",), "{acc0} *= {x};"),
+        lower=Reduce(("1.0f",), "{acc0} *= {x};", identifier="*"),
         samples=ONE_AXIS,
         torch="torch.prod(a, dim=axes[0], keepdim=keepdim)",
     )
@@ -147,20 +147,24 @@ def _largest_vjp(
     return _shared(dys[0], inputs[0], outs[0], attrs, least=0)
 
 
-def _extreme(name: str, c: str, start: str, ref: Callable[..., Any]) -> Op:
+def _extreme(name: str, c: str, start: str, identifier: str, ref: Callable[..., Any]) -> Op:
     return Op(
         name,  # NaN if any element is
         infer=_reduce_type,
         ref=lambda x, *, axes, keepdim: ref(x, axis=tuple(axes), keepdims=keepdim),
         vjp=_extreme_vjp,
-        lower=Reduce((start,), f"{{acc0}} = ({{x}} {c} {{acc0}} || {{x}} != {{x}}) ? {{x}} : {{acc0}};"),
+        lower=Reduce(
+            (start,),
+            f"{{acc0}} = ({{x}} {c} {{acc0}} || {{x}} != {{x}}) ? {{x}} : {{acc0}};",
+            identifier=identifier,
+        ),
         samples=SAMPLES,
         torch=f"torch.{name}(a, dim=axes, keepdim=keepdim)",
     )
 
 
-amax = register(_extreme("amax", ">", "-INFINITY", np.max))
-amin = register(_extreme("amin", "<", "INFINITY", np.min))
+amax = register(_extreme("amax", ">", "-INFINITY", "ag_max", np.max))
+amin = register(_extreme("amin", "<", "INFINITY", "ag_min", np.min))
 
 
 def _largest(x: Any, *, axes: tuple[int, ...], keepdim: bool) -> Any:

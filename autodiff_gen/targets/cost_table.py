@@ -64,3 +64,9 @@ class CostTable:
     column_sums: KernelCost
     axpby: KernelCost
     kernels: Mapping[str, KernelCost] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def alignment(self) -> int:
+        """The bytes that the addresses of buffers are multiples of: a vector that one access reads crosses no cache
+        line then."""
+        return 4 * self.vector if self.vector_loop else 4

@@ -15,8 +15,10 @@ from random_models import random_model
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
-from autodiff_gen.lowering.buffer_assignment import ALIGNMENT, Buffer, lower_bound, place
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.lowering.buffer_assignment import Buffer, lower_bound, place
 from autodiff_gen.model.loader import load_model
+from autodiff_gen.targets import board
 
 BENCH = ROOT / "bench" / "workloads"
 
@@ -24,13 +26,14 @@ BENCH = ROOT / "bench" / "workloads"
 @st.composite
 def buffers(draw: st.DrawFn) -> list[Buffer]:
     rows = draw(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 12), st.integers(0, 6)), max_size=14))
-    return [Buffer(k, size, start, start + length) for k, (size, start, length) in enumerate(rows)]
+    unit = draw(st.sampled_from((4, 32)))
+    return [Buffer(k, size, start, start + length, unit) for k, (size, start, length) in enumerate(rows)]
 
 
 def check(given_buffers: list[Buffer]) -> None:
     plan = place(given_buffers)
     for b in given_buffers:
-        assert plan.offsets[b.key] % ALIGNMENT == 0
+        assert plan.offsets[b.key] % b.alignment == 0
         assert plan.offsets[b.key] >= 0 and plan.offsets[b.key] + b.bytes <= plan.peak
     for a in given_buffers:
         for b in given_buffers:
@@ -39,7 +42,7 @@ def check(given_buffers: list[Buffer]) -> None:
                 apart = apart or plan.offsets[b.key] + b.bytes <= plan.offsets[a.key]
                 assert apart, f"{a} and {b} overlap"
     live = [
-        sum((b.bytes + 3) // 4 * 4 for b in given_buffers if b.start <= s <= b.end)
+        sum(-(-b.bytes // b.alignment) * b.alignment for b in given_buffers if b.start <= s <= b.end)
         for s in {b.start for b in given_buffers}
     ]
     assert plan.bound == max(live, default=0)
@@ -79,12 +82,23 @@ def test_plans_of_random_graphs(block: int) -> None:
             mine = [b for b in entry.plan.placed if b.pool == pool]
             assert plan.bound <= plan.peak
             for i, a in enumerate(mine):
-                assert a.offset % ALIGNMENT == 0 and a.offset + a.bytes <= plan.peak, f"seed {seed}"
+                assert a.offset % 4 == 0 and a.offset + a.bytes <= plan.peak, f"seed {seed}"
                 for b in mine[:i]:
                     if a.start <= b.end and b.start <= a.end:
                         assert a.offset + a.bytes <= b.offset or b.offset + b.bytes <= a.offset, (
                             f"seed {seed}"
                         )
+
+
+@pytest.mark.parametrize(("name", "alignment"), [("stm32", 4), ("virt_a53", 16), ("host_avx2", 32)])
+def test_vectors_of_a_trainer_that_is_aligned_cross_no_cache_line(name: str, alignment: int) -> None:
+    target = board.load(name)
+    program = compile_model(load_model("gesture")[0], "gesture", None, target)
+    assert target.cost.alignment == alignment
+    assert (program.state_bytes + 4 * program.padding_words) % alignment == 0
+    assert (program.padding_words > 0) == ("before_arena[" in emit(program)["gesture.h"])
+    for entry in program.entries:
+        assert all(b.offset % alignment == 0 for b in entry.plan.placed)
 
 
 def mlp(batch: int, activation: nn.Module, *last: nn.Module, loss: nn.Module) -> ag.Model:

@@ -20,7 +20,6 @@ EXEMPT = {
     "passes/fusion_groups.py LARGEST_GROUP": "compile time and readable loop nests",
     "passes/inline_small_matmul.py LARGEST_OUTER": "decides how a product is rounded, which is the same on every core",
     "passes/slice_propagation.py MOST_PARTS": "compile time and length of the C",
-    "lowering/buffer_assignment.py ALIGNMENT": "bytes of a float",
     "lowering/buffer_assignment.py EFFORT": "compile time",
     "lowering/schedule.py WORK": "compile time",
     "lowering/unroll_reductions.py _TERMS": "length of an expression",

@@ -1,0 +1,117 @@
+"""Loops that reduce rows of memory say so, where the board's kernels may reorder sums anyway: rows of small loops,
+a model on several boards, and the extremes of ag_loops.h."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from c_build import compile_c
+from checkout import ROOT
+
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.files import emit
+from autodiff_gen.codegen.independent_loops import with_independent_loops
+from autodiff_gen.ir.node import Op
+from autodiff_gen.ir.op_kinds import Reduce
+from autodiff_gen.lowering import c_ast as c
+from autodiff_gen.model.loader import load_model
+from autodiff_gen.ops import reductions
+from autodiff_gen.targets import board
+
+LENGTH = 64
+INDEX, SUM, MOST = c.Name("i"), c.Name("sum"), c.Name("most")
+
+
+def x(factor: int = 1) -> c.Element:
+    return c.Element(c.Name("x"), c.times(INDEX, factor))
+
+
+def step(op: Op, variable: c.Expr, term: c.Expr) -> c.StepTemplate:
+    lower = op.lower
+    assert isinstance(lower, Reduce)
+    return c.StepTemplate(lower.step, (("acc0", variable), ("x", term)), 0, identifier=lower.identifier)
+
+
+ADD, MAX = step(reductions.sum_, SUM, x()), step(reductions.amax, MOST, x())
+SQUARES = step(reductions.sum_, c.Name("squares"), c.Binary("*", x(), x()))
+STORE = c.Assign(c.Element(c.Member("t", "arena"), INDEX), x())
+ROWS: dict[str, tuple[str, tuple[c.Statement, ...]]] = {
+    "sum": ("+ : sum", (ADD,)),
+    "sums": ("+ : sum, squares", (ADD, SQUARES)),
+    "maximum": ("ag_max : most", (MAX,)),
+    "a sum and what is stored": ("+ : sum", (c.declare("float", "term", x(), const=True), STORE, ADD)),
+    "nothing": ("", (STORE,)),
+    "two kinds": ("", (ADD, MAX)),
+    "partial results cannot be combined": ("", (step(reductions.largest, MOST, x()),)),
+    "an element of an array": ("", (step(reductions.sum_, c.Element(SUM, c.number(0)), x()),)),
+    "read in the loop": ("", (ADD, c.Assign(c.Element(c.Member("t", "arena"), INDEX), SUM))),
+    "read in a term": ("", (ADD, step(reductions.sum_, c.Name("squares"), SUM))),
+    "another variable": ("", (ADD, c.Assign(c.Name("last"), x()))),
+    "columns": ("", (step(reductions.sum_, SUM, x(LENGTH)),)),
+    "looked up": ("", (step(reductions.sum_, SUM, c.Element(c.Name("x"), x())),)),
+    "what another iteration reads": ("", (ADD, c.Assign(c.Element(c.Name("x"), c.number(3)), c.number(0)))),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_loop(row: str) -> None:
+    expected, body = ROWS[row]
+    for length, reorder in ((LENGTH, True), (LENGTH, False), (LENGTH - 1, True)):
+        loop = c.For("i", c.number(length), body)
+        ((found,),) = with_independent_loops([(loop,)], 1, LENGTH, reorder)
+        assert isinstance(found, c.For)
+        said = found.reduction
+        text = f"{said.identifier} : {', '.join(said.names)}" if said else ""
+        assert text == (expected if reorder and length == LENGTH else "")
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels", "said"),
+    [
+        ("host_avx2", ["host", "ref"], True),
+        ("host_avx2", ["ref"], False),
+        ("stm32", ["armv7em", "ref"], False),
+    ],
+)
+def test_reference_kernels_keep_the_order_of_sums(name: str, kernels: list[str], said: bool) -> None:
+    program = compile_model(load_model("attention")[0], "attention", kernels, board.load(name))
+    assert ("AG_REDUCTION(" in emit(program)["attention.c"]) == said
+
+
+EXTREMES = """
+#include <stdio.h>
+#include <stdint.h>
+#include <math.h>
+#include "ag_loops.h"
+int main(void) {
+    for (int32_t at = 0; at < 37; at++) {
+        float x[37], most = -INFINITY, least = INFINITY, sum = 0.0f;
+        for (int32_t i = 0; i < 37; i++) x[i] = (float)((i * 7 + 36 - at) % 37);
+        for (int32_t with_nan = 0; with_nan < 2; with_nan++, x[at] = NAN) {
+            AG_REDUCTION(ag_max : most)
+            for (int32_t i = 0; i < 37; i++) most = (x[i] > most || x[i] != x[i]) ? x[i] : most;
+            AG_REDUCTION(ag_min : least)
+            for (int32_t i = 0; i < 37; i++) least = (x[i] < least || x[i] != x[i]) ? x[i] : least;
+            AG_REDUCTION(+ : sum)
+            for (int32_t i = 0; i < 37; i++) sum += x[i];
+            if (with_nan) printf("%d", (most != most) + (least != least) + (sum != sum));
+            else printf("%g %g %g ", (double)most, (double)least, (double)sum);
+            x[at] = NAN;
+        }
+        puts("");
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("flags", [(), ("-O3", "-fno-trapping-math", "-fopenmp-simd", "-DAG_OPENMP_SIMD")])
+@pytest.mark.parametrize("cc", ["gcc", "clang"])
+def test_extremes_are_nan_if_any_element_is(cc: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "main.c").write_text(EXTREMES)
+    program = compile_c(cc, [tmp_path / "main.c"], tmp_path / "program", [*flags, f"-I{ROOT / 'runtime'}"])
+    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["36 0 666 3"] * 37
