@@ -91,6 +91,7 @@ class Running:
             (s.c_name, C_TYPES[s.type.dtype.name] * planned_size(s.type.shape)) for s in program.slots
         ]
         fields += [
+            ("before_arena", ctypes.c_float * program.padding_words),
             ("arena", ctypes.c_float * max(program.arena_words, 1)),
             ("int_arena", ctypes.c_int32 * program.int_words),
         ]
