@@ -193,8 +193,9 @@ class _Program:
                 command, cwd=cwd or self.folder, capture_output=True, text=True, check=False
             )
         except FileNotFoundError:
-            hint = install_hint(self.board)
-            raise ToolError(f"board {self.board.id}: {command[0]} is not installed; run: {hint}") from None
+            usual = self.compiler == build_commands.tool(self.board, "gcc")
+            hint = f"run: {install_hint(self.board)}" if usual else "install it, or leave out --compiler"
+            raise ToolError(f"board {self.board.id}: {command[0]} is not installed; {hint}") from None
 
     def _compile_error(self, source: Path, stderr: str) -> str:
         error = _first_error(stderr)

@@ -82,6 +82,12 @@ void gemm_mine(const float *a, int32_t lda, const float *b, int32_t ldb, float *
     assert code == 1 and "m=1 n=1 k=1000" in said, said
 
 
+def test_a_compiler_that_is_not_there(capsys):
+    assert main(["test-kernels", "fast", "--compiler", "nogcc"]) == 1
+    says = "error: board host: nogcc is not installed; install it, or leave out --compiler\n"
+    assert capsys.readouterr().err == says
+
+
 def test_every_kernel_of_the_contract_has_cases(copy):
     lines, good = compare(str(copy), board.load("host"))
     assert good, "\n".join(lines)
