@@ -5,6 +5,7 @@ The text is a function of the program alone: no time, path, host or hash order.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,6 +32,7 @@ from .program import Arg, Entry, Program, Slot
 from .vector_loops import all_short
 
 
+@functools.cache  # compiling them takes longer than rendering
 def templates() -> jinja2.Environment:
     """The templates of generated files; an undefined name is an error."""
     return jinja2.Environment(
