@@ -130,7 +130,7 @@ class Node:
         regions: tuple[Region, ...] = (),
         origin: Origin | None = None,
     ) -> None:
-        self.op, self.operands, self.attrs, self.regions = op, operands, dict(attrs), regions
+        self.op, self.operands, self.attrs, self.regions = op, operands, attrs, regions
         shown = operands[0].base if isinstance(op.lower, View) else None
         self.results = tuple([Value(self, i, t, shown) for i, t in enumerate(types)])
         self.serial = next(_serial)

@@ -84,7 +84,7 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
             x, y = operands[0].type.shape, node.results[0].type.shape
             alone = x[picked_axis(node)] == 1 and planned_size(x) == planned_size(y)
             return (apply("reshape", operands[0], shape=y),) if alone else None  # nothing to choose from
-        if not isinstance(node.op.lower, Elementwise) or node.op.materializes:
+        if node.op.materializes:
             return None
         (result,) = node.results
         numbers = [uniform(v) for v in operands]
@@ -98,4 +98,4 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
             return (known,)
         return node.with_operands(operands).results
 
-    return rewritten(graph, rewrite)
+    return rewritten(graph, rewrite, graph.of(View, Pick, Elementwise))
