@@ -246,23 +246,25 @@ def base(v: Value) -> Value:
 
 def topological(roots: Iterable[Value], stop: Callable[[Node], bool] | None = None) -> list[Node]:
     """Every node that the roots need, operands first; iterative; the order depends on the graph alone."""
-    order: dict[Node, None] = {}
+    order: list[Node] = []
     begun: set[Node] = set()
-    stack: list[Node] = []
+    stack: list[Node | None] = []  # None: what is below it comes next in the order
     for root in roots:
         stack.append(root.node)
         while stack:
-            node = stack[-1]
-            if node not in begun:
+            node = stack.pop()
+            if node is None:
+                order.append(stack.pop())  # type: ignore[arg-type]
+            elif node not in begun:
                 begun.add(node)
                 if node.operands and (stop is None or not stop(node)):
+                    stack += (node, None)
                     for v in reversed(node.operands):
                         if v.node not in begun:
                             stack.append(v.node)
-                    continue
-            order[node] = None  # which keeps its first place
-            stack.pop()
-    return list(order)
+                else:
+                    order.append(node)
+    return order
 
 
 def users(nodes: Iterable[Node]) -> dict[Value, list[Node]]:
