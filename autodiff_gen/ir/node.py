@@ -125,7 +125,7 @@ class Node:
         self,
         op: Op,
         operands: tuple[Value, ...],
-        attrs: Mapping[str, Any],
+        attrs: dict[str, Any],
         types: tuple[Type, ...],
         regions: tuple[Region, ...] = (),
         origin: Origin | None = None,

@@ -21,12 +21,10 @@ def verify(graph: Graph, verified: dict[Node, tuple[Value, ...]] | None = None) 
     known = {v.node for v in graph.inputs}
     names: dict[str, object] = {}
     for node in graph.nodes:
-        if verified.get(node) is node.operands:
-            continue
-        if not isinstance(node.op.lower, Leaf):
+        if verified.get(node) is not node.operands and not isinstance(node.op.lower, Leaf):
             _check_node(graph, node, graph.nodes)
             verified[node] = node.operands
-            continue
+    for node in graph.of(Leaf):
         if node.op is INPUT and node not in known:
             raise GraphError(
                 f"{graph.name}: input {node.attrs['name']!r} is used but is not among the inputs{_reader(graph, node)}"
