@@ -168,15 +168,15 @@ def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
 def _label_elementwise(node: Node, operands: Sequence[Axes], out: Labels) -> bool:
     """The result has the axes of the operands, and its own where none of them has one."""
     (y,) = node.results
-    axes: list[int | None] = [None] * y.ndim
+    shape = y.type.shape
+    axes: list[int | None] = [None] * len(shape)
     for given in operands:
-        start = y.ndim - len(given)
-        for i, a in enumerate(given, start):
+        for i, a in enumerate(given, len(shape) - len(given)):
             if axes[i] is None:
                 axes[i] = a
             elif axes[i] != a and not out.unify(axes[i], a):
                 return False
-    out.of[y] = tuple([out.fresh(d) if a is None else a for a, d in zip(axes, y.shape, strict=True)])
+    out.of[y] = tuple([out.fresh(d) if a is None else a for a, d in zip(axes, shape, strict=True)])
     return True
 
 

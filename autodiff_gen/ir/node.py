@@ -151,7 +151,8 @@ class Node:
 def _created(operands: tuple[Value, ...]) -> Origin:
     """The origin of a node that is created now. What a module does with the result of a module inside it belongs to the
     inner one; outside of modules a node belongs to the layer whose weight it reads, else to that of its operands."""
-    scope, phase = current().scope, current().phase
+    here = current()
+    scope, phase = here.scope, here.phase
     if scope:
         near = operands[0].node.origin.scope if operands else ""
         return Origin(near if near.startswith(f"{scope}.") else scope, phase)

@@ -67,7 +67,8 @@ class OrderedDag(Generic[T]):
         low, high = self.rank[first], self.rank[second]
         before = self._between(self.above, second, low, high)
         after = self._between(self.below, first, low, high)
-        self._rank_again([*before, first], [second, *after])
+        if before or after:
+            self._rank_again([*before, first], [second, *after])
         self.rank[u] = self.rank[first]
         del self.rank[v]
         for edges, reverse in ((self.above, self.below), (self.below, self.above)):

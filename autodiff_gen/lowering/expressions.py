@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,8 +76,20 @@ class Expressions:
 
     def at(self, axes: Axes, body: Body) -> tuple[Index, ...]:
         """The variables of the loops over these axes around `body`; or what is known of them."""
-        vars_ = {b.axis: self.loop_vars[b] for b in body.path[1:] if b in self.loop_vars} | self.known
-        return tuple(None if a is None else vars_.get(a) for a in axes)
+        return tuple([None if a is None else self.known.get(a) or self._variable(a, body) for a in axes])
+
+    def _variable(self, axis: int, body: Body) -> Index:
+        return next(
+            (self.loop_vars[b] for b in reversed(body.path) if b.axis == axis and b in self.loop_vars), None
+        )
+
+    def _home(self, args: Iterable[Index]) -> Body:
+        """The outermost body in which what these expressions are made of is known."""
+        home = self.nest.top
+        for arg in args:
+            if arg is not None and arg.home.depth > home.depth:
+                home = arg.home
+        return home
 
     def _moved(self, at: Index, start: int, step: int) -> Index:
         """The index start + at * step."""
@@ -106,12 +118,13 @@ class Expressions:
                     for at, start, step in zip(inner, node.attrs["starts"], node.attrs["steps"], strict=True)
                 ]
             return self.value(source, tuple(inner), body)
+        key = v, index
         for place in reversed(body.path):
-            found = self._memo[place].get((v, index))
+            found = self._memo[place].get(key)
             if found is not None:
                 return self._seen_from(found, body)
         expr = self._make(v, index, body)
-        self._memo[expr.home][v, index] = expr
+        self._memo[expr.home][key] = expr
         self.declare(expr)
         return self._seen_from(expr, body)
 
@@ -149,7 +162,7 @@ class Expressions:
 
     def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
         """The element at `index`; scratch holds another one in every iteration of the loops that it leaves out."""
-        home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)
+        home = self._home(index)
         if home in self.rows and all(i is None or i is self.loop_vars[home] for i in index):
             rows = self.rows[home]
             at = tuple(None if i is None else rows.at for i in index)
@@ -178,7 +191,7 @@ class Expressions:
             ]
             return c.total([*terms, *start])
 
-        home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
+        home = self._home(args)
         return Expr(form, home, args)
 
     def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
@@ -201,7 +214,7 @@ class Expressions:
         self._load_first([arg for arg, (_, is_choice) in zip(args, reads, strict=True) if is_choice])
         needs = lower.operand_precedence
         per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
-        home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
+        home = self._home(args)
         for arg in args:
             arg.moved = arg.moved or (arg.home is not home and arg.is_plain_load)
         text = _filled(lower.c, node.attrs)
@@ -260,7 +273,7 @@ class Expressions:
             terms = [c.times(i, size) for i, size in zip(args, sizes, strict=False)]
             return c.Element(array, c.total(terms, args[len(places) :]))
 
-        home = max((i.home for i in places), key=lambda b: b.depth)
+        home = self._home(places)
         return Expr(form, home, (acc, *places, *less), v.type.dtype, acc.hint, uses=1)
 
     def written_out(self, root: Root, body: Body) -> Expr:
@@ -275,7 +288,7 @@ class Expressions:
             terms.append(self.value(node.operands[0], index, body))
             terms[-1].uses += 1
         self.known = {}
-        home = max((t.home for t in terms), key=lambda b: b.depth)
+        home = self._home(terms)
         for term in terms:
             term.moved = term.moved or (term.is_plain_load and term.home is not home)
         total = Expr(

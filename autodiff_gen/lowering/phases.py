@@ -31,7 +31,7 @@ class Phases:
         self._own = {s.node: self._own_layer(s) for s in plan.steps}
         steps = sorted(plan.steps, key=lambda s: not self._is_forward(s))
         self.layers = [name for name in dict.fromkeys(self._own[s.node] for s in steps) if name]
-        rank = {name: k for k, name in enumerate(self.layers)}
+        self._rank = rank = {name: k for k, name in enumerate(self.layers)}
         order = graph.nodes
         self._before = self._nearest(order, {n: n.operands for n in order}, rank)
         readers: dict[Node, list[Value]] = {n: [] for n in order}
@@ -73,7 +73,7 @@ class Phases:
         if own or self._phases(step) == [UPDATE]:
             return own
         said = self._said(step)
-        if said in self.layers:
+        if said in self._rank:
             return said
         in_forward = self._is_forward(step)
         near = (self._before if in_forward else self._after)[step.node]
