@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.loop_axes import Axes
-from ..ir.names import short_name
 from ..ir.node import CONST, Node, Value
 from ..ir.op_kinds import Attrs, Elementwise, Extent, Iota, Pick, View
 from ..ir.types import DType, planned, product
 from ..ir.views import pick_axes, picked_axis
 from . import c_ast as c
 from . import c_query, c_syntax
-from .expr import Accumulators, Expr, Index, Rows, unnamed
+from .expr import Accumulators, Expr, Index, Rows, home_of, unnamed
 from .loop_nest import LoopNest
 from .loops import Body, Root
 
@@ -76,20 +75,8 @@ class Expressions:
 
     def at(self, axes: Axes, body: Body) -> tuple[Index, ...]:
         """The variables of the loops over these axes around `body`; or what is known of them."""
-        return tuple([None if a is None else self.known.get(a) or self._variable(a, body) for a in axes])
-
-    def _variable(self, axis: int, body: Body) -> Index:
-        return next(
-            (self.loop_vars[b] for b in reversed(body.path) if b.axis == axis and b in self.loop_vars), None
-        )
-
-    def _home(self, args: Iterable[Index]) -> Body:
-        """The outermost body in which what these expressions are made of is known."""
-        home = self.nest.top
-        for arg in args:
-            if arg is not None and arg.home.depth > home.depth:
-                home = arg.home
-        return home
+        vars_ = {b.axis: self.loop_vars[b] for b in body.path[1:] if b in self.loop_vars} | self.known
+        return tuple([None if a is None else vars_.get(a) for a in axes])
 
     def _moved(self, at: Index, start: int, step: int) -> Index:
         """The index start + at * step."""
@@ -162,7 +149,7 @@ class Expressions:
 
     def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
         """The element at `index`; scratch holds another one in every iteration of the loops that it leaves out."""
-        home = self._home(index)
+        home = home_of(index, self.nest.top)
         if home in self.rows and all(i is None or i is self.loop_vars[home] for i in index):
             rows = self.rows[home]
             at = tuple(None if i is None else rows.at for i in index)
@@ -191,7 +178,7 @@ class Expressions:
             ]
             return c.total([*terms, *start])
 
-        home = self._home(args)
+        home = home_of(args, self.nest.top)
         return Expr(form, home, args)
 
     def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
@@ -214,7 +201,7 @@ class Expressions:
         self._load_first([arg for arg, (_, is_choice) in zip(args, reads, strict=True) if is_choice])
         needs = lower.operand_precedence
         per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
-        home = self._home(args)
+        home = home_of(args, self.nest.top)
         for arg in args:
             arg.moved = arg.moved or (arg.home is not home and arg.is_plain_load)
         text = _filled(lower.c, node.attrs)
@@ -224,7 +211,7 @@ class Expressions:
             home,
             tuple(args),
             v.type.dtype,
-            short_name(v),
+            v,
             worth_a_name=True,
         )
 
@@ -239,7 +226,7 @@ class Expressions:
     def _make_pick(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> Expr:
         picked = self.value(node.operands[0], self._picked_at(node, lower, index, body), body)
         picked.uses += 1
-        return Expr(lambda x: x, picked.home, (picked,), picked.dtype, short_name(node.results[0]))
+        return Expr(lambda x: x, picked.home, (picked,), picked.dtype, node.results[0])
 
     def _picked_at(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> tuple[Index, ...]:
         """Where a pick reads its first operand; an axis of extent 1 has one element, whatever the index says."""
@@ -253,10 +240,7 @@ class Expressions:
 
     def fresh_accumulators(self, root: Root, body: Body, hint: str = "") -> Accumulators:
         """What a reduction grows in `body`, one for each result."""
-        return [
-            Expr(unnamed, body, dtype=r.type.dtype, hint=hint or short_name(r), uses=1)
-            for r in root.node.results
-        ]
+        return [Expr(unnamed, body, dtype=r.type.dtype, hint=hint or r, uses=1) for r in root.node.results]
 
     def accumulator(self, root: Root, v: Value, index: tuple[Index, ...]) -> Expr:
         """The accumulator of result v; of a tile, that at `index`."""
@@ -273,7 +257,7 @@ class Expressions:
             terms = [c.times(i, size) for i, size in zip(args, sizes, strict=False)]
             return c.Element(array, c.total(terms, args[len(places) :]))
 
-        home = self._home(places)
+        home = home_of(places, self.nest.top)
         return Expr(form, home, (acc, *places, *less), v.type.dtype, acc.hint, uses=1)
 
     def written_out(self, root: Root, body: Body) -> Expr:
@@ -288,7 +272,7 @@ class Expressions:
             terms.append(self.value(node.operands[0], index, body))
             terms[-1].uses += 1
         self.known = {}
-        home = self._home(terms)
+        home = home_of(terms, self.nest.top)
         for term in terms:
             term.moved = term.moved or (term.is_plain_load and term.home is not home)
         total = Expr(
@@ -296,7 +280,7 @@ class Expressions:
             home,
             tuple(terms),
             node.results[0].type.dtype,
-            short_name(node.results[0]),
+            node.results[0],
             uses=1,
             moved=True,
             worth_a_name=True,
