@@ -21,15 +21,14 @@ def folded(text: str, width: int = WIDTH - 4, indent: str = " " * 8) -> list[str
     """A text cut into lines at its blanks; \\0 is a blank at which it is not cut."""
     if 0 < len(text) <= width:
         return [text.replace("\0", " ")]
-    lines: list[str] = []
-    line = ""
-    for word in text.split():
-        if line and len(line) + 1 + len(word) > width:
-            lines.append(line)
-            line = indent + word
+    first, *words = text.split() or [""]
+    lines = [" " * (len(text) - len(text.lstrip())) + first]
+    for word in words:
+        if len(lines[-1]) + 1 + len(word) > width:
+            lines.append(indent + word)
         else:
-            line = f"{line} {word}" if line else word
-    return [line.replace("\0", " ") for line in (*lines, line) if line]
+            lines[-1] += f" {word}"
+    return [line.replace("\0", " ") for line in lines if line]
 
 
 @dataclass(frozen=True)

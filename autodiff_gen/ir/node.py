@@ -131,8 +131,13 @@ class Node:
         origin: Origin | None = None,
     ) -> None:
         self.op, self.operands, self.attrs, self.regions = op, operands, attrs, regions
-        shown = operands[0].base if isinstance(op.lower, View) else None
-        self.results = tuple([Value(self, i, t, shown) for i, t in enumerate(types)])
+        self.results: tuple[Value, ...]
+        if len(types) == 1:
+            self.results = (
+                Value(self, 0, types[0], operands[0].base if isinstance(op.lower, View) else None),
+            )
+        else:
+            self.results = tuple([Value(self, i, t) for i, t in enumerate(types)])
         self.serial = next(_serial)
         self.origin = _created(operands) if origin is None else origin
         self.inferred: tuple[Value, ...] | None = None

@@ -76,9 +76,10 @@ def _check_node(graph: Graph, node: Node, nodes: Sequence[Node]) -> None:
     """A node among those of its graph or region. An operand that is older than the node is defined before it; types
     that the op's rule gave for these operands are not inferred again."""
     for v in node.operands:
-        if v.node.serial >= node.serial and v.node not in nodes[: nodes.index(node)]:
+        source = v.node
+        if source.serial >= node.serial and source not in nodes[: nodes.index(node)]:
             raise _wrong(graph, node, f"operand {v!r} is used before it is defined")
-        if v.index >= len(v.node.results) or v.node.results[v.index] is not v:
+        if v.index >= len(source.results) or source.results[v.index] is not v:
             raise _wrong(graph, node, f"operand {v!r} is no result of its node")
     if node.regions:
         _check_regions(graph, node)
