@@ -72,12 +72,13 @@ class OrderedDag(Generic[T]):
         self.rank[u] = self.rank[first]
         del self.rank[v]
         for edges, reverse in ((self.above, self.below), (self.below, self.above)):
-            moved = edges.pop(v)
+            moved, mine = edges.pop(v), edges[u]
             for n in moved:
                 reverse[n].discard(v)
                 if n != u:
                     reverse[n].add(u)
-            edges[u] = (edges[u] | moved) - {u, v}
+            mine |= moved
+            mine -= {u, v}
 
     def _between(self, edges: Mapping[T, set[T]], start: T, low: int, high: int) -> list[T]:
         """The nodes of a rank between `low` and `high` that are reached from `start`, by rank."""

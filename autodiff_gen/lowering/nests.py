@@ -51,5 +51,5 @@ def _structure(node: Node) -> Hashable:
         keys.append(key_of(n, tuple([number[v] for v in n.operands])))
         for r in n.results:
             number[r] = len(number)
-    operands = tuple([(v.type, layout(v)) for v in node.operands])
+    operands = tuple([(v.type.dtype, v.type.shape, layout(v)) for v in node.operands])
     return operands, tuple(keys), tuple([number[r] for r in region.results])

@@ -31,8 +31,8 @@ def key_of(node: Node, operands: tuple[Any, ...], alone: str | None = None) -> A
     """Equal for nodes that compute the same, where equal `operands` are the same values; `alone`: the op instead."""
     if isinstance(node.op.lower, Leaf) and node.op is not CONST:
         return node
-    attrs = tuple([(k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact"])
-    types = tuple([r.type for r in node.results])
+    attrs = tuple([(k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact"]) if node.attrs else ()
+    types = tuple([(r.type.dtype, r.type.shape) for r in node.results])
     return OPS[alone] if alone else node.op, operands, attrs, node.regions, types
 
 
