@@ -68,7 +68,7 @@ def schedule(plan: EntryPlan, context: Context) -> EntryPlan:
 
 def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:
     """Give every value in the arena an offset: step 1 -> f32[30], read in step 3 -> arena + 0, steps 1 to 3."""
-    placed = _lifetimes(plan.steps, plan.states, plan.outputs)
+    placed = _lifetimes(plan.steps, plan.states, plan.outputs, context)
     unit = context.cost.alignment
     plans = {}
     for pool in ("float", "int"):
@@ -124,13 +124,17 @@ def _statements(node: Node, graph: Graph, context: Context) -> Statements:
     return context.analysis((Statements, nest, locked), lambda: Statements(nest, locked))
 
 
+def _accesses(statements: Statements, context: Context) -> Accesses:
+    return context.analysis((Accesses, statements), lambda: Accesses(statements))
+
+
 def _overwritten_too_early(graph: Graph, context: Context) -> list[tuple[Node, int]]:
     """Fused nodes, and which operand shows a state whose bytes the node overwrites before the last read."""
     late = []
     for node in graph.of(Fused):
         in_place = _updated_in_place(graph, node, context)
         if in_place:
-            accesses = Accesses(_statements(node, graph, context))
+            accesses = _accesses(_statements(node, graph, context), context)
             late += [(node, i) for i, p, r in in_place if not _may_share(accesses, node.operands[i], p, r)]
     return late
 
@@ -236,7 +240,7 @@ def _ordered(
 
 
 def _lifetimes(
-    steps: list[Step], states: Mapping[Value, State], outputs: Mapping[Value, str]
+    steps: list[Step], states: Mapping[Value, State], outputs: Mapping[Value, str], context: Context
 ) -> list[Placed]:
     """Buffers with lifetimes; a result reuses the buffer of an operand that dies in its step, where the loops
     allow it.
@@ -254,7 +258,7 @@ def _lifetimes(
                 continue
             end = max(last.get(r, 0), s.number)
             if s.statements is not None and accesses is None:
-                accesses = Accesses(s.statements)
+                accesses = _accesses(s.statements, context)
             reused = _dying_operand(s, r, last, holder, accesses) if accesses is not None else None
             if s.inner is not None and r.index in s.inner.reuses:
                 reused = holder[base(s.inner.reuses[r.index])]
