@@ -40,9 +40,7 @@ class Step:
     inner: RegionPlan | None = None
     nest: LoopNest | None = None
     statements: Statements | None = None  # of the loop nest
-    own: Mapping[Value, Value] = field(
-        default_factory=dict
-    )  # of the nest's values, where they are another node's
+    own: Mapping[Value, Value] = field(default_factory=dict)  # for values of the nest, where they differ
     scratch: dict[Value, Scratch] = field(default_factory=dict)  # memory that the step needs while it runs
     calls: dict[Node, tuple[KernelCall, Kernel]] = field(default_factory=dict)
     gathered: dict[Node, Value] = field(default_factory=dict)  # scratch for rows of a product's first factor
