@@ -13,7 +13,7 @@ from typing import Any
 import jinja2
 
 from ..ir.identifiers import Scope, of_program
-from ..ir.node import CONST, Value, topological
+from ..ir.node import CONST, Value
 from ..ir.types import planned_size
 from ..kernels.table import Function
 from ..lowering import c_ast as c
@@ -232,12 +232,12 @@ def constant_tables(
     scope, tables, names = Scope(taken), [], {}
     seen: dict[bytes, str] = {}
     for plan in (p for outer in plans for p in outer.all_plans()):
-        for node in topological(plan.graph.roots):
-            if node.op is CONST and node.attrs["value"].size > 1:
-                v = node.results[0]
-                key = node.attrs["value"].tobytes() + v.type.dtype.name.encode()
+        for v in plan.graph.leaves(CONST):
+            value = v.node.attrs["value"]
+            if value.size > 1:
+                key = value.tobytes() + v.type.dtype.name.encode()
                 if key not in seen:
                     seen[key] = scope.fresh("table")
-                    tables.append(table(seen[key], node.attrs["value"], v.type.dtype))
+                    tables.append(table(seen[key], value, v.type.dtype))
                 names[v] = seen[key]
     return tables, names
