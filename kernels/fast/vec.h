@@ -1,9 +1,103 @@
-/* Sizes of tiles whose sums fit the registers. */
+/* For scalar cores: sizes of tiles whose sums fit the registers, and vectors of one float, which the compiler
+ * keeps in a register. */
 #ifndef AG_FAST_VEC_H
 #define AG_FAST_VEC_H
+
+#include "tiles/inline.h"
+
+#include <stdint.h>
 
 #define AG_TILE_M 4
 #define AG_TILE_N 4
 #define AG_CHANNEL_TILE 8
+
+enum { LANES = 1, RUN = 4, PART = 1 };
+
+typedef float vec;
+
+typedef struct {
+    vec val[RUN];
+} vecs;
+
+typedef struct {
+    float val[4];
+} factors;
+
+typedef int32_t lane_mask;
+
+ALWAYS_INLINE vec zero(void) {
+    return 0.0f;
+}
+
+ALWAYS_INLINE vec load(const float *p) {
+    return *p;
+}
+
+ALWAYS_INLINE void store(float *p, vec v) {
+    *p = v;
+}
+
+ALWAYS_INLINE lane_mask first_lanes(int32_t count) {
+    return count;
+}
+
+ALWAYS_INLINE vec load_masked(const float *p, lane_mask mask) {
+    (void)mask;
+    return *p;
+}
+
+ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
+    (void)mask;
+    *p = v;
+}
+
+ALWAYS_INLINE vecs load_run(const float *p) {
+    return (vecs){{p[0], p[1], p[2], p[3]}};
+}
+
+ALWAYS_INLINE vecs next_run(const float **p) {
+    const vecs r = load_run(*p);
+    *p += RUN;
+    return r;
+}
+
+ALWAYS_INLINE vecs held_run(const float **p) {
+    return next_run(p);
+}
+
+ALWAYS_INLINE void put_run(float **p, vecs r) {
+    EACH (i, RUN) {
+        (*p)[i] = r.val[i];
+    }
+    *p += RUN;
+}
+
+ALWAYS_INLINE factors four_factors(const float *p) {
+    return (factors){{p[0], p[1], p[2], p[3]}};
+}
+
+ALWAYS_INLINE factors one_factor(float f) {
+    return (factors){{f}};
+}
+
+ALWAYS_INLINE factors scaled(factors f, float alpha) {
+    return (factors){{alpha * f.val[0], alpha * f.val[1], alpha * f.val[2], alpha * f.val[3]}};
+}
+
+ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {
+    return v * f.val[i];
+}
+
+ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
+    return sum + v * f.val[i];
+}
+
+ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
+    return sum + v * w;
+}
+
+ALWAYS_INLINE float total(vec v) {
+    return v;
+}
 
 #endif

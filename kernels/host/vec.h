@@ -4,6 +4,8 @@
 #ifndef AG_HOST_VEC_H
 #define AG_HOST_VEC_H
 
+#include "tiles/inline.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -62,8 +64,6 @@ typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_ali
 #define AG_PANEL_PIXELS 32 /* from which packing pays */
 #define AG_IM2COL_MAX 256
 #endif
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE vec zero(void) {
     return (vec){0};
@@ -256,6 +256,60 @@ ALWAYS_INLINE void sixteen_sums(const vec v[4][4], quad sums[4]) {
         sums[i] = four_sums(v[i][0], v[i][1], v[i][2], v[i][3]);
     }
 #endif
+}
+
+/* The vocabulary of tiles/vectors.h; a run is one vector. */
+enum { RUN = 1, PART = LANES };
+
+typedef struct {
+    vec val[RUN];
+} vecs;
+
+typedef struct {
+    vec val[4];
+} factors;
+
+ALWAYS_INLINE vecs load_run(const float *p) {
+    return (vecs){{load(p)}};
+}
+
+ALWAYS_INLINE vecs next_run(const float **p) {
+    const vecs r = load_run(*p);
+    *p += LANES;
+    return r;
+}
+
+ALWAYS_INLINE vecs held_run(const float **p) {
+    return next_run(p);
+}
+
+ALWAYS_INLINE void put_run(float **p, vecs r) {
+    store(*p, r.val[0]);
+    *p += LANES;
+}
+
+ALWAYS_INLINE factors four_factors(const float *p) {
+    return (factors){{splat(p[0]), splat(p[1]), splat(p[2]), splat(p[3])}};
+}
+
+ALWAYS_INLINE factors one_factor(float f) {
+    return (factors){{splat(f)}};
+}
+
+ALWAYS_INLINE factors scaled(factors f, float alpha) {
+    return (factors){{alpha * f.val[0], alpha * f.val[1], alpha * f.val[2], alpha * f.val[3]}};
+}
+
+ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {
+    return v * f.val[i];
+}
+
+ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
+    return sum + v * f.val[i];
+}
+
+ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
+    return sum + v * w;
 }
 
 #endif

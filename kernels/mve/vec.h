@@ -1,9 +1,96 @@
-/* Sizes of tiles whose sums fit the registers. */
+/* Helium: vectors of four floats, the end of a row predicated. Sizes of tiles whose sums fit the registers.
+ */
 #ifndef AG_MVE_VEC_H
 #define AG_MVE_VEC_H
+
+#include "tiles/inline.h"
+
+#include <arm_mve.h>
+#include <stdint.h>
 
 #define AG_TILE_M 4
 #define AG_TILE_N 4
 #define AG_CHANNEL_TILE 8
+
+enum { LANES = 4, RUN = 1, PART = LANES };
+
+typedef float32x4_t vec;
+
+typedef struct {
+    vec val[RUN];
+} vecs;
+
+typedef struct { /* in core registers, which VFMA and VMUL take */
+    float val[4];
+} factors;
+
+typedef mve_pred16_t lane_mask;
+
+ALWAYS_INLINE vec zero(void) {
+    return vdupq_n_f32(0.0f);
+}
+
+ALWAYS_INLINE vec load(const float *p) {
+    return vldrwq_f32(p);
+}
+
+ALWAYS_INLINE void store(float *p, vec v) {
+    vstrwq_f32(p, v);
+}
+
+ALWAYS_INLINE lane_mask first_lanes(int32_t count) {
+    return vctp32q((uint32_t)count);
+}
+
+ALWAYS_INLINE vec load_masked(const float *p, lane_mask mask) {
+    return vldrwq_z_f32(p, mask);
+}
+
+ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
+    vstrwq_p_f32(p, v, mask);
+}
+
+ALWAYS_INLINE vecs load_run(const float *p) {
+    return (vecs){{load(p)}};
+}
+
+/* In assembly, as gcc 12 uses an index and an addition for each address where loops have several pointers. */
+ALWAYS_INLINE vecs next_run(const float **p) {
+    vec v;
+    __asm__ volatile("vldrw.32 %q0, [%1], #16" : "=w"(v), "+r"(*p) : : "memory");
+    return (vecs){{v}};
+}
+
+ALWAYS_INLINE vecs held_run(const float **p) {
+    return next_run(p);
+}
+
+ALWAYS_INLINE void put_run(float **p, vecs r) {
+    __asm__ volatile("vstrw.32 %q1, [%0], #16" : "+r"(*p) : "w"(r.val[0]) : "memory");
+}
+
+ALWAYS_INLINE factors four_factors(const float *p) {
+    return (factors){{p[0], p[1], p[2], p[3]}};
+}
+
+ALWAYS_INLINE factors one_factor(float f) {
+    return (factors){{f, 0.0f, 0.0f, 0.0f}};
+}
+
+ALWAYS_INLINE factors scaled(factors f, float alpha) {
+    return (factors){{alpha * f.val[0], alpha * f.val[1], alpha * f.val[2], alpha * f.val[3]}};
+}
+
+ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {
+    return vmulq_n_f32(v, f.val[i]);
+}
+
+ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
+    return vfmaq_n_f32(sum, v, f.val[i]);
+}
+
+ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
+    return vfmaq_f32(sum, v, w);
+}
 
 #endif

@@ -2,7 +2,7 @@
 #include "ag_kernels.h"
 #include "vec.h"
 
-enum { LANES = 4, COLUMNS = 16 };
+enum { COLUMNS = 16 };
 
 /* the end of the block of rows that begins at row i of m */
 static inline int32_t block_end(int32_t i, int32_t m) {
