@@ -11,7 +11,8 @@
 #define AG_TILE_N 4
 #define AG_CHANNEL_TILE 8
 
-enum { LANES = 1, RUN = 4, PART = 1 };
+enum { LANES = 1, RUN = 4, PART = 1, SUMS = 8, COLUMN_VECTORS = 8 };
+#define SUM_ROWS(vectors) 1
 
 typedef float vec;
 
@@ -82,6 +83,10 @@ ALWAYS_INLINE factors one_factor(float f) {
 
 ALWAYS_INLINE factors scaled(factors f, float alpha) {
     return (factors){{alpha * f.val[0], alpha * f.val[1], alpha * f.val[2], alpha * f.val[3]}};
+}
+
+ALWAYS_INLINE vec add(vec v, vec w) {
+    return v + w;
 }
 
 ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {

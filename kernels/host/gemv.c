@@ -64,14 +64,14 @@ void ag_gemv_f32_host(const float *a, int32_t lda, const float *x, float *y, int
     }
 }
 
-enum { SUMS = 8 };
+enum { SUM_VECTORS = 8 };
 
 /* y[columns]: `vectors` vectors of columns, the last of which may be partial, and `unroll` rows at a time, so
- * that there are SUMS independent sums. */
+ * that there are SUM_VECTORS independent sums. */
 ALWAYS_INLINE void column_sums(int32_t vectors, int32_t unroll, const float *a, ptrdiff_t lda, const float *x,
                                float *y, int32_t m, int32_t columns, float alpha, float beta) {
     const int32_t last = columns - (vectors - 1) * LANES;
-    vec sum[SUMS] = {{0}};
+    vec sum[SUM_VECTORS] = {{0}};
     int32_t i = 0;
     for (; i + unroll <= m; i += unroll, a += unroll * lda) {
         for (int32_t t = 0; t < unroll; t++) {
@@ -100,8 +100,8 @@ ALWAYS_INLINE void column_sums(int32_t vectors, int32_t unroll, const float *a, 
 void ag_gemv_t_f32_host(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
                         float alpha, float beta) {
     int32_t j = 0;
-    for (; n - j >= SUMS * LANES; j += SUMS * LANES) {
-        column_sums(SUMS, 1, a + j, lda, x, y + j, m, SUMS * LANES, alpha, beta);
+    for (; n - j >= SUM_VECTORS * LANES; j += SUM_VECTORS * LANES) {
+        column_sums(SUM_VECTORS, 1, a + j, lda, x, y + j, m, SUM_VECTORS * LANES, alpha, beta);
     }
     for (; n - j > 2 * LANES; j += 4 * LANES) {
         const int32_t remaining = n - j;

@@ -259,7 +259,9 @@ ALWAYS_INLINE void sixteen_sums(const vec v[4][4], quad sums[4]) {
 }
 
 /* The vocabulary of tiles/vectors.h; a run is one vector. */
-enum { RUN = 1, PART = LANES };
+enum { RUN = 1, PART = LANES, SUMS = 8, COLUMN_VECTORS = 4 };
+#define SUM_ROWS(vectors) (SUMS / (vectors))
+#define AG_PARTIAL_BLOCKS 1
 
 typedef struct {
     vec val[RUN];
@@ -298,6 +300,10 @@ ALWAYS_INLINE factors one_factor(float f) {
 
 ALWAYS_INLINE factors scaled(factors f, float alpha) {
     return (factors){{alpha * f.val[0], alpha * f.val[1], alpha * f.val[2], alpha * f.val[3]}};
+}
+
+ALWAYS_INLINE vec add(vec v, vec w) {
+    return v + w;
 }
 
 ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {

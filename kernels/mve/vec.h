@@ -12,7 +12,8 @@
 #define AG_TILE_N 4
 #define AG_CHANNEL_TILE 8
 
-enum { LANES = 4, RUN = 1, PART = LANES };
+enum { LANES = 4, RUN = 1, PART = LANES, SUMS = 4, COLUMN_VECTORS = 4 };
+#define SUM_ROWS(vectors) 1
 
 typedef float32x4_t vec;
 
@@ -79,6 +80,10 @@ ALWAYS_INLINE factors one_factor(float f) {
 
 ALWAYS_INLINE factors scaled(factors f, float alpha) {
     return (factors){{alpha * f.val[0], alpha * f.val[1], alpha * f.val[2], alpha * f.val[3]}};
+}
+
+ALWAYS_INLINE vec add(vec v, vec w) {
+    return vaddq_f32(v, w);
 }
 
 ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {

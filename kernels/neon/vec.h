@@ -20,12 +20,14 @@
 
 #if defined __aarch64__
 #define FMA_LANE(sum, v, w, lane) vfmaq_laneq_f32(sum, v, w, lane)
+#define MUL_LANE(v, w, lane) vmulq_laneq_f32(v, w, lane)
 
 /* The horizontal sums of four vectors. */
 static inline float32x4_t horizontal_sums(float32x4_t a, float32x4_t b, float32x4_t c, float32x4_t d) {
     return vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d));
 }
 #else
+#define MUL_LANE(v, w, lane) vmulq_lane_f32(v, (lane) < 2 ? vget_low_f32(w) : vget_high_f32(w), (lane) & 1)
 #define FMA_LANE(sum, v, w, lane)                                                                            \
     vmlaq_lane_f32(sum, v, (lane) < 2 ? vget_low_f32(w) : vget_high_f32(w), (lane) & 1)
 
@@ -49,7 +51,8 @@ static inline void scale_add4(float *y, float32x4_t sum, float alpha, float beta
     vst1q_f32(y, beta == 0.0f ? sum : vmlaq_n_f32(sum, vld1q_f32(y), beta));
 }
 
-enum { LANES = 4, RUN = 4, PART = 1 };
+enum { LANES = 4, RUN = 4, PART = 1, SUMS = 8, COLUMN_VECTORS = 4 };
+#define SUM_ROWS(vectors) 4
 
 typedef float32x4_t vec;
 typedef float32x4_t factors; /* one per lane */
@@ -150,21 +153,24 @@ ALWAYS_INLINE factors scaled(factors f, float alpha) {
     return vmulq_n_f32(f, alpha);
 }
 
+ALWAYS_INLINE vec add(vec v, vec w) {
+    return vaddq_f32(v, w); /* gcc computes v + w lane by lane in AArch32, where NEON flushes subnormals */
+}
+
+/* `operation` by a lane that is a constant only after inlining */
+#define BY_LANE(i, operation)                                                                                \
+    (i) == 0 ? operation(0) : (i) == 1 ? operation(1) : (i) == 2 ? operation(2) : operation(3)
+
 ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {
-    return v * f[i];
+#define TIMES(lane) MUL_LANE(v, f, lane)
+    return BY_LANE(i, TIMES);
+#undef TIMES
 }
 
 ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
-    switch (i) {
-    case 0:
-        return FMA_LANE(sum, v, f, 0);
-    case 1:
-        return FMA_LANE(sum, v, f, 1);
-    case 2:
-        return FMA_LANE(sum, v, f, 2);
-    default:
-        return FMA_LANE(sum, v, f, 3);
-    }
+#define PLUS(lane) FMA_LANE(sum, v, f, lane)
+    return BY_LANE(i, PLUS);
+#undef PLUS
 }
 
 ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {

@@ -7,8 +7,11 @@
  *     PART, lane_mask      steps of PART floats at the end of a row, shorter than a vector: all of it where
  *                          there are masks, otherwise one float.  first_lanes, load_masked (other lanes: 0),
  *                          store_masked
- *     factors              up to four floats, .  four_factors, one_factor, scaled; times(v, f, i): v * f[i];
+ *     factors              up to four floats.   four_factors, one_factor, scaled; times(v, f, i): v * f[i];
  *                          plus(sum, v, f, i): sum + v * f[i]
+ *     SUMS                 vectors of sums that the registers hold beside their operands; SUM_ROWS(v): rows of
+ *                          v vectors that are added at a time; COLUMN_VECTORS: v of column_sums;
+ *                          AG_PARTIAL_BLOCKS 1: two to four vectors at a time where the last is partial
  *     plus_product, total  sum + v * w by lanes; the sum of all lanes
  *
  * EACH (i, count) is a loop that the compiler unrolls, as `count` is a constant. */
@@ -26,8 +29,17 @@
 /* How the old value enters new + beta * old: it is not read where beta == 0. */
 typedef enum { BETA_ZERO, BETA_ONE, BETA_ANY } beta_mode;
 
-ALWAYS_INLINE beta_mode ag_mode_of(float beta) {
-    return beta == 0.0f ? BETA_ZERO : beta == 1.0f ? BETA_ONE : BETA_ANY;
+/* p = alpha * sum + beta * p, or the part of it that is selected; `partial` is a constant. */
+ALWAYS_INLINE void ag_scale_add(bool partial, lane_mask mask, float *p, vec sum, float alpha, float beta) {
+    sum = times(sum, one_factor(alpha), 0);
+    if (beta != 0.0f) {
+        sum = plus(sum, partial ? load_masked(p, mask) : load(p), one_factor(beta), 0);
+    }
+    if (partial) {
+        store_masked(p, sum, mask);
+    } else {
+        store(p, sum);
+    }
 }
 
 #endif
