@@ -11,7 +11,7 @@
 #define AG_TILE_N 4
 #define AG_CHANNEL_TILE 8
 
-enum { LANES = 1, RUN = 4, PART = 1, SUMS = 8, COLUMN_VECTORS = 8 };
+enum { LANES = 1, RUN = 4, PART = 1, SUMS = 8, COLUMN_VECTORS = 8, GEMV_ROWS = 4 };
 #define SUM_ROWS(vectors) 1
 
 typedef float vec;
@@ -50,6 +50,17 @@ ALWAYS_INLINE vec load_masked(const float *p, lane_mask mask) {
 ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
     (void)mask;
     *p = v;
+}
+
+ALWAYS_INLINE vec next_vec(const float **p) {
+    const vec v = load(*p);
+    *p += LANES;
+    return v;
+}
+
+ALWAYS_INLINE void put_vec(float **p, vec v) {
+    store(*p, v);
+    *p += LANES;
 }
 
 ALWAYS_INLINE vecs load_run(const float *p) {
@@ -103,6 +114,13 @@ ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
 
 ALWAYS_INLINE float total(vec v) {
     return v;
+}
+
+/* y[4] = alpha * the totals of four vectors + beta * y */
+ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta) {
+    EACH (i, 4) {
+        y[i] = beta == 0.0f ? alpha * v[i] : alpha * v[i] + beta * y[i];
+    }
 }
 
 #endif

@@ -258,9 +258,9 @@ ALWAYS_INLINE void sixteen_sums(const vec v[4][4], quad sums[4]) {
 #endif
 }
 
-/* The vocabulary of tiles/vectors.h; a run is one vector. */
-enum { RUN = 1, PART = LANES, SUMS = 8, COLUMN_VECTORS = 4 };
-#define SUM_ROWS(vectors) (SUMS / (vectors))
+/* The vocabulary of tiles/vectors.h; a run is two vectors. */
+enum { RUN = 2, PART = LANES, SUMS = 8, COLUMN_VECTORS = 4, GEMV_ROWS = 8 };
+#define SUM_ROWS(vectors) ((vectors) == 3 ? 2 : SUMS / (vectors))
 #define AG_PARTIAL_BLOCKS 1
 
 typedef struct {
@@ -271,13 +271,24 @@ typedef struct {
     vec val[4];
 } factors;
 
+ALWAYS_INLINE vec next_vec(const float **p) {
+    const vec v = load(*p);
+    *p += LANES;
+    return v;
+}
+
+ALWAYS_INLINE void put_vec(float **p, vec v) {
+    store(*p, v);
+    *p += LANES;
+}
+
 ALWAYS_INLINE vecs load_run(const float *p) {
-    return (vecs){{load(p)}};
+    return (vecs){{load(p), load(p + LANES)}};
 }
 
 ALWAYS_INLINE vecs next_run(const float **p) {
     const vecs r = load_run(*p);
-    *p += LANES;
+    *p += RUN * LANES;
     return r;
 }
 
@@ -287,7 +298,8 @@ ALWAYS_INLINE vecs held_run(const float **p) {
 
 ALWAYS_INLINE void put_run(float **p, vecs r) {
     store(*p, r.val[0]);
-    *p += LANES;
+    store(*p + LANES, r.val[1]);
+    *p += RUN * LANES;
 }
 
 ALWAYS_INLINE factors four_factors(const float *p) {
@@ -316,6 +328,17 @@ ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
 
 ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
     return sum + v * w;
+}
+
+ALWAYS_INLINE float total(vec v) {
+    const quad q = quarters(v);
+    return (q[0] + q[2]) + (q[1] + q[3]);
+}
+
+/* y[4] = alpha * the totals of four vectors + beta * y */
+ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta) {
+    const quad q = alpha * four_sums(v[0], v[1], v[2], v[3]);
+    *(unaligned_quad *)y = beta == 0.0f ? q : q + beta * *(const unaligned_quad *)y;
 }
 
 #endif

@@ -52,6 +52,11 @@ static inline void scale_add4(float *y, float32x4_t sum, float alpha, float beta
 }
 
 enum { LANES = 4, RUN = 4, PART = 1, SUMS = 8, COLUMN_VECTORS = 4 };
+#if defined __aarch64__
+enum { GEMV_ROWS = 8 };
+#else
+enum { GEMV_ROWS = 4 };
+#endif
 #define SUM_ROWS(vectors) 4
 
 typedef float32x4_t vec;
@@ -80,7 +85,13 @@ ALWAYS_INLINE lane_mask first_lanes(int32_t count) {
 
 ALWAYS_INLINE vec load_masked(const float *p, lane_mask mask) {
     (void)mask;
+#if defined __aarch64__
+    vec v;
+    __asm__("ldr %s0, %1" : "=w"(v) : "m"(*p));
+    return v;
+#else
     return vld1q_lane_f32(p, zero(), 0);
+#endif
 }
 
 ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
@@ -93,6 +104,8 @@ ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
 #if defined __aarch64__
 #define HELD(name, i) register vec name __asm__("v" #i)
 #define PASSING(name, i) register vec name __asm__("v2" #i)
+#define NEXT "ldr %q0, [%1], #16"
+#define PUT "str %q1, [%0], #16"
 #define LOAD_HELD "ld1 {v0.4s-v3.4s}, [%4], #64"
 #define LOAD_RUN "ld1 {v20.4s-v23.4s}, [%4]"
 #define LOAD_NEXT "ld1 {v20.4s-v23.4s}, [%4], #64"
@@ -100,11 +113,23 @@ ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
 #else
 #define HELD(name, i) register vec name __asm__("q" #i)
 #define PASSING(name, i) register vec name __asm__("q1" #i)
+#define NEXT "vld1.32 {%e0, %f0}, [%1]!"
+#define PUT "vst1.32 {%e1, %f1}, [%0]!"
 #define LOAD_HELD "vldmia %4!, {d0-d7}"
 #define LOAD_RUN "vldmia %4, {d20-d27}"
 #define LOAD_NEXT "vldmia %4!, {d20-d27}"
 #define STORE_NEXT "vstmia %0!, {d20-d27}"
 #endif
+
+ALWAYS_INLINE vec next_vec(const float **p) {
+    vec v;
+    __asm__ volatile(NEXT : "=w"(v), "+r"(*p) : : "memory");
+    return v;
+}
+
+ALWAYS_INLINE void put_vec(float **p, vec v) {
+    __asm__ volatile(PUT : "+r"(*p) : "w"(v) : "memory");
+}
 
 ALWAYS_INLINE vecs held_run(const float **p) {
     HELD(v0, 0);
@@ -175,6 +200,15 @@ ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
 
 ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
     return vfmaq_f32(sum, v, w);
+}
+
+ALWAYS_INLINE float total(vec v) {
+    return vgetq_lane_f32(horizontal_sums(v, v, v, v), 0);
+}
+
+/* y[4] = alpha * the totals of four vectors + beta * y */
+ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta) {
+    scale_add4(y, horizontal_sums(v[0], v[1], v[2], v[3]), alpha, beta);
 }
 
 #endif

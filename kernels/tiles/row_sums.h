@@ -44,7 +44,7 @@ ALWAYS_INLINE void ag_add_rows(ag_columns c, lane_mask mask, const float *a, ptr
     EACH (s, SUMS) {
         sum[s] = zero();
     }
-    for (int32_t k = m / rows; k > 0; k--) {
+    for (uint32_t k = (uint32_t)m / (uint32_t)rows; k > 0; k--) {
         factors f = one_factor(1.0f);
         EACH (t, rows) {
             if (c.weighted && (t % 4 == 0 || rows < 4)) {
@@ -55,7 +55,7 @@ ALWAYS_INLINE void ag_add_rows(ag_columns c, lane_mask mask, const float *a, ptr
         }
         x += c.weighted ? rows : 0;
     }
-    for (m = rows > 1 ? m % rows : 0; m > 0; m--, a += next) {
+    for (m &= rows - 1; m > 0; m--, a += next) {
         ag_add_row(c, mask, &a, one_factor(c.weighted ? *x++ : 1.0f), 0, sum);
     }
     EACH (s, ways) {
@@ -69,7 +69,8 @@ ALWAYS_INLINE void ag_add_rows(ag_columns c, lane_mask mask, const float *a, ptr
 ALWAYS_INLINE void ag_sums_of(ag_columns c, const float *a, ptrdiff_t lda, const float *x, float *y,
                               int32_t m, int32_t n, float alpha, float beta) {
     const int32_t whole = c.vectors - (c.partial ? 1 : 0);
-    const lane_mask mask = first_lanes(n - whole * LANES);
+    const int32_t last = n - whole * LANES;
+    const lane_mask mask = first_lanes(last < LANES ? last : LANES);
     vec total[SUMS];
     EACH (v, c.vectors) {
         total[v] = zero();
@@ -91,7 +92,7 @@ ALWAYS_INLINE void ag_sums_of_rows(int32_t wide, bool weighted, const float *a, 
                                    float *y, int32_t m, int32_t n, float alpha, float beta) {
 #define SUMS_OF(vectors, partial, columns)                                                                   \
     ag_sums_of((ag_columns){vectors, partial, weighted}, a, lda, x, y, m, n, alpha, beta);                   \
-    n -= columns, a += columns, y += columns
+    a += columns, y += columns, n -= columns
     while (n >= wide * LANES) {
         SUMS_OF(wide, false, wide * LANES);
     }

@@ -23,7 +23,7 @@ ALWAYS_INLINE void ag_update_rows(beta_mode mode, int32_t rows, bool by_runs, fl
         row[i] = a + i * lda;
     }
     if (by_runs) {
-        for (int32_t k = n / (RUN * LANES); k > 0; k--) {
+        for (uint32_t k = (uint32_t)n / (RUN * LANES); k > 0; k--) {
             const vecs v = held_run(&y);
             EACH (i, rows) {
                 vecs old = {{zero()}};
@@ -36,17 +36,16 @@ ALWAYS_INLINE void ag_update_rows(beta_mode mode, int32_t rows, bool by_runs, fl
                 put_run(&row[i], old);
             }
         }
-        n %= RUN * LANES;
+        n &= RUN * LANES - 1;
     }
-    for (int32_t k = n / LANES; k > 0; k--, y += LANES) {
-        const vec v = load(y);
+    for (uint32_t k = (uint32_t)n / LANES; k > 0; k--) {
+        const vec v = next_vec(&y);
         EACH (i, rows) {
             const vec old = mode == BETA_ZERO ? zero() : load(row[i]);
-            store(row[i], ag_updated(mode, v, old, f, i, beta));
-            row[i] += LANES;
+            put_vec(&row[i], ag_updated(mode, v, old, f, i, beta));
         }
     }
-    for (n %= LANES; n > 0; n -= PART, y += PART) {
+    for (n &= LANES - 1; n > 0; n -= PART, y += PART) {
         const lane_mask part = first_lanes(n);
         const vec v = load_masked(y, part);
         EACH (i, rows) {
