@@ -11,6 +11,7 @@
 #define AG_TILE_M 4
 #define AG_TILE_N 4
 #define AG_CHANNEL_TILE 8
+#define AG_MOVING_POINTERS 1
 
 enum { LANES = 4, RUN = 1, PART = LANES, SUMS = 4, COLUMN_VECTORS = 4, GEMV_ROWS = 4 };
 #define SUM_ROWS(vectors) 1

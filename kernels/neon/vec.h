@@ -11,6 +11,7 @@
 
 #define AG_TILE_M 4
 #define AG_CHANNEL_TILE 8
+#define AG_MOVING_POINTERS 1
 #if defined AG_TILE_N /* narrow.h */
 #elif defined __aarch64__
 #define AG_TILE_N 16

@@ -1,4 +1,5 @@
 /* One row, a run of vectors at a time, with code of its own for beta == 0, beta == 1 and any other beta. */
+#include "tiles/moving_pointers.h"
 #include "tiles/row_updates.h"
 
 void AG_SYMBOL(axpby_f32)(const float *x, float *y, int32_t n, float alpha, float beta) {

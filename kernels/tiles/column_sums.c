@@ -1,4 +1,5 @@
 /* Sums of columns, without weights (row_sums.h). */
+#include "tiles/moving_pointers.h"
 #include "tiles/row_sums.h"
 
 void AG_SYMBOL(column_sums_f32)(const float *a, int32_t lda, float *y, int32_t m, int32_t n, float alpha,

@@ -3,6 +3,7 @@
  *     gemv:   x        [ run | run | .. | vectors | parts ]     loaded once for all rows
  *             row 0    [     |     |                      ]     -> a vector of sums, whose total is y[0]
  *              ..      [     |     |                      ]        .. */
+#include "tiles/moving_pointers.h"
 #include "tiles/row_sums.h"
 
 /* sum[i] += row i of `rows` from a on, times x; one row has RUN independent sums. `rows` is a constant. */

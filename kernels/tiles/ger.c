@@ -1,4 +1,5 @@
 /* The outer product added to a matrix: four rows at a time where beta == 1, otherwise row by row. */
+#include "tiles/moving_pointers.h"
 #include "tiles/row_updates.h"
 
 void AG_SYMBOL(ger_f32)(float *a, int32_t lda, const float *x, const float *y, int32_t m, int32_t n,
