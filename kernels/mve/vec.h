@@ -111,13 +111,16 @@ ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
 ALWAYS_INLINE float total(vec v) {
     register vec q __asm__("q0") = v;
     float sum, high;
-    __asm__("vadd.f32 %0, s0, s1\n vadd.f32 %1, s2, s3\n vadd.f32 %0, %0, %1" : "=&t"(sum), "=&t"(high) : "w"(q));
+    __asm__("vadd.f32 %0, s0, s1\n vadd.f32 %1, s2, s3\n vadd.f32 %0, %0, %1"
+            : "=&t"(sum), "=&t"(high)
+            : "w"(q));
     return sum;
 }
 
 /* y[4] = alpha * the totals of four vectors + beta * y */
 ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta) {
-    register vec q0 __asm__("q0") = v[0], q1 __asm__("q1") = v[1], q2 __asm__("q2") = v[2], q3 __asm__("q3") = v[3];
+    register vec q0 __asm__("q0") = v[0], q1 __asm__("q1") = v[1], q2 __asm__("q2") = v[2],
+                    q3 __asm__("q3") = v[3];
     __asm__("vadd.f32 s0, s0, s1\n vadd.f32 s2, s2, s3\n vadd.f32 s4, s4, s5\n vadd.f32 s6, s6, s7\n"
             "vadd.f32 s8, s8, s9\n vadd.f32 s10, s10, s11\n vadd.f32 s12, s12, s13\n vadd.f32 s14, s14, s15\n"
             "vadd.f32 s0, s0, s2\n vadd.f32 s1, s4, s6\n vadd.f32 s2, s8, s10\n vadd.f32 s3, s12, s14\n"

@@ -1,5 +1,5 @@
-/* Vectors of four floats, and sizes of tiles. AArch64 has 32 registers of four floats, AArch32 16; multiply-add
- * by a lane is fused in AArch64 and rounds twice in AArch32. */
+/* Vectors of four floats, and sizes of tiles. AArch64 has 32 registers of four floats, AArch32 16;
+ * multiply-add by a lane is fused in AArch64 and rounds twice in AArch32. */
 #ifndef AG_NEON_VEC_H
 #define AG_NEON_VEC_H
 
@@ -100,8 +100,8 @@ ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
     vst1q_lane_f32(p, v, 0);
 }
 
-/* One instruction moves a run: LD1 and ST1 of four registers, or VLDM and VSTM. They need adjacent registers: one
- * group for runs that are held, one for those that are not. */
+/* One instruction moves a run: LD1 and ST1 of four registers, or VLDM and VSTM. They need adjacent registers:
+ * one group for runs that are held, one for those that are not. */
 #if defined __aarch64__
 #define HELD(name, i) register vec name __asm__("v" #i)
 #define PASSING(name, i) register vec name __asm__("v2" #i)
@@ -183,20 +183,34 @@ ALWAYS_INLINE vec add(vec v, vec w) {
     return vaddq_f32(v, w); /* gcc computes v + w lane by lane in AArch32, where NEON flushes subnormals */
 }
 
-/* `operation` by a lane that is a constant only after inlining */
-#define BY_LANE(i, operation)                                                                                \
-    (i) == 0 ? operation(0) : (i) == 1 ? operation(1) : (i) == 2 ? operation(2) : operation(3)
-
 ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {
-#define TIMES(lane) MUL_LANE(v, f, lane)
-    return BY_LANE(i, TIMES);
-#undef TIMES
+    return i == 0   ? MUL_LANE(v, f, 0)
+           : i == 1 ? MUL_LANE(v, f, 1)
+           : i == 2 ? MUL_LANE(v, f, 2)
+                    : MUL_LANE(v, f, 3);
 }
 
+#if defined __aarch64__ /* of two uses of vfmaq_laneq_f32 with the same lane, gcc 12 copies it to a vector   \
+                         */
+#define PLUS(lane) __asm__("fmla %0.4s, %1.4s, %2.s[" #lane "]" : "+w"(sum) : "w"(v), "w"(f))
+#else
+#define PLUS(lane) sum = FMA_LANE(sum, v, f, lane)
+#endif
 ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
-#define PLUS(lane) FMA_LANE(sum, v, f, lane)
-    return BY_LANE(i, PLUS);
-#undef PLUS
+    switch (i) { /* a constant after inlining */
+    case 0:
+        PLUS(0);
+        break;
+    case 1:
+        PLUS(1);
+        break;
+    case 2:
+        PLUS(2);
+        break;
+    default:
+        PLUS(3);
+    }
+    return sum;
 }
 
 ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {

@@ -9,10 +9,9 @@
  *                          store_masked
  *     factors              up to four floats.   four_factors, one_factor, scaled; times(v, f, i): v * f[i];
  *                          plus(sum, v, f, i): sum + v * f[i]
- *     SUMS                 vectors of sums that the registers hold beside their operands; SUM_ROWS(v): rows of
- *                          v vectors that are added at a time; COLUMN_VECTORS: v of column_sums;
- *                          AG_PARTIAL_BLOCKS 1: two to four vectors at a time where the last is partial
- *     plus_product, total  sum + v * w by lanes; the sum of all lanes
+ *     SUMS                 vectors of sums that the registers hold beside their operands; SUM_ROWS(v): rows
+ * of v vectors that are added at a time; COLUMN_VECTORS: v of column_sums; AG_PARTIAL_BLOCKS 1: two to four
+ * vectors at a time where the last is partial plus_product, total  sum + v * w by lanes; the sum of all lanes
  *
  * EACH (i, count) is a loop that the compiler unrolls, as `count` is a constant. */
 #ifndef AG_TILES_VECTORS_H
