@@ -12,6 +12,7 @@
 #define AG_TILE_N 4
 #define AG_CHANNEL_TILE 8
 #define AG_MOVING_POINTERS 1
+#define AG_AXPY_ROWS "mve/axpy_rows.h" /* a loop whose end is predicated, in assembly */
 
 enum { LANES = 4, RUN = 1, PART = LANES, SUMS = 4, COLUMN_VECTORS = 4, GEMV_ROWS = 4 };
 #define SUM_ROWS(vectors) 1
