@@ -12,7 +12,7 @@
 #define AG_CHANNEL_TILE 8
 #define AG_MOVING_POINTERS 1
 
-enum { LANES = 1, RUN = 4, PART = 1, SUMS = 8, COLUMN_VECTORS = 8, GEMV_ROWS = 4 };
+enum { LANES = 1, RUN = 4, PART = 1, SUMS = 8, COLUMN_VECTORS = 8, GEMV_ROWS = 4, DEPTHWISE_RESULTS = 1 };
 #define SUM_ROWS(vectors) 1
 
 typedef float vec;

@@ -52,7 +52,7 @@ static inline void scale_add4(float *y, float32x4_t sum, float alpha, float beta
     vst1q_f32(y, beta == 0.0f ? sum : vmlaq_n_f32(sum, vld1q_f32(y), beta));
 }
 
-enum { LANES = 4, RUN = 4, PART = 1, SUMS = 8, COLUMN_VECTORS = 4 };
+enum { LANES = 4, RUN = 4, PART = 1, SUMS = 8, COLUMN_VECTORS = 4, DEPTHWISE_RESULTS = 4 };
 #if defined __aarch64__
 enum { GEMV_ROWS = 8 };
 #else

@@ -6,7 +6,11 @@
 
 #include "vec.h"
 
-#if defined AG_MOVING_POINTERS && defined __GNUC__ && !defined __clang__
+#ifndef AG_MOVING_POINTERS
+#define AG_MOVING_POINTERS 0
+#endif
+
+#if AG_MOVING_POINTERS && defined __GNUC__ && !defined __clang__
 #pragma GCC optimize("no-ivopts")
 #endif
 
