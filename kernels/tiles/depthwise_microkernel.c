@@ -38,10 +38,8 @@ ALWAYS_INLINE vec ag_channels(ag_extent e, const float *p, int32_t v, lane_mask 
 ALWAYS_INLINE void ag_add_runs(ag_extent e, const ag_depthwise_tile *s, const float **a, ptrdiff_t offset,
                                const float *b, lane_mask mask, vec *sum) {
     const int32_t a_step = s->a_step, b_step = s->b_step;
-    int32_t run = s->k_runs;
-    do {
-        int32_t k = s->k;
-        do {
+    for (int32_t run = s->k_runs; run != 0; run--) {
+        for (int32_t k = s->k; k != 0; k--) {
             vec w[AG_CHANNEL_TILE / LANES];
             EACH (v, e.vectors) {
                 w[v] = ag_channels(e, b, v, mask);
@@ -57,7 +55,7 @@ ALWAYS_INLINE void ag_add_runs(ag_extent e, const ag_depthwise_tile *s, const fl
                 }
             }
             offset += AG_MOVING_POINTERS ? 0 : a_step;
-        } while (--k != 0);
+        }
         if (AG_MOVING_POINTERS) {
             EACH (r, e.results) {
                 a[r] = at(a[r], s->a_skip);
@@ -66,7 +64,7 @@ ALWAYS_INLINE void ag_add_runs(ag_extent e, const ag_depthwise_tile *s, const fl
             offset += s->a_skip;
         }
         b = at(b, s->b_skip);
-    } while (--run != 0);
+    }
 }
 
 /* The results whose operands and sums begin at from, init and c; sum[v * results + r] is vector v of result
