@@ -262,6 +262,7 @@ ALWAYS_INLINE void sixteen_sums(const vec v[4][4], quad sums[4]) {
 enum { RUN = 2, PART = LANES, SUMS = 8, COLUMN_VECTORS = 4, GEMV_ROWS = 8, DEPTHWISE_RESULTS = 8 };
 #define SUM_ROWS(vectors) ((vectors) == 3 ? 2 : SUMS / (vectors))
 #define AG_PARTIAL_BLOCKS 1
+#define AG_ALL_MODES 1
 
 typedef struct {
     vec val[RUN];
