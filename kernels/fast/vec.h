@@ -17,14 +17,6 @@ enum { LANES = 1, RUN = 4, PART = 1, SUMS = 8, COLUMN_VECTORS = 8, GEMV_ROWS = 4
 
 typedef float vec;
 
-typedef struct {
-    vec val[RUN];
-} vecs;
-
-typedef struct {
-    float val[4];
-} factors;
-
 typedef int32_t lane_mask;
 
 ALWAYS_INLINE vec zero(void) {
@@ -53,60 +45,22 @@ ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
     *p = v;
 }
 
-ALWAYS_INLINE vec next_vec(const float **p) {
-    const vec v = load(*p);
-    *p += LANES;
-    return v;
-}
-
-ALWAYS_INLINE void put_vec(float **p, vec v) {
-    store(*p, v);
-    *p += LANES;
-}
-
-ALWAYS_INLINE vecs load_run(const float *p) {
-    return (vecs){{p[0], p[1], p[2], p[3]}};
-}
-
-ALWAYS_INLINE vecs next_run(const float **p) {
-    const vecs r = load_run(*p);
-    *p += RUN;
-    return r;
-}
-
-ALWAYS_INLINE vecs held_run(const float **p) {
-    return next_run(p);
-}
-
-ALWAYS_INLINE void put_run(float **p, vecs r) {
-    EACH (i, RUN) {
-        (*p)[i] = r.val[i];
-    }
-    *p += RUN;
-}
-
-ALWAYS_INLINE factors four_factors(const float *p) {
-    return (factors){{p[0], p[1], p[2], p[3]}};
-}
-
-ALWAYS_INLINE factors one_factor(float f) {
-    return (factors){{f}};
-}
-
-ALWAYS_INLINE factors scaled(factors f, float alpha) {
-    return (factors){{alpha * f.val[0], alpha * f.val[1], alpha * f.val[2], alpha * f.val[3]}};
-}
-
 ALWAYS_INLINE vec add(vec v, vec w) {
     return v + w;
 }
 
-ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {
-    return v * f.val[i];
+typedef float multiplier;
+
+ALWAYS_INLINE multiplier multiplier_of(float f) {
+    return f;
 }
 
-ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
-    return sum + v * f.val[i];
+ALWAYS_INLINE vec times_factor(vec v, multiplier f) {
+    return v * f;
+}
+
+ALWAYS_INLINE vec plus_scaled(vec sum, vec v, multiplier f) {
+    return sum + v * f;
 }
 
 ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {

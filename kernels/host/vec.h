@@ -258,73 +258,28 @@ ALWAYS_INLINE void sixteen_sums(const vec v[4][4], quad sums[4]) {
 #endif
 }
 
-/* The vocabulary of tiles/vectors.h; a run is two vectors. */
-enum { RUN = 2, PART = LANES, SUMS = 8, COLUMN_VECTORS = 4, GEMV_ROWS = 8, DEPTHWISE_RESULTS = 8 };
+/* The vocabulary of tiles/vectors.h; a run is one vector. */
+enum { RUN = 1, PART = LANES, SUMS = 8, COLUMN_VECTORS = 4, GEMV_ROWS = 8, DEPTHWISE_RESULTS = 8 };
 #define SUM_ROWS(vectors) ((vectors) == 3 ? 2 : SUMS / (vectors))
 #define AG_PARTIAL_BLOCKS 1
 #define AG_ALL_MODES 1
-
-typedef struct {
-    vec val[RUN];
-} vecs;
-
-typedef struct {
-    vec val[4];
-} factors;
-
-ALWAYS_INLINE vec next_vec(const float **p) {
-    const vec v = load(*p);
-    *p += LANES;
-    return v;
-}
-
-ALWAYS_INLINE void put_vec(float **p, vec v) {
-    store(*p, v);
-    *p += LANES;
-}
-
-ALWAYS_INLINE vecs load_run(const float *p) {
-    return (vecs){{load(p), load(p + LANES)}};
-}
-
-ALWAYS_INLINE vecs next_run(const float **p) {
-    const vecs r = load_run(*p);
-    *p += RUN * LANES;
-    return r;
-}
-
-ALWAYS_INLINE vecs held_run(const float **p) {
-    return next_run(p);
-}
-
-ALWAYS_INLINE void put_run(float **p, vecs r) {
-    store(*p, r.val[0]);
-    store(*p + LANES, r.val[1]);
-    *p += RUN * LANES;
-}
-
-ALWAYS_INLINE factors four_factors(const float *p) {
-    return (factors){{splat(p[0]), splat(p[1]), splat(p[2]), splat(p[3])}};
-}
-
-ALWAYS_INLINE factors one_factor(float f) {
-    return (factors){{splat(f)}};
-}
-
-ALWAYS_INLINE factors scaled(factors f, float alpha) {
-    return (factors){{alpha * f.val[0], alpha * f.val[1], alpha * f.val[2], alpha * f.val[3]}};
-}
 
 ALWAYS_INLINE vec add(vec v, vec w) {
     return v + w;
 }
 
-ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {
-    return v * f.val[i];
+typedef vec multiplier;
+
+ALWAYS_INLINE multiplier multiplier_of(float f) {
+    return splat(f);
 }
 
-ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
-    return sum + v * f.val[i];
+ALWAYS_INLINE vec times_factor(vec v, multiplier f) {
+    return v * f;
+}
+
+ALWAYS_INLINE vec plus_scaled(vec sum, vec v, multiplier f) {
+    return sum + v * f;
 }
 
 ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {

@@ -12,20 +12,13 @@
 #define AG_TILE_N 4
 #define AG_CHANNEL_TILE 8
 #define AG_MOVING_POINTERS 1
+#define AG_MOVE_INSTRUCTIONS 1
 #define AG_AXPY_ROWS "mve/axpy_rows.h" /* a loop whose end is predicated, in assembly */
 
 enum { LANES = 4, RUN = 1, PART = LANES, SUMS = 4, COLUMN_VECTORS = 4, GEMV_ROWS = 4 };
 #define SUM_ROWS(vectors) 1
 
 typedef float32x4_t vec;
-
-typedef struct {
-    vec val[RUN];
-} vecs;
-
-typedef struct { /* in core registers, which VFMA and VMUL take */
-    float val[4];
-} factors;
 
 typedef mve_pred16_t lane_mask;
 
@@ -53,10 +46,6 @@ ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
     vstrwq_p_f32(p, v, mask);
 }
 
-ALWAYS_INLINE vecs load_run(const float *p) {
-    return (vecs){{load(p)}};
-}
-
 /* In assembly, as gcc 12 uses an index and an addition for each address where loops have several pointers. */
 ALWAYS_INLINE vec next_vec(const float **p) {
     vec v;
@@ -64,44 +53,26 @@ ALWAYS_INLINE vec next_vec(const float **p) {
     return v;
 }
 
-ALWAYS_INLINE vecs next_run(const float **p) {
-    return (vecs){{next_vec(p)}};
-}
-
-ALWAYS_INLINE vecs held_run(const float **p) {
-    return next_run(p);
-}
-
 ALWAYS_INLINE void put_vec(float **p, vec v) {
     __asm__ volatile("vstrw.32 %q1, [%0], #16" : "+r"(*p) : "w"(v) : "memory");
-}
-
-ALWAYS_INLINE void put_run(float **p, vecs r) {
-    put_vec(p, r.val[0]);
-}
-
-ALWAYS_INLINE factors four_factors(const float *p) {
-    return (factors){{p[0], p[1], p[2], p[3]}};
-}
-
-ALWAYS_INLINE factors one_factor(float f) {
-    return (factors){{f, 0.0f, 0.0f, 0.0f}};
-}
-
-ALWAYS_INLINE factors scaled(factors f, float alpha) {
-    return (factors){{alpha * f.val[0], alpha * f.val[1], alpha * f.val[2], alpha * f.val[3]}};
 }
 
 ALWAYS_INLINE vec add(vec v, vec w) {
     return vaddq_f32(v, w);
 }
 
-ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {
-    return vmulq_n_f32(v, f.val[i]);
+typedef float multiplier; /* in a core register, which VFMA and VMUL take */
+
+ALWAYS_INLINE multiplier multiplier_of(float f) {
+    return f;
 }
 
-ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
-    return vfmaq_n_f32(sum, v, f.val[i]);
+ALWAYS_INLINE vec times_factor(vec v, multiplier f) {
+    return vmulq_n_f32(v, f);
+}
+
+ALWAYS_INLINE vec plus_scaled(vec sum, vec v, multiplier f) {
+    return vfmaq_n_f32(sum, v, f);
 }
 
 ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {

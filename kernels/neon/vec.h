@@ -12,6 +12,9 @@
 #define AG_TILE_M 4
 #define AG_CHANNEL_TILE 8
 #define AG_MOVING_POINTERS 1
+#define AG_MOVE_INSTRUCTIONS 1
+#define AG_RUN_INSTRUCTIONS 1
+#define AG_LANE_FACTORS 1
 #if defined AG_TILE_N /* narrow.h */
 #elif defined __aarch64__
 #define AG_TILE_N 16

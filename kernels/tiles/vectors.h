@@ -25,6 +25,80 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if !AG_MOVE_INSTRUCTIONS
+ALWAYS_INLINE vec next_vec(const float **p) {
+    const vec v = load(*p);
+    *p += LANES;
+    return v;
+}
+
+ALWAYS_INLINE void put_vec(float **p, vec v) {
+    store(*p, v);
+    *p += LANES;
+}
+#endif
+
+#if !AG_RUN_INSTRUCTIONS
+typedef struct {
+    vec val[RUN];
+} vecs;
+
+ALWAYS_INLINE vecs load_run(const float *p) {
+    vecs r;
+    EACH (q, RUN) {
+        r.val[q] = load(p + q * LANES);
+    }
+    return r;
+}
+
+ALWAYS_INLINE vecs next_run(const float **p) {
+    vecs r;
+    EACH (q, RUN) {
+        r.val[q] = next_vec(p);
+    }
+    return r;
+}
+
+ALWAYS_INLINE vecs held_run(const float **p) {
+    return next_run(p);
+}
+
+ALWAYS_INLINE void put_run(float **p, vecs r) {
+    EACH (q, RUN) {
+        put_vec(p, r.val[q]);
+    }
+}
+#endif
+
+#if !AG_LANE_FACTORS
+typedef struct {
+    multiplier val[4];
+} factors;
+
+ALWAYS_INLINE factors four_factors(const float *p) {
+    return (factors){{multiplier_of(p[0]), multiplier_of(p[1]), multiplier_of(p[2]), multiplier_of(p[3])}};
+}
+
+ALWAYS_INLINE factors one_factor(float f) {
+    return (factors){{multiplier_of(f)}};
+}
+
+ALWAYS_INLINE factors scaled(factors f, float alpha) {
+    EACH (i, 4) {
+        f.val[i] = alpha * f.val[i];
+    }
+    return f;
+}
+
+ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {
+    return times_factor(v, f.val[i]);
+}
+
+ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
+    return plus_scaled(sum, v, f.val[i]);
+}
+#endif
+
 /* How the old value enters new + beta * old: it is not read where beta == 0. */
 typedef enum { BETA_ZERO, BETA_ONE, BETA_ANY } beta_mode;
 
