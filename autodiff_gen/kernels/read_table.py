@@ -54,7 +54,9 @@ def load_backend(folder: Path, root: Path) -> Backend:
     if table.get("tiles"):
         tables, cflags = (path, root / TILES), (*cflags, f"-DAG_BACKEND={suffix(folder)}")
     rows = Rows(path, root, cflags).load(table)
-    shared = tuple(own_or_tiles(folder / s, root) for s in strings(table.get("shared", []), f"{path}: shared"))
+    shared = tuple(
+        own_or_tiles(folder / s, root) for s in strings(table.get("shared", []), f"{path}: shared")
+    )
     for source in shared:
         if not source.is_file():
             raise KernelError(f"{path}: shared: {source.name!r} is a file neither in {folder} nor in tiles/")

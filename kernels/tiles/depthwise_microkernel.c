@@ -47,7 +47,7 @@ ALWAYS_INLINE void ag_add_runs(ag_extent e, const ag_depthwise_tile *s, const fl
             b = at(b, b_step);
             EACH (r, e.results) {
                 EACH (v, e.vectors) {
-                    vec *total = sum + v * e.results + r;
+                    vec *total = &sum[v * e.results + r];
                     *total = plus_product(*total, ag_channels(e, at(a[r], offset), v, mask), w[v]);
                 }
                 if (AG_MOVING_POINTERS) {
@@ -160,8 +160,8 @@ void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
     int32_t count = s->count;
     for (; count >= several.results; count -= several.results) {
         ag_results(several, s, a, s->init, c);
-        a = at(a, several.results * s->a_next);
-        c = to(c, several.results * s->c_next);
+        a = at(a, (ptrdiff_t)several.results * s->a_next);
+        c = to(c, (ptrdiff_t)several.results * s->c_next);
     }
     for (; several.results > 1 && count > 0; count--) {
         ag_results(one, s, a, s->init, c);

@@ -90,9 +90,10 @@ ALWAYS_INLINE void ag_sums_of(ag_columns c, const float *a, ptrdiff_t lda, const
 /* All columns: `wide` vectors at a time, a run, one vector and its parts. */
 ALWAYS_INLINE void ag_sums_of_rows(int32_t wide, bool weighted, const float *a, ptrdiff_t lda, const float *x,
                                    float *y, int32_t m, int32_t n, float alpha, float beta) {
+    int32_t count;
 #define SUMS_OF(vectors, partial, columns)                                                                   \
     ag_sums_of((ag_columns){vectors, partial, weighted}, a, lda, x, y, m, n, alpha, beta);                   \
-    a += columns, y += columns, n -= columns
+    count = columns, a += count, y += count, n -= count
     while (n >= wide * LANES) {
         SUMS_OF(wide, false, wide * LANES);
     }

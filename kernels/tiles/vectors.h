@@ -1,19 +1,31 @@
 /* The vectors of a backend, which its vec.h defines:
  *
- *     LANES, vec           a vector; a float where LANES is 1.  zero, load, store, add
- *     RUN, vecs            RUN adjacent vectors, .val[RUN], which one step along a row processes.  load_run;
- *                          next_run, held_run and put_run move the pointer on; held_run is the load of a run
- *                          that is used again after another one was loaded
- *     PART, lane_mask      steps of PART floats at the end of a row, shorter than a vector: all of it where
- *                          there are masks, otherwise one float.  first_lanes, load_masked (other lanes: 0),
- *                          store_masked
- *     factors              up to four floats.   four_factors, one_factor, scaled; times(v, f, i): v * f[i];
- *                          plus(sum, v, f, i): sum + v * f[i]
- *     SUMS                 vectors of sums that the registers hold beside their operands; SUM_ROWS(v): rows
- * of v vectors that are added at a time; COLUMN_VECTORS: v of column_sums; AG_PARTIAL_BLOCKS 1: two to four
- * vectors at a time where the last is partial plus_product, total  sum + v * w by lanes; the sum of all lanes
+ *     LANES, vec         a vector; a float where LANES is 1
+ *       zero, load, store, add
+ *       plus_product     sum + v * w, lane by lane
+ *       total            the sum of the lanes
+ *       put_totals       y = alpha * the totals of four vectors + beta * y
+ *     PART, lane_mask    the end of a row, shorter than a vector, in steps of PART floats: all of
+ *                        it where there are masks, otherwise one
+ *       first_lanes, load_masked (other lanes are 0), store_masked
+ *     multiplier         what a vector is multiplied with
+ *       multiplier_of, times_factor, plus_scaled
+ *     RUN                vectors that one step along a row processes
+ *     SUMS               vectors of sums that the registers hold beside their operands
+ *     SUM_ROWS(v)        rows of v vectors that are added up at a time
+ *     COLUMN_VECTORS     vectors of columns of column_sums
+ *     GEMV_ROWS          rows of gemv
+ *     DEPTHWISE_RESULTS  results of the depthwise micro-kernel
+ *     AG_PARTIAL_BLOCKS  1: two to four vectors of columns at a time, the last one partial
+ *     AG_ALL_MODES       1: ger has code of its own for every beta
  *
- * EACH (i, count) is a loop that the compiler unrolls, as `count` is a constant. */
+ * Where it has instructions for them, it also defines
+ *
+ *     AG_MOVE_INSTRUCTIONS  next_vec and put_vec, which move the pointer on
+ *     AG_RUN_INSTRUCTIONS   a run, vecs: load_run, next_run, put_run; held_run, the load of a run
+ *                           that is used again after another one was loaded
+ *     AG_LANE_FACTORS       up to four factors: one_factor, four_factors, scaled;
+ *                           times(v, f, i): v * f[i], plus(sum, v, f, i): sum + v * f[i] */
 #ifndef AG_TILES_VECTORS_H
 #define AG_TILES_VECTORS_H
 
@@ -46,7 +58,7 @@ typedef struct {
 ALWAYS_INLINE vecs load_run(const float *p) {
     vecs r;
     EACH (q, RUN) {
-        r.val[q] = load(p + q * LANES);
+        r.val[q] = load(p + (ptrdiff_t)q * LANES);
     }
     return r;
 }
