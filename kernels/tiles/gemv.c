@@ -49,7 +49,7 @@ ALWAYS_INLINE void ag_gemv_rows(int32_t rows, const float *a, ptrdiff_t lda, con
     }
     ag_row_products(rows, a, lda, x, n, sum);
     EACH (i, rows / 4) {
-        put_totals(&y[4 * i], &sum[4 * i], alpha, beta);
+        put_totals(y + (ptrdiff_t)4 * i, sum + (ptrdiff_t)4 * i, alpha, beta);
     }
 }
 

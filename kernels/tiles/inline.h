@@ -10,6 +10,8 @@
 #else
 #define AG_UNROLL _Pragma("GCC unroll 16")
 #endif
+/* NOLINTBEGIN(bugprone-macro-parentheses): i is a declaration */
 #define EACH(i, count) AG_UNROLL for (int32_t i = 0; i < (count); i++)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

@@ -21,7 +21,7 @@ ALWAYS_INLINE void ag_add_row(ag_columns c, lane_mask mask, const float **a, fac
         EACH (r, c.vectors / RUN) {
             const vecs row = next_run(a);
             EACH (q, RUN) {
-                vec *s = sum + r * RUN + q;
+                vec *s = &sum[r * RUN + q];
                 *s = c.weighted ? plus(*s, row.val[q], f, i) : add(*s, row.val[q]);
             }
         }
@@ -50,7 +50,7 @@ ALWAYS_INLINE void ag_add_rows(ag_columns c, lane_mask mask, const float *a, ptr
             if (c.weighted && (t % 4 == 0 || rows < 4)) {
                 f = rows < 4 ? one_factor(x[t]) : four_factors(x + t);
             }
-            ag_add_row(c, mask, &a, f, rows < 4 ? 0 : t % 4, sum + t % ways * c.vectors);
+            ag_add_row(c, mask, &a, f, rows < 4 ? 0 : t % 4, sum + (ptrdiff_t)(t % ways) * c.vectors);
             a += next;
         }
         x += c.weighted ? rows : 0;
@@ -83,7 +83,7 @@ ALWAYS_INLINE void ag_sums_of(ag_columns c, const float *a, ptrdiff_t lda, const
         }
     }
     EACH (v, c.vectors) {
-        ag_scale_add(v == whole, mask, y + v * LANES, total[v], alpha, beta);
+        ag_scale_add(v == whole, mask, y + (ptrdiff_t)v * LANES, total[v], alpha, beta);
     }
 }
 
@@ -93,7 +93,7 @@ ALWAYS_INLINE void ag_sums_of_rows(int32_t wide, bool weighted, const float *a, 
     int32_t count;
 #define SUMS_OF(vectors, partial, columns)                                                                   \
     ag_sums_of((ag_columns){vectors, partial, weighted}, a, lda, x, y, m, n, alpha, beta);                   \
-    count = columns, a += count, y += count, n -= count
+    count = (columns), a += count, y += count, n -= count
     while (n >= wide * LANES) {
         SUMS_OF(wide, false, wide * LANES);
     }
