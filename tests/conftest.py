@@ -18,9 +18,9 @@ from hypothesis import settings
 
 SEED = int(os.environ.setdefault("AUTODIFF_SEED", "1"))  # workers inherit it
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of Python processes would compile the package anew
-os.environ.setdefault(
-    "OPENBLAS_NUM_THREADS", "1"
-)  # hundreds of processes would start threads that have no core
+# Processes would start threads for which there is no core, and wait for each other's in loops.
+for library in ("OMP", "OPENBLAS"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 if "AUTODIFF_TEST_OBJECTS" not in os.environ:
     os.environ["AUTODIFF_TEST_OBJECTS"] = tempfile.mkdtemp(prefix="autodiff objects ")
     atexit.register(shutil.rmtree, os.environ["AUTODIFF_TEST_OBJECTS"])

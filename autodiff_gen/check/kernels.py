@@ -5,7 +5,6 @@ The program is `kernels/compare`. It runs every case with arrays aligned to 64, 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
@@ -13,6 +12,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..errors import KernelError, ToolError
@@ -96,64 +96,63 @@ class _Program:
     # ---- building
 
     def _of_the_backend(self) -> list[Path]:
+        include = [*self.tables.include_dirs(), *build_commands.include_dirs(self.board)]
         objects: list[Path] = []
         for source in self.tables.sources():
             if source.backend == self.tested.name:
                 own = source.path.suffix == ".c" and source.path not in self.tested.external
                 check = ["-include", str(self.folder / DECLARATIONS)] if own else []
+                words = [*build_commands.STRICT_FLAGS, *source.cflags, *check]
                 target = self.folder / f"kernel_{len(objects)}.o"
-                done = self._gcc(
-                    *build_commands.STRICT_FLAGS,
-                    *source.cflags,
-                    *check,
-                    "-c",
-                    str(source.path),
-                    "-o",
-                    str(target),
-                )
+                done = self._compile(source.path, target, words, include)
                 if done.returncode:
                     raise KernelError(self._compile_error(source.path, done.stderr))
                 objects.append(target)
         return objects
 
     def _others(self) -> list[Path]:
-        compare = installation.kernels() / "compare"
-        ref = [s for s in self.tables.sources() if s.backend != self.tested.name]
-        support = [*sorted(compare.glob("*.c")), *build_commands.support_sources(self.board)]
+        """The objects that are the same for every backend."""
+        compare, support = installation.kernels() / "compare", build_commands.support_sources(self.board)
+        ref = replace(self.tables, backends=tuple(b for b in self.tables.backends if b is not self.tested))
+        kernels, system = ref.include_dirs(), build_commands.include_dirs(self.board)
+        ram = self.board.ram_bytes
+        large = [f"-DCOMPARE_FLOATS={_LARGE}"] if ram is None or ram >= 16 * 4 * _LARGE else []
         return [
-            *self._compiled("ref", [s.path for s in ref], ref[0].cflags),
-            *self._compiled("support", support, ()),
+            *self._cached([s.path for s in ref.sources()], ref.sources()[0].cflags, kernels),
+            *self._cached(sorted(compare.glob("*.c")), large, [*kernels, *system, compare]),
+            *self._cached(support, (), system),
         ]
 
-    def _compiled(self, name: str, sources: Sequence[Path], flags: Sequence[str]) -> list[Path]:
-        """The objects of sources that are the same for every backend, cached."""
-        headers = [p for d in self._include()[:-1] for p in sorted(d.glob("*.h"))]
-        tool = shutil.which(self.compiler) or ""
-        words = [os.path.realpath(tool), *self._flags(), *flags]
-        texts = [f"{p.name}\0{p.read_text(encoding='utf-8')}" for p in (*sources, *headers)]
-        cached = cache_folder() / f"compare-{name}-{fingerprint(*words, *texts)}"
-        if not cached.is_dir():
-            folder = self.folder / name
-            folder.mkdir()
-            done = self._gcc(*flags, "-c", *map(str, sources), cwd=folder)
-            if done.returncode:
-                raise ToolError(
-                    f"kernels/compare does not compile for {self.board.id}: {_first_error(done.stderr)}"
-                )
-            temporary = Path(tempfile.mkdtemp(dir=cache_folder(), prefix="build-"))
-            shutil.copytree(folder, temporary, dirs_exist_ok=True)
-            with contextlib.suppress(OSError):  # another process was first
-                temporary.rename(cached)
-            shutil.rmtree(temporary, ignore_errors=True)
-        return sorted(cached.glob("*.o"))
+    def _cached(self, sources: Sequence[Path], words: Sequence[str], include: Sequence[Path]) -> list[Path]:
+        headers = [
+            f"{p.name}\0{p.read_text(encoding='utf-8')}" for d in include for p in sorted(d.glob("*.h"))
+        ]
+        tool = os.path.realpath(shutil.which(self.compiler) or "")
+        objects = []
+        for source in sources:
+            text = source.read_text(encoding="utf-8")
+            target = cache_folder() / f"{fingerprint(tool, *self._flags(), *words, *headers, text)}.o"
+            if not target.exists():
+                part = self.folder / target.name
+                done = self._compile(source, part, words, include)
+                if done.returncode:
+                    raise ToolError(
+                        f"kernels/compare does not compile for {self.board.id}: {_first_error(done.stderr)}"
+                    )
+                with tempfile.NamedTemporaryFile(dir=cache_folder(), delete=False) as file:
+                    file.write(part.read_bytes())
+                os.replace(file.name, target)
+            objects.append(target)
+        return objects
 
     def _link(self, rows: Sequence[Kernel], align: int = 0) -> Path:
         main, elf = self.folder / "rows.c", self.folder / "compare.elf"
         main.write_text(table(rows, align))
-        objects = map(str, (main, *self.objects))
-        done = self._gcc(
-            *objects, "-o", str(elf), *build_commands.link_flags(self.board), *self.tables.ldflags
-        )
+        kernels = installation.kernels()
+        include = [f"-I{path}" for path in (kernels, kernels / "compare", self.folder)]
+        words = [str(main), *map(str, self.objects), "-o", str(elf)]
+        flags = [*build_commands.link_flags(self.board), *self.tables.ldflags]
+        done = self._gcc(*include, *words, *flags)
         if done.returncode:
             missing = next((r for r in rows if f"`{r.symbol}'" in done.stderr), None)
             if missing is not None:
@@ -168,30 +167,20 @@ class _Program:
             )
         return elf
 
-    def _include(self) -> list[Path]:
-        return [
-            *self.tables.include_dirs(),
-            *build_commands.include_dirs(self.board),
-            installation.kernels() / "compare",
-            self.folder,
-        ]
-
     def _flags(self) -> list[str]:
-        ram = self.board.ram_bytes
-        large = [f"-DCOMPARE_FLOATS={_LARGE}"] if ram is None or ram >= 16 * 4 * _LARGE else []
-        return [*build_commands.compile_flags(self.board), *large]
+        """Those of the board, whose name the program does not print, and whose debugger never sees it."""
+        flags = build_commands.compile_flags(self.board)
+        return [flag for flag in flags if flag != "-g" and not flag.startswith("-DAG_BOARD=")]
 
-    def _gcc(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        command = [
-            self.compiler,
-            *self._flags(),
-            *(f"-I{path}" for path in self._include()),
-            *words,
-        ]
+    def _compile(
+        self, source: Path, target: Path, words: Sequence[str], include: Sequence[Path]
+    ) -> subprocess.CompletedProcess[str]:
+        return self._gcc(*words, *(f"-I{path}" for path in include), "-c", str(source), "-o", str(target))
+
+    def _gcc(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [self.compiler, *self._flags(), *words]
         try:
-            return subprocess.run(
-                command, cwd=cwd or self.folder, capture_output=True, text=True, check=False
-            )
+            return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
         except FileNotFoundError:
             usual = self.compiler == build_commands.tool(self.board, "gcc")
             hint = f"run: {install_hint(self.board)}" if usual else "install it, or leave out --compiler"

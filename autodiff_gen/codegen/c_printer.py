@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ..ir.op_kinds import ADD, ATOM, COMPARE, MUL, SELECT, UNARY
 from ..lowering import c_ast as c
@@ -21,10 +21,14 @@ def folded(text: str, width: int = WIDTH - 4, indent: str = " " * 8) -> list[str
     """A text cut into lines at its blanks; \\0 is a blank at which it is not cut."""
     if 0 < len(text) <= width:
         return [text.replace("\0", " ")]
-    lines = textwrap.wrap(
-        text, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
-    )
-    return [line.replace("\0", " ") for line in lines]
+    first, *words = text.split() or [""]
+    lines = [" " * (len(text) - len(text.lstrip())) + first]
+    for word in words:
+        if len(lines[-1]) + 1 + len(word) > width:
+            lines.append(indent + word)
+        else:
+            lines[-1] += f" {word}"
+    return [line.replace("\0", " ") for line in lines if line]
 
 
 @dataclass(frozen=True)
@@ -48,10 +52,13 @@ class Printer:
                 return text, ATOM
             case c.Literal(text):
                 return text, UNARY if text.startswith("-") else ATOM
-            case c.Member(pointer, name):
-                return f"{pointer}->{name}", ATOM
             case c.Element(array, index):
                 return self._element(array, index), ATOM
+            case c.Template(text, operands, precedence, needs):
+                args = [self.expression(o, need) for o, need in zip(operands, needs, strict=True)]
+                return text.format(*args), precedence
+            case c.Member(pointer, name):
+                return f"{pointer}->{name}", ATOM
             case c.Call(function, arguments):
                 return f"{function}({', '.join(map(self.expression, arguments))})", ATOM
             case c.Unary(symbol, operand):
@@ -73,9 +80,6 @@ class Printer:
             case c.Conditional(test, then, otherwise):
                 parts = (self.expression(test, 30), self.expression(then, 30), self.expression(otherwise))
                 return f"{parts[0]} ? {parts[1]} : {parts[2]}", SELECT
-            case c.Template(text, operands, precedence, needs):
-                args = [self.expression(o, need) for o, need in zip(operands, needs, strict=True)]
-                return text.format(*args), precedence
 
     def _element(self, array: c.Expr, index: c.Expr) -> str:
         inside = self.expression(index)
@@ -115,8 +119,11 @@ class Printer:
         return out
 
     def _inside(self, body: Sequence[c.Statement]) -> list[str]:
-        inner = replace(self, width=max(self.width - len(_INDENT), 60))
-        return [_INDENT + line if line else "" for line in inner.lines(body)]
+        return [_INDENT + line if line else "" for line in self._inner.lines(body)]
+
+    @cached_property
+    def _inner(self) -> Printer:
+        return replace(self, width=max(self.width - len(_INDENT), 60))
 
     def _folded(self, text: str) -> list[str]:
         return folded(text, self.width)

@@ -5,6 +5,7 @@ The text is a function of the program alone: no time, path, host or hash order.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import jinja2
 
 from ..ir.identifiers import Scope, of_program
-from ..ir.node import CONST, Value, topological
+from ..ir.node import CONST, Value
 from ..ir.types import planned_size
 from ..kernels.table import Function
 from ..lowering import c_ast as c
@@ -31,6 +32,7 @@ from .program import Arg, Entry, Program, Slot
 from .vector_loops import all_short
 
 
+@functools.cache  # compiling them takes longer than rendering
 def templates() -> jinja2.Environment:
     """The templates of generated files; an undefined name is an error."""
     return jinja2.Environment(
@@ -230,12 +232,12 @@ def constant_tables(
     scope, tables, names = Scope(taken), [], {}
     seen: dict[bytes, str] = {}
     for plan in (p for outer in plans for p in outer.all_plans()):
-        for node in topological(plan.graph.roots):
-            if node.op is CONST and node.attrs["value"].size > 1:
-                v = node.results[0]
-                key = node.attrs["value"].tobytes() + v.type.dtype.name.encode()
+        for v in plan.graph.leaves(CONST):
+            value = v.node.attrs["value"]
+            if value.size > 1:
+                key = value.tobytes() + v.type.dtype.name.encode()
                 if key not in seen:
                     seen[key] = scope.fresh("table")
-                    tables.append(table(seen[key], node.attrs["value"], v.type.dtype))
+                    tables.append(table(seen[key], value, v.type.dtype))
                 names[v] = seen[key]
     return tables, names

@@ -78,8 +78,7 @@ class EntryBody:
             name = self.scope.fresh(wanted if buffer.owner is None else f"{wanted}_row")
             shape = v.type.shape
             if buffer.owner is not None:
-                assert buffer.owner.nest is not None
-                shape = buffer.owner.nest.scratch[v].shape
+                shape = buffer.owner.scratch[v].shape
             note = ends if k == 0 else f"in place of {self.bare(self.names[buffer.values[k - 1]])}"
             step = numbers[v.node] if buffer.owner is None else buffer.owner.number
             place = self._point(name, Type(v.type.dtype, shape), buffer, note, step)
@@ -139,13 +138,12 @@ class EntryBody:
 
     def _loops(self, step: Step) -> c.Statements:
         assert step.nest is not None and step.statements is not None
-        region = step.node.regions[0]
+        nest, region = step.nest, step.nest.region
         outer = dict(zip(region.params, step.node.operands, strict=True))
         outer.update(zip(region.results, step.node.results, strict=True))
-        nest = step.nest
 
         def place(v: Value) -> c.Expr:
-            return self.scratch[step, v] if v in nest.scratch else self.place(outer[v])
+            return self.scratch[step, step.own.get(v, v)] if v in nest.scratch else self.place(outer[v])
 
         def layout_of(v: Value) -> Strided | None:
             if v in region.results:
@@ -179,7 +177,7 @@ class EntryBody:
             }
             return [*out, self._statement(call, kernel, values, node)]
 
-        return c.braced(LoopTree(step.statements, place, layout_of, row_call, self.scope.taken).top)
+        return c.braced(LoopTree(step.statements, place, layout_of, row_call, self.scope.taken, step.own).top)
 
     def _call(self, step: Step) -> list[c.Statement]:
         node = step.node

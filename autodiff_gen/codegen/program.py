@@ -153,9 +153,9 @@ class Program:
         """What to call modules with a long path in the names of values."""
         graphs = [plan.graph for e in self.entries for plan in e.plan.all_plans()]
         nodes = [n for g in graphs for m in g.nodes for n in (m, *(i for r in m.regions for i in r.nodes))]
-        scopes = {n.origin.scope: None for n in nodes}
-        scopes |= {label.scope: None for n in nodes for label in n.origin.labels.values()}
-        return abbreviations(scopes.keys() - {s.name for s in self.slots})
+        origins = {n.origin for n in nodes}
+        scopes = {o.scope for o in origins} | {label.scope for o in origins for label in o.labels.values()}
+        return abbreviations(scopes - {s.name for s in self.slots})
 
     @property
     def slot_names(self) -> Mapping[State, str]:

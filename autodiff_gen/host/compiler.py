@@ -20,6 +20,7 @@ from pathlib import Path
 from ..errors import ToolError
 from ..kernels.libraries import check_libraries
 from ..kernels.registry import Backends
+from ..kernels.table import Source
 from ..targets import installation
 
 CFLAGS = ("-std=c99", "-fPIC", "-fno-strict-aliasing")
@@ -70,54 +71,37 @@ class Compiler:
         include = (*backends.include_dirs(), installation.runtime())
         headers = _texts(p for folder in include for p in sorted(folder.glob("*.h")))
         headers += _texts(sorted((backends.root / "tiles").glob("*.[ch]")))
-        kernels = [(s.path, s.cflags) for s in backends.sources()]
-        key = fingerprint(
-            self.identity,
-            contract,
-            *(f"{name}\0{text}" for name, text in files.items()),
-            *headers,
-            *(
-                f"{flags}\0{text}"
-                for (_, flags), text in zip(kernels, _texts(p for p, _ in kernels), strict=True)
-            ),
-        )
-        library = cache_folder() / f"{key}.so"
+        used = fingerprint(self.identity, *headers)
+        sources = backends.sources()
+        kernels = [
+            (s, fingerprint(used, repr(s.cflags), text))
+            for s, text in zip(sources, _texts(s.path for s in sources), strict=True)
+        ]
+        texts = (f"{name}\0{text}" for name, text in files.items())
+        library = cache_folder() / f"{fingerprint(used, contract, *texts, *(key for _, key in kernels))}.so"
         if not library.exists():
             check_libraries(backends, self.command)
             with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="build-") as name:
                 folder = Path(name)
                 for file, text in files.items():
                     (folder / file).write_text(text, encoding="utf-8")
-                flags = [f"-I{p}" for p in (folder, *include)]
-                objects = [
-                    self._object(folder / f, (contract,), flags, folder) for f in files if f.endswith(".c")
-                ]
-                for path, cflags in kernels:
-                    objects.append(self._kernel(path, cflags, flags[1:], headers, folder))
+                flags = [f"-I{p}" for p in include]
+                objects = [self._kernel(source, key, flags, folder) for source, key in kernels]
+                generated = [str(folder / f) for f in files if f.endswith(".c")]
+                words = ["-shared", contract, f"-I{folder}", *flags, *generated, *map(str, objects)]
                 built = folder / "library.so"
-                self._run("-shared", *map(str, objects), *backends.ldflags, "-lm", "-o", str(built))
+                self._run(*words, *backends.ldflags, "-lm", "-o", str(built))
                 os.replace(built, library)
         return ctypes.CDLL(str(library))
 
-    def _kernel(
-        self,
-        source: Path,
-        cflags: Sequence[str],
-        include: Sequence[str],
-        headers: Sequence[str],
-        folder: Path,
-    ) -> Path:
+    def _kernel(self, source: Source, key: str, include: Sequence[str], folder: Path) -> Path:
         """The object of a hand-written kernel, from the cache if it was compiled before."""
-        key = fingerprint(self.identity, repr(cflags), *headers, *_texts([source]))
         cached = cache_folder() / f"{key}.o"
         if not cached.exists():
-            os.replace(self._object(source, cflags, include, folder), cached)
+            target = folder / cached.name
+            self._run("-c", *source.cflags, *include, str(source.path), "-o", str(target))
+            os.replace(target, cached)
         return cached
-
-    def _object(self, source: Path, cflags: Sequence[str], include: Sequence[str], folder: Path) -> Path:
-        target = folder / f"{source.stem}.o"
-        self._run("-c", *cflags, *include, str(source), "-o", str(target))
-        return target
 
     def _run(self, *args: str) -> None:
         command = [*self.command, *CFLAGS, self.opt, *args]

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from .node import STATE, Node, Op, Value, base, topological, users
+from .op_kinds import Leaf, Lowering
 from .parameter_layout import Storage
 from .printer import show
 from .types import Type
@@ -92,6 +93,17 @@ class Graph:
         return tuple(topological(self.roots))
 
     @cached_property
+    def _by_lowering(self) -> Mapping[type[Lowering], Sequence[Node]]:
+        found: dict[type[Lowering], list[Node]] = {}
+        for node in self.nodes:
+            found.setdefault(type(node.op.lower), []).append(node)
+        return found
+
+    def of(self, *kinds: type[Lowering]) -> list[Node]:
+        """The nodes whose ops become C in one of these ways, one kind after the other."""
+        return [node for kind in kinds for node in self._by_lowering.get(kind, ())]
+
+    @cached_property
     def users(self) -> Mapping[Value, Sequence[Node]]:
         """For each value the nodes that read it, once per use."""
         return users(self.nodes)
@@ -112,7 +124,7 @@ class Graph:
 
     def leaves(self, op: Op) -> list[Value]:
         """The inputs, states or constants that the graph reads, in order of first use."""
-        return [n.results[0] for n in self.nodes if n.op is op]
+        return [n.results[0] for n in self.of(Leaf) if n.op is op]
 
     def __str__(self) -> str:
         return show(self)

@@ -6,6 +6,7 @@ are computed together share them. A set of nodes for which no consistent labelli
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -44,9 +45,10 @@ class Labels:
 
     def resolved(self, axes: Axes) -> Axes:
         parents = self.parents
-        if all(a is None or parents[a] == a for a in axes):
-            return axes
-        return tuple([None if a is None else self.find(a) for a in axes])
+        for a in axes:
+            if a is not None and parents[a] != a:
+                return tuple([None if a is None else self.find(a) for a in axes])
+        return axes
 
     def unify(self, a: int | None, b: int | None) -> bool:
         if a is None or b is None:
@@ -117,8 +119,11 @@ def label(nodes: Sequence[Node], inside: Collection[Value]) -> Labels | None:
         out.of = {v: out.resolved(axes) for v, axes in out.of.items()}
         out.operands = {n: out.resolved(axes) for n, axes in out.operands.items()}
         out.pieces = {n: tuple(map(out.resolved, each)) for n, each in out.pieces.items()}
-    pieces = [axes for node in out.pieces.values() for axes in node]
-    for axes in (*out.of.values(), *out.operands.values(), *pieces):
+    for axes in {
+        *out.of.values(),
+        *out.operands.values(),
+        *itertools.chain.from_iterable(out.pieces.values()),
+    }:
         if len(axes) > 1:
             moving = [a for a in axes if a is not None]
             if len(set(moving)) != len(moving):
@@ -134,7 +139,7 @@ def _operand(v: Value, inside: Collection[Value], out: Labels) -> Axes | None:
         return (None,) * len(v.type.shape)
     if isinstance(source.node.op.lower, Assemble):
         return None
-    return through_views(v, out)
+    return out.of[v] if v is source else through_views(v, out)
 
 
 def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
@@ -168,15 +173,15 @@ def _label_node(node: Node, inside: Collection[Value], out: Labels) -> bool:
 def _label_elementwise(node: Node, operands: Sequence[Axes], out: Labels) -> bool:
     """The result has the axes of the operands, and its own where none of them has one."""
     (y,) = node.results
-    axes: list[int | None] = [None] * y.ndim
+    shape = y.type.shape
+    axes: list[int | None] = [None] * len(shape)
     for given in operands:
-        start = y.ndim - len(given)
-        for i, a in enumerate(given, start):
+        for i, a in enumerate(given, len(shape) - len(given)):
             if axes[i] is None:
                 axes[i] = a
             elif axes[i] != a and not out.unify(axes[i], a):
                 return False
-    out.of[y] = tuple([out.fresh(d) if a is None else a for a, d in zip(axes, y.shape, strict=True)])
+    out.of[y] = tuple([out.fresh(d) if a is None else a for a, d in zip(axes, shape, strict=True)])
     return True
 
 

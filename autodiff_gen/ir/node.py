@@ -125,14 +125,19 @@ class Node:
         self,
         op: Op,
         operands: tuple[Value, ...],
-        attrs: Mapping[str, Any],
+        attrs: dict[str, Any],
         types: tuple[Type, ...],
         regions: tuple[Region, ...] = (),
         origin: Origin | None = None,
     ) -> None:
-        self.op, self.operands, self.attrs, self.regions = op, operands, dict(attrs), regions
-        shown = operands[0].base if isinstance(op.lower, View) else None
-        self.results = tuple([Value(self, i, t, shown) for i, t in enumerate(types)])
+        self.op, self.operands, self.attrs, self.regions = op, operands, attrs, regions
+        self.results: tuple[Value, ...]
+        if len(types) == 1:
+            self.results = (
+                Value(self, 0, types[0], operands[0].base if isinstance(op.lower, View) else None),
+            )
+        else:
+            self.results = tuple([Value(self, i, t) for i, t in enumerate(types)])
         self.serial = next(_serial)
         self.origin = _created(operands) if origin is None else origin
         self.inferred: tuple[Value, ...] | None = None
@@ -151,7 +156,8 @@ class Node:
 def _created(operands: tuple[Value, ...]) -> Origin:
     """The origin of a node that is created now. What a module does with the result of a module inside it belongs to the
     inner one; outside of modules a node belongs to the layer whose weight it reads, else to that of its operands."""
-    scope, phase = current().scope, current().phase
+    here = current()
+    scope, phase = here.scope, here.phase
     if scope:
         near = operands[0].node.origin.scope if operands else ""
         return Origin(near if near.startswith(f"{scope}.") else scope, phase)
@@ -246,23 +252,25 @@ def base(v: Value) -> Value:
 
 def topological(roots: Iterable[Value], stop: Callable[[Node], bool] | None = None) -> list[Node]:
     """Every node that the roots need, operands first; iterative; the order depends on the graph alone."""
-    order: dict[Node, None] = {}
+    order: list[Node] = []
     begun: set[Node] = set()
-    stack: list[Node] = []
+    stack: list[Node | None] = []  # None: what is below it comes next in the order
     for root in roots:
         stack.append(root.node)
         while stack:
-            node = stack[-1]
-            if node not in begun:
+            node = stack.pop()
+            if node is None:
+                order.append(stack.pop())  # type: ignore[arg-type]
+            elif node not in begun:
                 begun.add(node)
                 if node.operands and (stop is None or not stop(node)):
+                    stack += (node, None)
                     for v in reversed(node.operands):
                         if v.node not in begun:
                             stack.append(v.node)
-                    continue
-            order[node] = None  # which keeps its first place
-            stack.pop()
-    return list(order)
+                else:
+                    order.append(node)
+    return order
 
 
 def users(nodes: Iterable[Node]) -> dict[Value, list[Node]]:

@@ -67,16 +67,18 @@ class OrderedDag(Generic[T]):
         low, high = self.rank[first], self.rank[second]
         before = self._between(self.above, second, low, high)
         after = self._between(self.below, first, low, high)
-        self._rank_again([*before, first], [second, *after])
+        if before or after:
+            self._rank_again([*before, first], [second, *after])
         self.rank[u] = self.rank[first]
         del self.rank[v]
         for edges, reverse in ((self.above, self.below), (self.below, self.above)):
-            moved = edges.pop(v)
+            moved, mine = edges.pop(v), edges[u]
             for n in moved:
                 reverse[n].discard(v)
                 if n != u:
                     reverse[n].add(u)
-            edges[u] = (edges[u] | moved) - {u, v}
+            mine |= moved
+            mine -= {u, v}
 
     def _between(self, edges: Mapping[T, set[T]], start: T, low: int, high: int) -> list[T]:
         """The nodes of a rank between `low` and `high` that are reached from `start`, by rank."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TypeAlias
 
 from .graph import Graph
@@ -14,26 +14,32 @@ Rewrite: TypeAlias = Callable[[Node, tuple[Value, ...]], Sequence[Value] | None]
 """Gives a node's new results, from the node and its new operands, or None to keep it as it is."""
 
 
-def rewritten(graph: Graph, rewrite: Rewrite) -> Graph:
-    """The graph with every node rewritten."""
-    return graph.with_roots(_substituted(graph.roots, graph.nodes, rewrite))
+def rewritten(graph: Graph, rewrite: Rewrite, among: Iterable[Node]) -> Graph:
+    """The graph with these nodes of it rewritten."""
+    chosen = frozenset(among)
+    return graph.with_roots(_substituted(graph.roots, graph.nodes, rewrite, chosen)) if chosen else graph
 
 
 def substitute(roots: Sequence[Value], rewrite: Rewrite) -> list[Value]:
     """The roots in a graph with every node below them rewritten."""
-    return _substituted(roots, topological(roots), rewrite)
+    nodes = topological(roots)
+    return _substituted(roots, nodes, rewrite, frozenset(nodes))
 
 
-def _substituted(roots: Sequence[Value], nodes: Sequence[Node], rewrite: Rewrite) -> list[Value]:
+def _substituted(
+    roots: Sequence[Value], nodes: Iterable[Node], rewrite: Rewrite, chosen: Set[Node]
+) -> list[Value]:
     """What takes the place of a value gets its name."""
     mapping: dict[Value, Value] = {}  # of values that are replaced
+    replaced = mapping.keys()
     with building() as here:
         for node in nodes:
-            operands = node.operands
-            if not mapping.keys().isdisjoint(operands):
+            operands, results = node.operands, None
+            if not replaced.isdisjoint(operands):
                 operands = tuple([mapping.get(v, v) for v in operands])
-            here.scope, here.phase = node.origin.scope, node.origin.phase
-            results = rewrite(node, operands)
+            if node in chosen:
+                here.scope, here.phase = node.origin.scope, node.origin.phase
+                results = rewrite(node, operands)
             if results is None:
                 if operands is node.operands:
                     continue

@@ -23,8 +23,11 @@ class Strided:
     @property
     def dense(self) -> bool:
         """Row-major without gaps, from the first element on."""
-        return self.offset == 0 and all(
-            a == b or d == 1 for a, b, d in zip(self.strides, row_major(self.shape), self.shape, strict=True)
+        if self.offset:
+            return False
+        strides = row_major(self.shape)
+        return self.strides == strides or all(
+            a == b or d == 1 for a, b, d in zip(self.strides, strides, self.shape, strict=True)
         )
 
     def window(self, shape: Shape, starts: Sequence[int], steps: Sequence[int]) -> Strided:

@@ -108,12 +108,20 @@ def planned_size(shape: Shape) -> int:
     return math.prod(planned(shape))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Type:
     """dtype and shape of a value; prints as `f32[n,10]`."""
 
     dtype: DType
     shape: Shape
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return type(other) is Type and self.dtype is other.dtype and self.shape == other.shape
+
+    def __hash__(self) -> int:
+        return hash(self.shape)
 
     def __repr__(self) -> str:
         return f"{self.dtype}[{','.join(map(repr, self.shape))}]"

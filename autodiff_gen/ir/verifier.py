@@ -21,12 +21,10 @@ def verify(graph: Graph, verified: dict[Node, tuple[Value, ...]] | None = None) 
     known = {v.node for v in graph.inputs}
     names: dict[str, object] = {}
     for node in graph.nodes:
-        if verified.get(node) is node.operands:
-            continue
-        if not isinstance(node.op.lower, Leaf):
+        if verified.get(node) is not node.operands:
             _check_node(graph, node, graph.nodes)
             verified[node] = node.operands
-            continue
+    for node in graph.of(Leaf):
         if node.op is INPUT and node not in known:
             raise GraphError(
                 f"{graph.name}: input {node.attrs['name']!r} is used but is not among the inputs{_reader(graph, node)}"
@@ -78,13 +76,14 @@ def _check_node(graph: Graph, node: Node, nodes: Sequence[Node]) -> None:
     """A node among those of its graph or region. An operand that is older than the node is defined before it; types
     that the op's rule gave for these operands are not inferred again."""
     for v in node.operands:
-        if v.node.serial >= node.serial and v.node not in nodes[: nodes.index(node)]:
+        source = v.node
+        if source.serial >= node.serial and source not in nodes[: nodes.index(node)]:
             raise _wrong(graph, node, f"operand {v!r} is used before it is defined")
-        if v.index >= len(v.node.results) or v.node.results[v.index] is not v:
+        if v.index >= len(source.results) or source.results[v.index] is not v:
             raise _wrong(graph, node, f"operand {v!r} is no result of its node")
     if node.regions:
         _check_regions(graph, node)
-    elif node.inferred is not node.operands:
+    elif node.inferred is not node.operands and not isinstance(node.op.lower, Leaf):
         _check_types(graph, node)
 
 
@@ -107,7 +106,7 @@ def _check_regions(graph: Graph, node: Node) -> None:
                 raise _wrong(
                     graph, node, f"a region reads {inner.results[0]!r}, which is not one of its params"
                 )
-            if not isinstance(inner.op.lower, Leaf) and not isinstance(node.op.lower, Fused):
+            if not isinstance(node.op.lower, Fused):
                 _check_node(graph, inner, region.nodes)
         _check_signature(graph, node, region)
 

@@ -21,11 +21,11 @@ def stored(v: Value) -> Strided:
 
 def layout(v: Value) -> Strided | None:
     """The layout of `v` over the bytes of base(v); None when a reshape needs a copy first."""
+    at: Strided | None = stored(v.base)
     chain = []
-    while isinstance(v.node.op.lower, View):
+    while v is not v.base:
         chain.append(v.node)
         v = v.node.operands[0]
-    at: Strided | None = stored(v)
     for node in reversed(chain):
         at = view_layout(node, at) if at is not None else None
     return at

@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,12 @@ class Rows:
     def _folder(self) -> Path:
         return self.table.parent
 
+    @cached_property
+    def _in_the_tree(self) -> bool:
+        return self._folder.parent.resolve() == self.root.resolve()
+
     def _row(self, name: str, symbol: str, source: Path, when: Conditions) -> Kernel:
-        declared = symbol in DECLARED and self._folder.parent.resolve() == self.root.resolve()
+        declared = symbol in DECLARED and self._in_the_tree
         return Kernel(name, symbol, self._folder.name, source, when, self.cflags, declared)
 
     def _symbol(self, name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 # Expressions
@@ -260,6 +261,7 @@ Statements: TypeAlias = tuple[Statement, ...]
 # Building
 
 
+@lru_cache(maxsize=1024)
 def number(value: int) -> Literal:
     return Literal(str(value))
 

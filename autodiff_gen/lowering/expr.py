@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -20,7 +20,7 @@ class Expr:
     home: Body  # the outermost body in which it can be computed
     args: tuple[Expr, ...] = ()
     dtype: DType = s32
-    hint: str = ""
+    hint: str | Value = ""  # what to call it as a local: a word, or the value that it is
     uses: int = 0
     moved: bool = False  # used in a deeper body than its home
     worth_a_name: bool = False
@@ -41,7 +41,7 @@ class Expr:
         """Whether it is declared in its home, once all its uses are known."""
         if not self.worth_a_name or not (self.moved or self.uses > 1):
             return False
-        return self.memory is None or bool(self.hint) or self.moved
+        return self.memory is None or self.hint != "" or self.moved
 
 
 def unnamed() -> c.Expr:
@@ -49,6 +49,17 @@ def unnamed() -> c.Expr:
 
 
 Index: TypeAlias = Expr | None
+
+
+def home_of(args: Iterable[Index], top: Body) -> Body:
+    """The outermost body in which what is made of these expressions can be computed, in a nest with this top."""
+    home = top
+    for arg in args:
+        if arg is not None and arg.home.depth > home.depth:
+            home = arg.home
+    return home
+
+
 Accumulators: TypeAlias = list[Expr]  # one for each result
 
 

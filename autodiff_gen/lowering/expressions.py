@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.loop_axes import Axes
-from ..ir.names import short_name
 from ..ir.node import CONST, Node, Value
 from ..ir.op_kinds import Attrs, Elementwise, Extent, Iota, Pick, View
 from ..ir.types import DType, planned, product
 from ..ir.views import pick_axes, picked_axis
 from . import c_ast as c
 from . import c_query, c_syntax
-from .expr import Accumulators, Expr, Index, Rows, unnamed
+from .expr import Accumulators, Expr, Index, Rows, home_of, unnamed
 from .loop_nest import LoopNest
 from .loops import Body, Root
 
@@ -77,7 +76,7 @@ class Expressions:
     def at(self, axes: Axes, body: Body) -> tuple[Index, ...]:
         """The variables of the loops over these axes around `body`; or what is known of them."""
         vars_ = {b.axis: self.loop_vars[b] for b in body.path[1:] if b in self.loop_vars} | self.known
-        return tuple(None if a is None else vars_.get(a) for a in axes)
+        return tuple([None if a is None else vars_.get(a) for a in axes])
 
     def _moved(self, at: Index, start: int, step: int) -> Index:
         """The index start + at * step."""
@@ -106,12 +105,13 @@ class Expressions:
                     for at, start, step in zip(inner, node.attrs["starts"], node.attrs["steps"], strict=True)
                 ]
             return self.value(source, tuple(inner), body)
+        key = v, index
         for place in reversed(body.path):
-            found = self._memo[place].get((v, index))
+            found = self._memo[place].get(key)
             if found is not None:
                 return self._seen_from(found, body)
         expr = self._make(v, index, body)
-        self._memo[expr.home][v, index] = expr
+        self._memo[expr.home][key] = expr
         self.declare(expr)
         return self._seen_from(expr, body)
 
@@ -149,7 +149,7 @@ class Expressions:
 
     def _load(self, v: Value, index: tuple[Index, ...]) -> Expr:
         """The element at `index`; scratch holds another one in every iteration of the loops that it leaves out."""
-        home = max((i.home for i in index if i is not None), key=lambda b: b.depth, default=self.nest.top)
+        home = home_of(index, self.nest.top)
         if home in self.rows and all(i is None or i is self.loop_vars[home] for i in index):
             rows = self.rows[home]
             at = tuple(None if i is None else rows.at for i in index)
@@ -178,7 +178,7 @@ class Expressions:
             ]
             return c.total([*terms, *start])
 
-        home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
+        home = home_of(args, self.nest.top)
         return Expr(form, home, args)
 
     def _compute(self, v: Value, index: tuple[Index, ...], body: Body) -> Expr:
@@ -201,7 +201,7 @@ class Expressions:
         self._load_first([arg for arg, (_, is_choice) in zip(args, reads, strict=True) if is_choice])
         needs = lower.operand_precedence
         per_arg = needs if isinstance(needs, tuple) else (needs,) * len(args)
-        home = max((a.home for a in args), key=lambda b: b.depth, default=self.nest.top)
+        home = home_of(args, self.nest.top)
         for arg in args:
             arg.moved = arg.moved or (arg.home is not home and arg.is_plain_load)
         text = _filled(lower.c, node.attrs)
@@ -211,7 +211,7 @@ class Expressions:
             home,
             tuple(args),
             v.type.dtype,
-            short_name(v),
+            v,
             worth_a_name=True,
         )
 
@@ -226,7 +226,7 @@ class Expressions:
     def _make_pick(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> Expr:
         picked = self.value(node.operands[0], self._picked_at(node, lower, index, body), body)
         picked.uses += 1
-        return Expr(lambda x: x, picked.home, (picked,), picked.dtype, short_name(node.results[0]))
+        return Expr(lambda x: x, picked.home, (picked,), picked.dtype, node.results[0])
 
     def _picked_at(self, node: Node, lower: Pick, index: tuple[Index, ...], body: Body) -> tuple[Index, ...]:
         """Where a pick reads its first operand; an axis of extent 1 has one element, whatever the index says."""
@@ -240,10 +240,7 @@ class Expressions:
 
     def fresh_accumulators(self, root: Root, body: Body, hint: str = "") -> Accumulators:
         """What a reduction grows in `body`, one for each result."""
-        return [
-            Expr(unnamed, body, dtype=r.type.dtype, hint=hint or short_name(r), uses=1)
-            for r in root.node.results
-        ]
+        return [Expr(unnamed, body, dtype=r.type.dtype, hint=hint or r, uses=1) for r in root.node.results]
 
     def accumulator(self, root: Root, v: Value, index: tuple[Index, ...]) -> Expr:
         """The accumulator of result v; of a tile, that at `index`."""
@@ -260,7 +257,7 @@ class Expressions:
             terms = [c.times(i, size) for i, size in zip(args, sizes, strict=False)]
             return c.Element(array, c.total(terms, args[len(places) :]))
 
-        home = max((i.home for i in places), key=lambda b: b.depth)
+        home = home_of(places, self.nest.top)
         return Expr(form, home, (acc, *places, *less), v.type.dtype, acc.hint, uses=1)
 
     def written_out(self, root: Root, body: Body) -> Expr:
@@ -275,7 +272,7 @@ class Expressions:
             terms.append(self.value(node.operands[0], index, body))
             terms[-1].uses += 1
         self.known = {}
-        home = max((t.home for t in terms), key=lambda b: b.depth)
+        home = home_of(terms, self.nest.top)
         for term in terms:
             term.moved = term.moved or (term.is_plain_load and term.home is not home)
         total = Expr(
@@ -283,7 +280,7 @@ class Expressions:
             home,
             tuple(terms),
             node.results[0].type.dtype,
-            short_name(node.results[0]),
+            node.results[0],
             uses=1,
             moved=True,
             worth_a_name=True,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TypeAlias
 
 from ..ir.identifiers import numbered
+from ..ir.names import short_name
 from ..ir.node import Node, Value
 from ..ir.op_kinds import ADD, ATOM, Reduce
 from ..ir.strides import Strided, dense
@@ -35,7 +36,8 @@ class LoopTree:
     """Builds the tree of the statements of one loop nest.
 
     places: the C pointer of a param, result or scratch value; layouts: how its elements are stored, None for a
-    scalar passed by value; taken: names in scope around it.
+    scalar passed by value; taken: names in scope around it; own: for values of the nest those that names are of, where
+    they are others.
     """
 
     def __init__(
@@ -45,10 +47,11 @@ class LoopTree:
         layouts: Callable[[Value], Strided | None],
         row_call: RowCall,
         taken: Set[str],
+        own: Mapping[Value, Value],
     ) -> None:
         self.nest = nest = statements.nest
         self.place_of, self.layout_of, self.row_call = places, layouts, row_call
-        self.around, self.taken = taken, set[str]()
+        self.around, self.taken, self.own = taken, set[str](), own
         self.exprs = statements.exprs
         self.names: dict[Expr, c.Name] = {}  # of the expressions that are locals
         self.top = self._sequence(statements.top, nest.top)
@@ -82,7 +85,7 @@ class LoopTree:
     def _local(self, expr: Expr) -> list[c.Statement]:
         if not expr.is_local or expr in self.names:
             return []
-        hint = expr.hint
+        hint = self._word(expr.hint)
         if expr.memory is not None and not hint:
             v = expr.memory[0]
             if v not in self.nest.scratch and self.layout_of(v) is None:
@@ -127,7 +130,7 @@ class LoopTree:
         out: list[c.Statement] = []
         tile = begin.root.tile
         for acc, init in zip(begin.accumulators, lower.init, strict=True):
-            name = self._fresh(acc.hint)
+            name = self._fresh(self._word(acc.hint))
             self.names[acc] = c.Name(name)
             c_type = C_TYPES[acc.dtype.name]
             if tile is None:
@@ -205,6 +208,9 @@ class LoopTree:
         if offset:
             up.append(c.number(offset))
         return c.Element(place, c.total(up, down))
+
+    def _word(self, hint: str | Value) -> str:
+        return hint if isinstance(hint, str) else short_name(self.own.get(hint, hint))
 
     def _fresh(self, hint: str) -> str:
         hint = f"{hint}_i" if hint in self.around else hint  # the element in hand of that array

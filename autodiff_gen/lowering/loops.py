@@ -53,8 +53,8 @@ class Root:
     reduced: int = 0
     piece: int | None = None  # the operand that a node that assembles puts into its window; -1 for the fill
     needs: dict[Root, set[int]] = field(default_factory=dict)  # roots it reads -> axes that must be complete
-    home: Body = field(default_factory=Body)  # where the finished value can be read as a local
-    inner: Body = field(default_factory=Body)  # where its innermost statement is
+    home: Body = field(init=False)  # where the finished value can be read as a local
+    inner: Body = field(init=False)  # where its innermost statement is
     tile: Tile | None = None
     inner_loops: int = 0  # how many of the reduced loops have sums of their own, which are added up
 

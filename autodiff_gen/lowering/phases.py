@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from ..ir.graph import State
 from ..ir.node import Node, Value, base
@@ -29,16 +29,18 @@ class Phases:
         self._loss = None if self._loss_value is None else self._loss_value.node
         self._parameters = {s.name: s for s in plan.states.values() if s.role == "parameter"}
         self._own = {s.node: self._own_layer(s) for s in plan.steps}
+        self._found = {s.node: self._find_phases(s) for s in plan.steps}
         steps = sorted(plan.steps, key=lambda s: not self._is_forward(s))
         self.layers = [name for name in dict.fromkeys(self._own[s.node] for s in steps) if name]
-        rank = {name: k for k, name in enumerate(self.layers)}
+        self._rank = rank = {name: k for k, name in enumerate(self.layers)}
+        own = {n: rank.get(name, -1) for n, name in self._own.items()}
         order = graph.nodes
-        self._before = self._nearest(order, {n: n.operands for n in order}, rank)
-        readers: dict[Node, list[Value]] = {n: [] for n in order}
+        readers: dict[Node, list[Node]] = {n: [] for n in order}
         for n in order:
             for v in n.operands:
-                readers[v.node] += n.results[:1]
-        self._after = self._nearest(reversed(order), readers, rank)
+                readers[v.node].append(n)
+        self._before = _nearest(order, lambda n: [v.node for v in n.operands], own)
+        self._after = _nearest(reversed(order), readers.__getitem__, own)
 
     def phase(self, step: Step) -> str:
         """The phase; of a step that computes values of several, all of them: `forward, loss and backward`."""
@@ -46,6 +48,9 @@ class Phases:
         return f"{', '.join(others)} and {last}" if others else last
 
     def _phases(self, step: Step) -> list[str]:
+        return self._found[step.node]
+
+    def _find_phases(self, step: Step) -> list[str]:
         found = {self._phase_of(step, r) for r in step.node.results}
         return [phase for phase in ORDER if phase in found]
 
@@ -73,7 +78,7 @@ class Phases:
         if own or self._phases(step) == [UPDATE]:
             return own
         said = self._said(step)
-        if said in self.layers:
+        if said in self._rank:
             return said
         in_forward = self._is_forward(step)
         near = (self._before if in_forward else self._after)[step.node]
@@ -136,19 +141,6 @@ class Phases:
             until = max(until, end[name] if name else k)
         return out
 
-    def _nearest(
-        self,
-        order: Iterable[Node],
-        sources: dict[Node, list[Value]] | dict[Node, tuple[Value, ...]],
-        rank: dict[str, int],
-    ) -> dict[Node, int]:
-        """For each node the last layer among all that `sources` leads to, -1 where there is none."""
-        found: dict[Node, int] = {}
-        for n in order:
-            around = (max(found[v.node], rank.get(self._own.get(v.node, ""), -1)) for v in sources[n])
-            found[n] = max(around, default=-1)
-        return found
-
     def _written(self, step: Step) -> list[State]:
         return [self.plan.states[r] for r in step.node.results if r in self.plan.states]
 
@@ -167,6 +159,18 @@ class Phases:
                 if of is not None:
                     return _layer_of(of)
         return ""
+
+
+def _nearest(
+    order: Iterable[Node], sources: Callable[[Node], Iterable[Node]], own: Mapping[Node, int]
+) -> dict[Node, int]:
+    """For each node the last layer among all that `sources` leads to, -1 where there is none; `own`: of some nodes."""
+    found: dict[Node, int] = {}
+    last: dict[Node, int] = {}  # that of the node itself included
+    for n in order:
+        found[n] = max([last[source] for source in sources(n)], default=-1)
+        last[n] = max(found[n], own.get(n, -1))
+    return found
 
 
 def _layer_of(state: State) -> str:

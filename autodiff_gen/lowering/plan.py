@@ -12,6 +12,7 @@ from ..ir.node import Node, Value
 from ..kernels.table import Kernel
 from .buffer_assignment import Plan
 from .loop_nest import LoopNest
+from .loops import Scratch
 from .statements import Statements
 
 
@@ -39,6 +40,8 @@ class Step:
     inner: RegionPlan | None = None
     nest: LoopNest | None = None
     statements: Statements | None = None  # of the loop nest
+    own: Mapping[Value, Value] = field(default_factory=dict)  # for values of the nest, where they differ
+    scratch: dict[Value, Scratch] = field(default_factory=dict)  # memory that the step needs while it runs
     calls: dict[Node, tuple[KernelCall, Kernel]] = field(default_factory=dict)
     gathered: dict[Node, Value] = field(default_factory=dict)  # scratch for rows of a product's first factor
 

@@ -26,15 +26,12 @@ from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fusion_groups import is_free
 from ..passes.split_updates import split_updates
 from .accesses import Accesses
-from .accumulator_tiles import tile_accumulators
 from .buffer_assignment import Buffer, place
 from .control_flow import plan_cond, plan_scan
 from .kernel_calls import call_of, is_gathered, readable, row_call
-from .loop_nest import LoopNest
 from .loops import Scratch
+from .nests import nest_of, own_values, region_of_nest
 from .plan import EntryPlan, Placed, Step
-from .product_blocks import block_products
-from .row_tiles import tile_rows
 from .schedule import order_steps
 from .statements import Statements
 
@@ -71,7 +68,7 @@ def schedule(plan: EntryPlan, context: Context) -> EntryPlan:
 
 def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:
     """Give every value in the arena an offset: step 1 -> f32[30], read in step 3 -> arena + 0, steps 1 to 3."""
-    placed = _lifetimes(plan.steps, plan.states, plan.outputs)
+    placed = _lifetimes(plan.steps, plan.states, plan.outputs, context)
     unit = context.cost.alignment
     plans = {}
     for pool in ("float", "int"):
@@ -101,11 +98,11 @@ def _is_step(node: Node) -> bool:
 # Loop nests and buffers that are reused
 
 
-def _updated_in_place(graph: Graph, node: Node) -> list[tuple[int, Value, Value]]:
+def _updated_in_place(graph: Graph, node: Node, context: Context) -> list[tuple[int, Value, Value]]:
     """(operand's index, param, result) where the result of a fused node is stored in the memory of a state that the
-    operand shows.
+    operand shows; param and result are those of the nest.
     """
-    region = node.regions[0]
+    region = region_of_nest(node, context)
     updated = {state: region.results[index] for state, index in graph.written_by.get(node, {}).items()}
     states = map(state_of, node.operands)
     return [
@@ -120,28 +117,24 @@ def _may_share(accesses: Accesses, operand: Value, param: Value, result: Value) 
     return accesses.may_share(param, result)
 
 
-def _nest(node: Node, context: Context) -> LoopNest:
-    region = node.regions[0]
-    return context.analysis(
-        (LoopNest, region),
-        lambda: block_products(tile_rows(tile_accumulators(LoopNest(region, context.cost))), node.operands),
-    )
-
-
 def _statements(node: Node, graph: Graph, context: Context) -> Statements:
     """The statements of a fused node. A param that shows a state is loaded before a result takes its memory."""
-    locked = frozenset(param for _, param, _ in _updated_in_place(graph, node))
-    key = (Statements, node.regions[0], locked)
-    return context.analysis(key, lambda: Statements(_nest(node, context), locked))
+    locked = frozenset(param for _, param, _ in _updated_in_place(graph, node, context))
+    nest = nest_of(node, context)
+    return context.analysis((Statements, nest, locked), lambda: Statements(nest, locked))
+
+
+def _accesses(statements: Statements, context: Context) -> Accesses:
+    return context.analysis((Accesses, statements), lambda: Accesses(statements))
 
 
 def _overwritten_too_early(graph: Graph, context: Context) -> list[tuple[Node, int]]:
     """Fused nodes, and which operand shows a state whose bytes the node overwrites before the last read."""
     late = []
-    for node in graph.nodes:
-        in_place = _updated_in_place(graph, node) if isinstance(node.op.lower, Fused) else []
+    for node in graph.of(Fused):
+        in_place = _updated_in_place(graph, node, context)
         if in_place:
-            accesses = Accesses(_statements(node, graph, context))
+            accesses = _accesses(_statements(node, graph, context), context)
             late += [(node, i) for i, p, r in in_place if not _may_share(accesses, node.operands[i], p, r)]
     return late
 
@@ -155,8 +148,10 @@ def _step(node: Node, graph: Graph, context: Context) -> Step:
         assert lower is not None
         step.inner = plan_cond(node, graph, lower)
     elif node.regions:
-        step.nest, step.statements = _nest(node, context), _statements(node, graph, context)
-        operand = dict(zip(node.regions[0].params, node.operands, strict=True))
+        step.nest, step.statements = nest_of(node, context), _statements(node, graph, context)
+        step.own = own_values(node, step.nest)
+        step.scratch = {step.own.get(v, v): scratch for v, scratch in step.nest.scratch.items()}
+        operand = dict(zip(step.nest.region.params, node.operands, strict=True))
         for inner in step.nest.roots:
             if isinstance(inner.op.lower, RowContraction):
                 layouts = [readable(operand[v]) for v in inner.operands]
@@ -166,7 +161,7 @@ def _step(node: Node, graph: Graph, context: Context) -> Step:
                     row = make_input("row", Type(inner.operands[0].type.dtype, layouts[0].shape[1:]))
                     row.node.origin.labels[0] = Label(copy_of=operand[inner.operands[0]])
                     step.gathered[inner] = row
-                    step.nest.scratch[row] = Scratch(row, (), row.type.shape, row.type.dtype)
+                    step.scratch[row] = Scratch(row, (), row.type.shape, row.type.dtype)
     else:
         step.calls[node] = _with_kernel(call_of(node), backends)
     return step
@@ -192,11 +187,10 @@ def _pool(v: Value) -> str:
 def _scratch(step: Step) -> list[Placed]:
     """What a step needs for itself while it runs: scratch of a loop nest, the arenas of its regions."""
     out = []
-    if step.nest is not None:
-        for v, s in step.nest.scratch.items():
-            out.append(
-                Placed([v], step, planned_size(s.shape) * s.dtype.size, step.number, step.number, _pool(v))
-            )
+    for v, s in step.scratch.items():
+        out.append(
+            Placed([v], step, planned_size(s.shape) * s.dtype.size, step.number, step.number, _pool(v))
+        )
     if step.inner is not None:
         for pool in ("float", "int"):
             size = max(part.plan.plans[pool].peak for part in step.inner.parts)
@@ -246,7 +240,7 @@ def _ordered(
 
 
 def _lifetimes(
-    steps: list[Step], states: Mapping[Value, State], outputs: Mapping[Value, str]
+    steps: list[Step], states: Mapping[Value, State], outputs: Mapping[Value, str], context: Context
 ) -> list[Placed]:
     """Buffers with lifetimes; a result reuses the buffer of an operand that dies in its step, where the loops
     allow it.
@@ -264,7 +258,7 @@ def _lifetimes(
                 continue
             end = max(last.get(r, 0), s.number)
             if s.statements is not None and accesses is None:
-                accesses = Accesses(s.statements)
+                accesses = _accesses(s.statements, context)
             reused = _dying_operand(s, r, last, holder, accesses) if accesses is not None else None
             if s.inner is not None and r.index in s.inner.reuses:
                 reused = holder[base(s.inner.reuses[r.index])]
@@ -282,7 +276,8 @@ def _lifetimes(
 def _dying_operand(
     s: Step, r: Value, last: Mapping[Value, int], holder: Mapping[Value, Placed], accesses: Accesses
 ) -> Placed | None:
-    region = s.node.regions[0]
+    assert s.nest is not None
+    region = s.nest.region
     result = region.results[r.index]
     for source in dict.fromkeys(v.base for v in s.node.operands):
         buffer = holder.get(source)

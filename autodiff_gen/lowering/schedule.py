@@ -47,6 +47,7 @@ class _Problem:
         scratch: Sequence[int],
     ) -> None:
         count = len(before)
+        self.bit = [1 << s for s in range(count)]
         self.needs = [sum(1 << p for p in set(before[s])) for s in range(count)]
         self.after: list[list[int]] = [[] for _ in range(count)]
         for s in range(count):
@@ -67,13 +68,17 @@ class _Problem:
             self.made[s] <= self.never_read[s] + sum(n for n, _ in self.frees[s]) for s in range(count)
         ]
         # Steps of one kind are interchangeable: it is enough to try the first of them.
+        kinds: dict[object, int] = {}
         self.kind = [
-            (
-                self.needs[s],
-                self.during[s],
-                tuple(self.frees[s]),
-                tuple(self.after[s]),
-                tuple((n, readers.get(b)) for b, n in makes[s].items()),
+            kinds.setdefault(
+                (
+                    self.needs[s],
+                    self.during[s],
+                    tuple(self.frees[s]),
+                    tuple(self.after[s]),
+                    tuple((n, readers.get(b)) for b, n in makes[s].items()),
+                ),
+                s,
             )
             for s in range(count)
         ]
@@ -81,40 +86,41 @@ class _Problem:
     def start(self) -> _State:
         return self.after_free_steps(_State(0, 0, 0, tuple(s for s, n in enumerate(self.needs) if n == 0)))
 
-    def step(self, state: _State, s: int) -> _State:
-        done = state.done | 1 << s
-        left = ~done
-        live = state.live + self.made[s] - self.never_read[s]
-        for size, readers in self.frees[s]:
-            if not readers & left:
-                live -= size
+    def added(self, left: int, s: int) -> int:
+        """The bytes that are alive after step s and were not before it, where the steps in `left` are not done."""
+        size = self.made[s] - self.never_read[s]
+        for freed, readers in self.frees[s]:
+            if readers & left == self.bit[s]:
+                size -= freed
+        return size
+
+    def step(self, state: _State, s: int, added: int) -> _State:
+        done = state.done | self.bit[s]
         ready = list(state.ready)
         ready.remove(s)
         for a in self.after[s]:
-            if not self.needs[a] & left:
+            if self.needs[a] & done == self.needs[a]:
                 insort(ready, a)
         peak = max(state.peak, state.live + self.during[s])
-        return _State(done, peak, live, tuple(ready), s, state)
+        return _State(done, peak, state.live + added, tuple(ready), s, state)
 
     def after_free_steps(self, state: _State) -> _State:
         """The state after every step that costs nothing."""
         while True:
-            room = state.peak - state.live
+            room, left = state.peak - state.live, ~state.done
             for s in state.ready:
-                if self.may_be_free[s] and self.during[s] <= room:
-                    new = self.step(state, s)
-                    if new.live <= state.live:
-                        state = new
-                        break
+                if self.may_be_free[s] and self.during[s] <= room and (added := self.added(left, s)) <= 0:
+                    state = self.step(state, s, added)
+                    break
             else:
                 return state
 
     def following(self, state: _State) -> Iterator[_State]:
-        tried = set()
+        tried, left = set(), ~state.done
         for s in state.ready:
             if self.kind[s] not in tried:
                 tried.add(self.kind[s])
-                yield self.after_free_steps(self.step(state, s))
+                yield self.after_free_steps(self.step(state, s, self.added(left, s)))
 
 
 def order_steps(

@@ -40,20 +40,24 @@ def apply_optimizer(module: Module[Graph], context: Context) -> Module[Graph]:
     step, *others = module.entries
     trained = [(module.state(state), module.old_value(v)) for state, v in training.trained]
     states = [state for state, _ in trained]
-    # One set of update rules over placeholders, so that both ways of training share their states.
-    placeholders = [make_input(gradient_name(state), state.type, state.name) for state in states]
+    loss, gradients = _split(step, states)
+    shown = gradients
+    if training.accumulate is not None:
+        # One set of update rules over placeholders, so that both ways of training share their states.
+        shown = [make_input(gradient_name(state), state.type, state.name) for state in states]
     with building(OPTIMIZER, UPDATE):
-        new = _rules(module, training, trained, placeholders)
+        new = _rules(module, training, trained, shown)
         averages = training.ema.averages(states) if training.ema else {}
         if training.ema:
             new = {**new, **training.ema.updates(averages, new)}
 
     def updates(gradients: Sequence[Value]) -> dict[State, Value]:
-        known = dict(zip(placeholders, gradients, strict=True))
+        if gradients is shown:
+            return new
+        known = dict(zip(shown, gradients, strict=True))
         return dict(zip(new, replaced(list(new.values()), known), strict=True))
 
     lr = () if training.lr is None else (training.lr,)
-    loss, gradients = _split(step, states)
     entries = [
         replace(
             step, inputs=(*step.inputs, *lr), outputs=loss, updates={**step.updates, **updates(gradients)}

@@ -101,7 +101,7 @@ def _with_readable_operands(graph: Graph, cost: CostTable) -> Graph:
             return (_with_rows(made, cost) if isinstance(lower, Call) else made).results
         return None
 
-    return rewritten(graph, rewrite)
+    return rewritten(graph, rewrite, graph.of(View, Contraction, RowContraction, Call, Scan, Cond))
 
 
 def _with_rows(node: Node, cost: CostTable) -> Node:
@@ -216,9 +216,7 @@ def with_old_states_copied(graph: Graph, reads: Sequence[tuple[Node, int]]) -> G
         return snapshot(v, state)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if node not in indices:
-            return None
         fixed = tuple(copy_of(v) if i in indices[node] else v for i, v in enumerate(operands))
         return node.with_operands(fixed).results
 
-    return rewritten(graph, rewrite)
+    return rewritten(graph, rewrite, indices)

@@ -31,8 +31,8 @@ def key_of(node: Node, operands: tuple[Any, ...], alone: str | None = None) -> A
     """Equal for nodes that compute the same, where equal `operands` are the same values; `alone`: the op instead."""
     if isinstance(node.op.lower, Leaf) and node.op is not CONST:
         return node
-    attrs = tuple([(k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact"])
-    types = tuple([r.type for r in node.results])
+    attrs = tuple([(k, _key(a)) for k, a in sorted(node.attrs.items()) if k != "exact"]) if node.attrs else ()
+    types = tuple([(r.type.dtype, r.type.shape) for r in node.results])
     return OPS[alone] if alone else node.op, operands, attrs, node.regions, types
 
 
@@ -41,9 +41,7 @@ def cse(graph: Graph, context: Context) -> Graph:
     known: dict[Any, tuple[Value, ...]] = {}
     read = {v for n in graph.nodes for v in n.operands} | set(graph.roots)
 
-    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if isinstance(node.op.lower, Leaf) and node.op is not CONST:
-            return None
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
         alone = node.op.lower.alone if isinstance(node.op.lower, Reduce) else None
         alone = alone if read.isdisjoint(node.results[1:]) else None
         key = key_of(node, operands, alone)
@@ -55,4 +53,5 @@ def cse(graph: Graph, context: Context) -> Graph:
             known[key] = node.with_operands(operands).results
         return known[key]
 
-    return rewritten(graph, rewrite)
+    computed = (n for n in graph.nodes if n.op is CONST or not isinstance(n.op.lower, Leaf))
+    return rewritten(graph, rewrite, computed)

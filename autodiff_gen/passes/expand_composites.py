@@ -28,8 +28,8 @@ from .context import Context
 def expand_composites(graph: Graph, context: Context) -> Graph:
     """See the module."""
 
-    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        lower = node.op.lower
-        return tuple(lower.expand(operands, node.attrs)) if isinstance(lower, Composite) else None
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        assert isinstance(node.op.lower, Composite)
+        return tuple(node.op.lower.expand(operands, node.attrs))
 
-    return rewritten(graph, rewrite)
+    return rewritten(graph, rewrite, graph.of(Composite))

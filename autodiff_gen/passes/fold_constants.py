@@ -1,4 +1,4 @@
-"""Fold constants, and remove arithmetic that changes nothing.
+"""Fold constants, merge equal ones, and remove arithmetic that changes nothing.
 
     entry f(x: f32[4])                entry f(x: f32[4])
       %0: f32[] = mul(2.0, 0.25)        %0: f32[4] = mul(x, 0.5)
@@ -24,6 +24,7 @@ from ..ir.traits import view_kind
 from ..ir.types import Type, broadcast, planned_size
 from ..ir.views import picked_axis, view_layout
 from .context import Context
+from .cse import key_of
 
 
 def uniform(v: Value) -> np.generic | None:
@@ -75,7 +76,11 @@ def _stretched(v: Value, type: Type) -> Value:
 def fold_constants(graph: Graph, context: Context) -> Graph:
     """See the module."""
 
+    constants: dict[object, tuple[Value, ...]] = {}  # equal ones become one
+
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        if node.op is CONST:
+            return constants.setdefault(key_of(node, ()), node.results)
         if isinstance(node.op.lower, View):
             same = operands[0].type == node.results[0].type
             at = view_layout(node, dense(operands[0].type.shape)) if same else None
@@ -84,7 +89,7 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
             x, y = operands[0].type.shape, node.results[0].type.shape
             alone = x[picked_axis(node)] == 1 and planned_size(x) == planned_size(y)
             return (apply("reshape", operands[0], shape=y),) if alone else None  # nothing to choose from
-        if not isinstance(node.op.lower, Elementwise) or node.op.materializes:
+        if node.op.materializes:
             return None
         (result,) = node.results
         numbers = [uniform(v) for v in operands]
@@ -98,4 +103,5 @@ def fold_constants(graph: Graph, context: Context) -> Graph:
             return (known,)
         return node.with_operands(operands).results
 
-    return rewritten(graph, rewrite)
+    leaves = (v.node for v in graph.leaves(CONST))
+    return rewritten(graph, rewrite, [*leaves, *graph.of(View, Pick, Elementwise)])

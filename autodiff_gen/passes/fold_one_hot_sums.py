@@ -23,7 +23,7 @@ from ..functional.indexing import index_source
 from ..ir.build import apply, constant
 from ..ir.graph import Graph
 from ..ir.node import CONST, INPUT, Node, Value, base
-from ..ir.op_kinds import Elementwise, Iota, View
+from ..ir.op_kinds import Elementwise, Iota, Reduce, View
 from ..ir.rewrite import rewritten
 from ..ir.traits import is_sum
 from ..ir.types import Shape, normalise_axes, planned_size
@@ -35,14 +35,12 @@ def fold_one_hot_sums(graph: Graph, context: Context) -> Graph:
     """See the module."""
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if not is_sum(node):
-            return None
         (x,) = operands
         axes = normalise_axes(node.attrs["axes"], x.ndim)
         number = _number(x, axes[0]) if len(axes) == 1 else None
         return None if number is None else (_without(number, x, axes[0], node.results[0]),)
 
-    return rewritten(graph, rewrite)
+    return rewritten(graph, rewrite, filter(is_sum, graph.of(Reduce)))
 
 
 def _number(v: Value, axis: int) -> Value | None:

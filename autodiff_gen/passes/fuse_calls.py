@@ -27,7 +27,7 @@ from typing import Any
 from ..ir.build import apply, apply_node, constant
 from ..ir.graph import Graph
 from ..ir.node import OPS, Node, Op, Value
-from ..ir.op_kinds import Call, Composition
+from ..ir.op_kinds import Call, Composition, Reduce
 from ..ir.rewrite import rewritten
 from ..ir.traits import is_sum
 from ..ir.types import normalise_axes
@@ -91,7 +91,7 @@ class _Fusion:
         compositions = _compositions()
         self.fits = {
             n: fit
-            for n in graph.nodes
+            for n in graph.of(Call)
             for op, composition in compositions.get(n.op, ())
             if (fit := self._fit(n, op, composition)) is not None
         }
@@ -141,8 +141,8 @@ def fuse_calls(graph: Graph, context: Context) -> Graph:
         fit = fusion.fit(node)
         if fit is not None:
             return fit.applied(operands)
-        if fusion.is_sum_of_scattered(node) and fusion.is_never_read(node.operands[0]):
+        if node not in fusion.fits and fusion.is_never_read(node.operands[0]):
             return (apply(node.op.name, operands[0].node.operands[0], **node.attrs),)
         return None
 
-    return rewritten(graph, rewrite)
+    return rewritten(graph, rewrite, [*fusion.fits, *filter(fusion.is_sum_of_scattered, graph.of(Reduce))])

@@ -100,8 +100,8 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
                 node = Node(INPUT, (), {"name": f"p{len(params)}"}, (_flattened(v.type, flat),))
                 params[v] = node.results[0]
             return params[v]
-        operands = tuple(resolve(o) for o in v.node.operands)
-        types = tuple(_flattened(r.type, flat) for r in v.node.results)
+        operands = tuple([resolve(o) for o in v.node.operands])
+        types = tuple([_flattened(r.type, flat) for r in v.node.results])
         attrs = v.node.attrs
         if isinstance(v.node.op.lower, Iota) and types[0] != v.type:
             attrs = {"size": types[0].shape}
@@ -117,7 +117,7 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
 
 
 def _flattened(type: Type, flat: Shape | None) -> Type:
-    return Type(type.dtype, (product(flat),)) if flat is not None and type.shape == flat else type
+    return Type(type.dtype, (product(flat),)) if type.shape == flat else type
 
 
 def _reshaped(v: Value, type: Type) -> Value:

@@ -201,10 +201,8 @@ def _by_rows(graph: Graph) -> Graph:
     }
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if node not in chosen:
-            return None
         return Node(
             OPS[chosen[node]], operands, node.attrs, (node.results[0].type,), origin=node.origin
         ).results
 
-    return rewritten(graph, rewrite) if chosen else graph
+    return rewritten(graph, rewrite, chosen)

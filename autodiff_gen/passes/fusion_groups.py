@@ -94,9 +94,9 @@ class Groups:
         self.position = {n: i for i, n in enumerate(self.order)}
         self.apart = {n for n in self.order if wants_a_flat_loop(n, cost)}
         self.groups = {i: self.phases.group(n, _own_shape(n)) for i, n in enumerate(self.order)}
-        self.group: dict[Node, int] = {n: i for i, n in enumerate(self.order)}
+        self.group = dict(self.position)
         self._before = {n: self._found_before(n, edges) for n in self.order}
-        above = {i: {self.group[b] for b in self._before[n]} for i, n in enumerate(self.order)}
+        above = {i: [self.group[b] for b in self._before[n]] for i, n in enumerate(self.order)}
         self.dag = OrderedDag(self._dependence_order(above), above)
         self.barriers = _Barriers(self.dag, [is_fusable(n) for n in self.order])
 
@@ -104,7 +104,7 @@ class Groups:
         sources = [v.base.node for v in node.operands]
         return [n for n in (*sources, *edges.get(node, ())) if n in self.group]
 
-    def _dependence_order(self, above: Mapping[int, set[int]]) -> list[int]:
+    def _dependence_order(self, above: Mapping[int, Sequence[int]]) -> list[int]:
         """The nodes in an order that control dependences keep too, which may lead against that of the graph: each as
         late as its readers allow, so that few nodes are between two that are merged."""
         height = dict.fromkeys(above, 0)  # the longest path to a node that nothing reads
@@ -112,7 +112,8 @@ class Groups:
         done = [g for g in above if not readers[g]]
         for g in done:
             for source in above[g]:
-                height[source] = max(height[source], height[g] + 1)
+                if height[source] <= height[g]:
+                    height[source] = height[g] + 1
                 readers[source] -= 1
                 if not readers[source]:
                     done.append(source)

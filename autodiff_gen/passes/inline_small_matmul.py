@@ -14,6 +14,7 @@ from __future__ import annotations
 from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
+from ..ir.op_kinds import Contraction
 from ..ir.rewrite import rewritten
 from ..ir.traits import is_plain_product
 from ..ir.types import planned_size
@@ -43,4 +44,4 @@ def inline_small_matmul(graph: Graph, context: Context) -> Graph:
         total = apply("sum", each, axes=(1,), keepdim=False)
         return (total,)
 
-    return rewritten(graph, rewrite)
+    return rewritten(graph, rewrite, graph.of(Contraction))

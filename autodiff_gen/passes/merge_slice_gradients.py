@@ -19,28 +19,30 @@ from __future__ import annotations
 from ..errors import ShapeError
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
-from ..ir.op_kinds import Assemble, View
+from ..ir.op_kinds import Assemble, Elementwise, View, ViewKind
 from ..ir.origin import Origin
 from ..ir.rewrite import rewritten
+from ..ir.traits import view_kind
 from .context import Context
 
 
 def merge_slice_gradients(graph: Graph, context: Context) -> Graph:
     """See the module."""
+    if not graph.of(Assemble):
+        return graph
     roots = set(graph.roots)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if isinstance(node.op.lower, View) and node.op.lower.window:
+        if isinstance(node.op.lower, View):
             part = _part(operands[0].node, node)
             return None if part is None else (part,)
-        if node.op.signs != (1, 1):
-            return None
         if any(v in roots for v in node.operands):
             return None
         joined = _joined(operands[0], operands[1], node.origin)
         return None if joined is None else (joined,)
 
-    return rewritten(graph, rewrite)
+    slices = [n for n in graph.of(View) if view_kind(n) is ViewKind.WINDOW]
+    return rewritten(graph, rewrite, [*slices, *(n for n in graph.of(Elementwise) if n.op.signs == (1, 1))])
 
 
 def _part(assembled: Node, window: Node) -> Value | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -30,7 +31,7 @@ class PermutedView:
     source: Value
     axes: Axes
 
-    @property
+    @cached_property
     def shape(self) -> Shape:
         return tuple(product(tuple(self.source.type.shape[a] for a in group)) for group in self.axes)
 

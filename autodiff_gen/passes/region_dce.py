@@ -29,13 +29,9 @@ from .context import Context
 def region_dce(graph: Graph, context: Context) -> Graph:
     """Until nothing changes: a scan that is relieved of operands may leave stacks of another one without readers."""
     while True:
-        order = graph.nodes
-        read = {v for n in order for v in n.operands} | set(graph.roots)
-        wasteful = {
-            n: keep
-            for n in order
-            if isinstance(n.op.lower, Scan | Cond) and (keep := _wanted(n, read)) is not None
-        }
+        regions = graph.of(Scan, Cond)
+        read = {v for n in graph.nodes for v in n.operands} | set(graph.roots) if regions else set()
+        wasteful = {n: keep for n in regions if (keep := _wanted(n, read)) is not None}
         if not wasteful:
             return graph
 
@@ -43,10 +39,10 @@ def region_dce(graph: Graph, context: Context) -> Graph:
             node: Node,
             operands: tuple[Value, ...],
             wasteful: dict[Node, tuple[list[int], list[int]]] = wasteful,
-        ) -> tuple[Value, ...] | None:
-            return _narrowed(node, operands, *wasteful[node]) if node in wasteful else None
+        ) -> tuple[Value, ...]:
+            return _narrowed(node, operands, *wasteful[node])
 
-        graph = rewritten(graph, rewrite)
+        graph = rewritten(graph, rewrite, wasteful)
 
 
 def _wanted(node: Node, read: set[Value]) -> tuple[list[int], list[int]] | None:

@@ -34,12 +34,12 @@ from .context import Context
 
 def rematerialize_random(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    random = _random_nodes(graph.nodes)
+    if not graph.of(Iota):
+        return graph
+    random = _random_nodes(graph.of(Elementwise))
     made: dict[tuple[Value, Strided], Value] = {}
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if not isinstance(node.op.lower, View):
-            return None
         v = node.results[0]
         source, at = base(v), layout(v)
         if source.node not in random or at is None or not _cuts(v):
@@ -48,15 +48,13 @@ def rematerialize_random(graph: Graph, context: Context) -> Graph:
             made[source, at] = _recomputed(source, at, random)
         return (made[source, at],)
 
-    return rewritten(graph, rewrite)
+    return rewritten(graph, rewrite, graph.of(View))
 
 
-def _random_nodes(order: Sequence[Node]) -> set[Node]:
+def _random_nodes(elementwise: Sequence[Node]) -> set[Node]:
     """The nodes whose elements follow from their index and scalars alone."""
     found: set[Node] = set()
-    for node in order:
-        if not isinstance(node.op.lower, Elementwise):
-            continue
+    for node in elementwise:
         shape = node.results[0].type.shape
         arrays = [v for v in node.operands if v.type.shape != ()]
         moving = [d for d in shape if d != 1]

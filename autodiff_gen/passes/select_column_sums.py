@@ -82,7 +82,7 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
         return all_need(others, node)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        sizes = _rows_and_columns(node) if is_sum(node) else None
+        sizes = _rows_and_columns(node)
         if (
             sizes is None
             or sums_are_inlined(context.cost, *sizes)
@@ -94,7 +94,7 @@ def select_column_sums(graph: Graph, context: Context) -> Graph:
         shape = node.results[0].type.shape
         return (total if total.type.shape == shape else apply("reshape", total, shape=shape),)
 
-    return rewritten(graph, rewrite)
+    return rewritten(graph, rewrite, filter(is_sum, graph.of(Reduce)))
 
 
 def _extents(node: Node) -> tuple[Shape, Shape]:

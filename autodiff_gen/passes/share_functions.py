@@ -48,16 +48,18 @@ class _Numbering:
 
 def share_functions(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    candidates = [n for n in graph.nodes if isinstance(n.op.lower, Elementwise) and n.op.lower.expand]
+    candidates = [
+        n for n in graph.of(Elementwise) if isinstance(n.op.lower, Elementwise) and n.op.lower.expand
+    ]
     if not candidates:
         return graph
     numbers = _Numbering(graph)
     chosen = {n for n in candidates if _calls_known(n, numbers)}
 
-    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        return tuple(_expanded(node, operands)) if node in chosen else None
+    def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...]:
+        return tuple(_expanded(node, operands))
 
-    return rewritten(graph, rewrite) if chosen else graph
+    return rewritten(graph, rewrite, chosen)
 
 
 def _expanded(node: Node, operands: tuple[Value, ...]) -> Sequence[Value]:

@@ -20,10 +20,11 @@ Parts must not overlap: nothing is computed twice.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from ..ir.graph import Graph
-from ..ir.node import Node, Value, users
+from ..ir.node import Node, Value
 from ..ir.op_kinds import Elementwise, View
 from ..ir.origin import Origin
 from ..ir.rewrite import rewritten
@@ -40,13 +41,15 @@ Window: TypeAlias = tuple[Shape, tuple[int, ...], tuple[int, ...]]  # extents, s
 
 def slice_propagation(graph: Graph, context: Context) -> Graph:
     """See the module."""
-    order = graph.nodes
-    readers = users(order)
+    windows = list(filter(_is_window, graph.of(View)))
+    if not windows:
+        return graph
+    readers = graph.users
     roots = set(graph.roots)
     parts: dict[Value, list[Window]] = {}
-    for node in reversed(order):
-        if isinstance(node.op.lower, Elementwise) and node.results[0] not in roots:
-            found = _parts(node.results[0], readers.get(node.results[0], []), parts)
+    for node in reversed(graph.of(Elementwise)):
+        if node.results[0] not in roots:
+            found = _parts(node.results[0], readers.get(node.results[0], ()), parts)
             if found is not None:
                 parts[node.results[0]] = found
     made: dict[tuple[Value, Window], Value] = {}
@@ -71,7 +74,8 @@ def slice_propagation(graph: Graph, context: Context) -> Graph:
             made[result, at] = Node(node.op, tuple(cut), node.attrs, types, origin=origin).results[0]
         return None
 
-    return rewritten(graph, rewrite) if parts else graph
+    cut = [n for n in windows if n.operands[0] in parts]
+    return rewritten(graph, rewrite, [*cut, *(v.node for v in parts)])
 
 
 def _is_window(node: Node) -> bool:
@@ -82,7 +86,7 @@ def _of(node: Node) -> Window:
     return node.results[0].type.shape, node.attrs["starts"], node.attrs["steps"]
 
 
-def _parts(v: Value, readers: list[Node], parts: dict[Value, list[Window]]) -> list[Window] | None:
+def _parts(v: Value, readers: Sequence[Node], parts: dict[Value, list[Window]]) -> list[Window] | None:
     """The windows through which alone v is read, or None when it is read in another way or parts overlap."""
     found: dict[Window, None] = {}
     for node in readers:

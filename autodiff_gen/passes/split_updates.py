@@ -30,9 +30,9 @@ def split_updates(graph: Graph, late: Sequence[tuple[Node, int]]) -> Graph:
         indices.setdefault(node, set()).add(base(graph.updates[state]).index)
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        return _Split(node, operands, indices[node]).results() if node in indices else None
+        return _Split(node, operands, indices[node]).results()
 
-    return rewritten(graph, rewrite)
+    return rewritten(graph, rewrite, indices)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from __future__ import annotations
 from ..ir.build import apply
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
-from ..ir.op_kinds import ViewKind
+from ..ir.op_kinds import View, ViewKind
 from ..ir.rewrite import rewritten
 from ..ir.traits import is_plain_product, view_kind
 from ..ops.contraction import transposed
@@ -57,15 +57,15 @@ def transpose_elimination(graph: Graph, context: Context) -> Graph:
         )
 
     def rewrite(node: Node, operands: tuple[Value, ...]) -> tuple[Value, ...] | None:
-        if not _is_permute(node):
-            return None
         source = operands[0]
         if is_plain_product(source.node) and _swaps_last_two(node) and only_transposed(node.operands[0]):
             a, b = (_composed(transposed(v)) for v in source.node.operands)
             return (apply("matmul", b, a),)
-        return (_permuted(source, tuple(node.attrs["dims"])),)
+        dims = tuple(node.attrs["dims"])
+        changes = _is_permute(source.node) or dims == tuple(range(len(dims)))
+        return (_permuted(source, dims),) if changes else None
 
-    return rewritten(graph, rewrite)
+    return rewritten(graph, rewrite, filter(_is_permute, graph.of(View)))
 
 
 def _composed(v: Value) -> Value:

@@ -113,9 +113,9 @@ def _tensors(b: Placed, step: str, layers: Mapping[str, str]) -> str:
 
 
 def _type(v: Value, b: Placed) -> str:
-    if b.owner is None or b.owner.nest is None:
+    if b.owner is None:
         return repr(v.type)
-    return f"{v.type.dtype}[{','.join(map(repr, b.owner.nest.scratch[v].shape))}]"
+    return f"{v.type.dtype}[{','.join(map(repr, b.owner.scratch[v].shape))}]"
 
 
 def _states(program: Program) -> str:

@@ -1,5 +1,7 @@
 """Which generated C takes the short ways of ag_math.h, and where it has loops for vectors."""
 
+from dataclasses import replace
+
 import pytest
 
 from autodiff_gen.codegen.compiler import compile_model
@@ -68,11 +70,16 @@ def test_boards_with_vectors_get_flat_loops() -> None:
     ):
         model = load_model(name)[0]
         plain = compile_model(model, name, ["ref"], board.load("stm32"))
-        wide = compile_model(model, name, ["ref"], board.load("host_avx2"))
+        vectors = board.load("host_avx2")
+        wide = compile_model(model, name, ["ref"], vectors)
+        nested = replace(vectors, cost=replace(vectors.cost, vector_loop=1024))  # no loop is as long
         text = emit(wide)[f"{name}.c"]
         assert loop in text and loop not in emit(plain)[f"{name}.c"]
         assert "AG_MATH_SHORTCUTS" not in text
         assert bytes_alive(wide) <= bytes_alive(plain)  # the rest is that buffers begin at vectors
+        as_aligned = compile_model(model, name, ["ref"], nested)
+        assert loop not in emit(as_aligned)[f"{name}.c"]
+        assert wide.struct_bytes <= as_aligned.struct_bytes
 
 
 @pytest.mark.parametrize(
