@@ -13,7 +13,7 @@
 #define AG_CHANNEL_TILE 8
 #define AG_MOVING_POINTERS 1
 #define AG_MOVE_INSTRUCTIONS 1
-#define AG_AXPY_ROWS "mve/axpy_rows.h" /* a loop whose end is predicated, in assembly */
+#define AG_AXPY_ROWS_ASSEMBLY 1 /* a loop whose end is predicated */
 
 enum { LANES = 4, RUN = 1, PART = LANES, SUMS = 4, COLUMN_VECTORS = 4, GEMV_ROWS = 4 };
 #define SUM_ROWS(vectors) 1

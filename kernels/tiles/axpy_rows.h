@@ -1,12 +1,12 @@
 /* Row-wise axpy for the gradients of pooled convolutions: short rows. A backend whose vec.h defines
- * AG_AXPY_ROWS, the name of a header, has its own. */
+ * AG_AXPY_ROWS_ASSEMBLY as 1 has its own, axpy_rows_assembly.h. */
 #ifndef AG_TILES_AXPY_ROWS_H
 #define AG_TILES_AXPY_ROWS_H
 
 #include "vec.h"
 
-#if defined AG_AXPY_ROWS
-#include AG_AXPY_ROWS
+#if AG_AXPY_ROWS_ASSEMBLY
+#include "axpy_rows_assembly.h"
 #else
 #include "tiles/vectors.h"
 
