@@ -12,7 +12,7 @@ from .errors import STATUS, DeviceError, LinkError
 from .frames import Decoder, Frame
 from .transport import Transport
 
-SHORTEST, LONGEST = 0.02, 2.0  # seconds until a request is sent again
+SHORTEST, LONGEST = 0.005, 2.0  # seconds until a request is sent again
 
 
 class SessionLost(LinkError):
