@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import KernelError
 from ..targets.schema import near
 from .contract import FUNCTIONS
-from .rows import C_NAME, TILES, Rows, check_keys, strings, suffix
+from .rows import C_NAME, TILES, Rows, check_keys, own_or_tiles, strings, suffix
 from .table import Backend, Function
 from .third_party import KEYS, External
 
@@ -54,10 +54,12 @@ def load_backend(folder: Path, root: Path) -> Backend:
     if table.get("tiles"):
         tables, cflags = (path, root / TILES), (*cflags, f"-DAG_BACKEND={suffix(folder)}")
     rows = Rows(path, root, cflags).load(table)
-    shared = tuple(folder / s for s in strings(table.get("shared", []), f"{path}: shared"))
+    shared = tuple(
+        own_or_tiles(folder / s, root) for s in strings(table.get("shared", []), f"{path}: shared")
+    )
     for source in shared:
         if not source.is_file():
-            raise KernelError(f"{path}: shared: {source.name!r} is not a file in {folder}")
+            raise KernelError(f"{path}: shared: {source.name!r} is a file neither in {folder} nor in tiles/")
     requires = strings(table.get("requires", []), f"{path}: requires")
     ldflags, headers, packages = (
         strings(table.get(key, []), f"{path}: {key}") for key in ("ldflags", "headers", "packages")

@@ -127,9 +127,7 @@ class Rows:
         for name in known if isinstance(tiles, str) else strings(list(tiles), where):
             if name not in known:
                 raise KernelError(f"{where}: no {name!r} in {self.root / TILES}{near(name, known)}")
-            source = self._folder / f"{name}.c"
-            if not source.is_file():
-                source = (self.root / TILES).parent / source.name
+            source = own_or_tiles(self._folder / f"{name}.c", self.root)
             for kernel, when in known[name].items():
                 symbol = self._symbol(kernel)
                 if not source.is_file() or not self._names(source, symbol, kernel):
@@ -147,6 +145,11 @@ class Rows:
                     f"{self.table}: serves: {name}: no file in {self._folder} defines void {symbol}(...)"
                 )
             yield self._row(name, symbol, source, when)
+
+
+def own_or_tiles(file: Path, root: Path) -> Path:
+    """The file of a backend's folder, where it is missing that of `tiles/`."""
+    return file if file.is_file() else (root / TILES).parent / file.name
 
 
 def every_call(kernel: Kernel) -> bool:

@@ -1,6 +1,6 @@
 /* Weight gradient of a pooled convolution. Windows of 3 x 3 and 5 x 5 elements hold their sums in registers
  * for a row of pooled pixels. */
-#include "axpy_rows.h"
+#include "tiles/axpy_rows.h"
 
 #include <stddef.h>
 

@@ -7,5 +7,6 @@
 #define AG_CHANNEL_TILE 8
 #define AG_SINGLE_PIXELS 1
 #define AG_TILE_RUNS 1
+#define AG_AXPY_ROWS_ASSEMBLY 1
 
 #endif

@@ -33,7 +33,7 @@ static inline void skip(const float *p[4], int32_t bytes) {
     }
 }
 
-static inline void add(sums *s, four a, four b) {
+static inline void add_products(sums *s, four a, four b) {
     for (int32_t i = 0; i < 4; i++) {
         for (int32_t j = 0; j < 4; j++) {
             s->v[i][j] += a.v[i] * b.v[j];
@@ -41,7 +41,7 @@ static inline void add(sums *s, four a, four b) {
     }
 }
 
-static inline void store(const ag_tile *t, const sums *s) {
+static inline void store_tile(const ag_tile *t, const sums *s) {
     float *row = t->c;
     for (int32_t i = 0; i < 4; i++) {
         for (int32_t j = 0; j < 4; j++) {
@@ -59,12 +59,12 @@ void AG_MICROKERNEL(nn)(const ag_tile *t) {
     sums s = {{{0.0f}}};
     for (int32_t run = t->k_runs; run > 0; run--) {
         for (int32_t k = 0; k < depth; k++) {
-            add(&s, load_strided(a, k), load_contiguous(&b, step));
+            add_products(&s, load_strided(a, k), load_contiguous(&b, step));
         }
         skip(a, a_skip);
         b = advance(b, t->b_skip);
     }
-    store(t, &s);
+    store_tile(t, &s);
 }
 
 void AG_MICROKERNEL(nt)(const ag_tile *t) {
@@ -75,12 +75,12 @@ void AG_MICROKERNEL(nt)(const ag_tile *t) {
     sums s = {{{0.0f}}};
     for (int32_t run = t->k_runs; run > 0; run--) {
         for (int32_t k = 0; k < depth; k++) {
-            add(&s, load_strided(a, k), load_strided(b, k));
+            add_products(&s, load_strided(a, k), load_strided(b, k));
         }
         skip(a, a_skip);
         skip(b, b_skip);
     }
-    store(t, &s);
+    store_tile(t, &s);
 }
 
 void AG_MICROKERNEL(tn)(const ag_tile *t) {
@@ -89,12 +89,12 @@ void AG_MICROKERNEL(tn)(const ag_tile *t) {
     sums s = {{{0.0f}}};
     for (int32_t run = t->k_runs; run > 0; run--) {
         for (int32_t k = t->k; k > 0; k--) {
-            add(&s, load_contiguous(&a, a_step), load_contiguous(&b, b_step));
+            add_products(&s, load_contiguous(&a, a_step), load_contiguous(&b, b_step));
         }
         a = advance(a, t->a_skip);
         b = advance(b, t->b_skip);
     }
-    store(t, &s);
+    store_tile(t, &s);
 }
 
 void AG_MICROKERNEL(tg)(const ag_tile *t) {
@@ -104,11 +104,11 @@ void AG_MICROKERNEL(tg)(const ag_tile *t) {
     for (int32_t run = t->k_runs; run > 0; run--) {
         for (int32_t k = t->k; k > 0; k--) {
             const four f = {{*b[0], *b[1], *b[2], *b[3]}};
-            add(&s, load_contiguous(&a, a_step), f);
+            add_products(&s, load_contiguous(&a, a_step), f);
             skip(b, b_step);
         }
         a = advance(a, t->a_skip);
         skip(b, t->b_skip);
     }
-    store(t, &s);
+    store_tile(t, &s);
 }

@@ -4,6 +4,8 @@
 #ifndef AG_HOST_VEC_H
 #define AG_HOST_VEC_H
 
+#include "tiles/inline.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -62,8 +64,6 @@ typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_ali
 #define AG_PANEL_PIXELS 32 /* from which packing pays */
 #define AG_IM2COL_MAX 256
 #endif
-
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 ALWAYS_INLINE vec zero(void) {
     return (vec){0};
@@ -256,6 +256,45 @@ ALWAYS_INLINE void sixteen_sums(const vec v[4][4], quad sums[4]) {
         sums[i] = four_sums(v[i][0], v[i][1], v[i][2], v[i][3]);
     }
 #endif
+}
+
+/* The vocabulary of tiles/vectors.h; a run is one vector. */
+enum { RUN = 1, PART = LANES, SUMS = 8, COLUMN_VECTORS = 4, GEMV_ROWS = 8, DEPTHWISE_RESULTS = 8 };
+#define SUM_ROWS(vectors) ((vectors) == 3 ? 2 : SUMS / (vectors))
+#define AG_PARTIAL_BLOCKS 1
+#define AG_ALL_MODES 1
+
+ALWAYS_INLINE vec add(vec v, vec w) {
+    return v + w;
+}
+
+typedef vec multiplier;
+
+ALWAYS_INLINE multiplier multiplier_of(float f) {
+    return splat(f);
+}
+
+ALWAYS_INLINE vec times_factor(vec v, multiplier f) {
+    return v * f;
+}
+
+ALWAYS_INLINE vec plus_scaled(vec sum, vec v, multiplier f) {
+    return sum + v * f;
+}
+
+ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
+    return sum + v * w;
+}
+
+ALWAYS_INLINE float total(vec v) {
+    const quad q = quarters(v);
+    return (q[0] + q[2]) + (q[1] + q[3]);
+}
+
+/* y[4] = alpha * the totals of four vectors + beta * y */
+ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta) {
+    const quad q = alpha * four_sums(v[0], v[1], v[2], v[3]);
+    *(unaligned_quad *)y = beta == 0.0f ? q : q + beta * *(const unaligned_quad *)y;
 }
 
 #endif

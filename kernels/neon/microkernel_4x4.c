@@ -23,7 +23,7 @@ static inline float *row_of(const ag_tile *t, int32_t i) {
     return (float *)(void *)((char *)t->c + (ptrdiff_t)i * t->c_step);
 }
 
-static inline void store(const ag_tile *t, const sums *s) {
+static inline void store_tile(const ag_tile *t, const sums *s) {
     for (int32_t i = 0; i < 4; i++) {
         scale_add4(row_of(t, i), s->v[i], t->alpha, t->beta);
     }
@@ -88,7 +88,7 @@ void AG_MICROKERNEL(nn)(const ag_tile *t) {
         a3 = advance(a3, t->a_skip);
         b = advance(b, t->b_skip);
     }
-    store(t, &s);
+    store_tile(t, &s);
 }
 
 void AG_MICROKERNEL(nt)(const ag_tile *t) {
@@ -127,7 +127,7 @@ void AG_MICROKERNEL(nt)(const ag_tile *t) {
         b2 = advance(b2, t->b_skip);
         b3 = advance(b3, t->b_skip);
     }
-    store(t, &s);
+    store_tile(t, &s);
 }
 
 void AG_MICROKERNEL(tn)(const ag_tile *t) {
@@ -145,7 +145,7 @@ void AG_MICROKERNEL(tn)(const ag_tile *t) {
         a = advance(a, t->a_skip);
         b = advance(b, t->b_skip);
     }
-    store(t, &s);
+    store_tile(t, &s);
 }
 
 void AG_MICROKERNEL(tg)(const ag_tile *t) {
@@ -174,5 +174,5 @@ void AG_MICROKERNEL(tg)(const ag_tile *t) {
         b3 = advance(b3, t->b_skip);
     }
     s = transposed(&s);
-    store(t, &s);
+    store_tile(t, &s);
 }

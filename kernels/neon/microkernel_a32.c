@@ -18,14 +18,14 @@ typedef char ag_tile_offsets_match[offsetof(ag_tile, b) == 16 && offsetof(ag_til
                                        : -1];
 
 /* clang-format off */
-#define EACH(f) f(8) f(9) f(10) f(11) f(12) f(13) f(14) f(15)
+#define EACH_ROW(f) f(8) f(9) f(10) f(11) f(12) f(13) f(14) f(15)
 #define ZERO(n) "vmov.i32 q" #n ", #0\n"
-#define ENTER "push {r4-r11, lr}\n vpush {d8-d11}\n sub sp, sp, #12\n" EACH(ZERO)
+#define ENTER "push {r4-r11, lr}\n vpush {d8-d11}\n sub sp, sp, #12\n" EACH_ROW(ZERO)
 #define LEAVE "add sp, sp, #12\n vpop {d8-d11}\n pop {r4-r11, pc}\n"
 /* alpha in d[n][0], beta in d[n][1]; r1: C, r2: its step */
 #define SCALE(d, alpha, beta, one, times)                                 \
     "ldrd r1, r2, [r0, #" C "]\n vldr " d ", [r0, #" SCALES "]\n"         \
-    "vmov.f32 " one ", #1.0\n vcmp.f32 " alpha ", " one "\n vmrs APSR_nzcv, fpscr\n beq 7f\n" EACH(times) \
+    "vmov.f32 " one ", #1.0\n vcmp.f32 " alpha ", " one "\n vmrs APSR_nzcv, fpscr\n beq 7f\n" EACH_ROW(times) \
     "7: vcmp.f32 " beta ", #0\n vmrs APSR_nzcv, fpscr\n beq 9f\n"
 
 /* two registers of sums += q4 and q5 times a lane */

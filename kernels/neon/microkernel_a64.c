@@ -22,7 +22,7 @@ typedef char ag_tile_offsets_match[offsetof(ag_tile, b) == 32 && offsetof(ag_til
 
 /* clang-format off */
 #define OF(n) "v" #n ".4s"
-#define EACH(f) f(16) f(17) f(18) f(19) f(20) f(21) f(22) f(23) f(24) f(25) f(26) f(27) f(28) f(29) f(30) f(31)
+#define EACH_ROW(f) f(16) f(17) f(18) f(19) f(20) f(21) f(22) f(23) f(24) f(25) f(26) f(27) f(28) f(29) f(30) f(31)
 #define ZERO(n) "movi " OF(n) ", #0\n"
 #define TIMES_ALPHA(n) "fmul " OF(n) ", " OF(n) ", v0.s[0]\n"
 /* sums n to n+3 += v4 to v7 times one lane */
@@ -34,14 +34,14 @@ typedef char ag_tile_offsets_match[offsetof(ag_tile, b) == 32 && offsetof(ag_til
 #define NEXT_B "ld1 {v4.4s-v7.4s}, [x5], x6\n"
 
 /* x11: remaining k-runs; w7, w8: k / 4 and the remainder */
-#define ENTER EACH(ZERO) "ldrsw x11, [%[t], #172]\n"
+#define ENTER EACH_ROW(ZERO) "ldrsw x11, [%[t], #172]\n"
 #define COUNT "ldr w8, [%[t], #" K "]\n lsr w7, w8, #2\n and w8, w8, #3\n"
 
 /* x1: C, x2: its step; alpha and beta in v0 and v1 */
 #define SCALE                                                             \
     "ldr x1, [%[t], #" C "]\n ldrsw x2, [%[t], #" C_STEP "]\n"              \
     "ldp s0, s1, [%[t], #" SCALES "]\n"                                   \
-    "fmov s2, #1.0\n fcmp s0, s2\n b.eq 7f\n" EACH(TIMES_ALPHA)           \
+    "fmov s2, #1.0\n fcmp s0, s2\n b.eq 7f\n" EACH_ROW(TIMES_ALPHA)           \
     "7: fcmp s1, #0.0\n b.eq 9f\n"
 #define ADD_ROW(n0, n1, n2, n3) "ld1 {v4.4s-v7.4s}, [x3], x2\n" ROW(n0, n1, n2, n3, "v1.s[0]")
 #define STORE_ROWS                                                        \

@@ -1,7 +1,9 @@
-/* Sizes of tiles, and differences between AArch32 and AArch64: AArch64 has 32 registers of four floats,
- * AArch32 16; multiply-add by a lane is fused in AArch64 and rounds twice in AArch32. */
+/* Vectors of four floats, and sizes of tiles. AArch64 has 32 registers of four floats, AArch32 16;
+ * multiply-add by a lane is fused in AArch64 and rounds twice in AArch32. */
 #ifndef AG_NEON_VEC_H
 #define AG_NEON_VEC_H
+
+#include "tiles/inline.h"
 
 #include <arm_neon.h>
 #include <stddef.h>
@@ -9,6 +11,10 @@
 
 #define AG_TILE_M 4
 #define AG_CHANNEL_TILE 8
+#define AG_MOVING_POINTERS 1
+#define AG_MOVE_INSTRUCTIONS 1
+#define AG_RUN_INSTRUCTIONS 1
+#define AG_LANE_FACTORS 1
 #if defined AG_TILE_N /* narrow.h */
 #elif defined __aarch64__
 #define AG_TILE_N 16
@@ -18,12 +24,14 @@
 
 #if defined __aarch64__
 #define FMA_LANE(sum, v, w, lane) vfmaq_laneq_f32(sum, v, w, lane)
+#define MUL_LANE(v, w, lane) vmulq_laneq_f32(v, w, lane)
 
 /* The horizontal sums of four vectors. */
 static inline float32x4_t horizontal_sums(float32x4_t a, float32x4_t b, float32x4_t c, float32x4_t d) {
     return vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d));
 }
 #else
+#define MUL_LANE(v, w, lane) vmulq_lane_f32(v, (lane) < 2 ? vget_low_f32(w) : vget_high_f32(w), (lane) & 1)
 #define FMA_LANE(sum, v, w, lane)                                                                            \
     vmlaq_lane_f32(sum, v, (lane) < 2 ? vget_low_f32(w) : vget_high_f32(w), (lane) & 1)
 
@@ -45,6 +53,180 @@ static inline float scale_add(float sum, float alpha, float beta, const float *y
 static inline void scale_add4(float *y, float32x4_t sum, float alpha, float beta) {
     sum = vmulq_n_f32(sum, alpha);
     vst1q_f32(y, beta == 0.0f ? sum : vmlaq_n_f32(sum, vld1q_f32(y), beta));
+}
+
+enum { LANES = 4, RUN = 4, PART = 1, SUMS = 8, COLUMN_VECTORS = 4, DEPTHWISE_RESULTS = 4 };
+#if defined __aarch64__
+enum { GEMV_ROWS = 8 };
+#else
+enum { GEMV_ROWS = 4 };
+#endif
+#define SUM_ROWS(vectors) 4
+
+typedef float32x4_t vec;
+typedef float32x4_t factors; /* one per lane */
+typedef int32_t lane_mask;   /* unused: the end of a row is processed float by float */
+
+typedef struct {
+    vec val[RUN];
+} vecs;
+
+ALWAYS_INLINE vec zero(void) {
+    return vdupq_n_f32(0.0f);
+}
+
+ALWAYS_INLINE vec load(const float *p) {
+    return vld1q_f32(p);
+}
+
+ALWAYS_INLINE void store(float *p, vec v) {
+    vst1q_f32(p, v);
+}
+
+ALWAYS_INLINE lane_mask first_lanes(int32_t count) {
+    return count;
+}
+
+ALWAYS_INLINE vec load_masked(const float *p, lane_mask mask) {
+    (void)mask;
+#if defined __aarch64__
+    vec v;
+    __asm__("ldr %s0, %1" : "=w"(v) : "m"(*p));
+    return v;
+#else
+    return vld1q_lane_f32(p, zero(), 0);
+#endif
+}
+
+ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
+    (void)mask;
+    vst1q_lane_f32(p, v, 0);
+}
+
+/* One instruction moves a run: LD1 and ST1 of four registers, or VLDM and VSTM. They need adjacent registers:
+ * one group for runs that are held, one for those that are not. */
+#if defined __aarch64__
+#define HELD(name, i) register vec name __asm__("v" #i)
+#define PASSING(name, i) register vec name __asm__("v2" #i)
+#define NEXT "ldr %q0, [%1], #16"
+#define PUT "str %q1, [%0], #16"
+#define LOAD_HELD "ld1 {v0.4s-v3.4s}, [%4], #64"
+#define LOAD_RUN "ld1 {v20.4s-v23.4s}, [%4]"
+#define LOAD_NEXT "ld1 {v20.4s-v23.4s}, [%4], #64"
+#define STORE_NEXT "st1 {v20.4s-v23.4s}, [%0], #64"
+#else
+#define HELD(name, i) register vec name __asm__("q" #i)
+#define PASSING(name, i) register vec name __asm__("q1" #i)
+#define NEXT "vld1.32 {%e0, %f0}, [%1]!"
+#define PUT "vst1.32 {%e1, %f1}, [%0]!"
+#define LOAD_HELD "vldmia %4!, {d0-d7}"
+#define LOAD_RUN "vldmia %4, {d20-d27}"
+#define LOAD_NEXT "vldmia %4!, {d20-d27}"
+#define STORE_NEXT "vstmia %0!, {d20-d27}"
+#endif
+
+ALWAYS_INLINE vec next_vec(const float **p) {
+    vec v;
+    __asm__ volatile(NEXT : "=w"(v), "+r"(*p) : : "memory");
+    return v;
+}
+
+ALWAYS_INLINE void put_vec(float **p, vec v) {
+    __asm__ volatile(PUT : "+r"(*p) : "w"(v) : "memory");
+}
+
+ALWAYS_INLINE vecs held_run(const float **p) {
+    HELD(v0, 0);
+    HELD(v1, 1);
+    HELD(v2, 2);
+    HELD(v3, 3);
+    __asm__ volatile(LOAD_HELD : "=w"(v0), "=w"(v1), "=w"(v2), "=w"(v3), "+r"(*p) : : "memory");
+    return (vecs){{v0, v1, v2, v3}};
+}
+
+ALWAYS_INLINE vecs next_run(const float **p) {
+    PASSING(v0, 0);
+    PASSING(v1, 1);
+    PASSING(v2, 2);
+    PASSING(v3, 3);
+    __asm__ volatile(LOAD_NEXT : "=w"(v0), "=w"(v1), "=w"(v2), "=w"(v3), "+r"(*p) : : "memory");
+    return (vecs){{v0, v1, v2, v3}};
+}
+
+ALWAYS_INLINE vecs load_run(const float *p) {
+    PASSING(v0, 0);
+    PASSING(v1, 1);
+    PASSING(v2, 2);
+    PASSING(v3, 3);
+    __asm__ volatile(LOAD_RUN : "=w"(v0), "=w"(v1), "=w"(v2), "=w"(v3) : "r"(p) : "memory");
+    return (vecs){{v0, v1, v2, v3}};
+}
+
+ALWAYS_INLINE void put_run(float **p, vecs r) {
+    PASSING(v0, 0) = r.val[0];
+    PASSING(v1, 1) = r.val[1];
+    PASSING(v2, 2) = r.val[2];
+    PASSING(v3, 3) = r.val[3];
+    __asm__ volatile(STORE_NEXT : "+r"(*p) : "w"(v0), "w"(v1), "w"(v2), "w"(v3) : "memory");
+}
+
+ALWAYS_INLINE factors four_factors(const float *p) {
+    return load(p);
+}
+
+ALWAYS_INLINE factors one_factor(float f) {
+    return vdupq_n_f32(f);
+}
+
+ALWAYS_INLINE factors scaled(factors f, float alpha) {
+    return vmulq_n_f32(f, alpha);
+}
+
+ALWAYS_INLINE vec add(vec v, vec w) {
+    return vaddq_f32(v, w); /* gcc computes v + w lane by lane in AArch32, where NEON flushes subnormals */
+}
+
+ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {
+    return i == 0   ? MUL_LANE(v, f, 0)
+           : i == 1 ? MUL_LANE(v, f, 1)
+           : i == 2 ? MUL_LANE(v, f, 2)
+                    : MUL_LANE(v, f, 3);
+}
+
+#if defined __aarch64__ /* of two uses of vfmaq_laneq_f32 with the same lane, gcc 12 copies it to a vector   \
+                         */
+#define PLUS(lane) __asm__("fmla %0.4s, %1.4s, %2.s[" #lane "]" : "+w"(sum) : "w"(v), "w"(f))
+#else
+#define PLUS(lane) sum = FMA_LANE(sum, v, f, lane)
+#endif
+ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
+    switch (i) { /* a constant after inlining */
+    case 0:
+        PLUS(0);
+        break;
+    case 1:
+        PLUS(1);
+        break;
+    case 2:
+        PLUS(2);
+        break;
+    default:
+        PLUS(3);
+    }
+    return sum;
+}
+
+ALWAYS_INLINE vec plus_product(vec sum, vec v, vec w) {
+    return vfmaq_f32(sum, v, w);
+}
+
+ALWAYS_INLINE float total(vec v) {
+    return vgetq_lane_f32(horizontal_sums(v, v, v, v), 0);
+}
+
+/* y[4] = alpha * the totals of four vectors + beta * y */
+ALWAYS_INLINE void put_totals(float *y, const vec *v, float alpha, float beta) {
+    scale_add4(y, horizontal_sums(v[0], v[1], v[2], v[3]), alpha, beta);
 }
 
 #endif

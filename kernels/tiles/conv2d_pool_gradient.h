@@ -9,7 +9,7 @@
 #ifndef AG_TILES_CONV2D_POOL_GRADIENT_H
 #define AG_TILES_CONV2D_POOL_GRADIENT_H
 
-#include "axpy_rows.h"
+#include "tiles/axpy_rows.h"
 #include "tiles/helpers.h"
 #include "tiles/conv2d_pool_windows.h"
 #include "tiles/symbols.h"

@@ -96,9 +96,9 @@ def test_clang_tidy_of_kernels(folder, root):
     found = sorted(root.glob(f"kernels/{folder}/*.c"))
     folders = (root / "kernels", root / "kernels" / "ref", root / "kernels" / folder, root / "runtime")
     words = [f"-I{d}" for d in folders]
-    if folder == "fast":
-        found += sorted(root.glob("kernels/tiles/*.c"))
-        words.append("-DAG_BACKEND=fast")
+    if folder in ("fast", "host"):
+        found = sorted({*found, *(source.path for source in registry.load((folder,)).backends[0].sources)})
+        words.append(f"-DAG_BACKEND={folder}")
     assert len(found) > 5
     clang_tidy(QUICK, found, words, "--header-filter=/kernels/")
 

@@ -1,4 +1,3 @@
-/* Portable micro-kernels for tiles/microkernel.h and axpy_rows.h, so that sanitizers check every access of
- * the code in kernels/tiles. */
-#define AG_TILE_M 4
-#define AG_TILE_N 4
+/* Portable micro-kernels for tiles/microkernel.h, over vectors of one float, so that sanitizers check every
+ * access of the code in kernels/tiles. */
+#include "fast/vec.h"

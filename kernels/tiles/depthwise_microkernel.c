@@ -1,0 +1,172 @@
+/* The depthwise micro-kernel (depthwise_microkernel.h): several results x up to four vectors of channels, as
+ * many sums as the registers hold, so that a vector of b is loaded once for all results.
+ *
+ *             channels: vectors 0 .. 3
+ *     a       +----+----+----+----+
+ *     a_next  |    |    |    |    |  results: DEPTHWISE_RESULTS
+ *     2 *     +----+----+----+----+  with AG_GENERAL_TILES 8 where there is 1 vector, 6 of 2, 3 of 3 or 4 */
+#include "tiles/moving_pointers.h"
+#include "tiles/depthwise_microkernel.h"
+#include "tiles/vectors.h"
+
+#if AG_GENERAL_TILES
+enum { MOST_SUMS = 12 };
+#else
+enum { MOST_SUMS = DEPTHWISE_RESULTS * AG_CHANNEL_TILE / LANES };
+#endif
+
+static inline const float *at(const float *p, ptrdiff_t bytes) {
+    return (const float *)(const void *)((const char *)p + bytes);
+}
+
+static inline float *to(float *p, ptrdiff_t bytes) {
+    return (float *)(void *)((char *)p + bytes);
+}
+
+/* What is constant: `partial` says that the last of the vectors is masked. */
+typedef struct {
+    int32_t results, vectors;
+    bool partial;
+} ag_extent;
+
+ALWAYS_INLINE vec ag_channels(ag_extent e, const float *p, int32_t v, lane_mask mask) {
+    p += (ptrdiff_t)v * LANES;
+    return e.partial && v == e.vectors - 1 ? load_masked(p, mask) : load(p);
+}
+
+/* Adds k_runs runs of k products; a[r] and b move on where the backend moves pointers. */
+ALWAYS_INLINE void ag_add_runs(ag_extent e, const ag_depthwise_tile *s, const float **a, ptrdiff_t offset,
+                               const float *b, lane_mask mask, vec *sum) {
+    const int32_t a_step = s->a_step, b_step = s->b_step;
+    for (int32_t run = s->k_runs; run != 0; run--) {
+        for (int32_t k = s->k; k != 0; k--) {
+            vec w[AG_CHANNEL_TILE / LANES];
+            EACH (v, e.vectors) {
+                w[v] = ag_channels(e, b, v, mask);
+            }
+            b = at(b, b_step);
+            EACH (r, e.results) {
+                EACH (v, e.vectors) {
+                    vec *total = &sum[v * e.results + r];
+                    *total = plus_product(*total, ag_channels(e, at(a[r], offset), v, mask), w[v]);
+                }
+                if (AG_MOVING_POINTERS) {
+                    a[r] = at(a[r], a_step);
+                }
+            }
+            offset += AG_MOVING_POINTERS ? 0 : a_step;
+        }
+        if (AG_MOVING_POINTERS) {
+            EACH (r, e.results) {
+                a[r] = at(a[r], s->a_skip);
+            }
+        } else {
+            offset += s->a_skip;
+        }
+        b = at(b, s->b_skip);
+    }
+}
+
+/* The results whose operands and sums begin at from, init and c; sum[v * results + r] is vector v of result
+ * r. */
+ALWAYS_INLINE void ag_results(ag_extent e, const ag_depthwise_tile *s, const float *from, const float *init,
+                              float *c) {
+    const float *a[DEPTHWISE_RESULTS];
+    vec sum[MOST_SUMS];
+#if AG_GENERAL_TILES
+    const int32_t last = s->channels - (e.vectors - 1) * LANES, init_next = s->init_next;
+    const lane_mask mask = first_lanes(last < LANES ? last : LANES);
+#else
+    const int32_t init_next = 0;
+    const lane_mask mask = first_lanes(LANES);
+#endif
+    EACH (r, e.results) {
+        a[r] = from;
+        from = at(from, s->a_next);
+        EACH (v, e.vectors) {
+            sum[v * e.results + r] = ag_channels(e, init, v, mask);
+        }
+        init = at(init, init_next);
+    }
+#if AG_GENERAL_TILES
+    for (int32_t block = 0; block < s->k_blocks; block++) {
+        ag_add_runs(e, s, a, block * s->a_block, at(s->b, block * s->b_block), mask, sum);
+    }
+#else
+    ag_add_runs(e, s, a, 0, s->b, mask, sum);
+#endif
+    EACH (r, e.results) {
+        EACH (v, e.vectors) {
+            if (e.partial && v == e.vectors - 1) {
+                store_masked(c + (ptrdiff_t)v * LANES, sum[v * e.results + r], mask);
+            } else {
+                store(c + (ptrdiff_t)v * LANES, sum[v * e.results + r]);
+            }
+        }
+        c = to(c, s->c_next);
+    }
+}
+
+#if AG_GENERAL_TILES
+ALWAYS_INLINE void ag_results_from(ag_extent e, const ag_depthwise_tile *s, int32_t i) {
+    ag_results(e, s, at(s->a, (ptrdiff_t)i * s->a_next), at(s->init, (ptrdiff_t)i * s->init_next),
+               to(s->c, (ptrdiff_t)i * s->c_next));
+}
+
+/* All results, up to e.results at a time. */
+ALWAYS_INLINE void ag_all_results(ag_extent e, const ag_depthwise_tile *s) {
+    const int32_t most = e.results;
+    for (int32_t i = 0; i < s->count;) {
+        const int32_t remaining = s->count - i;
+        if (remaining >= most ||
+            (s->count >= most && s->init_next == 0)) { /* at the end, some of them again */
+            i = remaining >= most ? i : s->count - most;
+            ag_results_from(e, s, i);
+            i += most;
+        } else if (most > 3 && remaining >= 3) {
+            ag_results_from((ag_extent){3, e.vectors, e.partial}, s, i);
+            i += 3;
+        } else {
+            ag_results_from((ag_extent){1, e.vectors, e.partial}, s, i);
+            i++;
+        }
+    }
+}
+
+void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
+#define RESULTS_OF(results, vectors)                                                                         \
+    if (s->channels == (vectors) * LANES) {                                                                  \
+        ag_all_results((ag_extent){results, vectors, false}, s);                                             \
+    } else {                                                                                                 \
+        ag_all_results((ag_extent){results, vectors, true}, s);                                              \
+    }
+    if (s->channels > 3 * LANES) {
+        RESULTS_OF(3, 4)
+    } else if (s->channels > 2 * LANES) {
+        RESULTS_OF(3, 3)
+    } else if (s->channels > LANES) {
+        RESULTS_OF(6, 2)
+    } else {
+        RESULTS_OF(8, 1)
+    }
+#undef RESULTS_OF
+}
+#else
+void AG_DEPTHWISE_MICROKERNEL(const ag_depthwise_tile *s) {
+    const ag_extent several = {DEPTHWISE_RESULTS, AG_CHANNEL_TILE / LANES, false},
+                    one = {1, several.vectors, false};
+    const float *a = s->a;
+    float *c = s->c;
+    int32_t count = s->count;
+    for (; count >= several.results; count -= several.results) {
+        ag_results(several, s, a, s->init, c);
+        a = at(a, (ptrdiff_t)several.results * s->a_next);
+        c = to(c, (ptrdiff_t)several.results * s->c_next);
+    }
+    for (; several.results > 1 && count > 0; count--) {
+        ag_results(one, s, a, s->init, c);
+        a = at(a, s->a_next);
+        c = to(c, s->c_next);
+    }
+}
+#endif

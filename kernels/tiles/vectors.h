@@ -1,0 +1,130 @@
+/* The vectors of a backend, which its vec.h defines:
+ *
+ *     LANES, vec         a vector; a float where LANES is 1
+ *       zero, load, store, add
+ *       plus_product     sum + v * w, lane by lane
+ *       total            the sum of the lanes
+ *       put_totals       y = alpha * the totals of four vectors + beta * y
+ *     PART, lane_mask    the end of a row, shorter than a vector, in steps of PART floats: all of
+ *                        it where there are masks, otherwise one
+ *       first_lanes, load_masked (other lanes are 0), store_masked
+ *     multiplier         what a vector is multiplied with
+ *       multiplier_of, times_factor, plus_scaled
+ *     RUN                vectors that one step along a row processes
+ *     SUMS               vectors of sums that the registers hold beside their operands
+ *     SUM_ROWS(v)        rows of v vectors that are added up at a time
+ *     COLUMN_VECTORS     vectors of columns of column_sums
+ *     GEMV_ROWS          rows of gemv
+ *     DEPTHWISE_RESULTS  results of the depthwise micro-kernel
+ *     AG_PARTIAL_BLOCKS  1: two to four vectors of columns at a time, the last one partial
+ *     AG_ALL_MODES       1: ger has code of its own for every beta
+ *
+ * Where it has instructions for them, it also defines
+ *
+ *     AG_MOVE_INSTRUCTIONS  next_vec and put_vec, which move the pointer on
+ *     AG_RUN_INSTRUCTIONS   a run, vecs: load_run, next_run, put_run; held_run, the load of a run
+ *                           that is used again after another one was loaded
+ *     AG_LANE_FACTORS       up to four factors: one_factor, four_factors, scaled;
+ *                           times(v, f, i): v * f[i], plus(sum, v, f, i): sum + v * f[i] */
+#ifndef AG_TILES_VECTORS_H
+#define AG_TILES_VECTORS_H
+
+#include "ag_kernels.h"
+#include "tiles/symbols.h"
+#include "vec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if !AG_MOVE_INSTRUCTIONS
+ALWAYS_INLINE vec next_vec(const float **p) {
+    const vec v = load(*p);
+    *p += LANES;
+    return v;
+}
+
+ALWAYS_INLINE void put_vec(float **p, vec v) {
+    store(*p, v);
+    *p += LANES;
+}
+#endif
+
+#if !AG_RUN_INSTRUCTIONS
+typedef struct {
+    vec val[RUN];
+} vecs;
+
+ALWAYS_INLINE vecs load_run(const float *p) {
+    vecs r;
+    EACH (q, RUN) {
+        r.val[q] = load(p + (ptrdiff_t)q * LANES);
+    }
+    return r;
+}
+
+ALWAYS_INLINE vecs next_run(const float **p) {
+    vecs r;
+    EACH (q, RUN) {
+        r.val[q] = next_vec(p);
+    }
+    return r;
+}
+
+ALWAYS_INLINE vecs held_run(const float **p) {
+    return next_run(p);
+}
+
+ALWAYS_INLINE void put_run(float **p, vecs r) {
+    EACH (q, RUN) {
+        put_vec(p, r.val[q]);
+    }
+}
+#endif
+
+#if !AG_LANE_FACTORS
+typedef struct {
+    multiplier val[4];
+} factors;
+
+ALWAYS_INLINE factors four_factors(const float *p) {
+    return (factors){{multiplier_of(p[0]), multiplier_of(p[1]), multiplier_of(p[2]), multiplier_of(p[3])}};
+}
+
+ALWAYS_INLINE factors one_factor(float f) {
+    return (factors){{multiplier_of(f)}};
+}
+
+ALWAYS_INLINE factors scaled(factors f, float alpha) {
+    EACH (i, 4) {
+        f.val[i] = alpha * f.val[i];
+    }
+    return f;
+}
+
+ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {
+    return times_factor(v, f.val[i]);
+}
+
+ALWAYS_INLINE vec plus(vec sum, vec v, factors f, int32_t i) {
+    return plus_scaled(sum, v, f.val[i]);
+}
+#endif
+
+/* How the old value enters new + beta * old: it is not read where beta == 0. */
+typedef enum { BETA_ZERO, BETA_ONE, BETA_ANY } beta_mode;
+
+/* p = alpha * sum + beta * p, or the part of it that is selected; `partial` is a constant. */
+ALWAYS_INLINE void ag_scale_add(bool partial, lane_mask mask, float *p, vec sum, float alpha, float beta) {
+    sum = times(sum, one_factor(alpha), 0);
+    if (beta != 0.0f) {
+        sum = plus(sum, partial ? load_masked(p, mask) : load(p), one_factor(beta), 0);
+    }
+    if (partial) {
+        store_masked(p, sum, mask);
+    } else {
+        store(p, sum);
+    }
+}
+
+#endif
