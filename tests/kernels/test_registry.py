@@ -156,6 +156,7 @@ def test_files_of_tiles_are_compiled_for_a_folder(tmp_path):
     """Its own file takes the place of the one in tiles/; a condition of its own is added to those there."""
     head = 'schema = 1\ntiles = ["conv2d", "max_pool2d", "gemv"]\n'
     path = Path(toy(tmp_path, name="my-toy", table=serves('max_pool2d_f32 = ["c >= 4"]', head)))
+    (path / "vec.h").touch()
     (path / "gemv.c").write_text("ag_gemv_f32_my_toy ag_gemv_t_f32_my_toy")
     loaded = registry.load([str(path)], root=KERNELS)
     backend = loaded.backends[0]
@@ -234,7 +235,7 @@ def test_conditions(tmp_path, condition, facts, holds):
         ("schema = 1\ntiles = 3", "tiles must be a string or a list, got 3"),
         ("schema = 1\ntiles = [3]", "tiles: must be a list of strings, got 3"),
         ('schema = 1\ntiles = ["conv2"]', "tiles: no 'conv2' in "),
-        ('schema = 1\ntiles = ["gemv"]', "tiles: no gemv.c in "),
+        ('schema = 1\ntiles = ["gemv"]', "tiles: no vec.h in "),
         ("schema = 1\ncflags = [3]\nkernel = []", "cflags: must be a list of strings"),
         ("schema = 1\nrequires = 'fpu'\nkernel = []", "requires must be a list"),
         ("schema = 1\nldflags = [3]\nkernel = []", "ldflags: must be a list of strings"),
@@ -269,6 +270,12 @@ def test_conditions(tmp_path, condition, facts, holds):
 def test_a_faulty_table_is_one_line(tmp_path, table, says):
     source = "toy_gemv toy_gemv_any ag_gemv_f32_ref"
     fails([toy(tmp_path, table=table, source=source)], says)
+
+
+def test_an_own_file_in_place_of_one_of_tiles_must_define_its_kernels(tmp_path):
+    folder = Path(toy(tmp_path, table='schema = 1\ntiles = ["gemv"]'))
+    (folder / "gemv.c").write_text("void other(void) {}\n")
+    fails([str(folder)], f"tiles: no gemv.c in {folder} defines ag_gemv_f32_toy")
 
 
 FUNCTION = 'schema = 1\n[[function]]\nname = "expf"\nsymbol = "my_expf"\nheader = "my.h"\nerror = "1e-3"\n'
