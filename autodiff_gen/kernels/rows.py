@@ -128,8 +128,6 @@ class Rows:
             if name not in known:
                 raise KernelError(f"{where}: no {name!r} in {self.root / TILES}{near(name, known)}")
             source = own_or_tiles(self._folder / f"{name}.c", self.root)
-            if source.parent != self._folder and not (self._folder / "vec.h").is_file():
-                raise KernelError(f"{where}: no vec.h in {self._folder}, which {name}.c of tiles/ includes")
             for kernel, when in known[name].items():
                 symbol = self._symbol(kernel)
                 if not source.is_file() or not self._names(source, symbol, kernel):
