@@ -125,6 +125,12 @@ ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
 #define STORE_NEXT "vstmia %0!, {d20-d27}"
 #endif
 
+#define FOUR(kind)                                                                                           \
+    kind(v0, 0);                                                                                             \
+    kind(v1, 1);                                                                                             \
+    kind(v2, 2);                                                                                             \
+    kind(v3, 3)
+
 ALWAYS_INLINE vec next_vec(const float **p) {
     vec v;
     __asm__ volatile(NEXT : "=w"(v), "+r"(*p) : : "memory");
@@ -136,28 +142,19 @@ ALWAYS_INLINE void put_vec(float **p, vec v) {
 }
 
 ALWAYS_INLINE vecs held_run(const float **p) {
-    HELD(v0, 0);
-    HELD(v1, 1);
-    HELD(v2, 2);
-    HELD(v3, 3);
+    FOUR(HELD);
     __asm__ volatile(LOAD_HELD : "=w"(v0), "=w"(v1), "=w"(v2), "=w"(v3), "+r"(*p) : : "memory");
     return (vecs){{v0, v1, v2, v3}};
 }
 
 ALWAYS_INLINE vecs next_run(const float **p) {
-    PASSING(v0, 0);
-    PASSING(v1, 1);
-    PASSING(v2, 2);
-    PASSING(v3, 3);
+    FOUR(PASSING);
     __asm__ volatile(LOAD_NEXT : "=w"(v0), "=w"(v1), "=w"(v2), "=w"(v3), "+r"(*p) : : "memory");
     return (vecs){{v0, v1, v2, v3}};
 }
 
 ALWAYS_INLINE vecs load_run(const float *p) {
-    PASSING(v0, 0);
-    PASSING(v1, 1);
-    PASSING(v2, 2);
-    PASSING(v3, 3);
+    FOUR(PASSING);
     __asm__ volatile(LOAD_RUN : "=w"(v0), "=w"(v1), "=w"(v2), "=w"(v3) : "r"(p) : "memory");
     return (vecs){{v0, v1, v2, v3}};
 }
