@@ -6,4 +6,6 @@
 #define AG_BACKEND small_neon
 #define AG_TILE_N 4
 
+#define ag_gemv_f32_small_neon ag_gemv_f32_neon
+
 #endif
