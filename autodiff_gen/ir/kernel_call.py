@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -38,6 +39,24 @@ Factor: TypeAlias = float | Scalar
 
 
 @dataclass(frozen=True)
+class Epilogue:
+    """What a kernel does to each result before it stores it: y = min(max(scale y + bias + residual, low), high); None:
+    nothing of that kind."""
+
+    scale: Operand | None = None
+    bias: Operand | None = None
+    residual: Operand | None = None
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def pointers(self) -> dict[str, Operand]:
+        """Its operands, by the names of the fields of ag_epilogue."""
+        named = {"scale": self.scale, "bias": self.bias, "residual": self.residual}
+        return {k: v for k, v in named.items() if v is not None}
+
+
+@dataclass(frozen=True)
 class KernelCall:
     """Everything by parameter name: `pointers`, integer `sizes` (c or c*n), float `factors`; `shape` are the
     fields of the struct of geometry. `over` are leading axes of the result along which the call is repeated.
@@ -49,8 +68,10 @@ class KernelCall:
     factors: Mapping[str, Factor] = field(default_factory=dict)
     shape: Mapping[str, int] = field(default_factory=dict)
     over: tuple[int, ...] = ()
+    epilogue: Epilogue | None = None
 
     def facts(self) -> dict[str, int | float]:
         """What a kernel table's conditions may compare: the numbers that are known when the C is generated."""
-        given = {**self.sizes, **self.factors, **self.shape, "align": ALIGN}
+        with_epilogue = int(self.epilogue is not None)
+        given = {**self.sizes, **self.factors, **self.shape, "epilogue": with_epilogue, "align": ALIGN}
         return {k: v for k, v in given.items() if isinstance(v, int | float)}

@@ -13,12 +13,14 @@ from ..targets import installation
 HEADER, SHAPES = "ag_kernels.h", "ag_shapes.h"
 NUMBERS = ("int32_t", "float")
 ARRAYS = ("float *", "uint8_t *", "int32_t *")  # read if const
+EPILOGUE = "const ag_epilogue *"  # what is done to each result before it is stored; it may be NULL
 
 # The functions of ag_math.h that a backend may replace: ag_<name>, float to float.
 FUNCTIONS = ("cosf", "erff", "expf", "expm1f", "log1pf", "logf", "sigmoidf", "sinf", "tanhf")
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _DIRECTIVE = re.compile(r"^#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+_BODIES = re.compile(r"typedef struct \{.*?\} \w+;|static inline .*?\n\}\n", re.DOTALL)
 _MACRO = re.compile(r"#define AG_KERNEL\(name\)((?:[^\n]*\\\n)*[^\n]*)")
 
 
@@ -38,9 +40,13 @@ class Param:
         return name if name in STRUCTS else None
 
     @property
+    def is_epilogue(self) -> bool:
+        return self.ctype == EPILOGUE
+
+    @property
     def is_pointer(self) -> bool:
         """Whether it points to elements."""
-        return self.ctype.endswith("*") and self.struct is None
+        return self.ctype.endswith("*") and self.struct is None and not self.is_epilogue
 
 
 @dataclass(frozen=True)
@@ -61,8 +67,8 @@ class KernelSpec:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The call attributes that a table's condition may compare: the numeric parameters, the geometry, and `align`,
-        the alignment of all arrays in bytes."""
+        """The call attributes that a table's condition may compare: the numeric parameters, the geometry, `epilogue`,
+        1 if the call has one, and `align`, the alignment of all arrays in bytes."""
         names: list[str] = []
         for p in self.params:
             names += STRUCTS[p.struct] if p.struct else [] if p.is_pointer else [p.name]
@@ -108,7 +114,7 @@ def read_contract(text: str) -> tuple[dict[str, KernelSpec], frozenset[str]]:
 
 
 def _statements(text: str) -> Iterator[str]:
-    code = _DIRECTIVE.sub("", _COMMENT.sub("", text)).replace('extern "C" {', "").replace("}", "")
+    code = _BODIES.sub("", _DIRECTIVE.sub("", _COMMENT.sub("", text))).replace('extern "C" {', "").replace("}", "")
     return (words for part in code.split(";") if (words := " ".join(part.split())))
 
 
@@ -116,7 +122,7 @@ def _param(text: str, statement: str) -> Param:
     match = re.fullmatch(r"(.*?) ?(\w+)", text)
     assert match is not None
     kind = match[1].removeprefix("const ")
-    if kind not in (*NUMBERS, *ARRAYS) and kind.removeprefix("ag_").removesuffix(" *") not in STRUCTS:
+    if match[1] != EPILOGUE and kind not in (*NUMBERS, *ARRAYS) and kind.removeprefix("ag_").removesuffix(" *") not in STRUCTS:
         raise KernelError(
             f"{HEADER}: {text!r} is neither a number, an array nor a struct of {SHAPES}: {statement}"
         )

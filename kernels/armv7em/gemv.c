@@ -1,5 +1,6 @@
 /* Matrix times vector with VLDM: four rows (gemv), twelve or eight columns (gemv_t) at a time. */
 #include "ag_kernels.h"
+#include "tiles/epilogue.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,7 +35,7 @@ static float dot(const float *row, const float *x, int32_t n) {
 }
 
 void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
-                         float alpha, float beta) {
+                         float alpha, float beta, const ag_epilogue *epilogue) {
     const int32_t whole = n & ~(COLUMNS - 1);
     int32_t i = 0;
     for (; i + ROWS <= m; i += ROWS) {
@@ -75,6 +76,7 @@ void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, 
     for (; i < m; i++) {
         y[i] = scale_add(dot(a + (ptrdiff_t)i * lda, x, n), alpha, beta, &y[i]);
     }
+    AG_FINISH(epilogue, y, m, 1, m);
 }
 
 #define EIGHT(x, a0, a1, a2, a3, a4, a5, a6, a7)                                                             \
@@ -164,7 +166,7 @@ static inline void columns_of_12(const float *a, int32_t step, const float *x, i
 }
 
 void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
-                           float alpha, float beta) {
+                           float alpha, float beta, const ag_epilogue *epilogue) {
     const int32_t step = lda * (int32_t)sizeof(float);
     if (n < COLUMNS) {
         for (int32_t j = 0; j < n; j++) {
@@ -174,6 +176,7 @@ void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y
             }
             y[j] = scale_add(sum, alpha, beta, &y[j]);
         }
+        AG_FINISH(epilogue, y, n, 1, n);
         return;
     }
     for (int32_t j = 0, width; j < n; j += width) {
@@ -189,4 +192,5 @@ void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y
             y[j - overlap + q] = sums[q] + beta * y[j - overlap + q];
         }
     }
+    AG_FINISH(epilogue, y, n, 1, n);
 }

@@ -117,7 +117,7 @@ static void ag_pool_single(float sums[AG_TILE_N], const float *x, const ag_windo
     w += (taps->row * g->s->kw + taps->column) * (ptrdiff_t)g->channels;
     for (int32_t i = 0; i < taps->rows; i++) {
         AG_SYMBOL(gemv_f32)(w, (int32_t)g->filter, x, sums, outputs < AG_TILE_N ? outputs : AG_TILE_N,
-                            taps->columns * g->channels, 1.0f, i > 0 ? 1.0f : 0.0f);
+                            taps->columns * g->channels, 1.0f, i > 0 ? 1.0f : 0.0f, NULL);
         x += (ptrdiff_t)g->s->dilation_h * g->s->x_h;
         w += (ptrdiff_t)g->s->kw * g->channels;
     }

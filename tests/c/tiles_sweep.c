@@ -7,6 +7,7 @@
 #include "tiles/conv2d.c"
 #include "tiles/conv2d_dw.c"
 #include "tiles/conv2d_dx.c"
+#include "tiles/epilogue.c"
 #if !AG_GENERAL_TILES
 #include "tiles/conv2d_pool.c"
 #include "tiles/conv2d_pool_dw.c"
@@ -168,7 +169,7 @@ static void kernels(const ag_conv2d_shape *s) {
     float *dy = array(results), *dx = array(span), *dx_want = copy(dx, span);
     float *dw = array(weights), *dw_want = copy(dw, weights);
     ag_conv2d_tiled(x, w, y, n, s);
-    ag_conv2d_f32_ref(x, w, want, n, s);
+    ag_conv2d_f32_ref(x, w, want, n, s, NULL);
     compare("conv2d", y, want, results, s);
     ag_conv2d_dx_tiled(dy, w, dx, n, s);
     ag_conv2d_dx_f32_ref(dy, w, dx_want, n, s);

@@ -64,6 +64,8 @@ def struct_of(name, fields):
 
 
 def argument(param, call, places, scalars):
+    if param.is_epilogue:
+        return None
     if param.struct:
         return struct_of(param.struct, call.shape)
     if param.is_pointer:
