@@ -22,8 +22,8 @@ extern "C" {
 #endif
 
 /* y = min(max(scale[o] * y + bias[o] + residual, low), high), where o is the output channel: the column of y,
- * or the row of gemv. residual has the shape and the leading dimension of y, and does not overlap it. A null
- * pointer: nothing of that kind; -INFINITY and INFINITY: no limit. NaN stays NaN. */
+ * or the row of gemv. residual has the shape and the leading dimension of y, and does not overlap it. Nothing
+ * is multiplied or added where a pointer is null, and nothing limited unless low < high. NaN stays NaN. */
 typedef struct {
     const float *scale, *bias, *residual;
     float low, high;
@@ -38,7 +38,7 @@ static inline float ag_finished(const ag_epilogue *e, float y, int32_t o, ptrdif
     y = e->scale == NULL ? y : e->scale[o] * y;
     y = e->bias == NULL ? y : y + e->bias[o];
     y = e->residual == NULL ? y : y + e->residual[at];
-    return y < e->low ? e->low : y > e->high ? e->high : y;
+    return !(e->low < e->high) ? y : y < e->low ? e->low : y > e->high ? e->high : y;
 }
 
 /* The same for a matrix y[m,n] that is stored. */

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from .types import Size
 
@@ -40,14 +39,20 @@ Factor: TypeAlias = float | Scalar
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What a kernel does to each result before it stores it: y = min(max(scale y + bias + residual, low), high); None:
-    nothing of that kind."""
+    """What a kernel does to each result before it stores it: y = min(max(scale y + bias + residual, low), high). None:
+    nothing of that kind; the limits hold where low < high."""
 
     scale: Operand | None = None
     bias: Operand | None = None
     residual: Operand | None = None
-    low: float = -math.inf
-    high: float = math.inf
+    low: float = 0.0
+    high: float = 0.0
+
+    @classmethod
+    def of(cls, attrs: Mapping[str, Any]) -> Epilogue:
+        """That of an op of ops/epilogue.py, whose operands follow two factors."""
+        named = {name: Operand(i) for i, name in enumerate(attrs["epilogue"], start=2)}
+        return cls(**named, low=attrs["low"], high=attrs["high"])
 
     @property
     def pointers(self) -> dict[str, Operand]:

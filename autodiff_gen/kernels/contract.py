@@ -114,7 +114,11 @@ def read_contract(text: str) -> tuple[dict[str, KernelSpec], frozenset[str]]:
 
 
 def _statements(text: str) -> Iterator[str]:
-    code = _BODIES.sub("", _DIRECTIVE.sub("", _COMMENT.sub("", text))).replace('extern "C" {', "").replace("}", "")
+    code = (
+        _BODIES.sub("", _DIRECTIVE.sub("", _COMMENT.sub("", text)))
+        .replace('extern "C" {', "")
+        .replace("}", "")
+    )
     return (words for part in code.split(";") if (words := " ".join(part.split())))
 
 
@@ -122,7 +126,11 @@ def _param(text: str, statement: str) -> Param:
     match = re.fullmatch(r"(.*?) ?(\w+)", text)
     assert match is not None
     kind = match[1].removeprefix("const ")
-    if match[1] != EPILOGUE and kind not in (*NUMBERS, *ARRAYS) and kind.removeprefix("ag_").removesuffix(" *") not in STRUCTS:
+    if (
+        match[1] != EPILOGUE
+        and kind not in (*NUMBERS, *ARRAYS)
+        and kind.removeprefix("ag_").removesuffix(" *") not in STRUCTS
+    ):
         raise KernelError(
             f"{HEADER}: {text!r} is neither a number, an array nor a struct of {SHAPES}: {statement}"
         )

@@ -1,9 +1,9 @@
-/* The epilogue of a stored matrix, in blocks of four columns whose biases stay in s4 .. s7. A row is loaded
- * by VLDM; limits from 0 on are applied to the bits of the floats, which are ordered as integers where they
- * are not negative: BIC clears negative numbers, and QADD and SUB of `offset`, the distance from the bits of
- * `high` to the largest integer, limit the others. The loop stops at a row that may have a NaN, for which
- * this does not hold; inf - inf counts as one. */
-#include "tiles/epilogue.h"
+/* The epilogue of a stored matrix, in blocks of four columns whose biases stay in s4 .. s7. Limits from 0 on
+ * are applied to the bits of the floats, which are ordered as integers where they are not negative: BIC
+ * clears negative numbers, and QADD and SUB of `offset`, the distance from the bits of `high` to the largest
+ * integer, limit the others. The loop stops at a row that may have a NaN, for which this does not hold; inf -
+ * inf counts as one. A residual is added first, in a pass of its own. */
+#include "epilogue.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -13,7 +13,6 @@ enum { COLUMNS = 4 };
 
 /* clang-format off */
 #define EACH_OF_4(operation, a0, a1, a2, a3) operation(a0) operation(a1) operation(a2) operation(a3)
-#define ADD_BIAS "vadd.f32 s0, s0, s4\n vadd.f32 s1, s1, s5\n vadd.f32 s2, s2, s6\n vadd.f32 s3, s3, s7\n"
 #define ADD_RESIDUAL                                                                                      \
     "vldm %[r], {s8-s11}\n add %[r], %[step]\n"                                                           \
     "vadd.f32 s0, s0, s8\n vadd.f32 s1, s1, s9\n vadd.f32 s2, s2, s10\n vadd.f32 s3, s3, s11\n"
@@ -24,11 +23,13 @@ enum { COLUMNS = 4 };
 #define TO_CORE STOP_AT_NAN "vmov r4, r5, s0, s1\n vmov r6, r8, s2, s3\n" EACH_OF_4(LOWER, r4, r5, r6, r8)
 #define FROM_CORE "stm %[y], {r4, r5, r6, r8}\n"
 #define PUT "vstm %[y], {s0-s3}\n"
-#define CAP TO_CORE EACH_OF_4(UPPER, r4, r5, r6, r8) FROM_CORE
-#define CUT TO_CORE FROM_CORE
-#define ROWS(residual, put)                                                                               \
+/* m rows, or those before a row at which it stops; m is then what remains. */
+#define ROWS(put)                                                                                         \
     __asm__ volatile("vldm %[bias], {s4-s7}\n"                                                            \
-                     "1: vldm %[y], {s0-s3}\n" ADD_BIAS residual put                                      \
+                     "1: vldm %[y], {s0-s3}\n"                                                            \
+                     "vadd.f32 s0, s0, s4\n vadd.f32 s1, s1, s5\n"                                        \
+                     "vadd.f32 s2, s2, s6\n vadd.f32 s3, s3, s7\n"                                        \
+                     put                                                                                  \
                      "subs %[m], #1\n add %[y], %[step]\n bne 1b\n"                                       \
                      "2:\n"                                                                               \
                      : [y] "+r"(y), [r] "+r"(r), [m] "+r"(m)                                              \
@@ -39,68 +40,65 @@ enum { COLUMNS = 4 };
 
 typedef enum { NO_LIMITS, FROM_0, FROM_0_TO_HIGH } limits;
 
-/* Four columns of as many rows as possible, at least until a row that may have a NaN; returns the rows that
- * remain. Steps in bytes. */
-static int32_t four_columns(const float *bias, float *y, const float *r, int32_t step, int32_t m, limits kind,
-                            int32_t offset) {
-    if (r != NULL) {
-        switch (kind) {
-        case NO_LIMITS:
-            ROWS(ADD_RESIDUAL, PUT);
-            break;
-        case FROM_0:
-            ROWS(ADD_RESIDUAL, CUT);
-            break;
-        default:
-            ROWS(ADD_RESIDUAL, CAP);
-        }
-    } else {
-        switch (kind) {
-        case NO_LIMITS:
-            ROWS("", PUT);
-            break;
-        case FROM_0:
-            ROWS("", CUT);
-            break;
-        default:
-            ROWS("", CAP);
+void ag_finish_columns_armv7em(const ag_epilogue *e, float *y, int32_t ldy, int32_t m, int32_t n, int32_t j) {
+    for (int32_t i = 0; i < m; i++) {
+        for (int32_t k = j; k < n; k++) {
+            const ptrdiff_t at = (ptrdiff_t)i * ldy + k;
+            y[at] = ag_finished(e, y[at], k, at);
         }
     }
-    return m;
 }
 
-/* Rows and columns of y from y[i, j] on. */
-static void by_element(const ag_epilogue *e, float *y, int32_t ldy, int32_t i, int32_t j, int32_t m,
-                       int32_t n) {
-    const ptrdiff_t at = (ptrdiff_t)i * ldy + j;
-    ag_epilogue part = *e;
-    part.scale += part.scale == NULL ? 0 : j;
-    part.bias += part.bias == NULL ? 0 : j;
-    part.residual += part.residual == NULL ? 0 : at;
-    ag_finish(&part, y + at, ldy, m, n);
+/* Columns j to j + 3. */
+static void four_columns(const ag_epilogue *e, float *y, int32_t ldy, int32_t rows, int32_t j, limits kind,
+                         int32_t offset) {
+    static const float zeros[COLUMNS] = {0.0f};
+    const int32_t step = ldy * (int32_t)sizeof(float);
+    const float *bias = e->bias == NULL ? zeros : e->bias + j, *r = e->residual;
+    float *const first = y + j;
+    int32_t m = rows;
+    y = first;
+    if (r != NULL) {
+        r += j;
+        ROWS(ADD_RESIDUAL PUT);
+        if (kind == NO_LIMITS) {
+            return;
+        }
+        bias = zeros;
+        m = rows;
+        y = first;
+    }
+    while (m > 0) {
+        if (kind == NO_LIMITS) {
+            ROWS(PUT);
+        } else if (kind == FROM_0) {
+            ROWS(TO_CORE FROM_CORE);
+        } else {
+            ROWS(TO_CORE EACH_OF_4(UPPER, r4, r5, r6, r8) FROM_CORE);
+        }
+        if (m > 0) {
+            for (int32_t k = 0; k < COLUMNS; k++) {
+                const float v = y[k] + bias[k];
+                y[k] = v < e->low ? e->low : v > e->high ? e->high : v;
+            }
+            y += ldy;
+            m--;
+        }
+    }
 }
 
 void ag_finish_armv7em(const ag_epilogue *e, float *y, int32_t ldy, int32_t m, int32_t n) {
-    static const float zeros[COLUMNS] = {0.0f};
-    const bool none = e->low == -INFINITY && e->high == INFINITY;
-    const limits kind = none ? NO_LIMITS : e->high == INFINITY ? FROM_0 : FROM_0_TO_HIGH;
-    const int32_t whole =
-        e->scale == NULL && (none || (e->low == 0.0f && e->high > 0.0f)) ? n & ~(COLUMNS - 1) : 0;
-    int32_t offset;
+    const bool limited = e->low < e->high;
+    const limits kind = !limited ? NO_LIMITS : e->high == INFINITY ? FROM_0 : FROM_0_TO_HIGH;
+    int32_t j = 0, offset;
     memcpy(&offset, &e->high, sizeof offset);
     offset = INT32_MAX - offset;
-    for (int32_t j = 0; j < whole; j += COLUMNS) {
-        const float *bias = e->bias == NULL ? zeros : e->bias + j;
-        for (int32_t i = 0; i < m; i++) {
-            const ptrdiff_t at = (ptrdiff_t)i * ldy + j;
-            const float *r = e->residual == NULL ? NULL : e->residual + at;
-            i = m - four_columns(bias, y + at, r, ldy * (int32_t)sizeof(float), m - i, kind, offset);
-            if (i < m) {
-                by_element(e, y, ldy, i, j, 1, COLUMNS);
-            }
+    if (e->scale == NULL && (!limited || e->low == 0.0f)) {
+        for (; j + COLUMNS <= n; j += COLUMNS) {
+            four_columns(e, y, ldy, m, j, kind, offset);
         }
     }
-    if (whole < n) {
-        by_element(e, y, ldy, 0, whole, m, n - whole);
+    if (j < n) {
+        ag_finish_columns_armv7em(e, y, ldy, m, n, j);
     }
 }

@@ -1,6 +1,6 @@
 /* Matrix times vector with VLDM: four rows (gemv), twelve or eight columns (gemv_t) at a time. */
 #include "ag_kernels.h"
-#include "tiles/epilogue.h"
+#include "epilogue.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +24,13 @@ enum { IS_SMALL = 0 };
 
 static inline float scale_add(float sum, float alpha, float beta, const float *y) {
     return beta == 0.0f ? alpha * sum : alpha * sum + beta * *y;
+}
+
+/* A vector is short: not the blocks of epilogue.c. */
+static inline void finish(const ag_epilogue *e, float *y, int32_t n) {
+    if (e != NULL) {
+        ag_finish_columns_armv7em(e, y, n, 1, n, 0);
+    }
 }
 
 static float dot(const float *row, const float *x, int32_t n) {
@@ -76,7 +83,7 @@ void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, 
     for (; i < m; i++) {
         y[i] = scale_add(dot(a + (ptrdiff_t)i * lda, x, n), alpha, beta, &y[i]);
     }
-    AG_FINISH(epilogue, y, m, 1, m);
+    finish(epilogue, y, m);
 }
 
 #define EIGHT(x, a0, a1, a2, a3, a4, a5, a6, a7)                                                             \
@@ -176,7 +183,7 @@ void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y
             }
             y[j] = scale_add(sum, alpha, beta, &y[j]);
         }
-        AG_FINISH(epilogue, y, n, 1, n);
+        finish(epilogue, y, n);
         return;
     }
     for (int32_t j = 0, width; j < n; j += width) {
@@ -192,5 +199,5 @@ void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y
             y[j - overlap + q] = sums[q] + beta * y[j - overlap + q];
         }
     }
-    AG_FINISH(epilogue, y, n, 1, n);
+    finish(epilogue, y, n);
 }

@@ -153,7 +153,7 @@ float *compare_input(int32_t slot, compare_layout layout, compare_values values)
 }
 
 void compare_draw_epilogue(const compare_attributes *attributes, int32_t channels, compare_layout result) {
-    static const float limits[][2] = {{-INFINITY, INFINITY}, {0.0f, INFINITY}, {0.0f, 1.5f}, {-0.5f, 0.25f}};
+    static const float limits[][2] = {{0.0f, 0.0f}, {0.0f, INFINITY}, {0.0f, 1.5f}, {-0.5f, 0.25f}};
     const uint32_t kind = epilogues / 4u % 8u;
     current = NULL;
     if (attributes->epilogue == 0) {
@@ -176,8 +176,6 @@ void compare_draw_epilogue(const compare_attributes *attributes, int32_t channel
     epilogue.high = limits[epilogues % 4u][1];
     of_magnitudes.scale = epilogue.scale == NULL ? NULL : channel_values[2];
     of_magnitudes.bias = epilogue.bias == NULL ? NULL : channel_values[3];
-    of_magnitudes.low = -INFINITY;
-    of_magnitudes.high = INFINITY;
     epilogues++;
     current = &epilogue;
 }

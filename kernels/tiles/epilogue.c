@@ -6,8 +6,6 @@
 #include "tiles/epilogue.h"
 #include "tiles/vectors.h"
 
-#include <math.h>
-
 /* What is constant: the vectors of columns, whether the last one is masked, and what is done. */
 typedef struct {
     int32_t vectors;
@@ -65,7 +63,7 @@ ALWAYS_INLINE void ag_finish_all(bool residual, bool limits, const ag_epilogue *
 }
 
 void AG_SYMBOL(finish)(const ag_epilogue *e, float *y, int32_t ldy, int32_t m, int32_t n) {
-    const bool limits = e->low > -INFINITY || e->high < INFINITY;
+    const bool limits = e->low < e->high;
     if (e->residual != NULL) {
         if (limits) {
             ag_finish_all(true, true, e, y, ldy, m, n);
