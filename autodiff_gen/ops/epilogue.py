@@ -56,16 +56,21 @@ def register_with_epilogue(op: Op) -> Op:
     return register(Op(base.finished, infer=infer, ref=ref, vjp=None, lower=lower, samples=_samples(op)))
 
 
+# The operands, and the limits, of the epilogue of each sample.
+_EPILOGUES: tuple[tuple[tuple[str, ...], tuple[float, float]], ...] = (
+    (("scale",), (0.0, 0.0)),
+    (("bias",), (0.0, math.inf)),
+    (("scale", "bias", "residual"), (-0.5, 1.5)),
+)
+
+
 def _samples(op: Op) -> tuple[Sample, ...]:
-    """The first samples of the op, each with some of the operands, and with limits."""
-    kinds = [("scale", "bias", "residual"), ("bias",), ("residual",), ("scale",)]
     out = []
-    for sample, kind in zip(op.samples, kinds, strict=False):
+    for sample, (names, (low, high)) in zip(op.samples, _EPILOGUES, strict=False):
         y = op.infer(*(Type(f32, shape) for shape in sample.inputs), **sample.attrs)
         assert isinstance(y, Type)
         shape = tuple(d for d in y.shape if isinstance(d, int))
-        more = tuple(shape if name == "residual" else shape[-1:] for name in kind)
-        limits = {"low": 0.0, "high": 1.5 if len(kind) > 1 else math.inf}
-        attrs = {**sample.attrs, "epilogue": kind, "activation": "relu", **limits}
-        out.append(Sample((*sample.inputs, *more), attrs))
+        more = tuple(shape if name == "residual" else shape[-1:] for name in names)
+        attrs = {"epilogue": names, "activation": "hardtanh" if low < high else "", "low": low, "high": high}
+        out.append(Sample((*sample.inputs, *more), {**sample.attrs, **attrs}))
     return tuple(out)
