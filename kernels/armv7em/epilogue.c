@@ -1,9 +1,11 @@
-/* The epilogue of a stored matrix, in blocks of four columns whose biases stay in s4 .. s7. Limits from 0 on
- * are applied to the bits of the floats, which are ordered as integers where they are not negative: BIC
- * clears negative numbers, and QADD and SUB of `offset`, the distance from the bits of `high` to the largest
- * integer, limit the others. The loop stops at a row that may have a NaN, for which this does not hold; inf -
- * inf counts as one. A residual is added first, in a pass of its own. */
+/* The epilogue of a stored matrix, in blocks of four columns whose biases stay in s4 .. s7, scales in s8 ..
+ * s11. Limits from 0 on are applied to the bits of the floats, which are ordered as integers where they are
+ * not negative: BIC clears negative numbers, and QADD and SUB of `offset`, the distance from the bits of
+ * `high` to the largest integer, limit the others. The loop stops at a row that may have a NaN, for which
+ * this does not hold; inf - inf counts as one. Scales and residuals are applied first, in a pass of their
+ * own. */
 #include "epilogue.h"
+#include "tiles/helpers.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -13,9 +15,11 @@ enum { COLUMNS = 4 };
 
 /* clang-format off */
 #define EACH_OF_4(operation, a0, a1, a2, a3) operation(a0) operation(a1) operation(a2) operation(a3)
+#define SCALE "vmul.f32 s0, s0, s8\n vmul.f32 s1, s1, s9\n vmul.f32 s2, s2, s10\n vmul.f32 s3, s3, s11\n"
+#define ADD_BIAS "vadd.f32 s0, s0, s4\n vadd.f32 s1, s1, s5\n vadd.f32 s2, s2, s6\n vadd.f32 s3, s3, s7\n"
 #define ADD_RESIDUAL                                                                                      \
-    "vldm %[r], {s8-s11}\n add %[r], %[step]\n"                                                           \
-    "vadd.f32 s0, s0, s8\n vadd.f32 s1, s1, s9\n vadd.f32 s2, s2, s10\n vadd.f32 s3, s3, s11\n"
+    "cbz %[r], 3f\n vldm %[r], {s12-s15}\n add %[r], %[step]\n"                                          \
+    "vadd.f32 s0, s0, s12\n vadd.f32 s1, s1, s13\n vadd.f32 s2, s2, s14\n vadd.f32 s3, s3, s15\n 3:\n"
 #define STOP_AT_NAN                                                                                       \
     "vadd.f32 s12, s0, s1\n vadd.f32 s13, s2, s3\n vcmp.f32 s12, s13\n vmrs APSR_nzcv, fpscr\n bvs 2f\n"
 #define LOWER(r) "bic " #r ", " #r ", " #r ", asr #31\n"
@@ -24,18 +28,16 @@ enum { COLUMNS = 4 };
 #define FROM_CORE "stm %[y], {r4, r5, r6, r8}\n"
 #define PUT "vstm %[y], {s0-s3}\n"
 /* m rows, or those before a row at which it stops; m is then what remains. */
-#define ROWS(put)                                                                                         \
-    __asm__ volatile("vldm %[bias], {s4-s7}\n"                                                            \
+#define ROWS(operation)                                                                                   \
+    __asm__ volatile("vldm %[bias], {s4-s7}\n vldm %[scale], {s8-s11}\n"                                  \
                      "1: vldm %[y], {s0-s3}\n"                                                            \
-                     "vadd.f32 s0, s0, s4\n vadd.f32 s1, s1, s5\n"                                        \
-                     "vadd.f32 s2, s2, s6\n vadd.f32 s3, s3, s7\n"                                        \
-                     put                                                                                  \
+                     operation                                                                            \
                      "subs %[m], #1\n add %[y], %[step]\n bne 1b\n"                                       \
                      "2:\n"                                                                               \
-                     : [y] "+r"(y), [r] "+r"(r), [m] "+r"(m)                                              \
-                     : [bias] "r"(bias), [step] "r"(step), [offset] "r"(offset)                           \
+                     : [y] "+r"(y), [r] "+l"(r), [m] "+r"(m)                                              \
+                     : [bias] "r"(bias), [scale] "r"(scale), [step] "r"(step), [offset] "r"(offset)       \
                      : "r4", "r5", "r6", "r8", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8",      \
-                       "s9", "s10", "s11", "s12", "s13", "cc", "memory")
+                       "s9", "s10", "s11", "s12", "s13", "s14", "s15", "cc", "memory")
 /* clang-format on */
 
 typedef enum { NO_LIMITS, FROM_0, FROM_0_TO_HIGH } limits;
@@ -50,37 +52,33 @@ void ag_finish_columns_armv7em(const ag_epilogue *e, float *y, int32_t ldy, int3
 }
 
 /* Columns j to j + 3. */
-static void four_columns(const ag_epilogue *e, float *y, int32_t ldy, int32_t rows, int32_t j, limits kind,
+static AG_NOINLINE void four_columns(const ag_epilogue *e, float *y, int32_t ldy, int32_t rows, int32_t j, limits kind,
                          int32_t offset) {
-    static const float zeros[COLUMNS] = {0.0f};
+    static const float zeros[COLUMNS] = {0.0f}, ones[COLUMNS] = {1.0f, 1.0f, 1.0f, 1.0f};
     const int32_t step = ldy * (int32_t)sizeof(float);
-    const float *bias = e->bias == NULL ? zeros : e->bias + j, *r = e->residual;
-    float *const first = y + j;
+    const float *bias = e->bias == NULL ? zeros : e->bias + j;
+    const float *scale = e->scale == NULL ? ones : e->scale + j;
+    const float *r = e->residual == NULL ? NULL : e->residual + j;
+    ag_epilogue rest = {NULL, e->bias, NULL, e->low, e->high};
     int32_t m = rows;
-    y = first;
-    if (r != NULL) {
-        r += j;
-        ROWS(ADD_RESIDUAL PUT);
-        if (kind == NO_LIMITS) {
-            return;
-        }
+    y += j;
+    if (scale != ones || r != NULL) {
+        ROWS(SCALE ADD_BIAS ADD_RESIDUAL PUT);
         bias = zeros;
-        m = rows;
-        y = first;
+        rest.bias = NULL;
+        y -= (ptrdiff_t)rows * ldy;
+        m = kind == NO_LIMITS ? 0 : rows;
     }
     while (m > 0) {
         if (kind == NO_LIMITS) {
-            ROWS(PUT);
+            ROWS(ADD_BIAS PUT);
         } else if (kind == FROM_0) {
-            ROWS(TO_CORE FROM_CORE);
+            ROWS(ADD_BIAS TO_CORE FROM_CORE);
         } else {
-            ROWS(TO_CORE EACH_OF_4(UPPER, r4, r5, r6, r8) FROM_CORE);
+            ROWS(ADD_BIAS TO_CORE EACH_OF_4(UPPER, r4, r5, r6, r8) FROM_CORE);
         }
-        if (m > 0) {
-            for (int32_t k = 0; k < COLUMNS; k++) {
-                const float v = y[k] + bias[k];
-                y[k] = v < e->low ? e->low : v > e->high ? e->high : v;
-            }
+        if (m > 0) { /* a row with a NaN */
+            ag_finish_columns_armv7em(&rest, y - j, ldy, 1, j + COLUMNS, j);
             y += ldy;
             m--;
         }
@@ -93,7 +91,7 @@ void ag_finish_armv7em(const ag_epilogue *e, float *y, int32_t ldy, int32_t m, i
     int32_t j = 0, offset;
     memcpy(&offset, &e->high, sizeof offset);
     offset = INT32_MAX - offset;
-    if (e->scale == NULL && (!limited || e->low == 0.0f)) {
+    if (!limited || e->low == 0.0f) {
         for (; j + COLUMNS <= n; j += COLUMNS) {
             four_columns(e, y, ldy, m, j, kind, offset);
         }
