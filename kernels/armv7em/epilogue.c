@@ -5,7 +5,6 @@
  * this does not hold; inf - inf counts as one. Scales and residuals are applied first, in a pass of their
  * own. */
 #include "epilogue.h"
-#include "tiles/helpers.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -15,7 +14,9 @@ enum { COLUMNS = 4 };
 
 /* clang-format off */
 #define EACH_OF_4(operation, a0, a1, a2, a3) operation(a0) operation(a1) operation(a2) operation(a3)
-#define SCALE "vmul.f32 s0, s0, s8\n vmul.f32 s1, s1, s9\n vmul.f32 s2, s2, s10\n vmul.f32 s3, s3, s11\n"
+#define SCALE                                                                                             \
+    "cbz %[scaled], 4f\n"                                                                                 \
+    "vmul.f32 s0, s0, s8\n vmul.f32 s1, s1, s9\n vmul.f32 s2, s2, s10\n vmul.f32 s3, s3, s11\n 4:\n"
 #define ADD_BIAS "vadd.f32 s0, s0, s4\n vadd.f32 s1, s1, s5\n vadd.f32 s2, s2, s6\n vadd.f32 s3, s3, s7\n"
 #define ADD_RESIDUAL                                                                                      \
     "cbz %[r], 3f\n vldm %[r], {s12-s15}\n add %[r], %[step]\n"                                          \
@@ -35,7 +36,8 @@ enum { COLUMNS = 4 };
                      "subs %[m], #1\n add %[y], %[step]\n bne 1b\n"                                       \
                      "2:\n"                                                                               \
                      : [y] "+r"(y), [r] "+l"(r), [m] "+r"(m)                                              \
-                     : [bias] "r"(bias), [scale] "r"(scale), [step] "r"(step), [offset] "r"(offset)       \
+                     : [bias] "r"(bias), [scale] "r"(scale), [scaled] "l"(e->scale), [step] "r"(step),    \
+                       [offset] "r"(offset)                                                               \
                      : "r4", "r5", "r6", "r8", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8",      \
                        "s9", "s10", "s11", "s12", "s13", "s14", "s15", "cc", "memory")
 /* clang-format on */
@@ -52,17 +54,17 @@ void ag_finish_columns_armv7em(const ag_epilogue *e, float *y, int32_t ldy, int3
 }
 
 /* Columns j to j + 3. */
-static AG_NOINLINE void four_columns(const ag_epilogue *e, float *y, int32_t ldy, int32_t rows, int32_t j, limits kind,
-                         int32_t offset) {
-    static const float zeros[COLUMNS] = {0.0f}, ones[COLUMNS] = {1.0f, 1.0f, 1.0f, 1.0f};
+static inline void four_columns(const ag_epilogue *e, float *y, int32_t ldy, int32_t rows, int32_t j,
+                                limits kind, int32_t offset) {
+    static const float zeros[COLUMNS] = {0.0f};
     const int32_t step = ldy * (int32_t)sizeof(float);
     const float *bias = e->bias == NULL ? zeros : e->bias + j;
-    const float *scale = e->scale == NULL ? ones : e->scale + j;
+    const float *scale = e->scale == NULL ? zeros : e->scale + j;
     const float *r = e->residual == NULL ? NULL : e->residual + j;
     ag_epilogue rest = {NULL, e->bias, NULL, e->low, e->high};
     int32_t m = rows;
     y += j;
-    if (scale != ones || r != NULL) {
+    if (e->scale != NULL || r != NULL) {
         ROWS(SCALE ADD_BIAS ADD_RESIDUAL PUT);
         bias = zeros;
         rest.bias = NULL;
