@@ -154,8 +154,6 @@ AG_KERNEL(max_pool2d_pick_f32);
 typedef void ag_conv2d_pool_f32_fn(const float *x, const float *w, const float *bias, float *y,
                                    uint8_t *index, int32_t n, const ag_conv2d_pool_shape *shape);
 AG_KERNEL(conv2d_pool_f32);
-ag_conv2d_pool_f32_fn ag_conv2d_pool_3x3_f32_armv7em;
-ag_conv2d_pool_f32_fn ag_conv2d_pool_5x5_f32_armv7em;
 
 /* dx[n,h,w,c] = the sum of dy[n,ph,pw,o] w over the convolution's windows that index selects and that contain
  * the element, ascending; a dy of 0 adds nothing, whatever w is; dx is dense. dx overlaps neither dy nor

@@ -30,16 +30,6 @@ typedef float vec __attribute__((vector_size(16)));
 typedef float unaligned_vec __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t vec_s32 __attribute__((vector_size(16)));
 #endif
-#if defined __AVX512VL__ /* for counts up to 8: some cores issue twice as many 256-bit operations per cycle  \
-                          */
-enum { HALF_LANES = 8 };
-typedef float half_vec __attribute__((vector_size(32)));
-typedef float unaligned_half_vec __attribute__((vector_size(32), aligned(4), may_alias));
-#else
-enum { HALF_LANES = 0 };
-typedef vec half_vec;
-typedef unaligned_vec unaligned_half_vec;
-#endif
 typedef float quad __attribute__((vector_size(16)));
 typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -62,7 +52,6 @@ typedef float unaligned_quad __attribute__((vector_size(16), aligned(4), may_ali
 #if !defined AG_PANEL
 #define AG_PANEL 16384     /* floats on the stack for packed weights of a convolution: 64 KB */
 #define AG_PANEL_PIXELS 32 /* from which packing pays */
-#define AG_IM2COL_MAX 256
 #endif
 
 ALWAYS_INLINE vec zero(void) {
@@ -79,15 +68,6 @@ ALWAYS_INLINE vec load(const float *p) {
 
 ALWAYS_INLINE void store(float *p, vec v) {
     *(unaligned_vec *)p = v;
-}
-
-/* A half vector, zero-extended. */
-ALWAYS_INLINE vec widen(half_vec v) {
-#if defined __AVX512VL__
-    return (vec)_mm512_zextps256_ps512((__m256)v);
-#else
-    return v;
-#endif
 }
 
 /* Selects the first `count` lanes, 0 <= count <= LANES. */

@@ -15,10 +15,11 @@
  *     w[o][row i][k]  ->  panel[row i][k][N]    as many rows of the window as fit AG_PANEL elements; where
  * there are few pixels, or one row does not fit, weights are not packed */
 #include "ag_kernels.h"
+#include "tiles/conv2d_group.h"
 #include "tiles/epilogue.h"
-#include "tiles/im2col.h"
 #include "tiles/pixel_tiles.h"
 #include "tiles/tap_ranges.h"
+#include "tiles/window_products.h"
 #ifdef AG_PANEL
 #include "pack_b.h"
 #endif
@@ -120,43 +121,7 @@ static void ag_conv2d_output_channels(ag_tile *t, const ag_pixel_tile *pixels, c
         ag_conv2d_edge_tile(t, pixels, w, o, g);
     }
 }
-#endif
 
-/* The pixels of a region by im2col, chunk by chunk; each chunk after the first adds to y. */
-static AG_NOINLINE void ag_conv2d_im2col(ag_tile *t, const ag_pixel_cursor *region, const float *w,
-                                         int32_t rows, int32_t row_length, const ag_conv2d_part *part) {
-    const ag_conv2d_group *g = part->g;
-    const ptrdiff_t w_row = (ptrdiff_t)g->s->kw * g->channels;
-    float packed[AG_TILE_M][AG_IM2COL_MAX];
-    ptrdiff_t offsets[AG_IM2COL_MAX];
-    ag_im2col_chunk chunk = ag_im2col_begin(rows, row_length);
-    ag_pixel_tile pixels;
-    for (int32_t i = 0; i < AG_TILE_M; i++) {
-        t->a[i] = packed[i];
-    }
-    t->a_skip = 0;
-    while (ag_im2col_next(&chunk)) {
-        ag_pixel_cursor cursor = *region;
-        ag_im2col_offsets(offsets, &chunk, g);
-        t->k = chunk.length;
-        t->k_runs = chunk.row_count;
-        t->b_skip = ag_bytes((w_row - chunk.length) * part->w_step);
-        while (cursor.remaining > 0) {
-            ag_next_pixel_tile(&pixels, &cursor);
-            ag_im2col(packed, pixels.src, offsets, chunk.row_count * chunk.length);
-#if AG_GENERAL_TILES
-            t->rows = pixels.count;
-            t->c_rows = pixels.dst;
-            ag_conv2d_output_channels(t, w + (chunk.row * w_row + chunk.column) * part->w_step, part);
-#else
-            ag_conv2d_output_channels(t, &pixels, w + chunk.row * w_row + chunk.column, part);
-#endif
-        }
-        t->beta = 1.0f;
-    }
-}
-
-#if !AG_GENERAL_TILES
 /* The pixels of a region, in a call for each row of the window; k, k_runs and skips are those of a row. */
 static AG_NOINLINE void ag_conv2d_by_rows(ag_tile *t, ag_pixel_cursor *cursor, const float *w, int32_t rows,
                                           const ag_conv2d_part *part) {
@@ -221,8 +186,14 @@ static void ag_conv2d_region(const float *x, const float *w, float *y, ag_tap_ra
     ag_set_blocks(&t, 1, 0, 0);
     ag_one_tile(&t);
     if (!ag_taps_contiguous(g, columns)) {
-        if (AG_GENERAL_TILES ? part->w_step == 1 : !ag_taps_are_runs(g)) {
-            ag_conv2d_im2col(&t, &cursor, w, last - first, row_length, part);
+        if (AG_GENERAL_TILES ? part->w_step == 1 : s->x_c != 1) {
+            const ag_window_layout l = {s->kw, g->channels, row_step, tap_step, s->x_c, g->filter};
+            for (; cursor.remaining > 0; cursor.remaining--) {
+                ag_window_products(cursor.dst, cursor.src, last - first, columns, w, g->outputs, &l);
+                if (cursor.remaining > 1) {
+                    ag_next_pixel(&cursor);
+                }
+            }
             return;
         }
         t.a_step = ag_bytes(s->x_c); /* a k-run is the channels of a tap */

@@ -1,6 +1,6 @@
 /* One group of a convolution as the micro-kernels read it (microkernel.h). Where the elements of a row of the
- * window are contiguous in x, each row is one k-run; otherwise each tap is one, or windows are packed first
- * (im2col.h).
+ * window are contiguous in x, each row is one k-run; otherwise each tap is one if its channels are, or
+ * windows are computed one by one (window_products.h).
  *
  *     x:  row i of the window    |t0 c0..cn|t1 c0..cn|t2 c0..cn|    one k-run of kw * channels products
  *         row i + 1              |t0 c0..cn|t1 c0..cn|t2 c0..cn|    a_skip bytes further */
@@ -32,12 +32,6 @@ static inline ag_conv2d_group ag_conv2d_group_of(const ag_conv2d_shape *s) {
 static inline bool ag_taps_contiguous(const ag_conv2d_group *g, int32_t columns) {
     const ptrdiff_t step = (ptrdiff_t)g->s->dilation_w * g->s->x_w;
     return (g->channels == 1 || g->s->x_c == 1) && (columns == 1 || step == g->channels);
-}
-
-/* Whether taps that are apart are k-runs of their own: a tile of results takes as long to start one as to
- * pack a channel, and a packed channel serves all tiles. */
-static inline bool ag_taps_are_runs(const ag_conv2d_group *g) {
-    return g->s->x_c == 1 && g->channels * AG_TILE_N >= g->outputs;
 }
 
 #endif

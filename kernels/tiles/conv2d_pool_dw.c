@@ -1,6 +1,6 @@
 /* Weight gradient of a pooled convolution: for every dy != 0, dy times the window that `index` selected is
- * added to the sums of its output channel. The window is processed in blocks of at most AG_POOL_SUMS sums, so
- * that they stay on the stack:
+ * added to the sums of its output channel. The windows that are inside x are listed first, and added
+ * together. A window is processed in blocks of at most AG_POOL_SUMS sums, so that they stay on the stack:
  *
  *     window (kh rows)        block: rows x lines x elements
  *     +-----------+
@@ -10,7 +10,11 @@
 #include "ag_kernels.h"
 #include "tiles/conv2d_pool_gradient.h"
 
-enum { AG_POOL_SUMS = 64 };
+#include <string.h>
+
+#ifndef AG_POOL_SUMS
+#define AG_POOL_SUMS 64 /* floats */
+#endif
 
 /* A row of the window as lines of elements that are `step` apart in x, 1 where possible: the whole row (ALL),
  * one tap (TAP), or one channel of all taps (CHANNEL). */
@@ -38,10 +42,6 @@ static ag_window_lines ag_window_lines_of(const ag_pool_gradient *g) {
 typedef struct {
     int32_t row, rows, line, lines, element, elements;
 } ag_window_block;
-
-static inline int32_t ag_min(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
 
 /* The size of equal pieces of `count` that are at most `fit`. */
 static inline int32_t ag_even_split(int32_t count, int32_t fit) {
@@ -112,65 +112,116 @@ static void ag_pool_dw_add(float *sums, const float *x, float dy, const ag_windo
     }
 }
 
-#ifndef AG_POOL_DW_ROW
-#define AG_POOL_DW_ROW ag_pool_dw_row
-/* sums += dy times `rows` rows of `row_length` elements at x + element[index], stored contiguously in sums,
- * for `count` pixels of a row: dy and index are `channels` apart, x is `step` apart. */
-static inline void ag_pool_dw_row(float *sums, const float *x, const float *dy, const uint8_t *index,
-                                  int32_t count, int32_t channels, ptrdiff_t step, const ptrdiff_t *element,
-                                  ptrdiff_t row_step, int32_t rows, int32_t row_length) {
+/* The sums of a block of the window of one channel, and what is added to them. */
+typedef struct {
+    union {
+        float sums[AG_POOL_SUMS];
+#ifdef AG_POOL_LIST
+        ag_weighted_window list[AG_POOL_LIST]; /* the windows are listed behind the sums, from `first` on */
+#endif
+    } mem;
+    int32_t first, count;
+    const ag_window_block *block;
+    const ag_window_lines *lines;
+    const ag_pool_gradient *g;
+} ag_pool_dw;
+
+#ifdef AG_POOL_LIST
+static inline void ag_pool_dw_add_listed(ag_pool_dw *d) {
+    if (d->count > 0) {
+        AG_SUM_WINDOWS(d->mem.sums, d->mem.list + d->first, d->count, d->g->row_step, d->block->rows,
+                       d->block->elements);
+        d->count = 0;
+    }
+}
+
+/* Adds `count` interior pixels of a row; dy and index are `channels` apart, and x, the block of the first
+ * one's first window, `step`. Which dy are 0 is not predictable, so there is no branch on them. */
+static inline void ag_pool_dw_interior(ag_pool_dw *d, const float *x, const float *dy, const uint8_t *index,
+                                       int32_t count, int32_t channels, ptrdiff_t step,
+                                       const ptrdiff_t *element) {
+    while (count > 0) {
+        const int32_t room = AG_POOL_LIST - d->first - d->count, fit = ag_min(count, room);
+        ag_weighted_window *entry = d->mem.list + d->first + d->count;
+        for (int32_t i = fit; i > 0; i--, x += step, dy += channels, index += channels) {
+            uint32_t bits;
+            memcpy(&bits, dy, sizeof bits);
+            memcpy(&entry->dy, &bits, sizeof bits);
+            entry->x = x + element[*index];
+            entry += bits << 1 != 0; /* a zero of either sign is overwritten */
+        }
+        count -= fit;
+        d->count = (int32_t)(entry - d->mem.list) - d->first;
+        if (entry == d->mem.list + AG_POOL_LIST) {
+            ag_pool_dw_add_listed(d);
+        }
+    }
+}
+#else
+/* The same, one by one. */
+static inline void ag_pool_dw_interior(ag_pool_dw *d, const float *x, const float *dy, const uint8_t *index,
+                                       int32_t count, int32_t channels, ptrdiff_t step,
+                                       const ptrdiff_t *element) {
+    const int32_t rows = d->block->rows, length = d->block->elements,
+                  skip = ag_bytes(d->g->row_step - length);
     for (; count > 0; count--, x += step, dy += channels, index += channels) {
         if (*dy != 0.0f) {
-            ag_axpy_rows(sums, 0, x + element[*index], ag_bytes(row_step - row_length), rows, row_length,
-                         *dy);
+            ag_axpy_rows(d->mem.sums, 0, x + element[*index], skip, rows, length, *dy);
         }
     }
 }
 #endif
 
-/* The sums of a block of the window of one channel over `count` pooled pixels of row p from q on; dy and
- * index at that channel of the row. */
-static void ag_pool_dw_pixels(float *sums, const float *x, const float *dy, const uint8_t *index, int32_t p,
-                              int32_t q, int32_t count, const ag_window_block *block,
-                              const ag_window_lines *l, const ag_pool_gradient *g) {
-    const ag_conv2d_pool_shape *s = g->s;
+/* Adds `count` pooled pixels of row p from q on; dy and index at the channel of the row. */
+static void ag_pool_dw_pixels(ag_pool_dw *d, const float *x, const float *dy, const uint8_t *index, int32_t p,
+                              int32_t q, int32_t count) {
+    const ag_conv2d_pool_shape *s = d->g->s;
     for (; count > 0; count--, q++) {
         const float factor = dy[(ptrdiff_t)q * s->o];
         if (factor != 0.0f) {
             const ag_window_taps taps = ag_selected_window(p, q, index[(ptrdiff_t)q * s->o], s);
-            const ptrdiff_t corner = taps.offset - taps.row * g->row_step - taps.column * g->tap_step;
-            ag_pool_dw_add(sums, x + corner, factor, &taps, block, l, g);
+            const ptrdiff_t corner = taps.offset - taps.row * d->g->row_step - taps.column * d->g->tap_step;
+            ag_pool_dw_add(d->mem.sums, x + corner, factor, &taps, d->block, d->lines, d->g);
         }
     }
 }
 
-/* The sums of a block of the window of one channel; dy and index at that channel. */
-static void ag_pool_dw_sums(float *sums, const float *x, const float *dy, const uint8_t *index, int32_t n,
-                            const ag_window_block *block, const ag_window_lines *l,
-                            const ag_pool_gradient *g) {
+/* Computes the sums; dy and index at the channel. */
+static void ag_pool_dw_sums(ag_pool_dw *d, const float *x, const float *dy, const uint8_t *index, int32_t n) {
+    const ag_pool_gradient *g = d->g;
     const ag_conv2d_pool_shape *s = g->s;
-    const bool interior = g->tabulated && g->contiguous && g->first < g->last;
-    const ptrdiff_t first = (ptrdiff_t)g->first * s->o, row = (ptrdiff_t)s->pw * s->o;
-    const ptrdiff_t corner = ag_pool_corner(0, g->first, s) + block->row * g->row_step + block->element;
+    const bool interior = g->tabulated && g->contiguous && g->interior.first < g->interior.last;
+    const ptrdiff_t first = (ptrdiff_t)g->interior.first * s->o, row = (ptrdiff_t)s->pw * s->o;
     const ptrdiff_t step = (ptrdiff_t)s->pool_stride_w * s->stride_w * s->x_w;
     const ptrdiff_t x_row = (ptrdiff_t)s->pool_stride_h * s->stride_h * s->x_h;
-    ag_zero_floats(sums, block->rows * block->lines * block->elements);
+    const ptrdiff_t corner =
+        ag_pool_corner(0, g->interior.first, s) + d->block->row * g->row_step + d->block->element;
+    const int32_t sums = d->block->rows * d->block->lines * d->block->elements;
+#ifdef AG_POOL_LIST
+    const int32_t floats = (int32_t)(sizeof(ag_weighted_window) / sizeof(float));
+    d->first = (sums + floats - 1) / floats;
+    d->count = 0;
+#endif
+    ag_zero_floats(d->mem.sums, sums);
     for (; n > 0; n--, x += s->x_n) {
         for (int32_t p = 0; p < s->ph; p++, dy += row, index += row) {
             int32_t q = 0;
-            if (interior && p >= g->top && p < g->bottom) {
-                AG_POOL_DW_ROW(sums, x + corner + p * x_row, dy + first, index + first, g->last - g->first,
-                               s->o, step, g->element, g->row_step, block->rows, block->elements);
-                if (g->first > 0) {
-                    ag_pool_dw_pixels(sums, x, dy, index, p, 0, g->first, block, l, g);
+            if (interior && p >= g->interior.top && p < g->interior.bottom) {
+                ag_pool_dw_interior(d, x + corner + p * x_row, dy + first, index + first,
+                                    g->interior.last - g->interior.first, s->o, step, g->element);
+                if (g->interior.first > 0) {
+                    ag_pool_dw_pixels(d, x, dy, index, p, 0, g->interior.first);
                 }
-                q = g->last;
+                q = g->interior.last;
             }
             if (q < s->pw) {
-                ag_pool_dw_pixels(sums, x, dy, index, p, q, s->pw - q, block, l, g);
+                ag_pool_dw_pixels(d, x, dy, index, p, q, s->pw - q);
             }
         }
     }
+#ifdef AG_POOL_LIST
+    ag_pool_dw_add_listed(d);
+#endif
 }
 
 static void ag_pool_dw_store(float *dw, const float *sums, const ag_window_block *block,
@@ -205,7 +256,10 @@ static void ag_conv2d_pool_dw_by_rows(const float *x, const float *dy, const uin
     ag_pool_gradient g;
     ag_window_lines l;
     ag_window_block size, block;
-    float sums[AG_POOL_SUMS];
+    ag_pool_dw d;
+    d.block = &block;
+    d.lines = &l;
+    d.g = &g;
     ag_pool_gradient_of(&g, s);
     l = ag_window_lines_of(&g);
     size = ag_block_size(&l, s->kh);
@@ -216,8 +270,8 @@ static void ag_conv2d_pool_dw_by_rows(const float *x, const float *dy, const uin
                 block.lines = ag_min(size.lines, l.lines - block.line);
                 for (block.element = 0; block.element < l.length; block.element += size.elements) {
                     block.elements = ag_min(size.elements, l.length - block.element);
-                    ag_pool_dw_sums(sums, x, dy + o, index + o, n, &block, &l, &g);
-                    ag_pool_dw_store(dw, sums, &block, &l, s->kw * s->c, alpha, beta);
+                    ag_pool_dw_sums(&d, x, dy + o, index + o, n);
+                    ag_pool_dw_store(dw, d.mem.sums, &block, &l, s->kw * s->c, alpha, beta);
                 }
             }
         }

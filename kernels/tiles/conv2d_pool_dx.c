@@ -48,9 +48,9 @@ static void ag_conv2d_pool_dx_by_rows(const float *dy, const uint8_t *index, con
     for (; n > 0; n--, dx += s->x_n) {
         ag_zero_floats(dx, s->h * s->w * s->c);
         for (int32_t p = 0; p < s->ph; p++) {
-            const bool inside = g.tabulated && g.contiguous && p >= g.top && p < g.bottom;
+            const bool inside = g.tabulated && g.contiguous && p >= g.interior.top && p < g.interior.bottom;
             for (int32_t q = 0; q < s->pw; q++, dy += s->o, index += s->o) {
-                if (inside && q >= g.first && q < g.last) {
+                if (inside && q >= g.interior.first && q < g.interior.last) {
                     ag_pool_dx_pixel(dx + ag_pool_corner(p, q, s), w, dy, index, &g);
                     continue;
                 }

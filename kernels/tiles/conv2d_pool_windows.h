@@ -1,4 +1,4 @@
-/* Shared by conv2d_pool.h and its gradients: the valid taps of one window of the convolution, and which
+/* Shared by conv2d_pool.c and its gradients: the valid taps of one window of the convolution, and which
  * pooling windows are interior.
  *
  *     x (h x w)                    one pooling window
@@ -16,6 +16,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+
+static inline int32_t ag_min(int32_t a, int32_t b) {
+    return a < b ? a : b;
+}
 
 /* The taps of one window that are inside x: rows and columns from `row` and `column` on; the first of them is
  * at `offset` in the image. */
@@ -56,6 +60,40 @@ static inline bool ag_pool_window_inside_h(int32_t p, const ag_conv2d_pool_shape
 static inline bool ag_pool_window_inside_w(int32_t q, const ag_conv2d_pool_shape *s) {
     return ag_pool_window_inside(q, s->pool_stride_w, s->pool_w, s->stride_w, s->pad_left,
                                  (s->kw - 1) * s->dilation_w, s->ow, s->w);
+}
+
+/* Offset in the image of the convolution's window at the first element of the pooling window. */
+static inline ptrdiff_t ag_pool_corner(int32_t p, int32_t q, const ag_conv2d_pool_shape *s) {
+    return (ptrdiff_t)(p * s->pool_stride_h * s->stride_h - s->pad_top) * s->x_h +
+           (ptrdiff_t)(q * s->pool_stride_w * s->stride_w - s->pad_left) * s->x_w;
+}
+
+/* Whether a row of the convolution's window is contiguous in x. */
+static inline bool ag_window_rows_contiguous(const ag_conv2d_pool_shape *s) {
+    return (s->c == 1 || s->x_c == 1) && (s->kw == 1 || s->dilation_w * s->x_w == s->c);
+}
+
+/* Some pooled pixels: rows top ... bottom - 1, columns first ... last - 1. */
+typedef struct {
+    int32_t top, bottom, first, last;
+} ag_pool_region;
+
+/* The interior: all windows in their pooling windows are inside x. */
+static inline ag_pool_region ag_pool_interior_of(const ag_conv2d_pool_shape *s) {
+    ag_pool_region i = {0, 0, 0, 0};
+    while (i.first < s->pw && !ag_pool_window_inside_w(i.first, s)) {
+        i.first++;
+    }
+    for (i.last = i.first; i.last < s->pw && ag_pool_window_inside_w(i.last, s);) {
+        i.last++;
+    }
+    while (i.top < s->ph && !ag_pool_window_inside_h(i.top, s)) {
+        i.top++;
+    }
+    for (i.bottom = i.top; i.bottom < s->ph && ag_pool_window_inside_h(i.bottom, s);) {
+        i.bottom++;
+    }
+    return i;
 }
 
 #endif

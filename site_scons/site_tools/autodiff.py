@@ -85,7 +85,9 @@ def find_python(env):
 
 def check_python(python, env):
     """Raise UserError with the install command unless the interpreter can run the generator."""
-    probe = "import sys; assert sys.version_info >= (3, 11); import jinja2, numpy, autodiff_gen"
+    missing = "[n for n in ('jinja2', 'numpy', 'autodiff_gen') if find_spec(n) is None]"
+    probe = "import sys; from importlib.util import find_spec; assert sys.version_info >= (3, 11)"
+    probe += f"; missing = {missing}; missing and sys.exit('no module named ' + missing[0])"
     done = subprocess.run([python, "-P", "-c", probe], env=env["ENV"], capture_output=True, text=True)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["it fails"])[-1]
@@ -112,9 +114,12 @@ def python_command(env, *words):
 
 
 def model_files(env, deps_json, model):
-    """Files that the model opened when it was last read, from NAME.deps.json. If that is absent or older than one of
-    them, the generator lists them again, so that the build after an edit is not done twice."""
-    known = _listed(deps_json.read_text()) if deps_json.is_file() else None
+    """Files that the model opened when it was last read, from NAME.deps.json; none before the first build. If that is
+    older than one of them, the generator lists them again, so that the build after an edit is not done twice."""
+    if not deps_json.is_file():
+        check_python(build_of(env).python, env)
+        return []
+    known = _listed(deps_json.read_text())
     if known is not None and _newest([*known, model]) <= deps_json.stat().st_mtime:
         return known
     words = [build_of(env).python, "-P", "-m", "autodiff_gen", "deps", model]
@@ -122,10 +127,19 @@ def model_files(env, deps_json, model):
     fresh = _listed(done.stdout) if done.returncode == 0 else None
     if fresh is not None and fresh == known:
         os.utime(deps_json)
-    if fresh is None and known is None:
-        check_python(build_of(env).python, env)
     # The error of a broken model is reported when it is built.
     return fresh if fresh is not None else [f for f in known or () if os.path.isfile(f)]
+
+
+def depend_on_model_files(target, source, env):
+    """After a build: its targets depend on the files that the model has just opened, some for the first time."""
+    files = [env.File(f) for f in _listed(Path(target[3].get_abspath()).read_text())]
+    for made in target:
+        new = [file for file in files if file not in made.depends]
+        if new:
+            made.add_dependency(new)
+    for file in files:
+        file.get_csig()
 
 
 def _listed(text):
@@ -227,12 +241,16 @@ def train_sources(env, name, model):
     command = python_command(env, "-m", "autodiff_gen", "build", "$SOURCE")
     command += ["--out", "${TARGET.dir}", "--name", literal(stem), *generator_flags(env)]
     outputs = [f"{folder}/{stem}{end}" for end in (".c", ".h", "_params.c", ".deps.json")]
-    made = env.Command(outputs, model, SCons.Script.Action([command], "$AUTODIFF_GENCOMSTR"))
+    actions = [
+        SCons.Script.Action([command], "$AUTODIFF_GENCOMSTR"),
+        SCons.Script.Action(depend_on_model_files, None),
+    ]
+    made = env.Command(outputs, model, actions)
     env.Precious(made)
     files = model_files(env, Path(made[3].get_abspath()), model.get_abspath())
     env.Depends(
         made,
-        [env.File(str(f)) for f in (*files, *generator_files(), *build.board.files, *build.backends.tables)],
+        [env.File(str(f)) for f in (*generator_files(), *build.board.files, *build.backends.tables, *files)],
     )
     return made
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from checkout import ROOT, C
 from firmware_build import boards, call, copy_of_the_project, once, scons
+from firmware_build import program as build_program
 
 from autodiff_gen.bench import cycle_model, linker_map
 from autodiff_gen.bench.markdown import replace_section
@@ -56,18 +57,8 @@ ONE_OF_EACH_CORE = {board.load(name).target.core: name for name in boards()}
 @pytest.mark.parametrize("name", ONE_OF_EACH_CORE.values())
 def test_instructions_between_probes_are_counted(name, library, tmp_path):
     b = board.load(name)
-    include = [f"-I{path}" for path in build_commands.include_dirs(b)]
-    command = [
-        *(
-            build_commands.tool(b, "gcc"),
-            *build_commands.compile_flags(b),
-            *build_commands.STRICT_FLAGS,
-            "-DAG_PROBE_HINTS=1",
-        ),
-        *(*include, str(C / "probes.c"), *map(str, build_commands.support_sources(b))),
-        *("-o", "probes.elf", *build_commands.link_flags(b)),
-    ]
-    call(command, tmp_path, 120)
+    tables = registry.load(["ref"], features=b.target.features)
+    build_program(b, tables, [], [C / "probes.c"], tmp_path / "probes.elf", cc=None, flags=(), include=[])
     counts = count(b, tmp_path / "probes.elf", library)
     assert counts.instructions == {1: 24, 2: 0, 40: 24, 3: 4}
     assert counts.times == {1: 6, 2: 3, 40: 3, 3: 1}

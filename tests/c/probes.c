@@ -1,4 +1,5 @@
 /* Instrumented code of known length, for the counting plugin. */
+#define AG_PROBE_HINTS 1
 #include "ag_console.h"
 #include "ag_probe.h"
 

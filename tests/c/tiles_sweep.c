@@ -1,17 +1,19 @@
 /* Convolutions and their gradients over a backend's micro-kernels against `ref`, with random geometry: arrays
- * have exactly the required size, so that a sanitizer detects every access outside. Pooled convolutions,
- * which have no general tiles (tiles/helpers.h), only over the portable ones. */
+ * have exactly the required size, so that a sanitizer detects every access outside. */
 #include "ag_kernels.h"
 #include "ag_rng.h"
 
 #include "tiles/conv2d.c"
 #include "tiles/conv2d_dw.c"
 #include "tiles/conv2d_dx.c"
+#include "tiles/conv2d_pool_dx.c"
 #include "tiles/epilogue.c"
-#if !AG_GENERAL_TILES
+#if AG_GENERAL_TILES /* the host */
+#include "host/conv2d_pool.c"
+#include "host/conv2d_pool_dw.c"
+#else
 #include "tiles/conv2d_pool.c"
 #include "tiles/conv2d_pool_dw.c"
-#include "tiles/conv2d_pool_dx.c"
 #endif
 
 #include <math.h>
@@ -89,7 +91,6 @@ static bool draw(ag_conv2d_shape *s) {
     return room_h >= 0 && room_w >= 0;
 }
 
-#if !AG_GENERAL_TILES
 static ag_conv2d_pool_shape pooled(const ag_conv2d_shape *s) {
     ag_conv2d_pool_shape p = {s->h,
                               s->w,
@@ -131,7 +132,7 @@ static void pooled_kernels(const ag_conv2d_shape *s, float *x, int32_t span, con
     const int32_t spoiled = random_between(0, span - 1);
     const float kept = x[spoiled];
     x[spoiled] = random_between(0, 1) == 0 ? NAN : kept;
-    ag_conv2d_pool_tiled(x, w, bias, y, index, n, &p);
+    AG_SYMBOL(conv2d_pool_f32)(x, w, bias, y, index, n, &p);
     ag_conv2d_pool_f32_ref(x, w, bias, want, index_want, n, &p);
     compare("pool", y, want, count, s);
     wrong += memcmp(index, index_want, (size_t)count) != 0;
@@ -156,7 +157,6 @@ static void pooled_kernels(const ag_conv2d_shape *s, float *x, int32_t span, con
     free(index_want);
     free(dy);
 }
-#endif
 
 static void kernels(const ag_conv2d_shape *s) {
     const int32_t n = random_between(1, 3), channels = s->c / s->groups;
@@ -185,11 +185,9 @@ static void kernels(const ag_conv2d_shape *s) {
     ag_conv2d_dw_tiled(x, dy, dw, n, s, alpha, beta);
     ag_conv2d_dw_f32_ref(x, dy, dw_want, n, s, alpha, beta);
     compare("dw", dw, dw_want, weights, s);
-#if !AG_GENERAL_TILES
     if (s->groups == 1) {
         pooled_kernels(s, x, span, w, dw, weights, n, alpha, beta);
     }
-#endif
     free(x);
     free(w);
     free(y);

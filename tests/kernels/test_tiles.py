@@ -11,8 +11,12 @@ SANITIZE = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=
 
 BACKENDS = {  # name: (folder of vec.h, flags, the fewest cases)
     "plain": (C / "plain_microkernel", (), 3000),
-    # panels that hold one row of a window or none, so that all paths are taken
-    "host": (KERNELS / "host", ("-DAG_PANEL=128", "-DAG_PANEL_PIXELS=8", "-DAG_IM2COL_MAX=20"), 2000),
+    # panels that hold one row of a window or none, and blocks of few pooled pixels, so that all paths are taken
+    "host": (
+        KERNELS / "host",
+        ("-DAG_PANEL=128", "-DAG_PANEL_PIXELS=8", "-DAG_POOL_BUFFER=100"),
+        2000,
+    ),
 }
 
 
@@ -22,12 +26,19 @@ def test_convolutions_over_microkernels_stay_inside_their_arrays(tmp_path, backe
     """1000 random geometries: padding, strides, dilation, groups, channel first; results as those of `ref`."""
     folder, flags, fewest = BACKENDS[backend]
     sources = [C / "tiles_sweep.c", folder / "microkernel.c"]
-    sources += [KERNELS / "ref" / "conv2d.c", KERNELS / "ref" / "conv2d_pool.c"]
+    sources += [KERNELS / "ref" / name for name in ("conv2d.c", "conv2d_pool.c", "gemv.c")]
     program = compile_c(
         "gcc",
         sources,
         tmp_path / "sweep",
-        (*SANITIZE, *flags, f"-DAG_BACKEND={backend}", f"-I{folder}", "-lm"),
+        (
+            *SANITIZE,
+            *flags,
+            f"-DAG_BACKEND={backend}",
+            f"-Dag_gemv_f32_{backend}=ag_gemv_f32_ref",
+            f"-I{folder}",
+            "-lm",
+        ),
     )
     done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"

@@ -41,13 +41,17 @@ def install() -> None:
     from SCons.Util import hash_collect, hash_signature
 
     class Objects(SCons.CacheDir.CacheDir):  # type: ignore[misc]
-        """Keyed by the command without paths of the object and its source, and by the content of what it depends on."""
+        """Keyed by the command without paths, repeated words and macros that the source does not read, and by the
+        content of what the object depends on."""
 
         def cachepath(self, node):  # type: ignore[no-untyped-def]
-            command = node.get_executor().get_contents()
+            command = bytes(node.get_executor().get_contents())
+            text = b"".join(source.get_contents() for source in node.sources)
             for file in (node, *node.sources):
                 command = command.replace(str(file).encode(), b"")
-            key = hash_collect([hash_signature(command), *(n.get_cachedir_csig() for n in node.children())])
+            words = b" ".join(word for word in dict.fromkeys(command.split()) if _matters(word, text))
+            contents = {n.get_csig() for n in node.children()}
+            key = hash_collect([hash_signature(words), *sorted(contents)])
             return self.path, os.path.join(self.path, key)
 
         def retrieve(self, node):  # type: ignore[no-untyped-def]
@@ -58,6 +62,12 @@ def install() -> None:
 
     SCons.CacheDir.CacheDir = Objects
     SCons.Environment.Base._CacheDir_path = str(FOLDER / "scons")
+
+
+def _matters(word: bytes, text: bytes) -> bool:
+    """Whether a word of the command changes the object, given the content of headers. No header reads these macros."""
+    macro = word.removeprefix(b"-D").split(b"=")[0]
+    return not word.startswith(b"-iquote") and (macro not in (b"AG_BOARD", b"PLATFORMIO") or macro in text)
 
 
 if __name__ != "scons_object_cache":
