@@ -70,9 +70,8 @@ def _finished(node: Node) -> str:
     become an outer product or a column has none."""
     lower = node.op.lower
     if isinstance(lower, Contraction):
-        return (
-            "" if 1 in (node.operands[0].type.shape[-1], node.results[0].type.shape[-1]) else lower.finished
-        )
+        inner, columns = node.operands[0].type.shape[-1], node.results[0].type.shape[-1]
+        return "" if 1 in (inner, columns) else lower.finished
     return lower.finished if isinstance(lower, Call) else ""
 
 
@@ -85,8 +84,13 @@ class _Chains:
         self.taken: set[Node] = set()
         self.by_last: dict[Node, list[_Part]] = {}
         order = {node: i for i, node in enumerate(graph.nodes)}
-        for node in sorted(graph.of(Call, Contraction), key=order.__getitem__, reverse=True):
-            parts = self._parts(node) if _finished(node) else []
+        products = sorted(filter(_finished, graph.of(Call, Contraction)), key=order.__getitem__, reverse=True)
+        self.finished: set[Node] = (
+            set()
+        )  # what a kernel computes that reads no residual, if it must be stored
+        self.finished = {p.node for node in products for p in self._parts(node) if p.kind != "residual"}
+        for node in products:
+            parts = self._parts(node)
             if parts and self._is_stored(parts[-1].node.results[0]):
                 self.by_last[parts[-1].node] = parts
                 self.taken.update(p.node for p in parts)
@@ -144,7 +148,8 @@ class _Chains:
     def _is_in_memory(self, v: Value) -> bool:
         """Whether v is stored though no kernel reads it as a residual."""
         kept = Leaf | Call | Contraction | Scan | Cond
-        return isinstance(base(v).node.op.lower, kept) or base(v).node in self.by_last or self._is_stored(v)
+        node = base(v).node
+        return isinstance(node.op.lower, kept) or node in self.finished or self._is_stored(v)
 
     def _is_stored(self, v: Value) -> bool:
         """Whether v is an output, or a kernel reads it or a view of it."""
