@@ -28,18 +28,14 @@ enum { COLUMNS = 4 };
 #define TO_CORE STOP_AT_NAN "vmov r4, r5, s0, s1\n vmov r6, r8, s2, s3\n" EACH_OF_4(LOWER, r4, r5, r6, r8)
 #define FROM_CORE "stm %[y], {r4, r5, r6, r8}\n"
 #define PUT "vstm %[y], {s0-s3}\n"
+#define NEXT_ROW "subs %[m], #1\n add %[y], %[step]\n bne 1b\n"
+#define USED "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15"
 /* m rows, or those before a row at which it stops; m is then what remains. */
-#define ROWS(operation)                                                                                   \
-    __asm__ volatile("vldm %[bias], {s4-s7}\n vldm %[scale], {s8-s11}\n"                                  \
-                     "1: vldm %[y], {s0-s3}\n"                                                            \
-                     operation                                                                            \
-                     "subs %[m], #1\n add %[y], %[step]\n bne 1b\n"                                       \
-                     "2:\n"                                                                               \
-                     : [y] "+r"(y), [r] "+l"(r), [m] "+r"(m)                                              \
-                     : [bias] "r"(bias), [scale] "r"(scale), [scaled] "l"(e->scale), [step] "r"(step),    \
-                       [offset] "r"(offset)                                                               \
-                     : "r4", "r5", "r6", "r8", "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8",      \
-                       "s9", "s10", "s11", "s12", "s13", "s14", "s15", "cc", "memory")
+#define LIMIT_ROWS(operation)                                                                             \
+    __asm__ volatile("vldm %[bias], {s4-s7}\n 1: vldm %[y], {s0-s3}\n" ADD_BIAS operation NEXT_ROW "2:\n" \
+                     : [y] "+r"(y), [m] "+r"(m)                                                           \
+                     : [bias] "r"(bias), [step] "r"(step), [offset] "r"(offset)                           \
+                     : "r4", "r5", "r6", "r8", USED, "cc", "memory")
 /* clang-format on */
 
 typedef enum { NO_LIMITS, FROM_0, FROM_0_TO_HIGH } limits;
@@ -65,7 +61,13 @@ static inline void four_columns(const ag_epilogue *e, float *y, int32_t ldy, int
     int32_t m = rows;
     y += j;
     if (e->scale != NULL || r != NULL) {
-        ROWS(SCALE ADD_BIAS ADD_RESIDUAL PUT);
+        /* clang-format off */
+        __asm__ volatile("vldm %[bias], {s4-s7}\n vldm %[scale], {s8-s11}\n"
+                         "1: vldm %[y], {s0-s3}\n" SCALE ADD_BIAS ADD_RESIDUAL PUT NEXT_ROW
+                         : [y] "+r"(y), [r] "+l"(r), [m] "+r"(m)
+                         : [bias] "r"(bias), [scale] "r"(scale), [scaled] "l"(e->scale), [step] "r"(step)
+                         : USED, "cc", "memory");
+        /* clang-format on */
         bias = zeros;
         rest.bias = NULL;
         y -= (ptrdiff_t)rows * ldy;
@@ -73,11 +75,11 @@ static inline void four_columns(const ag_epilogue *e, float *y, int32_t ldy, int
     }
     while (m > 0) {
         if (kind == NO_LIMITS) {
-            ROWS(ADD_BIAS PUT);
+            LIMIT_ROWS(PUT);
         } else if (kind == FROM_0) {
-            ROWS(ADD_BIAS TO_CORE FROM_CORE);
+            LIMIT_ROWS(TO_CORE FROM_CORE);
         } else {
-            ROWS(ADD_BIAS TO_CORE EACH_OF_4(UPPER, r4, r5, r6, r8) FROM_CORE);
+            LIMIT_ROWS(TO_CORE EACH_OF_4(UPPER, r4, r5, r6, r8) FROM_CORE);
         }
         if (m > 0) { /* a row with a NaN */
             ag_finish_columns_armv7em(&rest, y - j, ldy, 1, j + COLUMNS, j);
