@@ -21,36 +21,6 @@
 extern "C" {
 #endif
 
-/* y = min(max(scale[o] * y + bias[o] + residual, low), high), where o is the output channel: the column of y,
- * or the row of gemv. residual has the shape and the leading dimension of y, and does not overlap it. Nothing
- * is multiplied or added where a pointer is null, and nothing limited unless low < high. NaN stays NaN. */
-typedef struct {
-    const float *scale, *bias, *residual;
-    float low, high;
-} ag_epilogue;
-
-/* The result for y, an element of channel o that is stored `at` elements after the first one; y itself where
- * e is NULL. */
-static inline float ag_finished(const ag_epilogue *e, float y, int32_t o, ptrdiff_t at) {
-    if (e == NULL) {
-        return y;
-    }
-    y = e->scale == NULL ? y : e->scale[o] * y;
-    y = e->bias == NULL ? y : y + e->bias[o];
-    y = e->residual == NULL ? y : y + e->residual[at];
-    return !(e->low < e->high) ? y : y < e->low ? e->low : y > e->high ? e->high : y;
-}
-
-/* The same for a matrix y[m,n] that is stored. */
-static inline void ag_finish(const ag_epilogue *e, float *y, int32_t ldy, int32_t m, int32_t n) {
-    for (int32_t i = 0; i < m && e != NULL; i++) {
-        for (int32_t j = 0; j < n; j++) {
-            const ptrdiff_t at = (ptrdiff_t)i * ldy + j;
-            y[at] = ag_finished(e, y[at], j, at);
-        }
-    }
-}
-
 /* Declares a kernel's symbol in each backend of this tree, whether or not the backend has it; small_neon: the
  * narrow tiles of neon. Any other symbol is declared by the generated C that calls it. */
 #define AG_KERNEL(name)                                                                                      \

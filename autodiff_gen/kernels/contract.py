@@ -20,7 +20,6 @@ FUNCTIONS = ("cosf", "erff", "expf", "expm1f", "log1pf", "logf", "sigmoidf", "si
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _DIRECTIVE = re.compile(r"^#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
-_BODIES = re.compile(r"typedef struct \{.*?\} \w+;|static inline .*?\n\}\n", re.DOTALL)
 _MACRO = re.compile(r"#define AG_KERNEL\(name\)((?:[^\n]*\\\n)*[^\n]*)")
 
 
@@ -81,10 +80,12 @@ class KernelSpec:
 
 
 def read_structs(text: str) -> dict[str, tuple[str, ...]]:
-    """The structs of ag_shapes.h: geometry that is constant over calls. Each field is an int32_t."""
+    """The structs of ag_shapes.h: geometry that is constant over calls, each field an int32_t."""
     found = {}
     for body, name in re.findall(r"typedef struct \{(.*?)\} ag_(\w+);", _COMMENT.sub("", text), re.DOTALL):
         lines = [" ".join(line.split()) for line in body.split(";") if line.strip()]
+        if not all(line.startswith("int32_t ") for line in lines):
+            continue  # that of an epilogue
         found[name] = tuple(f for line in lines for f in line.removeprefix("int32_t ").split(", "))
     return found
 
@@ -114,11 +115,7 @@ def read_contract(text: str) -> tuple[dict[str, KernelSpec], frozenset[str]]:
 
 
 def _statements(text: str) -> Iterator[str]:
-    code = (
-        _BODIES.sub("", _DIRECTIVE.sub("", _COMMENT.sub("", text)))
-        .replace('extern "C" {', "")
-        .replace("}", "")
-    )
+    code = _DIRECTIVE.sub("", _COMMENT.sub("", text)).replace('extern "C" {', "").replace("}", "")
     return (words for part in code.split(";") if (words := " ".join(part.split())))
 
 
