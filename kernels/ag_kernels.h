@@ -5,10 +5,14 @@
  * Letters n and t say how an operand is stored: as written in the formula, or transposed. Where beta == 0 the
  * output is written, never read: NaN in it is harmless. Where beta != 0 it is read once, after its sum is
  * complete. Elements between a row's width and its leading dimension are neither read nor written. A kernel
- * allocates nothing, keeps no state and cannot fail. */
+ * allocates nothing, keeps no state and cannot fail.
+ *
+ * Kernels with the parameter `epilogue` finish each element of their result as it says before they store it;
+ * NULL: as it is. With an epilogue beta is 0. */
 #ifndef AG_KERNELS_H
 #define AG_KERNELS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ag_shapes.h"
@@ -27,7 +31,8 @@ extern "C" {
  * read. A is stored [m,k] (n) or [k,m] (t), B [k,n] (n) or [n,k] (t). C overlaps neither A nor B; A may
  * overlap B. */
 typedef void ag_gemm_f32_fn(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                            int32_t m, int32_t n, int32_t k, float alpha, float beta);
+                            int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                            const ag_epilogue *epilogue);
 typedef ag_gemm_f32_fn ag_gemm_nn_f32_fn, ag_gemm_nt_f32_fn, ag_gemm_tn_f32_fn, ag_gemm_tt_f32_fn;
 AG_KERNEL(gemm_nn_f32);
 AG_KERNEL(gemm_nt_f32);
@@ -37,13 +42,13 @@ AG_KERNEL(gemm_tt_f32);
 /* y[m] = alpha * A[m,n] . x[n] + beta * y[m]; the sum over ascending n is complete before y is read.
  * y overlaps neither A nor x; A and x may overlap. */
 typedef void ag_gemv_f32_fn(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
-                            float alpha, float beta);
+                            float alpha, float beta, const ag_epilogue *epilogue);
 AG_KERNEL(gemv_f32);
 
 /* y[n] = alpha * A[m,n]' . x[m] + beta * y[n]; the sum over ascending m is complete before y is read.
  * y overlaps neither A nor x; A and x may overlap. */
 typedef void ag_gemv_t_f32_fn(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
-                              float alpha, float beta);
+                              float alpha, float beta, const ag_epilogue *epilogue);
 AG_KERNEL(gemv_t_f32);
 
 /* A[m,n] = (alpha * x[m]) y[n]' + beta * A[m,n].
@@ -69,7 +74,7 @@ AG_KERNEL(column_sums_f32);
 /* y[n,oh,ow,o] = x[n,h,w,c] * w[o,kh,kw,c/groups], as in ag_conv2d_shape; each sum over ascending rows,
  * columns and channels of the window. y overlaps neither x nor w. */
 typedef void ag_conv2d_f32_fn(const float *x, const float *w, float *y, int32_t n,
-                              const ag_conv2d_shape *shape);
+                              const ag_conv2d_shape *shape, const ag_epilogue *epilogue);
 AG_KERNEL(conv2d_f32);
 
 /* dx[n,h,w,c] = the sum of dy[n,oh,ow,o] w over the windows and output channels that contain the element,
@@ -86,7 +91,7 @@ AG_KERNEL(conv2d_dw_f32);
 
 /* The same three where every channel has its own window: y[n,oh,ow,c], w[kh,kw,c], dw[kh,kw,c]. */
 typedef void ag_depthwise2d_f32_fn(const float *x, const float *w, float *y, int32_t n,
-                                   const ag_conv2d_shape *shape);
+                                   const ag_conv2d_shape *shape, const ag_epilogue *epilogue);
 typedef void ag_depthwise2d_dx_f32_fn(const float *dy, const float *w, float *dx, int32_t n,
                                       const ag_conv2d_shape *shape);
 typedef void ag_depthwise2d_dw_f32_fn(const float *x, const float *dy, float *dw, int32_t n,

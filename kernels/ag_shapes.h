@@ -1,8 +1,9 @@
-/* Geometry of convolutions and pools: structs of values that do not change from call to call, so that
- * generated code keeps them in flash. */
+/* Geometry of convolutions and pools, structs of values that do not change from call to call, so that
+ * generated code keeps them in flash; and epilogues. */
 #ifndef AG_SHAPES_H
 #define AG_SHAPES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Convolution of x[n,h,w,c] with w[o,kh,kw,c/groups] into y[n,oh,ow,o]; images are channel-last. Window (p,
@@ -33,5 +34,35 @@ typedef struct {
     int32_t h, w, c, oh, ow, kh, kw, stride_h, stride_w, pad_top, pad_bottom, pad_left, pad_right;
     int32_t dilation_h, dilation_w, divisor, count_pad, x_n, x_h, x_w, x_c;
 } ag_pool2d_shape;
+
+/* y = min(max(scale[o] * y + bias[o] + residual, low), high), where o is the output channel: the column of y,
+ * or the row of gemv. residual has the shape and the leading dimension of y, and does not overlap it. Nothing
+ * is multiplied or added where a pointer is null, and nothing limited unless low < high. NaN stays NaN. */
+typedef struct {
+    const float *scale, *bias, *residual;
+    float low, high;
+} ag_epilogue;
+
+/* The result for y, an element of channel o that is stored `at` elements after the first one; y itself where
+ * e is null. */
+static inline float ag_finished(const ag_epilogue *e, float y, int32_t o, ptrdiff_t at) {
+    if (!e) {
+        return y;
+    }
+    y = e->scale ? e->scale[o] * y : y;
+    y = e->bias ? y + e->bias[o] : y;
+    y = e->residual ? y + e->residual[at] : y;
+    return !(e->low < e->high) ? y : y < e->low ? e->low : y > e->high ? e->high : y;
+}
+
+/* The same for a matrix y[m,n] that is stored. */
+static inline void ag_finish(const ag_epilogue *e, float *y, int32_t ldy, int32_t m, int32_t n) {
+    for (int32_t i = 0; e && i < m; i++) {
+        for (int32_t j = 0; j < n; j++) {
+            const ptrdiff_t at = (ptrdiff_t)i * ldy + j;
+            y[at] = ag_finished(e, y[at], j, at);
+        }
+    }
+}
 
 #endif

@@ -63,6 +63,9 @@ class Printer:
                 return f"{function}({', '.join(map(self.expression, arguments))})", ATOM
             case c.Unary(symbol, operand):
                 return symbol + self.expression(operand, ATOM), UNARY
+            case c.Initializer(fields):
+                values = ", ".join(f".{name}\0=\0{self.expression(v)}" for name, v in fields)
+                return f"{{{values}}}", ATOM
             case c.Cast(c_type, operand):
                 need = ATOM + 1 if c_type.endswith("*") else UNARY
                 return f"({self.types.get(c_type, c_type)}){self.expression(operand, need)}", UNARY

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from ..ir.kernel_call import KernelCall, Operand, Scalar
+from ..ir.kernel_call import Epilogue, KernelCall, Operand, Scalar
 from ..ir.node import Node
 from ..ir.op_kinds import Call
 from ..ir.types import Size
@@ -76,12 +77,26 @@ def call_comment(names: Names, node: Node, call: KernelCall) -> str:
     if factor.startswith("-"):
         factor, sign = factor[1:], "+" if sign == "-" else "-"
     scaled = what if factor == "1.0f" else f"{plain(factor)} * {what}"
+    if call.epilogue is not None:
+        scaled = _finished(names, node, call.epilogue, scaled)
     if beta == 1.0:
         return f"{each}{targets} {sign}= {scaled}"
     if beta == 0.0:
         return f"{each}{targets} = {'-' if sign == '-' else ''}{scaled}"
     kept = plain(PRINTER.expression(_beta(names, node, beta)))
     return f"{each}{targets} = {kept} * itself {sign} {scaled}"
+
+
+def _finished(names: Names, node: Node, epilogue: Epilogue, what: str) -> str:
+    """`relu(what * scale + bias + residual)`."""
+    said = {k: names.bare(names.place(node.operands[role.index])) for k, role in epilogue.pointers.items()}
+    scale = f" * {said.pop('scale')}" if "scale" in said else ""
+    text = f"{what}{scale}{''.join(f' + {name}' for name in said.values())}"
+    if not node.attrs["activation"]:
+        return text
+    limits = [epilogue.low, epilogue.high] if math.inf > epilogue.high else []
+    numbers = "".join(f", {plain(c_syntax.float_literal(limit))}" for limit in limits)
+    return f"{node.attrs['activation']}({text}{numbers})"
 
 
 def _beta(names: Names, node: Node, beta: float | Scalar) -> c.Expr:
@@ -100,11 +115,13 @@ def _applied(names: Names, node: Node) -> str:
     lower = node.op.lower
     assert isinstance(lower, Call), node.op.name
     last = len(node.operands) if lower.into is None else lower.into
+    if "epilogue" in node.attrs:
+        last -= len(node.attrs["epilogue"])
     terms = []
     for i, v in enumerate(node.operands[:last]):
         if i in lower.scalars:
             terms.append(plain(PRINTER.expression(names.scalar(v))))
         else:
             terms.append(f"{viewed(v, names.bare(names.place(v)))}{shown(v.type.shape)}")
-    name = lower.term if lower.into is not None else node.op.name
+    name = lower.term if lower.into is not None or "epilogue" in node.attrs else node.op.name
     return f"{name}({', '.join(terms)})" if name else terms[0]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..ir.graph import State
 from ..ir.identifiers import Scope
-from ..ir.kernel_call import Factor, KernelCall, Operand, Place, Result
+from ..ir.kernel_call import Epilogue, Factor, KernelCall, Operand, Place, Result
 from ..ir.names import NO_LAYERS, name_of
 from ..ir.node import CONST, INPUT, STATE, Node, Value
 from ..ir.strides import Strided
@@ -185,10 +185,24 @@ class EntryBody:
         extents = node.results[0].type.shape
         loops = [(LOOP_NAMES[k], i) for k, i in enumerate(call.over)]
         pointers = {p: self._start(node, role, loops) for p, role in call.pointers.items()}
+        if call.epilogue is not None:
+            pointers["epilogue"] = c.Unary("&", c.Name("epilogue"))
         statement = self._statement(call, kernel, pointers, node)
+        if call.epilogue is not None:
+            statement = c.Block((self._epilogue(node, call.epilogue, loops), statement))
         for var, i in reversed(loops):
             statement = c.For(var, c_syntax.size(extents[i]), (statement,))
         return [statement]
+
+    def _epilogue(self, node: Node, epilogue: Epilogue, loops: list[tuple[str, int]]) -> c.Declare:
+        """The struct `epilogue`, local to its call; of its operands only the residual has the axes of the loops."""
+        fields = [
+            (name, self._start(node, role, loops if role is epilogue.residual else []))
+            for name, role in epilogue.pointers.items()
+        ]
+        limits = [("low", epilogue.low), ("high", epilogue.high)] if epilogue.low < epilogue.high else []
+        fields += [(name, c.Literal(c_syntax.float_literal(limit))) for name, limit in limits]
+        return c.declare("ag_epilogue", "epilogue", c.Initializer(tuple(fields)), const=True)
 
     def _start(self, node: Node, role: Place, loops: list[tuple[str, int]]) -> c.Expr:
         """Where an operand or result of a call begins."""

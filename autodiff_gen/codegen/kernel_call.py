@@ -23,8 +23,10 @@ _GEOMETRY = (
 
 
 def statement(call: KernelCall, symbol: str, values: Mapping[str, c.Expr]) -> c.ExprStatement:
-    """The C statement; `values` by parameter name."""
-    return c.ExprStatement(c.Call(symbol, tuple(values[p] for p in CONTRACT[call.kernel].param_names)))
+    """The C statement; `values` by parameter name. A call without an epilogue passes NULL for it."""
+    params = CONTRACT[call.kernel].params
+    given = {p.name: c.Name("NULL") for p in params if p.is_epilogue} | dict(values)
+    return c.ExprStatement(c.Call(symbol, tuple(given[p.name] for p in params)))
 
 
 def sizes(call: KernelCall) -> str:

@@ -81,7 +81,9 @@ def is_product(node: Node) -> bool:
     lower = node.op.lower
     if isinstance(lower, Reduce):
         return lower.sums and _has_outer_terms(base(node.operands[0]).node)
-    return isinstance(lower, Contraction | RowContraction) or (isinstance(lower, Call) and bool(lower.summed))
+    if isinstance(lower, Contraction):
+        return not lower.epilogue
+    return isinstance(lower, RowContraction) or (isinstance(lower, Call) and bool(lower.summed))
 
 
 def _waiting(graph: Graph, unguarded: set[Node], stored: set[Value] | None) -> set[Node]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from .types import Size
 
@@ -38,6 +38,30 @@ Factor: TypeAlias = float | Scalar
 
 
 @dataclass(frozen=True)
+class Epilogue:
+    """What a kernel does to each result before it stores it: y = min(max(scale y + bias + residual, low), high). None:
+    nothing of that kind; the limits hold where low < high."""
+
+    scale: Operand | None = None
+    bias: Operand | None = None
+    residual: Operand | None = None
+    low: float = 0.0
+    high: float = 0.0
+
+    @classmethod
+    def of(cls, attrs: Mapping[str, Any]) -> Epilogue:
+        """That of an op of ops/epilogue.py, whose operands follow two factors."""
+        named = {name: Operand(i) for i, name in enumerate(attrs["epilogue"], start=2)}
+        return cls(**named, low=attrs["low"], high=attrs["high"])
+
+    @property
+    def pointers(self) -> dict[str, Operand]:
+        """Its operands, by the names of the fields of ag_epilogue."""
+        named = {"scale": self.scale, "bias": self.bias, "residual": self.residual}
+        return {k: v for k, v in named.items() if v is not None}
+
+
+@dataclass(frozen=True)
 class KernelCall:
     """Everything by parameter name: `pointers`, integer `sizes` (c or c*n), float `factors`; `shape` are the
     fields of the struct of geometry. `over` are leading axes of the result along which the call is repeated.
@@ -49,8 +73,10 @@ class KernelCall:
     factors: Mapping[str, Factor] = field(default_factory=dict)
     shape: Mapping[str, int] = field(default_factory=dict)
     over: tuple[int, ...] = ()
+    epilogue: Epilogue | None = None
 
     def facts(self) -> dict[str, int | float]:
         """What a kernel table's conditions may compare: the numbers that are known when the C is generated."""
-        given = {**self.sizes, **self.factors, **self.shape, "align": ALIGN}
+        with_epilogue = int(self.epilogue is not None)
+        given = {**self.sizes, **self.factors, **self.shape, "epilogue": with_epilogue, "align": ALIGN}
         return {k: v for k, v in given.items() if isinstance(v, int | float)}

@@ -49,6 +49,10 @@ def _never(attrs: Attrs) -> bool:
     return False
 
 
+def _unlimited(attrs: Attrs) -> tuple[float, float]:
+    return 0.0, 0.0
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
     """An operation.
@@ -72,6 +76,8 @@ class Op:
     non_negative: no element is less than 0; it may be NaN.
     monotone:     whether, with these attributes, the result never decreases where the one operand increases, and is NaN
                   where it is.
+    limits:       with these attributes, (low, high) where the result is the one operand between these limits, NaN where
+                  it is NaN; (0, 0) of other ops.
     equality:     the result is whether the elements of both operands are equal.
     materializes: the result needs memory of its own, though it equals its operand: no pass removes the node.
     """
@@ -90,6 +96,7 @@ class Op:
     bounded_by: tuple[int, ...] = ()
     non_negative: bool = False
     monotone: Callable[[Attrs], bool] = _never
+    limits: Callable[[Attrs], tuple[float, float]] = _unlimited
     equality: bool = False
     materializes: bool = False
 

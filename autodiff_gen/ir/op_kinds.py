@@ -129,15 +129,18 @@ class Assemble:
 @dataclass(frozen=True)
 class Contraction:
     """`y[..., m, n] = a[..., m, k] . b[..., k, n]`: the gemm family of kernels; either operand may be any
-    strided view. `into` and `added` as in Call. `placed` is the name of the op that stores the product with a layout,
-    its attribute, and `by_rows` of the one that computes it row by row in a fused loop. An op without `placed` does
-    more than multiply: it adds to memory or has a layout.
+    strided view. `into`, `added` and `finished` as in Call. `placed` is the name of the op that stores the product with
+    a layout, its attribute, and `by_rows` of the one that computes it row by row in a fused loop. An op without
+    `placed` does more than multiply: it adds to memory, has a layout or an epilogue. epilogue: the op has one, whose
+    operands follow a and b.
     """
 
     into: int | None = None
     added: str = ""
     placed: str = ""
     by_rows: str = ""
+    finished: str = ""
+    epilogue: bool = False
 
 
 def _none(call: KernelCall) -> int:
@@ -173,7 +176,8 @@ class Call:
     multiply-accumulates of a call with a full batch. `maximum`: each element of the first result is the largest of some
     elements of operand 0, a pooling, so that a monotone function may be applied after it instead of before. scatters:
     the result holds the elements of operand 0, moved along these axes, and zeros. composition: the op is one of two
-    others.
+    others. finished: the name of the op that also computes an epilogue
+    (ops/epilogue.py), which has this op as its `term`.
     """
 
     choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
@@ -187,6 +191,7 @@ class Call:
     maximum: bool = False
     scatters: tuple[int, ...] = ()
     composition: Composition | None = None
+    finished: str = ""
 
 
 @dataclass(frozen=True)

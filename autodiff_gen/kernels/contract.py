@@ -13,6 +13,7 @@ from ..targets import installation
 HEADER, SHAPES = "ag_kernels.h", "ag_shapes.h"
 NUMBERS = ("int32_t", "float")
 ARRAYS = ("float *", "uint8_t *", "int32_t *")  # read if const
+EPILOGUE = "const ag_epilogue *"  # what is done to each result before it is stored; it may be NULL
 
 # The functions of ag_math.h that a backend may replace: ag_<name>, float to float.
 FUNCTIONS = ("cosf", "erff", "expf", "expm1f", "log1pf", "logf", "sigmoidf", "sinf", "tanhf")
@@ -38,9 +39,13 @@ class Param:
         return name if name in STRUCTS else None
 
     @property
+    def is_epilogue(self) -> bool:
+        return self.ctype == EPILOGUE
+
+    @property
     def is_pointer(self) -> bool:
         """Whether it points to elements."""
-        return self.ctype.endswith("*") and self.struct is None
+        return self.ctype.endswith("*") and self.struct is None and not self.is_epilogue
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,8 @@ class KernelSpec:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The call attributes that a table's condition may compare: the numeric parameters, the geometry, and `align`,
-        the alignment of all arrays in bytes."""
+        """The call attributes that a table's condition may compare: the numeric parameters, the geometry, `epilogue`,
+        1 if the call has one, and `align`, the alignment of all arrays in bytes."""
         names: list[str] = []
         for p in self.params:
             names += STRUCTS[p.struct] if p.struct else [] if p.is_pointer else [p.name]
@@ -75,10 +80,12 @@ class KernelSpec:
 
 
 def read_structs(text: str) -> dict[str, tuple[str, ...]]:
-    """The structs of ag_shapes.h: geometry that is constant over calls. Each field is an int32_t."""
+    """The structs of ag_shapes.h: geometry that is constant over calls, each field an int32_t."""
     found = {}
     for body, name in re.findall(r"typedef struct \{(.*?)\} ag_(\w+);", _COMMENT.sub("", text), re.DOTALL):
         lines = [" ".join(line.split()) for line in body.split(";") if line.strip()]
+        if not all(line.startswith("int32_t ") for line in lines):
+            continue  # that of an epilogue
         found[name] = tuple(f for line in lines for f in line.removeprefix("int32_t ").split(", "))
     return found
 
@@ -116,7 +123,11 @@ def _param(text: str, statement: str) -> Param:
     match = re.fullmatch(r"(.*?) ?(\w+)", text)
     assert match is not None
     kind = match[1].removeprefix("const ")
-    if kind not in (*NUMBERS, *ARRAYS) and kind.removeprefix("ag_").removesuffix(" *") not in STRUCTS:
+    if (
+        match[1] != EPILOGUE
+        and kind not in (*NUMBERS, *ARRAYS)
+        and kind.removeprefix("ag_").removesuffix(" *") not in STRUCTS
+    ):
         raise KernelError(
             f"{HEADER}: {text!r} is neither a number, an array nor a struct of {SHAPES}: {statement}"
         )

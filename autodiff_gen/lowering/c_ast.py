@@ -59,6 +59,13 @@ class Unary:
 
 
 @dataclass(frozen=True)
+class Initializer:
+    """The value of a struct where it is declared: `{.field = value, ...}`."""
+
+    fields: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True)
 class Cast:
     c_type: str
     operand: Expr
@@ -113,6 +120,7 @@ Expr: TypeAlias = (
     | Element
     | Call
     | Unary
+    | Initializer
     | Cast
     | Increment
     | Binary

@@ -227,7 +227,8 @@ def _reused_carries(node: Node, graph: Graph) -> dict[int, Value]:
             ):
                 continue
             at = _layout(v)
-            if at.strides != wanted or at.offset or source.type.bytes != result.type.bytes:
+            differs = any(d != 1 and a != b for d, a, b in zip(at.shape, at.strides, wanted, strict=True))
+            if differs or at.offset or source.type.bytes != result.type.bytes:
                 continue
             if sum(base(o) is source for o in node.operands) > 1 or readers[source] - before - {node}:
                 continue

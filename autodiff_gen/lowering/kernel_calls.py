@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from ..ir.kernel_call import KernelCall, Scalar
+from ..ir.kernel_call import Epilogue, KernelCall, Scalar
 from ..ir.node import Node, Value
 from ..ir.op_kinds import Call, Contraction
 from ..ir.strides import Strided, dense
@@ -20,6 +21,8 @@ def call_of(node: Node) -> KernelCall:
         return lower.choose([readable(v) for v in node.operands], types, node.attrs)
     assert isinstance(lower, Contraction), node.op.name
     a, b = (readable(v) for v in node.operands[:2])
+    if lower.epilogue:
+        return replace(choose(a, b), epilogue=Epilogue.of(node.attrs))
     if lower.into is None:
         return choose(a, b, c=stored(node.results[0]))
     return choose(a, b, Scalar(lower.into + 1, node.attrs["negate"]), node.attrs["beta"])

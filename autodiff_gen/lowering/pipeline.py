@@ -27,6 +27,7 @@ from ..passes.fold_constants import fold_constants
 from ..passes.fold_one_hot_sums import fold_one_hot_sums
 from ..passes.fuse_calls import fuse_calls
 from ..passes.fuse_elementwise import fuse_elementwise
+from ..passes.fuse_epilogues import fuse_epilogues
 from ..passes.fuse_optimizer import fuse_optimizer
 from ..passes.inline_small_matmul import inline_small_matmul
 from ..passes.layout_assignment import layout_assignment
@@ -72,6 +73,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(transpose_elimination),  # transposes move onto the operands of contractions
     on_entries(fuse_calls),  # a convolution and the pooling of its result, in one kernel
     on_entries(inline_small_matmul),  # small products join the loops around them
+    on_entries(fuse_epilogues),  # bias, residual and ReLU join the kernel before them
     on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
     on_entries(finite_guard),  # one number that is finite only if all new states are

@@ -68,6 +68,7 @@ hardtanh = register(
         samples=(*_rows({"min_val": -1.0, "max_val": 1.0}), *_rows({"min_val": 0.0, "max_val": 6.0}, 9.0)),
         torch="torch.nn.functional.hardtanh(a, min_val, max_val)",
         monotone=lambda attrs: bool(attrs["min_val"] <= attrs["max_val"]),
+        limits=lambda attrs: (attrs["min_val"], attrs["max_val"]),
     )
 )
 

@@ -12,6 +12,7 @@ from ..ir.build import apply
 from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Contraction, RowContraction
 from ..ir.types import Type
+from .epilogue import register_with_epilogue
 from .support import same_dtype
 
 
@@ -52,7 +53,9 @@ matmul = register(
         infer=_matmul_type,
         ref=lambda a, b: np.matmul(a, b),
         vjp=_matmul_vjp,
-        lower=Contraction(added="accumulate", placed="matmul_placed", by_rows="matmul_rows"),
+        lower=Contraction(
+            added="accumulate", placed="matmul_placed", by_rows="matmul_rows", finished="matmul_epilogue"
+        ),
         samples=(
             Sample(((2, 3), (3, 4))),
             Sample(((1, 5), (5, 1))),
@@ -62,6 +65,8 @@ matmul = register(
         torch="torch.matmul(a, b)",
     )
 )
+
+matmul_epilogue = register_with_epilogue(matmul)
 
 
 def _accumulate_type(a: Type, b: Type, c: Type, alpha: Type, *, beta: float, negate: bool) -> Type:

@@ -188,5 +188,6 @@ relu = register(
         bounded_by=(0,),
         non_negative=True,
         monotone=lambda attrs: True,
+        limits=lambda attrs: (0.0, math.inf),
     )
 )

@@ -16,6 +16,7 @@ from ..ir.node import VJP, Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call
 from ..ir.strides import Strided, dense
 from ..ir.types import Shape, Type, planned
+from .epilogue import register_with_epilogue
 from .windows import Pair, geometry, output_size, padded, pair_of, tap
 
 Row = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]  # a sample: image, weights, attributes
@@ -86,8 +87,8 @@ def _linear_vjp(a_of: Callable[..., Value], b_of: Callable[..., Value]) -> VJP:
 @dataclass(frozen=True)
 class WindowProduct:
     """The ops `name`: y from x and w; `name`_dx: dx from dy and w, with the attribute size (rows and columns of x);
-    `name`_dw: dw from x and dy, with the attribute kernel (rows and columns of a window); and `name`_dw_into, which
-    adds a multiple of dw to old weights. Kernels have the names of the ops.
+    `name`_dw: dw from x and dy, with the attribute kernel (rows and columns of a window); `name`_dw_into, which
+    adds a multiple of dw to old weights; and `name`_epilogue (epilogue.py). Kernels have the names of the ops.
 
     attributes: names of the common attributes. window: shape of weights -> rows and columns of a window. infer, ref: of
     y, dx and dw. outputs: the shape of y for a sample. torch: the expression of y, a template in x and w; torch_x,
@@ -117,7 +118,7 @@ class WindowProduct:
                 lambda g, x, w, attrs: self._dx(g, w, x, attrs),
                 lambda g, x, w, attrs: self._dw(x, g, w, attrs),
             ),
-            lower=Call(self._call, strided=(0,), macs=macs),
+            lower=Call(self._call, strided=(0,), macs=macs, finished=f"{self.name}_epilogue"),
             samples=tuple(Sample((x, w), attrs) for x, w, attrs in self.rows),
             torch=self.torch.format(x="a", w="b"),
         )
@@ -162,7 +163,8 @@ class WindowProduct:
                 macs=macs,
             ),
         )
-        return register(y), register(dx), register(dw), register(into)
+        register_with_epilogue(register(y))
+        return y, register(dx), register(dw), register(into)
 
     def _into_type(
         self, x: Type, dy: Type, old: Type, alpha: Type, *, beta: float, negate: bool, **attrs: Any

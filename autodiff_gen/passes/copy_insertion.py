@@ -94,7 +94,10 @@ def _with_readable_operands(graph: Graph, cost: CostTable) -> Graph:
             return made.results
         if isinstance(lower, Contraction | RowContraction):
             fixed = [v if readable_by_kernels(v) else copy_of(v) for v in operands[:2]]
-            return node.with_operands((*fixed, *operands[2:])).results
+            rest = operands[2:]
+            if isinstance(lower, Contraction) and lower.epilogue:
+                rest = tuple([v if _is_dense(v) else copy_of(v) for v in rest])
+            return node.with_operands((*fixed, *rest)).results
         if isinstance(lower, Call | Scan | Cond):
             fixed = [v if _serves(node, i, v) else copy_of(v) for i, v in enumerate(operands)]
             made = node.with_operands(tuple(fixed))
@@ -138,9 +141,14 @@ def _serves(node: Node, i: int, v: Value) -> bool:
         return has_address(v) or source.op is CONST or (isinstance(source.op.lower, Leaf) and v.shape == ())
     if i in call.scalars or i == call.into:
         return True
+    return (i in call.strided and has_address(v)) or _is_dense(v)
+
+
+def _is_dense(v: Value) -> bool:
+    """Whether the elements of v are stored one after the other, in its order."""
     at = layout(v)
     assert at is not None
-    return has_address(v) and (i in call.strided or Strided(at.shape, at.strides).dense)
+    return has_address(v) and Strided(at.shape, at.strides).dense
 
 
 def _with_owned_roots(graph: Graph) -> Graph:

@@ -1,5 +1,6 @@
 /* Matrix times vector with VLDM: four rows (gemv), twelve or eight columns (gemv_t) at a time. */
 #include "ag_kernels.h"
+#include "epilogue.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +26,13 @@ static inline float scale_add(float sum, float alpha, float beta, const float *y
     return beta == 0.0f ? alpha * sum : alpha * sum + beta * *y;
 }
 
+/* A vector is short: not the blocks of epilogue.c. */
+static inline void finish(const ag_epilogue *e, float *y, int32_t n) {
+    if (e != NULL) {
+        ag_finish_columns_armv7em(e, y, n, 1, n, 0);
+    }
+}
+
 static float dot(const float *row, const float *x, int32_t n) {
     float sum = 0.0f;
     for (int32_t j = 0; j < n; j++) {
@@ -34,7 +42,7 @@ static float dot(const float *row, const float *x, int32_t n) {
 }
 
 void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
-                         float alpha, float beta) {
+                         float alpha, float beta, const ag_epilogue *epilogue) {
     const int32_t whole = n & ~(COLUMNS - 1);
     int32_t i = 0;
     for (; i + ROWS <= m; i += ROWS) {
@@ -75,6 +83,7 @@ void ag_gemv_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, 
     for (; i < m; i++) {
         y[i] = scale_add(dot(a + (ptrdiff_t)i * lda, x, n), alpha, beta, &y[i]);
     }
+    finish(epilogue, y, m);
 }
 
 #define EIGHT(x, a0, a1, a2, a3, a4, a5, a6, a7)                                                             \
@@ -164,7 +173,7 @@ static inline void columns_of_12(const float *a, int32_t step, const float *x, i
 }
 
 void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
-                           float alpha, float beta) {
+                           float alpha, float beta, const ag_epilogue *epilogue) {
     const int32_t step = lda * (int32_t)sizeof(float);
     if (n < COLUMNS) {
         for (int32_t j = 0; j < n; j++) {
@@ -174,6 +183,7 @@ void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y
             }
             y[j] = scale_add(sum, alpha, beta, &y[j]);
         }
+        finish(epilogue, y, n);
         return;
     }
     for (int32_t j = 0, width; j < n; j += width) {
@@ -189,4 +199,5 @@ void ag_gemv_t_f32_armv7em(const float *a, int32_t lda, const float *x, float *y
             y[j - overlap + q] = sums[q] + beta * y[j - overlap + q];
         }
     }
+    finish(epilogue, y, n);
 }

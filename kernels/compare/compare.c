@@ -19,6 +19,7 @@ enum {
     MAX_FLOATS = COMPARE_FLOATS,
     PADDED = GUARD + MAX_FLOATS + GUARD,
     ALIGNMENT_UNIT = 128,
+    MAX_CHANNELS = 128,
     MAX_PRINTED = 2
 };
 enum { INPUTS = 3, ACTUAL = INPUTS, EXPECTED, MAGNITUDES, BUFFERS };
@@ -42,6 +43,10 @@ static float buffer[BUFFERS][PADDED + 2 * ALIGNMENT_UNIT / 4];
 static float original[INPUTS + 1][PADDED]; /* of the inputs and the output before the call, with guards */
 static int32_t indices[MAX_FLOATS];
 static uint8_t index_buffers[3][PADDED];
+static float channel_values[4][MAX_CHANNELS]; /* scales, biases, and their magnitudes */
+static ag_epilogue epilogue, of_magnitudes;
+static const ag_epilogue *current; /* one of the two, or NULL */
+static uint32_t epilogues;
 static int32_t input_count;
 static int32_t used[BUFFERS]; /* floats of the array, without its guards */
 static tally tallies[ALIGNMENTS];
@@ -124,6 +129,7 @@ static void fill(int32_t which, const compare_layout *layout, compare_values val
 }
 
 bool compare_matches(const compare_row *row, compare_attributes *attributes) {
+    current = NULL;
     bool any = false;
     for (int32_t i = 0; i < ALIGNMENTS; i++) {
         attributes->align = alignments[i];
@@ -144,6 +150,40 @@ float *compare_input(int32_t slot, compare_layout layout, compare_values values)
     fill(slot, &layout, values, false);
     input_count = slot >= input_count ? slot + 1 : input_count;
     return data(slot);
+}
+
+void compare_draw_epilogue(const compare_attributes *attributes, int32_t channels, compare_layout result) {
+    static const float limits[][2] = {{0.0f, 0.0f}, {0.0f, INFINITY}, {0.0f, 1.5f}, {-0.5f, 0.25f}};
+    const uint32_t kind = epilogues / 4u % 8u;
+    current = NULL;
+    if (attributes->epilogue == 0) {
+        return;
+    }
+    if (channels > MAX_CHANNELS) {
+        ag_print("a case has more channels than its buffer\n");
+        ag_system_exit(2);
+    }
+    for (int32_t i = 0; i < channels; i++) {
+        for (int32_t k = 0; k < 2; k++) {
+            channel_values[k][i] = random_value(11u + (uint32_t)k, (uint32_t)i, COMPARE_UNIFORM);
+            channel_values[k + 2][i] = fabsf(channel_values[k][i]);
+        }
+    }
+    epilogue.scale = (kind & 1u) != 0u ? channel_values[0] : NULL;
+    epilogue.bias = (kind & 2u) != 0u ? channel_values[1] : NULL;
+    epilogue.residual = (kind & 4u) != 0u ? compare_input(2, result, COMPARE_NANS) : NULL;
+    epilogue.low = limits[epilogues % 4u][0];
+    epilogue.high = limits[epilogues % 4u][1];
+    of_magnitudes.scale = epilogue.scale == NULL ? NULL : channel_values[2];
+    of_magnitudes.bias = epilogue.bias == NULL ? NULL : channel_values[3];
+    epilogues++;
+    current = &epilogue;
+}
+
+const ag_epilogue *compare_epilogue(void) {
+    epilogue.residual = epilogue.residual == NULL ? NULL : data(2);
+    of_magnitudes.residual = epilogue.residual;
+    return current;
 }
 
 int32_t *compare_indices(int32_t count, int32_t rows) {
@@ -173,6 +213,7 @@ bool compare_next_alignment(compare_attributes *attributes) {
         return false;
     }
     at = next++;
+    current = current == NULL ? NULL : &epilogue;
     attributes->align = alignments[at];
     for (int32_t slot = 0; slot < input_count; slot++) {
         restore(slot);
@@ -207,6 +248,7 @@ uint8_t *compare_expected_index(void) {
 }
 
 void compare_make_magnitudes(void) {
+    current = current == NULL ? NULL : &of_magnitudes;
     for (int32_t slot = 0; slot < input_count; slot++) {
         float *array = data(slot);
         for (int32_t i = 0; i < used[slot]; i++) {
@@ -244,12 +286,15 @@ void compare_check(const compare_attributes *attributes, int32_t terms) {
     tally *const now = tallies + at;
     bool same = operands_are_unchanged();
     for (int32_t i = 0; i < length; i++) {
-        if (actual[i] == expected[i]) {
+        if (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i]))) {
             continue;
         }
-        /* each term is rounded at most `terms` times in a sum, then by alpha, beta and the last addition */
-        const float rounding =
-            ((float)terms + 3.0f) * fabsf(attributes->alpha) * magnitude[i] + 3.0f * fabsf(attributes->beta);
+        /* each term is rounded at most `terms` times in a sum, then by alpha, beta and the last addition, or
+         * by the three steps of an epilogue */
+        const float alpha =
+            current == NULL ? fabsf(attributes->alpha) : fmaxf(fabsf(attributes->alpha), 1.0f);
+        const float roundings = (float)terms + (current == NULL ? 3.0f : 4.0f);
+        const float rounding = roundings * alpha * magnitude[i] + 3.0f * fabsf(attributes->beta);
         const float bound = magnitude[i] == 0.0f ? 1e-44f : 2.0f * EPSILON * rounding;
         const float error = fabsf(actual[i] - expected[i]);
         same = same && error <= bound;

@@ -18,7 +18,7 @@
 
 /* The attributes of a call that conditions in kernels.toml compare. */
 typedef struct compare_attributes {
-    int32_t m, n, k, lda, ldb, ldc, outer, rows, count, inner, reverse, align;
+    int32_t m, n, k, lda, ldb, ldc, outer, rows, count, inner, reverse, epilogue, align;
     float alpha, beta;
     ag_conv2d_shape conv2d_shape;
     ag_conv2d_pool_shape conv2d_pool_shape;
@@ -76,8 +76,15 @@ float *compare_magnitudes(void);
 uint8_t *compare_actual_index(void);
 uint8_t *compare_expected_index(void);
 
+/* An epilogue of a result with this layout and so many channels, where the case has one: each combination of
+ * operands and limits in turn. Its residual is slot 2. */
+void compare_draw_epilogue(const compare_attributes *attributes, int32_t channels, compare_layout result);
+
+/* The epilogue with the residual's current address, NULL where the case has none. */
+const ag_epilogue *compare_epilogue(void);
+
 /* Replaces the inputs by their magnitudes: ref with alpha 1 and beta 0 then gives the scale of the rounding
- * bound. */
+ * bound. So does an epilogue, which has no limits then. */
 void compare_make_magnitudes(void);
 
 /* Stores inputs and output with their first values at the next alignment at which the case is not skipped;

@@ -38,8 +38,8 @@ static const family depthwise2d = {ag_depthwise2d_f32_ref, ag_depthwise2d_dx_f32
 typedef void cases_of(const compare_row *row, const family *ref, const images *i, image_layout layout,
                       compare_attributes *f);
 
-/* With the first `scales` of compare_scales. */
-static void all(const compare_row *row, cases_of *one, const family *ref, int32_t scales) {
+/* With the first `scales` of compare_scales, and with as many epilogues. */
+static void all(const compare_row *row, cases_of *one, const family *ref, int32_t scales, int32_t epilogues) {
     for (uint32_t i = 0; i < ref->rows; i++) {
         const images *image = ref->table + i;
         for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
@@ -47,6 +47,12 @@ static void all(const compare_row *row, cases_of *one, const family *ref, int32_
             for (int32_t k = 0; k < scales; k++) {
                 f.alpha = compare_scales[k][0];
                 f.beta = compare_scales[k][1];
+                if (compare_matches(row, &f)) {
+                    one(row, ref, image, (image_layout)l, &f);
+                }
+            }
+            f.epilogue = 1;
+            for (int32_t k = 0; k < epilogues; k++) {
                 if (compare_matches(row, &f)) {
                     one(row, ref, image, (image_layout)l, &f);
                 }
@@ -62,11 +68,12 @@ static void forward(const compare_row *row, const family *ref, const images *i, 
     const float *x = compare_input(0, array_layout(i, layout), COMPARE_UNIFORM);
     const float *w = compare_input(1, weights_of(s), COMPARE_UNIFORM);
     compare_output(results_of(s, f->n), 0.0f);
-    ref->forward(x, w, compare_expected(), f->n, s);
+    compare_draw_epilogue(f, s->o, results_of(s, f->n));
+    ref->forward(x, w, compare_expected(), f->n, s, compare_epilogue());
     compare_make_magnitudes();
-    ref->forward(x, w, compare_magnitudes(), f->n, s);
+    ref->forward(x, w, compare_magnitudes(), f->n, s, compare_epilogue());
     while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), compare_operand(1), compare_actual(), f->n, s);
+        kernel(compare_operand(0), compare_operand(1), compare_actual(), f->n, s, compare_epilogue());
         compare_check(f, s->kh * s->kw * (s->c / s->groups));
     }
 }
@@ -109,15 +116,15 @@ static void all_dw(const compare_row *row, const family *ref) {
     static const images many_pixels = {1, 32, 32, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1};
     compare_attributes f = {.n = 1, .alpha = 1.0f, .beta = 1.0f};
     f.conv2d_shape = shape_of(&many_pixels, DENSE);
-    all(row, dw, ref, COMPARE_SCALES);
+    all(row, dw, ref, COMPARE_SCALES, 0);
     if (compare_matches(row, &f)) {
         dw(row, ref, &many_pixels, DENSE, &f);
     }
 }
 
-COMPARE_CASES_OF(conv2d_f32, all, forward, &conv2d, 1)
-COMPARE_CASES_OF(conv2d_dx_f32, all, dx, &conv2d, 1)
+COMPARE_CASES_OF(conv2d_f32, all, forward, &conv2d, 1, 3)
+COMPARE_CASES_OF(conv2d_dx_f32, all, dx, &conv2d, 1, 0)
 COMPARE_CASES_OF(conv2d_dw_f32, all_dw, &conv2d)
-COMPARE_CASES_OF(depthwise2d_f32, all, forward, &depthwise2d, 1)
-COMPARE_CASES_OF(depthwise2d_dx_f32, all, dx, &depthwise2d, 1)
+COMPARE_CASES_OF(depthwise2d_f32, all, forward, &depthwise2d, 1, 3)
+COMPARE_CASES_OF(depthwise2d_dx_f32, all, dx, &depthwise2d, 1, 0)
 COMPARE_CASES_OF(depthwise2d_dw_f32, all_dw, &depthwise2d)

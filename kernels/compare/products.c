@@ -17,12 +17,13 @@ static void gemm(const compare_row *row, compare_attributes *f, ag_gemm_f32_fn *
     const float *a = compare_input(0, compare_matrix(ta ? k : m, ta ? m : k, f->lda), values);
     const float *b = compare_input(1, compare_matrix(tb ? n : k, tb ? k : n, f->ldb), values);
     compare_output(compare_matrix(m, n, f->ldc), f->beta);
-    ref(a, f->lda, b, f->ldb, compare_expected(), f->ldc, m, n, k, f->alpha, f->beta);
+    compare_draw_epilogue(f, n, compare_matrix(m, n, f->ldc));
+    ref(a, f->lda, b, f->ldb, compare_expected(), f->ldc, m, n, k, f->alpha, f->beta, compare_epilogue());
     compare_make_magnitudes();
-    ref(a, f->lda, b, f->ldb, compare_magnitudes(), f->ldc, m, n, k, 1.0f, 0.0f);
+    ref(a, f->lda, b, f->ldb, compare_magnitudes(), f->ldc, m, n, k, 1.0f, 0.0f, compare_epilogue());
     while (compare_next_alignment(f)) {
         kernel(compare_operand(0), f->lda, compare_operand(1), f->ldb, compare_actual(), f->ldc, m, n, k,
-               f->alpha, f->beta);
+               f->alpha, f->beta, compare_epilogue());
         compare_check(f, k);
     }
 }
@@ -53,11 +54,13 @@ static void product(const compare_row *row, compare_attributes *f, ag_gemv_f32_f
     const float *a = compare_input(0, compare_matrix(m, n, f->lda), COMPARE_UNIFORM);
     const float *x = compare_input(1, compare_dense(transposed ? m : n), COMPARE_UNIFORM);
     compare_output(compare_dense(transposed ? n : m), f->beta);
-    ref(a, f->lda, x, compare_expected(), m, n, f->alpha, f->beta);
+    compare_draw_epilogue(f, transposed ? n : m, compare_dense(transposed ? n : m));
+    ref(a, f->lda, x, compare_expected(), m, n, f->alpha, f->beta, compare_epilogue());
     compare_make_magnitudes();
-    ref(a, f->lda, x, compare_magnitudes(), m, n, 1.0f, 0.0f);
+    ref(a, f->lda, x, compare_magnitudes(), m, n, 1.0f, 0.0f, compare_epilogue());
     while (compare_next_alignment(f)) {
-        kernel(compare_operand(0), f->lda, compare_operand(1), compare_actual(), m, n, f->alpha, f->beta);
+        kernel(compare_operand(0), f->lda, compare_operand(1), compare_actual(), m, n, f->alpha, f->beta,
+               compare_epilogue());
         compare_check(f, transposed ? m : n);
     }
 }
@@ -124,10 +127,11 @@ static void column_sums(const compare_row *row, compare_attributes *f) {
     }
 }
 
-/* `slack`: elements between two rows. */
+/* `slack`: elements between two rows; `epilogue`: whether there is one. */
 static void once(const compare_row *row, cases_of *one, int32_t m, int32_t n, int32_t k, int32_t slack,
-                 float alpha, float beta) {
+                 float alpha, float beta, int32_t epilogue) {
     compare_attributes attributes = {0};
+    attributes.epilogue = epilogue;
     attributes.m = m;
     attributes.n = n;
     attributes.k = k;
@@ -146,27 +150,41 @@ static void all(const compare_row *row, cases_of *one) {
     for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (uint32_t s = 0; s < sizeof scales / sizeof *scales; s++) {
             for (int32_t slack = 0; slack <= 4; slack += slack == 3 ? 1 : 3) {
-                once(row, one, sizes[i][0], sizes[i][1], sizes[i][2], slack, scales[s][0], scales[s][1]);
+                once(row, one, sizes[i][0], sizes[i][1], sizes[i][2], slack, scales[s][0], scales[s][1], 0);
             }
         }
     }
     for (int32_t m = 1; m <= 9; m++) {
         for (int32_t n = 1; n <= 20; n++) {
-            once(row, one, m, n, (m + n) % 7 + 1, n % 3, 0.7f, (float)((m * n) % 3) * 0.5f);
+            once(row, one, m, n, (m + n) % 7 + 1, n % 3, 0.7f, (float)((m * n) % 3) * 0.5f, 0);
         }
+    }
+}
+
+/* Also with epilogues. */
+static void all_products(const compare_row *row, cases_of *one) {
+    all(row, one);
+    for (int32_t m = 1; m <= 9; m++) {
+        for (int32_t n = 1; n <= 20; n++) {
+            once(row, one, m, n, (m + n) % 7 + 1, n % 3, n % 4 == 0 ? 0.7f : 1.0f, 0.0f, 1);
+        }
+    }
+    for (int32_t i = 0; i < 32; i++) {
+        once(row, one, 12 + i % 2, 17 - i % 3, 5, i % 2, 1.0f, 0.0f, 1);
     }
 }
 
 /* Also a sum that must be complete before the output is read, and matrices of several blocks. */
 static void all_gemm(const compare_row *row, cases_of *one) {
-    all(row, one);
-    once(row, one, 1, 1, 1000, 0, 1.0f, 1.0f);
+    all_products(row, one);
+    once(row, one, 1, 1, 1000, 0, 1.0f, 1.0f, 0);
 #if COMPARE_FLOATS >= COMPARE_LARGE
     static const int32_t large[][3] = {{3, 33, 70}, {19, 47, 41}, {40, 100, 60}, {9, 21, 300}, {130, 7, 30}};
     for (uint32_t i = 0; i < sizeof large / sizeof *large; i++) {
         for (int32_t slack = 0; slack <= 3; slack += 3) {
-            once(row, one, large[i][0], large[i][1], large[i][2], slack, 0.7f, 0.5f);
-            once(row, one, large[i][0], large[i][1], large[i][2], slack, 1.0f, 0.0f);
+            once(row, one, large[i][0], large[i][1], large[i][2], slack, 0.7f, 0.5f, 0);
+            once(row, one, large[i][0], large[i][1], large[i][2], slack, 1.0f, 0.0f, 0);
+            once(row, one, large[i][0], large[i][1], large[i][2], slack, 1.0f, 0.0f, 1);
         }
     }
 #endif
@@ -176,8 +194,8 @@ COMPARE_CASES_OF(gemm_nn_f32, all_gemm, gemm_nn)
 COMPARE_CASES_OF(gemm_nt_f32, all_gemm, gemm_nt)
 COMPARE_CASES_OF(gemm_tn_f32, all_gemm, gemm_tn)
 COMPARE_CASES_OF(gemm_tt_f32, all_gemm, gemm_tt)
-COMPARE_CASES_OF(gemv_f32, all, gemv)
-COMPARE_CASES_OF(gemv_t_f32, all, gemv_t)
+COMPARE_CASES_OF(gemv_f32, all_products, gemv)
+COMPARE_CASES_OF(gemv_t_f32, all_products, gemv_t)
 COMPARE_CASES_OF(ger_f32, all, ger)
 COMPARE_CASES_OF(axpby_f32, all, axpby)
 
@@ -185,6 +203,6 @@ COMPARE_CASES(column_sums_f32) {
     all(row, column_sums);
     static const int32_t long_sums[][2] = {{64, 17}, {65, 17}, {66, 16}, {129, 1}, {130, 8}, {193, 5}};
     for (uint32_t i = 0; i < sizeof long_sums / sizeof *long_sums; i++) {
-        once(row, column_sums, long_sums[i][0], long_sums[i][1], 1, 1, 0.7f, 0.5f);
+        once(row, column_sums, long_sums[i][0], long_sums[i][1], 1, 1, 0.7f, 0.5f, 0);
     }
 }

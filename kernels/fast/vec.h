@@ -12,7 +12,16 @@
 #define AG_CHANNEL_TILE 8
 #define AG_MOVING_POINTERS 1
 
-enum { LANES = 1, RUN = 4, PART = 1, SUMS = 8, COLUMN_VECTORS = 8, GEMV_ROWS = 4, DEPTHWISE_RESULTS = 1 };
+enum {
+    LANES = 1,
+    RUN = 4,
+    PART = 1,
+    SUMS = 8,
+    COLUMN_VECTORS = 8,
+    GEMV_ROWS = 4,
+    DEPTHWISE_RESULTS = 1,
+    FINISH_VECTORS = 4
+};
 #define SUM_ROWS(vectors) 1
 
 typedef float vec;
@@ -21,6 +30,10 @@ typedef int32_t lane_mask;
 
 ALWAYS_INLINE vec zero(void) {
     return 0.0f;
+}
+
+ALWAYS_INLINE vec splat(float x) {
+    return x;
 }
 
 ALWAYS_INLINE vec load(const float *p) {
@@ -47,6 +60,10 @@ ALWAYS_INLINE void store_masked(float *p, vec v, lane_mask mask) {
 
 ALWAYS_INLINE vec add(vec v, vec w) {
     return v + w;
+}
+
+ALWAYS_INLINE vec between(vec v, float low, float high) {
+    return v < low ? low : v > high ? high : v;
 }
 
 typedef float multiplier;

@@ -70,7 +70,7 @@ static void pool_block(const float *x, const float *w, const float *bias, float 
                                   .x_c = s->x_c,
                                   .ldy = outputs};
     float buffer[AG_POOL_BUFFER];
-    AG_SYMBOL(conv2d_f32)(x, w, buffer, 1, &conv);
+    AG_SYMBOL(conv2d_f32)(x, w, buffer, 1, &conv, NULL);
     for (int32_t i = 0; i < rows; i++) {
         for (int32_t j = 0; j < columns; j++) {
             const ptrdiff_t at = ((ptrdiff_t)(p + i) * s->pw + q + j) * s->o;

@@ -2,6 +2,7 @@
  * along n, or are packed to be; otherwise dot products along k. */
 #include "ag_kernels.h"
 #include "pack_b.h"
+#include "tiles/epilogue.h"
 #include "tiles/microkernel.h"
 
 enum { PANEL = AG_TILE_N, PACKED_K = 128 };
@@ -29,13 +30,17 @@ static void product(ag_microkernel_fn *tiles, const float *a, ptrdiff_t a_i, ptr
 }
 
 void ag_gemm_nn_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                         int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                         const ag_epilogue *epilogue) {
     product(AG_MICROKERNEL(nn), a, lda, 1, b, ldb, c, ldc, m, n, k, alpha, beta);
+    AG_FINISH(epilogue, c, ldc, m, n);
 }
 
 void ag_gemm_tn_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                         int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                         const ag_epilogue *epilogue) {
     product(AG_MICROKERNEL(tn), a, 1, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+    AG_FINISH(epilogue, c, ldc, m, n);
 }
 
 /* C by panels of B', each packed (transposed) into a buffer; k <= PACKED_K. */
@@ -106,17 +111,20 @@ static void by_dots(const float *a, ptrdiff_t lda, const float *b, ptrdiff_t ldb
 }
 
 void ag_gemm_nt_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                         int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                         const ag_epilogue *epilogue) {
     /* packing B costs one pass over its elements, dot products cost a horizontal sum for each element of C */
     if (k <= PACKED_K && 6 * m > k) {
         by_packed_panels(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     } else {
         by_dots(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
     }
+    AG_FINISH(epilogue, c, ldc, m, n);
 }
 
 void ag_gemm_tt_f32_host(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                         int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                         const ag_epilogue *epilogue) {
     float packed[AG_TILE_M * PANEL];
     for (int32_t i = 0; i < m; i += PANEL) {
         const int32_t columns = m - i < PANEL ? m - i : PANEL;
@@ -133,4 +141,5 @@ void ag_gemm_tt_f32_host(const float *a, int32_t lda, const float *b, int32_t ld
             }
         }
     }
+    AG_FINISH(epilogue, c, ldc, m, n);
 }

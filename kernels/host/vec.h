@@ -239,13 +239,35 @@ ALWAYS_INLINE void sixteen_sums(const vec v[4][4], quad sums[4]) {
 }
 
 /* The vocabulary of tiles/vectors.h; a run is one vector. */
-enum { RUN = 1, PART = LANES, SUMS = 8, COLUMN_VECTORS = 4, GEMV_ROWS = 8, DEPTHWISE_RESULTS = 8 };
+enum {
+    RUN = 1,
+    PART = LANES,
+    SUMS = 8,
+    COLUMN_VECTORS = 4,
+    GEMV_ROWS = 8,
+    DEPTHWISE_RESULTS = 8,
+    FINISH_VECTORS = 4
+};
 #define SUM_ROWS(vectors) ((vectors) == 3 ? 2 : SUMS / (vectors))
 #define AG_PARTIAL_BLOCKS 1
 #define AG_ALL_MODES 1
 
 ALWAYS_INLINE vec add(vec v, vec w) {
     return v + w;
+}
+
+/* Of two operands of which one is NaN, x86 takes the second one. */
+ALWAYS_INLINE vec between(vec v, float low, float high) {
+#if defined __AVX512F__
+    return (vec)_mm512_min_ps((__m512)splat(high), _mm512_max_ps((__m512)splat(low), (__m512)v));
+#elif defined __AVX__
+    return (vec)_mm256_min_ps((__m256)splat(high), _mm256_max_ps((__m256)splat(low), (__m256)v));
+#else
+    for (int32_t i = 0; i < LANES; i++) {
+        v[i] = v[i] < low ? low : v[i] > high ? high : v[i];
+    }
+    return v;
+#endif
 }
 
 typedef vec multiplier;

@@ -15,7 +15,7 @@
 #define AG_MOVE_INSTRUCTIONS 1
 #define AG_AXPY_ROWS_ASSEMBLY 1 /* a loop whose end is predicated */
 
-enum { LANES = 4, RUN = 1, PART = LANES, SUMS = 4, COLUMN_VECTORS = 4, GEMV_ROWS = 4 };
+enum { LANES = 4, RUN = 1, PART = LANES, SUMS = 4, COLUMN_VECTORS = 4, GEMV_ROWS = 4, FINISH_VECTORS = 2 };
 #define SUM_ROWS(vectors) 1
 
 typedef float32x4_t vec;
@@ -24,6 +24,10 @@ typedef mve_pred16_t lane_mask;
 
 ALWAYS_INLINE vec zero(void) {
     return vdupq_n_f32(0.0f);
+}
+
+ALWAYS_INLINE vec splat(float x) {
+    return vdupq_n_f32(x);
 }
 
 ALWAYS_INLINE vec load(const float *p) {
@@ -59,6 +63,12 @@ ALWAYS_INLINE void put_vec(float **p, vec v) {
 
 ALWAYS_INLINE vec add(vec v, vec w) {
     return vaddq_f32(v, w);
+}
+
+/* VMAXNM and VMINNM would drop a NaN, and `lt` is true of one; `gt` is not. */
+ALWAYS_INLINE vec between(vec v, float low, float high) {
+    v = vdupq_m_n_f32(v, low, vcmpgtq_f32(vdupq_n_f32(low), v));
+    return vdupq_m_n_f32(v, high, vcmpgtq_n_f32(v, high));
 }
 
 typedef float multiplier; /* in a core register, which VFMA and VMUL take */

@@ -2,6 +2,7 @@
  * rows use gemv. */
 #include "ag_kernels.h"
 #include "pack_b.h"
+#include "tiles/epilogue.h"
 #include "tiles/microkernel.h"
 
 #include <stdbool.h>
@@ -89,41 +90,49 @@ static ag_tile tile_of(int32_t k, ptrdiff_t a_p, ptrdiff_t b_p, float alpha) {
 }
 
 void ag_gemm_nn_f32_neon(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                         int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                         const ag_epilogue *epilogue) {
     if (m < M) {
         for (int32_t i = 0; i < m; i++) {
-            ag_gemv_t_f32_neon(b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, k, n, alpha, beta);
+            ag_gemv_t_f32_neon(b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, k, n, alpha, beta,
+                               NULL);
         }
+        AG_FINISH(epilogue, c, ldc, m, n);
     } else if (n < N) {
-        ag_gemm_nn_f32_small_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+        ag_gemm_nn_f32_small_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, epilogue);
     } else {
         const panel p = {AG_MICROKERNEL(nn), a, lda, ldc, m, beta};
         ag_tile t = tile_of(k, 1, ldb, alpha);
         gemm_n(&p, &t, b, c, n);
+        AG_FINISH(epilogue, c, ldc, m, n);
     }
 }
 
 void ag_gemm_tn_f32_neon(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                         int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                         const ag_epilogue *epilogue) {
     if (m < M || n < N) {
-        ag_gemm_tn_f32_small_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+        ag_gemm_tn_f32_small_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, epilogue);
     } else {
         const panel p = {AG_MICROKERNEL(tn), a, 1, ldc, m, beta};
         ag_tile t = tile_of(k, lda, ldb, alpha);
         gemm_n(&p, &t, b, c, n);
+        AG_FINISH(epilogue, c, ldc, m, n);
     }
 }
 
 void ag_gemm_nt_f32_neon(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                         int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                         const ag_epilogue *epilogue) {
     if (m < M) {
         for (int32_t i = 0; i < m; i++) {
-            ag_gemv_f32_neon(b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, n, k, alpha, beta);
+            ag_gemv_f32_neon(b, ldb, a + (ptrdiff_t)i * lda, c + (ptrdiff_t)i * ldc, n, k, alpha, beta, NULL);
         }
+        AG_FINISH(epilogue, c, ldc, m, n);
         return;
     }
     if (n < N) {
-        ag_gemm_nt_f32_small_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+        ag_gemm_nt_f32_small_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, epilogue);
         return;
     }
     const bool packed = m >= 2 * M && k <= AG_PACKED_K;
@@ -143,9 +152,11 @@ void ag_gemm_nt_f32_neon(const float *a, int32_t lda, const float *b, int32_t ld
         }
         tiles(&p, &t, c + j - overlap, overlap);
     }
+    AG_FINISH(epilogue, c, ldc, m, n);
 }
 
 void ag_gemm_tt_f32_neon(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                         int32_t m, int32_t n, int32_t k, float alpha, float beta) {
-    ag_gemm_tt_f32_small_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta);
+                         int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                         const ag_epilogue *epilogue) {
+    ag_gemm_tt_f32_small_neon(a, lda, b, ldb, c, ldc, m, n, k, alpha, beta, epilogue);
 }

@@ -5,6 +5,7 @@
 #undef AG_BACKEND
 #define AG_BACKEND small_neon
 #define AG_TILE_N 4
+#define ag_finish_small_neon ag_finish_neon
 
 #define ag_gemv_f32_small_neon ag_gemv_f32_neon
 

@@ -55,7 +55,15 @@ static inline void scale_add4(float *y, float32x4_t sum, float alpha, float beta
     vst1q_f32(y, beta == 0.0f ? sum : vmlaq_n_f32(sum, vld1q_f32(y), beta));
 }
 
-enum { LANES = 4, RUN = 4, PART = 1, SUMS = 8, COLUMN_VECTORS = 4, DEPTHWISE_RESULTS = 4 };
+enum {
+    LANES = 4,
+    RUN = 4,
+    PART = 1,
+    SUMS = 8,
+    COLUMN_VECTORS = 4,
+    DEPTHWISE_RESULTS = 4,
+    FINISH_VECTORS = 4
+};
 #if defined __aarch64__
 enum { GEMV_ROWS = 8 };
 #else
@@ -73,6 +81,10 @@ typedef struct {
 
 ALWAYS_INLINE vec zero(void) {
     return vdupq_n_f32(0.0f);
+}
+
+ALWAYS_INLINE vec splat(float x) {
+    return vdupq_n_f32(x);
 }
 
 ALWAYS_INLINE vec load(const float *p) {
@@ -181,6 +193,10 @@ ALWAYS_INLINE factors scaled(factors f, float alpha) {
 
 ALWAYS_INLINE vec add(vec v, vec w) {
     return vaddq_f32(v, w); /* gcc computes v + w lane by lane in AArch32, where NEON flushes subnormals */
+}
+
+ALWAYS_INLINE vec between(vec v, float low, float high) {
+    return vminq_f32(vmaxq_f32(v, vdupq_n_f32(low)), vdupq_n_f32(high));
 }
 
 ALWAYS_INLINE vec times(vec v, factors f, int32_t i) {

@@ -28,17 +28,20 @@ static inline float window_sum(const float *x, const float *w, int32_t top, int3
     return sum;
 }
 
-void ag_conv2d_f32_ref(const float *x, const float *w, float *y, int32_t n, const ag_conv2d_shape *shape) {
+void ag_conv2d_f32_ref(const float *x, const float *w, float *y, int32_t n, const ag_conv2d_shape *shape,
+                       const ag_epilogue *epilogue) {
     const ag_conv2d_shape *s = shape;
     const int32_t channels = s->c / s->groups, outputs = s->o / s->groups;
     const ptrdiff_t filter = (ptrdiff_t)s->kh * s->kw * channels;
+    const float *const first = y;
     for (int32_t b = 0; b < n; b++, x += s->x_n) {
         for (int32_t p = 0; p < s->oh; p++) {
             for (int32_t q = 0; q < s->ow; q++, y += s->ldy) {
                 const int32_t top = p * s->stride_h - s->pad_top, left = q * s->stride_w - s->pad_left;
                 for (int32_t o = 0; o < s->o; o++) {
                     const float *group = x + (ptrdiff_t)(o / outputs) * channels * s->x_c;
-                    y[o] = window_sum(group, w + o * filter, top, left, channels, s);
+                    const float sum = window_sum(group, w + o * filter, top, left, channels, s);
+                    y[o] = ag_finished(epilogue, sum, o, y + o - first);
                 }
             }
         }

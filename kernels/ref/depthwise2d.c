@@ -22,15 +22,17 @@ static inline float window_sum(const float *x, const float *w, int32_t top, int3
     return sum;
 }
 
-void ag_depthwise2d_f32_ref(const float *x, const float *w, float *y, int32_t n,
-                            const ag_conv2d_shape *shape) {
+void ag_depthwise2d_f32_ref(const float *x, const float *w, float *y, int32_t n, const ag_conv2d_shape *shape,
+                            const ag_epilogue *epilogue) {
     const ag_conv2d_shape *s = shape;
+    const float *const first = y;
     for (int32_t b = 0; b < n; b++, x += s->x_n) {
         for (int32_t p = 0; p < s->oh; p++) {
             for (int32_t q = 0; q < s->ow; q++, y += s->ldy) {
                 const int32_t top = p * s->stride_h - s->pad_top, left = q * s->stride_w - s->pad_left;
                 for (int32_t k = 0; k < s->c; k++) {
-                    y[k] = window_sum(x + (ptrdiff_t)k * s->x_c, w + k, top, left, s);
+                    const float sum = window_sum(x + (ptrdiff_t)k * s->x_c, w + k, top, left, s);
+                    y[k] = ag_finished(epilogue, sum, k, y + k - first);
                 }
             }
         }

@@ -5,8 +5,9 @@
 
 /* A backend may apply alpha and beta differently; ref always multiplies by both, except that beta == 0 reads
  * nothing. */
-static inline void finish(float *c, float sum, float alpha, float beta) {
-    *c = beta == 0.0f ? alpha * sum : alpha * sum + beta * *c;
+static inline void finish(float *c, ptrdiff_t at, int32_t column, float sum, float alpha, float beta,
+                          const ag_epilogue *epilogue) {
+    c[at] = beta == 0.0f ? ag_finished(epilogue, alpha * sum, column, at) : alpha * sum + beta * c[at];
 }
 
 /* sum of a[p * a_step] * b[p * b_step] over ascending p */
@@ -19,41 +20,45 @@ static inline float dot(const float *a, ptrdiff_t a_step, const float *b, ptrdif
 }
 
 void ag_gemm_nn_f32_ref(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                        int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                        int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                        const ag_epilogue *epilogue) {
     for (int32_t i = 0; i < m; i++) {
         for (int32_t j = 0; j < n; j++) {
             float sum = dot(a + (ptrdiff_t)i * lda, 1, b + j, ldb, k);
-            finish(c + (ptrdiff_t)i * ldc + j, sum, alpha, beta);
+            finish(c, (ptrdiff_t)i * ldc + j, j, sum, alpha, beta, epilogue);
         }
     }
 }
 
 void ag_gemm_nt_f32_ref(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                        int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                        int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                        const ag_epilogue *epilogue) {
     for (int32_t i = 0; i < m; i++) {
         for (int32_t j = 0; j < n; j++) {
             float sum = dot(a + (ptrdiff_t)i * lda, 1, b + (ptrdiff_t)j * ldb, 1, k);
-            finish(c + (ptrdiff_t)i * ldc + j, sum, alpha, beta);
+            finish(c, (ptrdiff_t)i * ldc + j, j, sum, alpha, beta, epilogue);
         }
     }
 }
 
 void ag_gemm_tn_f32_ref(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                        int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                        int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                        const ag_epilogue *epilogue) {
     for (int32_t i = 0; i < m; i++) {
         for (int32_t j = 0; j < n; j++) {
             float sum = dot(a + i, lda, b + j, ldb, k);
-            finish(c + (ptrdiff_t)i * ldc + j, sum, alpha, beta);
+            finish(c, (ptrdiff_t)i * ldc + j, j, sum, alpha, beta, epilogue);
         }
     }
 }
 
 void ag_gemm_tt_f32_ref(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                        int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                        int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                        const ag_epilogue *epilogue) {
     for (int32_t i = 0; i < m; i++) {
         for (int32_t j = 0; j < n; j++) {
             float sum = dot(a + i, lda, b + (ptrdiff_t)j * ldb, 1, k);
-            finish(c + (ptrdiff_t)i * ldc + j, sum, alpha, beta);
+            finish(c, (ptrdiff_t)i * ldc + j, j, sum, alpha, beta, epilogue);
         }
     }
 }

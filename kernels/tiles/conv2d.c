@@ -16,6 +16,7 @@
  * there are few pixels, or one row does not fit, weights are not packed */
 #include "ag_kernels.h"
 #include "tiles/conv2d_group.h"
+#include "tiles/epilogue.h"
 #include "tiles/pixel_tiles.h"
 #include "tiles/tap_ranges.h"
 #include "tiles/window_products.h"
@@ -86,7 +87,7 @@ static AG_NOINLINE void ag_conv2d_single_pixels(const ag_tile *t, const ag_pixel
         const float *a = t->a[i], *b = w;
         float beta = t->beta;
         for (int32_t run = 0; run < t->k_runs; run++, beta = 1.0f) {
-            AG_SYMBOL(gemv_f32)(b, (int32_t)g->filter, a, pixels->dst[i], g->outputs, t->k, 1.0f, beta);
+            AG_SYMBOL(gemv_f32)(b, (int32_t)g->filter, a, pixels->dst[i], g->outputs, t->k, 1.0f, beta, NULL);
             a += t->k + t->a_skip / floats;
             b += t->k + t->b_skip / floats;
         }
@@ -273,7 +274,8 @@ static void ag_conv2d_tiled(const float *x, const float *w, float *y, int32_t n,
     }
 }
 
-void AG_SYMBOL(conv2d_f32)(const float *x, const float *w, float *y, int32_t n,
-                           const ag_conv2d_shape *shape) {
+void AG_SYMBOL(conv2d_f32)(const float *x, const float *w, float *y, int32_t n, const ag_conv2d_shape *shape,
+                           const ag_epilogue *epilogue) {
     ag_conv2d_tiled(x, w, y, n, shape);
+    AG_FINISH(epilogue, y, shape->ldy, n * shape->oh * shape->ow, shape->o);
 }

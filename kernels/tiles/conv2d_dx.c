@@ -117,7 +117,8 @@ static AG_NOINLINE void ag_dx_single_pixels(const ag_tile *t, const ag_pixel_til
         const float *a = t->a[i], *b = w;
         float beta = t->beta;
         for (int32_t run = 0; run < t->k_runs; run++, beta = 1.0f) {
-            AG_SYMBOL(gemv_t_f32)(b, (int32_t)g->filter, a, pixels->dst[i], t->k, g->channels, 1.0f, beta);
+            AG_SYMBOL(gemv_t_f32)(b, (int32_t)g->filter, a, pixels->dst[i], t->k, g->channels, 1.0f, beta,
+                                  NULL);
             a += t->k + t->a_skip / floats;
             b += t->k * g->filter + t->b_skip / floats;
         }

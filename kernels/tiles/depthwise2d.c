@@ -6,6 +6,7 @@
  *             dw[tap, T] = sum over pixels of x[pixel + tap, T] * dy[pixel, T]
  *             with AG_GENERAL_TILES, several taps of a row at once, which share dy */
 #include "ag_kernels.h"
+#include "tiles/epilogue.h"
 #include "tiles/window_sums.h"
 
 static void ag_depthwise2d_tiled(const float *x, const float *w, float *y, int32_t n,
@@ -196,8 +197,9 @@ static void ag_depthwise2d_dw_tiled(const float *x, const float *dy, float *dw, 
 #endif
 
 void AG_SYMBOL(depthwise2d_f32)(const float *x, const float *w, float *y, int32_t n,
-                                const ag_conv2d_shape *shape) {
+                                const ag_conv2d_shape *shape, const ag_epilogue *epilogue) {
     ag_depthwise2d_tiled(x, w, y, n, shape);
+    AG_FINISH(epilogue, y, shape->ldy, n * shape->oh * shape->ow, shape->o);
 }
 
 void AG_SYMBOL(depthwise2d_dx_f32)(const float *dy, const float *w, float *dx, int32_t n,

@@ -10,6 +10,7 @@
  * A' B' is the transpose of B A: all its tiles are computed into a local array, whose columns are rows of C.
  */
 #include "ag_kernels.h"
+#include "tiles/epilogue.h"
 #include "tiles/microkernel.h"
 
 #include <stdbool.h>
@@ -111,25 +112,33 @@ static void ag_gemm_tiled(ag_microkernel_fn *tile, ag_operand a, ag_operand b, a
 }
 
 void AG_SYMBOL(gemm_nn_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                            int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                            int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                            const ag_epilogue *epilogue) {
     ag_gemm_tiled(AG_MICROKERNEL(nn), (ag_operand){a, lda, 1}, (ag_operand){b, 1, ldb},
                   (ag_result){c, ldc, 1}, m, n, k, alpha, beta);
+    AG_FINISH(epilogue, c, ldc, m, n);
 }
 
 void AG_SYMBOL(gemm_nt_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                            int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                            int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                            const ag_epilogue *epilogue) {
     ag_gemm_tiled(AG_MICROKERNEL(nt), (ag_operand){a, lda, 1}, (ag_operand){b, ldb, 1},
                   (ag_result){c, ldc, 1}, m, n, k, alpha, beta);
+    AG_FINISH(epilogue, c, ldc, m, n);
 }
 
 void AG_SYMBOL(gemm_tn_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                            int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                            int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                            const ag_epilogue *epilogue) {
     ag_gemm_tiled(AG_MICROKERNEL(tn), (ag_operand){a, 1, lda}, (ag_operand){b, 1, ldb},
                   (ag_result){c, ldc, 1}, m, n, k, alpha, beta);
+    AG_FINISH(epilogue, c, ldc, m, n);
 }
 
 void AG_SYMBOL(gemm_tt_f32)(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                            int32_t m, int32_t n, int32_t k, float alpha, float beta) {
+                            int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                            const ag_epilogue *epilogue) {
     ag_gemm_tiled(AG_MICROKERNEL(nn), (ag_operand){b, ldb, 1}, (ag_operand){a, 1, lda},
                   (ag_result){c, 1, ldc}, n, m, k, alpha, beta);
+    AG_FINISH(epilogue, c, ldc, m, n);
 }

@@ -3,6 +3,7 @@
  *     gemv:   x        [ run | run | .. | vectors | parts ]     loaded once for all rows
  *             row 0    [     |     |                      ]     -> a vector of sums, whose total is y[0]
  *              ..      [     |     |                      ]        .. */
+#include "tiles/epilogue.h"
 #include "tiles/moving_pointers.h"
 #include "tiles/row_sums.h"
 
@@ -54,7 +55,9 @@ ALWAYS_INLINE void ag_gemv_rows(int32_t rows, const float *a, ptrdiff_t lda, con
 }
 
 void AG_SYMBOL(gemv_f32)(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
-                         float alpha, float beta) {
+                         float alpha, float beta, const ag_epilogue *epilogue) {
+    float *const first = y;
+    const int32_t rows = m;
     for (; m >= GEMV_ROWS; m -= GEMV_ROWS, a += (ptrdiff_t)GEMV_ROWS * lda, y += GEMV_ROWS) {
         ag_gemv_rows(GEMV_ROWS, a, lda, x, y, n, alpha, beta);
     }
@@ -73,9 +76,11 @@ void AG_SYMBOL(gemv_f32)(const float *a, int32_t lda, const float *x, float *y, 
         }
         *y = beta == 0.0f ? alpha * total(sum[0]) : alpha * total(sum[0]) + beta * *y;
     }
+    AG_FINISH(epilogue, first, rows, 1, rows);
 }
 
 void AG_SYMBOL(gemv_t_f32)(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
-                           float alpha, float beta) {
+                           float alpha, float beta, const ag_epilogue *epilogue) {
     ag_sums_of_rows(SUMS, true, a, lda, x, y, m, n, alpha, beta);
+    AG_FINISH(epilogue, y, n, 1, n);
 }

@@ -1,7 +1,8 @@
 /* The vectors of a backend, which its vec.h defines:
  *
  *     LANES, vec         a vector; a float where LANES is 1
- *       zero, load, store, add
+ *       zero, splat, load, store, add
+ *       between          lane by lane, v no less than low and no more than high; NaN stays NaN
  *       plus_product     sum + v * w, lane by lane
  *       total            the sum of the lanes
  *       put_totals       y = alpha * the totals of four vectors + beta * y
@@ -15,6 +16,7 @@
  *     SUM_ROWS(v)        rows of v vectors that are added up at a time
  *     COLUMN_VECTORS     vectors of columns of column_sums
  *     GEMV_ROWS          rows of gemv
+ *     FINISH_VECTORS     vectors of columns of an epilogue
  *     DEPTHWISE_RESULTS  results of the depthwise micro-kernel
  *     AG_PARTIAL_BLOCKS  1: two to four vectors of columns at a time, the last one partial
  *     AG_ALL_MODES       1: ger has code of its own for every beta

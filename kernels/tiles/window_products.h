@@ -35,7 +35,7 @@ static AG_NOINLINE void ag_window_products(float *y, const float *x, int32_t row
     float packed[AG_PACKED], beta = 0.0f;
     for (int32_t run = merged ? 1 : rows; run > 0; run--, w += (ptrdiff_t)l->columns * l->channels) {
         if (contiguous) {
-            AG_SYMBOL(gemv_f32)(w, lda, x, y, outputs, length, 1.0f, beta);
+            AG_SYMBOL(gemv_f32)(w, lda, x, y, outputs, length, 1.0f, beta, NULL);
             x += l->row_step;
             beta = 1.0f;
             continue;
@@ -54,7 +54,7 @@ static AG_NOINLINE void ag_window_products(float *y, const float *x, int32_t row
                     }
                 }
             }
-            AG_SYMBOL(gemv_f32)(w + k, lda, packed, y, outputs, count, 1.0f, beta);
+            AG_SYMBOL(gemv_f32)(w + k, lda, packed, y, outputs, count, 1.0f, beta, NULL);
             beta = 1.0f;
         }
     }

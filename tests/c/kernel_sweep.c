@@ -19,11 +19,11 @@ static uint32_t windows_crc(const float *a, const float *b, float *c, uint32_t c
     static const ag_conv2d_shape deep = {5, 6, 4, 3, 5, 4, 3, 2, 2, 1, 2, 1, 1, 2, 4, 120, 24, 4, 1, 4};
     static const ag_pool2d_shape pool = {5, 6, 4, 3, 4, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1, 0, 1, 120, 24, 4, 1};
     static uint8_t index[96];
-    ag_conv2d_f32_ref(a, b, c, 2, &conv);
+    ag_conv2d_f32_ref(a, b, c, 2, &conv, NULL);
     ag_conv2d_dx_f32_ref(a, b, c + 200, 1, &conv);
     crc = ag_crc32(crc, c, SIZE * sizeof *c);
     ag_conv2d_dw_f32_ref(a, b, c, 2, &conv, -0.3f, 0.7f);
-    ag_depthwise2d_f32_ref(a, b, c + 100, 1, &deep);
+    ag_depthwise2d_f32_ref(a, b, c + 100, 1, &deep, &(ag_epilogue){NULL, a, NULL, 0.0f, 6.0f});
     ag_depthwise2d_dx_f32_ref(a, b, c + 200, 1, &deep);
     ag_depthwise2d_dw_f32_ref(a, b, c + 350, 2, &deep, -0.3f, 0.7f);
     crc = ag_crc32(crc, c, SIZE * sizeof *c);
@@ -45,12 +45,16 @@ uint32_t kernels_crc(void) {
     fill_random(b, 2);
     fill_random(c, 3);
     for (int i = 0; i < 4; i++) {
-        gemm[i](a, 20, b, 20, c, 20, HEIGHT, WIDTH, DEPTH, -0.37f, 0.9f);
+        gemm[i](a, 20, b, 20, c, 20, HEIGHT, WIDTH, DEPTH, -0.37f, 0.9f, NULL);
         crc = ag_crc32(crc, c, sizeof c);
     }
-    ag_gemv_f32_ref(a, 20, b, c, HEIGHT, WIDTH, 0.3f, 0.0f);
-    ag_gemv_t_f32_ref(a, 20, b, c + 20, HEIGHT, WIDTH, 0.3f, -1.1f);
+    ag_gemv_f32_ref(a, 20, b, c, HEIGHT, WIDTH, 0.3f, 0.0f, NULL);
+    ag_gemv_t_f32_ref(a, 20, b, c + 20, HEIGHT, WIDTH, 0.3f, -1.1f, NULL);
     ag_ger_f32_ref(c + 40, 20, a, b, HEIGHT, WIDTH, -0.01f, 1.0f);
+    crc = ag_crc32(crc, c, sizeof c);
+    const ag_epilogue epilogue = {a, b, a + 20, -0.5f, 1.5f}, residual = {NULL, NULL, b, 0.0f, 0.0f};
+    ag_gemm_nn_f32_ref(a, 20, b, 20, c, 20, HEIGHT, WIDTH, DEPTH, 0.37f, 0.0f, &epilogue);
+    ag_gemv_f32_ref(a, 20, b, c + 300, HEIGHT, WIDTH, 0.3f, 0.0f, &residual);
     crc = ag_crc32(crc, c, sizeof c);
     return windows_crc(a, b, c, crc);
 }

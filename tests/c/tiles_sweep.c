@@ -7,6 +7,7 @@
 #include "tiles/conv2d_dw.c"
 #include "tiles/conv2d_dx.c"
 #include "tiles/conv2d_pool_dx.c"
+#include "tiles/epilogue.c"
 #if AG_GENERAL_TILES /* the host */
 #include "host/conv2d_pool.c"
 #include "host/conv2d_pool_dw.c"
@@ -167,9 +168,17 @@ static void kernels(const ag_conv2d_shape *s) {
     float *x = array(span), *w = array(weights), *y = array(results), *want = copy(y, results);
     float *dy = array(results), *dx = array(span), *dx_want = copy(dx, span);
     float *dw = array(weights), *dw_want = copy(dw, weights);
-    ag_conv2d_tiled(x, w, y, n, s);
-    ag_conv2d_f32_ref(x, w, want, n, s);
+    float *scale = array(s->o), *bias = array(s->o), *residual = array(results);
+    const ag_epilogue epilogue = {
+        random_between(0, 1) == 0 ? NULL : scale, random_between(0, 1) == 0 ? NULL : bias,
+        random_between(0, 1) == 0 ? NULL : residual, 0.0f, (float)random_between(0, 2)};
+    const ag_epilogue *const e = random_between(0, 2) == 0 ? NULL : &epilogue;
+    AG_SYMBOL(conv2d_f32)(x, w, y, n, s, e);
+    ag_conv2d_f32_ref(x, w, want, n, s, e);
     compare("conv2d", y, want, results, s);
+    free(scale);
+    free(bias);
+    free(residual);
     ag_conv2d_dx_tiled(dy, w, dx, n, s);
     ag_conv2d_dx_f32_ref(dy, w, dx_want, n, s);
     compare("dx", dx, dx_want, span, s);

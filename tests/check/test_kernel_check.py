@@ -65,7 +65,7 @@ def test_a_product_that_is_added_to_its_output_term_by_term(tmp_path, capsys):
 ag_gemm_f32_fn gemm_mine;
 
 void gemm_mine(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc, int32_t m,
-               int32_t n, int32_t k, float alpha, float beta) {
+               int32_t n, int32_t k, float alpha, float beta, const ag_epilogue *epilogue) {
     for (int32_t i = 0; i < m; i++) {
         for (int32_t j = 0; j < n; j++) {
             float sum = beta == 0.0f ? 0.0f : beta * c[i * ldc + j];
@@ -75,6 +75,7 @@ void gemm_mine(const float *a, int32_t lda, const float *b, int32_t ldb, float *
             c[i * ldc + j] = sum;
         }
     }
+    ag_finish(epilogue, c, ldc, m, n);
 }
 """
     rows = ROW.replace("ger_f32", "gemm_nn_f32").replace("ger_mine", "gemm_mine")

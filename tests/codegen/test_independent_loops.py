@@ -229,7 +229,7 @@ def check_loops(
     return count
 
 
-@pytest.mark.parametrize("name", ["gesture", "attention", "lenet", "w6"])
+@pytest.mark.parametrize("name", ["gesture", "attention", "keywords", "w6"])
 def test_iterations_of_real_models_never_touch_the_same_bytes(name: str) -> None:
     """Their arenas reuse memory in place. The arrays of bytes are taken for wider ones, which can only meet more."""
     program = compile_model(load_model(name)[0], name, ["ref"], board.load("host_avx2"))

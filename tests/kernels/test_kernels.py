@@ -102,6 +102,8 @@ def check(library, kernel, m, n, k, slack, alpha, beta, rng):
     for p in spec.params:
         if p.is_pointer:
             arguments.append(operands[p.name].pointer)
+        elif p.is_epilogue:
+            arguments.append(None)
         elif p.ctype == "float":
             arguments.append(ctypes.c_float({"alpha": alpha, "beta": beta}[p.name]))
         else:
@@ -134,7 +136,7 @@ def test_the_sum_is_complete_before_the_output_is_read(libraries, cc, kernel):
     lda, ldb = k if kernel.name[5] == "n" else 1, k if kernel.name[6] == "t" else 1
     at_a, at_b, at_out = (ctypes.c_void_p(v.ctypes.data) for v in (a, b, out))
     function = getattr(libraries[cc], kernel.symbol)
-    function(at_a, lda, at_b, ldb, at_out, 1, 1, 1, k, one, one)
+    function(at_a, lda, at_b, ldb, at_out, 1, 1, 1, k, one, one, None)
     assert out[0] == np.float32(1 + k * 2.0**-26)
 
 

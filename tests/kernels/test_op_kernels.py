@@ -63,7 +63,24 @@ def struct_of(name, fields):
     return ctypes.byref(made(**fields))
 
 
+class Epilogue(ctypes.Structure):
+    """ag_epilogue."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("scale", "bias", "residual")),
+        ("low", ctypes.c_float),
+        ("high", ctypes.c_float),
+    ]
+
+
+def epilogue_of(epilogue, places):
+    pointers = {name: places[role].pointer for name, role in epilogue.pointers.items()}
+    return ctypes.byref(Epilogue(**pointers, low=epilogue.low, high=epilogue.high))
+
+
 def argument(param, call, places, scalars):
+    if param.is_epilogue:
+        return None if call.epilogue is None else epilogue_of(call.epilogue, places)
     if param.struct:
         return struct_of(param.struct, call.shape)
     if param.is_pointer:
@@ -98,6 +115,8 @@ def run(library, op, attrs, arrays, order, kept=None):
     want = op.ref(*exact, **attrs)
     want = want if isinstance(want, tuple) else (want,)
     added = {"beta": abs(attrs["beta"]), "negate": False} if lower.into is not None else {}
+    if call.epilogue is not None:
+        added = {"low": 0.0, "high": 0.0}  # no limits
     size = op.ref(*(np.abs(a) for a in exact), **{**attrs, **added})  # no term cancels another
     size = size if isinstance(size, tuple) else (size,)
     served = []
@@ -111,8 +130,10 @@ def run(library, op, attrs, arrays, order, kept=None):
             if lower.into is not None and attrs["beta"] != 0.0:
                 start[...] = arrays[lower.into]
             results.append(Array(start, "dense"))
-        places = {role: given[role.index] if isinstance(role, Operand) else results[role.index]
-                  for role in call.pointers.values()}  # fmt: skip
+        roles = [*call.pointers.values(), *(call.epilogue.pointers.values() if call.epilogue else ())]
+        places = {
+            role: given[role.index] if isinstance(role, Operand) else results[role.index] for role in roles
+        }
         arguments = [argument(p, call, places, arrays) for p in CONTRACT[kernel.name].params]
         function = getattr(library, kernel.symbol)
         function.restype = None

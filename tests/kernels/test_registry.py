@@ -249,7 +249,10 @@ def test_conditions(tmp_path, condition, facts, holds):
         (row(when='["n > 1"]') + row(when='["n > 2"]', head=""), "kernel 2: duplicate row for gemv_f32"),
         (row(when="[3]"), "when: must be a list of strings"),
         (row() + "by_cost = 1\n", "kernel 1: by_cost must be true or false, got 1"),
-        (row(when='["k > 1"]'), "names 'k'; this kernel's call attributes are lda, m, n, alpha, beta, align"),
+        (
+            row(when='["k > 1"]'),
+            "names 'k'; this kernel's call attributes are lda, m, n, alpha, beta, epilogue, align",
+        ),
         (
             row("avg_pool2d_f32", when='["kx > 1"]'),
             "this kernel's call attributes are n, h, w, c, oh, ow, kh, kw, stride_h",

@@ -32,7 +32,7 @@ def generated(model: ag.Model) -> str:
             16,
             [
                 GATHERED,
-                "ag_gemv_t_f32_ref(x, 499, d_layer0_out_row, d_layer0_weight_row, n, 499, 1.0f, 0.0f);",
+                "ag_gemv_t_f32_ref(x, 499, d_layer0_out_row, d_layer0_weight_row, n, 499, 1.0f, 0.0f, NULL);",
             ],
             "gemm_tn_f32_ref(d_layer0_out",
         ),

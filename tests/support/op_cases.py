@@ -39,6 +39,9 @@ INTERNAL = {
     "conv2d_pool_dx",
     "conv2d_pool_dw",
     "conv2d_pool_dw_into",
+    "conv2d_epilogue",
+    "depthwise2d_epilogue",
+    "matmul_epilogue",
 }
 REGIONS = {"scan", "cond"}  # their operands are functions: tests/functional/test_scan.py and test_cond.py
 

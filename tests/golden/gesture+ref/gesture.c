@@ -31,25 +31,19 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- forward: gru ---- */
-    /* 1  gru_xw[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' */
-    float *const gru_xw = t->arena; /* [32n,60] steps 1 to 11 */
-    ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, gru_xw, 60, 32 * n, 60, 3, 1.0f, 0.0f);
-
-    /* 2  gru_x_gates[n,32,60] = gru_xw + gru_bias_ih_l0 */
-    float *const gru_x_gates = t->arena; /* [n,32,60] in place of gru_xw */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 32; j++) {
-            for (int32_t k = 0; k < 60; k++) {
-                gru_x_gates[i * 1920 + j * 60 + k] = gru_xw[i * 1920 + j * 60 + k] + t->gru_bias_ih_l0[k];
-            }
-        }
+    /* 1  gru_x_gates[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' + gru_bias_ih_l0 */
+    float *const gru_x_gates = t->arena; /* [32n,60] steps 1 to 10 */
+    {
+        const ag_epilogue epilogue = {.bias = t->gru_bias_ih_l0};
+        ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, gru_x_gates, 60, 32 * n, 60, 3, 1.0f, 0.0f,
+                &epilogue);
     }
 
-    /* 3  gru_h[n,20], gru_out[n,32,20], gru_h_gates[n,32,60]: 32 times */
-    float *const gru_h = t->arena + 19120;      /* [n,20] steps 3 to 14 */
-    float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 3 to 10 */
-    float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 3 to 13 */
-    /* 3.1 gru_h[n,20] = 0.0 */
+    /* 2  gru_h[n,20], gru_out[n,32,20], gru_h_gates[n,32,60]: 32 times */
+    float *const gru_h = t->arena + 19120;      /* [n,20] steps 2 to 13 */
+    float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 2 to 9 */
+    float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 2 to 12 */
+    /* 2.1 gru_h[n,20] = 0.0 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
             gru_h[i * 20 + j] = 0.0f;
@@ -60,25 +54,25 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         float *const gru_out_t = gru_out + (ptrdiff_t)time_step * 20;
         float *const gru_h_gates_t = gru_h_gates + (ptrdiff_t)time_step * 60;
 
-        /* 3.2 gru_out_t[n,20] = gru_h */
+        /* 2.2 gru_out_t[n,20] = gru_h */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 gru_out_t[i * 640 + j] = gru_h[i * 20 + j];
             }
         }
 
-        /* 3.3 gru_xw_2[n,60] = gru_h[n,20] . gru_weight_hh_l0[60,20]' */
-        float *const gru_xw_2 = t->arena + 17920; /* [n,60] steps 3.3 to 3.4 */
-        ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_xw_2, 60, n, 60, 20, 1.0f, 0.0f);
+        /* 2.3 gru_xw[n,60] = gru_h[n,20] . gru_weight_hh_l0[60,20]' */
+        float *const gru_xw = t->arena + 17920; /* [n,60] steps 2.3 to 2.4 */
+        ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_xw, 60, n, 60, 20, 1.0f, 0.0f, NULL);
 
-        /* 3.4 gru_h_gates_t[n,60] = gru_xw_2 + gru_bias_hh_l0 */
+        /* 2.4 gru_h_gates_t[n,60] = gru_xw + gru_bias_hh_l0 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
-                gru_h_gates_t[i * 1920 + j] = gru_xw_2[i * 60 + j] + t->gru_bias_hh_l0[j];
+                gru_h_gates_t[i * 1920 + j] = gru_xw[i * 60 + j] + t->gru_bias_hh_l0[j];
             }
         }
 
-        /* 3.5 gru_h[n,20] from x_gates_t[..., 40:60], x_gates_t[..., 0:20], gru_h_gates_t[..., 0:20],
+        /* 2.5 gru_h[n,20] from x_gates_t[..., 40:60], x_gates_t[..., 0:20], gru_h_gates_t[..., 0:20],
          *             gru_h_gates_t[..., 40:60], x_gates_t[..., 20:40], gru_h_gates_t[..., 20:40], gru_h
          *             by add, sigmoid, mul, tanh, sub */
         for (int32_t i = 0; i < n; i++) {
@@ -92,11 +86,11 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- forward: head ---- */
-    /* 4  head_xw[n,5] = gru_h[n,20] . head_weight[5,20]' */
-    float *const head_xw = t->arena + 17920; /* [n,5] steps 4 to 6 */
-    ag_gemm_nt_f32_ref(gru_h, 20, t->head_weight, 20, head_xw, 5, n, 5, 20, 1.0f, 0.0f);
+    /* 3  head_xw[n,5] = gru_h[n,20] . head_weight[5,20]' */
+    float *const head_xw = t->arena + 17920; /* [n,5] steps 3 to 5 */
+    ag_gemm_nt_f32_ref(gru_h, 20, t->head_weight, 20, head_xw, 5, n, 5, 20, 1.0f, 0.0f, NULL);
 
-    /* 5  head_out[n,5] = head_xw + head_bias */
+    /* 4  head_out[n,5] = head_xw + head_bias */
     float *const head_out = t->arena + 17920; /* [n,5] in place of head_xw */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 5; j++) {
@@ -105,11 +99,11 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- loss ---- */
-    /* 6  loss_exp_shifted[n,5] = exp(head_out - amax(head_out, axis=1))
+    /* 5  loss_exp_shifted[n,5] = exp(head_out - amax(head_out, axis=1))
      *    loss_exp_sum[n] = sum(loss_exp_shifted, axis=1)
      *    loss = sum(log(loss_exp_sum) - pick(head_out - amax(head_out, axis=1), label)) / n */
-    float *const loss_exp_shifted = t->arena + 19200; /* [n,5] steps 6 to 15 */
-    float *const loss_exp_sum = t->arena + 17940;     /* [n] steps 6 to 7 */
+    float *const loss_exp_shifted = t->arena + 19200; /* [n,5] steps 5 to 14 */
+    float *const loss_exp_sum = t->arena + 17940;     /* [n] steps 5 to 6 */
     {
         float acc = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -134,7 +128,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- backward: head, gru ---- */
-    /* 7  d_head_out[n,5] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
+    /* 6  d_head_out[n,5] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
      *            loss_exp_sum)[:, None] * loss_exp_shifted */
     float *const d_head_out = t->arena + 19200; /* [n,5] in place of loss_exp_shifted */
     {
@@ -150,16 +144,16 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 8  d_gru_h[n,20] = d_head_out[n,5] . head_weight[5,20] */
-    float *const d_gru_h = t->arena + 18480; /* [n,20] steps 8 to 9 */
-    ag_gemm_nn_f32_ref(d_head_out, 5, t->head_weight, 20, d_gru_h, 20, n, 20, 5, 1.0f, 0.0f);
+    /* 7  d_gru_h[n,20] = d_head_out[n,5] . head_weight[5,20] */
+    float *const d_gru_h = t->arena + 18480; /* [n,20] steps 7 to 8 */
+    ag_gemm_nn_f32_ref(d_head_out, 5, t->head_weight, 20, d_gru_h, 20, n, 20, 5, 1.0f, 0.0f, NULL);
 
-    /* 9  d_gru_h_2[n,20], d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60]: 32 times, from the last to the
+    /* 8  d_gru_h_2[n,20], d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60]: 32 times, from the last to the
      *            first */
     float *const d_gru_h_gates = t->arena;        /* [n,32,60] in place of gru_x_gates */
     float *const d_gru_x_gates = t->arena + 7680; /* [n,32,60] in place of gru_h_gates */
-    float *const d_gru_h_2 = t->arena + 18560;    /* [n,20] step 9 */
-    /* 9.1 d_gru_h_2[20n] = d_gru_h */
+    float *const d_gru_h_2 = t->arena + 18560;    /* [n,20] step 8 */
+    /* 8.1 d_gru_h_2[20n] = d_gru_h */
     for (int32_t i = 0; i < 20 * n; i++) {
         d_gru_h_2[i] = d_gru_h[i];
     }
@@ -168,7 +162,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         float *const d_gru_x_gates_t = d_gru_x_gates + (ptrdiff_t)time_step * 60; /* was gru_h_gates */
         float *const d_gru_h_gates_t = d_gru_h_gates + (ptrdiff_t)time_step * 60; /* was gru_x_gates */
 
-        /* 9.2 d_gru_sub[n,20] = d_gru_h_2 * sigmoid(d_gru_h_gates_t[..., 20:40] + d_gru_x_gates_t[...,
+        /* 8.2 d_gru_sub[n,20] = d_gru_h_2 * sigmoid(d_gru_h_gates_t[..., 20:40] + d_gru_x_gates_t[...,
          *             20:40])
          *     d_gru_h_gates_2[n,60] from d_gru_h_2, h, d_gru_h_gates_t[..., 40:60], d_gru_h_gates_t[...,
          *             0:20], d_gru_x_gates_t[..., 0:20], d_gru_x_gates_t[..., 40:60], d_gru_h_gates_t[...,
@@ -178,9 +172,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
          *             0:20], d_gru_x_gates_t[..., 0:20], d_gru_x_gates_t[..., 40:60], d_gru_h_gates_t[...,
          *             20:40], d_gru_x_gates_t[..., 20:40], d_gru_sub by add, sigmoid, mul, tanh, sub, neg,
          *             square, assemble */
-        float *const d_gru_sub = t->arena + 18400;       /* [n,20] steps 9.2 to 9.6 */
-        float *const d_gru_h_gates_2 = t->arena + 17920; /* [n,60] steps 9.2 to 9.3 */
-        float *const d_x_gates_t = t->arena + 18160;     /* [n,60] steps 9.2 to 9.4 */
+        float *const d_gru_sub = t->arena + 18400;       /* [n,20] steps 8.2 to 8.6 */
+        float *const d_gru_h_gates_2 = t->arena + 17920; /* [n,60] steps 8.2 to 8.3 */
+        float *const d_x_gates_t = t->arena + 18160;     /* [n,60] steps 8.2 to 8.4 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float z = ag_sigmoidf(d_gru_h_gates_t[i * 1920 + j + 20] + d_gru_x_gates_t[i * 1920 + j
@@ -204,37 +198,38 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
             }
         }
 
-        /* 9.3 d_gru_h_gates_t[n,60] = d_gru_h_gates_2 */
+        /* 8.3 d_gru_h_gates_t[n,60] = d_gru_h_gates_2 */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
                 d_gru_h_gates_t[i * 1920 + j] = d_gru_h_gates_2[i * 60 + j];
             }
         }
 
-        /* 9.4 d_gru_x_gates_t[n,60] = d_x_gates_t */
+        /* 8.4 d_gru_x_gates_t[n,60] = d_x_gates_t */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 60; j++) {
                 d_gru_x_gates_t[i * 1920 + j] = d_x_gates_t[i * 60 + j];
             }
         }
 
-        /* 9.5 d_gru_matmul[n,20] = d_gru_h_gates_t[n,60] . gru_weight_hh_l0[60,20] */
-        float *const d_gru_matmul = t->arena + 17920; /* [n,20] steps 9.5 to 9.6 */
+        /* 8.5 d_gru_matmul[n,20] = d_gru_h_gates_t[n,60] . gru_weight_hh_l0[60,20] */
+        float *const d_gru_matmul = t->arena + 17920; /* [n,20] steps 8.5 to 8.6 */
         ag_gemm_nn_f32_ref(d_gru_h_gates_t, 1920, t->gru_weight_hh_l0, 20, d_gru_matmul, 20, n, 20, 60, 1.0f,
-                0.0f);
+                0.0f, NULL);
 
-        /* 9.6 d_gru_h_2[20n] = d_gru_sub + d_gru_matmul */
+        /* 8.6 d_gru_h_2[20n] = d_gru_sub + d_gru_matmul */
         for (int32_t i = 0; i < 20 * n; i++) {
             d_gru_h_2[i] = d_gru_sub[i] + d_gru_matmul[i];
         }
     }
 
-    /* 10 d_gru_weight_hh_l0[60,20] = d_gru_h_gates[32n,60]' . gru_out[32n,20] */
-    float *const d_gru_weight_hh_l0 = t->arena + 17920; /* [60,20] steps 10 to 19 */
-    ag_gemm_tn_f32_ref(d_gru_h_gates, 60, gru_out, 20, d_gru_weight_hh_l0, 20, 60, 20, 32 * n, 1.0f, 0.0f);
+    /* 9  d_gru_weight_hh_l0[60,20] = d_gru_h_gates[32n,60]' . gru_out[32n,20] */
+    float *const d_gru_weight_hh_l0 = t->arena + 17920; /* [60,20] steps 9 to 18 */
+    ag_gemm_tn_f32_ref(d_gru_h_gates, 60, gru_out, 20, d_gru_weight_hh_l0, 20, 60, 20, 32 * n, 1.0f, 0.0f,
+            NULL);
 
-    /* 11 d_gru_bias_hh_l0[60] = sum(permute(d_gru_h_gates), axis=(0, 1)) */
-    float *const d_gru_bias_hh_l0 = t->arena + 15360; /* [60] steps 11 to 21 */
+    /* 10 d_gru_bias_hh_l0[60] = sum(permute(d_gru_h_gates), axis=(0, 1)) */
+    float *const d_gru_bias_hh_l0 = t->arena + 15360; /* [60] steps 10 to 20 */
     for (int32_t i = 0; i < 60; i += 12) {
         float d_gru_bias_hh_l0_i[12] = {0.0f};
         for (int32_t j = 0; j < 32; j++) {
@@ -253,20 +248,20 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 12 d_gru_weight_ih_l0[60,3] = d_gru_x_gates[32n,60]' . x[32n,3] */
-    float *const d_gru_weight_ih_l0 = t->arena; /* [60,3] steps 12 to 18 */
-    ag_gemm_tn_f32_ref(d_gru_x_gates, 60, x, 3, d_gru_weight_ih_l0, 3, 60, 3, 32 * n, 1.0f, 0.0f);
+    /* 11 d_gru_weight_ih_l0[60,3] = d_gru_x_gates[32n,60]' . x[32n,3] */
+    float *const d_gru_weight_ih_l0 = t->arena; /* [60,3] steps 11 to 17 */
+    ag_gemm_tn_f32_ref(d_gru_x_gates, 60, x, 3, d_gru_weight_ih_l0, 3, 60, 3, 32 * n, 1.0f, 0.0f, NULL);
 
-    /* 13 d_gru_bias_ih_l0[60] = column_sums(d_gru_x_gates[32n,60]) */
-    float *const d_gru_bias_ih_l0 = t->arena + 280; /* [60] steps 13 to 20 */
+    /* 12 d_gru_bias_ih_l0[60] = column_sums(d_gru_x_gates[32n,60]) */
+    float *const d_gru_bias_ih_l0 = t->arena + 280; /* [60] steps 12 to 19 */
     ag_column_sums_f32_ref(d_gru_x_gates, 60, d_gru_bias_ih_l0, 32 * n, 60, 1.0f, 0.0f);
 
-    /* 14 d_head_weight[5,20] = d_head_out[n,5]' . gru_h[n,20] */
-    float *const d_head_weight = t->arena + 180; /* [5,20] steps 14 to 22 */
-    ag_gemm_tn_f32_ref(d_head_out, 5, gru_h, 20, d_head_weight, 20, 5, 20, n, 1.0f, 0.0f);
+    /* 13 d_head_weight[5,20] = d_head_out[n,5]' . gru_h[n,20] */
+    float *const d_head_weight = t->arena + 180; /* [5,20] steps 13 to 21 */
+    ag_gemm_tn_f32_ref(d_head_out, 5, gru_h, 20, d_head_weight, 20, 5, 20, n, 1.0f, 0.0f, NULL);
 
-    /* 15 d_head_bias[5] = sum(d_head_out, axis=0) */
-    float *const d_head_bias = t->arena + 340; /* [5] steps 15 to 23 */
+    /* 14 d_head_bias[5] = sum(d_head_out, axis=0) */
+    float *const d_head_bias = t->arena + 340; /* [5] steps 14 to 22 */
     {
         float d_head_bias_i[5] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
@@ -280,9 +275,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- update ---- */
-    /* 16 grad_scale from d_gru_weight_ih_l0, d_gru_weight_hh_l0, d_gru_bias_ih_l0, d_gru_bias_hh_l0,
+    /* 15 grad_scale from d_gru_weight_ih_l0, d_gru_weight_hh_l0, d_gru_bias_ih_l0, d_gru_bias_hh_l0,
      *            d_head_weight, d_head_bias by square, sum, add, sqrt, div, minimum */
-    float *const grad_scale = t->arena + 345; /* scalar steps 16 to 23 */
+    float *const grad_scale = t->arena + 345; /* scalar steps 15 to 22 */
     {
         float squares = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
@@ -324,12 +319,12 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         grad_scale[0] = (val < 1.0f || val != val) ? val : 1.0f;
     }
 
-    /* 17 optimizer_step = optimizer_step + 1.0
+    /* 16 optimizer_step = optimizer_step + 1.0
      *    step_size = 0.005 * square(cos((old optimizer_step - floor(old optimizer_step / 3200.0) * 3200.0)
      *            * 0.0009817478)) / -expm1(optimizer_step * -0.105360515)
      *    rescale = 1.0 / sqrt(-expm1(optimizer_step * -0.0010005003)) */
-    float *const step_size = t->arena + 346; /* scalar steps 17 to 23 */
-    float *const rescale = t->arena + 347;   /* scalar steps 17 to 23 */
+    float *const step_size = t->arena + 346; /* scalar steps 16 to 22 */
+    float *const rescale = t->arena + 347;   /* scalar steps 16 to 22 */
     {
         const float old = t->optimizer_step[0];
         const float val = old + 1.0f;
@@ -340,7 +335,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- update: gru ---- */
-    /* 18 gru_weight_ih_l0_exp_avg[180] = gru_weight_ih_l0_exp_avg + (d_gru_weight_ih_l0 * grad_scale -
+    /* 17 gru_weight_ih_l0_exp_avg[180] = gru_weight_ih_l0_exp_avg + (d_gru_weight_ih_l0 * grad_scale -
      *            gru_weight_ih_l0_exp_avg) * 0.1
      *    gru_weight_ih_l0_exp_avg_sq[180] = gru_weight_ih_l0_exp_avg_sq * 0.999 +
      *            square(d_gru_weight_ih_l0 * grad_scale) * 0.001
@@ -362,7 +357,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 19 gru_weight_hh_l0_exp_avg[1200] = gru_weight_hh_l0_exp_avg + (d_gru_weight_hh_l0 * grad_scale -
+    /* 18 gru_weight_hh_l0_exp_avg[1200] = gru_weight_hh_l0_exp_avg + (d_gru_weight_hh_l0 * grad_scale -
      *            gru_weight_hh_l0_exp_avg) * 0.1
      *    gru_weight_hh_l0_exp_avg_sq[1200] = gru_weight_hh_l0_exp_avg_sq * 0.999 +
      *            square(d_gru_weight_hh_l0 * grad_scale) * 0.001
@@ -384,7 +379,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 20 gru_bias_ih_l0_exp_avg[60] = gru_bias_ih_l0_exp_avg + (d_gru_bias_ih_l0 * grad_scale -
+    /* 19 gru_bias_ih_l0_exp_avg[60] = gru_bias_ih_l0_exp_avg + (d_gru_bias_ih_l0 * grad_scale -
      *            gru_bias_ih_l0_exp_avg) * 0.1
      *    gru_bias_ih_l0_exp_avg_sq[60] = gru_bias_ih_l0_exp_avg_sq * 0.999 + square(d_gru_bias_ih_l0 *
      *            grad_scale) * 0.001
@@ -406,7 +401,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 21 gru_bias_hh_l0_exp_avg[60] = gru_bias_hh_l0_exp_avg + (d_gru_bias_hh_l0 * grad_scale -
+    /* 20 gru_bias_hh_l0_exp_avg[60] = gru_bias_hh_l0_exp_avg + (d_gru_bias_hh_l0 * grad_scale -
      *            gru_bias_hh_l0_exp_avg) * 0.1
      *    gru_bias_hh_l0_exp_avg_sq[60] = gru_bias_hh_l0_exp_avg_sq * 0.999 + square(d_gru_bias_hh_l0 *
      *            grad_scale) * 0.001
@@ -429,7 +424,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* ---- update: head ---- */
-    /* 22 head_weight_exp_avg[100] = head_weight_exp_avg + (d_head_weight * grad_scale -
+    /* 21 head_weight_exp_avg[100] = head_weight_exp_avg + (d_head_weight * grad_scale -
      *            head_weight_exp_avg) * 0.1
      *    head_weight_exp_avg_sq[100] = head_weight_exp_avg_sq * 0.999 + square(d_head_weight * grad_scale)
      *            * 0.001
@@ -451,7 +446,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 23 head_bias_exp_avg[5] = head_bias_exp_avg + (d_head_bias * grad_scale - head_bias_exp_avg) * 0.1
+    /* 22 head_bias_exp_avg[5] = head_bias_exp_avg + (d_head_bias * grad_scale - head_bias_exp_avg) * 0.1
      *    head_bias_exp_avg_sq[5] = head_bias_exp_avg_sq * 0.999 + square(d_head_bias * grad_scale) * 0.001
      *    head_bias[5] = head_bias - step_size * (head_bias_exp_avg / (sqrt(head_bias_exp_avg_sq) * rescale
      *            + 1e-08)) */
@@ -482,23 +477,17 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     }
 
     /* ---- forward: gru ---- */
-    /* 1  gru_xw[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' */
-    float *const gru_xw = t->arena; /* [32n,60] steps 1 to 3 */
-    ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, gru_xw, 60, 32 * n, 60, 3, 1.0f, 0.0f);
-
-    /* 2  gru_x_gates[n,32,60] = gru_xw + gru_bias_ih_l0 */
-    float *const gru_x_gates = t->arena; /* [n,32,60] in place of gru_xw */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 32; j++) {
-            for (int32_t k = 0; k < 60; k++) {
-                gru_x_gates[i * 1920 + j * 60 + k] = gru_xw[i * 1920 + j * 60 + k] + t->gru_bias_ih_l0[k];
-            }
-        }
+    /* 1  gru_x_gates[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' + gru_bias_ih_l0 */
+    float *const gru_x_gates = t->arena; /* [32n,60] steps 1 to 2 */
+    {
+        const ag_epilogue epilogue = {.bias = t->gru_bias_ih_l0};
+        ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, gru_x_gates, 60, 32 * n, 60, 3, 1.0f, 0.0f,
+                &epilogue);
     }
 
-    /* 3  gru_h[n,20]: 32 times */
-    float *const gru_h = t->arena + 7920; /* [n,20] steps 3 to 4 */
-    /* 3.1 gru_h[n,20] = 0.0 */
+    /* 2  gru_h[n,20]: 32 times */
+    float *const gru_h = t->arena + 7920; /* [n,20] steps 2 to 3 */
+    /* 2.1 gru_h[n,20] = 0.0 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
             gru_h[i * 20 + j] = 0.0f;
@@ -507,35 +496,30 @@ int gesture_predict(gesture_trainer *t, const float *x, int32_t n, float *scores
     for (int32_t time_step = 0; time_step < 32; time_step++) {
         const float *const x_gates_t = gru_x_gates + (ptrdiff_t)time_step * 60;
 
-        /* 3.2 gru_xw_2[n,60] = gru_h[n,20] . gru_weight_hh_l0[60,20]' */
-        float *const gru_xw_2 = t->arena + 7680; /* [n,60] steps 3.2 to 3.3 */
-        ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_xw_2, 60, n, 60, 20, 1.0f, 0.0f);
+        /* 2.2 gru_xw[n,60] = gru_h[n,20] . gru_weight_hh_l0[60,20]' */
+        float *const gru_xw = t->arena + 7680; /* [n,60] steps 2.2 to 2.3 */
+        ag_gemm_nt_f32_ref(gru_h, 20, t->gru_weight_hh_l0, 20, gru_xw, 60, n, 60, 20, 1.0f, 0.0f, NULL);
 
-        /* 3.3 gru_h[n,20] from x_gates_t[..., 40:60], x_gates_t[..., 0:20], gru_xw_2[..., 0:20],
-         *             gru_bias_hh_l0[0:20], gru_xw_2[..., 40:60], gru_bias_hh_l0[40:60], x_gates_t[...,
-         *             20:40], gru_xw_2[..., 20:40], gru_bias_hh_l0[20:40], gru_h by add, sigmoid, mul,
-         *             tanh, sub */
+        /* 2.3 gru_h[n,20] from x_gates_t[..., 40:60], x_gates_t[..., 0:20], gru_xw[..., 0:20],
+         *             gru_bias_hh_l0[0:20], gru_xw[..., 40:60], gru_bias_hh_l0[40:60], x_gates_t[...,
+         *             20:40], gru_xw[..., 20:40], gru_bias_hh_l0[20:40], gru_h by add, sigmoid, mul, tanh,
+         *             sub */
         for (int32_t i = 0; i < n; i++) {
             for (int32_t j = 0; j < 20; j++) {
                 const float gru_n = ag_tanhf(x_gates_t[i * 1920 + j + 40] + ag_sigmoidf(x_gates_t[i * 1920 +
-                        j] + (gru_xw_2[i * 60 + j] + t->gru_bias_hh_l0[j])) * (gru_xw_2[i * 60 + j + 40] +
+                        j] + (gru_xw[i * 60 + j] + t->gru_bias_hh_l0[j])) * (gru_xw[i * 60 + j + 40] +
                         t->gru_bias_hh_l0[j + 40]));
-                gru_h[i * 20 + j] = gru_n + ag_sigmoidf(x_gates_t[i * 1920 + j + 20] + (gru_xw_2[i * 60 + j +
+                gru_h[i * 20 + j] = gru_n + ag_sigmoidf(x_gates_t[i * 1920 + j + 20] + (gru_xw[i * 60 + j +
                         20] + t->gru_bias_hh_l0[j + 20])) * (gru_h[i * 20 + j] - gru_n);
             }
         }
     }
 
     /* ---- forward: head ---- */
-    /* 4  head_xw[n,5] = gru_h[n,20] . head_weight[5,20]' */
-    float *const head_xw = t->arena; /* [n,5] steps 4 to 5 */
-    ag_gemm_nt_f32_ref(gru_h, 20, t->head_weight, 20, head_xw, 5, n, 5, 20, 1.0f, 0.0f);
-
-    /* 5  scores[n,5] = head_xw + head_bias */
-    for (int32_t i = 0; i < n; i++) {
-        for (int32_t j = 0; j < 5; j++) {
-            scores[i * 5 + j] = head_xw[i * 5 + j] + t->head_bias[j];
-        }
+    /* 3  scores[n,5] = gru_h[n,20] . head_weight[5,20]' + head_bias */
+    {
+        const ag_epilogue epilogue = {.bias = t->head_bias};
+        ag_gemm_nt_f32_ref(gru_h, 20, t->head_weight, 20, scores, 5, n, 5, 20, 1.0f, 0.0f, &epilogue);
     }
     return GESTURE_OK;
 }

@@ -5,17 +5,17 @@
  * lower bound of this order: 96144.
  * Kernel backends by priority: ref.
  *   train_step step 1: ag_gemm_nt_f32_ref (m=32 * n n=60 k=3)
- *   train_step step 3.3: ag_gemm_nt_f32_ref (m=n n=60 k=20)
- *   train_step step 4: ag_gemm_nt_f32_ref (m=n n=5 k=20)
- *   train_step step 8: ag_gemm_nn_f32_ref (m=n n=20 k=5)
- *   train_step step 9.5: ag_gemm_nn_f32_ref (m=n n=20 k=60)
- *   train_step step 10: ag_gemm_tn_f32_ref (m=60 n=20 k=32 * n)
- *   train_step step 12: ag_gemm_tn_f32_ref (m=60 n=3 k=32 * n)
- *   train_step step 13: ag_column_sums_f32_ref (m=32 * n n=60)
- *   train_step step 14: ag_gemm_tn_f32_ref (m=5 n=20 k=n)
+ *   train_step step 2.3: ag_gemm_nt_f32_ref (m=n n=60 k=20)
+ *   train_step step 3: ag_gemm_nt_f32_ref (m=n n=5 k=20)
+ *   train_step step 7: ag_gemm_nn_f32_ref (m=n n=20 k=5)
+ *   train_step step 8.5: ag_gemm_nn_f32_ref (m=n n=20 k=60)
+ *   train_step step 9: ag_gemm_tn_f32_ref (m=60 n=20 k=32 * n)
+ *   train_step step 11: ag_gemm_tn_f32_ref (m=60 n=3 k=32 * n)
+ *   train_step step 12: ag_column_sums_f32_ref (m=32 * n n=60)
+ *   train_step step 13: ag_gemm_tn_f32_ref (m=5 n=20 k=n)
  *   predict step 1: ag_gemm_nt_f32_ref (m=32 * n n=60 k=3)
- *   predict step 3.2: ag_gemm_nt_f32_ref (m=n n=60 k=20)
- *   predict step 4: ag_gemm_nt_f32_ref (m=n n=5 k=20)
+ *   predict step 2.2: ag_gemm_nt_f32_ref (m=n n=60 k=20)
+ *   predict step 3: ag_gemm_nt_f32_ref (m=n n=5 k=20)
  */
 #ifndef GESTURE_H
 #define GESTURE_H

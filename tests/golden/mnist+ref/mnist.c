@@ -31,7 +31,7 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     /* ---- forward: layer0 ---- */
     /* 1  layer0_out[1,32] = x[1,784] . layer0_weight[32,784]' */
     float *const layer0_out = t->arena; /* [1,32] steps 1 to 9 */
-    ag_gemv_f32_ref(t->layer0_weight, 784, x, layer0_out, 32, 784, 1.0f, 0.0f);
+    ag_gemv_f32_ref(t->layer0_weight, 784, x, layer0_out, 32, 784, 1.0f, 0.0f, NULL);
 
     /* 2  layer1_out[1,32] = sigmoid(layer0_out) */
     float *const layer1_out = t->arena; /* [1,32] in place of layer0_out */
@@ -42,7 +42,7 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
     /* ---- forward: layer2 ---- */
     /* 3  layer2_out[1,10] = layer1_out[1,32] . layer2_weight[10,32]' */
     float *const layer2_out = t->arena + 32; /* [1,10] steps 3 to 5 */
-    ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f);
+    ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f, NULL);
 
     /* 4  layer3_exp_shifted[1,10] = exp(layer2_out - amax(layer2_out))
      *    layer3_exp_sum[1,1] = sum(layer3_exp_shifted)
@@ -89,7 +89,7 @@ int mnist_train_step(mnist_trainer *t, const float *x, const uint8_t *label, flo
 
     /* 7  d_layer1_out[1,32] = d_layer2_out[1,10] . layer2_weight[10,32] */
     float *const d_layer1_out = t->arena + 32; /* [1,32] steps 7 to 10 */
-    ag_gemv_t_f32_ref(t->layer2_weight, 32, d_layer2_out, d_layer1_out, 10, 32, 1.0f, 0.0f);
+    ag_gemv_t_f32_ref(t->layer2_weight, 32, d_layer2_out, d_layer1_out, 10, 32, 1.0f, 0.0f, NULL);
 
     /* 8  layer2_weight[10,32] -= lr * d_layer2_out[10,1] . layer1_out[1,32] */
     ag_ger_f32_ref(t->layer2_weight, 32, d_layer2_out, layer1_out, 10, 32, -lr, 1.0f);
@@ -114,7 +114,7 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
     /* ---- forward: layer0 ---- */
     /* 1  layer0_out[1,32] = x[1,784] . layer0_weight[32,784]' */
     float *const layer0_out = t->arena; /* [1,32] steps 1 to 3 */
-    ag_gemv_f32_ref(t->layer0_weight, 784, x, layer0_out, 32, 784, 1.0f, 0.0f);
+    ag_gemv_f32_ref(t->layer0_weight, 784, x, layer0_out, 32, 784, 1.0f, 0.0f, NULL);
 
     /* 2  layer1_out[1,32] = sigmoid(layer0_out) */
     float *const layer1_out = t->arena; /* [1,32] in place of layer0_out */
@@ -125,7 +125,7 @@ int mnist_predict(mnist_trainer *t, const float *x, float *scores) {
     /* ---- forward: layer2 ---- */
     /* 3  layer2_out[1,10] = layer1_out[1,32] . layer2_weight[10,32]' */
     float *const layer2_out = t->arena + 32; /* [1,10] steps 3 to 4 */
-    ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f);
+    ag_gemv_f32_ref(t->layer2_weight, 32, layer1_out, layer2_out, 10, 32, 1.0f, 0.0f, NULL);
 
     /* 4  scores[1,10] = layer2_out - amax(layer2_out) - log(sum(exp(layer2_out - amax(layer2_out)))) */
     {
