@@ -115,6 +115,8 @@ def _in_c(op: Op) -> str:
             return "one load"
         case Iota() | Extent():
             return "loop index" if isinstance(op.lower, Iota) else "extent at run time"
+        case Contraction(epilogue=True):
+            return "kernel `gemm` or `gemv` with an epilogue"
         case Contraction():
             return "kernel `gemm`, `gemv` or `ger`"
         case RowContraction():
@@ -123,6 +125,8 @@ def _in_c(op: Op) -> str:
             return "ops that it is expanded into"
         case Moded():
             return "nothing: resolved by the mode before"
+        case Call(term=term, into=None) if term:
+            return f"as `{term}`, with an epilogue"
         case Call(term=term) if term:
             return f"as `{term}`, added to memory"
         case Scan() | Cond():

@@ -227,7 +227,8 @@ def _reused_carries(node: Node, graph: Graph) -> dict[int, Value]:
             ):
                 continue
             at = _layout(v)
-            differs = any(d != 1 and a != b for d, a, b in zip(at.shape, at.strides, wanted, strict=True))
+            found = zip(at.shape, at.strides, wanted, strict=False)
+            differs = len(at.shape) != len(wanted) or any(d != 1 and a != b for d, a, b in found)
             if differs or at.offset or source.type.bytes != result.type.bytes:
                 continue
             if sum(base(o) is source for o in node.operands) > 1 or readers[source] - before - {node}:

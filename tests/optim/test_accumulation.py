@@ -143,7 +143,7 @@ def test_products_are_added_where_the_sums_lie() -> None:
     assert program.arena_words <= plain.arena_words + 8  # no gradient is stored beside its sum
     text = emit(program)["m.c"]
     accumulate = text.split("int m_accumulate")[1].split("int m_apply")[0]
-    assert "t->layer0_weight_grad, 5, 12, 5, n, 1.0f, 1.0f);" in accumulate
+    assert "t->layer0_weight_grad, 5, 12, 5, n, 1.0f, 1.0f, NULL);" in accumulate
     header = emit(program)["m.h"]
     assert "int m_apply(m_trainer *t, float lr);" in header
     assert (
