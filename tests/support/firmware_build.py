@@ -75,6 +75,7 @@ def program(b, tables, kernels, own, elf, *, cc, flags, include):
         cc or build_commands.tool(b, "gcc"),
         *build_commands.compile_flags(b),
         *build_commands.STRICT_FLAGS,
+        "-g0",  # nothing here reads debug information
         "-ffp-contract=off",  # every kernel is of `ref`, so all of the program is built as that demands
         *flags,
         *(f"-I{path}" for path in (*tables.include_dirs(), *build_commands.include_dirs(b))),
