@@ -123,15 +123,16 @@ class HostFunction:
 
 
 def host_function(
-    function: FunctionSpec, kernels: str | Sequence[str] = "ref", opt: str = "-O2", cc: str | None = None
+    function: FunctionSpec, kernels: str | Sequence[str] = "ref", opt: str = "", cc: str | None = None
 ) -> HostFunction:
-    """The function compiled for the host. `kernels`: backends by priority; `opt`: -O level; `cc`: compiler."""
+    """The function compiled for the host. `kernels`: backends by priority; `opt`: -O level, chosen by `Compiler` if
+    empty; `cc`: compiler."""
     program = compile_function(function, "function", _kernel_list(kernels))
     return HostFunction(program, Compiler(find_compiler(cc), opt))
 
 
 def host_trainer(
-    model: ModelSpec, kernels: str | Sequence[str] = "ref", opt: str = "-O2", cc: str | None = None
+    model: ModelSpec, kernels: str | Sequence[str] = "ref", opt: str = "", cc: str | None = None
 ) -> Trainer:
     """The model compiled for the host and initialised with seed 0. Arguments as in `host_function`."""
     return Trainer(compile_model(model, "model", _kernel_list(kernels)), Compiler(find_compiler(cc), opt))
