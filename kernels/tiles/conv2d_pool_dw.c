@@ -117,7 +117,7 @@ typedef struct {
     union {
         float sums[AG_POOL_SUMS];
 #ifdef AG_POOL_LIST
-        ag_weighted_window list[AG_POOL_LIST]; /* the windows are listed behind the sums, from `first` on */
+        ag_weighted_window list[AG_POOL_LIST]; /* the windows are listed from `first` on, after the sums */
 #endif
     } mem;
     int32_t first, count;
