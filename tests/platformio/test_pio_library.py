@@ -148,7 +148,7 @@ def test_any_number_of_jobs_gives_the_same(project, library, tmp_path):
     made = {}
     for jobs in ("1", "4"):
         succeed(folder, core, "run", "-t", "clean")
-        succeed(folder, core, "run", "-j", jobs, PLATFORMIO_BUILD_CACHE_DIR="")
+        succeed(folder, core, "run", "-j", jobs, SCONSFLAGS="--cache-disable")
         made[jobs] = (folder / ".pio/build/board/firmware.elf").read_bytes()
     assert made["1"] == made["4"]
 
@@ -177,7 +177,7 @@ def more(option):
 
 # what is wrong, (old, new) in platformio.ini, what the one line says
 MISTAKES = {
-    "no model": ((MODEL_LINE, ""), "Error: [env:board] of platformio.ini has no custom_autodiff_model: add"),
+    "no model": ((MODEL_LINE, ""), "Error: [env:no_model] of platformio.ini has no custom_autodiff_model: add"),
     "no file": (
         ("net/model.py", "net/modle.py"),
         "Error: custom_autodiff_model = net/modle.py: no such file: ",
@@ -217,33 +217,58 @@ BOARD = {
 def wrong(library, tmp_path_factory):
     """A project with a board that no profile serves, and a Python without the generator."""
     folder = tmp_path_factory.mktemp("wrong")
-    made = new_project(folder / "p", f"symlink://{library}")
+    return new_wrong_project(folder / "p", library), folder / "core"
+
+
+def new_wrong_project(folder, library):
+    made = new_project(folder, f"symlink://{library}")
     (made / "boards").mkdir()
     text = json.loads((ROOT / "platformio/boards/stm32.json").read_text())
     (made / "boards" / "mystery.json").write_text(json.dumps({**text, **BOARD}))
     venv.create(made / "bare", symlinks=True)
-    return made, folder / "core"
+    return made
+
+
+@pytest.fixture(scope="module")
+def mistakes(library, tmp_path_factory):
+    """Mistake -> what `pio run` prints for an environment that has it; all are built by one call."""
+
+    def make(folder):
+        made = new_wrong_project(folder / "p", library)
+        good = (made / "platformio.ini").read_text()
+        assert good.startswith("[env:board]\n")
+        texts = []
+        for mistake, ((old, new), _) in MISTAKES.items():
+            assert old in good
+            name = f"[env:{mistake.replace(' ', '_')}]\n"
+            texts.append(good.replace("[env:board]\n", name).replace(old, new))
+        (made / "platformio.ini").write_text("".join(texts))
+        done = pio(made, folder / "core", "run", timeout=600)
+        assert done.returncode == 1, done.stdout
+        (folder / "said").write_text(done.stdout)
+
+    said = (once(tmp_path_factory, "pio mistakes", make) / "said").read_text()
+    parts = re.split(r"^Processing (\w+) \(", said.split("\nEnvironment ")[0], flags=re.MULTILINE)
+    assert len(re.findall(r"^\w+ +FAILED ", said, re.MULTILINE)) == len(MISTAKES), said
+    return dict(zip((name.replace("_", " ") for name in parts[1::2]), parts[2::2], strict=True))
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_one_clear_line(wrong, mistake):
-    folder, core = wrong
-    (old, new), says = MISTAKES[mistake]
-    good = (folder / "platformio.ini").read_text()
-    assert old in good
-    try:
-        (folder / "platformio.ini").write_text(good.replace(old, new))
-        done = pio(folder, core, "run")
-    finally:
-        (folder / "platformio.ini").write_text(good)
-    check_one_line(done, says)
+def test_a_mistake_is_one_clear_line(mistakes, mistake):
+    check_one_line(mistakes[mistake], MISTAKES[mistake][1])
 
 
-def check_one_line(done, says):
+def check_one_line(said, says):
+    lines = [line for line in said.splitlines() if line.lower().startswith("error: ")]
+    assert len(lines) == 1 and says in lines[0], said
+    assert "Traceback" not in said
+
+
+def failing(folder, core, **variables):
+    """What `pio run` prints when it fails."""
+    done = pio(folder, core, "run", **variables)
     assert done.returncode != 0, done.stdout
-    lines = [line for line in done.stdout.splitlines() if line.lower().startswith("error: ")]
-    assert len(lines) == 1 and says in lines[0], done.stdout
-    assert "Traceback" not in done.stdout
+    return done.stdout
 
 
 def test_a_broken_model_is_one_clear_line(wrong):
@@ -252,10 +277,10 @@ def test_a_broken_model_is_one_clear_line(wrong):
     text = model.read_text()
     try:
         model.write_text(text + "raise ValueError('no such day')\n")
-        done = pio(folder, core, "run")
+        said = failing(folder, core)
     finally:
         model.write_text(text)
-    check_one_line(done, "no such day")
+    check_one_line(said, "no such day")
 
 
 def test_a_missing_compiler_is_one_clear_line(wrong, tmp_path):
@@ -263,8 +288,8 @@ def test_a_missing_compiler_is_one_clear_line(wrong, tmp_path):
     (tmp_path / "bin").mkdir()
     for tool in ("sh", "env", "timeout"):
         (tmp_path / "bin" / tool).symlink_to(shutil.which(tool))
-    done = pio(folder, core, "run", PATH=str(tmp_path / "bin"))
-    check_one_line(done, "arm-none-eabi-gcc is not installed; run: sudo apt-get install")
+    said = failing(folder, core, PATH=str(tmp_path / "bin"))
+    check_one_line(said, "arm-none-eabi-gcc is not installed; run: sudo apt-get install")
 
 
 def test_a_python_of_ones_own(project, tmp_path):

@@ -1,6 +1,8 @@
 """One cache of object files for all builds of a test session by SCons and PlatformIO, whatever the folder of the tree
 or of the build.
 
+PlatformIO's own `build_cache_dir` cannot serve: builds would share the file of signatures too, and lose each other's.
+
 `variables` are those of such a build: SCons runs this file as the user's own site_init.py. Steps are printed as if they
 were taken. All else than objects is made anew, so that a missing dependency shows.
 """
@@ -22,8 +24,7 @@ def variables() -> dict[str, str]:
         part = target.with_suffix(f".{os.getpid()}")
         shutil.copyfile(__file__, part)
         part.replace(target)
-    cache = {"PLATFORMIO_BUILD_CACHE_DIR": str(FOLDER / "scons")}
-    return {"HOME": str(FOLDER), "SCONSFLAGS": "--cache-show", **cache}
+    return {"HOME": str(FOLDER), "SCONSFLAGS": "--cache-show"}
 
 
 def environment() -> dict[str, str]:
@@ -61,7 +62,8 @@ def install() -> None:
             return node.get_internal_path().endswith(".o") and super().push(node)
 
     SCons.CacheDir.CacheDir = Objects
-    SCons.Environment.Base._CacheDir_path = str(FOLDER / "scons")
+    # A property, because the default environment, which PlatformIO clones, would set the attribute to None.
+    SCons.Environment.Base._CacheDir_path = property(lambda _: str(FOLDER / "scons"), lambda *_: None)
 
 
 def _matters(word: bytes, text: bytes) -> bool:
