@@ -89,11 +89,12 @@ class Compiler:
             check_libraries(backends, self.command)
             with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="build-") as name:
                 folder = Path(name)
-                for file, text in files.items():
+                joined = _with_parameters(files)
+                for file, text in joined.items():
                     (folder / file).write_text(text, encoding="utf-8")
                 flags = [f"-I{p}" for p in include]
                 objects = [self._kernel(source, key, flags, folder) for source, key in kernels]
-                generated = [str(folder / f) for f in files if f.endswith(".c")]
+                generated = [str(folder / f) for f in joined if f.endswith(".c")]
                 words = ["-shared", level, contract, f"-I{folder}", *flags, *generated, *map(str, objects)]
                 built = folder / "library.so"
                 self._run(*words, *backends.ldflags, "-lm", "-o", str(built))
@@ -116,6 +117,16 @@ class Compiler:
             raise ToolError(
                 f"{shlex.join(command)} failed with exit code {done.returncode}:\n{done.stderr.strip()}"
             )
+
+
+def _with_parameters(files: Mapping[str, str]) -> dict[str, str]:
+    """The files with each NAME_params.c at the end of NAME.c: one call of the compiler instead of two."""
+    joined = dict(files)
+    for file in files:
+        stem = file.removesuffix("_params.c")
+        if stem != file and f"{stem}.c" in files:
+            joined[f"{stem}.c"] += joined.pop(file)
+    return joined
 
 
 def cache_folder() -> Path:
