@@ -177,7 +177,10 @@ def more(option):
 
 # what is wrong, (old, new) in platformio.ini, what the one line says
 MISTAKES = {
-    "no model": ((MODEL_LINE, ""), "Error: [env:no_model] of platformio.ini has no custom_autodiff_model: add"),
+    "no model": (
+        (MODEL_LINE, ""),
+        "Error: [env:no_model] of platformio.ini has no custom_autodiff_model: add",
+    ),
     "no file": (
         ("net/model.py", "net/modle.py"),
         "Error: custom_autodiff_model = net/modle.py: no such file: ",
