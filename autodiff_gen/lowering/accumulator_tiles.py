@@ -13,13 +13,15 @@ the inner loops and keep the accumulators in registers, if there are enough.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..ir.loop_axes import axes_before
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Extent, Iota, Leaf, Reduce, View
-from ..passes.costs import accumulator_tile, terms_are_repeated
+from ..ir.types import planned
+from ..passes.costs import accumulator_tile, rows_are_kept, terms_are_repeated
 from .expense import is_work
 from .loop_nest import LoopNest
 from .loops import Body, Root, Step, Tile, chains
@@ -51,8 +53,8 @@ def _tile_within(body: Body, nest: LoopNest) -> bool:
     for chain in chains(body):
         sums = _accumulators(chain[-1], nest)
         tile = _tiled_loops(chain, nest, sums) if sums else None
-        if tile is not None:
-            _Rewrite(*tile).apply()
+        if sums is not None and tile is not None:
+            _Rewrite(*tile).apply(sums, nest)
         found |= tile is not None or _tile_within(chain[0], nest)
     return found
 
@@ -60,7 +62,7 @@ def _tile_within(body: Body, nest: LoopNest) -> bool:
 def _tiled_loops(chain: list[Body], nest: LoopNest, sums: _Sums) -> tuple[list[Body], int] | None:
     """The innermost loops whose iterations fit the registers together, and 0; or the innermost one, and the size of its
     blocks."""
-    most = nest.cost.registers // sums.registers
+    most = nest.cost.registers // (sums.count + len(sums.rows))
     loops, block = accumulator_tile(nest.cost, [body.extent for body in chain], most)
     return (chain[-loops:], block) if loops else None
 
@@ -70,15 +72,18 @@ def _tiled_loops(chain: list[Body], nest: LoopNest, sums: _Sums) -> tuple[list[B
 
 @dataclass(frozen=True)
 class _Sums:
-    """The reductions in a loop: the registers that one iteration takes, and what it computes for all of its terms."""
+    """The reductions in a loop: how many there are, which rows their terms read, what one iteration computes for all of
+    its terms, and whether it stores them."""
 
-    registers: int
+    count: int
+    rows: set[Value]
     computed: set[Node]
+    stores: bool
 
 
 def _accumulators(body: Body, nest: LoopNest) -> _Sums | None:
     """Those of `body`, where it is reductions, each alone in its loops, and steps between them."""
-    count = 0
+    count, stores = 0, False
     loads: set[Value] = set()
     computed: set[Node] = set()
     runs: list[list[Root]] = [[]]
@@ -91,9 +96,12 @@ def _accumulators(body: Body, nest: LoopNest) -> _Sums | None:
             continue
         runs.append([])
         for step in item.steps():
-            if step.root.home is not body or not _is_plain(step.root, nest):
+            if not _is_plain(step.root, nest):
                 return None
-            if not isinstance(step.root.node.op.lower, Reduce):
+            if step.root.node in nest.summed and not is_work(step.root.node):
+                stores = True
+                continue
+            if step.root.home is not body or not isinstance(step.root.node.op.lower, Reduce):
                 return None
             if step.kind == "step":
                 count += 1
@@ -101,7 +109,7 @@ def _accumulators(body: Body, nest: LoopNest) -> _Sums | None:
                     return None
     if not count or not _runs_are_independent(runs, body, nest):
         return None
-    return _Sums(count + len(loads), computed)
+    return _Sums(count, loads, computed, stores)
 
 
 def _is_plain(root: Root, nest: LoopNest) -> bool:
@@ -188,13 +196,28 @@ class _Rewrite:
         shape = (block,) if block else tuple(b.extent for b in loops if isinstance(b.extent, int))
         self.tile = Tile(tuple(b.axis for b in loops if b.axis is not None), shape, self.block)
 
-    def apply(self) -> None:
+    def apply(self, sums: _Sums, nest: LoopNest) -> None:
         at = self.outer.items.index(self.loops[0])
         made = list(self._distributed(self.inner.items, self.block or self.outer))
+        if sums.stores and sums.rows and len(self.loops) == 1:
+            self._keep_rows(made, sums, nest)
         if self.block is not None:
             self.block.items = made
             made = [self.block]
         self.outer.items[at : at + 1] = made
+
+    def _keep_rows(self, made: list[Body | Step], sums: _Sums, nest: LoopNest) -> None:
+        """Loads the rows that the terms read into local arrays, as for a tile of rows, where terms are stored: a
+        compiler must assume that a store changes the rows."""
+        (loop,) = self.loops
+        stored = ((k, s.root) for k, item in enumerate(made) if isinstance(item, Body) for s in item.steps())
+        at, root = next((k, root) for k, root in stored if root.node in nest.summed)
+        parent = self.block or self.outer
+        around = planned(tuple(b.extent for b in root.inner.path[parent.depth + 1 : -1]))
+        (extent,) = planned((loop.extent,))
+        if rows_are_kept(nest.cost, len(sums.rows), math.prod(around), extent, self.size or extent):
+            nest.row_loops[root.inner] = Body(parent, loop.axis, self.size or extent, of=self.block)
+            made.insert(at, Step(root, "load rows"))
 
     def _distributed(self, items: list[Body | Step], parent: Body) -> Iterator[Body | Step]:
         """The items with the loops around every run of steps."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ..ir.loop_axes import Axes, Labels, label, through_views
 from ..ir.node import Node, Region, Value
-from ..ir.op_kinds import Assemble, Pick, Reduce, RowContraction, View
+from ..ir.op_kinds import Assemble, Elementwise, Pick, Reduce, RowContraction, View
 from ..ir.traits import is_sum
 from ..ir.types import normalise_axes, planned_size
 from ..ir.views import picked_axis
-from .expense import is_expensive
+from .expense import is_expensive, is_work
 from .loops import Body, Root, Step, roots_of
 from .partial_sums import inner_loops
 
@@ -72,6 +72,7 @@ class Placement:
         """Place all roots anew."""
         results = {v.base.node for v in self.region.results}
         self.top = Body()
+        self.summed = self._nests_of_summed(results)
         self.roots: dict[Node, Root] = {}
         self.pieces: list[Root] = []
         self._reach: dict[Node, dict[Root, set[int]]] = {}
@@ -84,11 +85,43 @@ class Placement:
                 node in results or node in self.promoted or isinstance(node.op.lower, Reduce | RowContraction)
             ):
                 root = self.roots[node] = self._root(node)
+                root.nest = self.summed.get(node, root.nest)
                 root.needs = self._needs(node, root.reads)
                 self._insert(root)
                 self._reach[node] = {root: set()}
             else:
                 self._reach[node] = self._needs(node, node.operands)
+
+    def _nests_of_summed(self, results: set[Node]) -> dict[Node, tuple[int, ...]]:
+        """The elementwise results whose elements a reduction reads in another order than that of memory, and its loops,
+        which they join: they are stored while they are added up."""
+        found: dict[Node, tuple[int, ...]] = {}
+        for node in self.nodes:
+            pending = [v.base.node for v in node.operands] if isinstance(node.op.lower, Reduce) else []
+            nest = self._root(node).nest if pending else ()
+            while pending:
+                n = pending.pop()
+                if not isinstance(n.op.lower, Elementwise) or n.results[0] not in self.inside:
+                    continue
+                own = self._nest(self.labels.of[n.results[0]])
+                if n not in results:
+                    pending += [v.base.node for v in n.operands]
+                elif own != nest and {*own} == {*nest} and not self._computes_work(n, results):
+                    found.setdefault(n, nest)
+        return found
+
+    def _computes_work(self, node: Node, results: set[Node]) -> bool:
+        """Whether the expression of a result has what costs more than a load, such as random numbers."""
+        pending, seen = [node], {node}
+        while pending:
+            n = pending.pop()
+            if is_work(n):
+                return True
+            sources = {v.base.node for v in n.operands if v.base in self.inside}
+            sources = {s for s in sources - results - seen if isinstance(s.op.lower, Elementwise)}
+            seen |= sources
+            pending += sources
+        return False
 
     def _place_pieces(self, node: Node) -> None:
         """One root for each window of what is assembled, after one for the fill, where there are gaps."""

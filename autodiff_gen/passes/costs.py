@@ -48,6 +48,12 @@ def is_recomputed(cost: CostTable, operations: int, loads: int, readers: int) ->
     return again <= cost.store + cost.arena + readers * cost.load
 
 
+def is_stored_between_passes(cost: CostTable, operations: int, loads: int) -> bool:
+    """Whether a value that a second pass would compute again, by so many operations, on so many loads besides that of
+    the operand whose place it can take, is stored in the first."""
+    return cost.store < operations * cost.arithmetic + loads * cost.load
+
+
 def is_computed_once(cost: CostTable, operations: int, loads: int, iterations: int, elements: int) -> bool:
     """Whether a value that takes these operations, on so many loads, is stored once for each of its `elements`, rather
     than computed in each of so many iterations of the loops around."""

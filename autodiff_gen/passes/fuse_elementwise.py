@@ -23,6 +23,7 @@ from ..ir.types import Shape, Type, product
 from .context import Context
 from .flat_loops import flat_shape
 from .fusion_groups import Groups, grouped, is_fusable, with_free
+from .store_between_passes import stored_between_passes
 
 
 def _never(*_: object, **__: object) -> Type:
@@ -40,6 +41,7 @@ def fuse_elementwise(graph: Graph, context: Context) -> Graph:
 def _rebuilt(graph: Graph, groups: Groups) -> Graph:
     new: dict[Value, Value] = {}
     needed = groups.needed(graph)
+    needed |= stored_between_passes(graph, groups, needed)
 
     def outside(v: Value) -> Value:
         """The value of the new graph for v, views rebuilt."""

@@ -37,6 +37,8 @@ DECISIONS: list[tuple[str, Decision, bool, bool]] = [
     ("a copy for 90 factors", lambda c: costs.is_gathered_once(c, 100, 9000), True, False),
     ("rows of 3 images", lambda c: costs.rows_are_kept(c, 3, 3, 64, 4), True, True),
     ("rows of 1 image", lambda c: costs.rows_are_kept(c, 3, 1, 64, 4), False, False),
+    ("a second pass of a mask", lambda c: costs.is_stored_between_passes(c, 2, 1), True, True),
+    ("a second pass of nothing", lambda c: costs.is_stored_between_passes(c, 0, 0), False, False),
     ("by many readers", lambda c: costs.is_recomputed(c, 2, 2, 9), False, False),
 ]
 
