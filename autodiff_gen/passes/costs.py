@@ -49,7 +49,7 @@ def is_recomputed(cost: CostTable, operations: int, loads: int, readers: int) ->
 
 
 def is_stored_between_passes(cost: CostTable, operations: int, loads: int) -> bool:
-    """Whether a value that a second pass would compute again, by so many operations, on so many loads besides that of
+    """Whether a value that a second pass would compute again, by so many operations, on so many loads in addition to
     the operand whose place it can take, is stored in the first."""
     return cost.store < operations * cost.arithmetic + loads * cost.load
 

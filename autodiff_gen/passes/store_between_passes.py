@@ -26,7 +26,7 @@ _Array: TypeAlias = tuple[DType, Shape]
 
 
 def stored_between_passes(graph: Graph, groups: Groups, needed: set[Value]) -> set[Value]:
-    """Such values of all groups, besides those that are needed anyway."""
+    """Such values of all groups, in addition to `needed`, which are stored anyway."""
     found: set[Value] = set()
     order = {n: i for i, n in enumerate(graph.nodes)}
     times = Counter(n for group in groups.groups.values() for n in group.nodes)
