@@ -98,7 +98,7 @@ def _accumulators(body: Body, nest: LoopNest) -> _Sums | None:
         for step in item.steps():
             if not _is_plain(step.root, nest):
                 return None
-            if step.root.node in nest.summed and not is_work(step.root.node):
+            if step.root.node in nest.summed:
                 stores = True
                 continue
             if step.root.home is not body or not isinstance(step.root.node.op.lower, Reduce):

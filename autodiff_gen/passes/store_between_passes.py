@@ -11,14 +11,13 @@ loads of the second pass.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from ..ir.graph import Graph
 from ..ir.node import Node, Value
 from ..ir.op_kinds import Elementwise, Leaf, Reduce, View
 from ..ir.types import DType, Shape
-from ..targets.cost_table import CostTable
 from .costs import is_stored_between_passes
 from .fusion_groups import Groups, is_free
 
@@ -27,122 +26,111 @@ _Array: TypeAlias = tuple[DType, Shape]
 
 def stored_between_passes(graph: Graph, groups: Groups, needed: set[Value]) -> set[Value]:
     """Such values of all groups, in addition to `needed`, which are stored anyway."""
-    found: set[Value] = set()
-    order = {n: i for i, n in enumerate(graph.nodes)}
-    times = Counter(n for group in groups.groups.values() for n in group.nodes)
-    for group in groups.groups.values():
-        members = sorted(group.nodes, key=groups.position.__getitem__)
-        if any(isinstance(n.op.lower, Reduce) for n in members):
-            once = {n for n in members if times[n] == 1}
-            found |= _of_group(graph, members, once, needed, order, groups.cost)
-    return found
+    return _Search(graph, groups, needed).found()
 
 
-def _of_group(
-    graph: Graph,
-    members: list[Node],
-    once: set[Node],
-    needed: set[Value],
-    order: Mapping[Node, int],
-    cost: CostTable,
-) -> set[Value]:
-    """`once`: the members that no other group computes too, and so reads their operands."""
-    inside = {r for n in members for r in n.results}
-    replaced: dict[Node, Value] = {}  # what a candidate can take the place of
-    sums: dict[Node, set[Node]] = {}  # the reductions on whose results a node depends
-    summed: dict[Node, set[Node]] = {}  # the candidates that such a reduction reads
-    early: dict[Node, set[Node]] = {}  # the candidates that a node computes of what is read at one place
-    twice: set[Node] = set()
-    for n in members:
-        sources = [v.base.node for v in n.operands if v.base in inside]
-        sums[n] = set().union(*(sums[s] for s in sources))
-        early[n] = set().union(*(early[s] for s in sources))
-        if isinstance(n.op.lower, Reduce):
-            (terms,) = n.operands
-            summed[n] = {c for c in early[n] if _array(c.results[0]) == _array(terms)}
-            early[n] = set()
-            sums[n] = sums[n] | {n}
-            continue
-        twice |= {c for c in early[n] for r in sums[n] if c in summed[r]}
-        place = _replaced(n, graph, inside, replaced) if n in once else None
-        if place is not None and n.results[0] not in needed:
-            replaced[n] = place
-            early[n] = early[n] | {n}
-    found = set()
-    room = _room(graph, members, needed, order) if twice else Counter()
-    for n in members:
-        (v,) = n.results if n in twice else (None,)
-        if v is None or any(u in twice for u in graph.users[v]) or not room[_array(v)]:
-            continue
-        if _pays(n, replaced[n], inside, needed, cost):
-            room[_array(v)] -= 1
-            found.add(v)
-    return found
+class _Search:
+    def __init__(self, graph: Graph, groups: Groups, needed: set[Value]) -> None:
+        self.graph, self.groups, self.needed = graph, groups, needed
+        self.order = {n: i for i, n in enumerate(graph.nodes)}
+        self.roots = {v.base for v in graph.roots}
+        self.times = Counter(n for group in groups.groups.values() for n in group.nodes)
 
+    def found(self) -> set[Value]:
+        found: set[Value] = set()
+        for group in self.groups.groups.values():
+            if any(isinstance(n.op.lower, Reduce) for n in group.nodes):
+                found |= self._of_group(sorted(group.nodes, key=self.groups.position.__getitem__))
+        return found
 
-def _room(
-    graph: Graph, members: list[Node], needed: set[Value], order: Mapping[Node, int]
-) -> Counter[_Array]:
-    """How many more arrays of a size a group may store than it does: as many as it reads last."""
-    own, first = set(members), order[members[0]]
-    inside = {r for n in members for r in n.results}
-    roots = {v.base for v in graph.roots}
-    read = {v.base for n in members for v in n.operands} - inside - roots
-    dying = [
-        v
-        for v in read
-        if not isinstance(v.node.op.lower, Leaf)
-        and all(n in own or order[n] < first for n in _readers(v, graph))
-    ]
-    room = Counter(map(_array, dying))
-    room.subtract(map(_array, (inside & needed) - roots))
-    return room
+    def _of_group(self, members: list[Node]) -> set[Value]:
+        inside = {r for n in members for r in n.results}
+        replaced: dict[Node, Value] = {}  # what a candidate can take the place of
+        sums: dict[Node, set[Node]] = {}  # the reductions on whose results a node depends
+        summed: dict[Node, set[Node]] = {}  # the candidates that such a reduction reads
+        early: dict[Node, set[Node]] = {}  # the candidates that a node computes of what is read at one place
+        twice: set[Node] = set()
+        for n in members:
+            sources = [v.base.node for v in n.operands if v.base in inside]
+            sums[n] = set().union(*(sums[s] for s in sources))
+            early[n] = set().union(*(early[s] for s in sources))
+            if isinstance(n.op.lower, Reduce):
+                (terms,) = n.operands
+                summed[n] = {c for c in early[n] if _array(c.results[0]) == _array(terms)}
+                early[n] = set()
+                sums[n] = sums[n] | {n}
+                continue
+            twice |= {c for c in early[n] for r in sums[n] if c in summed[r]}
+            place = self._replaced(n, inside, replaced)
+            if place is not None and n.results[0] not in self.needed:
+                replaced[n] = place
+                early[n] = early[n] | {n}
+        found = set()
+        room = self._room(members, inside) if twice else Counter()
+        for n in members:
+            (v,) = n.results if n in twice else (None,)
+            if v is None or any(u in twice for u in self.graph.users[v]) or not room[_array(v)]:
+                continue
+            if self._pays(n, replaced[n], inside):
+                room[_array(v)] -= 1
+                found.add(v)
+        return found
 
+    def _replaced(self, node: Node, inside: set[Value], replaced: dict[Node, Value]) -> Value | None:
+        """A stored array, as large as the result of a cheap elementwise node, which only the node's expression reads:
+        no other group computes the node too."""
+        lower = node.op.lower
+        if not isinstance(lower, Elementwise) or not lower.cheap or self.times[node] > 1:
+            return None
+        for v in node.operands:
+            source = v.base
+            if isinstance(source.node.op.lower, Leaf) or source in self.roots:
+                continue
+            place = replaced.get(source.node) if source in inside else source
+            if place is None or _array(place) != _array(node.results[0]):
+                continue
+            if [*self._readers(source)] == [node]:
+                return place
+        return None
 
-def _readers(v: Value, graph: Graph) -> Iterator[Node]:
-    """The nodes that read a value, views followed."""
-    for n in graph.users[v]:
-        if isinstance(n.op.lower, View):
-            yield from _readers(n.results[0], graph)
-        else:
-            yield n
+    def _room(self, members: list[Node], inside: set[Value]) -> Counter[_Array]:
+        """How many more arrays of a size a group may store than it does: as many as it reads last."""
+        own, first = set(members), self.order[members[0]]
+        read = {v.base for n in members for v in n.operands} - inside - self.roots
+        dying = [
+            v
+            for v in read
+            if not isinstance(v.node.op.lower, Leaf)
+            and all(n in own or self.order[n] < first for n in self._readers(v))
+        ]
+        room = Counter(map(_array, dying))
+        room.subtract(map(_array, (inside & self.needed) - self.roots))
+        return room
+
+    def _readers(self, v: Value) -> Iterator[Node]:
+        """The nodes that read a value, once per use, views followed."""
+        for n in self.graph.users[v]:
+            if isinstance(n.op.lower, View):
+                yield from self._readers(n.results[0])
+            else:
+                yield n
+
+    def _pays(self, node: Node, replaced: Value, inside: set[Value]) -> bool:
+        """Whether a store costs less than computing the value again."""
+        operations, loads, pending = 0, set[Value](), [node]
+        while pending:
+            n = pending.pop()
+            operations += 1
+            for v in n.operands:
+                source = v.base
+                lower = source.node.op.lower
+                if source in inside and source not in self.needed and isinstance(lower, Elementwise):
+                    pending.append(source.node)
+                elif source is not replaced and not is_free(source.node):
+                    loads.add(source)
+        return is_stored_between_passes(self.groups.cost, operations, len(loads))
 
 
 def _array(v: Value) -> _Array:
     """What is equal for arrays that can take each other's place."""
     return v.type.dtype, tuple(d for d in v.type.shape if d != 1)
-
-
-def _replaced(node: Node, graph: Graph, inside: set[Value], replaced: Mapping[Node, Value]) -> Value | None:
-    """A stored array, as large as the result of a cheap elementwise node, which only the node's expression reads."""
-    lower = node.op.lower
-    if not isinstance(lower, Elementwise) or not lower.cheap:
-        return None
-    roots = {v.base for v in graph.roots}
-    for v in node.operands:
-        source = v.base
-        alone = len(graph.users[v]) == 1 and source not in roots
-        while alone and v is not source:
-            v = v.node.operands[0]
-            alone = len(graph.users[v]) == 1
-        if not alone or isinstance(source.node.op.lower, Leaf):
-            continue
-        place = replaced.get(source.node) if source in inside else source
-        if place is not None and _array(place) == _array(node.results[0]):
-            return place
-    return None
-
-
-def _pays(node: Node, replaced: Value, inside: set[Value], needed: set[Value], cost: CostTable) -> bool:
-    """Whether a store costs less than computing the value again."""
-    operations, loads, pending = 0, set[Value](), [node]
-    while pending:
-        n = pending.pop()
-        operations += 1
-        for v in n.operands:
-            source = v.base
-            if source in inside and source not in needed and isinstance(source.node.op.lower, Elementwise):
-                pending.append(source.node)
-            elif source is not replaced and not is_free(source.node):
-                loads.add(source)
-    return is_stored_between_passes(cost, operations, len(loads))
