@@ -168,6 +168,42 @@ typedef void ag_cumsum_f32_fn(const float *x, float *y, int32_t outer, int32_t c
                               int32_t reverse);
 AG_KERNEL(cumsum_f32);
 
+/* Kernels of 8-bit integers. A quantised tensor q stands for scale * (q - zero); where its parameters are
+ * folded, sum is an int32_t that cannot overflow, and requantised(v, o) is ag_requantized(v, multiplier[o],
+ * shift[o]) of ag_quantization.h. Results are equal to the last bit in every backend. `scratch` is memory that
+ * the kernel may write, aligned to 4 bytes: as much as its row in kernels.toml says, or NULL. */
+
+/* y[n,oh,ow,o] = min(max(requantised(sum of (x - x_zero) w over the window + bias[o], o) + y_zero, low), high)
+ * for x[n,h,w,c], w[o,kh,kw,c/groups]; elements outside x count as x_zero. y overlaps nothing. */
+typedef void ag_conv2d_s8_fn(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
+                             const int32_t *shift, int8_t *y, int32_t n, int32_t x_zero, int32_t y_zero,
+                             int32_t low, int32_t high, void *scratch, const ag_conv2d_shape *shape);
+AG_KERNEL(conv2d_s8);
+
+/* The same where every channel has its own window, w[kh,kw,c]. */
+typedef ag_conv2d_s8_fn ag_depthwise2d_s8_fn;
+AG_KERNEL(depthwise2d_s8);
+
+/* y[m,n] = min(max(requantised(sum of (x - x_zero) w over k + bias[n], n) + y_zero, low), high) for x[m,k],
+ * w[n,k]. per_channel is 0 where all elements of multiplier are equal, and all of shift. y overlaps nothing.
+ */
+typedef void ag_dense_s8_fn(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
+                            const int32_t *shift, int8_t *y, int32_t m, int32_t n, int32_t k, int32_t x_zero,
+                            int32_t y_zero, int32_t low, int32_t high, int32_t per_channel, void *scratch);
+AG_KERNEL(dense_s8);
+
+/* y[n,oh,ow,c] = the mean of the elements of each window that are inside x[n,h,w,c], rounded to the nearest
+ * integer, halves away from 0, between low and high; every window has one. y does not overlap x. */
+typedef void ag_avg_pool2d_s8_fn(const int8_t *x, int8_t *y, int32_t n, int32_t low, int32_t high,
+                                 void *scratch, const ag_pool2d_shape *shape);
+AG_KERNEL(avg_pool2d_s8);
+
+/* y[n,oh,ow,c] = the largest element of each window that is inside x[n,h,w,c], between low and high; every
+ * window has one. y does not overlap x. */
+typedef void ag_max_pool2d_s8_fn(const int8_t *x, int8_t *y, int32_t n, int32_t low, int32_t high,
+                                 const ag_pool2d_shape *shape);
+AG_KERNEL(max_pool2d_s8);
+
 #ifdef __cplusplus
 }
 #endif

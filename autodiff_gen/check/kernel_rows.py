@@ -47,6 +47,6 @@ def _names(spec: KernelSpec) -> dict[str, str]:
     for p in spec.params:
         if p.struct:
             names |= {field: f"f->{p.struct}.{field}" for field in STRUCTS[p.struct]}
-        elif not p.is_pointer:
+        elif not p.is_pointer and not p.is_scratch:
             names[p.name] = f"f->{p.name}"
     return names

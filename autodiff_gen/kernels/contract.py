@@ -12,7 +12,8 @@ from ..targets import installation
 
 HEADER, SHAPES = "ag_kernels.h", "ag_shapes.h"
 NUMBERS = ("int32_t", "float")
-ARRAYS = ("float *", "uint8_t *", "int32_t *")  # read if const
+ARRAYS = ("float *", "uint8_t *", "int8_t *", "int32_t *")  # read if const
+SCRATCH = "void *"  # memory of a kernel's own while it runs; it may be NULL
 EPILOGUE = "const ag_epilogue *"  # what is done to each result before it is stored; it may be NULL
 
 # The functions of ag_math.h that a backend may replace: ag_<name>, float to float.
@@ -45,7 +46,11 @@ class Param:
     @property
     def is_pointer(self) -> bool:
         """Whether it points to elements."""
-        return self.ctype.endswith("*") and self.struct is None and not self.is_epilogue
+        return self.ctype.removeprefix("const ") in ARRAYS
+
+    @property
+    def is_scratch(self) -> bool:
+        return self.ctype == SCRATCH
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class KernelSpec:
         1 if the call has one, and `align`, the alignment of all arrays in bytes."""
         names: list[str] = []
         for p in self.params:
-            names += STRUCTS[p.struct] if p.struct else [] if p.is_pointer else [p.name]
+            names += STRUCTS[p.struct] if p.struct else [] if p.is_pointer or p.is_scratch else [p.name]
         return (*names, "align")
 
     @property
@@ -124,7 +129,7 @@ def _param(text: str, statement: str) -> Param:
     assert match is not None
     kind = match[1].removeprefix("const ")
     if (
-        match[1] != EPILOGUE
+        match[1] not in (EPILOGUE, SCRATCH)
         and kind not in (*NUMBERS, *ARRAYS)
         and kind.removeprefix("ag_").removesuffix(" *") not in STRUCTS
     ):

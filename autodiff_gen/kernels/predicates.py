@@ -1,5 +1,5 @@
 """Conditions of a kernel table: comparisons of call attributes, such as "n % 4 == 0" or "4 <= k < 64", and core
-features, such as "fpu64"."""
+features, such as "fpu64"; and formulas, such as "4 * kh * kw * c"."""
 
 from __future__ import annotations
 
@@ -109,6 +109,35 @@ class Condition:
         return self.text
 
 
+@dataclass(frozen=True)
+class Formula:
+    """A number computed from call attributes, such as "4 * kh * kw * c"."""
+
+    text: str
+    _tree: ast.expr = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str, facts: Sequence[str], where: str) -> Formula:
+        """`facts`: the names that it may contain. Raises KernelError, whose message starts with `where`."""
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise KernelError(f'{where}: {text!r} is not a formula such as "4 * kh * kw * c"') from None
+        for name in sorted(_names(tree, text, where)):
+            if name not in facts:
+                raise KernelError(
+                    f"{where}: {text!r} names {name!r}; this kernel's call attributes are {', '.join(facts)}"
+                )
+        return cls(text, tree)
+
+    def __call__(self, facts: Mapping[str, Number]) -> Number:
+        return _value(self._tree, facts)
+
+    def c_text(self, names: Mapping[str, str]) -> str:
+        """It as a C expression; `names` maps each call attribute to its C expression."""
+        return _c_text(self._tree, names)
+
+
 def _names(node: ast.expr, text: str, where: str) -> set[str]:
     """The names in an arithmetic expression; rejects all but names, numbers, + - * and // % by a constant."""
     match node:
@@ -124,7 +153,7 @@ def _names(node: ast.expr, text: str, where: str) -> set[str]:
             return _names(left, text, where)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
             return _names(left, text, where) | _names(right, text, where)
-    raise KernelError(f"{where}: {text!r}: only numbers, names and + - * // % may be compared")
+    raise KernelError(f"{where}: {text!r}: only numbers, names and + - * // % are allowed")
 
 
 def _value(node: ast.expr, facts: Mapping[str, Number]) -> Number:

@@ -15,7 +15,7 @@ from ..errors import KernelError
 from ..targets.known_cores import features
 from ..targets.schema import near
 from .contract import CONTRACT, DECLARED
-from .predicates import Condition
+from .predicates import Condition, Formula
 from .table import Kernel
 
 TILES = "tiles/tiles.toml"
@@ -86,7 +86,7 @@ class Rows:
     def _written(self, row: Any, where: str) -> Kernel:
         if not isinstance(row, dict):
             raise KernelError(f"{where}: must be a [[kernel]] table")
-        kinds = {"name": str, "symbol": str, "source": str, "when": list, "by_cost": bool}
+        kinds = {"name": str, "symbol": str, "source": str, "when": list, "by_cost": bool, "scratch": str}
         check_keys(row, kinds, ("name", "symbol", "source"), where)
         name, symbol = row["name"], row["symbol"]
         _check_kernel(name, where)
@@ -98,7 +98,7 @@ class Rows:
         if not self._names(source, symbol, name):
             raise KernelError(f"{where}: source {row['source']!r} does not name the symbol {symbol!r}")
         written = self._row(name, symbol, source, _conditions(row.get("when", []), name, f"{where}: when"))
-        return replace(written, by_cost=row.get("by_cost", False))
+        return replace(written, by_cost=row.get("by_cost", False), scratch=_scratch(row, where))
 
     def _names(self, source: Path, symbol: str, kernel: str) -> bool:
         """Whether a file names the symbol, or instantiates a file of `tiles/` that defines the kernel."""
@@ -179,6 +179,16 @@ def _text(path: Path) -> str:
 def _check_kernel(name: str, where: str) -> None:
     if name not in CONTRACT:
         raise KernelError(f"{where}: no kernel {name!r} in the contract{near(name, CONTRACT)}")
+
+
+def _scratch(row: Mapping[str, Any], where: str) -> Formula | None:
+    """The formula for the bytes of scratch memory in a row."""
+    if "scratch" not in row:
+        return None
+    spec = CONTRACT[row["name"]]
+    if not any(p.is_scratch for p in spec.params):
+        raise KernelError(f"{where}: scratch: {spec.name} has no parameter `void *scratch`")
+    return Formula.parse(row["scratch"], spec.facts, f"{where}: scratch")
 
 
 def _conditions(values: Any, kernel: str, where: str) -> Conditions:

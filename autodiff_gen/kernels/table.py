@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .contract import CONTRACT
-from .predicates import Condition, Number
+from .predicates import Condition, Formula, Number
 
 
 @dataclass(frozen=True)
 class Kernel:
     """A row of a kernel table: `symbol` implements the contract's `name` if every condition in `when` holds. `by_cost`:
-    it is called only where the board's cost table says that it is the cheapest."""
+    it is called only where the board's cost table says that it is the cheapest. scratch: the bytes of memory that a call
+    needs for itself."""
 
     name: str
     symbol: str
@@ -23,6 +24,7 @@ class Kernel:
     cflags: tuple[str, ...]
     declared: bool  # in ag_kernels.h; otherwise the generated C has the `declaration`
     by_cost: bool = False
+    scratch: Formula | None = None
 
     def matches(self, facts: Mapping[str, Number]) -> bool:
         """True if all conditions hold; a condition on an attribute that is unknown at generation time does not."""

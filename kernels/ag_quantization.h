@@ -1,0 +1,50 @@
+/* Arithmetic of quantised tensors, with the bits of CMSIS-NN's default rounding on every core. A tensor q of
+ * 8-bit integers stands for scale * (q - zero). */
+#ifndef AG_QUANTIZATION_H
+#define AG_QUANTIZATION_H
+
+#include <math.h>
+#include <stdint.h>
+
+/* v between low and high. */
+static inline int32_t ag_limited(int32_t v, int32_t low, int32_t high) {
+    return v < low ? low : v > high ? high : v;
+}
+
+/* v * multiplier / 2^31 * 2^shift, where multiplier is 0 or at least 2^30 and v * 2^shift fits 32 bits: the
+ * product is rounded to an integer, halves up, and divided by 2^-shift if shift is negative, rounded again,
+ * halves away from 0. */
+static inline int32_t ag_requantized(int32_t v, int32_t multiplier, int32_t shift) {
+    const int64_t wide = (int64_t)v * (1 << (shift > 0 ? shift : 0)) * multiplier;
+    const int32_t high = (int32_t)((wide + (1 << 30)) >> 31), right = shift < 0 ? -shift : 0;
+    const int32_t mask = (int32_t)((1u << right) - 1u), remainder = high & mask;
+    return (high >> right) + (remainder > (mask >> 1) + (high < 0));
+}
+
+/* The 8-bit integer that stands for x: x / scale + zero, rounded to the nearest, halves to even, between -128
+ * and 127; -128 for NaN. */
+static inline int8_t ag_quantized(float x, float inverse_scale, int32_t zero) {
+    const float q = rintf(x * inverse_scale) + (float)zero;
+    return (int8_t)(!(q > -128.0f) ? -128.0f : q > 127.0f ? 127.0f : q);
+}
+
+/* a + b, each with a scale and zero of its own: both are shifted left by `left` bits and brought to a common
+ * scale, and their sum to that of the result. */
+static inline int8_t ag_quantized_sum(int32_t a, int32_t a_zero, int32_t a_multiplier, int32_t a_shift,
+                                      int32_t b, int32_t b_zero, int32_t b_multiplier, int32_t b_shift,
+                                      int32_t left, int32_t multiplier, int32_t shift, int32_t zero,
+                                      int32_t low, int32_t high) {
+    const int32_t first = ag_requantized((a - a_zero) * (1 << left), a_multiplier, a_shift);
+    const int32_t second = ag_requantized((b - b_zero) * (1 << left), b_multiplier, b_shift);
+    return (int8_t)ag_limited(ag_requantized(first + second, multiplier, shift) + zero, low, high);
+}
+
+/* a * b, each with a zero of its own. */
+static inline int8_t ag_quantized_product(int32_t a, int32_t a_zero, int32_t b, int32_t b_zero,
+                                          int32_t multiplier, int32_t shift, int32_t zero, int32_t low,
+                                          int32_t high) {
+    return (int8_t)ag_limited(ag_requantized((a - a_zero) * (b - b_zero), multiplier, shift) + zero, low,
+                              high);
+}
+
+#endif
