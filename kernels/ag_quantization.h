@@ -3,8 +3,9 @@
 #ifndef AG_QUANTIZATION_H
 #define AG_QUANTIZATION_H
 
-#include <math.h>
 #include <stdint.h>
+
+#include "ag_math.h"
 
 /* v between low and high. */
 static inline int32_t ag_limited(int32_t v, int32_t low, int32_t high) {
@@ -24,7 +25,7 @@ static inline int32_t ag_requantized(int32_t v, int32_t multiplier, int32_t shif
 /* The 8-bit integer that stands for x: x / scale + zero, rounded to the nearest, halves to even, between -128
  * and 127; -128 for NaN. */
 static inline int8_t ag_quantized(float x, float inverse_scale, int32_t zero) {
-    const float q = rintf(x * inverse_scale) + (float)zero;
+    const float q = ag_rintf(x * inverse_scale) + (float)zero;
     return (int8_t)(!(q > -128.0f) ? -128.0f : q > 127.0f ? 127.0f : q);
 }
 

@@ -12,6 +12,7 @@ from ..ir.node import CONST, INPUT, STATE, Node, Value
 from ..ir.strides import Strided
 from ..ir.types import Size, Type
 from ..ir.views import layout, stored
+from ..kernels.contract import SCRATCH
 from ..kernels.table import Kernel
 from ..lowering import c_ast as c
 from ..lowering import c_syntax
@@ -75,7 +76,8 @@ class EntryBody:
         ends = f"step {first}" if first == last else f"steps {first} to {last}"
         for k, v in enumerate(buffer.values):
             wanted = name_of(v, self.layers)
-            name = self.scope.fresh(wanted if buffer.owner is None else f"{wanted}_row")
+            is_row = buffer.owner is not None and buffer.owner.nest is not None
+            name = self.scope.fresh(f"{wanted}_row" if is_row else wanted)
             shape = v.type.shape
             if buffer.owner is not None:
                 shape = buffer.owner.scratch[v].shape
@@ -185,6 +187,7 @@ class EntryBody:
         extents = node.results[0].type.shape
         loops = [(LOOP_NAMES[k], i) for k, i in enumerate(call.over)]
         pointers = {p: self._start(node, role, loops) for p, role in call.pointers.items()}
+        pointers |= {SCRATCH: self.scratch[step, v] for v in step.scratch}
         if call.epilogue is not None:
             pointers["epilogue"] = c.Unary("&", c.Name("epilogue"))
         statement = self._statement(call, kernel, pointers, node)

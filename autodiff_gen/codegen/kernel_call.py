@@ -23,9 +23,10 @@ _GEOMETRY = (
 
 
 def statement(call: KernelCall, symbol: str, values: Mapping[str, c.Expr]) -> c.ExprStatement:
-    """The C statement; `values` by parameter name. A call without an epilogue passes NULL for it."""
+    """The C statement; `values` by parameter name. A call without an epilogue or without scratch memory passes
+    NULL for it."""
     params = CONTRACT[call.kernel].params
-    given = {p.name: c.Name("NULL") for p in params if p.is_epilogue} | dict(values)
+    given = {p.name: c.Name("NULL") for p in params if p.is_epilogue or p.is_scratch} | dict(values)
     return c.ExprStatement(c.Call(symbol, tuple(given[p.name] for p in params)))
 
 

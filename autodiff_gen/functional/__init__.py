@@ -28,6 +28,7 @@ from .modes import *
 from .normalization import *
 from .pooling import *
 from .products import *
+from .quantized import *
 from .reductions import *
 from .shapes import *
 from .slicing import *

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..errors import ShapeError
 from .graph import State
-from .node import CONST, INPUT, OPS, STATE, Node, Value
+from .node import CONST, INPUT, OPS, STATE, Node, Value, inferred
 from .origin import Origin
+from .quantization import Quantization
 from .types import DTYPES, DType, Type, bool_, f32, s32
 
 
@@ -24,7 +25,7 @@ def make_state(state: State) -> Value:
     return Node(STATE, (), {"state": state}, (state.type,), origin=layer).results[0]
 
 
-def constant(value: Any, dtype_: DType | None = None) -> Value:
+def constant(value: Any, dtype_: DType | None = None, quantization: Quantization | None = None) -> Value:
     """A constant of the graph. Floats become f32 unless `dtype_` says otherwise; the interpreter, in float64, takes a
     number as it was before that (the attribute `exact`)."""
     array = given = np.asarray(value)
@@ -42,7 +43,7 @@ def constant(value: Any, dtype_: DType | None = None) -> Value:
     attrs: dict[str, Any] = {"value": array}
     if dtype_.kind == "f" and given.ndim == 0 and given.dtype == np.float64 and float(given) != float(array):
         attrs["exact"] = float(given)
-    return Node(CONST, (), attrs, (Type(dtype_, array.shape),), origin=Origin()).results[0]
+    return Node(CONST, (), attrs, (Type(dtype_, array.shape, quantization),), origin=Origin()).results[0]
 
 
 def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
@@ -77,11 +78,11 @@ def apply_node(name: str, *operands: Any, **attrs: Any) -> Node:
     op = OPS[name]
     values = _as_values(operands)
     try:
-        types = op.infer(*[v.type for v in values], **attrs)
+        types = inferred(op, [v.type for v in values], attrs)
     except ShapeError as error:
         shown = ", ".join(f"{v.name}: {v.type}" if v.name else repr(v.type) for v in values)
         raise ShapeError(f"{name}({shown}): {error}") from None
-    node = Node(op, values, attrs, types if isinstance(types, tuple) else (types,))
+    node = Node(op, values, attrs, types)
     node.inferred = values
     return node
 

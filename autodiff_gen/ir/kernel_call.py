@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from .types import Size
+from .types import Size, planned
 
 ALIGN = 4  # bytes of which the addresses of arrays are multiples: a caller's own have no more
 
@@ -74,6 +74,13 @@ class KernelCall:
     shape: Mapping[str, int] = field(default_factory=dict)
     over: tuple[int, ...] = ()
     epilogue: Epilogue | None = None
+
+    def scratch(self, formula: Callable[[Mapping[str, int | float]], int | float] | None) -> int:
+        """The bytes that a kernel with this formula needs for itself, with a full batch."""
+        if formula is None:
+            return 0
+        full = dict(zip(self.sizes, planned(tuple(self.sizes.values())), strict=True))
+        return int(formula({**self.facts(), **full}))
 
     def facts(self) -> dict[str, int | float]:
         """What a kernel table's conditions may compare: the numbers that are known when the C is generated."""

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import GraphError
-from .op_kinds import Attrs, Leaf, Lowering, View
+from .op_kinds import Assemble, Attrs, Leaf, Lowering, View
 from .origin import Origin, current
 from .types import Type
 
@@ -110,6 +110,18 @@ def register(op: Op) -> Op:
         raise ValueError(f"op {op.name!r} is registered twice")
     OPS[op.name] = op
     return op
+
+
+def inferred(op: Op, operands: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
+    """The types of the results, by the op's rule. What only moves elements keeps the quantisation that all of them have.
+    Raises ShapeError."""
+    found = op.infer(*operands, **attrs)
+    types = found if isinstance(found, tuple) else (found,)
+    if operands and operands[0].quantization is not None and isinstance(op.lower, View | Assemble):
+        shared = operands[0].quantization
+        if shared.axis is None and all(t.quantization == shared for t in operands):
+            return tuple([Type(t.dtype, t.shape, shared) for t in types])
+    return types
 
 
 def _leaf(name: str) -> Op:

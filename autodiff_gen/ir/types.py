@@ -1,4 +1,4 @@
-"""Element types, shapes and the type of a value. Leaf module: knows neither ops nor graphs."""
+"""Element types, shapes and the type of a value. Knows neither ops nor graphs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from ..errors import ShapeError
+from .quantization import Quantization
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,21 +111,27 @@ def planned_size(shape: Shape) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Type:
-    """dtype and shape of a value; prints as `f32[n,10]`."""
+    """dtype and shape of a value, and of a quantised one what its integers stand for; prints as `f32[n,10]`."""
 
     dtype: DType
     shape: Shape
+    quantization: Quantization | None = None
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return type(other) is Type and self.dtype is other.dtype and self.shape == other.shape
+        return (
+            type(other) is Type
+            and self.dtype is other.dtype
+            and self.shape == other.shape
+            and self.quantization == other.quantization
+        )
 
     def __hash__(self) -> int:
         return hash(self.shape)
 
     def __repr__(self) -> str:
-        return f"{self.dtype}[{','.join(map(repr, self.shape))}]"
+        return f"{self.dtype}[{','.join(map(repr, self.shape))}]{self.quantization or ''}"
 
     @property
     def bytes(self) -> int:

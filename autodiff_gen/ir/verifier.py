@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..errors import GraphError, ShapeError
 from .graph import Graph
-from .node import INPUT, STATE, Node, Region, Value
+from .node import INPUT, STATE, Node, Region, Value, inferred
 from .op_kinds import Cond, Fused, Leaf, Scan
 from .types import Dim, Type
 
@@ -89,10 +89,9 @@ def _check_node(graph: Graph, node: Node, nodes: Sequence[Node]) -> None:
 
 def _check_types(graph: Graph, node: Node) -> None:
     try:
-        types = node.op.infer(*(v.type for v in node.operands), **node.attrs)
+        types = inferred(node.op, [v.type for v in node.operands], node.attrs)
     except ShapeError as error:
         raise _wrong(graph, node, str(error)) from None
-    types = types if isinstance(types, tuple) else (types,)
     if types != _types(node.results):
         raise _wrong(graph, node, f"its rule says {', '.join(map(str, types))}")
 

@@ -13,7 +13,7 @@ from ..targets import installation
 HEADER, SHAPES = "ag_kernels.h", "ag_shapes.h"
 NUMBERS = ("int32_t", "float")
 ARRAYS = ("float *", "uint8_t *", "int8_t *", "int32_t *")  # read if const
-SCRATCH = "void *"  # memory of a kernel's own while it runs; it may be NULL
+SCRATCH = "scratch"  # the parameter `void *scratch`: memory of a kernel's own while it runs; it may be NULL
 EPILOGUE = "const ag_epilogue *"  # what is done to each result before it is stored; it may be NULL
 
 # The functions of ag_math.h that a backend may replace: ag_<name>, float to float.
@@ -50,7 +50,7 @@ class Param:
 
     @property
     def is_scratch(self) -> bool:
-        return self.ctype == SCRATCH
+        return self.name == SCRATCH and self.ctype == "void *"
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,8 @@ def _param(text: str, statement: str) -> Param:
     assert match is not None
     kind = match[1].removeprefix("const ")
     if (
-        match[1] not in (EPILOGUE, SCRATCH)
+        match[1] != EPILOGUE
+        and (match[1], match[2]) != ("void *", SCRATCH)
         and kind not in (*NUMBERS, *ARRAYS)
         and kind.removeprefix("ag_").removesuffix(" *") not in STRUCTS
     ):

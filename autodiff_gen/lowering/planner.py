@@ -16,8 +16,9 @@ from ..ir.node import STATE, Node, Value, base, topological
 from ..ir.op_kinds import Cond, Fused, Leaf, RowContraction, Scan, View
 from ..ir.origin import Label
 from ..ir.strides import dense
-from ..ir.types import Type, planned_size
+from ..ir.types import Type, planned_size, s8
 from ..ir.views import layout, stored
+from ..kernels.contract import SCRATCH
 from ..kernels.registry import Backends
 from ..kernels.table import Kernel
 from ..passes.context import Context
@@ -163,7 +164,10 @@ def _step(node: Node, graph: Graph, context: Context) -> Step:
                     step.gathered[inner] = row
                     step.scratch[row] = Scratch(row, (), row.type.shape, row.type.dtype)
     else:
-        step.calls[node] = _with_kernel(call_of(node), backends)
+        call, kernel = step.calls[node] = _with_kernel(call_of(node), backends)
+        if size := call.scratch(kernel.scratch):
+            memory = make_input(SCRATCH, Type(s8, (size,)))
+            step.scratch[memory] = Scratch(memory, (), (size,), s8)
     return step
 
 

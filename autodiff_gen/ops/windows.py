@@ -33,6 +33,11 @@ def image(x: Type) -> tuple[int, int, int]:
     batch axis."""
     if x.dtype.kind != "f":
         raise ShapeError(f"needs a float, not {x.dtype}; convert with F.to first")
+    return image_axes(x)
+
+
+def image_axes(x: Type) -> tuple[int, int, int]:
+    """The same for any dtype."""
     if len(x.shape) != 4:
         raise ShapeError(f"needs 4 axes, [n, h, w, c], not {len(x.shape)}")
     h, w, c = x.shape[1:]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..ir.node import Node, Value
+from ..ir.node import Node, Value, inferred
 from ..ir.op_kinds import Assemble, Composite, Elementwise, Reduce, View
 from ..ir.types import Shape, Size, Type, broadcast, normalise_axes, planned_size
 from .permuted_view import (
@@ -47,8 +47,7 @@ def propagate(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | Non
 def _made(node: Node, operands: Sequence[Value], changed: Mapping[str, object]) -> Sequence[Value]:
     """The node on other operands, with inferred types."""
     attrs = {**node.attrs, **changed}
-    types = node.op.infer(*(v.type for v in operands), **attrs)
-    types = types if isinstance(types, tuple) else (types,)
+    types = inferred(node.op, [v.type for v in operands], attrs)
     return Node(node.op, tuple(operands), attrs, types, node.regions, node.origin).results
 
 

@@ -1,0 +1,240 @@
+"""Functions of quantised tensors: 8-bit integers that stand for scale * (q - zero_point), with 32-bit sums.
+
+Images are [N, C, H, W], as in torch.nn.functional. `scale` and `zero_point` are those of the result, which is limited to
+the integers from `low` to `high`: an activation such as ReLU6 is part of the op before it. Results are equal to the last
+bit in NumPy and in C on every core; the rounding is CMSIS-NN's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..ir.build import apply, constant
+from ..ir.node import CONST, Value
+from ..ir.quantization import HIGH, LARGEST_SUM, LOW, Quantization, fixed_point, fixed_points
+from ..ir.types import s8, s32
+from ..ops.quantized_pooling import pooling_s8
+from .arguments import as_value, shape_error
+from .windows import Images, Numbers, applied, images, on_both_sides, pair
+
+__all__ = [
+    "dequantize",
+    "quantize",
+    "quantized_add",
+    "quantized_avg_pool2d",
+    "quantized_conv2d",
+    "quantized_linear",
+    "quantized_max_pool2d",
+    "quantized_mul",
+    "quantized_weight",
+]
+
+_MORE_BITS = 20  # of the terms of a sum while they are brought to a common scale
+
+
+def quantize(input: Any, scale: float, zero_point: int = 0) -> Value:
+    """float32 -> s8: round(input / scale) + zero_point, halves to even, between -128 and 127; NaN becomes -128. No
+    gradient passes."""
+    of = Quantization((float(scale),), int(zero_point))
+    return apply("quantize", as_value(input), inverse=1.0 / of.scale, zero=of.zero_point, quantization=of)
+
+
+def dequantize(input: Any) -> Value:
+    """s8 -> float32: scale * (input - zero_point)."""
+    x = as_value(input)
+    of = _quantization("dequantize", x)
+    return apply("dequantize", x, scale=of.scale, zero=of.zero_point)
+
+
+def quantized_weight(values: Any, scales: Any, axis: int = 0) -> Value:
+    """Weights as a constant: s8 `values`, with one scale or one for each element along `axis`; zero points are 0."""
+    array, numbers = np.asarray(values), tuple(float(s) for s in np.atleast_1d(scales))
+    if array.dtype != np.int8:
+        raise ShapeError(f"quantized_weight: the values must be int8, not {array.dtype}")
+    if np.ndim(scales) and array.shape[axis] != len(numbers):
+        raise ShapeError(
+            f"quantized_weight: {len(numbers)} scales for the {array.shape[axis]} elements along axis {axis}"
+        )
+    return constant(array, s8, Quantization(numbers, 0, axis if np.ndim(scales) else None))
+
+
+def quantized_conv2d(
+    input: Value,
+    weight: Value,
+    bias: Any,
+    scale: float,
+    zero_point: int,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+    low: int = LOW,
+    high: int = HIGH,
+) -> Value:
+    """s8 [N, in, H, W] and weights [out, in / groups, kh, kw] (quantized_weight, scales along axis 0) -> s8 [N, out, rows,
+    columns]. bias: int32 [out] in units of the input's scale times the weight's, or None."""
+    name = "quantized_conv2d"
+    x = images(name, input, 2)
+    numbers = {
+        "stride": pair(name, "stride", stride, 2),
+        "padding": on_both_sides(pair(name, "padding", padding, 2, absent=0)),
+        "dilation": pair(name, "dilation", dilation, 2),
+    }
+    if weight.ndim != 4:
+        raise shape_error(name, [input, weight], "the weight must be [out, in / groups, kh, kw]")
+    depthwise = groups > 1 and groups == x.channels == weight.shape[0] and weight.shape[1] == 1
+    op, order = ("depthwise2d_s8", (1, 2, 3, 0)) if depthwise else ("conv2d_s8", (0, 2, 3, 1))
+    filters = _stored(name, weight, lambda w: w.transpose(order)[0] if depthwise else w.transpose(order))
+    attrs = numbers if depthwise else {**numbers, "groups": groups}
+    parts, result = _product(name, input, weight, bias, scale, zero_point, low, high)
+    (y,) = applied(name, [input, weight], op, x.value, filters, *parts, **attrs, **result).results
+    return x.back(y)
+
+
+def quantized_linear(
+    input: Value,
+    weight: Value,
+    bias: Any,
+    scale: float,
+    zero_point: int,
+    low: int = LOW,
+    high: int = HIGH,
+) -> Value:
+    """s8 [N, in] and weights [out, in] (quantized_weight) -> s8 [N, out]; bias as in quantized_conv2d."""
+    name = "quantized_linear"
+    parts, result = _product(name, input, weight, bias, scale, zero_point, low, high)
+    multiplier, shift = (p.node.attrs["value"] for p in parts[1:])
+    per_channel = bool((multiplier != multiplier[0]).any() or (shift != shift[0]).any())
+    operands = (input, weight, *parts)
+    return applied(name, [input, weight], "dense_s8", *operands, per_channel=per_channel, **result).results[0]
+
+
+def quantized_add(a: Value, b: Value, scale: float, zero_point: int, low: int = LOW, high: int = HIGH) -> Value:
+    """a + b of s8 tensors, broadcast."""
+    of_a, of_b = (_quantization("quantized_add", v) for v in (a, b))
+    result = _result("quantized_add", scale, zero_point, low, high)
+    common = 2 * max(of_a.scale, of_b.scale)
+    terms = {"left": _MORE_BITS, "a_zero": of_a.zero_point, "b_zero": of_b.zero_point}
+    for key, of in (("a", of_a), ("b", of_b)):
+        terms[f"{key}_multiplier"], terms[f"{key}_shift"] = fixed_point(of.scale / common)
+    multiplier, shift = fixed_point(common / (2**_MORE_BITS * result["quantization"].scale))
+    return apply("add_s8", a, b, **terms, multiplier=multiplier, shift=shift, zero=int(zero_point), **result)
+
+
+def quantized_mul(a: Value, b: Value, scale: float, zero_point: int, low: int = LOW, high: int = HIGH) -> Value:
+    """a * b of s8 tensors, broadcast."""
+    of_a, of_b = (_quantization("quantized_mul", v) for v in (a, b))
+    result = _result("quantized_mul", scale, zero_point, low, high)
+    multiplier, shift = fixed_point(of_a.scale * of_b.scale / result["quantization"].scale)
+    _check_sums("quantized_mul", 255 * 255, shift)
+    zeros = {"a_zero": of_a.zero_point, "b_zero": of_b.zero_point, "zero": int(zero_point)}
+    return apply("mul_s8", a, b, **zeros, multiplier=multiplier, shift=shift, **result)
+
+
+def quantized_avg_pool2d(
+    input: Value,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    low: int = LOW,
+    high: int = HIGH,
+) -> Value:
+    """The mean of each window of s8 [N, C, H, W], without its padding, rounded to the nearest integer, halves away from
+    0; the result has the scale and zero point of the input."""
+    return _pooled("quantized_avg_pool2d", "avg_pool2d_s8", input, kernel_size, stride, padding, low, high)
+
+
+def quantized_max_pool2d(
+    input: Value,
+    kernel_size: Numbers,
+    stride: Numbers | None = None,
+    padding: Numbers = 0,
+    low: int = LOW,
+    high: int = HIGH,
+) -> Value:
+    """The largest element of each window of s8 [N, C, H, W]; the result has the scale and zero point of the input."""
+    return _pooled("quantized_max_pool2d", "max_pool2d_s8", input, kernel_size, stride, padding, low, high)
+
+
+def _pooled(
+    name: str,
+    op: str,
+    input: Value,
+    kernel_size: Numbers,
+    stride: Numbers | None,
+    padding: Numbers,
+    low: int,
+    high: int,
+) -> Value:
+    x: Images = images(name, input, 2)
+    kernel = pair(name, "kernel_size", kernel_size, 2)
+    strides = kernel if stride is None else pair(name, "stride", stride, 2)
+    sides = on_both_sides(pair(name, "padding", padding, 2, absent=0))
+    _check_limits(name, low, high)
+    attrs = pooling_s8(kernel, strides, sides, low, high)
+    return x.back(applied(name, [input], op, x.value, **attrs).results[0])
+
+
+def _quantization(name: str, v: Value) -> Quantization:
+    of = v.type.quantization
+    if of is None:
+        raise shape_error(name, [v], "needs a quantised tensor, as F.quantize or another quantised function gives it")
+    return of
+
+
+def _check_limits(name: str, low: int, high: int) -> None:
+    if not LOW <= low < high <= HIGH:
+        raise ShapeError(f"{name}: the limits {low} and {high} must ascend between {LOW} and {HIGH}")
+
+
+def _result(name: str, scale: float, zero_point: int, low: int, high: int) -> dict[str, Any]:
+    """The attributes of the result."""
+    _check_limits(name, low, high)
+    return {"quantization": Quantization((float(scale),), int(zero_point)), "low": low, "high": high}
+
+
+def _product(
+    name: str, x: Value, weight: Value, bias: Any, scale: float, zero_point: int, low: int, high: int
+) -> tuple[list[Value], dict[str, Any]]:
+    """bias, multipliers and shifts of a product's output channels, and its attributes. Raises ShapeError unless no sum
+    can overflow."""
+    of_x, of_w = _quantization(name, x), _quantization(name, weight)
+    if of_w.zero_point:
+        raise shape_error(name, [x, weight], "the zero point of weights must be 0")
+    out = weight.shape[0]
+    assert isinstance(out, int)
+    scales = np.broadcast_to(np.array(of_w.scales), (out,))
+    numbers = np.zeros(out, np.int32) if bias is None else np.asarray(bias)
+    if numbers.dtype != np.int32 or numbers.shape != (out,):
+        raise shape_error(name, [x, weight], f"the bias must be int32[{out}], not {numbers.dtype}{list(numbers.shape)}")
+    result = _result(name, scale, zero_point, low, high)
+    multiplier, shift = fixed_points(of_x.scale * scales / result["quantization"].scale)
+    largest = max(of_x.zero_point - LOW, HIGH - of_x.zero_point)
+    weights = np.abs(_constant(name, weight).astype(np.int64)).reshape(out, -1).sum(1)
+    for bound, right in zip(weights * largest + np.abs(numbers.astype(np.int64)), shift, strict=True):
+        _check_sums(name, int(bound), int(right))
+    quantised_bias = constant(numbers, s32, Quantization(tuple(of_x.scale * scales), 0, 0))
+    return [quantised_bias, constant(multiplier, s32), constant(shift, s32)], {"x_zero": of_x.zero_point, **result}
+
+
+def _check_sums(name: str, bound: int, shift: int) -> None:
+    if bound * 2 ** max(shift, 0) > LARGEST_SUM:
+        bits = math.ceil(math.log2(bound)) + max(shift, 0)
+        raise ShapeError(
+            f"{name}: a sum may need {bits + 1} bits, but sums have 32; use a larger scale of the result, or smaller weights"
+        )
+
+
+def _constant(name: str, v: Value) -> Any:
+    if v.node.op is not CONST:
+        raise shape_error(name, [v], "the weight must be a constant, as F.quantized_weight makes it")
+    return v.node.attrs["value"]
+
+
+def _stored(name: str, weight: Value, order: Any) -> Value:
+    """The weights as kernels read them."""
+    return constant(np.ascontiguousarray(order(_constant(name, weight))), s8)

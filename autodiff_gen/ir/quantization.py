@@ -1,0 +1,76 @@
+"""What the integers of a quantised tensor stand for, and the integer arithmetic between two of them: that of
+CMSIS-NN's default rounding, as in kernels/ag_quantization.h."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+
+LOW, HIGH = -128, 127  # of s8
+LARGEST_SUM = 2**31 - 1  # of s32
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """An integer q stands for scale * (q - zero_point). scales: one, or with `axis` one for each element along it."""
+
+    scales: tuple[float, ...]
+    zero_point: int = 0
+    axis: int | None = None
+
+    def __post_init__(self) -> None:
+        wrong = next((s for s in self.scales if not (math.isfinite(s) and s > 0)), None)
+        if wrong is not None or not self.scales:
+            raise ShapeError(f"scale {wrong!r}: scales must be finite and greater than 0")
+        if self.axis is None and len(self.scales) != 1:
+            raise ShapeError(f"{len(self.scales)} scales need the axis along which they hold")
+        if not LOW <= self.zero_point <= HIGH:
+            raise ShapeError(f"zero_point {self.zero_point} is not between {LOW} and {HIGH}")
+
+    @property
+    def scale(self) -> float:
+        """The scale of a tensor that has one. Raises ShapeError for scales along an axis."""
+        if self.axis is not None:
+            raise ShapeError(f"scales along axis {self.axis}, where one scale for the whole tensor is needed")
+        return self.scales[0]
+
+    def __repr__(self) -> str:
+        scale = f"{self.scales[0]:.6g}" if self.axis is None else f"{len(self.scales)} scales"
+        where = "" if self.axis is None else f", axis {self.axis}"
+        return f"<{scale}, zero {self.zero_point}{where}>"
+
+
+def fixed_point(ratio: float) -> tuple[int, int]:
+    """(multiplier, shift) of a positive number: multiplier / 2^31 * 2^shift, with a multiplier of at least 2^30; (0, 0)
+    for numbers below 2^-32."""
+    fraction, shift = math.frexp(ratio)
+    multiplier = round(fraction * 2**31)
+    if multiplier == 2**31:
+        multiplier, shift = 2**30, shift + 1
+    return (multiplier, shift) if shift >= -31 else (0, 0)
+
+
+def fixed_points(ratios: Sequence[float]) -> tuple[Any, Any]:
+    """The multipliers and the shifts of several numbers: s32 arrays."""
+    pairs = np.array([fixed_point(r) for r in ratios], np.int32).reshape(-1, 2)
+    return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+
+def requantized(v: Any, multiplier: Any, shift: Any) -> Any:
+    """v * multiplier / 2^31 * 2^shift of s32 arrays: ag_requantized."""
+    v, multiplier, shift = (np.asarray(a, np.int64) for a in (v, multiplier, shift))
+    high = ((v << np.maximum(shift, 0)) * multiplier + (1 << 30)) >> 31
+    right = np.maximum(-shift, 0)
+    mask = (np.int64(1) << right) - 1
+    return ((high >> right) + ((high & mask) > (mask >> 1) + (high < 0))).astype(np.int32)
+
+
+def limited(v: Any, zero_point: int, low: int, high: int) -> Any:
+    """v + zero_point between the limits, as s8."""
+    return np.clip(v.astype(np.int64) + zero_point, low, high).astype(np.int8)

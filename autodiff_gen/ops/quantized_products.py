@@ -1,0 +1,186 @@
+"""Products of quantised tensors: convolution, depthwise convolution and dense layers of s8 with s32 sums.
+
+Their operands are x, the weights w, the bias of each output channel, and the multiplier and shift that bring a sum of
+that channel to the scale of the result. x_zero is the zero point of x; results are between low and high; the attribute
+`quantization` is that of the result. Results are equal to the last bit in NumPy and on every core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..ir.kernel_call import KernelCall, Operand, Result
+from ..ir.node import Op, Sample, register
+from ..ir.op_kinds import Attrs, Call
+from ..ir.quantization import Quantization, limited, requantized
+from ..ir.strides import Strided
+from ..ir.types import Type, planned, s8, s32
+from .quantization import is_s8
+from .window_products import at_tap, conv_shape, macs, size_of
+from .windows import Padding, Pair, image_axes, padded, pair_of, with_size
+
+POINTERS = {name: Operand(i) for i, name in enumerate(("x", "w", "bias", "multiplier", "shift"))} | {"y": Result()}
+
+
+def _channels(o: int, *of_channels: Type) -> None:
+    """bias, multiplier and shift have one number for each output channel."""
+    for name, t in zip(("bias", "multiplier", "shift"), of_channels, strict=True):
+        if t.dtype is not s32 or t.shape != (o,):
+            raise ShapeError(f"{name} must be s32[{o}], not {t}")
+
+
+def _finished(sums: Any, multiplier: Any, shift: Any, attrs: Attrs) -> Any:
+    """s8 of the exact sums, which are float64 or s32, channels last."""
+    zero, low, high = attrs["quantization"].zero_point, attrs["low"], attrs["high"]
+    return limited(requantized(sums, multiplier, shift), zero, low, high)
+
+
+def _numbers(attrs: Attrs) -> dict[str, int]:
+    zero = attrs["quantization"].zero_point
+    return {"x_zero": attrs["x_zero"], "y_zero": zero, "low": attrs["low"], "high": attrs["high"]}
+
+
+@dataclass(frozen=True)
+class _Convolution:
+    """`channels`: (type of w, channels of x, groups) -> output channels; `window`: of w's shape; `product`: the sums over
+    the channels of one element of all windows, from x there, w there and the groups."""
+
+    name: str
+    channels: Callable[[Type, int, int], int]
+    window: Callable[[Sequence[Any]], Any]
+    product: Callable[[Any, Any, int, int, int], Any]
+
+    def infer(
+        self, x: Type, w: Type, bias: Type, multiplier: Type, shift: Type, *, quantization: Quantization, **attrs: Any
+    ) -> Type:
+        is_s8(x, w)
+        h, width, c = image_axes(x)
+        o = self.channels(w, c, attrs.get("groups", c))
+        _channels(o, bias, multiplier, shift)
+        return Type(s8, with_size(x.shape, size_of((h, width), self.window(w.shape), attrs), o), quantization)
+
+    def ref(self, x: Any, w: Any, bias: Any, multiplier: Any, shift: Any, **attrs: Any) -> Any:
+        kernel = self.window(w.shape)
+        out = size_of(x.shape[1:3], kernel, attrs)
+        centred = x.astype(np.float64) - attrs["x_zero"]
+        wide = padded(centred, kernel, attrs["stride"], attrs["padding"], attrs["dilation"], out, 0.0)
+        sums: Any = bias.astype(np.float64)
+        for i, j in np.ndindex(*kernel):
+            taken = wide[at_tap(i, j, out, attrs)]
+            sums = sums + self.product(taken, w.astype(np.float64), i, j, attrs.get("groups", 1))
+        return _finished(sums, multiplier, shift, attrs)
+
+    def call(self, layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+        x, w = layouts[:2]
+        o = results[0].shape[3]
+        assert isinstance(o, int)
+        shape = conv_shape(x, pair_of(x.shape), self.window(w.shape), pair_of(results[0].shape), o, attrs)
+        return KernelCall(self.name, POINTERS, {"n": x.shape[0], **_numbers(attrs)}, shape=shape)
+
+    def register(self, samples: Sequence[Sample]) -> Op:
+        lower = Call(self.call, strided=(0,), macs=macs)
+        return register(Op(self.name, self.infer, self.ref, None, lower, tuple(samples)))
+
+
+def _filters(w: Type, c: int, groups: int) -> int:
+    if len(w.shape) != 4 or c % groups or w.shape[3] != c // groups:
+        raise ShapeError(f"the weights must be [out, kh, kw, {c} / groups]")
+    o = w.shape[0]
+    assert isinstance(o, int)
+    if o % groups:
+        raise ShapeError(f"{o} output channels are not divisible by groups={groups}")
+    return o
+
+
+def _one_filter_each(w: Type, c: int, groups: int) -> int:
+    if len(w.shape) != 3 or w.shape[2] != c:
+        raise ShapeError(f"the weights must be [kh, kw, {c}]")
+    return c
+
+
+def _of_groups(x: Any, w: Any, i: int, j: int, groups: int) -> Any:
+    parts = zip(np.split(x, groups, -1), np.split(w[:, i, j], groups), strict=True)
+    return np.concatenate([part @ filters.T for part, filters in parts], -1)
+
+
+def _of_channels(o: int) -> tuple[Any, Any, Any]:
+    """bias, multiplier and shift of a sample."""
+    k = np.arange(o, dtype=np.int32)
+    return 40 * k - 25, 2**30 + 77777777 * k, -5 - k % 3
+
+
+def _sample(x: tuple[int, ...], w: tuple[int, ...], o: int, **attrs: Any) -> Sample:
+    numbers = {"x_zero": -7, "quantization": Quantization((0.1,), 9), "low": -90, "high": 111}
+    inputs: Any = (x, w, *_of_channels(o))
+    return Sample(inputs, {**attrs, **numbers}, dtypes={0: "s8", 1: "s8"}, high=127)
+
+
+def windows_s8(
+    stride: Pair = (1, 1), padding: Padding = (0, 0, 0, 0), dilation: Pair = (1, 1)
+) -> dict[str, Any]:
+    """The attributes of the geometry; padding is top, bottom, left, right."""
+    return {"stride": stride, "padding": padding, "dilation": dilation}
+
+
+conv2d_s8 = _Convolution("conv2d_s8", _filters, lambda w: w[1:3], _of_groups).register(
+    (
+        _sample((2, 4, 5, 3), (4, 3, 2, 3), 4, groups=1, **windows_s8()),
+        _sample((1, 5, 5, 4), (6, 3, 3, 2), 6, groups=2, **windows_s8((2, 2), (1, 1, 1, 1))),
+        _sample((1, 6, 4, 1), (1, 2, 3, 1), 1, groups=1, **windows_s8((1, 2), (1, 0, 0, 2), (2, 1))),
+    )
+)
+
+depthwise2d_s8 = _Convolution(
+    "depthwise2d_s8", _one_filter_each, lambda w: w[:2], lambda x, w, i, j, groups: x * w[i, j]
+).register(
+    (
+        _sample((2, 4, 5, 3), (3, 2, 3), 3, **windows_s8()),
+        _sample((1, 5, 5, 2), (3, 3, 2), 2, **windows_s8((2, 2), (1, 1, 1, 1))),
+    )
+)
+
+
+def _dense_type(x: Type, w: Type, bias: Type, multiplier: Type, shift: Type, **attrs: Any) -> Type:
+    is_s8(x, w)
+    if len(x.shape) != 2 or len(w.shape) != 2 or x.shape[1] != w.shape[1]:
+        raise ShapeError("needs x[m, k] and weights [n, k]")
+    n = w.shape[0]
+    assert isinstance(n, int)
+    _channels(n, bias, multiplier, shift)
+    return Type(s8, (x.shape[0], n), attrs["quantization"])
+
+
+def _dense(x: Any, w: Any, bias: Any, multiplier: Any, shift: Any, **attrs: Any) -> Any:
+    sums = (x.astype(np.float64) - attrs["x_zero"]) @ w.astype(np.float64).T + bias
+    return _finished(sums, multiplier, shift, attrs)
+
+
+def _dense_call(layouts: Sequence[Strided], results: Sequence[Type], attrs: Attrs) -> KernelCall:
+    (m, k), n = layouts[0].shape, results[0].shape[1]
+    sizes = {"m": m, "n": n, "k": k, **_numbers(attrs), "per_channel": int(attrs["per_channel"])}
+    return KernelCall("dense_s8", POINTERS, sizes)
+
+
+def _dense_macs(call: KernelCall) -> int:
+    m, n, k = planned(tuple(call.sizes[name] for name in "mnk"))
+    return m * n * k
+
+
+dense_s8 = register(
+    Op(
+        "dense_s8",  # y[m, n] of x[m, k] and w[n, k]; per_channel: whether multipliers or shifts differ
+        infer=_dense_type,
+        ref=_dense,
+        vjp=None,
+        lower=Call(_dense_call, macs=_dense_macs),
+        samples=(
+            _sample((3, 7), (4, 7), 4, per_channel=True),
+            _sample((1, 1), (1, 1), 1, per_channel=False),
+        ),
+    )
+)
