@@ -33,6 +33,7 @@ _HOME = {
     "init": "init",
     "nn": "nn",
     "optim": "optim",
+    "quant": "frontends.quant",
 }
 
 
@@ -41,7 +42,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f".{home}", __name__)
-    value = module if home == name else getattr(module, name)
+    value = getattr(module, name, module)
     globals()[name] = value
     return value
 

@@ -13,6 +13,7 @@ from typing import Any
 import jinja2
 
 from ..ir.identifiers import Scope, of_program
+from ..ir.names import NO_LAYERS, name_of
 from ..ir.node import CONST, Value
 from ..ir.types import planned_size
 from ..kernels.table import Function
@@ -49,7 +50,7 @@ def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None
     env = templates()
     plans = [e.plan for e in program.entries]
     arguments = [a.c_name for e in program.entries for a in e.args]
-    tables, table_names = constant_tables(plans, arguments)
+    tables, table_names = constant_tables(plans, arguments, program.layers)
     global_names = {
         *of_program(program.name),
         *(e.c_name for e in program.entries),
@@ -226,9 +227,10 @@ def _dims(arg: Arg) -> str:
 
 
 def constant_tables(
-    plans: Iterable[EntryPlan], taken: Iterable[str] = ()
+    plans: Iterable[EntryPlan], taken: Iterable[str] = (), layers: Mapping[str, str] = NO_LAYERS
 ) -> tuple[list[Table], dict[Value, str]]:
-    """Constant arrays that are too large to be written into expressions; `taken` are the names of arguments."""
+    """Constant arrays that are too large to be written into expressions; `taken` are the names of arguments, `layers`
+    long paths of modules to short ones."""
     scope, tables, names = Scope(taken), [], {}
     seen: dict[bytes, str] = {}
     for plan in (p for outer in plans for p in outer.all_plans()):
@@ -237,7 +239,7 @@ def constant_tables(
             if value.size > 1:
                 key = value.tobytes() + v.type.dtype.name.encode()
                 if key not in seen:
-                    seen[key] = scope.fresh("table")
+                    seen[key] = scope.fresh(name_of(v, layers) if v.node.origin.labels else "table")
                     tables.append(table(seen[key], value, v.type.dtype))
                 names[v] = seen[key]
     return tables, names

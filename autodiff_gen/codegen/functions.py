@@ -187,7 +187,7 @@ class EntryBody:
         extents = node.results[0].type.shape
         loops = [(LOOP_NAMES[k], i) for k, i in enumerate(call.over)]
         pointers = {p: self._start(node, role, loops) for p, role in call.pointers.items()}
-        pointers |= {SCRATCH: self.scratch[step, v] for v in step.scratch}
+        pointers.update((SCRATCH, self.scratch[step, v]) for v in step.scratch)
         if call.epilogue is not None:
             pointers["epilogue"] = c.Unary("&", c.Name("epilogue"))
         statement = self._statement(call, kernel, pointers, node)

@@ -7,7 +7,6 @@ bit in NumPy and in C on every core; the rounding is CMSIS-NN's.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply, constant
 from ..ir.node import CONST, Value
-from ..ir.quantization import HIGH, LARGEST_SUM, LOW, Quantization, fixed_point, fixed_points
+from ..ir.quantization import HIGH, LARGEST_SUM, LOW, Quantization, fixed_point, fixed_points, sums_of
 from ..ir.types import s8, s32
 from ..ops.quantized_pooling import pooling_s8
 from .arguments import as_value, shape_error
@@ -59,7 +58,7 @@ def quantized_weight(values: Any, scales: Any, axis: int = 0) -> Value:
         raise ShapeError(
             f"quantized_weight: {len(numbers)} scales for the {array.shape[axis]} elements along axis {axis}"
         )
-    return constant(array, s8, Quantization(numbers, 0, axis if np.ndim(scales) else None))
+    return constant(array, s8, Quantization(numbers, 0, axis if np.ndim(scales) else None), "weight")
 
 
 def quantized_conv2d(
@@ -113,7 +112,9 @@ def quantized_linear(
     return applied(name, [input, weight], "dense_s8", *operands, per_channel=per_channel, **result).results[0]
 
 
-def quantized_add(a: Value, b: Value, scale: float, zero_point: int, low: int = LOW, high: int = HIGH) -> Value:
+def quantized_add(
+    a: Value, b: Value, scale: float, zero_point: int, low: int = LOW, high: int = HIGH
+) -> Value:
     """a + b of s8 tensors, broadcast."""
     of_a, of_b = (_quantization("quantized_add", v) for v in (a, b))
     result = _result("quantized_add", scale, zero_point, low, high)
@@ -125,7 +126,9 @@ def quantized_add(a: Value, b: Value, scale: float, zero_point: int, low: int = 
     return apply("add_s8", a, b, **terms, multiplier=multiplier, shift=shift, zero=int(zero_point), **result)
 
 
-def quantized_mul(a: Value, b: Value, scale: float, zero_point: int, low: int = LOW, high: int = HIGH) -> Value:
+def quantized_mul(
+    a: Value, b: Value, scale: float, zero_point: int, low: int = LOW, high: int = HIGH
+) -> Value:
     """a * b of s8 tensors, broadcast."""
     of_a, of_b = (_quantization("quantized_mul", v) for v in (a, b))
     result = _result("quantized_mul", scale, zero_point, low, high)
@@ -182,7 +185,9 @@ def _pooled(
 def _quantization(name: str, v: Value) -> Quantization:
     of = v.type.quantization
     if of is None:
-        raise shape_error(name, [v], "needs a quantised tensor, as F.quantize or another quantised function gives it")
+        raise shape_error(
+            name, [v], "needs a quantised tensor, as F.quantize or another quantised function gives it"
+        )
     return of
 
 
@@ -210,22 +215,25 @@ def _product(
     scales = np.broadcast_to(np.array(of_w.scales), (out,))
     numbers = np.zeros(out, np.int32) if bias is None else np.asarray(bias)
     if numbers.dtype != np.int32 or numbers.shape != (out,):
-        raise shape_error(name, [x, weight], f"the bias must be int32[{out}], not {numbers.dtype}{list(numbers.shape)}")
+        raise shape_error(
+            name, [x, weight], f"the bias must be int32[{out}], not {numbers.dtype}{list(numbers.shape)}"
+        )
     result = _result(name, scale, zero_point, low, high)
     multiplier, shift = fixed_points(of_x.scale * scales / result["quantization"].scale)
-    largest = max(of_x.zero_point - LOW, HIGH - of_x.zero_point)
-    weights = np.abs(_constant(name, weight).astype(np.int64)).reshape(out, -1).sum(1)
-    for bound, right in zip(weights * largest + np.abs(numbers.astype(np.int64)), shift, strict=True):
-        _check_sums(name, int(bound), int(right))
-    quantised_bias = constant(numbers, s32, Quantization(tuple(of_x.scale * scales), 0, 0))
-    return [quantised_bias, constant(multiplier, s32), constant(shift, s32)], {"x_zero": of_x.zero_point, **result}
+    least, greatest = (s + numbers for s in sums_of(_constant(name, weight), of_x.zero_point))
+    _check_sums(name, np.maximum(-1 - least, greatest), shift)
+    parts = {"bias": numbers, "multiplier": multiplier, "shift": shift}
+    values = [constant(array, s32, role=role) for role, array in parts.items()]
+    return values, {"x_zero": of_x.zero_point, **result}
 
 
-def _check_sums(name: str, bound: int, shift: int) -> None:
-    if bound * 2 ** max(shift, 0) > LARGEST_SUM:
-        bits = math.ceil(math.log2(bound)) + max(shift, 0)
+def _check_sums(name: str, bound: Any, shift: Any) -> None:
+    """Raises ShapeError unless numbers between -1 - bound and bound, shifted left, have 32 bits."""
+    worst = int(np.max(bound * 2 ** np.maximum(shift, 0)))
+    if worst > LARGEST_SUM:
         raise ShapeError(
-            f"{name}: a sum may need {bits + 1} bits, but sums have 32; use a larger scale of the result, or smaller weights"
+            f"{name}: a sum may be {worst}, which has more than 32 bits; use a larger scale of the result, a smaller bias "
+            "or smaller weights"
         )
 
 
@@ -237,4 +245,4 @@ def _constant(name: str, v: Value) -> Any:
 
 def _stored(name: str, weight: Value, order: Any) -> Value:
     """The weights as kernels read them."""
-    return constant(np.ascontiguousarray(order(_constant(name, weight))), s8)
+    return constant(np.ascontiguousarray(order(_constant(name, weight))), s8, role="weight")

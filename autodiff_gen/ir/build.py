@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ShapeError
 from .graph import State
 from .node import CONST, INPUT, OPS, STATE, Node, Value, inferred
-from .origin import Origin
+from .origin import Label, Origin, current
 from .quantization import Quantization
 from .types import DTYPES, DType, Type, bool_, f32, s32
 
@@ -25,9 +25,11 @@ def make_state(state: State) -> Value:
     return Node(STATE, (), {"state": state}, (state.type,), origin=layer).results[0]
 
 
-def constant(value: Any, dtype_: DType | None = None, quantization: Quantization | None = None) -> Value:
+def constant(
+    value: Any, dtype_: DType | None = None, quantization: Quantization | None = None, role: str = ""
+) -> Value:
     """A constant of the graph. Floats become f32 unless `dtype_` says otherwise; the interpreter, in float64, takes a
-    number as it was before that (the attribute `exact`)."""
+    number as it was before that (the attribute `exact`). role: what it is in the layer that is being built."""
     array = given = np.asarray(value)
     if dtype_ is None:
         if array.dtype.kind == "f":
@@ -43,7 +45,9 @@ def constant(value: Any, dtype_: DType | None = None, quantization: Quantization
     attrs: dict[str, Any] = {"value": array}
     if dtype_.kind == "f" and given.ndim == 0 and given.dtype == np.float64 and float(given) != float(array):
         attrs["exact"] = float(given)
-    return Node(CONST, (), attrs, (Type(dtype_, array.shape, quantization),), origin=Origin()).results[0]
+    scope = current().scope if role else ""
+    origin = Origin(scope, labels={0: Label(role, scope)} if role else {})
+    return Node(CONST, (), attrs, (Type(dtype_, array.shape, quantization),), origin=origin).results[0]
 
 
 def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:

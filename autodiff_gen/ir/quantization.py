@@ -71,6 +71,14 @@ def requantized(v: Any, multiplier: Any, shift: Any) -> Any:
     return ((high >> right) + ((high & mask) > (mask >> 1) + (high < 0))).astype(np.int32)
 
 
+def sums_of(weights: Any, zero_point: int) -> tuple[Any, Any]:
+    """The least and the greatest sum of (x - zero_point) * weights over all s8 x, for each element of the first axis of the
+    weights."""
+    rows = np.asarray(weights, np.int64).reshape(len(weights), -1)
+    ends = np.stack([rows * (LOW - zero_point), rows * (HIGH - zero_point)])
+    return ends.min(0).sum(1), ends.max(0).sum(1)
+
+
 def limited(v: Any, zero_point: int, low: int, high: int) -> Any:
     """v + zero_point between the limits, as s8."""
     return np.clip(v.astype(np.int64) + zero_point, low, high).astype(np.int8)

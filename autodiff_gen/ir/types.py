@@ -133,6 +133,10 @@ class Type:
     def __repr__(self) -> str:
         return f"{self.dtype}[{','.join(map(repr, self.shape))}]{self.quantization or ''}"
 
+    def with_shape(self, shape: Shape) -> Type:
+        """The same elements in another shape."""
+        return Type(self.dtype, shape, self.quantization)
+
     @property
     def bytes(self) -> int:
         """Bytes at the largest batch."""

@@ -51,7 +51,7 @@ class _Inputs:
 
     def element(self, name: str, v: Value, state: State | None = None) -> Value:
         """The value inside that is an element of v along its first axis."""
-        element = Type(v.type.dtype, v.type.shape[1:])
+        element = v.type.with_shape(v.type.shape[1:])
         known = _uniform(v, element)
         if known is not None:
             return known

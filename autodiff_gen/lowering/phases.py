@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from ..ir.graph import State
-from ..ir.node import Node, Value, base
+from ..ir.node import CONST, Node, Value, base
 from ..ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
 from .plan import EntryPlan, Step
 
@@ -17,7 +17,7 @@ class Phases:
     """The phases and layers of an entry's steps.
 
     A layer is the module of a parameter, as state_dict names it: `0.weight` belongs to `0`; a parameter without a
-    module is a layer itself. Steps without parameters belong to the last layer before them in the forward pass, and to
+    module is a layer itself; and the module of a constant that has a role in it. Steps without parameters belong to the last layer before them in the forward pass, and to
     the last one that they lead to in the backward pass.
     """
 
@@ -158,7 +158,8 @@ class Phases:
                 )
                 if of is not None:
                     return _layer_of(of)
-        return ""
+        constants = (v.base.node for v in step.node.operands if v.base.node.op is CONST)
+        return next((n.origin.scope for n in constants if n.origin.labels), "")
 
 
 def _nearest(

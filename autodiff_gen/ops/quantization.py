@@ -67,7 +67,8 @@ dequantize = register(
         vjp=None,
         lower=Elementwise("(float)({0} - {zero}) * {scale}", MUL, ADD, cheap=True),
         samples=tuple(
-            Sample(shape, {"scale": 0.05, "zero": -3}, dtypes={0: "s8"}, high=127) for shape in (((2, 3),), ((),))
+            Sample(shape, {"scale": 0.05, "zero": -3}, dtypes={0: "s8"}, high=127)
+            for shape in (((2, 3),), ((),))
         ),
     )
 )
@@ -90,7 +91,14 @@ def _mul(a: Any, b: Any, *, quantization: Quantization, **n: Any) -> Any:
     return limited(requantized(product, n["multiplier"], n["shift"]), n["zero"], n["low"], n["high"])
 
 
-_RESULT = {"multiplier": 2**30 + 12345, "shift": -1, "zero": -4, "low": -100, "high": 90, "quantization": _ANY}
+_RESULT = {
+    "multiplier": 2**30 + 12345,
+    "shift": -1,
+    "zero": -4,
+    "low": -100,
+    "high": 90,
+    "quantization": _ANY,
+}
 _ZEROS = {"a_zero": -5, "b_zero": 7}
 _TERMS = {f"{x}_{k}": v for x in "ab" for k, v in (("multiplier", 2**30 + 999), ("shift", 0))}
 
@@ -121,5 +129,3 @@ mul_s8 = register(
         {**_ZEROS, **_RESULT, "shift": -6},
     )
 )
-
-

@@ -24,7 +24,9 @@ from .quantization import is_s8
 from .window_products import at_tap, conv_shape, macs, size_of
 from .windows import Padding, Pair, image_axes, padded, pair_of, with_size
 
-POINTERS = {name: Operand(i) for i, name in enumerate(("x", "w", "bias", "multiplier", "shift"))} | {"y": Result()}
+POINTERS = {name: Operand(i) for i, name in enumerate(("x", "w", "bias", "multiplier", "shift"))} | {
+    "y": Result()
+}
 
 
 def _channels(o: int, *of_channels: Type) -> None:
@@ -56,7 +58,15 @@ class _Convolution:
     product: Callable[[Any, Any, int, int, int], Any]
 
     def infer(
-        self, x: Type, w: Type, bias: Type, multiplier: Type, shift: Type, *, quantization: Quantization, **attrs: Any
+        self,
+        x: Type,
+        w: Type,
+        bias: Type,
+        multiplier: Type,
+        shift: Type,
+        *,
+        quantization: Quantization,
+        **attrs: Any,
     ) -> Type:
         is_s8(x, w)
         h, width, c = image_axes(x)

@@ -119,7 +119,7 @@ def _fused(members: list[Node], needed: set[Value], outside: Callable[[Value], V
 
 
 def _flattened(type: Type, flat: Shape | None) -> Type:
-    return Type(type.dtype, (product(flat),)) if type.shape == flat else type
+    return type.with_shape((product(flat),)) if type.shape == flat else type
 
 
 def _reshaped(v: Value, type: Type) -> Value:

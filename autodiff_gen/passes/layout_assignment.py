@@ -26,7 +26,7 @@ from ..ir.node import STATE, Node, Value, base, topological
 from ..ir.op_kinds import Call, Contraction, Elementwise, View, ViewKind
 from ..ir.parameter_layout import Storage
 from ..ir.traits import view_kind
-from ..ir.types import Type, planned
+from ..ir.types import planned
 from ..ir.views import layout
 from .commute_pooling import commute_pooling
 from .context import Context
@@ -156,7 +156,7 @@ class _Propagation:
         old = node.attrs["state"]
         storage = self.storage[old]
         if old not in self.states:
-            type = Type(old.type.dtype, storage.shape)
+            type = old.type.with_shape(storage.shape)
             self.states[old] = make_state(replace(old, type=type, storage=storage))
         pieces = reshaped(self.states[old], tuple(extent for extent, _ in storage.loops))
         split = simplified(pieces, [(storage.dims.index(i),) for i in range(len(storage.dims))])

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ..ir.node import Node, Value, inferred
 from ..ir.op_kinds import Assemble, Composite, Elementwise, Reduce, View
-from ..ir.types import Shape, Size, Type, broadcast, normalise_axes, planned_size
+from ..ir.types import Shape, Size, broadcast, normalise_axes, planned_size
 from .permuted_view import (
     Permuted,
     PermutedView,
@@ -111,7 +111,7 @@ def _elementwise(node: Node, views: Sequence[Permuted]) -> Sequence[Permuted] | 
         axes.append(tuple(place[at + i] for i in range(len(pieces))))
         at += len(pieces)
     extents = [d for pieces in fine for d in pieces]
-    types = tuple(Type(r.type.dtype, tuple(extents[k] for k in order)) for r in node.results)
+    types = tuple(r.type.with_shape(tuple(extents[k] for k in order)) for r in node.results)
     made = Node(node.op, tuple(ordered_operands), node.attrs, types, node.regions, node.origin)
     return [simplified(r, axes) for r in made.results]
 

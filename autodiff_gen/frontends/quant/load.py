@@ -1,0 +1,83 @@
+"""Read a network that was quantised elsewhere: the format of docs/quantization.md, and that of the int8 networks that
+MIT published with MCUNet."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import ModelError
+from ...ir.quantization import LARGEST_SUM, sums_of
+from .network import Layer, Network
+
+INPUT = "input"
+
+
+def load(source: str | Path | Mapping[str, Any]) -> Network:
+    """A quantised network from an .npz file or a dict of arrays with the entry `layers`, a list of layers as JSON. Raises
+    ModelError for what is no such file, for missing arrays and layers that do not fit together."""
+    arrays = dict(source) if isinstance(source, Mapping) else _read(Path(source))
+    where = "the dict" if isinstance(source, Mapping) else str(source)
+    if "layers" not in arrays:
+        raise ModelError(f"{where} has no entry 'layers': it is no quantised network")
+    given = arrays.pop("layers")
+    try:
+        layers = json.loads(str(given)) if not isinstance(given, list) else given
+        found = _mcunet(layers, arrays) if "kind" in layers[0] else [_layer(entry) for entry in layers]
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ModelError(f"{where}: the entry 'layers' cannot be read: {error!r}") from None
+    return Network(found, arrays)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except OSError as error:
+        raise ModelError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, zipfile.BadZipFile):
+        raise ModelError(f"{path} is no .npz file of arrays") from None
+
+
+def _layer(entry: Mapping[str, Any]) -> Layer:
+    named = dict(entry)
+    fields = {k: named.pop(k) for k in ("name", "op", "scale", "zero_point", "low", "high") if k in named}
+    options = {k: tuple(v) if isinstance(v, list) else v for k, v in named.items() if k != "inputs"}
+    return Layer(**fields, inputs=tuple(named.get("inputs", ())), options=options)
+
+
+# The networks of MCUNet: convolutions in the order of execution, and residual sums with the input of their block
+
+
+def _mcunet(entries: Sequence[Mapping[str, Any]], arrays: dict[str, Any]) -> list[Layer]:
+    first = entries[0]
+    found = [Layer(INPUT, "quantize", scale=first["x_scale"], zero_point=first["x_zero"])]
+    inputs_of: dict[str, str] = {}  # block -> the layer before it
+    for entry in entries:
+        name, block = entry["name"], entry["name"].rpartition(".")[0]
+        inputs_of.setdefault(block, found[-1].name)
+        if entry["kind"] == "global average pool":
+            found.append(Layer(name, "avg_pool2d", (found[-1].name,)))
+            continue
+        result = {"scale": entry["y_scale"], "zero_point": entry["y_zero"]}
+        if entry["kind"] == "add":
+            found.append(Layer(name, "add", (inputs_of[block], found[-1].name), **result))
+            continue
+        kernel = entry["kernel"]
+        options = {"stride": entry["stride"], "padding": (kernel - 1) // 2, "groups": entry["groups"]}
+        found.append(Layer(name, "conv2d", (found[-1].name,), **result, options=options))
+        arrays[f"{name}.weight_scales"] = arrays.pop(f"{name}.w_scales")
+        arrays[f"{name}.bias"] = _without_overflow(entry, arrays[f"{name}.weight"], arrays[f"{name}.bias"])
+    return found
+
+
+def _without_overflow(entry: Mapping[str, Any], weight: Any, bias: Any) -> Any:
+    """The biases of channels that are always at a limit are at that of s32, so that a sum may overflow: they become what
+    sums have room for, which changes no result."""
+    least, greatest = sums_of(weight, entry["x_zero"])
+    return np.clip(bias, -LARGEST_SUM - 1 - least, LARGEST_SUM - greatest).astype(np.int32)
