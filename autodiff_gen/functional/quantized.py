@@ -1,8 +1,8 @@
 """Functions of quantised tensors: 8-bit integers that stand for scale * (q - zero_point), with 32-bit sums.
 
-Images are [N, C, H, W], as in torch.nn.functional. `scale` and `zero_point` are those of the result, which is limited to
-the integers from `low` to `high`: an activation such as ReLU6 is part of the op before it. Results are equal to the last
-bit in NumPy and in C on every core; the rounding is CMSIS-NN's.
+Images are [N, C, H, W], as in torch.nn.functional. `scale` and `zero_point` are those of the result, which is limited
+to the integers from `low` to `high`: an activation such as ReLU6 is part of the op before it. Results are equal to the
+last bit in NumPy and in C on every core; the rounding is CMSIS-NN's.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def quantized_conv2d(
     low: int = LOW,
     high: int = HIGH,
 ) -> Value:
-    """s8 [N, in, H, W] and weights [out, in / groups, kh, kw] (quantized_weight, scales along axis 0) -> s8 [N, out, rows,
-    columns]. bias: int32 [out] in units of the input's scale times the weight's, or None."""
+    """s8 [N, in, H, W] and weights [out, in / groups, kh, kw] (quantized_weight, scales along axis 0) -> s8 [N, out,
+    rows, columns]. bias: int32 [out] in units of the input's scale times the weight's, or None."""
     name = "quantized_conv2d"
     x = images(name, input, 2)
     numbers = {
@@ -232,8 +232,8 @@ def _check_sums(name: str, bound: Any, shift: Any) -> None:
     worst = int(np.max(bound * 2 ** np.maximum(shift, 0)))
     if worst > LARGEST_SUM:
         raise ShapeError(
-            f"{name}: a sum may be {worst}, which has more than 32 bits; use a larger scale of the result, a smaller bias "
-            "or smaller weights"
+            f"{name}: a sum may be {worst}, which has more than 32 bits; use a larger scale of the result, "
+            "a smaller bias or smaller weights"
         )
 
 

@@ -28,8 +28,8 @@ class Sample:
     """One row of an op's test table.
 
     `inputs` are shapes (from a seeded generator in `domain`, (low, high)), or NumPy-like literals;
-    `attrs` as given to `apply`. `dtypes` names an operand's dtype where it is not f32; integer operands are
-    less than `high`.
+    `attrs` as given to `apply`. `dtypes` names an operand's dtype where it is not f32; integer operands are from 0
+    to less than `high`, or in the range that `integers` has for them.
     """
 
     inputs: tuple[tuple[int, ...], ...]
@@ -37,6 +37,7 @@ class Sample:
     domain: tuple[float, float] = (-2.0, 2.0)
     dtypes: Mapping[int, str] = field(default_factory=dict)
     high: int = 2
+    integers: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
 VJP: TypeAlias = Callable[
@@ -113,8 +114,8 @@ def register(op: Op) -> Op:
 
 
 def inferred(op: Op, operands: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]:
-    """The types of the results, by the op's rule. What only moves elements keeps the quantisation that all of them have.
-    Raises ShapeError."""
+    """The types of the results, by the op's rule. What only moves elements keeps the quantisation that all of them
+    have. Raises ShapeError."""
     found = op.infer(*operands, **attrs)
     types = found if isinstance(found, tuple) else (found,)
     if operands and operands[0].quantization is not None and isinstance(op.lower, View | Assemble):

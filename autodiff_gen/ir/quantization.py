@@ -72,8 +72,8 @@ def requantized(v: Any, multiplier: Any, shift: Any) -> Any:
 
 
 def sums_of(weights: Any, zero_point: int) -> tuple[Any, Any]:
-    """The least and the greatest sum of (x - zero_point) * weights over all s8 x, for each element of the first axis of the
-    weights."""
+    """The least and the greatest sum of (x - zero_point) * weights over all s8 x, for each element of the first axis of
+    the weights."""
     rows = np.asarray(weights, np.int64).reshape(len(weights), -1)
     ends = np.stack([rows * (LOW - zero_point), rows * (HIGH - zero_point)])
     return ends.min(0).sum(1), ends.max(0).sum(1)

@@ -13,8 +13,8 @@ from .predicates import Condition, Formula, Number
 @dataclass(frozen=True)
 class Kernel:
     """A row of a kernel table: `symbol` implements the contract's `name` if every condition in `when` holds. `by_cost`:
-    it is called only where the board's cost table says that it is the cheapest. scratch: the bytes of memory that a call
-    needs for itself."""
+    it is called only where the board's cost table says that it is the cheapest. scratch: the bytes of memory that a
+    call needs for itself."""
 
     name: str
     symbol: str

@@ -17,8 +17,8 @@ class Phases:
     """The phases and layers of an entry's steps.
 
     A layer is the module of a parameter, as state_dict names it: `0.weight` belongs to `0`; a parameter without a
-    module is a layer itself; and the module of a constant that has a role in it. Steps without parameters belong to the last layer before them in the forward pass, and to
-    the last one that they lead to in the backward pass.
+    module is a layer itself; and the module of a constant that has a role in it. Steps without parameters belong to the
+    last layer before them in the forward pass, and to the last one that they lead to in the backward pass.
     """
 
     def __init__(self, plan: EntryPlan) -> None:

@@ -46,6 +46,7 @@ quantize = register(
             Sample(shape, {"inverse": 20.0, "zero": 3, "quantization": _ANY}, domain=(-9.0, 9.0))
             for shape in (((2, 3),), ((1,),), ((),))
         ),
+        torch="torch.nan_to_num(torch.round(a * inverse) + zero, nan=-128.0).clamp(-128, 127).to(torch.int8)",
     )
 )
 
@@ -67,8 +68,29 @@ dequantize = register(
         vjp=None,
         lower=Elementwise("(float)({0} - {zero}) * {scale}", MUL, ADD, cheap=True),
         samples=tuple(
-            Sample(shape, {"scale": 0.05, "zero": -3}, dtypes={0: "s8"}, high=127)
+            Sample(shape, {"scale": 0.05, "zero": -3}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)})
             for shape in (((2, 3),), ((),))
+        ),
+        torch="(a.to(torch.int32) - zero).to(torch.float32) * scale",
+    )
+)
+
+
+def _clamp_type(q: Type, *, low: int, high: int) -> Type:
+    is_s8(q)
+    return q
+
+
+clamp_s8 = register(
+    Op(
+        "clamp_s8",  # q between low and high
+        infer=_clamp_type,
+        ref=lambda q, *, low, high: np.clip(q, low, high),
+        vjp=None,
+        lower=Elementwise("ag_limited({0}, {low}, {high})", ATOM, cheap=True, header=HEADER),
+        torch="a.clamp(low, high)",
+        samples=(
+            Sample(((2, 3),), {"low": -20, "high": 45}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}),
         ),
     )
 )
@@ -105,7 +127,15 @@ _TERMS = {f"{x}_{k}": v for x in "ab" for k, v in (("multiplier", 2**30 + 999), 
 
 def _two(name: str, ref: Callable[..., Any], c: str, attrs: Mapping[str, Any]) -> Op:
     shapes = (((2, 3), (2, 3)), ((2, 3), (3,)), ((), (4,)))
-    samples = tuple(Sample(s, dict(attrs), dtypes={0: "s8", 1: "s8"}, high=127) for s in shapes)
+    samples = tuple(
+        Sample(
+            s,
+            dict(attrs),
+            dtypes=dict.fromkeys((0, 1), "s8"),
+            integers=dict.fromkeys((0, 1), (LOW, HIGH + 1)),
+        )
+        for s in shapes
+    )
     return Op(name, _two_type, ref, None, Elementwise(c, ATOM, SELECT, header=HEADER), samples)
 
 

@@ -86,7 +86,9 @@ _ROWS: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
 
 
 def _pool(name: str, ref: Callable[..., Any]) -> Op:
-    samples = tuple(Sample((x,), attrs, dtypes={0: "s8"}, high=127) for x, attrs in _ROWS)
+    samples = tuple(
+        Sample((x,), attrs, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}) for x, attrs in _ROWS
+    )
     return register(Op(name, _type, ref, None, Call(partial(_call, name), strided=(0,)), samples))
 
 

@@ -17,7 +17,7 @@ from ..errors import ShapeError
 from ..ir.kernel_call import KernelCall, Operand, Result
 from ..ir.node import Op, Sample, register
 from ..ir.op_kinds import Attrs, Call
-from ..ir.quantization import Quantization, limited, requantized
+from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
 from ..ir.strides import Strided
 from ..ir.types import Type, planned, s8, s32
 from .quantization import is_s8
@@ -49,8 +49,8 @@ def _numbers(attrs: Attrs) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Convolution:
-    """`channels`: (type of w, channels of x, groups) -> output channels; `window`: of w's shape; `product`: the sums over
-    the channels of one element of all windows, from x there, w there and the groups."""
+    """`channels`: (type of w, channels of x, groups) -> output channels; `window`: of w's shape; `product`: the sums
+    over the channels of one element of all windows, from x there, w there and the groups."""
 
     name: str
     channels: Callable[[Type, int, int], int]
@@ -118,16 +118,14 @@ def _of_groups(x: Any, w: Any, i: int, j: int, groups: int) -> Any:
     return np.concatenate([part @ filters.T for part, filters in parts], -1)
 
 
-def _of_channels(o: int) -> tuple[Any, Any, Any]:
-    """bias, multiplier and shift of a sample."""
-    k = np.arange(o, dtype=np.int32)
-    return 40 * k - 25, 2**30 + 77777777 * k, -5 - k % 3
-
-
 def _sample(x: tuple[int, ...], w: tuple[int, ...], o: int, **attrs: Any) -> Sample:
     numbers = {"x_zero": -7, "quantization": Quantization((0.1,), 9), "low": -90, "high": 111}
-    inputs: Any = (x, w, *_of_channels(o))
-    return Sample(inputs, {**attrs, **numbers}, dtypes={0: "s8", 1: "s8"}, high=127)
+    kinds = ("s8", "s8", "s32", "s32", "s32")
+    ranges = ((LOW, HIGH + 1), (LOW, HIGH + 1), (-500, 500), (2**30, 2**31), (-8, -5))
+    shapes = (x, w, (o,), (o,), (o,))
+    return Sample(
+        shapes, {**attrs, **numbers}, dtypes=dict(enumerate(kinds)), integers=dict(enumerate(ranges))
+    )
 
 
 def windows_s8(

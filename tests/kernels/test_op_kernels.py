@@ -81,6 +81,8 @@ def epilogue_of(epilogue, places):
 def argument(param, call, places, scalars):
     if param.is_epilogue:
         return None if call.epilogue is None else epilogue_of(call.epilogue, places)
+    if param.is_scratch:
+        return None  # `ref` has none
     if param.struct:
         return struct_of(param.struct, call.shape)
     if param.is_pointer:
@@ -126,7 +128,7 @@ def run(library, op, attrs, arrays, order, kept=None):
         results = []
         for t in types:
             start = np.zeros(t.shape, t.dtype.numpy)
-            start[...] = np.nan if t.dtype.kind == "f" else 255
+            start[...] = np.nan if t.dtype.kind == "f" else np.iinfo(start.dtype).max
             if lower.into is not None and attrs["beta"] != 0.0:
                 start[...] = arrays[lower.into]
             results.append(Array(start, "dense"))

@@ -45,7 +45,13 @@ INTERNAL = {
 }
 REGIONS = {"scan", "cond"}  # their operands are functions: tests/functional/test_scan.py and test_cond.py
 
-NOT_IN_TORCH = {"rand_u32"}  # held to runtime/ag_rng.h by test_ops_c.py, and that to its twin by test_rng.py
+# Quantised tensors: held to CMSIS-NN by tests/kernels/test_cmsis.py, to float64 by tests/functional/test_quantized.py.
+ON_S8 = {name for name, op in OPS.items() if any("s8" in s.dtypes.values() for s in op.samples[:1])}
+NOT_IN_TORCH = {
+    "rand_u32",
+    "quantize",
+    *ON_S8,
+}  # rand_u32: to runtime/ag_rng.h by test_ops_c.py, and that to its twin
 
 SAMPLED = [
     name
@@ -116,7 +122,8 @@ def drawn(sample: Sample, i: int, rng: np.random.Generator) -> Any:
         return np.asarray(rng.uniform(*sample.domain, sample.inputs[i]), dtype=np.float32)
     if kind == "b":
         return np.asarray(rng.integers(0, 2, sample.inputs[i]), dtype=bool)
-    return np.asarray(rng.integers(0, sample.high, sample.inputs[i]), dtype=dtype(sample.dtypes[i]).numpy)
+    low, high = sample.integers.get(i, (0, sample.high))
+    return np.asarray(rng.integers(low, high, sample.inputs[i]), dtype=dtype(sample.dtypes[i]).numpy)
 
 
 def case(name: str, i: int, seed: int = 1) -> Case:

@@ -5,5 +5,7 @@
 
 from .load import load as load
 from .network import Network as Network
+from .quantize import Quantized as Quantized
+from .quantize import quantize as quantize
 
-__all__ = ["Network", "load"]
+__all__ = ["Network", "Quantized", "load", "quantize"]

@@ -19,8 +19,8 @@ INPUT = "input"
 
 
 def load(source: str | Path | Mapping[str, Any]) -> Network:
-    """A quantised network from an .npz file or a dict of arrays with the entry `layers`, a list of layers as JSON. Raises
-    ModelError for what is no such file, for missing arrays and layers that do not fit together."""
+    """A quantised network from an .npz file or a dict of arrays with the entry `layers`, a list of layers as JSON.
+    Raises ModelError for what is no such file, for missing arrays and layers that do not fit together."""
     arrays = dict(source) if isinstance(source, Mapping) else _read(Path(source))
     where = "the dict" if isinstance(source, Mapping) else str(source)
     if "layers" not in arrays:
@@ -77,7 +77,7 @@ def _mcunet(entries: Sequence[Mapping[str, Any]], arrays: dict[str, Any]) -> lis
 
 
 def _without_overflow(entry: Mapping[str, Any], weight: Any, bias: Any) -> Any:
-    """The biases of channels that are always at a limit are at that of s32, so that a sum may overflow: they become what
-    sums have room for, which changes no result."""
+    """The biases of channels that are always at a limit are at that of s32, so that a sum may overflow: they become
+    what sums have room for, which changes no result."""
     least, greatest = sums_of(weight, entry["x_zero"])
     return np.clip(bias, -LARGEST_SUM - 1 - least, LARGEST_SUM - greatest).astype(np.int32)

@@ -99,8 +99,8 @@ class _LayerModule(Module):
 
 
 class Network(Module):
-    """A quantised network. It takes a float tensor, or one that is quantised as its first layer says, and returns a float
-    tensor: the dequantised result of its last layer. Its parameters are constants: nothing of it is trained.
+    """A quantised network. It takes a float tensor, or one that is quantised as its first layer says, and returns a
+    float tensor: the dequantised result of its last layer. Its parameters are constants: nothing of it is trained.
 
     layers: in the order of execution; arrays: those of each layer by "<layer>.weight" (s8), "<layer>.weight_scales"
     (float, one or one for each output channel) and "<layer>.bias" (s32). Raises ModelError for layers that do not fit
@@ -132,13 +132,13 @@ class Network(Module):
             self._members()[1][layer.name] = _LayerModule(layer, own)
         self.layers = tuple(layers)
 
-    def forward(self, input: Any) -> Value:
+    def forward(self, input: Value) -> Value:
         return F.dequantize(self.quantized(input))
 
-    def quantized(self, input: Any) -> Value:
+    def quantized(self, input: Value) -> Value:
         """The result of the last layer, s8."""
         values: dict[str, Value] = {}
-        last: Any = input
+        last: Value = input
         for layer, module in zip(self.layers, self.children(), strict=True):
             given = [values[name] for name in layer.inputs] or [last]
             last = values[layer.name] = module(*given)

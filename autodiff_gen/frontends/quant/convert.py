@@ -1,0 +1,297 @@
+"""Conversion of a float graph to quantised tensors.
+
+Every value of the float graph is a number that does not depend on the input (weights, and what is computed of them),
+a pending result, a quantised tensor, or a float. A pending result absorbs what follows it alone: a product the scale
+and shift of each of its channels, as those of BatchNorm and of a bias, and every op its limits, as those of ReLU. It
+becomes a tensor when anything else reads it. Values that only move elements have one range, so that their parts agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ... import functional as F
+from ...ir.build import apply, constant
+from ...ir.interpreter import evaluate
+from ...ir.node import INPUT, STATE, Node, Value, topological, users
+from ...ir.op_kinds import Assemble, Moded, View
+from ...ir.origin import building
+from ...ir.quantization import Quantization
+from ...ir.traits import is_sum
+from ...ir.types import planned, s8
+from ...ops.quantized_forms import FORMS, Pooling, Product
+from ...ops.quantized_pooling import pooling_s8
+from .products import Pending, absorbed, quantized_product
+from .ranges import covering, integer, joined, quantized
+
+Ranges: TypeAlias = Mapping[int, tuple[float, float]]  # of a graph's values, by their position in it
+
+
+@dataclass(frozen=True)
+class Static:
+    """A number or an array that does not depend on the input."""
+
+    array: Any
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of `count` elements each, whose mean is quantised."""
+
+    mean: Value
+    count: int
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A value as a float, as s8, or both."""
+
+    s8: Value | None = None
+    float: Value | None = None
+
+
+Form: TypeAlias = Static | Pending | Sums | Tensor
+
+
+@dataclass
+class Conversion:
+    """One conversion of the graph that computes `result` of `input`. ranges: by the position of a value in the graph.
+    Afterwards `finished` has the float value and the s8 value of each tensor, and `floats` the nodes that have no form
+    on s8."""
+
+    input: Value
+    result: Value
+    ranges: Ranges
+    forms: dict[Value, Form] = field(default_factory=dict)
+    finished: dict[Value, Value] = field(default_factory=dict)
+    floats: list[Node] = field(default_factory=list)
+
+    def run(self, given: Value) -> Value:
+        """The float result, for `given` in the place of the input."""
+        nodes = [n for n in topological([self.result]) if n.op is not INPUT]
+        self.readers = users(nodes)
+        self.position = {r: i for i, r in enumerate(values_of(self.result))}
+        self._find_statics(nodes)
+        self.range = self._shared_ranges(nodes)
+        if given.type.quantization is not None:
+            self.forms[self.input] = Tensor(s8=given)
+        else:
+            of = self._quantization(self.input)
+            self.forms[self.input] = Tensor(s8=F.quantize(given, of.scale, of.zero_point))
+        self.finished[self.input] = self._s8(self.input)
+        for node in nodes:
+            if node.results[0] not in self.forms:
+                with building(node.origin.scope):
+                    found = self._form(node)
+                    if found is None:
+                        self.floats.append(node)
+                        found = Tensor(float=self._as_float(node))
+                self.forms[node.results[0]] = found
+        return self._float(self.result)
+
+    # What does not depend on the input, and ranges
+
+    def _find_statics(self, nodes: Sequence[Node]) -> None:
+        dynamic = {self.input}
+        for node in nodes:
+            if any(v in dynamic for v in node.operands):
+                dynamic.update(node.results)
+        states = {n.results[0]: n.attrs["state"].init.array() for n in nodes if n.op is STATE}
+        known = [n.results[0] for n in nodes if n.results[0] not in dynamic]
+        arrays = evaluate(known, states)
+        self.forms.update((v, Static(a)) for v, a in zip(known, arrays, strict=True))
+
+    def _shared_ranges(self, nodes: Sequence[Node]) -> dict[Value, tuple[float, float]]:
+        """For each value its range, or that of all values with which it shares elements."""
+        leader: dict[Value, Value] = {}
+
+        def find(v: Value) -> Value:
+            while leader.setdefault(v, v) is not v:
+                v = leader[v]
+            return v
+
+        for node in nodes:
+            form = FORMS.get(node.op.name)
+            moves = (
+                isinstance(node.op.lower, View | Assemble) or isinstance(form, Pooling) or _is_identity(node)
+            )
+            for v in node.operands if moves else ():
+                if not isinstance(self.forms.get(v), Static):
+                    leader[find(v)] = find(node.results[0])
+        groups: dict[Value, list[tuple[float, float]]] = {}
+        for v in (self.input, *(n.results[0] for n in nodes)):
+            found = self.ranges.get(self.position[v])
+            if found is not None:
+                groups.setdefault(find(v), []).append(found)
+        return {v: joined(groups[find(v)]) for v in self.position if find(v) in groups}
+
+    def _quantization(self, v: Value) -> Quantization:
+        return covering(*self.range[v])
+
+    # A value as s8 or as a float
+
+    def _s8(self, v: Value) -> Value:
+        form = self.forms[v]
+        if isinstance(form, Tensor) and form.s8 is not None:
+            return form.s8
+        of = self._quantization(v)
+        if isinstance(form, Pending):
+            low, high = (integer(limit, of) for limit in form.limits)
+            affine = () if form.factor is None else (form.factor, form.shift)
+            made = form.build(of, low, high, *affine)
+            for view in form.views:
+                made = apply(view.op.name, made, **view.attrs)
+        elif isinstance(form, Static):
+            made = constant(quantized(form.array, of), s8, of)
+        else:
+            made = F.quantize(self._float(v), of.scale, of.zero_point)
+        self.forms[v] = Tensor(made, form.float if isinstance(form, Tensor) else None)
+        self.finished[v] = made
+        return made
+
+    def _float(self, v: Value) -> Value:
+        form = self.forms[v]
+        if isinstance(form, Static):
+            return constant(form.array)
+        if isinstance(form, Tensor) and form.float is not None:
+            return form.float
+        if isinstance(form, Sums):
+            made = F.dequantize(form.mean) * float(form.count)
+            self.forms[v] = Tensor(float=made)
+            return made
+        made = F.dequantize(self._s8(v))
+        self.forms[v] = Tensor(self._s8(v), made)
+        return made
+
+    def _as_float(self, node: Node) -> Value:
+        """The node on floats; its shapes follow those of its operands."""
+        return apply(node.op.name, *(self._float(v) for v in node.operands), **node.attrs)
+
+    # Forms on s8
+
+    def _form(self, node: Node) -> Form | None:
+        """What computes the node on s8; None where nothing does."""
+        first = self.forms.get(node.operands[0]) if node.operands else None
+        if _is_identity(node):
+            return self.forms[node.operands[0]]
+        if isinstance(node.op.lower, View):
+            return self._view(node, first)
+        if isinstance(node.op.lower, Assemble):
+            return self._assembled(node)
+        low, high = node.op.limits(node.attrs)
+        if low < high:
+            return self._limited(node, low, high)
+        if is_sum(node):
+            return self._sums(node)
+        form = FORMS.get(node.op.name)
+        if isinstance(form, Pooling):
+            attrs = form.attributes(node.attrs)
+            return None if attrs is None else Tensor(s8=apply(form.op, self._s8(node.operands[0]), **attrs))
+        if isinstance(form, Product):
+            return self._product(node, form)
+        if len(node.operands) == 2 and (node.op.signs or node.op.powers):
+            return self._of_two(node)
+        return None
+
+    def _alone(self, v: Value) -> Form:
+        """The form of v; a pending one only where a single node reads v."""
+        form = self.forms[v]
+        if isinstance(form, Pending) and len(self.readers.get(v, ())) > 1:
+            self._s8(v)
+        return self.forms[v]
+
+    def _view(self, node: Node, form: Form | None) -> Form | None:
+        form = self._alone(node.operands[0])
+        if isinstance(form, Pending):
+            return replace(form, views=(*form.views, node))
+        return Tensor(s8=apply(node.op.name, self._s8(node.operands[0]), **node.attrs))
+
+    def _assembled(self, node: Node) -> Form | None:
+        parts = [self._s8(v) for v in node.operands]
+        of = parts[0].type.quantization
+        if of is None or any(p.type.quantization != of for p in parts) or node.attrs["fill"]:
+            return None
+        return Tensor(s8=apply(node.op.name, *parts, **{**node.attrs, "fill": of.zero_point}))
+
+    def _limited(self, node: Node, low: float, high: float) -> Form | None:
+        form = self._alone(node.operands[0])
+        if isinstance(form, Pending):
+            return replace(form, limits=(max(low, form.limits[0]), min(high, form.limits[1])))
+        q = self._s8(node.operands[0])
+        of = q.type.quantization
+        assert of is not None
+        return Tensor(s8=apply("clamp_s8", q, low=integer(low, of), high=integer(high, of)))
+
+    def _sums(self, node: Node) -> Form | None:
+        """Sums over adjacent axes, as the mean of whole images."""
+        x, axes = node.operands[0], sorted(node.attrs["axes"])
+        if axes[0] == 0 or axes != list(range(axes[0], axes[-1] + 1)):
+            return None
+        rank, shape = x.ndim, x.type.shape
+        extents = planned(shape)
+        count, after = math.prod(extents[a] for a in axes), [a for a in range(1, rank) if a not in axes]
+        q = apply("permute", self._s8(x), dims=(0, *axes, *after))
+        q = apply("reshape", q, shape=(shape[0], count, 1, math.prod(extents[a] for a in after)))
+        mean = apply("avg_pool2d_s8", q, **pooling_s8((count, 1), (count, 1)))
+        return Sums(apply("reshape", mean, shape=node.results[0].type.shape), count)
+
+    def _product(self, node: Node, form: Product) -> Form | None:
+        weights = self.forms[node.operands[1]]
+        if not isinstance(weights, Static):
+            return None
+        x, w = self._s8(node.operands[0]), weights.array.astype(np.float64)
+        channels = w.shape[form.channels]
+
+        def build(of: Quantization, low: int, high: int, factor: Any, shift: Any) -> Value:
+            return quantized_product(x, w, form, node.attrs, of, low, high, factor, shift)
+
+        shape = planned(node.results[0].type.shape)
+        return Pending(build, factor=np.ones(channels), shift=np.zeros(channels), shape=shape)
+
+    def _of_two(self, node: Node) -> Form | None:
+        """A sum or a product of two values; that of a pending product and a number for each channel is absorbed."""
+        for k, v in enumerate(node.operands):
+            other = self.forms[node.operands[1 - k]]
+            if not isinstance(other, Static):
+                continue
+            form = self._alone(v)
+            if (
+                isinstance(form, Sums)
+                and node.op.powers == (1, 1)
+                and np.allclose(form.count * other.array, 1.0)
+            ):
+                return Tensor(s8=form.mean)
+            if isinstance(form, Pending) and form.factor is not None and form.limits == (-math.inf, math.inf):
+                changed = absorbed(node, k, form, other.array)
+                if changed is not None:
+                    return changed
+        if node.op.signs == (1, 1):
+            function = F.quantized_add
+        elif node.op.powers == (1, 1):
+            function = F.quantized_mul
+        else:
+            return None
+        a, b = (self._operand(v) for v in node.operands)
+        return Pending(lambda of, low, high: function(a, b, of.scale, of.zero_point, low, high))
+
+    def _operand(self, v: Value) -> Value:
+        """s8; an array has a range of its own."""
+        form = self.forms[v]
+        if isinstance(form, Static):
+            of = covering(float(form.array.min()), float(form.array.max()))
+            return constant(quantized(form.array, of), s8, of)
+        return self._s8(v)
+
+
+def values_of(result: Value) -> list[Value]:
+    """The values of a graph in an order that depends on its structure alone."""
+    return [v for node in topological([result]) for v in node.results]
+
+
+def _is_identity(node: Node) -> bool:
+    return node.op.chooses == (0,) or (isinstance(node.op.lower, Moded) and node.op.lower.updates)

@@ -1,0 +1,82 @@
+"""A product on s8 and what it absorbs: the factor and the shift of each of its output channels, and limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...ir.build import apply, constant
+from ...ir.node import Node, Value
+from ...ir.quantization import HIGH, LARGEST_SUM, Quantization, fixed_points, sums_of
+from ...ir.types import s8, s32
+from ...ops.quantized_forms import Product
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A result that is not stored yet. build: (its quantisation, low, high) -> s8. views: what was done to its shape
+    since. product: of a product, the factor and the shift of each channel."""
+
+    build: Callable[..., Value]
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    views: tuple[Node, ...] = ()
+    factor: Any = None
+    shift: Any = None
+    shape: tuple[int, ...] = ()  # of a product's result
+
+
+def absorbed(node: Node, k: int, form: Pending, other: Any) -> Pending | None:
+    """A pending product, operand k of a node whose other operand is an array: the node changes the factor and the shift
+    of its channels. None where the array has more than one number for a channel."""
+    channel = np.broadcast_to(np.arange(form.shape[-1]), form.shape)
+    for view in form.views:
+        channel = view.op.ref(channel, **view.attrs)
+    numbers = np.zeros(form.shape[-1])
+    spread = np.broadcast_to(other, channel.shape).astype(np.float64)
+    numbers[channel.reshape(-1)] = spread.reshape(-1)
+    if not np.array_equal(numbers[channel], spread):
+        return None
+    if node.op.signs:
+        own, its = node.op.signs[k], node.op.signs[1 - k]
+        factor, shift = own * form.factor, own * form.shift + its * numbers
+    elif node.op.powers[k] == 1:
+        by = numbers ** node.op.powers[1 - k]
+        factor, shift = form.factor * by, form.shift * by
+    else:
+        return None
+    return replace(form, factor=factor, shift=shift)
+
+
+def quantized_product(
+    x: Value,
+    w: Any,
+    form: Product,
+    attrs: Mapping[str, Any],
+    of: Quantization,
+    low: int,
+    high: int,
+    factor: Any,
+    shift: Any,
+) -> Value:
+    """The product of x and the weights w, whose channels are multiplied by `factor`, plus `shift` for each channel."""
+    of_x = x.type.quantization
+    assert of_x is not None
+    rows = np.moveaxis(w, form.channels, 0)
+    scaled = rows * factor.reshape(-1, *(1,) * (rows.ndim - 1))
+    scales = np.abs(scaled).reshape(len(scaled), -1).max(1) / HIGH
+    # A channel of weights that are 0, or small beside its shift, has a scale at which the bias fits 30 bits.
+    scales = np.maximum(scales, np.maximum(np.abs(shift) / (of_x.scale * 2**30), 1e-30))
+    q = np.clip(np.rint(scaled / scales.reshape(-1, *(1,) * (rows.ndim - 1))), -HIGH, HIGH).astype(np.int8)
+    bias = np.rint(shift / (of_x.scale * scales))
+    least, greatest = sums_of(q, of_x.zero_point)
+    bias = np.clip(bias, -LARGEST_SUM - 1 - least, LARGEST_SUM - greatest).astype(np.int32)
+    multiplier, shifts = fixed_points(of_x.scale * scales / of.scale)
+    weights = constant(np.ascontiguousarray(form.stored(np.moveaxis(q, 0, form.channels))), s8, role="weight")
+    parts = {"bias": bias, "multiplier": multiplier, "shift": shifts}
+    operands = [constant(array, s32, role=role) for role, array in parts.items()]
+    more = {"x_zero": of_x.zero_point, "quantization": of, "low": low, "high": high}
+    return apply(form.op, x, weights, *operands, **attrs, **form.attributes, **more)

@@ -1,0 +1,120 @@
+"""Post-training static quantisation of a float network, or of a part of one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...errors import ModelError
+from ...ir.build import make_input
+from ...ir.interpreter import evaluate
+from ...ir.node import CONST, STATE, Value, topological
+from ...ir.types import Type, f32
+from ...nn.module import Module
+from .convert import Conversion, Ranges, values_of
+from .ranges import METHODS, check_calibration, joined
+
+_CHUNK = 32  # samples that are evaluated at once
+
+
+class Quantized(Module):
+    """A part of a network on 8-bit integers: BatchNorm is folded into the weights, which have a scale for each output
+    channel, and activations such as ReLU and ReLU6 are limits of the op before them. It takes a float tensor or one
+    that is quantised, and returns a float tensor; its parameters are constants, and the part is in evaluation mode.
+
+    float_ops: the names of ops that have no form on s8 and are computed in float, where `fallback` allows that.
+    """
+
+    def __init__(self, module: Module, ranges: Ranges, shape: tuple[int, ...], fallback: bool) -> None:
+        super().__init__()
+        self.__dict__["_float"] = module  # no member: its parameters are not those of the network
+        self.ranges, self.shape, self.fallback = ranges, shape, fallback
+        self.float_ops: tuple[str, ...] = ()
+
+    def forward(self, input: Value) -> Value:
+        return self._converted(input)[0]
+
+    def _converted(self, input: Value) -> tuple[Value, Conversion]:
+        x = make_input("x", Type(f32, input.type.shape))
+        conversion = Conversion(x, _traced(self._float, x), self.ranges)
+        result = conversion.run(input)
+        self.float_ops = tuple(dict.fromkeys(n.op.name for n in conversion.floats))
+        if self.float_ops and not self.fallback:
+            where = dict.fromkeys(
+                f"{n.op.name} of layer {n.origin.scope or 'input'!r}" for n in conversion.floats
+            )
+            raise ModelError(
+                f"quantize: no form on s8 of {', '.join(where)}; leave the layer out of the part that is quantised, or "
+                "give fallback=True, which computes it in float"
+            )
+        return result, conversion
+
+    def report(self, x: Any, labels: Any = None) -> str:
+        """What was lost on samples x: the signal-to-quantisation-noise ratio of each tensor, by the layer that computes it;
+        the bytes of parameters before and after; with labels, the accuracy before and after."""
+        samples = np.asarray(x, np.float32)
+        given = make_input("given", Type(f32, samples.shape))
+        result, conversion = self._converted(given)
+        pairs = list(conversion.finished.items())
+        states = _states(conversion.result)
+        feeds = {conversion.input: samples, **states}
+        *wanted, before = evaluate([*(v for v, _ in pairs), conversion.result], feeds)
+        *found, after = evaluate([*(q for _, q in pairs), result], {given: samples})
+        lines = [f"{'layer':<28} {'SQNR':>6}"]
+        for (v, q), exact, integers in zip(pairs, wanted, found, strict=True):
+            lines.append(f"{v.node.origin.scope or 'input':<28} {_ratio(exact, integers, q):6.1f} dB")
+        constants = [n.attrs["value"] for n in topological([result]) if n.op is CONST]
+        bytes_before, bytes_after = (sum(a.nbytes for a in arrays) for arrays in (states.values(), constants))
+        lines.append(f"parameters: {bytes_before:,} bytes in float, {bytes_after:,} quantised")
+        if labels is not None:
+            right = [float(np.mean(y.reshape(len(samples), -1).argmax(1) == labels)) for y in (before, after)]
+            lines.append(f"accuracy: {right[0]:.2%} in float, {right[1]:.2%} quantised")
+        return "\n".join(lines)
+
+
+def _ratio(exact: Any, integers: Any, q: Value) -> float:
+    """The signal-to-quantisation-noise ratio in dB."""
+    of = q.type.quantization
+    assert of is not None
+    noise = np.sum((exact - of.scale * (integers.astype(np.float64) - of.zero_point)) ** 2)
+    return float(10 * np.log10(np.sum(exact.astype(np.float64) ** 2) / noise)) if noise else math.inf
+
+
+def _states(result: Value) -> dict[Value, Any]:
+    """The parameters and buffers of a graph, with their values."""
+    nodes = (n for n in topological([result]) if n.op is STATE)
+    return {n.results[0]: n.attrs["state"].init.array() for n in nodes}
+
+
+def quantize(module: Module, calibration: Any, method: str = "minmax", fallback: bool = False) -> Quantized:
+    """The module on 8-bit integers.
+
+    calibration: samples of its input, [samples, ...], from which the range of each tensor follows. method: "minmax",
+    the whole range; "percentile", without the outermost 0.01 % at either end; "mse", the range with the least squared
+    error.
+    fallback: compute ops that have no form on s8 in float. Raises ModelError for calibration data that is empty,
+    constant, not finite or of the wrong shape, and for ops without a form on s8.
+    """
+    x = check_calibration(calibration, method)
+    module.eval()
+    found: dict[int, list[tuple[float, float]]] = {}
+    for start in range(0, len(x), _CHUNK):
+        chunk = x[start : start + _CHUNK]
+        given = make_input("x", Type(f32, chunk.shape))
+        values = values_of(_traced(module, given))
+        states = _states(values[-1])
+        kept = [(i, v) for i, v in enumerate(values) if v.type.dtype is f32 and v.node.op is not STATE]
+        for (i, _), array in zip(kept, evaluate([v for _, v in kept], {given: chunk, **states}), strict=True):
+            found.setdefault(i, []).append(METHODS[method](array))
+    return Quantized(module, {i: joined(r) for i, r in found.items()}, x.shape[1:], fallback)
+
+
+def _traced(module: Module, x: Value) -> Value:
+    result = module(x)
+    if not isinstance(result, Value):
+        raise ModelError(
+            f"quantize: {type(module).__name__} must return one tensor, not {type(result).__name__}"
+        )
+    return result

@@ -1,0 +1,60 @@
+"""Which op on quantised tensors computes what an op computes on floats: read by frontends/quant/convert.py. What is
+elementwise, a view or a sum needs no entry: its traits say what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..ir.op_kinds import Attrs
+from .quantized_pooling import pooling_s8
+
+
+@dataclass(frozen=True)
+class Product:
+    """The product of a tensor, channels last, and weights. op: that on s8, with these attributes of its own beside
+    those of the op on floats; channels: the axis of the weights' output channels; stored: the weights as the op reads
+    them."""
+
+    op: str
+    channels: int
+    stored: Callable[[Any], Any] = lambda w: w
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """op: that on s8; attributes: its own, from those of the op on floats, None where it has none."""
+
+    op: str
+    attributes: Callable[[Attrs], dict[str, Any] | None]
+
+
+Form: TypeAlias = Product | Pooling
+
+
+def _max_pooling(attrs: Attrs) -> dict[str, Any] | None:
+    if attrs["dilation"] != (1, 1) or attrs["ceil_mode"]:
+        return None
+    return pooling_s8(attrs["kernel"], attrs["stride"], attrs["padding"])
+
+
+def _avg_pooling(attrs: Attrs) -> dict[str, Any] | None:
+    elements = attrs["kernel"][0] * attrs["kernel"][1]
+    whole = not any(attrs["padding"]) and attrs["divisor"] in (0, elements)
+    counted = not attrs["divisor"] and not attrs["count_include_pad"]
+    if attrs["ceil_mode"] or not (whole or counted):
+        return None
+    return pooling_s8(attrs["kernel"], attrs["stride"], attrs["padding"])
+
+
+FORMS: Mapping[str, Form] = {
+    "conv2d": Product("conv2d_s8", 0),
+    "depthwise2d": Product("depthwise2d_s8", 2),
+    "matmul": Product("dense_s8", 1, np.transpose, {"per_channel": True}),
+    "max_pool2d": Pooling("max_pool2d_s8", _max_pooling),
+    "avg_pool2d": Pooling("avg_pool2d_s8", _avg_pooling),
+}
