@@ -208,8 +208,6 @@ def _product(
     """bias, multipliers and shifts of a product's output channels, and its attributes. Raises ShapeError unless no sum
     can overflow."""
     of_x, of_w = _quantization(name, x), _quantization(name, weight)
-    if of_w.zero_point:
-        raise shape_error(name, [x, weight], "the zero point of weights must be 0")
     out = weight.shape[0]
     assert isinstance(out, int)
     scales = np.broadcast_to(np.array(of_w.scales), (out,))

@@ -46,12 +46,12 @@ INTERNAL = {
 REGIONS = {"scan", "cond"}  # their operands are functions: tests/functional/test_scan.py and test_cond.py
 
 # Quantised tensors: held to CMSIS-NN by tests/kernels/test_cmsis.py, to float64 by tests/functional/test_quantized.py.
-ON_S8 = {name for name, op in OPS.items() if any("s8" in s.dtypes.values() for s in op.samples[:1])}
+ON_S8 = {name for name, op in OPS.items() if name.endswith("_s8") and op.torch is None}
 NOT_IN_TORCH = {
     "rand_u32",
-    "quantize",
     *ON_S8,
-}  # rand_u32: to runtime/ag_rng.h by test_ops_c.py, and that to its twin
+}  # rand_u32: to runtime/ag_rng.h by test_ops_c.py, and that to its twin by test_rng.py
+
 
 SAMPLED = [
     name

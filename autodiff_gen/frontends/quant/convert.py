@@ -61,14 +61,14 @@ Form: TypeAlias = Static | Pending | Sums | Tensor
 @dataclass
 class Conversion:
     """One conversion of the graph that computes `result` of `input`. ranges: by the position of a value in the graph.
-    Afterwards `finished` has the float value and the s8 value of each tensor, and `floats` the nodes that have no form
-    on s8."""
+    Afterwards `finished` has the layer, the float value and the s8 value of each tensor, and `floats` the nodes that
+    have no form on s8."""
 
     input: Value
     result: Value
     ranges: Ranges
     forms: dict[Value, Form] = field(default_factory=dict)
-    finished: dict[Value, Value] = field(default_factory=dict)
+    finished: list[tuple[str, Value, Value]] = field(default_factory=list)
     floats: list[Node] = field(default_factory=list)
 
     def run(self, given: Value) -> Value:
@@ -83,7 +83,7 @@ class Conversion:
         else:
             of = self._quantization(self.input)
             self.forms[self.input] = Tensor(s8=F.quantize(given, of.scale, of.zero_point))
-        self.finished[self.input] = self._s8(self.input)
+        self.finished.append(("input", self.input, self._s8(self.input)))
         for node in nodes:
             if node.results[0] not in self.forms:
                 with building(node.origin.scope):
@@ -151,7 +151,8 @@ class Conversion:
         else:
             made = F.quantize(self._float(v), of.scale, of.zero_point)
         self.forms[v] = Tensor(made, form.float if isinstance(form, Tensor) else None)
-        self.finished[v] = made
+        layer = form.layer if isinstance(form, Pending) else v.node.origin.scope
+        self.finished.append((layer or "input", v, made))
         return made
 
     def _float(self, v: Value) -> Value:
@@ -221,7 +222,8 @@ class Conversion:
     def _limited(self, node: Node, low: float, high: float) -> Form | None:
         form = self._alone(node.operands[0])
         if isinstance(form, Pending):
-            return replace(form, limits=(max(low, form.limits[0]), min(high, form.limits[1])))
+            limits = max(low, form.limits[0]), min(high, form.limits[1])
+            return replace(form, layer=node.origin.scope, limits=limits)
         q = self._s8(node.operands[0])
         of = q.type.quantization
         assert of is not None
@@ -251,7 +253,9 @@ class Conversion:
             return quantized_product(x, w, form, node.attrs, of, low, high, factor, shift)
 
         shape = planned(node.results[0].type.shape)
-        return Pending(build, factor=np.ones(channels), shift=np.zeros(channels), shape=shape)
+        return Pending(
+            node.origin.scope, build, factor=np.ones(channels), shift=np.zeros(channels), shape=shape
+        )
 
     def _of_two(self, node: Node) -> Form | None:
         """A sum or a product of two values; that of a pending product and a number for each channel is absorbed."""
@@ -277,7 +281,9 @@ class Conversion:
         else:
             return None
         a, b = (self._operand(v) for v in node.operands)
-        return Pending(lambda of, low, high: function(a, b, of.scale, of.zero_point, low, high))
+        return Pending(
+            node.origin.scope, lambda of, low, high: function(a, b, of.scale, of.zero_point, low, high)
+        )
 
     def _operand(self, v: Value) -> Value:
         """s8; an array has a range of its own."""

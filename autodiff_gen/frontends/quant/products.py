@@ -18,9 +18,10 @@ from ...ops.quantized_forms import Product
 
 @dataclass(frozen=True)
 class Pending:
-    """A result that is not stored yet. build: (its quantisation, low, high) -> s8. views: what was done to its shape
-    since. product: of a product, the factor and the shift of each channel."""
+    """A result of a layer that is not stored yet. build: (its quantisation, low, high) -> s8, of a product with the
+    factor and the shift of each channel as well. views: what was done to its shape since."""
 
+    layer: str
     build: Callable[..., Value]
     limits: tuple[float, float] = (-math.inf, math.inf)
     views: tuple[Node, ...] = ()
@@ -48,7 +49,7 @@ def absorbed(node: Node, k: int, form: Pending, other: Any) -> Pending | None:
         factor, shift = form.factor * by, form.shift * by
     else:
         return None
-    return replace(form, factor=factor, shift=shift)
+    return replace(form, layer=node.origin.scope, factor=factor, shift=shift)
 
 
 def quantized_product(

@@ -52,19 +52,18 @@ class Quantized(Module):
         return result, conversion
 
     def report(self, x: Any, labels: Any = None) -> str:
-        """What was lost on samples x: the signal-to-quantisation-noise ratio of each tensor, by the layer that computes it;
-        the bytes of parameters before and after; with labels, the accuracy before and after."""
+        """What was lost on samples x: the signal-to-quantisation-noise ratio of each tensor, by the layer that computes
+        it; the bytes of parameters before and after; with labels, the accuracy before and after."""
         samples = np.asarray(x, np.float32)
         given = make_input("given", Type(f32, samples.shape))
         result, conversion = self._converted(given)
-        pairs = list(conversion.finished.items())
         states = _states(conversion.result)
         feeds = {conversion.input: samples, **states}
-        *wanted, before = evaluate([*(v for v, _ in pairs), conversion.result], feeds)
-        *found, after = evaluate([*(q for _, q in pairs), result], {given: samples})
+        *wanted, before = evaluate([*(v for _, v, _ in conversion.finished), conversion.result], feeds)
+        *found, after = evaluate([*(q for *_, q in conversion.finished), result], {given: samples})
         lines = [f"{'layer':<28} {'SQNR':>6}"]
-        for (v, q), exact, integers in zip(pairs, wanted, found, strict=True):
-            lines.append(f"{v.node.origin.scope or 'input':<28} {_ratio(exact, integers, q):6.1f} dB")
+        for (layer, _, q), exact, integers in zip(conversion.finished, wanted, found, strict=True):
+            lines.append(f"{layer:<28} {_ratio(exact, integers, q):6.1f} dB")
         constants = [n.attrs["value"] for n in topological([result]) if n.op is CONST]
         bytes_before, bytes_after = (sum(a.nbytes for a in arrays) for arrays in (states.values(), constants))
         lines.append(f"parameters: {bytes_before:,} bytes in float, {bytes_after:,} quantised")

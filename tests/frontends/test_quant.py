@@ -1,0 +1,286 @@
+"""Quantised networks: loaded ones against float64, quantised ones against the float network; float heads on them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from int8_networks import published, random_network, simulated
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen import nn, optim, quant
+from autodiff_gen.errors import ModelError, ShapeError
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import Value, topological
+
+NETWORKS = {"random": None, **{path.stem: path for path in published()}}
+
+
+def arrays_of(name: str) -> dict[str, Any]:
+    path = NETWORKS[name]
+    if path is None:
+        return random_network(np.random.default_rng(3))
+    with np.load(path) as file:
+        return {k: file[k] for k in file.files}
+
+
+def photograph(rng: np.random.Generator, size: int) -> Any:
+    """An image of soft blobs, [1, 3, size, size] between -1 and 1."""
+    y, x = np.mgrid[0:size, 0:size] / size
+    image = np.zeros((3, size, size))
+    for _ in range(12):
+        (a, b), width = rng.uniform(0, 1, 2), rng.uniform(0.05, 0.4)
+        image += rng.uniform(-1, 1, (3, 1, 1)) * np.exp(-((x - a) ** 2 + (y - b) ** 2) / width**2)
+    return np.tanh(image)[None].astype(np.float32)
+
+
+def layer_values(net: quant.Network, x: Value) -> dict[str, Value]:
+    """The result of each layer, s8."""
+    values: dict[str, Value] = {}
+    last = x
+    for layer, module in zip(net.layers, net.children(), strict=True):
+        last = values[layer.name] = module(*([values[name] for name in layer.inputs] or [last]))
+    return values
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_each_layer_is_that_of_float64(name: str, rng: np.random.Generator) -> None:
+    """Given the same operands a layer's integers differ by one at most, where two roundings differ from one; and the
+    network has the same first class."""
+    arrays = arrays_of(name)
+    size = 16 if name == "random" else 128
+    array = photograph(rng, size)
+    x = ag.Input("x", (1, 3, size, size))
+    values = layer_values(quant.load(dict(arrays)), x)
+    found = dict(zip(values, evaluate(list(values.values()), {x: array}), strict=True))
+    whole = simulated(arrays, array)
+    assert np.argmax(found["classifier"]) == np.argmax(whole["classifier"])
+    layers = json.loads(str(arrays["layers"]))
+    for before, layer in zip(["input", *(entry["name"] for entry in layers)], layers, strict=False):
+        if layer["kind"] in ("global average pool", "add"):
+            continue
+        one = {**arrays, "layers": json.dumps([layer])}
+        alone = simulated(one, found[before] / 127.5)[layer["name"]]
+        assert np.max(np.abs(alone - found[layer["name"]])) <= 1, layer["name"]
+        assert np.mean(alone != found[layer["name"]]) < 0.02, layer["name"]
+    assert np.ptp(found["classifier"].astype(int)) > 20
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", ["random", *list(NETWORKS)[1:2]])
+def test_c_computes_the_same_bits(name: str, rng: np.random.Generator) -> None:
+    size = 16 if name == "random" else 128
+    x = ag.Input("x", (1, 3, size, size))
+    y = quant.load(arrays_of(name)).quantized(x)
+    array = photograph(rng, size)
+    got = ag.function([x], [y]).on_host(kernels="ref")(array)
+    np.testing.assert_array_equal(np.reshape(got, y.shape), evaluate([y], {x: array})[0])
+
+
+class Adapted(nn.Module):
+    """A float head on a quantised backbone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = quant.load(random_network(np.random.default_rng(3)))
+        self.head = nn.Linear(10, 4)
+
+    def forward(self, x: Value) -> Value:
+        return self.head(F.flatten(self.backbone(x), 1))
+
+
+@pytest.mark.cc
+def test_a_float_head_trains_on_a_frozen_backbone(rng: np.random.Generator) -> None:
+    loss, sgd = nn.CrossEntropyLoss(), optim.SGD(lr=0.02)
+    model = ag.Model.supervised(Adapted(), input=(1, 3, 16, 16), loss=loss, optimizer=sgd)
+    assert [state.name for state in model.states] == ["head.weight", "head.bias"]
+    trainer = model.on_host(kernels="ref")
+    images = [photograph(rng, 16) for _ in range(4)]
+    losses = [trainer.train_step(images[k % 4], np.array([k % 4])) for k in range(200)]
+    assert np.mean(losses[-4:]) < 0.5 * np.mean(losses[:4])
+
+
+# Quantisation after training
+
+
+class Residual(nn.Module):
+    """Everything that is folded, absorbed, matched and pooled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(8)
+        self.relu6 = nn.ReLU6()
+        self.depthwise = nn.Conv2d(8, 8, 3, padding=1, groups=8)
+        self.project = nn.Conv2d(8, 8, 1)
+        self.pool = nn.MaxPool2d(2)
+        self.linear = nn.Linear(16, 5)
+
+    def forward(self, x: Value) -> Value:
+        y = self.relu6(self.norm(self.conv(x)))
+        z = F.relu(self.project(self.depthwise(y)) + y)
+        z = F.cat([self.pool(z), F.avg_pool2d(z, 2)], 1)
+        return self.linear(z.mean((2, 3)))
+
+
+def trained_statistics(module: nn.Module, rng: np.random.Generator) -> nn.Module:
+    """The module with BatchNorm's numbers as after training."""
+    own = dict(module.named_buffers())
+    state = {
+        name: v.node.attrs["state"].init.array() for name, v in (*module.named_parameters(), *own.items())
+    }
+    state["norm.running_mean"] = rng.normal(0, 0.3, 8).astype(np.float32)
+    state["norm.running_var"] = rng.uniform(0.2, 2, 8).astype(np.float32)
+    state["norm.weight"] = rng.uniform(-1.5, 1.5, 8).astype(np.float32)
+    state["norm.bias"] = rng.normal(0, 0.5, 8).astype(np.float32)
+    fresh = type(module)()
+    fresh.load_state_dict(state)
+    return fresh
+
+
+@pytest.fixture
+def samples(rng: np.random.Generator) -> Any:
+    return rng.normal(size=(70, 3, 8, 8)).astype(np.float32)
+
+
+def ratios(report: str) -> dict[str, float]:
+    """The SQNR of each layer that a report names."""
+    lines = [line.split() for line in report.splitlines() if line.endswith(" dB")]
+    return {words[0]: float(words[1]) for words in lines}
+
+
+@pytest.mark.parametrize("method", ["minmax", "percentile", "mse"])
+def test_quantised_is_close_to_float(method: str, samples: Any, rng: np.random.Generator) -> None:
+    net = quant.quantize(trained_statistics(Residual(), rng), samples, method)
+    labels = rng.integers(0, 5, len(samples))
+    report = net.report(samples, labels)
+    found = ratios(report)
+    assert {"input", "relu6", "depthwise", "project", "linear"} <= set(found)
+    assert all(ratio > (20 if method == "percentile" else 28) for ratio in found.values()), report
+    assert "accuracy: " in report and "parameters: 1,944 bytes in float" in report
+
+
+@pytest.mark.cc
+def test_a_quantised_part_is_integers_alone(samples: Any, rng: np.random.Generator) -> None:
+    """One kernel a layer and nothing in float between the ends; C gives the bits of NumPy."""
+    net = quant.quantize(trained_statistics(Residual(), rng), samples)
+    x = ag.Input("x", (2, 3, 8, 8))
+    y = net(x)
+    ops = [
+        n.op.name
+        for n in topological([y])
+        if not n.op.name.startswith(("const", "input", "permute", "reshape"))
+    ]
+    assert ops == [
+        "quantize", "conv2d_s8", "depthwise2d_s8", "conv2d_s8", "add_s8", "max_pool2d_s8", "avg_pool2d_s8", "assemble",
+        "avg_pool2d_s8", "dense_s8", "dequantize",
+    ]  # fmt: skip
+    got = ag.function([x], [y]).on_host(kernels="ref")(samples[:2])
+    np.testing.assert_array_equal(np.reshape(got, (2, 5)), evaluate([y], {x: samples[:2]})[0])
+
+
+class Gated(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x: Value) -> Value:
+        y = self.conv(x)
+        return F.relu(y * F.sigmoid(y)) - 0.5 * y
+
+
+def test_an_op_without_form_on_s8(samples: Any) -> None:
+    x = ag.Input("x", (1, 3, 8, 8))
+    with pytest.raises(ModelError) as error:
+        quant.quantize(Gated(), samples)(x)
+    assert str(error.value) == (
+        "quantize: no form on s8 of sigmoid of layer 'conv', sub of layer 'conv'; leave the layer out of the part that "
+        "is quantised, or give fallback=True, which computes it in float"
+    )
+    net = quant.quantize(Gated(), samples, fallback=True)
+    assert min(ratios(net.report(samples[:8])).values()) > 28
+    net(x)
+    assert net.float_ops == ("sigmoid", "sub")
+
+
+@pytest.mark.parametrize(
+    ("data", "method", "message"),
+    [
+        (np.zeros((0, 3, 8, 8)), "minmax", "the calibration data must be [samples, ...], not [0, 3, 8, 8]"),
+        (
+            np.zeros((5, 3, 8, 8)),
+            "minmax",
+            "the calibration data is constant, 0: give samples of what the network",
+        ),
+        (np.full((5, 3, 8, 8), np.nan), "minmax", "the calibration data must be finite"),
+        (np.ones((5, 3, 8, 8)), "median", "no method 'median'; there are minmax, percentile, mse"),
+    ],
+)
+def test_rejected_calibration(data: Any, method: str, message: str) -> None:
+    with pytest.raises(ModelError) as error:
+        quant.quantize(Residual(), data, method)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_calibration_of_another_shape() -> None:
+    with pytest.raises(ShapeError, match=r"conv2d"):
+        quant.quantize(Residual(), np.random.default_rng(1).normal(size=(5, 2, 8, 8)))
+
+
+def general(**changed: Any) -> dict[str, Any]:
+    """A file of the general format, with some entries changed."""
+    layers = [
+        {"name": "in", "op": "quantize", "scale": 0.05, "zero_point": -3},
+        {"name": "fc", "op": "linear", "scale": 0.1, "zero_point": 4, "low": -100, "high": 127},
+    ]
+    weight = np.arange(-6, 6, dtype=np.int8).reshape(3, 4)
+    return {"layers": layers, "fc.weight": weight, "fc.weight_scales": np.array([0.1, 0.2, 0.3]), **changed}
+
+
+def test_the_general_format(tmp_path: Path) -> None:
+    path = tmp_path / "net.npz"
+    given = general()
+    np.savez(path, **{**given, "layers": json.dumps(given["layers"])})
+    array = np.array([[0.3, -0.2, 1.0, 0.55]], np.float32)
+    x = ag.Input("x", (1, 4))
+    (got,) = evaluate([quant.load(path)(x)], {x: array})
+    want = np.clip(array @ (given["fc.weight"].T * given["fc.weight_scales"]), 0.1 * -104, None)
+    np.testing.assert_allclose(got, want, atol=0.051)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"fc.weight": 1}, "the dict has no entry 'layers': it is no quantised network"),
+        (general(layers="["), "the dict: the entry 'layers' cannot be read"),
+        (general(layers=[]), "the dict: the entry 'layers' cannot be read"),
+        (
+            general(layers=[{"name": "a", "op": "conv3d"}]),
+            "layer 'a': no quantised op 'conv3d'; there are quantize, conv",
+        ),
+        (
+            general(layers=[{"name": "a", "op": "add", "inputs": ["b", "c"]}]),
+            "layer 'a' reads 'b', which is no earlier",
+        ),
+        (general(layers=[{"name": "a", "op": "flatten"}] * 2), "two layers are called 'a'"),
+        (general(layers=[{"name": "a", "op": "linear"}]), "layer 'a': the array 'a.weight' is missing"),
+        ("nowhere.npz", "cannot read nowhere.npz: No such file or directory"),
+        (__file__, "is no .npz file of arrays"),
+    ],
+)
+def test_rejected_files(source: Any, message: str) -> None:
+    with pytest.raises(ModelError) as error:
+        quant.load(source)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_misshapen_array_names_its_layer() -> None:
+    net = quant.load(general(**{"fc.bias": np.zeros(2, np.int32)}))
+    with pytest.raises(
+        ShapeError, match=r"layer 'fc': quantized_linear.*the bias must be int32\[3\], not int32\[2\]"
+    ):
+        net(ag.Input("x", (1, 4)))

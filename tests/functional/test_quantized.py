@@ -1,0 +1,203 @@
+"""Functions of quantised tensors against the numbers that the integers stand for, in float64; then what is rejected.
+That C computes the same bits is tested for every op in test_ops_c.py and test_op_kernels.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen.errors import ShapeError
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import Value
+from autodiff_gen.ir.quantization import Quantization, fixed_point, requantized
+
+X, RESULT = (0.05, -7), (0.11, 12)  # scale and zero point
+
+
+def integers(rng: np.random.Generator, *shape: int) -> Any:
+    """s8 with its extreme values."""
+    q = rng.integers(-128, 128, shape)
+    return np.where(rng.uniform(size=shape) < 0.1, rng.choice([-128, 127], shape), q).astype(np.int8)
+
+
+def number(q: Any, of: tuple[float, int]) -> Any:
+    return of[0] * (q.astype(np.float64) - of[1])
+
+
+def quantised_input(name: str, q: Any, of: tuple[float, int]) -> tuple[Value, Value, Any]:
+    """A float input, its quantised value, and the array for the input that gives q."""
+    x = ag.Input(name, q.shape)
+    return x, F.quantize(x, *of), number(q, of).astype(np.float32)
+
+
+def check(
+    y: Value, feeds: dict[Value, Any], want: Any, low: int = -128, high: int = 127, units: float = 0.51
+) -> None:
+    """The integers of y are those of the numbers `want`, between the limits, but for the rounding of the multiplier."""
+    (got,) = evaluate([y], feeds)
+    of = y.type.quantization
+    assert of is not None and got.dtype == np.int8
+    exact = np.clip(want / of.scale + of.zero_point, low, high)
+    assert np.max(np.abs(got - exact)) <= units
+    assert np.ptp(got.astype(int)) > 20  # the limits do not hide everything
+
+
+def product(kind: str, rng: np.random.Generator) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """Input, weights, scales and options."""
+    if kind == "depthwise":
+        return (
+            integers(rng, 2, 6, 9, 7),
+            integers(rng, 6, 1, 3, 5),
+            6,
+            {"groups": 6, "padding": (1, 2), "stride": 2},
+        )
+    if kind == "groups":
+        return integers(rng, 1, 6, 5, 5), integers(rng, 4, 3, 3, 3), 4, {"groups": 2, "dilation": 2}
+    return integers(rng, 1, 3, 8, 6), integers(rng, 5, 3, 3, 3), 5, {"padding": 1, "stride": (1, 2)}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("limits", [(-128, 127), (-50, 60)])
+@pytest.mark.parametrize("kind", ["conv", "groups", "depthwise"])
+def test_convolution(kind: str, limits: tuple[int, int], rng: np.random.Generator) -> None:
+    import torch
+
+    q, w, out, options = product(kind, rng)
+    scales = rng.uniform(0.001, 0.02, out)
+    bias = rng.integers(-900, 900, out).astype(np.int32)
+    x, of_x, array = quantised_input("x", q, X)
+    y = F.quantized_conv2d(
+        of_x, F.quantized_weight(w, scales), bias, *RESULT, **options, low=limits[0], high=limits[1]
+    )
+    each = scales[:, None, None, None]
+    want = torch.nn.functional.conv2d(
+        torch.tensor(number(q, X)), torch.tensor(each * w), torch.tensor(X[0] * scales * bias), **options
+    )
+    check(y, {x: array}, want.numpy(), *limits)
+
+
+@pytest.mark.parametrize("scales", [0.01, np.array([0.01, 0.02, 0.003])])
+def test_linear(scales: Any, rng: np.random.Generator) -> None:
+    q, w = integers(rng, 9, 40), integers(rng, 3, 40)
+    bias = rng.integers(-900, 900, 3).astype(np.int32)
+    x, of_x, array = quantised_input("x", q, X)
+    y = F.quantized_linear(of_x, F.quantized_weight(w, scales), bias, *RESULT)
+    check(y, {x: array}, number(q, X) @ (w.T * scales) + X[0] * scales * bias)
+
+
+@pytest.mark.parametrize("function", [F.quantized_add, F.quantized_mul])
+def test_of_two(function: Callable[..., Value], rng: np.random.Generator) -> None:
+    a, b = integers(rng, 4, 30), integers(rng, 30)
+    x, of_a, array_a = quantised_input("x", a, X)
+    z, of_b, array_b = quantised_input("z", b, (0.02, 30))
+    exact = (
+        number(a, X) + number(b, (0.02, 30))
+        if function is F.quantized_add
+        else number(a, X) * number(b, (0.02, 30))
+    )
+    check(function(of_a, of_b, *RESULT), {x: array_a, z: array_b}, exact)
+    check(function(of_a, of_b, *RESULT, -20, 90), {x: array_a, z: array_b}, exact, -20, 90)
+
+
+@pytest.mark.torch
+def test_pooling(rng: np.random.Generator) -> None:
+    import torch
+
+    q = integers(rng, 2, 3, 7, 6)
+    x, of_x, array = quantised_input("x", q, X)
+    exact = torch.tensor(number(q, X))
+    mean = torch.nn.functional.avg_pool2d(exact, (3, 2), 2, 1, count_include_pad=False)
+    check(F.quantized_avg_pool2d(of_x, (3, 2), 2, 1), {x: array}, mean.numpy())
+    check(
+        F.quantized_max_pool2d(of_x, 3, 1, 1),
+        {x: array},
+        torch.nn.functional.max_pool2d(exact, 3, 1, 1).numpy(),
+        units=1e-6,
+    )
+
+
+def test_what_only_moves_elements_stays_quantised(rng: np.random.Generator) -> None:
+    q = integers(rng, 2, 3, 4)
+    x, of_x, array = quantised_input("x", q, X)
+    y = F.cat([F.permute(of_x, (1, 0, 2)).reshape(6, 4), of_x.reshape(6, 4)[::2]])
+    assert y.type.quantization == Quantization((X[0],), X[1])
+    (got,) = evaluate([F.dequantize(y)], {x: array})
+    want = np.concatenate([q.transpose(1, 0, 2).reshape(6, 4), q.reshape(6, 4)[::2]])
+    np.testing.assert_allclose(got, number(want, X), rtol=1e-6)
+    other = F.quantize(x, 0.3, 0)
+    assert F.cat([of_x, other]).type.quantization is None
+
+
+def test_rounding_is_that_of_cmsis_nn() -> None:
+    """Two roundings: the product's 31 bits, halves up; then the bits that the shift drops, halves away from 0."""
+    half = 1 << 30
+    assert [int(requantized(v, half, 0)) for v in (-3, -1, 0, 1, 3)] == [-1, 0, 0, 1, 2]
+    assert [int(requantized(v, half, -1)) for v in (-10, -6, -2, 2, 6, 10)] == [-3, -2, -1, 1, 2, 3]
+    assert int(requantized(-(1 << 31), 2**31 - 1, 0)) == -(2**31) + 1
+    for ratio in (0.4, 1.0, 3.7, 2.0**-20 * 1.3):
+        multiplier, shift = fixed_point(ratio)
+        assert 2**30 <= multiplier < 2**31
+        assert multiplier * 2.0 ** (shift - 31) == pytest.approx(ratio, rel=2**-31)
+    assert fixed_point(2.0**-40) == (0, 0)
+
+
+def of_ones(shape: tuple[int, ...], scale: float = 0.01) -> Value:
+    return F.quantized_weight(np.ones(shape, np.int8), scale)
+
+
+IMAGE = F.quantize(ag.Input("image", (1, 2, 4, 4)), *X)
+REJECTED = [
+    (lambda: F.quantize(ag.Input("x", (3,)), 0.0), "scale 0.0: scales must be finite and greater than 0"),
+    (lambda: F.quantize(ag.Input("x", (3,)), -0.1), "scale -0.1: scales must be finite and greater than 0"),
+    (lambda: F.quantize(ag.Input("x", (3,)), float("nan")), "scale nan: scales must be finite"),
+    (lambda: F.quantize(ag.Input("x", (3,)), 0.1, 128), "zero_point 128 is not between -128 and 127"),
+    (lambda: F.quantize(IMAGE, 0.1), "needs a float, not s8"),
+    (lambda: F.dequantize(ag.Input("x", (3,), "s8")), "needs a quantised tensor, as F.quantize"),
+    (lambda: F.quantized_weight(np.ones(3), 0.1), "the values must be int8, not float64"),
+    (
+        lambda: F.quantized_weight(np.ones((3, 2), np.int8), [0.1, 0.2]),
+        "2 scales for the 3 elements along axis 0",
+    ),
+    (
+        lambda: F.quantized_conv2d(IMAGE, of_ones((3, 2, 3)), None, *RESULT),
+        "the weight must be [out, in / groups, kh",
+    ),
+    (
+        lambda: F.quantized_conv2d(IMAGE, of_ones((3, 1, 3, 3)), None, *RESULT),
+        "the weights must be [out, kh, kw, 2 / g",
+    ),
+    (
+        lambda: F.quantized_conv2d(IMAGE, of_ones((3, 2, 3, 3)), np.ones(3), *RESULT),
+        "the bias must be int32[3], not",
+    ),
+    (
+        lambda: F.quantized_conv2d(IMAGE, IMAGE, None, *RESULT),
+        "the weight must be a constant, as F.quantized_weight makes it",
+    ),
+    (
+        lambda: F.quantized_conv2d(IMAGE, of_ones((3, 2, 1, 1)), None, *RESULT, low=5, high=5),
+        "limits 5 and 5 must asc",
+    ),
+    (
+        lambda: F.quantized_conv2d(IMAGE, of_ones((3, 2, 1, 1)), np.full(3, 2**31 - 1, np.int32), *RESULT),
+        "a sum may be 2147483915, which has more than 32 bits; use a larger scale of the result",
+    ),
+    (lambda: F.quantized_mul(IMAGE, IMAGE, 1e-9, 0), "which has more than 32 bits"),
+    (
+        lambda: F.quantized_avg_pool2d(IMAGE, 3, 1, 2),
+        "padding=(2, 2, 2, 2) is more than half of kernel_size=(3, 3)",
+    ),
+    (lambda: F.relu(IMAGE), "needs a float, not s8"),
+]
+
+
+@pytest.mark.parametrize(("build", "message"), REJECTED)
+def test_rejected(build: Callable[[], Value], message: str) -> None:
+    with pytest.raises(ShapeError) as error:
+        build()
+    assert message in str(error.value) and "\n" not in str(error.value)
