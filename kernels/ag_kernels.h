@@ -170,11 +170,11 @@ AG_KERNEL(cumsum_f32);
 
 /* Kernels of 8-bit integers. A quantised tensor q stands for scale * (q - zero); where its parameters are
  * folded, sum is an int32_t that cannot overflow, and requantised(v, o) is ag_requantized(v, multiplier[o],
- * shift[o]) of ag_quantization.h. Results are equal to the last bit in every backend. `scratch` is memory that
- * the kernel may write, aligned to 4 bytes: as much as its row in kernels.toml says, or NULL. */
+ * shift[o]) of ag_quantization.h. Results are equal to the last bit in every backend. `scratch` is memory
+ * that the kernel may write, aligned to 4 bytes: as much as its row in kernels.toml says, or NULL. */
 
-/* y[n,oh,ow,o] = min(max(requantised(sum of (x - x_zero) w over the window + bias[o], o) + y_zero, low), high)
- * for x[n,h,w,c], w[o,kh,kw,c/groups]; elements outside x count as x_zero. y overlaps nothing. */
+/* y[n,oh,ow,o] = min(max(requantised(sum of (x - x_zero) w over the window + bias[o], o) + y_zero, low),
+ * high) for x[n,h,w,c], w[o,kh,kw,c/groups]; elements outside x count as x_zero. y overlaps nothing. */
 typedef void ag_conv2d_s8_fn(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
                              const int32_t *shift, int8_t *y, int32_t n, int32_t x_zero, int32_t y_zero,
                              int32_t low, int32_t high, void *scratch, const ag_conv2d_shape *shape);

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..ir.node import Op
 from ..ir.op_kinds import Attrs
 from .quantized_pooling import pooling_s8
 
@@ -51,10 +52,15 @@ def _avg_pooling(attrs: Attrs) -> dict[str, Any] | None:
     return pooling_s8(attrs["kernel"], attrs["stride"], attrs["padding"])
 
 
-FORMS: Mapping[str, Form] = {
+_FORMS: Mapping[str, Form] = {
     "conv2d": Product("conv2d_s8", 0),
     "depthwise2d": Product("depthwise2d_s8", 2),
     "matmul": Product("dense_s8", 1, np.transpose, {"per_channel": True}),
     "max_pool2d": Pooling("max_pool2d_s8", _max_pooling),
     "avg_pool2d": Pooling("avg_pool2d_s8", _avg_pooling),
 }
+
+
+def form_of(op: Op) -> Form | None:
+    """That of an op on floats, if it has one."""
+    return _FORMS.get(op.name)

@@ -191,7 +191,7 @@ class Builder:
         names = [
             k
             for k, op in OPS.items()
-            if isinstance(op.lower, Elementwise) and op.samples and k not in ("copy", "rand_u32")
+            if isinstance(op.lower, Elementwise) and op.samples and k not in ("copy", "rand_u32", "quantize")
         ]
         name = self.random.choice(sorted(names))
         sample = self.random.choice(OPS[name].samples)

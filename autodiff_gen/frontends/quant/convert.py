@@ -24,7 +24,7 @@ from ...ir.origin import building
 from ...ir.quantization import Quantization
 from ...ir.traits import is_sum
 from ...ir.types import planned, s8
-from ...ops.quantized_forms import FORMS, Pooling, Product
+from ...ops.quantized_forms import Pooling, Product, form_of
 from ...ops.quantized_pooling import pooling_s8
 from .products import Pending, absorbed, quantized_product
 from .ranges import covering, integer, joined, quantized
@@ -116,7 +116,7 @@ class Conversion:
             return v
 
         for node in nodes:
-            form = FORMS.get(node.op.name)
+            form = form_of(node.op)
             moves = (
                 isinstance(node.op.lower, View | Assemble) or isinstance(form, Pooling) or _is_identity(node)
             )
@@ -189,7 +189,7 @@ class Conversion:
             return self._limited(node, low, high)
         if is_sum(node):
             return self._sums(node)
-        form = FORMS.get(node.op.name)
+        form = form_of(node.op)
         if isinstance(form, Pooling):
             attrs = form.attributes(node.attrs)
             return None if attrs is None else Tensor(s8=apply(form.op, self._s8(node.operands[0]), **attrs))
