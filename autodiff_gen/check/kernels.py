@@ -34,8 +34,8 @@ _ALIGNMENTS = (64, 16, 8, 4)  # of compare.c; cores without FPU have the last al
 
 
 def test_kernels(backend: str, board: Board, compiler: str = "gcc") -> tuple[list[str], bool]:
-    """Compare a backend of the tree or a folder; returns one line per row of its table, and whether all passed.
-    `compiler`: of the board's toolchain, without its prefix.
+    """Compare a backend of the tree or a folder; returns one line per row of its table that the board's core can run,
+    and whether all passed. `compiler`: of the board's toolchain, without its prefix.
 
     Raises KernelError if it does not compile or link, ToolError if the board has no emulator.
     """
@@ -52,7 +52,7 @@ def test_kernels(backend: str, board: Board, compiler: str = "gcc") -> tuple[lis
     with tempfile.TemporaryDirectory(prefix="test-kernels-") as name:
         program = _Program(tables, tested, board, compiler, Path(name))
         results = program.results()
-    lines = [line_of(row, runs) for row, runs in zip(tested.kernels, results, strict=True)]
+    lines = [line_of(row, runs) for row, runs in zip(program.rows, results, strict=True)]
     return [text for text, _ in lines], all(good for _, good in lines)
 
 
@@ -60,13 +60,14 @@ class _Program:
     def __init__(self, tables: Backends, tested: Backend, board: Board, compiler: str, folder: Path) -> None:
         self.tables, self.tested, self.board, self.folder = tables, tested, board, folder
         self.compiler = build_commands.tool(board, compiler)
-        (folder / DECLARATIONS).write_text(declarations(tested.kernels))
+        self.rows = [row for row in tested.kernels if row.runs_on(tables.features)]
+        (folder / DECLARATIONS).write_text(declarations(self.rows))
         self.objects = [*self._of_the_backend(), *self._others()]
 
     def results(self) -> list[dict[int, Run]]:
         """The runs of every row by alignment. After a row that crashes the program, the rows that follow are run in a
         new one."""
-        rows = self.tested.kernels
+        rows = self.rows
         by_row: list[dict[int, Run]] = [{} for _ in rows]
         pending = list(range(len(by_row)))
         while pending:
