@@ -100,16 +100,16 @@ class _Program:
         include = [*self.tables.include_dirs(), *build_commands.include_dirs(self.board)]
         objects: list[Path] = []
         for source in self.tables.sources():
-            if source.backend == self.tested.name:
-                own = source.path.suffix == ".c" and source.path not in self.tested.external
-                check = ["-include", str(self.folder / DECLARATIONS)] if own else []
+            if source.backend == self.tested.name and source.path not in self.tested.external:
+                check = ["-include", str(self.folder / DECLARATIONS)] if source.path.suffix == ".c" else []
                 words = [*build_commands.STRICT_FLAGS, *source.cflags, *check]
                 target = self.folder / f"kernel_{len(objects)}.o"
                 done = self._compile(source.path, target, words, include)
                 if done.returncode:
                     raise KernelError(self._compile_error(source.path, done.stderr))
                 objects.append(target)
-        return objects
+        folders = [p for d in self.tested.include for p in (d, *d.rglob("*/"))]
+        return objects + self._cached(self.tested.external, self.tested.external_cflags, folders)
 
     def _others(self) -> list[Path]:
         """The objects that are the same for every backend."""
@@ -138,7 +138,7 @@ class _Program:
                 done = self._compile(source, part, words, include)
                 if done.returncode:
                     raise ToolError(
-                        f"kernels/compare does not compile for {self.board.id}: {_first_error(done.stderr)}"
+                        f"{source} does not compile for {self.board.id}: {_first_error(done.stderr)}"
                     )
                 with tempfile.NamedTemporaryFile(dir=cache_folder(), delete=False) as file:
                     file.write(part.read_bytes())
