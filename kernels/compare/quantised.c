@@ -24,9 +24,19 @@ static int32_t bits(int32_t v) {
     return n;
 }
 
+/* Of each channel. */
+typedef struct scales {
+    const int32_t *bias, *multiplier, *shift;
+} scales;
+
+static scales scales_at(const int32_t *words, int32_t channels) {
+    const scales found = {words, words + channels, words + channels + channels};
+    return found;
+}
+
 /* Bias, multiplier and shift of each channel, for sums of `terms` products: most results are between the
  * limits, some shifts are the largest or the smallest possible. */
-static const int32_t *draw_scales(int32_t channels, int32_t terms, bool small, bool per_channel) {
+static scales draw_scales(int32_t channels, int32_t terms, bool small, bool per_channel) {
     static int32_t words[3 * MAX_CHANNELS];
     const int32_t bias = small ? 100 : 10000, needed = bits(terms * 255 * (small ? 1 : 128) + bias);
     for (int32_t i = 0; i < channels; i++) {
@@ -37,7 +47,7 @@ static const int32_t *draw_scales(int32_t channels, int32_t terms, bool small, b
         words[channels + i] = kind == 0u ? INT32_MAX : kind == 1u ? 0 : (int32_t)(1u << 30 | u >> 2);
         words[2 * channels + i] = kind == 2u ? -31 : kind == 3u ? 31 - needed : shift;
     }
-    return compare_input_words(2, words, 3 * channels);
+    return scales_at(compare_input_words(2, words, 3 * channels), channels);
 }
 
 /* More convolutions: windows outside x, one row with more padding on the right. */
@@ -53,12 +63,12 @@ static void convolution(const compare_row *row, ag_conv2d_s8_fn *ref, const imag
     const ag_conv2d_shape *s = &f->conv2d_shape;
     const int8_t *x = compare_input_s8(0, array_layout(i, layout), false);
     const int8_t *w = compare_input_s8(1, weights_of(s), small);
-    const int32_t *scales = draw_scales(s->o, s->kh * s->kw * (s->c / s->groups), small, true);
-    ref(x, w, scales, scales + s->o, scales + 2 * s->o, compare_output_s8(results_of(s, f->n)), f->n,
-        f->x_zero, f->y_zero, f->low, f->high, NULL, s);
+    scales c = draw_scales(s->o, s->kh * s->kw * (s->c / s->groups), small, true);
+    ref(x, w, c.bias, c.multiplier, c.shift, compare_output_s8(results_of(s, f->n)), f->n, f->x_zero,
+        f->y_zero, f->low, f->high, NULL, s);
     while (compare_next_alignment(f)) {
-        scales = compare_operand_words(2);
-        kernel(compare_operand_s8(0), compare_operand_s8(1), scales, scales + s->o, scales + 2 * s->o,
+        c = scales_at(compare_operand_words(2), s->o);
+        kernel(compare_operand_s8(0), compare_operand_s8(1), c.bias, c.multiplier, c.shift,
                compare_actual_s8(), f->n, f->x_zero, f->y_zero, f->low, f->high, compare_scratch(f), s);
         compare_check_s8(f);
     }
@@ -92,13 +102,12 @@ static void product(const compare_row *row, compare_attributes *f, bool small) {
     ag_dense_s8_fn *kernel = (ag_dense_s8_fn *)row->function;
     const int8_t *x = compare_input_s8(0, compare_dense(f->m * f->k), false);
     const int8_t *w = compare_input_s8(1, compare_dense(f->n * f->k), small);
-    const int32_t *scales = draw_scales(f->n, f->k, small, f->per_channel != 0);
-    ag_dense_s8_ref(x, w, scales, scales + f->n, scales + 2 * f->n,
-                    compare_output_s8(compare_dense(f->m * f->n)), f->m, f->n, f->k, f->x_zero, f->y_zero,
-                    f->low, f->high, f->per_channel, NULL);
+    scales c = draw_scales(f->n, f->k, small, f->per_channel != 0);
+    ag_dense_s8_ref(x, w, c.bias, c.multiplier, c.shift, compare_output_s8(compare_dense(f->m * f->n)), f->m,
+                    f->n, f->k, f->x_zero, f->y_zero, f->low, f->high, f->per_channel, NULL);
     while (compare_next_alignment(f)) {
-        scales = compare_operand_words(2);
-        kernel(compare_operand_s8(0), compare_operand_s8(1), scales, scales + f->n, scales + 2 * f->n,
+        c = scales_at(compare_operand_words(2), f->n);
+        kernel(compare_operand_s8(0), compare_operand_s8(1), c.bias, c.multiplier, c.shift,
                compare_actual_s8(), f->m, f->n, f->k, f->x_zero, f->y_zero, f->low, f->high, f->per_channel,
                compare_scratch(f));
         compare_check_s8(f);

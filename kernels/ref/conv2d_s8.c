@@ -24,8 +24,8 @@ void ag_conv2d_s8_ref(const int8_t *x, const int8_t *w, const int32_t *bias, con
                             if (row < 0 || row >= s->h || column < 0 || column >= s->w) {
                                 continue;
                             }
-                            const int8_t *pixel =
-                                x + (ptrdiff_t)row * s->x_h + (ptrdiff_t)column * s->x_w + first * s->x_c;
+                            const int8_t *pixel = x + (ptrdiff_t)row * s->x_h + (ptrdiff_t)column * s->x_w +
+                                                  (ptrdiff_t)first * s->x_c;
                             for (int32_t k = 0; k < inputs; k++) {
                                 sum += (pixel[(ptrdiff_t)k * s->x_c] - x_zero) * filter[k];
                             }

@@ -16,7 +16,7 @@ static inline window read_window(const int8_t *x, int32_t top, int32_t left, con
         for (int32_t j = 0; j < s->kw; j++) {
             const int32_t column = left + j * s->dilation_w;
             if (row >= 0 && row < s->h && column >= 0 && column < s->w) {
-                const int32_t v = x[(ptrdiff_t)row * s->x_h + (ptrdiff_t)column * s->x_w];
+                const int8_t v = x[(ptrdiff_t)row * s->x_h + (ptrdiff_t)column * s->x_w];
                 found.sum += v;
                 found.count++;
                 found.largest = v > found.largest ? v : found.largest;
