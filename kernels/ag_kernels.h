@@ -25,7 +25,8 @@ extern "C" {
  * narrow tiles of neon. Any other symbol is declared by the generated C that calls it. */
 #define AG_KERNEL(name)                                                                                      \
     ag_##name##_fn ag_##name##_ref, ag_##name##_host, ag_##name##_blas, ag_##name##_armv7em,                 \
-        ag_##name##_fast, ag_##name##_mve, ag_##name##_cmsis, ag_##name##_neon, ag_##name##_small_neon
+        ag_##name##_fast, ag_##name##_mve, ag_##name##_cmsis, ag_##name##_cmsis_dsp, ag_##name##_neon,       \
+        ag_##name##_small_neon
 
 /* C[m,n] = alpha * op(A)[m,k] . op(B)[k,n] + beta * C[m,n]; the sum over ascending k is complete before C is
  * read. A is stored [m,k] (n) or [k,m] (t), B [k,n] (n) or [n,k] (t). C overlaps neither A nor B; A may
@@ -172,6 +173,12 @@ AG_KERNEL(cumsum_f32);
  * folded, sum is an int32_t that cannot overflow, and requantised(v, o) is ag_requantized(v, multiplier[o],
  * shift[o]) of ag_quantization.h. Results are equal to the last bit in every backend. `scratch` is memory
  * that the kernel may write, aligned to 4 bytes: as much as its row in kernels.toml says, or NULL. */
+
+/* How many bytes of its scratch memory a call needs; `autodiff-gen test-kernels` checks that its row's
+ * formula says as many. */
+#ifndef AG_SCRATCH_NEEDED
+#define AG_SCRATCH_NEEDED(bytes) ((void)0)
+#endif
 
 /* y[n,oh,ow,o] = min(max(requantised(sum of (x - x_zero) w over the window + bias[o], o) + y_zero, low),
  * high) for x[n,h,w,c], w[o,kh,kw,c/groups]; elements outside x count as x_zero. y overlaps nothing. */

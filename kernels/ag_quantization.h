@@ -13,8 +13,8 @@ static inline int32_t ag_limited(int32_t v, int32_t low, int32_t high) {
 }
 
 /* v * multiplier / 2^31 * 2^shift, where multiplier is 0 or at least 2^30 and v * 2^shift fits 32 bits: the
- * product is rounded to an integer, halves up, and divided by 2^-shift if shift is negative, rounded again,
- * halves away from 0. */
+ * product is rounded to an integer, halves up, and divided by 2^-shift if shift is negative, at least -31,
+ * rounded again, halves away from 0. */
 static inline int32_t ag_requantized(int32_t v, int32_t multiplier, int32_t shift) {
     const int64_t wide = (int64_t)v * (1 << (shift > 0 ? shift : 0)) * multiplier;
     const int32_t high = (int32_t)((wide + (1 << 30)) >> 31), right = shift < 0 ? -shift : 0;

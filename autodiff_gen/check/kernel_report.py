@@ -75,6 +75,8 @@ def _fault(kernel: str, runs: dict[int, Run], bad: Sequence[Run]) -> str:
         )
     if not first.examples:
         return how
-    facts = CONTRACT[kernel].facts
-    sizes = [word for word in first.examples[0].split() if word.partition("=")[0] in facts]
-    return f"{how}, such as {' '.join(sizes)}"
+    facts, words = CONTRACT[kernel].facts, first.examples[0].split()
+    needed = next((word.removeprefix("scratch=") for word in words if word.startswith("scratch=")), None)
+    if needed is not None:
+        how = f"needs {needed} bytes of scratch memory, more than its row's formula says"
+    return f"{how}, such as {' '.join(word for word in words if word.partition('=')[0] in facts)}"

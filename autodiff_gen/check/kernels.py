@@ -34,8 +34,8 @@ _ALIGNMENTS = (64, 16, 8, 4)  # of compare.c; cores without FPU have the last al
 
 
 def test_kernels(backend: str, board: Board, compiler: str = "gcc") -> tuple[list[str], bool]:
-    """Compare a backend of the tree or a folder; returns one line per row of its table, and whether all passed.
-    `compiler`: of the board's toolchain, without its prefix.
+    """Compare a backend of the tree or a folder; returns one line per row of its table that the board's core can run,
+    and whether all passed. `compiler`: of the board's toolchain, without its prefix.
 
     Raises KernelError if it does not compile or link, ToolError if the board has no emulator.
     """
@@ -52,7 +52,7 @@ def test_kernels(backend: str, board: Board, compiler: str = "gcc") -> tuple[lis
     with tempfile.TemporaryDirectory(prefix="test-kernels-") as name:
         program = _Program(tables, tested, board, compiler, Path(name))
         results = program.results()
-    lines = [line_of(row, runs) for row, runs in zip(tested.kernels, results, strict=True)]
+    lines = [line_of(row, runs) for row, runs in zip(program.rows, results, strict=True)]
     return [text for text, _ in lines], all(good for _, good in lines)
 
 
@@ -60,13 +60,14 @@ class _Program:
     def __init__(self, tables: Backends, tested: Backend, board: Board, compiler: str, folder: Path) -> None:
         self.tables, self.tested, self.board, self.folder = tables, tested, board, folder
         self.compiler = build_commands.tool(board, compiler)
-        (folder / DECLARATIONS).write_text(declarations(tested.kernels))
+        self.rows = [row for row in tested.kernels if row.runs_on(tables.features)]
+        (folder / DECLARATIONS).write_text(declarations(self.rows))
         self.objects = [*self._of_the_backend(), *self._others()]
 
     def results(self) -> list[dict[int, Run]]:
         """The runs of every row by alignment. After a row that crashes the program, the rows that follow are run in a
         new one."""
-        rows = self.tested.kernels
+        rows = self.rows
         by_row: list[dict[int, Run]] = [{} for _ in rows]
         pending = list(range(len(by_row)))
         while pending:
@@ -99,16 +100,16 @@ class _Program:
         include = [*self.tables.include_dirs(), *build_commands.include_dirs(self.board)]
         objects: list[Path] = []
         for source in self.tables.sources():
-            if source.backend == self.tested.name:
-                own = source.path.suffix == ".c" and source.path not in self.tested.external
-                check = ["-include", str(self.folder / DECLARATIONS)] if own else []
+            if source.backend == self.tested.name and source.path not in self.tested.external:
+                check = ["-include", str(self.folder / DECLARATIONS)] if source.path.suffix == ".c" else []
                 words = [*build_commands.STRICT_FLAGS, *source.cflags, *check]
                 target = self.folder / f"kernel_{len(objects)}.o"
                 done = self._compile(source.path, target, words, include)
                 if done.returncode:
                     raise KernelError(self._compile_error(source.path, done.stderr))
                 objects.append(target)
-        return objects
+        folders = [p for d in self.tested.include for p in (d, *d.rglob("*/"))]
+        return objects + self._cached(self.tested.external, self.tested.external_cflags, folders)
 
     def _others(self) -> list[Path]:
         """The objects that are the same for every backend."""
@@ -137,7 +138,7 @@ class _Program:
                 done = self._compile(source, part, words, include)
                 if done.returncode:
                     raise ToolError(
-                        f"kernels/compare does not compile for {self.board.id}: {_first_error(done.stderr)}"
+                        f"{source} does not compile for {self.board.id}: {_first_error(done.stderr)}"
                     )
                 with tempfile.NamedTemporaryFile(dir=cache_folder(), delete=False) as file:
                     file.write(part.read_bytes())

@@ -176,8 +176,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     test.set_defaults(run=commands.run_test_kernels)
 
-    fetch = command("fetch", "Fetch the pinned third-party sources that a kernel backend wraps: cmsis.")
-    fetch.add_argument("backend", metavar="BACKEND", help="cmsis: CMSIS-DSP")
+    fetch = command("fetch", "Fetch the pinned third-party sources that a kernel backend wraps.")
+    fetch.add_argument("backend", metavar="BACKEND", help="cmsis: CMSIS-NN; cmsis_dsp: CMSIS-DSP")
     fetch.add_argument("--file", metavar="FILE", type=Path, help="the package, if it is already downloaded")
     fetch.set_defaults(run=commands.run_fetch)
 

@@ -1,5 +1,5 @@
 """Conditions of a kernel table: comparisons of call attributes, such as "n % 4 == 0" or "4 <= k < 64", and core
-features, such as "fpu64"; and formulas, such as "4 * kh * kw * c"."""
+features, such as "fpu64" or "not mve"; and formulas, such as "4 * kh * kw * c"."""
 
 from __future__ import annotations
 
@@ -47,22 +47,23 @@ _C_ARITHMETIC: dict[type[ast.operator], str] = {
 @dataclass(frozen=True)
 class Condition:
     """A parsed comparison; call it with the call attributes (`facts`). False if an attribute in it is missing. A core
-    `feature` is an attribute of that name with the value 1."""
+    `feature` is an attribute of that name with the value 1; with `absent`, the condition is that there is none."""
 
     text: str
     names: frozenset[str]
     _tree: ast.Compare = field(repr=False, compare=False)
     feature: str | None = None
+    absent: bool = False
 
     @classmethod
     def parse(cls, text: str, facts: Sequence[str], where: str, features: Collection[str] = ()) -> Condition:
         """`facts`: the names that a comparison may contain; `features`: the names that are conditions by themselves.
         Raises KernelError, whose message starts with `where`."""
-        word = text.strip()
+        word = text.strip().removeprefix("not ")
         if word in features:
             tree = ast.parse(f"{word} == 1", mode="eval").body
             assert isinstance(tree, ast.Compare)
-            return cls(text, frozenset([word]), tree, word)
+            return cls(text, frozenset([word]), tree, word, word != text.strip())
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -82,6 +83,8 @@ class Condition:
         return cls(text, frozenset(names), tree)
 
     def __call__(self, facts: Mapping[str, Number]) -> bool:
+        if self.feature is not None:
+            return (self.feature in facts) != self.absent
         if not self.names <= facts.keys():
             return False
         values = [_value(side, facts) for side in (self._tree.left, *self._tree.comparators)]
@@ -92,7 +95,7 @@ class Condition:
     def why_not(self, facts: Mapping[str, Number]) -> str:
         """The reason why the condition is false, for reports."""
         if self.feature is not None:
-            return f"the core has no {self.feature}"
+            return f"the core has {'' if self.absent else 'no '}{self.feature}"
         for name in sorted(self.names):
             if name not in facts:
                 return f"{self.text} needs {name}, which is known at run time only"

@@ -82,7 +82,7 @@ def _with_external(backend: Backend, table: Mapping[str, Any], where: str) -> Ba
     return replace(
         backend,
         include=tuple(home / name for name in external.include),
-        external=tuple(home / name for name in external.sources),
+        external=external.files(home),
         external_cflags=(*external.cflags, "-ffp-contract=fast"),
     )
 

@@ -118,11 +118,11 @@ class Backends:
         return {**facts, **dict.fromkeys(self.features, 1)}
 
     def sources(self) -> tuple[Source, ...]:
-        """Every file of every backend once, in table order; the linker removes what is not called. Files whose kernels
-        all need a feature that the core lacks are left out."""
+        """Every file of every backend once, in table order; the linker removes what is not called. Files of kernels
+        that the core cannot run are left out."""
         sources: list[Source] = []
         for b in self.backends:
-            kernels = tuple(k for k in b.kernels if k.needs <= self.features)
+            kernels = tuple(k for k in b.kernels if k.runs_on(self.features))
             sources += replace(b, kernels=kernels, shared=b.shared if kernels else ()).sources
             for path in b.external:
                 sources.append(Source(b.name, path, b.external_cflags, f"external/{path.stem}", b.folder))

@@ -41,11 +41,12 @@ class Rows:
             kernel = self._written(row, f"{self.table}: kernel {number}")
             for other in written:
                 unused = every_call(other) and not kernel.by_cost
-                if other.name == kernel.name and (unused or other.symbol == kernel.symbol):
+                same = (other.symbol, other.when) == (kernel.symbol, kernel.when)
+                if other.name == kernel.name and (unused or same):
                     why = (
                         "it follows a row without conditions, which matches every call"
                         if unused
-                        else f"{kernel.symbol} has a row already"
+                        else f"{kernel.symbol} has a row with these conditions already"
                     )
                     raise KernelError(
                         f"{self.table}: kernel {number}: duplicate row for {kernel.name}: {why}"
@@ -193,7 +194,7 @@ def _scratch(row: Mapping[str, Any], where: str) -> Formula | None:
 
 def _conditions(values: Any, kernel: str, where: str) -> Conditions:
     texts = strings(values, where)
-    known = features() if any(text.strip().isidentifier() for text in texts) else ()
+    known = features() if any(text.strip().removeprefix("not ").isidentifier() for text in texts) else ()
     return tuple(Condition.parse(text, CONTRACT[kernel].facts, where, known) for text in texts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from .predicates import Condition, Formula, Number
 @dataclass(frozen=True)
 class Kernel:
     """A row of a kernel table: `symbol` implements the contract's `name` if every condition in `when` holds. `by_cost`:
-    it is called only where the board's cost table says that it is the cheapest. scratch: the bytes of memory that a
+    it is called only where the board's cost table says that it is the cheapest. `scratch`: the bytes of memory that a
     call needs for itself."""
 
     name: str
@@ -30,10 +30,9 @@ class Kernel:
         """True if all conditions hold; a condition on an attribute that is unknown at generation time does not."""
         return all(condition(facts) for condition in self.when)
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """Core features in its conditions."""
-        return frozenset(c.feature for c in self.when if c.feature is not None)
+    def runs_on(self, features: Collection[str]) -> bool:
+        """Whether a core with these features meets those of its conditions that name one."""
+        return all(c(dict.fromkeys(features, 1)) for c in self.when if c.feature is not None)
 
     @property
     def declaration(self) -> str:

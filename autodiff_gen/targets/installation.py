@@ -32,6 +32,11 @@ def kernels() -> Path:
     return root() / "kernels"
 
 
+def requirements() -> Path:
+    """Pinned packages, of which the wheel has those with third-party sources for kernel backends."""
+    return root() / "requirements"
+
+
 def runtime() -> Path:
     """C for the board that is neither a kernel nor generated."""
     return root() / "runtime"

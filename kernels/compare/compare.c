@@ -3,7 +3,7 @@
  * which parses these lines:
  *
  *     begin ROW
- *     wrong ROW ALIGN the case
+ *     wrong ROW ALIGN the case, and scratch=BYTES where its row's formula says fewer
  *     done ROW ALIGN cases skipped wrong max-error max-error/bound */
 #include "compare.h"
 
@@ -19,7 +19,8 @@ enum {
     MAX_FLOATS = COMPARE_FLOATS,
     PADDED = GUARD + MAX_FLOATS + GUARD,
     ALIGNMENT_UNIT = 128,
-    MAX_CHANNELS = 128,
+    MAX_CHANNELS = 160,
+    MAX_SCRATCH = 12800,
     MAX_PRINTED = 2
 };
 enum { INPUTS = 3, ACTUAL = INPUTS, EXPECTED, MAGNITUDES, BUFFERS };
@@ -50,6 +51,9 @@ static uint32_t epilogues;
 static int32_t input_count;
 static int32_t used[BUFFERS]; /* floats of the array, without its guards */
 static tally tallies[ALIGNMENTS];
+static uint64_t
+    scratch_memory[(GUARD + MAX_SCRATCH + GUARD) / 8 + 1]; /* what is used of it is at no multiple of 8 */
+static int32_t scratch_bytes, scratch_needed;
 static bool matches[ALIGNMENTS]; /* whether the case meets the row's conditions */
 static int32_t at, next;         /* the alignment of inputs and output, that of the next call */
 static uint32_t case_number;
@@ -101,17 +105,23 @@ static float random_value(uint32_t key, uint32_t i, compare_values values) {
     return is_nan ? NAN : floorf(u * 16.0f) * 0.125f - 1.0f;
 }
 
-/* An array between guards; `all_nan` replaces its values. */
-static void fill(int32_t which, const compare_layout *layout, compare_values values, bool all_nan) {
-    used[which] = last_offset(layout) + 1;
-    if (used[which] > MAX_FLOATS) {
+/* Only guards, around an array of so many floats and in its place, where they are returned. */
+static float *guards(int32_t which, int32_t floats) {
+    used[which] = floats;
+    if (floats > MAX_FLOATS) {
         ag_print("a case is larger than its buffer\n");
         ag_system_exit(2);
     }
-    float *const padded = original[which], *dst = padded + GUARD;
-    for (int32_t i = GUARD + used[which] + GUARD - 1; i >= 0; i--) {
-        padded[i] = PAD;
+    for (int32_t i = GUARD + floats + GUARD - 1; i >= 0; i--) {
+        original[which][i] = PAD;
     }
+    at = next = 0;
+    return original[which] + GUARD;
+}
+
+/* An array between guards; `all_nan` replaces its values. */
+static void fill(int32_t which, const compare_layout *layout, compare_values values, bool all_nan) {
+    float *const dst = guards(which, last_offset(layout) + 1);
     const int32_t *extent = layout->extent, *stride = layout->stride;
     uint32_t number = 0;
     for (int32_t i = 0; i < extent[0]; i++) {
@@ -124,7 +134,6 @@ static void fill(int32_t which, const compare_layout *layout, compare_values val
             }
         }
     }
-    at = next = 0;
     restore(which);
 }
 
@@ -150,6 +159,45 @@ float *compare_input(int32_t slot, compare_layout layout, compare_values values)
     fill(slot, &layout, values, false);
     input_count = slot >= input_count ? slot + 1 : input_count;
     return data(slot);
+}
+
+uint32_t compare_random(uint32_t key, uint32_t number) {
+    return ag_rand_u32(key, case_number, number);
+}
+
+int8_t *compare_input_s8(int32_t slot, compare_layout layout, bool small) {
+    int8_t *const dst = (int8_t *)guards(slot, last_offset(&layout) / 4 + 1);
+    const int32_t *extent = layout.extent, *stride = layout.stride;
+    uint32_t number = 0;
+    for (int32_t i = 0; i < extent[0]; i++) {
+        for (int32_t j = 0; j < extent[1]; j++) {
+            for (int32_t k = 0; k < extent[2]; k++) {
+                for (int32_t l = 0; l < extent[3]; l++) {
+                    const uint32_t u = compare_random(20u + (uint32_t)slot, number++), kind = u >> 28;
+                    const int32_t any = (int32_t)(u % 256u) - 128;
+                    const int32_t v = small ? any / 100 : kind < 2u ? -128 : kind < 4u ? 127 : any;
+                    dst[i * stride[0] + j * stride[1] + k * stride[2] + l * stride[3]] = (int8_t)v;
+                }
+            }
+        }
+    }
+    restore(slot);
+    input_count = slot >= input_count ? slot + 1 : input_count;
+    return (int8_t *)data(slot);
+}
+
+const int32_t *compare_input_words(int32_t slot, const int32_t *words, int32_t count) {
+    memcpy(guards(slot, count), words, (size_t)count * sizeof *words);
+    restore(slot);
+    input_count = slot >= input_count ? slot + 1 : input_count;
+    return (const int32_t *)data(slot);
+}
+
+int8_t *compare_output_s8(compare_layout layout) {
+    (void)guards(ACTUAL, last_offset(&layout) / 4 + 1);
+    used[EXPECTED] = used[ACTUAL];
+    memcpy(data(EXPECTED) - GUARD, original[ACTUAL], padded_bytes(ACTUAL));
+    return (int8_t *)data(EXPECTED);
 }
 
 void compare_draw_epilogue(const compare_attributes *attributes, int32_t channels, compare_layout result) {
@@ -227,6 +275,46 @@ const float *compare_operand(int32_t slot) {
     return data(slot);
 }
 
+const int8_t *compare_operand_s8(int32_t slot) {
+    return (const int8_t *)data(slot);
+}
+
+const int32_t *compare_operand_words(int32_t slot) {
+    return (const int32_t *)data(slot);
+}
+
+int8_t *compare_actual_s8(void) {
+    return (int8_t *)data(ACTUAL);
+}
+
+static uint8_t *scratch(void) {
+    return (uint8_t *)scratch_memory + GUARD + 4;
+}
+
+void *compare_scratch(const compare_attributes *attributes) {
+    scratch_needed = 0;
+    scratch_bytes = compare_rows[row_number].scratch(attributes);
+    if (scratch_bytes > MAX_SCRATCH) {
+        ag_print("a case needs more scratch memory than its buffer has\n");
+        ag_system_exit(2);
+    }
+    memset(scratch_memory, 0xa5, sizeof scratch_memory);
+    return scratch_bytes == 0 ? NULL : scratch();
+}
+
+void compare_scratch_needed(int32_t bytes) {
+    scratch_needed = bytes > scratch_needed ? bytes : scratch_needed;
+}
+
+static bool scratch_has_guards(void) {
+    const uint8_t *const from = scratch();
+    bool same = scratch_needed <= scratch_bytes;
+    for (int32_t i = 0; i < GUARD; i++) {
+        same = same && from[i - GUARD] == 0xa5 && from[scratch_bytes + i] == 0xa5;
+    }
+    return same;
+}
+
 float *compare_actual(void) {
     return data(ACTUAL);
 }
@@ -275,6 +363,9 @@ static void report(bool same, const compare_attributes *attributes) {
         ag_print(" ");
         ag_print_i32(alignments[at], 0);
         compare_rows[row_number].print(attributes);
+        if (scratch_needed > scratch_bytes) {
+            compare_print_int32_t("scratch", scratch_needed);
+        }
         ag_print("\n");
     }
 }
@@ -315,6 +406,11 @@ void compare_check_exact(const compare_attributes *attributes) {
         same = same && (actual[i] == expected[i] || (isnan(actual[i]) && isnan(expected[i])));
     }
     report(same, attributes);
+}
+
+void compare_check_s8(const compare_attributes *attributes) {
+    const bool same = memcmp(data(ACTUAL) - GUARD, data(EXPECTED) - GUARD, padded_bytes(ACTUAL)) == 0;
+    report(same && operands_are_unchanged() && scratch_has_guards(), attributes);
 }
 
 static void print_name(const char *name) {
@@ -366,6 +462,7 @@ int main(void) {
         ag_print("\n");
         memset(tallies, 0, sizeof tallies);
         case_number = 0;
+        scratch_bytes = scratch_needed = 0;
         compare_rows[row_number].cases(&compare_rows[row_number]);
         for (int32_t i = 0; i < ALIGNMENTS; i++) {
             if (compare_only_alignment == 0 || compare_only_alignment == alignments[i]) {

@@ -19,6 +19,7 @@
 /* The attributes of a call that conditions in kernels.toml compare. */
 typedef struct compare_attributes {
     int32_t m, n, k, lda, ldb, ldc, outer, rows, count, inner, reverse, epilogue, align;
+    int32_t x_zero, y_zero, low, high, per_channel;
     float alpha, beta;
     ag_conv2d_shape conv2d_shape;
     ag_conv2d_pool_shape conv2d_pool_shape;
@@ -31,6 +32,7 @@ typedef struct compare_row {
     const char *kernel, *symbol;
     compare_any *function;
     bool (*when)(const compare_attributes *attributes);
+    int32_t (*scratch)(const compare_attributes *attributes); /* bytes */
     void (*print)(const compare_attributes *attributes);
     void (*cases)(const struct compare_row *row);
 } compare_row;
@@ -66,6 +68,12 @@ float *compare_input(int32_t slot, compare_layout layout, compare_values values)
 int32_t *compare_indices(int32_t count, int32_t rows);
 uint8_t *compare_input_index(void);
 
+/* The same for 8-bit integers, of which many are extremes: from -128 to 127, or if `small` -1, 0 and 1; and a
+ * copy of other words. */
+int8_t *compare_input_s8(int32_t slot, compare_layout layout, bool small);
+const int32_t *compare_input_words(int32_t slot, const int32_t *words, int32_t count);
+uint32_t compare_random(uint32_t key, uint32_t number);
+
 /* The output array, twice: the kernel's (actual) and ref's (expected), with the same old values, or NaN where
  * beta is 0. A third one holds the magnitudes of the sums' terms. Pointers of compare_input and
  * compare_actual serve `ref`, until the first alignment. */
@@ -73,6 +81,7 @@ void compare_output(compare_layout layout, float beta);
 float *compare_actual(void);
 float *compare_expected(void);
 float *compare_magnitudes(void);
+int8_t *compare_output_s8(compare_layout layout); /* returns the expected one */
 uint8_t *compare_actual_index(void);
 uint8_t *compare_expected_index(void);
 
@@ -91,6 +100,14 @@ void compare_make_magnitudes(void);
  * false after the last. The kernel's inputs are compare_operand of each slot. */
 bool compare_next_alignment(compare_attributes *attributes);
 const float *compare_operand(int32_t slot);
+const int8_t *compare_operand_s8(int32_t slot);
+const int32_t *compare_operand_words(int32_t slot);
+int8_t *compare_actual_s8(void);
+
+/* As many bytes as the row's formula says, aligned to 4, between guards; NULL where they are none. A kernel
+ * under test calls compare_scratch_needed by AG_SCRATCH_NEEDED. */
+void *compare_scratch(const compare_attributes *attributes);
+void compare_scratch_needed(int32_t bytes);
 
 /* Compares both outputs, guards included: bit for bit except for the rounding of sums of `terms` products,
  * scaled by alpha and added to beta times the old value. The kernel must not have changed its operands. */
@@ -98,6 +115,7 @@ void compare_check(const compare_attributes *attributes, int32_t terms);
 
 /* The same where no rounding is allowed; index arrays as well. */
 void compare_check_exact(const compare_attributes *attributes);
+void compare_check_s8(const compare_attributes *attributes);
 
 /* Prints of a wrong case. */
 void compare_print_int32_t(const char *name, int32_t value);

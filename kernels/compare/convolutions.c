@@ -2,24 +2,6 @@
  * elements. */
 #include "images.h"
 
-static const images depthwise[] = {
-    {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1},    {1, 5, 5, 1, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-    {2, 6, 7, 3, 3, 3, 2, 1, 1, 1, 1, 0, 1, 1, 1, 3},    {1, 6, 6, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 8},
-    {1, 7, 5, 4, 4, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 4},    {1, 8, 8, 17, 17, 3, 3, 2, 1, 0, 1, 0, 1, 1, 1, 17},
-    {3, 4, 3, 5, 5, 2, 2, 1, 1, 0, 0, 0, 0, 1, 1, 5},    {1, 7, 7, 6, 6, 3, 3, 1, 1, 2, 2, 2, 2, 2, 2, 6},
-    {1, 9, 8, 12, 12, 5, 5, 1, 1, 2, 2, 2, 2, 1, 1, 12}, {1, 2, 2, 4, 4, 3, 3, 1, 1, 2, 2, 2, 2, 1, 1, 4},
-    {1, 5, 6, 16, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 16}, {2, 5, 5, 9, 9, 3, 3, 1, 2, 1, 1, 0, 1, 1, 2, 9},
-    {2, 4, 5, 11, 11, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 11}, {1, 3, 4, 64, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 64},
-};
-
-static compare_layout weights_of(const ag_conv2d_shape *s) {
-    return compare_dense(s->o * s->kh * s->kw * (s->c / s->groups));
-}
-
-static compare_layout results_of(const ag_conv2d_shape *s, int32_t n) {
-    return compare_matrix(n * s->oh * s->ow, s->o, s->ldy);
-}
-
 /* An operation and its adjoints in `ref`, and the tested images. */
 typedef struct family {
     ag_conv2d_f32_fn *forward;

@@ -26,6 +26,27 @@ static const images convolutions[] = {
     {1, 4, 5, 2, 50, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
 };
 
+static const images depthwise[] = {
+    {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1},
+    {1, 5, 5, 1, 1, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+    {2, 6, 7, 3, 3, 3, 2, 1, 1, 1, 1, 0, 1, 1, 1, 3},
+    {1, 6, 6, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 8},
+    {1, 7, 5, 4, 4, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 4},
+    {1, 8, 8, 17, 17, 3, 3, 2, 1, 0, 1, 0, 1, 1, 1, 17},
+    {3, 4, 3, 5, 5, 2, 2, 1, 1, 0, 0, 0, 0, 1, 1, 5},
+    {1, 7, 7, 6, 6, 3, 3, 1, 1, 2, 2, 2, 2, 2, 2, 6},
+    {1, 9, 8, 12, 12, 5, 5, 1, 1, 2, 2, 2, 2, 1, 1, 12},
+    {1, 2, 2, 4, 4, 3, 3, 1, 1, 2, 2, 2, 2, 1, 1, 4},
+    {1, 5, 6, 16, 16, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 16},
+    {2, 5, 5, 9, 9, 3, 3, 1, 2, 1, 1, 0, 1, 1, 2, 9},
+    {2, 4, 5, 11, 11, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 11},
+    {1, 3, 4, 64, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 64},
+    {1, 5, 4, 4, 4, 3, 3, 1, 1, 2, 0, 0, 0, 1, 1, 4},
+    {1, 4, 5, 4, 4, 3, 3, 1, 1, 0, 0, 2, 0, 1, 1, 4},
+    {1, 3, 4, 8, 8, 3, 3, 1, 1, 0, 2, 0, 2, 1, 1, 8},
+    {1, 2, 2, 130, 130, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 130},
+};
+
 static inline compare_layout array_layout(const images *i, image_layout kind) {
     return image_strides(i->n, i->h, i->w, i->c, kind);
 }
@@ -54,6 +75,14 @@ static inline ag_conv2d_shape shape_of(const images *i, image_layout layout) {
     s.x_c = x.stride[3];
     s.ldy = i->o + (layout == STRIDED ? 3 : 0);
     return s;
+}
+
+static inline compare_layout weights_of(const ag_conv2d_shape *s) {
+    return compare_dense(s->o * s->kh * s->kw * (s->c / s->groups));
+}
+
+static inline compare_layout results_of(const ag_conv2d_shape *s, int32_t n) {
+    return compare_matrix(n * s->oh * s->ow, s->o, s->ldy);
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* Max and average pooling: overlapping windows, padding, dilation, and images with gaps between elements. */
+/* Max and average pooling, also of quantised images: overlapping windows, padding, dilation, and images with
+ * gaps between elements. */
 #include "image_layout.h"
 
 typedef struct images {
@@ -26,6 +27,8 @@ static compare_attributes attributes_of(const images *i, image_layout layout) {
     ag_pool2d_shape *s = &f.pool2d_shape;
     f.n = i->n;
     f.alpha = 1.0f;
+    f.low = i->c % 2 == 0 ? -128 : -50;
+    f.high = i->c % 2 == 0 ? 127 : 60;
     s->h = i->h;
     s->w = i->w;
     s->c = i->c;
@@ -140,8 +143,31 @@ static void mean_dx(const compare_row *row, const images *i, image_layout layout
     }
 }
 
+static void largest_s8(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
+    ag_max_pool2d_s8_fn *kernel = (ag_max_pool2d_s8_fn *)row->function;
+    const int8_t *x = compare_input_s8(0, array_layout(i, layout), false);
+    ag_max_pool2d_s8_ref(x, compare_output_s8(results_of(f)), f->n, f->low, f->high, &f->pool2d_shape);
+    while (compare_next_alignment(f)) {
+        kernel(compare_operand_s8(0), compare_actual_s8(), f->n, f->low, f->high, &f->pool2d_shape);
+        compare_check_s8(f);
+    }
+}
+
+static void mean_s8(const compare_row *row, const images *i, image_layout layout, compare_attributes *f) {
+    ag_avg_pool2d_s8_fn *kernel = (ag_avg_pool2d_s8_fn *)row->function;
+    const int8_t *x = compare_input_s8(0, array_layout(i, layout), i->kh == 2);
+    ag_avg_pool2d_s8_ref(x, compare_output_s8(results_of(f)), f->n, f->low, f->high, NULL, &f->pool2d_shape);
+    while (compare_next_alignment(f)) {
+        kernel(compare_operand_s8(0), compare_actual_s8(), f->n, f->low, f->high, compare_scratch(f),
+               &f->pool2d_shape);
+        compare_check_s8(f);
+    }
+}
+
 COMPARE_CASES_OF(max_pool2d_f32, all, largest)
 COMPARE_CASES_OF(max_pool2d_dx_f32, all, largest_dx)
 COMPARE_CASES_OF(max_pool2d_pick_f32, all, pick)
 COMPARE_CASES_OF(avg_pool2d_f32, all, mean)
 COMPARE_CASES_OF(avg_pool2d_dx_f32, all, mean_dx)
+COMPARE_CASES_OF(max_pool2d_s8, all, largest_s8)
+COMPARE_CASES_OF(avg_pool2d_s8, all, mean_s8)

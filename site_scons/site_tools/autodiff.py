@@ -348,7 +348,8 @@ def generate(env):
     kept = {
         k: v
         for k, v in os.environ.items()
-        if k in ("PATH", "HOME", "TMPDIR", "CMSIS_DSP", "XDG_CACHE_HOME") or k.startswith("AUTODIFF_")
+        if k in ("PATH", "HOME", "TMPDIR", "CMSIS_DSP", "CMSIS_NN", "XDG_CACHE_HOME")
+        or k.startswith("AUTODIFF_")
     }
     # In a copy: PlatformIO's is os.environ itself. Starting NumPy's threads takes longer than what they would compute.
     env["ENV"] = {"OPENBLAS_NUM_THREADS": "1", **env["ENV"], **kept}

@@ -98,7 +98,7 @@ def test_every_kernel_of_the_contract_has_cases(copy):
 
 
 def test_every_kernel_is_seen_to_differ(copy, tmp_path):
-    """Each kernel again, with the first element of its result off by one in a thousand."""
+    """Each kernel again, with the first element of its result off by one in a thousand, or an integer by one."""
     made = tmp_path / "off"
     made.mkdir()
     for header in copy.glob("*.h"):
@@ -113,7 +113,7 @@ def test_every_kernel_is_seen_to_differ(copy, tmp_path):
             text = re.sub(rf"^void inner_{name}", f"static void inner_{name}", text, flags=re.MULTILINE)
             text += (
                 f"void off_{name}({parameters}) {{\n    inner_{name}({', '.join(spec.param_names)});\n"
-                f"    {spec.output}[0] *= 1.001f;\n}}\n"
+                f"    {spec.output}[0] {'^= 1' if name.endswith('_s8') else '*= 1.001f'};\n}}\n"
             )
             rows.append(f'[[kernel]]\nname = "{name}"\nsymbol = "off_{name}"\nsource = "{source.name}"\n')
         (made / source.name).write_text(text)
@@ -124,7 +124,7 @@ def test_every_kernel_is_seen_to_differ(copy, tmp_path):
         case = re.fullmatch(r"(\w+) \w+: WRONG: differs from ref in \d+ of \d+ cases, such as (.*)", line)
         assert case, line
         said = {word.partition("=")[0] for word in case[2].split()}
-        numbers = {p.name for p in CONTRACT[case[1]].params if not p.is_pointer and not p.struct}
+        numbers = {p.name for p in CONTRACT[case[1]].params if not (p.is_pointer or p.struct or p.is_scratch)}
         assert numbers <= said <= set(CONTRACT[case[1]].facts), line
 
 
@@ -256,3 +256,42 @@ def test_tiles_over_the_micro_kernels_of_a_folder(tmp_path, capsys):
     code, _, said = run(capsys, made)
     assert code != 0 and said.count("\n") == 1
     assert "avg_pool2d.c does not compile for host" in said and "vec.h: No such file" in said
+
+
+POOL = """\
+#include "ag_kernels.h"
+
+#include <string.h>
+
+ag_avg_pool2d_s8_fn pool_mine;
+
+void pool_mine(const int8_t *x, int8_t *y, int32_t n, int32_t low, int32_t high, void *scratch,
+               const ag_pool2d_shape *shape) {
+    AG_SCRATCH_NEEDED(shape->c);
+    memset(scratch, 1, (size_t)shape->c);
+    ag_avg_pool2d_s8_ref(x, y, n, low, high, NULL, shape);
+}
+"""
+POOL_ROW = '[[kernel]]\nname = "avg_pool2d_s8"\nsymbol = "pool_mine"\nsource = "ger.c"\nscratch = "c"\n'
+
+
+@pytest.mark.parametrize(
+    "source, row, says",
+    [
+        (POOL, POOL_ROW, "168 cases right"),
+        (POOL.replace("NEEDED(shape->c", "NEEDED(shape->c + 2"), POOL_ROW, "WRONG: needs 3 bytes of scratch"),
+        (
+            POOL.replace("(size_t)shape->c", "(size_t)shape->c + 1u"),
+            POOL_ROW,
+            "WRONG: differs from ref in 42 of",
+        ),
+        (POOL.replace("scratch, 1", "(char *)scratch - 1, 1"), POOL_ROW, "WRONG: differs from ref in 42 of"),
+        (
+            POOL.replace("shape);\n}", "shape);\n    y[-1] = 1;\n}"),
+            POOL_ROW,
+            "WRONG: differs from ref in 42 of",
+        ),
+    ],
+)
+def test_scratch_memory_is_what_the_formula_says(tmp_path, capsys, source, row, says):
+    assert says in run(capsys, folder(tmp_path, source, row))[1]

@@ -1,105 +1,100 @@
-"""The backend `cmsis`: where CMSIS-DSP is looked for, and the one line for what is wrong with it.
+"""The backend `cmsis`: CMSIS-NN compared with `ref` on every kind of core, and the one line for what is wrong with it.
 
-CMSIS-DSP itself is no part of the tests, which need no network. A stand-in with its interface shows that the wrappers
-call it as its documentation says; `autodiff-gen fetch cmsis` and `test-kernels cmsis` compare the real one.
+`./scons test` has fetched it.
 """
-
-import hashlib
-import io
-import re
-import tarfile
-from dataclasses import replace
 
 import pytest
 from c_build import KERNELS
 
 from autodiff_gen.check.kernels import test_kernels as compare
-from autodiff_gen.cli.main import main
 from autodiff_gen.errors import KernelError
-from autodiff_gen.kernels import registry
+from autodiff_gen.kernels import registry, third_party
 from autodiff_gen.targets import board
 
-HEADER = """\
-/* @version  V1.10.0 */
-#include <stdint.h>
-typedef float float32_t;
-typedef int arm_status;
-typedef struct {
-    uint16_t numRows;
-    uint16_t numCols;
-    float32_t *pData;
-} arm_matrix_instance_f32;
-arm_status arm_mat_mult_f32(const arm_matrix_instance_f32 *a, const arm_matrix_instance_f32 *b,
-                            arm_matrix_instance_f32 *c);
-void arm_mat_vec_mult_f32(const arm_matrix_instance_f32 *a, const float32_t *x, float32_t *y);
-"""
-MATRIX = """\
-#include "arm_math.h"
-arm_status arm_mat_mult_f32(const arm_matrix_instance_f32 *a, const arm_matrix_instance_f32 *b,
-                            arm_matrix_instance_f32 *c) {
-    if (a->numCols != b->numRows || c->numRows != a->numRows || c->numCols != b->numCols) {
-        return -3;
-    }
-    for (int i = 0; i < a->numRows; i++) {
-        for (int j = 0; j < b->numCols; j++) {
-            float sum = 0.0f;
-            for (int k = 0; k < a->numCols; k++) {
-                sum += a->pData[i * a->numCols + k] * b->pData[k * b->numCols + j];
-            }
-            c->pData[i * b->numCols + j] = sum;
-        }
-    }
-    return 0;
+BOARDS = ("host", "mps2_an385", "mps2_an386", "mps2_an500", "mps2_an505", "mps3_an547", "virt_a7")
+KERNELS_OF_IT = {"dense_s8", "max_pool2d_s8", "conv2d_s8", "depthwise2d_s8", "avg_pool2d_s8"}
+CONV = {
+    **dict.fromkeys(("oh", "ow", "h", "w"), 8),
+    **dict.fromkeys(
+        ("stride_h", "stride_w", "dilation_h", "dilation_w", "pad_top", "pad_left", "groups", "x_c"), 1
+    ),
+    "kh": 3,
+    "kw": 3,
+    "c": 4,
+    "o": 6,
+    "ldy": 6,
+    "x_w": 4,
+    "x_h": 32,
+    "x_n": 256,
 }
-"""
-VECTOR = """\
-#include "arm_math.h"
-void arm_mat_vec_mult_f32(const arm_matrix_instance_f32 *a, const float32_t *x, float32_t *y) {
-    for (int i = 0; i < a->numRows; i++) {
-        y[i] = 0.0f;
-        for (int k = 0; k < a->numCols; k++) {
-            y[i] += a->pData[i * a->numCols + k] * x[k];
-        }
-    }
-}
-"""
-FILES = {
-    "Include/arm_math.h": HEADER,
-    "Source/MatrixFunctions/arm_mat_mult_f32.c": MATRIX,
-    "Source/MatrixFunctions/arm_mat_vec_mult_f32.c": VECTOR,
-}
-
-
-@pytest.fixture
-def sources(tmp_path, monkeypatch):
-    """A stand-in, and the variable that points at it; nothing in the user's cache."""
-    folder = tmp_path / "CMSIS DSP"
-    for name, text in FILES.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    monkeypatch.setenv("CMSIS_DSP", str(folder))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return folder
+DEPTHWISE = {**CONV, "groups": 4, "o": 4, "ldy": 4}
+POOL = {**CONV, "pad_top": 0, "pad_left": 0}
 
 
 @pytest.mark.cc
 @pytest.mark.qemu
-def test_the_wrappers_keep_the_contract(sources):
-    lines, good = compare("cmsis", board.load("mps2_an386"))
+@pytest.mark.parametrize("name", BOARDS)
+def test_its_bits_are_those_of_the_reference(name):
+    lines, good = compare("cmsis", board.load(name))
     assert good, "\n".join(lines)
-    assert [line.split()[0] for line in lines] == ["gemm_nn_f32", "gemv_f32"]
+    assert {line.split()[0] for line in lines} == KERNELS_OF_IT
 
 
-def test_it_serves_packed_products_alone(sources):
-    loaded = registry.load(["cmsis", "armv7em"], features=["dsp", "fpu"], root=KERNELS)
-    packed = {"m": 32, "n": 784, "lda": 784, "alpha": 1.0, "beta": 0.0}
-    assert loaded.select("gemv_f32", packed).backend == "cmsis"
-    for change in ({"lda": 785}, {"alpha": -1.0}, {"beta": 1.0}, {"n": 65536, "lda": 65536}):
-        assert loaded.select("gemv_f32", {**packed, **change}).backend == "armv7em"
-    names = {s.name for s in loaded.sources() if s.backend == "cmsis"}
-    assert names == {"products", "external/arm_mat_mult_f32", "external/arm_mat_vec_mult_f32"}
-    assert sources / "Include" in loaded.include_dirs()
+@pytest.mark.parametrize(
+    "name, facts, features, size",
+    [
+        ("conv2d_s8", CONV, [], 192),
+        ("depthwise2d_s8", DEPTHWISE, ["dsp", "mve"], 4464),
+        ("depthwise2d_s8", DEPTHWISE, ["dsp"], None),
+        ("depthwise2d_s8", {**DEPTHWISE, "kw": 5, "pad_left": 2}, ["dsp"], 120),
+        ("avg_pool2d_s8", POOL, ["dsp"], 16),
+        ("max_pool2d_s8", POOL, ["dsp"], None),
+        ("dense_s8", {"per_channel": 1}, ["dsp"], None),
+        ("dense_s8", {"per_channel": 0}, ["dsp"], None),
+    ],
+)
+def test_scratch_memory(name, facts, features, size):
+    chosen = registry.load(["cmsis"], features=features, root=KERNELS).select(name, facts)
+    assert chosen.backend == "cmsis"
+    assert (chosen.scratch and chosen.scratch(facts)) == size
+
+
+@pytest.mark.parametrize(
+    "name, facts, changes",
+    [
+        ("conv2d_s8", CONV, [{"groups": 2}, {"x_c": 2}, {"x_w": 5}, {"x_h": 33}, {"ldy": 7}, {"pad_top": 3}]),
+        ("conv2d_s8", CONV, [{"oh": 10}, {"ow": 10}, {"w": 40000}, {"kh": 1, "kw": 1}]),
+        ("depthwise2d_s8", DEPTHWISE, [{"x_c": 2}, {"x_w": 5}, {"ldy": 5}, {"ow": 9}]),
+        ("avg_pool2d_s8", POOL, [{"dilation_h": 2}, {"x_w": 5}]),
+        ("max_pool2d_s8", POOL, [{"dilation_w": 2}, {"x_h": 33}]),
+    ],
+)
+def test_what_it_does_not_compute(name, facts, changes):
+    loaded = registry.load(["cmsis"], features=["dsp"], root=KERNELS)
+    assert loaded.select(name, facts).backend == "cmsis"
+    assert [loaded.select(name, {**facts, **change}).backend for change in changes] == ["ref"] * len(changes)
+
+
+def test_one_scale_has_a_kernel_of_its_own():
+    loaded = registry.load(["cmsis"], features=["dsp"], root=KERNELS)
+    symbols = [loaded.select("dense_s8", {"per_channel": k}).symbol for k in (0, 1)]
+    assert symbols == ["ag_dense_of_one_scale_s8_cmsis", "ag_dense_s8_cmsis"]
+
+
+# ---- where it is looked for: a stand-in with the same files
+
+
+@pytest.fixture
+def sources(tmp_path, monkeypatch):
+    """The variable points at it, and nothing is fetched."""
+    pinned, folder = registry.external("cmsis", KERNELS), tmp_path / "CMSIS NN"
+    for name in (pinned.version[0], *(source.replace("*", "_s8_") for source in pinned.sources)):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(" * $Revision:    V.12.5.1\n")
+    monkeypatch.setenv("CMSIS_NN", str(folder))
+    monkeypatch.setattr(third_party, "fetched", lambda: tmp_path / "packages")
+    return folder
 
 
 def rejected():
@@ -109,89 +104,39 @@ def rejected():
     return str(error.value)
 
 
+@pytest.mark.parametrize("revision", ["V.12.2.0", "V.16.0.0", "V.19.1.0"])
+def test_a_checkout_of_a_supported_version(sources, revision):
+    (sources / "Include/arm_nnfunctions.h").write_text(f" * $Revision:    {revision}\n")
+    loaded = registry.load(["cmsis"], root=KERNELS)
+    assert sources / "Include" in loaded.include_dirs()
+    external = [s for s in loaded.sources() if s.path.is_relative_to(sources)]
+    assert len(external) == len(registry.external("cmsis", KERNELS).sources)
+
+
 def test_without_sources(sources, monkeypatch):
-    monkeypatch.delenv("CMSIS_DSP")
+    monkeypatch.delenv("CMSIS_NN")
     assert rejected() == (
-        "backend 'cmsis' needs CMSIS-DSP: set CMSIS_DSP to the path of its sources, or run autodiff-gen fetch cmsis"
+        "backend 'cmsis' needs CMSIS-NN: set CMSIS_NN to the path of its sources, or run autodiff-gen fetch cmsis"
     )
-
-
-@pytest.mark.parametrize("says, found", [("@version  V1.8.1", "has version 1.8.1"), ("", "has no version")])
-def test_an_unsupported_version(sources, says, found):
-    (sources / "Include/arm_math.h").write_text(HEADER.replace("@version  V1.10.0", says))
-    assert rejected() == (f"CMSIS_DSP={sources}: Include/arm_math.h {found}; supported of CMSIS-DSP: 1.10.0")
-
-
-def test_another_folder(sources, monkeypatch):
-    monkeypatch.setenv("CMSIS_DSP", str(sources / "Include"))
-    assert rejected() == f"CMSIS_DSP={sources}/Include is not CMSIS-DSP: it has no Include/arm_math.h"
-
-
-def test_a_board_that_cannot_run_it(sources, capsys):
-    assert main(["test-kernels", "cmsis", "--board", "mps2_an385"]) == 1
-    assert capsys.readouterr().err == (
-        "error: backend 'cmsis' needs the core feature 'dsp', which the board lacks (it has: none)\n"
-    )
-
-
-# ---- fetching: a package in a file, as the network would bring it
-
-
-@pytest.fixture
-def package(tmp_path, sources, monkeypatch):
-    """What `fetch` unpacks when the pinned checksum is that of this archive."""
-    path = tmp_path / "package.tar.gz"
-    pinned = registry.external("cmsis", KERNELS)
-    with tarfile.open(path, "w:gz") as tar:
-        for name, text in {**FILES, "setup.py": "raise SystemExit", "LICENSE": "Apache"}.items():
-            info = tarfile.TarInfo(f"{pinned.package}/{name}")
-            info.size = len(text)
-            tar.addfile(info, io.BytesIO(text.encode()))
-    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
-    monkeypatch.setattr(registry, "external", lambda name: replace(pinned, sha256=checksum))
-    monkeypatch.delenv("CMSIS_DSP")
-    return path
-
-
-def test_a_fetched_package_serves(package, tmp_path, capsys):
-    assert main(["fetch", "cmsis", "--file", str(package)]) == 0
-    folder = tmp_path / "cache/autodiff_gen/packages/cmsisdsp-1.10.3"
-    assert capsys.readouterr().out == f"CMSIS-DSP: {folder}\n"
-    assert (folder / "LICENSE").is_file() and not (folder / "setup.py").exists()
-    assert registry.load(["cmsis"], root=KERNELS).names == ("cmsis", "ref")
-
-
-def test_pip_that_finds_no_package_is_one_line(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert main(["fetch", "cmsis"]) == 1
-    err = capsys.readouterr().err
-    assert err == (
-        "error: cannot get cmsisdsp==1.10.3 by pip: No matching distribution found for cmsisdsp==1.10.3; "
-        "give a file with --file, or set CMSIS_DSP\n"
-    )
-    assert not (tmp_path / "autodiff_gen").exists()
-
-
-def test_a_package_of_another_checksum_is_not_unpacked(package, tmp_path, capsys):
-    package.write_bytes(package.read_bytes() + b"x")
-    assert main(["fetch", "cmsis", "--file", str(package)]) == 1
-    assert re.fullmatch(
-        r"error: .*package.tar.gz: its SHA-256 is not [0-9a-f]{64}; nothing was unpacked\n",
-        capsys.readouterr().err,
-    )
-    assert not (tmp_path / "cache/autodiff_gen").exists()
 
 
 @pytest.mark.parametrize(
-    "words, says",
-    [
-        (["cmsis", "--file", "nowhere.tar.gz"], "cannot get nowhere.tar.gz: No such file or directory"),
-        (["armv7em"], "backend 'armv7em' has no third-party sources: there is nothing to fetch"),
-        (["cmsys"], "unknown kernel backend 'cmsys'"),
-    ],
+    "says, found", [("$Revision:    V.9.0.0", "has version 9"), ("", "has no version")], ids=str
 )
-def test_bad_input_of_fetch_is_one_line(words, says, capsys):
-    assert main(["fetch", *words]) == 1
-    err = capsys.readouterr().err
-    assert says in err and err.count("\n") == 1
+def test_an_unsupported_version(sources, says, found):
+    (sources / "Include/arm_nnfunctions.h").write_text(says)
+    assert rejected() == (
+        f"CMSIS_NN={sources}: Include/arm_nnfunctions.h {found}; "
+        "supported of CMSIS-NN: 12, 13, 14, 15, 16, 17, 18, 19"
+    )
+
+
+def test_another_folder(sources, monkeypatch):
+    monkeypatch.setenv("CMSIS_NN", str(sources / "Include"))
+    assert rejected() == (f"CMSIS_NN={sources}/Include is not CMSIS-NN: it has no Include/arm_nnfunctions.h")
+
+
+def test_a_checkout_that_lacks_files(sources):
+    for path in (sources / "Source/PoolingFunctions").iterdir():
+        path.unlink()
+    assert rejected() == f"CMSIS_NN={sources} is not CMSIS-NN: it has no Source/PoolingFunctions/*_s8.c"

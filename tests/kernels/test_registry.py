@@ -246,7 +246,7 @@ def test_conditions(tmp_path, condition, facts, holds):
         (row().replace('source = "toy.c"\n', ""), "kernel 1: source is missing"),
         (row().replace("when", "wehn"), "unknown key 'wehn'; did you mean 'when'?"),
         (row() + row(symbol="toy_gemv_any", head=""), "kernel 2: duplicate row for gemv_f32"),
-        (row(when='["n > 1"]') + row(when='["n > 2"]', head=""), "kernel 2: duplicate row for gemv_f32"),
+        (row(when='["n > 1"]') + row(when='["n > 1"]', head=""), "kernel 2: duplicate row for gemv_f32"),
         (row(when="[3]"), "when: must be a list of strings"),
         (row() + "by_cost = 1\n", "kernel 1: by_cost must be true or false, got 1"),
         (
@@ -477,6 +477,34 @@ def test_a_row_for_cores_with_a_feature(tmp_path):
         loaded = registry.load([str(folder)], root=KERNELS, features=features)
         assert loaded.select("gemv_f32", {**GEMV, "n": 3}).symbol == symbol
         assert {s.path.name for s in loaded.sources() if s.backend == "toy"} == files
+
+
+SCRATCH = """\
+schema = 1
+[[kernel]]
+name = "avg_pool2d_s8"
+symbol = "toy_pool"
+source = "toy.c"
+when = ["mve"]
+scratch = "16 * kh * kw"
+[[kernel]]
+name = "avg_pool2d_s8"
+symbol = "toy_pool"
+source = "toy.c"
+when = ["not mve", "x_c == 1"]
+scratch = "4 * c"
+"""
+
+
+@pytest.mark.parametrize("features, size", [(["dsp", "mve"], 96), (["dsp"], 20), ([], 20)])
+def test_a_kernel_with_a_row_for_each_kind_of_core(tmp_path, features, size):
+    path = toy(tmp_path, table=SCRATCH, source="void toy_pool(void);")
+    loaded = registry.load([path], root=KERNELS, features=features)
+    facts = {"kh": 2, "kw": 3, "c": 5, "x_c": 1}
+    chosen = loaded.select("avg_pool2d_s8", facts)
+    assert (chosen.symbol, chosen.scratch(facts)) == ("toy_pool", size)
+    assert [k.runs_on(features) for k in loaded.backends[0].kernels] == [size == 96, size != 96]
+    assert loaded.backends[0].kernels[1].when[0].why_not({}) == "the core has mve"
 
 
 def test_the_list_of_the_command_line():

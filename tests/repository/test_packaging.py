@@ -72,6 +72,8 @@ def test_wheel_holds_the_c_sources_boards_and_tools(wheel: Path) -> None:
         "examples/mnist/model.py",
         "kernels/ag_kernels.h",
         "kernels/ref/kernels.toml",
+        "requirements/cmsis-dsp.txt",
+        "requirements/cmsis-nn.txt",
         "runtime/ag_checkpoint.h",
         "runtime/ag_rng.h",
         "site_tools/autodiff.py",

@@ -39,6 +39,10 @@ case "$*" in
         [ -z "${STUB_MISSING-}" ] || [ -e "$STUB_LOG.apt" ] || { echo "$STUB_MISSING"; exit 4; }
         echo sh
         ;;
+    *'-m autodiff_gen fetch '*)
+        log "fetch ${*##* }"
+        [ "${STUB_FAIL-}" != fetch ] || exit 1
+        ;;
     *'-m SCons '*) log "SCons in $PWD from $AUTODIFF_LAUNCH_DIR:$(printf ' <%s>' "$@")" ;;
     *) log "unknown $*" ;;
 esac
@@ -161,7 +165,7 @@ def test_a_checkout_that_was_set_up_without_its_path_file(checkout: Checkout) ->
 
 def test_tests_need_more_and_torch_comes_last(checkout: Checkout) -> None:
     checkout.run()
-    assert checkout.run("test")[:-1] == ["pip test.txt", "pip torch.txt", "probe"]
+    assert checkout.run("test")[:-1] == ["pip test.txt", "fetch cmsis", "pip torch.txt", "probe"]
     assert len(checkout.run("test")) == 1
     assert len(checkout.run()) == 1
 
@@ -253,8 +257,29 @@ def test_after_a_failed_set_up(checkout: Checkout, failing: str) -> None:
     assert not any(line.startswith("SCons") for line in checkout.lines())
     del checkout.env["STUB_FAIL"]
     # A half-written environment is not trusted: it is made anew.
-    assert checkout.run("test")[:-1] == ["venv", "pip runtime.txt", "pip test.txt", "pip torch.txt", "probe"]
+    assert checkout.run("test")[:-1] == [
+        "venv",
+        "pip runtime.txt",
+        "pip test.txt",
+        "fetch cmsis",
+        "pip torch.txt",
+        "probe",
+    ]
     assert len(checkout.run("test")) == 1
+
+
+def test_after_a_failed_fetch(checkout: Checkout) -> None:
+    """The environment stays: a fetch leaves nothing half-written."""
+    checkout.env["STUB_FAIL"] = "fetch"
+    done = checkout.attempt("test")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "error: cannot fetch requirements/cmsis-nn.txt; see above"
+    del checkout.env["STUB_FAIL"]
+    assert checkout.run("test")[:-1] == ["fetch cmsis", "pip torch.txt", "probe"]
+    assert len(checkout.run("test")) == 1
+    with (checkout.root / "requirements/cmsis-nn.txt").open("a") as file:
+        file.write("# edited\n")
+    assert checkout.run("test")[:-1] == ["fetch cmsis"]
 
 
 def test_after_an_interrupted_set_up(checkout: Checkout) -> None:

@@ -11,9 +11,9 @@ static arm_matrix_instance_f32 matrix(const float *data, int32_t rows, int32_t c
     return m;
 }
 
-void ag_gemm_nn_f32_cmsis(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
-                          int32_t m, int32_t n, int32_t k, float alpha, float beta,
-                          const ag_epilogue *epilogue) {
+void ag_gemm_nn_f32_cmsis_dsp(const float *a, int32_t lda, const float *b, int32_t ldb, float *c, int32_t ldc,
+                              int32_t m, int32_t n, int32_t k, float alpha, float beta,
+                              const ag_epilogue *epilogue) {
     const arm_matrix_instance_f32 left = matrix(a, m, k), right = matrix(b, k, n);
     arm_matrix_instance_f32 result = matrix(c, m, n);
     (void)lda;
@@ -25,8 +25,8 @@ void ag_gemm_nn_f32_cmsis(const float *a, int32_t lda, const float *b, int32_t l
     ag_finish(epilogue, c, n, m, n);
 }
 
-void ag_gemv_f32_cmsis(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
-                       float alpha, float beta, const ag_epilogue *epilogue) {
+void ag_gemv_f32_cmsis_dsp(const float *a, int32_t lda, const float *x, float *y, int32_t m, int32_t n,
+                           float alpha, float beta, const ag_epilogue *epilogue) {
     const arm_matrix_instance_f32 left = matrix(a, m, n);
     (void)lda;
     (void)alpha;

@@ -1,0 +1,131 @@
+/* Convolution, depthwise convolution and products of quantised tensors: extreme values, zeros and limits, and
+ * scales from those that shift to the left to those that shift everything out. */
+#include "images.h"
+
+enum { MAX_CHANNELS = 160 };
+
+/* Zeros of x and y, and limits. */
+static const int32_t encodings[][4] = {
+    {0, 0, -128, 127}, {-128, -128, -128, 127}, {127, 5, -20, 50}, {3, 127, -128, 126}, {-7, -3, -3, 127}};
+
+static void encode(compare_attributes *f, uint32_t number) {
+    const int32_t *e = encodings[number % (sizeof encodings / sizeof *encodings)];
+    f->x_zero = e[0];
+    f->y_zero = e[1];
+    f->low = e[2];
+    f->high = e[3];
+}
+
+static int32_t bits(int32_t v) {
+    int32_t n = 0;
+    for (; v > 0; v /= 2) {
+        n++;
+    }
+    return n;
+}
+
+/* Of each channel. */
+typedef struct scales {
+    const int32_t *bias, *multiplier, *shift;
+} scales;
+
+static scales scales_at(const int32_t *words, int32_t channels) {
+    const scales found = {words, words + channels, words + channels + channels};
+    return found;
+}
+
+/* Bias, multiplier and shift of each channel, for sums of `terms` products: most results are between the
+ * limits, some shifts are the largest or the smallest possible. */
+static scales draw_scales(int32_t channels, int32_t terms, bool small, bool per_channel) {
+    static int32_t words[3 * MAX_CHANNELS];
+    const int32_t bias = small ? 100 : 10000, needed = bits(terms * 255 * (small ? 1 : 128) + bias);
+    for (int32_t i = 0; i < channels; i++) {
+        const uint32_t number = per_channel ? (uint32_t)i : 0u;
+        const uint32_t u = compare_random(31u, number), kind = compare_random(32u, number) % 16u;
+        const int32_t shift = 8 - needed + (int32_t)(u % 6u) - 2;
+        words[i] = (int32_t)(compare_random(33u, (uint32_t)i) % (2u * (uint32_t)bias)) - bias;
+        words[channels + i] = kind == 0u ? INT32_MAX : kind == 1u ? 0 : (int32_t)(1u << 30 | u >> 2);
+        words[2 * channels + i] = kind == 2u ? -31 : kind == 3u ? 31 - needed : shift;
+    }
+    return scales_at(compare_input_words(2, words, 3 * channels), channels);
+}
+
+/* More convolutions: windows outside x, one row with more padding on the right. */
+static const images more[] = {
+    {1, 3, 4, 4, 5, 1, 1, 1, 1, 0, 1, 0, 0, 1, 1, 1},  {1, 3, 4, 4, 5, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 1},
+    {1, 1, 1, 4, 5, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1},  {1, 1, 1, 4, 5, 1, 1, 1, 1, 0, 0, 1, 0, 1, 1, 1},
+    {2, 1, 9, 4, 5, 1, 4, 1, 1, 0, 0, 1, 2, 1, 1, 1},  {1, 1, 8, 8, 6, 1, 3, 1, 1, 0, 0, 1, 1, 1, 1, 1},
+    {1, 1, 12, 4, 5, 1, 6, 1, 2, 0, 0, 0, 4, 1, 1, 1}, {1, 1, 1, 4, 5, 1, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1}};
+
+static void convolution(const compare_row *row, ag_conv2d_s8_fn *ref, const images *i, image_layout layout,
+                        compare_attributes *f, bool small) {
+    ag_conv2d_s8_fn *kernel = (ag_conv2d_s8_fn *)row->function;
+    const ag_conv2d_shape *s = &f->conv2d_shape;
+    const int8_t *x = compare_input_s8(0, array_layout(i, layout), false);
+    const int8_t *w = compare_input_s8(1, weights_of(s), small);
+    scales c = draw_scales(s->o, s->kh * s->kw * (s->c / s->groups), small, true);
+    ref(x, w, c.bias, c.multiplier, c.shift, compare_output_s8(results_of(s, f->n)), f->n, f->x_zero,
+        f->y_zero, f->low, f->high, NULL, s);
+    while (compare_next_alignment(f)) {
+        c = scales_at(compare_operand_words(2), s->o);
+        kernel(compare_operand_s8(0), compare_operand_s8(1), c.bias, c.multiplier, c.shift,
+               compare_actual_s8(), f->n, f->x_zero, f->y_zero, f->low, f->high, compare_scratch(f), s);
+        compare_check_s8(f);
+    }
+}
+
+static void convolutions_of(const compare_row *row, ag_conv2d_s8_fn *ref, const images *table,
+                            uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        for (int32_t l = DENSE; l <= CHANNEL_FIRST; l++) {
+            compare_attributes f = {.n = table[i].n, .conv2d_shape = shape_of(table + i, (image_layout)l)};
+            for (uint32_t k = 0; k < (l == DENSE ? 4u : 1u); k++) {
+                encode(&f, i + k);
+                if (compare_matches(row, &f)) {
+                    convolution(row, ref, table + i, (image_layout)l, &f, k % 2u == 1u);
+                }
+            }
+        }
+    }
+}
+
+COMPARE_CASES(conv2d_s8) {
+    convolutions_of(row, ag_conv2d_s8_ref, convolutions, sizeof convolutions / sizeof *convolutions);
+    convolutions_of(row, ag_conv2d_s8_ref, more, sizeof more / sizeof *more);
+}
+
+COMPARE_CASES(depthwise2d_s8) {
+    convolutions_of(row, ag_depthwise2d_s8_ref, depthwise, sizeof depthwise / sizeof *depthwise);
+}
+
+static void product(const compare_row *row, compare_attributes *f, bool small) {
+    ag_dense_s8_fn *kernel = (ag_dense_s8_fn *)row->function;
+    const int8_t *x = compare_input_s8(0, compare_dense(f->m * f->k), false);
+    const int8_t *w = compare_input_s8(1, compare_dense(f->n * f->k), small);
+    scales c = draw_scales(f->n, f->k, small, f->per_channel != 0);
+    ag_dense_s8_ref(x, w, c.bias, c.multiplier, c.shift, compare_output_s8(compare_dense(f->m * f->n)), f->m,
+                    f->n, f->k, f->x_zero, f->y_zero, f->low, f->high, f->per_channel, NULL);
+    while (compare_next_alignment(f)) {
+        c = scales_at(compare_operand_words(2), f->n);
+        kernel(compare_operand_s8(0), compare_operand_s8(1), c.bias, c.multiplier, c.shift,
+               compare_actual_s8(), f->m, f->n, f->k, f->x_zero, f->y_zero, f->low, f->high, f->per_channel,
+               compare_scratch(f));
+        compare_check_s8(f);
+    }
+}
+
+COMPARE_CASES(dense_s8) {
+    static const int32_t sizes[][3] = {{1, 1, 1},   {1, 10, 32}, {2, 5, 17},   {3, 33, 70},
+                                       {4, 16, 64}, {7, 5, 9},   {1, 20, 250}, {5, 4, 3},
+                                       {9, 13, 31}, {1, 3, 4},   {6, 150, 2},  {1, 11, 47}};
+    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (uint32_t k = 0; k < 8; k++) {
+            compare_attributes f = {.m = sizes[i][0], .n = sizes[i][1], .k = sizes[i][2]};
+            f.per_channel = k % 4u < 2u ? 1 : 0;
+            encode(&f, i + k);
+            if (compare_matches(row, &f)) {
+                product(row, &f, k % 2u == 1u);
+            }
+        }
+    }
+}
