@@ -1,5 +1,5 @@
-"""Words spoken by the voices of espeak-ng, as features: 49 frames of 10 bands, one byte each. Only pretrain.py needs the
-synthesiser, Debian's package espeak-ng: what the device learns from is in words.npz."""
+"""Words spoken by the voices of espeak-ng, as features: 49 frames of 10 bands, one byte each. Only pretrain.py needs
+the synthesiser, Debian's package espeak-ng: what the device learns from is in words.npz."""
 
 import io
 import subprocess
@@ -12,7 +12,10 @@ FRAMES, BANDS = 49, 10  # one second in steps of 20 ms; on the mel scale, from 1
 KNOWN = ("yes", "no", "up", "down", "left", "right", "on", "off")  # words of the pretrained network
 WORDS = (*KNOWN, "hello", "stop")  # and two that are new on the device
 ACCENTS = ("en-us", "en-gb", "en-gb-scotland", "en-gb-x-gbclan", "en-gb-x-rp", "en-gb-x-gbcwmd", "en-029")
-SPEAKERS = "m1 m2 m3 m4 m5 m6 m7 f1 f2 f3 f4 Andy Annie Denis steph Tweaky".split()
+SPEAKERS = (
+    *("m1", "m2", "m3", "m4", "m5", "m6", "m7", "f1", "f2", "f3", "f4"),
+    *("Andy", "Annie", "Denis", "steph", "Tweaky"),
+)
 NEW_VOICE = "en-029+f5"
 
 

@@ -31,6 +31,7 @@ STREAMED = {
     "autoencoder": ("mps2_an386", ("--train", "128", "--test", "64", "--epochs", "1")),
     "gesture": ("stm32", ("--train", "42", "--test", "30", "--epochs", "2")),
     "keywords": ("stm32", ("--train", "10", "--test", "12", "--epochs", "1")),
+    "keywords_int8": ("stm32", ("--train", "10", "--test", "12", "--epochs", "1")),
 }
 
 
@@ -91,6 +92,7 @@ SHAPES = {
     "autoencoder": "records must be 640 bands and a label, in whole batches",
     "gesture": "records must be 32 times 3 axes and a label",
     "keywords": "records must be 49 frames of 10 bands and a label",
+    "keywords_int8": "records must be 49 frames of 10 bands and a label",
 }
 
 
@@ -181,6 +183,12 @@ def test_the_new_speaker_is_understood() -> None:
     assert len(rows) == 5
     assert float(rows[0][0]) < 60 and float(rows[-1][0]) >= 95
     assert float(rows[0][1]) >= 99 and float(rows[-1][1]) >= 80
+
+
+def test_the_new_words_are_learned() -> None:
+    rows = re.findall(r"^ +[\d-]+ +[\d.-]+ +([\d.]+) % +([\d.]+) %$", shown("keywords_int8"), re.MULTILINE)
+    assert len(rows) == 5
+    assert float(rows[0][0]) < 90 and float(rows[-1][0]) >= 98 and float(rows[-1][1]) >= 95
 
 
 # ---- gesture
