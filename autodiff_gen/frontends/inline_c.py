@@ -30,7 +30,7 @@ class Item:
 
 def header_files(kernels: Path) -> list[Path]:
     """The headers in the folder of kernels whose items may be needed, in dependence order."""
-    return [kernels / "ag_shapes.h", *sorted((kernels / "ref").glob("*.h"))]
+    return [kernels / "ag_shapes.h", *sorted((kernels / "ref").glob("*.h")), kernels / "ag_quantization.h"]
 
 
 def static_functions(kernels: Iterable[Kernel], headers: Sequence[Path], names: Iterable[str]) -> list[str]:
