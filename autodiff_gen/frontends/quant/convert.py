@@ -1,9 +1,10 @@
 """Conversion of a float graph to quantised tensors.
 
-Every value of the float graph is a number that does not depend on the input (weights, and what is computed of them),
-a pending result, a quantised tensor, or a float. A pending result absorbs what follows it alone: a product the scale
-and shift of each of its channels, as those of BatchNorm and of a bias, and every op its limits, as those of ReLU. It
-becomes a tensor when anything else reads it. Values that only move elements have one range, so that their parts agree.
+Every value of the float graph is a number that does not depend on the input (weights, and what is computed of them), a
+pending result, a function of one quantised tensor, such a tensor, or a float (forms.py). A pending result absorbs what
+follows it alone: a product the scale and shift of each of its channels, as those of BatchNorm and of a bias, and every
+op its limits, as those of ReLU. It becomes a tensor when anything else reads it. Values that only move elements have
+one range, so that their parts agree.
 """
 
 from __future__ import annotations
@@ -16,46 +17,23 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ... import functional as F
-from ...ir.build import apply, constant
+from ...ir.build import apply, apply_node, constant
 from ...ir.interpreter import evaluate
+from ...ir.names import set_output
 from ...ir.node import INPUT, STATE, Node, Value, topological, users
-from ...ir.op_kinds import Assemble, Moded, View
+from ...ir.op_kinds import Assemble, Elementwise, View
 from ...ir.origin import building
-from ...ir.quantization import Quantization
+from ...ir.quantization import HIGH, LOW, Quantization
 from ...ir.traits import is_sum
-from ...ir.types import planned, s8
+from ...ir.types import f32, planned, s8
 from ...ops.quantized_forms import Pooling, Product, form_of
 from ...ops.quantized_pooling import pooling_s8
-from .products import Pending, absorbed, quantized_product
-from .ranges import covering, integer, joined, quantized
+from .forms import Form, Function, Pending, Static, Sums, Tensor
+from .products import absorbed, quantized_product
+from .ranges import covering, integer, quantized
+from .shared_ranges import is_identity, shared
 
 Ranges: TypeAlias = Mapping[int, tuple[float, float]]  # of a graph's values, by their position in it
-
-
-@dataclass(frozen=True)
-class Static:
-    """A number or an array that does not depend on the input."""
-
-    array: Any
-
-
-@dataclass(frozen=True)
-class Sums:
-    """Sums of `count` elements each, whose mean is quantised."""
-
-    mean: Value
-    count: int
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A value as a float, as s8, or both."""
-
-    s8: Value | None = None
-    float: Value | None = None
-
-
-Form: TypeAlias = Static | Pending | Sums | Tensor
 
 
 @dataclass
@@ -77,7 +55,10 @@ class Conversion:
         self.readers = users(nodes)
         self.position = {r: i for i, r in enumerate(values_of(self.result))}
         self._find_statics(nodes)
-        self.range = self._shared_ranges(nodes)
+        dynamic = [v for v in self.position if not isinstance(self.forms.get(v), Static)]
+        self.range = shared(
+            dynamic, {v: self.ranges[i] for v, i in self.position.items() if i in self.ranges}
+        )
         if given.type.quantization is not None:
             self.forms[self.input] = Tensor(s8=given)
         else:
@@ -88,10 +69,12 @@ class Conversion:
             if node.results[0] not in self.forms:
                 with building(node.origin.scope):
                     found = self._form(node)
-                    if found is None:
-                        self.floats.append(node)
-                        found = Tensor(float=self._as_float(node))
-                self.forms[node.results[0]] = found
+                    if found is not None:
+                        self.forms[node.results[0]] = found
+                        continue
+                    self.floats.append(node)
+                    made = self._as_float(node)
+                self.forms.update((v, Tensor(float=r)) for v, r in zip(node.results, made, strict=True))
         return self._float(self.result)
 
     # What does not depend on the input, and ranges
@@ -106,30 +89,6 @@ class Conversion:
         arrays = evaluate(known, states)
         self.forms.update((v, Static(a)) for v, a in zip(known, arrays, strict=True))
 
-    def _shared_ranges(self, nodes: Sequence[Node]) -> dict[Value, tuple[float, float]]:
-        """For each value its range, or that of all values with which it shares elements."""
-        leader: dict[Value, Value] = {}
-
-        def find(v: Value) -> Value:
-            while leader.setdefault(v, v) is not v:
-                v = leader[v]
-            return v
-
-        for node in nodes:
-            form = form_of(node.op)
-            moves = (
-                isinstance(node.op.lower, View | Assemble) or isinstance(form, Pooling) or _is_identity(node)
-            )
-            for v in node.operands if moves else ():
-                if not isinstance(self.forms.get(v), Static):
-                    leader[find(v)] = find(node.results[0])
-        groups: dict[Value, list[tuple[float, float]]] = {}
-        for v in (self.input, *(n.results[0] for n in nodes)):
-            found = self.ranges.get(self.position[v])
-            if found is not None:
-                groups.setdefault(find(v), []).append(found)
-        return {v: joined(groups[find(v)]) for v in self.position if find(v) in groups}
-
     def _quantization(self, v: Value) -> Quantization:
         return covering(*self.range[v])
 
@@ -139,6 +98,16 @@ class Conversion:
         form = self.forms[v]
         if isinstance(form, Tensor) and form.s8 is not None:
             return form.s8
+        layer = form.layer if isinstance(form, Pending) else v.node.origin.scope
+        with building(layer):
+            made = self._made(v, form)
+        set_output(made, layer)
+        self.forms[v] = Tensor(made, form.float if isinstance(form, Tensor) else None)
+        self.finished.append((layer or "input", v, made))
+        return made
+
+    def _made(self, v: Value, form: Form) -> Value:
+        """The s8 value of v, which has this form."""
         of = self._quantization(v)
         if isinstance(form, Pending):
             low, high = (integer(limit, of) for limit in form.limits)
@@ -148,11 +117,12 @@ class Conversion:
                 made = apply(view.op.name, made, **view.attrs)
         elif isinstance(form, Static):
             made = constant(quantized(form.array, of), s8, of)
+        elif isinstance(form, Function):
+            table = constant(quantized(form.numbers, of), s8, role="table")
+            index = apply("to_s32", self._s8(form.source)) - LOW
+            made = apply("lookup_s8", table, index, quantization=of)
         else:
             made = F.quantize(self._float(v), of.scale, of.zero_point)
-        self.forms[v] = Tensor(made, form.float if isinstance(form, Tensor) else None)
-        layer = form.layer if isinstance(form, Pending) else v.node.origin.scope
-        self.finished.append((layer or "input", v, made))
         return made
 
     def _float(self, v: Value) -> Value:
@@ -165,21 +135,23 @@ class Conversion:
             made = F.dequantize(form.mean) * float(form.count)
             self.forms[v] = Tensor(float=made)
             return made
+        if v.type.dtype is not f32:  # a mask
+            return self._as_float(v.node)[v.index]
         made = F.dequantize(self._s8(v))
         self.forms[v] = Tensor(self._s8(v), made)
         return made
 
-    def _as_float(self, node: Node) -> Value:
-        """The node on floats; its shapes follow those of its operands."""
-        return apply(node.op.name, *(self._float(v) for v in node.operands), **node.attrs)
+    def _as_float(self, node: Node) -> Sequence[Value]:
+        """The results of the node on floats."""
+        return apply_node(node.op.name, *(self._float(v) for v in node.operands), **node.attrs).results
 
     # Forms on s8
 
     def _form(self, node: Node) -> Form | None:
         """What computes the node on s8; None where nothing does."""
         first = self.forms.get(node.operands[0]) if node.operands else None
-        if _is_identity(node):
-            return self.forms[node.operands[0]]
+        if is_identity(node):
+            return self._alone(node.operands[0])
         if isinstance(node.op.lower, View):
             return self._view(node, first)
         if isinstance(node.op.lower, Assemble):
@@ -197,7 +169,7 @@ class Conversion:
             return self._product(node, form)
         if len(node.operands) == 2 and (node.op.signs or node.op.powers):
             return self._of_two(node)
-        return None
+        return self._function(node)
 
     def _alone(self, v: Value) -> Form:
         """The form of v; a pending one only where a single node reads v."""
@@ -221,9 +193,11 @@ class Conversion:
 
     def _limited(self, node: Node, low: float, high: float) -> Form | None:
         form = self._alone(node.operands[0])
+        if isinstance(form, Function):
+            return self._function(node)
         if isinstance(form, Pending):
             limits = max(low, form.limits[0]), min(high, form.limits[1])
-            return replace(form, layer=node.origin.scope, limits=limits)
+            return replace(form, limits=limits)
         q = self._s8(node.operands[0])
         of = q.type.quantization
         assert of is not None
@@ -274,6 +248,9 @@ class Conversion:
                 changed = absorbed(node, k, form, other.array)
                 if changed is not None:
                     return changed
+        same = self._function(node)
+        if same is not None:
+            return same
         if node.op.signs == (1, 1):
             function = F.quantized_add
         elif node.op.powers == (1, 1):
@@ -284,6 +261,32 @@ class Conversion:
         return Pending(
             node.origin.scope, lambda of, low, high: function(a, b, of.scale, of.zero_point, low, high)
         )
+
+    def _function(self, node: Node) -> Form | None:
+        """An elementwise node whose operands are numbers and functions of one quantised tensor."""
+        if not isinstance(node.op.lower, Elementwise):
+            return None
+        forms = [self.forms[v] for v in node.operands]
+        sources = {
+            form.source if isinstance(form, Function) else v
+            for v, form in zip(node.operands, forms, strict=True)
+            if not isinstance(form, Static)
+        }
+        if len(sources) != 1 or any(isinstance(form, Static) and form.array.size > 1 for form in forms):
+            return None
+        (source,) = sources
+        of = self._s8(source).type.quantization
+        assert of is not None
+        integers = of.scale * (np.arange(LOW, HIGH + 1) - of.zero_point)
+        arrays = [
+            form.array.reshape(())
+            if isinstance(form, Static)
+            else form.numbers
+            if isinstance(form, Function)
+            else integers
+            for form in forms
+        ]
+        return Function(source, node.op.ref(*arrays, **node.attrs))
 
     def _operand(self, v: Value) -> Value:
         """s8; an array has a range of its own."""
@@ -297,7 +300,3 @@ class Conversion:
 def values_of(result: Value) -> list[Value]:
     """The values of a graph in an order that depends on its structure alone."""
     return [v for node in topological([result]) for v in node.results]
-
-
-def _is_identity(node: Node) -> bool:
-    return node.op.chooses == (0,) or (isinstance(node.op.lower, Moded) and node.op.lower.updates)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,20 +13,7 @@ from ...ir.node import Node, Value
 from ...ir.quantization import HIGH, LARGEST_SUM, Quantization, fixed_points, sums_of
 from ...ir.types import s8, s32
 from ...ops.quantized_forms import Product
-
-
-@dataclass(frozen=True)
-class Pending:
-    """A result of a layer that is not stored yet. build: (its quantisation, low, high) -> s8, of a product with the
-    factor and the shift of each channel as well. views: what was done to its shape since."""
-
-    layer: str
-    build: Callable[..., Value]
-    limits: tuple[float, float] = (-math.inf, math.inf)
-    views: tuple[Node, ...] = ()
-    factor: Any = None
-    shift: Any = None
-    shape: tuple[int, ...] = ()  # of a product's result
+from .forms import Pending
 
 
 def absorbed(node: Node, k: int, form: Pending, other: Any) -> Pending | None:
@@ -49,7 +35,7 @@ def absorbed(node: Node, k: int, form: Pending, other: Any) -> Pending | None:
         factor, shift = form.factor * by, form.shift * by
     else:
         return None
-    return replace(form, layer=node.origin.scope, factor=factor, shift=shift)
+    return replace(form, factor=factor, shift=shift)
 
 
 def quantized_product(

@@ -11,6 +11,7 @@ from ...errors import ModelError
 from ...ir.build import make_input
 from ...ir.interpreter import evaluate
 from ...ir.node import CONST, STATE, Value, topological
+from ...ir.origin import building, current
 from ...ir.types import Type, f32
 from ...nn.module import Module
 from .convert import Conversion, Ranges, values_of
@@ -111,7 +112,9 @@ def quantize(module: Module, calibration: Any, method: str = "minmax", fallback:
 
 
 def _traced(module: Module, x: Value) -> Value:
-    result = module(x)
+    scope = current().scope
+    with building(scope, paths={id(m): name for name, m in module.named_modules(scope)}):
+        result = module(x)
     if not isinstance(result, Value):
         raise ModelError(
             f"quantize: {type(module).__name__} must return one tensor, not {type(result).__name__}"

@@ -1,0 +1,58 @@
+"""What a value of a float graph is while the graph is converted to quantised tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ...ir.node import Node, Value
+
+
+@dataclass(frozen=True)
+class Static:
+    """A number or an array that does not depend on the input."""
+
+    array: Any
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A result of a layer that is not stored yet. build: (its quantisation, low, high) -> s8, of a product with the
+    factor and the shift of each channel as well. views: what was done to its shape since."""
+
+    layer: str
+    build: Callable[..., Value]
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    views: tuple[Node, ...] = ()
+    factor: Any = None
+    shift: Any = None
+    shape: tuple[int, ...] = ()  # of a product's result
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of `count` elements each, whose mean is quantised."""
+
+    mean: Value
+    count: int
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A value as a float, as s8, or both."""
+
+    s8: Value | None = None
+    float: Value | None = None
+
+
+@dataclass(frozen=True)
+class Function:
+    """An elementwise function of one quantised tensor, `source` in the float graph: its values for all integers."""
+
+    source: Value
+    numbers: Any
+
+
+Form: TypeAlias = Static | Pending | Sums | Function | Tensor
