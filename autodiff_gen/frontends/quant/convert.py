@@ -149,11 +149,10 @@ class Conversion:
 
     def _form(self, node: Node) -> Form | None:
         """What computes the node on s8; None where nothing does."""
-        first = self.forms.get(node.operands[0]) if node.operands else None
         if is_identity(node):
             return self._alone(node.operands[0])
         if isinstance(node.op.lower, View):
-            return self._view(node, first)
+            return self._view(node)
         if isinstance(node.op.lower, Assemble):
             return self._assembled(node)
         low, high = node.op.limits(node.attrs)
@@ -178,7 +177,7 @@ class Conversion:
             self._s8(v)
         return self.forms[v]
 
-    def _view(self, node: Node, form: Form | None) -> Form | None:
+    def _view(self, node: Node) -> Form:
         form = self._alone(node.operands[0])
         if isinstance(form, Pending):
             return replace(form, views=(*form.views, node))
