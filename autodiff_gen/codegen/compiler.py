@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from ..errors import ModelError, PlanError
 from ..ir.graph import Graph, State
@@ -52,11 +53,13 @@ def compile_model(
         model.batch,
         slots,
         entries,
-        _graph_id(slots, entries),
+        _graph_id(slots, entries, model.frozen),
         model.default_lr,
         tables,
         model.split,
         model.restore_after,
+        frozen=model.frozen,
+        state_names=tuple(model.state_names),
     )
     if model.guard == "gradients":
         plain = _entries(model.entries("loss"), name, tables)
@@ -99,7 +102,7 @@ def compile_functions(
 
 
 def _functions(name: str, batch: int, entries: Sequence[Entry], tables: Backends) -> Program:
-    return Program(name, f"{name}_work", batch, (), tuple(entries), _graph_id((), entries), None, tables)
+    return Program(name, f"{name}_work", batch, (), tuple(entries), _graph_id((), entries, {}), None, tables)
 
 
 def _load_kernels(kernels: Sequence[str] | None, board: Board | None) -> Backends:
@@ -175,12 +178,13 @@ def _input(v: Value, scope: Scope) -> Arg:
     )
 
 
-def _graph_id(slots: Sequence[Slot], entries: Sequence[Entry]) -> int:
-    """A checksum of everything that a checkpoint or a peer must agree on: names, shapes, dtypes, order. Never
-    kernels.
+def _graph_id(slots: Sequence[Slot], entries: Sequence[Entry], frozen: Mapping[str, Any]) -> int:
+    """A checksum of everything that a checkpoint or a peer must agree on: names, shapes, dtypes, order, and the values
+    of frozen parameters. Never kernels.
     """
     lines = [f"state {s.name} {s.state.logical!r}{_order(s.state)}" for s in slots]
     lines += [f"{e.name} {a.role} {a.name} {a.type!r}" for e in entries for a in e.args]
+    lines += [f"frozen {name} {zlib.crc32(array.tobytes())}" for name, array in frozen.items()]
     return zlib.crc32("\n".join(lines).encode())
 
 

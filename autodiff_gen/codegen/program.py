@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from ..errors import ModelError
 from ..ir.graph import State
 from ..ir.names import abbreviations
 from ..ir.node import Value
@@ -83,6 +86,8 @@ class Program:
         0  # rejected steps in a row, after which the link's firmware loads the last checkpoint
     )
     guard_bytes: int | None = None  # with guard="gradients": what the struct has more than with guard="loss"
+    frozen: Mapping[str, Any] = field(default_factory=dict)  # parameters that are constants, as arrays
+    state_names: tuple[str, ...] = ()  # of a state_dict, frozen parameters included
 
     @property
     def is_model(self) -> bool:
@@ -156,6 +161,21 @@ class Program:
         origins = {n.origin for n in nodes}
         scopes = {o.scope for o in origins} | {label.scope for o in origins for label in o.labels.values()}
         return abbreviations(scopes - {s.name for s in self.slots})
+
+    def state_dict(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """Arrays of all slots and those of frozen parameters, in the order of a state_dict."""
+        return {
+            name: arrays[name] if name in arrays else self.frozen[name].copy() for name in self.state_names
+        }
+
+    def check_frozen(self, state: Mapping[str, Any]) -> None:
+        """ModelError for another value of a frozen parameter than that of the program."""
+        for name, array in self.frozen.items():
+            if name in state and not np.array_equal(np.asarray(state[name]), array):
+                raise ModelError(
+                    f"{name} is frozen: a constant of the program; give its value to the network before the model is "
+                    "built, or train it"
+                )
 
     @property
     def slot_names(self) -> Mapping[State, str]:

@@ -3,8 +3,8 @@ meets."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from ..ir.graph import Graph, State
 from ..ir.module import Module
@@ -32,6 +32,10 @@ class ModelSpec(Protocol):
     def stages(self) -> Sequence[tuple[str, Module[Graph]]]: ...
     @property
     def states(self) -> Sequence[State]: ...
+    @property
+    def frozen(self) -> Mapping[str, Any]: ...
+    @property
+    def state_names(self) -> Sequence[str]: ...
     @property
     def default_lr(self) -> float | None: ...
     def entries(self, guard: str | None = "") -> Sequence[Graph]: ...

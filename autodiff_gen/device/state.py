@@ -28,15 +28,16 @@ def state_arrays(program: Program, data: bytes) -> dict[str, Array]:
             planned(slot.state.logical.shape)
         )
         offset += 4 * slot.words
-    return arrays
+    return program.state_dict(arrays)
 
 
 def state_bytes(program: Program, state: Mapping[str, Any], strict: bool = True) -> bytes:
-    """The inverse. Raises ModelError for missing names (if `strict`, also for unexpected ones), ShapeError for shapes
-    and dtypes."""
+    """The inverse; frozen parameters may be left out. Raises ModelError for missing names (if `strict`, also for
+    unexpected ones) and for other values of frozen parameters, ShapeError for shapes and dtypes."""
+    program.check_frozen(state)
     names = [s.name for s in program.slots]
     missing = [n for n in names if n not in state]
-    unexpected = [n for n in state if n not in names]
+    unexpected = [n for n in state if n not in program.state_names]
     if missing or (unexpected and strict):
         parts = [f"missing {', '.join(missing)}"] if missing else []
         parts += [f"unexpected {', '.join(unexpected)}"] if unexpected else []

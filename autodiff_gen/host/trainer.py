@@ -209,17 +209,20 @@ class Trainer:
         """Copies of all parameters and buffers in PyTorch's order, then of the optimizer's state, by name, in the
         model's shapes.
         """
-        return {s.name: s.state.restored(self._view(s)).copy() for s in self.program.slots}
+        own = {s.name: s.state.restored(self._view(s)).copy() for s in self.program.slots}
+        return self.program.state_dict(own)
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
         """Set parameters and optimizer state from arrays (or PyTorch tensors) by name.
 
-        `strict`: missing and unexpected names are errors. Raises ModelError for names, ShapeError for shapes and
-        dtypes; on an error nothing changes.
+        `strict`: missing and unexpected names are errors. Frozen parameters may be left out. Raises ModelError for
+        names and for other values of frozen parameters, ShapeError for shapes and dtypes; on an error nothing changes.
         """
         slots = {s.name: s for s in self.program.slots}
+        self.program.check_frozen(state)
         if strict:
-            missing, unexpected = [n for n in slots if n not in state], [n for n in state if n not in slots]
+            missing = [n for n in slots if n not in state]
+            unexpected = [n for n in state if n not in self.program.state_names]
             if missing or unexpected:
                 parts = [f"missing {', '.join(missing)}"] if missing else []
                 parts += [f"unexpected {', '.join(unexpected)}"] if unexpected else []

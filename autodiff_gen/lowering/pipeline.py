@@ -25,6 +25,7 @@ from ..passes.expand_composites import expand_composites
 from ..passes.finite_guard import finite_guard
 from ..passes.fold_constants import fold_constants
 from ..passes.fold_one_hot_sums import fold_one_hot_sums
+from ..passes.freeze_parameters import freeze_parameters
 from ..passes.fuse_calls import fuse_calls
 from ..passes.fuse_elementwise import fuse_elementwise
 from ..passes.fuse_epilogues import fuse_epilogues
@@ -61,6 +62,7 @@ PIPELINE: tuple[Stage, ...] = (
     layout_assignment,  # permutes of NCHW and NHWC cancel; weights are stored as kernels read them
     differentiate,  # the loss gives a gradient to every parameter
     apply_optimizer,  # gradients give new values of parameters and moments
+    freeze_parameters,  # parameters that no entry trains are constants
     on_entries(expand_composites),  # ops that were kept whole for their gradients
     on_entries(fold_one_hot_sums),  # of a vector with one element that is not 0
     on_entries(fold_constants),  # constants, x * 1, broadcasts that happen anyway
@@ -129,7 +131,7 @@ def lower(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -
     """Graphs that are complete, updates of states among them, to plans with placed buffers."""
     module: Module[Any] = Module(tuple(graphs))
     lowered = module
-    for name, lowered in run(module, context, after=apply_optimizer.__name__):
+    for name, lowered in run(module, context, after=freeze_parameters.__name__):
         if dump is not None:
             dump.write(name, lowered)
     return list(lowered.entries)

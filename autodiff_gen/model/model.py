@@ -86,7 +86,7 @@ class Model:
             verify(graph)
         training = self._training_options()
         self.lr = training.lr
-        self.stages += run(module, Context(training), after="resolve_mode", until="apply_optimizer")
+        self.stages += run(module, Context(training), after="resolve_mode", until="freeze_parameters")
         for graph in self.entries():
             verify(graph)
         for state, _ in self._states:
@@ -160,10 +160,23 @@ class Model:
 
     @property
     def states(self) -> tuple[State, ...]:
-        """Parameters and buffers in the order of a state_dict, then counters and the optimizer's state."""
+        """Trained parameters and buffers in the order of a state_dict, then counters and the optimizer's state."""
         module = self.stages[-1][1]
-        own = [module.state(state) for state, _ in self._states]
+        kept = {s for g in module.entries for s in g.states}
+        every = (module.state(state) for state, _ in self._states)
+        own = [s for s in every if s in kept or s.role != "parameter"]
         return tuple(dict.fromkeys((*own, *(s for g in module.entries for s in g.updates))))
+
+    @property
+    def frozen(self) -> dict[str, Any]:
+        """The parameters that are not trained, by name: constants of the generated program."""
+        states = {s.name for s in self.states}
+        return {s.name: s.init.array() for s, _ in self._states if s.name not in states}
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """All names of a state_dict, in its order, those of frozen parameters among them."""
+        return tuple(dict.fromkeys((*(s.name for s, _ in self._states), *(s.name for s in self.states))))
 
     def entries(self, guard: str | None = "") -> list[Graph]:
         """train_step, accumulate and apply where requested, predict, and predict_averaged where there are averages;

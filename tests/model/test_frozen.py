@@ -126,7 +126,9 @@ def test_training_equals_pytorchs(way: Callable[[Any], Any]) -> None:
 
 def starts(net: Any) -> dict[str, Any]:
     """Parameters and buffers of the network's model by name, in the order of a state_dict."""
-    return {s.name: s.init.array() for s in model(net).states if s.role in ("parameter", "buffer")}
+    made = model(net)
+    own = {s.name: s.init.array() for s in made.states if s.role in ("parameter", "buffer")} | made.frozen
+    return {name: own[name] for name in made.state_names if name in own}
 
 
 @pytest.mark.parametrize("way", WAYS)

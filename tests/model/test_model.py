@@ -16,7 +16,7 @@ from small_models import mlp, small_model
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import init, nn, optim
-from autodiff_gen.errors import AutodiffError
+from autodiff_gen.errors import AutodiffError, ModelError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.printer import show
 from autodiff_gen.ir.types import Dim
@@ -340,10 +340,25 @@ def frozen() -> ag.Model:
     return ag.Model([x], [t], {"y": y}, F.mse_loss(y, t), optim.SGD())
 
 
-def test_a_frozen_parameter_is_state_without_update() -> None:
+def test_a_frozen_parameter_is_a_constant() -> None:
     model = frozen()
-    assert [s.name for s in model.states] == ["w", "fixed"]
+    assert [s.name for s in model.states] == ["w"]
     assert [s.name for s in model.entries()[0].updates] == ["w"]
+    assert model.state_names == ("w", "fixed") and set(model.frozen) == {"fixed"}
+
+
+@pytest.mark.cc
+def test_a_state_dict_has_frozen_parameters_and_rejects_other_values_of_them() -> None:
+    trainer = frozen().on_host()
+    state = trainer.state_dict()
+    assert list(state) == ["w", "fixed"] and trainer.nbytes < 4 * (4 + 4 + 12)
+    trainer.load_state_dict(state)
+    trainer.load_state_dict({"w": state["w"]})
+    with pytest.raises(
+        ModelError, match="fixed is frozen: a constant of the program; give its value to the network"
+    ):
+        trainer.load_state_dict({**state, "fixed": state["fixed"] + 1})
+    assert "static const float fixed[4]" in trainer.source["model.c"]
 
 
 def model_of(**changes: Any) -> Callable[[], ag.Model]:

@@ -404,11 +404,9 @@ def test_groups_and_freezing_refer_to_the_parameters_of_the_module() -> None:
     frozen = Folded(3)
     frozen.b.requires_grad_(False)
     model = ag.Model.supervised(frozen, (4, 6, 5), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
-    assert {s.name for s in model.states} - {s.name for s in model.entries()[0].updates} == {
-        "b.weight",
-        "b.bias",
-    }
-    assert [s.name for s in model.states] == [name for name, _ in frozen.named_parameters()]
+    assert set(model.frozen) == {"b.weight", "b.bias"}
+    assert {s.name for s in model.states} == {s.name for s in model.entries()[0].updates}
+    assert list(model.state_names) == [name for name, _ in frozen.named_parameters()]
 
 
 def test_storage_and_back() -> None:

@@ -14,7 +14,11 @@ from autodiff_gen.passes.commute_pooling import commute_pooling
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.layout_assignment import assign_layouts
 
-ABRIDGED = ("differentiate", "apply_optimizer")  # passes on modules, whose graphs are shown in part
+ABRIDGED = (
+    "differentiate",
+    "apply_optimizer",
+    "freeze_parameters",
+)  # passes on modules, whose graphs are shown in part
 PASSES = tuple(s.__name__ for s in pipeline.PIPELINE if s.__module__.startswith("autodiff_gen.passes."))
 
 # Those that are not a function of one graph.

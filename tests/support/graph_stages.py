@@ -14,7 +14,7 @@ LAST = "copy_overwritten_states"
 
 def stages(graph: Graph, until: str = LAST) -> Iterator[tuple[str, Graph]]:
     """Every stage's name and the graph after it, up to `until`."""
-    for name, module in run(Module((graph,)), Context(), after="apply_optimizer", until=until):
+    for name, module in run(Module((graph,)), Context(), after="freeze_parameters", until=until):
         yield name, module.entries[0]
 
 

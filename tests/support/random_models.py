@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from random_functions import BATCH, Builder, Case, gaps
@@ -27,6 +28,11 @@ class Model:
     guard: str | None = None
     restore_after: int = 0
     stages: tuple[()] = ()
+    frozen: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        return tuple(s.name for s in self.states)
 
     def entries(self, guard: str | None = None) -> list[Graph]:
         return self.graphs
