@@ -1,0 +1,63 @@
+/* Micro-kernels of 8-bit integers. Four weights are loaded as one word and unpacked by two SXTB16; SMLAD adds
+ * two products. Sums are in r4..r7. */
+#include "microkernel_s8.h"
+
+/* clang-format off */
+/* Both halfwords of four weights at `w` times those of two columns: a and c, b and d */
+#define ROW_TIMES_2(w, s0, s1, a, b, c, d)                                                  \
+    "ldr lr, [" w "], #4\n"                                                                 \
+    "sxtb16 r0, lr\n"                                                                       \
+    "smlad " s0 ", r0, " a ", " s0 "\n smlad " s1 ", r0, " b ", " s1 "\n"                   \
+    "sxtb16 lr, lr, ror #8\n"                                                               \
+    "smlad " s0 ", lr, " c ", " s0 "\n smlad " s1 ", lr, " d ", " s1 "\n"
+#define GROUP_2X2                                                                           \
+    "ldm r1!, {r8-r11}\n"                                                                   \
+    ROW_TIMES_2("r2", "r4", "r5", "r8", "r9", "r10", "r11")                                 \
+    ROW_TIMES_2("r3", "r6", "r7", "r8", "r9", "r10", "r11")
+
+#define ROW_TIMES_1(w, s)                                                                   \
+    "ldr lr, [" w "], #4\n"                                                                 \
+    "sxtb16 r0, lr\n sxtb16 lr, lr, ror #8\n"                                               \
+    "smlad " s ", r0, r8, " s "\n smlad " s ", lr, r9, " s "\n"
+#define GROUP_4X1                                                                           \
+    "ldm r1!, {r8, r9}\n"                                                                   \
+    ROW_TIMES_1("r2", "r4") ROW_TIMES_1("r3", "r5") ROW_TIMES_1("r10", "r6") ROW_TIMES_1("r11", "r7")
+
+/* Two taps an iteration, or groups, as counted by `n`; an odd one is the second of the first iteration. */
+#define ENTER "push {r0, r4-r11, lr}\n ldr r12, [sp, #40]\n ldm r0, {r4-r7}\n"
+#define LOOP(n, body)                                                                       \
+    "tst " n ", #1\n bne 2f\n"                                                              \
+    "1:" body                                                                               \
+    "2:" body                                                                               \
+    "subs " n ", #2\n bgt 1b\n"
+#define LEAVE "pop {r0}\n stm r0, {r4-r7}\n pop {r4-r11, pc}\n"
+
+__attribute__((naked)) void ag_products_2x2_s8_armv7em(int32_t *sums, const uint32_t *columns, const int8_t *w,
+                                                       int32_t stride, int32_t groups) {
+    (void)sums, (void)columns, (void)w, (void)stride, (void)groups;
+    __asm__(ENTER "add r3, r2\n" LOOP("r12", GROUP_2X2) LEAVE);
+}
+
+__attribute__((naked)) void ag_products_4x1_s8_armv7em(int32_t *sums, const uint32_t *columns, const int8_t *w,
+                                                       int32_t stride, int32_t groups) {
+    (void)sums, (void)columns, (void)w, (void)stride, (void)groups;
+    __asm__(ENTER "add r10, r2, r3, lsl #1\n add r11, r10, r3\n add r3, r2\n" LOOP("r12", GROUP_4X1) LEAVE);
+}
+
+#define TAP                                                                                 \
+    "ldm r2!, {r8-r10}\n"                                                                   \
+    "ldr lr, [r1, r8]\n"                                                                    \
+    "sxtab16 r0, r12, lr\n sxtab16 lr, r12, lr, ror #8\n"                                   \
+    "smlabb r4, r0, r9, r4\n smlatt r6, r0, r9, r6\n"                                       \
+    "smlabb r5, lr, r10, r5\n smlatt r7, lr, r10, r7\n"
+
+__attribute__((naked)) void ag_taps_s8_armv7em(int32_t *sums, const int8_t *x, const ag_tap_s8 *taps, int32_t count,
+                                               uint32_t offsets) {
+    (void)sums, (void)x, (void)taps, (void)count, (void)offsets;
+    __asm__(ENTER LOOP("r3", TAP) LEAVE);
+}
+/* clang-format on */
+
+int8_t ag_output_slow_s8_armv7em(int32_t v, int32_t multiplier, int32_t shift, const ag_output_s8 *o) {
+    return (int8_t)ag_limited(ag_requantized(v, multiplier, shift) + o->zero, o->low, o->high);
+}

@@ -1,0 +1,84 @@
+/* What the kernels of 8-bit integers have in common: their micro-kernels and their output. */
+#ifndef AG_MICROKERNEL_S8_ARMV7EM_H
+#define AG_MICROKERNEL_S8_ARMV7EM_H
+
+#include "ag_quantization.h"
+
+#include <arm_acle.h>
+#include <string.h>
+
+typedef void ag_products_s8_fn(int32_t *sums, const uint32_t *columns, const int8_t *w, int32_t stride,
+                               int32_t groups);
+
+/* Products of rows of w, `stride` bytes apart, with columns of 16-bit integers, in groups of four elements.
+ * A column stores of a group the word of elements 0 and 2, then that of 1 and 3; of two columns the words
+ * alternate.
+ * 2x2: sums[2 i + j] += row i times column j. 4x1: sums[i] += row i times the column. */
+ag_products_s8_fn ag_products_2x2_s8_armv7em, ag_products_4x1_s8_armv7em;
+
+/* One element of the windows of four channels: where it is, in bytes after the window's start, and the
+ * weights of channels 0 and 2, and of 1 and 3. */
+typedef struct ag_tap_s8 {
+    int32_t offset;
+    uint32_t even, odd;
+} ag_tap_s8;
+
+/* sums[i] += the products of `count` elements of channel i, to each of which the halfwords of `offsets` are
+ * added. */
+void ag_taps_s8_armv7em(int32_t *sums, const int8_t *x, const ag_tap_s8 *taps, int32_t count,
+                        uint32_t offsets);
+
+/* Four elements at any address. */
+static inline uint32_t ag_four(const int8_t *x) {
+    uint32_t four;
+    memcpy(&four, x, sizeof four);
+    return four;
+}
+
+/* -zero in both halfwords. */
+static inline uint32_t ag_offsets(int32_t zero) {
+    return (uint32_t)(-zero & 0xffff) * 0x10001u;
+}
+
+/* Elements 0 and 2, or 1 and 3, of four as halfwords, plus `offsets`. */
+static inline uint32_t ag_even(uint32_t four, uint32_t offsets) {
+    return (uint32_t)__sxtab16((int16x2_t)offsets, (int8x4_t)four);
+}
+
+static inline uint32_t ag_odd(uint32_t four, uint32_t offsets) {
+    uint32_t result;
+    __asm__("sxtab16 %0, %1, %2, ror #8" : "=r"(result) : "r"(offsets), "r"(four));
+    return result;
+}
+
+/* How many of `count` elements, `dilation` apart, are before one that is `distance` after the first. */
+static inline int32_t ag_before(int32_t distance, int32_t dilation, int32_t count) {
+    return ag_limited((distance + dilation - 1) / dilation, 0, count);
+}
+
+/* The limits of the output, and its zero. */
+typedef struct ag_output_s8 {
+    int32_t zero, low, high;
+} ag_output_s8;
+
+/* Whether ag_output_fast serves a shift. */
+static inline int32_t ag_is_fast(int32_t shift) {
+    return shift >= -20 && shift < 0;
+}
+
+/* min(max(ag_requantized(v, multiplier, shift) + zero, low), high). The product v * multiplier / 2^31 is that
+ * of SMMULR for 2 v; where 2 v saturates, the result is beyond all limits in both. The second rounding is
+ * ceil(t / 2) for the t below, and high - zero - ceil(t / 2) = floor((2 (high - zero) - t) / 2). USAT limits
+ * the distance of the result from `high`, then that from `low`. */
+static inline int8_t ag_output_fast(int32_t v, int32_t multiplier, int32_t shift, const ag_output_s8 *o) {
+    int32_t t;
+    __asm__("smmulr %0, %1, %2" : "=r"(t) : "r"(__qadd(v, v)), "r"(multiplier));
+    t = (t + (t >> 31)) >> (-1 - shift);
+    t = 2 * (o->high - o->zero) - t;
+    __asm__("usat %0, #8, %1, asr #1" : "=r"(t) : "r"(t));
+    return (int8_t)((int32_t)__usat(o->high - o->low - t, 8) + o->low);
+}
+
+int8_t ag_output_slow_s8_armv7em(int32_t v, int32_t multiplier, int32_t shift, const ag_output_s8 *o);
+
+#endif
