@@ -22,8 +22,6 @@ static void unpack(ag_tap_s8 *tap, const int8_t *w, const ag_conv2d_shape *s) {
 static void compute(const int8_t *x, const ag_tap_s8 *taps, const int32_t *bias, const int32_t *multiplier,
                     const int32_t *shift, int8_t *y, uint32_t offsets, const ag_output_s8 *output,
                     const ag_conv2d_shape *s) {
-    const int32_t fast =
-        ag_is_fast(shift[0]) && ag_is_fast(shift[1]) && ag_is_fast(shift[2]) && ag_is_fast(shift[3]);
     const int32_t right = s->w - (s->kw - 1) * s->dilation_w; /* windows that start there end outside */
     for (int32_t p = 0; p < s->oh; p++) {
         const int32_t top = p * s->stride_h - s->pad_top;
@@ -45,15 +43,8 @@ static void compute(const int8_t *x, const ag_tap_s8 *taps, const int32_t *bias,
                     ag_taps_s8_armv7em(sums, (const int8_t *)start, taps + i * s->kw + j0, j1 - j0, offsets);
                 }
             }
-            if (fast) {
-                for (int32_t k = 0; k < 4; k++) {
-                    y[k] = ag_output_fast(sums[k], multiplier[k], shift[k], output);
-                }
-            } else {
-                for (int32_t k = 0; k < 4; k++) {
-                    y[k] = ag_output_slow_s8_armv7em(sums[k], multiplier[k], shift[k], output);
-                }
-            }
+            const uint32_t four = ag_outputs(sums, 1, multiplier, shift, output);
+            memcpy(y, &four, sizeof four);
         }
     }
 }
@@ -63,7 +54,7 @@ void ag_depthwise2d_s8_armv7em(const int8_t *x, const int8_t *w, const int32_t *
                                int32_t x_zero, int32_t y_zero, int32_t low, int32_t high, void *scratch,
                                const ag_conv2d_shape *shape) {
     const ag_conv2d_shape *s = shape;
-    const ag_output_s8 output = {y_zero, low, high};
+    const ag_output_s8 output = ag_output_of(y_zero, low, high);
     ag_tap_s8 *taps = scratch;
     AG_SCRATCH_NEEDED(s->kh * s->kw * (int32_t)sizeof *taps);
     for (int32_t next = 0; next < s->c; next += 4) {

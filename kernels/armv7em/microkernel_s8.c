@@ -58,6 +58,6 @@ __attribute__((naked)) void ag_taps_s8_armv7em(int32_t *sums, const int8_t *x, c
 }
 /* clang-format on */
 
-int8_t ag_output_slow_s8_armv7em(int32_t v, int32_t multiplier, int32_t shift, const ag_output_s8 *o) {
-    return (int8_t)ag_limited(ag_requantized(v, multiplier, shift) + o->zero, o->low, o->high);
+uint32_t ag_below_high_s8_armv7em(int32_t v, int32_t multiplier, int32_t shift, const ag_output_s8 *o) {
+    return (uint32_t)(o->high - ag_limited(ag_requantized(v, multiplier, shift) + o->zero, o->low, o->high));
 }

@@ -56,29 +56,60 @@ static inline int32_t ag_before(int32_t distance, int32_t dilation, int32_t coun
     return ag_limited((distance + dilation - 1) / dilation, 0, count);
 }
 
-/* The limits of the output, and its zero. */
+/* Requantisation of four sums at a time. */
 typedef struct ag_output_s8 {
     int32_t zero, low, high;
+    uint32_t ranges, lows; /* high - low and low in each byte */
 } ag_output_s8;
 
-/* Whether ag_output_fast serves a shift. */
-static inline int32_t ag_is_fast(int32_t shift) {
-    return shift >= -20 && shift < 0;
+static inline ag_output_s8 ag_output_of(int32_t zero, int32_t low, int32_t high) {
+    const ag_output_s8 o = {zero, low, high, (uint32_t)(high - low) * 0x1010101u,
+                            (uint32_t)(low & 0xff) * 0x1010101u};
+    return o;
 }
 
-/* min(max(ag_requantized(v, multiplier, shift) + zero, low), high). The product v * multiplier / 2^31 is that
- * of SMMULR for 2 v; where 2 v saturates, the result is beyond all limits in both. The second rounding is
- * ceil(t / 2) for the t below, and high - zero - ceil(t / 2) = floor((2 (high - zero) - t) / 2). USAT limits
- * the distance of the result from `high`, then that from `low`. */
-static inline int8_t ag_output_fast(int32_t v, int32_t multiplier, int32_t shift, const ag_output_s8 *o) {
+/* high - min(ag_requantized(v, multiplier, -1 - right) + zero, high), at most 255, where 0 <= right < 16.
+ * SMMULR for 2 v is the first rounding; where 2 v saturates, the result is beyond the limits in any case. The
+ * second is ceil(t / 2) for the last t below, and high - zero - ceil(t / 2) = floor((2 (high - zero) - t) /
+ * 2). */
+static inline uint32_t ag_below_high(int32_t v, int32_t multiplier, int32_t right, const ag_output_s8 *o) {
     int32_t t;
+    uint32_t below;
     __asm__("smmulr %0, %1, %2" : "=r"(t) : "r"(__qadd(v, v)), "r"(multiplier));
-    t = (t + (t >> 31)) >> (-1 - shift);
-    t = 2 * (o->high - o->zero) - t;
-    __asm__("usat %0, #8, %1, asr #1" : "=r"(t) : "r"(t));
-    return (int8_t)((int32_t)__usat(o->high - o->low - t, 8) + o->low);
+    t = (t + (t >> 31)) >> right;
+    __asm__("usat %0, #8, %1, asr #1" : "=r"(below) : "r"(2 * (o->high - o->zero) - t));
+    return below;
 }
 
-int8_t ag_output_slow_s8_armv7em(int32_t v, int32_t multiplier, int32_t shift, const ag_output_s8 *o);
+/* The same for any shift. */
+uint32_t ag_below_high_s8_armv7em(int32_t v, int32_t multiplier, int32_t shift, const ag_output_s8 *o);
+
+/* Four results as bytes, each `high` minus a byte of `below` but not less than `low`. */
+static inline uint32_t ag_four_outputs(uint32_t below, const ag_output_s8 *o) {
+    uint32_t outputs;
+    __asm__("uqsub8 %0, %1, %2" : "=r"(outputs) : "r"(o->ranges), "r"(below));
+    __asm__("uadd8 %0, %0, %1" : "+r"(outputs) : "r"(o->lows) : "cc");
+    return outputs;
+}
+
+/* The results of four sums, element i of which has the scale of channel i / columns. */
+static inline uint32_t ag_outputs(const int32_t *sums, int32_t columns, const int32_t *multiplier,
+                                  const int32_t *shift, const ag_output_s8 *o) {
+    const int32_t c1 = 1 / columns, c2 = 2 / columns, c3 = 3 / columns;
+    const int32_t r0 = ~shift[0], r1 = ~shift[c1], r2 = ~shift[c2], r3 = ~shift[c3];
+    uint32_t below;
+    if ((uint32_t)(r0 | r1 | r2 | r3) < 16u) {
+        below = ag_below_high(sums[0], multiplier[0], r0, o);
+        below |= ag_below_high(sums[1], multiplier[c1], r1, o) << 8;
+        below |= ag_below_high(sums[2], multiplier[c2], r2, o) << 16;
+        below |= ag_below_high(sums[3], multiplier[c3], r3, o) << 24;
+    } else {
+        below = ag_below_high_s8_armv7em(sums[0], multiplier[0], ~r0, o);
+        below |= ag_below_high_s8_armv7em(sums[1], multiplier[c1], ~r1, o) << 8;
+        below |= ag_below_high_s8_armv7em(sums[2], multiplier[c2], ~r2, o) << 16;
+        below |= ag_below_high_s8_armv7em(sums[3], multiplier[c3], ~r3, o) << 24;
+    }
+    return ag_four_outputs(below, o);
+}
 
 #endif

@@ -24,18 +24,13 @@ static void unpack(uint32_t *column, int32_t columns, const int8_t *x, int32_t k
     }
 }
 
-/* The elements that window `number` reads of x, the first channel of the group: where they are, or a copy. */
-static const int8_t *window(int8_t *copy, const int8_t *x, int32_t number, int32_t zero,
-                            const ag_conv2d_shape *s) {
-    const int32_t p = number / s->ow, b = p / s->oh, inputs = s->c / s->groups;
-    const int32_t top = (p - b * s->oh) * s->stride_h - s->pad_top;
-    const int32_t left = (number - p * s->ow) * s->stride_w - s->pad_left;
-    const int32_t i0 = ag_before(-top, s->dilation_h, s->kh),
-                  i1 = ag_before(s->h - top, s->dilation_h, s->kh);
+/* The elements of a window whose rows i0 to i1 are inside x: where they are, or a copy. */
+static const int8_t *window(int8_t *copy, const int8_t *x, int32_t top, int32_t left, int32_t i0, int32_t i1,
+                            int32_t zero, const ag_conv2d_shape *s) {
+    const int32_t inputs = s->c / s->groups;
     const int32_t j0 = ag_before(-left, s->dilation_w, s->kw),
                   j1 = ag_before(s->w - left, s->dilation_w, s->kw);
     const int32_t run = s->dilation_w == 1 && s->x_w == inputs ? j1 - j0 : 1; /* columns without a gap */
-    x += (ptrdiff_t)b * s->x_n;
     if (i0 > 0 || j0 > 0 || i1 < s->kh || j1 < s->kw) {
         memset(copy, zero, (size_t)(s->kh * s->kw * inputs));
     } else if (s->kh == 1 && run == s->kw) {
@@ -52,37 +47,67 @@ static const int8_t *window(int8_t *copy, const int8_t *x, int32_t number, int32
     return copy;
 }
 
+/* The output channels of a group. */
 typedef struct channels {
     const int8_t *w;
     const int32_t *bias, *multiplier, *shift;
-    int32_t k, count;
+    int32_t count, k;
     ag_output_s8 output;
 } channels;
 
-/* All channels of one or two pixels of y. */
-static inline void compute(int8_t *y, int32_t ldy, const uint32_t *column, int32_t columns,
-                           const channels *c) {
-    ag_products_s8_fn *const products =
-        columns == 2 ? ag_products_2x2_s8_armv7em : ag_products_4x1_s8_armv7em;
-    const int32_t k = c->k, rows = 4 / columns;
-    for (int32_t next = 0; next < c->count; next += rows) {
-        const int32_t o = next + rows > c->count ? c->count - rows : next;
-        const int8_t *w = c->w + o * k;
-        int32_t sums[4];
-        for (int32_t i = 0; i < 4; i++) {
-            sums[i] = c->bias[o + i / columns];
-        }
-        products(sums, column, w, k, k / 4);
-        if (k % 4 > 0) {
-            products(sums, column + k / 4 * 2 * columns, w + k - 4, k, 1);
-        }
-        for (int32_t i = 0; i < rows; i++) {
-            const int32_t multiplier = c->multiplier[o + i], shift = c->shift[o + i];
-            const int32_t fast = ag_is_fast(shift);
-            for (int32_t j = 0; j < columns; j++) {
-                const int32_t v = sums[i * columns + j];
-                y[o + i + j * ldy] = fast ? ag_output_fast(v, multiplier, shift, &c->output)
-                                          : ag_output_slow_s8_armv7em(v, multiplier, shift, &c->output);
+static inline void products(ag_products_s8_fn *add, int32_t *sums, const uint32_t *column, int32_t columns,
+                            const int8_t *w, int32_t k) {
+    add(sums, column, w, k, k / 4);
+    if (k % 4 > 0) {
+        add(sums, column + k / 4 * 2 * columns, w + k - 4, k, 1);
+    }
+}
+
+/* Two pixels of y. */
+static void two_pixels(int8_t *y, int32_t ldy, const uint32_t *column, const channels *c) {
+    for (int32_t next = 0; next < c->count; next += 2) {
+        const int32_t o = next + 2 > c->count ? c->count - 2 : next;
+        int32_t sums[4] = {c->bias[o], c->bias[o], c->bias[o + 1], c->bias[o + 1]};
+        products(ag_products_2x2_s8_armv7em, sums, column, 2, c->w + o * c->k, c->k);
+        const uint32_t four = ag_outputs(sums, 2, c->multiplier + o, c->shift + o, &c->output);
+        y[o] = (int8_t)four;
+        y[o + ldy] = (int8_t)(four >> 8);
+        y[o + 1] = (int8_t)(four >> 16);
+        y[o + 1 + ldy] = (int8_t)(four >> 24);
+    }
+}
+
+static void one_pixel(int8_t *y, const uint32_t *column, const channels *c) {
+    for (int32_t next = 0; next < c->count; next += 4) {
+        const int32_t o = next + 4 > c->count ? c->count - 4 : next;
+        int32_t sums[4] = {c->bias[o], c->bias[o + 1], c->bias[o + 2], c->bias[o + 3]};
+        products(ag_products_4x1_s8_armv7em, sums, column, 1, c->w + o * c->k, c->k);
+        const uint32_t four = ag_outputs(sums, 1, c->multiplier + o, c->shift + o, &c->output);
+        memcpy(y + o, &four, sizeof four);
+    }
+}
+
+/* All pixels of a group's channels. */
+static void convolve(const int8_t *x, int8_t *y, int32_t n, int32_t zero, uint32_t *column, const channels *c,
+                     const ag_conv2d_shape *s) {
+    int8_t *copy = (int8_t *)(column + (c->k + 3) / 4 * 4);
+    int32_t remaining = n * s->oh * s->ow, filled = 0;
+    for (int32_t b = 0; b < n; b++, x += s->x_n) {
+        for (int32_t p = 0; p < s->oh; p++) {
+            const int32_t top = p * s->stride_h - s->pad_top;
+            const int32_t i0 = ag_before(-top, s->dilation_h, s->kh);
+            const int32_t i1 = ag_before(s->h - top, s->dilation_h, s->kh);
+            for (int32_t q = 0; q < s->ow; q++) {
+                const int8_t *elements = window(copy, x, top, q * s->stride_w - s->pad_left, i0, i1, zero, s);
+                unpack(column + filled, remaining > 1 ? 2 : 1, elements, c->k, ag_offsets(zero));
+                if (remaining == 1) {
+                    one_pixel(y, column, c);
+                } else if (++filled == 2) {
+                    two_pixels(y, s->ldy, column, c);
+                    y += 2 * s->ldy;
+                    remaining -= 2;
+                    filled = 0;
+                }
             }
         }
     }
@@ -92,28 +117,12 @@ void ag_conv2d_s8_armv7em(const int8_t *x, const int8_t *w, const int32_t *bias,
                           const int32_t *shift, int8_t *y, int32_t n, int32_t x_zero, int32_t y_zero,
                           int32_t low, int32_t high, void *scratch, const ag_conv2d_shape *shape) {
     const ag_conv2d_shape *s = shape;
-    const int32_t inputs = s->c / s->groups, outputs = s->o / s->groups, windows = n * s->oh * s->ow;
-    const int32_t k = s->kh * s->kw * inputs, words = (k + 3) / 4 * 4;
-    uint32_t *column = scratch;
-    AG_SCRATCH_NEEDED(words * 5);
-    for (int32_t i = 0; i < windows; i += 2, y += 2 * s->ldy) {
-        channels c = {w, bias, multiplier, shift, k, outputs, {y_zero, low, high}};
-        const int32_t columns = i + 1 < windows ? 2 : 1;
-        for (int32_t g = 0; g < s->groups; g++) {
-            for (int32_t j = 0; j < columns; j++) {
-                const int8_t *elements = window((int8_t *)(column + words), x + g * inputs, i + j, x_zero, s);
-                unpack(column + j, columns, elements, k, ag_offsets(x_zero));
-            }
-            if (columns == 2) {
-                compute(y + g * outputs, s->ldy, column, 2, &c);
-            } else {
-                compute(y + g * outputs, s->ldy, column, 1, &c);
-            }
-            c.w += outputs * k;
-            c.bias += outputs;
-            c.multiplier += outputs;
-            c.shift += outputs;
-        }
+    const int32_t inputs = s->c / s->groups, outputs = s->o / s->groups, k = s->kh * s->kw * inputs;
+    AG_SCRATCH_NEEDED((k + 3) / 4 * 20);
+    for (int32_t i = 0, o = 0; i < s->c; i += inputs, o += outputs) {
+        const channels c = {
+            w + o * k, bias + o, multiplier + o, shift + o, outputs, k, ag_output_of(y_zero, low, high)};
+        convolve(x + i, y + o, n, x_zero, scratch, &c, s);
     }
 }
 
