@@ -22,19 +22,23 @@ static void unpack(ag_tap_s8 *tap, const int8_t *w, const ag_conv2d_shape *s) {
 static void compute(const int8_t *x, const ag_tap_s8 *taps, const int32_t *bias, const int32_t *multiplier,
                     const int32_t *shift, int8_t *y, uint32_t offsets, const ag_output_s8 *output,
                     const ag_conv2d_shape *s) {
-    const int32_t right = s->w - (s->kw - 1) * s->dilation_w; /* windows that start there end outside */
+    const int32_t m0 = multiplier[0], m1 = multiplier[1], m2 = multiplier[2], m3 = multiplier[3];
+    const int32_t s0 = shift[0], s1 = shift[1], s2 = shift[2], s3 = shift[3];
+    const int32_t right = s->w - (s->kw - 1) * s->dilation_w; /* windows that start there end outside x */
     for (int32_t p = 0; p < s->oh; p++) {
         const int32_t top = p * s->stride_h - s->pad_top;
         const int32_t i0 = ag_before(-top, s->dilation_h, s->kh);
         const int32_t i1 = ag_before(s->h - top, s->dilation_h, s->kh);
+        const int32_t count = i1 > i0 ? (i1 - i0) * s->kw : 0, step = s->stride_w * s->x_w;
+        const ag_tap_s8 *row = taps + i0 * s->kw;
         int32_t left = -s->pad_left;
-        for (int32_t q = 0; q < s->ow; q++, left += s->stride_w, y += s->ldy) {
-            const uintptr_t start = (uintptr_t)x + (uintptr_t)(top * s->x_h + left * s->x_w);
-            int32_t sums[4] = {bias[0], bias[1], bias[2], bias[3]};
+        uintptr_t start = (uintptr_t)x + (uintptr_t)(top * s->x_h + left * s->x_w);
+        for (int32_t q = s->ow; q > 0; q--, left += s->stride_w, start += (uintptr_t)step, y += s->ldy) {
+            int32_t sums[4];
+            memcpy(sums, bias, sizeof sums);
             if (left >= 0 && left < right) {
-                if (i0 < i1) {
-                    ag_taps_s8_armv7em(sums, (const int8_t *)start, taps + i0 * s->kw, (i1 - i0) * s->kw,
-                                       offsets);
+                if (count > 0) {
+                    ag_taps_s8_armv7em(sums, (const int8_t *)start, row, count, offsets);
                 }
             } else {
                 const int32_t j0 = ag_before(-left, s->dilation_w, s->kw);
@@ -43,7 +47,7 @@ static void compute(const int8_t *x, const ag_tap_s8 *taps, const int32_t *bias,
                     ag_taps_s8_armv7em(sums, (const int8_t *)start, taps + i * s->kw + j0, j1 - j0, offsets);
                 }
             }
-            const uint32_t four = ag_outputs(sums, 1, multiplier, shift, output);
+            const uint32_t four = ag_outputs(sums, m0, m1, m2, m3, s0, s1, s2, s3, output);
             memcpy(y, &four, sizeof four);
         }
     }

@@ -58,12 +58,16 @@ static inline int32_t ag_before(int32_t distance, int32_t dilation, int32_t coun
 
 /* Requantisation of four sums at a time. */
 typedef struct ag_output_s8 {
-    int32_t zero, low, high;
-    uint32_t ranges, lows; /* high - low and low in each byte */
+    int32_t zero, low, high, twice; /* 2 (high - zero) */
+    uint32_t ranges, lows;          /* high - low and low in each byte */
 } ag_output_s8;
 
 static inline ag_output_s8 ag_output_of(int32_t zero, int32_t low, int32_t high) {
-    const ag_output_s8 o = {zero, low, high, (uint32_t)(high - low) * 0x1010101u,
+    const ag_output_s8 o = {zero,
+                            low,
+                            high,
+                            2 * (high - zero),
+                            (uint32_t)(high - low) * 0x1010101u,
                             (uint32_t)(low & 0xff) * 0x1010101u};
     return o;
 }
@@ -77,39 +81,33 @@ static inline uint32_t ag_below_high(int32_t v, int32_t multiplier, int32_t righ
     uint32_t below;
     __asm__("smmulr %0, %1, %2" : "=r"(t) : "r"(__qadd(v, v)), "r"(multiplier));
     t = (t + (t >> 31)) >> right;
-    __asm__("usat %0, #8, %1, asr #1" : "=r"(below) : "r"(2 * (o->high - o->zero) - t));
+    __asm__("usat %0, #8, %1, asr #1" : "=r"(below) : "r"(o->twice - t));
     return below;
 }
 
 /* The same for any shift. */
 uint32_t ag_below_high_s8_armv7em(int32_t v, int32_t multiplier, int32_t shift, const ag_output_s8 *o);
 
-/* Four results as bytes, each `high` minus a byte of `below` but not less than `low`. */
-static inline uint32_t ag_four_outputs(uint32_t below, const ag_output_s8 *o) {
-    uint32_t outputs;
-    __asm__("uqsub8 %0, %1, %2" : "=r"(outputs) : "r"(o->ranges), "r"(below));
-    __asm__("uadd8 %0, %0, %1" : "+r"(outputs) : "r"(o->lows) : "cc");
-    return outputs;
-}
-
-/* The results of four sums, element i of which has the scale of channel i / columns. */
-static inline uint32_t ag_outputs(const int32_t *sums, int32_t columns, const int32_t *multiplier,
-                                  const int32_t *shift, const ag_output_s8 *o) {
-    const int32_t c1 = 1 / columns, c2 = 2 / columns, c3 = 3 / columns;
-    const int32_t r0 = ~shift[0], r1 = ~shift[c1], r2 = ~shift[c2], r3 = ~shift[c3];
+/* The results of four sums, as bytes: each is high minus what ag_below_high says, and not less than low. */
+__attribute__((always_inline)) static inline uint32_t ag_outputs(const int32_t *sums, int32_t m0, int32_t m1,
+                                                                 int32_t m2, int32_t m3, int32_t s0,
+                                                                 int32_t s1, int32_t s2, int32_t s3,
+                                                                 const ag_output_s8 *o) {
     uint32_t below;
-    if ((uint32_t)(r0 | r1 | r2 | r3) < 16u) {
-        below = ag_below_high(sums[0], multiplier[0], r0, o);
-        below |= ag_below_high(sums[1], multiplier[c1], r1, o) << 8;
-        below |= ag_below_high(sums[2], multiplier[c2], r2, o) << 16;
-        below |= ag_below_high(sums[3], multiplier[c3], r3, o) << 24;
+    if ((uint32_t)(~s0 | ~s1 | ~s2 | ~s3) < 16u) {
+        below = ag_below_high(sums[0], m0, ~s0, o);
+        below |= ag_below_high(sums[1], m1, ~s1, o) << 8;
+        below |= ag_below_high(sums[2], m2, ~s2, o) << 16;
+        below |= ag_below_high(sums[3], m3, ~s3, o) << 24;
     } else {
-        below = ag_below_high_s8_armv7em(sums[0], multiplier[0], ~r0, o);
-        below |= ag_below_high_s8_armv7em(sums[1], multiplier[c1], ~r1, o) << 8;
-        below |= ag_below_high_s8_armv7em(sums[2], multiplier[c2], ~r2, o) << 16;
-        below |= ag_below_high_s8_armv7em(sums[3], multiplier[c3], ~r3, o) << 24;
+        below = ag_below_high_s8_armv7em(sums[0], m0, s0, o);
+        below |= ag_below_high_s8_armv7em(sums[1], m1, s1, o) << 8;
+        below |= ag_below_high_s8_armv7em(sums[2], m2, s2, o) << 16;
+        below |= ag_below_high_s8_armv7em(sums[3], m3, s3, o) << 24;
     }
-    return ag_four_outputs(below, o);
+    __asm__("uqsub8 %0, %1, %0" : "+r"(below) : "r"(o->ranges));
+    __asm__("uadd8 %0, %0, %1" : "+r"(below) : "r"(o->lows));
+    return below;
 }
 
 #endif

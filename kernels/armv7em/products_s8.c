@@ -11,8 +11,8 @@
 #include "microkernel_s8.h"
 
 /* A column from k elements; the words of `columns` columns alternate. */
-static void unpack(uint32_t *column, int32_t columns, const int8_t *x, int32_t k, uint32_t offsets) {
-    for (int32_t i = k / 4; i > 0; i--, x += 4, column += 2 * columns) {
+static void unpack(uint32_t *column, uint32_t columns, const int8_t *x, uint32_t k, uint32_t offsets) {
+    for (const int8_t *const end = x + k / 4 * 4; x < end; x += 4, column += 2 * columns) {
         const uint32_t four = ag_four(x);
         column[0] = ag_even(four, offsets);
         column[columns] = ag_odd(four, offsets);
@@ -24,7 +24,7 @@ static void unpack(uint32_t *column, int32_t columns, const int8_t *x, int32_t k
     }
 }
 
-/* The elements of a window whose rows i0 to i1 are inside x: where they are, or a copy. */
+/* Copies a window whose rows i0 to i1 are inside x; elements outside are `zero`. */
 static const int8_t *window(int8_t *copy, const int8_t *x, int32_t top, int32_t left, int32_t i0, int32_t i1,
                             int32_t zero, const ag_conv2d_shape *s) {
     const int32_t inputs = s->c / s->groups;
@@ -33,8 +33,6 @@ static const int8_t *window(int8_t *copy, const int8_t *x, int32_t top, int32_t 
     const int32_t run = s->dilation_w == 1 && s->x_w == inputs ? j1 - j0 : 1; /* columns without a gap */
     if (i0 > 0 || j0 > 0 || i1 < s->kh || j1 < s->kw) {
         memset(copy, zero, (size_t)(s->kh * s->kw * inputs));
-    } else if (s->kh == 1 && run == s->kw) {
-        return x + (ptrdiff_t)top * s->x_h + (ptrdiff_t)left * s->x_w;
     }
     for (int32_t i = i0; i < i1; i++) {
         for (int32_t j = j0; j < j1; j += run) {
@@ -51,38 +49,44 @@ static const int8_t *window(int8_t *copy, const int8_t *x, int32_t top, int32_t 
 typedef struct channels {
     const int8_t *w;
     const int32_t *bias, *multiplier, *shift;
-    int32_t count, k;
+    int32_t count, k, groups, rest; /* of k: groups of four, and what remains */
     ag_output_s8 output;
 } channels;
 
-static inline void products(ag_products_s8_fn *add, int32_t *sums, const uint32_t *column, int32_t columns,
-                            const int8_t *w, int32_t k) {
-    add(sums, column, w, k, k / 4);
-    if (k % 4 > 0) {
-        add(sums, column + k / 4 * 2 * columns, w + k - 4, k, 1);
-    }
-}
-
 /* Two pixels of y. */
 static void two_pixels(int8_t *y, int32_t ldy, const uint32_t *column, const channels *c) {
-    for (int32_t next = 0; next < c->count; next += 2) {
-        const int32_t o = next + 2 > c->count ? c->count - 2 : next;
-        int32_t sums[4] = {c->bias[o], c->bias[o], c->bias[o + 1], c->bias[o + 1]};
-        products(ag_products_2x2_s8_armv7em, sums, column, 2, c->w + o * c->k, c->k);
-        const uint32_t four = ag_outputs(sums, 2, c->multiplier + o, c->shift + o, &c->output);
-        y[o] = (int8_t)four;
-        y[o + ldy] = (int8_t)(four >> 8);
-        y[o + 1] = (int8_t)(four >> 16);
-        y[o + 1 + ldy] = (int8_t)(four >> 24);
+    const int32_t k = c->k;
+    for (int32_t o = 0; o < c->count; o += 2) {
+        o = o + 2 > c->count ? c->count - 2 : o;
+        const int8_t *w = c->w + o * k;
+        const int32_t *bias = c->bias + o, *m = c->multiplier + o, *s = c->shift + o;
+        int32_t sums[4] = {bias[0], bias[0], bias[1], bias[1]};
+        ag_products_2x2_s8_armv7em(sums, column, w, k, c->groups);
+        if (c->rest > 0) {
+            ag_products_2x2_s8_armv7em(sums, column + 4 * c->groups, w + k - 4, k, 1);
+        }
+        const uint32_t four = ag_outputs(sums, m[0], m[0], m[1], m[1], s[0], s[0], s[1], s[1], &c->output);
+        int8_t *const at = y + o;
+        at[0] = (int8_t)four;
+        at[ldy] = (int8_t)(four >> 8);
+        at[1] = (int8_t)(four >> 16);
+        at[ldy + 1] = (int8_t)(four >> 24);
     }
 }
 
 static void one_pixel(int8_t *y, const uint32_t *column, const channels *c) {
-    for (int32_t next = 0; next < c->count; next += 4) {
-        const int32_t o = next + 4 > c->count ? c->count - 4 : next;
-        int32_t sums[4] = {c->bias[o], c->bias[o + 1], c->bias[o + 2], c->bias[o + 3]};
-        products(ag_products_4x1_s8_armv7em, sums, column, 1, c->w + o * c->k, c->k);
-        const uint32_t four = ag_outputs(sums, 1, c->multiplier + o, c->shift + o, &c->output);
+    const int32_t k = c->k;
+    for (int32_t o = 0; o < c->count; o += 4) {
+        o = o + 4 > c->count ? c->count - 4 : o;
+        const int8_t *w = c->w + o * k;
+        const int32_t *m = c->multiplier + o, *s = c->shift + o;
+        int32_t sums[4];
+        memcpy(sums, c->bias + o, sizeof sums);
+        ag_products_4x1_s8_armv7em(sums, column, w, k, c->groups);
+        if (c->rest > 0) {
+            ag_products_4x1_s8_armv7em(sums, column + 2 * c->groups, w + k - 4, k, 1);
+        }
+        const uint32_t four = ag_outputs(sums, m[0], m[1], m[2], m[3], s[0], s[1], s[2], s[3], &c->output);
         memcpy(y + o, &four, sizeof four);
     }
 }
@@ -90,16 +94,22 @@ static void one_pixel(int8_t *y, const uint32_t *column, const channels *c) {
 /* All pixels of a group's channels. */
 static void convolve(const int8_t *x, int8_t *y, int32_t n, int32_t zero, uint32_t *column, const channels *c,
                      const ag_conv2d_shape *s) {
-    int8_t *copy = (int8_t *)(column + (c->k + 3) / 4 * 4);
+    const uint32_t offsets = ag_offsets(zero);
+    int8_t *const copy = (int8_t *)(column + (c->k + 3) / 4 * 4);
     int32_t remaining = n * s->oh * s->ow, filled = 0;
     for (int32_t b = 0; b < n; b++, x += s->x_n) {
         for (int32_t p = 0; p < s->oh; p++) {
             const int32_t top = p * s->stride_h - s->pad_top;
             const int32_t i0 = ag_before(-top, s->dilation_h, s->kh);
             const int32_t i1 = ag_before(s->h - top, s->dilation_h, s->kh);
-            for (int32_t q = 0; q < s->ow; q++) {
-                const int8_t *elements = window(copy, x, top, q * s->stride_w - s->pad_left, i0, i1, zero, s);
-                unpack(column + filled, remaining > 1 ? 2 : 1, elements, c->k, ag_offsets(zero));
+            const int32_t width =
+                s->kh == 1 && s->kw == 1 && i0 < i1 ? s->w : 0; /* where no copy is needed */
+            int32_t left = -s->pad_left;
+            for (int32_t q = 0; q < s->ow; q++, left += s->stride_w) {
+                const int8_t *const elements = left >= 0 && left < width
+                                                   ? x + (ptrdiff_t)top * s->x_h + (ptrdiff_t)left * s->x_w
+                                                   : window(copy, x, top, left, i0, i1, zero, s);
+                unpack(column + filled, remaining > 1 ? 2 : 1, elements, (uint32_t)c->k, offsets);
                 if (remaining == 1) {
                     one_pixel(y, column, c);
                 } else if (++filled == 2) {
@@ -120,8 +130,9 @@ void ag_conv2d_s8_armv7em(const int8_t *x, const int8_t *w, const int32_t *bias,
     const int32_t inputs = s->c / s->groups, outputs = s->o / s->groups, k = s->kh * s->kw * inputs;
     AG_SCRATCH_NEEDED((k + 3) / 4 * 20);
     for (int32_t i = 0, o = 0; i < s->c; i += inputs, o += outputs) {
-        const channels c = {
-            w + o * k, bias + o, multiplier + o, shift + o, outputs, k, ag_output_of(y_zero, low, high)};
+        const channels c = {w + o * k, bias + o, multiplier + o,
+                            shift + o, outputs,  k,
+                            k / 4,     k % 4,    ag_output_of(y_zero, low, high)};
         convolve(x + i, y + o, n, x_zero, scratch, &c, s);
     }
 }
