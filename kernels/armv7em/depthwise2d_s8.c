@@ -47,7 +47,8 @@ static void compute(const int8_t *x, const ag_tap_s8 *taps, const int32_t *bias,
                     ag_taps_s8_armv7em(sums, (const int8_t *)start, taps + i * s->kw + j0, j1 - j0, offsets);
                 }
             }
-            const uint32_t four = ag_outputs(sums, m0, m1, m2, m3, s0, s1, s2, s3, output);
+            const uint32_t four =
+                ag_outputs(sums[0], sums[1], sums[2], sums[3], m0, m1, m2, m3, s0, s1, s2, s3, output);
             memcpy(y, &four, sizeof four);
         }
     }

@@ -7,14 +7,44 @@
 #include <arm_acle.h>
 #include <string.h>
 
-typedef void ag_products_s8_fn(int32_t *sums, const uint32_t *columns, const int8_t *w, int32_t stride,
-                               int32_t groups);
+/* How results are stored. The first three are used together. */
+typedef struct ag_output_s8 {
+    int32_t twice;         /* 2 (high - zero) */
+    uint32_t ranges, lows; /* high - low and low in each byte */
+    int32_t zero, low, high;
+} ag_output_s8;
 
-/* Products of rows of w, `stride` bytes apart, with columns of 16-bit integers, in groups of four elements.
- * A column stores of a group the word of elements 0 and 2, then that of 1 and 3; of two columns the words
- * alternate.
- * 2x2: sums[2 i + j] += row i times column j. 4x1: sums[i] += row i times the column. */
-ag_products_s8_fn ag_products_2x2_s8_armv7em, ag_products_4x1_s8_armv7em;
+static inline ag_output_s8 ag_output_of(int32_t zero, int32_t low, int32_t high) {
+    const ag_output_s8 o = {2 * (high - zero),
+                            (uint32_t)(high - low) * 0x1010101u,
+                            (uint32_t)(low & 0xff) * 0x1010101u,
+                            zero,
+                            low,
+                            high};
+    return o;
+}
+
+/* Two columns of 16-bit integers times `pairs` >= 1 pairs of rows of w: pixels of y, ldy apart. A column has
+ * `groups` groups of four elements, as words of elements 0 and 2, and of 1 and 3; the words of the columns
+ * alternate. Where `back` is not 0, the last group of a row starts `back` elements before its multiple of
+ * four. The call moves w, bias, multiplier, shift and y. */
+typedef struct ag_pixels_s8 {
+    ag_output_s8 output;
+    const uint32_t *columns;
+    int32_t groups, back, pairs;
+    const int8_t *w;
+    int32_t k;
+    int8_t *y;
+    int32_t ldy;
+    const int32_t *bias, *multiplier, *shift;
+} ag_pixels_s8;
+
+void ag_two_pixels_s8_armv7em(ag_pixels_s8 *p);
+uint32_t ag_two_pixels_below_high_s8_armv7em(const ag_pixels_s8 *p, const int32_t *sums);
+
+/* sums[i] += a column times row i of four rows of w, `stride` bytes apart. */
+void ag_products_4x1_s8_armv7em(int32_t *sums, const uint32_t *column, const int8_t *w, int32_t stride,
+                                int32_t groups);
 
 /* One element of the windows of four channels: where it is, in bytes after the window's start, and the
  * weights of channels 0 and 2, and of 1 and 3. */
@@ -56,22 +86,6 @@ static inline int32_t ag_before(int32_t distance, int32_t dilation, int32_t coun
     return ag_limited((distance + dilation - 1) / dilation, 0, count);
 }
 
-/* Requantisation of four sums at a time. */
-typedef struct ag_output_s8 {
-    int32_t zero, low, high, twice; /* 2 (high - zero) */
-    uint32_t ranges, lows;          /* high - low and low in each byte */
-} ag_output_s8;
-
-static inline ag_output_s8 ag_output_of(int32_t zero, int32_t low, int32_t high) {
-    const ag_output_s8 o = {zero,
-                            low,
-                            high,
-                            2 * (high - zero),
-                            (uint32_t)(high - low) * 0x1010101u,
-                            (uint32_t)(low & 0xff) * 0x1010101u};
-    return o;
-}
-
 /* high - min(ag_requantized(v, multiplier, -1 - right) + zero, high), at most 255, where 0 <= right < 16.
  * SMMULR for 2 v is the first rounding; where 2 v saturates, the result is beyond the limits in any case. The
  * second is ceil(t / 2) for the last t below, and high - zero - ceil(t / 2) = floor((2 (high - zero) - t) /
@@ -89,21 +103,20 @@ static inline uint32_t ag_below_high(int32_t v, int32_t multiplier, int32_t righ
 uint32_t ag_below_high_s8_armv7em(int32_t v, int32_t multiplier, int32_t shift, const ag_output_s8 *o);
 
 /* The results of four sums, as bytes: each is high minus what ag_below_high says, and not less than low. */
-__attribute__((always_inline)) static inline uint32_t ag_outputs(const int32_t *sums, int32_t m0, int32_t m1,
-                                                                 int32_t m2, int32_t m3, int32_t s0,
-                                                                 int32_t s1, int32_t s2, int32_t s3,
-                                                                 const ag_output_s8 *o) {
+__attribute__((always_inline)) static inline uint32_t
+ag_outputs(int32_t v0, int32_t v1, int32_t v2, int32_t v3, int32_t m0, int32_t m1, int32_t m2, int32_t m3,
+           int32_t s0, int32_t s1, int32_t s2, int32_t s3, const ag_output_s8 *o) {
     uint32_t below;
     if ((uint32_t)(~s0 | ~s1 | ~s2 | ~s3) < 16u) {
-        below = ag_below_high(sums[0], m0, ~s0, o);
-        below |= ag_below_high(sums[1], m1, ~s1, o) << 8;
-        below |= ag_below_high(sums[2], m2, ~s2, o) << 16;
-        below |= ag_below_high(sums[3], m3, ~s3, o) << 24;
+        below = ag_below_high(v0, m0, ~s0, o);
+        below |= ag_below_high(v1, m1, ~s1, o) << 8;
+        below |= ag_below_high(v2, m2, ~s2, o) << 16;
+        below |= ag_below_high(v3, m3, ~s3, o) << 24;
     } else {
-        below = ag_below_high_s8_armv7em(sums[0], m0, s0, o);
-        below |= ag_below_high_s8_armv7em(sums[1], m1, s1, o) << 8;
-        below |= ag_below_high_s8_armv7em(sums[2], m2, s2, o) << 16;
-        below |= ag_below_high_s8_armv7em(sums[3], m3, s3, o) << 24;
+        below = ag_below_high_s8_armv7em(v0, m0, s0, o);
+        below |= ag_below_high_s8_armv7em(v1, m1, s1, o) << 8;
+        below |= ag_below_high_s8_armv7em(v2, m2, s2, o) << 16;
+        below |= ag_below_high_s8_armv7em(v3, m3, s3, o) << 24;
     }
     __asm__("uqsub8 %0, %1, %0" : "+r"(below) : "r"(o->ranges));
     __asm__("uadd8 %0, %0, %1" : "+r"(below) : "r"(o->lows));

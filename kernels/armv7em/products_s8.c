@@ -53,24 +53,15 @@ typedef struct channels {
     ag_output_s8 output;
 } channels;
 
-/* Two pixels of y. */
+/* Two pixels of y, the last pair of channels after the others. */
 static void two_pixels(int8_t *y, int32_t ldy, const uint32_t *column, const channels *c) {
-    const int32_t k = c->k;
-    for (int32_t o = 0; o < c->count; o += 2) {
-        o = o + 2 > c->count ? c->count - 2 : o;
-        const int8_t *w = c->w + o * k;
-        const int32_t *bias = c->bias + o, *m = c->multiplier + o, *s = c->shift + o;
-        int32_t sums[4] = {bias[0], bias[0], bias[1], bias[1]};
-        ag_products_2x2_s8_armv7em(sums, column, w, k, c->groups);
-        if (c->rest > 0) {
-            ag_products_2x2_s8_armv7em(sums, column + 4 * c->groups, w + k - 4, k, 1);
-        }
-        const uint32_t four = ag_outputs(sums, m[0], m[0], m[1], m[1], s[0], s[0], s[1], s[1], &c->output);
-        int8_t *const at = y + o;
-        at[0] = (int8_t)four;
-        at[ldy] = (int8_t)(four >> 8);
-        at[1] = (int8_t)(four >> 16);
-        at[ldy + 1] = (int8_t)(four >> 24);
+    const int32_t back = c->rest > 0 ? 4 - c->rest : 0;
+    for (int32_t o = 0; o < c->count; o = c->count % 2 > 0 && o == 0 ? c->count - 2 : c->count) {
+        const int32_t pairs = o == 0 ? c->count / 2 : 1;
+        ag_pixels_s8 p = {c->output,         column,      c->groups, back, pairs,
+                          c->w + o * c->k,   c->k,        y + o,     ldy,  c->bias + o,
+                          c->multiplier + o, c->shift + o};
+        ag_two_pixels_s8_armv7em(&p);
     }
 }
 
@@ -86,7 +77,8 @@ static void one_pixel(int8_t *y, const uint32_t *column, const channels *c) {
         if (c->rest > 0) {
             ag_products_4x1_s8_armv7em(sums, column + 2 * c->groups, w + k - 4, k, 1);
         }
-        const uint32_t four = ag_outputs(sums, m[0], m[1], m[2], m[3], s[0], s[1], s[2], s[3], &c->output);
+        const uint32_t four = ag_outputs(sums[0], sums[1], sums[2], sums[3], m[0], m[1], m[2], m[3], s[0],
+                                         s[1], s[2], s[3], &c->output);
         memcpy(y + o, &four, sizeof four);
     }
 }
