@@ -22,9 +22,10 @@ static void unpack(ag_tap_s8 *tap, const int8_t *w, const ag_conv2d_shape *s) {
 static void compute(const int8_t *x, const ag_tap_s8 *taps, const int32_t *bias, const int32_t *multiplier,
                     const int32_t *shift, int8_t *y, uint32_t offsets, const ag_output_s8 *output,
                     const ag_conv2d_shape *s) {
-    const int32_t m0 = multiplier[0], m1 = multiplier[1], m2 = multiplier[2], m3 = multiplier[3];
-    const int32_t s0 = shift[0], s1 = shift[1], s2 = shift[2], s3 = shift[3];
+    int32_t m[4], shifts[4];
     const int32_t right = s->w - (s->kw - 1) * s->dilation_w; /* windows that start there end outside x */
+    memcpy(m, multiplier, sizeof m);
+    memcpy(shifts, shift, sizeof shifts);
     for (int32_t p = 0; p < s->oh; p++) {
         const int32_t top = p * s->stride_h - s->pad_top;
         const int32_t i0 = ag_before(-top, s->dilation_h, s->kh);
@@ -47,8 +48,7 @@ static void compute(const int8_t *x, const ag_tap_s8 *taps, const int32_t *bias,
                     ag_taps_s8_armv7em(sums, (const int8_t *)start, taps + i * s->kw + j0, j1 - j0, offsets);
                 }
             }
-            const uint32_t four =
-                ag_outputs(sums[0], sums[1], sums[2], sums[3], m0, m1, m2, m3, s0, s1, s2, s3, output);
+            const uint32_t four = ag_outputs(sums, m, shifts, output);
             memcpy(y, &four, sizeof four);
         }
     }

@@ -2,6 +2,14 @@
  * two products. Sums are in r4..r7. */
 #include "microkernel_s8.h"
 
+#include <stddef.h>
+
+typedef char
+    ag_pixels_s8_offsets_match[offsetof(ag_pixels_s8, columns) == 24 && offsetof(ag_pixels_s8, w) == 40 &&
+                                       offsetof(ag_pixels_s8, y) == 48 && offsetof(ag_pixels_s8, shift) == 64
+                                   ? 1
+                                   : -1];
+
 /* clang-format off */
 /* Both halfwords of four weights at `w` times those of two columns: a and c, b and d */
 #define ROW_TIMES_2(w, s0, s1, a, b, c, d)                                                  \
@@ -32,7 +40,7 @@
     "subs " n ", #2\n bgt 1b\n"
 #define LEAVE "pop {r0}\n stm r0, {r4-r7}\n pop {r4-r11, pc}\n"
 
-/* Offsets of ag_pixels_s8. */
+/* Offsets of the fields of ag_pixels_s8. */
 #define COLUMNS "24"
 #define GROUPS "28"
 #define BACK "32"

@@ -104,19 +104,18 @@ uint32_t ag_below_high_s8_armv7em(int32_t v, int32_t multiplier, int32_t shift, 
 
 /* The results of four sums, as bytes: each is high minus what ag_below_high says, and not less than low. */
 __attribute__((always_inline)) static inline uint32_t
-ag_outputs(int32_t v0, int32_t v1, int32_t v2, int32_t v3, int32_t m0, int32_t m1, int32_t m2, int32_t m3,
-           int32_t s0, int32_t s1, int32_t s2, int32_t s3, const ag_output_s8 *o) {
+ag_outputs(const int32_t *sums, const int32_t *multiplier, const int32_t *shift, const ag_output_s8 *o) {
     uint32_t below;
-    if ((uint32_t)(~s0 | ~s1 | ~s2 | ~s3) < 16u) {
-        below = ag_below_high(v0, m0, ~s0, o);
-        below |= ag_below_high(v1, m1, ~s1, o) << 8;
-        below |= ag_below_high(v2, m2, ~s2, o) << 16;
-        below |= ag_below_high(v3, m3, ~s3, o) << 24;
+    if ((uint32_t)(~shift[0] | ~shift[1] | ~shift[2] | ~shift[3]) < 16u) {
+        below = ag_below_high(sums[0], multiplier[0], ~shift[0], o);
+        below |= ag_below_high(sums[1], multiplier[1], ~shift[1], o) << 8;
+        below |= ag_below_high(sums[2], multiplier[2], ~shift[2], o) << 16;
+        below |= ag_below_high(sums[3], multiplier[3], ~shift[3], o) << 24;
     } else {
-        below = ag_below_high_s8_armv7em(v0, m0, s0, o);
-        below |= ag_below_high_s8_armv7em(v1, m1, s1, o) << 8;
-        below |= ag_below_high_s8_armv7em(v2, m2, s2, o) << 16;
-        below |= ag_below_high_s8_armv7em(v3, m3, s3, o) << 24;
+        below = ag_below_high_s8_armv7em(sums[0], multiplier[0], shift[0], o);
+        below |= ag_below_high_s8_armv7em(sums[1], multiplier[1], shift[1], o) << 8;
+        below |= ag_below_high_s8_armv7em(sums[2], multiplier[2], shift[2], o) << 16;
+        below |= ag_below_high_s8_armv7em(sums[3], multiplier[3], shift[3], o) << 24;
     }
     __asm__("uqsub8 %0, %1, %0" : "+r"(below) : "r"(o->ranges));
     __asm__("uadd8 %0, %0, %1" : "+r"(below) : "r"(o->lows));

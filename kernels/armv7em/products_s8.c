@@ -53,32 +53,27 @@ typedef struct channels {
     ag_output_s8 output;
 } channels;
 
-/* Two pixels of y, the last pair of channels after the others. */
-static void two_pixels(int8_t *y, int32_t ldy, const uint32_t *column, const channels *c) {
+/* `pairs` pairs of channels, from o, of two pixels of y. */
+static void two_pixels(int8_t *y, int32_t ldy, const uint32_t *columns, const channels *c, int32_t o,
+                       int32_t pairs) {
     const int32_t back = c->rest > 0 ? 4 - c->rest : 0;
-    for (int32_t o = 0; o < c->count; o = c->count % 2 > 0 && o == 0 ? c->count - 2 : c->count) {
-        const int32_t pairs = o == 0 ? c->count / 2 : 1;
-        ag_pixels_s8 p = {c->output,         column,      c->groups, back, pairs,
-                          c->w + o * c->k,   c->k,        y + o,     ldy,  c->bias + o,
-                          c->multiplier + o, c->shift + o};
-        ag_two_pixels_s8_armv7em(&p);
-    }
+    ag_pixels_s8 p = {c->output,         columns,     c->groups, back, pairs,
+                      c->w + o * c->k,   c->k,        y + o,     ldy,  c->bias + o,
+                      c->multiplier + o, c->shift + o};
+    ag_two_pixels_s8_armv7em(&p);
 }
 
 static void one_pixel(int8_t *y, const uint32_t *column, const channels *c) {
-    const int32_t k = c->k;
-    for (int32_t o = 0; o < c->count; o += 4) {
-        o = o + 4 > c->count ? c->count - 4 : o;
-        const int8_t *w = c->w + o * k;
-        const int32_t *m = c->multiplier + o, *s = c->shift + o;
+    for (int32_t next = 0; next < c->count; next += 4) {
+        const int32_t o = next + 4 > c->count ? c->count - 4 : next;
+        const int8_t *w = c->w + o * c->k;
         int32_t sums[4];
         memcpy(sums, c->bias + o, sizeof sums);
-        ag_products_4x1_s8_armv7em(sums, column, w, k, c->groups);
+        ag_products_4x1_s8_armv7em(sums, column, w, c->k, c->groups);
         if (c->rest > 0) {
-            ag_products_4x1_s8_armv7em(sums, column + 2 * c->groups, w + k - 4, k, 1);
+            ag_products_4x1_s8_armv7em(sums, column + 2 * c->groups, w + c->k - 4, c->k, 1);
         }
-        const uint32_t four = ag_outputs(sums[0], sums[1], sums[2], sums[3], m[0], m[1], m[2], m[3], s[0],
-                                         s[1], s[2], s[3], &c->output);
+        const uint32_t four = ag_outputs(sums, c->multiplier + o, c->shift + o, &c->output);
         memcpy(y + o, &four, sizeof four);
     }
 }
@@ -105,7 +100,10 @@ static void convolve(const int8_t *x, int8_t *y, int32_t n, int32_t zero, uint32
                 if (remaining == 1) {
                     one_pixel(y, column, c);
                 } else if (++filled == 2) {
-                    two_pixels(y, s->ldy, column, c);
+                    two_pixels(y, s->ldy, column, c, 0, c->count / 2);
+                    if (c->count % 2 > 0) {
+                        two_pixels(y, s->ldy, column, c, c->count - 2, 1);
+                    }
                     y += 2 * s->ldy;
                     remaining -= 2;
                     filled = 0;
