@@ -46,6 +46,10 @@ def cases() -> Iterator[Case]:
         yield from _convolutions("conv2d_pool", size, inputs, outputs, 5)
     yield from _convolutions("conv2d", 16, 16, 48, 1)
     yield from _convolutions("depthwise2d", 16, 48, 48, 3)
+    yield convolution_s8("conv2d_s8", 16, 16, 16, 3)
+    yield convolution_s8("conv2d_s8", 16, 32, 32, 1)
+    yield convolution_s8("depthwise2d_s8", 16, 48, 48, 3)
+    yield dense_s8(64, 256)
 
 
 def gemm(letters: str, m: int, n: int, k: int, factors: Mapping[str, float] = FRESH) -> Case:
@@ -76,20 +80,8 @@ def vector(n: int) -> Case:
 
 def _convolutions(kind: str, size: int, inputs: int, outputs: int, window: int) -> Iterator[Case]:
     """Forward, dx and dw of one convolution; windows of 3 and 1 preserve the image size."""
-    pad = 1 if window == 3 else 0
-    out = size + 2 * pad - window + 1
-    groups = inputs if kind == "depthwise2d" else 1
-    shape = {
-        "h": size,
-        "w": size,
-        "c": inputs,
-        "oh": out,
-        "ow": out,
-        "o": outputs,
-        "kh": window,
-        "kw": window,
-    }
-    shape |= {"stride_h": 1, "stride_w": 1, "pad_top": pad, "pad_left": pad, "dilation_h": 1, "dilation_w": 1}
+    shape = _geometry(size, inputs, outputs, window)
+    out, groups = shape["oh"], inputs if kind == "depthwise2d" else 1
     strides = {"x_n": size * size * inputs, "x_h": size * inputs, "x_w": inputs, "x_c": 1}
     pixels = computed = out * out
     if kind == "conv2d_pool":
@@ -116,3 +108,51 @@ def _convolutions(kind: str, size: int, inputs: int, outputs: int, window: int) 
         call = KernelCall(kernel, {}, {"n": 1}, dict(factors), shape)
         macs = (computed if end == "" else pixels) * per_pixel
         yield Case(call, {k: elements[k] for k in names}, macs, title)
+
+
+def _geometry(size: int, inputs: int, outputs: int, window: int) -> dict[str, int]:
+    pad = 1 if window == 3 else 0
+    out = size + 2 * pad - window + 1
+    shape = {
+        "h": size,
+        "w": size,
+        "c": inputs,
+        "oh": out,
+        "ow": out,
+        "o": outputs,
+        "kh": window,
+        "kw": window,
+    }
+    return shape | {
+        "stride_h": 1,
+        "stride_w": 1,
+        "pad_top": pad,
+        "pad_left": pad,
+        "dilation_h": 1,
+        "dilation_w": 1,
+    }
+
+
+ENCODING = {"x_zero": -4, "y_zero": 3, "low": 3, "high": 127}  # a ReLU in the kernel's limits
+
+
+def convolution_s8(kernel: str, size: int, inputs: int, outputs: int, window: int) -> Case:
+    """A convolution of a quantised image."""
+    groups = inputs if kernel == "depthwise2d_s8" else 1
+    shape = _geometry(size, inputs, outputs, window)
+    shape |= {"groups": groups, "x_n": size * size * inputs, "x_h": size * inputs, "x_w": inputs, "x_c": 1}
+    shape["ldy"] = outputs
+    pixels, weights = shape["oh"] * shape["ow"], outputs * window * window * (inputs // groups)
+    elements = {"x": size * size * inputs, "w": weights, "y": pixels * outputs, **_scales(outputs)}
+    call = KernelCall(kernel, {}, {"n": 1, **ENCODING}, {}, shape)
+    return Case(call, elements, pixels * weights, f"{size}x{size}x{inputs} to {outputs}, {window}x{window}")
+
+
+def dense_s8(n: int, k: int) -> Case:
+    """A product of a quantised vector."""
+    call = KernelCall("dense_s8", {}, {"m": 1, "n": n, "k": k, **ENCODING, "per_channel": 0})
+    return Case(call, {"x": k, "w": n * k, "y": n, **_scales(n)}, n * k, f"{n}x{k}")
+
+
+def _scales(channels: int) -> dict[str, int]:
+    return dict.fromkeys(("bias", "multiplier", "shift"), channels)

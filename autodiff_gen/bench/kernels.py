@@ -22,6 +22,16 @@ from .measure import count_program, measurement
 
 SCHEMA = 1
 
+# The value of an element by the name of its buffer, otherwise by its type; s is a random uint32_t.
+VALUES = {
+    "float": "(float)(s >> 8) / 16777216.0f - 0.5f",  # in [-0.5, 0.5)
+    "uint8_t": "(uint8_t)(s >> 30)",  # a place in a pooling window of 2x2
+    "int8_t": "(int8_t)(s >> 24)",
+    "bias": "(int32_t)(s >> 20)",
+    "multiplier": "(int32_t)(s >> 2 | 1u << 30)",
+    "shift": "-(int32_t)(s >> 30) - 8",
+}
+
 
 def kernel_texts(tables: Backends, cases: Iterable[Case]) -> dict[str, str]:
     """File name -> text: kernels_bench.c, and kernels_probes.json with the calls in it."""
@@ -30,13 +40,18 @@ def kernel_texts(tables: Backends, cases: Iterable[Case]) -> dict[str, str]:
     for case, _ in chosen:
         for key, count in _buffers(case).items():
             sizes[key] = max(count, sizes.get(key, 0))
+    scratch = max(_scratch(case, kernel) for case, kernel in chosen)
     text = (
         templates()
         .get_template("kernels.c.j2")
         .render(
             version=__version__,
             declarations=list(dict.fromkeys(k.declaration for _, k in chosen if not k.declared)),
-            buffers=[{"c_type": t, "name": name, "count": n} for (t, name), n in sizes.items()],
+            buffers=[
+                {"c_type": t, "name": name, "count": n, "value": VALUES.get(name) or VALUES[t]}
+                for (t, name), n in sizes.items()
+            ],
+            scratch=scratch,
             calls=[_call(case, kernel) for case, kernel in chosen],
         )
     )
@@ -48,12 +63,19 @@ def kernel_texts(tables: Backends, cases: Iterable[Case]) -> dict[str, str]:
 
 
 def _buffers(case: Case) -> dict[tuple[str, str], int]:
-    """Element counts by C type and buffer name: the k-th pointers of all calls share one buffer per type."""
+    """Element counts by C type and buffer name: the k-th pointers of all calls share one buffer per type, int32_t
+    arrays of the same name another."""
     counts = {}
     for k, p in enumerate(p for p in CONTRACT[case.call.kernel].params if p.is_pointer):
         c_type = p.ctype.removeprefix("const ").removesuffix(" *")
-        counts[c_type, f"{c_type.removesuffix('_t')}{k}"] = case.elements[p.name]
+        name = p.name if c_type == "int32_t" else f"{c_type.removesuffix('_t')}_{k}"
+        counts[c_type, name] = case.elements[p.name]
     return counts
+
+
+def _scratch(case: Case, kernel: Kernel) -> int:
+    """Bytes."""
+    return 0 if kernel.scratch is None else int(kernel.scratch(case.call.facts()))
 
 
 def _call(case: Case, kernel: Kernel) -> dict[str, Any]:
@@ -66,6 +88,8 @@ def _call(case: Case, kernel: Kernel) -> dict[str, Any]:
     values |= {k: c.Literal(c_syntax.float_literal(v)) for k, v in factors.items()}
     table: list[str] = []
     for p in CONTRACT[call.kernel].params:
+        if p.is_scratch:
+            values[p.name] = c.Name("scratch" if _scratch(case, kernel) else "NULL")
         if p.struct:
             fields = ", ".join(f".{k} = {call.shape[k]}" for k in STRUCTS[p.struct])
             table = [f"static const ag_{p.struct} shape = {{{fields}}};"]
@@ -73,7 +97,7 @@ def _call(case: Case, kernel: Kernel) -> dict[str, Any]:
     return {
         "title": f"{case.family} {case.title}",
         "table": table,
-        "text": PRINTER.lines([statement(call, kernel.symbol, values)])[0],
+        "text": PRINTER.lines([statement(call, kernel.symbol, values)]),
     }
 
 
