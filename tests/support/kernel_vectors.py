@@ -146,7 +146,7 @@ def kernel_text(c: KernelCase) -> str:
         if a.dtype.kind == "f":
             lines.append(f"vectors_draw_f32({p}, {a.size}, {key}u, {step}u, -1.0f, 2.0f);")
     lines += [f"vectors_spoil({p}, sizeof {p});" for p in c.outputs if p not in c.inputs]
-    call = ", ".join("NULL" if p.is_epilogue else c.words[p.name] for p in spec.params)
+    call = ", ".join("NULL" if p.is_epilogue or p.is_scratch else c.words[p.name] for p in spec.params)
     lines.append(f"ag_{c.kernel}_ref({call});")
     for p, a in c.outputs.items():
         if a.dtype.kind == "f":
