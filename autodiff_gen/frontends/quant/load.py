@@ -77,7 +77,7 @@ def _mcunet(entries: Sequence[Mapping[str, Any]], arrays: dict[str, Any]) -> lis
 
 
 def _without_overflow(entry: Mapping[str, Any], weight: Any, bias: Any) -> Any:
-    """The biases of channels that are always at a limit are at that of s32, so that a sum may overflow: they become
-    what sums have room for, which changes no result."""
+    """The biases of channels with tiny weights are at a limit of s32, so that a sum could overflow: they become what
+    sums have room for, which is far less than one unit of the result away."""
     least, greatest = sums_of(weight, entry["x_zero"])
     return np.clip(bias, -LARGEST_SUM - 1 - least, LARGEST_SUM - greatest).astype(np.int32)
