@@ -115,7 +115,8 @@ class Torch:
         net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)).to(
             self.dtype
         )
-        net.load_state_dict({s.name: torch.tensor(s.init.array()) for s in model.states if s.trainable})
+        start = model.frozen | {s.name: s.init.array() for s in model.states if s.trainable}
+        net.load_state_dict({name: torch.tensor(array) for name, array in start.items()})
         self.net, self.clip = net, clip or {}
         params = options.get("params")
         groups = params(net) if callable(params) else net.parameters()
@@ -191,7 +192,7 @@ def in_c(model: ag.Model) -> Callable[[dict[str, Any], Any, Any], dict[str, Any]
 
 def compare(model: ag.Model, theirs: Torch, step: Callable[..., Any], rtol: float) -> None:
     """Ten steps of PyTorch, each also taken by ours from PyTorch's own state."""
-    first = {s.name: s.init.array() for s in model.states}
+    first = model.frozen | {s.name: s.init.array() for s in model.states}
     for x, t in batches():
         state = {**first, **{k: v for k, v in theirs.state().items() if k in first}}
         loss = theirs.step(x, t)
