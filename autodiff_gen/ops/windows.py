@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir.strides import Strided
+from ..ir.strides import Strided, row_major
 from ..ir.types import Dim, Shape, Type
 
 Pair = tuple[int, int]
@@ -76,13 +76,15 @@ def output_size(
 def geometry(
     layout: Strided, size: Pair, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, out: Pair
 ) -> dict[str, int]:
-    """The common fields of a shape struct, for x[n, h, w, c] with the given layout."""
+    """The common fields of a shape struct, for x[n, h, w, c] with the given layout. An axis of extent 1 gets the stride
+    that it has in a dense array, for which kernels have fewer conditions."""
     pairs: dict[str, Sequence[int]] = {"": size, "k": kernel, "o": out}
     fields = {f"{prefix}{axis}": pair[k] for prefix, pair in pairs.items() for k, axis in enumerate("hw")}
     named: Mapping[str, Pair] = {"stride": stride, "dilation": dilation}
     fields |= {f"{name}_{axis}": pair[k] for name, pair in named.items() for k, axis in enumerate("hw")}
     fields |= dict(zip(("pad_top", "pad_bottom", "pad_left", "pad_right"), padding, strict=True))
-    return fields | {f"x_{axis}": step for axis, step in zip("nhwc", layout.strides, strict=True)}
+    steps = zip("nhwc", layout.shape, layout.strides, row_major(layout.shape), strict=True)
+    return fields | {f"x_{axis}": dense if d == 1 else step for axis, d, step, dense in steps}
 
 
 def padded(

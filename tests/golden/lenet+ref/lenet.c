@@ -17,7 +17,7 @@ typedef char lenet_size_is_as_planned[sizeof(lenet_trainer) == LENET_TRAINER_BYT
 static const ag_conv2d_pool_shape layer0_shape = {
     .h = 28, .w = 28, .c = 1, .oh = 24, .ow = 24, .o = 6, .kh = 5, .kw = 5, .stride_h = 1,
     .stride_w = 1, .pad_top = 0, .pad_left = 0, .dilation_h = 1, .dilation_w = 1, .x_n = 784,
-    .x_h = 28, .x_w = 1, .x_c = 0, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
+    .x_h = 28, .x_w = 1, .x_c = 1, .pool_h = 2, .pool_w = 2, .pool_stride_h = 2, .pool_stride_w = 2,
     .ph = 12, .pw = 12
 };
 
