@@ -35,7 +35,7 @@ def write_weights(path: Path, program: Program, state: Mapping[str, Array], step
             np.savez(temporary, **{STEPS: np.int64(steps)}, **state)  # type: ignore[arg-type]
         else:
             torch = _torch(path)
-            roles = {s.name: s.role for s in program.slots}
+            roles = dict.fromkeys(program.frozen, "parameter") | {s.name: s.role for s in program.slots}
             own = {
                 n: torch.from_numpy(a.copy()) for n, a in state.items() if roles[n] in ("parameter", "buffer")
             }

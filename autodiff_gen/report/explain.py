@@ -123,7 +123,9 @@ def _states(program: Program) -> str:
     orders = [
         f"{s.name} is stored as {s.type!r}: {o}" for s in program.slots if (o := s.state.storage) is not None
     ]
-    return "\n".join([table(("state", "in C", "type", "bytes", ""), rows, right=(3,)), *orders])
+    frozen = sum(a.nbytes for a in program.frozen.values())
+    constants = [f"frozen, constants in flash: {', '.join(program.frozen)}; {frozen} bytes"] if frozen else []
+    return "\n".join([table(("state", "in C", "type", "bytes", ""), rows, right=(3,)), *orders, *constants])
 
 
 def _sizes(program: Program, board: Board, ram: int | None) -> str:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from small_models import mlp, small_model
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import init, nn, optim
+from autodiff_gen.device.state import state_arrays, state_bytes
+from autodiff_gen.device.weights import read_weights, write_weights
 from autodiff_gen.errors import AutodiffError, ModelError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.printer import show
@@ -359,6 +362,19 @@ def test_a_state_dict_has_frozen_parameters_and_rejects_other_values_of_them() -
     ):
         trainer.load_state_dict({**state, "fixed": state["fixed"] + 1})
     assert "static const float fixed[4]" in trainer.source["model.c"]
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+@pytest.mark.parametrize("suffix", [".pt", ".npz"])
+def test_files_of_weights_have_frozen_parameters(suffix: str, tmp_path: Path) -> None:
+    trainer = frozen().on_host()
+    data = state_bytes(trainer.program, trainer.state_dict())
+    file = tmp_path / f"weights{suffix}"
+    write_weights(file, trainer.program, state_arrays(trainer.program, data), 3)
+    state, _ = read_weights(file)
+    assert list(state) == ["w", "fixed"]
+    assert state_bytes(trainer.program, state) == data
 
 
 def model_of(**changes: Any) -> Callable[[], ag.Model]:
