@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 from ..errors import ModelError, PlanError
 from ..ir.graph import Graph, State
 from ..ir.identifiers import Scope, identifier, of_program
 from ..ir.module import Module
 from ..ir.names import name_of
-from ..ir.node import INPUT, Value
+from ..ir.node import CONST, INPUT, Value
 from ..ir.types import Dim
 from ..ir.verifier import verify
 from ..kernels import registry as kernel_tables
@@ -53,7 +52,7 @@ def compile_model(
         model.batch,
         slots,
         entries,
-        _graph_id(slots, entries, model.frozen),
+        _graph_id(slots, entries, model.entries()),
         model.default_lr,
         tables,
         model.split,
@@ -102,7 +101,7 @@ def compile_functions(
 
 
 def _functions(name: str, batch: int, entries: Sequence[Entry], tables: Backends) -> Program:
-    return Program(name, f"{name}_work", batch, (), tuple(entries), _graph_id((), entries, {}), None, tables)
+    return Program(name, f"{name}_work", batch, (), tuple(entries), _graph_id((), entries), None, tables)
 
 
 def _load_kernels(kernels: Sequence[str] | None, board: Board | None) -> Backends:
@@ -178,13 +177,14 @@ def _input(v: Value, scope: Scope) -> Arg:
     )
 
 
-def _graph_id(slots: Sequence[Slot], entries: Sequence[Entry], frozen: Mapping[str, Any]) -> int:
+def _graph_id(slots: Sequence[Slot], entries: Sequence[Entry], graphs: Sequence[Graph] = ()) -> int:
     """A checksum of everything that a checkpoint or a peer must agree on: names, shapes, dtypes, order, and the values
-    of frozen parameters. Never kernels.
+    of constants that belong to a layer of `graphs`. Never kernels.
     """
     lines = [f"state {s.name} {s.state.logical!r}{_order(s.state)}" for s in slots]
     lines += [f"{e.name} {a.role} {a.name} {a.type!r}" for e in entries for a in e.args]
-    lines += [f"frozen {name} {zlib.crc32(array.tobytes())}" for name, array in frozen.items()]
+    constants = dict.fromkeys(v for graph in graphs for v in graph.leaves(CONST) if v.node.origin.labels)
+    lines += [f"constant {name_of(v)} {zlib.crc32(v.node.attrs['value'].tobytes())}" for v in constants]
     return zlib.crc32("\n".join(lines).encode())
 
 

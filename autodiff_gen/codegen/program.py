@@ -171,7 +171,12 @@ class Program:
     def check_frozen(self, state: Mapping[str, Any]) -> None:
         """ModelError for another value of a frozen parameter than that of the program."""
         for name, array in self.frozen.items():
-            if name in state and not np.array_equal(np.asarray(state[name]), array):
+            if name not in state:
+                continue
+            given = state[name].detach().cpu().numpy() if hasattr(state[name], "detach") else state[name]
+            if not np.array_equal(
+                np.asarray(given).astype(array.dtype), array, equal_nan=array.dtype.kind == "f"
+            ):
                 raise ModelError(
                     f"{name} is frozen: a constant of the program; give its value to the network before the model is "
                     "built, or train it"

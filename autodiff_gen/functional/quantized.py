@@ -7,6 +7,7 @@ last bit in NumPy and in C on every core; the rounding is CMSIS-NN's.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,8 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply, constant
 from ..ir.node import CONST, Value
-from ..ir.quantization import HIGH, LARGEST_SUM, LOW, Quantization, fixed_point, fixed_points, sums_of
-from ..ir.types import s8, s32
+from ..ir.quantization import HIGH, LOW, Quantization, check_bits, check_sums, fixed_point, fixed_points
+from ..ir.types import normalise_axes, s8, s32
 from ..ops.quantized_pooling import pooling_s8
 from .arguments import as_value, shape_error
 from .windows import Images, Numbers, applied, images, on_both_sides, pair
@@ -52,8 +53,9 @@ def dequantize(input: Any) -> Value:
 def quantized_weight(values: Any, scales: Any, axis: int = 0) -> Value:
     """Weights as a constant: s8 `values`, with one scale or one for each element along `axis`; zero points are 0."""
     array, numbers = np.asarray(values), tuple(float(s) for s in np.atleast_1d(scales))
-    if array.dtype != np.int8:
-        raise ShapeError(f"quantized_weight: the values must be int8, not {array.dtype}")
+    if array.dtype != np.int8 or array.ndim == 0:
+        raise ShapeError(f"quantized_weight: the values must be int8, not {array.dtype}{list(array.shape)}")
+    (axis,) = normalise_axes(axis, array.ndim)
     if np.ndim(scales) and array.shape[axis] != len(numbers):
         raise ShapeError(
             f"quantized_weight: {len(numbers)} scales for the {array.shape[axis]} elements along axis {axis}"
@@ -133,7 +135,7 @@ def quantized_mul(
     of_a, of_b = (_quantization("quantized_mul", v) for v in (a, b))
     result = _result("quantized_mul", scale, zero_point, low, high)
     multiplier, shift = fixed_point(of_a.scale * of_b.scale / result["quantization"].scale)
-    _check_sums("quantized_mul", 255 * 255, shift)
+    _checked("quantized_mul", [a, b], check_bits, 255 * 255, shift)
     zeros = {"a_zero": of_a.zero_point, "b_zero": of_b.zero_point, "zero": int(zero_point)}
     return apply("mul_s8", a, b, **zeros, multiplier=multiplier, shift=shift, **result)
 
@@ -208,6 +210,10 @@ def _product(
     """bias, multipliers and shifts of a product's output channels, and its attributes. Raises ShapeError unless no sum
     can overflow."""
     of_x, of_w = _quantization(name, x), _quantization(name, weight)
+    if of_w.axis not in (None, 0):
+        raise shape_error(
+            name, [x, weight], f"the weight has scales along axis {of_w.axis}, not along axis 0"
+        )
     out = weight.shape[0]
     assert isinstance(out, int)
     scales = np.broadcast_to(np.array(of_w.scales), (out,))
@@ -218,21 +224,19 @@ def _product(
         )
     result = _result(name, scale, zero_point, low, high)
     multiplier, shift = fixed_points(of_x.scale * scales / result["quantization"].scale)
-    least, greatest = (s + numbers for s in sums_of(_constant(name, weight), of_x.zero_point))
-    _check_sums(name, np.maximum(-1 - least, greatest), shift)
+    given = numbers.astype(np.int64), _constant(name, weight), of_x.zero_point, shift
+    _checked(name, [x, weight], check_sums, *given)
     parts = {"bias": numbers, "multiplier": multiplier, "shift": shift}
     values = [constant(array, s32, role=role) for role, array in parts.items()]
     return values, {"x_zero": of_x.zero_point, **result}
 
 
-def _check_sums(name: str, bound: Any, shift: Any) -> None:
-    """Raises ShapeError unless numbers between -1 - bound and bound, shifted left, have 32 bits."""
-    worst = int(np.max(bound * 2 ** np.maximum(shift, 0)))
-    if worst > LARGEST_SUM:
-        raise ShapeError(
-            f"{name}: a sum may be {worst}, which has more than 32 bits; use a larger scale of the result, "
-            "a smaller bias or smaller weights"
-        )
+def _checked(name: str, given: Sequence[Value], check: Callable[..., None], *arguments: Any) -> None:
+    """A check whose error names the caller's function."""
+    try:
+        check(*arguments)
+    except ShapeError as error:
+        raise shape_error(name, given, str(error)) from None
 
 
 def _constant(name: str, v: Value) -> Any:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import GraphError
+from ..errors import GraphError, ShapeError
 from .op_kinds import Assemble, Attrs, Leaf, Lowering, View
 from .origin import Origin, current
 from .types import Type
@@ -118,11 +118,18 @@ def inferred(op: Op, operands: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]
     have. Raises ShapeError."""
     found = op.infer(*operands, **attrs)
     types = found if isinstance(found, tuple) else (found,)
-    if operands and operands[0].quantization is not None and isinstance(op.lower, View | Assemble):
-        shared = operands[0].quantization
-        if shared.axis is None and all(t.quantization == shared for t in operands):
-            return tuple([Type(t.dtype, t.shape, shared) for t in types])
-    return types
+    if not operands or operands[0].quantization is None or not isinstance(op.lower, View | Assemble):
+        return types
+    shared = operands[0].quantization
+    if any(t.quantization != shared for t in operands):
+        raise ShapeError("the operands have different scales or zero points")
+    filled = isinstance(op.lower, Assemble) and sum(t.bytes for t in operands) < types[0].bytes
+    if filled and attrs["fill"] != shared.zero_point:
+        raise ShapeError(
+            f"fills with the integer {attrs['fill']:g}, but 0 is {shared.zero_point} here: "
+            f"give value={shared.zero_point}"
+        )
+    return types if shared.axis is not None else tuple([Type(t.dtype, t.shape, shared) for t in types])
 
 
 def _leaf(name: str) -> Op:

@@ -79,6 +79,28 @@ def sums_of(weights: Any, zero_point: int) -> tuple[Any, Any]:
     return ends.min(0).sum(1), ends.max(0).sum(1)
 
 
+def within_sums(bias: Any, weights: Any, zero_point: int) -> Any:
+    """Biases of output channels as s32, limited to what leaves room for the sums of their products."""
+    least, greatest = sums_of(weights, zero_point)
+    return np.clip(bias, -LARGEST_SUM - 1 - least, LARGEST_SUM - greatest).astype(np.int32)
+
+
+def check_sums(bias: Any, weights: Any, zero_point: int, shift: Any) -> None:
+    """Raises ShapeError unless all sums, shifted left, have 32 bits."""
+    least, greatest = (s + bias for s in sums_of(weights, zero_point))
+    check_bits(np.maximum(-1 - least, greatest), shift)
+
+
+def check_bits(bound: Any, shift: Any) -> None:
+    """Raises ShapeError unless numbers between -1 - bound and bound, shifted left, have 32 bits."""
+    worst = int(np.max(bound * 2 ** np.maximum(shift, 0)))
+    if worst > LARGEST_SUM:
+        raise ShapeError(
+            f"a sum may be {worst}, which has more than 32 bits; use a larger scale of the result, a smaller bias or "
+            "smaller weights"
+        )
+
+
 def limited(v: Any, zero_point: int, low: int, high: int) -> Any:
     """v + zero_point between the limits, as s8."""
     return np.clip(v.astype(np.int64) + zero_point, low, high).astype(np.int8)

@@ -17,11 +17,12 @@ from .quantized_pooling import pooling_s8
 @dataclass(frozen=True)
 class Product:
     """The product of a tensor, channels last, and weights. op: that on s8, with these attributes of its own beside
-    those of the op on floats; channels: the axis of the weights' output channels; stored: the weights as the op reads
-    them."""
+    those of the op on floats; channels: the axis of the weights' output channels; rank: of the weights; stored: the
+    weights as the op reads them."""
 
     op: str
     channels: int
+    rank: int
     stored: Callable[[Any], Any] = lambda w: w
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -53,9 +54,9 @@ def _avg_pooling(attrs: Attrs) -> dict[str, Any] | None:
 
 
 _FORMS: Mapping[str, Form] = {
-    "conv2d": Product("conv2d_s8", 0),
-    "depthwise2d": Product("depthwise2d_s8", 2),
-    "matmul": Product("dense_s8", 1, np.transpose, {"per_channel": True}),
+    "conv2d": Product("conv2d_s8", 0, 4),
+    "depthwise2d": Product("depthwise2d_s8", 2, 3),
+    "matmul": Product("dense_s8", 1, 2, np.transpose, {"per_channel": True}),
     "max_pool2d": Pooling("max_pool2d_s8", _max_pooling),
     "avg_pool2d": Pooling("avg_pool2d_s8", _avg_pooling),
 }

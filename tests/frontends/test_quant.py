@@ -311,3 +311,103 @@ def test_a_misshapen_array_names_its_layer() -> None:
         ShapeError, match=r"layer 'fc': quantized_linear.*the bias must be int32\[3\], not int32\[2\]"
     ):
         net(ag.Input("x", (1, 4)))
+
+
+def spotter(batch: int) -> ag.Model:
+    """A quantised part in the middle of a model with a run-time batch."""
+    net = nn.Sequential(
+        nn.Conv1d(3, 4, 3, bias=False), nn.BatchNorm1d(4), nn.ReLU(), nn.Flatten(), nn.Linear(40, 6)
+    )
+    part = quant.quantize(net, np.random.default_rng(2).normal(size=(20, 3, 12)))
+    net.train()  # as a whole network is, after a part of it was quantised
+    whole = nn.Sequential(part, nn.Linear(6, 2))
+    return ag.Model.supervised(whole, (batch, 3, 12), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
+
+
+@pytest.mark.cc
+def test_a_run_time_batch(rng: np.random.Generator) -> None:
+    trainer = spotter(4).on_host()
+    x = rng.normal(size=(4, 3, 12)).astype(np.float32)
+    one = np.concatenate([trainer.predict(x[i : i + 1]) for i in range(4)])
+    np.testing.assert_allclose(trainer.predict(x), one, rtol=1e-6)
+    assert np.ptp(one) > 0.01
+    rows = quant.quantize(
+        nn.Sequential(nn.Linear(16, 5), nn.ReLU(), nn.Linear(5, 4)), rng.normal(size=(9, 3, 16))
+    )
+    y = rows(ag.Input("x", (3, 3, 16), batch_axis=0))
+    assert y.shape[1:] == (3, 4)
+
+
+def test_what_is_loaded_depends_on_the_quantised_weights() -> None:
+    """A checkpoint of one backbone does not fit another."""
+    from autodiff_gen.codegen.compiler import compile_model
+
+    def graph_id(scale: float) -> int:
+        part = quant.quantize(nn.Linear(3, 4), scale * np.random.default_rng(2).normal(size=(20, 3)))
+        net = nn.Sequential(part, nn.Linear(4, 2))
+        model = ag.Model.supervised(net, (1, 3), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
+        return compile_model(model, "m").graph_id
+
+    assert graph_id(1.0) == graph_id(1.0) != graph_id(5.0)
+
+
+def test_a_channel_that_is_always_at_a_limit(rng: np.random.Generator) -> None:
+    """Its bias leaves the sums of its products room, and nothing overflows."""
+    conv = nn.Conv2d(3, 4, 1)
+    own = {name: v.node.attrs["state"].init.array() for name, v in conv.named_parameters()}
+    fresh = nn.Conv2d(3, 4, 1)
+    fresh.load_state_dict({**own, "bias": np.array([1e8, 1, 0, -1e8], np.float32)})
+    net = quant.quantize(nn.Sequential(fresh, nn.Hardtanh()), rng.normal(size=(20, 3, 4, 4)))
+    assert min(ratios(net.report(rng.normal(size=(8, 3, 4, 4)))).values()) > 30
+
+
+SAMPLES = np.random.default_rng(1).normal(size=(5, 3, 8, 8))
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(3, 4, batch_first=True)
+
+    def forward(self, x: Value) -> Value:
+        return F.relu(self.gru(x)[0])
+
+
+class Chosen(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 1)
+
+    def forward(self, x: Value) -> Value:
+        return F.to(F.argmax(self.conv(x), 1), "f32")
+
+
+@pytest.mark.parametrize(("make", "shape"), [(Recurrent, (5, 3)), (Chosen, (3, 4, 4))])
+def test_what_has_no_form_on_s8_is_computed_in_float(make: Any, shape: Any, rng: np.random.Generator) -> None:
+    samples = rng.normal(size=(20, *shape))
+    x = ag.Input("x", (2, *shape))
+    with pytest.raises(ModelError, match="no form on s8 of "):
+        quant.quantize(make(), samples)(x)
+    net = quant.quantize(make(), samples, fallback=True)
+    assert net(x).dtype.name == "f32" and net.float_ops
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (
+            lambda net: net(ag.Input("x", (2, 3, 7, 7))),
+            "has samples of shape [3, 8, 8], the input is f32[2,3,7,7]",
+        ),
+        (
+            lambda net: quant.quantize(nn.Sequential(net, nn.ReLU()), SAMPLES),
+            "quantised already",
+        ),
+    ],
+)
+def test_rejected_inputs(build: Any, message: str, samples: Any) -> None:
+    net = quant.quantize(nn.Conv2d(3, 4, 3), samples)
+    with pytest.raises(ModelError) as error:
+        made = build(net)
+        made(ag.Input("x", (2, 3, 8, 8)))
+    assert message in str(error.value) and "\n" not in str(error.value)

@@ -129,8 +129,8 @@ def test_what_only_moves_elements_stays_quantised(rng: np.random.Generator) -> N
     (got,) = evaluate([F.dequantize(y)], {x: array})
     want = np.concatenate([q.transpose(1, 0, 2).reshape(6, 4), q.reshape(6, 4)[::2]])
     np.testing.assert_allclose(got, number(want, X), rtol=1e-6)
-    other = F.quantize(x, 0.3, 0)
-    assert F.cat([of_x, other]).type.quantization is None
+    padded = F.pad(of_x, (1, 1), value=X[1])
+    np.testing.assert_allclose(evaluate([F.dequantize(padded)], {x: array})[0][..., 0], 0.0)
 
 
 def test_rounding_is_that_of_cmsis_nn() -> None:
@@ -193,6 +193,14 @@ REJECTED = [
         "padding=(2, 2, 2, 2) is more than half of kernel_size=(3, 3)",
     ),
     (lambda: F.relu(IMAGE), "needs a float, not s8"),
+    (lambda: F.cat([IMAGE, F.quantize(ag.Input("x", (1, 2, 4, 4)), 0.3)]), "different scales or zero points"),
+    (lambda: F.pad(IMAGE, (1, 1)), "fills with the integer 0, but 0 is -7 here: give value=-7"),
+    (
+        lambda: F.quantized_conv2d(
+            IMAGE, F.quantized_weight(np.ones((2, 2, 1, 1), np.int8), [0.1, 0.2], axis=-3), None, *RESULT
+        ),
+        "the weight has scales along axis 1, not along axis 0",
+    ),
 ]
 
 

@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ... import functional as F
-from ...ir.build import apply, apply_node, constant
+from ...errors import ModelError
+from ...ir.build import apply, constant
 from ...ir.interpreter import evaluate
 from ...ir.names import set_output
 from ...ir.node import INPUT, STATE, Node, Value, topological, users
@@ -52,6 +53,9 @@ class Conversion:
     def run(self, given: Value) -> Value:
         """The float result, for `given` in the place of the input."""
         nodes = [n for n in topological([self.result]) if n.op is not INPUT]
+        for node in nodes:
+            if node.results[0].type.quantization is not None:
+                raise ModelError(f"quantize: layer {node.origin.scope or 'input'!r} is quantised already")
         self.readers = users(nodes)
         self.position = {r: i for i, r in enumerate(values_of(self.result))}
         self._find_statics(nodes)
@@ -90,6 +94,11 @@ class Conversion:
         self.forms.update((v, Static(a)) for v, a in zip(known, arrays, strict=True))
 
     def _quantization(self, v: Value) -> Quantization:
+        if v not in self.range:
+            raise ModelError(
+                f"quantize: no range of {v!r} of layer {v.node.origin.scope or 'input'!r}: it is no float that the "
+                "calibration computed"
+            )
         return covering(*self.range[v])
 
     # A value as s8 or as a float
@@ -143,12 +152,15 @@ class Conversion:
 
     def _as_float(self, node: Node) -> Sequence[Value]:
         """The results of the node on floats."""
-        return apply_node(node.op.name, *(self._float(v) for v in node.operands), **node.attrs).results
+        return node.with_operands(tuple(map(self._float, node.operands))).results
 
     # Forms on s8
 
     def _form(self, node: Node) -> Form | None:
         """What computes the node on s8; None where nothing does."""
+        for v in node.operands:
+            if v.type.dtype is not f32 and not isinstance(self.forms[v], Static | Function):
+                return None  # an index, or a mask of several tensors
         if is_identity(node):
             return self._alone(node.operands[0])
         if isinstance(node.op.lower, View):
@@ -203,9 +215,9 @@ class Conversion:
         return Tensor(s8=apply("clamp_s8", q, low=integer(low, of), high=integer(high, of)))
 
     def _sums(self, node: Node) -> Form | None:
-        """Sums over adjacent axes, as the mean of whole images."""
+        """Sums, as the means of whole images."""
         x, axes = node.operands[0], sorted(node.attrs["axes"])
-        if axes[0] == 0 or axes != list(range(axes[0], axes[-1] + 1)):
+        if axes[0] == 0:
             return None
         rank, shape = x.ndim, x.type.shape
         extents = planned(shape)
@@ -217,7 +229,7 @@ class Conversion:
 
     def _product(self, node: Node, form: Product) -> Form | None:
         weights = self.forms[node.operands[1]]
-        if not isinstance(weights, Static):
+        if not isinstance(weights, Static) or weights.array.ndim != form.rank:
             return None
         x, w = self._s8(node.operands[0]), weights.array.astype(np.float64)
         channels = w.shape[form.channels]
@@ -285,7 +297,8 @@ class Conversion:
             else integers
             for form in forms
         ]
-        return Function(source, node.op.ref(*arrays, **node.attrs))
+        with np.errstate(all="ignore"):
+            return Function(source, node.op.ref(*arrays, **node.attrs))
 
     def _operand(self, v: Value) -> Value:
         """s8; an array has a range of its own."""

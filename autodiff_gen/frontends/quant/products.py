@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...ir.build import apply, constant
+from ...ir.interpreter import bind
 from ...ir.node import Node, Value
-from ...ir.quantization import HIGH, LARGEST_SUM, Quantization, fixed_points, sums_of
+from ...ir.quantization import HIGH, Quantization, check_sums, fixed_points, within_sums
 from ...ir.types import s8, s32
 from ...ops.quantized_forms import Product
 from .forms import Pending
@@ -21,7 +22,7 @@ def absorbed(node: Node, k: int, form: Pending, other: Any) -> Pending | None:
     of its channels. None where the array has more than one number for a channel."""
     channel = np.broadcast_to(np.arange(form.shape[-1]), form.shape)
     for view in form.views:
-        channel = view.op.ref(channel, **view.attrs)
+        channel = view.op.ref(channel, **{k: bind(a, None) for k, a in view.attrs.items()})
     numbers = np.zeros(form.shape[-1])
     spread = np.broadcast_to(other, channel.shape).astype(np.float64)
     numbers[channel.reshape(-1)] = spread.reshape(-1)
@@ -54,14 +55,16 @@ def quantized_product(
     assert of_x is not None
     rows = np.moveaxis(w, form.channels, 0)
     scaled = rows * factor.reshape(-1, *(1,) * (rows.ndim - 1))
+    # Beyond this shift all results of a channel are at a limit.
+    most = np.abs(scaled).reshape(len(scaled), -1).sum(1) * of_x.scale * 255 + 512 * of.scale
+    shift = np.clip(shift, -most, most)
     scales = np.abs(scaled).reshape(len(scaled), -1).max(1) / HIGH
     # A channel of weights that are 0, or small beside its shift, has a scale at which the bias fits 30 bits.
     scales = np.maximum(scales, np.maximum(np.abs(shift) / (of_x.scale * 2**30), 1e-30))
     q = np.clip(np.rint(scaled / scales.reshape(-1, *(1,) * (rows.ndim - 1))), -HIGH, HIGH).astype(np.int8)
-    bias = np.rint(shift / (of_x.scale * scales))
-    least, greatest = sums_of(q, of_x.zero_point)
-    bias = np.clip(bias, -LARGEST_SUM - 1 - least, LARGEST_SUM - greatest).astype(np.int32)
     multiplier, shifts = fixed_points(of_x.scale * scales / of.scale)
+    bias = within_sums(np.rint(shift / (of_x.scale * scales)), q, of_x.zero_point)
+    check_sums(bias, q, of_x.zero_point, shifts)
     weights = constant(np.ascontiguousarray(form.stored(np.moveaxis(q, 0, form.channels))), s8, role="weight")
     parts = {"bias": bias, "multiplier": multiplier, "shift": shifts}
     operands = [constant(array, s32, role=role) for role, array in parts.items()]

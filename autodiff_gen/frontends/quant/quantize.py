@@ -38,6 +38,10 @@ class Quantized(Module):
         return self._converted(input)[0]
 
     def _converted(self, input: Value) -> tuple[Value, Conversion]:
+        if input.type.shape[1:] != self.shape:
+            raise ModelError(
+                f"quantize: the calibration data has samples of shape {list(self.shape)}, the input is {input.type}"
+            )
         x = make_input("x", Type(f32, input.type.shape))
         conversion = Conversion(x, _traced(self._float, x), self.ranges)
         result = conversion.run(input)
@@ -69,7 +73,10 @@ class Quantized(Module):
         bytes_before, bytes_after = (sum(a.nbytes for a in arrays) for arrays in (states.values(), constants))
         lines.append(f"parameters: {bytes_before:,} bytes in float, {bytes_after:,} quantised")
         if labels is not None:
-            right = [float(np.mean(y.reshape(len(samples), -1).argmax(1) == labels)) for y in (before, after)]
+            classes = np.asarray(labels).reshape(len(samples))
+            right = [
+                float(np.mean(y.reshape(len(samples), -1).argmax(1) == classes)) for y in (before, after)
+            ]
             lines.append(f"accuracy: {right[0]:.2%} in float, {right[1]:.2%} quantised")
         return "\n".join(lines)
 
@@ -95,10 +102,10 @@ def quantize(module: Module, calibration: Any, method: str = "minmax", fallback:
     the whole range; "percentile", without the outermost 0.01 % at either end; "mse", the range with the least squared
     error.
     fallback: compute ops that have no form on s8 in float. Raises ModelError for calibration data that is empty,
-    constant, not finite or of the wrong shape, and for ops without a form on s8.
+    constant or not finite, for ops without a form on s8, and for an input of another shape; ShapeError for data that
+    the module does not take.
     """
     x = check_calibration(calibration, method)
-    module.eval()
     found: dict[int, list[tuple[float, float]]] = {}
     for start in range(0, len(x), _CHUNK):
         chunk = x[start : start + _CHUNK]
@@ -112,9 +119,14 @@ def quantize(module: Module, calibration: Any, method: str = "minmax", fallback:
 
 
 def _traced(module: Module, x: Value) -> Value:
+    """The result of the module in evaluation mode; its own mode stays."""
     scope = current().scope
+    modes = {m: m.training for _, m in module.named_modules()}
+    module.eval()
     with building(scope, paths={id(m): name for name, m in module.named_modules(scope)}):
         result = module(x)
+    for m, training in modes.items():
+        m.training = training
     if not isinstance(result, Value):
         raise ModelError(
             f"quantize: {type(module).__name__} must return one tensor, not {type(result).__name__}"
