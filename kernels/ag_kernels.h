@@ -169,7 +169,7 @@ typedef void ag_cumsum_f32_fn(const float *x, float *y, int32_t outer, int32_t c
                               int32_t reverse);
 AG_KERNEL(cumsum_f32);
 
-/* Kernels of 8-bit integers. A quantised tensor q stands for scale * (q - zero); where its parameters are
+/* Kernels of 8-bit integers. A quantised tensor q represents scale * (q - zero); where its parameters are
  * folded, sum is an int32_t that cannot overflow, and requantised(v, o) is ag_requantized(v, multiplier[o],
  * shift[o]) of ag_quantization.h. Results are equal to the last bit in every backend. `scratch` is memory
  * that the kernel may write, aligned to 4 bytes: as much as its row in kernels.toml says, or NULL. */

@@ -1,5 +1,5 @@
 /* Arithmetic of quantised tensors, with the bits of CMSIS-NN's default rounding on every core. A tensor q of
- * 8-bit integers stands for scale * (q - zero). */
+ * 8-bit integers represents scale * (q - zero). */
 #ifndef AG_QUANTIZATION_H
 #define AG_QUANTIZATION_H
 
@@ -22,7 +22,7 @@ static inline int32_t ag_requantized(int32_t v, int32_t multiplier, int32_t shif
     return (high >> right) + (remainder > (mask >> 1) + (high < 0));
 }
 
-/* The 8-bit integer that stands for x: x / scale + zero, rounded to the nearest, halves to even, between -128
+/* The 8-bit integer that represents x: x / scale + zero, rounded to the nearest, halves to even, between -128
  * and 127; -128 for NaN. */
 static inline int8_t ag_quantized(float x, float inverse_scale, int32_t zero) {
     const float q = ag_rintf(x * inverse_scale) + (float)zero;

@@ -1,4 +1,4 @@
-"""Functions of quantised tensors: 8-bit integers that stand for scale * (q - zero_point), with 32-bit sums.
+"""Functions of quantised tensors: 8-bit integers that represent scale * (q - zero_point), with 32-bit sums.
 
 Images are [N, C, H, W], as in torch.nn.functional. `scale` and `zero_point` are those of the result, which is limited
 to the integers from `low` to `high`: an activation such as ReLU6 is part of the op before it. Results are equal to the

@@ -1,4 +1,4 @@
-"""What the integers of a quantised tensor stand for, and the integer arithmetic between two of them: that of
+"""What the integers of a quantised tensor represent, and the integer arithmetic between two of them: that of
 CMSIS-NN's default rounding, as in kernels/ag_quantization.h."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LARGEST_SUM = 2**31 - 1  # of s32
 
 @dataclass(frozen=True)
 class Quantization:
-    """An integer q stands for scale * (q - zero_point). scales: one, or with `axis` one for each element along it."""
+    """An integer q represents scale * (q - zero_point). scales: one, or with `axis` one for each element along it."""
 
     scales: tuple[float, ...]
     zero_point: int = 0

@@ -111,7 +111,7 @@ def planned_size(shape: Shape) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Type:
-    """dtype and shape of a value, and of a quantised one what its integers stand for; prints as `f32[n,10]`."""
+    """dtype and shape of a value, and of a quantised one what its integers represent; prints as `f32[n,10]`."""
 
     dtype: DType
     shape: Shape

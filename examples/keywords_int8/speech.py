@@ -58,8 +58,8 @@ def spoken(rng, voice, word):
 
 def spoken_by(seed, speakers, words, each):
     """Every word `each` times by every speaker, in random order: uint8[n, FRAMES * BANDS], and which words."""
-    asked = [(who, word) for who in speakers for word in words for _ in range(each)]
-    np.random.default_rng(seed).shuffle(asked)
+    wanted = [(who, word) for who in speakers for word in words for _ in range(each)]
+    np.random.default_rng(seed).shuffle(wanted)
     with ThreadPoolExecutor() as pool:
-        rows = pool.map(lambda k: spoken(np.random.default_rng((seed, k)), *asked[k]), range(len(asked)))
-        return np.stack(list(rows)), np.array([WORDS.index(word) for _, word in asked], np.uint8)
+        rows = pool.map(lambda k: spoken(np.random.default_rng((seed, k)), *wanted[k]), range(len(wanted)))
+        return np.stack(list(rows)), np.array([WORDS.index(word) for _, word in wanted], np.uint8)

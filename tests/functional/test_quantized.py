@@ -1,4 +1,4 @@
-"""Functions of quantised tensors against the numbers that the integers stand for, in float64; then what is rejected.
+"""Functions of quantised tensors against the numbers that the integers represent, in float64; then what is rejected.
 That C computes the same bits is tested for every op in test_ops_c.py and test_op_kernels.py."""
 
 from __future__ import annotations
