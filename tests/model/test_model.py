@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,7 @@ from small_models import mlp, small_model
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import init, nn, optim
-from autodiff_gen.device.state import state_arrays, state_bytes
-from autodiff_gen.device.weights import read_weights, write_weights
-from autodiff_gen.errors import AutodiffError, ModelError
+from autodiff_gen.errors import AutodiffError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.printer import show
 from autodiff_gen.ir.types import Dim
@@ -334,47 +331,6 @@ def test_names_do_not_depend_on_hashing() -> None:
         for seed in ("0", "1")
     }
     assert len(printed) == 1
-
-
-def frozen() -> ag.Model:
-    x, t = ag.Input("x", (1, 2)), ag.Input("t", (1, 2))
-    w, fixed = ag.Param("w", init.ones((2, 2))), ag.Param("fixed", init.ones((2, 2)), requires_grad=False)
-    y = x @ w @ fixed
-    return ag.Model([x], [t], {"y": y}, F.mse_loss(y, t), optim.SGD())
-
-
-def test_a_frozen_parameter_is_a_constant() -> None:
-    model = frozen()
-    assert [s.name for s in model.states] == ["w"]
-    assert [s.name for s in model.entries()[0].updates] == ["w"]
-    assert model.state_names == ("w", "fixed") and set(model.frozen) == {"fixed"}
-
-
-@pytest.mark.cc
-def test_a_state_dict_has_frozen_parameters_and_rejects_other_values_of_them() -> None:
-    trainer = frozen().on_host()
-    state = trainer.state_dict()
-    assert list(state) == ["w", "fixed"] and trainer.nbytes < 4 * (4 + 4 + 12)
-    trainer.load_state_dict(state)
-    trainer.load_state_dict({"w": state["w"]})
-    with pytest.raises(
-        ModelError, match="fixed is frozen: a constant of the program; give its value to the network"
-    ):
-        trainer.load_state_dict({**state, "fixed": state["fixed"] + 1})
-    assert "static const float fixed[4]" in trainer.source["model.c"]
-
-
-@pytest.mark.cc
-@pytest.mark.torch
-@pytest.mark.parametrize("suffix", [".pt", ".npz"])
-def test_files_of_weights_have_frozen_parameters(suffix: str, tmp_path: Path) -> None:
-    trainer = frozen().on_host()
-    data = state_bytes(trainer.program, trainer.state_dict())
-    file = tmp_path / f"weights{suffix}"
-    write_weights(file, trainer.program, state_arrays(trainer.program, data), 3)
-    state, _ = read_weights(file)
-    assert list(state) == ["w", "fixed"]
-    assert state_bytes(trainer.program, state) == data
 
 
 def model_of(**changes: Any) -> Callable[[], ag.Model]:
