@@ -64,10 +64,10 @@ class Quantized(Module):
         result, conversion = self._converted(given)
         states = _states(conversion.result)
         feeds = {conversion.input: samples, **states}
-        *wanted, before = evaluate([*(v for _, v, _ in conversion.finished), conversion.result], feeds)
-        *found, after = evaluate([*(q for *_, q in conversion.finished), result], {given: samples})
+        *wanted, before = evaluate([*(v for _, v, _ in conversion.tensors), conversion.result], feeds)
+        *found, after = evaluate([*(q for *_, q in conversion.tensors), result], {given: samples})
         lines = [f"{'layer':<28} {'SQNR':>6}"]
-        for (layer, _, q), exact, integers in zip(conversion.finished, wanted, found, strict=True):
+        for (layer, _, q), exact, integers in zip(conversion.tensors, wanted, found, strict=True):
             lines.append(f"{layer:<28} {_ratio(exact, integers, q):6.1f} dB")
         constants = [n.attrs["value"] for n in topological([result]) if n.op is CONST]
         bytes_before, bytes_after = (sum(a.nbytes for a in arrays) for arrays in (states.values(), constants))

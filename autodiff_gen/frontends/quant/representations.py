@@ -1,4 +1,4 @@
-"""What a value of a float graph is while the graph is converted to quantised tensors."""
+"""Representations of the values of a float graph while it is converted to quantised tensors."""
 
 from __future__ import annotations
 
@@ -55,4 +55,4 @@ class Function:
     numbers: Any
 
 
-Form: TypeAlias = Static | Pending | Sums | Function | Tensor
+Representation: TypeAlias = Static | Pending | Sums | Function | Tensor
