@@ -187,7 +187,7 @@ def _created(operands: tuple[Value, ...]) -> Origin:
     scope, phase = here.scope, here.phase
     if scope:
         near = operands[0].node.origin.scope if operands else ""
-        return Origin(near if near.startswith(f"{scope}.") else scope, phase)
+        return Origin(near if near.startswith(f"{scope}.") else scope, phase, module=scope)
     for v in operands:
         near = v.node.origin.scope
         if near and (not scope or (v.ndim > 1 and "state" in base(v).node.attrs)):

@@ -40,7 +40,7 @@ Ranges: TypeAlias = Mapping[int, tuple[float, float]]  # of a graph's values, by
 @dataclass
 class Conversion:
     """One conversion of the graph that computes `result` of `input`. ranges: by the position of a value in the graph.
-    Afterwards `tensors` has the layer, the float value and the s8 value of each tensor, and `floats` the nodes that
+    Afterwards `tensors` has the name, the float value and the s8 value of each tensor, and `floats` the nodes that
     have no form on s8."""
 
     input: Value
@@ -55,7 +55,7 @@ class Conversion:
         nodes = [n for n in topological([self.result]) if n.op is not INPUT]
         for node in nodes:
             if node.results[0].type.quantization is not None:
-                raise ModelError(f"quantize: layer {node.origin.scope or 'input'!r} is quantised already")
+                raise ModelError(f"quantize: {described(node)} is quantised already")
         self.readers = users(nodes)
         self.position = {r: i for i, r in enumerate(values_of(self.result))}
         self._find_statics(nodes)
@@ -98,8 +98,7 @@ class Conversion:
     def _quantization(self, v: Value) -> Quantization:
         if v not in self.range:
             raise ModelError(
-                f"quantize: no range of {v!r} of layer {v.node.origin.scope or 'input'!r}: it is no float that the "
-                "calibration computed"
+                f"quantize: no range of {described(v.node)}: it is no float that the calibration computed"
             )
         return covering(*self.range[v])
 
@@ -109,12 +108,14 @@ class Conversion:
         known = self.representations[v]
         if isinstance(known, Tensor) and known.s8 is not None:
             return known.s8
-        layer = known.layer if isinstance(known, Pending) else v.node.origin.scope
-        with building(layer):
+        node = known.node if isinstance(known, Pending) else v.node
+        scope, name = node.origin.scope, name_of(node)
+        with building(scope):
             result = self._quantized_value(v, known)
-        set_output(result, layer)
+        if name == scope:
+            set_output(result, scope)
         self.representations[v] = Tensor(result, known.float if isinstance(known, Tensor) else None)
-        self.tensors.append((layer or "input", v, result))
+        self.tensors.append((name, v, result))
         return result
 
     def _quantized_value(self, v: Value, known: Representation) -> Value:
@@ -240,9 +241,7 @@ class Conversion:
             return quantized_product(x, w, form, node.attrs, of, low, high, factor, shift)
 
         shape = planned(node.results[0].type.shape)
-        return Pending(
-            node.origin.scope, build, factor=np.ones(channels), shift=np.zeros(channels), shape=shape
-        )
+        return Pending(node, build, factor=np.ones(channels), shift=np.zeros(channels), shape=shape)
 
     def _of_two(self, node: Node) -> Representation | None:
         """A sum or a product of two values; that of a pending product and a number for each channel is absorbed."""
@@ -275,9 +274,7 @@ class Conversion:
         else:
             return None
         a, b = (self._operand(v) for v in node.operands)
-        return Pending(
-            node.origin.scope, lambda of, low, high: function(a, b, of.scale, of.zero_point, low, high)
-        )
+        return Pending(node, lambda of, low, high: function(a, b, of.scale, of.zero_point, low, high))
 
     def _function(self, node: Node) -> Representation | None:
         """An elementwise node whose operands are numbers and functions of one quantised tensor."""
@@ -313,6 +310,20 @@ class Conversion:
             of = covering(float(known.array.min()), float(known.array.max()))
             return constant(quantized(known.array, of), s8, of)
         return self._s8(v)
+
+
+def name_of(node: Node) -> str:
+    """A layer's name; that of an op where a module computes it of the results of layers inside."""
+    module = node.origin.module
+    if module and module == node.origin.scope:
+        return module
+    return f"{module}.{node.op.name}" if module else node.op.name
+
+
+def described(node: Node) -> str:
+    """An op and its module, for messages."""
+    module = node.origin.module
+    return f"{node.op.name} of {f'layer {module!r}' if module else 'the outermost module'}"
 
 
 def values_of(result: Value) -> list[Value]:

@@ -14,7 +14,7 @@ from ...ir.node import CONST, STATE, Value, topological
 from ...ir.origin import building, current
 from ...ir.types import Type, f32
 from ...nn.module import Module
-from .convert import Conversion, Ranges, values_of
+from .convert import Conversion, Ranges, described, values_of
 from .ranges import METHODS, check_calibration, joined
 
 _CHUNK = 32  # samples that are evaluated at once
@@ -47,9 +47,7 @@ class Quantized(Module):
         result = conversion.run(input)
         self.float_ops = tuple(dict.fromkeys(n.op.name for n in conversion.floats))
         if self.float_ops and not self.fallback:
-            where = dict.fromkeys(
-                f"{n.op.name} of layer {n.origin.scope or 'input'!r}" for n in conversion.floats
-            )
+            where = dict.fromkeys(map(described, conversion.floats))
             raise ModelError(
                 f"quantize: no form on s8 of {', '.join(where)}; leave the layer out of the part that is quantised, or "
                 "give fallback=True, which computes it in float"
