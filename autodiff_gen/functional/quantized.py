@@ -30,6 +30,7 @@ __all__ = [
     "quantized_linear",
     "quantized_max_pool2d",
     "quantized_mul",
+    "quantized_sub",
     "quantized_weight",
 ]
 
@@ -118,13 +119,35 @@ def quantized_add(
     a: Value, b: Value, scale: float, zero_point: int, low: int = LOW, high: int = HIGH
 ) -> Value:
     """a + b of s8 tensors, broadcast."""
-    of_a, of_b = (_quantization("quantized_add", v) for v in (a, b))
-    result = _result("quantized_add", scale, zero_point, low, high)
+    return signed_sum("quantized_add", (1, 1), a, b, scale, zero_point, low, high)
+
+
+def quantized_sub(
+    a: Value, b: Value, scale: float, zero_point: int, low: int = LOW, high: int = HIGH
+) -> Value:
+    """a - b of s8 tensors, broadcast."""
+    return signed_sum("quantized_sub", (1, -1), a, b, scale, zero_point, low, high)
+
+
+def signed_sum(
+    name: str,
+    signs: Sequence[int],
+    a: Value,
+    b: Value,
+    scale: float,
+    zero_point: int,
+    low: int = LOW,
+    high: int = HIGH,
+) -> Value:
+    """The sum of two s8 tensors, each with a sign."""
+    of_a, of_b = (_quantization(name, v) for v in (a, b))
+    result = _result(name, scale, zero_point, low, high)
     common = 2 * max(of_a.scale, of_b.scale)
     terms = {"left": _MORE_BITS, "a_zero": of_a.zero_point, "b_zero": of_b.zero_point}
-    for key, of in (("a", of_a), ("b", of_b)):
-        terms[f"{key}_multiplier"], terms[f"{key}_shift"] = fixed_point(of.scale / common)
+    for key, sign, of in zip("ab", signs, (of_a, of_b), strict=True):
+        terms[f"{key}_multiplier"], terms[f"{key}_shift"] = fixed_point(sign * of.scale / common)
     multiplier, shift = fixed_point(common / (2**_MORE_BITS * result["quantization"].scale))
+    _checked(name, [a, b], check_bits, 255 << _MORE_BITS, shift)
     return apply("add_s8", a, b, **terms, multiplier=multiplier, shift=shift, zero=int(zero_point), **result)
 
 

@@ -47,12 +47,12 @@ class Quantization:
 
 
 def fixed_point(ratio: float) -> tuple[int, int]:
-    """(multiplier, shift) of a positive number: multiplier / 2^31 * 2^shift, with a multiplier of at least 2^30; (0, 0)
-    for numbers below 2^-32."""
+    """(multiplier, shift) of a number: multiplier / 2^31 * 2^shift, with a multiplier whose magnitude is at least 2^30;
+    (0, 0) for numbers below 2^-32."""
     fraction, shift = math.frexp(ratio)
     multiplier = round(fraction * 2**31)
-    if multiplier == 2**31:
-        multiplier, shift = 2**30, shift + 1
+    if abs(multiplier) == 2**31:
+        multiplier, shift = multiplier // 2, shift + 1
     return (multiplier, shift) if shift >= -31 else (0, 0)
 
 
@@ -93,11 +93,11 @@ def check_sums(bias: Any, weights: Any, zero_point: int, shift: Any) -> None:
 
 def check_bits(bound: Any, shift: Any) -> None:
     """Raises ShapeError unless numbers between -1 - bound and bound, shifted left, have 32 bits."""
-    worst = int(np.max(bound * 2 ** np.maximum(shift, 0)))
+    worst = float(np.max(bound * np.exp2(np.maximum(shift, 0))))
     if worst > LARGEST_SUM:
         raise ShapeError(
-            f"a sum may be {worst}, which has more than 32 bits; use a larger scale of the result, a smaller bias or "
-            "smaller weights"
+            f"a sum may be {worst:.10g}, which has more than 32 bits; use a larger scale of the result, a smaller bias "
+            "or smaller weights"
         )
 
 

@@ -150,7 +150,7 @@ _RESULT = {
     "quantization": _ANY,
 }
 _ZEROS = {"a_zero": -5, "b_zero": 7}
-_TERMS = {f"{x}_{k}": v for x in "ab" for k, v in (("multiplier", 2**30 + 999), ("shift", 0))}
+_TERMS = {"a_multiplier": 2**30 + 999, "a_shift": 0, "b_multiplier": -(2**30) - 999, "b_shift": 0}
 
 
 def _two(name: str, ref: Callable[..., Any], c: str, attrs: Mapping[str, Any]) -> Op:
@@ -171,7 +171,7 @@ _LIMITED = "{multiplier}, {shift}, {zero}, {low}, {high})"
 
 add_s8 = register(
     _two(
-        "add_s8",  # a + b, each brought to a common scale with `left` more bits first
+        "add_s8",  # a + b, each brought to a common scale with `left` more bits first; a - b if b_multiplier < 0
         _add,
         "ag_quantized_sum({0}, {a_zero}, {a_multiplier}, {a_shift}, {1}, {b_zero}, {b_multiplier}, {b_shift}, "
         f"{{left}}, {_LIMITED}",

@@ -90,16 +90,15 @@ def test_linear(scales: Any, rng: np.random.Generator) -> None:
     check(y, {x: array}, number(q, X) @ (w.T * scales) + X[0] * scales * bias)
 
 
-@pytest.mark.parametrize("function", [F.quantized_add, F.quantized_mul])
-def test_of_two(function: Callable[..., Value], rng: np.random.Generator) -> None:
+@pytest.mark.parametrize(
+    ("function", "meaning"),
+    [(F.quantized_add, np.add), (F.quantized_sub, np.subtract), (F.quantized_mul, np.multiply)],
+)
+def test_of_two(function: Callable[..., Value], meaning: Any, rng: np.random.Generator) -> None:
     a, b = integers(rng, 4, 30), integers(rng, 30)
     x, of_a, array_a = quantised_input("x", a, X)
     z, of_b, array_b = quantised_input("z", b, (0.02, 30))
-    exact = (
-        number(a, X) + number(b, (0.02, 30))
-        if function is F.quantized_add
-        else number(a, X) * number(b, (0.02, 30))
-    )
+    exact = meaning(number(a, X), number(b, (0.02, 30)))
     check(function(of_a, of_b, *RESULT), {x: array_a, z: array_b}, exact)
     check(function(of_a, of_b, *RESULT, -20, 90), {x: array_a, z: array_b}, exact, -20, 90)
 
@@ -139,9 +138,9 @@ def test_rounding_is_that_of_cmsis_nn() -> None:
     assert [int(requantized(v, half, 0)) for v in (-3, -1, 0, 1, 3)] == [-1, 0, 0, 1, 2]
     assert [int(requantized(v, half, -1)) for v in (-10, -6, -2, 2, 6, 10)] == [-3, -2, -1, 1, 2, 3]
     assert int(requantized(-(1 << 31), 2**31 - 1, 0)) == -(2**31) + 1
-    for ratio in (0.4, 1.0, 3.7, 2.0**-20 * 1.3):
+    for ratio in (0.4, 1.0, 3.7, 2.0**-20 * 1.3, -0.7, -1.0 + 2.0**-40):
         multiplier, shift = fixed_point(ratio)
-        assert 2**30 <= multiplier < 2**31
+        assert 2**30 <= abs(multiplier) < 2**31
         assert multiplier * 2.0 ** (shift - 31) == pytest.approx(ratio, rel=2**-31)
     assert fixed_point(2.0**-40) == (0, 0)
 
@@ -188,6 +187,8 @@ REJECTED = [
         "a sum may be 2147483915, which has more than 32 bits; use a larger scale of the result",
     ),
     (lambda: F.quantized_mul(IMAGE, IMAGE, 1e-9, 0), "which has more than 32 bits"),
+    (lambda: F.quantized_mul(IMAGE, IMAGE, 1e-30, 0), "which has more than 32 bits"),
+    (lambda: F.quantized_add(IMAGE, IMAGE, 1e-9, 0), "which has more than 32 bits"),
     (
         lambda: F.quantized_avg_pool2d(IMAGE, 3, 1, 2),
         "padding=(2, 2, 2, 2) is more than half of kernel_size=(3, 3)",

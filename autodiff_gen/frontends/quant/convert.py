@@ -10,14 +10,16 @@ Values that only move elements have one range, so that their parts agree.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ... import functional as F
 from ...errors import ModelError
+from ...functional.quantized import signed_sum
 from ...ir.build import apply, constant
 from ...ir.interpreter import evaluate
 from ...ir.names import set_output
@@ -267,8 +269,9 @@ class Conversion:
         same = self._function(node)
         if same is not None:
             return same
-        if node.op.signs == (1, 1):
-            function = F.quantized_add
+        function: Callable[..., Value]
+        if node.op.signs:
+            function = partial(signed_sum, node.op.name, node.op.signs)
         elif node.op.powers == (1, 1):
             function = F.quantized_mul
         else:
