@@ -14,6 +14,7 @@ from ..errors import ShapeError
 
 LOW, HIGH = -128, 127  # of s8
 LARGEST_SUM = 2**31 - 1  # of s32
+LEAST_SCALE = 2.0**-126  # normal in float32, and so is its inverse
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,11 @@ class Quantization:
     axis: int | None = None
 
     def __post_init__(self) -> None:
-        wrong = next((s for s in self.scales if not (math.isfinite(s) and s > 0)), None)
+        wrong = next((s for s in self.scales if not LEAST_SCALE <= s <= 1 / LEAST_SCALE), None)
         if wrong is not None or not self.scales:
-            raise ShapeError(f"scale {wrong!r}: scales must be finite and greater than 0")
+            raise ShapeError(
+                f"scale {wrong!r}: scales must be finite and greater than 0, from 2^-126 to 2^126"
+            )
         if self.axis is None and len(self.scales) != 1:
             raise ShapeError(f"{len(self.scales)} scales need the axis along which they hold")
         if not LOW <= self.zero_point <= HIGH:

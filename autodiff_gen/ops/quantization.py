@@ -13,6 +13,7 @@ from ..ir.node import Op, Sample, register
 from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, Elementwise, Pick
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
 from ..ir.types import Type, broadcast, f32, s8
+from .support import check_float
 
 HEADER = "ag_quantization.h"
 _ANY = Quantization((0.05,), 3)
@@ -25,8 +26,7 @@ def is_s8(*types: Type) -> None:
 
 
 def _quantize_type(x: Type, *, inverse: float, zero: int, quantization: Quantization) -> Type:
-    if x.dtype.kind != "f":
-        raise ShapeError(f"needs a float, not {x.dtype}; convert with F.to first")
+    check_float(x)
     return Type(s8, x.shape, quantization)
 
 

@@ -145,7 +145,7 @@ def test_rounding_is_that_of_cmsis_nn() -> None:
     assert fixed_point(2.0**-40) == (0, 0)
 
 
-def of_ones(shape: tuple[int, ...], scale: float = 0.01) -> Value:
+def of_ones(shape: tuple[int, ...], scale: Any = 0.01) -> Value:
     return F.quantized_weight(np.ones(shape, np.int8), scale)
 
 
@@ -180,7 +180,7 @@ REJECTED = [
     ),
     (
         lambda: F.quantized_conv2d(IMAGE, of_ones((3, 2, 1, 1)), None, *RESULT, low=5, high=5),
-        "limits 5 and 5 must asc",
+        "limits 5 and 5 must be integers that ascend",
     ),
     (
         lambda: F.quantized_conv2d(IMAGE, of_ones((3, 2, 1, 1)), np.full(3, 2**31 - 1, np.int32), *RESULT),
@@ -193,14 +193,75 @@ REJECTED = [
         lambda: F.quantized_avg_pool2d(IMAGE, 3, 1, 2),
         "padding=(2, 2, 2, 2) is more than half of kernel_size=(3, 3)",
     ),
-    (lambda: F.relu(IMAGE), "needs a float, not s8"),
-    (lambda: F.cat([IMAGE, F.quantize(ag.Input("x", (1, 2, 4, 4)), 0.3)]), "different scales or zero points"),
+    (
+        lambda: F.relu(IMAGE),
+        "needs a float, not s8; use F.dequantize first, or the functions F.quantized_... on s8",
+    ),
+    (lambda: IMAGE - 1.0, "cannot be combined with a value of dtype s8; use F.dequantize first"),
+    (lambda: IMAGE * ag.Input("x", (1, 2, 4, 4)), "use F.dequantize first"),
+    (lambda: F.clamp(IMAGE, 0, 6), "clamp(s8[1,2,4,4]<0.05, zero -7>): use F.dequantize first"),
+    (lambda: IMAGE @ IMAGE, "needs floats; use F.dequantize first"),
+    (lambda: F.quantize(ag.Input("x", (3,)), "0.1"), "quantize: scale='0.1' must be a number"),
+    (
+        lambda: F.quantize(ag.Input("x", (3,)), 1e-40),
+        "scale 1e-40: scales must be finite and greater than 0, from",
+    ),
+    (lambda: F.quantize(ag.Input("x", (3,)), 0.1, 1.5), "quantize: zero_point=1.5 must be a whole number"),
+    (
+        lambda: of_ones((3, 2), None),
+        "quantized_weight: scales must be a number or one for each element along axis 0",
+    ),
+    (lambda: of_ones((3, 2), np.ones((3, 1))), "one for each element along axis 0, not float64[3, 1]"),
+    (lambda: F.quantized_weight(np.ones(3, np.int8), 0.1, "x"), "dim must be one integer, not 'x'"),
+    (
+        lambda: F.quantized_conv2d(IMAGE, of_ones((2, 2, 1, 1)), None, *RESULT, groups=0),
+        "groups=0 must be at least 1",
+    ),
+    (
+        lambda: F.quantized_conv2d(IMAGE, of_ones((2, 2, 1, 1)), None, *RESULT, groups="2"),
+        "groups='2' must be a whole",
+    ),
+    (
+        lambda: F.quantized_conv2d(IMAGE, of_ones((2, 2, 1, 1)), [[1], 2], *RESULT),
+        "the bias must be int32[2], not",
+    ),
+    (
+        lambda: F.quantized_conv2d(IMAGE, of_ones((2, 2, 1, 1)), None, *RESULT, low="0"),
+        "the limits '0' and 127 must be",
+    ),
+    (lambda: F.quantized_conv2d(IMAGE, None, None, *RESULT), "None cannot be an operand"),
+    (
+        lambda: F.quantized_linear(np.ones((2, 4)), of_ones((3, 4)), None, *RESULT),
+        "quantized_linear(f32[2,4]): needs a q",
+    ),
+    (
+        lambda: F.quantized_add(IMAGE, 1.0, *RESULT),
+        "quantized_add(f32[]): needs a quantised tensor, as F.quantize",
+    ),
+    (
+        lambda: F.quantized_add(IMAGE, of_ones((2, 4), [0.1, 0.2]), *RESULT),
+        "has scales along axis 0, needs one scale",
+    ),
+    (
+        lambda: F.quantized_mul(2, IMAGE, *RESULT),
+        "quantized_mul(f32[]): needs a quantised tensor, as F.quantize",
+    ),
+    (
+        lambda: F.quantized_mul(IMAGE, IMAGE, 0.1, -200),
+        "quantized_mul: zero_point -200 is not between -128 and 127",
+    ),
+    (lambda: F.quantized_max_pool2d(3.0, 2), "quantized_max_pool2d(f32[]): needs a quantised tensor"),
+    (
+        lambda: F.cat([IMAGE, F.quantize(ag.Input("x", (1, 2, 4, 4)), 0.3)]),
+        "points; give all the same, by F.quantize",
+    ),
+    (lambda: F.cat([ag.Input("x", (1, 2, 4, 4), "s8"), IMAGE]), "different scales or zero points"),
     (lambda: F.pad(IMAGE, (1, 1)), "fills with the integer 0, but 0 is -7 here: give value=-7"),
     (
         lambda: F.quantized_conv2d(
             IMAGE, F.quantized_weight(np.ones((2, 2, 1, 1), np.int8), [0.1, 0.2], axis=-3), None, *RESULT
         ),
-        "the weight has scales along axis 1, not along axis 0",
+        "has scales along axis 1, not along axis 0",
     ),
 ]
 
