@@ -10,10 +10,10 @@ Values that only move elements have one range, so that their parts agree.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -31,12 +31,11 @@ from ...ir.traits import is_sum
 from ...ir.types import f32, planned, s8
 from ...ops.quantized_forms import Pooling, Product, quantized_form
 from ...ops.quantized_pooling import pooling_s8
+from .names import described, name_of
 from .products import absorbed, quantized_product
-from .ranges import covering, integer, quantized
+from .ranges import Ranges, covering, integer, quantized, values_of
 from .representations import Function, Pending, Representation, Static, Sums, Tensor
 from .shared_ranges import is_identity, shared
-
-Ranges: TypeAlias = Mapping[int, tuple[float, float]]  # of a graph's values, by their position in it
 
 
 @dataclass
@@ -85,6 +84,11 @@ class Conversion:
                 )
         return self._float(self.result)
 
+    @property
+    def quantized_result(self) -> Value:
+        """The s8 result of `run`."""
+        return self._s8(self.result)
+
     # What does not depend on the input, and ranges
 
     def _find_statics(self, nodes: Sequence[Node]) -> None:
@@ -102,7 +106,18 @@ class Conversion:
             raise ModelError(
                 f"quantize: no range of {described(v.node)}: it is no float that the calibration computed"
             )
+        if not self._is_finite(v):
+            raise ModelError(
+                f"quantize: {described(v.node)} is not finite on the calibration data; leave it out of the part that "
+                "is quantised, or limit its operands"
+            )
         return covering(*self.range[v])
+
+    def _is_finite(self, v: Value) -> bool:
+        """Whether a number, or a tensor on the calibration data, is finite in float32."""
+        known = self.representations.get(v)
+        low, high = (known.array.min(), known.array.max()) if isinstance(known, Static) else self.range[v]
+        return bool(high - low <= np.finfo(np.float32).max)
 
     # A value as s8 or as a float
 
@@ -269,6 +284,8 @@ class Conversion:
         same = self._function(node)
         if same is not None:
             return same
+        if not all(map(self._is_finite, (*node.operands, *node.results))):
+            return None
         function: Callable[..., Value]
         if node.op.signs:
             function = partial(signed_sum, node.op.name, node.op.signs)
@@ -292,6 +309,8 @@ class Conversion:
         if len(sources) != 1 or any(isinstance(known, Static) and known.array.size > 1 for known in found):
             return None
         (source,) = sources
+        if not self._is_finite(source):
+            return None
         of = self._s8(source).type.quantization
         assert of is not None
         integers = of.scale * (np.arange(LOW, HIGH + 1) - of.zero_point)
@@ -303,8 +322,7 @@ class Conversion:
             else integers
             for known in found
         ]
-        with np.errstate(all="ignore"):
-            return Function(source, node.op.ref(*arrays, **node.attrs))
+        return Function(source, node.op.ref(*arrays, **node.attrs))
 
     def _operand(self, v: Value) -> Value:
         """s8; an array has a range of its own."""
@@ -313,22 +331,3 @@ class Conversion:
             of = covering(float(known.array.min()), float(known.array.max()))
             return constant(quantized(known.array, of), s8, of)
         return self._s8(v)
-
-
-def name_of(node: Node) -> str:
-    """A layer's name; that of an op where a module computes it of the results of layers inside."""
-    module = node.origin.module
-    if module and module == node.origin.scope:
-        return module
-    return f"{module}.{node.op.name}" if module else node.op.name
-
-
-def described(node: Node) -> str:
-    """An op and its module, for messages."""
-    module = node.origin.module
-    return f"{node.op.name} of {f'layer {module!r}' if module else 'the outermost module'}"
-
-
-def values_of(result: Value) -> list[Value]:
-    """The values of a graph in an order that depends on its structure alone."""
-    return [v for node in topological([result]) for v in node.results]

@@ -3,12 +3,14 @@ their file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ... import functional as F
 from ...errors import ModelError, ShapeError
+from ...functional.arguments import as_value
+from ...functional.quantized_arguments import quantization_of
 from ...ir.node import Value
 from ...ir.quantization import HIGH, LOW
 from ...nn.module import Module
@@ -32,7 +34,12 @@ class Layer:
 
 
 def _quantize(layer: Layer, arrays: Arrays, x: Value) -> Value:
-    return x if x.type.quantization is not None else F.quantize(x, layer.scale, layer.zero_point)
+    if x.type.quantization is None:
+        return F.quantize(x, layer.scale, layer.zero_point)
+    of = quantization_of("quantize", layer.scale, layer.zero_point)
+    if x.type.quantization != of:
+        raise ShapeError(f"the input is quantised as {x.type.quantization}, the layer as {of}")
+    return x
 
 
 def _weighted(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -67,20 +74,45 @@ def _cat(layer: Layer, arrays: Arrays, *parts: Value) -> Value:
     return F.cat(parts, 1)
 
 
-OPS: Mapping[str, Callable[..., Value]] = {
-    "quantize": _quantize,
-    "conv2d": _weighted(F.quantized_conv2d),
-    "linear": _weighted(F.quantized_linear),
-    "avg_pool2d": _pooled(F.quantized_avg_pool2d),
-    "max_pool2d": _pooled(F.quantized_max_pool2d),
-    "add": _of_two(F.quantized_add),
-    "sub": _of_two(F.quantized_sub),
-    "mul": _of_two(F.quantized_mul),
-    "flatten": _flatten,
-    "cat": _cat,
+@dataclass(frozen=True)
+class LayerOp:
+    """build: (layer, its arrays, its operands) -> s8; keys: what a layer has beside its name, op and inputs; operands:
+    how many, None: one or more; arrays: their names, of which the first `required` must be there."""
+
+    build: Callable[..., Value]
+    keys: tuple[str, ...] = ()
+    operands: int | None = 1
+    arrays: tuple[str, ...] = ()
+    required: int = 0
+
+
+SCALE, LIMITS = ("scale", "zero_point"), ("low", "high")
+WINDOWS, POOLING = ("stride", "padding", "dilation", "groups"), ("kernel_size", "stride", "padding")
+WEIGHTS: Mapping[str, Any] = {"arrays": ("weight", "weight_scales", "bias"), "required": 2}
+OPS: Mapping[str, LayerOp] = {
+    "quantize": LayerOp(_quantize, SCALE),
+    "conv2d": LayerOp(_weighted(F.quantized_conv2d), SCALE + LIMITS + WINDOWS, **WEIGHTS),
+    "linear": LayerOp(_weighted(F.quantized_linear), SCALE + LIMITS, **WEIGHTS),
+    "avg_pool2d": LayerOp(_pooled(F.quantized_avg_pool2d), LIMITS + POOLING),
+    "max_pool2d": LayerOp(_pooled(F.quantized_max_pool2d), LIMITS + POOLING),
+    "add": LayerOp(_of_two(F.quantized_add), SCALE + LIMITS, operands=2),
+    "sub": LayerOp(_of_two(F.quantized_sub), SCALE + LIMITS, operands=2),
+    "mul": LayerOp(_of_two(F.quantized_mul), SCALE + LIMITS, operands=2),
+    "flatten": LayerOp(_flatten),
+    "cat": LayerOp(_cat, operands=None),
 }
-WEIGHTED = ("conv2d", "linear")
-ARRAYS = ("weight", "weight_scales", "bias")
+
+
+def check_keys(name: Any, op: Any, keys: Collection[str]) -> None:
+    """Raises ModelError for an op that there is not, and for keys that a layer of this op does not take or lacks."""
+    known = OPS.get(op) if isinstance(op, str) else None
+    if known is None:
+        raise ModelError(f"layer {name!r}: no quantised op {op!r}; there are {', '.join(OPS)}")
+    unknown = next((k for k in keys if k not in known.keys), None)
+    if unknown is not None:
+        raise ModelError(
+            f"layer {name!r}: {op} takes no {unknown!r}; it takes {', '.join(known.keys) or 'nothing'}"
+        )
 
 
 class _LayerModule(Module):
@@ -92,9 +124,23 @@ class _LayerModule(Module):
 
     def forward(self, *inputs: Value) -> Value:
         try:
-            return OPS[self.layer.op](self.layer, self.arrays, *inputs)
+            return OPS[self.layer.op].build(self.layer, self.arrays, *inputs)
         except ShapeError as error:
             raise ShapeError(f"layer {self.layer.name!r}: {error}") from None
+
+
+def _check_inputs(layer: Layer, known: Sequence[str]) -> None:
+    """Raises ModelError unless a layer has a new name and reads as many earlier layers as its op takes."""
+    if not isinstance(layer.name, str) or not layer.name:
+        raise ModelError(f"layer {layer.name!r}: the name must be a string of at least one character")
+    if layer.name in known:
+        raise ModelError(f"two layers are called {layer.name!r}")
+    unknown = next((name for name in layer.inputs if name not in known), None)
+    if unknown is not None:
+        raise ModelError(f"layer {layer.name!r} reads {unknown!r}, which is no earlier layer")
+    count, wanted = len(layer.inputs) or 1, OPS[layer.op].operands
+    if wanted is not None and count != wanted:
+        raise ModelError(f"layer {layer.name!r}: {count} inputs are given, {layer.op} has {wanted}")
 
 
 class Network(Module):
@@ -108,36 +154,37 @@ class Network(Module):
 
     def __init__(self, layers: Sequence[Layer], arrays: Arrays) -> None:
         super().__init__()
-        if not layers:
-            raise ModelError("a quantised network needs at least one layer")
+        if not layers or not all(isinstance(layer, Layer) for layer in layers):
+            raise ModelError("a quantised network needs a sequence of at least one quant.Layer")
         known: list[str] = []
+        read: set[str] = set()
         for layer in layers:
-            unknown = next((name for name in layer.inputs if name not in known), None)
-            if layer.op not in OPS:
-                raise ModelError(
-                    f"layer {layer.name!r}: no quantised op {layer.op!r}; there are {', '.join(OPS)}"
-                )
-            if unknown is not None:
-                raise ModelError(f"layer {layer.name!r} reads {unknown!r}, which is no earlier layer")
-            if layer.name in known:
-                raise ModelError(f"two layers are called {layer.name!r}")
-            own = {k: arrays[f"{layer.name}.{k}"] for k in ARRAYS if f"{layer.name}.{k}" in arrays}
-            missing = [k for k in ARRAYS[:2] if layer.op in WEIGHTED and k not in own]
-            if missing:
-                raise ModelError(
-                    f"layer {layer.name!r}: the array {f'{layer.name}.{missing[0]}'!r} is missing"
-                )
+            check_keys(layer.name, layer.op, layer.options)
+            _check_inputs(layer, known)
+            op = OPS[layer.op]
+            names = {k: f"{layer.name}.{k}" for k in op.arrays}
+            own = {k: arrays[name] for k, name in names.items() if name in arrays}
+            missing = next((names[k] for k in op.arrays[: op.required] if k not in own), None)
+            if missing is not None:
+                raise ModelError(f"layer {layer.name!r}: the array {missing!r} is missing")
             known.append(layer.name)
+            read.update(names.values())
             self._members()[1][layer.name] = _LayerModule(layer, own)
+        unread = next((name for name in arrays if name not in read), None)
+        if unread is not None:
+            raise ModelError(
+                f"no layer reads the array {unread!r}; conv2d and linear read <layer>.weight, <layer>.weight_scales "
+                "and <layer>.bias"
+            )
         self.layers = tuple(layers)
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Any) -> Value:
         return F.dequantize(self.quantized(input))
 
-    def quantized(self, input: Value) -> Value:
+    def quantized(self, input: Any) -> Value:
         """The result of the last layer, s8."""
         values: dict[str, Value] = {}
-        last: Value = input
+        last = as_value(input)
         for layer, module in zip(self.layers, self.children(), strict=True):
             given = [values[name] for name in layer.inputs] or [last]
             last = values[layer.name] = module(*given)
