@@ -29,6 +29,12 @@ static inline int8_t ag_quantized(float x, float inverse_scale, int32_t zero) {
     return (int8_t)(!(q > -128.0f) ? -128.0f : q > 127.0f ? 127.0f : q);
 }
 
+/* x / scale, rounded to the nearest integer, halves to even, between low and high; low for NaN. */
+static inline int32_t ag_quantized_s32(float x, float inverse_scale, float low, float high) {
+    const float q = ag_rintf(x * inverse_scale);
+    return (int32_t)(!(q > low) ? low : q > high ? high : q);
+}
+
 /* a + b, each with a scale and zero of its own: both are shifted left by `left` bits and brought to a common
  * scale, and their sum to that of the result. */
 static inline int8_t ag_quantized_sum(int32_t a, int32_t a_zero, int32_t a_multiplier, int32_t a_shift,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..errors import GraphError, ShapeError
 from .op_kinds import Assemble, Attrs, Leaf, Lowering, View
 from .origin import Origin, current
-from .types import Type
+from .types import Type, planned
 
 _serial = itertools.count()
 
@@ -129,6 +129,9 @@ def inferred(op: Op, operands: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]
             f"fills with the integer {attrs['fill']:g}, but 0 is {shared.zero_point} here: "
             f"give value={shared.zero_point}"
         )
+    if shared.axis is not None and len(operands) == 1:
+        moved = shared.moved(lambda a: op.ref(a, **attrs), planned(operands[0].shape))
+        return tuple([Type(t.dtype, t.shape, moved) for t in types])
     return types if shared.axis is not None else tuple([Type(t.dtype, t.shape, shared) for t in types])
 
 

@@ -138,6 +138,14 @@ class Type:
         return Type(self.dtype, shape, self.quantization)
 
     @property
+    def gradient(self) -> Type | None:
+        """The type of a gradient with respect to it: that of a quantised tensor is with respect to the real numbers
+        that its integers represent. None: it has none."""
+        if self.dtype.kind == "f":
+            return self
+        return None if self.quantization is None else Type(f32, self.shape)
+
+    @property
     def bytes(self) -> int:
         """Bytes at the largest batch."""
         return planned_size(self.shape) * self.dtype.size
