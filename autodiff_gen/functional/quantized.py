@@ -99,9 +99,9 @@ def quantized_conv2d(
     low: int = LOW,
     high: int = HIGH,
 ) -> Value:
-    """s8 [N, in, H, W] and weights [out, in / groups, kh, kw] (quantized_weight, or any s8 tensor with scales along axis
-    0) -> s8 [N, out, rows, columns]. bias: int32 [out] in units of the input's scale times the weight's, None, or a
-    float tensor, which is rounded to such integers."""
+    """s8 [N, in, H, W] and weights [out, in / groups, kh, kw] (quantized_weight, or another s8 tensor with scales along
+    axis 0) -> s8 [N, out, rows, columns]. bias: int32 [out] in units of the input's scale times the weight's, None, or
+    a float tensor, which is rounded to such integers."""
     name = "quantized_conv2d"
     x = images(name, input, 2)
     numbers = {
