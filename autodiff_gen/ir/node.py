@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..errors import GraphError, ShapeError
 from .op_kinds import Assemble, Attrs, Leaf, Lowering, View
 from .origin import Origin, current
-from .types import Type, planned
+from .types import Type
 
 _serial = itertools.count()
 
@@ -130,8 +130,7 @@ def inferred(op: Op, operands: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]
             f"give value={shared.zero_point}"
         )
     if shared.axis is not None and len(operands) == 1:
-        moved = shared.moved(lambda a: op.ref(a, **attrs), planned(operands[0].shape))
-        return tuple([Type(t.dtype, t.shape, moved) for t in types])
+        return tuple([operands[0].moved(lambda a: op.ref(a, **attrs), t.shape) for t in types])
     return types if shared.axis is not None else tuple([Type(t.dtype, t.shape, shared) for t in types])
 
 

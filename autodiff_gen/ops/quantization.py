@@ -13,7 +13,7 @@ from ..ir.build import apply, constant
 from ..ir.node import VJP, Op, Sample, Value, register
 from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, Attrs, Elementwise, Pick
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
-from ..ir.types import DType, Type, broadcast, s8, s32
+from ..ir.types import DType, Type, broadcast, s8, s32, u32
 from .support import sum_to
 
 HEADER = "ag_quantization.h"
@@ -129,6 +129,42 @@ dequantize = register(
             for shapes in _SCALES
         ),
         torch="(a.to(torch.int32) - zero).to(b.dtype) * b",
+    )
+)
+
+
+def _step_type(q: Type, change: Type, random: Type) -> Type:
+    is_s8(q)
+    if (change.dtype.kind, random.dtype) != ("f", u32) or not change.shape == random.shape == q.shape:
+        raise ShapeError("the change must be a float and the random bits u32, both of the same shape")
+    return q
+
+
+def _step(q: Any, change: Any, random: Any) -> Any:
+    change = change.astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        whole = np.floor(change)
+        up = change - whole > (random >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+        total = q.astype(np.float32) + whole + up
+    return np.clip(np.where(np.isnan(total), q, total), LOW, HIGH).astype(np.int8)
+
+
+step_s8 = register(
+    Op(
+        "step_s8",  # q + change between -128 and 127, rounded down or up by random bits; q where the change is NaN
+        infer=_step_type,
+        ref=_step,
+        vjp=None,
+        lower=Elementwise("ag_quantized_step({0}, {1}, {2})", ATOM, header=HEADER),
+        samples=tuple(
+            Sample(
+                (shape, shape, shape),
+                domain=(-40.0, 40.0),
+                dtypes={0: "s8", 2: "u32"},
+                integers={0: (LOW, HIGH + 1), 2: (0, 2**32)},
+            )
+            for shape in ((2, 30), ())
+        ),
     )
 )
 

@@ -138,9 +138,9 @@ class Bounds:
 
     def of_update(self, state: State, new: Value) -> list[Bound]:
         """What must be finite for the new value of a state to be so; its own old value is assumed to be."""
-        if new.type.dtype.kind != "f":
-            return []  # integers are always finite
         node = _without_views(new).node
+        if new.type.dtype.kind != "f":  # integers are always finite, but not what they are rounded from
+            return [self.of(v) for v in node.operands if v.type.dtype.kind == "f" and v.node.op is not CONST]
         if node not in self.waiting:
             return [self.of(new)]
         for own, change, _ in changes(node):
