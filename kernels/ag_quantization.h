@@ -12,9 +12,9 @@ static inline int32_t ag_limited(int32_t v, int32_t low, int32_t high) {
     return v < low ? low : v > high ? high : v;
 }
 
-/* v * multiplier / 2^31 * 2^shift, where multiplier is 0 or at least 2^30 and v * 2^shift fits 32 bits: the
- * product is rounded to an integer, halves up, and divided by 2^-shift if shift is negative, at least -31,
- * rounded again, halves away from 0. */
+/* v * multiplier / 2^31 * 2^shift, where multiplier is 0 or has a magnitude of at least 2^30 and v * 2^shift
+ * fits 32 bits: the product is rounded to an integer, halves up, and divided by 2^-shift if shift is
+ * negative, at least -31, rounded again, halves away from 0. */
 static inline int32_t ag_requantized(int32_t v, int32_t multiplier, int32_t shift) {
     const int64_t wide = (int64_t)v * (1 << (shift > 0 ? shift : 0)) * multiplier;
     const int32_t high = (int32_t)((wide + (1 << 30)) >> 31), right = shift < 0 ? -shift : 0;
@@ -43,7 +43,7 @@ static inline int8_t ag_quantized_step(int32_t q, float change, uint32_t random)
 }
 
 /* a + b, each with a scale and zero of its own: both are shifted left by `left` bits and brought to a common
- * scale, and their sum to that of the result. */
+ * scale, and their sum to that of the result. A term with a negative multiplier is subtracted. */
 static inline int8_t ag_quantized_sum(int32_t a, int32_t a_zero, int32_t a_multiplier, int32_t a_shift,
                                       int32_t b, int32_t b_zero, int32_t b_multiplier, int32_t b_shift,
                                       int32_t left, int32_t multiplier, int32_t shift, int32_t zero,

@@ -11,6 +11,7 @@ from ..ir.node import Value
 from .arguments import as_value, shape_error
 from .joining import pad
 from .shapes import reshape
+from .slicing import whole
 from .windows import Numbers, Padding, Pair, applied, images, on_both_sides, pair
 
 __all__ = ["conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"]
@@ -63,6 +64,7 @@ def _convolved(
         "padding": _padding(name, padding, kernel, strides, dilations, axes),
         "dilation": dilations,
     }
+    groups = whole(name, operands[0], "groups", groups)
     if groups > 1 and groups == x.channels == w.shape[0] and w.shape[1] == 1:
         (y,) = applied(name, operands, "depthwise2d", x.value, _windows(w, kernel), **attrs).results
     else:

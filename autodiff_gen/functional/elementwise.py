@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import OPS, Value
-from ..ir.types import DType, plain
+from ..ir.types import DType, conversion, plain
 from ..ir.types import dtype as dtype_of
 from ..ops.elementwise import power
 from ..ops.support import broadcasting
@@ -184,6 +184,8 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Value:
     """input between min and max, numbers or tensors that broadcast, either of which may be None; max where min > max.
     The gradient of input is 1 at min and max themselves, 0 beyond, where it is the limit's that is the result."""
     x, min, max = as_value(input), plain(min), plain(max)
+    if x.type.quantization is not None:
+        raise shape_error("clamp", [x], conversion(x.type))
     if min is None and max is None:
         raise shape_error("clamp", [x], "min or max must be given")
     for name, bound in (("min", min), ("max", max)):

@@ -12,6 +12,7 @@ from ..ir.types import Dim, plain, product
 from .arguments import Dims, as_value, axis_of, list_of, shape_error, torch_lacks
 from .shapes import broadcast_to, flatten, reshape, unsqueeze
 from .slicing import cut, extent_of, flip, whole
+from .windows import applied
 
 __all__ = ["cat", "expand", "pad", "repeat", "repeat_interleave", "roll", "stack", "tile"]
 
@@ -37,7 +38,8 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Value:
     rank = values[0].ndim
     starts = tuple(tuple(sum(sizes[:k]) if i == axis else 0 for i in range(rank)) for k in range(len(sizes)))
     shape = tuple(sum(sizes) if i == axis else d for i, d in enumerate(values[0].shape))
-    return apply("assemble", *values, shape=shape, starts=starts, steps=((1,) * rank,) * len(sizes), fill=0.0)
+    attrs = {"shape": shape, "starts": starts, "steps": ((1,) * rank,) * len(sizes), "fill": 0.0}
+    return applied("cat", values, "assemble", *values, **attrs).results[0]
 
 
 def stack(tensors: Sequence[Any], dim: int = 0) -> Value:

@@ -28,10 +28,18 @@ from ..ir.quantization import (
     sums_of,
     sums_of_any,
 )
-from ..ir.types import f32, normalise_axes, planned, s8, s32
+from ..ir.types import f32, planned, s8, s32
 from ..ops.quantized_pooling import pooling_s8
-from .arguments import as_value, shape_error
+from .arguments import as_value, axis_of, shape_error
+from .quantized_arguments import (
+    array_of,
+    check_limits,
+    quantization_of,
+    quantized_operand,
+    weight_quantization,
+)
 from .shapes import reshape
+from .slicing import whole
 from .windows import Images, Numbers, applied, images, on_both_sides, pair
 
 __all__ = [
@@ -43,6 +51,7 @@ __all__ = [
     "quantized_linear",
     "quantized_max_pool2d",
     "quantized_mul",
+    "quantized_sub",
     "quantized_weight",
 ]
 
@@ -51,11 +60,14 @@ _MORE_BITS = 20  # of the terms of a sum while they are brought to a common scal
 
 def quantize(input: Any, scale: Any, zero_point: int = 0, axis: int | None = None) -> Value:
     """float32 -> s8: round(input / scale) + zero_point, halves to even, between -128 and 127; NaN becomes -128. scale:
-    a number, or with `axis` one for each element along it. Gradients pass where the result is between the limits."""
+    a number, or with `axis` one for each element along it, and no zero_point. Gradients pass where the result is
+    between the limits."""
     x = as_value(input)
-    if axis is not None:
-        (axis,) = normalise_axes(axis, x.ndim)
-    of = Quantization(tuple(float(s) for s in np.atleast_1d(scale)), int(zero_point), axis)
+    if axis is None:
+        of = quantization_of("quantize", scale, zero_point)
+    else:
+        at = axis_of("quantize", x, axis)
+        of = weight_quantization("quantize", scale, at, planned(x.shape)[at])
     inverse = _factors(1.0 / of.along(planned(x.shape)))
     return apply("quantize", x, inverse, zero=of.zero_point, quantization=of)
 
@@ -63,7 +75,8 @@ def quantize(input: Any, scale: Any, zero_point: int = 0, axis: int | None = Non
 def dequantize(input: Any) -> Value:
     """s8 -> float32: scale * (input - zero_point)."""
     x = as_value(input)
-    of = _quantization("dequantize", x)
+    own = x.type.quantization
+    of = quantized_operand("dequantize", x, own and own.axis)
     return apply("dequantize", x, _factors(of.along(planned(x.shape))), zero=of.zero_point)
 
 
@@ -75,15 +88,12 @@ def _factors(array: Any) -> Value:
 
 def quantized_weight(values: Any, scales: Any, axis: int = 0) -> Value:
     """Weights as a constant: s8 `values`, with one scale or one for each element along `axis`; zero points are 0."""
-    array, numbers = np.asarray(values), tuple(float(s) for s in np.atleast_1d(scales))
+    array = array_of(values)
     if array.dtype != np.int8 or array.ndim == 0:
         raise ShapeError(f"quantized_weight: the values must be int8, not {array.dtype}{list(array.shape)}")
-    (axis,) = normalise_axes(axis, array.ndim)
-    if np.ndim(scales) and array.shape[axis] != len(numbers):
-        raise ShapeError(
-            f"quantized_weight: {len(numbers)} scales for the {array.shape[axis]} elements along axis {axis}"
-        )
-    return constant(array, s8, Quantization(numbers, 0, axis if np.ndim(scales) else None), "weight")
+    axis = axis_of("quantized_weight", constant(array, s8), axis)
+    of = weight_quantization("quantized_weight", scales, axis, array.shape[axis])
+    return constant(array, s8, of, "weight")
 
 
 def quantized_conv2d(
@@ -103,12 +113,16 @@ def quantized_conv2d(
     axis 0) -> s8 [N, out, rows, columns]. bias: int32 [out] in units of the input's scale times the weight's, None, or
     a float tensor, which is rounded to such integers."""
     name = "quantized_conv2d"
+    input, weight = as_value(input), as_value(weight)
     x = images(name, input, 2)
     numbers = {
         "stride": pair(name, "stride", stride, 2),
         "padding": on_both_sides(pair(name, "padding", padding, 2, absent=0)),
         "dilation": pair(name, "dilation", dilation, 2),
     }
+    groups = whole(name, input, "groups", groups)
+    if groups < 1:
+        raise shape_error(name, [input, weight], f"groups={groups} must be at least 1")
     if weight.ndim != 4:
         raise shape_error(name, [input, weight], "the weight must be [out, in / groups, kh, kw]")
     depthwise = groups > 1 and groups == x.channels == weight.shape[0] and weight.shape[1] == 1
@@ -131,6 +145,7 @@ def quantized_linear(
 ) -> Value:
     """s8 [N, in] and weights [out, in] (quantized_weight) -> s8 [N, out]; bias as in quantized_conv2d."""
     name = "quantized_linear"
+    input, weight = as_value(input), as_value(weight)
     parts, result = _product(name, input, weight, bias, scale, zero_point, low, high)
     multiplier, shift = (p.node.attrs["value"] for p in parts[1:])
     per_channel = bool((multiplier != multiplier[0]).any() or (shift != shift[0]).any())
@@ -142,26 +157,54 @@ def quantized_add(
     a: Value, b: Value, scale: float, zero_point: int, low: int = LOW, high: int = HIGH
 ) -> Value:
     """a + b of s8 tensors, broadcast."""
-    of_a, of_b = (_quantization("quantized_add", v) for v in (a, b))
-    result = _result("quantized_add", scale, zero_point, low, high)
+    return signed_sum("quantized_add", (1, 1), a, b, scale, zero_point, low, high)
+
+
+def quantized_sub(
+    a: Value, b: Value, scale: float, zero_point: int, low: int = LOW, high: int = HIGH
+) -> Value:
+    """a - b of s8 tensors, broadcast."""
+    return signed_sum("quantized_sub", (1, -1), a, b, scale, zero_point, low, high)
+
+
+def signed_sum(
+    name: str,
+    signs: Sequence[int],
+    a: Value,
+    b: Value,
+    scale: float,
+    zero_point: int,
+    low: int = LOW,
+    high: int = HIGH,
+) -> Value:
+    """The sum of two s8 tensors, each with a sign."""
+    a, b = as_value(a), as_value(b)
+    of_a, of_b = (quantized_operand(name, v) for v in (a, b))
+    result = _result(name, scale, zero_point, low, high)
     common = 2 * max(of_a.scale, of_b.scale)
     terms = {"left": _MORE_BITS, "a_zero": of_a.zero_point, "b_zero": of_b.zero_point}
-    for key, of in (("a", of_a), ("b", of_b)):
-        terms[f"{key}_multiplier"], terms[f"{key}_shift"] = fixed_point(of.scale / common)
+    for key, sign, of in zip("ab", signs, (of_a, of_b), strict=True):
+        terms[f"{key}_multiplier"], terms[f"{key}_shift"] = fixed_point(sign * of.scale / common)
     multiplier, shift = fixed_point(common / (2**_MORE_BITS * result["quantization"].scale))
-    return apply("add_s8", a, b, **terms, multiplier=multiplier, shift=shift, zero=int(zero_point), **result)
+    _checked(name, [a, b], check_bits, 255 << _MORE_BITS, shift)
+    attrs = {**terms, "multiplier": multiplier, "shift": shift, "zero": result["quantization"].zero_point}
+    return applied(name, [a, b], "add_s8", a, b, **attrs, **result).results[0]
 
 
 def quantized_mul(
     a: Value, b: Value, scale: float, zero_point: int, low: int = LOW, high: int = HIGH
 ) -> Value:
     """a * b of s8 tensors, broadcast."""
-    of_a, of_b = (_quantization("quantized_mul", v) for v in (a, b))
+    a, b = as_value(a), as_value(b)
+    of_a, of_b = (quantized_operand("quantized_mul", v) for v in (a, b))
     result = _result("quantized_mul", scale, zero_point, low, high)
     multiplier, shift = fixed_point(of_a.scale * of_b.scale / result["quantization"].scale)
     _checked("quantized_mul", [a, b], check_bits, 255 * 255, shift)
-    zeros = {"a_zero": of_a.zero_point, "b_zero": of_b.zero_point, "zero": int(zero_point)}
-    return apply("mul_s8", a, b, **zeros, multiplier=multiplier, shift=shift, **result)
+    zeros = {
+        f"{k}zero": of.zero_point for k, of in (("a_", of_a), ("b_", of_b), ("", result["quantization"]))
+    }
+    attrs = {**zeros, "multiplier": multiplier, "shift": shift, **result}
+    return applied("quantized_mul", [a, b], "mul_s8", a, b, **attrs).results[0]
 
 
 def quantized_avg_pool2d(
@@ -199,33 +242,21 @@ def _pooled(
     low: int,
     high: int,
 ) -> Value:
+    input = as_value(input)
+    quantized_operand(name, input)
     x: Images = images(name, input, 2)
     kernel = pair(name, "kernel_size", kernel_size, 2)
     strides = kernel if stride is None else pair(name, "stride", stride, 2)
     sides = on_both_sides(pair(name, "padding", padding, 2, absent=0))
-    _check_limits(name, low, high)
+    check_limits(name, low, high)
     attrs = pooling_s8(kernel, strides, sides, low, high)
     return x.back(applied(name, [input], op, x.value, **attrs).results[0])
 
 
-def _quantization(name: str, v: Value) -> Quantization:
-    of = v.type.quantization
-    if of is None:
-        raise shape_error(
-            name, [v], "needs a quantised tensor, as F.quantize or another quantised function gives it"
-        )
-    return of
-
-
-def _check_limits(name: str, low: int, high: int) -> None:
-    if not LOW <= low < high <= HIGH:
-        raise ShapeError(f"{name}: the limits {low} and {high} must ascend between {LOW} and {HIGH}")
-
-
 def _result(name: str, scale: float, zero_point: int, low: int, high: int) -> dict[str, Any]:
     """The attributes of the result."""
-    _check_limits(name, low, high)
-    return {"quantization": Quantization((float(scale),), int(zero_point)), "low": low, "high": high}
+    check_limits(name, low, high)
+    return {"quantization": quantization_of(name, scale, zero_point), "low": low, "high": high}
 
 
 def _product(
@@ -233,11 +264,7 @@ def _product(
 ) -> tuple[list[Value], dict[str, Any]]:
     """bias, multipliers and shifts of a product's output channels, and its attributes. Raises ShapeError unless no sum
     can overflow."""
-    of_x, of_w = _quantization(name, x), _quantization(name, weight)
-    if of_w.axis not in (None, 0):
-        raise shape_error(
-            name, [x, weight], f"the weight has scales along axis {of_w.axis}, not along axis 0"
-        )
+    of_x, of_w = quantized_operand(name, x), quantized_operand(name, weight, 0)
     out, *window = planned(weight.shape)
     scales = np.broadcast_to(np.array(of_w.scales), (out,))
     result = _result(name, scale, zero_point, low, high)
@@ -250,7 +277,7 @@ def _product(
     if isinstance(bias, Value):
         first = _rounded_bias(name, given, bias, of_x.scale * scales, sums, shift)
     else:
-        numbers = np.zeros(out, np.int32) if bias is None else np.asarray(bias)
+        numbers = np.zeros(out, np.int32) if bias is None else array_of(bias)
         if numbers.dtype != np.int32 or numbers.shape != (out,):
             raise shape_error(
                 name, given, f"the bias must be int32[{out}], not {numbers.dtype}{list(numbers.shape)}"

@@ -12,7 +12,7 @@ from .graph import State
 from .node import CONST, INPUT, OPS, STATE, Node, Value, inferred
 from .origin import Label, Origin, current
 from .quantization import Quantization
-from .types import DTYPES, DType, Type, bool_, f32, s32
+from .types import DTYPES, DType, Type, bool_, conversion, f32, s32
 
 
 def make_input(name: str, type: Type, layer: str = "", **attrs: Any) -> Value:
@@ -56,7 +56,8 @@ def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
     """
     if all(isinstance(v, Value) for v in operands):
         return tuple(operands)
-    like = next((v.dtype for v in operands if isinstance(v, Value) and v.dtype.kind != "b"), f32)
+    types = [v.type for v in operands if isinstance(v, Value)]
+    like = next((t.dtype for t in types if t.dtype.kind != "b"), f32)
     out = []
     for v in operands:
         if isinstance(v, Value):
@@ -71,7 +72,7 @@ def _as_values(operands: Sequence[Any]) -> tuple[Value, ...]:
         weak = array.ndim == 0 and array.dtype.kind != "b"
         if weak and array.dtype.kind == "f" and like.kind != "f":
             raise ShapeError(
-                f"the float {v!r} cannot be combined with a value of dtype {like}; convert with F.to first"
+                f"the float {v!r} cannot be combined with a value of dtype {like}; {conversion(*types)}"
             )
         out.append(constant(array, like if weak else None))
     return tuple(out)

@@ -118,11 +118,13 @@ def inferred(op: Op, operands: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]
     have. Raises ShapeError."""
     found = op.infer(*operands, **attrs)
     types = found if isinstance(found, tuple) else (found,)
-    if not operands or operands[0].quantization is None or not isinstance(op.lower, View | Assemble):
+    if not isinstance(op.lower, View | Assemble) or all(t.quantization is None for t in operands):
         return types
     shared = operands[0].quantization
-    if any(t.quantization != shared for t in operands):
-        raise ShapeError("the operands have different scales or zero points")
+    if shared is None or any(t.quantization != shared for t in operands):
+        raise ShapeError(
+            "the operands have different scales or zero points; give all the same, by F.quantize(F.dequantize(x), ...)"
+        )
     filled = isinstance(op.lower, Assemble) and sum(t.bytes for t in operands) < types[0].bytes
     if filled and attrs["fill"] != shared.zero_point:
         raise ShapeError(
@@ -189,7 +191,7 @@ def _created(operands: tuple[Value, ...]) -> Origin:
     scope, phase = here.scope, here.phase
     if scope:
         near = operands[0].node.origin.scope if operands else ""
-        return Origin(near if near.startswith(f"{scope}.") else scope, phase)
+        return Origin(near if near.startswith(f"{scope}.") else scope, phase, module=scope)
     for v in operands:
         near = v.node.origin.scope
         if near and (not scope or (v.ndim > 1 and "state" in base(v).node.attrs)):

@@ -30,11 +30,13 @@ class Label:
 
 @dataclass(eq=False, slots=True)
 class Origin:
-    """scope: the path of the innermost module, as state_dict writes it; labels: what is known of single results."""
+    """scope: the path of the layer to which the node belongs, as state_dict writes it; labels: what is known of single
+    results; module: the path of the module that creates the node, which may be around that layer."""
 
     scope: str = ""
     phase: str = FORWARD
     labels: dict[int, Label] = field(default_factory=dict)
+    module: str = ""
 
 
 @dataclass(slots=True)

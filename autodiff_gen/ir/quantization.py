@@ -14,6 +14,7 @@ from ..errors import ShapeError
 
 LOW, HIGH = -128, 127  # of s8
 LARGEST_SUM = 2**31 - 1  # of s32
+LEAST_SCALE = 2.0**-126  # normal in float32, and so is its inverse
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,11 @@ class Quantization:
     axis: int | None = None
 
     def __post_init__(self) -> None:
-        wrong = next((s for s in self.scales if not (math.isfinite(s) and s > 0)), None)
+        wrong = next((s for s in self.scales if not LEAST_SCALE <= s <= 1 / LEAST_SCALE), None)
         if wrong is not None or not self.scales:
-            raise ShapeError(f"scale {wrong!r}: scales must be finite and greater than 0")
+            raise ShapeError(
+                f"scale {wrong!r}: scales must be finite and greater than 0, from 2^-126 to 2^126"
+            )
         if self.axis is None and len(self.scales) != 1:
             raise ShapeError(f"{len(self.scales)} scales need the axis along which they hold")
         if not LOW <= self.zero_point <= HIGH:
@@ -65,12 +68,12 @@ class Quantization:
 
 
 def fixed_point(ratio: float) -> tuple[int, int]:
-    """(multiplier, shift) of a positive number: multiplier / 2^31 * 2^shift, with a multiplier of at least 2^30; (0, 0)
-    for numbers below 2^-32."""
+    """(multiplier, shift) of a number: multiplier / 2^31 * 2^shift, with a multiplier whose magnitude is at least 2^30;
+    (0, 0) for numbers below 2^-32."""
     fraction, shift = math.frexp(ratio)
     multiplier = round(fraction * 2**31)
-    if multiplier == 2**31:
-        multiplier, shift = 2**30, shift + 1
+    if abs(multiplier) == 2**31:
+        multiplier, shift = multiplier // 2, shift + 1
     return (multiplier, shift) if shift >= -31 else (0, 0)
 
 
@@ -118,11 +121,11 @@ def check_sums(bias: Any, sums: tuple[Any, Any], shift: Any) -> None:
 
 def check_bits(bound: Any, shift: Any) -> None:
     """Raises ShapeError unless numbers between -1 - bound and bound, shifted left, have 32 bits."""
-    worst = int(np.max(bound * 2 ** np.maximum(shift, 0)))
+    worst = float(np.max(bound * np.exp2(np.maximum(shift, 0))))
     if worst > LARGEST_SUM:
         raise ShapeError(
-            f"a sum may be {worst}, which has more than 32 bits; use a larger scale of the result, a smaller bias or "
-            "smaller weights"
+            f"a sum may be {worst:.10g}, which has more than 32 bits; use a larger scale of the result, a smaller bias "
+            "or smaller weights"
         )
 
 

@@ -194,3 +194,10 @@ def normalise_axes(axes: int | tuple[int, ...] | None, rank: int) -> tuple[int, 
     if len(set(out)) != len(out):
         raise ShapeError(f"an axis is named twice in {given}")
     return tuple(sorted(out))
+
+
+def conversion(*types: Type) -> str:
+    """How to convert operands of these types to what an op takes, for messages."""
+    if all(t.quantization is None for t in types):
+        return "convert with F.to first"
+    return "use F.dequantize first, or the functions F.quantized_... on s8, where low=zero_point is a ReLU"

@@ -11,13 +11,15 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Contraction, RowContraction
-from ..ir.types import Type
+from ..ir.types import Type, conversion
 from .epilogue import register_with_epilogue
 from .support import same_dtype
 
 
 def _matmul_type(a: Type, b: Type) -> Type:
     same_dtype(a, b)
+    if a.quantization is not None:
+        raise ShapeError(f"needs floats; {conversion(a)}")
     if len(a.shape) != len(b.shape) or len(a.shape) < 2:
         raise ShapeError("needs two matrices, or two stacks of as many axes")
     if a.shape[-1] != b.shape[-2]:

@@ -15,11 +15,11 @@ from ..ir.op_kinds import Attrs, Call
 from ..ir.strides import Strided
 from ..ir.types import Type
 from .indexing import blocks
+from .support import check_float
 
 
 def _type(x: Type, *, dim: int, reverse: bool) -> Type:
-    if x.dtype.kind != "f":
-        raise ShapeError(f"needs a float, not {x.dtype}; convert with F.to first")
+    check_float(x)
     if not 0 <= dim < len(x.shape):
         raise ShapeError(f"dim={dim} is out of range for {len(x.shape)} axes")
     blocks(x.shape, dim)

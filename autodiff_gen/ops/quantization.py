@@ -14,7 +14,7 @@ from ..ir.node import VJP, Op, Sample, Value, register
 from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, Attrs, Elementwise, Pick
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
 from ..ir.types import DType, Type, broadcast, s8, s32, u32
-from .support import sum_to
+from .support import check_float, sum_to
 
 HEADER = "ag_quantization.h"
 _ANY = Quantization((0.05,), 3)
@@ -32,10 +32,9 @@ def within(y: Value, low: int, high: int, dy: Value | None) -> Value:
 
 
 def _rounded_type(x: Type, inverse: Type, quantization: Quantization, to: DType) -> Type:
-    if x.dtype.kind != "f" or inverse.dtype is not x.dtype:
-        raise ShapeError(f"needs a float, not {x.dtype}; convert with F.to first")
-    if broadcast(x.shape, inverse.shape) != x.shape:
-        raise ShapeError("the inverse scales must broadcast to the tensor")
+    check_float(x)
+    if inverse.dtype is not x.dtype or broadcast(x.shape, inverse.shape) != x.shape:
+        raise ShapeError("the inverse scales must be floats that broadcast to the tensor")
     return Type(to, x.shape, quantization)
 
 
@@ -243,7 +242,7 @@ _RESULT = {
     "quantization": _ANY,
 }
 _ZEROS = {"a_zero": -5, "b_zero": 7}
-_TERMS = {f"{x}_{k}": v for x in "ab" for k, v in (("multiplier", 2**30 + 999), ("shift", 0))}
+_TERMS = {"a_multiplier": 2**30 + 999, "a_shift": 0, "b_multiplier": -(2**30) - 999, "b_shift": 0}
 
 
 def _add_vjp(
@@ -254,7 +253,9 @@ def _add_vjp(
     wanted: Sequence[bool],
 ) -> list[Value | None]:
     g = within(outs[0], attrs["low"], attrs["high"], dys[0])
-    return [sum_to(g, v.type.shape) if want else None for v, want in zip(inputs, wanted, strict=True)]
+    signed = g, apply("neg", g) if attrs["b_multiplier"] < 0 else g
+    rows = zip(signed, inputs, wanted, strict=True)
+    return [sum_to(dy, v.type.shape) if want else None for dy, v, want in rows]
 
 
 def _mul_vjp(
@@ -292,7 +293,7 @@ _LIMITED = "{multiplier}, {shift}, {zero}, {low}, {high})"
 
 add_s8 = register(
     _two(
-        "add_s8",  # a + b, each brought to a common scale with `left` more bits first
+        "add_s8",  # a + b, each brought to a common scale with `left` more bits first; a - b if b_multiplier < 0
         _add,
         _add_vjp,
         "ag_quantized_sum({0}, {a_zero}, {a_multiplier}, {a_shift}, {1}, {b_zero}, {b_multiplier}, {b_shift}, "

@@ -35,7 +35,7 @@ class Pooling:
     attributes: Callable[[Attrs], dict[str, Any] | None]
 
 
-Form: TypeAlias = Product | Pooling
+QuantizedForm: TypeAlias = Product | Pooling
 
 
 def _max_pooling(attrs: Attrs) -> dict[str, Any] | None:
@@ -53,7 +53,7 @@ def _avg_pooling(attrs: Attrs) -> dict[str, Any] | None:
     return pooling_s8(attrs["kernel"], attrs["stride"], attrs["padding"])
 
 
-_FORMS: Mapping[str, Form] = {
+_FORMS: Mapping[str, QuantizedForm] = {
     "conv2d": Product("conv2d_s8", 0, 4),
     "depthwise2d": Product("depthwise2d_s8", 2, 3),
     "matmul": Product("dense_s8", 1, 2, np.transpose, {"per_channel": True}),
@@ -62,6 +62,6 @@ _FORMS: Mapping[str, Form] = {
 }
 
 
-def form_of(op: Op) -> Form | None:
+def quantized_form(op: Op) -> QuantizedForm | None:
     """That of an op on floats, if it has one."""
     return _FORMS.get(op.name)

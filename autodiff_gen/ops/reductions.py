@@ -12,6 +12,7 @@ from ..ir.build import apply
 from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Reduce
 from ..ir.types import Shape, Type, normalise_axes, s32
+from .support import check_float
 
 SAMPLES = (
     Sample(((3, 4),), {"axes": (1,), "keepdim": False}),
@@ -35,8 +36,7 @@ def reduced(x: Shape, axes: Sequence[int], keepdim: bool) -> Shape:
 
 
 def _reduce_type(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> Type:
-    if x.dtype.kind != "f":
-        raise ShapeError(f"needs a float, not {x.dtype}; convert with F.to first")
+    check_float(x)
     axes = normalise_axes(axes, len(x.shape))
     return Type(x.dtype, reduced(x.shape, axes, keepdim))
 

@@ -12,7 +12,7 @@ from ..ir.build import apply
 from ..ir.names import with_role
 from ..ir.node import CONST, VJP, Sample, Value
 from ..ir.op_kinds import Attrs
-from ..ir.types import Shape, Type, bool_, broadcast
+from ..ir.types import Shape, Type, bool_, broadcast, conversion
 
 # Samples of every elementwise op with one operand, and with two.
 ONES = (Sample(((2, 3),)), Sample(((1,),)), Sample(((),)))
@@ -32,7 +32,7 @@ def within(low: float, high: float, samples: tuple[Sample, ...]) -> tuple[Sample
 
 def same_dtype(*types: Type) -> None:
     if len({t.dtype for t in types}) != 1:
-        raise ShapeError("dtypes differ; convert with F.to first")
+        raise ShapeError(f"dtypes differ; {conversion(*types)}")
 
 
 def broadcasting(*types: Type) -> Type:
@@ -45,7 +45,7 @@ def broadcasting(*types: Type) -> Type:
 def arithmetic(*types: Type) -> Type:
     """The shape rule of arithmetic. Narrow integers are rejected: they are storage types, which C promotes to int."""
     if types[0].dtype.kind != "f" and types[0].dtype.name not in ("s32", "u32"):
-        raise ShapeError(f"needs floats, s32 or u32, not {types[0].dtype}; convert with F.to first")
+        raise ShapeError(f"needs floats, s32 or u32, not {types[0].dtype}; {conversion(types[0])}")
     return broadcasting(*types)
 
 
@@ -55,10 +55,14 @@ def comparing(*types: Type) -> Type:
 
 def floating(*types: Type) -> Type:
     """The shape rule of functions of floats."""
+    check_float(*types)
+    return broadcasting(*types)
+
+
+def check_float(*types: Type) -> None:
     for t in types:
         if t.dtype.kind != "f":
-            raise ShapeError(f"needs a float, not {t.dtype}; convert with F.to first")
-    return broadcasting(*types)
+            raise ShapeError(f"needs a float, not {t.dtype}; {conversion(t)}")
 
 
 def sum_to(v: Value, shape: Shape) -> Value:

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.strides import Strided, row_major
 from ..ir.types import Dim, Shape, Type
+from .support import check_float
 
 Pair = tuple[int, int]
 Padding = tuple[int, int, int, int]  # top, bottom, left, right
@@ -31,8 +32,7 @@ def windows(
 def image(x: Type) -> tuple[int, int, int]:
     """h, w, c of x[n, h, w, c]. Raises ShapeError unless x is a float with 4 axes, of which only the first may be the
     batch axis."""
-    if x.dtype.kind != "f":
-        raise ShapeError(f"needs a float, not {x.dtype}; convert with F.to first")
+    check_float(x)
     return image_axes(x)
 
 

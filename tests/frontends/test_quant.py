@@ -159,7 +159,7 @@ def test_quantised_is_close_to_float(method: str, samples: Any, rng: np.random.G
     labels = rng.integers(0, 5, len(samples))
     report = net.report(samples, labels)
     found = ratios(report)
-    assert {"input", "conv", "depthwise", "project", "linear"} <= set(found)
+    assert list(found) == ["input", "conv", "depthwise", "project", "add", "linear"]
     assert all(ratio > (20 if method == "percentile" else 28) for ratio in found.values()), report
     assert "accuracy: " in report and "parameters: 1,944 bytes in float" in report
 
@@ -207,6 +207,27 @@ def test_functions_of_one_tensor_are_tables(samples: Any) -> None:
     assert net.float_ops == ()
     assert [n.op.name for n in topological([y])].count("lookup_s8") == 3
     assert min(ratios(net.report(samples)).values()) > 25
+    got = ag.function([x], [y]).on_host(kernels="ref")(samples[:2])
+    np.testing.assert_array_equal(np.reshape(got, y.shape), evaluate([y], {x: samples[:2]})[0])
+
+
+class Differences(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 1)
+        self.offset = nn.Parameter(np.linspace(-2, 2, 192, dtype=np.float32).reshape(3, 8, 8))
+
+    def forward(self, x: Value) -> Value:
+        return self.offset - F.relu(self.conv(x) - 0.8 * x)
+
+
+@pytest.mark.cc
+def test_differences_are_sums_with_signs(samples: Any) -> None:
+    net = quant.quantize(Differences(), samples)
+    x = ag.Input("x", (2, 3, 8, 8))
+    y = net(x)
+    assert [n.op.name for n in topological([y])].count("add_s8") == 2 and net.float_ops == ()
+    assert min(ratios(net.report(samples)).values()) > 28
     got = ag.function([x], [y]).on_host(kernels="ref")(samples[:2])
     np.testing.assert_array_equal(np.reshape(got, y.shape), evaluate([y], {x: samples[:2]})[0])
 

@@ -90,16 +90,15 @@ def test_linear(scales: Any, rng: np.random.Generator) -> None:
     check(y, {x: array}, number(q, X) @ (w.T * scales) + X[0] * scales * bias)
 
 
-@pytest.mark.parametrize("function", [F.quantized_add, F.quantized_mul])
-def test_of_two(function: Callable[..., Value], rng: np.random.Generator) -> None:
+@pytest.mark.parametrize(
+    ("function", "meaning"),
+    [(F.quantized_add, np.add), (F.quantized_sub, np.subtract), (F.quantized_mul, np.multiply)],
+)
+def test_of_two(function: Callable[..., Value], meaning: Any, rng: np.random.Generator) -> None:
     a, b = integers(rng, 4, 30), integers(rng, 30)
     x, of_a, array_a = quantised_input("x", a, X)
     z, of_b, array_b = quantised_input("z", b, (0.02, 30))
-    exact = (
-        number(a, X) + number(b, (0.02, 30))
-        if function is F.quantized_add
-        else number(a, X) * number(b, (0.02, 30))
-    )
+    exact = meaning(number(a, X), number(b, (0.02, 30)))
     check(function(of_a, of_b, *RESULT), {x: array_a, z: array_b}, exact)
     check(function(of_a, of_b, *RESULT, -20, 90), {x: array_a, z: array_b}, exact, -20, 90)
 
@@ -139,14 +138,14 @@ def test_rounding_is_that_of_cmsis_nn() -> None:
     assert [int(requantized(v, half, 0)) for v in (-3, -1, 0, 1, 3)] == [-1, 0, 0, 1, 2]
     assert [int(requantized(v, half, -1)) for v in (-10, -6, -2, 2, 6, 10)] == [-3, -2, -1, 1, 2, 3]
     assert int(requantized(-(1 << 31), 2**31 - 1, 0)) == -(2**31) + 1
-    for ratio in (0.4, 1.0, 3.7, 2.0**-20 * 1.3):
+    for ratio in (0.4, 1.0, 3.7, 2.0**-20 * 1.3, -0.7, -1.0 + 2.0**-40):
         multiplier, shift = fixed_point(ratio)
-        assert 2**30 <= multiplier < 2**31
+        assert 2**30 <= abs(multiplier) < 2**31
         assert multiplier * 2.0 ** (shift - 31) == pytest.approx(ratio, rel=2**-31)
     assert fixed_point(2.0**-40) == (0, 0)
 
 
-def of_ones(shape: tuple[int, ...], scale: float = 0.01) -> Value:
+def of_ones(shape: tuple[int, ...], scale: Any = 0.01) -> Value:
     return F.quantized_weight(np.ones(shape, np.int8), scale)
 
 
@@ -179,29 +178,92 @@ REJECTED = [
         lambda: F.quantized_conv2d(
             IMAGE, F.quantized_weight(np.ones((3, 2, 1, 1), np.int8), [0.1, 0.2], 1), None, *RESULT
         ),
-        "the weight has scales along axis 1, not along axis 0",
+        "has scales along axis 1, not along axis 0",
     ),
     (
         lambda: F.quantized_conv2d(IMAGE, of_ones((3, 2, 1, 1)), None, *RESULT, low=5, high=5),
-        "limits 5 and 5 must asc",
+        "limits 5 and 5 must be integers that ascend",
     ),
     (
         lambda: F.quantized_conv2d(IMAGE, of_ones((3, 2, 1, 1)), np.full(3, 2**31 - 1, np.int32), *RESULT),
         "a sum may be 2147483915, which has more than 32 bits; use a larger scale of the result",
     ),
     (lambda: F.quantized_mul(IMAGE, IMAGE, 1e-9, 0), "which has more than 32 bits"),
+    (lambda: F.quantized_mul(IMAGE, IMAGE, 1e-30, 0), "which has more than 32 bits"),
+    (lambda: F.quantized_add(IMAGE, IMAGE, 1e-9, 0), "which has more than 32 bits"),
     (
         lambda: F.quantized_avg_pool2d(IMAGE, 3, 1, 2),
         "padding=(2, 2, 2, 2) is more than half of kernel_size=(3, 3)",
     ),
-    (lambda: F.relu(IMAGE), "needs a float, not s8"),
-    (lambda: F.cat([IMAGE, F.quantize(ag.Input("x", (1, 2, 4, 4)), 0.3)]), "different scales or zero points"),
+    (
+        lambda: F.relu(IMAGE),
+        "needs a float, not s8; use F.dequantize first, or the functions F.quantized_... on s8",
+    ),
+    (lambda: IMAGE - 1.0, "cannot be combined with a value of dtype s8; use F.dequantize first"),
+    (lambda: IMAGE * ag.Input("x", (1, 2, 4, 4)), "use F.dequantize first"),
+    (lambda: F.clamp(IMAGE, 0, 6), "clamp(s8[1,2,4,4]<0.05, zero -7>): use F.dequantize first"),
+    (lambda: IMAGE @ IMAGE, "needs floats; use F.dequantize first"),
+    (lambda: F.quantize(ag.Input("x", (3,)), "0.1"), "quantize: scale='0.1' must be a number"),
+    (
+        lambda: F.quantize(ag.Input("x", (3,)), 1e-40),
+        "scale 1e-40: scales must be finite and greater than 0, from",
+    ),
+    (lambda: F.quantize(ag.Input("x", (3,)), 0.1, 1.5), "quantize: zero_point=1.5 must be a whole number"),
+    (
+        lambda: of_ones((3, 2), None),
+        "quantized_weight: scales must be a number or one for each element along axis 0",
+    ),
+    (lambda: of_ones((3, 2), np.ones((3, 1))), "one for each element along axis 0, not float64[3, 1]"),
+    (lambda: F.quantized_weight(np.ones(3, np.int8), 0.1, "x"), "dim must be one integer, not 'x'"),
+    (
+        lambda: F.quantized_conv2d(IMAGE, of_ones((2, 2, 1, 1)), None, *RESULT, groups=0),
+        "groups=0 must be at least 1",
+    ),
+    (
+        lambda: F.quantized_conv2d(IMAGE, of_ones((2, 2, 1, 1)), None, *RESULT, groups="2"),
+        "groups='2' must be a whole",
+    ),
+    (
+        lambda: F.quantized_conv2d(IMAGE, of_ones((2, 2, 1, 1)), [[1], 2], *RESULT),
+        "the bias must be int32[2], not",
+    ),
+    (
+        lambda: F.quantized_conv2d(IMAGE, of_ones((2, 2, 1, 1)), None, *RESULT, low="0"),
+        "the limits '0' and 127 must be",
+    ),
+    (lambda: F.quantized_conv2d(IMAGE, None, None, *RESULT), "None cannot be an operand"),
+    (
+        lambda: F.quantized_linear(np.ones((2, 4)), of_ones((3, 4)), None, *RESULT),
+        "quantized_linear(f32[2,4]): needs a q",
+    ),
+    (
+        lambda: F.quantized_add(IMAGE, 1.0, *RESULT),
+        "quantized_add(f32[]): needs a quantised tensor, as F.quantize",
+    ),
+    (
+        lambda: F.quantized_add(IMAGE, of_ones((2, 4), [0.1, 0.2]), *RESULT),
+        "has scales along axis 0, needs one scale",
+    ),
+    (
+        lambda: F.quantized_mul(2, IMAGE, *RESULT),
+        "quantized_mul(f32[]): needs a quantised tensor, as F.quantize",
+    ),
+    (
+        lambda: F.quantized_mul(IMAGE, IMAGE, 0.1, -200),
+        "quantized_mul: zero_point -200 is not between -128 and 127",
+    ),
+    (lambda: F.quantized_max_pool2d(3.0, 2), "quantized_max_pool2d(f32[]): needs a quantised tensor"),
+    (
+        lambda: F.cat([IMAGE, F.quantize(ag.Input("x", (1, 2, 4, 4)), 0.3)]),
+        "points; give all the same, by F.quantize",
+    ),
+    (lambda: F.cat([ag.Input("x", (1, 2, 4, 4), "s8"), IMAGE]), "different scales or zero points"),
     (lambda: F.pad(IMAGE, (1, 1)), "fills with the integer 0, but 0 is -7 here: give value=-7"),
     (
         lambda: F.quantized_conv2d(
             IMAGE, F.quantized_weight(np.ones((2, 2, 1, 1), np.int8), [0.1, 0.2], axis=-3), None, *RESULT
         ),
-        "the weight has scales along axis 1, not along axis 0",
+        "has scales along axis 1, not along axis 0",
     ),
 ]
 

@@ -106,7 +106,7 @@ def test_linear() -> None:
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (4,), (3, 1)])
-@pytest.mark.parametrize("name", ["add", "mul"])
+@pytest.mark.parametrize("name", ["add", "sub", "mul"])
 def test_two_tensors(name: str, shape: tuple[int, ...]) -> None:
     (a, of_a), (b, of_b) = real("a", 2, 3, 4), real("b", *shape)
     y = getattr(F, f"quantized_{name}")(quantised(a), quantised(b), *OF_Y, LOW, HIGH)

@@ -1,23 +1,25 @@
 """Conversion of a float graph to quantised tensors.
 
-Every value of the float graph is a number that does not depend on the input (weights, and what is computed of them), a
-pending result, a function of one quantised tensor, such a tensor, or a float (forms.py). A pending result absorbs what
-follows it alone: a product the scale and shift of each of its channels, as those of BatchNorm and of a bias, and every
-op its limits, as those of ReLU. It becomes a tensor when anything else reads it. Values that only move elements have
-one range, so that their parts agree.
+Every value of the float graph has a representation (representations.py): a number that does not depend on the input
+(weights, and what is computed of them), a pending result, a function of one quantised tensor, such a tensor, or a
+float. A pending result absorbs what follows it alone: a product the scale and shift of each of its channels, as those
+of BatchNorm and of a bias, and every op its limits, as those of ReLU. It becomes a tensor when anything else reads it.
+Values that only move elements have one range, so that their parts agree.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ... import functional as F
 from ...errors import ModelError
+from ...functional.quantized import signed_sum
 from ...ir.build import apply, constant
 from ...ir.interpreter import evaluate
 from ...ir.names import set_output
@@ -27,11 +29,11 @@ from ...ir.origin import building
 from ...ir.quantization import HIGH, LOW, Quantization
 from ...ir.traits import is_sum
 from ...ir.types import f32, planned, s8
-from ...ops.quantized_forms import Pooling, Product, form_of
+from ...ops.quantized_forms import Pooling, Product, quantized_form
 from ...ops.quantized_pooling import pooling_s8
-from .forms import Form, Function, Pending, Static, Sums, Tensor
 from .products import absorbed, quantized_product
 from .ranges import covering, integer, quantized
+from .representations import Function, Pending, Representation, Static, Sums, Tensor
 from .shared_ranges import is_identity, shared
 
 Ranges: TypeAlias = Mapping[int, tuple[float, float]]  # of a graph's values, by their position in it
@@ -40,14 +42,14 @@ Ranges: TypeAlias = Mapping[int, tuple[float, float]]  # of a graph's values, by
 @dataclass
 class Conversion:
     """One conversion of the graph that computes `result` of `input`. ranges: by the position of a value in the graph.
-    Afterwards `finished` has the layer, the float value and the s8 value of each tensor, and `floats` the nodes that
+    Afterwards `tensors` has the name, the float value and the s8 value of each tensor, and `floats` the nodes that
     have no form on s8."""
 
     input: Value
     result: Value
     ranges: Ranges
-    forms: dict[Value, Form] = field(default_factory=dict)
-    finished: list[tuple[str, Value, Value]] = field(default_factory=list)
+    representations: dict[Value, Representation] = field(default_factory=dict)
+    tensors: list[tuple[str, Value, Value]] = field(default_factory=list)
     floats: list[Node] = field(default_factory=list)
 
     def run(self, given: Value) -> Value:
@@ -55,30 +57,32 @@ class Conversion:
         nodes = [n for n in topological([self.result]) if n.op is not INPUT]
         for node in nodes:
             if node.results[0].type.quantization is not None:
-                raise ModelError(f"quantize: layer {node.origin.scope or 'input'!r} is quantised already")
+                raise ModelError(f"quantize: {described(node)} is quantised already")
         self.readers = users(nodes)
         self.position = {r: i for i, r in enumerate(values_of(self.result))}
         self._find_statics(nodes)
-        dynamic = [v for v in self.position if not isinstance(self.forms.get(v), Static)]
+        dynamic = [v for v in self.position if not isinstance(self.representations.get(v), Static)]
         self.range = shared(
             dynamic, {v: self.ranges[i] for v, i in self.position.items() if i in self.ranges}
         )
         if given.type.quantization is not None:
-            self.forms[self.input] = Tensor(s8=given)
+            self.representations[self.input] = Tensor(s8=given)
         else:
             of = self._quantization(self.input)
-            self.forms[self.input] = Tensor(s8=F.quantize(given, of.scale, of.zero_point))
-        self.finished.append(("input", self.input, self._s8(self.input)))
+            self.representations[self.input] = Tensor(s8=F.quantize(given, of.scale, of.zero_point))
+        self.tensors.append(("input", self.input, self._s8(self.input)))
         for node in nodes:
-            if node.results[0] not in self.forms:
+            if node.results[0] not in self.representations:
                 with building(node.origin.scope):
-                    found = self._form(node)
+                    found = self._represent(node)
                     if found is not None:
-                        self.forms[node.results[0]] = found
+                        self.representations[node.results[0]] = found
                         continue
                     self.floats.append(node)
-                    made = self._as_float(node)
-                self.forms.update((v, Tensor(float=r)) for v, r in zip(node.results, made, strict=True))
+                    results = self._as_float(node)
+                self.representations.update(
+                    (v, Tensor(float=r)) for v, r in zip(node.results, results, strict=True)
+                )
         return self._float(self.result)
 
     # What does not depend on the input, and ranges
@@ -91,64 +95,65 @@ class Conversion:
         states = {n.results[0]: n.attrs["state"].init.array() for n in nodes if n.op is STATE}
         known = [n.results[0] for n in nodes if n.results[0] not in dynamic]
         arrays = evaluate(known, states)
-        self.forms.update((v, Static(a)) for v, a in zip(known, arrays, strict=True))
+        self.representations.update((v, Static(a)) for v, a in zip(known, arrays, strict=True))
 
     def _quantization(self, v: Value) -> Quantization:
         if v not in self.range:
             raise ModelError(
-                f"quantize: no range of {v!r} of layer {v.node.origin.scope or 'input'!r}: it is no float that the "
-                "calibration computed"
+                f"quantize: no range of {described(v.node)}: it is no float that the calibration computed"
             )
         return covering(*self.range[v])
 
     # A value as s8 or as a float
 
     def _s8(self, v: Value) -> Value:
-        form = self.forms[v]
-        if isinstance(form, Tensor) and form.s8 is not None:
-            return form.s8
-        layer = form.layer if isinstance(form, Pending) else v.node.origin.scope
-        with building(layer):
-            made = self._made(v, form)
-        set_output(made, layer)
-        self.forms[v] = Tensor(made, form.float if isinstance(form, Tensor) else None)
-        self.finished.append((layer or "input", v, made))
-        return made
+        known = self.representations[v]
+        if isinstance(known, Tensor) and known.s8 is not None:
+            return known.s8
+        node = known.node if isinstance(known, Pending) else v.node
+        scope, name = node.origin.scope, name_of(node)
+        with building(scope):
+            result = self._quantized_value(v, known)
+        if name == scope:
+            set_output(result, scope)
+        self.representations[v] = Tensor(result, known.float if isinstance(known, Tensor) else None)
+        self.tensors.append((name, v, result))
+        return result
 
-    def _made(self, v: Value, form: Form) -> Value:
-        """The s8 value of v, which has this form."""
+    def _quantized_value(self, v: Value, known: Representation) -> Value:
+        """The s8 value of v."""
         of = self._quantization(v)
-        if isinstance(form, Pending):
-            low, high = (integer(limit, of) for limit in form.limits)
-            affine = () if form.factor is None else (form.factor, form.shift)
-            made = form.build(of, low, high, *affine)
-            for view in form.views:
-                made = apply(view.op.name, made, **view.attrs)
-        elif isinstance(form, Static):
-            made = constant(quantized(form.array, of), s8, of)
-        elif isinstance(form, Function):
-            table = constant(quantized(form.numbers, of), s8, role="table")
-            index = apply("to_s32", self._s8(form.source)) - LOW
-            made = apply("lookup_s8", table, index, quantization=of)
+        if isinstance(known, Pending):
+            low, high = (integer(limit, of) for limit in known.limits)
+            affine = () if known.factor is None else (known.factor, known.shift)
+            result = known.build(of, low, high, *affine)
+            for view in known.views:
+                result = apply(view.op.name, result, **view.attrs)
+        elif isinstance(known, Static):
+            result = constant(quantized(known.array, of), s8, of)
+        elif isinstance(known, Function):
+            table = constant(quantized(known.numbers, of), s8, role="table")
+            index = apply("to_s32", self._s8(known.source)) - LOW
+            result = apply("lookup_s8", table, index, quantization=of)
         else:
-            made = F.quantize(self._float(v), of.scale, of.zero_point)
-        return made
+            result = F.quantize(self._float(v), of.scale, of.zero_point)
+        return result
 
     def _float(self, v: Value) -> Value:
-        form = self.forms[v]
-        if isinstance(form, Static):
-            return constant(form.array)
-        if isinstance(form, Tensor) and form.float is not None:
-            return form.float
-        if isinstance(form, Sums):
-            made = F.dequantize(form.mean) * float(form.count)
-            self.forms[v] = Tensor(float=made)
-            return made
+        known = self.representations[v]
+        if isinstance(known, Static):
+            return constant(known.array)
+        if isinstance(known, Tensor) and known.float is not None:
+            return known.float
+        if isinstance(known, Sums):
+            result = F.dequantize(known.mean) * float(known.count)
+            self.representations[v] = Tensor(float=result)
+            return result
         if v.type.dtype is not f32:  # a mask
             return self._as_float(v.node)[v.index]
-        made = F.dequantize(self._s8(v))
-        self.forms[v] = Tensor(self._s8(v), made)
-        return made
+        result = F.dequantize(self._s8(v))
+        self.representations[v] = Tensor(self._s8(v), result)
+        return result
 
     def _as_float(self, node: Node) -> Sequence[Value]:
         """The results of the node on floats."""
@@ -156,13 +161,13 @@ class Conversion:
 
     # Forms on s8
 
-    def _form(self, node: Node) -> Form | None:
+    def _represent(self, node: Node) -> Representation | None:
         """What computes the node on s8; None where nothing does."""
         for v in node.operands:
-            if v.type.dtype is not f32 and not isinstance(self.forms[v], Static | Function):
+            if v.type.dtype is not f32 and not isinstance(self.representations[v], Static | Function):
                 return None  # an index, or a mask of several tensors
         if is_identity(node):
-            return self._alone(node.operands[0])
+            return self._mergeable(node.operands[0])
         if isinstance(node.op.lower, View):
             return self._view(node)
         if isinstance(node.op.lower, Assemble):
@@ -172,7 +177,7 @@ class Conversion:
             return self._limited(node, low, high)
         if is_sum(node):
             return self._sums(node)
-        form = form_of(node.op)
+        form = quantized_form(node.op)
         if isinstance(form, Pooling):
             attrs = form.attributes(node.attrs)
             return None if attrs is None else Tensor(s8=apply(form.op, self._s8(node.operands[0]), **attrs))
@@ -182,39 +187,39 @@ class Conversion:
             return self._of_two(node)
         return self._function(node)
 
-    def _alone(self, v: Value) -> Form:
-        """The form of v; a pending one only where a single node reads v."""
-        form = self.forms[v]
-        if isinstance(form, Pending) and len(self.readers.get(v, ())) > 1:
+    def _mergeable(self, v: Value) -> Representation:
+        """The representation of v; a pending one, which a node may extend, only where a single node reads v."""
+        known = self.representations[v]
+        if isinstance(known, Pending) and len(self.readers.get(v, ())) > 1:
             self._s8(v)
-        return self.forms[v]
+        return self.representations[v]
 
-    def _view(self, node: Node) -> Form:
-        form = self._alone(node.operands[0])
-        if isinstance(form, Pending):
-            return replace(form, views=(*form.views, node))
+    def _view(self, node: Node) -> Representation:
+        known = self._mergeable(node.operands[0])
+        if isinstance(known, Pending):
+            return replace(known, views=(*known.views, node))
         return Tensor(s8=apply(node.op.name, self._s8(node.operands[0]), **node.attrs))
 
-    def _assembled(self, node: Node) -> Form | None:
+    def _assembled(self, node: Node) -> Representation | None:
         parts = [self._s8(v) for v in node.operands]
         of = parts[0].type.quantization
         if of is None or any(p.type.quantization != of for p in parts) or node.attrs["fill"]:
             return None
         return Tensor(s8=apply(node.op.name, *parts, **{**node.attrs, "fill": of.zero_point}))
 
-    def _limited(self, node: Node, low: float, high: float) -> Form | None:
-        form = self._alone(node.operands[0])
-        if isinstance(form, Function):
+    def _limited(self, node: Node, low: float, high: float) -> Representation | None:
+        known = self._mergeable(node.operands[0])
+        if isinstance(known, Function):
             return self._function(node)
-        if isinstance(form, Pending):
-            limits = max(low, form.limits[0]), min(high, form.limits[1])
-            return replace(form, limits=limits)
+        if isinstance(known, Pending):
+            limits = max(low, known.limits[0]), min(high, known.limits[1])
+            return replace(known, limits=limits)
         q = self._s8(node.operands[0])
         of = q.type.quantization
         assert of is not None
         return Tensor(s8=apply("clamp_s8", q, low=integer(low, of), high=integer(high, of)))
 
-    def _sums(self, node: Node) -> Form | None:
+    def _sums(self, node: Node) -> Representation | None:
         """Sums, as the means of whole images."""
         x, axes = node.operands[0], sorted(node.attrs["axes"])
         if axes[0] == 0:
@@ -227,8 +232,8 @@ class Conversion:
         mean = apply("avg_pool2d_s8", q, **pooling_s8((count, 1), (count, 1)))
         return Sums(apply("reshape", mean, shape=node.results[0].type.shape), count)
 
-    def _product(self, node: Node, form: Product) -> Form | None:
-        weights = self.forms[node.operands[1]]
+    def _product(self, node: Node, form: Product) -> Representation | None:
+        weights = self.representations[node.operands[1]]
         if not isinstance(weights, Static) or weights.array.ndim != form.rank:
             return None
         x, w = self._s8(node.operands[0]), weights.array.astype(np.float64)
@@ -238,75 +243,90 @@ class Conversion:
             return quantized_product(x, w, form, node.attrs, of, low, high, factor, shift)
 
         shape = planned(node.results[0].type.shape)
-        return Pending(
-            node.origin.scope, build, factor=np.ones(channels), shift=np.zeros(channels), shape=shape
-        )
+        return Pending(node, build, factor=np.ones(channels), shift=np.zeros(channels), shape=shape)
 
-    def _of_two(self, node: Node) -> Form | None:
+    def _of_two(self, node: Node) -> Representation | None:
         """A sum or a product of two values; that of a pending product and a number for each channel is absorbed."""
         for k, v in enumerate(node.operands):
-            other = self.forms[node.operands[1 - k]]
+            other = self.representations[node.operands[1 - k]]
             if not isinstance(other, Static):
                 continue
-            form = self._alone(v)
+            known = self._mergeable(v)
             if (
-                isinstance(form, Sums)
+                isinstance(known, Sums)
                 and node.op.powers == (1, 1)
-                and np.allclose(form.count * other.array, 1.0)
+                and np.allclose(known.count * other.array, 1.0)
             ):
-                return Tensor(s8=form.mean)
-            if isinstance(form, Pending) and form.factor is not None and form.limits == (-math.inf, math.inf):
-                changed = absorbed(node, k, form, other.array)
+                return Tensor(s8=known.mean)
+            if (
+                isinstance(known, Pending)
+                and known.factor is not None
+                and known.limits == (-math.inf, math.inf)
+            ):
+                changed = absorbed(node, k, known, other.array)
                 if changed is not None:
                     return changed
         same = self._function(node)
         if same is not None:
             return same
-        if node.op.signs == (1, 1):
-            function = F.quantized_add
+        function: Callable[..., Value]
+        if node.op.signs:
+            function = partial(signed_sum, node.op.name, node.op.signs)
         elif node.op.powers == (1, 1):
             function = F.quantized_mul
         else:
             return None
         a, b = (self._operand(v) for v in node.operands)
-        return Pending(
-            node.origin.scope, lambda of, low, high: function(a, b, of.scale, of.zero_point, low, high)
-        )
+        return Pending(node, lambda of, low, high: function(a, b, of.scale, of.zero_point, low, high))
 
-    def _function(self, node: Node) -> Form | None:
+    def _function(self, node: Node) -> Representation | None:
         """An elementwise node whose operands are numbers and functions of one quantised tensor."""
         if not isinstance(node.op.lower, Elementwise):
             return None
-        forms = [self.forms[v] for v in node.operands]
+        found = [self.representations[v] for v in node.operands]
         sources = {
-            form.source if isinstance(form, Function) else v
-            for v, form in zip(node.operands, forms, strict=True)
-            if not isinstance(form, Static)
+            known.source if isinstance(known, Function) else v
+            for v, known in zip(node.operands, found, strict=True)
+            if not isinstance(known, Static)
         }
-        if len(sources) != 1 or any(isinstance(form, Static) and form.array.size > 1 for form in forms):
+        if len(sources) != 1 or any(isinstance(known, Static) and known.array.size > 1 for known in found):
             return None
         (source,) = sources
         of = self._s8(source).type.quantization
         assert of is not None
         integers = of.scale * (np.arange(LOW, HIGH + 1) - of.zero_point)
         arrays = [
-            form.array.reshape(())
-            if isinstance(form, Static)
-            else form.numbers
-            if isinstance(form, Function)
+            known.array.reshape(())
+            if isinstance(known, Static)
+            else known.numbers
+            if isinstance(known, Function)
             else integers
-            for form in forms
+            for known in found
         ]
         with np.errstate(all="ignore"):
             return Function(source, node.op.ref(*arrays, **node.attrs))
 
     def _operand(self, v: Value) -> Value:
         """s8; an array has a range of its own."""
-        form = self.forms[v]
-        if isinstance(form, Static):
-            of = covering(float(form.array.min()), float(form.array.max()))
-            return constant(quantized(form.array, of), s8, of)
+        known = self.representations[v]
+        if isinstance(known, Static):
+            of = covering(float(known.array.min()), float(known.array.max()))
+            return constant(quantized(known.array, of), s8, of)
         return self._s8(v)
+
+
+def name_of(node: Node) -> str:
+    """A layer's name; that of an op where a module computes it of the results of layers inside."""
+    module = node.origin.module
+    if module and module == node.origin.scope:
+        return module
+    return f"{module}.{node.op.name}" if module else node.op.name
+
+
+def described(node: Node) -> str:
+    """An op and its module, for messages."""
+    module = node.origin.module
+    return f"{node.op.name} of {f'layer {module!r}' if module else 'the outermost module'}"
 
 
 def values_of(result: Value) -> list[Value]:

@@ -74,6 +74,7 @@ OPS: Mapping[str, Callable[..., Value]] = {
     "avg_pool2d": _pooled(F.quantized_avg_pool2d),
     "max_pool2d": _pooled(F.quantized_max_pool2d),
     "add": _of_two(F.quantized_add),
+    "sub": _of_two(F.quantized_sub),
     "mul": _of_two(F.quantized_mul),
     "flatten": _flatten,
     "cat": _cat,

@@ -14,7 +14,7 @@ from ...ir.node import Node, Value
 from ...ir.quantization import HIGH, Quantization, check_sums, fixed_points, sums_of, within_sums
 from ...ir.types import s8, s32
 from ...ops.quantized_forms import Product
-from .forms import Pending
+from .representations import Pending
 
 
 def absorbed(node: Node, k: int, form: Pending, other: Any) -> Pending | None:

@@ -14,7 +14,7 @@ from ...ir.node import CONST, STATE, Value, topological
 from ...ir.origin import building, current
 from ...ir.types import Type, f32
 from ...nn.module import Module
-from .convert import Conversion, Ranges, values_of
+from .convert import Conversion, Ranges, described, values_of
 from .ranges import METHODS, check_calibration, joined
 
 _CHUNK = 32  # samples that are evaluated at once
@@ -47,9 +47,7 @@ class Quantized(Module):
         result = conversion.run(input)
         self.float_ops = tuple(dict.fromkeys(n.op.name for n in conversion.floats))
         if self.float_ops and not self.fallback:
-            where = dict.fromkeys(
-                f"{n.op.name} of layer {n.origin.scope or 'input'!r}" for n in conversion.floats
-            )
+            where = dict.fromkeys(map(described, conversion.floats))
             raise ModelError(
                 f"quantize: no form on s8 of {', '.join(where)}; leave the layer out of the part that is quantised, or "
                 "give fallback=True, which computes it in float"
@@ -64,10 +62,10 @@ class Quantized(Module):
         result, conversion = self._converted(given)
         states = _states(conversion.result)
         feeds = {conversion.input: samples, **states}
-        *wanted, before = evaluate([*(v for _, v, _ in conversion.finished), conversion.result], feeds)
-        *found, after = evaluate([*(q for *_, q in conversion.finished), result], {given: samples})
+        *wanted, before = evaluate([*(v for _, v, _ in conversion.tensors), conversion.result], feeds)
+        *found, after = evaluate([*(q for *_, q in conversion.tensors), result], {given: samples})
         lines = [f"{'layer':<28} {'SQNR':>6}"]
-        for (layer, _, q), exact, integers in zip(conversion.finished, wanted, found, strict=True):
+        for (layer, _, q), exact, integers in zip(conversion.tensors, wanted, found, strict=True):
             lines.append(f"{layer:<28} {_ratio(exact, integers, q):6.1f} dB")
         constants = [n.attrs["value"] for n in topological([result]) if n.op is CONST]
         bytes_before, bytes_after = (sum(a.nbytes for a in arrays) for arrays in (states.values(), constants))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...ir.node import Node, Value
 from ...ir.op_kinds import Assemble, Moded, View
-from ...ops.quantized_forms import Pooling, form_of
+from ...ops.quantized_forms import Pooling, quantized_form
 from .ranges import joined
 
 
@@ -29,7 +29,11 @@ def shared(
 
     for node in dict.fromkeys(v.node for v in values):
         lower = node.op.lower
-        if isinstance(lower, View | Assemble) or isinstance(form_of(node.op), Pooling) or is_identity(node):
+        if (
+            isinstance(lower, View | Assemble)
+            or isinstance(quantized_form(node.op), Pooling)
+            or is_identity(node)
+        ):
             for v in node.operands:
                 if v in leader:
                     leader[find(v)] = find(node.results[0])

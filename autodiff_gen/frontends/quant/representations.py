@@ -1,4 +1,4 @@
-"""What a value of a float graph is while the graph is converted to quantised tensors."""
+"""Representations of the values of a float graph while it is converted to quantised tensors."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Static:
 
 @dataclass(frozen=True)
 class Pending:
-    """A result of a layer that is not stored yet. build: (its quantisation, low, high) -> s8, of a product with the
+    """The result of a node that is not stored yet. build: (its quantisation, low, high) -> s8, of a product with the
     factor and the shift of each channel as well. views: what was done to its shape since."""
 
-    layer: str
+    node: Node
     build: Callable[..., Value]
     limits: tuple[float, float] = (-math.inf, math.inf)
     views: tuple[Node, ...] = ()
@@ -55,4 +55,4 @@ class Function:
     numbers: Any
 
 
-Form: TypeAlias = Static | Pending | Sums | Function | Tensor
+Representation: TypeAlias = Static | Pending | Sums | Function | Tensor

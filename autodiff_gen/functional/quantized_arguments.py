@@ -1,0 +1,78 @@
+"""Arguments of functions of quantised tensors: checks with errors that name the function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..ir.node import Value
+from ..ir.quantization import HIGH, LOW, Quantization
+from ..ir.types import plain
+from .arguments import shape_error
+
+
+def array_of(given: Any) -> Any:
+    """An array; of lists with different lengths, one without elements that are numbers."""
+    try:
+        return np.asarray(given)
+    except ValueError:
+        return np.asarray(None)
+
+
+def is_whole(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
+
+
+def quantization_of(name: str, scale: Any, zero_point: Any) -> Quantization:
+    """The quantisation with one scale. Raises ShapeError for what is no number or out of range."""
+    scale, zero_point = plain(scale), plain(zero_point)
+    if not isinstance(scale, int | float) or isinstance(scale, bool):
+        raise ShapeError(f"{name}: scale={scale!r} must be a number")
+    if not is_whole(zero_point):
+        raise ShapeError(f"{name}: zero_point={zero_point!r} must be a whole number")
+    return _checked(name, (float(scale),), zero_point, None)
+
+
+def weight_quantization(name: str, scales: Any, axis: int, extent: int) -> Quantization:
+    """The quantisation with one scale, or one for each of the `extent` elements along the axis."""
+    array = array_of(scales)
+    if array.dtype.kind not in "fiu" or array.ndim > 1:
+        raise ShapeError(
+            f"{name}: scales must be a number or one for each element along axis {axis}, not "
+            f"{array.dtype}{list(array.shape)}"
+        )
+    if array.ndim and len(array) != extent:
+        raise ShapeError(f"{name}: {len(array)} scales for the {extent} elements along axis {axis}")
+    numbers = tuple(float(s) for s in np.atleast_1d(array))
+    return _checked(name, numbers, 0, axis if array.ndim else None)
+
+
+def _checked(name: str, scales: tuple[float, ...], zero_point: int, axis: int | None) -> Quantization:
+    try:
+        return Quantization(scales, zero_point, axis)
+    except ShapeError as error:
+        raise ShapeError(f"{name}: {error}") from None
+
+
+def quantized_operand(name: str, v: Value, axis: int | None = None) -> Quantization:
+    """The quantisation of an operand, whose scales may be along `axis`. Raises ShapeError for a float."""
+    of = v.type.quantization
+    if of is None:
+        raise shape_error(
+            name,
+            [v],
+            "needs a quantised tensor, as F.quantize, F.quantized_weight and other quantised functions give it",
+        )
+    if of.axis not in (None, axis):
+        where = "needs one scale for the whole tensor" if axis is None else f"not along axis {axis}"
+        raise shape_error(name, [v], f"has scales along axis {of.axis}, {where}")
+    return of
+
+
+def check_limits(name: str, low: Any, high: Any) -> None:
+    if not (is_whole(plain(low)) and is_whole(plain(high)) and LOW <= low < high <= HIGH):
+        raise ShapeError(
+            f"{name}: the limits {low!r} and {high!r} must be integers that ascend between {LOW} and {HIGH}"
+        )
