@@ -60,8 +60,8 @@ _MORE_BITS = 20  # of the terms of a sum while they are brought to a common scal
 
 def quantize(input: Any, scale: Any, zero_point: int = 0, axis: int | None = None) -> Value:
     """float32 -> s8: round(input / scale) + zero_point, halves to even, between -128 and 127; NaN becomes -128. scale:
-    a number, or with `axis` one for each element along it, and no zero_point. Gradients pass where the result is
-    between the limits."""
+    a number, or with `axis` one for each element along it, and no zero_point. Gradients pass where the
+    nearest integer is between -128 and 127."""
     x = as_value(input)
     if axis is None:
         of = quantization_of("quantize", scale, zero_point)
@@ -76,7 +76,7 @@ def dequantize(input: Any) -> Value:
     """s8 -> float32: scale * (input - zero_point)."""
     x = as_value(input)
     own = x.type.quantization
-    of = quantized_operand("dequantize", x, own and own.axis)
+    of = quantized_operand("dequantize", x, own.axis if own else None)
     return apply("dequantize", x, _factors(of.along(planned(x.shape))), zero=of.zero_point)
 
 

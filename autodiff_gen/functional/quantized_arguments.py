@@ -21,6 +21,10 @@ def array_of(given: Any) -> Any:
         return np.asarray(None)
 
 
+def one_line(given: Any) -> str:
+    return " ".join(repr(given).split())
+
+
 def is_whole(number: Any) -> bool:
     return isinstance(number, int) and not isinstance(number, bool)
 
@@ -29,9 +33,9 @@ def quantization_of(name: str, scale: Any, zero_point: Any) -> Quantization:
     """The quantisation with one scale. Raises ShapeError for what is no number or out of range."""
     scale, zero_point = plain(scale), plain(zero_point)
     if not isinstance(scale, int | float) or isinstance(scale, bool):
-        raise ShapeError(f"{name}: scale={scale!r} must be a number")
+        raise ShapeError(f"{name}: scale={one_line(scale)} must be a number")
     if not is_whole(zero_point):
-        raise ShapeError(f"{name}: zero_point={zero_point!r} must be a whole number")
+        raise ShapeError(f"{name}: zero_point={one_line(zero_point)} must be a whole number")
     return _checked(name, (float(scale),), zero_point, None)
 
 
@@ -74,5 +78,6 @@ def quantized_operand(name: str, v: Value, axis: int | None = None) -> Quantizat
 def check_limits(name: str, low: Any, high: Any) -> None:
     if not (is_whole(plain(low)) and is_whole(plain(high)) and LOW <= low < high <= HIGH):
         raise ShapeError(
-            f"{name}: the limits {low!r} and {high!r} must be integers that ascend between {LOW} and {HIGH}"
+            f"{name}: the limits {one_line(low)} and {one_line(high)} must be integers that ascend between {LOW} and "
+            f"{HIGH}"
         )

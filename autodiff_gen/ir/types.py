@@ -138,7 +138,7 @@ class Type:
         """The same elements in another shape."""
         return Type(self.dtype, shape, self.quantization)
 
-    def moved(self, move: Callable[[Any], Any], shape: tuple[int, ...]) -> Type:
+    def moved(self, move: Callable[[Any], Any], shape: Shape) -> Type:
         """That of the array of `shape` that `move`, which only moves elements, makes of one of this type."""
         of = self.quantization
         return Type(self.dtype, shape, of and of.moved(move, planned(self.shape)))

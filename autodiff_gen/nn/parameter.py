@@ -36,6 +36,11 @@ class Stored(ABC):
         """Whether name and first value change no more."""
         return self.called or (self.value is not None and self._state.fixed)
 
+    def fix(self) -> None:
+        """Say that name and first value change no more."""
+        if self.value is not None:
+            self._state.fix()
+
     def bind(self, name: str, seed: int, called: bool) -> Value:
         """The graph value. It has the name, seed and position in the outermost module that listed it, or was called:
         `net.features.parameters()` names "0.weight" what `net` renames to "features.0.weight"."""

@@ -26,8 +26,8 @@ def is_s8(*types: Type) -> None:
             raise ShapeError(f"needs s8, not {t.dtype}; F.quantize makes it")
 
 
-def within(y: Value, low: int, high: int, dy: Value | None) -> Value:
-    """dy where the s8 value y is between the limits, 0 at them: the gradient of a limit."""
+def within(y: Value, low: float, high: float, dy: Value | None) -> Value:
+    """dy where y is between the limits, 0 at them: the gradient of a limit."""
     return apply("where", apply("gt", y, low), apply("where", apply("lt", y, high), dy, 0.0), 0.0)
 
 
@@ -58,7 +58,9 @@ def _quantize_vjp(
     attrs: Attrs,
     wanted: Sequence[bool],
 ) -> list[Value | None]:
-    return [within(outs[0], LOW, HIGH, dys[0]), None]
+    """Also where the result is a limit, if that is the nearest integer: the largest weight of a channel is 127."""
+    (x, inverse), zero = inputs, attrs["zero"]
+    return [within(apply("mul", x, inverse), LOW - 0.5 - zero, HIGH + 0.5 - zero, dys[0]), None]
 
 
 _SCALES = (((2, 3), ()), ((2, 3), (3,)), ((2, 3), (2, 1)), ((), ()))

@@ -304,18 +304,38 @@ def test_the_general_format(tmp_path: Path) -> None:
     ("source", "message"),
     [
         ({"fc.weight": 1}, "the dict has no entry 'layers': it is no quantised network"),
-        (general(layers="["), "the dict: the entry 'layers' cannot be read"),
-        (general(layers=[]), "the dict: the entry 'layers' cannot be read"),
+        (general(layers="["), "the dict: the entry 'layers' is no JSON"),
+        (general(layers=[]), "the dict: the entry 'layers' must be a list of objects, one for each layer"),
         (
             general(layers=[{"name": "a", "op": "conv3d"}]),
             "layer 'a': no quantised op 'conv3d'; there are quantize, conv",
         ),
         (
-            general(layers=[{"name": "a", "op": "add", "inputs": ["b", "c"]}]),
+            general(layers=[{"name": "a", "op": "add", "inputs": ["b", "c"], "scale": 1.0}]),
             "layer 'a' reads 'b', which is no earlier",
         ),
         (general(layers=[{"name": "a", "op": "flatten"}] * 2), "two layers are called 'a'"),
-        (general(layers=[{"name": "a", "op": "linear"}]), "layer 'a': the array 'a.weight' is missing"),
+        (
+            general(layers=[{"name": "a", "op": "linear", "scale": 1.0}]),
+            "layer 'a': the array 'a.weight' is missing",
+        ),
+        (general(layers=[{"name": "a", "op": "add"}]), "layer 'a': add needs the scale of its result"),
+        (
+            general(layers=[{"name": "a", "op": "flatten", "axis": 1}]),
+            "layer 'a': flatten takes no 'axis'; it takes",
+        ),
+        (general(layers=[{"op": "flatten"}]), "the dict: the entry or array 'name' is missing"),
+        (
+            general(
+                layers=[
+                    {"name": "a", "op": "flatten"},
+                    {"name": "b", "op": "add", "inputs": ["a"], "scale": 1.0},
+                ]
+            ),
+            "layer 'b': 1 inputs are given, add has 2",
+        ),
+        (general(layers=[{"name": "a", "op": "flatten"}]), "no layer reads the array "),
+        (7, "quant.load: give a path or a dict of arrays, not int"),
         ("nowhere.npz", "cannot read nowhere.npz: No such file or directory"),
         (__file__, "is no .npz file of arrays"),
     ],

@@ -40,13 +40,13 @@ def weights(*shape: int) -> tuple[Value, Any, Any]:
 
 
 class Rounded(torch.autograd.Function):
-    """The numbers that integers with OF_X represent; gradients pass where these are between -128 and 127."""
+    """The numbers that integers with OF_X represent; gradients pass where the nearest are between -128 and 127."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         scale, zero = OF_X
         q = torch.round(x.to(torch.float32) * np.float32(1 / scale)) + zero
-        ctx.inside = (q > -128) & (q < 127)
+        ctx.inside = (q >= -128) & (q <= 127)
         return (q.clamp(-128, 127) - zero).to(x.dtype) * scale
 
     @staticmethod

@@ -4,8 +4,9 @@
 """
 
 from .load import load as load
+from .network import Layer as Layer
 from .network import Network as Network
 from .quantize import Quantized as Quantized
 from .quantize import quantize as quantize
 
-__all__ = ["Network", "Quantized", "load", "quantize"]
+__all__ = ["Layer", "Network", "Quantized", "load", "quantize"]

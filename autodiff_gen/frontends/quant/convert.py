@@ -10,10 +10,10 @@ Values that only move elements have one range, so that their parts agree.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -31,12 +31,11 @@ from ...ir.traits import is_sum
 from ...ir.types import f32, planned, s8
 from ...ops.quantized_forms import Pooling, Product, quantized_form
 from ...ops.quantized_pooling import pooling_s8
+from .names import described, name_of
 from .products import absorbed, quantized_product
-from .ranges import covering, integer, quantized
+from .ranges import Ranges, covering, integer, quantized, values_of
 from .representations import Function, Pending, Representation, Static, Sums, Tensor
 from .shared_ranges import is_identity, shared
-
-Ranges: TypeAlias = Mapping[int, tuple[float, float]]  # of a graph's values, by their position in it
 
 
 @dataclass
@@ -85,6 +84,11 @@ class Conversion:
                 )
         return self._float(self.result)
 
+    @property
+    def quantized_result(self) -> Value:
+        """The s8 result of `run`."""
+        return self._s8(self.result)
+
     # What does not depend on the input, and ranges
 
     def _find_statics(self, nodes: Sequence[Node]) -> None:
@@ -102,7 +106,13 @@ class Conversion:
             raise ModelError(
                 f"quantize: no range of {described(v.node)}: it is no float that the calibration computed"
             )
-        return covering(*self.range[v])
+        low, high = self.range[v]
+        if not high - low <= np.finfo(np.float32).max:
+            raise ModelError(
+                f"quantize: {described(v.node)} is not finite on the calibration data; leave it out of the part that "
+                "is quantised, or limit its operands"
+            )
+        return covering(low, high)
 
     # A value as s8 or as a float
 
@@ -269,6 +279,9 @@ class Conversion:
         same = self._function(node)
         if same is not None:
             return same
+        operands = [self.representations[v] for v in node.operands]
+        if any(isinstance(known, Static) and not np.isfinite(known.array).all() for known in operands):
+            return None
         function: Callable[..., Value]
         if node.op.signs:
             function = partial(signed_sum, node.op.name, node.op.signs)
@@ -303,8 +316,7 @@ class Conversion:
             else integers
             for known in found
         ]
-        with np.errstate(all="ignore"):
-            return Function(source, node.op.ref(*arrays, **node.attrs))
+        return Function(source, node.op.ref(*arrays, **node.attrs))
 
     def _operand(self, v: Value) -> Value:
         """s8; an array has a range of its own."""
@@ -313,22 +325,3 @@ class Conversion:
             of = covering(float(known.array.min()), float(known.array.max()))
             return constant(quantized(known.array, of), s8, of)
         return self._s8(v)
-
-
-def name_of(node: Node) -> str:
-    """A layer's name; that of an op where a module computes it of the results of layers inside."""
-    module = node.origin.module
-    if module and module == node.origin.scope:
-        return module
-    return f"{module}.{node.op.name}" if module else node.op.name
-
-
-def described(node: Node) -> str:
-    """An op and its module, for messages."""
-    module = node.origin.module
-    return f"{node.op.name} of {f'layer {module!r}' if module else 'the outermost module'}"
-
-
-def values_of(result: Value) -> list[Value]:
-    """The values of a graph in an order that depends on its structure alone."""
-    return [v for node in topological([result]) for v in node.results]

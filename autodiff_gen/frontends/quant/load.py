@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ...ir.quantization import sums_of, within_sums
-from .network import Layer, Network
+from .network import LIMITS, OPS, SCALE, Layer, Network, check_keys
 
 INPUT = "input"
 
@@ -21,16 +21,25 @@ INPUT = "input"
 def load(source: str | Path | Mapping[str, Any]) -> Network:
     """A quantised network from an .npz file or a dict of arrays with the entry `layers`, a list of layers as JSON.
     Raises ModelError for what is no such file, for missing arrays and layers that do not fit together."""
+    if not isinstance(source, str | Path | Mapping):
+        raise ModelError(f"quant.load: give a path or a dict of arrays, not {type(source).__name__}")
     arrays = dict(source) if isinstance(source, Mapping) else _read(Path(source))
     where = "the dict" if isinstance(source, Mapping) else str(source)
     if "layers" not in arrays:
         raise ModelError(f"{where} has no entry 'layers': it is no quantised network")
     given = arrays.pop("layers")
     try:
-        layers = json.loads(str(given)) if not isinstance(given, list) else given
+        layers = given if isinstance(given, list | tuple) else json.loads(str(given))
+    except ValueError as error:
+        raise ModelError(f"{where}: the entry 'layers' is no JSON: {error}") from None
+    if not isinstance(layers, list | tuple) or not layers or not all(isinstance(e, dict) for e in layers):
+        raise ModelError(f"{where}: the entry 'layers' must be a list of objects, one for each layer")
+    try:
         found = _mcunet(layers, arrays) if "kind" in layers[0] else [_layer(entry) for entry in layers]
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise ModelError(f"{where}: the entry 'layers' cannot be read: {error!r}") from None
+    except KeyError as error:
+        raise ModelError(f"{where}: the entry or array {error} is missing") from None
+    except (ValueError, TypeError) as error:
+        raise ModelError(f"{where}: the entry 'layers' cannot be read: {error}") from None
     return Network(found, arrays)
 
 
@@ -40,15 +49,21 @@ def _read(path: Path) -> dict[str, Any]:
             return {name: file[name] for name in file.files}
     except OSError as error:
         raise ModelError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, zipfile.BadZipFile):
+    except (ValueError, TypeError, EOFError, zipfile.BadZipFile):  # TypeError: one array, not several
         raise ModelError(f"{path} is no .npz file of arrays") from None
 
 
 def _layer(entry: Mapping[str, Any]) -> Layer:
     named = dict(entry)
-    fields = {k: named.pop(k) for k in ("name", "op", "scale", "zero_point", "low", "high") if k in named}
-    options = {k: tuple(v) if isinstance(v, list) else v for k, v in named.items() if k != "inputs"}
-    return Layer(**fields, inputs=tuple(named.get("inputs", ())), options=options)
+    name, op, inputs = named.pop("name"), named.pop("op"), named.pop("inputs", [])
+    check_keys(name, op, named)
+    if "scale" in OPS[op].keys and "scale" not in named:
+        raise ModelError(f"layer {name!r}: {op} needs the scale of its result")
+    if not isinstance(inputs, list | tuple) or not all(isinstance(i, str) for i in inputs):
+        raise ModelError(f"layer {name!r}: inputs must be a list of names, not {inputs!r}")
+    fields = {k: named.pop(k) for k in SCALE + LIMITS if k in named}
+    options = {k: tuple(v) if isinstance(v, list) else v for k, v in named.items()}
+    return Layer(name, op, tuple(inputs), **fields, options=options)
 
 
 # The networks of MCUNet: convolutions in the order of execution, and residual sums with the input of their block

@@ -3,15 +3,20 @@ their file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ... import functional as F
 from ...errors import ModelError, ShapeError
+from ...functional.arguments import as_value
+from ...functional.quantized_arguments import quantization_of
 from ...ir.node import Value
 from ...ir.quantization import HIGH, LOW
 from ...nn.module import Module
+from ...nn.parameter import Parameter, QuantizedParameter
 
 Arrays: TypeAlias = Mapping[str, Any]
 
@@ -32,12 +37,19 @@ class Layer:
 
 
 def _quantize(layer: Layer, arrays: Arrays, x: Value) -> Value:
-    return x if x.type.quantization is not None else F.quantize(x, layer.scale, layer.zero_point)
+    if x.type.quantization is None:
+        return F.quantize(x, layer.scale, layer.zero_point)
+    of = quantization_of("quantize", layer.scale, layer.zero_point)
+    if x.type.quantization != of:
+        raise ShapeError(f"the input is quantised as {x.type.quantization}, the layer as {of}")
+    return x
 
 
 def _weighted(function: Callable[..., Value]) -> Callable[..., Value]:
     def apply(layer: Layer, arrays: Arrays, x: Value) -> Value:
-        weight = F.quantized_weight(arrays["weight"], arrays["weight_scales"])
+        weight = arrays["weight"]
+        if not isinstance(weight, Value):
+            weight = F.quantized_weight(weight, arrays["weight_scales"])
         result = {"scale": layer.scale, "zero_point": layer.zero_point, "low": layer.low, "high": layer.high}
         return function(x, weight, arrays.get("bias"), **result, **layer.options)
 
@@ -67,39 +79,111 @@ def _cat(layer: Layer, arrays: Arrays, *parts: Value) -> Value:
     return F.cat(parts, 1)
 
 
-OPS: Mapping[str, Callable[..., Value]] = {
-    "quantize": _quantize,
-    "conv2d": _weighted(F.quantized_conv2d),
-    "linear": _weighted(F.quantized_linear),
-    "avg_pool2d": _pooled(F.quantized_avg_pool2d),
-    "max_pool2d": _pooled(F.quantized_max_pool2d),
-    "add": _of_two(F.quantized_add),
-    "sub": _of_two(F.quantized_sub),
-    "mul": _of_two(F.quantized_mul),
-    "flatten": _flatten,
-    "cat": _cat,
+@dataclass(frozen=True)
+class LayerOp:
+    """build: (layer, its arrays, its operands) -> s8; keys: what a layer has beside its name, op and inputs; operands:
+    how many, None: one or more; arrays: their names, of which the first `required` must be there."""
+
+    build: Callable[..., Value]
+    keys: tuple[str, ...] = ()
+    operands: int | None = 1
+    arrays: tuple[str, ...] = ()
+    required: int = 0
+
+
+SCALE, LIMITS = ("scale", "zero_point"), ("low", "high")
+WINDOWS, POOLING = ("stride", "padding", "dilation", "groups"), ("kernel_size", "stride", "padding")
+WEIGHTS: Mapping[str, Any] = {"arrays": ("weight", "weight_scales", "bias"), "required": 2}
+OPS: Mapping[str, LayerOp] = {
+    "quantize": LayerOp(_quantize, SCALE),
+    "conv2d": LayerOp(_weighted(F.quantized_conv2d), SCALE + LIMITS + WINDOWS, **WEIGHTS),
+    "linear": LayerOp(_weighted(F.quantized_linear), SCALE + LIMITS, **WEIGHTS),
+    "avg_pool2d": LayerOp(_pooled(F.quantized_avg_pool2d), LIMITS + POOLING),
+    "max_pool2d": LayerOp(_pooled(F.quantized_max_pool2d), LIMITS + POOLING),
+    "add": LayerOp(_of_two(F.quantized_add), SCALE + LIMITS, operands=2),
+    "sub": LayerOp(_of_two(F.quantized_sub), SCALE + LIMITS, operands=2),
+    "mul": LayerOp(_of_two(F.quantized_mul), SCALE + LIMITS, operands=2),
+    "flatten": LayerOp(_flatten),
+    "cat": LayerOp(_cat, operands=None),
 }
-WEIGHTED = ("conv2d", "linear")
-ARRAYS = ("weight", "weight_scales", "bias")
 
 
-class _LayerModule(Module):
-    """One layer, so that names in generated C are those of the layers."""
+def check_keys(name: Any, op: Any, keys: Collection[str]) -> None:
+    """Raises ModelError for an op that there is not, and for keys that a layer of this op does not take or lacks."""
+    known = OPS.get(op) if isinstance(op, str) else None
+    if known is None:
+        raise ModelError(f"layer {name!r}: no quantised op {op!r}; there are {', '.join(OPS)}")
+    unknown = next((k for k in keys if k not in known.keys), None)
+    if unknown is not None:
+        raise ModelError(
+            f"layer {name!r}: {op} takes no {unknown!r}; it takes {', '.join(known.keys) or 'nothing'}"
+        )
 
-    def __init__(self, layer: Layer, arrays: Arrays) -> None:
+
+class LayerModule(Module):
+    """One layer. Its parameters, if it has any and its arrays are of the right types, are `weight`, s8, and `bias`, the
+    real numbers that the integers of the file represent; they are not trained unless requires_grad says so.
+
+    x_scale: that of the layer's input, None where it is not known before the network is called.
+    """
+
+    def __init__(self, layer: Layer, arrays: Arrays, x_scale: float | None) -> None:
         super().__init__()
         self.layer, self.arrays = layer, arrays
+        weight, scales, bias = (np.asarray(arrays.get(k, ())) for k in WEIGHTS["arrays"])
+        if weight.dtype != np.int8 or scales.dtype.kind != "f" or scales.shape not in ((), weight.shape[:1]):
+            return
+        self.weight: Parameter = QuantizedParameter(weight, scales, requires_grad=False)
+        if x_scale is not None and bias.shape == weight.shape[:1]:
+            self.bias = Parameter(bias * (x_scale * scales.astype(np.float64)), requires_grad=False)
+
+    def use_master_copy(self) -> LayerModule:
+        """Keep the weights as floats, which are rounded to s8 wherever they are used: small updates add up exactly, for
+        five times the memory. Returns the layer. Raises ModelError for a layer without weights."""
+        weight = self._members()[0].get("weight")
+        if not isinstance(weight, QuantizedParameter):
+            raise ModelError(f"layer {self.layer.name!r}: a {self.layer.op} has no 8-bit weights to copy")
+        of = weight.quantization
+        self.weight = Parameter(weight.data * of.along(weight.data.shape), weight.requires_grad)
+        return self
 
     def forward(self, *inputs: Value) -> Value:
+        trained = {k: self._trained(k, p) for k, p in self._members()[0].items() if p and p.requires_grad}
+        for own in self._members()[0].values():
+            if own is not None and not own.requires_grad:
+                own.fix()  # its array is part of the graph
         try:
-            return OPS[self.layer.op](self.layer, self.arrays, *inputs)
+            return OPS[self.layer.op].build(self.layer, {**self.arrays, **trained}, *inputs)
         except ShapeError as error:
             raise ShapeError(f"layer {self.layer.name!r}: {error}") from None
+
+    def _trained(self, name: str, parameter: Parameter) -> Value:
+        """As the op takes it."""
+        value: Value = getattr(self, name)
+        if name == "bias" or isinstance(parameter, QuantizedParameter):
+            return value
+        scales = np.asarray(self.arrays["weight_scales"])
+        return F.quantize(value, scales, axis=0 if scales.ndim else None)
+
+
+def _check_inputs(layer: Layer, known: Sequence[str]) -> None:
+    """Raises ModelError unless a layer has a new name and reads as many earlier layers as its op takes."""
+    if not isinstance(layer.name, str) or not layer.name:
+        raise ModelError(f"layer {layer.name!r}: the name must be a string of at least one character")
+    if layer.name in known:
+        raise ModelError(f"two layers are called {layer.name!r}")
+    unknown = next((name for name in layer.inputs if name not in known), None)
+    if unknown is not None:
+        raise ModelError(f"layer {layer.name!r} reads {unknown!r}, which is no earlier layer")
+    count, wanted = len(layer.inputs) or 1, OPS[layer.op].operands
+    if wanted is not None and count != wanted:
+        raise ModelError(f"layer {layer.name!r}: {count} inputs are given, {layer.op} has {wanted}")
 
 
 class Network(Module):
     """A quantised network. It takes a float tensor, or one that is quantised as its first layer says, and returns a
-    float tensor: the dequantised result of its last layer. Its parameters are constants: nothing of it is trained.
+    float tensor: the dequantised result of its last layer. Its layers are modules under their names; their parameters
+    `weight` and `bias` have requires_grad=False, and are then constants. Set requires_grad to train one.
 
     layers: in the order of execution; arrays: those of each layer by "<layer>.weight" (s8), "<layer>.weight_scales"
     (float, one or one for each output channel) and "<layer>.bias" (s32). Raises ModelError for layers that do not fit
@@ -108,36 +192,40 @@ class Network(Module):
 
     def __init__(self, layers: Sequence[Layer], arrays: Arrays) -> None:
         super().__init__()
-        if not layers:
-            raise ModelError("a quantised network needs at least one layer")
+        if not layers or not all(isinstance(layer, Layer) for layer in layers):
+            raise ModelError("a quantised network needs a sequence of at least one quant.Layer")
         known: list[str] = []
+        read: set[str] = set()
+        scale: dict[str, float | None] = {}
         for layer in layers:
-            unknown = next((name for name in layer.inputs if name not in known), None)
-            if layer.op not in OPS:
-                raise ModelError(
-                    f"layer {layer.name!r}: no quantised op {layer.op!r}; there are {', '.join(OPS)}"
-                )
-            if unknown is not None:
-                raise ModelError(f"layer {layer.name!r} reads {unknown!r}, which is no earlier layer")
-            if layer.name in known:
-                raise ModelError(f"two layers are called {layer.name!r}")
-            own = {k: arrays[f"{layer.name}.{k}"] for k in ARRAYS if f"{layer.name}.{k}" in arrays}
-            missing = [k for k in ARRAYS[:2] if layer.op in WEIGHTED and k not in own]
-            if missing:
-                raise ModelError(
-                    f"layer {layer.name!r}: the array {f'{layer.name}.{missing[0]}'!r} is missing"
-                )
+            check_keys(layer.name, layer.op, layer.options)
+            _check_inputs(layer, known)
+            op = OPS[layer.op]
+            names = {k: f"{layer.name}.{k}" for k in op.arrays}
+            own = {k: arrays[name] for k, name in names.items() if name in arrays}
+            missing = next((names[k] for k in op.arrays[: op.required] if k not in own), None)
+            if missing is not None:
+                raise ModelError(f"layer {layer.name!r}: the array {missing!r} is missing")
             known.append(layer.name)
-            self._members()[1][layer.name] = _LayerModule(layer, own)
+            read.update(names.values())
+            x_scale = scale.get(layer.inputs[0] if layer.inputs else known[-2] if known[1:] else "")
+            scale[layer.name] = layer.scale if "scale" in op.keys else x_scale
+            self._members()[1][layer.name] = LayerModule(layer, own, x_scale)
+        unread = next((name for name in arrays if name not in read), None)
+        if unread is not None:
+            raise ModelError(
+                f"no layer reads the array {unread!r}; conv2d and linear read <layer>.weight, <layer>.weight_scales "
+                "and <layer>.bias"
+            )
         self.layers = tuple(layers)
 
-    def forward(self, input: Value) -> Value:
+    def forward(self, input: Any) -> Value:
         return F.dequantize(self.quantized(input))
 
-    def quantized(self, input: Value) -> Value:
+    def quantized(self, input: Any) -> Value:
         """The result of the last layer, s8."""
         values: dict[str, Value] = {}
-        last: Value = input
+        last = as_value(input)
         for layer, module in zip(self.layers, self.children(), strict=True):
             given = [values[name] for name in layer.inputs] or [last]
             last = values[layer.name] = module(*given)

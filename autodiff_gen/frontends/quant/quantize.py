@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from ...errors import ModelError
+from ...functional.arguments import as_value
+from ...functional.quantized_arguments import array_of
 from ...ir.build import make_input
 from ...ir.interpreter import evaluate
-from ...ir.node import CONST, STATE, Value, topological
+from ...ir.node import CONST, INPUT, STATE, Value, topological
 from ...ir.origin import building, current
 from ...ir.types import Type, f32
 from ...nn.module import Module
-from .convert import Conversion, Ranges, described, values_of
-from .ranges import METHODS, check_calibration, joined
+from .convert import Conversion
+from .names import described
+from .ranges import Ranges, check_calibration, joined, range_of, samples_of, values_of
 
 _CHUNK = 32  # samples that are evaluated at once
 
@@ -34,8 +38,12 @@ class Quantized(Module):
         self.ranges, self.shape, self.fallback = ranges, shape, fallback
         self.float_ops: tuple[str, ...] = ()
 
-    def forward(self, input: Value) -> Value:
-        return self._converted(input)[0]
+    def forward(self, input: Any) -> Value:
+        return self._converted(as_value(input))[0]
+
+    def quantized(self, input: Any) -> Value:
+        """The result, s8."""
+        return self._converted(as_value(input))[1].quantized_result
 
     def _converted(self, input: Value) -> tuple[Value, Conversion]:
         if input.type.shape[1:] != self.shape:
@@ -44,7 +52,8 @@ class Quantized(Module):
             )
         x = make_input("x", Type(f32, input.type.shape))
         conversion = Conversion(x, _traced(self._float, x), self.ranges)
-        result = conversion.run(input)
+        with np.errstate(all="ignore"):
+            result = conversion.run(input)
         self.float_ops = tuple(dict.fromkeys(n.op.name for n in conversion.floats))
         if self.float_ops and not self.fallback:
             where = dict.fromkeys(map(described, conversion.floats))
@@ -57,7 +66,7 @@ class Quantized(Module):
     def report(self, x: Any, labels: Any = None) -> str:
         """What was lost on samples x: the signal-to-quantisation-noise ratio of each tensor, by the layer that computes
         it; the bytes of parameters before and after; with labels, the accuracy before and after."""
-        samples = np.asarray(x, np.float32)
+        samples = samples_of("report: x", x)
         given = make_input("given", Type(f32, samples.shape))
         result, conversion = self._converted(given)
         states = _states(conversion.result)
@@ -71,7 +80,13 @@ class Quantized(Module):
         bytes_before, bytes_after = (sum(a.nbytes for a in arrays) for arrays in (states.values(), constants))
         lines.append(f"parameters: {bytes_before:,} bytes in float, {bytes_after:,} quantised")
         if labels is not None:
-            classes = np.asarray(labels).reshape(len(samples))
+            classes = array_of(labels)
+            if classes.dtype.kind not in "iu" or classes.size != len(samples):
+                raise ModelError(
+                    f"report: labels must be {len(samples)} class numbers, one for each sample, not "
+                    f"{classes.dtype}{list(classes.shape)}"
+                )
+            classes = classes.reshape(len(samples))
             right = [
                 float(np.mean(y.reshape(len(samples), -1).argmax(1) == classes)) for y in (before, after)
             ]
@@ -103,6 +118,9 @@ def quantize(module: Module, calibration: Any, method: str = "minmax", fallback:
     constant or not finite, for ops without a form on s8, and for an input of another shape; ShapeError for data that
     the module does not take.
     """
+    if not isinstance(module, Module):
+        given = f"the class {module.__name__}: call it" if isinstance(module, type) else type(module).__name__
+        raise ModelError(f"quantize: the first argument must be an object of nn.Module, not {given}")
     x = check_calibration(calibration, method)
     found: dict[int, list[tuple[float, float]]] = {}
     for start in range(0, len(x), _CHUNK):
@@ -111,14 +129,20 @@ def quantize(module: Module, calibration: Any, method: str = "minmax", fallback:
         values = values_of(_traced(module, given))
         states = _states(values[-1])
         kept = [(i, v) for i, v in enumerate(values) if v.type.dtype is f32 and v.node.op is not STATE]
-        for (i, _), array in zip(kept, evaluate([v for _, v in kept], {given: chunk, **states}), strict=True):
-            found.setdefault(i, []).append(METHODS[method](array))
+        with np.errstate(all="ignore"):
+            arrays = evaluate([v for _, v in kept], {given: chunk, **states})
+        for (i, _), array in zip(kept, arrays, strict=True):
+            found.setdefault(i, []).append(range_of(array, method))
     return Quantized(module, {i: joined(r) for i, r in found.items()}, x.shape[1:], fallback)
 
 
 def _traced(module: Module, x: Value) -> Value:
     """The result of the module in evaluation mode; its own mode stays."""
-    scope = current().scope
+    name, scope = type(module).__name__, current().scope
+    try:
+        signature(module.forward).bind(x)
+    except TypeError:
+        raise ModelError(f"quantize: {name} must take one tensor, its forward is another function") from None
     modes = {m: m.training for _, m in module.named_modules()}
     module.eval()
     with building(scope, paths={id(m): name for name, m in module.named_modules(scope)}):
@@ -126,7 +150,11 @@ def _traced(module: Module, x: Value) -> Value:
     for m, training in modes.items():
         m.training = training
     if not isinstance(result, Value):
-        raise ModelError(
-            f"quantize: {type(module).__name__} must return one tensor, not {type(result).__name__}"
-        )
+        raise ModelError(f"quantize: {name} must return one tensor, not {type(result).__name__}")
+    inputs = {n.results[0] for n in topological([result]) if n.op is INPUT}
+    if x not in inputs:
+        raise ModelError(f"quantize: the result of {name} does not depend on its input")
+    if len(inputs) > 1:
+        other = next(v.name for v in inputs if v is not x)
+        raise ModelError(f"quantize: {name} reads {other!r}; it may read its own input alone")
     return result

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...errors import ModelError
-from ...ir.quantization import HIGH, LOW, Quantization
+from ...functional.quantized_arguments import array_of
+from ...ir.node import Value, topological
+from ...ir.quantization import HIGH, LEAST_SCALE, LOW, Quantization
 
+Ranges: TypeAlias = Mapping[int, tuple[float, float]]  # of a graph's values, by their position in it
 _KEPT = 1 << 16  # elements of a tensor that are looked at where not all are
 _TAIL = 0.01  # percent of the elements that "percentile" leaves out at either end
 _SHRUNK = 40  # ranges that "mse" tries
@@ -20,7 +24,7 @@ def covering(low: float, high: float) -> Quantization:
     low, high = min(low, 0.0), max(high, 0.0)
     if low == high:
         high = 1.0  # a tensor that is always 0
-    scale = float(np.float32((high - low) / (HIGH - LOW)))
+    scale = max(float(np.float32((high - low) / (HIGH - LOW))), LEAST_SCALE)
     return Quantization((scale,), int(np.clip(round(LOW - low / scale), LOW, HIGH)))
 
 
@@ -30,8 +34,9 @@ def integer(limit: float, of: Quantization) -> int:
 
 
 def quantized(array: Any, of: Quantization) -> Any:
-    """The integers for an array."""
-    return np.clip(np.rint(array / of.scale) + of.zero_point, LOW, HIGH).astype(np.int8)
+    """The integers for an array; LOW for NaN, as F.quantize gives."""
+    q = np.rint(array / of.scale) + of.zero_point
+    return np.where(q > LOW, np.minimum(q, HIGH), LOW).astype(np.int8)
 
 
 def _minmax(x: Any) -> tuple[float, float]:
@@ -74,17 +79,39 @@ def joined(ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
+def range_of(x: Any, method: str) -> tuple[float, float]:
+    """The range of a tensor; infinite where an element is not finite."""
+    return METHODS[method](x) if np.isfinite(x).all() else (-math.inf, math.inf)
+
+
+def samples_of(what: str, x: Any) -> Any:
+    """The samples as float32. Raises ModelError for data that is empty or not finite."""
+    array = array_of(x)
+    if array.dtype.kind not in "fiub":
+        raise ModelError(
+            f"{what} must be an array of numbers [samples, ...], not {type(x).__name__} of {array.dtype}"
+        )
+    if array.ndim < 2 or array.size == 0:
+        raise ModelError(f"{what} must be [samples, ...], not {list(array.shape)}")
+    with np.errstate(over="ignore"):
+        array = array.astype(np.float32)
+    if not np.isfinite(array).all():
+        raise ModelError(f"{what} must be finite")
+    return array
+
+
 def check_calibration(x: Any, method: str) -> Any:
     """The calibration data as float32. Raises ModelError for data that is empty, constant or not finite."""
-    if method not in METHODS:
+    if method not in list(METHODS):
         raise ModelError(f"quantize: no method {method!r}; there are {', '.join(METHODS)}")
-    array = np.asarray(x, np.float32)
-    if array.ndim < 2 or array.shape[0] == 0:
-        raise ModelError(f"quantize: the calibration data must be [samples, ...], not {list(array.shape)}")
-    if not np.isfinite(array).all():
-        raise ModelError("quantize: the calibration data must be finite")
+    array = samples_of("quantize: the calibration data", x)
     if array.min() == array.max():
         raise ModelError(
             f"quantize: the calibration data is constant, {array.min():g}: give samples of what the network will see"
         )
     return array
+
+
+def values_of(result: Value) -> list[Value]:
+    """The values of a graph in an order that depends on its structure alone."""
+    return [v for node in topological([result]) for v in node.results]
