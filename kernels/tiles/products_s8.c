@@ -101,26 +101,21 @@ static void convolve(const int8_t *x, int8_t *y, int32_t n, int32_t zero, int8_t
     }
 }
 
-/* bias for products of x. */
-static const int32_t *bias_of(const int32_t *bias, int8_t *copy, int32_t zero, const ag_rows_s8 *c) {
 #if AG_WINDOWS == 1
+/* bias for products of x, after the window in scratch memory. */
+static const int32_t *bias_of(const ag_rows_s8 *c, int8_t *copy, int32_t zero) {
     int32_t *const result = (int32_t *)(copy + (c->k + 3) / 4 * 4);
-    if (zero != 0) {
-        memset(copy, zero, (size_t)c->k);
-        for (int32_t o = 0, rows; o < c->count; o += rows) {
-            rows = rows_from(&o, c->count);
-            ag_dots(result + o, bias + o, copy, c->w + o * c->k, c->k, rows);
-            for (int32_t i = o; i < o + rows; i++) {
-                result[i] = (int32_t)(2u * (uint32_t)bias[i] - (uint32_t)result[i]);
-            }
+    memset(copy, zero, (size_t)c->k);
+    for (int32_t o = 0, rows; o < c->count; o += rows) {
+        rows = rows_from(&o, c->count);
+        ag_dots(result + o, c->bias + o, copy, c->w + o * c->k, c->k, rows);
+        for (int32_t i = o; i < o + rows; i++) {
+            result[i] = (int32_t)(2u * (uint32_t)c->bias[i] - (uint32_t)result[i]);
         }
-        return result;
     }
-#else
-    (void)copy, (void)zero, (void)c;
-#endif
-    return bias;
+    return result;
 }
+#endif
 
 void AG_SYMBOL(conv2d_s8)(const int8_t *x, const int8_t *w, const int32_t *bias, const int32_t *multiplier,
                           const int32_t *shift, int8_t *y, int32_t n, int32_t x_zero, int32_t y_zero,
@@ -131,7 +126,9 @@ void AG_SYMBOL(conv2d_s8)(const int8_t *x, const int8_t *w, const int32_t *bias,
     AG_SCRATCH_NEEDED(AG_WINDOWS == 2 ? (k + 3) / 4 * 20 : (k + 3) / 4 * 4 + 4 * outputs);
     for (int32_t i = 0, o = 0; i < s->c; i += inputs, o += outputs) {
         ag_rows_s8 c = {w + o * k, bias + o, multiplier + o, shift + o, outputs, k, &output};
-        c.bias = bias_of(c.bias, scratch, x_zero, &c);
+#if AG_WINDOWS == 1
+        c.bias = bias_of(&c, scratch, x_zero);
+#endif
         convolve(x + i, y + o, n, x_zero, scratch, &c, s);
     }
 }
