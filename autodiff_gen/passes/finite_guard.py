@@ -161,7 +161,9 @@ class Bounds:
     def _scanned(self, v: Value) -> Bound:
         """The largest magnitude among the elements of a value in memory."""
         if v.node.op is CONST:
-            return max(float(np.abs(v.node.attrs["value"]).max()), 1.0)
+            return max(float(np.abs(v.node.attrs["value"].astype(np.float64)).max()), 1.0)
+        if v.type.dtype.kind != "f":
+            return 2.0 ** (8 * v.type.dtype.size)
         squares = self._sum_of_squares(v)
         if squares is not None and v not in self.checked:
             length = apply("add", apply("sqrt", squares), TINY)
