@@ -12,7 +12,6 @@ import pytest
 import torch
 
 import autodiff_gen as ag
-from autodiff_gen import functional as F
 from autodiff_gen import nn, optim, quant
 from autodiff_gen.errors import ModelError
 from autodiff_gen.ir.counter_rng import rand_u32
@@ -191,12 +190,12 @@ def compared(t: Any, simulation: Simulation, step_of: Any) -> None:
         losses.append((t.train_step(x[at], label[at]), want.item()))
         step_of(want, step)
     got, expected = np.transpose(losses)
-    assert expected[-20:].mean() < 0.6 * expected[:10].mean()
+    assert expected[-20:].mean() < 0.75 * expected[:10].mean()
     np.testing.assert_allclose(got, expected, atol=1e-3)
 
 
 OPTIMIZERS = {
-    "SGD": lambda o, p: o.SGD(p, lr=0.4),
+    "SGD": lambda o, p: o.SGD(p, lr=0.3),
     "momentum": lambda o, p: o.SGD(p, lr=0.05, momentum=0.9),
     "Adam": (lambda o, p: o.Adam(p, lr=0.01)),
     "AdamW": (lambda o, p: o.AdamW(p, lr=0.01, weight_decay=0.1)),
@@ -281,12 +280,12 @@ def test_options_of_training(tmp_path: Any) -> None:
 
 def test_rejected() -> None:
     with pytest.raises(
-        ModelError, match="ema: the parameter 'backbone.depthwise.weight' is quantised, and has no"
+        ModelError, match=r"ema: the parameter 'backbone.depthwise.weight' is quantised, and has no"
     ):
         trained(some, optim.SGD(lr=0.05), ema=optim.EMA(0.9))
     net = loaded()
     with pytest.raises(ModelError, match="layer 'sum': a add has no 8-bit weights to copy"):
         dict(net.named_modules())["sum"].use_master_copy()
     net(ag.Input("x", (1, 3, 9, 9)))
-    with pytest.raises(ModelError, match="requires_grad: 'first.weight' is in a model already"):
+    with pytest.raises(ModelError, match=r"requires_grad: 'first.weight' is in a model already"):
         dict(net.named_modules())["first"].weight.requires_grad = True
