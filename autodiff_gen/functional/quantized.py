@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply, constant
+from ..ir.names import with_role
 from ..ir.node import CONST, Value
 from ..ir.quantization import (
     HIGH,
@@ -302,8 +303,10 @@ def _rounded_bias(
     if room < 1:
         _checked(name, given, check_sums, 0, sums, shift)
     of = Quantization(tuple(scales.tolist()), 0, 0)
-    inverse = _factors(1.0 / scales)
-    return apply("quantize_s32", bias, inverse, low=-float(room), high=float(room), quantization=of)
+    rounded = apply(
+        "quantize_s32", bias, _factors(1.0 / scales), low=-float(room), high=float(room), quantization=of
+    )
+    return with_role(rounded, "bias_in_sums")
 
 
 def _checked(name: str, given: Sequence[Value], check: Callable[..., None], *arguments: Any) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from ..errors import GraphError, ShapeError
 from ..ir.build import apply, constant
 from ..ir.kernel_call import KernelCall, Operand, Result
+from ..ir.names import with_role
 from ..ir.node import VJP, Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
@@ -34,9 +35,9 @@ POINTERS = {name: Operand(i) for i, name in enumerate(("x", "w", "bias", "multip
 }
 
 
-def _scaled(v: Value, factors: Any) -> Value:
+def _scaled(v: Value, factors: Any, role: str) -> Value:
     """v times factors that broadcast to it."""
-    return apply("mul", v, constant(factors.astype(np.float32)))
+    return apply("mul", v, constant(factors.astype(np.float32), role=role))
 
 
 def _product_vjp(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> VJP:
@@ -55,12 +56,17 @@ def _product_vjp(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> VJ
         if of_w is None:
             raise GraphError(f"no gradient passes the weights {w!r}, whose scales are not known")
         scales, along = np.array(of_w.scales), of_w.along(planned(w.shape))
-        g = within(y, attrs["low"], attrs["high"], _scaled(dy, scales))
-        dx = dx_of(g, x, w, attrs) if wanted[0] else None
-        dw = _scaled(dw_of(x, g, w, attrs), of_x.scale / along) if wanted[1] else None
-        over = tuple(range(dy.ndim - 1))
-        db = _scaled(apply("sum", g, axes=over, keepdim=False), 1.0 / scales) if wanted[2] else None
-        return [dx, dw, db, None, None]
+        g = with_role(
+            within(y, attrs["low"], attrs["high"], _scaled(dy, scales, "weight_scales")), "scaled_gradient"
+        )
+        found: list[Value | None] = [dx_of(g, x, w, attrs) if wanted[0] else None, None, None, None, None]
+        if wanted[1]:
+            dw = with_role(dw_of(x, g, w, attrs), "weight_gradient_sums")
+            found[1] = _scaled(dw, of_x.scale / along, "weight_gradient_scales")
+        if wanted[2]:
+            total = apply("sum", g, axes=tuple(range(dy.ndim - 1)), keepdim=False)
+            found[2] = _scaled(with_role(total, "bias_gradient_sums"), 1.0 / scales, "inverse_scales")
+        return found
 
     return vjp
 

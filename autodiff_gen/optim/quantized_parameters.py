@@ -21,7 +21,14 @@ from .optimizer import Gradients
 
 def real_numbers(params: Gradients) -> Gradients:
     """The same parameters, those of integers as the numbers that these represent."""
-    return [(state, F.dequantize(v) if state.type.quantization else v, g) for state, v, g in params]
+    return [(state, _number(state, v), g) for state, v, g in params]
+
+
+def _number(state: State, v: Value) -> Value:
+    if state.type.quantization is None:
+        return v
+    with building(state.name, UPDATE):
+        return with_role(F.dequantize(v), "numbers")
 
 
 def rounded(
