@@ -19,7 +19,7 @@ from .ir.types import Type
 
 
 def zeros_like(v: Value) -> Value:
-    return _filled(0.0, v.type)
+    return _filled(0.0, v.type.gradient or v.type)
 
 
 def _filled(number: float, type: Type) -> Value:
@@ -34,8 +34,8 @@ def grad(y: Value, xs: Sequence[Value], dy: Value | None = None) -> list[Value]:
 
 
 def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Value | list[Value]:
-    """The gradient of `y` with respect to each of `xs`: one value per x, of x's shape and dtype, zeros if y does not
-    depend on it.
+    """The gradient of `y` with respect to each of `xs`: one value per x, of x's shape and dtype (f32 of a quantised x,
+    with respect to the real numbers that it represents), zeros if y does not depend on it.
 
     `y` is a scalar unless `dy`, a value of y's shape, is given. Raises GraphError for a y that is not a scalar, for a y
     or an x that is not a float, and for an op without a gradient on the path from an x to y, which the message names.
@@ -50,8 +50,8 @@ def grad(y: Value, xs: Value | Sequence[Value], dy: Value | None = None) -> Valu
     elif dy.type != y.type:
         raise GraphError(f"grad: dy is {dy.type}, but y is {y.type}")
     for v in (y, *variables):
-        if v.type.dtype.kind != "f":
-            raise GraphError(f"grad: {v!r} is not a float; only floats have gradients")
+        if v.type.gradient is None:
+            raise GraphError(f"grad: {v!r} is neither a float nor quantised; only these have gradients")
 
     gradients = pull_back([y], [dy], variables)
     results = [zeros_like(x) if g is None else g for x, g in zip(variables, gradients, strict=True)]
@@ -100,11 +100,11 @@ def _all_gradients(ys: Sequence[Value], dys: Sequence[Value], xs: Sequence[Value
 
 
 def downstream(order: Sequence[Node], xs: Sequence[Value]) -> set[Value]:
-    """The float values that depend on one of xs."""
+    """The values that depend on one of xs and have gradients."""
     active = set(xs)
     for node in order:
         if any(v in active for v in node.operands):
-            active.update(r for r in node.results if r.type.dtype.kind == "f")
+            active.update(r for r in node.results if r.type.gradient is not None)
     return active
 
 
@@ -119,7 +119,7 @@ def _pull_back(node: Node, needed: Sequence[bool], grads: dict[Value, Value], xs
     ):
         if d is None or not needs:
             continue
-        if d.type != v.type:
+        if d.type != v.type.gradient:
             raise AssertionError(f"the VJP of {node.op.name} gives {d.type} for an operand of type {v.type}")
         grads[v] = apply("add", grads[v], d) if v in grads else d
 

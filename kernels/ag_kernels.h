@@ -191,6 +191,20 @@ AG_KERNEL(conv2d_s8);
 typedef ag_conv2d_s8_fn ag_depthwise2d_s8_fn;
 AG_KERNEL(depthwise2d_s8);
 
+/* Gradients of the real numbers that quantised tensors represent: dx as in ag_conv2d_dx_f32, of integers w
+ * in place of floats; dw as in ag_conv2d_dw_f32, of the integers x - x_zero. The order of the sums is not
+ * specified. */
+typedef void ag_conv2d_dx_f32_s8_fn(const float *dy, const int8_t *w, float *dx, int32_t n, void *scratch,
+                                    const ag_conv2d_shape *shape);
+typedef void ag_conv2d_dw_s8_f32_fn(const int8_t *x, const float *dy, float *dw, int32_t n, int32_t x_zero,
+                                    void *scratch, const ag_conv2d_shape *shape, float alpha, float beta);
+typedef ag_conv2d_dx_f32_s8_fn ag_depthwise2d_dx_f32_s8_fn;
+typedef ag_conv2d_dw_s8_f32_fn ag_depthwise2d_dw_s8_f32_fn;
+AG_KERNEL(conv2d_dx_f32_s8);
+AG_KERNEL(conv2d_dw_s8_f32);
+AG_KERNEL(depthwise2d_dx_f32_s8);
+AG_KERNEL(depthwise2d_dw_s8_f32);
+
 /* y[m,n] = min(max(requantised(sum of (x - x_zero) w over k + bias[n], n) + y_zero, low), high) for x[m,k],
  * w[n,k]. per_channel is 0 where all elements of multiplier are equal, and all of shift. y overlaps nothing.
  */

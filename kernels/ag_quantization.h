@@ -29,6 +29,19 @@ static inline int8_t ag_quantized(float x, float inverse_scale, int32_t zero) {
     return (int8_t)(!(q > -128.0f) ? -128.0f : q > 127.0f ? 127.0f : q);
 }
 
+/* x / scale, rounded to the nearest integer, halves to even, between low and high; low for NaN. */
+static inline int32_t ag_quantized_s32(float x, float inverse_scale, float low, float high) {
+    const float q = ag_rintf(x * inverse_scale);
+    return (int32_t)(!(q > low) ? low : q > high ? high : q);
+}
+
+/* q + change between -128 and 127, rounded down or up at random, so that its mean is exact; q for NaN. */
+static inline int8_t ag_quantized_step(int32_t q, float change, uint32_t random) {
+    const float whole = floorf(change), fraction = change - whole;
+    const float sum = (float)q + whole + (fraction > (float)(random >> 8) * 0x1p-24f ? 1.0f : 0.0f);
+    return (int8_t)(sum > 127.0f ? 127.0f : sum < -128.0f ? -128.0f : sum == sum ? sum : (float)q);
+}
+
 /* a + b, each with a scale and zero of its own: both are shifted left by `left` bits and brought to a common
  * scale, and their sum to that of the result. A term with a negative multiplier is subtracted. */
 static inline int8_t ag_quantized_sum(int32_t a, int32_t a_zero, int32_t a_multiplier, int32_t a_shift,

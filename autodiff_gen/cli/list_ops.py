@@ -167,6 +167,8 @@ def _twice(op: Op) -> str:
     node = _applied(op, 0)
     xs = [v for v in node.operands if v.dtype.kind == "f"]
     dys = [make_input(f"dy{i}", r.type) for i, r in enumerate(node.results) if r.dtype.kind == "f"]
+    if not xs or not dys:
+        return "no"  # of quantised tensors
     outs = [r for r in node.results if r.dtype.kind == "f"]
     terms = [F.sum(out * dy) for out, dy in zip(outs, dys, strict=True)]
     try:

@@ -32,6 +32,12 @@ def random_step() -> Value:
     return _BEFORE
 
 
+def random_bits(shape: Shape, key: int) -> tuple[Value, dict[State, Value]]:
+    """32 random bits for each element in this step, u32 of `shape`, and the updates of states that they need."""
+    bits = apply("rand_u32", _NOW, apply("iota", size=shape), key=key)
+    return bits, {_BEFORE.node.attrs["state"]: _NOW}
+
+
 @torch_lacks(inplace=False)
 def dropout(input: Any, p: float = 0.5, training: bool = True, *, seed: int | None = None) -> Value:
     """Srivastava et al. 2014: in training mode each element is 0 with probability p, otherwise divided by 1 - p; in

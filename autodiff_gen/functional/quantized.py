@@ -7,6 +7,7 @@ last bit in NumPy and in C on every core; the rounding is CMSIS-NN's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,9 +15,21 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..ir.build import apply, constant
+from ..ir.names import with_role
 from ..ir.node import CONST, Value
-from ..ir.quantization import HIGH, LOW, check_bits, check_sums, fixed_point, fixed_points
-from ..ir.types import s8, s32
+from ..ir.quantization import (
+    HIGH,
+    LARGEST_SUM,
+    LOW,
+    Quantization,
+    check_bits,
+    check_sums,
+    fixed_point,
+    fixed_points,
+    sums_of,
+    sums_of_any,
+)
+from ..ir.types import f32, planned, s8, s32
 from ..ops.quantized_pooling import pooling_s8
 from .arguments import as_value, axis_of, shape_error
 from .quantized_arguments import (
@@ -26,6 +39,7 @@ from .quantized_arguments import (
     quantized_operand,
     weight_quantization,
 )
+from .shapes import reshape
 from .slicing import whole
 from .windows import Images, Numbers, applied, images, on_both_sides, pair
 
@@ -45,18 +59,32 @@ __all__ = [
 _MORE_BITS = 20  # of the terms of a sum while they are brought to a common scale
 
 
-def quantize(input: Any, scale: float, zero_point: int = 0) -> Value:
-    """float32 -> s8: round(input / scale) + zero_point, halves to even, between -128 and 127; NaN becomes -128. No
-    gradient passes."""
-    of = quantization_of("quantize", scale, zero_point)
-    return apply("quantize", as_value(input), inverse=1.0 / of.scale, zero=of.zero_point, quantization=of)
+def quantize(input: Any, scale: Any, zero_point: int = 0, axis: int | None = None) -> Value:
+    """float32 -> s8: round(input / scale) + zero_point, halves to even, between -128 and 127; NaN becomes -128. scale:
+    a number, or with `axis` one for each element along it, and no zero_point. Gradients pass where the
+    nearest integer is between -128 and 127."""
+    x = as_value(input)
+    if axis is None:
+        of = quantization_of("quantize", scale, zero_point)
+    else:
+        at = axis_of("quantize", x, axis)
+        of = weight_quantization("quantize", scale, at, planned(x.shape)[at])
+    inverse = _factors(1.0 / of.along(planned(x.shape)))
+    return apply("quantize", x, inverse, zero=of.zero_point, quantization=of)
 
 
 def dequantize(input: Any) -> Value:
     """s8 -> float32: scale * (input - zero_point)."""
     x = as_value(input)
-    of = quantized_operand("dequantize", x)
-    return apply("dequantize", x, scale=of.scale, zero=of.zero_point)
+    own = x.type.quantization
+    of = quantized_operand("dequantize", x, own.axis if own else None)
+    return apply("dequantize", x, _factors(of.along(planned(x.shape))), zero=of.zero_point)
+
+
+def _factors(array: Any) -> Value:
+    """A number where there is one, else an array; none is infinite."""
+    factors = np.minimum(array, np.finfo(np.float32).max)
+    return constant(factors.item() if factors.size == 1 else factors, f32)
 
 
 def quantized_weight(values: Any, scales: Any, axis: int = 0) -> Value:
@@ -82,8 +110,9 @@ def quantized_conv2d(
     low: int = LOW,
     high: int = HIGH,
 ) -> Value:
-    """s8 [N, in, H, W] and weights [out, in / groups, kh, kw] (quantized_weight, scales along axis 0) -> s8 [N, out,
-    rows, columns]. bias: int32 [out] in units of the input's scale times the weight's, or None."""
+    """s8 [N, in, H, W] and weights [out, in / groups, kh, kw] (quantized_weight, or another s8 tensor with scales along
+    axis 0) -> s8 [N, out, rows, columns]. bias: int32 [out] in units of the input's scale times the weight's, None, or
+    a float tensor, which is rounded to such integers."""
     name = "quantized_conv2d"
     input, weight = as_value(input), as_value(weight)
     x = images(name, input, 2)
@@ -98,8 +127,8 @@ def quantized_conv2d(
     if weight.ndim != 4:
         raise shape_error(name, [input, weight], "the weight must be [out, in / groups, kh, kw]")
     depthwise = groups > 1 and groups == x.channels == weight.shape[0] and weight.shape[1] == 1
-    op, order = ("depthwise2d_s8", (1, 2, 3, 0)) if depthwise else ("conv2d_s8", (0, 2, 3, 1))
-    filters = _stored(name, weight, lambda w: w.transpose(order)[0] if depthwise else w.transpose(order))
+    op = "depthwise2d_s8" if depthwise else "conv2d_s8"
+    filters = _stored(weight, depthwise)
     attrs = numbers if depthwise else {**numbers, "groups": groups}
     parts, result = _product(name, input, weight, bias, scale, zero_point, low, high)
     (y,) = applied(name, [input, weight], op, x.value, filters, *parts, **attrs, **result).results
@@ -237,21 +266,47 @@ def _product(
     """bias, multipliers and shifts of a product's output channels, and its attributes. Raises ShapeError unless no sum
     can overflow."""
     of_x, of_w = quantized_operand(name, x), quantized_operand(name, weight, 0)
-    out = weight.shape[0]
-    assert isinstance(out, int)
+    out, *window = planned(weight.shape)
     scales = np.broadcast_to(np.array(of_w.scales), (out,))
-    numbers = np.zeros(out, np.int32) if bias is None else array_of(bias)
-    if numbers.dtype != np.int32 or numbers.shape != (out,):
-        raise shape_error(
-            name, [x, weight], f"the bias must be int32[{out}], not {numbers.dtype}{list(numbers.shape)}"
-        )
     result = _result(name, scale, zero_point, low, high)
     multiplier, shift = fixed_points(of_x.scale * scales / result["quantization"].scale)
-    given = numbers.astype(np.int64), _constant(name, weight), of_x.zero_point, shift
-    _checked(name, [x, weight], check_sums, *given)
-    parts = {"bias": numbers, "multiplier": multiplier, "shift": shift}
+    if weight.node.op is CONST:
+        sums = sums_of(weight.node.attrs["value"], of_x.zero_point)
+    else:
+        sums = sums_of_any(math.prod(window), of_x.zero_point)
+    given = [x, weight]
+    if isinstance(bias, Value):
+        first = _rounded_bias(name, given, bias, of_x.scale * scales, sums, shift)
+    else:
+        numbers = np.zeros(out, np.int32) if bias is None else array_of(bias)
+        if numbers.dtype != np.int32 or numbers.shape != (out,):
+            raise shape_error(
+                name, given, f"the bias must be int32[{out}], not {numbers.dtype}{list(numbers.shape)}"
+            )
+        _checked(name, given, check_sums, numbers.astype(np.int64), sums, shift)
+        first = constant(numbers, s32, role="bias")
+    parts = {"multiplier": multiplier, "shift": shift}
     values = [constant(array, s32, role=role) for role, array in parts.items()]
-    return values, {"x_zero": of_x.zero_point, **result}
+    return [first, *values], {"x_zero": of_x.zero_point, **result}
+
+
+def _rounded_bias(
+    name: str, given: Sequence[Value], bias: Value, scales: Any, sums: tuple[Any, Any], shift: Any
+) -> Value:
+    """A float bias in units of the sums, limited to what these leave room for."""
+    if bias.shape != scales.shape:
+        raise shape_error(
+            name, given, f"the bias must have the shape {list(scales.shape)}, not {list(bias.shape)}"
+        )
+    most = LARGEST_SUM >> max(int(np.max(shift)), 0)
+    room = np.nextafter(np.float32(most - max(np.max(sums[1]), -np.min(sums[0]))), np.float32(0))
+    if room < 1:
+        _checked(name, given, check_sums, 0, sums, shift)
+    of = Quantization(tuple(scales.tolist()), 0, 0)
+    rounded = apply(
+        "quantize_s32", bias, _factors(1.0 / scales), low=-float(room), high=float(room), quantization=of
+    )
+    return with_role(rounded, "bias_in_sums")
 
 
 def _checked(name: str, given: Sequence[Value], check: Callable[..., None], *arguments: Any) -> None:
@@ -262,12 +317,16 @@ def _checked(name: str, given: Sequence[Value], check: Callable[..., None], *arg
         raise shape_error(name, given, str(error)) from None
 
 
-def _constant(name: str, v: Value) -> Any:
-    if v.node.op is not CONST:
-        raise shape_error(name, [v], "the weight must be a constant, as F.quantized_weight makes it")
-    return v.node.attrs["value"]
+def _stored(weight: Value, depthwise: bool) -> Value:
+    """The weights as kernels read them: [out, kh, kw, in / groups], or [kh, kw, out]."""
+    out, _, *window = planned(weight.shape)
+    order = (1, 2, 0) if depthwise else (0, 2, 3, 1)
+    if weight.node.op is not CONST:
+        return apply("permute", reshape(weight, (out, *window)) if depthwise else weight, dims=order)
 
+    def stored(array: Any) -> Any:
+        return np.ascontiguousarray(np.transpose(array[:, 0] if depthwise else array, order))
 
-def _stored(name: str, weight: Value, order: Any) -> Value:
-    """The weights as kernels read them."""
-    return constant(np.ascontiguousarray(order(_constant(name, weight))), s8, role="weight")
+    array, of = weight.node.attrs["value"], weight.type.quantization
+    assert of is not None
+    return constant(stored(array), s8, of.moved(stored, array.shape), "weight")

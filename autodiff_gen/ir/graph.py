@@ -38,7 +38,11 @@ class State:
     @property
     def logical(self) -> Type:
         """The type as the model gives it."""
-        return self.type if self.storage is None else self.type.with_shape(self.storage.logical)
+        return (
+            self.type
+            if self.storage is None
+            else self.type.moved(self.storage.restored, self.storage.logical)
+        )
 
     def edit(self, **changes: Any) -> None:
         """Change the name, `init` or `trainable`; nothing else writes to a state. Graph values refer to the state of a

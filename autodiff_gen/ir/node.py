@@ -131,6 +131,8 @@ def inferred(op: Op, operands: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]
             f"fills with the integer {attrs['fill']:g}, but 0 is {shared.zero_point} here: "
             f"give value={shared.zero_point}"
         )
+    if shared.axis is not None and len(operands) == 1:
+        return tuple([operands[0].moved(lambda a: op.ref(a, **attrs), t.shape) for t in types])
     return types if shared.axis is not None else tuple([Type(t.dtype, t.shape, shared) for t in types])
 
 

@@ -4,8 +4,8 @@ CMSIS-NN's default rounding, as in kernels/ag_quantization.h."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,24 @@ class Quantization:
         if self.axis is not None:
             raise ShapeError(f"scales along axis {self.axis}, where one scale for the whole tensor is needed")
         return self.scales[0]
+
+    def along(self, shape: tuple[int, ...]) -> Any:
+        """The scales as an array that broadcasts to a tensor of this shape."""
+        axis = 0 if self.axis is None else self.axis
+        return np.array(self.scales).reshape(-1, *(1,) * (len(shape) - 1 - axis))
+
+    def moved(self, move: Callable[[Any], Any], shape: tuple[int, ...]) -> Quantization | None:
+        """That of an array of `shape` after `move`, which only moves elements; None where the scales lie along no
+        single axis any more."""
+        if self.axis is None:
+            return self
+        labels = np.broadcast_to(np.arange(len(self.scales)).reshape(self.along(shape).shape), shape)
+        after = move(labels)
+        for axis, extent in enumerate(after.shape):
+            first = np.moveaxis(after, axis, 0).reshape(extent, -1)
+            if (first == first[:, :1]).all():
+                return replace(self, scales=tuple(self.scales[i] for i in first[:, 0]), axis=axis)
+        return None
 
     def __repr__(self) -> str:
         scale = f"{self.scales[0]:.6g}" if self.axis is None else f"{len(self.scales)} scales"
@@ -82,15 +100,22 @@ def sums_of(weights: Any, zero_point: int) -> tuple[Any, Any]:
     return ends.min(0).sum(1), ends.max(0).sum(1)
 
 
-def within_sums(bias: Any, weights: Any, zero_point: int) -> Any:
-    """Biases of output channels as s32, limited to what leaves room for the sums of their products."""
-    least, greatest = sums_of(weights, zero_point)
+def sums_of_any(terms: int, zero_point: int) -> tuple[Any, Any]:
+    """The same over all s8 weights, for one element of the first axis."""
+    worst = np.int64(terms * -LOW * max(zero_point - LOW, HIGH - zero_point))
+    return -worst, worst
+
+
+def within_sums(bias: Any, sums: tuple[Any, Any]) -> Any:
+    """Biases of output channels as s32, limited to what leaves room for the sums of their products, whose least and
+    greatest values are given."""
+    least, greatest = sums
     return np.clip(bias, -LARGEST_SUM - 1 - least, LARGEST_SUM - greatest).astype(np.int32)
 
 
-def check_sums(bias: Any, weights: Any, zero_point: int, shift: Any) -> None:
+def check_sums(bias: Any, sums: tuple[Any, Any], shift: Any) -> None:
     """Raises ShapeError unless all sums, shifted left, have 32 bits."""
-    least, greatest = (s + bias for s in sums_of(weights, zero_point))
+    least, greatest = (s + bias for s in sums)
     check_bits(np.maximum(-1 - least, greatest), shift)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -136,6 +137,19 @@ class Type:
     def with_shape(self, shape: Shape) -> Type:
         """The same elements in another shape."""
         return Type(self.dtype, shape, self.quantization)
+
+    def moved(self, move: Callable[[Any], Any], shape: Shape) -> Type:
+        """That of the array of `shape` that `move`, which only moves elements, makes of one of this type."""
+        of = self.quantization
+        return Type(self.dtype, shape, of and of.moved(move, planned(self.shape)))
+
+    @property
+    def gradient(self) -> Type | None:
+        """The type of a gradient with respect to it: that of a quantised tensor is with respect to the real numbers
+        that its integers represent. None: it has none."""
+        if self.dtype.kind == "f":
+            return self
+        return None if self.quantization is None else Type(f32, self.shape)
 
     @property
     def bytes(self) -> int:

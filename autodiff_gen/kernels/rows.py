@@ -129,11 +129,12 @@ class Rows:
             if name not in known:
                 raise KernelError(f"{where}: no {name!r} in {self.root / TILES}{near(name, known)}")
             source = own_or_tiles(self._folder / f"{name}.c", self.root)
-            for kernel, when in known[name].items():
+            for kernel, (when, scratch) in known[name].items():
                 symbol = self._symbol(kernel)
                 if not source.is_file() or not self._names(source, symbol, kernel):
                     raise KernelError(f"{where}: no {name}.c in {self._folder} defines {symbol}")
-                yield self._row(kernel, symbol, source, (*when, *serves.pop(kernel, ())))
+                row = self._row(kernel, symbol, source, (*when, *serves.pop(kernel, ())))
+                yield replace(row, scratch=scratch)
 
     def _of_folder(self, serves: Mapping[str, Conditions]) -> Iterator[Kernel]:
         """Kernels that a file of the folder defines."""
@@ -163,13 +164,17 @@ def suffix(folder: Path) -> str:
     return folder.name.replace("-", "_")
 
 
-def _tiles(path: Path) -> dict[str, dict[str, Conditions]]:
-    """File -> kernel -> conditions."""
-    found: dict[str, dict[str, Conditions]] = {}
+def _tiles(path: Path) -> dict[str, dict[str, tuple[Conditions, Formula | None]]]:
+    """File -> kernel -> conditions and scratch memory."""
+    found: dict[str, dict[str, tuple[Conditions, Formula | None]]] = {}
     for name, kernels in tomllib.loads(_text(path)).items():
-        for kernel in kernels:
+        found[name] = {}
+        for kernel, given in kernels.items():
             _check_kernel(kernel, f"{path}: {name}")
-        found[name] = {k: _conditions(when, k, f"{path}: {name}: {k}") for k, when in kernels.items()}
+            row = given if isinstance(given, dict) else {"when": given}
+            where = f"{path}: {name}: {kernel}"
+            scratch = _scratch({**row, "name": kernel}, where)
+            found[name][kernel] = _conditions(row["when"], kernel, where), scratch
     return found
 
 

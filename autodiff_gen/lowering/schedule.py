@@ -1,5 +1,5 @@
 """The order of the steps: the one with the lowest peak of live bytes that a beam search finds (exact on small
-graphs).
+graphs), with steps that enlarge what is live put off where that does not raise it.
 
 Which steps are done decides what is live, so states with the same done set are compared and only the best is
 kept. A step that needs no more than the peak so far and leaves no more bytes alive than before is taken at
@@ -115,6 +115,28 @@ class _Problem:
             else:
                 return state
 
+    def peak(self, order: Sequence[int]) -> int:
+        """The most bytes that are alive at once in this order."""
+        peak = live = 0
+        left = ~0
+        for s in order:
+            peak = max(peak, live + self.during[s])
+            live += self.added(left, s)
+            left &= ~self.bit[s]
+        return peak
+
+    def with_late_steps(self, order: Sequence[int]) -> list[int]:
+        """The order with each step that makes more than it can free just before the first that needs it. Where many
+        such steps could begin an order, all orders of the beam begin with them."""
+        late: list[int] = []
+        for s in reversed(order):
+            at = 0
+            if self.made[s] > sum(n for n, _ in self.frees[s]):
+                needs = set(self.after[s])
+                at = next((i for i, other in enumerate(late) if other in needs), 0)
+            late.insert(at, s)
+        return late
+
     def following(self, state: _State) -> Iterator[_State]:
         tried, left = set(), ~state.done
         for s in state.ready:
@@ -156,4 +178,5 @@ def order_steps(
         if best is not None:
             front = [s for s in front if s.peak < best.peak]
     assert best is not None, "the steps wait for each other in a circle"
-    return best.steps()
+    late = problem.with_late_steps(best.steps())
+    return late if problem.peak(late) <= best.peak else best.steps()

@@ -54,7 +54,7 @@ from .padding import (
     ZeroPad1d,
     ZeroPad2d,
 )
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, QuantizedParameter
 from .pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -130,6 +130,7 @@ __all__ = [
     "MultiheadAttention",
     "NLLLoss",
     "Parameter",
+    "QuantizedParameter",
     "RMSNorm",
     "RNNCell",
     "ReLU",

@@ -6,12 +6,15 @@ import copy
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+import numpy as np
+
 from .. import init
 from ..functional.inputs import make_buffer
 from ..ir.build import make_state
 from ..ir.graph import State
 from ..ir.node import Value
-from ..ir.types import Type, f32
+from ..ir.quantization import Quantization
+from ..ir.types import Type, f32, s8
 
 
 class Stored(ABC):
@@ -32,6 +35,11 @@ class Stored(ABC):
     def fixed(self) -> bool:
         """Whether name and first value change no more."""
         return self.called or (self.value is not None and self._state.fixed)
+
+    def fix(self) -> None:
+        """Say that name and first value change no more."""
+        if self.value is not None:
+            self._state.fix()
 
     def bind(self, name: str, seed: int, called: bool) -> Value:
         """The graph value. It has the name, seed and position in the outermost module that listed it, or was called:
@@ -97,6 +105,20 @@ class Parameter(Stored):
     def made(self, name: str, seed: int) -> Value:
         first = init.initialiser(name, self.data, seed)
         return make_state(State(name, Type(f32, first.shape), first, self._requires_grad))
+
+
+class QuantizedParameter(Parameter):
+    """A parameter of 8-bit integers, `values`, which represent scale * values: one scale, or one for each element along
+    `axis`. Update rules see the numbers that they represent; F.dequantize makes these of the graph value."""
+
+    def __init__(self, values: Any, scale: Any, axis: int = 0, requires_grad: bool = True) -> None:
+        super().__init__(np.asarray(values, np.int8), requires_grad)
+        scales = tuple(float(s) for s in np.atleast_1d(scale))
+        self.quantization = Quantization(scales, 0, axis if np.ndim(scale) else None)
+
+    def made(self, name: str, seed: int) -> Value:
+        first = init.initialiser(name, self.data, seed)
+        return make_state(State(name, Type(s8, first.shape, self.quantization), first, self._requires_grad))
 
 
 class Buffer(Stored):

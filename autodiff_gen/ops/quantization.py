@@ -3,17 +3,18 @@ of the result; results are equal to the last bit in NumPy and on every core."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir.node import Op, Sample, register
-from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, Elementwise, Pick
+from ..ir.build import apply, constant
+from ..ir.node import VJP, Op, Sample, Value, register
+from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, Attrs, Elementwise, Pick
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
-from ..ir.types import Type, broadcast, f32, s8
-from .support import check_float
+from ..ir.types import DType, Type, broadcast, s8, s32, u32
+from .support import check_float, sum_to
 
 HEADER = "ag_quantization.h"
 _ANY = Quantization((0.05,), 3)
@@ -25,53 +26,146 @@ def is_s8(*types: Type) -> None:
             raise ShapeError(f"needs s8, not {t.dtype}; F.quantize makes it")
 
 
-def _quantize_type(x: Type, *, inverse: float, zero: int, quantization: Quantization) -> Type:
+def within(y: Value, low: float, high: float, dy: Value | None) -> Value:
+    """dy where y is between the limits, 0 at them: the gradient of a limit."""
+    return apply("where", apply("gt", y, low), apply("where", apply("lt", y, high), dy, 0.0), 0.0)
+
+
+def _rounded_type(x: Type, inverse: Type, quantization: Quantization, to: DType) -> Type:
     check_float(x)
-    return Type(s8, x.shape, quantization)
+    if inverse.dtype is not x.dtype or broadcast(x.shape, inverse.shape) != x.shape:
+        raise ShapeError("the inverse scales must be floats that broadcast to the tensor")
+    return Type(to, x.shape, quantization)
 
 
-def _quantize(x: Any, *, inverse: float, zero: int, quantization: Quantization) -> Any:
-    q = np.rint(x.astype(np.float32) * np.float32(inverse)) + np.float32(zero)
+def _quantize_type(x: Type, inverse: Type, *, zero: int, quantization: Quantization) -> Type:
+    return _rounded_type(x, inverse, quantization, s8)
+
+
+def _rounded(x: Any, inverse: Any, zero: int) -> Any:
+    return np.rint(x.astype(np.float32) * inverse.astype(np.float32)) + np.float32(zero)
+
+
+def _quantize(x: Any, inverse: Any, *, zero: int, quantization: Quantization) -> Any:
+    q = _rounded(x, inverse, zero)
     return np.where(q > LOW, np.minimum(q, HIGH), LOW).astype(np.int8)
 
 
+def _quantize_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    """Also where the result is a limit, if that is the nearest integer: the largest weight of a channel is 127."""
+    (x, inverse), zero = inputs, attrs["zero"]
+    return [within(apply("mul", x, inverse), LOW - 0.5 - zero, HIGH + 0.5 - zero, dys[0]), None]
+
+
+_SCALES = (((2, 3), ()), ((2, 3), (3,)), ((2, 3), (2, 1)), ((), ()))
+
 quantize = register(
     Op(
-        "quantize",  # x * inverse + zero, rounded to the nearest s8
+        "quantize",  # a * b + zero, rounded to the nearest s8; b is the inverse of the scale, or of each one
         infer=_quantize_type,
         ref=_quantize,
-        vjp=None,
-        lower=Elementwise("ag_quantized({0}, {inverse}, {zero})", ATOM, header=HEADER),
+        vjp=_quantize_vjp,
+        lower=Elementwise("ag_quantized({0}, {1}, {zero})", ATOM, header=HEADER),
         samples=tuple(
-            Sample(shape, {"inverse": 20.0, "zero": 3, "quantization": _ANY}, domain=(-9.0, 9.0))
-            for shape in (((2, 3),), ((1,),), ((),))
+            Sample(shapes, {"zero": 3, "quantization": _ANY}, domain=(-9.0, 9.0)) for shapes in _SCALES
         ),
-        torch="torch.nan_to_num(torch.round(a * inverse) + zero, nan=-128.0).clamp(-128, 127).to(torch.int8)",
+        torch="torch.nan_to_num(torch.round(a * b) + zero, nan=-128.0).clamp(-128, 127).to(torch.int8)",
     )
 )
 
 
-def _dequantize_type(q: Type, *, scale: float, zero: int) -> Type:
+def _quantize_s32_type(
+    x: Type, inverse: Type, *, low: float, high: float, quantization: Quantization
+) -> Type:
+    return _rounded_type(x, inverse, quantization, s32)
+
+
+def _quantize_s32(x: Any, inverse: Any, *, low: float, high: float, quantization: Quantization) -> Any:
+    q = _rounded(x, inverse, 0)
+    return np.where(q > low, np.minimum(q, np.float32(high)), np.float32(low)).astype(np.int32)
+
+
+quantize_s32 = register(
+    Op(
+        "quantize_s32",  # a * b, rounded to the nearest integer between low and high, which are floats; low for NaN
+        infer=_quantize_s32_type,
+        ref=_quantize_s32,
+        vjp=lambda dys, inputs, outs, attrs, wanted: [dys[0], None],
+        lower=Elementwise("ag_quantized_s32({0}, {1}, {low}, {high})", ATOM, header=HEADER),
+        samples=tuple(
+            Sample(shapes, {"low": -8.0, "high": 12.0, "quantization": _ANY}, domain=(-9.0, 9.0))
+            for shapes in _SCALES
+        ),
+        torch="torch.nan_to_num(torch.round(a * b), nan=low).clamp(low, high).to(torch.int32)",
+    )
+)
+
+
+def _dequantize_type(q: Type, scale: Type, *, zero: int) -> Type:
     is_s8(q)
-    return Type(f32, q.shape)
+    if scale.dtype.kind != "f" or broadcast(q.shape, scale.shape) != q.shape:
+        raise ShapeError("the scales must be floats that broadcast to the tensor")
+    return Type(scale.dtype, q.shape)
 
 
-def _dequantize(q: Any, *, scale: float, zero: int) -> Any:
-    return (q.astype(np.int32) - zero).astype(np.float32) * np.float32(scale)
+def _dequantize(q: Any, scale: Any, *, zero: int) -> Any:
+    return (q.astype(np.int32) - zero).astype(scale.dtype) * scale
 
 
 dequantize = register(
     Op(
-        "dequantize",  # (q - zero) * scale
+        "dequantize",  # (a - zero) * b; b is the scale, or one of each element
         infer=_dequantize_type,
         ref=_dequantize,
-        vjp=None,
-        lower=Elementwise("(float)({0} - {zero}) * {scale}", MUL, ADD, cheap=True),
+        vjp=lambda dys, inputs, outs, attrs, wanted: [dys[0], None],
+        lower=Elementwise("(float)({0} - {zero}) * {1}", MUL, (ADD, MUL), cheap=True),
         samples=tuple(
-            Sample(shape, {"scale": 0.05, "zero": -3}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)})
-            for shape in (((2, 3),), ((),))
+            Sample(shapes, {"zero": -3}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)})
+            for shapes in _SCALES
         ),
-        torch="(a.to(torch.int32) - zero).to(torch.float32) * scale",
+        torch="(a.to(torch.int32) - zero).to(b.dtype) * b",
+    )
+)
+
+
+def _step_type(q: Type, change: Type, random: Type) -> Type:
+    is_s8(q)
+    if (change.dtype.kind, random.dtype) != ("f", u32) or not change.shape == random.shape == q.shape:
+        raise ShapeError("the change must be a float and the random bits u32, both of the same shape")
+    return q
+
+
+def _step(q: Any, change: Any, random: Any) -> Any:
+    change = change.astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        whole = np.floor(change)
+        up = change - whole > (random >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+        total = q.astype(np.float32) + whole + up
+    return np.clip(np.where(np.isnan(total), q, total), LOW, HIGH).astype(np.int8)
+
+
+step_s8 = register(
+    Op(
+        "step_s8",  # q + change between -128 and 127, rounded down or up by random bits; q where the change is NaN
+        infer=_step_type,
+        ref=_step,
+        vjp=None,
+        lower=Elementwise("ag_quantized_step({0}, {1}, {2})", ATOM, header=HEADER),
+        samples=tuple(
+            Sample(
+                (shape, shape, shape),
+                domain=(-40.0, 40.0),
+                dtypes={0: "s8", 2: "u32"},
+                integers={0: (LOW, HIGH + 1), 2: (0, 2**32)},
+            )
+            for shape in ((2, 30), ())
+        ),
     )
 )
 
@@ -86,7 +180,7 @@ clamp_s8 = register(
         "clamp_s8",  # q between low and high
         infer=_clamp_type,
         ref=lambda q, *, low, high: np.clip(q, low, high),
-        vjp=None,
+        vjp=lambda dys, inputs, outs, attrs, wanted: [within(outs[0], attrs["low"], attrs["high"], dys[0])],
         lower=Elementwise("ag_limited({0}, {low}, {high})", ATOM, cheap=True, header=HEADER),
         torch="a.clamp(low, high)",
         samples=(
@@ -153,7 +247,37 @@ _ZEROS = {"a_zero": -5, "b_zero": 7}
 _TERMS = {"a_multiplier": 2**30 + 999, "a_shift": 0, "b_multiplier": -(2**30) - 999, "b_shift": 0}
 
 
-def _two(name: str, ref: Callable[..., Any], c: str, attrs: Mapping[str, Any]) -> Op:
+def _add_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    g = within(outs[0], attrs["low"], attrs["high"], dys[0])
+    signed = g, apply("neg", g) if attrs["b_multiplier"] < 0 else g
+    rows = zip(signed, inputs, wanted, strict=True)
+    return [sum_to(dy, v.type.shape) if want else None for dy, v, want in rows]
+
+
+def _mul_vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    g = within(outs[0], attrs["low"], attrs["high"], dys[0])
+    found: list[Value | None] = []
+    for v, other, want in zip(inputs, reversed(inputs), wanted, strict=True):
+        of = other.type.quantization
+        assert of is not None
+        real = apply("dequantize", other, constant(of.scale), zero=of.zero_point) if want else None
+        found.append(sum_to(apply("mul", g, real), v.type.shape) if want else None)
+    return found
+
+
+def _two(name: str, ref: Callable[..., Any], vjp: VJP, c: str, attrs: Mapping[str, Any]) -> Op:
     shapes = (((2, 3), (2, 3)), ((2, 3), (3,)), ((), (4,)))
     samples = tuple(
         Sample(
@@ -164,7 +288,7 @@ def _two(name: str, ref: Callable[..., Any], c: str, attrs: Mapping[str, Any]) -
         )
         for s in shapes
     )
-    return Op(name, _two_type, ref, None, Elementwise(c, ATOM, SELECT, header=HEADER), samples)
+    return Op(name, _two_type, ref, vjp, Elementwise(c, ATOM, SELECT, header=HEADER), samples)
 
 
 _LIMITED = "{multiplier}, {shift}, {zero}, {low}, {high})"
@@ -173,6 +297,7 @@ add_s8 = register(
     _two(
         "add_s8",  # a + b, each brought to a common scale with `left` more bits first; a - b if b_multiplier < 0
         _add,
+        _add_vjp,
         "ag_quantized_sum({0}, {a_zero}, {a_multiplier}, {a_shift}, {1}, {b_zero}, {b_multiplier}, {b_shift}, "
         f"{{left}}, {_LIMITED}",
         {**_ZEROS, **_TERMS, "left": 20, **_RESULT, "shift": -18},
@@ -183,6 +308,7 @@ mul_s8 = register(
     _two(
         "mul_s8",
         _mul,
+        _mul_vjp,
         f"ag_quantized_product({{0}}, {{a_zero}}, {{1}}, {{b_zero}}, {_LIMITED}",
         {**_ZEROS, **_RESULT, "shift": -6},
     )

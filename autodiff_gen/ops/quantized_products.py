@@ -3,6 +3,10 @@
 Their operands are x, the weights w, the bias of each output channel, and the multiplier and shift that bring a sum of
 that channel to the scale of the result. x_zero is the zero point of x; results are between low and high; the attribute
 `quantization` is that of the result. Results are equal to the last bit in NumPy and on every core.
+
+Gradients, floats, are those with respect to the real numbers that integers represent; rounding passes them, limits pass
+none. With g = dy scale of w, for each channel, gradients of x are products of g with the integers of w, and those of w
+sums of products of g with those of x, times (scale of x) / (scale of w).
 """
 
 from __future__ import annotations
@@ -13,20 +17,58 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..errors import GraphError, ShapeError
+from ..ir.build import apply, constant
 from ..ir.kernel_call import KernelCall, Operand, Result
-from ..ir.node import Op, Sample, register
+from ..ir.names import with_role
+from ..ir.node import VJP, Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
 from ..ir.strides import Strided
 from ..ir.types import Type, planned, s8, s32
-from .quantization import is_s8
+from .quantization import is_s8, within
 from .window_products import at_tap, conv_shape, macs, size_of
 from .windows import Padding, Pair, image_axes, padded, pair_of, with_size
 
 POINTERS = {name: Operand(i) for i, name in enumerate(("x", "w", "bias", "multiplier", "shift"))} | {
     "y": Result()
 }
+
+
+def _scaled(v: Value, factors: Any, role: str) -> Value:
+    """v times factors that broadcast to it."""
+    return apply("mul", v, constant(factors.astype(np.float32), role=role))
+
+
+def _product_vjp(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> VJP:
+    """The gradients with respect to x, w and bias. dx_of: (g, x, w, attrs), dw_of: (x, g, w, attrs)."""
+
+    def vjp(
+        dys: Sequence[Value | None],
+        inputs: Sequence[Value],
+        outs: Sequence[Value],
+        attrs: Attrs,
+        wanted: Sequence[bool],
+    ) -> list[Value | None]:
+        (dy,), (x, w, *_), (y,) = dys, inputs, outs
+        of_x, of_w = x.type.quantization, w.type.quantization
+        assert dy is not None and of_x is not None
+        if of_w is None:
+            raise GraphError(f"no gradient passes the weights {w!r}, whose scales are not known")
+        scales, along = np.array(of_w.scales), of_w.along(planned(w.shape))
+        g = with_role(
+            within(y, attrs["low"], attrs["high"], _scaled(dy, scales, "weight_scales")), "scaled_gradient"
+        )
+        found: list[Value | None] = [dx_of(g, x, w, attrs) if wanted[0] else None, None, None, None, None]
+        if wanted[1]:
+            dw = with_role(dw_of(x, g, w, attrs), "weight_gradient_sums")
+            found[1] = _scaled(dw, of_x.scale / along, "weight_gradient_scales")
+        if wanted[2]:
+            total = apply("sum", g, axes=tuple(range(dy.ndim - 1)), keepdim=False)
+            found[2] = _scaled(with_role(total, "bias_gradient_sums"), 1.0 / scales, "inverse_scales")
+        return found
+
+    return vjp
 
 
 def _channels(o: int, *of_channels: Type) -> None:
@@ -50,12 +92,14 @@ def _numbers(attrs: Attrs) -> dict[str, int]:
 @dataclass(frozen=True)
 class _Convolution:
     """`channels`: (type of w, channels of x, groups) -> output channels; `window`: of w's shape; `product`: the sums
-    over the channels of one element of all windows, from x there, w there and the groups."""
+    over the channels of one element of all windows, from x there, w there and the groups; `float_op`: the op on
+    floats."""
 
     name: str
     channels: Callable[[Type, int, int], int]
     window: Callable[[Sequence[Any]], Any]
     product: Callable[[Any, Any, int, int, int], Any]
+    float_op: str
 
     def infer(
         self,
@@ -94,7 +138,19 @@ class _Convolution:
 
     def register(self, samples: Sequence[Sample]) -> Op:
         lower = Call(self.call, strided=(0,), macs=macs)
-        return register(Op(self.name, self.infer, self.ref, None, lower, tuple(samples)))
+        vjp = _product_vjp(self.dx, self.dw)
+        return register(Op(self.name, self.infer, self.ref, vjp, lower, tuple(samples)))
+
+    def shared(self, attrs: Attrs) -> dict[str, Any]:
+        """The attributes of the ops that compute gradients."""
+        return {k: attrs[k] for k in ("stride", "padding", "dilation", "groups") if k in attrs}
+
+    def dx(self, g: Value, x: Value, w: Value, attrs: Attrs) -> Value:
+        return apply(f"{self.float_op}_dx_f32_s8", g, w, size=x.type.shape[1:3], **self.shared(attrs))
+
+    def dw(self, x: Value, g: Value, w: Value, attrs: Attrs) -> Value:
+        window, of = self.window(w.type.shape), {"x_zero": attrs["x_zero"], **self.shared(attrs)}
+        return apply(f"{self.float_op}_dw_s8_f32", x, g, kernel=window, **of)
 
 
 def _filters(w: Type, c: int, groups: int) -> int:
@@ -135,7 +191,7 @@ def windows_s8(
     return {"stride": stride, "padding": padding, "dilation": dilation}
 
 
-conv2d_s8 = _Convolution("conv2d_s8", _filters, lambda w: w[1:3], _of_groups).register(
+conv2d_s8 = _Convolution("conv2d_s8", _filters, lambda w: w[1:3], _of_groups, "conv2d").register(
     (
         _sample((2, 4, 5, 3), (4, 3, 2, 3), 4, groups=1, **windows_s8()),
         _sample((1, 5, 5, 4), (6, 3, 3, 2), 6, groups=2, **windows_s8((2, 2), (1, 1, 1, 1))),
@@ -144,7 +200,11 @@ conv2d_s8 = _Convolution("conv2d_s8", _filters, lambda w: w[1:3], _of_groups).re
 )
 
 depthwise2d_s8 = _Convolution(
-    "depthwise2d_s8", _one_filter_each, lambda w: w[:2], lambda x, w, i, j, groups: x * w[i, j]
+    "depthwise2d_s8",
+    _one_filter_each,
+    lambda w: w[:2],
+    lambda x, w, i, j, groups: x * w[i, j],
+    "depthwise2d",
 ).register(
     (
         _sample((2, 4, 5, 3), (3, 2, 3), 3, **windows_s8()),
@@ -179,12 +239,28 @@ def _dense_macs(call: KernelCall) -> int:
     return m * n * k
 
 
+_ONE = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups": 1}  # window, one pixel of x
+
+
+def _dense_dx(g: Value, x: Value, w: Value, attrs: Attrs) -> Value:
+    """As of a convolution: its kernel needs no copy of the weights as floats."""
+    (m, n), k = g.shape, w.shape[1]
+    image, filters = apply("reshape", g, shape=(m, 1, 1, n)), apply("reshape", w, shape=(n, 1, 1, k))
+    dx = apply("conv2d_dx_f32_s8", image, filters, size=(1, 1), **_ONE)
+    return apply("reshape", dx, shape=(m, k))
+
+
+def _dense_dw(x: Value, g: Value, w: Value, attrs: Attrs) -> Value:
+    integers = apply("dequantize", x, constant(1.0), zero=attrs["x_zero"])
+    return apply("matmul", apply("permute", g, dims=(1, 0)), integers)
+
+
 dense_s8 = register(
     Op(
         "dense_s8",  # y[m, n] of x[m, k] and w[n, k]; per_channel: whether multipliers or shifts differ
         infer=_dense_type,
         ref=_dense,
-        vjp=None,
+        vjp=_product_vjp(_dense_dx, _dense_dw),
         lower=Call(_dense_call, macs=_dense_macs),
         samples=(
             _sample((3, 7), (4, 7), 4, per_channel=True),

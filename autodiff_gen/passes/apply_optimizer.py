@@ -28,6 +28,7 @@ from ..ir.origin import OPTIMIZER, UPDATE, building
 from ..ir.rewrite import replaced
 from ..ir.types import Type, f32, planned
 from ..optim import clip_grad_norm, clip_grad_value
+from ..optim.quantized_parameters import check_averages, real_numbers, rounded
 from .context import Context, Training
 from .differentiate import gradient_name, samples_of
 
@@ -44,11 +45,14 @@ def apply_optimizer(module: Module[Graph], context: Context) -> Module[Graph]:
     shown = gradients
     if training.accumulate is not None:
         # One set of update rules over placeholders, so that both ways of training share their states.
-        shown = [make_input(gradient_name(state), state.type, state.name) for state in states]
+        shown = [
+            make_input(gradient_name(state), Type(f32, state.type.shape), state.name) for state in states
+        ]
     with building(OPTIMIZER, UPDATE):
         new = _rules(module, training, trained, shown)
         averages = training.ema.averages(states) if training.ema else {}
         if training.ema:
+            check_averages(states)
             new = {**new, **training.ema.updates(averages, new)}
 
     def updates(gradients: Sequence[Value]) -> dict[State, Value]:
@@ -113,8 +117,9 @@ def _rules(
     if training.clip_grad_norm is not None:
         gradients = clip_grad_norm(gradients, training.clip_grad_norm)
     groups = [replace(group, states=tuple(map(module.state, group.states))) for group in training.groups]
-    params = [(state, v, g) for (state, v), g in zip(trained, gradients, strict=True)]
-    return training.optimizer.updates(groups, params, training.lr, training.schedule)
+    params = real_numbers([(state, v, g) for (state, v), g in zip(trained, gradients, strict=True)])
+    new = training.optimizer.updates(groups, params, training.lr, training.schedule)
+    return rounded(trained, params, new)
 
 
 class _Sums:

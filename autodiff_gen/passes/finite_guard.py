@@ -138,9 +138,9 @@ class Bounds:
 
     def of_update(self, state: State, new: Value) -> list[Bound]:
         """What must be finite for the new value of a state to be so; its own old value is assumed to be."""
-        if new.type.dtype.kind != "f":
-            return []  # integers are always finite
         node = _without_views(new).node
+        if new.type.dtype.kind != "f":  # integers are always finite, but not what they are rounded from
+            return [self.of(v) for v in node.operands if v.type.dtype.kind == "f" and v.node.op is not CONST]
         if node not in self.waiting:
             return [self.of(new)]
         for own, change, _ in changes(node):
@@ -161,7 +161,9 @@ class Bounds:
     def _scanned(self, v: Value) -> Bound:
         """The largest magnitude among the elements of a value in memory."""
         if v.node.op is CONST:
-            return max(float(np.abs(v.node.attrs["value"]).max()), 1.0)
+            return max(float(np.abs(v.node.attrs["value"].astype(np.float64)).max()), 1.0)
+        if v.type.dtype.kind != "f":
+            return 2.0 ** (8 * v.type.dtype.size)
         squares = self._sum_of_squares(v)
         if squares is not None and v not in self.checked:
             length = apply("add", apply("sqrt", squares), TINY)

@@ -156,7 +156,7 @@ class _Propagation:
         old = node.attrs["state"]
         storage = self.storage[old]
         if old not in self.states:
-            type = old.type.with_shape(storage.shape)
+            type = old.type.moved(storage.stored, storage.shape)
             self.states[old] = make_state(replace(old, type=type, storage=storage))
         pieces = reshaped(self.states[old], tuple(extent for extent, _ in storage.loops))
         split = simplified(pieces, [(storage.dims.index(i),) for i in range(len(storage.dims))])

@@ -1,73 +1,39 @@
-/* Depthwise convolution of 8-bit integers, four channels at a time. Their weights are unpacked to 16 bits in
- * scratch memory first, each next to the offset of the element that it is multiplied with:
- *
- *     taps  offset (w0 w2) (w1 w3) | offset (w0 w2) (w1 w3) | ...          kh * kw of them
- *
- * A window that has all its columns inside x is one run of taps, any other a run for each row. The last four
- * channels overlap those before. */
-#include "ag_kernels.h"
+/* Depthwise convolution of 8-bit integers, four channels at a time, whose weights are unpacked to 16 bits. */
 #include "microkernel_s8.h"
 
-static void unpack(ag_tap_s8 *tap, const int8_t *w, const ag_conv2d_shape *s) {
-    for (int32_t i = 0; i < s->kh; i++) {
-        for (int32_t j = 0; j < s->kw; j++, tap++, w += s->c) {
-            tap->offset = i * s->dilation_h * s->x_h + j * s->dilation_w * s->x_w;
-            tap->even = ag_even(ag_four(w), 0);
-            tap->odd = ag_odd(ag_four(w), 0);
-        }
-    }
+enum { AG_CHANNELS = 4 };
+
+typedef struct ag_sums_s8 {
+    int32_t of[AG_CHANNELS];
+} ag_sums_s8;
+
+typedef struct ag_channels_s8 {
+    ag_sums_s8 bias;
+    int32_t multiplier[AG_CHANNELS], shift[AG_CHANNELS];
+} ag_channels_s8;
+
+static inline ag_channels_s8 ag_channels_of(const int32_t *bias, const int32_t *multiplier,
+                                            const int32_t *shift) {
+    ag_channels_s8 c;
+    memcpy(&c.bias, bias, sizeof c.bias);
+    memcpy(c.multiplier, multiplier, sizeof c.multiplier);
+    memcpy(c.shift, shift, sizeof c.shift);
+    return c;
 }
 
-/* Four channels of one image; bias, multiplier and shift are those of the first one. */
-static void compute(const int8_t *x, const ag_tap_s8 *taps, const int32_t *bias, const int32_t *multiplier,
-                    const int32_t *shift, int8_t *y, uint32_t offsets, const ag_output_s8 *output,
-                    const ag_conv2d_shape *s) {
-    int32_t m[4], shifts[4];
-    const int32_t right = s->w - (s->kw - 1) * s->dilation_w; /* windows that start there end outside x */
-    memcpy(m, multiplier, sizeof m);
-    memcpy(shifts, shift, sizeof shifts);
-    for (int32_t p = 0; p < s->oh; p++) {
-        const int32_t top = p * s->stride_h - s->pad_top;
-        const int32_t i0 = ag_before(-top, s->dilation_h, s->kh);
-        const int32_t i1 = ag_before(s->h - top, s->dilation_h, s->kh);
-        const int32_t count = i1 > i0 ? (i1 - i0) * s->kw : 0, step = s->stride_w * s->x_w;
-        const ag_tap_s8 *row = taps + i0 * s->kw;
-        int32_t left = -s->pad_left;
-        uintptr_t start = (uintptr_t)x + (uintptr_t)(top * s->x_h + left * s->x_w);
-        for (int32_t q = s->ow; q > 0; q--, left += s->stride_w, start += (uintptr_t)step, y += s->ldy) {
-            int32_t sums[4];
-            memcpy(sums, bias, sizeof sums);
-            if (left >= 0 && left < right) {
-                if (count > 0) {
-                    ag_taps_s8_armv7em(sums, (const int8_t *)start, row, count, offsets);
-                }
-            } else {
-                const int32_t j0 = ag_before(-left, s->dilation_w, s->kw);
-                const int32_t j1 = ag_before(s->w - left, s->dilation_w, s->kw);
-                for (int32_t i = i0; i < i1 && j0 < j1; i++) {
-                    ag_taps_s8_armv7em(sums, (const int8_t *)start, taps + i * s->kw + j0, j1 - j0, offsets);
-                }
-            }
-            const uint32_t four = ag_outputs(sums, m, shifts, output);
-            memcpy(y, &four, sizeof four);
-        }
-    }
+static inline void ag_weights(ag_tap_s8 *tap, const int8_t *w) {
+    tap->even = ag_even(ag_four(w), 0);
+    tap->odd = ag_odd(ag_four(w), 0);
 }
 
-void ag_depthwise2d_s8_armv7em(const int8_t *x, const int8_t *w, const int32_t *bias,
-                               const int32_t *multiplier, const int32_t *shift, int8_t *y, int32_t n,
-                               int32_t x_zero, int32_t y_zero, int32_t low, int32_t high, void *scratch,
-                               const ag_conv2d_shape *shape) {
-    const ag_conv2d_shape *s = shape;
-    const ag_output_s8 output = ag_output_of(y_zero, low, high);
-    ag_tap_s8 *taps = scratch;
-    AG_SCRATCH_NEEDED(s->kh * s->kw * (int32_t)sizeof *taps);
-    for (int32_t next = 0; next < s->c; next += 4) {
-        const int32_t c = next + 4 > s->c ? s->c - 4 : next;
-        unpack(taps, w + c, s);
-        for (int32_t b = 0; b < n; b++) {
-            compute(x + (ptrdiff_t)b * s->x_n + c, taps, bias + c, multiplier + c, shift + c,
-                    y + (ptrdiff_t)b * s->oh * s->ow * s->ldy + c, ag_offsets(x_zero), &output, s);
-        }
-    }
+static inline void ag_taps(ag_sums_s8 *sums, const int8_t *x, const ag_tap_s8 *taps, int32_t count,
+                           int32_t zero) {
+    ag_taps_s8_armv7em(sums->of, x, taps, count, ag_offsets(zero));
 }
+
+static inline void ag_put_channels(int8_t *y, const ag_sums_s8 *sums, const ag_channels_s8 *c,
+                                   const ag_output_s8 *o) {
+    ag_put_four(y, sums->of, c->multiplier, c->shift, o);
+}
+
+#include "tiles/depthwise2d_s8.c"

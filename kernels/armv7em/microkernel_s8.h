@@ -81,11 +81,6 @@ static inline uint32_t ag_odd(uint32_t four, uint32_t offsets) {
     return result;
 }
 
-/* How many of `count` elements, `dilation` apart, are before one that is `distance` after the first. */
-static inline int32_t ag_before(int32_t distance, int32_t dilation, int32_t count) {
-    return ag_limited((distance + dilation - 1) / dilation, 0, count);
-}
-
 /* high - min(ag_requantized(v, multiplier, -1 - right) + zero, high), at most 255, where 0 <= right < 16.
  * SMMULR for 2 v is the first rounding; where 2 v saturates, the result is beyond the limits in any case. The
  * second is ceil(t / 2) for the last t below, and high - zero - ceil(t / 2) = floor((2 (high - zero) - t) /
@@ -102,9 +97,10 @@ static inline uint32_t ag_below_high(int32_t v, int32_t multiplier, int32_t righ
 /* The same for any shift. */
 uint32_t ag_below_high_s8_armv7em(int32_t v, int32_t multiplier, int32_t shift, const ag_output_s8 *o);
 
-/* The results of four sums, as bytes: each is high minus what ag_below_high says, and not less than low. */
-__attribute__((always_inline)) static inline uint32_t
-ag_outputs(const int32_t *sums, const int32_t *multiplier, const int32_t *shift, const ag_output_s8 *o) {
+/* Stores the results of four sums: each is high minus what ag_below_high says, and not less than low. */
+__attribute__((always_inline)) static inline void ag_put_four(int8_t *y, const int32_t *sums,
+                                                              const int32_t *multiplier, const int32_t *shift,
+                                                              const ag_output_s8 *o) {
     uint32_t below;
     if ((uint32_t)(~shift[0] | ~shift[1] | ~shift[2] | ~shift[3]) < 16u) {
         below = ag_below_high(sums[0], multiplier[0], ~shift[0], o);
@@ -119,7 +115,7 @@ ag_outputs(const int32_t *sums, const int32_t *multiplier, const int32_t *shift,
     }
     __asm__("uqsub8 %0, %1, %0" : "+r"(below) : "r"(o->ranges));
     __asm__("uadd8 %0, %0, %1" : "+r"(below) : "r"(o->lows));
-    return below;
+    memcpy(y, &below, sizeof below);
 }
 
 #endif

@@ -20,7 +20,7 @@ enum {
     PADDED = GUARD + MAX_FLOATS + GUARD,
     ALIGNMENT_UNIT = 128,
     MAX_CHANNELS = 160,
-    MAX_SCRATCH = 12800,
+    MAX_SCRATCH = 14400,
     MAX_PRINTED = 2
 };
 enum { INPUTS = 3, ACTUAL = INPUTS, EXPECTED, MAGNITUDES, BUFFERS };
@@ -184,6 +184,18 @@ int8_t *compare_input_s8(int32_t slot, compare_layout layout, bool small) {
     restore(slot);
     input_count = slot >= input_count ? slot + 1 : input_count;
     return (int8_t *)data(slot);
+}
+
+const float *compare_input_of_s8(int32_t slot, int32_t of, compare_layout layout, int32_t zero) {
+    const int8_t *const q = (const int8_t *)(original[of] + GUARD);
+    const int32_t count = last_offset(&layout) + 1;
+    float *const dst = guards(slot, count);
+    for (int32_t i = 0; i < count; i++) {
+        dst[i] = (float)(q[i] - zero);
+    }
+    restore(slot);
+    input_count = slot >= input_count ? slot + 1 : input_count;
+    return data(slot);
 }
 
 const int32_t *compare_input_words(int32_t slot, const int32_t *words, int32_t count) {

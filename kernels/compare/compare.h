@@ -68,9 +68,10 @@ float *compare_input(int32_t slot, compare_layout layout, compare_values values)
 int32_t *compare_indices(int32_t count, int32_t rows);
 uint8_t *compare_input_index(void);
 
-/* The same for 8-bit integers, of which many are extremes: from -128 to 127, or if `small` -1, 0 and 1; and a
- * copy of other words. */
+/* The same for 8-bit integers, of which many are extremes: from -128 to 127, or if `small` -1, 0 and 1; the
+ * floats of those in slot `of`, less zero; and a copy of other words. */
 int8_t *compare_input_s8(int32_t slot, compare_layout layout, bool small);
+const float *compare_input_of_s8(int32_t slot, int32_t of, compare_layout layout, int32_t zero);
 const int32_t *compare_input_words(int32_t slot, const int32_t *words, int32_t count);
 uint32_t compare_random(uint32_t key, uint32_t number);
 

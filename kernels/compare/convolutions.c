@@ -104,9 +104,50 @@ static void all_dw(const compare_row *row, const family *ref) {
     }
 }
 
+/* The same of integers, against `ref` of floats. */
+static void dx_of_s8(const compare_row *row, const family *ref, const images *i, image_layout layout,
+                     compare_attributes *f) {
+    ag_conv2d_dx_f32_s8_fn *kernel = (ag_conv2d_dx_f32_s8_fn *)row->function;
+    const ag_conv2d_shape *s = &f->conv2d_shape;
+    const float *dy = compare_input(0, results_of(s, f->n), COMPARE_UNIFORM);
+    (void)compare_input_s8(1, weights_of(s), false);
+    const float *w = compare_input_of_s8(2, 1, weights_of(s), 0);
+    compare_output(array_layout(i, layout), 0.0f);
+    ref->dx(dy, w, compare_expected(), f->n, s);
+    compare_make_magnitudes();
+    ref->dx(dy, w, compare_magnitudes(), f->n, s);
+    while (compare_next_alignment(f)) {
+        kernel(compare_operand(0), compare_operand_s8(1), compare_actual(), f->n, compare_scratch(f), s);
+        compare_check(f, s->kh * s->kw * (s->o / s->groups));
+    }
+}
+
+static void dw_of_s8(const compare_row *row, const family *ref, const images *i, image_layout layout,
+                     compare_attributes *f) {
+    ag_conv2d_dw_s8_f32_fn *kernel = (ag_conv2d_dw_s8_f32_fn *)row->function;
+    const ag_conv2d_shape *s = &f->conv2d_shape;
+    (void)compare_input_s8(0, array_layout(i, layout), false);
+    f->x_zero = i->c % 2 == 0 ? -128 : 5;
+    const float *dy = compare_input(1, results_of(s, f->n), COMPARE_UNIFORM);
+    const float *x = compare_input_of_s8(2, 0, array_layout(i, layout), f->x_zero);
+    compare_output(weights_of(s), f->beta);
+    ref->dw(x, dy, compare_expected(), f->n, s, f->alpha, f->beta);
+    compare_make_magnitudes();
+    ref->dw(x, dy, compare_magnitudes(), f->n, s, 1.0f, 0.0f);
+    while (compare_next_alignment(f)) {
+        kernel(compare_operand_s8(0), compare_operand(1), compare_actual(), f->n, f->x_zero,
+               compare_scratch(f), s, f->alpha, f->beta);
+        compare_check(f, f->n * s->oh * s->ow);
+    }
+}
+
 COMPARE_CASES_OF(conv2d_f32, all, forward, &conv2d, 1, 3)
 COMPARE_CASES_OF(conv2d_dx_f32, all, dx, &conv2d, 1, 0)
 COMPARE_CASES_OF(conv2d_dw_f32, all_dw, &conv2d)
 COMPARE_CASES_OF(depthwise2d_f32, all, forward, &depthwise2d, 1, 3)
 COMPARE_CASES_OF(depthwise2d_dx_f32, all, dx, &depthwise2d, 1, 0)
 COMPARE_CASES_OF(depthwise2d_dw_f32, all_dw, &depthwise2d)
+COMPARE_CASES_OF(conv2d_dx_f32_s8, all, dx_of_s8, &conv2d, 1, 0)
+COMPARE_CASES_OF(conv2d_dw_s8_f32, all, dw_of_s8, &conv2d, COMPARE_SCALES, 0)
+COMPARE_CASES_OF(depthwise2d_dx_f32_s8, all, dx_of_s8, &depthwise2d, 1, 0)
+COMPARE_CASES_OF(depthwise2d_dw_s8_f32, all, dw_of_s8, &depthwise2d, COMPARE_SCALES, 0)

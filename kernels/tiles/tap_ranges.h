@@ -38,4 +38,10 @@ static inline ag_tap_range ag_tap_range_from(int32_t begin, int32_t windows, int
     return s;
 }
 
+/* How many of `taps` elements, `dilation` apart, are before one that is `distance` after the first. */
+static inline int32_t ag_before(int32_t distance, int32_t dilation, int32_t taps) {
+    const int32_t before = (distance + dilation - 1) / dilation;
+    return before < 0 ? 0 : before > taps ? taps : before;
+}
+
 #endif

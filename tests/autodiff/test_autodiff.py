@@ -132,8 +132,14 @@ def test_gradient_through_a_value_that_is_half_detached() -> None:
 REJECTED = [
     (lambda: grad(F.square(ag.Input("x", (3,))), X), r"y is f32\[3\], not a scalar; reduce it"),
     (lambda: grad(X, X, dy=ag.Input("dy", (3,))), r"dy is f32\[3\], but y is f32\[\]"),
-    (lambda: grad(X, ag.Input("k", (), dtype="s32")), "is not a float; only floats have gradients"),
-    (lambda: grad(ag.Input("k", (), dtype="s32"), X), "is not a float; only floats have gradients"),
+    (
+        lambda: grad(X, ag.Input("k", (), dtype="s32")),
+        "is neither a float nor quantised; only these have gradients",
+    ),
+    (
+        lambda: grad(ag.Input("k", (), dtype="s32"), X),
+        "is neither a float nor quantised; only these have gradients",
+    ),
 ]
 
 

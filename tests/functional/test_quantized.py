@@ -175,8 +175,10 @@ REJECTED = [
         "the bias must be int32[3], not",
     ),
     (
-        lambda: F.quantized_conv2d(IMAGE, IMAGE, None, *RESULT),
-        "the weight must be a constant, as F.quantized_weight makes it",
+        lambda: F.quantized_conv2d(
+            IMAGE, F.quantized_weight(np.ones((3, 2, 1, 1), np.int8), [0.1, 0.2], 1), None, *RESULT
+        ),
+        "has scales along axis 1, not along axis 0",
     ),
     (
         lambda: F.quantized_conv2d(IMAGE, of_ones((3, 2, 1, 1)), None, *RESULT, low=5, high=5),

@@ -58,7 +58,9 @@ SAMPLED = [
     for name in OPS
     if name not in INTERNAL | REGIONS and not isinstance(OPS[name].lower, Moded)  # test_modes.py
 ]
-DIFFERENTIABLE = [name for name in SAMPLED if OPS[name].vjp is not None]
+# Gradients that pass rounding: held to PyTorch by tests/functional/test_quantized_gradients.py.
+STRAIGHT_THROUGH = {"quantize", "quantize_s32", "dequantize", "clamp_s8", *ON_S8}
+DIFFERENTIABLE = [name for name in SAMPLED if OPS[name].vjp is not None and name not in STRAIGHT_THROUGH]
 FLAT = {"detach", "floor", "round", "sign"}  # no gradient flows through them
 ROWS = [(name, i) for name in SAMPLED for i in range(len(OPS[name].samples))]
 
@@ -68,7 +70,7 @@ def has_float_operand(sample: Sample) -> bool:
 
 
 GRADIENT_ROWS = [
-    (name, i) for name, i in ROWS if OPS[name].vjp is not None and has_float_operand(OPS[name].samples[i])
+    (name, i) for name, i in ROWS if name in DIFFERENTIABLE and has_float_operand(OPS[name].samples[i])
 ]
 
 

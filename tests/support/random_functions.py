@@ -191,7 +191,9 @@ class Builder:
         names = [
             k
             for k, op in OPS.items()
-            if isinstance(op.lower, Elementwise) and op.samples and k not in ("copy", "rand_u32", "quantize")
+            if isinstance(op.lower, Elementwise)
+            and op.samples
+            and k not in ("copy", "rand_u32", "quantize", "quantize_s32", "step_s8")
         ]
         name = self.random.choice(sorted(names))
         sample = self.random.choice(OPS[name].samples)

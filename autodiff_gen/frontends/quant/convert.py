@@ -116,7 +116,11 @@ class Conversion:
     def _is_finite(self, v: Value) -> bool:
         """Whether a number, or a tensor on the calibration data, is finite in float32."""
         known = self.representations.get(v)
-        low, high = (known.array.min(), known.array.max()) if isinstance(known, Static) else self.range[v]
+        low, high = (
+            (known.array.min(), known.array.max())
+            if isinstance(known, Static)
+            else self.range.get(v, (0.0, 0.0))
+        )
         return bool(high - low <= np.finfo(np.float32).max)
 
     # A value as s8 or as a float

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ModelError
-from ...ir.quantization import within_sums
+from ...ir.quantization import sums_of, within_sums
 from .network import LIMITS, OPS, SCALE, Layer, Network, check_keys
 
 INPUT = "input"
@@ -94,4 +94,4 @@ def _mcunet(entries: Sequence[Mapping[str, Any]], arrays: dict[str, Any]) -> lis
 def _without_overflow(entry: Mapping[str, Any], weight: Any, bias: Any) -> Any:
     """The biases of channels with tiny weights are at a limit of s32, so that a sum could overflow: they become what
     sums have room for, which is far less than one unit of the result away."""
-    return within_sums(bias, weight, entry["x_zero"])
+    return within_sums(bias, sums_of(weight, entry["x_zero"]))

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ... import functional as F
 from ...errors import ModelError, ShapeError
 from ...functional.arguments import as_value
@@ -14,6 +16,7 @@ from ...functional.quantized_arguments import quantization_of
 from ...ir.node import Value
 from ...ir.quantization import HIGH, LOW
 from ...nn.module import Module
+from ...nn.parameter import Parameter, QuantizedParameter
 
 Arrays: TypeAlias = Mapping[str, Any]
 
@@ -44,7 +47,9 @@ def _quantize(layer: Layer, arrays: Arrays, x: Value) -> Value:
 
 def _weighted(function: Callable[..., Value]) -> Callable[..., Value]:
     def apply(layer: Layer, arrays: Arrays, x: Value) -> Value:
-        weight = F.quantized_weight(arrays["weight"], arrays["weight_scales"])
+        weight = arrays["weight"]
+        if not isinstance(weight, Value):
+            weight = F.quantized_weight(weight, arrays["weight_scales"])
         result = {"scale": layer.scale, "zero_point": layer.zero_point, "low": layer.low, "high": layer.high}
         return function(x, weight, arrays.get("bias"), **result, **layer.options)
 
@@ -115,18 +120,50 @@ def check_keys(name: Any, op: Any, keys: Collection[str]) -> None:
         )
 
 
-class _LayerModule(Module):
-    """One layer, so that names in generated C are those of the layers."""
+class LayerModule(Module):
+    """One layer. Its parameters, if it has any and its arrays are of the right types, are `weight`, s8, and `bias`, the
+    real numbers that the integers of the file represent; they are not trained unless requires_grad says so.
 
-    def __init__(self, layer: Layer, arrays: Arrays) -> None:
+    x_scale: that of the layer's input, None where it is not known before the network is called.
+    """
+
+    def __init__(self, layer: Layer, arrays: Arrays, x_scale: float | None) -> None:
         super().__init__()
         self.layer, self.arrays = layer, arrays
+        weight, scales, bias = (np.asarray(arrays.get(k, ())) for k in WEIGHTS["arrays"])
+        if weight.dtype != np.int8 or scales.dtype.kind != "f" or scales.shape not in ((), weight.shape[:1]):
+            return
+        self.weight: Parameter = QuantizedParameter(weight, scales, requires_grad=False)
+        if x_scale is not None and bias.shape == weight.shape[:1]:
+            self.bias = Parameter(bias * (x_scale * scales.astype(np.float64)), requires_grad=False)
+
+    def use_master_copy(self) -> LayerModule:
+        """Keep the weights as floats, which are rounded to s8 wherever they are used: small updates add up exactly, for
+        five times the memory. Returns the layer. Raises ModelError for a layer without weights."""
+        weight = self._members()[0].get("weight")
+        if not isinstance(weight, QuantizedParameter):
+            raise ModelError(f"layer {self.layer.name!r}: a {self.layer.op} has no 8-bit weights to copy")
+        of = weight.quantization
+        self.weight = Parameter(weight.data * of.along(weight.data.shape), weight.requires_grad)
+        return self
 
     def forward(self, *inputs: Value) -> Value:
+        trained = {k: self._trained(k, p) for k, p in self._members()[0].items() if p and p.requires_grad}
+        for own in self._members()[0].values():
+            if own is not None and not own.requires_grad:
+                own.fix()  # its array is part of the graph
         try:
-            return OPS[self.layer.op].build(self.layer, self.arrays, *inputs)
+            return OPS[self.layer.op].build(self.layer, {**self.arrays, **trained}, *inputs)
         except ShapeError as error:
             raise ShapeError(f"layer {self.layer.name!r}: {error}") from None
+
+    def _trained(self, name: str, parameter: Parameter) -> Value:
+        """As the op takes it."""
+        value: Value = getattr(self, name)
+        if name == "bias" or isinstance(parameter, QuantizedParameter):
+            return value
+        scales = np.asarray(self.arrays["weight_scales"])
+        return F.quantize(value, scales, axis=0 if scales.ndim else None)
 
 
 def _check_inputs(layer: Layer, known: Sequence[str]) -> None:
@@ -145,7 +182,8 @@ def _check_inputs(layer: Layer, known: Sequence[str]) -> None:
 
 class Network(Module):
     """A quantised network. It takes a float tensor, or one that is quantised as its first layer says, and returns a
-    float tensor: the dequantised result of its last layer. Its parameters are constants: nothing of it is trained.
+    float tensor: the dequantised result of its last layer. Its layers are modules under their names; their parameters
+    `weight` and `bias` have requires_grad=False, and are then constants. Set requires_grad to train one.
 
     layers: in the order of execution; arrays: those of each layer by "<layer>.weight" (s8), "<layer>.weight_scales"
     (float, one or one for each output channel) and "<layer>.bias" (s32). Raises ModelError for layers that do not fit
@@ -158,6 +196,7 @@ class Network(Module):
             raise ModelError("a quantised network needs a sequence of at least one quant.Layer")
         known: list[str] = []
         read: set[str] = set()
+        scale: dict[str, float | None] = {}
         for layer in layers:
             check_keys(layer.name, layer.op, layer.options)
             _check_inputs(layer, known)
@@ -169,7 +208,9 @@ class Network(Module):
                 raise ModelError(f"layer {layer.name!r}: the array {missing!r} is missing")
             known.append(layer.name)
             read.update(names.values())
-            self._members()[1][layer.name] = _LayerModule(layer, own)
+            x_scale = scale.get(layer.inputs[0] if layer.inputs else known[-2] if known[1:] else "")
+            scale[layer.name] = layer.scale if "scale" in op.keys else x_scale
+            self._members()[1][layer.name] = LayerModule(layer, own, x_scale)
         unread = next((name for name in arrays if name not in read), None)
         if unread is not None:
             raise ModelError(

@@ -11,7 +11,7 @@ import numpy as np
 from ...ir.build import apply, constant
 from ...ir.interpreter import bind
 from ...ir.node import Node, Value
-from ...ir.quantization import HIGH, Quantization, check_sums, fixed_points, within_sums
+from ...ir.quantization import HIGH, Quantization, check_sums, fixed_points, sums_of, within_sums
 from ...ir.types import s8, s32
 from ...ops.quantized_forms import Product
 from .representations import Pending
@@ -63,9 +63,15 @@ def quantized_product(
     scales = np.maximum(scales, np.maximum(np.abs(shift) / (of_x.scale * 2**30), 1e-30))
     q = np.clip(np.rint(scaled / scales.reshape(-1, *(1,) * (rows.ndim - 1))), -HIGH, HIGH).astype(np.int8)
     multiplier, shifts = fixed_points(of_x.scale * scales / of.scale)
-    bias = within_sums(np.rint(shift / (of_x.scale * scales)), q, of_x.zero_point)
-    check_sums(bias, q, of_x.zero_point, shifts)
-    weights = constant(np.ascontiguousarray(form.stored(np.moveaxis(q, 0, form.channels))), s8, role="weight")
+    sums = sums_of(q, of_x.zero_point)
+    bias = within_sums(np.rint(shift / (of_x.scale * scales)), sums)
+    check_sums(bias, sums, shifts)
+
+    def stored(array: Any) -> Any:
+        return np.ascontiguousarray(form.stored(np.moveaxis(array, 0, form.channels)))
+
+    of_w = Quantization(tuple(scales.tolist()), 0, 0).moved(stored, q.shape)
+    weights = constant(stored(q), s8, of_w, "weight")
     parts = {"bias": bias, "multiplier": multiplier, "shift": shifts}
     operands = [constant(array, s32, role=role) for role, array in parts.items()]
     more = {"x_zero": of_x.zero_point, "quantization": of, "low": low, "high": high}

@@ -1,0 +1,76 @@
+/* Depthwise convolution of 8-bit integers, AG_CHANNELS channels at a time. Their weights are unpacked in
+ * scratch memory first, each next to the offset of the element that it is multiplied with:
+ *
+ *     taps  offset, weights | offset, weights | ...          kh * kw of them
+ *
+ * A window that has all its columns inside x is one run of taps, any other a run for each row. The last
+ * channels overlap those before. A backend's file defines the following, and includes this one.
+ *
+ *     AG_CHANNELS       channels that are computed together
+ *     ag_output_s8      how results are stored, by ag_output_of(zero, low, high)
+ *     ag_tap_s8         a tap: `offset`, and weights, which ag_weights stores
+ *     ag_sums_s8        sums of the channels
+ *     ag_channels_s8    sums that are `bias`, and scales, by ag_channels_of(bias, multiplier, shift)
+ *     ag_taps           adds the products of taps to sums
+ *     ag_put_channels   stores the results of sums */
+#include "ag_kernels.h"
+#include "tiles/symbols.h"
+#include "tiles/tap_ranges.h"
+
+static void unpack(ag_tap_s8 *tap, const int8_t *w, const ag_conv2d_shape *s) {
+    for (int32_t i = 0; i < s->kh; i++) {
+        for (int32_t j = 0; j < s->kw; j++, tap++, w += s->c) {
+            tap->offset = i * s->dilation_h * s->x_h + j * s->dilation_w * s->x_w;
+            ag_weights(tap, w);
+        }
+    }
+}
+
+/* AG_CHANNELS channels of one image. */
+static void compute(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8 *channels, int8_t *y,
+                    int32_t zero, const ag_output_s8 *output, const ag_conv2d_shape *s) {
+    const int32_t right = s->w - (s->kw - 1) * s->dilation_w; /* windows that start there end outside x */
+    for (int32_t p = 0; p < s->oh; p++) {
+        const int32_t top = p * s->stride_h - s->pad_top;
+        const int32_t i0 = ag_before(-top, s->dilation_h, s->kh);
+        const int32_t i1 = ag_before(s->h - top, s->dilation_h, s->kh);
+        const int32_t count = i1 > i0 ? (i1 - i0) * s->kw : 0, step = s->stride_w * s->x_w;
+        const ag_tap_s8 *row = taps + i0 * s->kw;
+        int32_t left = -s->pad_left;
+        uintptr_t start = (uintptr_t)x + (uintptr_t)(ptrdiff_t)(top * s->x_h + left * s->x_w);
+        for (int32_t q = s->ow; q > 0; q--, left += s->stride_w, start += (uintptr_t)step, y += s->ldy) {
+            ag_sums_s8 sums = channels->bias;
+            if (left >= 0 && left < right) {
+                if (count > 0) {
+                    ag_taps(&sums, (const int8_t *)start, row, count, zero);
+                }
+            } else {
+                const int32_t j0 = ag_before(-left, s->dilation_w, s->kw);
+                const int32_t j1 = ag_before(s->w - left, s->dilation_w, s->kw);
+                for (int32_t i = i0; i < i1 && j0 < j1; i++) {
+                    ag_taps(&sums, (const int8_t *)start, taps + i * s->kw + j0, j1 - j0, zero);
+                }
+            }
+            ag_put_channels(y, &sums, channels, output);
+        }
+    }
+}
+
+void AG_SYMBOL(depthwise2d_s8)(const int8_t *x, const int8_t *w, const int32_t *bias,
+                               const int32_t *multiplier, const int32_t *shift, int8_t *y, int32_t n,
+                               int32_t x_zero, int32_t y_zero, int32_t low, int32_t high, void *scratch,
+                               const ag_conv2d_shape *shape) {
+    const ag_conv2d_shape *s = shape;
+    const ag_output_s8 output = ag_output_of(y_zero, low, high);
+    ag_tap_s8 *taps = scratch;
+    AG_SCRATCH_NEEDED(s->kh * s->kw * (int32_t)sizeof *taps);
+    for (int32_t next = 0; next < s->c; next += AG_CHANNELS) {
+        const int32_t c = next + AG_CHANNELS > s->c ? s->c - AG_CHANNELS : next;
+        const ag_channels_s8 channels = ag_channels_of(bias + c, multiplier + c, shift + c);
+        unpack(taps, w + c, s);
+        for (int32_t b = 0; b < n; b++) {
+            compute(x + (ptrdiff_t)b * s->x_n + c, taps, &channels,
+                    y + (ptrdiff_t)b * s->oh * s->ow * s->ldy + c, x_zero, &output, s);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+/* Results of 8-bit integers from vectors of four sums, by Helium or NEON: their intrinsics have the same
+ * names. */
+#ifndef AG_TILES_REQUANTIZED_H
+#define AG_TILES_REQUANTIZED_H
+
+#include "tiles/inline.h"
+
+#include <stdint.h>
+#include <string.h>
+#if defined __ARM_FEATURE_MVE
+#include <arm_mve.h>
+#else
+#include <arm_neon.h>
+#endif
+
+/* How results are stored. */
+typedef struct ag_output_s8 {
+    int32_t zero, low, high;
+} ag_output_s8;
+
+ALWAYS_INLINE ag_output_s8 ag_output_of(int32_t zero, int32_t low, int32_t high) {
+    const ag_output_s8 o = {zero, low, high};
+    return o;
+}
+
+/* ag_requantized of ag_quantization.h. The sign bit of v & right is that of v where right < 0. */
+ALWAYS_INLINE int32x4_t requantized(int32x4_t v, int32x4_t multiplier, int32x4_t shift) {
+    const int32x4_t none = vdupq_n_s32(0), right = vminq_s32(shift, none);
+    v = vqrdmulhq_s32(vshlq_s32(v, vmaxq_s32(shift, none)), multiplier);
+    return vrshlq_s32(vaddq_s32(v, vshrq_n_s32(vandq_s32(v, right), 31)), right);
+}
+
+/* Stores the low bytes. */
+ALWAYS_INLINE void store_four(int8_t *y, int32x4_t v) {
+#if defined __ARM_FEATURE_MVE
+    vstrbq_s32(y, v);
+#else
+    const int16x4_t half = vmovn_s32(v);
+    const int32x2_t bytes = vreinterpret_s32_s8(vmovn_s16(vcombine_s16(half, half)));
+    const int32_t four = vget_lane_s32(bytes, 0);
+    memcpy(y, &four, sizeof four);
+#endif
+}
+
+/* Stores the results of `count` sums, a multiple of 4: the same, plus the zero, between the limits. */
+ALWAYS_INLINE void ag_put(int8_t *y, const int32_t *sums, const int32_t *multiplier, const int32_t *shift,
+                          int32_t count, const ag_output_s8 *o) {
+    const int32x4_t zero = vdupq_n_s32(o->zero), low = vdupq_n_s32(o->low), high = vdupq_n_s32(o->high);
+    for (const int32_t *const end = sums + count; sums < end;
+         sums += 4, multiplier += 4, shift += 4, y += 4) {
+        const int32x4_t v = requantized(vld1q_s32(sums), vld1q_s32(multiplier), vld1q_s32(shift));
+        store_four(y, vminq_s32(vmaxq_s32(vaddq_s32(v, zero), low), high));
+    }
+}
+
+#endif
