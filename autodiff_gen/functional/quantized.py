@@ -36,6 +36,7 @@ from .quantized_arguments import (
     array_of,
     check_limits,
     quantization_of,
+    quantized_array,
     quantized_operand,
     weight_quantization,
 )
@@ -67,6 +68,8 @@ def quantize(input: Any, scale: Any, zero_point: int = 0, axis: int | None = Non
     if axis is None:
         of = quantization_of("quantize", scale, zero_point)
     else:
+        if zero_point != 0:
+            raise shape_error("quantize", [x], f"zero_point={zero_point!r} needs one scale, without axis")
         at = axis_of("quantize", x, axis)
         of = weight_quantization("quantize", scale, at, planned(x.shape)[at])
     inverse = _factors(1.0 / of.along(planned(x.shape)))
@@ -89,11 +92,7 @@ def _factors(array: Any) -> Value:
 
 def quantized_weight(values: Any, scales: Any, axis: int = 0) -> Value:
     """Weights as a constant: s8 `values`, with one scale or one for each element along `axis`; zero points are 0."""
-    array = array_of(values)
-    if array.dtype != np.int8 or array.ndim == 0:
-        raise ShapeError(f"quantized_weight: the values must be int8, not {array.dtype}{list(array.shape)}")
-    axis = axis_of("quantized_weight", constant(array, s8), axis)
-    of = weight_quantization("quantized_weight", scales, axis, array.shape[axis])
+    array, of = quantized_array("quantized_weight", values, scales, axis)
     return constant(array, s8, of, "weight")
 
 
@@ -128,9 +127,9 @@ def quantized_conv2d(
         raise shape_error(name, [input, weight], "the weight must be [out, in / groups, kh, kw]")
     depthwise = groups > 1 and groups == x.channels == weight.shape[0] and weight.shape[1] == 1
     op = "depthwise2d_s8" if depthwise else "conv2d_s8"
-    filters = _stored(weight, depthwise)
     attrs = numbers if depthwise else {**numbers, "groups": groups}
     parts, result = _product(name, input, weight, bias, scale, zero_point, low, high)
+    filters = _stored(weight, depthwise)
     (y,) = applied(name, [input, weight], op, x.value, filters, *parts, **attrs, **result).results
     return x.back(y)
 
@@ -266,6 +265,8 @@ def _product(
     """bias, multipliers and shifts of a product's output channels, and its attributes. Raises ShapeError unless no sum
     can overflow."""
     of_x, of_w = quantized_operand(name, x), quantized_operand(name, weight, 0)
+    if of_w.zero_point:
+        raise shape_error(name, [x, weight], f"the weight has the zero point {of_w.zero_point}, needs 0")
     out, *window = planned(weight.shape)
     scales = np.broadcast_to(np.array(of_w.scales), (out,))
     result = _result(name, scale, zero_point, low, high)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
+from ..ir.build import constant
 from ..ir.node import Value
 from ..ir.quantization import HIGH, LOW, Quantization
-from ..ir.types import plain
-from .arguments import shape_error
+from ..ir.types import plain, s8
+from .arguments import axis_of, shape_error
 
 
 def array_of(given: Any) -> Any:
@@ -37,6 +38,15 @@ def quantization_of(name: str, scale: Any, zero_point: Any) -> Quantization:
     if not is_whole(zero_point):
         raise ShapeError(f"{name}: zero_point={one_line(zero_point)} must be a whole number")
     return _checked(name, (float(scale),), zero_point, None)
+
+
+def quantized_array(name: str, values: Any, scales: Any, axis: Any) -> tuple[Any, Quantization]:
+    """Integers, with one scale or one for each element along the axis. Raises ShapeError unless they are int8."""
+    array = array_of(values)
+    if array.dtype != np.int8 or array.ndim == 0:
+        raise ShapeError(f"{name}: the values must be int8, not {array.dtype}{list(array.shape)}")
+    axis = axis_of(name, constant(array, s8), axis)
+    return array, weight_quantization(name, scales, axis, array.shape[axis])
 
 
 def weight_quantization(name: str, scales: Any, axis: int, extent: int) -> Quantization:

@@ -6,14 +6,12 @@ import copy
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-import numpy as np
-
 from .. import init
 from ..functional.inputs import make_buffer
+from ..functional.quantized_arguments import quantized_array
 from ..ir.build import make_state
 from ..ir.graph import State
 from ..ir.node import Value
-from ..ir.quantization import Quantization
 from ..ir.types import Type, f32, s8
 
 
@@ -112,9 +110,8 @@ class QuantizedParameter(Parameter):
     `axis`. Update rules see the numbers that they represent; F.dequantize makes these of the graph value."""
 
     def __init__(self, values: Any, scale: Any, axis: int = 0, requires_grad: bool = True) -> None:
-        super().__init__(np.asarray(values, np.int8), requires_grad)
-        scales = tuple(float(s) for s in np.atleast_1d(scale))
-        self.quantization = Quantization(scales, 0, axis if np.ndim(scale) else None)
+        array, self.quantization = quantized_array("QuantizedParameter", values, scale, axis)
+        super().__init__(array, requires_grad)
 
     def made(self, name: str, seed: int) -> Value:
         first = init.initialiser(name, self.data, seed)

@@ -233,6 +233,15 @@ REJECTED = [
     ),
     (lambda: F.quantized_conv2d(IMAGE, None, None, *RESULT), "None cannot be an operand"),
     (
+        lambda: F.quantized_conv2d(IMAGE, np.ones((2, 2, 1, 1), np.int8), None, *RESULT),
+        "F.quantized_weight and",
+    ),
+    (lambda: F.quantized_conv2d(IMAGE, IMAGE, None, *RESULT), "the weight has the zero point -7, needs 0"),
+    (
+        lambda: F.quantize(ag.Input("x", (2,)), [1, 2], 3, axis=0),
+        "zero_point=3 needs one scale, without axis",
+    ),
+    (
         lambda: F.quantized_linear(np.ones((2, 4)), of_ones((3, 4)), None, *RESULT),
         "quantized_linear(f32[2,4]): needs a q",
     ),

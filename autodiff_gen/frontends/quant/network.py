@@ -12,7 +12,7 @@ import numpy as np
 from ... import functional as F
 from ...errors import ModelError, ShapeError
 from ...functional.arguments import as_value
-from ...functional.quantized_arguments import quantization_of
+from ...functional.quantized_arguments import array_of, check_limits, quantization_of
 from ...ir.node import Value
 from ...ir.quantization import HIGH, LOW
 from ...nn.module import Module
@@ -121,8 +121,8 @@ def check_keys(name: Any, op: Any, keys: Collection[str]) -> None:
 
 
 class LayerModule(Module):
-    """One layer. Its parameters, if it has any and its arrays are of the right types, are `weight`, s8, and `bias`, the
-    real numbers that the integers of the file represent; they are not trained unless requires_grad says so.
+    """One layer. Its parameters, if it has any, are `weight`, s8, and `bias`, the real numbers that the integers of the
+    file represent; they are not trained unless requires_grad says so. Raises ModelError for arrays of wrong types.
 
     x_scale: that of the layer's input, None where it is not known before the network is called.
     """
@@ -130,12 +130,24 @@ class LayerModule(Module):
     def __init__(self, layer: Layer, arrays: Arrays, x_scale: float | None) -> None:
         super().__init__()
         self.layer, self.arrays = layer, arrays
-        weight, scales, bias = (np.asarray(arrays.get(k, ())) for k in WEIGHTS["arrays"])
-        if weight.dtype != np.int8 or scales.dtype.kind != "f" or scales.shape not in ((), weight.shape[:1]):
+        if "weight" not in arrays:
             return
-        self.weight: Parameter = QuantizedParameter(weight, scales, requires_grad=False)
-        if x_scale is not None and bias.shape == weight.shape[:1]:
-            self.bias = Parameter(bias * (x_scale * scales.astype(np.float64)), requires_grad=False)
+        try:
+            weight = QuantizedParameter(arrays["weight"], arrays["weight_scales"], requires_grad=False)
+        except ShapeError as error:
+            raise ModelError(f"layer {layer.name!r}: {error}") from None
+        self.weight: Parameter = weight
+        out, bias = weight.data.shape[:1], arrays.get("bias")
+        if bias is None:
+            return
+        bias = array_of(bias)
+        if bias.dtype != np.int32 or bias.shape != out:
+            raise ModelError(
+                f"layer {layer.name!r}: the bias must be int32{list(out)}, not {bias.dtype}{list(bias.shape)}"
+            )
+        if x_scale is not None:
+            scales = np.asarray(arrays["weight_scales"], np.float64)
+            self.bias = Parameter(bias * (x_scale * scales), requires_grad=False)
 
     def use_master_copy(self) -> LayerModule:
         """Keep the weights as floats, which are rounded to s8 wherever they are used: small updates add up exactly, for
@@ -166,8 +178,9 @@ class LayerModule(Module):
         return F.quantize(value, scales, axis=0 if scales.ndim else None)
 
 
-def _check_inputs(layer: Layer, known: Sequence[str]) -> None:
-    """Raises ModelError unless a layer has a new name and reads as many earlier layers as its op takes."""
+def _check_layer(layer: Layer, known: Sequence[str]) -> None:
+    """Raises ModelError unless a layer has a new name, reads as many earlier layers as its op takes, and has a scale,
+    zero point and limits in their ranges."""
     if not isinstance(layer.name, str) or not layer.name:
         raise ModelError(f"layer {layer.name!r}: the name must be a string of at least one character")
     if layer.name in known:
@@ -178,6 +191,12 @@ def _check_inputs(layer: Layer, known: Sequence[str]) -> None:
     count, wanted = len(layer.inputs) or 1, OPS[layer.op].operands
     if wanted is not None and count != wanted:
         raise ModelError(f"layer {layer.name!r}: {count} inputs are given, {layer.op} has {wanted}")
+    try:
+        check_limits(layer.op, layer.low, layer.high)
+        if "scale" in OPS[layer.op].keys:
+            quantization_of(layer.op, layer.scale, layer.zero_point)
+    except ShapeError as error:
+        raise ModelError(f"layer {layer.name!r}: {error}") from None
 
 
 class Network(Module):
@@ -199,7 +218,7 @@ class Network(Module):
         scale: dict[str, float | None] = {}
         for layer in layers:
             check_keys(layer.name, layer.op, layer.options)
-            _check_inputs(layer, known)
+            _check_layer(layer, known)
             op = OPS[layer.op]
             names = {k: f"{layer.name}.{k}" for k in op.arrays}
             own = {k: arrays[name] for k, name in names.items() if name in arrays}
