@@ -28,7 +28,7 @@ def test_it_names_everything() -> None:
     page = markdown()
     for name, op in OPS.items():
         assert (f"| `{name}` |" in page) == (not isinstance(op.lower, Leaf | Fused))
-    layers = [k for k in nn.__all__ if k not in ("Buffer", "Module", "Parameter")]
+    layers = [k for k in nn.__all__ if k not in ("Buffer", "Module", "Parameter", "QuantizedParameter")]
     for name in (*functional.__all__, *layers, "SGD", "AdamW", "CosineAnnealingLR", "xavier_uniform"):
         assert f"| `{name}(" in page or name == "torch_lacks", name
     assert {k for k in optim.__all__ if k[0].isupper()} - {"Gradients", "Optimizer", "Step"} <= {
