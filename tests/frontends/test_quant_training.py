@@ -13,6 +13,7 @@ import torch
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim, quant
+from autodiff_gen.check.gradcheck import check
 from autodiff_gen.errors import ModelError
 from autodiff_gen.ir.counter_rng import rand_u32
 from autodiff_gen.ir.node import Value
@@ -289,3 +290,15 @@ def test_rejected() -> None:
     net(ag.Input("x", (1, 3, 9, 9)))
     with pytest.raises(ModelError, match=r"requires_grad: 'first.weight' is in a model already"):
         dict(net.named_modules())["first"].weight.requires_grad = True
+
+
+def test_check_says_which_gradients_pass_rounding() -> None:
+    net = Net(loaded())
+    some(net.backbone)
+    model = ag.Model.supervised(net, (BATCH, 3, 9, 9), nn.CrossEntropyLoss(), optim.SGD(lr=0.05))
+    report, good = check(model, "net")
+    assert good and "all other gradients agree" in report
+    names = ", ".join(sorted(f"backbone.{name}" for name in NAMES))
+    assert (
+        f"not compared, as their gradients pass the rounding to 8-bit integers unchanged: {names}" in report
+    )
