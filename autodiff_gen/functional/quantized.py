@@ -37,6 +37,7 @@ from .quantized_arguments import (
     check_limits,
     quantization_of,
     quantized_operand,
+    weight_arrays,
     weight_quantization,
 )
 from .shapes import reshape
@@ -89,11 +90,7 @@ def _factors(array: Any) -> Value:
 
 def quantized_weight(values: Any, scales: Any, axis: int = 0) -> Value:
     """Weights as a constant: s8 `values`, with one scale or one for each element along `axis`; zero points are 0."""
-    array = array_of(values)
-    if array.dtype != np.int8 or array.ndim == 0:
-        raise ShapeError(f"quantized_weight: the values must be int8, not {array.dtype}{list(array.shape)}")
-    axis = axis_of("quantized_weight", constant(array, s8), axis)
-    of = weight_quantization("quantized_weight", scales, axis, array.shape[axis])
+    array, of = weight_arrays("quantized_weight", values, scales, axis)
     return constant(array, s8, of, "weight")
 
 

@@ -39,6 +39,16 @@ def quantization_of(name: str, scale: Any, zero_point: Any) -> Quantization:
     return _checked(name, (float(scale),), zero_point, None)
 
 
+def weight_arrays(name: str, values: Any, scales: Any, axis: int) -> tuple[Any, Quantization]:
+    """Weights, s8, and their quantisation. Raises ShapeError for values of another dtype."""
+    array = array_of(values)
+    if array.dtype != np.int8 or array.ndim == 0:
+        raise ShapeError(f"{name}: the values must be int8, not {array.dtype}{list(array.shape)}")
+    if not is_whole(plain(axis)) or not -array.ndim <= axis < array.ndim:
+        raise ShapeError(f"{name}: the values have no axis {axis!r}, only {array.ndim}")
+    return array, weight_quantization(name, scales, axis % array.ndim, array.shape[axis])
+
+
 def weight_quantization(name: str, scales: Any, axis: int, extent: int) -> Quantization:
     """The quantisation with one scale, or one for each of the `extent` elements along the axis."""
     array = array_of(scales)

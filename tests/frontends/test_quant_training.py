@@ -14,7 +14,7 @@ import torch
 import autodiff_gen as ag
 from autodiff_gen import nn, optim, quant
 from autodiff_gen.check.gradcheck import check
-from autodiff_gen.errors import ModelError
+from autodiff_gen.errors import ModelError, ShapeError
 from autodiff_gen.ir.counter_rng import rand_u32
 from autodiff_gen.ir.node import Value
 from autodiff_gen.ir.quantization import fixed_points, requantized
@@ -302,3 +302,29 @@ def test_check_says_which_gradients_pass_rounding() -> None:
     assert (
         f"not compared, as their gradients pass the rounding to 8-bit integers unchanged: {names}" in report
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.5], 0.1), "the values must be int8, not float64[1]"),
+        (([300], 0.1), "the values must be int8, not int64[1]"),
+        ((np.zeros((2, 3), np.int8), [0.1] * 3), "3 scales for the 2 elements along axis 0"),
+        (
+            (np.zeros((2, 3), np.int8), [0.1, 0.0]),
+            "scale 0.0: scales must be finite and greater than 0, from 2^-126 to 2^126",
+        ),
+        ((np.zeros((2, 3), np.int8), 0.1, 2), "the values have no axis 2, only 2"),
+    ],
+)
+def test_rejected_parameters(arguments: Any, message: str) -> None:
+    with pytest.raises(ShapeError) as error:
+        nn.QuantizedParameter(*arguments)
+    assert str(error.value) == f"QuantizedParameter: {message}"
+
+
+@pytest.mark.parametrize("value", [0.5, 128, np.nan])
+def test_weights_that_are_no_8_bit_integers_are_not_loaded(value: float) -> None:
+    net = loaded()
+    with pytest.raises(ModelError, match=f"load_state_dict: first.weight has 8-bit integers, got {value:g}"):
+        net.load_state_dict({"first.weight": np.full(SHAPES["first"], value)}, strict=False)
