@@ -292,6 +292,29 @@ def test_rejected() -> None:
         dict(net.named_modules())["first"].weight.requires_grad = True
 
 
+@pytest.mark.parametrize("master", [False, True])
+def test_trained_weights_are_loaded_into_a_network_that_does_not_train(master: bool) -> None:
+    t = trained(lambda net: some(net, master), optim.SGD(lr=0.05))
+    x, label = images()
+    for k in range(0, 10 * BATCH, BATCH):
+        t.train_step(x[k : k + BATCH], label[k : k + BATCH])
+
+    def load(backbone: quant.Network) -> None:
+        if master:
+            for name in WEIGHTS:
+                dict(backbone.named_modules())[name].use_master_copy()
+        names = {
+            k.removeprefix("backbone."): v for k, v in t.state_dict().items() if k.startswith("backbone.")
+        }
+        backbone.load_state_dict(names, strict=False)
+
+    frozen = trained(load, optim.SGD(lr=0.05))
+    assert not any(k.startswith("backbone") for k in frozen.state_dict())
+    head = {k: v for k, v in t.state_dict().items() if k.startswith("head")}
+    frozen.load_state_dict({**frozen.state_dict(), **head})
+    np.testing.assert_array_equal(frozen.predict(x[:BATCH]), t.predict(x[:BATCH]))
+
+
 def test_check_says_which_gradients_pass_rounding() -> None:
     net = Net(loaded())
     some(net.backbone)
