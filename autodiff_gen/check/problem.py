@@ -64,13 +64,11 @@ def _of_model(model: Model, name: str, seed: int, data: Mapping[str, Any], steps
         arrays = {}
         for v in states:
             state: State = v.node.attrs["state"]
-            change = (
-                generator.uniform(-PERTURBATION, PERTURBATION, planned(v.type.shape))
-                if steps is None and v in variables
-                else 0.0
-            )
-            first = state.stored(state.init.array())
-            arrays[v] = first.astype(v.type.dtype.numpy if v.type.dtype.kind != "f" else "float64") + change
+            first, is_float = state.stored(state.init.array()), v.dtype.kind == "f"
+            arrays[v] = first.astype("float64" if is_float else v.dtype.numpy)
+            if steps is None and v in variables and is_float:
+                change = generator.uniform(-PERTURBATION, PERTURBATION, planned(v.type.shape))
+                arrays[v] = arrays[v] + change
         for v in inputs:
             bounds = (low, high) if v in model.inputs else (0.1, 0.9)
             arrays[v] = _data(v, generator, bounds, data, n)

@@ -36,8 +36,8 @@ from .quantized_arguments import (
     array_of,
     check_limits,
     quantization_of,
-    quantized_array,
     quantized_operand,
+    weight_arrays,
     weight_quantization,
 )
 from .shapes import reshape
@@ -92,7 +92,7 @@ def _factors(array: Any) -> Value:
 
 def quantized_weight(values: Any, scales: Any, axis: int = 0) -> Value:
     """Weights as a constant: s8 `values`, with one scale or one for each element along `axis`; zero points are 0."""
-    array, of = quantized_array("quantized_weight", values, scales, axis)
+    array, of = weight_arrays("quantized_weight", values, scales, axis)
     return constant(array, s8, of, "weight")
 
 

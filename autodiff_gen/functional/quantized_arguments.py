@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from ..ir.build import constant
 from ..ir.node import Value
 from ..ir.quantization import HIGH, LOW, Quantization
-from ..ir.types import plain, s8
-from .arguments import axis_of, shape_error
+from ..ir.types import plain
+from .arguments import shape_error
 
 
 def array_of(given: Any) -> Any:
@@ -40,13 +39,14 @@ def quantization_of(name: str, scale: Any, zero_point: Any) -> Quantization:
     return _checked(name, (float(scale),), zero_point, None)
 
 
-def quantized_array(name: str, values: Any, scales: Any, axis: Any) -> tuple[Any, Quantization]:
-    """Integers, with one scale or one for each element along the axis. Raises ShapeError unless they are int8."""
+def weight_arrays(name: str, values: Any, scales: Any, axis: int) -> tuple[Any, Quantization]:
+    """Weights, s8, and their quantisation. Raises ShapeError for values of another dtype."""
     array = array_of(values)
     if array.dtype != np.int8 or array.ndim == 0:
         raise ShapeError(f"{name}: the values must be int8, not {array.dtype}{list(array.shape)}")
-    axis = axis_of(name, constant(array, s8), axis)
-    return array, weight_quantization(name, scales, axis, array.shape[axis])
+    if not is_whole(plain(axis)) or not -array.ndim <= axis < array.ndim:
+        raise ShapeError(f"{name}: the values have no axis {axis!r}, only {array.ndim}")
+    return array, weight_quantization(name, scales, axis % array.ndim, array.shape[axis])
 
 
 def weight_quantization(name: str, scales: Any, axis: int, extent: int) -> Quantization:

@@ -17,7 +17,7 @@ from ..functional import torch_lacks
 from ..ir.names import set_output
 from ..ir.node import STATE, Value
 from ..ir.origin import building, current
-from .parameter import Buffer, Parameter, Stored
+from .parameter import Buffer, Parameter, QuantizedParameter, Stored
 
 
 class Module:
@@ -179,6 +179,8 @@ class Module:
             shape, given = init.initialiser(name, stored.data, 0).shape, np.shape(state_dict[name])
             if given != shape:
                 raise ModelError(f"load_state_dict: {name} has shape {list(shape)}, got {list(given)}")
+            if isinstance(stored, QuantizedParameter):
+                stored.check(name, np.asarray(state_dict[name]))
         values = {name: init.initialiser(name, np.asarray(state_dict[name]), 0) for name in found}
         for name, stored in found.items():
             stored.load(values[name])

@@ -6,12 +6,16 @@ import copy
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+import numpy as np
+
 from .. import init
+from ..errors import ModelError
 from ..functional.inputs import make_buffer
-from ..functional.quantized_arguments import quantized_array
+from ..functional.quantized_arguments import weight_arrays
 from ..ir.build import make_state
 from ..ir.graph import State
 from ..ir.node import Value
+from ..ir.quantization import HIGH, LOW
 from ..ir.types import Type, f32, s8
 
 
@@ -107,11 +111,18 @@ class Parameter(Stored):
 
 class QuantizedParameter(Parameter):
     """A parameter of 8-bit integers, `values`, which represent scale * values: one scale, or one for each element along
-    `axis`. Update rules see the numbers that they represent; F.dequantize makes these of the graph value."""
+    `axis`. Update rules see the numbers that they represent; F.dequantize makes these of the graph value. Raises
+    ShapeError for values that are not int8, and for scales that are not greater than 0."""
 
     def __init__(self, values: Any, scale: Any, axis: int = 0, requires_grad: bool = True) -> None:
-        array, self.quantization = quantized_array("QuantizedParameter", values, scale, axis)
+        array, self.quantization = weight_arrays("QuantizedParameter", values, scale, axis)
         super().__init__(array, requires_grad)
+
+    def check(self, name: str, values: Any) -> None:
+        """Raises ModelError unless all numbers of an array are 8-bit integers."""
+        wrong = values[~((values >= LOW) & (values <= HIGH) & (values == np.rint(values)))]
+        if wrong.size:
+            raise ModelError(f"load_state_dict: {name} has 8-bit integers, got {wrong.flat[0]:g}")
 
     def made(self, name: str, seed: int) -> Value:
         first = init.initialiser(name, self.data, seed)

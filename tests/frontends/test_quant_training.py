@@ -13,7 +13,8 @@ import torch
 
 import autodiff_gen as ag
 from autodiff_gen import nn, optim, quant
-from autodiff_gen.errors import ModelError
+from autodiff_gen.check.gradcheck import check
+from autodiff_gen.errors import ModelError, ShapeError
 from autodiff_gen.ir.counter_rng import rand_u32
 from autodiff_gen.ir.node import Value
 from autodiff_gen.ir.quantization import fixed_points, requantized
@@ -289,3 +290,64 @@ def test_rejected() -> None:
     net(ag.Input("x", (1, 3, 9, 9)))
     with pytest.raises(ModelError, match=r"requires_grad: 'first.weight' is in a model already"):
         dict(net.named_modules())["first"].weight.requires_grad = True
+
+
+@pytest.mark.parametrize("master", [False, True])
+def test_trained_weights_are_loaded_into_a_network_that_does_not_train(master: bool) -> None:
+    t = trained(lambda net: some(net, master), optim.SGD(lr=0.05))
+    x, label = images()
+    for k in range(0, 10 * BATCH, BATCH):
+        t.train_step(x[k : k + BATCH], label[k : k + BATCH])
+
+    def load(backbone: quant.Network) -> None:
+        if master:
+            for name in WEIGHTS:
+                dict(backbone.named_modules())[name].use_master_copy()
+        names = {
+            k.removeprefix("backbone."): v for k, v in t.state_dict().items() if k.startswith("backbone.")
+        }
+        backbone.load_state_dict(names, strict=False)
+
+    frozen = trained(load, optim.SGD(lr=0.05))
+    assert not any(k.startswith("backbone") for k in frozen.state_dict())
+    head = {k: v for k, v in t.state_dict().items() if k.startswith("head")}
+    frozen.load_state_dict({**frozen.state_dict(), **head})
+    np.testing.assert_array_equal(frozen.predict(x[:BATCH]), t.predict(x[:BATCH]))
+
+
+def test_check_says_which_gradients_pass_rounding() -> None:
+    net = Net(loaded())
+    some(net.backbone)
+    model = ag.Model.supervised(net, (BATCH, 3, 9, 9), nn.CrossEntropyLoss(), optim.SGD(lr=0.05))
+    report, good = check(model, "net")
+    assert good and "all other gradients agree" in report
+    names = ", ".join(sorted(f"backbone.{name}" for name in NAMES))
+    assert (
+        f"not compared, as their gradients pass the rounding to 8-bit integers unchanged: {names}" in report
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.5], 0.1), "the values must be int8, not float64[1]"),
+        (([300], 0.1), "the values must be int8, not int64[1]"),
+        ((np.zeros((2, 3), np.int8), [0.1] * 3), "3 scales for the 2 elements along axis 0"),
+        (
+            (np.zeros((2, 3), np.int8), [0.1, 0.0]),
+            "scale 0.0: scales must be finite and greater than 0, from 2^-126 to 2^126",
+        ),
+        ((np.zeros((2, 3), np.int8), 0.1, 2), "the values have no axis 2, only 2"),
+    ],
+)
+def test_rejected_parameters(arguments: Any, message: str) -> None:
+    with pytest.raises(ShapeError) as error:
+        nn.QuantizedParameter(*arguments)
+    assert str(error.value) == f"QuantizedParameter: {message}"
+
+
+@pytest.mark.parametrize("value", [0.5, 128, np.nan])
+def test_weights_that_are_no_8_bit_integers_are_not_loaded(value: float) -> None:
+    net = loaded()
+    with pytest.raises(ModelError, match=f"load_state_dict: first.weight has 8-bit integers, got {value:g}"):
+        net.load_state_dict({"first.weight": np.full(SHAPES["first"], value)}, strict=False)

@@ -214,7 +214,7 @@ REJECTED = [
         "quantized_weight: scales must be a number or one for each element along axis 0",
     ),
     (lambda: of_ones((3, 2), np.ones((3, 1))), "one for each element along axis 0, not float64[3, 1]"),
-    (lambda: F.quantized_weight(np.ones(3, np.int8), 0.1, "x"), "dim must be one integer, not 'x'"),
+    (lambda: F.quantized_weight(np.ones(3, np.int8), 0.1, "x"), "the values have no axis 'x', only 1"),
     (
         lambda: F.quantized_conv2d(IMAGE, of_ones((2, 2, 1, 1)), None, *RESULT, groups=0),
         "groups=0 must be at least 1",

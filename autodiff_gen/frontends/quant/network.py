@@ -10,9 +10,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ... import functional as F
+from ... import init
 from ...errors import ModelError, ShapeError
 from ...functional.arguments import as_value
 from ...functional.quantized_arguments import array_of, check_limits, quantization_of
+from ...ir.build import constant
 from ...ir.node import Value
 from ...ir.quantization import HIGH, LOW
 from ...nn.module import Module
@@ -130,6 +132,7 @@ class LayerModule(Module):
     def __init__(self, layer: Layer, arrays: Arrays, x_scale: float | None) -> None:
         super().__init__()
         self.layer, self.arrays = layer, arrays
+        self._given: dict[str, Any] = {}  # what parameters begin with
         if "weight" not in arrays:
             return
         try:
@@ -137,17 +140,16 @@ class LayerModule(Module):
         except ShapeError as error:
             raise ModelError(f"layer {layer.name!r}: {error}") from None
         self.weight: Parameter = weight
-        out, bias = weight.data.shape[:1], arrays.get("bias")
-        if bias is None:
-            return
-        bias = array_of(bias)
-        if bias.dtype != np.int32 or bias.shape != out:
-            raise ModelError(
-                f"layer {layer.name!r}: the bias must be int32{list(out)}, not {bias.dtype}{list(bias.shape)}"
-            )
-        if x_scale is not None:
-            scales = np.asarray(arrays["weight_scales"], np.float64)
-            self.bias = Parameter(bias * (x_scale * scales), requires_grad=False)
+        if arrays.get("bias") is not None:
+            out, bias = weight.data.shape[:1], array_of(arrays["bias"])
+            if bias.dtype != np.int32 or bias.shape != out:
+                raise ModelError(
+                    f"layer {layer.name!r}: the bias must be int32{list(out)}, not {bias.dtype}{list(bias.shape)}"
+                )
+            if x_scale is not None:
+                scales = np.asarray(arrays["weight_scales"], np.float64)
+                self.bias = Parameter(bias * (x_scale * scales), requires_grad=False)
+        self._given = {k: p.data for k, p in self._members()[0].items() if p is not None}
 
     def use_master_copy(self) -> LayerModule:
         """Keep the weights as floats, which are rounded to s8 wherever they are used: small updates add up exactly, for
@@ -160,18 +162,23 @@ class LayerModule(Module):
         return self
 
     def forward(self, *inputs: Value) -> Value:
-        trained = {k: self._trained(k, p) for k, p in self._members()[0].items() if p and p.requires_grad}
-        for own in self._members()[0].values():
-            if own is not None and not own.requires_grad:
-                own.fix()  # its array is part of the graph
+        own = {k: self._taken(k, p) for k, p in self._members()[0].items() if p is not None}
         try:
-            return OPS[self.layer.op].build(self.layer, {**self.arrays, **trained}, *inputs)
+            return OPS[self.layer.op].build(self.layer, {**self.arrays, **own}, *inputs)
         except ShapeError as error:
             raise ShapeError(f"layer {self.layer.name!r}: {error}") from None
 
-    def _trained(self, name: str, parameter: Parameter) -> Value:
-        """As the op takes it."""
-        value: Value = getattr(self, name)
+    def _taken(self, name: str, parameter: Parameter) -> Any:
+        """As the op takes it: the integers of a file are constants, and so is what was loaded and does not train."""
+        value: Any = getattr(self, name)
+        if not parameter.requires_grad:
+            parameter.fix()
+            if parameter.data is self._given.get(name):
+                return self.arrays[name]
+            array = init.initialiser(name, parameter.data, 0).array()
+            if isinstance(parameter, QuantizedParameter):
+                return array.astype(np.int8)
+            value = constant(array)
         if name == "bias" or isinstance(parameter, QuantizedParameter):
             return value
         scales = np.asarray(self.arrays["weight_scales"])
