@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.kernel_call import KernelCall
 from ..kernels.contract import CONTRACT
@@ -50,6 +50,8 @@ def cases() -> Iterator[Case]:
     yield convolution_s8("conv2d_s8", 16, 32, 32, 1)
     yield convolution_s8("depthwise2d_s8", 16, 48, 48, 3)
     yield dense_s8(64, 256)
+    yield from _gradients_s8("conv2d", 16, 16, 48, 1)
+    yield from _gradients_s8("depthwise2d", 16, 48, 48, 3)
 
 
 def gemm(letters: str, m: int, n: int, k: int, factors: Mapping[str, float] = FRESH) -> Case:
@@ -108,6 +110,15 @@ def _convolutions(kind: str, size: int, inputs: int, outputs: int, window: int) 
         call = KernelCall(kernel, {}, {"n": 1}, dict(factors), shape)
         macs = (computed if end == "" else pixels) * per_pixel
         yield Case(call, {k: elements[k] for k in names}, macs, title)
+
+
+def _gradients_s8(kind: str, size: int, inputs: int, outputs: int, window: int) -> Iterator[Case]:
+    """dx and dw of which one operand is quantised."""
+    of_floats = {case.call.kernel: case for case in _convolutions(kind, size, inputs, outputs, window)}
+    for end, dtypes, sizes in (("dx", "f32_s8", {}), ("dw", "s8_f32", {"x_zero": ENCODING["x_zero"]})):
+        case = of_floats[f"{kind}_{end}_f32"]
+        call = replace(case.call, kernel=f"{kind}_{end}_{dtypes}", sizes={**case.call.sizes, **sizes})
+        yield replace(case, call=call)
 
 
 def _geometry(size: int, inputs: int, outputs: int, window: int) -> dict[str, int]:
