@@ -38,7 +38,8 @@ static inline int32_t ag_quantized_s32(float x, float inverse_scale, float low, 
 /* q + change between -128 and 127, rounded down or up at random, so that its mean is exact; q for NaN. */
 static inline int8_t ag_quantized_step(int32_t q, float change, uint32_t random) {
     const float whole = floorf(change), fraction = change - whole;
-    const float sum = (float)q + whole + (fraction > (float)(random >> 8) * 0x1p-24f ? 1.0f : 0.0f);
+    const float sum =
+        (float)q + whole + (fraction > (float)(random >> 8) * 5.9604644775390625e-8f ? 1.0f : 0.0f);
     return (int8_t)(sum > 127.0f ? 127.0f : sum < -128.0f ? -128.0f : sum == sum ? sum : (float)q);
 }
 
