@@ -4,7 +4,7 @@ of the result; results are equal to the last bit in NumPy and on every core."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,25 @@ def is_s8(*types: Type) -> None:
 def within(y: Value, low: float, high: float, dy: Value | None) -> Value:
     """dy where y is between the limits, 0 at them: the gradient of a limit."""
     return apply("where", apply("gt", y, low), apply("where", apply("lt", y, high), dy, 0.0), 0.0)
+
+
+Gradients: TypeAlias = Callable[[Value, Sequence[Value], Attrs, Sequence[bool]], Sequence[Value | None]]
+
+
+def through_limits(gradients: Gradients) -> VJP:
+    """The VJP of an op whose s8 result is between the attributes low and high. gradients: those of the operands, from
+    the part of dy that passes the limits, the operands, the attributes and which of them are wanted."""
+
+    def vjp(
+        dys: Sequence[Value | None],
+        inputs: Sequence[Value],
+        outs: Sequence[Value],
+        attrs: Attrs,
+        wanted: Sequence[bool],
+    ) -> Sequence[Value | None]:
+        return gradients(within(outs[0], attrs["low"], attrs["high"], dys[0]), inputs, attrs, wanted)
+
+    return vjp
 
 
 def _rounded_type(x: Type, inverse: Type, quantization: Quantization, to: DType) -> Type:
@@ -180,7 +199,7 @@ clamp_s8 = register(
         "clamp_s8",  # q between low and high
         infer=_clamp_type,
         ref=lambda q, *, low, high: np.clip(q, low, high),
-        vjp=lambda dys, inputs, outs, attrs, wanted: [within(outs[0], attrs["low"], attrs["high"], dys[0])],
+        vjp=through_limits(lambda g, inputs, attrs, wanted: [g]),
         lower=Elementwise("ag_limited({0}, {low}, {high})", ATOM, cheap=True, header=HEADER),
         torch="a.clamp(low, high)",
         samples=(
@@ -247,27 +266,16 @@ _ZEROS = {"a_zero": -5, "b_zero": 7}
 _TERMS = {"a_multiplier": 2**30 + 999, "a_shift": 0, "b_multiplier": -(2**30) - 999, "b_shift": 0}
 
 
-def _add_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
+def _add_gradients(
+    g: Value, inputs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
 ) -> list[Value | None]:
-    g = within(outs[0], attrs["low"], attrs["high"], dys[0])
-    signed = g, apply("neg", g) if attrs["b_multiplier"] < 0 else g
-    rows = zip(signed, inputs, wanted, strict=True)
+    rows = zip((g, apply("neg", g) if attrs["b_multiplier"] < 0 else g), inputs, wanted, strict=True)
     return [sum_to(dy, v.type.shape) if want else None for dy, v, want in rows]
 
 
-def _mul_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
+def _mul_gradients(
+    g: Value, inputs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
 ) -> list[Value | None]:
-    g = within(outs[0], attrs["low"], attrs["high"], dys[0])
     found: list[Value | None] = []
     for v, other, want in zip(inputs, reversed(inputs), wanted, strict=True):
         of = other.type.quantization
@@ -297,7 +305,7 @@ add_s8 = register(
     _two(
         "add_s8",  # a + b, each brought to a common scale with `left` more bits first; a - b if b_multiplier < 0
         _add,
-        _add_vjp,
+        through_limits(_add_gradients),
         "ag_quantized_sum({0}, {a_zero}, {a_multiplier}, {a_shift}, {1}, {b_zero}, {b_multiplier}, {b_shift}, "
         f"{{left}}, {_LIMITED}",
         {**_ZEROS, **_TERMS, "left": 20, **_RESULT, "shift": -18},
@@ -308,7 +316,7 @@ mul_s8 = register(
     _two(
         "mul_s8",
         _mul,
-        _mul_vjp,
+        through_limits(_mul_gradients),
         f"ag_quantized_product({{0}}, {{a_zero}}, {{1}}, {{b_zero}}, {_LIMITED}",
         {**_ZEROS, **_RESULT, "shift": -6},
     )

@@ -12,14 +12,14 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply, apply_node, constant
 from ..ir.kernel_call import KernelCall, Operand, Result
-from ..ir.node import VJP, Op, Sample, Value, register
+from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call
 from ..ir.quantization import HIGH, LOW
 from ..ir.strides import Strided
 from ..ir.types import Type, s8
 from .avg_pooling import averaging
 from .max_pooling import pooling
-from .quantization import is_s8, within
+from .quantization import Gradients, is_s8, through_limits
 from .windows import Padding, Pair, geometry, image_axes, output_size, padded, pair_of, tap, with_size
 
 _DENSE = (1, 1)  # dilation
@@ -88,40 +88,30 @@ _ROWS: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
 )
 
 
-def _avg_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
+def _avg_gradients(
+    g: Value, inputs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
 ) -> list[Value | None]:
-    g = within(outs[0], attrs["low"], attrs["high"], dys[0])
     means = averaging(attrs["kernel"], attrs["stride"], attrs["padding"], count_include_pad=False)
     return [apply("avg_pool2d_dx", g, size=inputs[0].type.shape[1:3], **means)]
 
 
-def _max_vjp(
-    dys: Sequence[Value | None],
-    inputs: Sequence[Value],
-    outs: Sequence[Value],
-    attrs: Attrs,
-    wanted: Sequence[bool],
+def _max_gradients(
+    g: Value, inputs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
 ) -> list[Value | None]:
     """Where the largest elements are follows from x once more."""
-    g = within(outs[0], attrs["low"], attrs["high"], dys[0])
     windows = pooling(attrs["kernel"], attrs["stride"], attrs["padding"])
-    index = apply_node(
-        "max_pool2d", apply("dequantize", inputs[0], constant(1.0), zero=0), **windows
-    ).results[1]
+    numbers = apply("dequantize", inputs[0], constant(1.0), zero=0)
+    index = apply_node("max_pool2d", numbers, **windows).results[1]
     return [apply("max_pool2d_dx", g, index, size=inputs[0].type.shape[1:3], **windows)]
 
 
-def _pool(name: str, ref: Callable[..., Any], vjp: VJP) -> Op:
+def _pool(name: str, ref: Callable[..., Any], gradients: Gradients) -> Op:
     samples = tuple(
         Sample((x,), attrs, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}) for x, attrs in _ROWS
     )
-    return register(Op(name, _type, ref, vjp, Call(partial(_call, name), strided=(0,)), samples))
+    lower = Call(partial(_call, name), strided=(0,))
+    return register(Op(name, _type, ref, through_limits(gradients), lower, samples))
 
 
-avg_pool2d_s8 = _pool("avg_pool2d_s8", _avg, _avg_vjp)
-max_pool2d_s8 = _pool("max_pool2d_s8", _max, _max_vjp)
+avg_pool2d_s8 = _pool("avg_pool2d_s8", _avg, _avg_gradients)
+max_pool2d_s8 = _pool("max_pool2d_s8", _max, _max_gradients)

@@ -26,7 +26,7 @@ from ..ir.op_kinds import Attrs, Call
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
 from ..ir.strides import Strided
 from ..ir.types import Type, planned, s8, s32
-from .quantization import is_s8, within
+from .quantization import is_s8, through_limits
 from .window_products import at_tap, conv_shape, macs, size_of
 from .windows import Padding, Pair, image_axes, padded, pair_of, with_size
 
@@ -43,22 +43,16 @@ def _scaled(v: Value, factors: Any, role: str) -> Value:
 def _product_vjp(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> VJP:
     """The gradients with respect to x, w and bias. dx_of: (g, x, w, attrs), dw_of: (x, g, w, attrs)."""
 
-    def vjp(
-        dys: Sequence[Value | None],
-        inputs: Sequence[Value],
-        outs: Sequence[Value],
-        attrs: Attrs,
-        wanted: Sequence[bool],
+    def gradients(
+        dy: Value, inputs: Sequence[Value], attrs: Attrs, wanted: Sequence[bool]
     ) -> list[Value | None]:
-        (dy,), (x, w, *_), (y,) = dys, inputs, outs
+        x, w, *_ = inputs
         of_x, of_w = x.type.quantization, w.type.quantization
-        assert dy is not None and of_x is not None
+        assert of_x is not None
         if of_w is None:
             raise GraphError(f"no gradient passes the weights {w!r}, whose scales are not known")
         scales, along = np.array(of_w.scales), of_w.along(planned(w.shape))
-        g = with_role(
-            within(y, attrs["low"], attrs["high"], _scaled(dy, scales, "weight_scales")), "scaled_gradient"
-        )
+        g = with_role(_scaled(dy, scales, "weight_scales"), "scaled_gradient")
         found: list[Value | None] = [dx_of(g, x, w, attrs) if wanted[0] else None, None, None, None, None]
         if wanted[1]:
             dw = with_role(dw_of(x, g, w, attrs), "weight_gradient_sums")
@@ -68,7 +62,7 @@ def _product_vjp(dx_of: Callable[..., Value], dw_of: Callable[..., Value]) -> VJ
             found[2] = _scaled(with_role(total, "bias_gradient_sums"), 1.0 / scales, "inverse_scales")
         return found
 
-    return vjp
+    return through_limits(gradients)
 
 
 def _channels(o: int, *of_channels: Type) -> None:
