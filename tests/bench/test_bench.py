@@ -14,7 +14,6 @@ from checkout import ROOT, C
 from firmware_build import boards, call, copy_of_the_project, once, scons
 from firmware_build import program as build_program
 
-from autodiff_gen.bench import cycle_model, linker_map
 from autodiff_gen.bench.markdown import replace_section
 from autodiff_gen.bench.on_board import measured
 from autodiff_gen.bench.probes import ids, probes
@@ -286,6 +285,19 @@ def test_cycles_are_the_mean_of_the_steps(tmp_path):
     assert (record["stack"], record["losses"]) == (100, [1.5])
 
 
+def test_every_example_has_a_benchmark():
+    for path in sorted((ROOT / "examples").glob("*/model.py")):
+        file, program = compiled(str(path))
+        texts = bench_texts(program, file, 2)
+        assert "int main(void)" in texts[f"{file.name}_bench.c"]
+        assert "AG_PROBE(2);" in texts[f"{file.name}.c"]
+
+
+def test_steps_must_be_a_number(capsys):
+    assert main(["bench-sources", "xor", "--out", "nowhere", "--steps", "0"]) == 1
+    assert "must be at least 1" in capsys.readouterr().err
+
+
 # Kernels and tables
 
 
@@ -400,65 +412,3 @@ def test_a_document_without_the_section_is_rejected(tmp_path):
     path.write_text("nothing\n")
     with pytest.raises(ToolError, match="has no section between `<!-- qemu -->` and `<!-- /qemu -->`"):
         replace_section(path, "qemu", "text")
-
-
-# Cycles and text
-
-
-@pytest.mark.parametrize(
-    ("core", "code", "expected"),
-    [
-        ("cortex-m4", ("adds", "r0, r1, r2"), 1),
-        ("cortex-m4", ("vfma.f32", "s0, s1, s2"), 3),
-        ("cortex-m4", ("vldmia", "r0!, {s0-s7}"), 9),
-        ("cortex-m4", ("ldr.w", "r0, [r1]"), 2),
-        ("cortex-m4", ("bne.n", "1234"), 2),
-        ("cortex-m4", ("bic.w", "r0, r1, #3"), 1),
-        ("cortex-m4", ("vdiv.f32", "s0, s1, s2"), 14),
-        ("cortex-m4", ("pop", "{r4, r5, pc}"), 6),
-        ("cortex-m55", ("vfma.f32", "q0, q1, r2"), 2),
-        ("cortex-m55", ("vldrw.u32", "q0, [r1], #16"), 2),
-        ("cortex-m7", ("vldmia", "r0!, {s0-s7}"), 4.5),
-        ("cortex-a53", ("fmla", "v0.4s, v1.4s, v2.s[0]"), 1),
-    ],
-)
-def test_cycles_of_an_instruction(core, code, expected):
-    assert cycle_model.estimate(core, {8: 3}, {8: code}) == 3 * expected
-
-
-def test_cores_without_a_model_have_no_cycles():
-    assert cycle_model.estimate("cortex-x9", {8: 1}, {8: ("nop", "")}) is None
-    cores = {board.load(name).target.core for name in boards()}
-    assert cores <= cycle_model.CORES.keys()
-
-
-def test_text_is_read_from_the_map(tmp_path):
-    path = tmp_path / "a.map"
-    path.write_text(
-        "Discarded input sections\n .text.net_save 0x00000000 0x40 libnet.a(net.o)\n"
-        "Linker script and memory map\n"
-        " .text.net_train_step\n                0x00001000      0x100 build/obj/libnet.a(net.o)\n"
-        " .text.ag_expf  0x00001100       0x20 build/obj/libnet.a(net.o)\n"
-        " .rodata.table  0x00001120       0x10 build/obj/libnet.a(net.o)\n"
-        " .rodata.w      0x00001130     0x1000 build/obj/libnet.a(net_params.o)\n"
-        " .text.ag_ger   0x00002130       0x30 build/obj/libag_kernels.a(ger.o)\n"
-        " .text.main     0x00002160       0x50 build/obj/main.o\n"
-    )
-    expected = {"trainer": 0x110, "kernels": 0x30, "ag_math": 0x20, "together": 0x160}
-    assert linker_map.text_bytes(path, "net") == expected
-    with pytest.raises(ToolError, match="not a map"):
-        path.write_text("")
-        linker_map.text_bytes(path, "net")
-
-
-def test_every_example_has_a_benchmark():
-    for path in sorted((ROOT / "examples").glob("*/model.py")):
-        file, program = compiled(str(path))
-        texts = bench_texts(program, file, 2)
-        assert "int main(void)" in texts[f"{file.name}_bench.c"]
-        assert "AG_PROBE(2);" in texts[f"{file.name}.c"]
-
-
-def test_steps_must_be_a_number(capsys):
-    assert main(["bench-sources", "xor", "--out", "nowhere", "--steps", "0"]) == 1
-    assert "must be at least 1" in capsys.readouterr().err
