@@ -12,6 +12,11 @@ static inline int32_t ag_limited(int32_t v, int32_t low, int32_t high) {
     return v < low ? low : v > high ? high : v;
 }
 
+/* Whether v is between low and high, neither of them. */
+static inline int32_t ag_is_inside(int32_t v, int32_t low, int32_t high) {
+    return v > low && v < high;
+}
+
 /* v * multiplier / 2^31 * 2^shift, where multiplier is 0 or has a magnitude of at least 2^30 and v * 2^shift
  * fits 32 bits: the product is rounded to an integer, halves up, and divided by 2^-shift if shift is
  * negative, at least -31, rounded again, halves away from 0. */

@@ -159,8 +159,9 @@ class LoopTree:
             attrs, shape = v.node.attrs, v.node.operands[store.piece].type.shape
             at = dense(v.type.shape).window(shape, attrs["starts"][store.piece], attrs["steps"][store.piece])
             target = self._at(self.place_of(v), at, index)
-        if v.type.dtype.size < 4:
-            return c.Assign(target, c.Cast(v.type.dtype.c, value))
+        c_type = v.type.dtype.c
+        if v.type.dtype.size < 4 and not (isinstance(value, c.Template) and value.text == f"({c_type}){{0}}"):
+            return c.Assign(target, c.Cast(c_type, value))
         if isinstance(value, c.Template) and value.text in ("{0} + {1}", "{0} - {1}"):
             first, second = value.operands
             if first == target:

@@ -33,6 +33,7 @@ from ..passes.fuse_optimizer import fuse_optimizer
 from ..passes.inline_small_matmul import inline_small_matmul
 from ..passes.layout_assignment import layout_assignment
 from ..passes.merge_slice_gradients import merge_slice_gradients
+from ..passes.pack_masks import pack_masks
 from ..passes.region_dce import region_dce
 from ..passes.rematerialize_random import rematerialize_random
 from ..passes.resolve_mode import resolve_mode
@@ -79,6 +80,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
     on_entries(finite_guard),  # one number that is finite only if all new states are
+    on_entries(pack_masks),  # a bit of what the backward pass only compares with limits
     on_entries(copy_insertion),  # copies where a view cannot serve, or an old state is still read
     on_entries(fuse_elementwise),  # everything between the contractions becomes loops
     on_entries(
@@ -107,6 +109,7 @@ def run(
     Raises GraphError, with the stage's name, where a stage leaves a graph that breaks a rule of the IR.
     """
     context.lower_region = functools.partial(_lower_region, context)
+    context.bytes_after = functools.partial(_bytes_after, context)
     first = 0 if after is None else names().index(after) + 1
     last = len(PIPELINE) if until is None else names().index(until) + 1
     verified: list[Graph] = []
@@ -140,6 +143,12 @@ def lower(graphs: Sequence[Graph], context: Context, dump: Dump | None = None) -
 def _lower_region(context: Context, graph: Graph) -> EntryPlan:
     inner = replace(context, training=None, first=())
     return lower([graph], inner)[0]
+
+
+def _bytes_after(context: Context, stage: str, graph: Graph) -> int:
+    """Of the arena of an entry, if `graph` is the result of a stage."""
+    *_, (_, module) = run(Module((graph,)), context, after=stage, check=False)
+    return sum(plan.peak for plan in module.entries[0].plans.values())
 
 
 class Dump:

@@ -13,7 +13,7 @@ from ..ir.build import apply, constant
 from ..ir.node import VJP, Op, Sample, Value, register
 from ..ir.op_kinds import ADD, ATOM, MUL, SELECT, Attrs, Elementwise, Pick
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
-from ..ir.types import DType, Type, broadcast, s8, s32, u32
+from ..ir.types import DType, Type, bool_, broadcast, s8, s32, u32
 from .support import check_float, sum_to
 
 HEADER = "ag_quantization.h"
@@ -26,9 +26,24 @@ def is_s8(*types: Type) -> None:
             raise ShapeError(f"needs s8, not {t.dtype}; F.quantize makes it")
 
 
-def within(y: Value, low: float, high: float, dy: Value | None) -> Value:
-    """dy where y is between the limits, 0 at them: the gradient of a limit."""
-    return apply("where", apply("gt", y, low), apply("where", apply("lt", y, high), dy, 0.0), 0.0)
+def _inside_type(q: Type, *, low: int, high: int) -> Type:
+    is_s8(q)
+    return Type(bool_, q.shape)
+
+
+inside_s8 = register(
+    Op(
+        "inside_s8",  # low < q < high
+        infer=_inside_type,
+        ref=lambda q, *, low, high: (q > low) & (q < high),
+        vjp=None,
+        lower=Elementwise("ag_is_inside({0}, {low}, {high})", ATOM, cheap=True, header=HEADER),
+        torch="(a > low) & (a < high)",
+        samples=(
+            Sample(((2, 3),), {"low": -20, "high": 45}, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}),
+        ),
+    )
+)
 
 
 Gradients: TypeAlias = Callable[[Value, Sequence[Value], Attrs, Sequence[bool]], Sequence[Value | None]]
@@ -45,7 +60,8 @@ def through_limits(gradients: Gradients) -> VJP:
         attrs: Attrs,
         wanted: Sequence[bool],
     ) -> Sequence[Value | None]:
-        return gradients(within(outs[0], attrs["low"], attrs["high"], dys[0]), inputs, attrs, wanted)
+        passes = apply("inside_s8", outs[0], low=attrs["low"], high=attrs["high"])
+        return gradients(apply("where", passes, dys[0], 0.0), inputs, attrs, wanted)
 
     return vjp
 
@@ -79,7 +95,9 @@ def _quantize_vjp(
 ) -> list[Value | None]:
     """Also where the result is a limit, if that is the nearest integer: the largest weight of a channel is 127."""
     (x, inverse), zero = inputs, attrs["zero"]
-    return [within(apply("mul", x, inverse), LOW - 0.5 - zero, HIGH + 0.5 - zero, dys[0]), None]
+    q = apply("mul", x, inverse)
+    passes = apply("logical_and", apply("gt", q, LOW - 0.5 - zero), apply("lt", q, HIGH + 0.5 - zero))
+    return [apply("where", passes, dys[0], 0.0), None]
 
 
 _SCALES = (((2, 3), ()), ((2, 3), (3,)), ((2, 3), (2, 1)), ((), ()))

@@ -73,6 +73,27 @@ sum_ = register(
 )
 
 
+def _sum_s32_type(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> Type:
+    if x.dtype is not s32:
+        raise ShapeError(f"needs s32, not {x.dtype}")
+    return Type(s32, reduced(x.shape, normalise_axes(axes, len(x.shape)), keepdim))
+
+
+sum_s32 = register(
+    Op(
+        "sum_s32",
+        infer=_sum_s32_type,
+        ref=sum_.ref,
+        vjp=None,
+        lower=Reduce(("0",), "{acc0} += {x};", identifier="+"),
+        samples=tuple(
+            Sample(s.inputs, s.attrs, dtypes={0: "s32"}, integers={0: (-999, 999)}) for s in SAMPLES
+        ),
+        torch="torch.sum(a, dim=axes, keepdim=keepdim, dtype=torch.int32)",
+    )
+)
+
+
 def _one_axis(x: Type, *, axes: tuple[int, ...], keepdim: bool) -> Type:
     if len(axes) != 1:
         raise ShapeError(f"needs one axis, not {axes}")

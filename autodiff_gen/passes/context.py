@@ -48,6 +48,9 @@ class Context:
     first: Collection[str] = ()
     verified: dict[Node, tuple[Value, ...]] = field(default_factory=dict)
     lower_region: Callable[[Graph], Any] | None = None  # set by the pipeline: a region's graph to its plan
+    bytes_after: Callable[[str, Graph], int] | None = (
+        None  # set by the pipeline: of the arena, from a stage's result
+    )
     analyses: dict[Hashable, Any] = field(default_factory=dict)
 
     def analysis(self, key: Hashable, compute: Callable[[], T]) -> T:
@@ -56,6 +59,13 @@ class Context:
             self.analyses[key] = compute()
         result: T = self.analyses[key]
         return result
+
+    def lowers_bytes(self, stage: str, new: Graph, old: Graph) -> bool:
+        """Whether the arena is smaller if the result of a stage is `new` and not `old`; true until the target is
+        known."""
+        if self.backends is None or self.bytes_after is None:
+            return True
+        return self.bytes_after(stage, new) < self.bytes_after(stage, old)
 
     @property
     def cost(self) -> CostTable:

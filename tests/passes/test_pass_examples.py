@@ -9,10 +9,12 @@ import pytest
 from graph_text import example, normalised, parsed
 
 from autodiff_gen.ir.graph import Graph
+from autodiff_gen.ir.origin import BACKWARD
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.passes.commute_pooling import commute_pooling
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.layout_assignment import assign_layouts
+from autodiff_gen.passes.pack_masks import pack_masks
 
 ABRIDGED = (
     "differentiate",
@@ -25,7 +27,15 @@ PASSES = tuple(s.__name__ for s in pipeline.PIPELINE if s.__module__.startswith(
 RUN: dict[str, Callable[[Graph], Graph]] = {
     "layout_assignment": lambda graph: graph.with_roots(assign_layouts(graph.roots).roots),
     "commute_pooling": lambda graph: graph.with_roots(commute_pooling(graph.roots)),
+    "pack_masks": lambda graph: pack_masks(_with_backward_pass(graph), Context()),
 }
+
+
+def _with_backward_pass(graph: Graph) -> Graph:
+    """The graph, the roots of which a backward pass computes."""
+    for root in graph.roots:
+        root.node.origin.phase = BACKWARD
+    return graph
 
 
 def _example(name: str) -> tuple[str, str]:

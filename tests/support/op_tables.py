@@ -84,7 +84,9 @@ SPECIAL_OPS = [
     and not name.startswith("to_")
 ]
 
-REDUCTIONS = [name for name in SAMPLED if isinstance(OPS[name].lower, Reduce)]
+REDUCTIONS = [  # of floats
+    name for name in SAMPLED if isinstance(OPS[name].lower, Reduce) and not OPS[name].samples[0].dtypes
+]
 ROWS_OF_SPECIALS = [
     [1.0, np.nan, 2.0],
     [np.inf, -np.inf, 1.0],
