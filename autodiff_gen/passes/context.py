@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -60,12 +61,12 @@ class Context:
         result: T = self.analyses[key]
         return result
 
-    def lowers_bytes(self, stage: str, new: Graph, old: Graph) -> bool:
-        """Whether the arena is smaller if the result of a stage is `new` and not `old`; true until the target is
-        known."""
+    def bytes_saved(self, stage: str, new: Graph, old: Graph) -> float:
+        """By how much the arena is smaller if the result of a stage is `new` and not `old`; infinite until the target
+        is known."""
         if self.backends is None or self.bytes_after is None:
-            return True
-        return self.bytes_after(stage, new) < self.bytes_after(stage, old)
+            return math.inf
+        return self.bytes_after(stage, old) - self.bytes_after(stage, new)
 
     @property
     def cost(self) -> CostTable:

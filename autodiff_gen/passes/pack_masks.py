@@ -23,7 +23,7 @@ such as whether it is a limit, a bit of each element is kept instead of the valu
       dx <- %11
 
 The bits of all axes but that of a batch that may vary are packed, in the order of memory. It costs time, and is done
-where the arena becomes smaller.
+where the arena becomes smaller by the bytes of the bits or more.
 """
 
 from __future__ import annotations
@@ -62,9 +62,11 @@ def pack_masks(graph: Graph, context: Context) -> Graph:
     masks = [] if graph.inner else _found(graph)
     if not masks:
         return graph
-    made = {m.result: _unpacked(_packed(m), m.result) for m in masks}
+    bits = [_packed(m) for m in masks]
+    made = {m.result: _unpacked(v, m.result) for m, v in zip(masks, bits, strict=True)}
     packed = rewritten(graph, lambda node, _: (made[node.results[0]],), [m.result.node for m in masks])
-    return packed if context.lowers_bytes(pack_masks.__name__, packed, graph) else graph
+    saved = context.bytes_saved(pack_masks.__name__, packed, graph)
+    return packed if saved >= sum(v.type.bytes for v in bits) else graph
 
 
 def _found(graph: Graph) -> list[_Mask]:
