@@ -62,7 +62,7 @@ def markdown() -> str:
     parts = [_HEAD + "\n" + _table(("op", "in C", "gradient", "twice", "in PyTorch"), rows)]
     parts += [
         _section("Functions", "`functional`, as in torch and torch.nn.functional.", F, _functions(F)),
-        _section("Layers and losses", "`nn`, as in torch.nn.", nn, _classes(nn, nn.Module)),
+        _section("Layers and losses", "`nn`, as in torch.nn.", nn, _classes(nn, nn.Module) | _functions(nn)),
         _section(
             "Optimizers",
             "`optim`, as in torch.optim; EMA as in torch.optim.swa_utils.",
@@ -196,7 +196,8 @@ def _functions(module: ModuleType) -> dict[str, Callable[..., Any]]:
         k for k, v in vars(module).items() if inspect.isfunction(v) and v.__module__ == module.__name__
     ]
     hidden = {"torch_lacks", "initialiser"}
-    return {k: getattr(module, k) for k in names if not k.startswith("_") and k not in hidden}
+    members = {k: getattr(module, k) for k in names if not k.startswith("_") and k not in hidden}
+    return {k: v for k, v in members.items() if not inspect.isclass(v)}
 
 
 def _classes(module: ModuleType, base: type) -> dict[str, Callable[..., Any]]:

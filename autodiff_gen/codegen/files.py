@@ -15,6 +15,7 @@ import jinja2
 from ..ir.identifiers import Scope, of_program
 from ..ir.names import NO_LAYERS, name_of
 from ..ir.node import CONST, Value
+from ..ir.parameter_layout import PartialStorage
 from ..ir.types import planned_size
 from ..kernels.table import Function
 from ..lowering import c_ast as c
@@ -162,7 +163,8 @@ def _slot(slot: Slot) -> dict[str, Any]:
 def _extents(slot: Slot) -> str:
     if slot.state.storage is None:
         return str(list(slot.type.shape))
-    return f"{list(slot.state.logical.shape)} stored as {list(slot.type.shape)}:"
+    part = " in part" if isinstance(slot.state.storage, PartialStorage) else ""
+    return f"{list(slot.state.logical.shape)} stored{part} as {list(slot.type.shape)}:"
 
 
 # Entries

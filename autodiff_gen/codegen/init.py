@@ -8,7 +8,7 @@ import numpy as np
 
 from ..init import Constant, Normal, Uniform
 from ..ir.identifiers import Scope
-from ..ir.parameter_layout import Storage
+from ..ir.parameter_layout import PartialStorage, Storage
 from ..ir.types import planned_size
 from ..lowering import c_ast as c
 from ..lowering import c_syntax
@@ -21,7 +21,7 @@ def init_statements(slots: Sequence[Slot]) -> tuple[list[c.Statement], list[Tabl
     out: list[c.Statement] = []
     tables: list[Table] = []
     scope = Scope([s.c_name for s in slots])
-    names: dict[tuple[int, Storage | None], str] = {}
+    names: dict[tuple[int, Storage | PartialStorage | None], str] = {}
     draws = False
     for slot in slots:
         init = slot.init
@@ -77,6 +77,7 @@ def _drawn(slot: Slot, init: Uniform | Normal) -> list[c.Statement]:
     storage = slot.state.storage
     if storage is None or storage.in_order:
         return [_filled(slot, value(c.Name("i")))]
+    assert isinstance(storage, Storage), "what trains in part begins with a table"
     return _in_order(slot, storage.loops, value)
 
 

@@ -14,6 +14,7 @@ from ..ir.graph import State
 from ..ir.names import abbreviations
 from ..ir.node import Value
 from ..ir.op_kinds import Elementwise
+from ..ir.parameter_layout import PartialStorage
 from ..ir.types import Type
 from ..kernels.registry import Backends
 from ..kernels.table import Kernel
@@ -169,19 +170,31 @@ class Program:
         }
 
     def check_frozen(self, state: Mapping[str, Any]) -> None:
-        """ModelError for another value of a frozen parameter than that of the program."""
+        """ModelError for another value of a frozen parameter, or of what does not train of one, than that of the
+        program."""
         for name, array in self.frozen.items():
             if name not in state:
                 continue
-            given = state[name].detach().cpu().numpy() if hasattr(state[name], "detach") else state[name]
-            if not np.array_equal(
-                np.asarray(given).astype(array.dtype), array, equal_nan=array.dtype.kind == "f"
-            ):
+            given = _array(state[name]).astype(array.dtype)
+            if not np.array_equal(given, array, equal_nan=array.dtype.kind == "f"):
                 raise ModelError(
                     f"{name} is frozen: a constant of the program; give its value to the network before the model is "
                     "built, or train it"
                 )
+        for slot in self.slots:
+            storage = slot.state.storage
+            if isinstance(storage, PartialStorage) and slot.name in state:
+                given = _array(state[slot.name]).astype(slot.type.dtype.numpy)
+                if given.shape == storage.logical and not storage.has_the_rest_of(given):
+                    raise ModelError(
+                        f"{slot.name}: channels that do not train have other values than the program's constants; give "
+                        "them to the network before the model is built, or train these channels too"
+                    )
 
     @property
     def slot_names(self) -> Mapping[State, str]:
         return {s.state: s.c_name for s in self.slots}
+
+
+def _array(value: Any) -> Any:
+    return np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)

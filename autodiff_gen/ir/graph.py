@@ -7,21 +7,42 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from .node import STATE, Node, Op, Value, base, topological, users
 from .op_kinds import Leaf, Lowering
-from .parameter_layout import Storage
+from .parameter_layout import PartialStorage, Storage
 from .printer import show
 from .types import Type
 
 ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for
 
 
+@dataclass(frozen=True)
+class Channels:
+    """The channels of a parameter that train: those of an axis of its logical shape, by index, or a fraction of them,
+    those whose numbers have the largest sums of magnitudes."""
+
+    axis: int
+    chosen: float | tuple[int, ...]
+
+    def index(self, values: Any) -> tuple[int, ...]:
+        """In ascending order, for a parameter that begins with these values."""
+        if isinstance(self.chosen, tuple):
+            return tuple(sorted(self.chosen))
+        numbers = np.moveaxis(np.asarray(values, np.float64), self.axis, 0)
+        sums = np.abs(numbers.reshape(len(numbers), -1)).sum(1)
+        count = max(1, round(self.chosen * len(sums)))
+        return tuple(sorted(int(i) for i in np.argsort(-sums, kind="stable")[:count]))
+
+
 @dataclass(frozen=True, eq=False)
 class State:
     """A named piece of memory that outlives a call: a parameter, running statistics, an optimizer moment.
 
-    `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` computes its gradient. Both, and
-    the name, change by `edit` until a model is built of it: then it is `fixed`.
+    `init` is an initialiser of `init.py` or an array; `trainable` says whether `Model` computes its gradient, and
+    `channels` of which part, if not of all. They, and the name, change by `edit` until a model is built of it: then it
+    is `fixed`.
     Parameters are given to optimizers; buffers and counters change as a forward pass says (`with_updates`).
     Graphs and generated code see `type`; with a `storage` that is the shape in which the elements are stored,
     while `init`, `state_dict` and everything that users see keep the `logical` one.
@@ -32,23 +53,27 @@ class State:
     init: Any
     trainable: bool = True
     role: str = "parameter"
-    storage: Storage | None = None
+    storage: Storage | PartialStorage | None = None
     fixed: bool = False
+    channels: Channels | None = None
 
     @property
     def logical(self) -> Type:
         """The type as the model gives it."""
-        return (
-            self.type
-            if self.storage is None
-            else self.type.moved(self.storage.restored, self.storage.logical)
-        )
+        if self.storage is None:
+            return self.type
+        if isinstance(self.storage, PartialStorage):
+            return Type(self.type.dtype, self.storage.logical, self.storage.quantization)
+        return self.type.moved(self.storage.restored, self.storage.logical)
 
     def edit(self, **changes: Any) -> None:
-        """Change the name, `init` or `trainable`; nothing else writes to a state. Graph values refer to the state of a
-        parameter before its name is known, that in the outermost module that holds it, and before the user loads
-        weights or freezes it."""
-        assert not self.fixed and changes.keys() <= {"name", "init", "trainable"}, (self.name, changes)
+        """Change the name, `init`, `trainable` or `channels`; nothing else writes to a state. Graph values refer to the
+        state of a parameter before its name is known, that in the outermost module that holds it, and before the user
+        loads weights or freezes it."""
+        assert not self.fixed and changes.keys() <= {"name", "init", "trainable", "channels"}, (
+            self.name,
+            changes,
+        )
         for name, value in changes.items():
             object.__setattr__(self, name, value)
 

@@ -147,6 +147,10 @@ def _none(call: KernelCall) -> int:
     return 0
 
 
+def _no_axes(axis: int, attrs: Attrs) -> Mapping[int, int] | None:
+    return None
+
+
 @dataclass(frozen=True)
 class Composition:
     """What an op computes in one call: op `outer`, whose operand of index `operand` is the first result of op `inner`.
@@ -176,7 +180,9 @@ class Call:
     multiply-accumulates of a call with a full batch. `maximum`: each element of the first result is the largest of some
     elements of operand 0, a pooling, so that a monotone function may be applied after it instead of before. scatters:
     the result holds the elements of operand 0, moved along these axes, and zeros. composition: the op is one of two
-    others. finished: the name of the op that also computes an epilogue
+    others. along: (axis of the first result, attributes) -> {operand: axis}, where the elements at an index along that
+    axis are computed of those at the same index along these axes, and of other operands; None of other axes.
+    finished: the name of the op that also computes an epilogue
     (ops/epilogue.py), which has this op as its `term`.
     """
 
@@ -192,6 +198,7 @@ class Call:
     scatters: tuple[int, ...] = ()
     composition: Composition | None = None
     finished: str = ""
+    along: Callable[[int, Attrs], Mapping[int, int] | None] = _no_axes
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,15 @@
-"""The order in which a state's elements are stored, where it is not that of its logical (PyTorch) shape."""
+"""How the elements of a state are stored, where it is not as the logical (PyTorch) shape says: in another order, or in
+part."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
+from .quantization import Quantization
 
 
 @dataclass(frozen=True)
@@ -44,5 +47,57 @@ class Storage:
         steps = [math.prod(self.split[i + 1 :]) for i in range(len(self.split))]
         return [(self.split[d], steps[d]) for d in self.dims]
 
+    @property
+    def of_zeros(self) -> Storage:
+        """That of optimizer state of the parameter."""
+        return self
+
     def __str__(self) -> str:
         return f"{list(self.split)} in the order {list(self.dims)}"
+
+
+@dataclass(frozen=True, eq=False)
+class PartialStorage:
+    """Of the whole, stored as `whole` says, the elements `index` along an axis.
+
+    rest: all elements as they are stored; None where those that are not stored are 0. quantization: of the logical
+    type, if it has one.
+    """
+
+    whole: Storage | None
+    shape: tuple[int, ...]  # of the whole, as it is stored
+    axis: int
+    index: tuple[int, ...]
+    rest: Any = None
+    quantization: Quantization | None = None
+    in_order = False
+
+    @property
+    def logical(self) -> tuple[int, ...]:
+        return self.shape if self.whole is None else self.whole.logical
+
+    def stored(self, array: Any) -> Any:
+        """The part of an array of the logical shape."""
+        return np.ascontiguousarray(np.take(self._stored(array), self.index, self.axis))
+
+    def restored(self, array: Any) -> Any:
+        """An array of the logical shape with this part."""
+        stored = np.zeros(self.shape, array.dtype) if self.rest is None else self.rest.astype(array.dtype)
+        np.moveaxis(stored, self.axis, 0)[list(self.index)] = np.moveaxis(array, self.axis, 0)
+        return stored if self.whole is None else self.whole.restored(stored)
+
+    def has_the_rest_of(self, array: Any) -> bool:
+        """Whether the elements of an array that are not stored are those that it would be restored with."""
+        return np.array_equal(self.restored(self.stored(array)), array)
+
+    @property
+    def of_zeros(self) -> PartialStorage:
+        """That of optimizer state of the parameter, of which there is none for the rest."""
+        return replace(self, rest=None, quantization=None)
+
+    def _stored(self, array: Any) -> Any:
+        return np.asarray(array) if self.whole is None else self.whole.stored(array)
+
+    def __str__(self) -> str:
+        order = "" if self.whole is None else f" of {self.whole}"
+        return f"elements {list(self.index)} along axis {self.axis}{order}"

@@ -38,6 +38,8 @@ from ..passes.region_dce import region_dce
 from ..passes.rematerialize_random import rematerialize_random
 from ..passes.resolve_mode import resolve_mode
 from ..passes.select_column_sums import select_column_sums
+from ..passes.select_trained_channels import select_trained_channels
+from ..passes.selection_propagation import selection_propagation
 from ..passes.share_functions import share_functions
 from ..passes.slice_propagation import slice_propagation
 from ..passes.transpose_elimination import transpose_elimination
@@ -61,6 +63,7 @@ def on_entries(function: Callable[[Any, Context], Any]) -> Stage:
 PIPELINE: tuple[Stage, ...] = (
     on_entries(resolve_mode),  # training or evaluation
     layout_assignment,  # permutes of NCHW and NHWC cancel; weights are stored as kernels read them
+    select_trained_channels,  # of a parameter of which some channels train, these are the state
     differentiate,  # the loss gives a gradient to every parameter
     apply_optimizer,  # gradients give new values of parameters and moments
     freeze_parameters,  # parameters that no entry trains are constants
@@ -71,6 +74,7 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(cse),  # the same op on the same operands once
     on_entries(merge_slice_gradients),  # gradients of several slices of one value are assembled, not added up
     on_entries(slice_propagation),  # slices of an elementwise value are computed where they are used
+    on_entries(selection_propagation),  # of products of which a part is read, that is computed
     on_entries(region_dce),  # results of a scan that nothing reads
     on_entries(rematerialize_random),  # masks are computed in the order in which they are read
     on_entries(transpose_elimination),  # transposes move onto the operands of contractions

@@ -68,6 +68,7 @@ from .pooling import (
 from .recurrent import GRU, LSTM, RNN
 from .recurrent_cells import GRUCell, LSTMCell, RNNCell
 from .transformer import TransformerEncoder, TransformerEncoderLayer
+from .update_channels import update_channels
 
 __all__ = [
     "ELU",
@@ -153,4 +154,5 @@ __all__ = [
     "Unflatten",
     "ZeroPad1d",
     "ZeroPad2d",
+    "update_channels",
 ]

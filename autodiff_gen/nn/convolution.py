@@ -88,6 +88,13 @@ class _Convolution(Module):
         return padding_mode
 
 
+def channel_axis(groups: int, inputs: int, outputs: int) -> int | None:
+    """The axis of the input channels in a weight [out, in / groups, ...]; None where it has those of one group only."""
+    if groups == 1:
+        return 1
+    return 0 if groups == inputs == outputs else None
+
+
 class _Conv(_Convolution):
     @torch_lacks(device=None, dtype=None)
     def __init__(
@@ -105,6 +112,11 @@ class _Conv(_Convolution):
         super().__init__()
         self._build(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
         self.padding_mode = self._check_mode(padding_mode)
+
+    @property
+    def channel_axis(self) -> int | None:
+        """That of the input channels in the weight; None where it has those of one group only."""
+        return channel_axis(self.groups, self.in_channels, self.out_channels)
 
     def forward(self, input: Any) -> Value:
         x, padding = self._padded(input, self.padding_mode)

@@ -21,6 +21,8 @@ class Linear(Module):
     """y = x . weight' + bias; weight [out_features, in_features]. Weight and bias [out_features] are initialised
     uniformly within 1 / sqrt(in_features)."""
 
+    channel_axis = 1  # of the weight: that of the input channels
+
     @torch_lacks(device=None, dtype=None)
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()

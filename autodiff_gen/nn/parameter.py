@@ -13,7 +13,7 @@ from ..errors import ModelError
 from ..functional.inputs import make_buffer
 from ..functional.quantized_arguments import weight_arrays
 from ..ir.build import make_state
-from ..ir.graph import State
+from ..ir.graph import Channels, State
 from ..ir.node import Value
 from ..ir.quantization import HIGH, LOW
 from ..ir.types import Type, f32, s8
@@ -83,6 +83,23 @@ class Parameter(Stored):
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         super().__init__(data)
         self._requires_grad = requires_grad
+        self._channels: Channels | None = None
+
+    @property
+    def channels(self) -> Channels | None:
+        """The channels that train; None: all of them."""
+        return self._channels if self.value is None else self._state.channels
+
+    @channels.setter
+    def channels(self, channels: Channels | None) -> None:
+        if self.value is not None:
+            if self._state.fixed and channels != self._state.channels:
+                raise ModelError(
+                    f"update_channels: {self._state.name!r} is in a model already; choose the channels before the "
+                    "model is built"
+                )
+            self._state.edit(channels=channels)
+        self._channels = channels
 
     @property
     def requires_grad(self) -> bool:
@@ -96,7 +113,7 @@ class Parameter(Stored):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         copied = super().__deepcopy__(memo)
-        copied._requires_grad = self.requires_grad
+        copied._requires_grad, copied._channels = self.requires_grad, self.channels
         return copied
 
     def requires_grad_(self, requires_grad: bool = True) -> Parameter:
@@ -106,7 +123,9 @@ class Parameter(Stored):
 
     def made(self, name: str, seed: int) -> Value:
         first = init.initialiser(name, self.data, seed)
-        return make_state(State(name, Type(f32, first.shape), first, self._requires_grad))
+        return make_state(
+            State(name, Type(f32, first.shape), first, self._requires_grad, channels=self._channels)
+        )
 
 
 class QuantizedParameter(Parameter):
@@ -126,7 +145,15 @@ class QuantizedParameter(Parameter):
 
     def made(self, name: str, seed: int) -> Value:
         first = init.initialiser(name, self.data, seed)
-        return make_state(State(name, Type(s8, first.shape, self.quantization), first, self._requires_grad))
+        return make_state(
+            State(
+                name,
+                Type(s8, first.shape, self.quantization),
+                first,
+                self._requires_grad,
+                channels=self._channels,
+            )
+        )
 
 
 class Buffer(Stored):

@@ -5,7 +5,7 @@ The adjoints are ops too; each of the three is an adjoint of the others, so that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +92,8 @@ class WindowProduct:
 
     attributes: names of the common attributes. window: shape of weights -> rows and columns of a window. infer, ref: of
     y, dx and dw. outputs: the shape of y for a sample. torch: the expression of y, a template in x and w; torch_x,
-    torch_w: the shape of x in terms of a = dy and b = w, and of w in terms of a = x and b = dy.
+    torch_w: the shape of x in terms of a = dy and b = w, and of w in terms of a = x and b = dy. dw_along: as `along` of
+    a call, of dw.
     """
 
     name: str
@@ -105,6 +106,7 @@ class WindowProduct:
     torch: str
     torch_x: str
     torch_w: str
+    dw_along: Callable[[int, Attrs], Mapping[int, int] | None]
 
     def register(self) -> tuple[Op, Op, Op, Op]:
         x_of = f"torch.autograd.grad({self.torch.format(x='x', w='b')}, x, a, create_graph=True)[0]"
@@ -142,7 +144,14 @@ class WindowProduct:
                 lambda g, x, dy, attrs: self._dx(dy, g, x, attrs),
                 lambda g, x, dy, attrs: self._y(x, g, attrs),
             ),
-            lower=Call(self._dw_call, strided=(0,), added=f"{self.name}_dw_into", summed=(0, 1), macs=macs),
+            lower=Call(
+                self._dw_call,
+                strided=(0,),
+                added=f"{self.name}_dw_into",
+                summed=(0, 1),
+                macs=macs,
+                along=self.dw_along,
+            ),
             samples=tuple(
                 Sample((x, self.outputs(x, w, a)), {**a, "kernel": self.window(w)}) for x, w, a in self.rows
             ),

@@ -77,7 +77,7 @@ class Step:
             start,
             trainable=False,
             role="optimizer",
-            storage=parameter.storage,
+            storage=parameter.storage and parameter.storage.of_zeros,
         )
         self._states[state] = with_role(rule(make_state(state)), name)
         return self._states[state]

@@ -161,5 +161,6 @@ def _state(old: Value) -> State:
 
 def _sum_of(parameter: State) -> State:
     start = init.zeros(planned(parameter.logical.shape))
-    kind, storage = Type(f32, parameter.type.shape), parameter.storage
+    kind = Type(f32, parameter.type.shape)
+    storage = parameter.storage and parameter.storage.of_zeros
     return State(f"{parameter.name}.grad", kind, start, False, "optimizer", storage)

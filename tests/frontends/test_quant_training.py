@@ -246,6 +246,56 @@ def test_8_bit_weights_train_as_in_pytorch(name: str) -> None:
         np.testing.assert_array_equal(got, simulation.integers(layer).detach().numpy())
 
 
+def test_some_input_channels_train_as_in_pytorch() -> None:
+    """With a master copy of the pointwise weights; the depthwise ones train as integers, in float all others stand."""
+    chosen = {"pointwise": [0, 3, 6], "depthwise": [1, 2]}
+
+    def choose(backbone: quant.Network) -> None:
+        layers = dict(backbone.named_modules())
+        layers["pointwise"].use_master_copy()
+        for name, channels in chosen.items():
+            nn.update_channels(layers[name], channels)
+
+    t = trained(choose, optim.SGD(lr=0.3))
+    first = t.state_dict()
+    simulation = Simulation(first)
+    rule = torch.optim.SGD(simulation.require("pointwise.weight", "depthwise.weight"), lr=0.3)
+
+    def step_of(loss: Any, step: int) -> None:
+        before = simulation.integers("depthwise").detach()
+        rule.zero_grad()
+        loss.backward()
+        for name, axis in (("pointwise", 1), ("depthwise", 0)):
+            gradient = torch.zeros_like(simulation.weights[name])
+            some = (slice(None),) * axis + (chosen[name],)
+            gradient[some] = simulation.weights[name].grad[some]
+            simulation.weights[name].grad = gradient
+        rule.step()
+        w = simulation.weights["depthwise"]
+        change = (w.detach() / along(simulation.scales["depthwise"], w) - before).numpy()
+        whole, up = np.floor(change), np.zeros(change.shape, bool)
+        part = change[chosen["depthwise"]]
+        up[chosen["depthwise"]] = part - np.floor(part) > random_numbers(
+            "backbone.depthwise.weight", step + 1, part.shape
+        )
+        q = (before + torch.tensor(whole + up)).clamp(-128, 127)
+        w.data = q * along(simulation.scales["depthwise"], w)
+
+    compared(t, simulation, step_of)
+    got = t.state_dict()
+    np.testing.assert_array_equal(
+        got["backbone.depthwise.weight"], simulation.integers("depthwise").detach().numpy()
+    )
+    scales = along(simulation.scales["pointwise"].numpy(), simulation.weights["pointwise"])
+    np.testing.assert_array_equal(
+        np.rint(got["backbone.pointwise.weight"] / scales).clip(-128, 127),
+        simulation.integers("pointwise").detach().numpy(),
+    )
+    for name, axis in (("pointwise", 1), ("depthwise", 0)):
+        others = np.delete(got[f"backbone.{name}.weight"], chosen[name], axis)
+        np.testing.assert_array_equal(others, np.delete(first[f"backbone.{name}.weight"], chosen[name], axis))
+
+
 def random_numbers(name: str, step: int, shape: tuple[int, ...]) -> Any:
     """From 0 to 1, in the order in which the weights are stored."""
     order = (0, 1) if len(shape) == 2 else (2, 3, 0, 1) if shape[1] == 1 else (0, 2, 3, 1)

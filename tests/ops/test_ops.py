@@ -83,6 +83,7 @@ OF_ONE_SHAPE = [
     for name in DIFFERENTIABLE
     if len(OPS[name].samples[0].inputs) == 2
     and not OPS[name].samples[0].dtypes
+    and not OPS[name].samples[0].attrs
     and not isinstance(OPS[name].lower, Call)
 ]
 

@@ -17,6 +17,7 @@ from ...functional.quantized_arguments import array_of, check_limits, quantizati
 from ...ir.build import constant
 from ...ir.node import Value
 from ...ir.quantization import HIGH, LOW
+from ...nn.convolution import channel_axis
 from ...nn.module import Module
 from ...nn.parameter import Parameter, QuantizedParameter
 
@@ -150,6 +151,14 @@ class LayerModule(Module):
                 scales = np.asarray(arrays["weight_scales"], np.float64)
                 self.bias = Parameter(bias * (x_scale * scales), requires_grad=False)
         self._given = {k: p.data for k, p in self._members()[0].items() if p is not None}
+
+    @property
+    def channel_axis(self) -> int | None:
+        """That of the input channels in the weight; None for groups of several channels, and without a weight."""
+        weight = self._members()[0].get("weight")
+        groups = self.layer.options.get("groups", 1)
+        outputs = 0 if weight is None else init.initialiser("weight", weight.data, 0).shape[0]
+        return channel_axis(groups, groups, outputs)
 
     def use_master_copy(self) -> LayerModule:
         """Keep the weights as floats, which are rounded to s8 wherever they are used: small updates add up exactly, for

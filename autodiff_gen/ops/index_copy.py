@@ -1,0 +1,77 @@
+"""A tensor of which the elements at some indices along an axis are those of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ShapeError
+from ..ir.build import apply, constant
+from ..ir.node import Op, Sample, Value, register
+from ..ir.op_kinds import Attrs, Composite
+from ..ir.types import Type, planned, s32
+
+
+def _type(x: Type, source: Type, *, dim: int, index: tuple[int, ...]) -> Type:
+    extent = planned(x.shape)[dim]
+    if len(set(index)) != len(index) or not all(0 <= i < extent for i in index):
+        raise ShapeError(f"the indices must be different and from 0 to {extent - 1}")
+    if source.dtype is not x.dtype or source.shape != (*x.shape[:dim], len(index), *x.shape[dim + 1 :]):
+        raise ShapeError(f"the source must be {x.dtype} and have {len(index)} elements along axis {dim}")
+    return x
+
+
+def _copied(x: Any, source: Any, *, dim: int, index: tuple[int, ...]) -> Any:
+    y = np.array(x)
+    y[(slice(None),) * dim + (list(index),)] = source
+    return y
+
+
+def _along(array: Any, dim: int, rank: int) -> Value:
+    """A constant that broadcasts along an axis."""
+    return constant(np.reshape(array, (-1, *(1,) * (rank - 1 - dim))), role="trains")
+
+
+def _expanded(operands: Sequence[Value], attrs: Attrs) -> list[Value]:
+    x, source = operands
+    dim, index = attrs["dim"], list(attrs["index"])
+    place, is_copied = np.zeros((2, planned(x.type.shape)[dim]), np.int32)
+    place[index], is_copied[index] = np.arange(len(index)), 1
+    chosen = apply("index_select", source, constant(place, s32, role="place"), dim=dim)
+    return [apply("where", _along(is_copied.astype(bool), dim, x.ndim), chosen, x)]
+
+
+def _vjp(
+    dys: Sequence[Value | None],
+    inputs: Sequence[Value],
+    outs: Sequence[Value],
+    attrs: Attrs,
+    wanted: Sequence[bool],
+) -> list[Value | None]:
+    (dy,), (x, _), dim = dys, inputs, attrs["dim"]
+    assert dy is not None
+    stays = np.ones(planned(x.type.shape)[dim], bool)
+    stays[list(attrs["index"])] = False
+    index = constant(np.array(attrs["index"], np.int32), s32, role="trained_channels")
+    return [
+        apply("where", _along(stays, dim, x.ndim), dy, 0.0) if wanted[0] else None,
+        apply("index_select", dy, index, dim=dim) if wanted[1] else None,
+    ]
+
+
+index_copy = register(
+    Op(
+        "index_copy",  # a, with b in the place of its elements `index` along an axis
+        infer=_type,
+        ref=_copied,
+        vjp=_vjp,
+        lower=Composite(_expanded),
+        samples=(
+            Sample(((3, 5), (3, 2)), {"dim": 1, "index": (4, 1)}),
+            Sample(((4, 2, 3), (1, 2, 3)), {"dim": 0, "index": (2,)}),
+        ),
+        torch="a.index_copy(dim, torch.tensor(index), b)",
+    )
+)
