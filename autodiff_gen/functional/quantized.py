@@ -128,8 +128,8 @@ def quantized_conv2d(
     depthwise = groups > 1 and groups == x.channels == weight.shape[0] and weight.shape[1] == 1
     op = "depthwise2d_s8" if depthwise else "conv2d_s8"
     attrs = numbers if depthwise else {**numbers, "groups": groups}
-    parts, result = _product(name, input, weight, bias, scale, zero_point, low, high)
-    filters = _stored(weight, depthwise)
+    parts, result = product_operands(name, input, weight, bias, scale, zero_point, low, high)
+    filters = stored_filters(weight, depthwise)
     (y,) = applied(name, [input, weight], op, x.value, filters, *parts, **attrs, **result).results
     return x.back(y)
 
@@ -146,7 +146,7 @@ def quantized_linear(
     """s8 [N, in] and weights [out, in] (quantized_weight) -> s8 [N, out]; bias as in quantized_conv2d."""
     name = "quantized_linear"
     input, weight = as_value(input), as_value(weight)
-    parts, result = _product(name, input, weight, bias, scale, zero_point, low, high)
+    parts, result = product_operands(name, input, weight, bias, scale, zero_point, low, high)
     multiplier, shift = (p.node.attrs["value"] for p in parts[1:])
     per_channel = bool((multiplier != multiplier[0]).any() or (shift != shift[0]).any())
     operands = (input, weight, *parts)
@@ -259,7 +259,7 @@ def _result(name: str, scale: float, zero_point: int, low: int, high: int) -> di
     return {"quantization": quantization_of(name, scale, zero_point), "low": low, "high": high}
 
 
-def _product(
+def product_operands(
     name: str, x: Value, weight: Value, bias: Any, scale: float, zero_point: int, low: int, high: int
 ) -> tuple[list[Value], dict[str, Any]]:
     """bias, multipliers and shifts of a product's output channels, and its attributes. Raises ShapeError unless no sum
@@ -318,7 +318,7 @@ def _checked(name: str, given: Sequence[Value], check: Callable[..., None], *arg
         raise shape_error(name, given, str(error)) from None
 
 
-def _stored(weight: Value, depthwise: bool) -> Value:
+def stored_filters(weight: Value, depthwise: bool) -> Value:
     """The weights as kernels read them: [out, kh, kw, in / groups], or [kh, kw, out]."""
     out, _, *window = planned(weight.shape)
     order = (1, 2, 0) if depthwise else (0, 2, 3, 1)

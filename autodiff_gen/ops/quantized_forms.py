@@ -17,14 +17,18 @@ from .quantized_pooling import pooling_s8
 @dataclass(frozen=True)
 class Product:
     """The product of a tensor, channels last, and weights. op: that on s8, with these attributes of its own beside
-    those of the op on floats; channels: the axis of the weights' output channels; rank: of the weights; stored: the
-    weights as the op reads them."""
+    those of the op on floats; rank: of the weights of the op on floats; order: their axes, and -1 for one of extent 1,
+    in the order of PyTorch's weight [out, in / groups, ...]."""
 
     op: str
-    channels: int
     rank: int
-    stored: Callable[[Any], Any] = lambda w: w
+    order: tuple[int, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_in_pytorch(self, weights: Any) -> Any:
+        """The weights in PyTorch's order."""
+        whole = np.expand_dims(weights, -1) if -1 in self.order else weights
+        return np.transpose(whole, self.order)
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,9 @@ def _avg_pooling(attrs: Attrs) -> dict[str, Any] | None:
 
 
 _FORMS: Mapping[str, QuantizedForm] = {
-    "conv2d": Product("conv2d_s8", 0, 4),
-    "depthwise2d": Product("depthwise2d_s8", 2, 3),
-    "matmul": Product("dense_s8", 1, 2, np.transpose, {"per_channel": True}),
+    "conv2d": Product("conv2d_s8", 4, (0, 3, 1, 2)),
+    "depthwise2d": Product("depthwise2d_s8", 3, (2, -1, 0, 1)),
+    "matmul": Product("dense_s8", 2, (1, 0), {"per_channel": True}),
     "max_pool2d": Pooling("max_pool2d_s8", _max_pooling),
     "avg_pool2d": Pooling("avg_pool2d_s8", _avg_pooling),
 }

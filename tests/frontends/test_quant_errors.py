@@ -217,8 +217,7 @@ def test_rejected_arguments(build: Callable[[], Any], message: str) -> None:
 
 @pytest.mark.parametrize(("compute", "message"), CONVERTED)
 def test_rejected_ops(compute: Any, message: str) -> None:
-    net = quantised(compute)
-    assert message in message_of(lambda: net(ag.Input("x", SHAPE)))
+    assert message in message_of(lambda: quantised(compute)(ag.Input("x", SHAPE)))
 
 
 NET = quantised(conv)

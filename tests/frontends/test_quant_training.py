@@ -335,7 +335,7 @@ def test_rejected() -> None:
     ):
         trained(some, optim.SGD(lr=0.05), ema=optim.EMA(0.9))
     net = loaded()
-    with pytest.raises(ModelError, match="layer 'sum': a add has no 8-bit weights to copy"):
+    with pytest.raises(ModelError, match="layer 'sum' has no 8-bit weights to copy"):
         dict(net.named_modules())["sum"].use_master_copy()
     net(ag.Input("x", (1, 3, 9, 9)))
     with pytest.raises(ModelError, match=r"requires_grad: 'first.weight' is in a model already"):

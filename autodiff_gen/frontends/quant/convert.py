@@ -32,7 +32,7 @@ from ...ir.types import f32, planned, s8
 from ...ops.quantized_forms import Pooling, Product, quantized_form
 from ...ops.quantized_pooling import pooling_s8
 from .names import described, name_of
-from .products import absorbed, quantized_product
+from .products import Layers, absorbed, product, quantized_weights
 from .ranges import Ranges, covering, integer, quantized, values_of
 from .representations import Function, Pending, Representation, Static, Sums, Tensor
 from .shared_ranges import is_identity, shared
@@ -40,13 +40,14 @@ from .shared_ranges import is_identity, shared
 
 @dataclass
 class Conversion:
-    """One conversion of the graph that computes `result` of `input`. ranges: by the position of a value in the graph.
-    Afterwards `tensors` has the name, the float value and the s8 value of each tensor, and `floats` the nodes that
-    have no form on s8."""
+    """One conversion of the graph that computes `result` of `input`. ranges: by the position of a value in the graph;
+    layers: those with weights, of an earlier conversion, or none yet. Afterwards `tensors` has the name, the float
+    value and the s8 value of each tensor, and `floats` the nodes that have no form on s8."""
 
     input: Value
     result: Value
     ranges: Ranges
+    layers: Layers = field(default_factory=Layers)
     representations: dict[Value, Representation] = field(default_factory=dict)
     tensors: list[tuple[str, Value, Value]] = field(default_factory=list)
     floats: list[Node] = field(default_factory=list)
@@ -255,11 +256,14 @@ class Conversion:
         weights = self.representations[node.operands[1]]
         if not isinstance(weights, Static) or weights.array.ndim != form.rank:
             return None
-        x, w = self._s8(node.operands[0]), weights.array.astype(np.float64)
-        channels = w.shape[form.channels]
+        x, w = self._s8(node.operands[0]), form.as_in_pytorch(weights.array.astype(np.float64))
+        channels = len(w)
 
         def build(of: Quantization, low: int, high: int, factor: Any, shift: Any) -> Value:
-            return quantized_product(x, w, form, node.attrs, of, low, high, factor, shift)
+            layer = self.layers.next(
+                name_of(node), x, lambda of_x: quantized_weights(w, of_x, of, factor, shift)
+            )
+            return product(x, layer, form, node.attrs, of, low, high)
 
         shape = planned(node.results[0].type.shape)
         return Pending(node, build, factor=np.ones(channels), shift=np.zeros(channels), shape=shape)

@@ -7,19 +7,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from ... import functional as F
-from ... import init
 from ...errors import ModelError, ShapeError
 from ...functional.arguments import as_value
-from ...functional.quantized_arguments import array_of, check_limits, quantization_of
-from ...ir.build import constant
+from ...functional.quantized_arguments import check_limits, quantization_of
 from ...ir.node import Value
 from ...ir.quantization import HIGH, LOW
-from ...nn.convolution import channel_axis
 from ...nn.module import Module
-from ...nn.parameter import Parameter, QuantizedParameter
+from .weights import QuantizedWeights
 
 Arrays: TypeAlias = Mapping[str, Any]
 
@@ -123,75 +118,18 @@ def check_keys(name: Any, op: Any, keys: Collection[str]) -> None:
         )
 
 
-class LayerModule(Module):
-    """One layer. Its parameters, if it has any, are `weight`, s8, and `bias`, the real numbers that the integers of the
-    file represent; they are not trained unless requires_grad says so. Raises ModelError for arrays of wrong types.
-
-    x_scale: that of the layer's input, None where it is not known before the network is called.
-    """
+class LayerModule(QuantizedWeights):
+    """One layer."""
 
     def __init__(self, layer: Layer, arrays: Arrays, x_scale: float | None) -> None:
-        super().__init__()
-        self.layer, self.arrays = layer, arrays
-        self._given: dict[str, Any] = {}  # what parameters begin with
-        if "weight" not in arrays:
-            return
-        try:
-            weight = QuantizedParameter(arrays["weight"], arrays["weight_scales"], requires_grad=False)
-        except ShapeError as error:
-            raise ModelError(f"layer {layer.name!r}: {error}") from None
-        self.weight: Parameter = weight
-        if arrays.get("bias") is not None:
-            out, bias = weight.data.shape[:1], array_of(arrays["bias"])
-            if bias.dtype != np.int32 or bias.shape != out:
-                raise ModelError(
-                    f"layer {layer.name!r}: the bias must be int32{list(out)}, not {bias.dtype}{list(bias.shape)}"
-                )
-            if x_scale is not None:
-                scales = np.asarray(arrays["weight_scales"], np.float64)
-                self.bias = Parameter(bias * (x_scale * scales), requires_grad=False)
-        self._given = {k: p.data for k, p in self._members()[0].items() if p is not None}
-
-    @property
-    def channel_axis(self) -> int | None:
-        """That of the input channels in the weight; None for groups of several channels, and without a weight."""
-        weight = self._members()[0].get("weight")
-        groups = self.layer.options.get("groups", 1)
-        outputs = 0 if weight is None else init.initialiser("weight", weight.data, 0).shape[0]
-        return channel_axis(groups, groups, outputs)
-
-    def use_master_copy(self) -> LayerModule:
-        """Keep the weights as floats, which are rounded to s8 wherever they are used: small updates add up exactly, for
-        five times the memory. Returns the layer. Raises ModelError for a layer without weights."""
-        weight = self._members()[0].get("weight")
-        if not isinstance(weight, QuantizedParameter):
-            raise ModelError(f"layer {self.layer.name!r}: a {self.layer.op} has no 8-bit weights to copy")
-        of = weight.quantization
-        self.weight = Parameter(weight.data * of.along(weight.data.shape), weight.requires_grad)
-        return self
+        super().__init__(layer.name, arrays, x_scale, layer.options.get("groups", 1))
+        self.layer = layer
 
     def forward(self, *inputs: Value) -> Value:
-        own = {k: self._taken(k, p) for k, p in self._members()[0].items() if p is not None}
         try:
-            return OPS[self.layer.op].build(self.layer, {**self.arrays, **own}, *inputs)
+            return OPS[self.layer.op].build(self.layer, self.taken(), *inputs)
         except ShapeError as error:
-            raise ShapeError(f"layer {self.layer.name!r}: {error}") from None
-
-    def _taken(self, name: str, parameter: Parameter) -> Any:
-        """As the op takes it: the integers of a file are constants, and so is what was loaded and does not train."""
-        value: Any = getattr(self, name)
-        if not parameter.requires_grad:
-            parameter.fix()
-            if parameter.data is self._given.get(name):
-                return self.arrays[name]
-            array = init.initialiser(name, parameter.data, 0).array()
-            if isinstance(parameter, QuantizedParameter):
-                return array.astype(np.int8)
-            value = constant(array)
-        if name == "bias" or isinstance(parameter, QuantizedParameter):
-            return value
-        scales = np.asarray(self.arrays["weight_scales"])
-        return F.quantize(value, scales, axis=0 if scales.ndim else None)
+            raise ShapeError(f"layer {self.name!r}: {error}") from None
 
 
 def _check_layer(layer: Layer, known: Sequence[str]) -> None:

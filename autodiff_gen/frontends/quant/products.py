@@ -1,20 +1,24 @@
-"""A product on s8 and what it absorbs: the factor and the shift of each of its output channels, and limits."""
+"""A product on s8: what it absorbs, the factor and the shift of each of its output channels, and its 8-bit weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ...ir.build import apply, constant
+from ... import functional as F
+from ...functional.quantized import product_operands, stored_filters
+from ...ir.build import apply
 from ...ir.interpreter import bind
 from ...ir.node import Node, Value
-from ...ir.quantization import HIGH, Quantization, check_sums, fixed_points, sums_of, within_sums
-from ...ir.types import s8, s32
+from ...ir.quantization import HIGH, Quantization, sums_of, within_sums
+from ...ir.types import planned
 from ...ops.quantized_forms import Product
 from .representations import Pending
+from .weights import QuantizedWeights
 
 
 def absorbed(node: Node, k: int, form: Pending, other: Any) -> Pending | None:
@@ -39,40 +43,67 @@ def absorbed(node: Node, k: int, form: Pending, other: Any) -> Pending | None:
     return replace(form, factor=factor, shift=shift)
 
 
-def quantized_product(
-    x: Value,
-    w: Any,
-    form: Product,
-    attrs: Mapping[str, Any],
-    of: Quantization,
-    low: int,
-    high: int,
-    factor: Any,
-    shift: Any,
-) -> Value:
-    """The product of x and the weights w, whose channels are multiplied by `factor`, plus `shift` for each channel."""
-    of_x = x.type.quantization
-    assert of_x is not None
-    rows = np.moveaxis(w, form.channels, 0)
-    scaled = rows * factor.reshape(-1, *(1,) * (rows.ndim - 1))
+def quantized_weights(
+    w: Any, of_x: Quantization, of: Quantization, factor: Any, shift: Any
+) -> dict[str, Any]:
+    """The arrays of a layer, from the weights [out, in / groups, ...], whose channels are multiplied by `factor`, and
+    the `shift` of each channel. of_x, of: of the layer's input and of its result."""
+
+    def along(numbers: Any) -> Any:
+        return numbers.reshape(-1, *(1,) * (w.ndim - 1))
+
+    scaled = w * along(factor)
     # Beyond this shift all results of a channel are at a limit.
     most = np.abs(scaled).reshape(len(scaled), -1).sum(1) * of_x.scale * 255 + 512 * of.scale
     shift = np.clip(shift, -most, most)
     scales = np.abs(scaled).reshape(len(scaled), -1).max(1) / HIGH
     # A channel of weights that are 0, or small beside its shift, has a scale at which the bias fits 30 bits.
     scales = np.maximum(scales, np.maximum(np.abs(shift) / (of_x.scale * 2**30), 1e-30))
-    q = np.clip(np.rint(scaled / scales.reshape(-1, *(1,) * (rows.ndim - 1))), -HIGH, HIGH).astype(np.int8)
-    multiplier, shifts = fixed_points(of_x.scale * scales / of.scale)
-    sums = sums_of(q, of_x.zero_point)
-    bias = within_sums(np.rint(shift / (of_x.scale * scales)), sums)
-    check_sums(bias, sums, shifts)
+    q = np.clip(np.rint(scaled / along(scales)), -HIGH, HIGH).astype(np.int8)
+    bias = within_sums(np.rint(shift / (of_x.scale * scales)), sums_of(q, of_x.zero_point))
+    return {"weight": q, "weight_scales": scales, "bias": bias}
 
-    def stored(array: Any) -> Any:
-        return np.ascontiguousarray(form.stored(np.moveaxis(array, 0, form.channels)))
 
-    of_w = Quantization(tuple(scales.tolist()), 0, 0).moved(stored, q.shape)
-    weights = constant(stored(q), s8, of_w, "weight")
-    parts = {"bias": bias, "multiplier": multiplier, "shift": shifts}
-    operands = [constant(array, s32, role=role) for role, array in parts.items()]
-    more = {"x_zero": of_x.zero_point, "quantization": of, "low": low, "high": high}
-    return apply(form.op, x, weights, *operands, **attrs, **form.attributes, **more)
+class Layers:
+    """The weights of the products of a graph, in the order in which they are converted; another conversion of the graph
+    takes them again."""
+
+    def __init__(self, known: Sequence[QuantizedWeights] = ()) -> None:
+        self.every = list(known)
+        self._position = 0
+
+    def next(self, name: str, x: Value, arrays: Callable[[Quantization], dict[str, Any]]) -> QuantizedWeights:
+        """Those of a product of x that is computed by the layer `name`; arrays: of the quantisation of x, if they are
+        new."""
+        if self._position == len(self.every):
+            of_x = x.type.quantization
+            assert of_x is not None
+            taken = {layer.name for layer in self.every}
+            names = itertools.chain([name], (f"{name}_{k}" for k in itertools.count(2)))
+            free = next(n for n in names if n not in taken)
+            new = arrays(of_x)
+            groups = planned(x.type.shape)[-1] // new["weight"].shape[1]
+            self.every.append(QuantizedWeights(free, new, of_x.scale, groups))
+        self._position += 1
+        return self.every[self._position - 1]
+
+
+def product(
+    x: Value,
+    layer: QuantizedWeights,
+    form: Product,
+    attrs: Mapping[str, Any],
+    of: Quantization,
+    low: int,
+    high: int,
+) -> Value:
+    """The product of x and the weights of a layer."""
+    arrays = layer.taken()
+    weight = arrays["weight"]
+    if not isinstance(weight, Value):
+        weight = F.quantized_weight(weight, arrays["weight_scales"])
+    name = f"layer {layer.name!r}"
+    operands, result = product_operands(name, x, weight, arrays["bias"], of.scale, of.zero_point, low, high)
+    if form.rank > 2:
+        weight = stored_filters(weight, form.rank == 3)
+    return apply(form.op, x, weight, *operands, **attrs, **form.attributes, **result)

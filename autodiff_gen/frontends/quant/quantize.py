@@ -19,7 +19,9 @@ from ...ir.types import Type, f32
 from ...nn.module import Module
 from .convert import Conversion
 from .names import described
+from .products import Layers
 from .ranges import Ranges, check_calibration, joined, range_of, samples_of, values_of
+from .weights import QuantizedWeights
 
 _CHUNK = 32  # samples that are evaluated at once
 
@@ -27,7 +29,10 @@ _CHUNK = 32  # samples that are evaluated at once
 class Quantized(Module):
     """A part of a network on 8-bit integers: BatchNorm is folded into the weights, which have a scale for each output
     channel, and activations such as ReLU and ReLU6 are limits of the op before them. It takes a float tensor or one
-    that is quantised, and returns a float tensor; its parameters are constants, and the part is in evaluation mode.
+    that is quantised, and returns a float tensor; the part is in evaluation mode.
+
+    Its modules are its layers with weights, under the names that they have in the float network. Their parameters
+    `weight`, s8, and `bias`, float, have requires_grad=False, and are then constants. Set requires_grad to train one.
 
     float_ops: the names of ops that have no form on s8 and are computed in float, where `fallback` allows that.
     """
@@ -37,12 +42,17 @@ class Quantized(Module):
         self.__dict__["_float"] = module  # no member: its parameters are not those of the network
         self.ranges, self.shape, self.fallback = ranges, shape, fallback
         self.float_ops: tuple[str, ...] = ()
+        self._layers: tuple[QuantizedWeights, ...] = ()
+        _, conversion = self._converted(make_input("x", Type(f32, (1, *shape))))
+        self._layers = tuple(conversion.layers.every)
+        self._members()[1].update({layer.name: layer for layer in self._layers})
 
     def forward(self, input: Any) -> Value:
         return self._converted(as_value(input))[0]
 
     def quantized(self, input: Any) -> Value:
         """The result, s8."""
+        self._named("parameter", called=True)
         return self._converted(as_value(input))[1].quantized_result
 
     def _converted(self, input: Value) -> tuple[Value, Conversion]:
@@ -51,7 +61,7 @@ class Quantized(Module):
                 f"quantize: the calibration data has samples of shape {list(self.shape)}, the input is {input.type}"
             )
         x = make_input("x", Type(f32, input.type.shape))
-        conversion = Conversion(x, _traced(self._float, x), self.ranges)
+        conversion = Conversion(x, _traced(self._float, x), self.ranges, Layers(self._layers))
         with np.errstate(all="ignore"):
             result = conversion.run(input)
         self.float_ops = tuple(dict.fromkeys(n.op.name for n in conversion.floats))
@@ -72,12 +82,13 @@ class Quantized(Module):
         states = _states(conversion.result)
         feeds = {conversion.input: samples, **states}
         *wanted, before = evaluate([*(v for _, v, _ in conversion.tensors), conversion.result], feeds)
-        *found, after = evaluate([*(q for *_, q in conversion.tensors), result], {given: samples})
+        feeds = {given: samples, **_states(result)}
+        *found, after = evaluate([*(q for *_, q in conversion.tensors), result], feeds)
         lines = [f"{'layer':<28} {'SQNR':>6}"]
         for (layer, _, q), exact, integers in zip(conversion.tensors, wanted, found, strict=True):
             lines.append(f"{layer:<28} {_ratio(exact, integers, q):6.1f} dB")
-        constants = [n.attrs["value"] for n in topological([result]) if n.op is CONST]
-        bytes_before, bytes_after = (sum(a.nbytes for a in arrays) for arrays in (states.values(), constants))
+        leaves = [r.type for n in topological([result]) if n.op in (CONST, STATE) for r in n.results]
+        bytes_before, bytes_after = sum(a.nbytes for a in states.values()), sum(t.bytes for t in leaves)
         lines.append(f"parameters: {bytes_before:,} bytes in float, {bytes_after:,} quantised")
         if labels is not None:
             classes = array_of(labels)
@@ -105,7 +116,7 @@ def _ratio(exact: Any, integers: Any, q: Value) -> float:
 def _states(result: Value) -> dict[Value, Any]:
     """The parameters and buffers of a graph, with their values."""
     nodes = (n for n in topological([result]) if n.op is STATE)
-    return {n.results[0]: n.attrs["state"].init.array() for n in nodes}
+    return {n.results[0]: n.attrs["state"].init.array().astype(n.results[0].type.dtype.numpy) for n in nodes}
 
 
 def quantize(module: Module, calibration: Any, method: str = "minmax", fallback: bool = False) -> Quantized:

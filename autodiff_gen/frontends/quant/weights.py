@@ -1,0 +1,88 @@
+"""What is trained of a quantised layer: its 8-bit weights and its bias."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from ... import functional as F
+from ... import init
+from ...errors import ModelError, ShapeError
+from ...functional.quantized_arguments import array_of
+from ...ir.build import constant
+from ...nn.convolution import channel_axis
+from ...nn.module import Module
+from ...nn.parameter import Parameter, QuantizedParameter
+
+
+class QuantizedWeights(Module):
+    """The parameters of a quantised layer: `weight`, s8 [out, in / groups, ...], and `bias`, the real numbers that the
+    integers of `arrays` represent. They are not trained unless requires_grad says so. Raises ModelError for arrays of
+    wrong types.
+
+    arrays: "weight" (s8), "weight_scales" (float, one or one for each output channel) and "bias" (s32); without
+    weights there are no parameters. x_scale: that of the layer's input, None where it is not known before the network
+    is called.
+    """
+
+    def __init__(self, name: str, arrays: Mapping[str, Any], x_scale: float | None, groups: int = 1) -> None:
+        super().__init__()
+        self.name, self.arrays, self.groups = name, arrays, groups
+        self._given: dict[str, Any] = {}  # what parameters begin with
+        if "weight" not in arrays:
+            return
+        try:
+            weight = QuantizedParameter(arrays["weight"], arrays["weight_scales"], requires_grad=False)
+        except ShapeError as error:
+            raise ModelError(f"layer {name!r}: {error}") from None
+        self.weight: Parameter = weight
+        if arrays.get("bias") is not None:
+            out, bias = weight.data.shape[:1], array_of(arrays["bias"])
+            if bias.dtype != np.int32 or bias.shape != out:
+                raise ModelError(
+                    f"layer {name!r}: the bias must be int32{list(out)}, not {bias.dtype}{list(bias.shape)}"
+                )
+            if x_scale is not None:
+                scales = np.asarray(arrays["weight_scales"], np.float64)
+                self.bias = Parameter(bias * (x_scale * scales), requires_grad=False)
+        self._given = {k: p.data for k, p in self._members()[0].items() if p is not None}
+
+    @property
+    def channel_axis(self) -> int | None:
+        """That of the input channels in the weight; None for groups of several channels, and without a weight."""
+        weight = self._members()[0].get("weight")
+        outputs = 0 if weight is None else init.initialiser("weight", weight.data, 0).shape[0]
+        return channel_axis(self.groups, self.groups, outputs)
+
+    def use_master_copy(self) -> Self:
+        """Keep the weights as floats, which are rounded to s8 wherever they are used: small updates add up exactly, for
+        five times the memory. Returns the layer. Raises ModelError for a layer without weights."""
+        weight = self._members()[0].get("weight")
+        if not isinstance(weight, QuantizedParameter):
+            raise ModelError(f"layer {self.name!r} has no 8-bit weights to copy")
+        of = weight.quantization
+        self.weight = Parameter(weight.data * of.along(weight.data.shape), weight.requires_grad)
+        return self
+
+    def taken(self) -> dict[str, Any]:
+        """The arrays, with graph values in the place of those that are trained."""
+        own = {k: self._taken(k, p) for k, p in self._members()[0].items() if p is not None}
+        return {**self.arrays, **own}
+
+    def _taken(self, name: str, parameter: Parameter) -> Any:
+        """As the op takes it: the integers of a file are constants, and so is what was loaded and does not train."""
+        value: Any = getattr(self, name)
+        if not parameter.requires_grad:
+            parameter.fix()
+            if parameter.data is self._given.get(name):
+                return self.arrays[name]
+            array = init.initialiser(name, parameter.data, 0).array()
+            if isinstance(parameter, QuantizedParameter):
+                return array.astype(np.int8)
+            value = constant(array)
+        if name == "bias" or isinstance(parameter, QuantizedParameter):
+            return value
+        scales = np.asarray(self.arrays["weight_scales"])
+        return F.quantize(value, scales, axis=0 if scales.ndim else None)
