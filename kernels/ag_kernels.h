@@ -225,6 +225,13 @@ typedef void ag_max_pool2d_s8_fn(const int8_t *x, int8_t *y, int32_t n, int32_t 
                                  const ag_pool2d_shape *shape);
 AG_KERNEL(max_pool2d_s8);
 
+/* y[m,n] = 256 softmax(scale x[m,n]) - 128 of each row, at most 127, with the bits of CMSIS-NN: fixed-point
+ * exponentials of scale = multiplier / 2^31 * 2^shift / 2^26; those of elements that are less than the
+ * largest one by more than -least are 0. n < 4096. y does not overlap x. */
+typedef void ag_softmax_s8_fn(const int8_t *x, int8_t *y, int32_t m, int32_t n, int32_t multiplier,
+                              int32_t shift, int32_t least);
+AG_KERNEL(softmax_s8);
+
 #ifdef __cplusplus
 }
 #endif

@@ -17,14 +17,23 @@ static inline int32_t ag_is_inside(int32_t v, int32_t low, int32_t high) {
     return v > low && v < high;
 }
 
+/* v / 2^31, rounded to an integer, halves up, where that fits 32 bits. */
+static inline int32_t ag_high_word(int64_t v) {
+    return (int32_t)((v + (1 << 30)) >> 31);
+}
+
+/* v / 2^right, rounded to an integer, halves away from 0; 0 <= right <= 31. */
+static inline int32_t ag_divided(int32_t v, int32_t right) {
+    const int32_t mask = (int32_t)((1u << right) - 1u), remainder = v & mask;
+    return (v >> right) + (remainder > (mask >> 1) + (v < 0));
+}
+
 /* v * multiplier / 2^31 * 2^shift, where multiplier is 0 or has a magnitude of at least 2^30 and v * 2^shift
  * fits 32 bits: the product is rounded to an integer, halves up, and divided by 2^-shift if shift is
  * negative, at least -31, rounded again, halves away from 0. */
 static inline int32_t ag_requantized(int32_t v, int32_t multiplier, int32_t shift) {
     const int64_t wide = (int64_t)v * (1 << (shift > 0 ? shift : 0)) * multiplier;
-    const int32_t high = (int32_t)((wide + (1 << 30)) >> 31), right = shift < 0 ? -shift : 0;
-    const int32_t mask = (int32_t)((1u << right) - 1u), remainder = high & mask;
-    return (high >> right) + (remainder > (mask >> 1) + (high < 0));
+    return ag_divided(ag_high_word(wide), shift < 0 ? -shift : 0);
 }
 
 /* The 8-bit integer that represents x: x / scale + zero, rounded to the nearest, halves to even, between -128

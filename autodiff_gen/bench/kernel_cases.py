@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..ir.kernel_call import KernelCall
 from ..kernels.contract import CONTRACT
+from ..ops.quantized_softmax import softmax_s8 as attributes
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ def cases() -> Iterator[Case]:
     yield convolution_s8("conv2d_s8", 16, 32, 32, 1)
     yield convolution_s8("depthwise2d_s8", 16, 48, 48, 3)
     yield dense_s8(64, 256)
+    yield softmax_s8(12, 64)
     yield from _gradients_s8("conv2d", 16, 16, 48, 1)
     yield from _gradients_s8("depthwise2d", 16, 48, 48, 3)
 
@@ -163,6 +165,12 @@ def dense_s8(n: int, k: int) -> Case:
     """A product of a quantised vector."""
     call = KernelCall("dense_s8", {}, {"m": 1, "n": n, "k": k, **ENCODING, "per_channel": 0})
     return Case(call, {"x": k, "w": n * k, "y": n, **_scales(n)}, n * k, f"{n}x{k}")
+
+
+def softmax_s8(m: int, n: int) -> Case:
+    """Softmax of quantised rows with the scale 0.05; each element counts as a multiply-accumulate."""
+    call = KernelCall("softmax_s8", {}, {"m": m, "n": n, **attributes(0.05)})
+    return Case(call, {"x": m * n, "y": m * n}, m * n, f"{m}x{n}")
 
 
 def _scales(channels: int) -> dict[str, int]:

@@ -31,6 +31,7 @@ from ..ir.quantization import (
 )
 from ..ir.types import f32, planned, s8, s32
 from ..ops.quantized_pooling import pooling_s8
+from ..ops.quantized_softmax import softmax_s8
 from .arguments import as_value, axis_of, shape_error
 from .quantized_arguments import (
     array_of,
@@ -53,6 +54,7 @@ __all__ = [
     "quantized_linear",
     "quantized_max_pool2d",
     "quantized_mul",
+    "quantized_softmax",
     "quantized_sub",
     "quantized_weight",
 ]
@@ -230,6 +232,19 @@ def quantized_max_pool2d(
 ) -> Value:
     """The largest element of each window of s8 [N, C, H, W]; the result has the scale and zero point of the input."""
     return _pooled("quantized_max_pool2d", "max_pool2d_s8", input, kernel_size, stride, padding, low, high)
+
+
+def quantized_softmax(input: Value, dim: int = -1) -> Value:
+    """Softmax of an s8 tensor along `dim`, in fixed point; the result has the scale 1/256 and the zero point -128. The
+    gradient is that of softmax at the numbers that the result represents."""
+    name = "quantized_softmax"
+    x = as_value(input)
+    numbers = softmax_s8(quantized_operand(name, x).scale)
+    axis, last = axis_of(name, x, dim), x.ndim - 1
+    order = tuple(last if i == axis else axis if i == last else i for i in range(x.ndim))
+    rows = x if axis == last else apply("permute", x, dims=order)
+    (y,) = applied(name, [x], "softmax_s8", rows, **numbers).results
+    return y if axis == last else apply("permute", y, dims=order)
 
 
 def _pooled(

@@ -86,10 +86,19 @@ def fixed_points(ratios: Sequence[float]) -> tuple[Any, Any]:
 def requantized(v: Any, multiplier: Any, shift: Any) -> Any:
     """v * multiplier / 2^31 * 2^shift of s32 arrays: ag_requantized."""
     v, multiplier, shift = (np.asarray(a, np.int64) for a in (v, multiplier, shift))
-    high = ((v << np.maximum(shift, 0)) * multiplier + (1 << 30)) >> 31
-    right = np.maximum(-shift, 0)
+    high = high_word((v << np.maximum(shift, 0)) * multiplier)
+    return divided(high, np.maximum(-shift, 0)).astype(np.int32)
+
+
+def high_word(v: Any) -> Any:
+    """v / 2^31 of 64 bits, rounded to an integer, halves up: ag_high_word."""
+    return (v + (1 << 30)) >> 31
+
+
+def divided(v: Any, right: Any) -> Any:
+    """v / 2^right of 64 bits, rounded to an integer, halves away from 0: ag_divided."""
     mask = (np.int64(1) << right) - 1
-    return ((high >> right) + ((high & mask) > (mask >> 1) + (high < 0))).astype(np.int32)
+    return (v >> right) + ((v & mask) > (mask >> 1) + (v < 0))
 
 
 def sums_of(weights: Any, zero_point: int) -> tuple[Any, Any]:

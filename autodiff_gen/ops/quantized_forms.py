@@ -1,5 +1,5 @@
-"""Which op on quantised tensors computes what an op computes on floats: read by frontends/quant/convert.py. What is
-elementwise, a view or a sum needs no entry: its traits say what it computes."""
+"""Which op on quantised tensors computes what an op, or several, compute on floats: read by frontends/quant/convert.py.
+What is elementwise, a view or a sum needs no entry: its traits say what it computes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..ir.node import Op
+from ..ir.node import Op, Value
 from ..ir.op_kinds import Attrs
 from .quantized_pooling import pooling_s8
+from .quantized_softmax import LARGEST_ROW
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,14 @@ class Pooling:
 
     op: str
     attributes: Callable[[Attrs], dict[str, Any] | None]
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Softmax of x along an axis, which several ops compute."""
+
+    x: Value
+    axis: int
 
 
 QuantizedForm: TypeAlias = Product | Pooling
@@ -69,3 +78,30 @@ _FORMS: Mapping[str, QuantizedForm] = {
 def quantized_form(op: Op) -> QuantizedForm | None:
     """That of an op on floats, if it has one."""
     return _FORMS.get(op.name)
+
+
+def softmax_form(v: Value) -> Softmax | None:
+    """That of exp(x - max(x)) * (1 / sum(exp(x - max(x)))), as F.softmax composes it, if v is its result."""
+    if v.node.op.name != "mul":
+        return None
+    e, inverse = v.node.operands
+    x = _under(e, "exp", "sub", "detach", "amax")
+    if x is None or _under(inverse, "div", "sum") is not e:
+        return None
+    (difference,), (one, total) = e.node.operands, inverse.node.operands
+    other, most = difference.node.operands
+    axes = total.node.attrs["axes"]
+    same = other is x and axes == most.node.operands[0].node.attrs["axes"]
+    if not same or len(axes) != 1 or one.node.attrs.get("value") != 1.0:
+        return None
+    extent = x.shape[axes[0]]
+    return Softmax(x, axes[0]) if isinstance(extent, int) and extent <= LARGEST_ROW else None
+
+
+def _under(v: Value, *names: str) -> Value | None:
+    """The value that these ops make v of, each as the last operand of the one before; None where they do not."""
+    for name in names:
+        if v.node.op.name != name:
+            return None
+        v = v.node.operands[-1]
+    return v

@@ -19,7 +19,7 @@
 /* The attributes of a call that conditions in kernels.toml compare. */
 typedef struct compare_attributes {
     int32_t m, n, k, lda, ldb, ldc, outer, rows, count, inner, reverse, epilogue, align;
-    int32_t x_zero, y_zero, low, high, per_channel;
+    int32_t x_zero, y_zero, low, high, per_channel, multiplier, shift, least;
     float alpha, beta;
     ag_conv2d_shape conv2d_shape;
     ag_conv2d_pool_shape conv2d_pool_shape;

@@ -129,3 +129,33 @@ COMPARE_CASES(dense_s8) {
         }
     }
 }
+
+/* Scales, as multipliers and shifts, from those of which all integers count to those of which one does. */
+COMPARE_CASES(softmax_s8) {
+    static const int32_t sizes[][2] = {{1, 1}, {3, 2}, {2, 10}, {5, 17}, {1, 33}, {1, 511}, {1, 520}};
+    static const int32_t scales[][3] = {{1 << 30, 1, -255},
+                                        {1374389535, 20, -1984},
+                                        {1717986918, 23, -248},
+                                        {INT32_MAX, 27, -15},
+                                        {2013265920, 30, -1}};
+    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (uint32_t k = 0; k < 2 * sizeof scales / sizeof *scales; k++) {
+            const int32_t *scale = scales[k / 2];
+            compare_attributes f = {.m = sizes[i][0], .n = sizes[i][1]};
+            ag_softmax_s8_fn *kernel = (ag_softmax_s8_fn *)row->function;
+            f.multiplier = scale[0];
+            f.shift = scale[1];
+            f.least = scale[2];
+            if (!compare_matches(row, &f)) {
+                continue;
+            }
+            const compare_layout layout = compare_dense(f.m * f.n);
+            const int8_t *x = compare_input_s8(0, layout, k % 2 == 1);
+            ag_softmax_s8_ref(x, compare_output_s8(layout), f.m, f.n, f.multiplier, f.shift, f.least);
+            while (compare_next_alignment(&f)) {
+                kernel(compare_operand_s8(0), compare_actual_s8(), f.m, f.n, f.multiplier, f.shift, f.least);
+                compare_check_s8(&f);
+            }
+        }
+    }
+}

@@ -35,7 +35,7 @@ static void compute(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8
         const int32_t i0 = ag_before(-top, s->dilation_h, s->kh);
         const int32_t i1 = ag_before(s->h - top, s->dilation_h, s->kh);
         const int32_t count = i1 > i0 ? (i1 - i0) * s->kw : 0, step = s->stride_w * s->x_w;
-        const ag_tap_s8 *row = taps + i0 * s->kw;
+        const ag_tap_s8 *row = taps + (ptrdiff_t)i0 * s->kw;
         int32_t left = -s->pad_left;
         uintptr_t start = (uintptr_t)x + (uintptr_t)(ptrdiff_t)(top * s->x_h + left * s->x_w);
         for (int32_t q = s->ow; q > 0; q--, left += s->stride_w, start += (uintptr_t)step, y += s->ldy) {
@@ -48,7 +48,7 @@ static void compute(const int8_t *x, const ag_tap_s8 *taps, const ag_channels_s8
                 const int32_t j0 = ag_before(-left, s->dilation_w, s->kw);
                 const int32_t j1 = ag_before(s->w - left, s->dilation_w, s->kw);
                 for (int32_t i = i0; i < i1 && j0 < j1; i++) {
-                    ag_taps(&sums, (const int8_t *)start, taps + i * s->kw + j0, j1 - j0, zero);
+                    ag_taps(&sums, (const int8_t *)start, taps + (ptrdiff_t)i * s->kw + j0, j1 - j0, zero);
                 }
             }
             ag_put_channels(y, &sums, channels, output);

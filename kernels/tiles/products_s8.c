@@ -34,14 +34,14 @@ static const int8_t *window(int8_t *copy, const int8_t *x, int32_t top, int32_t 
                   j1 = ag_before(s->w - left, s->dilation_w, s->kw);
     const int32_t run = s->dilation_w == 1 && s->x_w == inputs ? j1 - j0 : 1; /* columns without a gap */
     if (i0 > 0 || j0 > 0 || i1 < s->kh || j1 < s->kw) {
-        memset(copy, zero, (size_t)(s->kh * s->kw * inputs));
+        memset(copy, zero, (size_t)s->kh * (size_t)s->kw * (size_t)inputs);
     }
     for (int32_t i = i0; i < i1; i++) {
         for (int32_t j = j0; j < j1; j += run) {
-            AG_COPY(copy + (i * s->kw + j) * inputs,
+            AG_COPY(copy + (ptrdiff_t)(i * s->kw + j) * inputs,
                     x + (ptrdiff_t)(top + i * s->dilation_h) * s->x_h +
                         (ptrdiff_t)(left + j * s->dilation_w) * s->x_w,
-                    (size_t)(run * inputs));
+                    (size_t)run * (size_t)inputs);
         }
     }
     return copy;
@@ -58,7 +58,7 @@ static void one_window(int8_t *y, const void *elements, const ag_rows_s8 *c) {
     for (int32_t o = 0, n; o < c->count; o += n) {
         int32_t sums[AG_ROWS];
         n = rows_from(&o, c->count);
-        ag_dots(sums, c->bias + o, elements, c->w + o * c->k, c->k, n);
+        ag_dots(sums, c->bias + o, elements, c->w + (ptrdiff_t)o * c->k, c->k, n);
         ag_put(y + o, sums, c->multiplier + o, c->shift + o, n, c->output);
     }
 }
@@ -67,7 +67,7 @@ static void one_window(int8_t *y, const void *elements, const ag_rows_s8 *c) {
 static void convolve(const int8_t *x, int8_t *y, int32_t n, int32_t zero, int8_t *copy, const ag_rows_s8 *c,
                      const ag_conv2d_shape *s) {
 #if AG_WINDOWS == 2
-    uint32_t *const columns = (uint32_t *)(copy + (c->k + 3) / 4 * 4);
+    uint32_t *const columns = (uint32_t *)(copy + (ptrdiff_t)(c->k + 3) / 4 * 4);
     int32_t remaining = n * s->oh * s->ow, filled = 0;
 #endif
     for (int32_t b = 0; b < n; b++, x += s->x_n) {
@@ -104,11 +104,11 @@ static void convolve(const int8_t *x, int8_t *y, int32_t n, int32_t zero, int8_t
 #if AG_WINDOWS == 1
 /* bias for products of x, after the window in scratch memory. */
 static const int32_t *bias_of(const ag_rows_s8 *c, int8_t *copy, int32_t zero) {
-    int32_t *const result = (int32_t *)(copy + (c->k + 3) / 4 * 4);
+    int32_t *const result = (int32_t *)(copy + (ptrdiff_t)(c->k + 3) / 4 * 4);
     memset(copy, zero, (size_t)c->k);
     for (int32_t o = 0, rows; o < c->count; o += rows) {
         rows = rows_from(&o, c->count);
-        ag_dots(result + o, c->bias + o, copy, c->w + o * c->k, c->k, rows);
+        ag_dots(result + o, c->bias + o, copy, c->w + (ptrdiff_t)o * c->k, c->k, rows);
         for (int32_t i = o; i < o + rows; i++) {
             result[i] = (int32_t)(2u * (uint32_t)c->bias[i] - (uint32_t)result[i]);
         }
@@ -125,7 +125,7 @@ void AG_SYMBOL(conv2d_s8)(const int8_t *x, const int8_t *w, const int32_t *bias,
     const ag_output_s8 output = ag_output_of(y_zero, low, high);
     AG_SCRATCH_NEEDED(AG_WINDOWS == 2 ? (k + 3) / 4 * 20 : (k + 3) / 4 * 4 + 4 * outputs);
     for (int32_t i = 0, o = 0; i < s->c; i += inputs, o += outputs) {
-        ag_rows_s8 c = {w + o * k, bias + o, multiplier + o, shift + o, outputs, k, &output};
+        ag_rows_s8 c = {w + (ptrdiff_t)o * k, bias + o, multiplier + o, shift + o, outputs, k, &output};
 #if AG_WINDOWS == 1
         c.bias = bias_of(&c, scratch, x_zero);
 #endif

@@ -16,6 +16,7 @@ from autodiff_gen import nn, optim, quant
 from autodiff_gen.errors import ModelError
 from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import Value, topological
+from autodiff_gen.ir.quantization import Quantization
 
 NETWORKS = {"random": None, **{path.stem: path for path in published()}}
 
@@ -211,6 +212,55 @@ def test_functions_of_one_tensor_are_tables(samples: Any) -> None:
     np.testing.assert_array_equal(np.reshape(got, y.shape), evaluate([y], {x: samples[:2]})[0])
 
 
+class Probabilities(nn.Module):
+    """Softmax of a product along its channels, read by two others; that of scores at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 6, 3)
+        self.softmax = nn.Softmax(1)
+        self.linear = nn.Linear(12, 5)
+
+    def forward(self, x: Value) -> Value:
+        y = self.conv(x)
+        gates = self.softmax(y)
+        z = F.cat([F.relu(y) * gates, F.clamp(gates, 0.1, 0.6)], 1)
+        return F.softmax(4.0 * self.linear(z.mean((2, 3))), -1)
+
+
+@pytest.mark.cc
+def test_softmax_is_one_kernel(samples: Any) -> None:
+    """With the scale 1/256, or that of the values with which it shares elements."""
+    net = quant.quantize(Probabilities(), samples)
+    x = ag.Input("x", (2, 3, 8, 8))
+    y = net(x)
+    assert net.float_ops == ()
+    names = [n.op.name for n in topological([y])]
+    assert (
+        names.count("softmax_s8") == 2
+        and names.count("conv2d_s8") == 1
+        and not {"exp", "amax", "div"} & set(names)
+    )
+    assert net.quantized(x).type.quantization == Quantization((1 / 256,), -128)
+    assert min(ratios(net.report(samples)).values()) > 20
+    got = ag.function([x], [y]).on_host(kernels="ref")(samples[:2])
+    np.testing.assert_array_equal(np.reshape(got, y.shape), evaluate([y], {x: samples[:2]})[0])
+
+
+def test_softmax_whose_parts_are_read() -> None:
+    """Nothing else of it is on integers, so the rest is an error."""
+
+    class Parts(nn.Module):
+        def forward(self, x: Value) -> Value:
+            most = F.amax(x, 1, keepdim=True)
+            e = F.exp(x - F.detach(most))
+            return e * (1.0 / F.sum(e, 1, keepdim=True)) + most
+
+    x = np.linspace(-3, 4, 12, dtype=np.float32).reshape(4, 3)
+    with pytest.raises(ModelError, match="no form on s8 of amax"):
+        quant.quantize(Parts(), x)(ag.Input("x", (4, 3)))
+
+
 class Differences(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -293,6 +343,27 @@ def test_a_run_time_batch(rng: np.random.Generator) -> None:
     )
     y = rows(ag.Input("x", (3, 3, 16), batch_axis=0))
     assert y.shape[1:] == (3, 4)
+
+
+def test_a_loaded_softmax() -> None:
+    """The biases of a layer after it are in units of 1/256 times its weights' scales."""
+    layers = [
+        {"name": "in", "op": "quantize", "scale": 0.05, "zero_point": -3},
+        {"name": "weights", "op": "softmax", "dim": 1},
+        {"name": "fc", "op": "linear", "scale": 0.01, "zero_point": 4},
+    ]
+    weight, bias = np.arange(-6, 6, dtype=np.int8).reshape(3, 4), np.array([50, -900, 3], np.int32)
+    given = {"layers": layers, "fc.weight": weight, "fc.weight_scales": np.float64(0.125), "fc.bias": bias}
+    net = quant.load(given)
+    array = np.linspace(-3, 3, 8, dtype=np.float32).reshape(2, 4)
+    x = ag.Input("x", (2, 4))
+    (before,) = evaluate([net(x)], {x: array})
+    softmax = F.quantized_softmax(F.quantize(x, 0.05, -3))
+    y = F.quantized_linear(softmax, F.quantized_weight(weight, 0.125), bias, 0.01, 4)
+    np.testing.assert_array_equal(before, evaluate([F.dequantize(y)], {x: array})[0])
+    parameters = dict(quant.load(given).named_parameters())
+    state = {k: p.node.attrs["state"].init.array() for k, p in parameters.items()}
+    np.testing.assert_allclose(state["fc.bias"], bias * 0.125 / 256)
 
 
 def test_what_is_loaded_depends_on_the_quantised_weights() -> None:

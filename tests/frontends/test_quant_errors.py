@@ -60,6 +60,7 @@ LOADED = [
     (network({"op": ["linear"]}), "layer 'fc': no quantised op ['linear']; there are"),
     (network({"stride": 2}), "layer 'fc': linear takes no 'stride'; it takes scale, zero_point, low, high"),
     (after("flatten", dim=2), "layer 'a': flatten takes no 'dim'; it takes nothing"),
+    (after("softmax", scale=0.1), "layer 'a': softmax takes no 'scale'; it takes dim"),
     (after("add"), "layer 'a': add needs the scale of its result"),
     (after("add", scale=0.1), "layer 'a': 1 inputs are given, add has 2"),
     (network({"inputs": ["in", "in"]}), "layer 'fc': 2 inputs are given, linear has 1"),
@@ -101,6 +102,7 @@ LOADED = [
 CALLED = [
     (network({}, **{"fc.weight": np.ones((3, 5), np.int8)}), "layer 'fc': quantized_linear(s8[1,4]<0.05, zero -3>,"),
     (after("cat", inputs=["in", "fc"]), "points; give all the same, by F.quantize(F.dequantize(x), ...)"),
+    (after("softmax", dim="x"), "layer 'a': quantized_softmax(s8[1,4]<0.05, zero -3>): dim must be one integer, not"),
     (after("avg_pool2d"), "layer 'a': quantized_avg_pool2d(s8[1,4]<0.05, zero -3>): the input must be [N, C, H, W]"),
     (after("quantize", scale=0.3), "layer 'a': the input is quantised as <0.05, zero -3>, the layer as <0.3, zero 0>"),
 ]  # fmt: skip

@@ -120,6 +120,28 @@ def test_pooling(rng: np.random.Generator) -> None:
     )
 
 
+@pytest.mark.parametrize("dim", [-1, 1, 0])
+@pytest.mark.parametrize("scale", [0.002, 0.05, 0.7])
+def test_softmax(scale: float, dim: int, rng: np.random.Generator) -> None:
+    q = integers(rng, 4, 5, 6)
+    x, of_x, array = quantised_input("x", q, (scale, -7))
+    power = np.exp(number(q - np.max(q, dim, keepdims=True).astype(int), (scale, 0)))
+    y = F.quantized_softmax(of_x, dim)
+    check(y, {x: array}, power / power.sum(dim, keepdims=True))
+    assert y.type.quantization == Quantization((1 / 256,), -128)
+
+
+@pytest.mark.parametrize(
+    ("n", "scale", "want"),
+    [(1, 0.1, 127), (2, 1e-30, 0), (256, 1e-9, -127), (4095, 0.1, -128), (3, 1e30, -43)],
+)
+def test_softmax_of_equal_elements(n: int, scale: float, want: int) -> None:
+    x = ag.Input("x", (2, n))
+    y = F.quantized_softmax(F.quantize(x, scale))
+    (got,) = evaluate([y], {x: np.ones((2, n), np.float32)})
+    assert (got == want).all()
+
+
 def test_what_only_moves_elements_stays_quantised(rng: np.random.Generator) -> None:
     q = integers(rng, 2, 3, 4)
     x, of_x, array = quantised_input("x", q, X)
@@ -194,6 +216,15 @@ REJECTED = [
     (
         lambda: F.quantized_avg_pool2d(IMAGE, 3, 1, 2),
         "padding=(2, 2, 2, 2) is more than half of kernel_size=(3, 3)",
+    ),
+    (
+        lambda: F.quantized_softmax(ag.Input("x", (2, 3))),
+        "quantized_softmax(x: f32[2,3]): needs a quantised tensor",
+    ),
+    (lambda: F.quantized_softmax(IMAGE, 4), "quantized_softmax(s8[1,2,4,4]<0.05, zero -7>): dim=4"),
+    (
+        lambda: F.quantized_softmax(F.quantize(ag.Input("x", (2, 4096)), 0.1)),
+        "rows of 4096 elements are longer than 4095",
     ),
     (
         lambda: F.relu(IMAGE),

@@ -123,6 +123,25 @@ def test_pooling(name: str, kernel: Any, stride: Any, padding: Any) -> None:
     check(y, twin, {x: of_x}, x)
 
 
+@pytest.mark.parametrize("dim", [-1, 1])
+def test_softmax(dim: int) -> None:
+    """That of softmax at the numbers that the rounded result represents, which the result's errors alone separate from
+    that at the numbers of x."""
+    x, of_x = real("x", 3, 6, 5)
+    y = F.quantized_softmax(quantised(x), dim)
+    dy = np.random.default_rng(2).uniform(-1.0, 1.0, y.shape)
+    number, got = evaluate([F.dequantize(y), grad(F.sum(F.dequantize(y) * dy), x)], {x: of_x})
+    given = torch.tensor(of_x, dtype=torch.float64, requires_grad=True)
+    seen, slope = Rounded.apply(given), torch.tensor(dy)
+    torch.nn.functional.softmax(seen, dim).backward(slope)
+    assert given.grad is not None and given.grad.abs().max() > 0.1
+    np.testing.assert_allclose(got, given.grad.numpy(), atol=3 / 256)
+    result = torch.tensor(number, dtype=torch.float64)
+    exact = torch.ops.aten._softmax_backward_data(slope, result, dim, torch.float64).numpy()
+    q = np.rint(of_x / OF_X[0]) + OF_X[1]
+    np.testing.assert_allclose(got, np.where((q >= -128) & (q <= 127), exact, 0.0), atol=1e-6)
+
+
 def test_clamp() -> None:
     (a, of_a), (b, of_b) = real("a", 4, 9), real("b", 4, 9)
     q = apply("clamp_s8", quantised(a), low=-40, high=30)

@@ -17,7 +17,7 @@ BOARDS = (
     "mps2_an386",
     "mps3_an547",
 )  # plain C on 64 and on 32 bits, DSP extension, Helium
-KERNELS_OF_IT = {"dense_s8", "max_pool2d_s8", "conv2d_s8", "depthwise2d_s8", "avg_pool2d_s8"}
+KERNELS_OF_IT = {"dense_s8", "max_pool2d_s8", "conv2d_s8", "depthwise2d_s8", "avg_pool2d_s8", "softmax_s8"}
 CONV = {
     **dict.fromkeys(("oh", "ow", "h", "w"), 8),
     **dict.fromkeys(
@@ -72,6 +72,7 @@ def test_scratch_memory(name, facts, features, size):
         ("depthwise2d_s8", DEPTHWISE, [{"x_c": 2}, {"x_w": 5}, {"ldy": 5}, {"ow": 9}]),
         ("avg_pool2d_s8", POOL, [{"dilation_h": 2}, {"x_w": 5}]),
         ("max_pool2d_s8", POOL, [{"dilation_w": 2}, {"x_h": 33}]),
+        ("softmax_s8", {"n": 511}, [{"n": 512}]),
     ],
 )
 def test_what_it_does_not_compute(name, facts, changes):

@@ -26,6 +26,7 @@ FILES = {
                 "NNSupportFunctions/arm_nn_depthwise_conv_nt_t_s8.c",
                 "NNSupportFunctions/arm_q7_to_q15_with_offset.c",
                 "PoolingFunctions/arm_max_pool_s8.c",
+                "SoftmaxFunctions/arm_softmax_s8.c",
             )
         },
     },

@@ -29,13 +29,16 @@ from ...ir.origin import building
 from ...ir.quantization import HIGH, LOW, Quantization
 from ...ir.traits import is_sum
 from ...ir.types import f32, planned, s8
-from ...ops.quantized_forms import Pooling, Product, quantized_form
+from ...ops.quantized_forms import Pooling, Product, Softmax, quantized_form, softmax_form
 from ...ops.quantized_pooling import pooling_s8
+from ...ops.quantized_softmax import PROBABILITIES
 from .names import described, name_of
 from .products import Layers, absorbed, product, quantized_weights
 from .ranges import Ranges, covering, integer, quantized, values_of
 from .representations import Function, Pending, Representation, Static, Sums, Tensor
 from .shared_ranges import is_identity, shared
+
+_LARGEST_PROBABILITY = PROBABILITIES.scale * (HIGH - PROBABILITIES.zero_point)
 
 
 @dataclass
@@ -51,20 +54,23 @@ class Conversion:
     representations: dict[Value, Representation] = field(default_factory=dict)
     tensors: list[tuple[str, Value, Value]] = field(default_factory=list)
     floats: list[Node] = field(default_factory=list)
+    softmaxes: dict[Node, Softmax] = field(default_factory=dict)
 
     def run(self, given: Value) -> Value:
         """The float result, for `given` in the place of the input."""
-        nodes = [n for n in topological([self.result]) if n.op is not INPUT]
+        self.position = {r: i for i, r in enumerate(values_of(self.result))}
+        nodes = self._needed()
         for node in nodes:
             if node.results[0].type.quantization is not None:
                 raise ModelError(f"quantize: {described(node)} is quantised already")
         self.readers = users(nodes)
-        self.position = {r: i for i, r in enumerate(values_of(self.result))}
+        for node, softmax in self.softmaxes.items():
+            self.readers.setdefault(softmax.x, []).append(node)
         self._find_statics(nodes)
         dynamic = [v for v in self.position if not isinstance(self.representations.get(v), Static)]
-        self.range = shared(
-            dynamic, {v: self.ranges[i] for v, i in self.position.items() if i in self.ranges}
-        )
+        ranges = {v: self.ranges[i] for v, i in self.position.items() if i in self.ranges}
+        ranges.update((node.results[0], (0.0, _LARGEST_PROBABILITY)) for node in self.softmaxes)
+        self.range = shared(dynamic, ranges)
         if given.type.quantization is not None:
             self.representations[self.input] = Tensor(s8=given)
         else:
@@ -90,12 +96,31 @@ class Conversion:
         """The s8 result of `run`."""
         return self._s8(self.result)
 
-    # What does not depend on the input, and ranges
+    # What is converted, what does not depend on the input, and ranges
+
+    def _operands(self, node: Node) -> Sequence[Value]:
+        softmax = self.softmaxes.get(node)
+        return node.operands if softmax is None else (softmax.x,)
+
+    def _needed(self) -> list[Node]:
+        """The nodes without those of which a softmax is composed, operands first."""
+        found, needed = [], {self.result.node}
+        for node in reversed(topological([self.result])):
+            if node not in needed or node.op is INPUT:
+                continue
+            softmax = softmax_form(node.results[0])
+            if softmax is not None and self.position[softmax.x] in self.ranges:
+                low, high = self.ranges[self.position[softmax.x]]
+                if high - low <= np.finfo(np.float32).max:
+                    self.softmaxes[node] = softmax
+            needed.update(v.node for v in self._operands(node))
+            found.append(node)
+        return found[::-1]
 
     def _find_statics(self, nodes: Sequence[Node]) -> None:
         dynamic = {self.input}
         for node in nodes:
-            if any(v in dynamic for v in node.operands):
+            if any(v in dynamic for v in self._operands(node)):
                 dynamic.update(node.results)
         states = {n.results[0]: n.attrs["state"].init.array() for n in nodes if n.op is STATE}
         known = [n.results[0] for n in nodes if n.results[0] not in dynamic]
@@ -183,6 +208,8 @@ class Conversion:
 
     def _represent(self, node: Node) -> Representation | None:
         """What computes the node on s8; None where nothing does."""
+        if node in self.softmaxes:
+            return self._softmax(node)
         for v in node.operands:
             if v.type.dtype is not f32 and not isinstance(self.representations[v], Static | Function):
                 return None  # an index, or a mask of several tensors
@@ -251,6 +278,18 @@ class Conversion:
         q = apply("reshape", q, shape=(shape[0], count, 1, math.prod(extents[a] for a in after)))
         mean = apply("avg_pool2d_s8", q, **pooling_s8((count, 1), (count, 1)))
         return Sums(apply("reshape", mean, shape=node.results[0].type.shape), count)
+
+    def _softmax(self, node: Node) -> Representation:
+        softmax = self.softmaxes[node]
+        x = self._s8(softmax.x)
+
+        def build(of: Quantization, low: int, high: int) -> Value:
+            y = F.quantized_softmax(x, softmax.axis)
+            if of != PROBABILITIES:  # that of a value with which it shares elements
+                y = F.quantize(F.dequantize(y), of.scale, of.zero_point)
+            return y if (low, high) == (LOW, HIGH) else apply("clamp_s8", y, low=low, high=high)
+
+        return Pending(node, build)
 
     def _product(self, node: Node, form: Product) -> Representation | None:
         weights = self.representations[node.operands[1]]

@@ -14,6 +14,7 @@ from ...functional.quantized_arguments import check_limits, quantization_of
 from ...ir.node import Value
 from ...ir.quantization import HIGH, LOW
 from ...nn.module import Module
+from ...ops.quantized_softmax import PROBABILITIES
 from .weights import QuantizedWeights
 
 Arrays: TypeAlias = Mapping[str, Any]
@@ -69,6 +70,10 @@ def _of_two(function: Callable[..., Value]) -> Callable[..., Value]:
     return apply
 
 
+def _softmax(layer: Layer, arrays: Arrays, x: Value) -> Value:
+    return F.quantized_softmax(x, **layer.options)
+
+
 def _flatten(layer: Layer, arrays: Arrays, x: Value) -> Value:
     return F.flatten(x, 1)
 
@@ -80,13 +85,15 @@ def _cat(layer: Layer, arrays: Arrays, *parts: Value) -> Value:
 @dataclass(frozen=True)
 class LayerOp:
     """build: (layer, its arrays, its operands) -> s8; keys: what a layer has beside its name, op and inputs; operands:
-    how many, None: one or more; arrays: their names, of which the first `required` must be there."""
+    how many, None: one or more; arrays: their names, of which the first `required` must be there; scale: that of the
+    result where it is always the same."""
 
     build: Callable[..., Value]
     keys: tuple[str, ...] = ()
     operands: int | None = 1
     arrays: tuple[str, ...] = ()
     required: int = 0
+    scale: float | None = None
 
 
 SCALE, LIMITS = ("scale", "zero_point"), ("low", "high")
@@ -101,6 +108,7 @@ OPS: Mapping[str, LayerOp] = {
     "add": LayerOp(_of_two(F.quantized_add), SCALE + LIMITS, operands=2),
     "sub": LayerOp(_of_two(F.quantized_sub), SCALE + LIMITS, operands=2),
     "mul": LayerOp(_of_two(F.quantized_mul), SCALE + LIMITS, operands=2),
+    "softmax": LayerOp(_softmax, ("dim",), scale=PROBABILITIES.scale),
     "flatten": LayerOp(_flatten),
     "cat": LayerOp(_cat, operands=None),
 }
@@ -182,7 +190,7 @@ class Network(Module):
             known.append(layer.name)
             read.update(names.values())
             x_scale = scale.get(layer.inputs[0] if layer.inputs else known[-2] if known[1:] else "")
-            scale[layer.name] = layer.scale if "scale" in op.keys else x_scale
+            scale[layer.name] = layer.scale if "scale" in op.keys else op.scale or x_scale
             self._members()[1][layer.name] = LayerModule(layer, own, x_scale)
         unread = next((name for name in arrays if name not in read), None)
         if unread is not None:
