@@ -112,7 +112,7 @@ class Options:
         example = ROOT / "examples" / text / "model.py"
         if text and "/" not in text and example.is_file():
             return str(example)
-        workloads = installation.workloads() | installation.networks()
+        workloads = installation.benchmarks()
         if text in workloads:
             return str(workloads[text])
         path = Path(self.path(text))

@@ -49,6 +49,8 @@ def qemu_tables(run: Run) -> str:
         kernels.append((entry, _record(entry, "kernels", "kernels.json")))
     networks = published["networks"]
     parts.append(_workloads(networks, _records(run, networks, installation.networks())))
+    sparse = published["sparse_updates"]
+    parts.append(_workloads(sparse, _records(run, sparse, installation.sparse_updates())))
     return "\n\n".join([*parts, _kernels(kernels)])
 
 

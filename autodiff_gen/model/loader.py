@@ -9,7 +9,6 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from inspect import isfunction
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -54,7 +53,7 @@ def find_model(model: str) -> tuple[Path, str]:
     if not path.is_file():
         examples = installation.examples()
         example = examples / model / "model.py"
-        workloads = installation.workloads() | installation.networks()
+        workloads = installation.benchmarks()
         folder = path / "model.py"
         if example.is_file():
             path = example
@@ -128,7 +127,7 @@ def load_file(model: str) -> LoadedFile:
     }
     batch = getattr(module, "batch", None)
     return LoadedFile(
-        definition, name, sorted(files), _samples(path, module), batch if isfunction(batch) else None
+        definition, name, sorted(files), _samples(path, module), batch if callable(batch) else None
     )
 
 

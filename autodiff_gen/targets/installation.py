@@ -58,9 +58,21 @@ def workloads() -> dict[str, Path]:
 
 
 def networks() -> dict[str, Path]:
-    """The benchmark's networks by name, a model file each; an installed package has none."""
+    """The benchmark's float networks by name, a model file each; an installed package has none."""
     files = sorted((root() / "bench" / "workloads").glob("[!w]*.py"))
-    return {path.stem: path for path in files if path.stem not in ("common", "lenet")}
+    others = ("common", "lenet", "sparse_update", *sparse_updates())
+    return {path.stem: path for path in files if path.stem not in others}
+
+
+def sparse_updates() -> dict[str, Path]:
+    """The benchmark's 8-bit networks that train in part, likewise."""
+    files = (root() / "bench" / "workloads" / f"{name}.py" for name in ("mcunet", "mbv2", "proxyless"))
+    return {path.stem: path for path in files if path.is_file()}
+
+
+def benchmarks() -> dict[str, Path]:
+    """All model files of the benchmark by name."""
+    return workloads() | networks() | sparse_updates()
 
 
 def qemu_plugin() -> Path:
