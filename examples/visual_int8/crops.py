@@ -1,8 +1,7 @@
 """Crops of the photographs in photos.npz: 96 x 96 pixels of 3 bytes.
 
 Crops to learn from are of the upper left and the lower right quarter of a photograph, crops to recognise of the other
-two: no pixel is in both.
-Only sums and products of NumPy make them, so that they are the same on every machine.
+two: no pixel is in both. Only sums and products of NumPy make them, so that they are the same on every machine.
 """
 
 from pathlib import Path
