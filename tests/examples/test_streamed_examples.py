@@ -32,6 +32,7 @@ STREAMED = {
     "gesture": ("stm32", ("--train", "42", "--test", "30", "--epochs", "2")),
     "keywords": ("stm32", ("--train", "10", "--test", "12", "--epochs", "1")),
     "keywords_int8": ("stm32", ("--train", "10", "--test", "12", "--epochs", "1")),
+    "visual_int8": ("mps2_an386", ("--train", "6", "--test", "4", "--epochs", "1")),
 }
 
 
@@ -93,6 +94,7 @@ SHAPES = {
     "gesture": "records must be 32 times 3 axes and a label",
     "keywords": "records must be 49 frames of 10 bands and a label",
     "keywords_int8": "records must be 49 frames of 10 bands and a label",
+    "visual_int8": "records must be 96 x 96 pixels of 3 bytes and a label",
 }
 
 
@@ -189,6 +191,12 @@ def test_the_new_words_are_learned() -> None:
     rows = re.findall(r"^ +[\d-]+ +[\d.-]+ +([\d.]+) % +([\d.]+) %$", shown("keywords_int8"), re.MULTILINE)
     assert len(rows) == 5
     assert float(rows[0][0]) < 90 and float(rows[-1][0]) >= 98 and float(rows[-1][1]) >= 95
+
+
+def test_the_new_photographs_are_recognised() -> None:
+    rows = re.findall(r"^ +[\d-]+ +[\d.-]+ +([\d.]+) % +([\d.]+) %$", shown("visual_int8"), re.MULTILINE)
+    assert len(rows) == 3 and float(rows[0][0]) == 0
+    assert float(rows[-1][0]) >= 85 and float(rows[-1][1]) > float(rows[0][1]) + 5
 
 
 # ---- gesture
