@@ -11,6 +11,7 @@ from ..ir.names import short_name
 from ..ir.node import Node, Value
 from ..ir.op_kinds import ADD, ATOM, Reduce
 from ..ir.strides import Strided, dense
+from ..ir.types import s8
 from . import c_ast as c
 from . import c_query, c_syntax
 from .expr import Expr, Index
@@ -94,7 +95,8 @@ class LoopTree:
         value = self._made(expr)
         name = self._fresh(hint)
         self.names[expr] = c.Name(name)
-        return [c.declare(C_TYPES[expr.dtype.name], name, value, const=True)]
+        c_type = "int8_t" if expr.dtype is s8 and expr.is_plain_load else C_TYPES[expr.dtype.name]
+        return [c.declare(c_type, name, value, const=True)]
 
     def _loop(self, loop: Loop) -> list[c.Statement]:
         statements = self._sequence(loop.statements, loop.body)

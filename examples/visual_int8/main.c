@@ -73,7 +73,7 @@ static void report(uint32_t epoch, float loss) {
     if (epoch == 0) {
         ag_print_right("-", 13);
     } else {
-        ag_print_f32(loss, 13, 4);
+        ag_print_f32(loss, 13, 3);
     }
     ag_print_f32(new_ones, 19, 1);
     ag_print(" %");

@@ -19,7 +19,7 @@ from autodiff_gen.datasets import samples
 from autodiff_gen.model.loader import load_model
 
 FOLDER = ROOT / "examples" / "visual_int8"
-TRAIN, TEST, LR = 120, 100, 0.02
+TRAIN, TEST, LR = 120, 200, 0.03
 MEAN, SCALE = 128, 64
 
 
@@ -51,8 +51,9 @@ def records(out: Path, *words: str) -> tuple[Any, Any]:
     return made.records[:, :-1].reshape(-1, 1, 96, 96, 3), made.records[:, -1]
 
 
-def float_features(x: Any) -> Any:
-    """What PyTorch's MobileNetV2, that of bench/workloads, computes of crops with the stored weights."""
+def float_network(trainer: Any) -> Any:
+    """PyTorch's MobileNetV2, that of bench/workloads, with the stored weights, BatchNorm folded into the convolutions,
+    which trains what the trainer does."""
     import torch
     from torch_workloads import workload
 
@@ -64,9 +65,29 @@ def float_features(x: Any) -> Any:
         for names in (weights, net.state_dict())
     )
     net.load_state_dict({t: weights[o] for o, t in zip(ours, theirs, strict=True)})
-    images = (torch.tensor(x).float() - MEAN) / SCALE
-    with torch.no_grad():
-        return torch.cat([net(part) for part in images.squeeze(1).permute(0, 3, 1, 2).split(16)])
+    kinds = (torch.nn.Conv2d, torch.nn.BatchNorm2d)
+    convolutions, norms = ([m for m in net.modules() if isinstance(m, kind)] for kind in kinds)
+    for convolution, norm in zip(convolutions, norms, strict=True):
+        folded = torch.nn.utils.fusion.fuse_conv_bn_eval(convolution, norm)
+        convolution.weight, convolution.bias = folded.weight, folded.bias
+        norm.load_state_dict(torch.nn.BatchNorm2d(norm.num_features, eps=0.0).state_dict())
+        norm.eps = 0.0
+    net.requires_grad_(False)
+    names = [k.removesuffix(".weight") for k in weights if k.endswith(".0.weight")]
+    assert len(names) == len(convolutions)
+    for slot in trainer.program.slots:
+        layer, _, kind = slot.name.removeprefix("backbone.").rpartition(".")
+        if f"0.{layer}" not in names:
+            continue
+        parameter = getattr(convolutions[names.index(f"0.{layer}")], kind).requires_grad_(True)
+        if kind == "weight":
+            trained = torch.zeros(parameter.shape)
+            trained[:, slot.state.storage.index] = 1
+            parameter.register_hook(trained.mul)
+    classifier = torch.nn.Linear(1280, 10)
+    state = trainer.state_dict()
+    classifier.load_state_dict({k: torch.tensor(state[f"classifier.{k}"]) for k in ("weight", "bias")})
+    return torch.nn.Sequential(net, classifier)
 
 
 def accuracy(scores: Any, label: Any) -> float:
@@ -82,40 +103,41 @@ def test_it_learns_as_the_float_network_in_pytorch(tmp_path: Path) -> None:
     import torch
 
     x, label = records(tmp_path / "s.bin", "--train", str(TRAIN), "--test", str(TEST), "--epochs", "1")
-    trainer = load_model("visual_int8")[0].on_host()
-    state = trainer.state_dict()
-    features = float_features(x)
-    twin = torch.nn.Linear(1280, 10)
-    twin.load_state_dict({k.removeprefix("classifier."): torch.tensor(a) for k, a in state.items()})
-    update = torch.optim.SGD(twin.parameters(), lr=LR)
+    trainer = load_model("visual_int8")[0].on_host("host,ref")
+    twin = float_network(trainer)
+    update = torch.optim.SGD([p for p in twin.parameters() if p.requires_grad], lr=LR)
+    images = ((torch.tensor(x).float() - MEAN) / SCALE).permute(0, 1, 4, 2, 3)
 
     def by_torch() -> float:
-        return accuracy(twin(features[TRAIN:]).detach().numpy(), label)
+        with torch.no_grad():
+            return accuracy(torch.cat([twin(part[:, 0]) for part in images[TRAIN:].split(16)]).numpy(), label)
 
     before = by_torch()
     for i in range(TRAIN):
         lr = LR * (1 - i / TRAIN)
         trainer.train_step(x[i], label[i : i + 1], lr=lr)
         update.param_groups[0]["lr"] = lr
-        loss = torch.nn.functional.cross_entropy(
-            twin(features[i : i + 1]), torch.tensor(label[i : i + 1]).long()
-        )
+        loss = torch.nn.functional.cross_entropy(twin(images[i]), torch.tensor(label[i : i + 1]).long())
         update.zero_grad()
         loss.backward()
         update.step()
     after = accuracy(np.concatenate([trainer.predict(crop) for crop in x[TRAIN:]]), label)
-    assert after > before + 20 and abs(after - by_torch()) <= 1.0, (before, after, by_torch())
+    wanted = by_torch()
+    print(f"before {before:.2f} %, 8 bits {after:.2f} %, float {wanted:.2f} %")
+    assert after > before + 20 and abs(after - wanted) <= 1.0
 
 
-def test_the_backbone_costs_no_ram_but_its_activations() -> None:
-    """Weights are constants; of the crop, bytes, no floats are stored."""
+def test_state_is_what_trains() -> None:
+    """All other weights are constants; of the crop, bytes, no floats are stored, which would take 110,592 bytes."""
     from autodiff_gen.codegen.compiler import compile_model
     from autodiff_gen.codegen.files import emit
 
     program = compile_model(load_model("visual_int8")[0], "visual_int8", ("ref",))
-    expanded, narrow = 48 * 48 * 48, 24 * 24 * 48  # the second block: its largest image, and the next
-    assert program.state_bytes == 4 * (10 * 1280 + 10)
-    assert 4 * program.arena_words <= expanded + narrow + 512
+    biases = 2 * 336 + 56 + 2 * 336 + 112 + 1280
+    integers = 336 // 4 * (56 + 112)
+    counter = 4  # of random numbers
+    assert program.state_bytes == 4 * (10 * 1280 + 10) + 4 * biases + integers + counter
+    assert 4 * program.arena_words <= 165_000
     source = emit(program)["visual_int8.c"]
     assert "static const int8_t" in source and "depthwise" in source
 
@@ -142,7 +164,7 @@ def test_it_fits_an_stm32f746(tmp_path: Path, tmp_path_factory: pytest.TempPathF
     said = scons(tree, f"board={board}", "model=visual_int8", "size")
     sizes = dict(re.findall(r"^ +(flash|sram) +([\d,]+) of +[\d,]+ bytes", said, re.MULTILINE))
     taken = {name: int(text.replace(",", "")) for name, text in sizes.items()}
-    assert taken["flash"] < 600_000 and taken["sram"] < 240_000
+    assert taken["flash"] < 650_000 and taken["sram"] < 280_000
 
 
 def test_crops_of_the_two_pairs_of_quarters_share_no_pixel(crops: Any) -> None:
