@@ -214,13 +214,14 @@ typedef void ag_dense_s8_fn(const int8_t *x, const int8_t *w, const int32_t *bia
 AG_KERNEL(dense_s8);
 
 /* y[n,oh,ow,c] = the mean of the elements of each window that are inside x[n,h,w,c], rounded to the nearest
- * integer, halves away from 0, between low and high; every window has one. y does not overlap x. */
+ * integer, halves away from 0, between low and high; every window has one, and the dilation is 1. y does not
+ * overlap x. */
 typedef void ag_avg_pool2d_s8_fn(const int8_t *x, int8_t *y, int32_t n, int32_t low, int32_t high,
                                  void *scratch, const ag_pool2d_shape *shape);
 AG_KERNEL(avg_pool2d_s8);
 
 /* y[n,oh,ow,c] = the largest element of each window that is inside x[n,h,w,c], between low and high; every
- * window has one. y does not overlap x. */
+ * window has one, and the dilation is 1. y does not overlap x. */
 typedef void ag_max_pool2d_s8_fn(const int8_t *x, int8_t *y, int32_t n, int32_t low, int32_t high,
                                  const ag_pool2d_shape *shape);
 AG_KERNEL(max_pool2d_s8);

@@ -7,17 +7,15 @@
 /* The mean of the elements of a window inside the image, rounded, or with `largest` the largest of them. */
 static inline int32_t pooled(int32_t largest, const int8_t *x, int32_t top, int32_t left,
                              const ag_pool2d_shape *s) {
-    int32_t sum = 0, count = 0, most = INT8_MIN;
-    for (int32_t i = 0; i < s->kh; i++) {
-        const int32_t row = top + i * s->dilation_h;
-        for (int32_t j = 0; j < s->kw; j++) {
-            const int32_t column = left + j * s->dilation_w;
-            if (row >= 0 && row < s->h && column >= 0 && column < s->w) {
-                const int8_t v = x[(ptrdiff_t)row * s->x_h + (ptrdiff_t)column * s->x_w];
-                sum += v;
-                count++;
-                most = v > most ? v : most;
-            }
+    const int32_t first_row = top < 0 ? 0 : top, end_row = top + s->kh < s->h ? top + s->kh : s->h;
+    const int32_t first = left < 0 ? 0 : left, end = left + s->kw < s->w ? left + s->kw : s->w;
+    const int32_t count = (end_row - first_row) * (end - first);
+    int32_t sum = 0, most = INT8_MIN;
+    for (int32_t i = first_row; i < end_row; i++) {
+        const int8_t *v = x + (ptrdiff_t)i * s->x_h + (ptrdiff_t)first * s->x_w;
+        for (int32_t j = first; j < end; j++, v += s->x_w) {
+            sum += *v;
+            most = *v > most ? *v : most;
         }
     }
     return largest ? most : (sum + (sum > 0 ? count / 2 : -(count / 2))) / count;
