@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from checkout import ROOT
+from interpreted_training import InterpretedTrainer
 from kernel_vectors import TOLERANCE, bound, drawn, floats
 from torch_autograd import TorchTrainer
 
@@ -215,13 +216,16 @@ def _agree(values: Any, others: Any) -> bool:
 
 
 def steps_of_model(made: Model, calls: Calls) -> list[str] | None:
-    """Steps of training, and a prediction after the last of them that says something, by PyTorch in float64. Where a
-    gradient is zero but for rounding, Adam makes whole steps of it: a second trainer, in float32, tells when."""
+    """Steps of training, and a prediction after the last of them that says something, by PyTorch in float64, or by the
+    interpreter where integers train. Where a gradient is zero but for rounding, Adam makes whole steps of it: a second
+    trainer, in float32, tells when."""
     train, predict = (
         next(e for e in calls.program.entries if e.name == n) for n in ("train_step", "predict")
     )
     fewest, most = STEPS
-    trainer, rounded = TorchTrainer(made), TorchTrainer(made, "float32")
+    trains_integers = any(s.type.quantization is not None for s in made.states)
+    kind = InterpretedTrainer if trains_integers else TorchTrainer
+    trainer, rounded = kind(made), kind(made, "float32")
     steps: list[list[str]] = []
     after, prediction = 0, prediction_of(calls, predict, trainer, 0)
     for step in range(most):
@@ -248,7 +252,9 @@ def step_of(calls: Calls, train: Entry, step: int, loss: float) -> list[str]:
     ]
 
 
-def prediction_of(calls: Calls, predict: Entry, trainer: TorchTrainer, step: int) -> list[str]:
+def prediction_of(
+    calls: Calls, predict: Entry, trainer: TorchTrainer | InterpretedTrainer, step: int
+) -> list[str]:
     scores = trainer.predict(calls.feeds(predict, step))
     call = f"{predict.c_name}({', '.join(calls.words(predict))})"
     return [
