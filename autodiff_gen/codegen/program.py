@@ -175,8 +175,8 @@ class Program:
         for name, array in self.frozen.items():
             if name not in state:
                 continue
-            given = _array(state[name]).astype(array.dtype)
-            if not np.array_equal(given, array, equal_nan=array.dtype.kind == "f"):
+            given = _array(state[name], array.dtype)
+            if given is None or not np.array_equal(given, array, equal_nan=array.dtype.kind == "f"):
                 raise ModelError(
                     f"{name} is frozen: a constant of the program; give its value to the network before the model is "
                     "built, or train it"
@@ -184,8 +184,9 @@ class Program:
         for slot in self.slots:
             storage = slot.state.storage
             if isinstance(storage, PartialStorage) and slot.name in state:
-                given = _array(state[slot.name]).astype(slot.type.dtype.numpy)
-                if given.shape == storage.logical and not storage.has_the_rest_of(given):
+                given = _array(state[slot.name], slot.type.dtype.numpy)
+                whole = given is not None and given.shape == storage.logical
+                if whole and not storage.has_the_rest_of(given):
                     raise ModelError(
                         f"{slot.name}: channels that do not train have other values than the program's constants; give "
                         "them to the network before the model is built, or train these channels too"
@@ -196,5 +197,7 @@ class Program:
         return {s.state: s.c_name for s in self.slots}
 
 
-def _array(value: Any) -> Any:
-    return np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+def _array(value: Any, dtype: Any) -> Any:
+    """An array or a tensor of PyTorch in this type; None for what has no real numbers."""
+    array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    return array.astype(dtype) if array.dtype.kind in "fiub" else None

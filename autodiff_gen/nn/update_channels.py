@@ -50,11 +50,9 @@ def _listed(given: Sequence[int], count: int) -> tuple[int, ...]:
         raise ModelError(
             f"update_channels: expected a fraction or a sequence of channels, not {given!r}"
         ) from None
-    wrong = next(
-        (c for c in chosen if isinstance(c, bool) or not isinstance(c, int) or not 0 <= c < count), None
-    )
-    if wrong is not None:
-        raise ModelError(f"update_channels: {wrong!r} is no channel; the layer has 0 to {count - 1}")
+    wrong = [c for c in chosen if isinstance(c, bool) or not isinstance(c, int) or not 0 <= c < count]
+    if wrong:
+        raise ModelError(f"update_channels: {wrong[0]!r} is no channel; the layer has 0 to {count - 1}")
     if not chosen or len(set(chosen)) != len(chosen):
         raise ModelError("update_channels: give at least one channel, each of them once")
     return tuple(sorted(chosen))
