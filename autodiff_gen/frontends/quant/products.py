@@ -98,7 +98,9 @@ def product(
     high: int,
 ) -> Value:
     """The product of x and the weights of a layer."""
-    arrays = layer.taken()
+    of_x = x.type.quantization
+    assert of_x is not None
+    arrays = layer.taken(of_x.scale)
     weight = arrays["weight"]
     if not isinstance(weight, Value):
         weight = F.quantized_weight(weight, arrays["weight_scales"])
