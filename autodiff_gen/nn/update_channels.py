@@ -16,8 +16,8 @@ def update_channels(layer: Module, channels: float | Sequence[int]) -> Module:
     largest sums of magnitudes, or those in a sequence. Nothing is computed, saved or kept in RAM for the others, whose
     weights are constants. The bias is left as it is. Returns the layer, whose weight has requires_grad=True.
 
-    Said before a model is built of the layer. Raises ModelError for a layer without input channels, a fraction outside
-    (0, 1], and channels that there are not.
+    Call it before a model is built of the layer. Raises ModelError for a layer without input channels, a fraction
+    outside (0, 1], and channels that there are not.
     """
     if not isinstance(layer, Module):
         raise ModelError(f"update_channels: expected a layer, not {layer!r}")

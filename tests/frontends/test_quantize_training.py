@@ -258,3 +258,45 @@ def test_an_input_with_another_scale() -> None:
     given = ag.Input("x", (16, 6))
     (y,) = evaluate([net(F.quantize(given, scale, 3))], {given: x})
     np.testing.assert_allclose(y, np.rint(x / scale) * scale @ weight.T + bias, atol=0.1)
+
+
+def test_channels_of_groups_are_not_those_of_the_input() -> None:
+    x = np.random.default_rng(9).normal(size=(8, 8, 4, 4)).astype(np.float32)
+    net = quant.quantize(nn.Sequential(nn.Conv2d(8, 4, 3, groups=4)), x)
+    with pytest.raises(ModelError, match="has no weights by input channel"):
+        nn.update_channels(dict(net.named_modules())["0"], 0.5)
+
+
+class Recurrent(nn.Module):
+    """Starts with a state of zeros for each sample."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(8, 8, batch_first=True)
+
+    def forward(self, x: Any) -> Value:
+        return self.gru(x.reshape(x.shape[0], 1, 8))[0][:, 0]
+
+
+class Scaled(nn.Module):
+    """Multiplies by one number for each feature of each sample."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x: Any) -> Value:
+        numbers = F.expand(np.arange(8, dtype=np.float32)[None], (x.shape[0], 8))
+        return F.relu(self.fc(x)) * numbers
+
+
+@pytest.mark.parametrize("net", [Recurrent(), Scaled()])
+def test_constants_of_a_run_time_batch(net: nn.Module) -> None:
+    x = np.random.default_rng(10).normal(size=(32, 8)).astype(np.float32)
+    backbone = quant.quantize(net, x, fallback=True)
+    for parameter in backbone.parameters():
+        parameter.requires_grad = True
+    trainer = regression(backbone)
+    whole = trainer.predict(x[:BATCH])
+    np.testing.assert_array_equal(trainer.predict(x[:1]), whole[:1])
+    trainer.train_step(x[:2], np.zeros((2, 2), np.float32))

@@ -53,8 +53,10 @@ class QuantizedWeights(Module):
     def channel_axis(self) -> int | None:
         """That of the input channels in the weight; None for groups of several channels, and without a weight."""
         weight = self._members()[0].get("weight")
-        outputs = 0 if weight is None else init.initialiser("weight", weight.data, 0).shape[0]
-        return channel_axis(self.groups, self.groups, outputs)
+        if weight is None:
+            return None
+        outputs, inputs, *_ = init.initialiser("weight", weight.data, 0).shape
+        return channel_axis(self.groups, inputs * self.groups, outputs)
 
     def use_master_copy(self) -> Self:
         """Keep the weights as floats, which are rounded to s8 wherever they are used: small updates add up exactly, for
