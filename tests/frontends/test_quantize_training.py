@@ -157,14 +157,14 @@ def test_a_layer_that_is_called_twice_has_weights_for_each_call() -> None:
     class Twice(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.fc = nn.Linear(4, 4)
+            self.fc, self.fc_2 = nn.Linear(4, 4), nn.Linear(4, 3)
 
         def forward(self, x: Any) -> Value:
-            return self.fc(self.fc(x))
+            return self.fc_2(self.fc(self.fc(x)))
 
     x = np.random.default_rng(1).normal(size=(16, 4)).astype(np.float32)
     net = quant.quantize(Twice(), x)
-    assert [name for name, _ in net.named_modules()] == ["", "fc", "fc_2"]
+    assert [name for name, _ in net.named_modules()] == ["", "fc", "fc_3", "fc_2"]
 
 
 def test_layers_without_a_bias_have_one() -> None:

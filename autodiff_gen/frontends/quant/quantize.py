@@ -63,7 +63,8 @@ class Quantized(Module):
                 f"quantize: the calibration data has samples of shape {list(self.shape)}, the input is {input.type}"
             )
         x = make_input("x", Type(f32, input.type.shape))
-        conversion = Conversion(x, _traced(self._float, x), self.ranges, Layers(layers))
+        modules = {name for name, _ in self._float.named_modules()}
+        conversion = Conversion(x, _traced(self._float, x), self.ranges, Layers(layers, modules))
         with np.errstate(all="ignore"):
             result = conversion.run(input)
         self.float_ops = tuple(dict.fromkeys(n.op.name for n in conversion.floats))
