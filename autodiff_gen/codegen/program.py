@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, ShapeError
 from ..ir.graph import State
 from ..ir.names import abbreviations
 from ..ir.node import Value
@@ -52,6 +52,20 @@ class Slot:
     @property
     def words(self) -> int:
         return (self.type.bytes + 3) // 4
+
+    def given(self, what: str, value: Any) -> Any:
+        """An array or a tensor of PyTorch as a value of the state, in the logical shape. Raises ShapeError for another
+        shape or dtype, and for integers that do not fit."""
+        array, type = _array(value), self.state.logical
+        if array.shape != tuple(type.shape):
+            raise ShapeError(f"{what}: {self.name} has shape {list(type.shape)}, got {list(array.shape)}")
+        if array.dtype.kind not in ("fiub" if type.dtype.kind == "f" else "iub"):
+            raise ShapeError(f"{what}: {self.name} is {type}, got an array of {array.dtype}")
+        result = array.astype(type.dtype.numpy)
+        if type.dtype.kind != "f" and not np.array_equal(result, array):
+            wrong = array[result != array].flat[0]
+            raise ShapeError(f"{what}: {self.name} is {type}, got {wrong}")
+        return result
 
 
 @dataclass(frozen=True)
@@ -175,8 +189,8 @@ class Program:
         for name, array in self.frozen.items():
             if name not in state:
                 continue
-            given = _array(state[name]).astype(array.dtype)
-            if not np.array_equal(given, array, equal_nan=array.dtype.kind == "f"):
+            given = _numbers(state[name], array.dtype)
+            if given is None or not np.array_equal(given, array, equal_nan=array.dtype.kind == "f"):
                 raise ModelError(
                     f"{name} is frozen: a constant of the program; give its value to the network before the model is "
                     "built, or train it"
@@ -184,8 +198,9 @@ class Program:
         for slot in self.slots:
             storage = slot.state.storage
             if isinstance(storage, PartialStorage) and slot.name in state:
-                given = _array(state[slot.name]).astype(slot.type.dtype.numpy)
-                if given.shape == storage.logical and not storage.has_the_rest_of(given):
+                given = _numbers(state[slot.name], slot.type.dtype.numpy)
+                whole = given is not None and given.shape == storage.logical
+                if whole and not storage.has_the_rest_of(given):
                     raise ModelError(
                         f"{slot.name}: channels that do not train have other values than the program's constants; give "
                         "them to the network before the model is built, or train these channels too"
@@ -197,4 +212,15 @@ class Program:
 
 
 def _array(value: Any) -> Any:
-    return np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    """An array or a tensor of PyTorch as an array; of lists with different lengths, one that has no numbers."""
+    try:
+        return np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+    except ValueError:
+        return np.asarray(None)
+
+
+def _numbers(value: Any, dtype: Any) -> Any:
+    """Likewise, in this dtype; None for what has no real numbers."""
+    array = _array(value)
+    with np.errstate(invalid="ignore"):
+        return array.astype(dtype) if array.dtype.kind in "fiub" else None

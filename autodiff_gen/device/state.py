@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..codegen.program import Program, Slot
-from ..errors import DataError, ModelError, ShapeError
+from ..errors import DataError, ModelError
 from ..ir.types import planned
 
 Array = NDArray[Any]
@@ -46,11 +46,5 @@ def state_bytes(program: Program, state: Mapping[str, Any], strict: bool = True)
 
 
 def _words(slot: Slot, value: Any) -> bytes:
-    array = np.asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
-    shape = tuple(slot.state.logical.shape)
-    if array.shape != shape:
-        raise ShapeError(f"weights: {slot.name} has shape {list(shape)}, got {list(array.shape)}")
-    if array.dtype.kind not in "fiub":
-        raise ShapeError(f"weights: {slot.name} is {slot.type}, got an array of {array.dtype}")
-    data = np.ascontiguousarray(slot.state.stored(array.astype(slot.type.dtype.numpy))).tobytes()
+    data = np.ascontiguousarray(slot.state.stored(slot.given("weights", value))).tobytes()
     return data + bytes(4 * slot.words - len(data))

@@ -227,7 +227,11 @@ class Trainer:
                 parts = [f"missing {', '.join(missing)}"] if missing else []
                 parts += [f"unexpected {', '.join(unexpected)}"] if unexpected else []
                 raise ModelError(f"load_state_dict: {'; '.join(parts)}; the model has {', '.join(slots)}")
-        arrays = {name: _loaded(slots[name], value) for name, value in state.items() if name in slots}
+        arrays = {
+            name: slots[name].given("load_state_dict", value)
+            for name, value in state.items()
+            if name in slots
+        }
         for name, array in arrays.items():
             self._view(slots[name])[...] = slots[name].state.stored(array)
 
@@ -270,14 +274,3 @@ class Trainer:
         """The memory of the slot as an array."""
         shape = tuple(int(d) for d in slot.type.shape)  # type: ignore[arg-type]
         return np.ctypeslib.as_array(getattr(self.memory, slot.c_name)).reshape(shape)
-
-
-def _loaded(slot: Slot, value: Any) -> Any:
-    if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
-    array, shape = np.asarray(value), tuple(slot.state.logical.shape)
-    if array.shape != shape:
-        raise ShapeError(f"load_state_dict: {slot.name} has shape {list(shape)}, got {list(array.shape)}")
-    if array.dtype.kind not in ("fiub" if slot.type.dtype.kind == "f" else "iub"):
-        raise ShapeError(f"load_state_dict: {slot.name} is {slot.type}, got an array of {array.dtype}")
-    return array.astype(slot.type.dtype.numpy)

@@ -16,8 +16,8 @@ def update_channels(layer: Module, channels: float | Sequence[int]) -> Module:
     largest sums of magnitudes, or those in a sequence. Nothing is computed, saved or kept in RAM for the others, whose
     weights are constants. The bias is left as it is. Returns the layer, whose weight has requires_grad=True.
 
-    Said before a model is built of the layer. Raises ModelError for a layer without input channels, a fraction outside
-    (0, 1], and channels that there are not.
+    Call it before a model is built of the layer. Raises ModelError for a layer without input channels, a fraction
+    outside (0, 1], and channels that there are not.
     """
     if not isinstance(layer, Module):
         raise ModelError(f"update_channels: expected a layer, not {layer!r}")
@@ -50,11 +50,9 @@ def _listed(given: Sequence[int], count: int) -> tuple[int, ...]:
         raise ModelError(
             f"update_channels: expected a fraction or a sequence of channels, not {given!r}"
         ) from None
-    wrong = next(
-        (c for c in chosen if isinstance(c, bool) or not isinstance(c, int) or not 0 <= c < count), None
-    )
-    if wrong is not None:
-        raise ModelError(f"update_channels: {wrong!r} is no channel; the layer has 0 to {count - 1}")
+    wrong = [c for c in chosen if isinstance(c, bool) or not isinstance(c, int) or not 0 <= c < count]
+    if wrong:
+        raise ModelError(f"update_channels: {wrong[0]!r} is no channel; the layer has 0 to {count - 1}")
     if not chosen or len(set(chosen)) != len(chosen):
         raise ModelError("update_channels: give at least one channel, each of them once")
     return tuple(sorted(chosen))

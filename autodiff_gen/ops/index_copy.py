@@ -10,8 +10,9 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.build import apply, constant
 from ..ir.node import Op, Sample, Value, register
-from ..ir.op_kinds import Attrs, Composite
-from ..ir.types import Type, planned, s32
+from ..ir.op_kinds import SELECT, Attrs, Composite, Elementwise
+from ..ir.types import Type, broadcast, planned, s32
+from .masks import CHOSEN
 
 
 def _type(x: Type, source: Type, *, dim: int, index: tuple[int, ...]) -> Type:
@@ -40,7 +41,7 @@ def _expanded(operands: Sequence[Value], attrs: Attrs) -> list[Value]:
     place, is_copied = np.zeros((2, planned(x.type.shape)[dim]), np.int32)
     place[index], is_copied[index] = np.arange(len(index)), 1
     chosen = apply("index_select", source, constant(place, s32, role="place"), dim=dim)
-    return [apply("where", _along(is_copied.astype(bool), dim, x.ndim), chosen, x)]
+    return [apply("merged", _along(is_copied.astype(bool), dim, x.ndim), chosen, x)]
 
 
 def _vjp(
@@ -60,6 +61,30 @@ def _vjp(
         apply("index_select", dy, index, dim=dim) if wanted[1] else None,
     ]
 
+
+def _merged_type(mask: Type, source: Type, x: Type) -> Type:
+    if mask.dtype.kind != "b" or source.dtype is not x.dtype:
+        raise ShapeError(f"needs a mask and two tensors of one dtype, not {mask}, {source} and {x}")
+    if source.shape != x.shape or broadcast(mask.shape, x.shape) != x.shape:
+        raise ShapeError("needs two tensors of one shape, to which the mask broadcasts")
+    return x
+
+
+merged = register(
+    Op(
+        "merged",  # b where a is true, else c, with the scales of c
+        infer=_merged_type,
+        ref=np.where,
+        vjp=None,
+        lower=Elementwise("{0} ? {1} : {2}", SELECT, CHOSEN, cheap=True),
+        samples=(
+            Sample(((2, 3), (2, 3), (2, 3)), dtypes={0: "bool"}),
+            Sample(((2, 1), (2, 3), (2, 3)), dtypes={0: "bool"}),
+        ),
+        torch="torch.where(a, b, c)",
+        chooses=(1, 2),
+    )
+)
 
 index_copy = register(
     Op(

@@ -91,7 +91,8 @@ def softmax_form(v: Value) -> Softmax | None:
     (difference,), (one, total) = e.node.operands, inverse.node.operands
     other, most = difference.node.operands
     axes = total.node.attrs["axes"]
-    same = other is x and axes == most.node.operands[0].node.attrs["axes"]
+    largest = most.node.operands[0].node.attrs
+    same = other is x and axes == largest["axes"] and largest["keepdim"] and total.node.attrs["keepdim"]
     if not same or len(axes) != 1 or one.node.attrs.get("value") != 1.0:
         return None
     extent = x.shape[axes[0]]

@@ -19,13 +19,17 @@ def wants_a_flat_loop(node: Node, cost: CostTable) -> bool:
 
 def flat_shape(members: list[Node], inside: set[Value]) -> Shape | None:
     """The one shape that all arrays of a purely elementwise group have, when they are dense: one loop can run
-    over all of it.
+    over all of it. None also where an array has scales along an axis, which a flat one would not have.
     """
     shapes = set()
     for n in members:
         if not isinstance(n.op.lower, Elementwise):
             return None
         if not stored(n.results[0]).dense:
+            return None
+        if any(
+            v.type.quantization and v.type.quantization.axis is not None for v in (*n.results, *n.operands)
+        ):
             return None
         shapes.add(n.results[0].type.shape)
         for v in n.operands:

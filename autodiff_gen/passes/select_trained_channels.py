@@ -33,22 +33,24 @@ def select_trained_channels(module: Module[Graph], context: Context) -> Module[G
     """See the module. Raises ModelError for channels that are not along an axis of memory."""
     stored, wholes = dict(module.stored), {}
     for given, v in context.training.trained if context.training is not None else ():
-        if given.channels is not None:
+        if given.channels is None:
+            continue
+        chosen = given.channels.index(given.init.array())
+        if len(chosen) < planned(given.logical.shape)[given.channels.axis]:
             old = module.old_value(v)
-            stored[given], wholes[old] = _split(module.state(given), given)
+            stored[given], wholes[old] = _split(module.state(given), given, given.channels.axis, chosen)
     if not wholes:
         return module
     entries = [graph.with_roots(replaced(graph.roots, wholes)) for graph in module.entries]
     return replace(module, entries=tuple(entries), stored=stored)
 
 
-def _split(state: State, given: State) -> tuple[Value, Value]:
-    """The state of the part of a parameter that trains, and the whole. given: the state as the model gives it."""
-    assert given.channels is not None
+def _split(state: State, given: State, channels: int, chosen: tuple[int, ...]) -> tuple[Value, Value]:
+    """The state of the part of a parameter that trains, and the whole. given: the state as the model gives it; chosen:
+    which of its channels, along the logical axis `channels`, train."""
     values, storage = given.init.array(), state.storage
     assert storage is None or isinstance(storage, Storage)
-    chosen = given.channels.index(values)
-    axis, index = _in_memory(state, given.channels.axis, chosen)
+    axis, index = _in_memory(state, channels, chosen)
     rest = state.stored(values).astype(state.type.dtype.numpy)
     shape = planned(state.type.shape)
     type = state.type.moved(

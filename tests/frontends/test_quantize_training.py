@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import autodiff_gen as ag
+from autodiff_gen import functional as F
 from autodiff_gen import nn, optim, quant
 from autodiff_gen.errors import ModelError
+from autodiff_gen.ir.interpreter import evaluate
 from autodiff_gen.ir.node import Value, topological
 
 pytestmark = pytest.mark.cc
@@ -155,14 +157,14 @@ def test_a_layer_that_is_called_twice_has_weights_for_each_call() -> None:
     class Twice(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.fc = nn.Linear(4, 4)
+            self.fc, self.fc_2 = nn.Linear(4, 4), nn.Linear(4, 3)
 
         def forward(self, x: Any) -> Value:
-            return self.fc(self.fc(x))
+            return self.fc_2(self.fc(self.fc(x)))
 
     x = np.random.default_rng(1).normal(size=(16, 4)).astype(np.float32)
     net = quant.quantize(Twice(), x)
-    assert [name for name, _ in net.named_modules()] == ["", "fc", "fc_2"]
+    assert [name for name, _ in net.named_modules()] == ["", "fc", "fc_3", "fc_2"]
 
 
 def test_layers_without_a_bias_have_one() -> None:
@@ -173,3 +175,128 @@ def test_layers_without_a_bias_have_one() -> None:
         net = quantized()
         net(ag.Input("x", (1, *SHAPE)))
         dict(net.named_modules())["3"].weight.requires_grad = True
+
+
+def linear_layers() -> tuple[Any, Any]:
+    """Three quantised linear layers of 8 channels, of which all parameters train, and what calibrated them."""
+    x = np.random.default_rng(6).normal(size=(32, 8)).astype(np.float32)
+    net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+    backbone = quant.quantize(net, x)
+    for parameter in backbone.parameters():
+        parameter.requires_grad = True
+    return backbone, x
+
+
+def regression(backbone: nn.Module) -> Any:
+    return ag.Model.supervised(
+        nn.Sequential(backbone, nn.Linear(8, 2)), (BATCH, 8), nn.MSELoss(), optim.SGD(lr=0.5)
+    ).on_host()
+
+
+def test_channels_of_linear_layers_train_as_with_all_channels() -> None:
+    """After one step the channels that train have the values of a layer that trains whole."""
+    chosen, after = [1, 6], []
+    for channels in (range(8), chosen):
+        backbone, x = linear_layers()
+        for name, layer in backbone.named_modules():
+            if name:
+                nn.update_channels(layer.use_master_copy(), channels)
+        trainer = regression(backbone)
+        first = trainer.state_dict()
+        trainer.train_step(x[:BATCH], np.ones((BATCH, 2), np.float32))
+        after.append(trainer.state_dict())
+    whole, part = after
+    rest = [k for k in range(8) if k not in chosen]
+    for name in ("0.0.weight", "0.2.weight", "0.4.weight"):
+        np.testing.assert_array_equal(part[name][:, chosen], whole[name][:, chosen])
+        np.testing.assert_array_equal(part[name][:, rest], first[name][:, rest])
+
+
+@pytest.mark.parametrize("channels", [None, [1, 6]])
+def test_8_bit_weights_of_linear_layers_train(channels: Any) -> None:
+    backbone, x = linear_layers()
+    for name, layer in backbone.named_modules():
+        if name and channels is not None:
+            nn.update_channels(layer, channels)
+    trainer = regression(backbone)
+    losses = [trainer.train_step(x[:BATCH], np.ones((BATCH, 2), np.float32)) for _ in range(20)]
+    assert losses[-1] < 0.1 * losses[0]
+
+
+def test_a_master_copy_keeps_the_channels_and_what_was_loaded() -> None:
+    net = quantized()
+    layer = dict(net.named_modules())["5"]
+    net.load_state_dict({"5.weight": np.full((6, 8, 1, 1), 3)}, strict=False)
+    nn.update_channels(layer, [0, 2])
+    channels, scales = layer.weight.channels, np.asarray(layer.arrays["weight_scales"])
+    layer.use_master_copy()
+    assert layer.weight.channels == channels and layer.weight.requires_grad
+    np.testing.assert_allclose(layer.weight.data[:, 0, 0, 0], 3 * scales)
+
+
+def test_a_report_of_a_network_that_will_train() -> None:
+    net = quantized()
+    x, _ = data(2)
+    constant = net.report(x)
+    parameters = list(net.parameters())
+    assert net.report(x) == constant
+    for parameter in parameters:
+        parameter.requires_grad = True  # a report puts them in no model
+    assert net.report(x).splitlines()[:-1] == constant.splitlines()[:-1]
+    dict(net.named_modules())["5"].use_master_copy()
+    assert net.report(x).splitlines()[:-1] == constant.splitlines()[:-1]
+
+
+def test_an_input_with_another_scale() -> None:
+    """Biases are in units of the input's scale."""
+    rng = np.random.default_rng(8)
+    weight, bias = rng.normal(size=(4, 6)), np.array([3.0, -2.0, 1.0, 0.0])
+    layer = nn.Linear(6, 4)
+    layer.load_state_dict({"weight": weight, "bias": bias})
+    x = rng.uniform(-2, 2, (16, 6)).astype(np.float32)
+    net, scale = quant.quantize(layer, x), 0.04
+    given = ag.Input("x", (16, 6))
+    (y,) = evaluate([net(F.quantize(given, scale, 3))], {given: x})
+    np.testing.assert_allclose(y, np.rint(x / scale) * scale @ weight.T + bias, atol=0.1)
+
+
+def test_channels_of_groups_are_not_those_of_the_input() -> None:
+    x = np.random.default_rng(9).normal(size=(8, 8, 4, 4)).astype(np.float32)
+    net = quant.quantize(nn.Sequential(nn.Conv2d(8, 4, 3, groups=4)), x)
+    with pytest.raises(ModelError, match="has no weights by input channel"):
+        nn.update_channels(dict(net.named_modules())["0"], 0.5)
+
+
+class Recurrent(nn.Module):
+    """Starts with a state of zeros for each sample."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(8, 8, batch_first=True)
+
+    def forward(self, x: Any) -> Value:
+        return self.gru(x.reshape(x.shape[0], 1, 8))[0][:, 0]
+
+
+class Scaled(nn.Module):
+    """Multiplies by one number for each feature of each sample."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x: Any) -> Value:
+        numbers = F.expand(np.arange(8, dtype=np.float32)[None], (x.shape[0], 8))
+        return F.relu(self.fc(x)) * numbers
+
+
+@pytest.mark.parametrize("net", [Recurrent(), Scaled()])
+def test_constants_of_a_run_time_batch(net: nn.Module) -> None:
+    x = np.random.default_rng(10).normal(size=(32, 8)).astype(np.float32)
+    backbone = quant.quantize(net, x, fallback=True)
+    for parameter in backbone.parameters():
+        parameter.requires_grad = True
+    trainer = regression(backbone)
+    whole = trainer.predict(x[:BATCH])
+    np.testing.assert_array_equal(trainer.predict(x[:1]), whole[:1])
+    trainer.train_step(x[:2], np.zeros((2, 2), np.float32))

@@ -78,6 +78,10 @@ def test_predict_leaves_every_state_as_it_is() -> None:
     np.testing.assert_array_equal(trainer.predict(ONES), np.full((2, 3), 2.0))  # w = 0, s = 2
     with pytest.raises(ShapeError, match=r"^load_state_dict: count is s32\[\], got an array of float64$"):
         trainer.load_state_dict({"count": np.array(1.5)}, strict=False)
+    with pytest.raises(ShapeError, match=r"^load_state_dict: count is s32\[\], got 4294967296$"):
+        trainer.load_state_dict({"count": np.array(2**32)}, strict=False)
+    with pytest.raises(ShapeError, match=r"^load_state_dict: s has shape \[3\], got \[\]$"):
+        trainer.load_state_dict({"s": [[1.0], [2.0, 3.0]]}, strict=False)
 
 
 # Modules

@@ -13,7 +13,7 @@ from autodiff_gen import nn, optim
 from autodiff_gen.check.gradcheck import check
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.device.state import state_arrays, state_bytes
-from autodiff_gen.errors import ModelError
+from autodiff_gen.errors import ModelError, ShapeError
 from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.parameter_layout import PartialStorage
 from autodiff_gen.ir.traits import macs
@@ -138,6 +138,9 @@ def test_all_channels_are_no_part() -> None:
     for everything in (1, 1.0, range(4)):
         nn.update_channels(layer, everything)
     assert layer.weight.channels is None and layer.weight.requires_grad
+    nn.update_channels(layer, 0.9)  # of 4 channels: 3.6
+    program = compile_model(ag.Model.supervised(layer, (1, 4), nn.MSELoss(), optim.SGD(lr=0.1)), "m")
+    assert [s.state.storage for s in program.slots] == [None, None]
 
 
 @pytest.mark.cc
@@ -170,6 +173,10 @@ def test_other_values_of_channels_that_do_not_train_are_rejected() -> None:
     state["3.weight"][0, 0] += 1
     with pytest.raises(ModelError, match=r"3.weight: channels that do not train have other values"):
         trainer.load_state_dict(state)
+    with pytest.raises(ShapeError, match=r"3.weight has shape \[5, 6, 1, 2\], got \[\]"):
+        trainer.load_state_dict({**state, "3.weight": "x"})
+    with pytest.raises(ModelError, match=r"0.weight is frozen"):
+        trainer.load_state_dict({**state, "0.weight": "x"})
 
 
 def test_check_compares_what_trains() -> None:
@@ -188,6 +195,7 @@ def test_check_compares_what_trains() -> None:
         (nn.Linear(4, 3), [1, 1], "each of them once"),
         (nn.Linear(4, 3), [4], "4 is no channel; the layer has 0 to 3"),
         (nn.Linear(4, 3), ["a"], "'a' is no channel"),
+        (nn.Linear(4, 3), [None], "None is no channel"),
         (nn.Linear(4, 3), None, "expected a fraction or a sequence of channels, not None"),
         (nn.ReLU(), 0.5, "ReLU has no weights by input channel"),
         (nn.Conv2d(4, 4, 3, groups=2), 0.5, "Conv2d has no weights by input channel"),

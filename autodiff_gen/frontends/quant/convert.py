@@ -28,7 +28,7 @@ from ...ir.op_kinds import Assemble, Elementwise, View
 from ...ir.origin import building
 from ...ir.quantization import HIGH, LOW, Quantization
 from ...ir.traits import is_sum
-from ...ir.types import f32, planned, s8
+from ...ir.types import Dim, f32, planned, s8
 from ...ops.quantized_forms import Pooling, Product, Softmax, quantized_form, softmax_form
 from ...ops.quantized_pooling import pooling_s8
 from ...ops.quantized_softmax import PROBABILITIES
@@ -174,7 +174,7 @@ class Conversion:
             result = known.build(of, low, high, *affine)
             for view in known.views:
                 result = apply(view.op.name, result, **view.attrs)
-        elif isinstance(known, Static):
+        elif isinstance(known, Static) and not _varies(v):
             result = constant(quantized(known.array, of), s8, of)
         elif isinstance(known, Function):
             table = constant(quantized(known.numbers, of), s8, role="table")
@@ -187,7 +187,7 @@ class Conversion:
     def _float(self, v: Value) -> Value:
         known = self.representations[v]
         if isinstance(known, Static):
-            return constant(known.array)
+            return self._as_float(v.node)[v.index] if _varies(v) else constant(known.array)
         if isinstance(known, Tensor) and known.float is not None:
             return known.float
         if isinstance(known, Sums):
@@ -376,5 +376,12 @@ class Conversion:
         known = self.representations[v]
         if isinstance(known, Static):
             of = covering(float(known.array.min()), float(known.array.max()))
+            if _varies(v):
+                return F.quantize(self._float(v), of.scale, of.zero_point)
             return constant(quantized(known.array, of), s8, of)
         return self._s8(v)
+
+
+def _varies(v: Value) -> bool:
+    """Whether the batch of a value varies at run time; an array that was computed of it has the largest one."""
+    return any(isinstance(d, Dim) for d in v.type.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -66,10 +66,10 @@ def quantized_weights(
 
 class Layers:
     """The weights of the products of a graph, in the order in which they are converted; another conversion of the graph
-    takes them again."""
+    takes them again. modules: the names of the float network's modules, of which none is that of a second call."""
 
-    def __init__(self, known: Sequence[QuantizedWeights] = ()) -> None:
-        self.every = list(known)
+    def __init__(self, known: Sequence[QuantizedWeights] = (), modules: Collection[str] = ()) -> None:
+        self.every, self._modules = list(known), modules
         self._position = 0
 
     def next(self, name: str, x: Value, arrays: Callable[[Quantization], dict[str, Any]]) -> QuantizedWeights:
@@ -79,7 +79,8 @@ class Layers:
             of_x = x.type.quantization
             assert of_x is not None
             taken = {layer.name for layer in self.every}
-            names = itertools.chain([name], (f"{name}_{k}" for k in itertools.count(2)))
+            others = (f"{name}_{k}" for k in itertools.count(2))
+            names = itertools.chain([name], (n for n in others if n not in self._modules))
             free = next(n for n in names if n not in taken)
             new = arrays(of_x)
             groups = planned(x.type.shape)[-1] // new["weight"].shape[1]
@@ -98,7 +99,9 @@ def product(
     high: int,
 ) -> Value:
     """The product of x and the weights of a layer."""
-    arrays = layer.taken()
+    of_x = x.type.quantization
+    assert of_x is not None
+    arrays = layer.taken(of_x.scale)
     weight = arrays["weight"]
     if not isinstance(weight, Value):
         weight = F.quantized_weight(weight, arrays["weight_scales"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Sequence
 from inspect import signature
 from typing import Any
 
@@ -43,25 +45,26 @@ class Quantized(Module):
         self.ranges, self.shape, self.fallback = ranges, shape, fallback
         self.float_ops: tuple[str, ...] = ()
         self._layers: tuple[QuantizedWeights, ...] = ()
-        _, conversion = self._converted(make_input("x", Type(f32, (1, *shape))))
+        _, conversion = self._converted(make_input("x", Type(f32, (1, *shape))), ())
         self._layers = tuple(conversion.layers.every)
         self._members()[1].update({layer.name: layer for layer in self._layers})
 
     def forward(self, input: Any) -> Value:
-        return self._converted(as_value(input))[0]
+        return self._converted(as_value(input), self._layers)[0]
 
     def quantized(self, input: Any) -> Value:
         """The result, s8."""
         self._named("parameter", called=True)
-        return self._converted(as_value(input))[1].quantized_result
+        return self._converted(as_value(input), self._layers)[1].quantized_result
 
-    def _converted(self, input: Value) -> tuple[Value, Conversion]:
+    def _converted(self, input: Value, layers: Sequence[QuantizedWeights]) -> tuple[Value, Conversion]:
         if input.type.shape[1:] != self.shape:
             raise ModelError(
                 f"quantize: the calibration data has samples of shape {list(self.shape)}, the input is {input.type}"
             )
         x = make_input("x", Type(f32, input.type.shape))
-        conversion = Conversion(x, _traced(self._float, x), self.ranges, Layers(self._layers))
+        modules = {name for name, _ in self._float.named_modules()}
+        conversion = Conversion(x, _traced(self._float, x), self.ranges, Layers(layers, modules))
         with np.errstate(all="ignore"):
             result = conversion.run(input)
         self.float_ops = tuple(dict.fromkeys(n.op.name for n in conversion.floats))
@@ -78,7 +81,10 @@ class Quantized(Module):
         it; the bytes of parameters before and after; with labels, the accuracy before and after."""
         samples = samples_of("report: x", x)
         given = make_input("given", Type(f32, samples.shape))
-        result, conversion = self._converted(given)
+        layers = copy.deepcopy(self._layers)  # what is converted here is in no model
+        for weights in layers:
+            weights._named("parameter")
+        result, conversion = self._converted(given, layers)
         states = _states(conversion.result)
         feeds = {conversion.input: samples, **states}
         *wanted, before = evaluate([*(v for _, v, _ in conversion.tensors), conversion.result], feeds)

@@ -29,7 +29,7 @@ class QuantizedWeights(Module):
 
     def __init__(self, name: str, arrays: Mapping[str, Any], x_scale: float | None, groups: int = 1) -> None:
         super().__init__()
-        self.name, self.arrays, self.groups = name, arrays, groups
+        self.name, self.arrays, self.x_scale, self.groups = name, arrays, x_scale, groups
         self._given: dict[str, Any] = {}  # what parameters begin with
         if "weight" not in arrays:
             return
@@ -53,8 +53,10 @@ class QuantizedWeights(Module):
     def channel_axis(self) -> int | None:
         """That of the input channels in the weight; None for groups of several channels, and without a weight."""
         weight = self._members()[0].get("weight")
-        outputs = 0 if weight is None else init.initialiser("weight", weight.data, 0).shape[0]
-        return channel_axis(self.groups, self.groups, outputs)
+        if weight is None:
+            return None
+        outputs, inputs, *_ = init.initialiser("weight", weight.data, 0).shape
+        return channel_axis(self.groups, inputs * self.groups, outputs)
 
     def use_master_copy(self) -> Self:
         """Keep the weights as floats, which are rounded to s8 wherever they are used: small updates add up exactly, for
@@ -63,20 +65,25 @@ class QuantizedWeights(Module):
         if not isinstance(weight, QuantizedParameter):
             raise ModelError(f"layer {self.name!r} has no 8-bit weights to copy")
         of = weight.quantization
-        self.weight = Parameter(weight.data * of.along(weight.data.shape), weight.requires_grad)
+        integers = init.initialiser("weight", weight.data, 0).array()
+        copied = Parameter(integers * of.along(integers.shape), weight.requires_grad)
+        copied.channels = weight.channels
+        self.weight = copied
         return self
 
-    def taken(self) -> dict[str, Any]:
-        """The arrays, with graph values in the place of those that are trained."""
-        own = {k: self._taken(k, p) for k, p in self._members()[0].items() if p is not None}
+    def taken(self, x_scale: float | None = None) -> dict[str, Any]:
+        """The arrays, with graph values in the place of those that are trained. x_scale: that of the layer's input, if
+        it may be another one than the layer was made for."""
+        own = {k: self._taken(k, p, x_scale) for k, p in self._members()[0].items() if p is not None}
         return {**self.arrays, **own}
 
-    def _taken(self, name: str, parameter: Parameter) -> Any:
+    def _taken(self, name: str, parameter: Parameter, x_scale: float | None) -> Any:
         """As the op takes it: the integers of a file are constants, and so is what was loaded and does not train."""
         value: Any = getattr(self, name)
         if not parameter.requires_grad:
             parameter.fix()
-            if parameter.data is self._given.get(name):
+            units = name != "bias" or x_scale in (None, self.x_scale)
+            if units and parameter.data is self._given.get(name):
                 return self.arrays[name]
             array = init.initialiser(name, parameter.data, 0).array()
             if isinstance(parameter, QuantizedParameter):
