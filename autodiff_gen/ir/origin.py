@@ -31,12 +31,19 @@ class Label:
 @dataclass(eq=False, slots=True)
 class Origin:
     """scope: the path of the layer to which the node belongs, as state_dict writes it; labels: what is known of single
-    results; module: the path of the module that creates the node, which may be around that layer."""
+    results; module: the path of the module that creates the node, which may be around that layer; again: the node
+    computes in the backward pass what the forward pass has computed."""
 
     scope: str = ""
     phase: str = FORWARD
     labels: dict[int, Label] = field(default_factory=dict)
     module: str = ""
+    again: bool = False
+
+
+def is_late(origin: Origin) -> bool:
+    """Whether a node belongs to the backward pass or to an update."""
+    return origin.phase in (BACKWARD, UPDATE)
 
 
 @dataclass(slots=True)

@@ -35,6 +35,7 @@ from ..passes.layout_assignment import layout_assignment
 from ..passes.merge_slice_gradients import merge_slice_gradients
 from ..passes.pack_masks import pack_masks
 from ..passes.region_dce import region_dce
+from ..passes.rematerialize import rematerialize
 from ..passes.rematerialize_random import rematerialize_random
 from ..passes.resolve_mode import resolve_mode
 from ..passes.select_column_sums import select_column_sums
@@ -84,6 +85,9 @@ PIPELINE: tuple[Stage, ...] = (
     on_entries(select_column_sums),  # sums of what is in memory anyway, such as gradients of biases
     on_entries(fuse_optimizer),  # W - lr * (a . b) becomes one contraction that accumulates into W
     on_entries(finite_guard),  # one number that is finite only if all new states are
+    on_entries(
+        rematerialize
+    ),  # elementwise values of the forward pass, where they are read in the backward pass
     on_entries(pack_masks),  # a bit of what the backward pass only compares with limits
     on_entries(copy_insertion),  # copies where a view cannot serve, or an old state is still read
     on_entries(fuse_elementwise),  # everything between the contractions becomes loops

@@ -5,7 +5,9 @@ These are the last stages of the pipeline; codegen only writes down what is deci
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import functools
+import operator
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.build import make_input
@@ -207,6 +209,37 @@ def needed_by(graph: Graph, outputs: Collection[str]) -> set[Node]:
     return set(topological(v for name, v in graph.outputs.items() if name in outputs))
 
 
+def _before_copies(steps: Sequence[Step], before: Sequence[Sequence[int]]) -> list[list[int]]:
+    """For each step that only computes values of the forward pass again: the other steps that its first reader needs,
+    if they do not depend on it. Values are not computed again before they can be read."""
+    needs: dict[int, int] = {}  # the steps that a step depends on, itself among them, a bit each
+    readers: dict[int, list[int]] = {}
+    for s, sources in enumerate(before):
+        for p in sources:
+            readers.setdefault(p, []).append(s)
+    pending = list(range(len(steps)))
+    while pending:
+        s = pending[-1]
+        missing = [p for p in before[s] if p not in needs]
+        pending += missing
+        if not missing:
+            needs[pending.pop()] = functools.reduce(operator.or_, (needs[p] for p in before[s]), 1 << s)
+    copies = {s for s, step in enumerate(steps) if s in readers and _only_computes_again(step)}
+    return [
+        [p for p in before[min(readers[s])] if p not in copies and not needs[p] >> s & 1]
+        if s in copies
+        else []
+        for s in range(len(steps))
+    ]
+
+
+def _only_computes_again(step: Step) -> bool:
+    if step.nest is None:
+        return False
+    nodes = (n for n in step.node.regions[0].nodes if n.operands and not isinstance(n.op.lower, View))
+    return all(n.origin.again for n in nodes)
+
+
 def _ordered(
     graph: Graph,
     steps: list[Step],
@@ -231,6 +264,8 @@ def _ordered(
             + [index[n] for n in edges.get(s.node, ()) if n in index]
         )
         reads.append([ids[v] for v in sources if v in ids])
+    for earlier, more in zip(before, _before_copies(steps, before), strict=True):
+        earlier += more
     if first:
         urgent = needed_by(graph, first)
         early = [i for node, i in index.items() if node in urgent]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
 from ..optim.optimizer import Group
 from ..targets.cost_table import CostTable
+from .work import work
 
 T = TypeVar("T")
 
@@ -61,12 +61,17 @@ class Context:
         result: T = self.analyses[key]
         return result
 
-    def bytes_saved(self, stage: str, new: Graph, old: Graph) -> float:
-        """By how much the arena is smaller if the result of a stage is `new` and not `old`; infinite until the target
-        is known."""
+    def is_worth_its_time(self, stage: str, new: Graph, old: Graph) -> bool:
+        """Whether `new` in place of `old`, as the result of a stage, takes so much less of the arena that it may take
+        its time, by the cost table; true until the target is known."""
         if self.backends is None or self.bytes_after is None:
-            return math.inf
-        return self.bytes_after(stage, old) - self.bytes_after(stage, new)
+            return True
+        if not self.cost.memory:
+            return False
+        takes = work(old.nodes, self.cost)
+        more = max(work(new.nodes, self.cost) - takes, 0.0) / takes
+        before, after = (self.bytes_after(stage, graph) for graph in (old, new))
+        return after < before and more <= self.cost.memory * (before - after) / before
 
     @property
     def cost(self) -> CostTable:

@@ -21,6 +21,7 @@ from ..ir.build import apply, constant
 from ..ir.graph import Graph, State
 from ..ir.node import OPS, STATE, Node, Value, base
 from ..ir.op_kinds import Call, Contraction, Elementwise, View
+from ..ir.origin import building
 from ..ir.rewrite import replaced, rewritten
 from ..ir.traits import changes
 from ..ir.types import Shape, f32, planned_size
@@ -95,9 +96,10 @@ def _accumulating(state: State, new: Value, readers: Mapping[Value, Sequence[Nod
         alpha = scale if scale is not None else constant(1.0, state.type.dtype)
         leaf = old if old.node.op is STATE else next(v for v in old.node.operands if v.node.op is STATE)
         attrs = {**product.node.attrs, "beta": beta, "negate": negate}
-        old_value = _in_shape(leaf, product.type.shape)
-        result = apply(_added(product), *product.node.operands, old_value, alpha, **attrs)
-        return _in_shape(result, state.type.shape)
+        with building(new.node.origin.scope, new.node.origin.phase):
+            old_value = _in_shape(leaf, product.type.shape)
+            result = apply(_added(product), *product.node.operands, old_value, alpha, **attrs)
+            return _in_shape(result, state.type.shape)
     return None
 
 

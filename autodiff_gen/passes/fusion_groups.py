@@ -131,6 +131,8 @@ class Groups:
             return False
         if not self.late.isdisjoint(nodes) and not self.early.isdisjoint(nodes):
             return False  # the guard is between them
+        if (first.again and second.early) or (first.early and second.again):
+            return False
         if self.phases.apart_but_for_numbers(first, second):
             return False  # before a search for paths from a number that every layer reads
         if self.dag.has_path_through_others(a, b):

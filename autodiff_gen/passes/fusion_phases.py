@@ -13,17 +13,15 @@ from dataclasses import dataclass
 
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
-from ..ir.op_kinds import Call, Cond, Contraction, Elementwise, Leaf, Reduce, Scan, View
-from ..ir.origin import BACKWARD, UPDATE
-from ..ir.traits import macs
+from ..ir.op_kinds import Call, Cond, Contraction, Scan
+from ..ir.origin import BACKWARD, UPDATE, is_late
 from ..ir.types import Shape, planned_size
 from ..targets.cost_table import CostTable
+from .work import work
 
 SHARE = 0.004  # of a graph's work, for values that are stored to keep phases apart
 LARGEST = 1 / 3  # of that, for a single value: so that one large value does not leave nothing for the others
 SMALL = 1 / 1000  # of that is always spent, such as on a scalar
-
-FUNCTION = 40  # operations in exp, tanh, ... of ag_math.h, on every core
 
 
 def part_of(node: Node) -> tuple[str, str]:
@@ -49,6 +47,16 @@ class Group:
     modules: set[str]
     shape: Shape | None
 
+    @property
+    def again(self) -> bool:
+        """Whether it computes anything again."""
+        return any(n.origin.again for n in self.nodes)
+
+    @property
+    def early(self) -> bool:
+        """Whether it computes anything of the forward pass."""
+        return not all(is_late(n.origin) for n in self.nodes)
+
     def add(self, other: Group, shape: Shape | None) -> None:
         """Make the nodes of another group part of this one; `shape` is then that of both."""
         self.nodes += other.nodes
@@ -62,7 +70,7 @@ class Phases:
 
     def __init__(self, graph: Graph, cost: CostTable) -> None:
         self.cost = cost
-        self.left = self.budget = SHARE * sum(_work(n, cost) for n in graph.nodes)
+        self.left = self.budget = SHARE * work(graph.nodes, cost)
         self.readers: dict[Value, list[Node]] = {}
         self.stored = {v.base for v in graph.roots}
         self.parts = {n: part_of(n) for n in graph.nodes}
@@ -127,25 +135,3 @@ def _crossing(first: Group, second: Group) -> set[Value]:
 
 def _are_numbers(values: Iterable[Value]) -> bool:
     return all(planned_size(v.type.shape) == 1 for v in values)
-
-
-def _work(node: Node, cost: CostTable) -> float:
-    """About how many instructions a node takes."""
-    lower = node.op.lower
-    if isinstance(lower, View | Leaf):
-        return 0
-    if node.regions:
-        inside = max(sum(_work(n, cost) for n in region.nodes) for region in node.regions)
-        return inside * int(node.attrs.get("length", 1))
-    size = sum(planned_size(r.type.shape) for r in node.results)
-    element = cost.load + cost.arithmetic + cost.store
-    if isinstance(lower, Elementwise):
-        return size * (element + FUNCTION * cost.arithmetic if lower.calls else element)
-    if isinstance(lower, Reduce):
-        return planned_size(node.operands[0].type.shape) * element
-    if isinstance(lower, Call):
-        return max(size, macs(node)) * cost.gemm.term
-    if isinstance(lower, Contraction):
-        depth = node.operands[0].type.shape[-1:]
-        return size * planned_size(depth) * cost.gemm.term
-    return size * element

@@ -22,8 +22,8 @@ such as whether it is a limit, a bit of each element is kept instead of the valu
       %11: f32[1,16] = where(%10, dy, 0.0)
       dx <- %11
 
-The bits of all axes but that of a batch that may vary are packed, in the order of memory. It costs time, and is done
-where the arena becomes smaller by the bytes of the bits or more.
+The bits of all axes but that of a batch that may vary are packed, in the order of memory. It is done
+where the arena becomes so much smaller that it is worth the time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ..ir.graph import Graph
 from ..ir.names import with_role
 from ..ir.node import CONST, Node, Value, base, topological
 from ..ir.op_kinds import Elementwise, Leaf, View
-from ..ir.origin import BACKWARD, UPDATE, building
+from ..ir.origin import building, is_late
 from ..ir.rewrite import rewritten
 from ..ir.types import Dim, Shape, planned_size
 from ..ir.views import layout
@@ -62,11 +62,9 @@ def pack_masks(graph: Graph, context: Context) -> Graph:
     masks = [] if graph.inner else _found(graph)
     if not masks:
         return graph
-    bits = [_packed(m) for m in masks]
-    made = {m.result: _unpacked(v, m.result) for m, v in zip(masks, bits, strict=True)}
+    made = {m.result: _unpacked(_packed(m), m.result) for m in masks}
     packed = rewritten(graph, lambda node, _: (made[node.results[0]],), [m.result.node for m in masks])
-    saved = context.bytes_saved(pack_masks.__name__, packed, graph)
-    return packed if saved >= sum(v.type.bytes for v in bits) else graph
+    return packed if context.is_worth_its_time(pack_masks.__name__, packed, graph) else graph
 
 
 def _found(graph: Graph) -> list[_Mask]:
@@ -75,16 +73,16 @@ def _found(graph: Graph) -> list[_Mask]:
     found: dict[Value, list[_Mask]] = {}
     for node in graph.of(Elementwise):
         readers = [n for n in users.get(node.results[0], ()) if not _is_mask(n)]
-        mask = _mask(node) if readers and all(map(_is_late, readers)) else None
+        mask = _mask(node) if readers and all(is_late(n.origin) for n in readers) else None
         if mask is not None:
             found.setdefault(base(mask.of), []).append(mask)
     out: list[_Mask] = []
     for source, masks in found.items():
         inside = frozenset(n for m in masks for n in m.nodes)
         every = list(_readers(source, users))
-        late = {n for n in every if _is_late(n)}
+        late = {n for n in every if is_late(n.origin)}
         stored = not is_fusable(source.node) or not all(map(is_fusable, every))
-        stays = source in roots or isinstance(source.node.op.lower, Leaf) or _is_late(source.node)
+        stays = source in roots or isinstance(source.node.op.lower, Leaf) or is_late(source.node.origin)
         if stored and not stays and late <= inside:
             out += masks
     return out
@@ -92,10 +90,6 @@ def _found(graph: Graph) -> list[_Mask]:
 
 def _is_mask(node: Node) -> bool:
     return isinstance(node.op.lower, Elementwise) and node.results[0].type.dtype.kind == "b"
-
-
-def _is_late(node: Node) -> bool:
-    return node.origin.phase in (BACKWARD, UPDATE)
 
 
 def _mask(root: Node) -> _Mask | None:

@@ -42,7 +42,8 @@ class CostTable:
 
     load, store, arithmetic: of one float; loop: one iteration of a loop; mac: one multiply-accumulate of a product
     in loops, without its loads; code: how many times the instructions of a loop a kernel's call must take, before the
-    loop is worth its code; arena: what a float of the arena is worth.
+    loop is worth its code; arena: what a float of the arena is worth; memory: how
+    many percent of the time an arena that is one percent smaller may take.
     gemm, gemv, column_sums, axpby: the kernels of the board's backends. registers: floats that stay in registers
     through a loop, in all vectors together; vector: floats in a vector of generated loops, 1 where they are not
     vectorised; vector_loop: iterations from which loops that call exp, tanh, ... are faster in vectors, 0 where they
@@ -56,6 +57,7 @@ class CostTable:
     mac: float
     code: float
     arena: float
+    memory: float
     registers: int
     vector: int
     vector_loop: int

@@ -121,7 +121,7 @@ _TREE: dict[str, Any] = {
     },
     "kernels": {"backends": _strings, "use": {"*": _names}},
     "cost": {
-        **dict.fromkeys(("load", "store", "arithmetic", "loop", "mac", "code", "arena"), _cost),
+        **dict.fromkeys(("load", "store", "arithmetic", "loop", "mac", "code", "arena", "memory"), _cost),
         "registers": _integer(1, 1024),
         "vector": _integer(1, 1024),
         "vector_loop": _integer(0, 1024),

@@ -13,8 +13,11 @@ from autodiff_gen import nn, optim
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.codegen.files import emit
 from autodiff_gen.codegen.program import Program
+from autodiff_gen.host.compiler import Compiler, find_compiler
+from autodiff_gen.host.trainer import Trainer
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.passes.pack_masks import pack_masks
+from autodiff_gen.targets import board
 
 SIDE = 6
 
@@ -35,7 +38,7 @@ def model(net: nn.Module, batch: int = 2, channels: int = 8) -> ag.Model:
 
 
 def program(net: nn.Module, **options: Any) -> Program:
-    return compile_model(model(net, **options), "model")
+    return compile_model(model(net, **options), "model", ["ref"], board.load("stm32"))
 
 
 def is_packed(net: nn.Module, **options: Any) -> bool:
@@ -51,7 +54,7 @@ def test_training_equals_pytorchs(activation: str, batch: int) -> None:
 
     net = network(nn, activation)
     assert is_packed(net, batch=batch)
-    trainer = model(net, batch=batch).on_host()
+    trainer = Trainer(program(net, batch=batch), Compiler(find_compiler(None), ""))
     twin = network(torch.nn, activation)
     twin.load_state_dict({k: torch.tensor(v) for k, v in trainer.state_dict().items() if k[0].isdigit()})
     step = torch.optim.SGD(twin.parameters(), lr=0.5)

@@ -15,6 +15,7 @@ from autodiff_gen.passes.commute_pooling import commute_pooling
 from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.layout_assignment import assign_layouts
 from autodiff_gen.passes.pack_masks import pack_masks
+from autodiff_gen.passes.rematerialize import rematerialize
 
 ABRIDGED = (
     "differentiate",
@@ -29,13 +30,15 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     "layout_assignment": lambda graph: graph.with_roots(assign_layouts(graph.roots).roots),
     "commute_pooling": lambda graph: graph.with_roots(commute_pooling(graph.roots)),
     "pack_masks": lambda graph: pack_masks(_with_backward_pass(graph), Context()),
+    "rematerialize": lambda graph: rematerialize(_with_backward_pass(graph), Context()),
 }
 
 
 def _with_backward_pass(graph: Graph) -> Graph:
-    """The graph, the roots of which a backward pass computes."""
-    for root in graph.roots:
-        root.node.origin.phase = BACKWARD
+    """The graph, of which a backward pass computes the outputs d..."""
+    for name, value in graph.outputs.items():
+        if name.startswith("d"):
+            value.node.origin.phase = BACKWARD
     return graph
 
 

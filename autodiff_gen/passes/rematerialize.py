@@ -1,0 +1,131 @@
+"""Rematerialise elementwise values: what the backward pass reads of the forward pass is computed again of stored
+values, where the arena becomes so much smaller that it is worth the time.
+
+    entry f(x: f32[1,4], w: f32[4,16], v: f32[16,2], dy: f32[1,2])
+      %0: f32[1,16] = matmul(x, w)
+      %1: f32[1,16] = silu(%0)
+      %2: f32[1,2] = matmul(%1, v)
+      %3: f32[16,1] = permute(%1, dims=(1, 0))
+      %4: f32[16,2] = matmul(%3, dy)
+      %5: f32[1,16] = sigmoid(%0)
+      y <- %2
+      dv <- %4
+      ds <- %5
+    ->
+    entry f(x: f32[1,4], w: f32[4,16], v: f32[16,2], dy: f32[1,2])
+      %0: f32[1,16] = matmul(x, w)
+      %1: f32[1,16] = silu(%0)
+      %2: f32[1,2] = matmul(%1, v)
+      %3: f32[1,16] = silu(%0)
+      %4: f32[16,1] = permute(%3, dims=(1, 0))
+      %5: f32[16,2] = matmul(%4, dy)
+      %6: f32[1,16] = sigmoid(%0)
+      y <- %2
+      dv <- %5
+      ds <- %6
+
+So are normalised values, given their statistics, activations of them and sums of both. A value is computed again of
+what is stored in any case: of what the backward pass reads by itself, or by a function of it alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from ..ir.graph import Graph
+from ..ir.node import Node, Value, base
+from ..ir.op_kinds import Elementwise, Leaf, View
+from ..ir.origin import BACKWARD, Origin, is_late
+from ..ir.rewrite import rewritten
+from ..ir.types import planned_size
+from .context import Context
+from .fusion_groups import is_free, is_fusable
+
+
+def rematerialize(graph: Graph, context: Context) -> Graph:
+    """See the module."""
+    if graph.inner:
+        return graph
+    forward = _Forward(graph)
+    readers = [
+        n for n in graph.nodes if is_late(n.origin) and any(forward.is_computed_again(v) for v in n.operands)
+    ]
+    if not readers:
+        return graph
+    best = graph
+    for each in (False, True):  # one copy for all readers, or, which takes more time, copies for each
+        found = rewritten(graph, functools.partial(forward.read_again, _copies(each)), readers)
+        best = found if context.is_worth_its_time(rematerialize.__name__, found, best) else best
+    return best
+
+
+Copies: TypeAlias = Callable[[Node], dict[Value, Value]]
+
+
+def _copies(each: bool) -> Copies:
+    """Of the values that a node reads: for each kernel and for the loops of each layer their own, or the same for all."""
+    made: dict[object, dict[Value, Value]] = {}
+
+    def of(reader: Node) -> dict[Value, Value]:
+        key: object = reader.origin.scope if is_fusable(reader) else reader
+        return made.setdefault(key if each else None, {})
+
+    return of
+
+
+class _Forward:
+    """The values of the forward pass. sources: of each value, the stored ones that it is an elementwise function of,
+    beside those that are broadcast; itself alone if it is stored."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.written, self.roots = graph.updates, {base(v) for v in graph.roots}
+        self.sources: dict[Value, frozenset[Value]] = {}
+        for node in graph.nodes:
+            for r in node.results:
+                self.sources[r] = self._sources(r)
+        late = [n for n in graph.nodes if is_late(n.origin) and not isinstance(n.op.lower, View)]
+        read = {self.sources[v] for n in late for v in n.operands}
+        self.kept = {v for found in read if len(found) == 1 for v in found}
+
+    def _sources(self, v: Value) -> frozenset[Value]:
+        node = v.node
+        if isinstance(node.op.lower, View):
+            return self.sources[node.operands[0]]
+        alone = frozenset([v])
+        if not isinstance(node.op.lower, Elementwise) or is_late(node.origin) or v in self.roots:
+            return alone
+        size, found = planned_size(v.type.shape), set[Value]()
+        for u in map(base, node.operands):
+            if planned_size(u.type.shape) < size:
+                continue  # it is broadcast, as statistics are: stored beside the others
+            if u.node.attrs.get("state") in self.written:
+                return alone  # what is written may not be read any later
+            if not isinstance(u.node.op.lower, Leaf) and not is_free(u.node):
+                found |= self.sources[u]
+        return frozenset(found) if found else alone
+
+    def is_computed_again(self, v: Value) -> bool:
+        """Whether what reads v in the backward pass reads a copy."""
+        found = self.sources[v.base]
+        return found != {v.base} and found <= self.kept
+
+    def read_again(self, of: Copies, node: Node, operands: tuple[Value, ...]) -> Sequence[Value]:
+        """The node, which reads copies."""
+        copies = of(node)
+        rows = zip(node.operands, operands, strict=True)
+        new = [self._copy(old, copies) if self.is_computed_again(old) else v for old, v in rows]
+        return node.with_operands(tuple(new)).results
+
+    def _copy(self, v: Value, copies: dict[Value, Value]) -> Value:
+        if v not in copies:
+            node, is_view = v.node, isinstance(v.node.op.lower, View)
+            if is_view or self.is_computed_again(v):
+                operands = tuple([self._copy(u, copies) for u in node.operands])
+                origin = node.origin if is_view else Origin(node.origin.scope, BACKWARD, again=True)
+                types = tuple([r.type for r in node.results])
+                copies[v] = Node(node.op, operands, node.attrs, types, origin=origin).results[v.index]
+            else:
+                copies[v] = v
+        return copies[v]

@@ -1,0 +1,40 @@
+"""About how many instructions nodes take, before they become loops and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..ir.node import Node
+from ..ir.op_kinds import Call, Contraction, Elementwise, Leaf, Reduce, View
+from ..ir.traits import macs
+from ..ir.types import planned_size
+from ..targets.cost_table import CostTable
+
+FUNCTION = 40  # operations in exp, tanh, ... of ag_math.h, on every core
+
+
+def work(nodes: Iterable[Node], cost: CostTable) -> float:
+    """Of all of them."""
+    return sum(_work(n, cost) for n in nodes)
+
+
+def _work(node: Node, cost: CostTable) -> float:
+    """About how many instructions a node takes."""
+    lower = node.op.lower
+    if isinstance(lower, View | Leaf):
+        return 0
+    if node.regions:
+        inside = max(work(region.nodes, cost) for region in node.regions)
+        return inside * int(node.attrs.get("length", 1))
+    size = sum(planned_size(r.type.shape) for r in node.results)
+    element = cost.load + cost.arithmetic + cost.store
+    if isinstance(lower, Elementwise):
+        return size * (element + FUNCTION * cost.arithmetic if lower.calls else element)
+    if isinstance(lower, Reduce):
+        return planned_size(node.operands[0].type.shape) * element
+    if isinstance(lower, Call):
+        return max(size, macs(node)) * cost.gemm.term
+    if isinstance(lower, Contraction):
+        depth = node.operands[0].type.shape[-1:]
+        return size * planned_size(depth) * cost.gemm.term
+    return size * element

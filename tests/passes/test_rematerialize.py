@@ -1,0 +1,139 @@
+"""Values of the forward pass that the backward pass computes again: that training stays PyTorch's, and how large the
+arena is beside the bound of the network: each convolution's output once, and the largest working set."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from checkout import ROOT
+
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
+from autodiff_gen.codegen.compiler import compile_model
+from autodiff_gen.codegen.program import Program
+from autodiff_gen.host.compiler import Compiler, find_compiler
+from autodiff_gen.host.trainer import Trainer
+from autodiff_gen.lowering import pipeline
+from autodiff_gen.model.loader import load_file
+from autodiff_gen.passes.rematerialize import rematerialize
+from autodiff_gen.targets import board
+
+sys.path.insert(0, str(ROOT / "bench" / "workloads"))
+BOARD = str(ROOT / "bench" / "qemu" / "mps2_an386_psram.toml")
+CLASSES = 5
+
+
+def chain(nn: Any) -> Any:
+    """Normalised convolutions."""
+    layers = []
+    for k in range(4):
+        layers += [nn.Conv2d(8 if k else 3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU6()]
+    return nn.Sequential(*layers, nn.AvgPool2d(8), nn.Flatten(), nn.Linear(8, CLASSES))
+
+
+def residual(nn: Any) -> Any:
+    """Sums of several normalised convolutions."""
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.norm = nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8)
+            self.second = nn.Conv2d(8, 8, 1)
+
+        def forward(self, x: Any) -> Any:
+            return x + self.second(nn.functional_silu(self.norm(self.first(x))))
+
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        *(Block() for _ in range(3)),
+        nn.AvgPool2d(8),
+        nn.Flatten(),
+        nn.Linear(8, CLASSES),
+    )
+
+
+def tokens(nn: Any) -> Any:
+    """Layer normalisation and an activation of tokens."""
+    return nn.Sequential(
+        nn.Flatten(2),
+        nn.Linear(64, 32),
+        nn.LayerNorm(32),
+        nn.ReLU(),
+        nn.Linear(32, 32),
+        nn.LayerNorm(32),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(96, CLASSES),
+    )
+
+
+def model(net: nn.Module, batch: int) -> ag.Model:
+    return ag.Model.supervised(
+        net, input=(batch, 3, 8, 8), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=0.1)
+    )
+
+
+def program(made: ag.Model) -> Program:
+    return compile_model(made, "model", ["ref"], board.load(BOARD), ram=1 << 24)
+
+
+def without(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages = tuple(s for s in pipeline.PIPELINE if s.__name__ != rematerialize.__name__)
+    monkeypatch.setattr(pipeline, "PIPELINE", stages)
+
+
+@pytest.mark.cc
+@pytest.mark.torch
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("network", [chain, residual, tokens])
+def test_training_equals_pytorchs(
+    network: Callable[[Any], Any], batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    monkeypatch.setattr(nn, "functional_silu", ag.functional.silu, raising=False)
+    monkeypatch.setattr(torch.nn, "functional_silu", torch.nn.functional.silu, raising=False)
+    made = program(model(network(nn), batch))
+    trainer = Trainer(made, Compiler(find_compiler(None), ""))
+    twin = network(torch.nn)
+    own = {k: torch.tensor(v) for k, v in trainer.state_dict().items()}
+    twin.load_state_dict({k: own[k].reshape(v.shape) for k, v in twin.state_dict().items()})
+    step = torch.optim.SGD(twin.parameters(), lr=0.1)
+    rng = np.random.default_rng(15)
+    for _ in range(4):
+        x = rng.normal(size=(batch, 3, 8, 8)).astype(np.float32)
+        label = rng.integers(0, CLASSES, batch)
+        loss = torch.nn.functional.cross_entropy(twin(torch.tensor(x)), torch.tensor(label))
+        step.zero_grad()
+        loss.backward()
+        step.step()
+        assert trainer.train_step(x, label) == pytest.approx(loss.item(), rel=2e-4)
+    for name, value in twin.state_dict().items():
+        np.testing.assert_allclose(trainer.state_dict()[name], value, rtol=2e-3, atol=2e-4, err_msg=name)
+    without(monkeypatch)
+    assert made.arena_words < program(model(network(nn), batch)).arena_words
+
+
+# Bytes of the arena at batch 1, and the network's bound.
+NETWORKS = {
+    "dscnn": (328_192, 320_048),
+    "mobilenetv2": (2_226_160, 2_149_384),
+    "resnet8": (459_520, 360_488),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_arena_of_networks(name: str) -> None:
+    bytes_, bound = NETWORKS[name]
+    made = compile_model(load_file(name).made, name, ["armv7em", "ref"], board.load(BOARD), ram=1 << 24)
+    assert bound <= 4 * made.arena_words <= bytes_
+
+
+def test_hosts_have_memory() -> None:
+    made = model(chain(nn), 1)
+    on_host = compile_model(made, "model", ["ref"], board.load("host"))
+    assert on_host.arena_words > program(made).arena_words
