@@ -65,7 +65,8 @@ Copies: TypeAlias = Callable[[Node], dict[Value, Value]]
 
 
 def _copies(each: bool) -> Copies:
-    """Of the values that a node reads: for each kernel and for the loops of each layer their own, or the same for all."""
+    """Of the values that a node reads: for each kernel and for the loops of each layer their own, or the same for
+    all."""
     made: dict[object, dict[Value, Value]] = {}
 
     def of(reader: Node) -> dict[Value, Value]:

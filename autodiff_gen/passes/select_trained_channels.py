@@ -35,7 +35,8 @@ def select_trained_channels(module: Module[Graph], context: Context) -> Module[G
     for given, v in context.training.trained if context.training is not None else ():
         if given.channels is None:
             continue
-        chosen = given.channels.index(given.init.array())
+        of, values = given.type.quantization, given.init.array()
+        chosen = given.channels.index(values if of is None else values * of.along(values.shape))
         if len(chosen) < planned(given.logical.shape)[given.channels.axis]:
             old = module.old_value(v)
             stored[given], wholes[old] = _split(module.state(given), given, given.channels.axis, chosen)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import autodiff_gen as ag
-from autodiff_gen import nn, optim
+from autodiff_gen import nn, optim, quant
 from autodiff_gen.check.gradcheck import check
 from autodiff_gen.codegen.compiler import compile_model
 from autodiff_gen.device.state import state_arrays, state_bytes
@@ -130,6 +130,23 @@ def test_a_fraction_chooses_the_largest() -> None:
     program = compile_model(ag.Model.supervised(layer, (1, 8), nn.MSELoss(), optim.SGD(lr=0.1)), "m")
     (storage,) = (s.state.storage for s in program.slots if s.name == "weight")
     assert isinstance(storage, PartialStorage) and storage.index == (0, 1)
+
+
+def test_a_fraction_of_integers_chooses_the_largest_numbers() -> None:
+    """Each channel of a depthwise convolution has a scale of its own."""
+    weight = np.full((8, 1, 3, 3), 100, np.int8)
+    scales = np.arange(1, 9, dtype=np.float32) / 1000
+    layers = [
+        {"name": "input", "op": "quantize", "scale": 0.02, "zero_point": 0},
+        {"name": "dw", "op": "conv2d", "scale": 0.05, "zero_point": 0, "padding": 1, "groups": 8},
+    ]
+    net = quant.load({"dw.weight": weight, "dw.weight_scales": scales, "layers": layers})
+    nn.update_channels(dict(net.named_modules())["dw"], 0.25)
+    made = ag.Model.supervised(
+        nn.Sequential(net, nn.Flatten()), (1, 8, 4, 4), nn.MSELoss(), optim.SGD(lr=0.1)
+    )
+    (storage,) = (s.state.storage for s in compile_model(made, "m").slots if s.name == "0.dw.weight")
+    assert isinstance(storage, PartialStorage) and storage.index == (6, 7)
 
 
 def test_all_channels_are_no_part() -> None:

@@ -58,17 +58,10 @@ def residual(nn: Any) -> Any:
 
 def tokens(nn: Any) -> Any:
     """Layer normalisation and an activation of tokens."""
-    return nn.Sequential(
-        nn.Flatten(2),
-        nn.Linear(64, 32),
-        nn.LayerNorm(32),
-        nn.ReLU(),
-        nn.Linear(32, 32),
-        nn.LayerNorm(32),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(96, CLASSES),
-    )
+    layers = []
+    for _ in range(4):
+        layers += [nn.Linear(64, 64), nn.LayerNorm(64), nn.ReLU()]
+    return nn.Sequential(nn.Flatten(2), *layers, nn.Flatten(), nn.Linear(192, CLASSES))
 
 
 def model(net: nn.Module, batch: int) -> ag.Model:
