@@ -96,7 +96,7 @@ def _mask(root: Node) -> _Mask | None:
     """The mask that a node computes, of one value of the same shape and of constant numbers; None if it is no such
     mask, or its elements do not fill bytes."""
     shape = root.results[0].type.shape
-    if not _is_mask(root) or _fixed(shape) is None:
+    if not _is_mask(root) or _first_fixed_axis(shape) is None:
         return None
     nodes = [n for n in topological(root.results, stop=lambda n: not _is_mask(n)) if _is_mask(n)]
     operands = {v for n in nodes for v in n.operands if v.node not in nodes}
@@ -113,7 +113,7 @@ def _readers(v: Value, users: Mapping[Value, Sequence[Node]]) -> Iterable[Node]:
             yield node
 
 
-def _fixed(shape: Shape) -> int | None:
+def _first_fixed_axis(shape: Shape) -> int | None:
     """The first of the axes after the batch axis of a batch that may vary; None where these have no multiple of 8
     elements."""
     k = 1 + max((i for i, d in enumerate(shape) if isinstance(d, Dim)), default=-1)
@@ -123,7 +123,7 @@ def _fixed(shape: Shape) -> int | None:
 def _packed(mask: _Mask) -> Value:
     """u8[..., elements / 8], computed in the forward pass; the first element is the lowest bit."""
     shape = mask.of.type.shape
-    k = _fixed(shape)
+    k = _first_fixed_axis(shape)
     wide = (*shape[:k], planned_size(shape[k:]) // BITS, BITS)
     origin = base(mask.of).node.origin
     with building(origin.scope, origin.phase):
@@ -139,7 +139,7 @@ def _packed(mask: _Mask) -> Value:
 def _unpacked(packed: Value, mask: Value) -> Value:
     """The mask, of its bits."""
     shape = mask.type.shape
-    k = _fixed(shape)
+    k = _first_fixed_axis(shape)
     with building(mask.node.origin.scope, mask.node.origin.phase):
         index = apply("iota", size=shape[k:])
         byte = apply("index_select", packed, apply("byte_of_bit", index), dim=k)

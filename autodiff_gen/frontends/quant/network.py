@@ -46,11 +46,8 @@ def _quantize(layer: Layer, arrays: Arrays, x: Value) -> Value:
 
 def _weighted(function: Callable[..., Value]) -> Callable[..., Value]:
     def apply(layer: Layer, arrays: Arrays, x: Value) -> Value:
-        weight = arrays["weight"]
-        if not isinstance(weight, Value):
-            weight = F.quantized_weight(weight, arrays["weight_scales"])
         result = {"scale": layer.scale, "zero_point": layer.zero_point, "low": layer.low, "high": layer.high}
-        return function(x, weight, arrays.get("bias"), **result, **layer.options)
+        return function(x, arrays["weight"], arrays.get("bias"), **result, **layer.options)
 
     return apply
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ... import functional as F
 from ...functional.quantized import product_operands, stored_filters
 from ...ir.build import apply
 from ...ir.interpreter import bind
@@ -102,10 +101,7 @@ def product(
     of_x = x.type.quantization
     assert of_x is not None
     arrays = layer.taken(of_x.scale)
-    weight = arrays["weight"]
-    if not isinstance(weight, Value):
-        weight = F.quantized_weight(weight, arrays["weight_scales"])
-    name = f"layer {layer.name!r}"
+    weight, name = arrays["weight"], f"layer {layer.name!r}"
     operands, result = product_operands(name, x, weight, arrays["bias"], of.scale, of.zero_point, low, high)
     if form.rank > 2:
         weight = stored_filters(weight, form.rank == 3)

@@ -12,6 +12,7 @@ from ... import init
 from ...errors import ModelError, ShapeError
 from ...functional.quantized_arguments import array_of
 from ...ir.build import constant
+from ...ir.node import Value
 from ...nn.convolution import channel_axis
 from ...nn.module import Module
 from ...nn.parameter import Parameter, QuantizedParameter
@@ -72,9 +73,11 @@ class QuantizedWeights(Module):
         return self
 
     def taken(self, x_scale: float | None = None) -> dict[str, Any]:
-        """The arrays, with graph values in the place of those that are trained. x_scale: that of the layer's input, if
-        it may be another one than the layer was made for."""
+        """The arrays as the op takes them: the weight is a graph value, and so is what is trained. x_scale: that of the
+        layer's input, if it may be another one than the layer was made for."""
         own = {k: self._taken(k, p, x_scale) for k, p in self._members()[0].items() if p is not None}
+        if "weight" in own and not isinstance(own["weight"], Value):
+            own["weight"] = F.quantized_weight(own["weight"], self.arrays["weight_scales"])
         return {**self.arrays, **own}
 
     def _taken(self, name: str, parameter: Parameter, x_scale: float | None) -> Any:
