@@ -37,7 +37,7 @@ from typing import TypeAlias
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
 from ..ir.op_kinds import Elementwise, Leaf, View
-from ..ir.origin import BACKWARD, Origin, is_late
+from ..ir.origin import BACKWARD, Label, Origin, is_late
 from ..ir.rewrite import rewritten
 from ..ir.types import planned_size
 from .context import Context
@@ -124,7 +124,8 @@ class _Forward:
             node, is_view = v.node, isinstance(v.node.op.lower, View)
             if is_view or self.is_computed_again(v):
                 operands = tuple([self._copy(u, copies) for u in node.operands])
-                origin = node.origin if is_view else Origin(node.origin.scope, BACKWARD, again=True)
+                labels = {k: Label("again", copy_of=node.results[k]) for k in node.origin.labels}
+                origin = node.origin if is_view else Origin(node.origin.scope, BACKWARD, labels, again=True)
                 types = tuple([r.type for r in node.results])
                 copies[v] = Node(node.op, operands, node.attrs, types, origin=origin).results[v.index]
             else:
