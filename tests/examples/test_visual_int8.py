@@ -17,6 +17,7 @@ from firmware_build import copy_of_the_project, once, scons
 
 from autodiff_gen.datasets import samples
 from autodiff_gen.model.loader import load_model
+from autodiff_gen.targets import board
 
 FOLDER = ROOT / "examples" / "visual_int8"
 TRAIN, TEST, LR = 120, 200, 0.03
@@ -132,7 +133,9 @@ def test_state_is_what_trains() -> None:
     from autodiff_gen.codegen.compiler import compile_model
     from autodiff_gen.codegen.files import emit
 
-    program = compile_model(load_model("visual_int8")[0], "visual_int8", ("ref",))
+    program = compile_model(
+        load_model("visual_int8")[0], "visual_int8", ("armv7em", "ref"), board.load("mps2_an386")
+    )
     biases = 2 * 336 + 56 + 2 * 336 + 112 + 1280
     integers = 336 // 4 * (56 + 112)
     counter = 4  # of random numbers

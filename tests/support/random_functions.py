@@ -193,7 +193,7 @@ class Builder:
             for k, op in OPS.items()
             if isinstance(op.lower, Elementwise)
             and op.samples
-            and k not in ("copy", "rand_u32", "quantize", "quantize_s32", "step_s8")
+            and k not in ("copy", "merged", "rand_u32", "quantize", "quantize_s32", "step_s8")
         ]
         name = self.random.choice(sorted(names))
         sample = self.random.choice(OPS[name].samples)
