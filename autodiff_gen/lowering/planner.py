@@ -210,8 +210,8 @@ def needed_by(graph: Graph, outputs: Collection[str]) -> set[Node]:
 
 
 def _before_copies(steps: Sequence[Step], before: Sequence[Sequence[int]]) -> list[list[int]]:
-    """For each step that only computes values of the forward pass again: the other steps that its first reader needs,
-    if they do not depend on it. Values are not computed again before they can be read."""
+    """For each step that only computes values of the forward pass again: what else its first reader needs, if it does
+    not depend on the copies. Values are not computed again before they can be read."""
     needs: dict[int, int] = {}  # the steps that a step depends on, itself among them, a bit each
     readers: dict[int, list[int]] = {}
     for s, sources in enumerate(before):
@@ -225,12 +225,14 @@ def _before_copies(steps: Sequence[Step], before: Sequence[Sequence[int]]) -> li
         if not missing:
             needs[pending.pop()] = functools.reduce(operator.or_, (needs[p] for p in before[s]), 1 << s)
     copies = {s for s, step in enumerate(steps) if s in readers and _only_computes_again(step)}
-    return [
-        [p for p in before[min(readers[s])] if p not in copies and not needs[p] >> s & 1]
-        if s in copies
-        else []
-        for s in range(len(steps))
-    ]
+    out: list[list[int]] = [[] for _ in steps]
+    for s in sorted(copies):
+        for p in before[min(readers[s])]:
+            if p in copies or needs[p] >> s & 1:
+                continue
+            out[s].append(p)
+            needs |= {t: own | needs[p] for t, own in needs.items() if own >> s & 1}
+    return out
 
 
 def _only_computes_again(step: Step) -> bool:
