@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -64,13 +65,16 @@ class Context:
     def is_worth_its_time(self, stage: str, new: Graph, old: Graph) -> bool:
         """Whether `new` in place of `old`, as the result of a stage, takes so much less of the arena that it may take
         its time, by the cost table; true until the target is known."""
-        if self.backends is None or self.bytes_after is None:
+        measured = self.bytes_after
+        if self.backends is None or measured is None:
             return True
         if not self.cost.memory:
             return False
         takes = work(old.nodes, self.cost)
         more = max(work(new.nodes, self.cost) - takes, 0.0) / takes
-        before, after = (self.bytes_after(stage, graph) for graph in (old, new))
+        before, after = (
+            self.analysis((stage, graph), functools.partial(measured, stage, graph)) for graph in (old, new)
+        )
         return after < before and more <= self.cost.memory * (before - after) / before
 
     @property

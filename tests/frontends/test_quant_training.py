@@ -247,7 +247,7 @@ def test_8_bit_weights_train_as_in_pytorch(name: str) -> None:
 
 
 def test_some_input_channels_train_as_in_pytorch() -> None:
-    """With a master copy of the pointwise weights; the depthwise ones train as integers, in float all others stand."""
+    """With a master copy of the pointwise weights; the depthwise ones train as integers."""
     chosen = {"pointwise": [0, 3, 6], "depthwise": [1, 2]}
 
     def choose(backbone: quant.Network) -> None:
