@@ -96,7 +96,7 @@ def _accumulating(state: State, new: Value, readers: Mapping[Value, Sequence[Nod
         alpha = scale if scale is not None else constant(1.0, state.type.dtype)
         leaf = old if old.node.op is STATE else next(v for v in old.node.operands if v.node.op is STATE)
         attrs = {**product.node.attrs, "beta": beta, "negate": negate}
-        with building(new.node.origin.scope, new.node.origin.phase):
+        with building(product.node.origin.scope, product.node.origin.phase):
             old_value = _in_shape(leaf, product.type.shape)
             result = apply(_added(product), *product.node.operands, old_value, alpha, **attrs)
             return _in_shape(result, state.type.shape)

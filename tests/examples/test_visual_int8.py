@@ -20,7 +20,7 @@ from autodiff_gen.model.loader import load_model
 from autodiff_gen.targets import board
 
 FOLDER = ROOT / "examples" / "visual_int8"
-TRAIN, TEST, LR = 120, 200, 0.03
+TRAIN, TEST, LR = 120, 400, 0.03
 MEAN, SCALE = 128, 64
 
 
