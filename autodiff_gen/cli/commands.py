@@ -55,7 +55,7 @@ def run_explain(args: argparse.Namespace) -> int:
     file = load_file(args.model)
     # A program that does not fit is explained too.
     program = compile_file(file.made, args.name or file.name, kernels, board, ram=sys.maxsize)
-    print(explain(program, board, args.ram if args.ram is not None else board.ram_bytes))
+    print(explain(program, board, args.ram if args.ram is not None else board.ram_bytes, args.full))
     return 0
 
 

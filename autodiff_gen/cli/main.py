@@ -152,10 +152,14 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(run=commands.run_check)
 
     explain = command(
-        "explain", "Print the graph, the chosen kernels, the arena map, its peak and lower bound."
+        "explain",
+        "Print the sizes, the arena's peak and its lower bound, the largest tensors and the chosen kernels.",
     )
     _model_argument(explain)
     _target_arguments(explain)
+    explain.add_argument(
+        "--full", action="store_true", help="print every step, the arena map and the graphs too"
+    )
     explain.set_defaults(run=commands.run_explain)
 
     test = command(

@@ -92,6 +92,8 @@ def test_deps_lists_what_the_model_opened(tmp_path):
 
 def test_explain_tells_kernels_arena_peak_bound_and_ram(capsys):
     assert main(["explain", "mnist", "--board", "stm32"]) == 0
+    assert "entry train_step" not in capsys.readouterr().out
+    assert main(["explain", "mnist", "--board", "stm32", "--full"]) == 0
     text = capsys.readouterr().out
     assert "entry train_step(x: f32[1,784], label: u8[1], lr: f32[])" in text
     assert re.search(r"ag_gemv_f32_\w+ \(m=32 n=784", text)
@@ -109,7 +111,7 @@ def test_choices_of_kernels_are_shown_in_explain_and_in_the_header(capsys, tmp_p
     told = capsys.readouterr().out
     assert "kernel backends by priority: armv7em, ref; for ger_f32: ref\n" in told
     why = "not armv7em, as the board's [kernels.use] lists ref\n"
-    assert re.search(rf"  ag_ger_f32_ref \(m=10 n=32\)\n +{re.escape(why)}", told)
+    assert re.search(rf" +ag_ger_f32_ref \(m=10 n=32\)\n +{re.escape(why)}", told)
     assert "ag_gemv_t_f32_armv7em (m=10 n=32)" in told
     assert main(["build", "mnist", "--board", str(path), "--out", str(tmp_path)]) == 0
     header = (tmp_path / "mnist.h").read_text()

@@ -39,10 +39,7 @@ def test_it_is_right(mine, name, capsys):
 
 def test_it_is_taken_where_its_condition_holds(mine, capsys):
     assert main(["explain", "mnist", "--board", "mps2_an386", "--kernels", f"{mine},ref"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert " ".join(blocks("text")[1].split()) in re.sub(
-        r" 2 layer1_out\[1,32\] = sigmoid\(layer0_out\) loops", "", told
-    )
+    assert blocks("text")[1] in capsys.readouterr().out
 
 
 def test_the_board_file_takes_it_for_one_kernel(mine, capsys):

@@ -226,7 +226,7 @@ def test_explain_and_header_tell_the_steps_inside_a_loop() -> None:
 
     model = ag.Model.supervised(Classifier(24), (2, 7, N), nn.CrossEntropyLoss(), optim.SGD(lr=0.1))
     program = compile_model(model, "gru")
-    text = explain(program, load_board("host"), None)
+    text = explain(program, load_board("host"), None, full=True)
     assert "a loop of 7 iterations with its own steps" in text
     (loop,) = [s for s in program.entries[1].plan.steps if s.inner is not None]
     inner = [

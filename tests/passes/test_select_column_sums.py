@@ -84,7 +84,7 @@ def test_the_gradient_of_a_bias_is_added_to_it() -> None:
     call = "ag_column_sums_f32_armv7em(d_layer0_out, 24, t->layer0_bias, n, 24, -lr, 1.0f);"
     assert call in emit(program)["net.c"]
     told = "layer0_bias[24] -= lr * column_sums(d_layer0_out[n,24]) ag_column_sums_f32_armv7em (m=n n=24)"
-    assert told in " ".join(explain(program, b, None).split())
+    assert told in " ".join(explain(program, b, None, full=True).split())
 
 
 @settings(max_examples=30)

@@ -1,0 +1,221 @@
+"""From a compiled program to the records of its reports: computed once, printed as text and drawn as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..codegen.entries import step_comments
+from ..codegen.kernel_call import sizes
+from ..codegen.program import Entry, Program
+from ..ir.graph import State
+from ..ir.kernel_call import KernelCall
+from ..ir.names import name_of
+from ..ir.node import CONST, Value
+from ..ir.op_kinds import View
+from ..kernels.table import Kernel
+from ..lowering.phases import Phases
+from ..lowering.plan import EntryPlan, Part, Placed, ScanPlan, Step
+from ..targets.board import Board
+from .data import (
+    INSIDE,
+    SCRATCH,
+    Again,
+    Arena,
+    Buffer,
+    Call,
+    EntryRecord,
+    Operand,
+    Report,
+    StateRecord,
+    StepRecord,
+    Tensor,
+)
+
+
+def collect(program: Program, board: Board, ram: int | None) -> Report:
+    """The records of a program. `ram`: the RAM budget of the trainer in bytes, None for no limit."""
+    priority = ", ".join(program.backends.names)
+    priority += "".join(f"; for {k}: {', '.join(names)}" for k, names in program.backends.use.items())
+    return Report(
+        program.name,
+        program.struct,
+        board.name,
+        board.id,
+        program.batch,
+        priority,
+        tuple(f.shown for f in program.backends.functions.values()),
+        tuple(_Collector(entry, program).record() for entry in program.entries),
+        tuple(
+            StateRecord(s.name, s.c_name, repr(s.state.logical), s.type.bytes, s.role, _stored(s.state))
+            for s in program.slots
+        ),
+        {name: array.nbytes for name, array in program.frozen.items()},
+        program.state_bytes,
+        program.struct_bytes,
+        program.bound_bytes,
+        ram,
+        program.guard_cost,
+    )
+
+
+def _stored(state: State) -> str:
+    return "" if state.storage is None else f"{state.type!r}: {state.storage}"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A plan of an entry, its own or that of a loop or branch. top: the step of the entry that contains it; known: what
+    its inputs and states are outside; outputs: likewise, by name."""
+
+    plan: EntryPlan
+    prefix: str = ""
+    start: int = 0
+    top: Step | None = None
+    offsets: Mapping[str, int] = field(default_factory=dict)  # where its arenas begin, by pool
+    known: Mapping[object, Operand] = field(default_factory=dict)
+    outputs: Mapping[str, Operand] = field(default_factory=dict)
+
+    def number(self, k: int) -> str:
+        return f"{self.prefix}{self.start + k}"
+
+
+class _Collector:
+    """The record of one entry, plan by plan."""
+
+    def __init__(self, entry: Entry, program: Program) -> None:
+        self.entry, self.program, self.layers = entry, program, program.layers
+        self.comments, self.phases = step_comments(entry, program), Phases(entry.plan)
+        self.spans: dict[str, tuple[int, int]] = {}  # of each step, the steps inside included
+        for k, (number, _) in enumerate(entry.plan.all_steps()):
+            self.spans[number] = (k, k)
+            while "." in number:
+                number = number.rpartition(".")[0]
+                self.spans[number] = (self.spans[number][0], k)
+        self.buffers: list[Buffer] = []
+        self.steps: list[StepRecord] = []
+        self.again: list[Again] = []
+
+    def record(self) -> EntryRecord:
+        plan = self.entry.plan
+        self._add(_Part(plan))
+        arenas = {pool: Arena(p.peak, p.bound) for pool, p in plan.plans.items() if p.peak or pool == "float"}
+        return EntryRecord(
+            self.entry.name,
+            self.entry.c_name,
+            tuple(self.steps),
+            tuple(self.buffers),
+            arenas,
+            tuple(self.again),
+            tuple(plan.copies),
+            str(plan.graph).rstrip(),
+        )
+
+    def _add(self, part: _Part) -> None:
+        plan = part.plan
+        by_number = {s.number: s for s in plan.steps}
+        places: dict[Value, Operand] = {}
+        for b in plan.placed:
+            for v in b.values if b.owner is None else ():
+                places[v] = Operand(name_of(v, self.layers), len(self.buffers))
+            self.buffers.append(self._buffer(b, part, by_number[b.start]))
+        for step in plan.steps:
+            self.steps.append(self._step(step, part, places))
+            self.again += _again(step, part.number(step.number), self.layers)
+            for inner in step.inner.parts if step.inner is not None else ():
+                self._add(self._inside(inner, step, part, places))
+
+    def _inside(self, inner: Part, step: Step, part: _Part, places: Mapping[Value, Operand]) -> _Part:
+        number = f"{part.number(step.number)}."
+        memory = [b for b in part.plan.placed if b.owner is step and not b.values]
+        offsets = {b.pool: part.offsets.get(b.pool, 0) + b.offset for b in memory}
+        known: dict[object, Operand] = {}
+        for bound in inner.bound:
+            known[bound.inner] = self._operand(bound.outer, part, places)
+        outputs: dict[str, Operand] = {}
+        for written in inner.written:
+            result = self._operand(step.node.results[written.index], part, places)
+            if isinstance(written.key, State):
+                known[written.key] = result
+            else:
+                outputs[written.key] = result
+        return _Part(inner.plan, number, inner.start, part.top or step, offsets, known, outputs)
+
+    def _operand(self, v: Value, part: _Part, places: Mapping[Value, Operand]) -> Operand:
+        """What a value is stored in."""
+        source = v.base
+        state = part.plan.states.get(source)
+        if state is not None and state in part.known:
+            return part.known[state]
+        if state is not None:
+            return Operand(state.name)
+        output = part.plan.outputs.get(source)
+        if output is not None:
+            return part.outputs.get(output, Operand(output))
+        return places.get(source) or part.known.get(source) or Operand(name_of(source, self.layers))
+
+    def _step(self, step: Step, part: _Part, places: Mapping[Value, Operand]) -> StepRecord:
+        number = part.number(step.number)
+        top = part.top or step
+        read = (v for v in step.node.operands if v.base.node.op is not CONST or v.type.shape)
+        return StepRecord(
+            number,
+            self.comments[number],
+            self.phases.layer(top),
+            self.phases.phase(top),
+            "" if step.calls else _loops(step),
+            tuple(self._call(c, k) for c, k in step.calls.values()),
+            tuple(dict.fromkeys(self._operand(v, part, places) for v in read)),
+            tuple(dict.fromkeys(self._operand(r, part, places) for r in step.node.results)),
+        )
+
+    def _call(self, call: KernelCall, kernel: Kernel) -> Call:
+        owner = "" if kernel.declared else kernel.backend
+        rejected = self.program.backends.rejected(call.kernel, call.facts())
+        return Call(kernel.symbol, owner, sizes(call), " and ".join(map(str, kernel.when)), rejected)
+
+    def _buffer(self, b: Placed, part: _Part, writer: Step) -> Buffer:
+        first, last = part.number(b.start), part.number(b.end)
+        unit, top = self.program.backends.cost.alignment, part.top or writer
+        return Buffer(
+            b.pool,
+            part.offsets.get(b.pool, 0) + b.offset,
+            b.bytes,
+            -(-b.bytes // unit) * unit,
+            self.spans[first][0],
+            self.spans[last][1],
+            first if first == last else f"{first} to {last}",
+            tuple(Tensor(name_of(v, self.layers), _type(v, b), v.type.bytes) for v in b.values),
+            INSIDE if not b.values else SCRATCH if b.owner is not None else self.phases.phase(top),
+            self.phases.layer(top),
+            part.top is not None,
+        )
+
+
+def _loops(step: Step) -> str:
+    if isinstance(step.inner, ScanPlan):
+        return f"a loop of {step.inner.length} iterations with its own steps"
+    return "loops" if step.inner is None else "a branch with its own steps"
+
+
+def _type(v: Value, b: Placed) -> str:
+    if b.owner is None:
+        return repr(v.type)
+    return f"{v.type.dtype}[{','.join(map(repr, b.owner.scratch[v].shape))}]"
+
+
+def _again(step: Step, number: str, layers: Mapping[str, str]) -> list[Again]:
+    """The values of the forward pass that a step computes again and then uses: those that it reads only for others that
+    it computes again take no memory either way."""
+    inside = step.node.regions[0].nodes if step.nest is not None else [step.node]
+    nodes = [n for n in inside if not isinstance(n.op.lower, View)]
+    again = [n for n in nodes if n.origin.again]
+    used = {v.base for n in nodes if n not in again for v in n.operands}
+    used |= (
+        {r.base for r in step.node.regions[0].results} if step.nest is not None else set(step.node.results)
+    )
+    made = [r for n in again for r in n.results if r in used]
+    return [
+        Again(number, Tensor(name_of(r, layers), repr(r.type), r.type.bytes), r.node.origin.scope)
+        for r in made
+    ]

@@ -1,0 +1,216 @@
+"""What the reports say of a compiled model, as plain records: `explain` prints them, the page draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+SCRATCH, INSIDE = "scratch", "the steps inside"  # uses of a buffer beside the phases of ir/origin.py
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A value that is stored in a buffer; `type` as text: f32[1,32]."""
+
+    name: str
+    type: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Bytes of an arena and when they are used. `offset` counts from the arena's start, also inside a loop or a branch;
+    `first` and `last` are indices into the steps of the entry, both included."""
+
+    pool: str
+    offset: int
+    bytes: int
+    size: int  # bytes, rounded up to the alignment of the arena
+    first: int
+    last: int
+    steps: str  # "3", "3 to 9", "4.1 to 4.3"
+    tensors: tuple[
+        Tensor, ...
+    ]  # stored one after the other; none where the steps of a loop or branch have the memory
+    use: str  # the phase of the step that writes it first, SCRATCH or INSIDE
+    layer: str
+    nested: bool  # inside the memory of a loop or a branch
+
+    @property
+    def is_scratch(self) -> bool:
+        return self.use == SCRATCH
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a kernel: its symbol, the backend where the contract does not declare it, sizes, the conditions of its
+    table row, and the kernels that were rejected, each with the reason."""
+
+    symbol: str
+    owner: str
+    sizes: str
+    conditions: str
+    rejected: tuple[str, ...]
+
+    def __str__(self) -> str:
+        owner = f" of {self.owner}" if self.owner else ""
+        chosen = f", chosen for {self.conditions}" if self.conditions else ""
+        return f"{self.symbol}{owner} ({self.sizes}{chosen})"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """What a step reads or writes: a buffer of its entry, or a state, an argument or a constant by name."""
+
+    name: str
+    buffer: int | None = None
+
+
+@dataclass(frozen=True)
+class Again:
+    """A value of the forward pass that a step computes again in place of reading it."""
+
+    step: str
+    tensor: Tensor
+    layer: str
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """One step of an entry, in the order of execution; `by`: its loops or region in words where it calls no kernel."""
+
+    number: str
+    text: str  # the comment of the generated C: what it computes
+    layer: str
+    phase: str
+    by: str
+    calls: tuple[Call, ...]
+    reads: tuple[Operand, ...]
+    writes: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class Arena:
+    """One arena of an entry: what it takes, and the most bytes that are alive at once in this order of the steps."""
+
+    peak: int
+    bound: int
+
+    @property
+    def verdict(self) -> str:
+        return "the bound is met" if self.peak == self.bound else f"{self.peak - self.bound} above it"
+
+
+@dataclass(frozen=True)
+class EntryRecord:
+    """One generated function."""
+
+    name: str
+    c_name: str
+    steps: tuple[StepRecord, ...]
+    buffers: tuple[Buffer, ...]
+    arenas: Mapping[str, Arena]  # by pool; those without memory are left out, but for the first
+    again: tuple[Again, ...]
+    copies: tuple[str, ...]  # states whose old value is copied
+    graph: str  # the IR
+
+    @property
+    def arena_bytes(self) -> int:
+        return sum(a.peak for a in self.arenas.values())
+
+    @property
+    def bound_bytes(self) -> int:
+        return sum(a.bound for a in self.arenas.values())
+
+    def live(self, step: int) -> list[Buffer]:
+        """The buffers in use at a step, largest first; memory of a loop or branch as its own buffers at that step."""
+        held = [b for b in self.buffers if b.first <= step <= b.last and b.tensors]
+        return sorted(held, key=lambda b: (-b.size, b.pool, b.offset))
+
+    @cached_property
+    def live_bytes(self) -> list[int]:
+        """For each step the bytes of all arenas that are in use, the whole memory of a loop or branch included."""
+        outer = [b for b in self.buffers if not b.nested]
+        return [sum(b.size for b in outer if b.first <= k <= b.last) for k in range(len(self.steps))]
+
+    @cached_property
+    def peak(self) -> int:
+        """The first step at which most bytes are in use; inside a loop or branch the one with the largest buffers."""
+        steps = range(len(self.steps))
+        return max(steps, key=lambda k: (self.live_bytes[k], sum(b.size for b in self.live(k)), -k))
+
+
+@dataclass(frozen=True)
+class StateRecord:
+    """A member of the struct that holds from call to call."""
+
+    name: str
+    c_name: str
+    type: str
+    bytes: int
+    role: str
+    stored: str  # how, where the order in memory is not that of the logical shape
+
+
+@dataclass(frozen=True)
+class Report:
+    """A compiled model on a board; `ram`: the budget of the struct in bytes, None without a limit."""
+
+    name: str
+    struct: str
+    board: str  # its full name
+    board_id: str
+    batch: int
+    priority: str  # kernel backends, with the board's lists for single kernels
+    functions: tuple[str, ...]  # of ag_math.h that a backend replaces
+    entries: tuple[EntryRecord, ...]
+    states: tuple[StateRecord, ...]
+    frozen: Mapping[str, int]  # bytes of parameters that are constants in flash
+    state_bytes: int
+    struct_bytes: int
+    bound_bytes: int
+    ram: int | None
+    guard_cost: str
+
+    @property
+    def arena_bytes(self) -> int:
+        return self.struct_bytes - self.state_bytes
+
+    @property
+    def memory(self) -> list[tuple[str, int]]:
+        """The sizes, as rows."""
+        rows = [
+            ("parameters and optimizer state", self.state_bytes),
+            ("arena, the largest over the entries", self.arena_bytes),
+            (f"sizeof({self.struct})", self.struct_bytes),
+            ("lower bound of these schedules", self.bound_bytes),
+        ]
+        if self.ram is not None:
+            free = self.ram - self.struct_bytes
+            rows += [("RAM budget", self.ram), ("free" if free >= 0 else "MISSING", abs(free))]
+        return rows
+
+    @property
+    def live(self) -> list[tuple[str, int]]:
+        """Names and bytes of what is alive where most is, states included, largest first."""
+        entry = self.largest
+        held = [(b.tensors[0].name, b.bytes) for b in entry.live(entry.peak)] if entry.steps else []
+        return sorted([*held, *((s.name, s.bytes) for s in self.states)], key=lambda x: (-x[1], x[0]))
+
+    @property
+    def tensors(self) -> list[tuple[str, str, str, int]]:
+        """Name, use, type and bytes of the states and of the values in the arenas, largest first; each once."""
+        states = [(s.name, s.role, s.type, s.bytes) for s in self.states]
+        values = [
+            (t.name, f"{b.use}: {b.layer}" if b.layer else b.use, t.type, t.bytes)
+            for e in self.entries
+            for b in e.buffers
+            for t in b.tensors
+        ]
+        return sorted(dict.fromkeys([*states, *values]), key=lambda row: -row[3])
+
+    @property
+    def largest(self) -> EntryRecord:
+        """The entry that determines the arena."""
+        return max(self.entries, key=lambda e: e.arena_bytes)

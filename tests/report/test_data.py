@@ -1,0 +1,112 @@
+"""The records of the reports against the plan: buffers, live sets, sizes, steps, and what is computed again."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from autodiff_gen.codegen.program import Program
+from autodiff_gen.lowering.plan import EntryPlan
+from autodiff_gen.model.build import compile_file
+from autodiff_gen.model.loader import load_file
+from autodiff_gen.report.collect import collect
+from autodiff_gen.report.data import Report
+from autodiff_gen.report.explain import text
+from autodiff_gen.targets import board
+
+# Matrices; a scan; frozen layers; integers; values that are computed again; several functions.
+MODELS = {
+    "mnist": "stm32",
+    "gesture": "stm32",
+    "keywords": "host",
+    "keywords_int8": "mps2_an386",
+    "resnet8": "mps2_an386",
+    "scalar": "host",
+}
+
+
+@cache
+def compiled(name: str) -> tuple[Program, Report]:
+    b = board.load(MODELS[name])
+    program = compile_file(load_file(name).made, name, None, b, ram=1 << 40)
+    return program, collect(program, b, b.ram_bytes)
+
+
+each = pytest.mark.parametrize("name", MODELS)
+
+
+@each
+def test_sizes_are_those_of_the_program(name: str) -> None:
+    program, report = compiled(name)
+    assert (report.state_bytes, report.struct_bytes) == (program.state_bytes, program.struct_bytes)
+    assert report.bound_bytes == program.bound_bytes
+    assert sum(s.bytes for s in report.states) == program.state_bytes
+    used = sum(
+        max(e.arenas[pool].peak for e in report.entries if pool in e.arenas)
+        for pool in {p for e in report.entries for p in e.arenas}
+    )
+    padding = 4 * (program.padding_words + program.split)
+    assert report.arena_bytes == max(used, 4) + padding
+
+
+@each
+def test_the_peak_of_each_arena_and_its_bound_follow_from_the_buffers(name: str) -> None:
+    _, report = compiled(name)
+    for entry in report.entries:
+        for pool, arena in entry.arenas.items():
+            outer = [b for b in entry.buffers if b.pool == pool and not b.nested]
+            assert max((b.offset + b.size for b in outer), default=0) == arena.peak
+            live = [sum(b.size for b in outer if b.first <= k <= b.last) for k in range(len(entry.steps))]
+            assert max(live) == arena.bound
+        if len(entry.arenas) == 1:
+            assert entry.live_bytes[entry.peak] == entry.bound_bytes
+
+
+@each
+def test_no_two_buffers_overlap_at_a_step(name: str) -> None:
+    """Of those that hold values, also inside loops and branches."""
+    _, report = compiled(name)
+    for entry in report.entries:
+        held = [b for b in entry.buffers if b.tensors]
+        for i, a in enumerate(held):
+            for b in held[i + 1 :]:
+                together = a.first <= b.last and b.first <= a.last and a.pool == b.pool
+                assert not together or a.offset + a.size <= b.offset or b.offset + b.size <= a.offset
+
+
+@each
+def test_every_step_and_every_buffer_of_the_plan_is_there(name: str) -> None:
+    program, report = compiled(name)
+    for entry, record in zip(program.entries, report.entries, strict=True):
+        assert [s.number for s in record.steps] == [number for number, _ in entry.plan.all_steps()]
+        assert [c.symbol for s in record.steps for c in s.calls] == [k.symbol for k in entry.plan.kernels]
+        placed = [b for plan in entry.plan.all_plans() for b in plan.placed]
+        assert sorted(b.bytes for b in record.buffers) == sorted(b.bytes for b in placed)
+        for step in record.steps:
+            for operand in (*step.reads, *step.writes):
+                if operand.buffer is not None:
+                    b, k = record.buffers[operand.buffer], record.steps.index(step)
+                    assert b.first <= k <= b.last
+                    assert operand.name in [t.name for t in b.tensors]
+
+
+def again(plan: EntryPlan) -> bool:
+    inside = [n for p in plan.all_plans() for s in p.steps for r in s.node.regions for n in r.nodes]
+    return any(n.origin.again for n in (*inside, *(s.node for s in plan.steps)))
+
+
+@each
+def test_what_is_computed_again_is_told(name: str) -> None:
+    program, report = compiled(name)
+    for entry, record in zip(program.entries, report.entries, strict=True):
+        assert bool(record.again) == again(entry.plan)
+        assert (f"computed again in {entry.name}" in text(report)) == bool(record.again)
+    assert any(e.again for e in report.entries) == (name == "resnet8")
+
+
+def test_a_summary_comes_first_and_the_graph_only_in_full() -> None:
+    _, report = compiled("resnet8")
+    short, full = text(report), text(report, full=True)
+    assert full.startswith(short) and "entry train_step(" not in short and "entry train_step(" in full
+    assert len(short.splitlines()) < 120
