@@ -33,7 +33,7 @@ TARGETS = {
     "upload": "and write it to the board with openocd or st-flash",
     "pio": "write a self-contained PlatformIO project",
     "size": "and print flash and RAM used against the board's",
-    "report": "print the model's plan: graph, kernels, arena, and the sizes",
+    "report": "print the model's plan: sizes, arena, kernels; write it as a page, report.html, in the build folder",
     "bench": "count instructions of a training step in QEMU; without board= and model= measure all, write the tables",
     "bench-kernels": "count the instructions of single kernels in QEMU; needs no model",
     "bench-costs": "measure the costs of operations on the board's core in QEMU: the section [cost] of its file",

@@ -26,11 +26,12 @@ if "AUTODIFF_TEST_OBJECTS" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["AUTODIFF_TEST_OBJECTS"])
 
 TOOLS = {
+    "browser": ("chromium", "chromedriver"),
     "cc": ("gcc", "clang"),
     "qemu": ("arm-none-eabi-gcc", "qemu-system-arm"),
     "pio": ("strace",),
 }
-MODULES = {"torch": "torch", "pio": "platformio"}
+MODULES = {"torch": "torch", "pio": "platformio", "browser": "selenium"}
 
 gc.set_threshold(200_000, 20, 20)  # PyTorch and the tests are many objects, which hardly any collection frees
 

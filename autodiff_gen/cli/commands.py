@@ -4,6 +4,7 @@ NumPy."""
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -56,6 +57,37 @@ def run_explain(args: argparse.Namespace) -> int:
     # A program that does not fit is explained too.
     program = compile_file(file.made, args.name or file.name, kernels, board, ram=sys.maxsize)
     print(explain(program, board, args.ram if args.ram is not None else board.ram_bytes, args.full))
+    return 0
+
+
+def run_report(args: argparse.Namespace) -> int:
+    """Print what `explain` prints, and write the page."""
+    from ..errors import ToolError
+    from ..model.build import compile_file, write_all
+    from ..model.loader import load_file
+    from ..report.collect import collect
+    from ..report.explain import text
+    from ..report.listing import listings
+    from ..report.page import Measured, other_program, page
+    from ..report.symbols import memories
+
+    board, kernels = _board_and_kernels(args)
+    file = load_file(args.model)
+    program = compile_file(file.made, args.name or file.name, kernels, board, ram=sys.maxsize)
+    report = collect(program, board, args.ram if args.ram is not None else board.ram_bytes)
+    notes, bench = [], {}
+    if args.bench is not None:
+        try:
+            bench = json.loads(args.bench.read_text(encoding="utf-8"))
+            other = other_program(report, bench)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise ToolError(f"{args.bench}: is no record of bench") from None
+        if other:
+            notes, bench = [f"{args.bench} is left out: {other}; run bench again"], {}
+    measured = Measured(memories(board, args.elf) if args.elf is not None else (), bench)
+    write_all(args.out.parent, {args.out.name: page(report, listings(program), measured)})
+    notes.append(f"{args.out}: the same as a page, with the arena over the steps and the generated C")
+    print("\n\n".join([text(report), *notes]))
     return 0
 
 

@@ -162,6 +162,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain.set_defaults(run=commands.run_explain)
 
+    report = command("report", "Print what explain prints, and write it as one HTML page.")
+    _model_argument(report)
+    _target_arguments(report)
+    report.add_argument("--out", metavar="FILE", type=Path, required=True, help="the page")
+    report.add_argument("--elf", metavar="FILE", type=Path, help="the linked program, for its symbols")
+    report.add_argument(
+        "--bench", metavar="FILE", type=Path, help="a record of bench, for instructions and cycles"
+    )
+    report.set_defaults(run=commands.run_report)
+
     test = command(
         "test-kernels",
         "Compare the kernels of a folder with ref over the shape tables, on the host or in QEMU.",

@@ -11,13 +11,14 @@ from ..codegen.program import Entry, Program
 from ..ir.graph import State
 from ..ir.kernel_call import KernelCall
 from ..ir.names import name_of
-from ..ir.node import CONST, Value
-from ..ir.op_kinds import View
+from ..ir.node import CONST, Node, Value
+from ..ir.op_kinds import Fused, View
 from ..kernels.table import Kernel
 from ..lowering.phases import Phases
 from ..lowering.plan import EntryPlan, Part, Placed, ScanPlan, Step
 from ..targets.board import Board
 from .data import (
+    AGAIN,
     INSIDE,
     SCRATCH,
     Again,
@@ -113,12 +114,12 @@ class _Collector:
 
     def _add(self, part: _Part) -> None:
         plan = part.plan
-        by_number = {s.number: s for s in plan.steps}
+        by_number, steps = {s.number: s for s in plan.steps}, {s.node: s for s in plan.steps}
         places: dict[Value, Operand] = {}
         for b in plan.placed:
-            for v in b.values if b.owner is None else ():
-                places[v] = Operand(name_of(v, self.layers), len(self.buffers))
-            self.buffers.append(self._buffer(b, part, by_number[b.start]))
+            for k, v in enumerate(b.values if b.owner is None else ()):
+                places[v] = Operand(name_of(v, self.layers), len(self.buffers), k)
+            self.buffers.append(self._buffer(b, part, by_number[b.start], steps))
         for step in plan.steps:
             self.steps.append(self._step(step, part, places))
             self.again += _again(step, part.number(step.number), self.layers)
@@ -174,7 +175,7 @@ class _Collector:
         rejected = self.program.backends.rejected(call.kernel, call.facts())
         return Call(kernel.symbol, owner, sizes(call), " and ".join(map(str, kernel.when)), rejected)
 
-    def _buffer(self, b: Placed, part: _Part, writer: Step) -> Buffer:
+    def _buffer(self, b: Placed, part: _Part, writer: Step, steps: Mapping[Node, Step]) -> Buffer:
         first, last = part.number(b.start), part.number(b.end)
         unit, top = self.program.backends.cost.alignment, part.top or writer
         return Buffer(
@@ -185,11 +186,28 @@ class _Collector:
             self.spans[first][0],
             self.spans[last][1],
             first if first == last else f"{first} to {last}",
-            tuple(Tensor(name_of(v, self.layers), _type(v, b), v.type.bytes) for v in b.values),
-            INSIDE if not b.values else SCRATCH if b.owner is not None else self.phases.phase(top),
+            tuple(self._tensor(v, b, part, steps.get(v.node, writer)) for v in b.values),
+            INSIDE if not b.values else SCRATCH if b.owner is not None else self._use(b.values[0], top),
             self.phases.layer(top),
             part.top is not None,
         )
+
+    def _tensor(self, v: Value, b: Placed, part: _Part, writer: Step) -> Tensor:
+        top = part.top or writer
+        use = SCRATCH if b.owner is not None else self._use(v, top)
+        first = self.spans[part.number(writer.number)][0]
+        return Tensor(
+            name_of(v, self.layers),
+            _type(v, b),
+            v.type.bytes if b.owner is None else b.bytes,
+            first,
+            use,
+            self.phases.layer(top),
+        )
+
+    def _use(self, v: Value, top: Step) -> str:
+        inside = v.node.regions[0].results[v.index].base if isinstance(v.node.op.lower, Fused) else v
+        return AGAIN if inside.node.origin.again else self.phases.phase(top)
 
 
 def _loops(step: Step) -> str:
@@ -215,7 +233,4 @@ def _again(step: Step, number: str, layers: Mapping[str, str]) -> list[Again]:
         {r.base for r in step.node.regions[0].results} if step.nest is not None else set(step.node.results)
     )
     made = [r for n in again for r in n.results if r in used]
-    return [
-        Again(number, Tensor(name_of(r, layers), repr(r.type), r.type.bytes), r.node.origin.scope)
-        for r in made
-    ]
+    return [Again(number, name_of(r, layers), repr(r.type), r.type.bytes, r.node.origin.scope) for r in made]

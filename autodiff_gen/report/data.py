@@ -6,16 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-SCRATCH, INSIDE = "scratch", "the steps inside"  # uses of a buffer beside the phases of ir/origin.py
+# Uses of a buffer beside the phases of ir/origin.py.
+AGAIN, SCRATCH, INSIDE = "computed again", "scratch", "the steps inside"
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A value that is stored in a buffer; `type` as text: f32[1,32]."""
+    """A value of an entry; `type` as text: f32[1,32]; `first`: the index of the step that computes it; `use`: the phase
+    of that step, AGAIN, SCRATCH or INSIDE; `layer`: the layer of that step."""
 
     name: str
     type: str
     bytes: int
+    first: int
+    use: str
+    layer: str
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Buffer:
     tensors: tuple[
         Tensor, ...
     ]  # stored one after the other; none where the steps of a loop or branch have the memory
-    use: str  # the phase of the step that writes it first, SCRATCH or INSIDE
+    use: str  # of its first tensor
     layer: str
     nested: bool  # inside the memory of a loop or a branch
 
@@ -61,10 +66,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Operand:
-    """What a step reads or writes: a buffer of its entry, or a state, an argument or a constant by name."""
+    """What a step reads or writes: the tensor with this index of a buffer of its entry, or a state, an argument or a
+    constant by name."""
 
     name: str
     buffer: int | None = None
+    tensor: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,9 @@ class Again:
     """A value of the forward pass that a step computes again in place of reading it."""
 
     step: str
-    tensor: Tensor
+    name: str
+    type: str
+    bytes: int
     layer: str
 
 
@@ -122,6 +131,11 @@ class EntryRecord:
     @property
     def bound_bytes(self) -> int:
         return sum(a.bound for a in self.arenas.values())
+
+    @property
+    def bounds(self) -> list[tuple[str, int]]:
+        """What no arena of this entry can be smaller than, with the reason."""
+        return [("lower bound of this schedule", self.bound_bytes)]
 
     def live(self, step: int) -> list[Buffer]:
         """The buffers in use at a step, largest first; memory of a loop or branch as its own buffers at that step."""
@@ -203,7 +217,7 @@ class Report:
         """Name, use, type and bytes of the states and of the values in the arenas, largest first; each once."""
         states = [(s.name, s.role, s.type, s.bytes) for s in self.states]
         values = [
-            (t.name, f"{b.use}: {b.layer}" if b.layer else b.use, t.type, t.bytes)
+            (t.name, f"{t.use}: {t.layer}" if t.layer else t.use, t.type, t.bytes)
             for e in self.entries
             for b in e.buffers
             for t in b.tensors

@@ -69,9 +69,9 @@ def _peak(entry: EntryRecord) -> str:
 def _again(entry: EntryRecord) -> str:
     if not entry.again:
         return ""
-    again = sorted(entry.again, key=lambda a: -a.tensor.bytes)
-    rows = [(a.step, a.tensor.name, a.tensor.type, a.layer or "-", str(a.tensor.bytes)) for a in again[:MOST]]
-    rest = [a.tensor.bytes for a in again[MOST:]]
+    again = sorted(entry.again, key=lambda a: -a.bytes)
+    rows = [(a.step, a.name, a.type, a.layer or "-", str(a.bytes)) for a in again[:MOST]]
+    rest = [a.bytes for a in again[MOST:]]
     rows += [("", f"{len(rest)} others", "", "", str(sum(rest)))] if rest else []
     head = (
         "step",

@@ -28,6 +28,8 @@ TESTS = (
     (("libclang-rt-dev",), ("sh", "-c", 'ls "$(clang -print-runtime-dir)"/libclang_rt.fuzzer*')),
     (("git",), ("git", "--version")),
     (("strace",), ("strace", "--version")),
+    (("chromium", "fonts-dejavu-core"), ("chromium", "--version")),
+    (("chromium-driver",), ("chromedriver", "--version")),
 )
 
 Needs = list[tuple[tuple[str, ...], tuple[str, ...]]]

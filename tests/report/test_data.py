@@ -2,36 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
+from report_models import MODELS, compiled
 
-from autodiff_gen.codegen.program import Program
 from autodiff_gen.lowering.plan import EntryPlan
-from autodiff_gen.model.build import compile_file
-from autodiff_gen.model.loader import load_file
-from autodiff_gen.report.collect import collect
-from autodiff_gen.report.data import Report
 from autodiff_gen.report.explain import text
-from autodiff_gen.targets import board
-
-# Matrices; a scan; frozen layers; integers; values that are computed again; several functions.
-MODELS = {
-    "mnist": "stm32",
-    "gesture": "stm32",
-    "keywords": "host",
-    "keywords_int8": "mps2_an386",
-    "resnet8": "mps2_an386",
-    "scalar": "host",
-}
-
-
-@cache
-def compiled(name: str) -> tuple[Program, Report]:
-    b = board.load(MODELS[name])
-    program = compile_file(load_file(name).made, name, None, b, ram=1 << 40)
-    return program, collect(program, b, b.ram_bytes)
-
 
 each = pytest.mark.parametrize("name", MODELS)
 
@@ -88,7 +63,7 @@ def test_every_step_and_every_buffer_of_the_plan_is_there(name: str) -> None:
                 if operand.buffer is not None:
                     b, k = record.buffers[operand.buffer], record.steps.index(step)
                     assert b.first <= k <= b.last
-                    assert operand.name in [t.name for t in b.tensors]
+                    assert operand.name == b.tensors[operand.tensor].name
 
 
 def again(plan: EntryPlan) -> bool:

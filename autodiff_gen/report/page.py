@@ -1,0 +1,242 @@
+"""The report as one HTML page: the records, laid out by the template; its script only shows, hides and highlights."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jinja2
+
+from ..ir.origin import BACKWARD, FORWARD, LOSS, UPDATE
+from ..targets.installation import __version__
+from .data import AGAIN, INSIDE, SCRATCH, Buffer, EntryRecord, Operand, Report, Tensor
+from .listing import Line
+from .symbols import Memory, Symbol
+
+USES = (FORWARD, LOSS, BACKWARD, UPDATE, AGAIN, SCRATCH, INSIDE)
+LABELLED = (
+    0.035,
+    0.03,
+)  # the least part of the width and of the height of a buffer that is labelled in the map
+MOST = 12  # rows of a table of the largest
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of the program: its memories, from the ELF file, and a record of `bench`."""
+
+    memories: Sequence[Memory] = ()
+    bench: Mapping[str, Any] = field(default_factory=dict)
+
+
+def page(report: Report, listings: Mapping[str, Sequence[Line]], measured: Measured) -> str:
+    """The text of the page."""
+    entries = [
+        {"record": e, "map": arena_map(e), "cost": _costs(e, measured.bench), "code": listings[e.name]}
+        for e in sorted(report.entries, key=lambda e: -e.arena_bytes)
+    ]
+    return (
+        _templates()
+        .get_template("report.html.j2")
+        .render(
+            r=report,
+            version=__version__,
+            entries=entries,
+            memories=[(m, parts(m, report), trainer(m, report)) for m in measured.memories],
+            bench=measured.bench,
+            uses=USES,
+            most=MOST,
+        )
+    )
+
+
+@functools.cache
+def _templates() -> jinja2.Environment:
+    env = jinja2.Environment(
+        loader=jinja2.PackageLoader("autodiff_gen.report"),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.filters |= {"number": number, "kilobytes": kilobytes, "kind": kind, "keys": keys}
+    env.filters["percent"] = lambda x: f"{100 * x:.4g}%"
+    return env
+
+
+def number(x: float | None) -> str:
+    """With thousands separators."""
+    return "-" if x is None else f"{x:,.0f}"
+
+
+def kilobytes(x: int) -> str:
+    """Bytes, in KB where that is a whole number."""
+    return f"{x // 1024:,} KB" if x and x % 1024 == 0 else f"{x:,}"
+
+
+def keys(operands: Sequence[Operand]) -> str:
+    """The keys of the shapes of what a step reads or writes."""
+    return " ".join(f"{o.buffer}-{o.tensor}" for o in operands if o.buffer is not None)
+
+
+def kind(use: str) -> str:
+    """The first word of a use or phase, as a class of the style sheet: `forward and loss` is forward."""
+    return use.replace(",", " ").split()[0]
+
+
+# The arena over the steps
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A tensor in the map, or the memory of a loop's own steps: key, the indices of its buffer and of the tensor in it,
+    and a rectangle in steps and bytes, y from the first arena's start."""
+
+    key: str
+    buffer: Buffer
+    tensor: Tensor | None
+    step: str  # that writes it
+    x: int
+    y: int
+    width: int
+    height: int
+    label: str
+
+    @property
+    def use(self) -> str:
+        return self.buffer.use if self.tensor is None else self.tensor.use
+
+    @property
+    def name(self) -> str:
+        return self.use if self.tensor is None else self.tensor.name
+
+
+@dataclass(frozen=True)
+class Run:
+    """Steps in a row that have something in common; `label` is empty where there is no room for the text."""
+
+    text: str
+    label: str
+    kind: str
+    width: int
+
+
+@dataclass(frozen=True)
+class ArenaMap:
+    """The arenas of an entry over its steps, one on the other; width in steps, height in bytes, top that of the
+    drawing. live: the bytes in use over the steps, as points of a polyline; bases: where each arena begins; bands: the
+    phases and the layers of the steps."""
+
+    width: int
+    height: int
+    top: int
+    shapes: tuple[Shape, ...]
+    live: str
+    bases: Mapping[str, int]
+    bands: tuple[tuple[Run, ...], ...]
+
+    def has(self, use: str) -> bool:
+        return any(kind(s.use) == kind(use) for s in self.shapes)
+
+    @property
+    def ticks(self) -> list[int]:
+        """Round numbers of bytes for the axis, four to eight of them."""
+        step = 1
+        while self.height // step > 8:
+            step *= 2
+        if self.height >= 4096:
+            step = max(1024, 1 << (step - 1).bit_length())
+        return list(range(0, self.height + 1, step))
+
+
+def arena_map(entry: EntryRecord) -> ArenaMap:
+    """The drawing of an entry's arenas; what contains other buffers comes first."""
+    bases, height = {}, 0
+    for pool, arena in entry.arenas.items():
+        bases[pool] = height
+        height += arena.peak
+    width, top = len(entry.steps), height + (height + 11) // 12
+    shapes: list[Shape] = []
+    for index, b in enumerate(entry.buffers):
+        y = bases[b.pool] + b.offset
+        starts = [b.first, *(t.first for t in b.tensors[1:])]
+        ends = [*(start - 1 for start in starts[1:]), b.last]
+        for k, (first, last) in enumerate(zip(starts, ends, strict=True)):
+            tensor = b.tensors[k] if b.tensors else None
+            w = last - first + 1
+            wide = w >= LABELLED[0] * width and b.size >= LABELLED[1] * height
+            label = tensor.name if tensor is not None and wide else ""
+            step = entry.steps[first].number
+            shapes.append(Shape(f"{index}-{k}", b, tensor, step, first, y, w, b.size, label))
+    shapes.sort(key=lambda s: s.tensor is not None)
+    points = [f"{x},{top - bytes}" for k, bytes in enumerate(entry.live_bytes) for x in (k, k + 1)]
+    bands = (
+        _runs([(s.phase, kind(s.phase)) for s in entry.steps]),
+        _runs([(s.layer, "layer") for s in entry.steps]),
+    )
+    return ArenaMap(width, height, top, tuple(shapes), " ".join(points), bases, bands)
+
+
+def _runs(steps: Sequence[tuple[str, str]]) -> tuple[Run, ...]:
+    runs = []
+    for (text, what), some in itertools.groupby(steps):
+        width = len(list(some))
+        runs.append(Run(text, text if width >= LABELLED[0] * len(steps) else "", what, width))
+    return tuple(runs)
+
+
+# What was measured
+
+
+def other_program(report: Report, bench: Mapping[str, Any]) -> str:
+    """In what a record of `bench` is of another program; empty where it is of this one."""
+    ours = {"model": report.name, "board": report.board_id, "batch": report.batch}
+    for key, value in ours.items():
+        if bench.get(key) != value:
+            return f"it is of {key} {bench.get(key)}, not {value}"
+    steps = {(e.name, s.number, s.text.replace("\n", "; ")) for e in report.entries for s in e.steps}
+    same = steps == {(r["entry"], r["step"], r["text"]) for r in bench["graph_steps"] if r["step"]}
+    return "" if same else "its steps are others"
+
+
+def _costs(entry: EntryRecord, bench: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The rows of a record by the numbers of an entry's steps, "" for what is outside of them."""
+    return {r["step"]: r for r in bench.get("graph_steps", ()) if r["entry"] == entry.name}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Part of a memory that a program occupies, for a bar; `share` of the memory, or of what is used of it."""
+
+    name: str
+    bytes: int
+    share: float
+    use: str
+
+
+def parts(memory: Memory, report: Report) -> list[Piece]:
+    """What occupies a memory: the struct as states and arena, then the largest symbols, then the rest."""
+    whole = memory.usage.size or memory.usage.used
+    rows: list[tuple[str, int, str]] = []
+    rest: list[Symbol] = []
+    struct = trainer(memory, report)
+    for symbol in memory.symbols:
+        if symbol is struct:
+            rows.append(("states", report.state_bytes, UPDATE))
+            rows.append(("arena", report.arena_bytes, FORWARD))
+        elif symbol.bytes >= whole / 50 and len(rows) < MOST:
+            rows.append((symbol.name, symbol.bytes, f"is-{symbol.kind}"))
+        else:
+            rest.append(symbol)
+    if rest:
+        rows.append((f"{len(rest)} others", sum(s.bytes for s in rest), "is-other"))
+    return [Piece(name, size, size / whole, use) for name, size, use in rows if size]
+
+
+def trainer(memory: Memory, report: Report) -> Symbol | None:
+    """The variable that is the program's struct, by its size; None where there is none."""
+    found = [s for s in memory.symbols if s.kind == "variable" and s.bytes == report.struct_bytes]
+    return found[0] if found else None
