@@ -17,7 +17,7 @@ def run_build(args: argparse.Namespace) -> int:
     from ..model.build import build
 
     board, kernels = _board_and_kernels(args)
-    build(args.model, board, args.out, name=args.name, kernels=kernels, ram=args.ram, dump=args.dump)
+    build(args.model, board, args.out, args.name, kernels, args.ram, args.dump, args.poison)
     return 0
 
 

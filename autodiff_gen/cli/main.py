@@ -109,6 +109,11 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--dump", metavar="DIR", type=Path, help="write the graph after each pass to this folder"
     )
+    build.add_argument(
+        "--poison",
+        action="store_true",
+        help="for debugging: fill memory of the arena that holds no value with NaN",
+    )
     build.set_defaults(run=commands.run_build)
 
     export = command("export", "Write a self-contained PlatformIO project.")

@@ -42,6 +42,7 @@ class EntryBody(Protocol):
     def by_value(self, v: Value) -> bool: ...
     def number(self, number: int) -> str: ...
     def statements(self, step: Step) -> list[c.Statement]: ...
+    def freed(self, step: Step) -> list[c.Statement]: ...
     def nested(
         self,
         plan: EntryPlan,
@@ -112,7 +113,7 @@ def _part(body: EntryBody, step: Step, part: Part, scope: Scope, time: c.Expr | 
     headings = layer_headings(part.plan) if time is not None else {}
     for s in part.plan.steps:
         heading = [c.Heading(headings[s])] if s in headings else []
-        out += [*([c.Blank()] if out else []), *heading, *inner.statements(s)]
+        out += [*([c.Blank()] if out else []), *heading, *inner.statements(s), *inner.freed(s)]
     return out
 
 

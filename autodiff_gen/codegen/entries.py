@@ -11,7 +11,7 @@ from ..ir.types import Shape, product
 from ..lowering import c_ast as c
 from ..lowering import c_query, c_syntax
 from ..lowering.phases import Phases
-from .functions import EntryBody
+from .functions import EntryBody, arena_of, poisoned
 from .geometry import Geometry
 from .program import Arg, Entry, Program
 
@@ -43,10 +43,11 @@ def entry_code(
     tables: Mapping[Value, str],
     geometry: Mapping[Geometry, str],
     probes: Mapping[str, int],
+    poison: bool = False,
 ) -> EntryCode:
     """The code of an entry; `tables` and `geometry` are the names of constants at file scope, `probes` ids by the
-    numbers of steps."""
-    body = _body(entry, program, tables, geometry)
+    numbers of steps; with `poison`, memory that holds no value is filled with NaN."""
+    body = _body(entry, program, tables, geometry, poison)
     steps = [c_query.with_probes(body.statements(step), probes) for step in entry.plan.steps]
     headings = Phases(entry.plan).headings()
     for k, step in enumerate(entry.plan.steps):
@@ -54,6 +55,9 @@ def entry_code(
             steps[k] = (c.Heading(headings[step]), *steps[k])
     if entry.plan.graph.guard is not None:
         _add_tests(steps, entry, body, program.name.upper())
+    if poison:
+        steps = [(*code, *body.freed(step)) for code, step in zip(steps, entry.plan.steps, strict=True)]
+        steps[:1] = [(*_poisoned_arenas(program), *code) for code in steps[:1]]
     return EntryCode(entry, _checks(entry, program), _scans(entry, program), tuple(steps))
 
 
@@ -76,8 +80,17 @@ def _is_pointer(statement: c.Statement) -> TypeGuard[c.Declare]:
     return isinstance(statement, c.Declare) and statement.is_pointer
 
 
+def _poisoned_arenas(program: Program) -> c.Statements:
+    words = {"float": program.arena_words, "int": program.int_words}
+    return tuple(poisoned(arena_of(pool), 4 * count) for pool, count in words.items() if count)
+
+
 def _body(
-    entry: Entry, program: Program, tables: Mapping[Value, str], geometry: Mapping[Geometry, str]
+    entry: Entry,
+    program: Program,
+    tables: Mapping[Value, str],
+    geometry: Mapping[Geometry, str],
+    poison: bool = False,
 ) -> EntryBody:
     return EntryBody(
         entry.plan,
@@ -87,6 +100,7 @@ def _body(
         {v: c.Name(name) for v, name in tables.items()},
         geometry=geometry,
         layers=program.layers,
+        poison=poison,
     )
 
 

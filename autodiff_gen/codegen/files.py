@@ -46,8 +46,11 @@ def templates() -> jinja2.Environment:
     )
 
 
-def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None) -> dict[str, str]:
-    """File name -> text. `probes`: for a benchmark, the ids of steps by the entry's name and their number."""
+def emit(
+    program: Program, probes: Mapping[str, Mapping[str, int]] | None = None, poison: bool = False
+) -> dict[str, str]:
+    """File name -> text. `probes`: for a benchmark, the ids of steps by the entry's name and their number; `poison`: to
+    find errors of the plan, memory of the arena that holds no value is filled with NaN (runtime/ag_poison.h)."""
     env = templates()
     plans = [e.plan for e in program.entries]
     arguments = [a.c_name for e in program.entries for a in e.args]
@@ -59,7 +62,8 @@ def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None
     }
     geometry = geometry_names(plans, {*arguments, *global_names})
     codes = [
-        entry_code(e, program, table_names, geometry, (probes or {}).get(e.name, {})) for e in program.entries
+        entry_code(e, program, table_names, geometry, (probes or {}).get(e.name, {}), poison)
+        for e in program.entries
     ]
     codes, used = _with_own_functions(codes, program.backends.functions)
     long = program.backends.cost.vector_loop
@@ -75,6 +79,7 @@ def emit(program: Program, probes: Mapping[str, Mapping[str, int]] | None = None
         "guarded": any(e.plan.graph.guard is not None for e in program.entries),
         "proved": any(e.plan.graph.bound is not None for e in program.entries),
         "probed": probes is not None,
+        "poisoned": poison,
     }
     declarations = [k.declaration for k in program.kernels if not k.declared]
     if declarations:

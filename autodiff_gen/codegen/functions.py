@@ -31,7 +31,7 @@ from .kernel_call import statement
 class EntryBody:
     """Names and statements of one entry. `args` maps the graph's inputs, `outputs` the outputs' names, `slots`
     states and `tables` constant arrays to their memory in C, `geometry` structs to their names at file scope,
-    `layers` long paths of modules to short ones.
+    `layers` long paths of modules to short ones; with `poison`, memory is filled after the last step that uses it.
     """
 
     def __init__(
@@ -44,7 +44,9 @@ class EntryBody:
         inside: Inside | None = None,
         geometry: Mapping[Geometry, str] | None = None,
         layers: Mapping[str, str] = NO_LAYERS,
+        poison: bool = False,
     ) -> None:
+        self.poison = poison
         self.plan, self.args, self.slots, self.tables = plan, args, slots, tables
         self.inside = inside or Inside()
         known = [*args.values(), *outputs.values(), *tables.values()]
@@ -67,7 +69,9 @@ class EntryBody:
         inside: Inside,
     ) -> EntryBody:
         """The body of a region of a step of this entry."""
-        return type(self)(plan, args, outputs, slots, self.tables, inside, self.geometry, self.layers)
+        return type(self)(
+            plan, args, outputs, slots, self.tables, inside, self.geometry, self.layers, self.poison
+        )
 
     # Names
 
@@ -91,15 +95,22 @@ class EntryBody:
 
     def _point(self, name: str, type: Type, buffer: Placed, note: str, step: int) -> c.Expr:
         """Declare `name` for bytes of the arena at a step; how the code refers to them."""
-        c_type, words = type.dtype.c, (self.inside.offsets.get(buffer.pool, 0) + buffer.offset) // 4
-        arena = "int_arena" if buffer.pool == "int" else "arena"
-        start = c.plus(c.Member("t", arena), c_syntax.offset(words, []))
+        c_type, start = type.dtype.c, self._start_of(buffer)
         if c_type not in ("float", "int32_t"):
             start = c.Cast(f"{c_type} *", start)
         comment = f"{shown(type.shape)} {note}"
         pointer = c.Declare(f"{c_type} *", ((name, start),), True, comment, type.bytes)
         self.pointers.setdefault(step, []).append(pointer)
         return c.Name(name)
+
+    def _start_of(self, buffer: Placed) -> c.Expr:
+        words = (self.inside.offsets.get(buffer.pool, 0) + buffer.offset) // 4
+        return c.plus(arena_of(buffer.pool), c_syntax.offset(words, []))
+
+    def freed(self, step: Step) -> list[c.Statement]:
+        """With `poison`, what fills the memory that is not used after a step."""
+        ended = [b for b in self.plan.placed if b.end == step.number] if self.poison else []
+        return [poisoned(self._start_of(b), b.bytes) for b in ended]
 
     def number(self, number: int) -> str:
         return f"{self.inside.prefix}{self.inside.start + number}"
@@ -246,6 +257,16 @@ class EntryBody:
         if source.node.op is CONST:
             return c.Literal(c_syntax.literal(source.node.attrs["value"].reshape(-1)[0], v.type.dtype))
         return self.place(v) if self.by_value(v) else c.Element(self.place(v), c.number(0))
+
+
+def arena_of(pool: str) -> c.Expr:
+    """The arena of a pool, a member of the struct."""
+    return c.Member("t", "int_arena" if pool == "int" else "arena")
+
+
+def poisoned(start: c.Expr, bytes: int) -> c.Statement:
+    """A call that fills memory with NaN (runtime/ag_poison.h)."""
+    return c.ExprStatement(c.Call("ag_poison", (start, c.number((bytes + 3) // 4))))
 
 
 def _negative(value: c.Expr) -> c.Expr:

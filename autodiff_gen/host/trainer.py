@@ -33,9 +33,9 @@ _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, cty
 class _Compiled:
     """A program as a loaded library, with one instance of its struct."""
 
-    def __init__(self, program: Program, compiler: Compiler) -> None:
+    def __init__(self, program: Program, compiler: Compiler, poison: bool) -> None:
         self.program = program
-        self.source = emit(program)
+        self.source = emit(program, poison=poison)
         self.library = compiler.library(self.source, program.backends)
         self.nbytes = ctypes.sizeof(struct := _struct(program))
         assert self.nbytes == program.struct_bytes, (self.nbytes, program.struct_bytes)
@@ -111,10 +111,11 @@ def _kernel_list(kernels: str | Sequence[str]) -> list[str]:
 
 
 class HostFunction:
-    """A function of graph values as a callable; `source` has the generated files (name -> text)."""
+    """A function of graph values as a callable; `source` has the generated files (name -> text). `poison`: that of
+    `emit`."""
 
-    def __init__(self, program: Program, compiler: Compiler) -> None:
-        self._compiled = _Compiled(program, compiler)
+    def __init__(self, program: Program, compiler: Compiler, poison: bool = False) -> None:
+        self._compiled = _Compiled(program, compiler, poison)
         self.program, self.source = program, self._compiled.source
 
     def __call__(self, *arrays: Any) -> list[Any]:
@@ -141,11 +142,12 @@ def host_trainer(
 class Trainer:
     """A trainer of one model: its parameters, optimizer state and arena in one struct, as on the board.
 
-    `source`: the generated files (name -> text); `program`: the compiled program; `nbytes`: sizeof the struct.
+    `source`: the generated files (name -> text); `program`: the compiled program; `nbytes`: sizeof the struct;
+    `poison`: that of `emit`.
     """
 
-    def __init__(self, program: Program, compiler: Compiler) -> None:
-        self._compiled = _Compiled(program, compiler)
+    def __init__(self, program: Program, compiler: Compiler, poison: bool = False) -> None:
+        self._compiled = _Compiled(program, compiler, poison)
         self._entries = {e.name: e for e in program.entries}
         self.program, self.source, self.nbytes = program, self._compiled.source, self._compiled.nbytes
         self.init()

@@ -24,14 +24,15 @@ def build(
     kernels: Sequence[str] | None = ("ref",),
     ram: int | None = None,
     dump: Path | None = None,
+    poison: bool = False,
 ) -> list[Path]:
-    """Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json into `out`; returns their paths.
+    """Write NAME.h, NAME.c, NAME_params.c and NAME.deps.json into `out`; returns their paths. `poison`: that of `emit`.
 
     When the model cannot be compiled, existing files stay unchanged. Raises AutodiffError.
     """
     file = load_file(model)
     name = name if name is not None else file.name
-    texts = emit(compile_file(file.made, name, kernels, board, ram, dump))
+    texts = emit(compile_file(file.made, name, kernels, board, ram, dump), poison=poison)
     return write_all(out, {**texts, f"{name}.deps.json": deps_json(file.files)})
 
 

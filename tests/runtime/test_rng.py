@@ -92,7 +92,16 @@ def test_no_contraction_into_a_draw(low, high, tmp_path):
 @pytest.mark.parametrize("cc, std", [("g++", "-std=c++11"), ("clang++", "-std=c++11")])
 @pytest.mark.parametrize(
     "header",
-    ["ag_rng.h", "ag_crc32.h", "ag_checkpoint.h", "ag_status.h", "ag_math.h", "ag_kernels.h", "ag_loops.h"],
+    [
+        "ag_rng.h",
+        "ag_crc32.h",
+        "ag_checkpoint.h",
+        "ag_status.h",
+        "ag_math.h",
+        "ag_kernels.h",
+        "ag_loops.h",
+        "ag_poison.h",
+    ],
 )
 def test_headers_serve_cpp(cc, std, header, tmp_path):
     user = tmp_path / "user.cpp"
