@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..codegen.entries import step_comments
 from ..codegen.kernel_call import sizes
@@ -95,22 +95,28 @@ class _Collector:
                 self.spans[number] = (self.spans[number][0], k)
         self.buffers: list[Buffer] = []
         self.steps: list[StepRecord] = []
-        self.again: list[Again] = []
+        self.again: list[tuple[Again, str]] = []
 
     def record(self) -> EntryRecord:
         plan = self.entry.plan
         self._add(_Part(plan))
         arenas = {pool: Arena(p.peak, p.bound) for pool, p in plan.plans.items() if p.peak or pool == "float"}
-        return EntryRecord(
+        record = EntryRecord(
             self.entry.name,
             self.entry.c_name,
             tuple(self.steps),
             tuple(self.buffers),
             arenas,
-            tuple(self.again),
+            (),
             tuple(plan.copies),
             str(plan.graph).rstrip(),
         )
+        return replace(record, again=tuple(self._with_end(a, name, record) for a, name in self.again))
+
+    def _with_end(self, again: Again, original: str, record: EntryRecord) -> Again:
+        at = self.spans[again.step][0]
+        ends = [last for _, last in record.lives.get(original, ()) if last < at]
+        return replace(again, until=self.steps[max(ends)].number) if ends else again
 
     def _add(self, part: _Part) -> None:
         plan = part.plan
@@ -222,15 +228,19 @@ def _type(v: Value, b: Placed) -> str:
     return f"{v.type.dtype}[{','.join(map(repr, b.owner.scratch[v].shape))}]"
 
 
-def _again(step: Step, number: str, layers: Mapping[str, str]) -> list[Again]:
-    """The values of the forward pass that a step computes again and then uses: those that it reads only for others that
-    it computes again take no memory either way."""
+def _again(step: Step, number: str, layers: Mapping[str, str]) -> list[tuple[Again, str]]:
+    """The values of the forward pass that a step computes again and then uses, each with the name of what it is a copy
+    of. Those that it computes only for others that it computes again take no memory either way."""
     inside = step.node.regions[0].nodes if step.nest is not None else [step.node]
     nodes = [n for n in inside if not isinstance(n.op.lower, View)]
     again = [n for n in nodes if n.origin.again]
     used = {v.base for n in nodes if n not in again for v in n.operands}
-    used |= (
-        {r.base for r in step.node.regions[0].results} if step.nest is not None else set(step.node.results)
-    )
-    made = [r for n in again for r in n.results if r in used]
-    return [Again(number, name_of(r, layers), repr(r.type), r.type.bytes, r.node.origin.scope) for r in made]
+    used |= {r.base for r in step.node.regions[0].results} if step.nest is not None else {*step.node.results}
+    found = []
+    for r in (r for n in again for r in n.results if r in used):
+        label = r.node.origin.labels.get(r.index)
+        original = name_of(label.copy_of, layers) if label is not None and label.copy_of is not None else ""
+        found.append(
+            (Again(number, name_of(r, layers), repr(r.type), r.type.bytes, r.node.origin.scope), original)
+        )
+    return found

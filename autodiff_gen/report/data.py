@@ -42,6 +42,10 @@ class Buffer:
     layer: str
     nested: bool  # inside the memory of a loop or a branch
 
+    def at(self, step: int) -> Tensor:
+        """The tensor that is stored in it after a step."""
+        return [t for t in self.tensors if t.first <= step or t is self.tensors[0]][-1]
+
     @property
     def is_scratch(self) -> bool:
         return self.use == SCRATCH
@@ -76,13 +80,16 @@ class Operand:
 
 @dataclass(frozen=True)
 class Again:
-    """A value of the forward pass that a step computes again in place of reading it."""
+    """A value of the forward pass that a step computes again in place of reading it. `until`: the last step before at
+    which it is in memory, "" where no memory ever holds all of it; from there on it would take `bytes` if it was kept.
+    """
 
     step: str
     name: str
     type: str
     bytes: int
     layer: str
+    until: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,6 +148,16 @@ class EntryRecord:
         """The buffers in use at a step, largest first; memory of a loop or branch as its own buffers at that step."""
         held = [b for b in self.buffers if b.first <= step <= b.last and b.tensors]
         return sorted(held, key=lambda b: (-b.size, b.pool, b.offset))
+
+    @cached_property
+    def lives(self) -> dict[str, list[tuple[int, int]]]:
+        """For the name of a tensor the indices of the first and the last step at which memory holds it."""
+        out: dict[str, list[tuple[int, int]]] = {}
+        for b in self.buffers:
+            ends = [*(t.first - 1 for t in b.tensors[1:]), b.last]
+            for t, last in zip(b.tensors, ends, strict=bool(b.tensors)):
+                out.setdefault(t.name, []).append((t.first, last))
+        return out
 
     @cached_property
     def live_bytes(self) -> list[int]:
@@ -209,7 +226,7 @@ class Report:
     def live(self) -> list[tuple[str, int]]:
         """Names and bytes of what is alive where most is, states included, largest first."""
         entry = self.largest
-        held = [(b.tensors[0].name, b.bytes) for b in entry.live(entry.peak)] if entry.steps else []
+        held = [(b.at(entry.peak).name, b.bytes) for b in entry.live(entry.peak)] if entry.steps else []
         return sorted([*held, *((s.name, s.bytes) for s in self.states)], key=lambda x: (-x[1], x[0]))
 
     @property

@@ -59,7 +59,8 @@ def _peak(entry: EntryRecord) -> str:
         step = entry.steps[entry.peak]
         where = f"{step.phase}: {step.layer}" if step.layer else step.phase
         head = (f"live at the peak, step {step.number} ({where})", "layer", "steps", "bytes")
-        rows = [(_names(b), b.layer or "-", b.steps, str(b.bytes)) for b in live[:MOST]]
+        held = [(b, b.at(entry.peak)) for b in live[:MOST]]
+        rows = [(f"{t.name} {t.type}", t.layer or "-", b.steps, str(b.bytes)) for b, t in held]
         rest = live[MOST:]
         rows += [(f"{len(rest)} others", "", "", str(sum(b.bytes for b in rest)))] if rest else []
         lines.append(table(head, rows, right=(3,)))
@@ -70,17 +71,11 @@ def _again(entry: EntryRecord) -> str:
     if not entry.again:
         return ""
     again = sorted(entry.again, key=lambda a: -a.bytes)
-    rows = [(a.step, a.name, a.type, a.layer or "-", str(a.bytes)) for a in again[:MOST]]
+    rows = [(a.step, a.name, a.type, a.layer or "-", a.until or "-", str(a.bytes)) for a in again[:MOST]]
     rest = [a.bytes for a in again[MOST:]]
-    rows += [("", f"{len(rest)} others", "", "", str(sum(rest)))] if rest else []
-    head = (
-        "step",
-        f"computed again in {entry.name}, not stored from the forward pass",
-        "type",
-        "layer",
-        "bytes",
-    )
-    return table(head, rows, right=(0, 4))
+    rows += [("", f"{len(rest)} others", "", "", "", str(sum(rest)))] if rest else []
+    head = ("step", f"computed again in {entry.name}", "type", "layer", "stored until", "bytes")
+    return table(head, rows, right=(0, 4, 5))
 
 
 def _largest(report: Report) -> str:

@@ -85,3 +85,20 @@ def test_a_summary_comes_first_and_the_graph_only_in_full() -> None:
     short, full = text(report), text(report, full=True)
     assert full.startswith(short) and "entry train_step(" not in short and "entry train_step(" in full
     assert len(short.splitlines()) < 120
+
+
+def test_until_when_a_value_is_stored_that_is_computed_again() -> None:
+    """In memory to that step and no further, and computed again in a later one."""
+    _, report = compiled("resnet8")
+    (entry,) = (e for e in report.entries if e.again)
+    numbers = [s.number for s in entry.steps]
+    known = [a for a in entry.again if a.until]
+    assert 0 < len(known) < len(entry.again)
+    for again in known:
+        name, last, at = (
+            again.name.removesuffix("_again"),
+            numbers.index(again.until),
+            numbers.index(again.step),
+        )
+        lives = entry.lives[name]
+        assert any(end == last < at for _, end in lives) and not any(last < end < at for _, end in lives)
