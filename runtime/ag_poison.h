@@ -1,6 +1,6 @@
-/* ag_poison: fills memory of the arena that holds no value now. `autodiff-gen build --poison` writes calls of it: when a
- * function begins, for the whole arena, and after each step for what no later step may read. A value that is read too
- * late, or that shares memory with another one, is then wrong in every run.
+/* ag_poison: fills memory of the arena that holds no value now. `autodiff-gen build --poison` writes calls of
+ * it: when a function begins, for the whole arena, and after each step for what no later step may read. A
+ * value that is read too late, or that shares memory with another one, is then wrong in every run.
  *
  * The pattern is a signalling NaN as float, 2141562277 as int32_t, and -91 and 127 in turn as bytes. */
 #ifndef AG_POISON_H

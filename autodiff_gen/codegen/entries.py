@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from ..ir.node import CONST, Value, base
+from ..ir.node import Value, base
 from ..ir.types import Shape, product
 from ..lowering import c_ast as c
 from ..lowering import c_query, c_syntax
@@ -31,9 +31,7 @@ class EntryCode:
 
 def step_comments(entry: Entry, program: Program) -> dict[str, str]:
     """What every step of an entry computes, by its number."""
-    graphs = [plan.graph for plan in entry.plan.all_plans()]
-    constants = {v: "table" for g in graphs for v in g.leaves(CONST)}
-    body = _body(entry, program, constants, {})
+    body = _body(entry, program, program.constant_names, {})
     return c_query.step_comments([body.statements(step) for step in entry.plan.steps])
 
 

@@ -6,24 +6,21 @@ The text is a function of the program alone: no time, path, host or hash order.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import jinja2
 
-from ..ir.identifiers import Scope, of_program
-from ..ir.names import NO_LAYERS, name_of
-from ..ir.node import CONST, Value
+from ..ir.identifiers import of_program
 from ..ir.parameter_layout import PartialStorage
 from ..ir.types import planned_size
 from ..kernels.table import Function
 from ..lowering import c_ast as c
 from ..lowering import c_query, c_syntax
-from ..lowering.plan import EntryPlan
 from ..targets.installation import __version__
 from .c_printer import PRINTER, WIDTH, folded
-from .constants import Table, table
+from .constants import constant_tables
 from .entries import EntryCode, entry_code, in_parts, parameters, with_functions
 from .geometry import geometry_names
 from .geometry import table as geometry_table
@@ -54,7 +51,7 @@ def emit(
     env = templates()
     plans = [e.plan for e in program.entries]
     arguments = [a.c_name for e in program.entries for a in e.args]
-    tables, table_names = constant_tables(plans, arguments, program.layers)
+    tables = constant_tables(program.constant_names)
     global_names = {
         *of_program(program.name),
         *(e.c_name for e in program.entries),
@@ -62,7 +59,7 @@ def emit(
     }
     geometry = geometry_names(plans, {*arguments, *global_names})
     codes = [
-        entry_code(e, program, table_names, geometry, (probes or {}).get(e.name, {}), poison)
+        entry_code(e, program, program.constant_names, geometry, (probes or {}).get(e.name, {}), poison)
         for e in program.entries
     ]
     codes, used = _with_own_functions(codes, program.backends.functions)
@@ -228,25 +225,3 @@ def _doc(entry: Entry) -> str:
 
 def _dims(arg: Arg) -> str:
     return "[" + "][".join(c_syntax.extent(d) for d in arg.type.shape) + "]"
-
-
-# Constants
-
-
-def constant_tables(
-    plans: Iterable[EntryPlan], taken: Iterable[str] = (), layers: Mapping[str, str] = NO_LAYERS
-) -> tuple[list[Table], dict[Value, str]]:
-    """Constant arrays that are too large to be written into expressions; `taken` are the names of arguments, `layers`
-    long paths of modules to short ones."""
-    scope, tables, names = Scope(taken), [], {}
-    seen: dict[bytes, str] = {}
-    for plan in (p for outer in plans for p in outer.all_plans()):
-        for v in plan.graph.leaves(CONST):
-            value = v.node.attrs["value"]
-            if value.size > 1:
-                key = value.tobytes() + v.type.dtype.name.encode()
-                if key not in seen:
-                    seen[key] = scope.fresh(name_of(v, layers) if v.node.origin.labels else "table")
-                    tables.append(table(seen[key], value, v.type.dtype))
-                names[v] = seen[key]
-    return tables, names

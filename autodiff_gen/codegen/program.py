@@ -19,6 +19,7 @@ from ..ir.types import Type
 from ..kernels.registry import Backends
 from ..kernels.table import Kernel
 from ..lowering.plan import EntryPlan
+from .constants import constant_names
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,12 @@ class Program:
         origins = {n.origin for n in nodes}
         scopes = {o.scope for o in origins} | {label.scope for o in origins for label in o.labels.values()}
         return abbreviations(scopes - {s.name for s in self.slots})
+
+    @cached_property
+    def constant_names(self) -> Mapping[Value, str]:
+        """Constant arrays at file scope and what they are called."""
+        arguments = [a.c_name for e in self.entries for a in e.args]
+        return constant_names([e.plan for e in self.entries], arguments, self.layers)
 
     def state_dict(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """Arrays of all slots and those of frozen parameters, in the order of a state_dict."""

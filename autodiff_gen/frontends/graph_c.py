@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..codegen.c_printer import Printer
-from ..codegen.constants import Table, table
-from ..codegen.files import constant_tables, templates
+from ..codegen.constants import Table, constant_names, constant_tables, table
+from ..codegen.files import templates
 from ..codegen.functions import EntryBody
 from ..ir.build import make_input, make_state
 from ..ir.graph import Graph, State
@@ -139,7 +139,8 @@ class GraphC:
             )
         self.outputs = {k: self.buffer.keep(k, v.type, "result") for k, v in outputs.items()}
         self.gradients = {s: self.outputs[name] for s, name in gradients.items()}
-        constants, names = constant_tables([self.plan])
+        names = constant_names([self.plan])
+        constants = constant_tables(names)
         self.constants = [*constants, *(self._initial(p) for p in inputs if p.data is not None)]
         body = BufferBody(self.plan, self.buffer, self.homes, self.outputs, names, {})
         forward = needed_by(self.plan.graph, first)
