@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -55,7 +54,7 @@ def run_explain(args: argparse.Namespace) -> int:
     board, kernels = _board_and_kernels(args)
     file = load_file(args.model)
     # A program that does not fit is explained too.
-    program = compile_file(file.made, args.name or file.name, kernels, board, ram=sys.maxsize)
+    program = compile_file(file.made, args.name or file.name, kernels, board, args.ram, must_fit=False)
     print(explain(program, board, args.ram if args.ram is not None else board.ram_bytes, args.full))
     return 0
 
@@ -73,7 +72,7 @@ def run_report(args: argparse.Namespace) -> int:
 
     board, kernels = _board_and_kernels(args)
     file = load_file(args.model)
-    program = compile_file(file.made, args.name or file.name, kernels, board, ram=sys.maxsize)
+    program = compile_file(file.made, args.name or file.name, kernels, board, args.ram, must_fit=False)
     report = collect(program, board, args.ram if args.ram is not None else board.ram_bytes)
     notes, bench = [], {}
     if args.bench is not None:

@@ -34,12 +34,14 @@ def compile_model(
     board: Board | None = None,
     ram: int | None = None,
     dump: Path | None = None,
+    must_fit: bool = True,
 ) -> Program:
     """Compile `model` into a trainer called `name`.
 
     kernels: backends by priority, None for what the board's profile says; board: whose
     features they may need and whose RAM the trainer must fit;
-    ram: bytes that override the board's. Raises ModelError, KernelError, PlanError.
+    ram: bytes that override the board's; must_fit: whether needing more is an error. Raises ModelError, KernelError,
+    PlanError.
     """
     tables = _load_kernels(kernels, board)
     _check_name(name)
@@ -64,7 +66,8 @@ def compile_model(
         plain = _entries(model.entries("loss"), name, tables)
         cost = program.struct_bytes - replace(program, entries=plain).struct_bytes
         program = replace(program, guard_bytes=cost)
-    _check_budget(program, board, ram)
+    if must_fit:
+        _check_budget(program, board, ram)
     return program
 
 
@@ -86,6 +89,7 @@ def compile_functions(
     board: Board | None = None,
     ram: int | None = None,
     dump: Path | None = None,
+    must_fit: bool = True,
 ) -> Program:
     """Compile several functions into one program: entries called `name`_<function>, which share an arena. The
     arguments are those of compile_model."""
@@ -96,7 +100,8 @@ def compile_functions(
             raise ModelError(f"function {f.name!r}: {name}_{f.name} is another name of {name}.h; rename it")
     entries = _entries([f.graph for f in functions], name, tables, _dumped((), dump))
     program = _functions(name, max(f.batch for f in functions), entries, tables)
-    _check_budget(program, board, ram)
+    if must_fit:
+        _check_budget(program, board, ram)
     return program
 
 

@@ -43,11 +43,12 @@ def compile_file(
     board: Board | None = None,
     ram: int | None = None,
     dump: Path | None = None,
+    must_fit: bool = True,
 ) -> Program:
     """Compile the model or functions of a model file; the other arguments are those of compile_model."""
     if isinstance(definition, Model):
-        return compile_model(definition, name, kernels, board, ram, dump)
-    return compile_functions(definition, name, kernels, board, ram, dump)
+        return compile_model(definition, name, kernels, board, ram, dump, must_fit)
+    return compile_functions(definition, name, kernels, board, ram, dump, must_fit)
 
 
 def write_all(folder: Path, texts: Mapping[str, str]) -> list[Path]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from c_build import compile_c
 from firmware_build import copy_of_the_project, once, scons
 from report_models import MODELS, compiled
 
@@ -42,10 +44,29 @@ def test_the_report_of_a_firmware(tree: Path, name: str) -> None:
         assert constants[c_name] == array.nbytes
 
 
+@pytest.mark.qemu
+def test_the_report_of_a_library_has_what_bench_has_counted(tree: Path) -> None:
+    words, folder = ("board=mps2_an386", "model=w4"), tree / "build/mps2_an386/w4"
+    scons(tree, *words, "report")
+    assert not re.search(r"\d instructions", (folder / "report.html").read_text())
+    scons(tree, *words, "bench")
+    record = json.loads((folder / "bench.json").read_text())
+    assert "is left out" not in scons(tree, *words, "report")
+    text = (folder / "report.html").read_text()
+    assert f"{record['instructions_per_step']:,.0f}" in text and re.search(r"\d instructions", text)
+    assert "Memory of the program" not in text
+
+
 @pytest.mark.cc
-def test_the_report_on_the_host(tree: Path) -> None:
-    scons(tree, "board=host", "model=xor", "report")
-    host = board.load("host")
-    found = memories(host, tree / "build/host/xor/firmware.elf")
-    assert [m.usage.region for m in found] == ["code", "data"]
+@pytest.mark.parametrize("flags", [(), ("-s",)], ids=["symbols", "stripped"])
+def test_a_program_of_the_host(flags: tuple[str, ...], tmp_path: Path) -> None:
+    source, host = tmp_path / "main.c", board.load("host")
+    source.write_text(
+        "int table[100] = {1};\nconst char text[50] = {1};\nint main(void) { return table[(int)text[0]]; }\n"
+    )
+    found = memories(host, compile_c("gcc", [source], tmp_path / "program", flags))
+    assert [m.usage for m in found] == size.usage(host, tmp_path / "program")
     assert all(sum(s.bytes for s in m.symbols) == m.usage.used for m in found)
+    named = {(m.usage.region, s.name, s.kind, s.bytes) for m in found for s in m.symbols}
+    both = {("data", "table", "variable", 400), ("code", "text", "constant", 50)}
+    assert named & both == (set() if flags else both)
