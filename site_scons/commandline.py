@@ -21,6 +21,7 @@ KEYS = {
     "ram": "bytes for the trainer; the board's RAM minus the stack if not given",
     "profile": "speed or size: the goal of optimisation; the board's if not given",
     "python": "the Python that runs the generator; .venv if not given",
+    "poison": "yes fills memory of the arena that holds no value with NaN, to find errors of the plan",
     "verbose": "yes prints whole commands",
     "base": "for diff-generated: a git revision; HEAD if not given",
     "args": 'further arguments of pytest, such as args="-k wrapper -x"',
@@ -84,10 +85,11 @@ class Options:
         if not (self.steps.isdecimal() and self.steps.isascii() and int(self.steps)):
             fail(f"steps={self.steps}: must be a number of training steps")
         self.profile = given.get("profile", "")
-        verbose = given.get("verbose", "no")
-        if verbose not in ("yes", "no"):
-            fail(f"verbose={verbose}: must be yes or no")
-        self.verbose = verbose == "yes"
+        for key in ("verbose", "poison"):
+            if given.get(key, "no") not in ("yes", "no"):
+                fail(f"{key}={given[key]}: must be yes or no")
+        self.verbose = given.get("verbose") == "yes"
+        self.poison = "yes" if given.get("poison") == "yes" else ""
         self.python = given.get("python", "")
         if "/" in self.python:
             self.python = self.path(self.python)
@@ -138,7 +140,7 @@ class Options:
     def build_folder(self, board_id):
         """build/<board>/<model>, with +key=value for every option that changes the output. Commas become `+`: gcc and
         QEMU split linker flags and file names at commas."""
-        changes = [("kernels", self.kernels), ("ram", self.ram), ("profile", self.profile)]
+        changes = [(key, getattr(self, key)) for key in ("kernels", "ram", "profile", "poison")]
         alone = {"bench-kernels": "kernels", "bench-costs": "costs"}
         first = alone.get(self.targets[0], self.model_name) if len(self.targets) == 1 else self.model_name
         name = first + "".join(f"+{k}={v}" for k, v in changes if v)

@@ -5,8 +5,8 @@
     net = env.TrainLib("build/net", "model.py")        # -> build/net.c .h _params.c, and archives to link with
 
 Further construction variables: AUTODIFF_KERNELS (list of backends, "" for the board's), AUTODIFF_RAM (bytes, "" for
-the board's), AUTODIFF_PROFILE ("speed" or "size", "" for the board's), AUTODIFF_PYTHON (the generator's Python; else
-$AUTODIFF_PYTHON, the checkout's .venv, SCons' own).
+the board's), AUTODIFF_PROFILE ("speed" or "size", "" for the board's), AUTODIFF_POISON ("yes" for C that fills unused
+memory with NaN), AUTODIFF_PYTHON (the generator's Python; else $AUTODIFF_PYTHON, the checkout's .venv, SCons' own).
 
 Standard library only: the interpreter of SCons need not have NumPy.
 """
@@ -240,6 +240,7 @@ def train_sources(env, name, model):
     model = env.File(model)
     command = python_command(env, "-m", "autodiff_gen", "build", "$SOURCE")
     command += ["--out", "${TARGET.dir}", "--name", literal(stem), *generator_flags(env)]
+    command += ["--poison"] if env.subst("$AUTODIFF_POISON") else []
     outputs = [f"{folder}/{stem}{end}" for end in (".c", ".h", "_params.c", ".deps.json")]
     actions = [
         SCons.Script.Action([command], "$AUTODIFF_GENCOMSTR"),
@@ -343,7 +344,12 @@ def short_lines(env):
 def generate(env):
     env.EnsurePythonVersion(3, 11)
     env.SetDefault(
-        AUTODIFF_BOARD="host", AUTODIFF_KERNELS="", AUTODIFF_RAM="", AUTODIFF_PYTHON="", AUTODIFF_PROFILE=""
+        AUTODIFF_BOARD="host",
+        AUTODIFF_KERNELS="",
+        AUTODIFF_RAM="",
+        AUTODIFF_PYTHON="",
+        AUTODIFF_PROFILE="",
+        AUTODIFF_POISON="",
     )
     kept = {
         k: v

@@ -237,6 +237,13 @@ def test_verbose_prints_whole_commands(tree: Tree) -> None:
 
 
 @pytest.mark.cc
+def test_poison_has_its_own_folder(tree: Tree) -> None:
+    tree.build("poison=yes")
+    assert "ag_poison(t->arena" in (tree.root / "build/host/net+poison=yes/net.c").read_text()
+    assert not tree.out().exists()
+
+
+@pytest.mark.cc
 def test_model_without_main_builds_the_library(tree: Tree) -> None:
     (tree.model / "main.c").unlink()
     assert "AR libnet.a" in tree.build()
@@ -279,6 +286,7 @@ WRONG = [
     (["kernels=ref,ref"], "backend 'ref' is listed after 'ref'"),
     (["ram=64K"], "ram=64K: must be a number of bytes"),
     (["verbose=on"], "verbose=on: must be yes or no"),
+    (["poison=on"], "poison=on: must be yes or no"),
     (["board=host", "board=stm32"], "board= is given twice: host and stm32"),
     (["python=/no/such"], "python=/no/such: no such program"),
     (["test", "args='open"], "args='open: No closing quotation"),
