@@ -18,6 +18,7 @@ from .control import *
 from .convolution import *
 from .cumulative import *
 from .distance_losses import *
+from .distances import *
 from .dropout import *
 from .einsum import *
 from .elementwise import *
@@ -30,6 +31,7 @@ from .pooling import *
 from .products import *
 from .quantized import *
 from .reductions import *
+from .resampling import *
 from .shapes import *
 from .slicing import *
 from .softmax import *

@@ -8,22 +8,33 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Value
 from ..ir.types import plain
-from .arguments import as_value
+from .arguments import as_value, shape_error, torch_lacks
+from .elementwise import abs, expm1, minimum, neg, relu, sigmoid, where
+from .shapes import reshape
+from .slicing import chunk
+from .softmax import softmax
 
 __all__ = [
+    "celu",
     "elu",
     "gelu",
+    "glu",
+    "hardshrink",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
     "leaky_relu",
     "logsigmoid",
     "mish",
+    "prelu",
     "relu6",
     "selu",
     "silu",
+    "softmin",
     "softplus",
+    "softshrink",
     "softsign",
+    "threshold",
 ]
 
 
@@ -109,3 +120,59 @@ def hardswish(input: Any, inplace: bool = False) -> Value:
 def logsigmoid(input: Any) -> Value:
     """log(sigmoid(input)), without cancellation."""
     return apply("logsigmoid", input)
+
+
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Value:
+    """input if positive, otherwise alpha * (exp(input / alpha) - 1); Barron 2017."""
+    x, a = as_value(input), _number("celu", "alpha", alpha)
+    if a == 0:
+        raise ShapeError("celu: alpha must not be 0")
+    return apply("elu", x, alpha=1.0) if a == 1 else relu(x) + minimum(a * expm1(x * (1.0 / a)), 0.0)
+
+
+def glu(input: Any, dim: int = -1) -> Value:
+    """a * sigmoid(b) with the halves a and b of the input along `dim`; Dauphin et al. 2017."""
+    x = as_value(input)
+    halves = chunk(x, 2, dim)
+    if len(halves) != 2 or halves[0].shape != halves[1].shape:
+        raise shape_error("glu", [x], f"the extent of dim={dim} must be even")
+    return halves[0] * sigmoid(halves[1])
+
+
+def prelu(input: Any, weight: Any) -> Value:
+    """input if positive, otherwise weight * input; weight: one number, or one for each channel of [N, C, ...]. He et
+    al. 2015."""
+    x, w = as_value(input), as_value(weight)
+    channels = x.shape[1] if x.ndim > 1 else 1
+    if w.shape not in ((), (1,), (channels,)):
+        raise shape_error("prelu", [x, w], f"the weight must have the shape [1] or [{channels}]")
+    if w.shape == (channels,) and x.ndim > 2:
+        w = reshape(w, (channels, *(1,) * (x.ndim - 2)))
+    return where(x > 0.0, x, w * x) if x.ndim else where(x > 0.0, x, reshape(w, ()) * x)
+
+
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Value:
+    """input if greater than the threshold, otherwise the number `value`."""
+    return where(
+        as_value(input) > _number("threshold", "threshold", threshold),
+        input,
+        _number("threshold", "value", value),
+    )
+
+
+def hardshrink(input: Any, lambd: float = 0.5) -> Value:
+    """0 where |input| is at most lambd, otherwise input."""
+    x = as_value(input)
+    return where(abs(x) <= _number("hardshrink", "lambd", lambd), 0.0, x)
+
+
+def softshrink(input: Any, lambd: float = 0.5) -> Value:
+    """0 where |input| is at most lambd, otherwise input moved by lambd towards 0."""
+    x, limit = as_value(input), _number("softshrink", "lambd", lambd)
+    return where(x > limit, x - limit, where(x < -limit, x + limit, 0.0))
+
+
+@torch_lacks(dtype=None)
+def softmin(input: Any, dim: int) -> Value:
+    """softmax(-input) along `dim`."""
+    return softmax(neg(input), dim)

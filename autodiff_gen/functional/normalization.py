@@ -9,13 +9,16 @@ from ..errors import ShapeError
 from ..ir.build import apply, apply_node
 from ..ir.names import with_role
 from ..ir.node import Value
-from ..ir.types import Shape, Size
-from .arguments import as_value
-from .elementwise import rsqrt, square
+from ..ir.types import Shape, Size, product
+from .arguments import as_value, shape_error
+from .elementwise import pow, rsqrt, square
+from .joining import pad
+from .pooling import avg_pool2d
 from .reductions import mean
 from .shapes import reshape
+from .slicing import whole
 
-__all__ = ["group_norm", "layer_norm", "rms_norm"]
+__all__ = ["group_norm", "layer_norm", "local_response_norm", "rms_norm"]
 
 FLOAT32_EPS = 2.0**-23  # torch.finfo(torch.float32).eps, the default of rms_norm
 
@@ -102,3 +105,19 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     standard, *_ = standardized("group_norm", reshape(x, split), tuple(range(2, len(split))), eps)
     broadcast = (channels, *(1 for _ in space))
     return affine("group_norm", reshape(standard, x.shape), weight, bias, (channels,), broadcast)
+
+
+def local_response_norm(
+    input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Value:
+    """Krizhevsky et al. 2012, as in PyTorch: input [N, C, ...] / (k + alpha * mean)^beta, where mean is that of the
+    squares of `size` neighbouring channels; channels outside count as 0."""
+    x, name = as_value(input), "local_response_norm"
+    width = whole(name, x, "size", size)
+    if x.ndim < 3 or width < 1:
+        raise shape_error(name, [x], f"the input must be [N, C, ...], and size={size!r} at least 1")
+    n, channels, *space = x.shape
+    squares = reshape(square(x), (n, 1, channels, product(tuple(space))))
+    squares = pad(squares, (0, 0, width // 2, (width - 1) // 2))
+    average = reshape(avg_pool2d(squares, (width, 1), stride=1), x.shape)
+    return x / pow(average * float(alpha) + float(k), float(beta))

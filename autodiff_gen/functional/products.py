@@ -12,9 +12,9 @@ from ..ir.types import Dim, broadcast, product
 from ..ops.contraction import transposed
 from .arguments import as_value, shape_error, torch_lacks
 from .reductions import sum
-from .shapes import broadcast_to, reshape, transpose
+from .shapes import broadcast_to, permute, reshape, transpose, unsqueeze
 
-__all__ = ["bmm", "dot", "linear", "matmul", "mm", "mv", "outer"]
+__all__ = ["addmm", "baddbmm", "bilinear", "bmm", "dot", "linear", "matmul", "mm", "mv", "outer"]
 
 
 def matmul(input: Any, other: Any) -> Value:
@@ -100,3 +100,40 @@ def outer(input: Any, vec2: Any) -> Value:
     """y[i, j] = input[i] * vec2[j]."""
     a, b = _with_ranks("outer", input, vec2, (1, 1))
     return reshape(a, (a.shape[0], 1)) * b
+
+
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Value:
+    """y[..., o] = sum of input1[..., i] * weight[o, i, j] * input2[..., j] over i and j, plus bias[o]."""
+    a, b, w = as_value(input1), as_value(input2), as_value(weight)
+    if (
+        w.ndim != 3
+        or not a.ndim == b.ndim >= 1
+        or a.shape[:-1] != b.shape[:-1]
+        or (a.shape[-1], b.shape[-1]) != w.shape[1:]
+    ):
+        raise shape_error("bilinear", [a, b, w], "needs [..., I], [..., J] and a weight [O, I, J]")
+    o, i, j = w.shape
+    rows = reshape(matmul(a, reshape(permute(w, (1, 0, 2)), (i, product((o, j))))), (*a.shape[:-1], o, j))
+    y = sum(rows * unsqueeze(b, -2), -1)
+    if bias is None:
+        return y
+    c = as_value(bias)
+    if c.shape != (o,):
+        raise shape_error("bilinear", [a, b, w, c], f"the bias must have shape [{o}]")
+    return y + c
+
+
+def _scaled(y: Value, factor: float) -> Value:
+    return y if factor == 1 else y * float(factor)
+
+
+@torch_lacks(out_dtype=None)
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Value:
+    """beta * input + alpha * mat1 . mat2."""
+    return _scaled(mm(mat1, mat2), alpha) + _scaled(as_value(input), beta)
+
+
+@torch_lacks(out_dtype=None)
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: float = 1.0, alpha: float = 1.0) -> Value:
+    """beta * input + alpha * batch1 . batch2, of batches of matrices."""
+    return _scaled(bmm(batch1, batch2), alpha) + _scaled(as_value(input), beta)

@@ -8,6 +8,7 @@ from ..ir.build import apply, apply_node
 from ..ir.names import with_role
 from ..ir.node import Value
 from ..ir.types import Dim, Size, plain, product
+from ..ops.elementwise import power
 from .arguments import Dims, as_value, axes_of, axis_of, shape_error, torch_lacks
 from .elementwise import abs, detach, eq, exp, log, sqrt, square, where
 from .shapes import flatten, reshape
@@ -176,8 +177,8 @@ def _root(x: Value) -> Value:
 
 @torch_lacks(out=None, dtype=None)
 def norm(input: Any, p: float | str = "fro", dim: Dims = None, keepdim: bool = False) -> Value:
-    """The p-norm over the axes `dim` (all by default) for p = 2 (also "fro"), 1 and infinity. The gradient at 0 is 0;
-    equal largest elements share the gradient of the infinity norm evenly."""
+    """The p-norm over the axes `dim` (all by default) for p > 0 ("fro": 2), and infinity. The gradient at 0 is 0; equal
+    largest elements share the gradient of the infinity norm evenly."""
     x = as_value(input)
     axes = axes_of("norm", x, dim)
     if p in ("fro", 2):
@@ -188,7 +189,16 @@ def norm(input: Any, p: float | str = "fro", dim: Dims = None, keepdim: bool = F
         return sum(abs(x), axes, keepdim)
     if p == float("inf"):
         return amax(abs(x), axes, keepdim)
-    raise shape_error("norm", [x], f'p={p!r}; known: "fro", 1, 2, inf')
+    p = plain(p)
+    if isinstance(p, bool) or not isinstance(p, int | float) or not p > 0:
+        raise shape_error("norm", [x], f'p={p!r}; known: "fro", numbers greater than 0')
+    return _power(sum(_power(abs(x), float(p)), axes, keepdim), 1.0 / p)
+
+
+def _power(x: Value, exponent: float) -> Value:
+    """x^exponent for x >= 0 with the gradient 0 at 0; intermediate values are finite."""
+    zero = eq(x, 0.0)
+    return where(zero, 0.0, power(where(zero, 1.0, x), exponent))
 
 
 def logsumexp(input: Any, dim: Dims, keepdim: bool = False) -> Value:

@@ -1,9 +1,12 @@
 """Layers and losses with the names, arguments, defaults and initialisation of torch.nn."""
 
 from .activations import (
+    CELU,
     ELU,
     GELU,
+    GLU,
     SELU,
+    Hardshrink,
     Hardsigmoid,
     Hardswish,
     Hardtanh,
@@ -11,21 +14,26 @@ from .activations import (
     LogSigmoid,
     LogSoftmax,
     Mish,
+    PReLU,
     ReLU,
     ReLU6,
     Sigmoid,
     SiLU,
     Softmax,
+    Softmin,
     Softplus,
+    Softshrink,
     Softsign,
     Tanh,
+    Threshold,
 )
 from .attention import MultiheadAttention
 from .batch_norm import BatchNorm1d, BatchNorm2d, InstanceNorm1d, InstanceNorm2d
 from .containers import ModuleDict, ModuleList
 from .convolution import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
+from .distances import CosineSimilarity, PairwiseDistance
 from .dropout import Dropout, Dropout1d, Dropout2d
-from .layers import Embedding, Flatten, Identity, Linear, Unflatten
+from .layers import Bilinear, Embedding, Flatten, Identity, Linear, Unflatten
 from .losses import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -41,7 +49,7 @@ from .losses import (
     TripletMarginLoss,
 )
 from .module import Module, Sequential
-from .normalization import GroupNorm, LayerNorm, RMSNorm
+from .normalization import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
 from .padding import (
     CircularPad1d,
     CircularPad2d,
@@ -67,12 +75,22 @@ from .pooling import (
 )
 from .recurrent import GRU, LSTM, RNN
 from .recurrent_cells import GRUCell, LSTMCell, RNNCell
+from .resampling import (
+    ChannelShuffle,
+    PixelShuffle,
+    PixelUnshuffle,
+    Upsample,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
+)
 from .transformer import TransformerEncoder, TransformerEncoderLayer
 from .update_channels import update_channels
 
 __all__ = [
+    "CELU",
     "ELU",
     "GELU",
+    "GLU",
     "GRU",
     "LSTM",
     "RNN",
@@ -87,7 +105,9 @@ __all__ = [
     "BCEWithLogitsLoss",
     "BatchNorm1d",
     "BatchNorm2d",
+    "Bilinear",
     "Buffer",
+    "ChannelShuffle",
     "CircularPad1d",
     "CircularPad2d",
     "ConstantPad1d",
@@ -97,6 +117,7 @@ __all__ = [
     "ConvTranspose1d",
     "ConvTranspose2d",
     "CosineEmbeddingLoss",
+    "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
     "Dropout1d",
@@ -105,6 +126,7 @@ __all__ = [
     "Flatten",
     "GRUCell",
     "GroupNorm",
+    "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
@@ -119,6 +141,7 @@ __all__ = [
     "LayerNorm",
     "LeakyReLU",
     "Linear",
+    "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
@@ -130,7 +153,11 @@ __all__ = [
     "ModuleList",
     "MultiheadAttention",
     "NLLLoss",
+    "PReLU",
+    "PairwiseDistance",
     "Parameter",
+    "PixelShuffle",
+    "PixelUnshuffle",
     "QuantizedParameter",
     "RMSNorm",
     "RNNCell",
@@ -145,13 +172,19 @@ __all__ = [
     "Sigmoid",
     "SmoothL1Loss",
     "Softmax",
+    "Softmin",
     "Softplus",
+    "Softshrink",
     "Softsign",
     "Tanh",
+    "Threshold",
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "TripletMarginLoss",
     "Unflatten",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
     "ZeroPad1d",
     "ZeroPad2d",
     "update_channels",

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
+from ..errors import ModelError
 from ..functional import torch_lacks
+from ..init import constant
 from ..ir.node import Value
+from ..ir.types import plain
 from .module import Module
+from .parameter import Parameter
 
 
 class Sigmoid(Module):
@@ -154,3 +158,75 @@ class LogSoftmax(Module):
 
     def forward(self, input: Any) -> Value:
         return F.log_softmax(input, self.dim)
+
+
+class Softmin(Module):
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Any) -> Value:
+        return F.softmin(input, self.dim)
+
+
+class CELU(Module):
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+
+    def forward(self, input: Any) -> Value:
+        return F.celu(input, self.alpha)
+
+
+class GLU(Module):
+    """a * sigmoid(b) with the halves a and b of the input along `dim`."""
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Any) -> Value:
+        return F.glu(input, self.dim)
+
+
+class Hardshrink(Module):
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Any) -> Value:
+        return F.hardshrink(input, self.lambd)
+
+
+class Softshrink(Module):
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Any) -> Value:
+        return F.softshrink(input, self.lambd)
+
+
+class Threshold(Module):
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold, self.value = threshold, value
+
+    def forward(self, input: Any) -> Value:
+        return F.threshold(input, self.threshold, self.value)
+
+
+class PReLU(Module):
+    """F.prelu with a weight [num_parameters]: one slope for all negative elements, or one for each channel."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
+        super().__init__()
+        count = plain(num_parameters)
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ModelError(f"PReLU: num_parameters={num_parameters!r} must be a whole number of at least 1")
+        self.num_parameters = count
+        self.weight = Parameter(constant((count,), init))
+
+    def forward(self, input: Any) -> Value:
+        return F.prelu(input, self.weight)

@@ -42,6 +42,26 @@ class Linear(Module):
         return F.linear(input, self.weight, self.bias)
 
 
+class Bilinear(Module):
+    """F.bilinear with a weight [out_features, in1_features, in2_features] and a bias [out_features], initialised
+    uniformly within 1 / sqrt(in1_features)."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__()
+        sizes = {"in1_features": in1_features, "in2_features": in2_features, "out_features": out_features}
+        for name, n in sizes.items():
+            if not isinstance(plain(n), int) or n < 1:
+                raise ModelError(f"Bilinear: {name}={n!r} must be a whole number of at least 1")
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        bound = 1.0 / math.sqrt(in1_features)
+        self.weight = Parameter(init.uniform((out_features, in1_features, in2_features), bound))
+        self.register_parameter("bias", Parameter(init.uniform((out_features,), bound)) if bias else None)
+
+    def forward(self, input1: Any, input2: Any) -> Value:
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+
 class Embedding(Module):
     """F.embedding with a weight [num_embeddings, embedding_dim], initialised from the standard normal distribution; the
     row `padding_idx` is 0 and gets no gradient."""

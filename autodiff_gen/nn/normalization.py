@@ -83,3 +83,14 @@ class GroupNorm(Module):
 
     def forward(self, input: Any) -> Value:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+
+class LocalResponseNorm(Module):
+    """F.local_response_norm over `size` neighbouring channels."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Any) -> Value:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)

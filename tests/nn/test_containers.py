@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from against_torch import check_float64
+from against_torch import check_float64, check_layer
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
@@ -29,6 +29,14 @@ LAYERS: list[tuple[Callable[[Any], Any], tuple[int, ...]]] = [
     (lambda nn: nn.CircularPad2d(1), IMAGES),
     (lambda nn: nn.Unflatten(1, (3, 2)), SERIES),
     (lambda nn: nn.Identity(5, unused=3), SERIES),
+    (lambda nn: nn.Upsample(7, mode="linear"), SERIES),
+    (lambda nn: nn.Upsample(scale_factor=(2, 1.5), mode="bilinear", align_corners=True), IMAGES),
+    (lambda nn: nn.UpsamplingNearest2d(scale_factor=2), IMAGES),
+    (lambda nn: nn.UpsamplingBilinear2d((3, 9)), IMAGES),
+    (lambda nn: nn.PixelShuffle(2), (2, 4, 3, 2)),
+    (lambda nn: nn.PixelUnshuffle(2), (2, 3, 4, 2)),
+    (lambda nn: nn.ChannelShuffle(3), (2, 6, 3, 2)),
+    (lambda nn: nn.LocalResponseNorm(2, 0.5), IMAGES),
 ]
 
 
@@ -37,7 +45,24 @@ LAYERS: list[tuple[Callable[[Any], Any], tuple[int, ...]]] = [
 def test_layers_without_weights(make: Callable[[Any], Any], shape: tuple[int, ...]) -> None:
     import torch
 
-    check_float64(("", lambda _, a: make(torch.nn if isinstance(a, torch.Tensor) else nn)(a), [shape]))
+    row = "", lambda _, a: make(torch.nn if isinstance(a, torch.Tensor) else nn)(a), [shape]
+    check_float64(row, 1e-6)  # weights of interpolations are constants in float32
+
+
+WITH_WEIGHTS: list[tuple[Callable[[Any], Any], list[Any]]] = [
+    (lambda nn: nn.PReLU(), [IMAGES]),
+    (lambda nn: nn.PReLU(3, init=0.5), [IMAGES]),
+    (lambda nn: nn.Bilinear(3, 2, 4), [(5, 3), (5, 2)]),
+    (lambda nn: nn.Bilinear(3, 2, 1, bias=False), [(2, 5, 3), (2, 5, 2)]),
+    (lambda nn: nn.CosineSimilarity(dim=-1, eps=0.5), [(5, 3), (5, 3)]),
+    (lambda nn: nn.PairwiseDistance(1, keepdim=True), [(5, 3), (5, 3)]),
+]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("make, operands", WITH_WEIGHTS)
+def test_layers_against_torch(make: Callable[[Any], Any], operands: list[Any]) -> None:
+    check_layer(make, operands)
 
 
 def network(nn: Any) -> Any:
@@ -112,6 +137,8 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: nn.ModuleList([nn.Linear]), r"^ModuleList: '0' is <class.*not a module; did you forget the parent"),
     (lambda: nn.ModuleDict({"a": F.relu}), r"^ModuleDict: 'a' is <function.*not a module"),
     (lambda: nn.ModuleDict({"a": nn.ReLU()})["b"], r"^ModuleDict has no 'b'; it has a$"),
+    (lambda: nn.PReLU(0), r"^PReLU: num_parameters=0 must be a whole number of at least 1$"),
+    (lambda: nn.Bilinear(2, 0, 1), r"^Bilinear: in2_features=0 must be a whole number of at least 1$"),
     (lambda: nn.ZeroPad2d((1, 2)), r"^ZeroPad2d: padding=\(1, 2\) must be a whole number, or 4 of them$"),
     (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), 0), r"num_layers=0 must be a whole number"),
 ]  # fmt: skip

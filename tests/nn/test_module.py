@@ -169,6 +169,9 @@ def test_layers_without_parameters(
         ("Hardsigmoid", {}),
         ("Hardswish", {}),
         ("LogSigmoid", {}),
+        ("CELU", {"alpha": 0.5}),
+        ("Hardshrink", {"lambd": 1.0}),
+        ("Softshrink", {}),
     ],
 )
 def test_activations_against_torch(name: str, options: dict[str, Any]) -> None:

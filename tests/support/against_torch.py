@@ -112,3 +112,35 @@ def in_groups(rows: list[Row], size: int = 16) -> Any:
     """Parametrizes a test by `rows`, a list of rows each time: a C function for each row would cost a compilation."""
     groups = [rows[k : k + size] for k in range(0, len(rows), size)]
     return pytest.mark.parametrize("rows", groups, ids=[f"{g[0][0]}-{g[-1][0]}" for g in groups])
+
+
+def check_layer(make: Callable[[Any], Any], operands: list[Any], tolerance: float = 1e-5) -> None:
+    """A layer or a network made of nn (ours, or torch.nn) in evaluation mode, with PyTorch's weights: names of
+    parameters, the value, and the gradients of inputs and parameters, in float64."""
+    import torch
+
+    from autodiff_gen import nn
+
+    twin, ours = make(torch.nn).double().eval(), make(nn).eval()
+    ours.load_state_dict(twin.state_dict())
+    inputs, arrays = prepared(operands)
+    y = ours(*inputs)
+    weights = dict(ours.named_parameters())
+    theirs = dict(twin.named_parameters())
+    assert list(weights) == list(theirs)
+    outputs = with_gradients(y, [*inputs, *weights.values()])
+    feeds = {
+        **dict(zip(inputs, arrays, strict=True)),
+        **{v: theirs[k].detach().numpy() for k, v in weights.items()},
+    }
+    got = evaluate(outputs, feeds, float_dtype="float64")
+    leaves = [torch.tensor(a.astype("float64" if a.dtype.kind == "f" else "int64")) for a in arrays]
+    trained = [t.requires_grad_() for t in leaves if t.dtype.is_floating_point] + list(theirs.values())
+    z = twin(*leaves)
+    scaled = z * (1.0 + torch.arange(z.numel(), dtype=z.dtype).reshape(z.shape))
+    want = [z, *torch.autograd.grad(scaled.sum(), trained)]
+    floats = [v.name for v in inputs if v.dtype.kind == "f"]
+    for name, a, b in zip(["value", *floats, *weights], got, want, strict=True):
+        expected = b.detach().numpy()
+        scale = max(1.0, float(np.max(np.abs(expected))))
+        np.testing.assert_allclose(a, expected, rtol=tolerance, atol=tolerance * scale, err_msg=name)
