@@ -146,7 +146,7 @@ def _finite(loss: Value, feeds: Any, n: int, given: bool) -> tuple[dict[Value, A
 def _data(
     v: Value, generator: np.random.Generator, bounds: tuple[float, float], data: Mapping[str, Any], n: int
 ) -> Any:
-    shape = tuple(d if isinstance(d, int) else d.coef * n for d in v.type.shape)
+    shape = tuple(d if isinstance(d, int) else d.at(n) for d in v.type.shape)
     if v.name is not None and v.name in data:
         array = np.asarray(data[v.name])
         if array.shape != shape:

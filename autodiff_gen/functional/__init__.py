@@ -16,12 +16,14 @@ from .batch_norm import *
 from .class_losses import *
 from .control import *
 from .convolution import *
+from .creation import *
 from .cumulative import *
 from .distance_losses import *
 from .distances import *
 from .dropout import *
 from .einsum import *
 from .elementwise import *
+from .getitem import *
 from .indexing import *
 from .joining import *
 from .losses import *
@@ -35,6 +37,7 @@ from .resampling import *
 from .shapes import *
 from .slicing import *
 from .softmax import *
+from .sorting import *
 from .tensor_methods import install as _install
 
 # What a module of this package exports is in its own __all__.

@@ -10,7 +10,7 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.names import with_role
 from ..ir.node import CONST, INPUT, Value
-from ..ir.types import bound, plain
+from ..ir.types import Dim, Size, plain, planned
 from .arguments import as_value, loss_function, shape_error, torch_lacks
 from .elementwise import eq, exp, log, logical_not, neg, to, where
 from .indexing import index_source, known_index, pick
@@ -45,8 +45,7 @@ class _Chosen:
         ignore_index = plain(ignore_index)
         if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
             raise ShapeError(f"{name}: ignore_index={ignore_index!r} must be a whole number")
-        classes = x.shape[-1]
-        assert isinstance(classes, int)
+        classes = planned(x.shape)[-1]
         self.index, self.replaced = t, False
         self.ignored: Value | None = None
         self.weight: Value | None = None
@@ -79,6 +78,11 @@ class _Chosen:
         if reduction == "mean" and self.weight is not None:
             return sum(losses) / sum(self.weight)
         return reduced(name, losses, reduction)
+
+
+def _number(extent: Size) -> Any:
+    """An extent as a number: that at run time, if it follows the batch."""
+    return apply("extent", extent=extent) if isinstance(extent, Dim) else extent
 
 
 def _may_be(t: Value, number: int) -> bool:
@@ -148,7 +152,7 @@ def cross_entropy(
     if smoothing:
         of_class = reshape(log_sum, (*log_sum.shape, 1)) - z
         total = sum(of_class if chosen.table is None else chosen.table * of_class, axis)
-        losses = (1.0 - smoothing) * losses + (smoothing / bound(x.shape, 1)[-1]) * total
+        losses = (1.0 - smoothing) * losses + (smoothing / _number(x.shape[-1])) * total
     return chosen.reduced(name, losses, reduction)
 
 
@@ -166,9 +170,8 @@ def _of_probabilities(
         )
     axis = 1 if x.ndim > 1 else 0
     classes = x.shape[axis]
-    assert isinstance(classes, int)
     if smoothing:
-        t = t * (1.0 - smoothing) + smoothing / classes
+        t = t * (1.0 - smoothing) + smoothing / _number(classes)
     if weight is not None:
         w = weights_of(name, "weight", weight)
         if w.shape != (classes,):

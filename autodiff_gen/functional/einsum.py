@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,16 +18,30 @@ __all__ = ["einsum"]
 
 
 def einsum(equation: str, *operands: Any) -> Value:
-    """The product of one or two operands whose axes are named by letters, summed over the letters that are not in the
-    result: "ij,jk->ik". Without "->" the result has the letters that occur once, in alphabetical order.
+    """The product of operands whose axes are named by letters, summed over the letters that are not in the result:
+    "ij,jk->ik". Without "->" the result has the letters that occur once, in alphabetical order. An Ellipsis names all
+    other axes. More than two operands are multiplied from left to right.
 
-    Raises ShapeError, also for an Ellipsis, and for a letter that occurs twice in one operand.
+    Raises ShapeError, also for a letter that occurs twice in one operand.
     """
-    values = [as_value(v) for v in operands]
+    values = [as_value(v) for v in (operands[0] if _is_list(operands) else operands)]
     terms, out = _parsed(equation, values)
     sizes = _sizes(equation, terms, values)
+    while len(values) > 2:
+        later = out + "".join(terms[2:])
+        kept = "".join(dict.fromkeys(c for c in terms[0] + terms[1] if c in later))
+        values[:2], terms[:2] = [_product(values[:2], terms[:2], kept, sizes)], [kept]
     if len(values) == 1:
         return _arranged(_summed(values[0], terms[0], out), [c for c in terms[0] if c in out], out)
+    return _product(values, terms, out, sizes)
+
+
+def _is_list(operands: Sequence[Any]) -> bool:
+    return len(operands) == 1 and isinstance(operands[0], list | tuple)
+
+
+def _product(values: Sequence[Value], terms: Sequence[str], out: str, sizes: dict[str, Size]) -> Value:
+    """The product of two operands, summed over the letters that are not in `out`."""
     a, b = (
         _summed(v, mine, out + other) for v, mine, other in zip(values, terms, reversed(terms), strict=True)
     )
@@ -41,18 +56,17 @@ def _parsed(equation: str, values: Sequence[Value]) -> tuple[list[str], str]:
     if not isinstance(equation, str):
         raise ShapeError(f"einsum: the equation must come first, as in 'ij,jk->ik', not {equation!r}")
     text = equation.replace(" ", "")
-    if "." in text:
-        raise ShapeError(f"einsum: {equation!r}: an Ellipsis is not supported; write a letter for each axis")
     inputs, arrow, out = text.partition("->")
     terms = inputs.split(",")
+    if "..." in text and len(terms) == len(values):
+        terms, out = _without_ellipsis(terms, out if arrow else None, values)
+        inputs, arrow = ",".join(terms), "->"
     if not all(c.isascii() and c.isalpha() for c in inputs.replace(",", "") + out):
         raise ShapeError(f"einsum: {equation!r}: axes are named by letters, as in 'ij,jk->ik'")
     if len(terms) != len(values):
         raise shape_error(
             "einsum", values, f"{equation!r} names {len(terms)} operands, but got {len(values)}"
         )
-    if len(values) > 2:
-        raise shape_error("einsum", values, f"{equation!r}: at most two operands; multiply the others first")
     for term in terms:
         if len(set(term)) != len(term):
             raise shape_error(
@@ -67,6 +81,19 @@ def _parsed(equation: str, values: Sequence[Value]) -> tuple[list[str], str]:
             "einsum", values, f"{equation!r}: the result's letters must be the operands', each once"
         )
     return terms, out
+
+
+def _without_ellipsis(
+    terms: Sequence[str], out: str | None, values: Sequence[Value]
+) -> tuple[list[str], str]:
+    """Terms and result with letters in place of each Ellipsis, the last ones for the last axes."""
+    used = "".join(terms)
+    counts = [max(v.ndim - len(t) + 3, 0) if "..." in t else 0 for t, v in zip(terms, values, strict=True)]
+    letters = "".join([c for c in string.ascii_letters if c not in used][: max(counts)])
+    new = [t.replace("...", letters[len(letters) - k :], 1) for t, k in zip(terms, counts, strict=True)]
+    if out is None:
+        return new, letters + "".join(sorted(c for c in set(used) - {"."} if used.count(c) == 1))
+    return new, out.replace("...", letters, 1)
 
 
 def _sizes(equation: str, terms: Sequence[str], values: Sequence[Value]) -> dict[str, Size]:

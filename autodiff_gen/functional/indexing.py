@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.build import apply, constant
-from ..ir.node import CONST, INPUT, Node, Value
+from ..ir.node import CONST, INPUT, Value
 from ..ir.op_kinds import Elementwise, Iota, Reduce, View
-from ..ir.types import Dim, Shape, plain, planned, planned_size, s32
+from ..ir.types import Dim, Shape, Size, plain, planned, planned_size, product, s32
 from ..ops.support import as_s32
 from .arguments import as_value, axis_of, shape_error, torch_lacks
 from .elementwise import detach, eq, ge, lt, to, where
@@ -44,15 +44,19 @@ def index_source(i: Value) -> Value:
             return i
 
 
-def is_known(name: str, x: Value, i: Value, extent: int, ignored: int | None = None) -> bool:
+def is_known(name: str, x: Value, i: Value, extent: Size, ignored: int | None = None) -> bool:
     """Whether an index of x is guaranteed to be below `extent`; an integer input records that limit, so that the
-    generated function checks it.
+    generated function checks it. Of an extent that follows the batch, only indices that follow it too are known.
 
     The input may also contain `ignored`, which this reader does not use as an index; if other readers do not accept it,
     the input may not. Raises ShapeError for a constant that is out of range.
     """
     source = index_source(i)
     node = source.node
+    if isinstance(extent, Dim):
+        if isinstance(node.op.lower, Iota):
+            return product(source.shape) == extent
+        return _chosen_along(source) == extent
     if node.op is INPUT and source.dtype.kind in "iu" and not node.attrs.get("inner"):
         node.attrs["classes"] = min(node.attrs.get("classes", extent), extent)
         if node.attrs.setdefault("ignored", ignored) != ignored:
@@ -65,29 +69,33 @@ def is_known(name: str, x: Value, i: Value, extent: int, ignored: int | None = N
         return True
     if isinstance(node.op.lower, Iota):
         return planned_size(source.shape) <= extent
-    found = isinstance(node.op.lower, Reduce) and node.op.lower.indexed and source.index == 1
-    return found and _axis_extent(node) <= extent
+    chosen = _chosen_along(source)
+    return chosen is not None and planned((chosen,))[0] <= extent
 
 
-def _axis_extent(node: Node) -> int:
-    """The largest extent of the axis that max or min reduces."""
-    axis: int = node.attrs["axes"][0]
-    return planned(node.operands[0].type.shape)[axis]
+def _chosen_along(i: Value) -> Size | None:
+    """The extent of the axis that max or min reduces, if the index is theirs."""
+    lower = i.node.op.lower
+    if not (isinstance(lower, Reduce) and lower.indexed and i.index == 1):
+        return None
+    axis: int = i.node.attrs["axes"][0]
+    return i.node.operands[0].type.shape[axis]
 
 
 def known_index(name: str, x: Value, i: Value, ignored: int | None = None) -> None:
     """Reject an index of x's last axis that nothing checks."""
-    extent = x.shape[-1]
-    assert isinstance(extent, int)
-    if not is_known(name, x, i, extent, ignored):
+    if not is_known(name, x, i, x.shape[-1], ignored):
         raise shape_error(
             name,
             [x, i],
-            "the index must be an integer input, a constant, or indices from F.max or F.min",
+            "the index must be an integer input, a constant, or indices from F.max or F.min; of an axis that follows "
+            "the batch, F.arange of the batch"
+            if isinstance(x.shape[-1], Dim)
+            else "the index must be an integer input, a constant, or indices from F.max or F.min",
         )
 
 
-def _in_range(name: str, x: Value, index: Any, extent: int) -> Value:
+def in_range(name: str, x: Value, index: Any, extent: int) -> Value:
     """The index, clamped to the valid range unless it is checked elsewhere."""
     i = index if isinstance(index, Value) else constant(index)
     if i.dtype.kind not in "iu":
@@ -131,7 +139,7 @@ def gather(input: Any, dim: int, index: Any) -> Value:
     input."""
     x = as_value(input)
     axis = axis_of("gather", x, dim)
-    i = _in_range("gather", x, index, extent_of("gather", x, axis))
+    i = in_range("gather", x, index, extent_of("gather", x, axis))
     if i.ndim != x.ndim:
         raise shape_error("gather", [x, i], "the index must have as many axes as the input")
     return apply("gather", _cut_to("gather", x, [x, i], i.shape, axis), i, dim=axis)
@@ -159,7 +167,7 @@ def index_select(input: Any, dim: int, index: Any) -> Value:
     """The slices of the input at index[j] along `dim`, in the order of j."""
     x = as_value(input)
     axis = axis_of("index_select", x, dim)
-    i = _in_range("index_select", x, index, extent_of("index_select", x, axis))
+    i = in_range("index_select", x, index, extent_of("index_select", x, axis))
     if i.ndim > 1:
         raise shape_error("index_select", [x, i], "the index must have one axis")
     return apply("index_select", x, reshape(i, (1,)) if i.ndim == 0 else i, dim=axis)
@@ -176,7 +184,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Value:
     if w.ndim != 2 or isinstance(w.shape[0], Dim):
         raise shape_error(name, [w], "the weight must have the shape [rows, columns]")
     rows = w.shape[0]
-    i = _in_range(name, w, input, rows)
+    i = in_range(name, w, input, rows)
     y = apply("index_select", w, i, dim=0)
     if padding_idx is None:
         return y
@@ -206,7 +214,7 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Value:
     x, s, name = as_value(input), as_value(src), "scatter_add"
     axis = axis_of(name, x, dim)
     d = extent_of(name, x, axis)
-    i = _in_range(name, x, index, d)
+    i = in_range(name, x, index, d)
     if not i.ndim == x.ndim == s.ndim:
         raise shape_error(name, [x, i, s], "input, index and src must have as many axes")
     s = _cut_to(name, s, [x, i, s], i.shape, None)
@@ -223,7 +231,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: float = 1
     x, s, name = as_value(input), as_value(source), "index_add"
     axis = axis_of(name, x, dim)
     d = extent_of(name, x, axis)
-    i = _in_range(name, x, index, d)
+    i = in_range(name, x, index, d)
     if i.ndim != 1 or s.shape != (*x.shape[:axis], *i.shape, *x.shape[axis + 1 :]):
         raise shape_error(
             name,

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Value
-from ..ir.types import Dim, Shape, Size, product
+from ..ir.types import Dim, Shape, Size, plain, product
 from .arguments import Dims, as_value, axes_of, axis_of, list_of, shape_error
 
 __all__ = ["broadcast_to", "flatten", "permute", "reshape", "squeeze", "transpose", "unflatten", "unsqueeze"]
 
 
 def reshape(input: Any, shape: Sequence[Size] | Size) -> Value:
-    """The same elements, in row-major order, with another shape; one extent may be -1. The batch axis is written as -1
-    or x.shape[0]. A view."""
+    """The same elements, in row-major order, with another shape; one extent may be -1. The batch axis is written as
+    x.shape[0], as -1, or as the number that the model gives as the largest batch. A view."""
     x = as_value(input)
-    wanted: Shape = (shape,) if isinstance(shape, int | Dim) else tuple(shape)
+    wanted: Shape = tuple(map(plain, (shape,) if isinstance(shape, int | Dim) else shape))
+    try:
+        return _reshaped(x, wanted)
+    except ShapeError:
+        for new in _with_batch(x, wanted):
+            with contextlib.suppress(ShapeError):
+                return _reshaped(x, new)
+        raise
+
+
+def _reshaped(x: Value, wanted: Shape) -> Value:
     if sum(1 for d in wanted if d == -1) > 1:
         raise shape_error("reshape", [x], f"only one extent of {list(wanted)} may be -1")
     if -1 in wanted:
@@ -26,10 +38,19 @@ def reshape(input: Any, shape: Sequence[Size] | Size) -> Value:
     return x if wanted == x.shape else apply("reshape", x, shape=wanted)
 
 
+def _with_batch(x: Value, wanted: Shape) -> Iterator[Shape]:
+    """Shapes in which an extent follows the batch that is given as a number, that of the largest batch."""
+    caps = {d.cap for d in x.shape if isinstance(d, Dim)}
+    for k, d in enumerate(wanted):
+        for cap in caps:
+            if isinstance(d, int) and d > 0 and d % cap == 0:
+                yield (*wanted[:k], Dim(d // cap, cap), *wanted[k + 1 :])
+
+
 def _quotient(x: Value, wanted: Shape, total: Size, rest: Size) -> Size:
     """The extent of -1. Raises ShapeError if there is none."""
     if isinstance(rest, Dim):
-        if isinstance(total, Dim) and total.coef % rest.coef == 0:
+        if isinstance(total, Dim) and total.power == rest.power and total.coef % rest.coef == 0:
             return total.coef // rest.coef
     elif rest > 0 and (total.coef if isinstance(total, Dim) else total) % rest == 0:
         return total // rest

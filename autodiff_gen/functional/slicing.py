@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from types import EllipsisType
 from typing import Any, SupportsIndex
 
 from ..ir.node import Value
@@ -13,7 +12,7 @@ from ..ops.slices import window
 from .arguments import Dims, as_value, axes_of, axis_of, shape_error
 from .shapes import reshape
 
-__all__ = ["chunk", "flip", "getitem", "narrow", "select", "split", "unbind"]
+__all__ = ["chunk", "flip", "narrow", "select", "split", "unbind"]
 
 
 def cut(x: Value, axis: int, start: int, size: int, step: int = 1) -> Value:
@@ -38,63 +37,6 @@ def whole(name: str, x: Value, what: str, number: SupportsIndex) -> int:
     if isinstance(number, bool) or not hasattr(number, "__index__"):
         raise shape_error(name, [x], f"{what}={number!r} must be a whole number")
     return operator.index(number)
-
-
-def getitem(input: Any, key: Any) -> Value:
-    """input[key]: whole numbers, slices with steps of at least 1, None and an Ellipsis, as in PyTorch."""
-    x = as_value(input)
-    name = "getitem"
-    keys = list(key) if isinstance(key, tuple) else [key]
-    taken = sum(k is not None and k is not Ellipsis for k in keys)
-    if sum(k is Ellipsis for k in keys) > 1:
-        raise shape_error(name, [x], "an index may contain only one Ellipsis")
-    if taken > x.ndim:
-        raise shape_error(name, [x], f"{taken} indices for {x.ndim} axes")
-    ellipsis = next((i for i, k in enumerate(keys) if isinstance(k, EllipsisType)), len(keys))
-    keys[ellipsis : ellipsis + 1] = [slice(None)] * (x.ndim - taken)
-    out: list[Size] = []
-    shape, starts, steps = list(x.shape), [0] * x.ndim, [1] * x.ndim
-    axis = 0
-    for k in keys:
-        if k is None:
-            out.append(1)
-            continue
-        if not (isinstance(k, slice) and k == slice(None)):
-            shape[axis], starts[axis], steps[axis] = _along(name, x, axis, k)
-        if isinstance(k, slice):
-            out.append(shape[axis])
-        axis += 1
-    y = x if tuple(shape) == x.shape and set(steps) <= {1} else window(x, tuple(shape), starts, steps)
-    return reshape(y, tuple(out))
-
-
-def _along(name: str, x: Value, axis: int, key: Any) -> tuple[int, int, int]:
-    """Extent, start and step of one axis' key."""
-    in_array = getattr(key, "shape", ()) != ()
-    if in_array or isinstance(key, bool) or not (isinstance(key, slice) or hasattr(key, "__index__")):
-        raise shape_error(
-            name,
-            [x],
-            f"{type(key).__name__} cannot be an index; indices in an array are for F.index_select, F.gather "
-            "and F.embedding, masks for F.where",
-        )
-    d = extent_of(name, x, axis)
-    if not isinstance(key, slice):
-        i = operator.index(key)
-        if not -d <= i < d:
-            raise shape_error(name, [x], f"index {i} is out of range for axis {axis} of extent {d}")
-        return 1, i % d, 1
-    for part, number in (("start", key.start), ("stop", key.stop), ("step", key.step)):
-        if number is not None:
-            whole(name, x, part, number)
-    start, stop, step = key.indices(d)
-    if step < 1:
-        raise shape_error(
-            name, [x], f"a step must be at least 1, not {step}; use F.flip for the reverse order"
-        )
-    if stop <= start:
-        raise shape_error(name, [x], f"the slice of axis {axis} of extent {d} is empty")
-    return len(range(start, stop, step)), start, step
 
 
 def narrow(input: Any, dim: int, start: int, length: int) -> Value:

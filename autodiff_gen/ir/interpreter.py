@@ -19,7 +19,7 @@ from .types import Dim
 def bind(attr: Any, n: int | None) -> Any:
     """An attribute with every batch extent replaced by its value at batch size n."""
     if isinstance(attr, Dim):
-        return attr.coef * (attr.cap if n is None else n)
+        return attr.at(attr.cap if n is None else n)
     if isinstance(attr, tuple):
         return tuple(bind(a, n) for a in attr)
     return attr

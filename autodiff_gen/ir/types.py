@@ -49,37 +49,48 @@ def dtype(name: str | DType) -> DType:
 
 @dataclass(frozen=True)
 class Dim:
-    """An extent that follows the batch: `coef * n` with a run-time n of at most `cap`.
+    """An extent that follows the batch: `coef * n^power` with a run-time n of at most `cap`. Extents of values have the
+    power 1; their products, numbers of elements, may have others.
 
-    Only linear arithmetic is defined; anything else is a ShapeError, raised where the op is built.
+    Only arithmetic whose result has this form is defined; anything else is a ShapeError, raised where the op is built.
     """
 
     coef: int
     cap: int
+    power: int = 1
 
     @property
     def planned(self) -> int:
-        return self.coef * self.cap
+        return self.at(self.cap)
+
+    def at(self, n: int) -> int:
+        """The number at batch size n."""
+        return int(self.coef * n**self.power)
 
     def __repr__(self) -> str:
-        return "n" if self.coef == 1 else f"{self.coef}n"
+        n = "n" if self.power == 1 else f"n^{self.power}"
+        return n if self.coef == 1 else f"{self.coef}{n}"
 
     def __mul__(self, other: Size) -> Dim:
-        if isinstance(other, Dim):
-            raise ShapeError(f"extent {self!r} * {other!r} is not linear in the batch size n")
-        return Dim(self.coef * other, self.cap)
+        if not isinstance(other, Dim):
+            return Dim(self.coef * other, self.cap, self.power)
+        if self.cap != other.cap:
+            raise ShapeError(
+                f"extents {self!r} and {other!r} are of batches of at most {self.cap} and {other.cap}"
+            )
+        return Dim(self.coef * other.coef, self.cap, self.power + other.power)
 
     __rmul__ = __mul__
 
     def __add__(self, other: Size) -> Dim:
-        if isinstance(other, Dim) and other.cap == self.cap:
-            return Dim(self.coef + other.coef, self.cap)
+        if isinstance(other, Dim) and (other.cap, other.power) == (self.cap, self.power):
+            return Dim(self.coef + other.coef, self.cap, self.power)
         raise ShapeError(f"extent {self!r} + {other!r} is not a multiple of the batch size n")
 
     def __floordiv__(self, other: int) -> Dim:
         if self.coef % other:
             raise ShapeError(f"extent {self!r} is not divisible by {other}")
-        return Dim(self.coef // other, self.cap)
+        return Dim(self.coef // other, self.cap, self.power)
 
 
 Size: TypeAlias = int | Dim
@@ -94,11 +105,11 @@ def planned(shape: Shape) -> tuple[int, ...]:
 
 def bound(shape: Shape, n: int | None) -> tuple[int, ...]:
     """The shape at batch size n."""
-    return tuple(d.coef * (d.cap if n is None else n) if isinstance(d, Dim) else d for d in shape)
+    return tuple(d.at(d.cap if n is None else n) if isinstance(d, Dim) else d for d in shape)
 
 
 def product(shape: Shape) -> Size:
-    """The number of elements, `c` or `c*n`."""
+    """The number of elements: `c`, or `c` times a power of n."""
     result: Size = 1
     for d in shape:
         result = result * d

@@ -58,14 +58,18 @@ def extent(size: Size) -> str:
     """An extent as a C expression over the run-time batch size n."""
     if isinstance(size, int):
         return str(size)
-    return "n" if size.coef == 1 else f"{size.coef} * n"
+    n = " * ".join(["n"] * size.power)
+    return n if size.coef == 1 else f"{size.coef} * {n}"
 
 
 def size(value: Size) -> c.Expr:
     """An extent as an expression."""
     if isinstance(value, int):
         return c.number(value)
-    return c.Name("n") if value.coef == 1 else c.Binary("*", c.number(value.coef), c.Name("n"))
+    result: c.Expr = c.Name("n") if value.coef == 1 else c.Binary("*", c.number(value.coef), c.Name("n"))
+    for _ in range(value.power - 1):
+        result = c.Binary("*", result, c.Name("n"))
+    return result
 
 
 def offset(start: int, steps: Sequence[tuple[c.Expr | None, int]]) -> list[c.Expr]:

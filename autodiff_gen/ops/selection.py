@@ -11,7 +11,7 @@ from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Pick
-from ..ir.types import Dim, Shape, Type
+from ..ir.types import Shape, Type
 from .support import as_s32
 
 
@@ -22,8 +22,6 @@ def _pick_type(x: Type, index: Type) -> Type:
         raise ShapeError(
             f"the index must have the first operand's shape less its last axis, {list(x.shape[:-1])}"
         )
-    if isinstance(x.shape[-1], Dim):
-        raise ShapeError("the last axis cannot be the batch axis")
     return Type(x.dtype, index.shape)
 
 

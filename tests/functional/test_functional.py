@@ -207,6 +207,16 @@ ROWS: list[Row] = [
     ("linear_no_bias", lambda F, a, b: F.linear(a, b), [(4, 3), (2, 3)]),
     ("linear_vector", lambda F, a, b, c: F.linear(a, b, c), [(3,), (2, 3), (2,)]),
     ("linear_stack", lambda F, a, b, c: F.linear(a, b, c), [(2, 4, 3), (2, 3), (2,)]),
+    ("arange", lambda F, a: a * F.arange(4.0) + F.arange(1.0, 3.0, 0.5), [(2, 4)]),
+    (
+        "arange_integers",
+        lambda F, a: a * F.arange(7, -1, -2) + F.arange(4) - F.arange(2, 6),
+        [((4,), "s32", 5)],
+    ),
+    ("eye", lambda F, a: a * F.eye(3, 4) + F.eye(1), [(3, 4)]),
+    ("full", lambda F, a: a * F.full((2, 1), 0.5) + F.zeros(3) + F.ones((2, 3)) + F.full((1,), 2), [(2, 3)]),
+    ("like", lambda F, a: F.ones_like(a) * a + F.zeros_like(a) + F.full_like(a, 2), [(2, 3)]),
+    ("linspace", lambda F, a: a * F.linspace(-1, 2, 4), [(2, 4)]),
     ("reshape", lambda F, a: F.reshape(a, (3, -1)), [(2, 6)]),
     ("reshape_method", lambda F, a: a.reshape(-1, 4).T, [(2, 6)]),
     ("transpose", lambda F, a: F.transpose(a, 0, -1), [(2, 3, 4)]),
@@ -439,7 +449,8 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.max(X, (0, 1)), r"^max\(x: f32\[2,3\]\): dim must be one integer"),
     (lambda: F.reshape(X, (4, -1)), r"^reshape\(x: f32\[2,3\]\): 6 elements do not fill the shape \[4, -1\]$"),
     (lambda: F.reshape(X, (-1, -1)), "only one extent"),
-    (lambda: F.reshape(BATCH, (8, 784)), "use -1 or x.shape|do not fill"),
+    (lambda: F.reshape(BATCH, (7, 784)), r"^reshape\(.*\): 784n elements do not fill the shape \[7, 784\]$"),
+    (lambda: F.reshape(BATCH, (2, -1, 784)), "splits or merges axes around the batch axis n|do not fill"),
     (lambda: F.unsqueeze(X, 4), "dim=4 is out of range"),
     (lambda: F.nll_loss(X, X), r"^nll_loss\(x: .*, x: .*\): the target must be class indices"),
     (lambda: F.nll_loss(X, ag.Input("t", (3,), dtype="s32")), r"^nll_loss\(x: f32\[2,3\], t: s32\[3\]\): scores"),
@@ -525,3 +536,7 @@ def test_dim_follows_the_batch() -> None:
     assert F.reshape(BATCH, (-1, 784)).shape == (Dim(1, 8), 784)
     assert F.reshape(BATCH, (BATCH.shape[0], -1)).shape == (Dim(1, 8), 784)
     assert F.reshape(BATCH, -1).shape == (Dim(784, 8),)
+    for shape in ((8, 28, 28), (-1, 28, 28), (8, -1, 28)):  # the largest batch as a number
+        assert F.reshape(BATCH, shape).shape == (Dim(1, 8), 28, 28)
+    assert BATCH.view(16, 392).shape == (Dim(2, 8), 392)
+    assert F.permute(BATCH, (1, 0, 2)).reshape(28, 1, 8, 28).shape == (28, 1, Dim(1, 8), 28)
