@@ -8,7 +8,7 @@ Random numbers are `rand_u32(key, 0, index)` of runtime/ag_rng.h. The key is the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -126,6 +126,15 @@ class Given:
         return self.values.copy()
 
 
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Numbers that `draw` makes of the shape and a generator of random numbers when the model is built: an array, as
+    soon as the parameter's seed is known."""
+
+    shape: tuple[int, ...]
+    draw: Callable[[tuple[int, ...], np.random.Generator], Any]
+
+
 Initialiser: TypeAlias = Uniform | Normal | Constant | Given
 
 
@@ -187,10 +196,16 @@ def _fans(name: str, shape: int | Sequence[int]) -> tuple[int, int]:
     return extents[1] * field_, extents[0] * field_
 
 
-_GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
+_GAINS = {
+    **dict.fromkeys(("linear", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "sigmoid"), 1.0),
+    "tanh": 5.0 / 3.0,
+    "relu": math.sqrt(2.0),
+    "selu": 0.75,
+}
 
 
-def _gain(nonlinearity: str, a: float) -> float:
+def gain(nonlinearity: str, a: float = 0.0) -> float:
+    """The gain of a nonlinearity, as torch.nn.init.calculate_gain; a: the negative slope of "leaky_relu"."""
     if nonlinearity == "leaky_relu":
         return math.sqrt(2.0 / (1.0 + a * a))
     if nonlinearity not in _GAINS:
@@ -210,7 +225,7 @@ def kaiming_uniform(
 ) -> Uniform:
     """He et al. 2015, as torch.nn.init.kaiming_uniform_: bound = gain * sqrt(3 / fan)."""
     fan = _fan("kaiming_uniform", shape, mode)
-    return uniform(shape, _gain(nonlinearity, a) * math.sqrt(3.0 / fan), seed=seed)
+    return uniform(shape, gain(nonlinearity, a) * math.sqrt(3.0 / fan), seed=seed)
 
 
 def _fan(name: str, shape: int | Sequence[int], mode: str) -> int:
@@ -230,7 +245,7 @@ def kaiming_normal(
 ) -> Normal:
     """He et al. 2015, as torch.nn.init.kaiming_normal_: std = gain / sqrt(fan)."""
     fan = _fan("kaiming_normal", shape, mode)
-    return normal(shape, std=_gain(nonlinearity, a) / math.sqrt(fan), seed=seed)
+    return normal(shape, std=gain(nonlinearity, a) / math.sqrt(fan), seed=seed)
 
 
 def xavier_normal(shape: int | Sequence[int], gain: float = 1.0, *, seed: int | None = None) -> Normal:
@@ -254,6 +269,8 @@ def initialiser(name: str, values: Any, seed: int) -> Initialiser:
         return values if values.seed is not None else replace(values, seed=seed)
     if isinstance(values, Constant | Given):
         return values
+    if isinstance(values, Drawn):
+        values = values.draw(values.shape, np.random.default_rng(seed))
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -76,6 +76,12 @@ def markdown() -> str:
             _classes(optim.lr_scheduler, optim.lr_scheduler.LRScheduler),
         ),
         _section("Initialisers", "`init`, drawn on the device; as in torch.nn.init.", init, _functions(init)),
+        _section(
+            "Initialisers in place",
+            "`nn.init`, what a module's parameters start from; as in torch.nn.init.",
+            nn.init,
+            _functions(nn.init),
+        ),
     ]
     return "\n\n".join(parts) + "\n"
 

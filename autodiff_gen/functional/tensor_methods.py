@@ -134,6 +134,7 @@ def install(functions: Mapping[str, Any]) -> None:
     for f in (contiguous, dim, numel, requires_grad_, size, t):
         _set(f.__name__, f)
     _set("T", property(t))
+    _set("data", property(data))
     _set("requires_grad", property(_requires_grad, _set_requires_grad))
 
 
@@ -165,6 +166,11 @@ def _variadic(function: Callable[..., Any]) -> Callable[..., Any]:
 def t(self: Value) -> Value:
     """The transpose of a matrix: [m, n] -> [n, m]; a view."""
     return apply("permute", self, dims=tuple(reversed(range(len(self.type.shape)))))
+
+
+def data(self: Value) -> Value:
+    """A parameter itself, as in `layer.weight.data.zero_()`; otherwise the same values without gradient."""
+    return self if self.node.attrs.get("state") is not None else apply("detach", self)
 
 
 def contiguous(self: Value) -> Value:

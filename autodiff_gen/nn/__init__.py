@@ -1,5 +1,6 @@
 """Layers and losses with the names, arguments, defaults and initialisation of torch.nn."""
 
+from . import init as init
 from .activations import (
     CELU,
     ELU,
@@ -29,7 +30,7 @@ from .activations import (
 )
 from .attention import MultiheadAttention
 from .batch_norm import BatchNorm1d, BatchNorm2d, InstanceNorm1d, InstanceNorm2d
-from .containers import ModuleDict, ModuleList
+from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .convolution import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
 from .distances import CosineSimilarity, PairwiseDistance
 from .dropout import Dropout, Dropout1d, Dropout2d
@@ -48,7 +49,7 @@ from .losses import (
     SmoothL1Loss,
     TripletMarginLoss,
 )
-from .module import Module, Sequential
+from .module import Module
 from .normalization import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
 from .padding import (
     CircularPad1d,
@@ -156,6 +157,8 @@ __all__ = [
     "PReLU",
     "PairwiseDistance",
     "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "PixelShuffle",
     "PixelUnshuffle",
     "QuantizedParameter",

@@ -1,48 +1,98 @@
-"""Containers of modules without a forward method, as in torch.nn; for Sequential see module.py."""
+"""Containers of modules and of parameters, as in torch.nn."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 from ..errors import ModelError
 from .module import Module
+from .parameter import Parameter
 
 
-def _module(owner: str, name: str, module: Any) -> Module:
-    if not isinstance(module, Module):
-        raise ModelError(f"{owner}: {name!r} is {module!r}, not a module; did you forget the parentheses?")
-    return module
+class _List(Module):
+    """Modules in order, named "0", "1", ..."""
 
-
-class ModuleList(Module):
-    """A list of modules, named "0", "1", ..."""
-
-    def __init__(self, modules: Iterable[Module] | None = None) -> None:
-        super().__init__()
-        self.extend(modules or ())
-
-    def append(self, module: Module) -> ModuleList:
+    def append(self, module: Module) -> Self:
         """Append a module. Returns the list."""
-        name = str(len(self))
-        self._members()[1][name] = _module("ModuleList", name, module)
-        return self
+        return self.insert(len(self), module)
 
-    def extend(self, modules: Iterable[Module]) -> ModuleList:
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Append modules. Returns the list."""
         for module in modules:
             self.append(module)
+        return self
+
+    def insert(self, index: int, module: Module) -> Self:
+        """Insert a module before the one at `index`; those after it are renamed. Returns the list."""
+        modules: list[Module | None] = list(self.children())
+        modules.insert(index, module)
+        return self._with(modules)
+
+    def _with(self, modules: Iterable[Module | None]) -> Self:
+        """This list with other modules, numbered."""
+        self._members()[1].clear()
+        for k, module in enumerate(modules):
+            self.add_module(str(k), module)
         return self
 
     def __len__(self) -> int:
         return len(self._members()[1])
 
     def __getitem__(self, index: int | slice) -> Any:
-        selected = list(self.children())[index]
-        return ModuleList(selected) if isinstance(selected, list) else selected
+        if not isinstance(index, slice):
+            return list(self.children())[index]
+        names = list(self._members()[1])[index]
+        part = type(self)()
+        for name in names:
+            part.add_module(name, self._members()[1][name])
+        return part
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        self.add_module(list(self._members()[1])[index], module)
+
+    def __delitem__(self, index: int | slice) -> None:
+        modules = list(self.children())
+        del modules[index]
+        self._with(modules)
 
     def __iter__(self) -> Iterator[Module]:
         return self.children()
+
+
+class Sequential(_List):
+    """Modules applied in order; named "0", "1", ... or by the keys of an OrderedDict."""
+
+    def __init__(self, *modules: Module | OrderedDict[str, Module]) -> None:
+        super().__init__()
+        named: list[tuple[str, Any]]
+        if len(modules) == 1 and isinstance(modules[0], dict):
+            named = list(modules[0].items())
+        else:
+            named = [(str(i), m) for i, m in enumerate(modules)]
+        for name, module in named:
+            self.add_module(name, module)
+
+    def forward(self, input: Any) -> Any:
+        for module in self.children():
+            input = module(input)
+        return input
+
+
+class ModuleList(_List):
+    """A list of modules, named "0", "1", ..."""
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        self.extend(modules or ())
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return (
+            ModuleList(list(self.children())[index])
+            if isinstance(index, slice)
+            else super().__getitem__(index)
+        )
 
 
 class ModuleDict(Module):
@@ -54,7 +104,7 @@ class ModuleDict(Module):
             self[name] = module
 
     def __setitem__(self, name: str, module: Module) -> None:
-        self._members()[1][name] = _module("ModuleDict", name, module)
+        self.add_module(name, module)
 
     def __getitem__(self, name: str) -> Module:
         if name not in self:
@@ -78,3 +128,77 @@ class ModuleDict(Module):
 
     def values(self) -> Iterable[Module]:
         return list(self.children())
+
+    def update(self, modules: Mapping[str, Module]) -> None:
+        """Add modules, or replace those of the same names."""
+        for name, module in modules.items():
+            self[name] = module
+
+    def pop(self, name: str) -> Module:
+        """Remove a module, and return it."""
+        module = self[name]
+        del self._members()[1][name]
+        return module
+
+
+class ParameterList(Module):
+    """A list of parameters, named "0", "1", ..."""
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self.extend(values or ())
+
+    def append(self, value: Any) -> ParameterList:
+        """Append a parameter; an initialiser or an array becomes one. Returns the list."""
+        self.register_parameter(str(len(self)), value if isinstance(value, Parameter) else Parameter(value))
+        return self
+
+    def extend(self, values: Iterable[Any]) -> ParameterList:
+        """Append parameters. Returns the list."""
+        for value in values:
+            self.append(value)
+        return self
+
+    def __len__(self) -> int:
+        return len(self._members()[0])
+
+    def __getitem__(self, index: int) -> Any:
+        return self.__getattr__(str(range(len(self))[index]))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[k] for k in range(len(self)))
+
+
+class ParameterDict(Module):
+    """A dict of parameters by name."""
+
+    def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        for name, value in (parameters or {}).items():
+            self[name] = value
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.register_parameter(name, value if isinstance(value, Parameter) else Parameter(value))
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise ModelError(f"ParameterDict has no {name!r}; it has {', '.join(self.keys()) or 'nothing'}")
+        return self.__getattr__(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._members()[0]
+
+    def __len__(self) -> int:
+        return len(self._members()[0])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def keys(self) -> Iterable[str]:
+        return self._members()[0].keys()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        return [(name, self[name]) for name in self]
+
+    def values(self) -> Iterable[Any]:
+        return [self[name] for name in self]

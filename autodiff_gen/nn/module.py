@@ -5,8 +5,7 @@ from the position in that module.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from ..functional import torch_lacks
 from ..ir.names import set_output
 from ..ir.node import STATE, Value
 from ..ir.origin import building, current
+from .alternatives import MODULE
 from .parameter import Buffer, Parameter, QuantizedParameter, Stored
 
 
@@ -70,6 +70,14 @@ class Module:
             return own.value if own is not None and own.value is not None else own
         if name in modules:
             return modules[name]
+        if name in MODULE:
+            raise ModelError(f"{type(self).__name__}.{name} is not supported; {MODULE[name]}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        for store in (*self._members(), self._own_buffers(), self.__dict__):
+            if store.pop(name, self) is not self:  # a parameter may be None
+                return
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
@@ -93,6 +101,10 @@ class Module:
     def eval(self) -> Module:
         """train(False): evaluation mode, also while the model trains. Returns the module."""
         return self.train(False)
+
+    def modules(self) -> Iterator[Module]:
+        """This module and its descendants, each once."""
+        return (module for _, module in self.named_modules())
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
         """This module and its descendants, each once, in state_dict order."""
@@ -176,7 +188,7 @@ class Module:
                     f"load_state_dict: {name!r} is part of a graph already; call load_state_dict before the network is "
                     "called"
                 )
-            shape, given = init.initialiser(name, stored.data, 0).shape, np.shape(state_dict[name])
+            shape, given = stored.shape, np.shape(state_dict[name])
             if given != shape:
                 raise ModelError(f"load_state_dict: {name} has shape {list(shape)}, got {list(given)}")
             if isinstance(stored, QuantizedParameter):
@@ -186,7 +198,55 @@ class Module:
             stored.load(values[name])
 
     def children(self) -> Iterator[Module]:
-        return (m for m in self._members()[1].values() if m is not None)
+        return (m for _, m in self.named_children())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        return ((name, m) for name, m in self._members()[1].items() if m is not None)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Set a module; None: there is no such module."""
+        if module is not None and not isinstance(module, Module):
+            raise ModelError(
+                f"{type(self).__name__}: {name!r} is {module!r}, not a module; did you forget the parentheses?"
+            )
+        if not name or "." in name:
+            raise ModelError(f"{type(self).__name__}: {name!r} cannot be the name of a module")
+        self.__dict__.pop(name, None)
+        self._members()[1][name] = module
+
+    register_module = add_module
+
+    def apply(self, fn: Callable[[Module], Any]) -> Module:
+        """Call `fn` with every module below, then with this one: `net.apply(init_weights)`. Returns the module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def get_submodule(self, target: str) -> Module:
+        """The module called `target`, such as "features.0"; this one if it is empty."""
+        found = dict(self.named_modules()).get(target)
+        if found is None:
+            raise ModelError(f"{type(self).__name__} has no module {target!r}")
+        return found
+
+    def get_parameter(self, target: str) -> Any:
+        """The parameter called `target`, such as "features.0.weight"."""
+        module, _, name = target.rpartition(".")
+        parameters = self.get_submodule(module)._members()[0]
+        if parameters.get(name) is None:
+            raise ModelError(f"{type(self).__name__} has no parameter {target!r}")
+        return getattr(self.get_submodule(module), name)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The initial values of all parameters and buffers, arrays by name."""
+        self._named("parameter")
+        held = {}
+        for prefix, module in self.named_modules():
+            for k, own in (*module._members()[0].items(), *module._own_buffers().items()):
+                if own is not None and own.value is not None:
+                    held[f"{prefix}.{k}" if prefix else k] = own.value.node.attrs["state"].init.array()
+        return held
 
     def forward(self, *inputs: Any) -> Any:
         raise ModelError(f"{type(self).__name__} defines no forward method")
@@ -203,35 +263,3 @@ class Module:
         if isinstance(first, Value):
             set_output(first, scope)
         return result
-
-
-class Sequential(Module):
-    """Modules applied in order; named "0", "1", ... or by the keys of an OrderedDict."""
-
-    def __init__(self, *modules: Module | OrderedDict[str, Module]) -> None:
-        super().__init__()
-        named: list[tuple[str, object]]
-        if len(modules) == 1 and isinstance(modules[0], dict):
-            named = list(modules[0].items())
-        else:
-            named = [(str(i), m) for i, m in enumerate(modules)]
-        for name, module in named:
-            if not isinstance(module, Module):
-                raise ModelError(
-                    f"Sequential: {name!r} is {module!r}, not a module; did you forget the parentheses?"
-                )
-            self._members()[1][name] = module
-
-    def __len__(self) -> int:
-        return len(self._members()[1])
-
-    def __getitem__(self, index: int) -> Module:
-        return list(self.children())[index]
-
-    def __iter__(self) -> Iterator[Module]:
-        return self.children()
-
-    def forward(self, input: Any) -> Any:
-        for module in self.children():
-            input = module(input)
-        return input

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
+import weakref
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,17 +16,30 @@ from ..functional.inputs import make_buffer
 from ..functional.quantized_arguments import weight_arrays
 from ..ir.build import make_state
 from ..ir.graph import Channels, State
-from ..ir.node import Value
+from ..ir.interpreter import evaluate
+from ..ir.node import INPUT, STATE, Value, topological
 from ..ir.quantization import HIGH, LOW
 from ..ir.types import Type, f32, s8
+
+
+def _constant(value: Value) -> Any:
+    """The array of a value that depends on no input: nn.Parameter(F.zeros(3))."""
+    if any(node.op in (INPUT, STATE) for node in topological([value])):
+        raise ModelError(f"{value!r} depends on inputs or parameters, and cannot be the start of a parameter")
+    return evaluate([value], {})[0]
 
 
 class Stored(ABC):
     """An initialiser or an array, and the graph value that is made of it."""
 
+    of_state: ClassVar[weakref.WeakValueDictionary[State, Stored]] = weakref.WeakValueDictionary()
+
     def __init__(self, data: Any) -> None:
-        self.data = data
+        if isinstance(data, Value) and data.node.op is not STATE:
+            data = _constant(data)
+        self.start = data
         self.value: Value | None = None
+        self.seed = 0
         self.called = (
             False  # whether a module computed with it; listing parameters alone leaves its name open
         )
@@ -47,24 +62,56 @@ class Stored(ABC):
         """The graph value. It has the name, seed and position in the outermost module that listed it, or was called:
         `net.features.parameters()` names "0.weight" what `net` renames to "features.0.weight"."""
         if self.value is None:
-            self.value = self.made(name, seed)
+            self.value, self.seed = self.made(name, seed), seed
+            self.of_state[self._state] = self
         elif not self.fixed and name.count(".") >= self._state.name.count("."):
             new = self.made(name, seed)
             self._state.edit(name=name, init=new.node.attrs["state"].init)
-            self.value.node.serial = new.node.serial
+            self.value.node.serial, self.seed = new.node.serial, seed
         self.called = self.called or called
         return self.value
 
     def load(self, data: Any) -> None:
-        """Start from this initialiser."""
-        self.data = data
+        """Start from this initialiser, or from these numbers. Raises ModelError once name and first value are fixed."""
+        if self.fixed:
+            raise ModelError(
+                f"{self._state.name!r} is part of a graph already; set its initial values before the network is called"
+            )
+        self.start = data
         if self.value is not None:
-            self._state.edit(init=data)
+            self._state.edit(init=init.initialiser(self._state.name, data, self.seed))
+
+    @property
+    def data(self) -> Self:
+        """The parameter itself, as in `layer.weight.data.zero_()`."""
+        return self
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents."""
+        return tuple(init.initialiser("", self.start, 0).shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def dim(self) -> int:
+        """The number of axes."""
+        return self.ndim
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or one of its extents."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """One of its own, which the module that holds it names; it starts as this one does."""
         copied = copy.copy(self)
-        copied.data, copied.value, copied.called = copy.deepcopy(self.data, memo), None, False
+        copied.start, copied.value, copied.called = copy.deepcopy(self.start, memo), None, False
         return copied
 
     @property
@@ -122,7 +169,7 @@ class Parameter(Stored):
         return self
 
     def made(self, name: str, seed: int) -> Value:
-        first = init.initialiser(name, self.data, seed)
+        first = init.initialiser(name, self.start, seed)
         return make_state(
             State(name, Type(f32, first.shape), first, self._requires_grad, channels=self._channels)
         )
@@ -144,7 +191,7 @@ class QuantizedParameter(Parameter):
             raise ModelError(f"load_state_dict: {name} has 8-bit integers, got {wrong.flat[0]:g}")
 
     def made(self, name: str, seed: int) -> Value:
-        first = init.initialiser(name, self.data, seed)
+        first = init.initialiser(name, self.start, seed)
         return make_state(
             State(
                 name,
@@ -167,4 +214,4 @@ class Buffer(Stored):
         self.dtype = dtype
 
     def made(self, name: str, seed: int) -> Value:
-        return make_buffer(name, self.data, self.dtype)
+        return make_buffer(name, self.start, self.dtype)

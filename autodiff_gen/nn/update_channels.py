@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .. import init
 from ..errors import ModelError
 from ..ir.graph import Channels
 from ..ir.types import plain
@@ -27,7 +26,7 @@ def update_channels(layer: Module, channels: float | Sequence[int]) -> Module:
             f"update_channels: {type(layer).__name__} has no weights by input channel; give a linear layer or a "
             "convolution without groups or with one for each channel"
         )
-    count = init.initialiser("weight", weight.data, 0).shape[axis]
+    count = weight.shape[axis]
     given = plain(channels)
     chosen = _fraction(given) if isinstance(given, int | float) else _listed(given, count)
     weight.requires_grad = True

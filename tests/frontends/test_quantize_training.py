@@ -231,7 +231,7 @@ def test_a_master_copy_keeps_the_channels_and_what_was_loaded() -> None:
     channels, scales = layer.weight.channels, np.asarray(layer.arrays["weight_scales"])
     layer.use_master_copy()
     assert layer.weight.channels == channels and layer.weight.requires_grad
-    np.testing.assert_allclose(layer.weight.data[:, 0, 0, 0], 3 * scales)
+    np.testing.assert_allclose(layer.weight.start[:, 0, 0, 0], 3 * scales)
 
 
 def test_a_report_of_a_network_that_will_train() -> None:

@@ -11,7 +11,7 @@ from against_torch import check_float64, check_layer
 
 import autodiff_gen as ag
 from autodiff_gen import functional as F
-from autodiff_gen import nn
+from autodiff_gen import init, nn
 from autodiff_gen.errors import ModelError
 
 IMAGES, SERIES = (2, 3, 4, 5), (2, 6, 4)
@@ -99,6 +99,71 @@ def test_state_dict_has_torchs_names_in_torchs_order() -> None:
     assert twin.load_state_dict({k: torch.tensor(v) for k, v in trainer.state_dict().items()})
 
 
+def edited(nn: Any, start: Any) -> Any:
+    """What is added, replaced and removed by name and by number; `start` makes the first numbers of a parameter."""
+
+    class Edited(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Sequential(nn.Linear(3, 4), nn.Tanh()).append(nn.Linear(4, 4))
+            self.body.insert(1, nn.Linear(4, 4))
+            self.body[0] = nn.Linear(3, 4, bias=False)
+            del self.body[2]
+            self.body.extend([nn.ReLU(), nn.Linear(4, 4)])
+            self.rest = self.body[3:]
+            self.add_module("head", nn.Linear(4, 2))
+            self.register_module("none", None)
+            self.gone = nn.Linear(3, 3)
+            del self.gone
+            self.by_name = nn.ModuleDict({"a": nn.Linear(4, 4), "b": nn.ReLU()})
+            self.by_name.update({"b": nn.Linear(4, 4, bias=False)})
+            self.by_name.pop("a")
+            self.scales = nn.ParameterList([nn.Parameter(start((4,))), nn.Parameter(start((4,)))])
+            self.scales.append(nn.Parameter(start((2,))))
+            self.shifts = nn.ParameterDict({"by_row": nn.Parameter(start((4,)))})
+            self.register_buffer("offset", start((2,)))
+
+        def forward(self, x: Any) -> Any:
+            y = self.by_name["b"](self.body(x)) * self.scales[0]
+            for scale in list(self.scales)[:2]:
+                y = self.rest(y) * scale + self.shifts["by_row"]
+            return self.head(y) * self.scales[-1] + self.offset
+
+    return Edited()
+
+
+@pytest.mark.torch
+def test_edited_networks_have_the_modules_of_torchs() -> None:
+    import torch
+
+    ours, twin = edited(nn, init.ones), edited(torch.nn, torch.ones)
+    assert list(ours.state_dict()) == list(twin.state_dict())
+    assert [type(m).__name__ for m in ours.modules()] == [type(m).__name__ for m in twin.modules()]
+    assert [k for k, _ in ours.named_children()] == [k for k, _ in twin.named_children()]
+    assert [k for k, _ in ours.named_modules()] == [k for k, _ in twin.named_modules()]
+    seen: dict[Any, list[str]] = {ours: [], twin: []}
+    for net, names in seen.items():
+        assert net.apply(lambda m, names=names: names.append(type(m).__name__)) is net
+        assert type(net.get_submodule("body.1")).__name__ == "Linear"
+        assert tuple(net.get_parameter("scales.2").shape) == (2,)
+        assert len(net.scales) == 3 and list(net.shifts) == ["by_row"] and not hasattr(net, "gone")
+    assert seen[ours] == seen[twin]
+    check_layer(lambda of: edited(of, init.ones if of is nn else torch.ones), [(5, 3)])
+
+
+@pytest.mark.cc
+def test_freezing_as_it_is_written_for_torch() -> None:
+    net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(4, 2))
+    for p in net.parameters():
+        p.requires_grad = False
+    for p in net[2].parameters():
+        p.requires_grad = True
+    groups = [{"params": net[2].weight}, {"params": [net[2].bias], "lr": 0.01}]
+    model = ag.Model.supervised(net, (2, 3), nn.MSELoss(), ag.optim.SGD(groups, lr=0.1))
+    assert [s.name for s in model.states] == ["2.weight", "2.bias"]
+    assert list(model.frozen) == ["0.weight", "0.bias", "1.weight", "1.bias"]
+
+
 def encoder(nn: Any, **options: Any) -> Any:
     layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, **options)
     return nn.TransformerEncoder(layer, 2, nn.LayerNorm(4))
@@ -134,6 +199,13 @@ def test_dropout_of_an_encoder_acts_in_training() -> None:
 
 
 REJECTED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: nn.ReLU().cuda(), "^ReLU.cuda is not supported; leave it out: the board is chosen when"),
+    (lambda: nn.ReLU().register_forward_hook(print), "^ReLU.register_forward_hook is not supported; compute in"),
+    (lambda: nn.ReLU().add_module("a.b", nn.ReLU()), "^ReLU: 'a.b' cannot be the name of a module$"),
+    (lambda: nn.ReLU().add_module("a", nn.ReLU), "^ReLU: 'a' is <class .*> *, not a module; did you forget"),
+    (lambda: nn.Sequential(nn.ReLU()).get_submodule("1"), "^Sequential has no module '1'$"),
+    (lambda: nn.Linear(2, 2, bias=False).get_parameter("bias"), "^Linear has no parameter 'bias'$"),
+    (lambda: nn.ParameterDict()["a"], "^ParameterDict has no 'a'; it has nothing$"),
     (lambda: nn.ModuleList([nn.Linear]), r"^ModuleList: '0' is <class.*not a module; did you forget the parent"),
     (lambda: nn.ModuleDict({"a": F.relu}), r"^ModuleDict: 'a' is <function.*not a module"),
     (lambda: nn.ModuleDict({"a": nn.ReLU()})["b"], r"^ModuleDict has no 'b'; it has a$"),

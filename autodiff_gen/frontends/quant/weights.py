@@ -40,7 +40,7 @@ class QuantizedWeights(Module):
             raise ModelError(f"layer {name!r}: {error}") from None
         self.weight: Parameter = weight
         if arrays.get("bias") is not None:
-            out, bias = weight.data.shape[:1], array_of(arrays["bias"])
+            out, bias = weight.start.shape[:1], array_of(arrays["bias"])
             if bias.dtype != np.int32 or bias.shape != out:
                 raise ModelError(
                     f"layer {name!r}: the bias must be int32{list(out)}, not {bias.dtype}{list(bias.shape)}"
@@ -48,7 +48,7 @@ class QuantizedWeights(Module):
             if x_scale is not None:
                 scales = np.asarray(arrays["weight_scales"], np.float64)
                 self.bias = Parameter(bias * (x_scale * scales), requires_grad=False)
-        self._given = {k: p.data for k, p in self._members()[0].items() if p is not None}
+        self._given = {k: p.start for k, p in self._members()[0].items() if p is not None}
 
     @property
     def channel_axis(self) -> int | None:
@@ -56,7 +56,7 @@ class QuantizedWeights(Module):
         weight = self._members()[0].get("weight")
         if weight is None:
             return None
-        outputs, inputs, *_ = init.initialiser("weight", weight.data, 0).shape
+        outputs, inputs, *_ = init.initialiser("weight", weight.start, 0).shape
         return channel_axis(self.groups, inputs * self.groups, outputs)
 
     def use_master_copy(self) -> Self:
@@ -66,7 +66,7 @@ class QuantizedWeights(Module):
         if not isinstance(weight, QuantizedParameter):
             raise ModelError(f"layer {self.name!r} has no 8-bit weights to copy")
         of = weight.quantization
-        integers = init.initialiser("weight", weight.data, 0).array()
+        integers = init.initialiser("weight", weight.start, 0).array()
         copied = Parameter(integers * of.along(integers.shape), weight.requires_grad)
         copied.channels = weight.channels
         self.weight = copied
@@ -86,9 +86,9 @@ class QuantizedWeights(Module):
         if not parameter.requires_grad:
             parameter.fix()
             units = name != "bias" or x_scale in (None, self.x_scale)
-            if units and parameter.data is self._given.get(name):
+            if units and parameter.start is self._given.get(name):
                 return self.arrays[name]
-            array = init.initialiser(name, parameter.data, 0).array()
+            array = init.initialiser(name, parameter.start, 0).array()
             if isinstance(parameter, QuantizedParameter):
                 return array.astype(np.int8)
             value = constant(array)
