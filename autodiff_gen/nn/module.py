@@ -169,11 +169,7 @@ class Module:
 
         Raises ModelError that names what is missing, unknown, or of another shape; then nothing has changed.
         """
-        held: dict[str, Stored] = {}
-        for prefix, module in self.named_modules():
-            for k, own in (*module._members()[0].items(), *module._own_buffers().items()):
-                if own is not None:
-                    held[f"{prefix}.{k}" if prefix else k] = own
+        held = self._held()
         found = {name: held[name] for name in state_dict if name in held}
         reached = {id(own) for own in found.values()}  # one that two modules share has two names
         wrong = [f"unknown: {name}" for name in state_dict if name not in held]
@@ -241,11 +237,16 @@ class Module:
     def state_dict(self) -> dict[str, Any]:
         """The initial values of all parameters and buffers, arrays by name."""
         self._named("parameter")
-        held = {}
-        for prefix, module in self.named_modules():
-            for k, own in (*module._members()[0].items(), *module._own_buffers().items()):
-                if own is not None and own.value is not None:
-                    held[f"{prefix}.{k}" if prefix else k] = own.value.node.attrs["state"].init.array()
+        return {name: stored.initial().array() for name, stored in self._held().items()}
+
+    def _held(self, prefix: str = "") -> dict[str, Stored]:
+        """Parameters and buffers by name; those of a module that two modules share have two names."""
+        held: dict[str, Stored] = {}
+        for k, own in (*self._members()[0].items(), *self._own_buffers().items()):
+            if own is not None:
+                held[prefix + k] = own
+        for k, module in self.named_children():
+            held |= module._held(f"{prefix}{k}.")
         return held
 
     def forward(self, *inputs: Any) -> Any:

@@ -81,6 +81,13 @@ class Stored(ABC):
         if self.value is not None:
             self._state.edit(init=init.initialiser(self._state.name, data, self.seed))
 
+    def initial(self) -> init.Initialiser:
+        """What it starts from; numbers that are drawn depend on the name, if it has one yet."""
+        if self.value is None:
+            return init.initialiser("", self.start, self.seed)
+        initial: init.Initialiser = self._state.init
+        return initial
+
     @property
     def data(self) -> Self:
         """The parameter itself, as in `layer.weight.data.zero_()`."""
@@ -89,7 +96,7 @@ class Stored(ABC):
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents."""
-        return tuple(init.initialiser("", self.start, 0).shape)
+        return self.initial().shape
 
     @property
     def ndim(self) -> int:

@@ -1,11 +1,12 @@
 """Update rules, learning-rate schedules and clipping with the names, arguments, defaults and arithmetic of torch.optim.
 They are graph ops, so fusion, in-place updates and memory planning apply to them as to the model."""
 
-from . import lr_scheduler, rules
+from . import adam_variants, lr_scheduler, rules
+from .adam_variants import *  # noqa: F403
 from .clip import clip_grad_norm, clip_grad_value
 from .ema import EMA
 from .optimizer import Gradients, Optimizer, Step
 from .rules import *  # noqa: F403
 
 __all__ = ["EMA", "Gradients", "Optimizer", "Step", "clip_grad_norm", "clip_grad_value", "lr_scheduler"]
-__all__ += rules.__all__
+__all__ += [*rules.__all__, *adam_variants.__all__]

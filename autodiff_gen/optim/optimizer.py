@@ -16,7 +16,7 @@ from ..ir.node import STATE, Value
 from ..ir.origin import OPTIMIZER, UPDATE, building
 from ..ir.types import Type, f32, plain, planned
 from ..nn import Module, Parameter
-from .lr_scheduler import LRScheduler, StepCounter
+from .schedule import LRScheduler, StepCounter
 
 Gradients: TypeAlias = Sequence[tuple[State, Value, Value]]  # (parameter, its old value, its gradient)
 
@@ -67,17 +67,24 @@ class Step:
                 self._shared[name] = with_role(compute(), name)
         return self._shared[name]
 
-    def keep(self, parameter: State, name: str, rule: Callable[[Value], Value], first: float = 0.0) -> Value:
-        """Add optimizer state for a parameter, of its shape and storage, with the initial value `first`. Returns the
-        new value, which `rule` computes from the old one."""
-        start = init.constant(planned(parameter.logical.shape), first)
+    def keep(
+        self,
+        parameter: State,
+        name: str,
+        rule: Callable[[Value], Value],
+        first: float = 0.0,
+        scalar: bool = False,
+    ) -> Value:
+        """Add optimizer state for a parameter, of its shape and storage (or one number), with the initial value
+        `first`. Returns the new value, which `rule` computes from the old one."""
+        start = init.constant(() if scalar else planned(parameter.logical.shape), first)
         state = State(
             f"{parameter.name}.{name}",
-            Type(f32, parameter.type.shape),
+            Type(f32, () if scalar else parameter.type.shape),
             start,
             trainable=False,
             role="optimizer",
-            storage=parameter.storage and parameter.storage.of_zeros,
+            storage=None if scalar else parameter.storage and parameter.storage.of_zeros,
         )
         self._states[state] = with_role(rule(make_state(state)), name)
         return self._states[state]

@@ -48,7 +48,7 @@ class SGD(Optimizer):
         )
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        o = _numbers("SGD", options, "lr", "momentum", "dampening", "weight_decay")
+        o = numbers("SGD", options, "lr", "momentum", "dampening", "weight_decay")
         if o["nesterov"] and (o["momentum"] == 0 or o["dampening"] != 0):
             raise ModelError("optim.SGD: nesterov=True needs a momentum and dampening=0")
         return o
@@ -89,7 +89,7 @@ class Adam(Optimizer):
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         name = type(self).__name__
-        o = _numbers(name, options, "lr", "eps", "weight_decay")
+        o = numbers(name, options, "lr", "eps", "weight_decay")
         betas = o["betas"]
         if not isinstance(betas, list | tuple) or len(betas) != 2:
             raise ModelError(f"optim.{name}: betas={betas!r} must be two numbers")
@@ -104,8 +104,8 @@ class Adam(Optimizer):
         o, t = step.options, step.clock.now
         beta1 = o["betas"][0] if step.momentum is None else step.momentum
         beta2 = o["betas"][1]
-        step_size = step.share("step_size", lambda: step.lr / _bias_correction(beta1, t))
-        rescale = step.share("rescale", lambda: 1.0 / F.sqrt(_bias_correction(beta2, t)))
+        step_size = step.share("step_size", lambda: step.lr / bias_correction(beta1, t))
+        rescale = step.share("rescale", lambda: 1.0 / F.sqrt(bias_correction(beta2, t)))
         first = step.keep(parameter, "exp_avg", lambda m: m + (g - m) * (1.0 - beta1))
         second = step.keep(parameter, "exp_avg_sq", lambda v: v * beta2 + F.square(g) * (1.0 - beta2))
         change: Value = step_size * (
@@ -168,7 +168,7 @@ class RMSprop(Optimizer):
         )
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        return _numbers("RMSprop", options, "lr", "alpha", "eps", "weight_decay", "momentum")
+        return numbers("RMSprop", options, "lr", "alpha", "eps", "weight_decay", "momentum")
 
     def rule(self, step: Step, parameter: State, w: Value, g: Value) -> Value:
         o = step.options
@@ -210,7 +210,7 @@ class Adagrad(Optimizer):
         )
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
-        return _numbers(
+        return numbers(
             "Adagrad", options, "lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps"
         )
 
@@ -225,12 +225,12 @@ class Adagrad(Optimizer):
         return w - rate * change
 
 
-def _numbers(rule: str, options: dict[str, Any], *names: str) -> dict[str, Any]:
+def numbers(rule: str, options: dict[str, Any], *names: str) -> dict[str, Any]:
     """The options with those of the given names as floats of at least 0."""
     return {k: number(rule, k, v) if k in names else v for k, v in options.items()}
 
 
-def _bias_correction(beta: Value | float, t: Value) -> Value:
+def bias_correction(beta: Value | float, t: Value) -> Value:
     """1 - beta^t."""
     if isinstance(beta, Value):
         return -F.expm1(t * F.log(beta))

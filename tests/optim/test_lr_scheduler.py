@@ -25,6 +25,28 @@ LONG: list[tuple[str, Callable[[Any], Any], Callable[[Any, Any], Any]]] = [
         lambda s: s.OneCycleLR(1.0, 1000, pct_start=0.2, three_phase=True, div_factor=10, final_div_factor=100),
         lambda s, o: s.OneCycleLR(o, 1.0, 1000, pct_start=0.2, three_phase=True, div_factor=10, final_div_factor=100),
     ),
+    (
+        "two cycles",
+        lambda s: s.CyclicLR(0.01, 0.1, 300, 200, cycle_momentum=False),
+        lambda s, o: s.CyclicLR(o, 0.01, 0.1, 300, 200, cycle_momentum=False),
+    ),
+    (
+        "lower cycles",
+        lambda s: s.CyclicLR(0.01, 0.1, 7, mode="triangular2"),
+        lambda s, o: s.CyclicLR(o, 0.01, 0.1, 7, mode="triangular2", cycle_momentum=False),
+    ),
+    (
+        "shrinking cycles",
+        lambda s: s.CyclicLR(0.01, 0.1, 7, 5, "exp_range", 0.99, base_momentum=0.1),
+        lambda s, o: s.CyclicLR(o, 0.01, 0.1, 7, 5, "exp_range", 0.99, cycle_momentum=False),
+    ),
+    ("restarts", lambda s: s.CosineAnnealingWarmRestarts(30), lambda s, o: s.CosineAnnealingWarmRestarts(o, 30)),
+    (
+        "longer restarts",
+        lambda s: s.CosineAnnealingWarmRestarts(3, 2, 1e-3),
+        lambda s, o: s.CosineAnnealingWarmRestarts(o, 3, 2, 1e-3),
+    ),
+    ("polynomial", lambda s: s.PolynomialLR(500, 2.5), lambda s, o: s.PolynomialLR(o, 500, 2.5)),
     ("lambda", lambda s: s.LambdaLR(lambda t: 1.0 / (1.0 + t)), lambda s, o: s.LambdaLR(o, lambda t: 1.0 / (1.0 + t))),
     (
         "warm-up, then cosine",

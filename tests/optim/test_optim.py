@@ -83,11 +83,11 @@ def test_every_optimizer_with_every_schedule_and_clipping(
 
 @pytest.mark.cc
 @pytest.mark.torch
-@pytest.mark.parametrize("k", range(len(SCHEDULES) * len(RULES)))
-def test_every_optimizer_with_every_schedule_in_generated_c(k: int) -> None:
-    """Each with one way of clipping, in turn."""
-    (rule, options), schedule = RULES[k % len(RULES)], SCHEDULES[k // len(RULES)]
-    clip = [None, *CLIPS][(k + k // len(RULES)) % 3]
+@pytest.mark.parametrize("k", range(3 * len(SCHEDULES)))
+def test_optimizers_with_schedules_in_generated_c(k: int) -> None:
+    """Every schedule with three optimizers, each with another way of clipping."""
+    (rule, options), schedule = RULES[(k + k // len(SCHEDULES)) % len(RULES)], SCHEDULES[k % len(SCHEDULES)]
+    clip = [None, *CLIPS][k // len(SCHEDULES)]
     model = built(rule, options, schedule, clip)
     compare(model, Torch(model, "float32", rule, options, schedule, clip), in_c(model), 1e-5)
 
@@ -329,6 +329,16 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: optim.RMSprop(maximize=True), "^RMSprop: the argument 'maximize' is not supported$"),
     (lambda: optim.Adagrad(lr_decay=None), "^optim.Adagrad: lr_decay=None must be"),
     (lambda: optim.Adagrad(differentiable=True), "^Adagrad: the argument 'differentiable' is not supported$"),
+    (lambda: optim.Adadelta(rho=1.0), "^optim.Adadelta: rho=1.0 must be a number of at least 0 and below 1$"),
+    (lambda: optim.NAdam(momentum_decay=-1), "^optim.NAdam: momentum_decay=-1 must be a number of at least 0$"),
+    (
+        lambda: lrs.CosineAnnealingLR(optim.SGD(lr=0.1), T_max=10),
+        r"^CosineAnnealingLR: leave out the optimizer, and give the schedule to the model: ag.Model",
+    ),
+    (lambda: lrs.StepLR(optimizer=optim.SGD(lr=0.1), step_size=3), "^StepLR: leave out the optimizer"),
+    (lambda: lrs.CyclicLR(0.1, 0.2, mode="up"), '^CyclicLR: mode=\'up\'; known: "triangular", '),
+    (lambda: lrs.CosineAnnealingWarmRestarts(0), "^CosineAnnealingWarmRestarts: T_0=0 must be a whole number"),
+    (lambda: lrs.SequentialLR([lrs.CyclicLR(0.1, 0.2)] * 2, [3]), "^SequentialLR: CyclicLR within it must have cycle"),
     (lambda: optim.SGD([{"lr": 0.1}]), '^optim.SGD: parameter group 0 has no "params"$'),
     (lambda: optim.SGD([{"params": "0", "eps": 1}]), "^optim.SGD: parameter group 0: unknown option 'eps'; known"),
     (lambda: optim.SGD([{"params": "0", "momentum": -1}]), "^optim.SGD: momentum=-1 must be"),

@@ -129,8 +129,10 @@ def check_layer(make: Callable[[Any], Any], operands: list[Any], tolerance: floa
     theirs = dict(twin.named_parameters())
     assert list(weights) == list(theirs)
     outputs = with_gradients(y, [*inputs, *weights.values()])
+    held = {v: twin.get_buffer(k).numpy() for k, v in ours.named_buffers()}
     feeds = {
         **dict(zip(inputs, arrays, strict=True)),
+        **held,
         **{v: theirs[k].detach().numpy() for k, v in weights.items()},
     }
     got = evaluate(outputs, feeds, float_dtype="float64")

@@ -41,6 +41,16 @@ OPTIMIZERS: list[tuple[str, Options]] = [
     ("RMSprop", {"lr": 0.02, "alpha": 0.8, "eps": 1e-4, "centered": True, "momentum": 0.9, "weight_decay": 0.01}),
     ("Adagrad", {}),
     ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.01, "initial_accumulator_value": 0.1, "eps": 1e-3}),
+    ("NAdam", {}),
+    ("NAdam", {"lr": 0.05, "betas": (0.8, 0.99), "eps": 1e-3, "weight_decay": 0.1, "momentum_decay": 0.1}),
+    ("NAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("RAdam", {"lr": 0.05}),
+    ("RAdam", {"lr": 0.05, "betas": (0.8, 0.9), "eps": 1e-3, "weight_decay": 0.1}),
+    ("RAdam", {"lr": 0.05, "betas": (0.0, 0.6), "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("Adamax", {}),
+    ("Adamax", {"lr": 0.05, "betas": (0.8, 0.9), "eps": 1e-3, "weight_decay": 0.1}),
+    ("Adadelta", {}),
+    ("Adadelta", {"lr": 0.5, "rho": 0.8, "eps": 1e-3, "weight_decay": 0.1}),
 ]  # fmt: skip
 
 # One of each rule for what is tried with all of them; large epsilons, where a gradient near 0 would decide a sign.
@@ -51,6 +61,10 @@ RULES: list[tuple[str, Options]] = [
     ("AdamW", {"lr": 0.05, "eps": 1e-3}),
     ("RMSprop", {"lr": 0.02, "eps": 1e-3, "centered": True, "momentum": 0.5}),
     ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "eps": 1e-3}),
+    ("NAdam", {"lr": 0.05, "eps": 1e-3}),
+    ("RAdam", {"lr": 0.05, "eps": 1e-3}),
+    ("Adamax", {"lr": 0.05, "eps": 1e-3}),
+    ("Adadelta", {"eps": 1e-3}),
 ]
 
 SCHEDULES: list[tuple[str, Options]] = [
@@ -62,6 +76,9 @@ SCHEDULES: list[tuple[str, Options]] = [
     ("ExponentialLR", {"gamma": 0.8}),
     ("CosineAnnealingLR", {"T_max": 4, "eta_min": 0.01}),
     ("OneCycleLR", {"max_lr": 0.05, "total_steps": 10}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.05, "step_size_up": 2, "step_size_down": 3, "mode": "triangular2"}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 2, "T_mult": 2, "eta_min": 0.01}),
+    ("PolynomialLR", {"total_iters": 6, "power": 1.5}),
     ("OneCycleLR", {"max_lr": 0.05, "total_steps": 12, "anneal_strategy": "linear", "three_phase": True}),
 ]  # fmt: skip
 CLIPS: list[Options] = [{"clip_grad_norm": 0.3}, {"clip_grad_value": 0.05}]
@@ -72,14 +89,14 @@ def name_of(v: Any) -> str:
 
 
 def takes_momentum(rule: str) -> bool:
-    return rule != "Adagrad"
+    return rule not in ("Adagrad", "Adadelta")
 
 
 def schedule_of(module: Any, schedule: tuple[str, Options] | None, rule: str, *first: Any) -> Any:
     if schedule is None:
         return None
     name, options = schedule
-    if name == "OneCycleLR" and not takes_momentum(rule):
+    if name in ("OneCycleLR", "CyclicLR") and not takes_momentum(rule):
         options = {**options, "cycle_momentum": False}
     return getattr(module, name)(*first, **options)
 
