@@ -17,6 +17,7 @@ from .class_losses import *
 from .control import *
 from .convolution import *
 from .creation import *
+from .ctc import *
 from .cumulative import *
 from .distance_losses import *
 from .distances import *
@@ -27,6 +28,7 @@ from .getitem import *
 from .indexing import *
 from .joining import *
 from .losses import *
+from .margin_losses import *
 from .modes import *
 from .normalization import *
 from .pooling import *

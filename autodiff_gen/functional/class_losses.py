@@ -22,7 +22,7 @@ from .softmax import log_softmax, shifted
 __all__ = ["cross_entropy", "nll_loss"]
 
 
-def _classes_last(name: str, x: Value, target: Value) -> Value:
+def classes_last(name: str, x: Value, target: Value) -> Value:
     """Scores [N, C, ...] as [N, ..., C]. Raises ShapeError unless the target has the shape [N, ...]."""
     if target.dtype.kind not in "iu":
         raise shape_error(name, [x, target], "the target must be class indices, of an integer dtype")
@@ -35,6 +35,14 @@ def _classes_last(name: str, x: Value, target: Value) -> Value:
             f"got {list(target.shape)}",
         )
     return y
+
+
+def class_weights(name: str, x: Value, weight: Any) -> Value:
+    """The weights of the classes of x [..., C]. Raises ShapeError unless they have the shape [C]."""
+    w = weights_of(name, "weight", weight)
+    if w.shape != x.shape[-1:]:
+        raise shape_error(name, [x, w], f"weight must have one number per class, [{x.shape[-1]}]")
+    return w
 
 
 class _Chosen:
@@ -56,11 +64,7 @@ class _Chosen:
                 known_index(name, x, t, ignore_index)
                 self.index, self.replaced = where(self.ignored, 0, t), True
         if weight is not None:
-            self.table = weights_of(name, "weight", weight)
-            if self.table.shape != (classes,):
-                raise shape_error(
-                    name, [x, self.table], f"weight must have one number per class, [{classes}]"
-                )
+            self.table = class_weights(name, x, weight)
             self.weight = self.pick(broadcast_to(self.table, x.shape))
         if self.ignored is not None:
             counts = to(logical_not(self.ignored), "f32")
@@ -109,7 +113,7 @@ def nll_loss(
     rejects other targets outside 0 to C-1.
     """
     x, t = as_value(input), as_value(target)
-    x = _classes_last("nll_loss", x, t)
+    x = classes_last("nll_loss", x, t)
     chosen = _Chosen("nll_loss", x, t, weight, ignore_index)
     if chosen.weight is None:
         return neg(reduced("nll_loss", chosen.pick(x), reduction))
@@ -140,7 +144,7 @@ def cross_entropy(
     smoothing = number_of(name, "label_smoothing", label_smoothing, 0.0, 1.0)
     if t.dtype.kind == "f":
         return _of_probabilities(x, t, weight, ignore_index, reduction, smoothing)
-    x = _classes_last(name, x, t)
+    x = classes_last(name, x, t)
     chosen = _Chosen(name, x, t, weight, ignore_index)
     z, axis = shifted(name, x, -1)
     e = with_role(exp(z), "exp_shifted")

@@ -39,6 +39,11 @@ def reduced(name: str, losses: Value, reduction: str, known: str = KNOWN) -> Val
     raise ShapeError(f"{name}: reduction={reduction!r}; known: {known}")
 
 
+def at_least_0(v: Value) -> Value:
+    """max(v, 0), with the gradient 1 at 0, as PyTorch's clamp."""
+    return where(v < 0.0, 0.0, v)
+
+
 def weights_of(name: str, argument: str, weight: Any) -> Value:
     """A weight as a float value. Raises ShapeError if it is no array of numbers."""
     if isinstance(weight, Value):
@@ -67,7 +72,7 @@ def _pair(name: str, input: Any, target: Any) -> tuple[Value, Value]:
     return x, t
 
 
-def _weighted(name: str, losses: Value, weight: Any) -> Value:
+def weighted(name: str, losses: Value, weight: Any) -> Value:
     """losses * weight; the weight broadcasts to the losses, not the losses to the weight."""
     if weight is None:
         return losses
@@ -156,7 +161,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, *, reducti
         + (p - detach(p)) * detach((p - t) * (1.0 / LEAST_VARIANCE)),
         (t - 1.0) * log1p(neg(inside)) - t * log(inside),
     )
-    return reduced("binary_cross_entropy", _weighted("binary_cross_entropy", losses, weight), reduction)
+    return reduced("binary_cross_entropy", weighted("binary_cross_entropy", losses, weight), reduction)
 
 
 @torch_lacks(size_average=None, reduce=None)
@@ -180,7 +185,7 @@ def binary_cross_entropy_with_logits(
         _check_broadcast(name, x, w, "pos_weight")
         slope, softplus = w * t, ((w - 1.0) * t + 1.0) * softplus
     losses = where(positive, 1.0 - t, neg(slope)) * x + softplus
-    return reduced(name, _weighted(name, losses, weight), reduction)
+    return reduced(name, weighted(name, losses, weight), reduction)
 
 
 @torch_lacks(size_average=None, reduce=None)

@@ -49,6 +49,16 @@ from .losses import (
     SmoothL1Loss,
     TripletMarginLoss,
 )
+from .margin_losses import (
+    CTCLoss,
+    GaussianNLLLoss,
+    MarginRankingLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    PoissonNLLLoss,
+    SoftMarginLoss,
+    TripletMarginWithDistanceLoss,
+)
 from .module import Module
 from .normalization import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm
 from .padding import (
@@ -84,7 +94,12 @@ from .resampling import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
-from .transformer import TransformerEncoder, TransformerEncoderLayer
+from .transformer import (
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 from .update_channels import update_channels
 
 __all__ = [
@@ -108,6 +123,7 @@ __all__ = [
     "BatchNorm2d",
     "Bilinear",
     "Buffer",
+    "CTCLoss",
     "ChannelShuffle",
     "CircularPad1d",
     "CircularPad2d",
@@ -126,6 +142,7 @@ __all__ = [
     "Embedding",
     "Flatten",
     "GRUCell",
+    "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
@@ -146,12 +163,15 @@ __all__ = [
     "LogSigmoid",
     "LogSoftmax",
     "MSELoss",
+    "MarginRankingLoss",
     "MaxPool1d",
     "MaxPool2d",
     "Mish",
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
     "MultiheadAttention",
     "NLLLoss",
     "PReLU",
@@ -161,6 +181,7 @@ __all__ = [
     "ParameterList",
     "PixelShuffle",
     "PixelUnshuffle",
+    "PoissonNLLLoss",
     "QuantizedParameter",
     "RMSNorm",
     "RNNCell",
@@ -174,6 +195,7 @@ __all__ = [
     "SiLU",
     "Sigmoid",
     "SmoothL1Loss",
+    "SoftMarginLoss",
     "Softmax",
     "Softmin",
     "Softplus",
@@ -181,9 +203,12 @@ __all__ = [
     "Softsign",
     "Tanh",
     "Threshold",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
     "Unflatten",
     "Upsample",
     "UpsamplingBilinear2d",

@@ -14,7 +14,7 @@ from ..ir.node import Value
 from .module import Module
 
 
-class _Loss(Module):
+class Loss(Module):
     """A loss of (input, target)."""
 
     takes_classes = False  # whether the target is class indices, for Model.supervised
@@ -28,7 +28,7 @@ class _Loss(Module):
         self.reduction = reduction
 
 
-class NLLLoss(_Loss):
+class NLLLoss(Loss):
     """Of log-probabilities f32[N, C, ...] and class indices [N, ...]; see F.nll_loss."""
 
     takes_classes = True
@@ -44,7 +44,7 @@ class NLLLoss(_Loss):
         )
 
 
-class CrossEntropyLoss(_Loss):
+class CrossEntropyLoss(Loss):
     """Of scores f32[N, C, ...] and class indices [N, ...] or probabilities of the scores' shape; see
     F.cross_entropy."""
 
@@ -73,7 +73,7 @@ class CrossEntropyLoss(_Loss):
         )
 
 
-class MSELoss(_Loss):
+class MSELoss(Loss):
     """(input - target)^2."""
 
     @torch_lacks(size_average=None, reduce=None)
@@ -84,7 +84,7 @@ class MSELoss(_Loss):
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
-class L1Loss(_Loss):
+class L1Loss(Loss):
     """|input - target|."""
 
     @torch_lacks(size_average=None, reduce=None)
@@ -95,7 +95,7 @@ class L1Loss(_Loss):
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
-class SmoothL1Loss(_Loss):
+class SmoothL1Loss(Loss):
     """Quadratic up to `beta`, then linear with slope 1; see F.smooth_l1_loss."""
 
     @torch_lacks(size_average=None, reduce=None)
@@ -107,7 +107,7 @@ class SmoothL1Loss(_Loss):
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
-class HuberLoss(_Loss):
+class HuberLoss(Loss):
     """Quadratic up to `delta`, then linear with slope `delta`; see F.huber_loss."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
@@ -118,7 +118,7 @@ class HuberLoss(_Loss):
         return F.huber_loss(input, target, self.reduction, self.delta)
 
 
-class BCELoss(_Loss):
+class BCELoss(Loss):
     """Of probabilities and targets in [0, 1] of one shape; see F.binary_cross_entropy."""
 
     @torch_lacks(size_average=None, reduce=None)
@@ -130,7 +130,7 @@ class BCELoss(_Loss):
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
-class BCEWithLogitsLoss(_Loss):
+class BCEWithLogitsLoss(Loss):
     """Of scores and targets in [0, 1] of one shape; see F.binary_cross_entropy_with_logits."""
 
     @torch_lacks(size_average=None, reduce=None)
@@ -144,7 +144,7 @@ class BCEWithLogitsLoss(_Loss):
         )
 
 
-class KLDivLoss(_Loss):
+class KLDivLoss(Loss):
     """Of log-probabilities, and probabilities (or their logarithms, with log_target); see F.kl_div."""
 
     reductions = ("mean", "batchmean", "sum", "none")
@@ -158,7 +158,7 @@ class KLDivLoss(_Loss):
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
-class CosineEmbeddingLoss(_Loss):
+class CosineEmbeddingLoss(Loss):
     """Of pairs f32[N, D] and targets [N], 1 (similar) or -1 (dissimilar); see F.cosine_embedding_loss."""
 
     @torch_lacks(size_average=None, reduce=None)
@@ -170,7 +170,7 @@ class CosineEmbeddingLoss(_Loss):
         return F.cosine_embedding_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
-class HingeEmbeddingLoss(_Loss):
+class HingeEmbeddingLoss(Loss):
     """Of distances and targets 1 or -1 of one shape; see F.hinge_embedding_loss."""
 
     @torch_lacks(size_average=None, reduce=None)
@@ -182,7 +182,7 @@ class HingeEmbeddingLoss(_Loss):
         return F.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
 
 
-class TripletMarginLoss(_Loss):
+class TripletMarginLoss(Loss):
     """Of anchors, positives and negatives f32[N, D]; see F.triplet_margin_loss."""
 
     @torch_lacks(size_average=None, reduce=None)

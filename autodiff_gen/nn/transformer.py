@@ -20,6 +20,21 @@ from .module import Module
 from .normalization import LayerNorm
 
 
+def _activation(name: str, given: str | Callable[[Value], Value]) -> Callable[..., Value]:
+    known: dict[str, Callable[..., Value]] = {"relu": F.relu, "gelu": F.gelu}
+    if callable(given):
+        return given
+    if given not in known:
+        raise ModelError(f'{name}: activation={given!r}; known: "relu", "gelu", or a function')
+    return known[given]
+
+
+def _copies(name: str, layer: Module, num_layers: int) -> ModuleList:
+    if isinstance(num_layers, bool) or not isinstance(num_layers, int) or num_layers < 1:
+        raise ModelError(f"{name}: num_layers={num_layers!r} must be a whole number of at least 1")
+    return ModuleList(copy.deepcopy(layer) for _ in range(num_layers))
+
+
 class TransformerEncoderLayer(Module):
     """Self-attention, then two linear layers with an activation between them, both with residual connections followed
     by layer normalisation (norm_first: preceded by it). src [L, N, E], N first with batch_first.
@@ -40,12 +55,7 @@ class TransformerEncoderLayer(Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        known: dict[str, Callable[..., Value]] = {"relu": F.relu, "gelu": F.gelu}
-        if not callable(activation) and activation not in known:
-            raise ModelError(
-                f'TransformerEncoderLayer: activation={activation!r}; known: "relu", "gelu", or a function'
-            )
-        self.activation = activation if callable(activation) else known[activation]
+        self.activation = _activation("TransformerEncoderLayer", activation)
         self.norm_first = norm_first
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias)
@@ -94,11 +104,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        if isinstance(num_layers, bool) or not isinstance(num_layers, int) or num_layers < 1:
-            raise ModelError(
-                f"TransformerEncoder: num_layers={num_layers!r} must be a whole number of at least 1"
-            )
-        self.layers = ModuleList(copy.deepcopy(encoder_layer) for _ in range(num_layers))
+        self.layers = _copies("TransformerEncoder", encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
@@ -108,4 +114,96 @@ class TransformerEncoder(Module):
         x = as_value(src)
         for layer in self.layers:
             x = layer(x, mask, src_key_padding_mask, bool(is_causal))
+        return x if self.norm is None else self.norm(x)
+
+
+class TransformerDecoderLayer(Module):
+    """Self-attention of tgt, attention of it to `memory` (what an encoder returns), then two linear layers with an
+    activation between them, all with residual connections followed by layer normalisation (norm_first: preceded by
+    it). tgt [L, N, E] and memory [S, N, E], N first with batch_first. Dropout as in TransformerEncoderLayer."""
+
+    @torch_lacks(device=None, dtype=None)
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Value], Value] = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.activation = _activation("TransformerDecoderLayer", activation)
+        self.norm_first = norm_first
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias)
+        self.norm1, self.norm2, self.norm3 = (LayerNorm(d_model, layer_norm_eps, bias=bias) for _ in range(3))
+        self.dropout, self.dropout1, self.dropout2, self.dropout3 = (Dropout(dropout) for _ in range(4))
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Value:
+        """Masks as in MultiheadAttention."""
+        x, m = as_value(tgt), as_value(memory)
+
+        def attend(v: Value) -> Value:
+            options = (tgt_key_padding_mask, False, tgt_mask, True, tgt_is_causal)
+            return self.dropout1(self.self_attn(v, v, v, *options)[0])  # type: ignore[no-any-return]
+
+        def recall(v: Value) -> Value:
+            options = (memory_key_padding_mask, False, memory_mask, True, memory_is_causal)
+            return self.dropout2(self.multihead_attn(v, m, m, *options)[0])  # type: ignore[no-any-return]
+
+        def feed_forward(v: Value) -> Value:
+            return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(v)))))  # type: ignore[no-any-return]
+
+        if self.norm_first:
+            x = with_role(x + attend(self.norm1(x)), "residual")
+            x = with_role(x + recall(self.norm2(x)), "residual")
+            return x + feed_forward(self.norm3(x))
+        x = self.norm1(x + attend(x))
+        x = self.norm2(x + recall(x))
+        return self.norm3(x + feed_forward(x))  # type: ignore[no-any-return]
+
+
+class TransformerDecoder(Module):
+    """num_layers copies of `decoder_layer`, applied in order to tgt with the same memory, then `norm`; the copies start
+    as those of TransformerEncoder do."""
+
+    def __init__(
+        self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None
+    ) -> None:
+        super().__init__()
+        self.layers = _copies("TransformerDecoder", decoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Value:
+        """Masks as in MultiheadAttention, for every layer."""
+        x = as_value(tgt)
+        masks = tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask
+        for layer in self.layers:
+            x = layer(x, memory, *masks, bool(tgt_is_causal), memory_is_causal)
         return x if self.norm is None else self.norm(x)

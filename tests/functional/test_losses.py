@@ -65,6 +65,8 @@ def rows(
 
 LABELS = ((4,), "u8", 3)
 SIGNED = ((6,), "s32", 3)
+TWO_LABELS = np.array([2, 2], np.int32)
+COUNTS = np.float32([[3, 0, 1], [0, 5, 2], [1, 1, 4], [0, 0, 0]])
 # Differences of -2 to 2 in quarters: on both kinks of both piecewise losses, and 0.
 STEPS = np.arange(-8, 9, dtype=np.float32) / 4
 ZEROS = np.zeros(17, np.float32)
@@ -145,6 +147,71 @@ ROWS: list[Row] = [
         for r in rows(k, "triplet_margin_loss", [(4, 3), (4, 3), (4, 3)], **o)
     ),
     row("_no_batch", "triplet_margin_loss", [(3,), (3,), (3,)]),
+    *(
+        r
+        for k, o in {"": {}, "_margin": {"margin": 0.5, "swap": True}}.items()
+        for r in rows(k, "triplet_margin_with_distance_loss", [(4, 3), (4, 3), (4, 3)], **o)
+    ),
+    (
+        "triplet_margin_with_cosines",
+        lambda F, *v: F.triplet_margin_with_distance_loss(
+            *v, distance_function=lambda a, b: 1.0 - F.cosine_similarity(a, b)
+        ),
+        [(4, 3), (4, 3), (4, 3)],
+    ),
+    *(r for m in (0.0, 0.75) for r in rows(f"_{m}", "margin_ranking_loss", [(4,), (4,), SIGNS], margin=m)),
+    row("_kink", "margin_ranking_loss", [SIGNS, SIGNS, SIGNS], reduction="none"),
+    *(
+        (
+            f"soft_margin_loss_{r}",
+            lambda F, a, r=r: F.soft_margin_loss(100.0 * a, tensor(F, np.sign(STEPS + 0.1), a), reduction=r),
+            [STEPS],
+        )
+        for r in REDUCTIONS
+    ),
+    *(
+        r
+        for k, o in {"": {}, "_weight": {"weight": WEIGHT}}.items()
+        for r in rows(k, "multilabel_soft_margin_loss", [(4, 3), np.eye(4, 3)], **o)
+    ),
+    *(
+        r
+        for k, o in {"": {}, "_2": {"p": 2, "margin": 0.5}, "_weight": {"weight": WEIGHT, "p": 2}}.items()
+        for r in rows(k, "multi_margin_loss", [(4, 3), LABELS], **o)
+    ),
+    row("_no_batch", "multi_margin_loss", [(3,), ((), "s32", 3)]),
+    *(
+        row(f"_{k}_{full}", "gaussian_nll_loss", [(4, 3), (4, 3), v], full=full)
+        for k, v in (
+            ("all", np.linspace(0.1, 3, 12).reshape(4, 3)),
+            ("rows", np.ones(4)),
+            ("column", np.ones((4, 1))),
+        )
+        for full in (False, True)
+    ),
+    *rows("_eps", "gaussian_nll_loss", [(4, 3), (4, 3), np.eye(4, 3)], eps=0.5),
+    *(
+        (
+            f"poisson_nll_loss_{r}_{full}",
+            lambda F, a, r=r, full=full: F.poisson_nll_loss(a, tensor(F, COUNTS, a), full=full, reduction=r),
+            [(4, 3)],
+        )
+        for r, full in (("mean", False), ("sum", True), ("none", True))
+    ),
+    row("_rates", "poisson_nll_loss", [(4, 3), np.eye(4, 3)], lambda F, a: F.exp(a), log_input=False, eps=0.1),
+    *(
+        row(f"{k}_{r}", "ctc_loss", [(6, 3, 4), labels, *lengths], lambda F, a: F.log_softmax(a, 2), reduction=r, **o)
+        for k, labels, lengths, o in (
+            ("", [[1, 1, 0], [2, 3, 1], [3, 0, 0]], ([6, 4, 6], [2, 3, 1]), {}),
+            ("_blank", [[1, 1, 0], [2, 2, 1], [0, 0, 0]], ([6, 5, 6], [2, 0, 1]), {"blank": 3}),
+            ("_too_short", [[1, 1, 1], [1, 1, 1], [1, 1, 1]], ([5, 4, 2], [3, 3, 1]), {"zero_infinity": True}),
+            ("_one_label", [[1], [2], [3]], ([1, 2, 6], [1, 1, 1]), {}),
+        )
+        for labels, lengths in [(np.array(labels, np.int32), [np.array(v, np.int32) for v in lengths])]
+        for r in REDUCTIONS
+    ),
+    row("_no_batch", "ctc_loss", [(6, 4), TWO_LABELS, *map(np.array, (np.int32(5), np.int32(2)))],
+        lambda F, a: F.log_softmax(a, 1)),
 ]  # fmt: skip
 
 
@@ -201,6 +268,13 @@ LABELLED: list[Callable[..., Any]] = [
     lambda x, t: F.kl_div(x, F.softmax(x, 1)),
     lambda x, t: F.cosine_embedding_loss(x, x + WEIGHT, F.sum(x, 1) * 0.0 + 1.0),
     lambda x, t: F.triplet_margin_loss(x, x + WEIGHT, x * WEIGHT),
+    lambda x, t: F.multi_margin_loss(x, t, weight=WEIGHT),
+    lambda x, t: F.gaussian_nll_loss(x, 0.5 * x, F.square(x)),
+    lambda x, t: F.ctc_loss(
+        F.transpose(F.log_softmax(F.reshape(x, (-1, 3, 1)) * WEIGHT, 2), 0, 1),
+        F.stack([t, t], 1),
+        *(F.full((x.shape[0],), k, dtype="s32") for k in (3, 1)),
+    ),
 ]
 
 
@@ -290,8 +364,17 @@ MODULES: list[tuple[str, dict[str, Any]]] = [
     ("KLDivLoss", {"reduction": "batchmean", "log_target": True}),
     ("CosineEmbeddingLoss", {"margin": 0.25}),
     ("HingeEmbeddingLoss", {"margin": 0.5}),
+    ("MarginRankingLoss", {"margin": 0.5}),
+    ("SoftMarginLoss", {"reduction": "sum"}),
+    ("MultiLabelSoftMarginLoss", {"weight": WEIGHT}),
+    ("MultiMarginLoss", {"p": 2, "margin": 0.5, "weight": WEIGHT}),
+    ("TripletMarginWithDistanceLoss", {"margin": 0.5, "swap": True, "reduction": "sum"}),
+    ("GaussianNLLLoss", {"full": True, "eps": 0.3}),
+    ("PoissonNLLLoss", {"log_input": False, "full": True, "eps": 0.1}),
+    ("CTCLoss", {"blank": 1, "reduction": "sum", "zero_infinity": True}),
     ("TripletMarginLoss", {"margin": 0.5, "p": 1, "eps": 1e-3, "swap": True, "reduction": "sum"}),
 ]
+THREE = {"TripletMarginLoss", "TripletMarginWithDistanceLoss", "MarginRankingLoss", "GaussianNLLLoss"}
 FUNCTION_ONLY = {"reduce", "size_average"}
 
 
@@ -303,17 +386,22 @@ def test_modules_hand_everything_on(name: str, options: dict[str, Any]) -> None:
 
     rng = np.random.default_rng(3)
     arrays: list[Any] = [rng.uniform(0.1, 0.9, (4, 3)) for _ in range(3)]
-    if name in ("NLLLoss", "CrossEntropyLoss"):
+    if name in ("NLLLoss", "CrossEntropyLoss", "MultiMarginLoss"):
         arrays = [arrays[0], rng.integers(0, 3, 4)]
     elif name == "CosineEmbeddingLoss":
         arrays[2] = np.array([1.0, -1, 1, -1])
-    elif name != "TripletMarginLoss":
+    elif name == "CTCLoss":
+        labels = np.array([[2, 2], [0, 2]])
+        arrays = [np.log(rng.uniform(0.1, 0.9, (5, 2, 3))), labels, np.array([5, 2]), np.array([2, 1])]
+    elif name not in THREE:
         arrays = [
             arrays[0],
-            np.where(arrays[1] > 0.5, 1.0, -1.0) if name == "HingeEmbeddingLoss" else arrays[1],
+            np.where(arrays[1] > 0.5, 1.0, -1.0)
+            if name in ("HingeEmbeddingLoss", "SoftMarginLoss")
+            else arrays[1],
         ]
     inputs = [
-        ag.Input("abc"[i], a.shape, dtype="f32" if a.dtype.kind == "f" else "s32")
+        ag.Input("abcd"[i], a.shape, dtype="f32" if a.dtype.kind == "f" else "s32")
         for i, a in enumerate(arrays)
     ]
     theirs_of = getattr(torch.nn, name)
@@ -347,6 +435,13 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.smooth_l1_loss(X, X, beta=-1), "^smooth_l1_loss: beta=-1 must be at least 0$"),
     (lambda: F.huber_loss(X, X, delta=0), "^huber_loss: delta=0 must be greater than 0$"),
     (lambda: F.huber_loss(X, X, delta=np.nan), "^huber_loss: delta=nan must be a finite number$"),
+    (lambda: F.margin_ranking_loss(X, X, V), r"^margin_ranking_loss\(.*\): all must have the same shape$"),
+    (lambda: F.multi_margin_loss(X, T, p=3), "p=3 to be 1 or 2$"),
+    (lambda: F.multi_margin_loss(X, T, weight=[1.0]), r"weight must have one number per class, \[3\]$"),
+    (lambda: F.gaussian_nll_loss(X, X, np.ones(3)), "var must have the input's shape, with or without its last axis$"),
+    (lambda: F.ctc_loss(X, [[1]], 2, 1), r"^ctc_loss\(.*\): needs log_probs \[T, N, C\] and targets \[N, S\]$"),
+    (lambda: F.ctc_loss(X, [1], 2, 1, blank=3), "blank=3 is outside 0 to 2$"),
+    (lambda: F.ctc_loss(X[None], [[1], [1]], [1], [1]), r"targets \[N, S\] and lengths \[N\] must have N = 2$"),
     (lambda: F.l1_loss(X, T), r"^l1_loss\(x: f32\[2,3\], t: s32\[2\]\): input and target must have the same shape$"),
     (lambda: F.l1_loss(X, X, weight=np.ones(3)), "^l1_loss: the argument 'weight' is not supported$"),
     (lambda: F.binary_cross_entropy(X, X, weight=np.ones((4, 2, 3))), r"weight \[4, 2, 3\] does not broadcast"),

@@ -14,6 +14,7 @@ from autodiff_gen import functional as F
 from autodiff_gen import init, nn
 from autodiff_gen.errors import ModelError
 
+CAUSAL = np.float32([[0, -9, -9], [0, 0, -9], [0, 0, 0]])
 IMAGES, SERIES = (2, 3, 4, 5), (2, 6, 4)
 
 LAYERS: list[tuple[Callable[[Any], Any], tuple[int, ...]]] = [
@@ -56,6 +57,21 @@ WITH_WEIGHTS: list[tuple[Callable[[Any], Any], list[Any]]] = [
     (lambda nn: nn.Bilinear(3, 2, 1, bias=False), [(2, 5, 3), (2, 5, 2)]),
     (lambda nn: nn.CosineSimilarity(dim=-1, eps=0.5), [(5, 3), (5, 3)]),
     (lambda nn: nn.PairwiseDistance(1, keepdim=True), [(5, 3), (5, 3)]),
+]
+
+
+def decoder(**options: Any) -> Callable[[Any], Any]:
+    def made(nn: Any) -> Any:
+        layer = nn.TransformerDecoderLayer(4, 2, 8, **options)
+        return nn.TransformerDecoder(layer, 2, nn.LayerNorm(4) if options.get("bias", True) else None)
+
+    return made
+
+
+WITH_WEIGHTS += [
+    (decoder(), [(3, 2, 4), (5, 2, 4)]),
+    (decoder(batch_first=True, activation="gelu"), [(2, 3, 4), (2, 5, 4), CAUSAL]),
+    (decoder(norm_first=True, bias=False), [(3, 4), (5, 4), CAUSAL]),
 ]
 
 
@@ -212,6 +228,8 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: nn.PReLU(0), r"^PReLU: num_parameters=0 must be a whole number of at least 1$"),
     (lambda: nn.Bilinear(2, 0, 1), r"^Bilinear: in2_features=0 must be a whole number of at least 1$"),
     (lambda: nn.ZeroPad2d((1, 2)), r"^ZeroPad2d: padding=\(1, 2\) must be a whole number, or 4 of them$"),
+    (lambda: nn.TransformerDecoderLayer(4, 2, activation="tanh"), '^TransformerDecoderLayer: .*; known: "relu"'),
+    (lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2), 0), "^TransformerDecoder: num_layers=0 must be"),
     (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), 0), r"num_layers=0 must be a whole number"),
 ]  # fmt: skip
 
