@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from .node import STATE, Node, Op, Value, base, topological, users
+from .node import INPUT, STATE, Node, Op, Value, base, topological, users
 from .op_kinds import Leaf, Lowering
 from .parameter_layout import PartialStorage, Storage
 from .printer import show
-from .types import Type
+from .types import Dim, Type
 
 ROLES = ("parameter", "buffer", "counter", "optimizer")  # what states are for
 
@@ -169,3 +169,17 @@ class Graph:
             updates=dict(zip(self.updates, roots[k:end], strict=True)),
             bound=roots[end] if self.bound is not None else None,
         )
+
+    def with_read_inputs(self) -> Graph:
+        """The same entry with the inputs alone that a root depends on, and one that tells the number of samples where a
+        root follows it."""
+        read = {node for node in self.nodes if node.op is INPUT}
+        telling = [v for v in self.inputs if _follows(v)]
+        if any(map(_follows, self.roots)) and not any(v.node in read for v in telling):
+            read |= {v.node for v in telling[:1]}
+        return replace(self, inputs=tuple(v for v in self.inputs if v.node in read))
+
+
+def _follows(v: Value) -> bool:
+    """Whether a value has an extent that follows the batch."""
+    return any(isinstance(d, Dim) for d in v.shape)

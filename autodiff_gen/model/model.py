@@ -29,8 +29,8 @@ NO_INDEX = -100  # PyTorch's default of ignore_index; no u8 label equals it
 class Model:
     """Inputs, targets, outputs, a scalar loss and an optimizer, from which `train_step` and `predict` are generated.
 
-    outputs: name -> value that depends on inputs and parameters; `predict` returns them. Raises ModelError, GraphError
-    or ShapeError, which name the input, parameter or output.
+    outputs: name -> value that depends on inputs and parameters; `predict` returns them, and takes the inputs that they
+    depend on. Raises ModelError, GraphError or ShapeError, which name the input, parameter or output.
 
     schedule: one of optim.lr_scheduler; the device computes the learning rate of each step. Without one the learning
     rate is an argument of train_step. clip_grad_value: limits the absolute value of each gradient element;
@@ -78,9 +78,12 @@ class Model:
         step = Graph("train_step", (*self.inputs, *self.targets), {"loss": loss}, training=True)
         module = Module((step, Graph("predict", self.inputs, self.outputs)))
         try:
-            ((_, module),) = self.stages = list(run(module, Context(), until="resolve_mode", check=False))
+            ((stage, module),) = run(module, Context(), until="resolve_mode", check=False)
         except GraphError as error:
             raise ModelError(str(error)) from None
+        step, predict = module.entries
+        module = Module((step, predict.with_read_inputs()))
+        self.stages = [(stage, module)]
         self._check_names(module)
         for graph in module.entries:
             verify(graph)

@@ -15,6 +15,7 @@ from small_models import mlp, small_model
 import autodiff_gen as ag
 from autodiff_gen import functional as F
 from autodiff_gen import init, nn, optim
+from autodiff_gen.codegen.link_layout import link_layout
 from autodiff_gen.errors import AutodiffError
 from autodiff_gen.ir.printer import show
 from autodiff_gen.ir.types import Dim
@@ -64,6 +65,40 @@ def test_supervised_with_many_classes_and_with_values() -> None:
     assert many.targets[0].dtype.name == "s32" and many.batch == 1
     values = ag.Model.supervised(mlp(2, 3), (4, 2), nn.MSELoss(), optim.SGD())
     assert (values.targets[0].name, values.targets[0].shape) == ("target", (Dim(1, 4), 3))
+
+
+@pytest.mark.cc
+def test_predict_takes_the_inputs_that_outputs_depend_on() -> None:
+    """On the host, and over the link, where the others are sent for training only."""
+    x, other = ag.Input("x", (4, 3), batch_axis=0), ag.Input("other", (4, 2), batch_axis=0)
+    rate, noise = ag.Input("rate", ()), ag.Input("noise", (4, 2), batch_axis=0)
+    net = nn.Linear(3, 2)
+    y = net(x)
+    outputs = {"y": F.by_mode(y + noise, y * rate)}
+    loss = F.mean(F.square(y + noise - other))
+    model = ag.Model([other, noise, x, rate], [], outputs, loss, optim.SGD(lr=0.1))
+    assert [v.name for v in model.entries()[0].inputs] == ["other", "noise", "x", "rate", "lr"]
+    assert [v.name for v in model.entries()[1].inputs] == ["x", "rate"]
+    trainer = model.on_host()
+    a = np.ones((2, 3), np.float32)
+    weights = trainer.state_dict()
+    want = 3.0 * (a @ weights["weight"].T + weights["bias"])
+    np.testing.assert_allclose(trainer.predict(a, 3.0), want, rtol=1e-6)
+    trainer.train_step(np.ones((2, 2)), np.zeros((2, 2)), a, 3.0)
+    link = link_layout(trainer.program)
+    assert [(v.name, v.is_target) for v in link.inputs] == [
+        ("x", False), ("rate", False), ("other", True), ("noise", True),
+    ]  # fmt: skip
+
+
+def test_predict_takes_an_input_that_tells_the_number_of_samples() -> None:
+    x, w = ag.Input("x", (4, 3), batch_axis=0), ag.Param("w", np.ones(3))
+    rows = F.broadcast_to(w, x.shape)
+    model = ag.Model([x], [], {"rows": rows, "twice": w * 2.0}, F.mean(F.square(x - rows)), optim.SGD(lr=0.1))
+    assert [v.name for v in model.entries()[1].inputs] == ["x"]
+    model = ag.Model([x], [], {"twice": w * 2.0}, F.mean(F.square(x - rows)), optim.SGD(lr=0.1))
+    assert not model.entries()[1].inputs
+    np.testing.assert_array_equal(model.on_host().predict(), [2.0] * 3)
 
 
 def test_two_models_do_not_disturb_each_other() -> None:
