@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable, Mapping
+
 
 class AutodiffError(Exception):
     """Base of all errors that are printed to the user without a traceback."""
@@ -37,3 +40,13 @@ class DataError(AutodiffError):
 
 class ToolError(AutodiffError):
     """A compiler, emulator or probe that is missing or failed."""
+
+
+def unknown_name(module: str, name: str, instead: Mapping[str, str], known: Iterable[str]) -> Exception:
+    """The error of a name that a module does not have. `instead`: what to use in place of names that PyTorch has; these
+    are errors of the model. Others are AttributeErrors, with the most similar known name."""
+    if name in instead:
+        return ModelError(f"{module}.{name} is not supported; {instead[name]}")
+    similar = difflib.get_close_matches(name, list(known), 1)
+    hint = f"did you mean {similar[0]!r}?" if similar else "docs/operations.md lists what there is"
+    return AttributeError(f"{module} has no {name!r}; {hint}")

@@ -7,9 +7,13 @@ rule; PyTorch's arguments that are not supported are rejected by name.
 
 # ruff: noqa: F403
 import inspect as _inspect
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from .. import ops as _ops  # noqa: F401  (fills the registry)
+from ..errors import unknown_name as _unknown_name
 from .activations import *
+from .alternatives import ALTERNATIVES as _ALTERNATIVES
 from .arguments import torch_lacks as torch_lacks
 from .attention import *
 from .batch_norm import *
@@ -46,3 +50,8 @@ from .tensor_methods import install as _install
 __all__ = sorted(name for name, value in globals().items() if _inspect.isfunction(value) and name[0] != "_")
 
 _install(globals())
+
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _Any:
+        raise _unknown_name("functional", name, _ALTERNATIVES, __all__)

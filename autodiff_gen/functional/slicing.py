@@ -28,7 +28,11 @@ def extent_of(name: str, x: Value, axis: int) -> int:
     """The extent of an axis. Raises ShapeError for the batch axis, which cannot be sliced, joined or repeated."""
     d: Size = x.shape[axis]
     if isinstance(d, Dim):
-        raise shape_error(name, [x], f"axis {axis} is the batch axis, which can only be taken whole")
+        raise shape_error(
+            name,
+            [x],
+            f"axis {axis} is the batch axis n, which can only be taken whole; Input without batch_axis fixes n",
+        )
     return d
 
 

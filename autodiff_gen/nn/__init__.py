@@ -1,5 +1,9 @@
 """Layers and losses with the names, arguments, defaults and initialisation of torch.nn."""
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+from ..errors import unknown_name as _unknown_name
 from . import init as init
 from .activations import (
     CELU,
@@ -28,6 +32,7 @@ from .activations import (
     Tanh,
     Threshold,
 )
+from .alternatives import ALTERNATIVES as _ALTERNATIVES
 from .attention import MultiheadAttention
 from .batch_norm import BatchNorm1d, BatchNorm2d, InstanceNorm1d, InstanceNorm2d
 from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
@@ -217,3 +222,8 @@ __all__ = [
     "ZeroPad2d",
     "update_channels",
 ]
+
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _Any:
+        raise _unknown_name("nn", name, _ALTERNATIVES, __all__)

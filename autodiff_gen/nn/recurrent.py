@@ -59,7 +59,13 @@ class _Recurrent(Module):
         unbatched = x.ndim == 2
         x = F.unsqueeze(x, 1) if unbatched else x
         given_first = self.batch_first and not unbatched
-        n = x.shape[0 if given_first else 1]
+        n, time = (x.shape[k if given_first else 1 - k] for k in (0, 1))
+        if isinstance(time, Dim):
+            fix = "leave out batch_first=True" if given_first else "give batch_first=True"
+            fix = f"the input must be [n, time, {self.input_size}]" if unbatched else fix
+            raise ShapeError(
+                f"{self.name}({as_value(input).type}): the time cannot be the axis of the batch n; {fix}"
+            )
         batch_first = given_first or isinstance(n, Dim)  # a batch axis of variable extent is the outermost
         if batch_first != given_first:
             x = F.transpose(x, 0, 1)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import functional as F
-from ..errors import ModelError
+from ..errors import ModelError, unknown_name
 from ..functional import torch_lacks
 from ..ir.node import Value
+from .alternatives import SCHEDULES
 from .cyclic_schedules import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
 from .cyclic_schedules import CyclicLR as CyclicLR
 from .cyclic_schedules import OneCycleLR as OneCycleLR
@@ -153,3 +154,10 @@ class SequentialLR(LRScheduler):
             # Before its milestone a schedule gets 0, and its result is not used.
             result = F.where(t < float(start), result, s.rate(base, F.maximum(t - float(start), 0.0)))
         return result
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        known = [k for k in globals() if k.endswith(("LR", "Restarts"))]
+        raise unknown_name("lr_scheduler", name, SCHEDULES, known)

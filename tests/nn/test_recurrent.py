@@ -199,6 +199,7 @@ def test_no_weight_gradient_of_a_recurrent_layer_takes_memory() -> None:
 
 
 X = make_input("x", Type(f32, (T, B, N)))
+ROWS = ag.Input("rows", (3, 5, N), batch_axis=0)
 REJECTED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: nn.GRU(0, 3), ModelError, r"^GRU: input_size=0 must be a whole number of at least 1$"),
     (lambda: nn.RNN(3, 3, nonlinearity="sin"), ModelError, r"^RNN: nonlinearity='sin'; known: \"tanh\", \"relu\"$"),
@@ -207,6 +208,9 @@ REJECTED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: nn.GRU(N + 1, 3)(X), ShapeError, r"^GRU\(f32\[5,3,4\]\): the input must be \[time, n, 5\]"),
     (lambda: nn.GRU(N, 3)(X, X), ShapeError, r"^GRU: the initial state must be h_0, \[1, 3, 3\], not f32\[5,3,4\]$"),
     (lambda: nn.LSTM(N, 3)(X, X), ShapeError, r"^LSTM: the initial state must be \(h_0, c_0\), each \[1, 3, 3\]"),
+    (lambda: nn.GRU(N, 3)(ROWS), ShapeError, r"^GRU\(f32\[n,5,4\]\): the time cannot be the axis of the batch n; give"),
+    (lambda: nn.LSTM(N, 3)(ROWS[:, 0]), ShapeError, r"^LSTM\(f32\[n,4\]\): .*; the input must be \[n, time, 4\]$"),
+    (lambda: nn.RNN(N, 3, batch_first=True)(F.transpose(ROWS, 0, 1)), ShapeError, "leave out batch_first=True$"),
     (lambda: nn.GRUCell(N, 3)(X), ShapeError, r"^GRUCell\(f32\[5,3,4\]\): the input must be \[n, 4\]"),
     (lambda: nn.LSTMCell(N, 3)(F.reshape(X, (15, N)), X), ShapeError, r"^LSTMCell: the state must be \(h, c\), each"),
 ]  # fmt: skip
