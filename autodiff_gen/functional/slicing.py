@@ -31,7 +31,8 @@ def extent_of(name: str, x: Value, axis: int) -> int:
         raise shape_error(
             name,
             [x],
-            f"axis {axis} is the batch axis n, which can only be taken whole; Input without batch_axis fixes n",
+            f"axis {axis} is the batch axis, which can only be taken whole; "
+            "an Input without batch_axis has a fixed batch",
         )
     return d
 
