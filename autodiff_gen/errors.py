@@ -42,11 +42,23 @@ class ToolError(AutodiffError):
     """A compiler, emulator or probe that is missing or failed."""
 
 
-def unknown_name(module: str, name: str, instead: Mapping[str, str], known: Iterable[str]) -> Exception:
-    """The error of a name that a module does not have. `instead`: what to use in place of names that PyTorch has; these
-    are errors of the model. Others are AttributeErrors, with the most similar known name."""
+class AttributeModelError(ModelError, AttributeError):
+    """A method of PyTorch that an object does not have, as hasattr finds."""
+
+
+def unknown_name(
+    module: str,
+    name: str,
+    instead: Mapping[str, str],
+    known: Iterable[str],
+    kind: type[ModelError] = ModelError,
+) -> Exception:
+    """The error of a name that a module or an object does not have. `instead`: what to use in place of names that
+    PyTorch has; their errors are of this kind. Others are AttributeErrors, with the most similar known name.
+
+    A module's must not be AttributeErrors: `from module import name` would replace the message by Python's own."""
     if name in instead:
-        return ModelError(f"{module}.{name} is not supported; {instead[name]}")
+        return kind(f"{module}.{name} is not supported; {instead[name]}")
     similar = difflib.get_close_matches(name, list(known), 1)
     hint = f"did you mean {similar[0]!r}?" if similar else "docs/operations.md lists what there is"
     return AttributeError(f"{module} has no {name!r}; {hint}")

@@ -18,6 +18,7 @@ from .arguments import torch_lacks as torch_lacks
 from .attention import *
 from .batch_norm import *
 from .class_losses import *
+from .composites import *
 from .control import *
 from .convolution import *
 from .creation import *

@@ -78,12 +78,29 @@ ALTERNATIVES = {
     "concatenate": "use F.cat",
     "inverse": "solve before the model, or iterate in F.scan",
     "kron": "use F.einsum",
-    "log10": "use F.log(x) * 0.4342945",
-    "log2": "use F.log(x) * 1.442695",
     "median": "use F.sort(x, dim)[0], and the element in the middle",
     "meshgrid": "use F.arange with F.unsqueeze: values broadcast",
-    "movedim": "use F.permute",
-    "swapaxes": "use F.transpose",
-    "tan": "use F.sin(x) / F.cos(x)",
     "view": "use F.reshape",
+}
+
+_TO_DEVICE = "leave it out: the board is chosen when the model is built"
+
+# Methods of torch.Tensor that graph values do not have.
+METHODS = {
+    **dict.fromkeys(("item", "numpy", "tolist"), _NO_NUMBERS),
+    **dict.fromkeys(("cpu", "cuda", "pin_memory", "device"), _TO_DEVICE),
+    **{
+        f"{name}_": _IN_PLACE.format(name)
+        for name in ("abs", "add", "clamp", "div", "exp", "mul", "relu", "sigmoid", "sqrt", "sub", "tanh")
+    },
+    **dict.fromkeys(("index_add_", "scatter_add_", "masked_fill_"), "use the function without _ in its name"),
+    **dict.fromkeys(
+        ("backward", "grad", "retain_grad", "register_hook"), "ag.Model and ag.grad differentiate"
+    ),
+    "is_cuda": _TO_DEVICE,
+    "stride": "layouts are assigned by the compiler",
+    "as_strided": "layouts are assigned by the compiler; use F.narrow, F.unflatten and F.permute",
+    "mT": "use x.transpose(-1, -2)",
+    "double": "values are f32",
+    "half": "values are f32; quant.quantize makes integers of a trained network",
 }

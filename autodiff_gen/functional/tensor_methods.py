@@ -9,11 +9,12 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..errors import ModelError
+from ..errors import AttributeModelError, ModelError, unknown_name
 from ..ir.build import apply
 from ..ir.graph import State
 from ..ir.node import Value
 from ..ir.types import Dim, Size, product
+from .alternatives import ALTERNATIVES, METHODS
 
 # Operators with an op: method -> op; those of the first table also have a reflected form.
 _REFLECTED = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
@@ -25,7 +26,9 @@ _METHODS = [
     "abs",
     "add",
     "amax",
+    "all",
     "amin",
+    "any",
     "argmax",
     "argmin",
     "argsort",
@@ -34,6 +37,7 @@ _METHODS = [
     "chunk",
     "clamp",
     "cos",
+    "ceil",
     "cumsum",
     "detach",
     "div",
@@ -66,6 +70,7 @@ _METHODS = [
     "min",
     "minimum",
     "mm",
+    "movedim",
     "mul",
     "mv",
     "narrow",
@@ -95,6 +100,7 @@ _METHODS = [
     "std",
     "sub",
     "sum",
+    "swapaxes",
     "take_along_dim",
     "tanh",
     "to",
@@ -135,6 +141,11 @@ def install(functions: Mapping[str, Any]) -> None:
         _set(f.__name__, f)
     _set("T", property(t))
     _set("data", property(data))
+    _set("__getattr__", _unknown)
+    for name, dtype in (("float", "f32"), ("int", "s32"), ("long", "s32"), ("bool", "bool")):
+        _set(name, _conversion(functions["to"], dtype))
+    for name, function in (("expand_as", "broadcast_to"), ("view_as", "reshape"), ("reshape_as", "reshape")):
+        _set(name, _like(functions[function]))
     _set("requires_grad", property(_requires_grad, _set_requires_grad))
 
 
@@ -161,6 +172,19 @@ def _variadic(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(self, *(numbers if one or not numbers else (numbers,)), **options)
 
     return method
+
+
+def _unknown(self: Value, name: str) -> Any:
+    known = [k for k in dir(Value) if not k.startswith("_")]
+    raise unknown_name("a graph value", name, {**ALTERNATIVES, **METHODS}, known, AttributeModelError)
+
+
+def _conversion(to: Callable[..., Value], dtype: str) -> Callable[[Value], Value]:
+    return lambda self: to(self, dtype)
+
+
+def _like(function: Callable[..., Value]) -> Callable[[Value, Value], Value]:
+    return lambda self, other: function(self, other.shape)
 
 
 def t(self: Value) -> Value:

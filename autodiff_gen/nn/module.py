@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import init
-from ..errors import ModelError
+from ..errors import AttributeModelError, ModelError, unknown_name
 from ..functional import torch_lacks
 from ..ir.names import set_output
 from ..ir.node import STATE, Value
@@ -71,7 +71,7 @@ class Module:
         if name in modules:
             return modules[name]
         if name in MODULE:
-            raise ModelError(f"{type(self).__name__}.{name} is not supported; {MODULE[name]}")
+            raise unknown_name(type(self).__name__, name, MODULE, (), AttributeModelError)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __delattr__(self, name: str) -> None:

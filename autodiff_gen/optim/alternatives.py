@@ -11,6 +11,14 @@ ALTERNATIVES = {
     "SparseAdam": "use optim.Adam, or optim.SGD, which updates only the rows of an embedding that are used",
     "swa_utils": "use Model(ema=optim.EMA(...))",
 }
+_LOOP = "leave it out: train_step computes gradients, updates parameters and advances the schedule"
+
+# Methods and attributes of optimizers and of schedules.
+METHODS = {
+    **dict.fromkeys(("step", "zero_grad", "get_last_lr"), _LOOP),
+    **dict.fromkeys(("add_param_group", "param_groups"), "give all groups when the optimizer is made"),
+    **dict.fromkeys(("load_state_dict", "state_dict"), "the trainer's state_dict has the optimizer's state"),
+}
 SCHEDULES = {
     "ChainedScheduler": "use LambdaLR with the product of the factors",
     "MultiplicativeLR": "use LambdaLR, or ExponentialLR",

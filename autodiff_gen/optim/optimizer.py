@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .. import init
-from ..errors import ModelError
+from ..errors import AttributeModelError, ModelError, unknown_name
 from ..ir.build import make_state
 from ..ir.graph import State
 from ..ir.names import with_role
@@ -16,6 +16,7 @@ from ..ir.node import STATE, Value
 from ..ir.origin import OPTIMIZER, UPDATE, building
 from ..ir.types import Type, f32, plain, planned
 from ..nn import Module, Parameter
+from .alternatives import METHODS
 from .schedule import LRScheduler, StepCounter
 
 Gradients: TypeAlias = Sequence[tuple[State, Value, Value]]  # (parameter, its old value, its gradient)
@@ -123,6 +124,9 @@ class Optimizer:
     @property
     def _name(self) -> str:
         return f"optim.{type(self).__name__}"
+
+    def __getattr__(self, name: str) -> Any:
+        raise unknown_name(f"optim.{type(self).__name__}", name, METHODS, (), AttributeModelError)
 
     def checked(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options of a group, checked. Raises ModelError for an option that is out of range."""

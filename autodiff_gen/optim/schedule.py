@@ -7,11 +7,12 @@ from typing import Any
 
 from .. import functional as F
 from .. import init
-from ..errors import ModelError
+from ..errors import AttributeModelError, ModelError, unknown_name
 from ..ir.build import constant, make_state
 from ..ir.graph import State
 from ..ir.node import Value
 from ..ir.types import Type, f32, plain
+from .alternatives import METHODS
 
 
 class StepCounter:
@@ -73,6 +74,9 @@ class LRScheduler:
                 f"ag.Model(..., optimizer=..., schedule=optim.lr_scheduler.{name}(...))"
             )
         return super().__new__(cls)
+
+    def __getattr__(self, name: str) -> Any:
+        raise unknown_name(f"lr_scheduler.{type(self).__name__}", name, METHODS, (), AttributeModelError)
 
     def rate(self, base: float, t: Value) -> Value:
         """The learning rate after t steps, an f32 scalar; `base` is the optimizer's."""

@@ -76,6 +76,7 @@ ROWS: list[Row] = [
     ("max_of_two", lambda F, a, b: F.max(a, b), [(2, 3), (3,)]),
     ("min", lambda F, a: F.min(a), [(2, 3)]),
     ("min_dim", lambda F, a: F.min(a, 0)[0], [(2, 3)]),
+    ("logarithms", lambda F, a: F.log2(a) * F.log10(a), [POSITIVE]),
     ("functions_of_positive", lambda F, a: F.rsqrt(a) + F.reciprocal(a) * F.log1p(a), [POSITIVE]),
     ("erf", lambda F, a: F.erf(a), [(4, 5)]),
     ("steps", lambda F, a: a * F.floor(a) + F.round(a) * F.sign(a), [(4, 5)]),
@@ -149,6 +150,28 @@ ROWS: list[Row] = [
     ("prelu_images", lambda F, a, b: F.prelu(a, b), [(2, 3, 2, 2), (3,)]),
     ("celu", lambda F, a: F.celu(4.0 * a, 0.5) + F.celu(a), [(4, 5)]),
     ("shrink", lambda F, a: F.hardshrink(a) + F.softshrink(a, 0.8) + F.threshold(a, 0.2, -1.0), [(4, 5)]),
+    ("ceil_trunc", lambda F, a: F.ceil(a) * a + F.trunc(a) - F.floor_divide(a.detach(), 0.5), [(4, 5)]),
+    ("remainder", lambda F, a, b: F.remainder(a, b) + F.remainder(a, -0.5), [(4, 5), (5,)]),
+    ("logaddexp", lambda F, a, b: F.logaddexp(a, 2 * b) + F.logaddexp(a, a), [(4, 5), (5,)]),
+    ("lerp", lambda F, a, b, c: F.lerp(a, b, c) + F.lerp(a, b, 0.25), [(4, 5), (5,), (4, 1)]),
+    (
+        "addc",
+        lambda F, a, b, c: F.addcmul(a, b, c, value=0.5) + F.addcdiv(a, b, F.exp(c)),
+        [(4, 5), (5,), (4, 1)],
+    ),
+    ("tan", lambda F, a: F.tan(0.5 * a), [(4, 5)]),
+    *(
+        (f"{name}_{k}", lambda F, a, name=name, o=o: getattr(F, name)(a * a > 2.5, **o), [(2, 3, 4)])
+        for name in ("any", "all")
+        for k, o in enumerate(({}, {"dim": 1}, {"dim": (0, 2), "keepdim": True}))
+    ),
+    ("any_of_integers", lambda F, a: F.logical_and(F.any(a, 1), F.all(a, 1)), [((4, 2), "s32", 2)]),
+    (
+        "movedim",
+        lambda F, a: F.movedim(a, 0, -1) + F.movedim(F.movedim(a, (0, 1), (1, 2)), 0, 1).sum(),
+        [(2, 3, 4)],
+    ),
+    ("swapaxes", lambda F, a: F.swapaxes(a, 0, -1), [(2, 3, 4)]),
     ("softmin", lambda F, a: F.softmin(a, 1) * a, [(4, 5)]),
     ("bilinear", lambda F, a, b, c, d: F.bilinear(a, b, c, d) * a[:, :1], [(4, 3), (4, 2), (5, 3, 2), (5,)]),
     ("bilinear_stack", lambda F, a, b, c: F.bilinear(a, b, c), [(2, 4, 3), (2, 4, 2), (1, 3, 2)]),
@@ -484,6 +507,8 @@ REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.var(X, 1, correction=3), r"^var\(x: f32\[2,3\]\): 3 elements with correction=3 give the divisor 0"),
     (lambda: F.var(X, 1, correction=True), "^var.*: correction=True must be a number$"),
     (lambda: F.norm(X, 0), r'^norm\(x: f32\[2,3\]\): p=0; known: "fro", numbers greater than 0$'),
+    (lambda: F.movedim(X, (0, 1), 0), r"^movedim\(x: .*\): source=\(0, 1\) and destination=0 do not match$"),
+    (lambda: F.movedim(X, 0, 2), r"source=0 or destination=2 is out of range$"),
     (lambda: F.glu(X), r"^glu\(x: f32\[2,3\]\): the extent of dim=-1 must be even$"),
     (lambda: F.prelu(X, np.ones(2)), r"^prelu\(.*\): the weight must have the shape \[1\] or \[3\]$"),
     (lambda: F.celu(X, 0), "^celu: alpha must not be 0$"),

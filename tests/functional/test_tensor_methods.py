@@ -37,6 +37,8 @@ ROWS: list[Row] = [
     ("unflatten", lambda F, a: F.unflatten(a, 1, (2, -1)).mean((0, 2)), [(2, 6, 4)]),
     ("clamp", lambda F, a, b: a.clamp(b, b + 1.0) + a.clamp(max=b) * b + a.clamp(-1, 1), [(2, 3), (3,)]),
     ("abs", lambda F, a: abs(a) + a.exp().tanh(), [(2, 3)]),
+    ("conversions", lambda F, a: a * (a > 0).float() + (3 * a).int().long().float() + a.bool().float(), [(2, 3)]),
+    ("like", lambda F, a, b: b.expand_as(a) * a + a.T.reshape_as(a) + a.view_as(a[None])[0] + a.data, [(2, 3), (3,)]),
     ("sizes", lambda F, a: a / a.numel() * a.dim() + a.size(1) + a.size()[-1], [(2, 3, 4)]),
     (
         "products",

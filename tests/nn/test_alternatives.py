@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import autodiff_gen as ag
 from autodiff_gen import functional, nn, optim
 from autodiff_gen.errors import ModelError
 
@@ -88,6 +89,24 @@ def test_alternatives_are_of_names_that_are_missing() -> None:
             optim.lr_scheduler,
             "ReduceLROnPlateau",
             "^lr_scheduler.ReduceLROnPlateau is not supported; give the learning",
+        ),
+        (
+            ag.Input("x", (2,)),
+            "item",
+            "^a graph value.item is not supported; values are known when the model runs; ",
+        ),
+        (ag.Input("x", (2,)), "add_", "^a graph value.add_ is not supported; use F.add: buffer assignment"),
+        (ag.Input("x", (2,)), "summ", "^a graph value has no 'summ'; did you mean 'sum'[?]$"),
+        (
+            optim.SGD(lr=0.1),
+            "zero_grad",
+            "^optim.SGD.zero_grad is not supported; leave it out: train_step computes",
+        ),
+        (optim.SGD(lr=0.1), "other", "^optim.SGD has no 'other'; docs"),
+        (
+            optim.lr_scheduler.StepLR(3),
+            "step",
+            "^lr_scheduler.StepLR.step is not supported; leave it out: train_step",
         ),
         (nn, "Liner", "^nn has no 'Liner'; did you mean 'Linear'[?]$"),
         (functional, "abcdefgh", "^functional has no 'abcdefgh'; docs/operations.md lists what there is$"),

@@ -1,0 +1,134 @@
+"""Functions of torch that a few others make up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..ir.build import apply
+from ..ir.node import Value
+from .arguments import Dims, as_value, axes_of, list_of, shape_error, torch_lacks
+from .elementwise import abs, cos, div, exp, floor, gt, log, log1p, logical_not, maximum, neg, sin, to, where
+from .shapes import permute, transpose
+
+__all__ = [
+    "addcdiv",
+    "addcmul",
+    "all",
+    "any",
+    "ceil",
+    "floor_divide",
+    "lerp",
+    "log2",
+    "log10",
+    "logaddexp",
+    "movedim",
+    "remainder",
+    "swapaxes",
+    "tan",
+    "trunc",
+]
+
+
+def ceil(input: Any) -> Value:
+    """The next integer that is not smaller."""
+    return neg(floor(neg(input)))
+
+
+def trunc(input: Any) -> Value:
+    """The input without its fraction."""
+    x = as_value(input)
+    return where(x < 0.0, neg(floor(neg(x))), floor(x))
+
+
+def floor_divide(input: Any, other: Any) -> Value:
+    """floor(input / other), of floats."""
+    return floor(div(input, other))
+
+
+def remainder(input: Any, other: Any) -> Value:
+    """input - other * floor(input / other): of the sign of `other`, in floats."""
+    x, y = as_value(input), as_value(other)
+    return x - y * floor(x / y)
+
+
+def log2(input: Any) -> Value:
+    """The logarithm to base 2."""
+    return log(input) * (1.0 / math.log(2.0))
+
+
+def log10(input: Any) -> Value:
+    """The logarithm to base 10."""
+    return log(input) * (1.0 / math.log(10.0))
+
+
+def tan(input: Any) -> Value:
+    """sin(input) / cos(input)."""
+    return sin(input) / cos(input)
+
+
+def logaddexp(input: Any, other: Any) -> Value:
+    """log(exp(input) + exp(other)), without overflow; of finite numbers."""
+    x, y = as_value(input), as_value(other)
+    larger = maximum(x, y)
+    return larger + log1p(exp(neg(abs(x - y))))
+
+
+def lerp(input: Any, end: Any, weight: Any) -> Value:
+    """input + weight * (end - input); the weight is a number or a value."""
+    x = as_value(input)
+    y: Value = x + (as_value(end) - x) * weight
+    return y
+
+
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1.0) -> Value:
+    """input + value * tensor1 * tensor2."""
+    y: Value = as_value(input) + as_value(tensor1) * tensor2 * float(value)
+    return y
+
+
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1.0) -> Value:
+    """input + value * tensor1 / tensor2."""
+    y: Value = as_value(input) + as_value(tensor1) / tensor2 * float(value)
+    return y
+
+
+def _mask(input: Any) -> Value:
+    x = as_value(input)
+    return x if x.dtype.kind == "b" else to(x, "bool")
+
+
+@torch_lacks(out=None)
+def any(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
+    """Whether an element over the axes `dim` (all by default) is True, or a number other than 0."""
+    mask = _mask(input)
+    axes = axes_of("any", mask, dim)
+    return gt(apply("sum_s32", to(mask, "s32"), axes=axes, keepdim=keepdim), 0)
+
+
+@torch_lacks(out=None)
+def all(input: Any, dim: Dims = None, keepdim: bool = False) -> Value:
+    """Whether all elements over the axes `dim` (all by default) are True, or numbers other than 0."""
+    return logical_not(any(logical_not(_mask(input)), dim, keepdim))
+
+
+def swapaxes(input: Any, axis0: int, axis1: int) -> Value:
+    """Two axes swapped; a view."""
+    return transpose(input, axis0, axis1)
+
+
+def movedim(input: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Value:
+    """The axes `source` moved to the places `destination`, the others in their order; a view."""
+    x, name = as_value(input), "movedim"
+    given, places = (
+        [d % x.ndim if -x.ndim <= d < x.ndim else x.ndim for d in list_of(name, x, what, dims)]
+        for what, dims in (("source", source), ("destination", destination))
+    )
+    if len(given) != len(places) or len(set(given)) != len(given) or len(set(places)) != len(places):
+        raise shape_error(name, [x], f"source={source!r} and destination={destination!r} do not match")
+    if x.ndim in (*given, *places):
+        raise shape_error(name, [x], f"source={source!r} or destination={destination!r} is out of range")
+    others = [d for d in range(x.ndim) if d not in given]
+    order = [given[places.index(k)] if k in places else others.pop(0) for k in range(x.ndim)]
+    return permute(x, order)
