@@ -87,9 +87,14 @@ class Module:
 
     @torch_lacks(persistent=True)
     def register_buffer(self, name: str, tensor: Any) -> None:
-        """Set a buffer from a Buffer, an initialiser or an array; None: the layer has no such buffer."""
+        """Set a buffer from a Buffer, an initialiser, an array or a value without operands such as F.arange(3); None:
+        the layer has no such buffer."""
         self.__dict__.pop(name, None)
-        self._own_buffers()[name] = tensor if tensor is None or isinstance(tensor, Buffer) else Buffer(tensor)
+        if tensor is not None and not isinstance(tensor, Buffer):
+            tensor = Buffer(
+                tensor, "s32" if isinstance(tensor, Value) and tensor.dtype.kind == "i" else "f32"
+            )
+        self._own_buffers()[name] = tensor
 
     def train(self, mode: bool = True) -> Module:
         """Set `training` of this module and its descendants; call it before the network is called. Returns the
