@@ -232,7 +232,7 @@ class Value:
         )
 
     def __iter__(self) -> Iterator[Value]:
-        raise GraphError("a graph value cannot be iterated over")
+        raise GraphError("a graph value cannot be iterated over; use F.unbind, or x[i] for i in range(...)")
 
     if TYPE_CHECKING:  # what functional/tensor_methods.py installs and the package itself uses
 

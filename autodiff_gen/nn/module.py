@@ -126,6 +126,7 @@ class Module:
             ]
             stack.extend(reversed(children))
 
+    @torch_lacks(recurse=True, remove_duplicate=True)
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
         """(name, graph value) of every parameter, each once, in state_dict order. Names are those in this module until
         a module around it is called or lists its parameters."""
@@ -147,14 +148,17 @@ class Module:
         states = [(v.node.attrs["state"], v) for v in found]
         return ((state.name, v) for state, v in states if state.role == role)
 
+    @torch_lacks(recurse=True)
     def parameters(self) -> Iterator[Value]:
         """The graph value of every parameter; `p.requires_grad = False` freezes one, as requires_grad_ does."""
         return (v for _, v in self.named_parameters())
 
+    @torch_lacks(recurse=True, remove_duplicate=True)
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Value]]:
         """(name, graph value) of every buffer, each once, in state_dict order."""
         yield from self._named("buffer", prefix)
 
+    @torch_lacks(recurse=True)
     def buffers(self) -> Iterator[Value]:
         return (v for _, v in self.named_buffers())
 

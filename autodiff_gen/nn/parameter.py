@@ -96,7 +96,7 @@ class Stored(ABC):
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents."""
-        return self.initial().shape
+        return tuple(np.shape(self.start))
 
     @property
     def ndim(self) -> int:
