@@ -169,6 +169,10 @@ typedef void ag_cumsum_f32_fn(const float *x, float *y, int32_t outer, int32_t c
                               int32_t reverse);
 AG_KERNEL(cumsum_f32);
 
+/* y[i,j] = x[i,j] for m rows of n elements, whose rows are lda elements apart in x, ldc in y. */
+typedef void ag_copy_rows_f32_fn(const float *x, int32_t lda, float *y, int32_t ldc, int32_t m, int32_t n);
+AG_KERNEL(copy_rows_f32);
+
 /* Kernels of 8-bit integers. A quantised tensor q represents scale * (q - zero); where its parameters are
  * folded, sum is an int32_t that cannot overflow, and requantised(v, o) is ag_requantized(v, multiplier[o],
  * shift[o]) of ag_quantization.h. Results are equal to the last bit in every backend. `scratch` is memory

@@ -12,13 +12,13 @@ import numpy as np
 from ..ir.build import apply, constant
 from ..ir.node import CONST, Value
 from ..ir.op_kinds import Iota
-from ..ir.types import Size, planned_size
+from ..ir.types import Dim, Size, planned_size
 from ..ops.slices import window
 from ..ops.support import as_s32
 from .arguments import as_value, shape_error
 from .indexing import gather, in_range, index_source, pick
 from .shapes import broadcast_to, reshape, squeeze
-from .slicing import extent_of, whole
+from .slicing import cut_batch, extent_of, whole
 
 __all__ = ["getitem"]
 
@@ -36,6 +36,7 @@ def getitem(input: Any, key: Any) -> Value:
         raise shape_error(name, [x], f"{taken} indices for {x.ndim} axes")
     ellipsis = next((i for i, k in enumerate(keys) if isinstance(k, EllipsisType)), len(keys))
     keys[ellipsis : ellipsis + 1] = [slice(None)] * (x.ndim - taken)
+    x, keys = _cut_batch(name, x, keys)
     alone = sum(map(_is_index, keys)) == 1
     out: list[Size] = []
     shape, starts, steps = list(x.shape), [0] * x.ndim, [1] * x.ndim
@@ -61,6 +62,22 @@ def getitem(input: Any, key: Any) -> Value:
     y = x if tuple(shape) == x.shape and set(steps) <= {1} else window(x, tuple(shape), starts, steps)
     y = reshape(y, tuple(out))
     return _at_indices(name, y, chosen) if chosen else y
+
+
+def _cut_batch(name: str, x: Value, keys: list[Any]) -> tuple[Value, list[Any]]:
+    """The value after cuts between the batches of an axis [c n], whose limits are multiples of n; the other keys."""
+    axis, left = 0, []
+    for k in keys:
+        d = x.shape[axis] if k is not None else 0
+        if isinstance(k, slice) and isinstance(d, Dim) and k.step in (None, 1) and k != slice(None):
+            start, stop = 0 if k.start is None else k.start, d if k.stop is None else k.stop
+            if isinstance(stop, Dim):
+                first = start.coef if isinstance(start, Dim) else 0
+                x = cut_batch(name, x, axis, start, Dim(stop.coef - first, d.cap))
+                k = slice(None)
+        left.append(k)
+        axis += k is not None
+    return x, left
 
 
 def _array(key: Any) -> Any:

@@ -10,8 +10,9 @@ from ..ir.build import apply
 from ..ir.node import Value
 from ..ir.types import Dim, plain, product
 from .arguments import Dims, as_value, axis_of, list_of, shape_error, torch_lacks
-from .shapes import broadcast_to, flatten, reshape, unsqueeze
-from .slicing import cut, extent_of, flip, whole
+from .elementwise import to
+from .shapes import broadcast_to, flatten, merged_groups, reshape, unsqueeze
+from .slicing import cut, extent_of, flip, in_groups, whole
 from .windows import applied
 
 __all__ = ["cat", "expand", "pad", "repeat", "repeat_interleave", "roll", "stack", "tile"]
@@ -24,7 +25,8 @@ def _list(name: str, tensors: Any) -> list[Value]:
 
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> Value:
-    """The concatenation of values along `dim`; their other extents are the same."""
+    """The concatenation of values along `dim`; their other extents are the same. Along a batch that varies, floats and
+    integers of one byte can be joined, all of which follow the batch."""
     values = _list("cat", tensors)
     axis = axis_of("cat", values[0], dim)
     for v in values:
@@ -32,14 +34,25 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Value:
             a != b for i, (a, b) in enumerate(zip(v.shape, values[0].shape, strict=True)) if i != axis
         ):
             raise shape_error("cat", values, f"all extents except along axis {axis} must be the same")
-    sizes = [extent_of("cat", v, axis) for v in values]
     if len(values) == 1:
         return values[0]
+    if all(isinstance(v.shape[axis], Dim) for v in values):
+        return _joined_batches(values, axis)
+    sizes = [extent_of("cat", v, axis) for v in values]
     rank = values[0].ndim
     starts = tuple(tuple(sum(sizes[:k]) if i == axis else 0 for i in range(rank)) for k in range(len(sizes)))
     shape = tuple(sum(sizes) if i == axis else d for i, d in enumerate(values[0].shape))
     attrs = {"shape": shape, "starts": starts, "steps": ((1,) * rank,) * len(sizes), "fill": 0.0}
     return applied("cat", values, "assemble", *values, **attrs).results[0]
+
+
+def _joined_batches(values: Sequence[Value], axis: int) -> Value:
+    """The concatenation along an axis that follows the batch; integers of one byte are joined as floats, exactly."""
+    dtype = values[0].dtype
+    if dtype.size == 1 and all(v.dtype is dtype for v in values):
+        return to(_joined_batches([to(v, "f32") for v in values], axis), dtype)
+    joined = merged_groups(cat([in_groups("cat", v, axis) for v in values], 0))
+    return reshape(joined, (*values[0].shape[:axis], *joined.shape))
 
 
 def stack(tensors: Sequence[Any], dim: int = 0) -> Value:

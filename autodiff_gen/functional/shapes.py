@@ -17,7 +17,8 @@ __all__ = ["broadcast_to", "flatten", "permute", "reshape", "squeeze", "transpos
 
 def reshape(input: Any, shape: Sequence[Size] | Size) -> Value:
     """The same elements, in row-major order, with another shape; one extent may be -1. The batch axis is written as
-    x.shape[0], as -1, or as the number that the model gives as the largest batch. A view."""
+    x.shape[0], as -1, or as the number that the model gives as the largest batch. A view, except where groups of the
+    batch are merged or made, [2, n, d] and [2 n, d]: floats are copied."""
     x = as_value(input)
     wanted: Shape = tuple(map(plain, (shape,) if isinstance(shape, int | Dim) else shape))
     try:
@@ -26,16 +27,54 @@ def reshape(input: Any, shape: Sequence[Size] | Size) -> Value:
         for new in _with_batch(x, wanted):
             with contextlib.suppress(ShapeError):
                 return _reshaped(x, new)
+        with contextlib.suppress(ShapeError):
+            return _regrouped(x, _resolved(x, wanted))
         raise
 
 
 def _reshaped(x: Value, wanted: Shape) -> Value:
+    wanted = _resolved(x, wanted)
+    return x if wanted == x.shape else apply("reshape", x, shape=wanted)
+
+
+def _resolved(x: Value, wanted: Shape) -> Shape:
+    """The shape with the extent of -1."""
     if sum(1 for d in wanted if d == -1) > 1:
         raise shape_error("reshape", [x], f"only one extent of {list(wanted)} may be -1")
     if -1 in wanted:
         rest = product(tuple(d for d in wanted if d != -1))
         wanted = tuple(_quotient(x, wanted, product(x.shape), rest) if d == -1 else d for d in wanted)
-    return x if wanted == x.shape else apply("reshape", x, shape=wanted)
+    return wanted
+
+
+def groups_of_batch(x: Value, groups: int) -> Value:
+    """[g c n, ...] as g groups, [g, c n, ...]; a copy if there are several."""
+    shape = (groups, x.shape[0] // groups, *x.shape[1:])
+    return apply("regroup" if groups > 1 else "reshape", x, shape=shape)
+
+
+def merged_groups(x: Value) -> Value:
+    """[g, c n, ...] as [g c n, ...]; a copy if there are several groups."""
+    shape = (x.shape[0] * x.shape[1], *x.shape[2:])
+    return apply("regroup" if x.shape[0] != 1 else "reshape", x, shape=shape)
+
+
+def _regrouped(x: Value, wanted: Shape) -> Value:
+    """A reshape that is no view, because rows of the batch are in groups before or after it."""
+
+    def grouped(shape: Shape) -> tuple[int, Size, Size]:
+        """The groups, the extent that follows the batch, and the elements of a row. Raises ShapeError."""
+        axes = [k for k, d in enumerate(shape) if isinstance(d, Dim)]
+        if len(axes) != 1:
+            raise ShapeError(f"{list(shape)} has no batch axis, or several")
+        groups = product(shape[: axes[0]])
+        assert isinstance(groups, int)
+        return groups, shape[axes[0]], product(shape[axes[0] + 1 :])
+
+    y = merged_groups(apply("reshape", x, shape=grouped(x.shape)))
+    groups, extent, row = grouped(wanted)
+    y = groups_of_batch(apply("reshape", y, shape=(groups * extent, row)), groups)
+    return apply("reshape", y, shape=wanted)
 
 
 def _with_batch(x: Value, wanted: Shape) -> Iterator[Shape]:

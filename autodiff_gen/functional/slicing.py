@@ -1,4 +1,5 @@
-"""Slices of a value, which are views. The batch axis can only be taken whole."""
+"""Slices of a value, which are views. A batch that varies can only be taken whole; an axis of several batches, such as
+[2 n, d], can be cut between them, which copies."""
 
 from __future__ import annotations
 
@@ -7,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
 from ..ir.node import Value
-from ..ir.types import Dim, Size
+from ..ir.types import Dim, Size, product
 from ..ops.slices import window
 from .arguments import Dims, as_value, axes_of, axis_of, shape_error
-from .shapes import reshape
+from .shapes import groups_of_batch, merged_groups, reshape
 
 __all__ = ["chunk", "flip", "narrow", "select", "split", "unbind"]
 
@@ -37,6 +38,32 @@ def extent_of(name: str, x: Value, axis: int) -> int:
     return d
 
 
+def in_groups(name: str, x: Value, axis: int) -> Value:
+    """x [c n, ...] as [c, n, ...], for the batch n. Raises ShapeError for integers, which cannot be copied, and unless
+    the batch axis is the first but for extents of 1."""
+    d = x.shape[axis]
+    assert isinstance(d, Dim)
+    if product(x.shape[:axis]) != 1 or x.dtype.kind != "f":
+        raise shape_error(name, [x], "of a batch that varies, the first axis of floats can be joined and cut")
+    return groups_of_batch(reshape(x, x.shape[axis:]), d.coef)
+
+
+def cut_batch(name: str, x: Value, axis: int, start: Size, size: Size) -> Value:
+    """`size` elements along an axis that follows the batch, starting at `start`: multiples of the batch n."""
+    d = x.shape[axis]
+    assert isinstance(d, Dim)
+    first, count = (
+        k.coef if isinstance(k, Dim) and (k.cap, k.power) == (d.cap, 1) else 0 if k == 0 else -1
+        for k in (start, size)
+    )
+    if first < 0 or count < 1 or first + count > d.coef:
+        extent_of(name, x, axis)  # raises
+    if count == d.coef:
+        return x
+    part = cut(in_groups(name, x, axis), 0, first, count)
+    return reshape(merged_groups(part), (*x.shape[:axis], size, *x.shape[axis + 1 :]))
+
+
 def whole(name: str, x: Value, what: str, number: SupportsIndex) -> int:
     """`number` as an int. Raises ShapeError if it is no whole number."""
     if isinstance(number, bool) or not hasattr(number, "__index__"):
@@ -48,6 +75,8 @@ def narrow(input: Any, dim: int, start: int, length: int) -> Value:
     """`length` elements along `dim`, starting at `start`."""
     x = as_value(input)
     axis = axis_of("narrow", x, dim)
+    if isinstance(x.shape[axis], Dim):
+        return cut_batch("narrow", x, axis, start, length)
     d = extent_of("narrow", x, axis)
     first, size = whole("narrow", x, "start", start), whole("narrow", x, "length", length)
     if not (-d <= first < d and size >= 1 and first % d + size <= d):
@@ -69,6 +98,8 @@ def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0
     """Parts along `dim`: of the given size, the last possibly smaller, or of the listed sizes."""
     x = as_value(tensor)
     axis = axis_of("split", x, dim)
+    if isinstance(x.shape[axis], Dim):
+        return _split_batch(x, axis, split_size_or_sections)
     d = extent_of("split", x, axis)
     if isinstance(split_size_or_sections, Sequence):
         sizes = [whole("split", x, "section", s) for s in split_size_or_sections]
@@ -82,10 +113,29 @@ def split(tensor: Any, split_size_or_sections: int | Sequence[int], dim: int = 0
     return [cut(x, axis, sum(sizes[:k]), size) for k, size in enumerate(sizes)]
 
 
+def _split_batch(x: Value, axis: int, given: Any) -> list[Value]:
+    d = x.shape[axis]
+    assert isinstance(d, Dim)
+    sizes = list(given) if isinstance(given, Sequence) else [given] * d.coef
+    parts: list[Value] = []
+    start: Size = 0
+    for size in sizes:
+        if start == d:
+            break
+        parts.append(cut_batch("split", x, axis, start, size))
+        start = size if start == 0 else start + size
+    if start != d:
+        raise shape_error("split", [x], f"the sections {sizes} must add up to {d}")
+    return parts
+
+
 def chunk(input: Any, chunks: int, dim: int = 0) -> list[Value]:
     """At most `chunks` parts of one size along `dim`, the last possibly smaller."""
     x = as_value(input)
     axis = axis_of("chunk", x, dim)
+    extent = x.shape[axis]
+    if isinstance(extent, Dim) and isinstance(chunks, int) and chunks > 0 and extent.coef % chunks == 0:
+        return _split_batch(x, axis, extent // chunks)
     d, count = extent_of("chunk", x, axis), whole("chunk", x, "chunks", chunks)
     if count < 1:
         raise shape_error("chunk", [x], f"chunks={count} must be at least 1")

@@ -1,4 +1,4 @@
-/* Sums by index and cumulative sums. */
+/* Sums by index, cumulative sums, and copies of rows. */
 #include "compare.h"
 
 static const int32_t sizes[][4] = {{1, 1, 1, 1},  {1, 4, 9, 3},  {2, 7, 5, 4}, {3, 2, 6, 1},
@@ -87,6 +87,29 @@ static void running(const compare_row *row, compare_attributes *f) {
     }
 }
 
+static void copied(const compare_row *row, compare_attributes *f) {
+    ag_copy_rows_f32_fn *kernel = (ag_copy_rows_f32_fn *)row->function;
+    f->m = f->rows;
+    f->n = f->count;
+    for (int32_t wide = 0; wide < 2; wide++) {
+        f->lda = f->n + wide * f->inner;
+        f->ldc = f->n + (1 - wide) * f->inner;
+        if (!compare_matches(row, f)) {
+            continue;
+        }
+        const float *x = compare_input(0, compare_matrix(f->m, f->n, f->lda), COMPARE_UNIFORM);
+        compare_output(compare_matrix(f->m, f->n, f->ldc), 0.0f);
+        ag_copy_rows_f32_ref(x, f->lda, compare_expected(), f->ldc, f->m, f->n);
+        compare_make_magnitudes();
+        ag_copy_rows_f32_ref(x, f->lda, compare_magnitudes(), f->ldc, f->m, f->n);
+        while (compare_next_alignment(f)) {
+            kernel(compare_operand(0), f->lda, compare_actual(), f->ldc, f->m, f->n);
+            compare_check(f, 1);
+        }
+    }
+}
+
 COMPARE_CASES_OF(scatter_sum_f32, all, scatter)
+COMPARE_CASES_OF(copy_rows_f32, all, copied)
 COMPARE_CASES_OF(index_sum_f32, all, by_row)
 COMPARE_CASES_OF(cumsum_f32, all, running)

@@ -37,10 +37,38 @@ def nt_xent(F: Any, x: Any, y: Any) -> Any:
     return F.mean(F.logsumexp(scores, 1) - F.sum(x * y, 1))
 
 
+def sim_clr(F: Any, x: Any, y: Any) -> Any:
+    """As it is written for PyTorch: both views in one array [2 n, d]."""
+    n = x.shape[0]
+    z = F.cat([x, F.tanh(y)], dim=0)
+    scores = F.masked_fill(
+        z @ z.T, F.eye(2 * n).to(F.bool) if hasattr(F, "bool") else F.eye(2 * n, dtype="bool"), -1e9
+    )
+    scores = F.log_softmax(scores, dim=1)
+    first, second = z.chunk(2, 0)
+    positives = F.cat([F.sum(first * second, -1), F.sum(second * first, -1)])
+    return F.mean(positives) - F.mean(scores[:n] @ F.ones_like(z)) + F.sum(z[n:] * x)
+
+
+def three_views(F: Any, x: Any, y: Any) -> Any:
+    n = x.shape[0]
+    z = F.cat((F.cat((x, y)), x * y))
+    a, b = F.split(z, (n, 2 * n))
+    rows = F.reshape(z, (3, n, 3)) * F.reshape(F.arange(9.0), (3, 1, 3))
+    return (
+        F.sum(F.square(rows))
+        + F.sum(F.reshape(rows, (-1, 3)) * F.sin(z))
+        + F.sum(a * b[n:])
+        + F.sum(F.narrow(b, 0, 0, n))
+    )
+
+
 LOSSES: dict[str, Callable[..., Any]] = {
     "info_nce": info_nce,
     "mmd": mmd,
     "nt_xent": nt_xent,
+    "sim_clr": sim_clr,
+    "three_views": three_views,
     "smoothing": lambda F, x, y: F.cross_entropy(x @ y.T, F.arange(x.shape[0]), label_smoothing=0.2),
     "probabilities": lambda F, x, y: F.cross_entropy(x @ y.T, F.softmax(y @ y.T, 1), label_smoothing=0.1),
     "nll": lambda F, x, y: F.nll_loss(F.log_softmax(F.tanh(x @ y.T), 1), F.arange(y.shape[0])),
@@ -118,11 +146,25 @@ def test_products_of_extents() -> None:
             wrong()
 
 
+@pytest.mark.cc
+def test_labels_of_two_views_are_joined() -> None:
+    label = ag.Input("label", (4,), dtype="u8", batch_axis=0)
+    f = ag.function([label], [F.to(F.cat([label, label]), "s32")]).on_host()
+    np.testing.assert_array_equal(f(np.uint8([7, 255, 0]))[0], [7, 255, 0, 7, 255, 0])
+
+
 SCORES = ag.Input("x", (LARGEST, 3), batch_axis=0) @ ag.Input("y", (LARGEST, 3), batch_axis=0).T
 
+ROWS = SCORES.shape[0]
 REJECTED: list[tuple[Callable[[], Any], str]] = [
     (lambda: F.nll_loss(SCORES, ag.Input("t", (LARGEST,), "s32", 0)), "of an axis that follows the batch, F.arange"),
     (lambda: F.pick(SCORES, F.argmax(F.exp(SCORES[:, None])[:, 0] * 2.0, 0) * 2), "F.arange of the batch$"),
+    (lambda: F.cat([SCORES.T, SCORES.T], 1), "all extents except|of a batch that varies, the first axis of floats"),
+    (lambda: F.cat([F.arange(ROWS), F.arange(ROWS)]), r"^cat\(s32\[n\]\): of a batch that varies, the first axis"),
+    (lambda: F.cat([SCORES, SCORES])[:ROWS, :2], "axis 1 is the batch axis, which can only be taken whole"),
+    (lambda: F.chunk(F.cat([SCORES[:, :ROWS]] * 2), 3), "axis 0 is the batch axis"),
+    (lambda: F.split(F.cat([SCORES] * 2), [ROWS]), r"the sections \[n\] must add up to 2n$"),
+    (lambda: F.cat([SCORES] * 2)[2 * ROWS :], "axis 0 is the batch axis, which can only be taken whole"),
     (lambda: F.arange(2, SCORES.shape[0]), "^arange: of the batch n, start must be 0 and step 1$"),
     (lambda: F.arange(3, 2), "^arange: there is no number from 3 to 2 in steps of 1$"),
     (lambda: F.arange("a"), r"^arange: start, end and step must be numbers, step not 0; got \(0, 'a', 1\)$"),
