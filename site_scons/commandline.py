@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ KEYS = {
     "kernels": "priority list of kernel backends, such as ref or fast,ref",
     "port": "for hil and bench: /dev/ttyACM0, socket://host:number; QEMU if not given",
     "steps": "for bench: training steps, 4 if not given",
-    "ram": "bytes for the trainer; the board's RAM minus the stack if not given",
+    "ram": "bytes for the trainer, such as 98304 or 96K; the board's RAM minus the stack if not given",
     "profile": "speed or size: the goal of optimisation; the board's if not given",
     "python": "the Python that runs the generator; .venv if not given",
     "poison": "yes fills memory of the arena that holds no value with NaN, to find errors of the plan",
@@ -79,8 +80,8 @@ class Options:
         self.given = given
         self.launch = Path(os.environ.get("AUTODIFF_LAUNCH_DIR") or os.getcwd())
         self.ram = given.get("ram", "")
-        if self.ram and not (self.ram.isdecimal() and self.ram.isascii()):
-            fail(f"ram={self.ram}: must be a number of bytes")
+        if self.ram and not re.fullmatch("[0-9]+[KkMm]?", self.ram):
+            fail(f"ram={self.ram}: must be a number of bytes, such as 98304 or 96K")
         self.steps = given.get("steps", "4")
         if not (self.steps.isdecimal() and self.steps.isascii() and int(self.steps)):
             fail(f"steps={self.steps}: must be a number of training steps")

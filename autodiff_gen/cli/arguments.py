@@ -18,6 +18,15 @@ def count(text: str) -> int:
     return int(text)
 
 
+def memory_size(text: str) -> int:
+    """Bytes: 98304, or 96K, or 1M."""
+    unit = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:].upper(), 1)
+    digits = text if unit == 1 else text[:-1]
+    if not (digits.isascii() and digits.isdigit()) or int(digits) == 0:
+        raise argparse.ArgumentTypeError(f"expected bytes, such as 98304 or 96K, got {text!r}")
+    return int(digits) * unit
+
+
 def finite(text: str) -> float:
     try:
         number = float(text)

@@ -18,7 +18,7 @@ from ..errors import AutodiffError
 from ..targets.installation import __version__
 from ..targets.schema import near
 from . import commands
-from .arguments import count, positive
+from .arguments import count, memory_size, positive
 from .bench import add_bench_commands
 from .device import add_commands
 
@@ -235,6 +235,6 @@ def _target_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ram",
         metavar="BYTES",
-        type=positive,
-        help="RAM budget of the trainer (default: the board's RAM less the stack)",
+        type=memory_size,
+        help="RAM budget of the trainer, such as 98304 or 96K (default: the board's RAM less the stack)",
     )

@@ -47,7 +47,9 @@ def compile_model(
     _check_name(name)
     scope = Scope(of_program(name))
     slots = tuple(_slot(s, scope) for s in model.states)
-    entries = _entries(model.entries(), name, tables, _dumped(model.stages, dump))
+    budget = _budget(board, ram)
+    arena = None if budget is None else budget - sum(s.type.bytes for s in slots)
+    entries = _entries(model.entries(), name, tables, _dumped(model.stages, dump), budget=arena)
     program = Program(
         name,
         f"{name}_trainer",
@@ -115,8 +117,13 @@ def _load_kernels(kernels: Sequence[str] | None, board: Board | None) -> Backend
     return kernel_tables.for_board(board, kernels)
 
 
+def _budget(board: Board | None, ram: int | None) -> int | None:
+    """The bytes for parameters, state and arena; None where they are not limited."""
+    return ram if ram is not None or board is None else board.ram_bytes
+
+
 def _check_budget(program: Program, board: Board | None, ram: int | None) -> None:
-    budget = ram if ram is not None else (board.ram_bytes if board is not None else None)
+    budget = _budget(board, ram)
     if budget is not None and program.struct_bytes > budget:
         raise PlanError(_does_not_fit(program, budget, board))
 
@@ -151,9 +158,11 @@ def _entries(
     tables: Backends,
     dump: Dump | None = None,
     c_names: Sequence[str] | None = None,
+    budget: int | None = None,
 ) -> tuple[Entry, ...]:
-    """The entries of complete graphs, called <program>_<graph> unless `c_names` are given."""
-    context = Context(backends=tables)
+    """The entries of complete graphs, called <program>_<graph> unless `c_names` are given. budget: how many bytes of
+    the arena each may take."""
+    context = Context(backends=tables, budget=budget)
     for graph in graphs:
         verify(graph, context.verified)
     plans = lower(graphs, context, dump)

@@ -23,7 +23,7 @@ from ..lowering import c_query
 from ..lowering.c_syntax import shown
 from ..lowering.pipeline import lower
 from ..lowering.plan import EntryPlan, Placed
-from ..lowering.planner import needed_by
+from ..lowering.step_order import needed_by
 from ..passes.context import Context
 from ..targets.installation import __version__
 from .inline_c import header_files, static_functions

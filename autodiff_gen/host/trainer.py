@@ -133,10 +133,16 @@ def host_function(
 
 
 def host_trainer(
-    model: ModelSpec, kernels: str | Sequence[str] = "ref", opt: str = "", cc: str | None = None
+    model: ModelSpec,
+    kernels: str | Sequence[str] = "ref",
+    opt: str = "",
+    cc: str | None = None,
+    ram: int | None = None,
 ) -> Trainer:
-    """The model compiled for the host and initialised with seed 0. Arguments as in `host_function`."""
-    return Trainer(compile_model(model, "model", _kernel_list(kernels)), Compiler(find_compiler(cc), opt))
+    """The model compiled for the host and initialised with seed 0. `ram`: the bytes that parameters, optimizer state
+    and arena may take together; other arguments as in `host_function`. Raises PlanError if they need more."""
+    program = compile_model(model, "model", _kernel_list(kernels), ram=ram)
+    return Trainer(program, Compiler(find_compiler(cc), opt))
 
 
 class Trainer:

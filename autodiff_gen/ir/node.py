@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..errors import GraphError, ShapeError
 from .op_kinds import Assemble, Attrs, Leaf, Lowering, View
 from .origin import Origin, current
-from .types import Type
+from .types import Type, planned
 
 _serial = itertools.count()
 
@@ -121,6 +121,11 @@ def inferred(op: Op, operands: Sequence[Type], attrs: Attrs) -> tuple[Type, ...]
     if not isinstance(op.lower, View | Assemble) or all(t.quantization is None for t in operands):
         return types
     shared = operands[0].quantization
+    if isinstance(op.lower, Assemble) and shared is not None and shared.axis is not None:
+        parts = [(t.quantization, planned(t.shape)) for t in operands if t.quantization is not None]
+        if len(parts) == len(operands) and len({(q.axis, q.zero_point) for q, _ in parts}) == 1:
+            joined = shared.joined(parts, lambda arrays: op.ref(*arrays, **attrs))
+            return tuple([Type(t.dtype, t.shape, joined) for t in types])
     if shared is None or any(t.quantization != shared for t in operands):
         raise ShapeError(
             "the operands have different scales or zero points; give all the same, by F.quantize(F.dequantize(x), ...)"

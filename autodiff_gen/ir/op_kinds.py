@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, TypeAlias
 
@@ -152,6 +152,32 @@ def _no_axes(axis: int, attrs: Attrs) -> Mapping[int, int] | None:
 
 
 @dataclass(frozen=True)
+class Range:
+    """The elements from index `start` to before `stop` along an axis."""
+
+    axis: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What a tile of a result is computed of: these ranges of operands, by index, and the whole of the others, with
+    these attributes changed."""
+
+    ranges: Mapping[int, Range]
+    changes: Attrs = field(default_factory=dict)
+
+
+def _no_tile(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+    return None
+
+
+def _no_term(operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+    return None
+
+
+@dataclass(frozen=True)
 class Composition:
     """What an op computes in one call: op `outer`, whose operand of index `operand` is the first result of op `inner`.
     Its operands are those of `outer`, with those of `inner` in place of that one, and at the end, if it is `biased`, a
@@ -183,7 +209,10 @@ class Call:
     others. along: (axis of the first result, attributes) -> {operand: axis}, where the elements at an index along that
     axis are computed of those at the same index along these axes, and of other operands; None of other axes.
     finished: the name of the op that also computes an epilogue
-    (ops/epilogue.py), which has this op as its `term`.
+    (ops/epilogue.py), which has this op as its `term`. tile: (a range of the first result, shapes of the operands,
+    attributes) -> how the op computes that part of it, None where it cannot. term_of: (operand, a range of it, shapes
+    of the operands, attributes) -> how the op computes a term of its result, which is the sum of those of ranges that
+    make up an axis; None where it is no such sum.
     """
 
     choose: Callable[[Sequence[Strided], Sequence[Type], Attrs], KernelCall]
@@ -199,6 +228,8 @@ class Call:
     composition: Composition | None = None
     finished: str = ""
     along: Callable[[int, Attrs], Mapping[int, int] | None] = _no_axes
+    tile: Callable[[Range, Sequence[Shape], Attrs], Tile | None] = _no_tile
+    term_of: Callable[[int, Range, Sequence[Shape], Attrs], Tile | None] = _no_term
 
 
 @dataclass(frozen=True)

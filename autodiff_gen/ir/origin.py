@@ -32,13 +32,15 @@ class Label:
 class Origin:
     """scope: the path of the layer to which the node belongs, as state_dict writes it; labels: what is known of single
     results; module: the path of the module that creates the node, which may be around that layer; again: the node
-    computes in the backward pass what the forward pass has computed."""
+    computes in the backward pass what the forward pass has computed; strip: of a node that computes a part of a value,
+    the region that is computed in strips and the number of the strip in it."""
 
     scope: str = ""
     phase: str = FORWARD
     labels: dict[int, Label] = field(default_factory=dict)
     module: str = ""
     again: bool = False
+    strip: tuple[int, int] | None = None
 
 
 def is_late(origin: Origin) -> bool:

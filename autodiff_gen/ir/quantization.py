@@ -61,6 +61,18 @@ class Quantization:
                 return replace(self, scales=tuple(self.scales[i] for i in first[:, 0]), axis=axis)
         return None
 
+    def joined(
+        self, parts: Sequence[tuple[Quantization, tuple[int, ...]]], join: Callable[[list[Any]], Any]
+    ) -> Quantization | None:
+        """That of the array which `join` makes of arrays with these quantisations and shapes, of which this one is the
+        first; None where the scales lie along no single axis."""
+        after = join([np.broadcast_to(q.along(shape), shape) for q, shape in parts])
+        for axis, extent in enumerate(after.shape):
+            first = np.moveaxis(after, axis, 0).reshape(extent, -1)
+            if (first == first[:, :1]).all():
+                return replace(self, scales=tuple(map(float, first[:, 0])), axis=axis)
+        return None
+
     def __repr__(self) -> str:
         scale = f"{self.scales[0]:.6g}" if self.axis is None else f"{len(self.scales)} scales"
         where = "" if self.axis is None else f", axis {self.axis}"

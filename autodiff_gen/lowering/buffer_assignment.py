@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-EFFORT = 20_000  # buffers that seeded shuffles may place, all tries together
+EFFORT = 40_000  # buffers that the search for a better order may place, all tries together
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _first_fit(buffers: Sequence[Buffer]) -> tuple[dict[int, int], int]:
 
 
 def place(buffers: Sequence[Buffer]) -> Plan:
-    """The best of several first-fit orders, then of seeded shuffles until the bound is met or EFFORT is spent."""
+    """The best of several first-fit orders, improved until the bound is met or EFFORT is spent."""
     bound = lower_bound(buffers)
     orders: list[Callable[[Buffer], tuple[int, ...]]] = [
         lambda b: (-b.size, b.start, b.key),
@@ -77,14 +77,33 @@ def place(buffers: Sequence[Buffer]) -> Plan:
         lambda b: (b.start - b.end, -b.size, b.key),
         lambda b: (-b.size * (b.end - b.start + 1), b.key),
     ]
-    best = _first_fit(sorted(buffers, key=orders[0]))
-    for key in orders[1:]:
-        if best[1] > bound:
-            best = min(best, _first_fit(sorted(buffers, key=key)), key=lambda c: c[1])
-    shuffled, generator = list(buffers), random.Random(1)
-    for _ in range(EFFORT // max(len(buffers), 1)):
-        if best[1] == bound:
+    tried = []
+    for key in orders:
+        order = sorted(buffers, key=key)
+        tried.append((order, *_first_fit(order)))
+        if tried[-1][2] == bound:
             break
-        generator.shuffle(shuffled)
-        best = min(best, _first_fit(shuffled), key=lambda c: c[1])
-    return Plan(best[0], best[1], bound)
+    best = min(tried, key=lambda found: found[2])
+    return Plan(*_climbed(*best, bound), bound)
+
+
+def _climbed(
+    order: list[Buffer], offsets: dict[int, int], peak: int, bound: int
+) -> tuple[dict[int, int], int]:
+    """What first fit makes of changed orders, each no worse than the one before: a buffer that reaches the peak goes
+    before one of those that are alive with it, or that one goes before another."""
+    generator = random.Random(1)
+    for _ in range(EFFORT // max(len(order), 1)):
+        if peak == bound:
+            break
+        top = next(b for b in order if offsets[b.key] + b.size == peak)
+        under = [b for b in order if b is not top and b.meets(top)]
+        moved = top if generator.random() < 0.5 else generator.choice(under)
+        others = [b for b in order if b is not moved and b.meets(moved)]
+        target = generator.choice(others)
+        new = [b for b in order if b is not moved]
+        new.insert(new.index(target), moved)
+        found, height = _first_fit(new)
+        if height <= peak:
+            order, offsets, peak = new, found, height
+    return offsets, peak

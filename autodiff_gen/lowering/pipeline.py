@@ -17,7 +17,7 @@ from ..ir.module import Module
 from ..ir.printer import show
 from ..ir.verifier import verify
 from ..passes.apply_optimizer import apply_optimizer
-from ..passes.context import Context
+from ..passes.context import ArenaUse, Context
 from ..passes.copy_insertion import copy_insertion
 from ..passes.cse import cse
 from ..passes.differentiate import differentiate
@@ -43,10 +43,11 @@ from ..passes.select_trained_channels import select_trained_channels
 from ..passes.selection_propagation import selection_propagation
 from ..passes.share_functions import share_functions
 from ..passes.slice_propagation import slice_propagation
+from ..passes.tile_and_fuse import tile_and_fuse
 from ..passes.transpose_elimination import transpose_elimination
-from .plan import EntryPlan
+from .plan import EntryPlan, arena_use
 from .plan_printer import show_plan
-from .planner import assign_buffers, copy_overwritten_states, schedule, select_kernels
+from .planner import assign_buffers, copy_overwritten_states, lifetimes, schedule, select_kernels
 
 Stage: TypeAlias = Callable[[Module[Any], Context], Module[Any]]
 
@@ -89,6 +90,7 @@ PIPELINE: tuple[Stage, ...] = (
         rematerialize
     ),  # elementwise values of the forward pass, where they are read in the backward pass
     on_entries(pack_masks),  # a bit of what the backward pass only compares with limits
+    on_entries(tile_and_fuse),  # strip by strip what is wide, where the arena exceeds the budget
     on_entries(copy_insertion),  # copies where a view cannot serve, or an old state is still read
     on_entries(fuse_elementwise),  # everything between the contractions becomes loops
     on_entries(
@@ -117,7 +119,8 @@ def run(
     Raises GraphError, with the stage's name, where a stage leaves a graph that breaks a rule of the IR.
     """
     context.lower_region = functools.partial(_lower_region, context)
-    context.bytes_after = functools.partial(_bytes_after, context)
+    context.memory_after = functools.partial(_memory_after, context)
+    context.placed_after = functools.partial(_placed_after, context)
     first = 0 if after is None else names().index(after) + 1
     last = len(PIPELINE) if until is None else names().index(until) + 1
     verified: list[Graph] = []
@@ -153,9 +156,18 @@ def _lower_region(context: Context, graph: Graph) -> EntryPlan:
     return lower([graph], inner)[0]
 
 
-def _bytes_after(context: Context, stage: str, graph: Graph) -> int:
-    """Of the arena of an entry, if `graph` is the result of a stage."""
-    *_, (_, module) = run(Module((graph,)), context, after=stage, check=False)
+def _memory_after(context: Context, stage: str, graph: Graph) -> ArenaUse:
+    """What an entry needs of the arena, if `graph` is the result of a stage; later stages do not see the budget."""
+    inner = replace(context, budget=None)
+    *_, (_, module) = run(Module((graph,)), inner, after=stage, until=schedule.__name__, check=False)
+    plan: EntryPlan = module.entries[0]
+    return arena_use(plan, lifetimes(plan, inner))
+
+
+def _placed_after(context: Context, stage: str, graph: Graph) -> int:
+    """The bytes of the arena that an entry takes, if `graph` is the result of a stage."""
+    inner = replace(context, budget=None)
+    *_, (_, module) = run(Module((graph,)), inner, after=stage, check=False)
     return sum(plan.peak for plan in module.entries[0].plans.values())
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..ir.graph import Graph, State
 from ..ir.kernel_call import KernelCall
-from ..ir.node import Node, Value
+from ..ir.node import Node, Value, base
+from ..ir.op_kinds import Fused
+from ..ir.origin import Origin
 from ..kernels.table import Kernel
+from ..passes.context import ArenaUse
 from .buffer_assignment import Plan
 from .loop_nest import LoopNest
 from .loops import Scratch
@@ -76,6 +79,26 @@ class EntryPlan:
         for step in self.steps:
             for part in step.inner.parts if step.inner is not None else ():
                 yield from part.plan.all_plans()
+
+
+def arena_use(plan: EntryPlan, placed: Sequence[Placed]) -> ArenaUse:
+    """What the steps of a plan need of the arena; of the smaller pool they all need as much as any of them."""
+    pools = {pool: [0] * (len(plan.steps) + 1) for pool in ("float", "int")}
+    values: list[list[tuple[Origin, int]]] = [[] for _ in pools["float"]]
+    for b in placed:
+        origins = [(inner.node.origin, inner.index) for inner in map(_computed, b.values)]
+        for k in range(b.start, b.end + 1):
+            pools[b.pool][k] += b.bytes
+            values[k] += origins
+    smaller, larger = sorted(pools.values(), key=max)
+    return ArenaUse([live + max(smaller) for live in larger], values)
+
+
+def _computed(v: Value) -> Value:
+    """The value that a loop nest computes where it has this result."""
+    while isinstance(v.node.op.lower, Fused):
+        v = base(v.node.regions[0].results[v.index])
+    return v
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,16 @@ These are the last stages of the pipeline; codegen only writes down what is deci
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.build import make_input
-from ..ir.dependences import condition_edges, ordering_edges, state_of
+from ..ir.dependences import state_of
 from ..ir.graph import Graph, State
 from ..ir.kernel_call import KernelCall
-from ..ir.node import STATE, Node, Value, base, topological
+from ..ir.node import STATE, Node, Value, base
 from ..ir.op_kinds import Cond, Fused, Leaf, RowContraction, Scan, View
 from ..ir.origin import Label
-from ..ir.strides import dense
-from ..ir.types import Type, planned_size, s8
+from ..ir.types import Type, s8
 from ..ir.views import layout, stored
 from ..kernels.contract import SCRATCH
 from ..kernels.registry import Backends
@@ -35,8 +31,8 @@ from .kernel_calls import call_of, is_gathered, readable, row_call
 from .loops import Scratch
 from .nests import nest_of, own_values, region_of_nest
 from .plan import EntryPlan, Placed, Step
-from .schedule import order_steps
 from .statements import Statements
+from .step_order import accesses_of, ordered, pool_of, reusable, scratch_of
 
 
 def copy_overwritten_states(graph: Graph, context: Context) -> Graph:
@@ -66,12 +62,12 @@ def select_kernels(graph: Graph, context: Context) -> EntryPlan:
 
 def schedule(plan: EntryPlan, context: Context) -> EntryPlan:
     """Order the steps so that the peak of live bytes is low: 0: a, 0: b, 0: tanh(a) -> 1: a, 2: tanh(a), 3: b."""
-    return replace(plan, steps=_ordered(plan.graph, plan.steps, plan.states, plan.outputs, context.first))
+    return replace(plan, steps=ordered(plan, context))
 
 
 def assign_buffers(plan: EntryPlan, context: Context) -> EntryPlan:
     """Give every value in the arena an offset: step 1 -> f32[30], read in step 3 -> arena + 0, steps 1 to 3."""
-    placed = _lifetimes(plan.steps, plan.states, plan.outputs, context)
+    placed = lifetimes(plan, context)
     unit = context.cost.alignment
     plans = {}
     for pool in ("float", "int"):
@@ -127,17 +123,13 @@ def _statements(node: Node, graph: Graph, context: Context) -> Statements:
     return context.analysis((Statements, nest, locked), lambda: Statements(nest, locked))
 
 
-def _accesses(statements: Statements, context: Context) -> Accesses:
-    return context.analysis((Accesses, statements), lambda: Accesses(statements))
-
-
 def _overwritten_too_early(graph: Graph, context: Context) -> list[tuple[Node, int]]:
     """Fused nodes, and which operand shows a state whose bytes the node overwrites before the last read."""
     late = []
     for node in graph.of(Fused):
         in_place = _updated_in_place(graph, node, context)
         if in_place:
-            accesses = _accesses(_statements(node, graph, context), context)
+            accesses = accesses_of(_statements(node, graph, context), context)
             late += [(node, i) for i, p, r in in_place if not _may_share(accesses, node.operands[i], p, r)]
     return late
 
@@ -186,106 +178,11 @@ def _homes(graph: Graph) -> tuple[dict[Value, State], dict[Value, str]]:
     return states, {v.base: name for name, v in graph.outputs.items()}
 
 
-def _pool(v: Value) -> str:
-    return "int" if v.type.dtype.kind in "iu" and v.type.dtype.size == 4 else "float"
-
-
-def _scratch(step: Step) -> list[Placed]:
-    """What a step needs for itself while it runs: scratch of a loop nest, the arenas of its regions."""
-    out = []
-    for v, s in step.scratch.items():
-        out.append(
-            Placed([v], step, planned_size(s.shape) * s.dtype.size, step.number, step.number, _pool(v))
-        )
-    if step.inner is not None:
-        for pool in ("float", "int"):
-            size = max(part.plan.plans[pool].peak for part in step.inner.parts)
-            out += [Placed([], step, size, step.number, step.number, pool)] if size else []
-    return out
-
-
-def needed_by(graph: Graph, outputs: Collection[str]) -> set[Node]:
-    """The nodes that compute the outputs of these names."""
-    return set(topological(v for name, v in graph.outputs.items() if name in outputs))
-
-
-def _before_copies(steps: Sequence[Step], before: Sequence[Sequence[int]]) -> list[list[int]]:
-    """For each step that only computes values of the forward pass again: what else its first reader needs, if it does
-    not depend on the copies. Values are not computed again before they can be read."""
-    needs: dict[int, int] = {}  # the steps that a step depends on, itself among them, a bit each
-    readers: dict[int, list[int]] = {}
-    for s, sources in enumerate(before):
-        for p in sources:
-            readers.setdefault(p, []).append(s)
-    pending = list(range(len(steps)))
-    while pending:
-        s = pending[-1]
-        missing = [p for p in before[s] if p not in needs]
-        pending += missing
-        if not missing:
-            needs[pending.pop()] = functools.reduce(operator.or_, (needs[p] for p in before[s]), 1 << s)
-    copies = {s for s, step in enumerate(steps) if s in readers and _only_computes_again(step)}
-    out: list[list[int]] = [[] for _ in steps]
-    for s in sorted(copies):
-        for p in before[min(readers[s])]:
-            if p in copies or needs[p] >> s & 1:
-                continue
-            out[s].append(p)
-            needs |= {t: own | needs[p] for t, own in needs.items() if own >> s & 1}
-    return out
-
-
-def _only_computes_again(step: Step) -> bool:
-    if step.nest is None:
-        return False
-    nodes = (n for n in step.node.regions[0].nodes if n.operands and not isinstance(n.op.lower, View))
-    return all(n.origin.again for n in nodes)
-
-
-def _ordered(
-    graph: Graph,
-    steps: list[Step],
-    states: Mapping[Value, State],
-    outputs: Mapping[Value, str],
-    first: Collection[str],
-) -> list[Step]:
-    index = {s.node: i for i, s in enumerate(steps)}
-    ids: dict[Value, int] = {}
-    makes: list[dict[int, int]] = []
-    for s in steps:
-        mine = [r for r in s.node.results if r not in states and r not in outputs]
-        makes.append({ids.setdefault(r, len(ids)): (r.type.bytes + 3) // 4 * 4 for r in mine})
-    edges = ordering_edges(graph)
-    for n, conditions in condition_edges(graph).items():
-        edges.setdefault(n, []).extend(conditions)
-    before, reads = [], []
-    for s in steps:
-        sources = [v.base for v in s.node.operands]
-        before.append(
-            [index[v.node] for v in sources if v.node in index]
-            + [index[n] for n in edges.get(s.node, ()) if n in index]
-        )
-        reads.append([ids[v] for v in sources if v in ids])
-    for earlier, more in zip(before, _before_copies(steps, before), strict=True):
-        earlier += more
-    if first:
-        urgent = needed_by(graph, first)
-        early = [i for node, i in index.items() if node in urgent]
-        for node, i in index.items():
-            before[i] += [] if node in urgent else early
-    scratch = [sum(p.bytes for p in _scratch(s)) for s in steps]
-    ordered = [steps[i] for i in order_steps(before, makes, reads, scratch)]
-    for number, s in enumerate(ordered, start=1):
-        s.number = number
-    return ordered
-
-
-def _lifetimes(
-    steps: list[Step], states: Mapping[Value, State], outputs: Mapping[Value, str], context: Context
-) -> list[Placed]:
+def lifetimes(plan: EntryPlan, context: Context) -> list[Placed]:
     """Buffers with lifetimes; a result reuses the buffer of an operand that dies in its step, where the loops
     allow it.
     """
+    steps, states, outputs = plan.steps, plan.states, plan.outputs
     last: dict[Value, int] = {}
     for s in steps:
         for v in s.node.operands:
@@ -293,45 +190,20 @@ def _lifetimes(
     holder: dict[Value, Placed] = {}
     placed: list[Placed] = []
     for s in steps:
-        accesses = None
+        donors = reusable(s, context)
         for r in s.node.results:
             if r in states or r in outputs:
                 continue
             end = max(last.get(r, 0), s.number)
-            if s.statements is not None and accesses is None:
-                accesses = _accesses(s.statements, context)
-            reused = _dying_operand(s, r, last, holder, accesses) if accesses is not None else None
-            if s.inner is not None and r.index in s.inner.reuses:
-                reused = holder[base(s.inner.reuses[r.index])]
-            if reused is not None:
+            dying = [v for v in donors.get(r, ()) if last[v] == s.number and v in holder]
+            free = [holder[v] for v in dying if holder[v].end == s.number and holder[v].values[-1] is v]
+            if free:
+                reused = free[0]
                 reused.values.append(r)
                 reused.end = end
                 holder[r] = reused
                 continue
-            holder[r] = Placed([r], None, r.type.bytes, s.number, end, _pool(r))
+            holder[r] = Placed([r], None, r.type.bytes, s.number, end, pool_of(r))
             placed.append(holder[r])
-        placed += _scratch(s)
+        placed += scratch_of(s)
     return placed
-
-
-def _dying_operand(
-    s: Step, r: Value, last: Mapping[Value, int], holder: Mapping[Value, Placed], accesses: Accesses
-) -> Placed | None:
-    assert s.nest is not None
-    region = s.nest.region
-    result = region.results[r.index]
-    for source in dict.fromkeys(v.base for v in s.node.operands):
-        buffer = holder.get(source)
-        if (
-            buffer is None
-            or buffer.end != s.number
-            or last[source] != s.number
-            or buffer.values[-1] is not source
-        ):
-            continue
-        if source.type.dtype != r.type.dtype or source.type.bytes != r.type.bytes:
-            continue
-        views = [(v, p) for v, p in zip(s.node.operands, region.params, strict=True) if v.base is source]
-        if all(layout(v) == dense(result.type.shape) and accesses.may_share(p, result) for v, p in views):
-            return buffer
-    return None

@@ -44,6 +44,7 @@ class _Problem:
         before: Sequence[Sequence[int]],
         makes: Sequence[Mapping[int, int]],
         reads: Sequence[Sequence[int]],
+        reuses: Sequence[Sequence[tuple[int, Sequence[int]]]],
         scratch: Sequence[int],
     ) -> None:
         count = len(before)
@@ -58,8 +59,10 @@ class _Problem:
         for s in range(count):
             for b in reads[s]:
                 readers[b] = readers.get(b, 0) | 1 << s
+        self.size, self.readers, self.makes = size, readers, makes
         self.made = [sum(m.values()) for m in makes]
         self.during = [self.made[s] + scratch[s] for s in range(count)]
+        self.reuses = [[(size[r], tuple((b, readers[b]) for b in of)) for r, of in pairs] for pairs in reuses]
         self.never_read = [sum(n for b, n in makes[s].items() if b not in readers) for s in range(count)]
         self.frees = [
             [(size[b], readers[b]) for b in sorted(set(reads[s])) if b in size] for s in range(count)
@@ -75,6 +78,7 @@ class _Problem:
                     self.needs[s],
                     self.during[s],
                     tuple(self.frees[s]),
+                    tuple(self.reuses[s]),
                     tuple(self.after[s]),
                     tuple((n, readers.get(b)) for b, n in makes[s].items()),
                 ),
@@ -94,6 +98,18 @@ class _Problem:
                 size -= freed
         return size
 
+    def needed(self, left: int, s: int) -> int:
+        """The bytes that step s needs beside what is alive before it, where the steps in `left` are not done."""
+        size = self.during[s]
+        taken: set[int] = set()
+        for saved, buffers in self.reuses[s]:
+            for b, readers in buffers:
+                if readers & left == self.bit[s] and b not in taken:
+                    taken.add(b)
+                    size -= saved
+                    break
+        return size
+
     def step(self, state: _State, s: int, added: int) -> _State:
         done = state.done | self.bit[s]
         ready = list(state.ready)
@@ -101,29 +117,90 @@ class _Problem:
         for a in self.after[s]:
             if self.needs[a] & done == self.needs[a]:
                 insort(ready, a)
-        peak = max(state.peak, state.live + self.during[s])
+        peak = max(state.peak, state.live + self.needed(~state.done, s))
         return _State(done, peak, state.live + added, tuple(ready), s, state)
 
     def after_free_steps(self, state: _State) -> _State:
-        """The state after every step that costs nothing."""
+        """The state after every step that costs nothing, those first that free memory."""
         while True:
             room, left = state.peak - state.live, ~state.done
+            best, least = -1, 1
             for s in state.ready:
-                if self.may_be_free[s] and self.during[s] <= room and (added := self.added(left, s)) <= 0:
-                    state = self.step(state, s, added)
-                    break
-            else:
+                if self.may_be_free[s] and self.needed(left, s) <= room:
+                    added = self.added(left, s)
+                    if added < least:
+                        best, least = s, added
+                    if added < 0:
+                        break
+            if best < 0:
                 return state
+            state = self.step(state, best, least)
+
+    def alive(self, order: Sequence[int]) -> list[int]:
+        """The bytes that are alive at each step of this order."""
+        out, live, left = [], 0, ~0
+        for s in order:
+            out.append(live + self.needed(left, s))
+            live += self.added(left, s)
+            left &= ~self.bit[s]
+        return out
 
     def peak(self, order: Sequence[int]) -> int:
         """The most bytes that are alive at once in this order."""
-        peak = live = 0
-        left = ~0
-        for s in order:
-            peak = max(peak, live + self.during[s])
-            live += self.added(left, s)
-            left &= ~self.bit[s]
-        return peak
+        return max(self.alive(order), default=0)
+
+    def improved(self, order: Sequence[int]) -> list[int]:
+        """The order after moves that lower the peak, or have fewer steps that reach it: what is alive at the peak, and
+        not needed there, is read for the last time before it, or computed after it."""
+        order = list(order)
+        alive = self.alive(order)
+        while True:
+            peak = max(alive, default=0)
+            at = alive.index(peak) if alive else 0
+            best = (peak, alive.count(peak)), order, alive
+            for new in self.moves(order, at):
+                after = self.alive(new)
+                key = (max(after), after.count(max(after)))
+                if key < best[0]:
+                    best = key, new, after
+            if best[1] is order:
+                return order
+            _, order, alive = best
+
+    def moves(self, order: Sequence[int], at: int) -> Iterator[list[int]]:
+        """Orders in which a value that is alive at a step, and that the step neither makes nor reads, is not."""
+        if not order:
+            return
+        peak, before, after = order[at], order[:at], order[at + 1 :]
+        later = sum(self.bit[s] for s in after)
+        for maker in before:
+            for b in self.makes[maker]:
+                readers = self.readers.get(b, 0)
+                if not readers & later or readers & self.bit[peak]:
+                    continue
+                early = self._needed(after, readers & later)
+                if not early & self._dependents(order, peak):
+                    sooner = [s for s in after if self.bit[s] & early]
+                    yield [*before, *sooner, peak, *(s for s in after if not self.bit[s] & early)]
+                late = self._dependents(order, maker)
+                if not late & self.bit[peak]:
+                    put_off = [s for s in before if self.bit[s] & late]
+                    yield [*(s for s in before if not self.bit[s] & late), peak, *put_off, *after]
+
+    def _needed(self, steps: Sequence[int], wanted: int) -> int:
+        """Those of the steps, in order, that the wanted ones need, themselves included."""
+        for s in reversed(steps):
+            if self.bit[s] & wanted:
+                wanted |= self.needs[s]
+        return wanted
+
+    def _dependents(self, steps: Sequence[int], first: int) -> int:
+        """The steps that depend on one of them, itself included."""
+        found = self.bit[first]
+        for s in steps:
+            if self.needs[s] & found:
+                found |= self.bit[s]
+        return found
 
     def with_late_steps(self, order: Sequence[int]) -> list[int]:
         """The order with each step that makes more than it can free just before the first that needs it. Where many
@@ -149,16 +226,17 @@ def order_steps(
     before: Sequence[Sequence[int]],
     makes: Sequence[Mapping[int, int]],
     reads: Sequence[Sequence[int]],
+    reuses: Sequence[Sequence[tuple[int, Sequence[int]]]],
     scratch: Sequence[int],
 ) -> list[int]:
     """An order of steps 0..S-1.
 
     before[s]: the steps that must come earlier; makes[s]: buffer -> bytes that step s produces; reads[s]: the
-    buffers that it reads;
-    scratch[s]: bytes that it needs for itself. Ties prefer the given order, so the result is a function of
-    the input.
+    buffers that it reads; reuses[s]: for buffers that it produces, those that it reads whose memory they can have, if
+    it is the last to read them; scratch[s]: bytes that it needs for itself. Ties prefer the given order, so the result
+    is a function of the input.
     """
-    problem = _Problem(before, makes, reads, scratch)
+    problem = _Problem(before, makes, reads, reuses, scratch)
     everything = (1 << len(before)) - 1
     beam = min(max(WORK // max(len(before), 1), NARROWEST), WIDEST)
     front = [problem.start()]
@@ -178,5 +256,6 @@ def order_steps(
         if best is not None:
             front = [s for s in front if s.peak < best.peak]
     assert best is not None, "the steps wait for each other in a circle"
-    late = problem.with_late_steps(best.steps())
-    return late if problem.peak(late) <= best.peak else best.steps()
+    order = problem.improved(best.steps())
+    late = problem.with_late_steps(order)
+    return late if problem.peak(late) <= problem.peak(order) else order

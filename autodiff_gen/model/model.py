@@ -188,12 +188,13 @@ class Model:
         found = self.stages[-1][1].entries
         return [with_guard(g, guard) if g.updates else g for g in found]
 
-    def on_host(self, kernels: str = "ref") -> Any:
+    def on_host(self, kernels: str = "ref", ram: int | None = None) -> Any:
         """The model's generated C compiled for the host, as a Python object with train_step, predict, state_dict, save
-        and load. `kernels`: backends by priority."""
+        and load. `kernels`: backends by priority; `ram`: as for a board, the bytes that parameters, optimizer state and
+        arena may take together. Raises PlanError if they need more."""
         from ..host.trainer import host_trainer
 
-        return host_trainer(self, kernels=kernels)
+        return host_trainer(self, kernels=kernels, ram=ram)
 
     def _check_kinds(self) -> None:
         for role, values in (("input", self.inputs), ("target", self.targets)):

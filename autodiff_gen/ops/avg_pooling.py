@@ -14,6 +14,7 @@ from ..ir.node import Op, Sample, Value, register
 from ..ir.op_kinds import Attrs, Call
 from ..ir.strides import Strided, dense
 from ..ir.types import Type
+from .window_tiles import of_image
 from .windows import Padding, Pair, cropped, geometry, image, output_size, padded, pair_of, tap, with_size
 
 NO_DILATION = (1, 1)
@@ -167,7 +168,7 @@ avg_pool2d = register(
         infer=_avg_type,
         ref=_avg,
         vjp=_avg_vjp,
-        lower=Call(_avg_call, strided=(0,)),
+        lower=Call(_avg_call, strided=(0,), tile=of_image),
         samples=tuple(Sample((shape,), attrs) for shape, attrs in _AVERAGES),
         torch=_TORCH_AVERAGE.format(x="a.permute(0, 3, 1, 2)"),
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
 from ..ir.node import Op, Sample, Value, register
-from ..ir.op_kinds import Attrs, Call
+from ..ir.op_kinds import Attrs, Call, Tile
 from ..ir.strides import Strided
 from ..ir.types import Type
 
@@ -44,7 +45,13 @@ column_sums = register(
         infer=_type,
         ref=lambda x: x.sum(axis=0, dtype=x.dtype),
         vjp=_vjp,
-        lower=Call(_call, added="column_sums_into", summed=(0,)),
+        lower=Call(
+            _call,
+            added="column_sums_into",
+            summed=(0,),
+            tile=lambda at, shapes, attrs: Tile({0: replace(at, axis=1)}),
+            term_of=lambda operand, at, shapes, attrs: Tile({0: at}) if at.axis == 0 else None,
+        ),
         samples=(Sample(((5, 3),)), Sample(((1, 1),)), Sample(((7, 9),)), Sample(((4, 19),))),
         torch="torch.sum(a, dim=0)",
     )

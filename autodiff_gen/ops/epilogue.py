@@ -13,9 +13,9 @@ import numpy as np
 from ..errors import ShapeError
 from ..ir.kernel_call import Epilogue, KernelCall
 from ..ir.node import Op, Sample, register
-from ..ir.op_kinds import Attrs, Call, Contraction
+from ..ir.op_kinds import Attrs, Call, Contraction, Range, Tile
 from ..ir.strides import Strided
-from ..ir.types import Type, f32
+from ..ir.types import Shape, Type, f32
 
 FACTORS = 2  # the operands of the op itself; those of the epilogue follow
 
@@ -48,11 +48,23 @@ def register_with_epilogue(op: Op) -> Op:
         call = op.lower.choose(layouts[:FACTORS], results, attrs)
         return replace(call, epilogue=Epilogue.of(attrs))
 
+    def tile(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        assert isinstance(op.lower, Call)
+        found, last = op.lower.tile(at, shapes[:FACTORS], attrs), len(shapes[0]) - 1
+        if found is None:
+            return None
+        more = {
+            FACTORS + k: at if name == "residual" else replace(at, axis=0)
+            for k, name in enumerate(attrs["epilogue"])
+            if name == "residual" or at.axis == last
+        }
+        return replace(found, ranges={**found.ranges, **more})
+
     base = op.lower
     assert isinstance(base, Call | Contraction)
     lower: Call | Contraction = Contraction(epilogue=True)
     if isinstance(base, Call):
-        lower = Call(choose, strided=base.strided, macs=base.macs, term=op.name)
+        lower = Call(choose, strided=base.strided, macs=base.macs, term=op.name, tile=tile)
     return register(Op(base.finished, infer=infer, ref=ref, vjp=None, lower=lower, samples=_samples(op)))
 
 

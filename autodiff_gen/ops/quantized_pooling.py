@@ -20,6 +20,7 @@ from ..ir.types import Type, s8
 from .avg_pooling import averaging
 from .max_pooling import pooling
 from .quantization import Gradients, is_s8, through_limits
+from .window_tiles import of_image
 from .windows import Padding, Pair, geometry, image_axes, output_size, padded, pair_of, tap, with_size
 
 _DENSE = (1, 1)  # dilation
@@ -109,7 +110,7 @@ def _pool(name: str, ref: Callable[..., Any], gradients: Gradients) -> Op:
     samples = tuple(
         Sample((x,), attrs, dtypes={0: "s8"}, integers={0: (LOW, HIGH + 1)}) for x, attrs in _ROWS
     )
-    lower = Call(partial(_call, name), strided=(0,))
+    lower = Call(partial(_call, name), strided=(0,), tile=of_image)
     return register(Op(name, _type, ref, through_limits(gradients), lower, samples))
 
 

@@ -11,8 +11,8 @@ sums of products of g with those of x, times (scale of x) / (scale of w).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,17 +22,19 @@ from ..ir.build import apply, constant
 from ..ir.kernel_call import KernelCall, Operand, Result
 from ..ir.names import with_role
 from ..ir.node import VJP, Op, Sample, Value, register
-from ..ir.op_kinds import Attrs, Call
+from ..ir.op_kinds import Attrs, Call, Range, Tile
 from ..ir.quantization import HIGH, LOW, Quantization, limited, requantized
 from ..ir.strides import Strided
-from ..ir.types import Type, planned, s8, s32
+from ..ir.types import Shape, Type, planned, s8, s32
 from .quantization import is_s8, through_limits
 from .window_products import at_tap, conv_shape, macs, size_of
+from .window_tiles import CHANNELS, of_product
 from .windows import Padding, Pair, image_axes, padded, pair_of, with_size
 
 POINTERS = {name: Operand(i) for i, name in enumerate(("x", "w", "bias", "multiplier", "shift"))} | {
     "y": Result()
 }
+OF_CHANNELS = (2, 3, 4)  # the operands with a number for each output channel
 
 
 def _scaled(v: Value, factors: Any, role: str) -> Value:
@@ -87,13 +89,15 @@ def _numbers(attrs: Attrs) -> dict[str, int]:
 class _Convolution:
     """`channels`: (type of w, channels of x, groups) -> output channels; `window`: of w's shape; `product`: the sums
     over the channels of one element of all windows, from x there, w there and the groups; `float_op`: the op on
-    floats."""
+    floats; `along`: attributes -> {operand: axis} of which a channel of y is computed, none where channels are in
+    groups."""
 
     name: str
     channels: Callable[[Type, int, int], int]
     window: Callable[[Sequence[Any]], Any]
     product: Callable[[Any, Any, int, int, int], Any]
     float_op: str
+    along: Callable[[Attrs], Mapping[int, int]]
 
     def infer(
         self,
@@ -130,8 +134,14 @@ class _Convolution:
         shape = conv_shape(x, pair_of(x.shape), self.window(w.shape), pair_of(results[0].shape), o, attrs)
         return KernelCall(self.name, POINTERS, {"n": x.shape[0], **_numbers(attrs)}, shape=shape)
 
+    def tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        found = of_product(at, shapes[0], self.window(shapes[1]), attrs, self.along(attrs))
+        if found is None or at.axis != CHANNELS:
+            return found
+        return Tile({**found.ranges, **{k: replace(at, axis=0) for k in OF_CHANNELS}})
+
     def register(self, samples: Sequence[Sample]) -> Op:
-        lower = Call(self.call, strided=(0,), macs=macs)
+        lower = Call(self.call, strided=(0,), macs=macs, tile=self.tile)
         vjp = _product_vjp(self.dx, self.dw)
         return register(Op(self.name, self.infer, self.ref, vjp, lower, tuple(samples)))
 
@@ -185,7 +195,14 @@ def windows_s8(
     return {"stride": stride, "padding": padding, "dilation": dilation}
 
 
-conv2d_s8 = _Convolution("conv2d_s8", _filters, lambda w: w[1:3], _of_groups, "conv2d").register(
+conv2d_s8 = _Convolution(
+    "conv2d_s8",
+    _filters,
+    lambda w: w[1:3],
+    _of_groups,
+    "conv2d",
+    lambda attrs: {1: 0} if attrs["groups"] == 1 else {},
+).register(
     (
         _sample((2, 4, 5, 3), (4, 3, 2, 3), 4, groups=1, **windows_s8()),
         _sample((1, 5, 5, 4), (6, 3, 3, 2), 6, groups=2, **windows_s8((2, 2), (1, 1, 1, 1))),
@@ -199,6 +216,7 @@ depthwise2d_s8 = _Convolution(
     lambda w: w[:2],
     lambda x, w, i, j, groups: x * w[i, j],
     "depthwise2d",
+    lambda attrs: {0: 3, 1: 2},
 ).register(
     (
         _sample((2, 4, 5, 3), (3, 2, 3), 3, **windows_s8()),
@@ -233,6 +251,12 @@ def _dense_macs(call: KernelCall) -> int:
     return m * n * k
 
 
+def _dense_tile(at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+    if at.axis == 0:
+        return Tile({0: at})
+    return Tile({k: replace(at, axis=0) for k in (1, *OF_CHANNELS)})
+
+
 _ONE = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups": 1}  # window, one pixel of x
 
 
@@ -255,7 +279,7 @@ dense_s8 = register(
         infer=_dense_type,
         ref=_dense,
         vjp=_product_vjp(_dense_dx, _dense_dw),
-        lower=Call(_dense_call, macs=_dense_macs),
+        lower=Call(_dense_call, macs=_dense_macs, tile=_dense_tile),
         samples=(
             _sample((3, 7), (4, 7), 4, per_channel=True),
             _sample((1, 1), (1, 1), 1, per_channel=False),

@@ -6,17 +6,18 @@ The adjoints are ops too; each of the three is an adjoint of the others, so that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import ShapeError
 from ..ir.build import apply
 from ..ir.kernel_call import KernelCall, Operand, Result, Scalar
 from ..ir.node import VJP, Op, Sample, Value, register
-from ..ir.op_kinds import Attrs, Call
+from ..ir.op_kinds import Attrs, Call, Range, Tile
 from ..ir.strides import Strided, dense
 from ..ir.types import Shape, Type, planned
 from .epilogue import register_with_epilogue
+from .window_tiles import CHANNELS, COLUMNS, ROWS, of_gradient, of_product, of_windows
 from .windows import Pair, geometry, output_size, padded, pair_of, tap
 
 Row = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]  # a sample: image, weights, attributes
@@ -93,7 +94,8 @@ class WindowProduct:
     attributes: names of the common attributes. window: shape of weights -> rows and columns of a window. infer, ref: of
     y, dx and dw. outputs: the shape of y for a sample. torch: the expression of y, a template in x and w; torch_x,
     torch_w: the shape of x in terms of a = dy and b = w, and of w in terms of a = x and b = dy. dw_along: as `along` of
-    a call, of dw.
+    a call, of dw. channels: attributes -> {operand: axis} of which a channel of y is computed, none where channels are
+    in groups; dx_channels: the same of dx. summed: attributes -> whether sums are over the channels of x.
     """
 
     name: str
@@ -107,6 +109,9 @@ class WindowProduct:
     torch_x: str
     torch_w: str
     dw_along: Callable[[int, Attrs], Mapping[int, int] | None]
+    channels: Callable[[Attrs], Mapping[int, int]]
+    dx_channels: Callable[[Attrs], Mapping[int, int]]
+    summed: Callable[[Attrs], bool]
 
     def register(self) -> tuple[Op, Op, Op, Op]:
         x_of = f"torch.autograd.grad({self.torch.format(x='x', w='b')}, x, a, create_graph=True)[0]"
@@ -120,7 +125,14 @@ class WindowProduct:
                 lambda g, x, w, attrs: self._dx(g, w, x, attrs),
                 lambda g, x, w, attrs: self._dw(x, g, w, attrs),
             ),
-            lower=Call(self._call, strided=(0,), macs=macs, finished=f"{self.name}_epilogue"),
+            lower=Call(
+                self._call,
+                strided=(0,),
+                macs=macs,
+                finished=f"{self.name}_epilogue",
+                tile=self._tile,
+                term_of=self._term_of,
+            ),
             samples=tuple(Sample((x, w), attrs) for x, w, attrs in self.rows),
             torch=self.torch.format(x="a", w="b"),
         )
@@ -132,7 +144,7 @@ class WindowProduct:
                 lambda g, dy, w, attrs: self._y(g, w, attrs),
                 lambda g, dy, w, attrs: self._dw(g, dy, w, attrs),
             ),
-            lower=Call(self._dx_call, macs=macs),
+            lower=Call(self._dx_call, macs=macs, tile=self._dx_tile, term_of=self._dx_term_of),
             samples=tuple(Sample((self.outputs(x, w, a), w), {**a, "size": x[1:3]}) for x, w, a in self.rows),
             torch=f"(lambda x: {x_of})" + zeros.format(self.torch_x),
         )
@@ -151,6 +163,8 @@ class WindowProduct:
                 summed=(0, 1),
                 macs=macs,
                 along=self.dw_along,
+                tile=self._dw_tile,
+                term_of=self._dw_term_of,
             ),
             samples=tuple(
                 Sample((x, self.outputs(x, w, a)), {**a, "kernel": self.window(w)}) for x, w, a in self.rows
@@ -208,6 +222,40 @@ class WindowProduct:
         shape = conv_shape(x, pair_of(x.shape), attrs["kernel"], out, _channels(dy.shape), attrs)
         pointers = {"x": Operand(0), "dy": Operand(1), "dw": Result()}
         return KernelCall(f"{self.name}_dw_f32", pointers, {"n": x.shape[0]}, factors_of(attrs), shape)
+
+    # Tiles
+
+    def _tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        return of_product(at, shapes[0], self.window(shapes[1]), attrs, self.channels(attrs))
+
+    def _term_of(self, operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        if operand or at.axis != CHANNELS or not self.summed(attrs):
+            return None
+        return Tile({0: at, 1: replace(at, axis=len(shapes[1]) - 1)})
+
+    def _dx_tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        if at.axis in (ROWS, COLUMNS):
+            found = of_gradient(at, shapes[0], self.window(shapes[1]), attrs)
+            return None if found is None else Tile({0: found[0]}, found[1])
+        axes = {0: 0} if at.axis == 0 else self.dx_channels(attrs)
+        return Tile({k: replace(at, axis=a) for k, a in axes.items()}) if axes else None
+
+    def _dx_term_of(self, operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        if operand or at.axis != CHANNELS or not self.summed(attrs):
+            return None
+        return Tile({0: at, 1: replace(at, axis=0)})
+
+    def _dw_tile(self, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        axes = self.dw_along(at.axis, attrs)
+        return None if axes is None else Tile({k: replace(at, axis=a) for k, a in axes.items()})
+
+    def _dw_term_of(self, operand: int, at: Range, shapes: Sequence[Shape], attrs: Attrs) -> Tile | None:
+        if at.axis == 0:
+            return Tile({0: at, 1: at})
+        if operand != 1 or at.axis not in (ROWS, COLUMNS):
+            return None
+        found = of_windows(at, shapes[0], attrs["kernel"], attrs)
+        return None if found is None else Tile({0: found[0], 1: at}, found[1])
 
     # Adjoints
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..ir.graph import Graph, State
 from ..ir.node import Node, Value
+from ..ir.origin import Origin
 from ..kernels.registry import Backends, host_cost
 from ..optim import EMA, Optimizer
 from ..optim.lr_scheduler import LRScheduler
@@ -39,20 +39,39 @@ class Training:
     guard: str | None = None
 
 
+@dataclass(frozen=True)
+class ArenaUse:
+    """steps: the bytes that are alive at each step of an entry; values: the values that are alive, each by its origin
+    and its index among the results of its node."""
+
+    steps: Sequence[int]
+    values: Sequence[Sequence[tuple[Origin, int]]]
+
+    @property
+    def peak(self) -> int:
+        """The most bytes that are alive at once."""
+        return max(self.steps)
+
+    def excess(self, budget: int) -> int:
+        """The bytes over a budget, those of all steps added up."""
+        return sum(max(live - budget, 0) for live in self.steps)
+
+
 @dataclass
 class Context:
     """training: None for functions and for the bodies of loops, which are not differentiated; backends: the target's
     kernels and properties, None until the target is known; first: outputs that are complete before any other step
-    begins; verified: the nodes that have been checked, with their operands."""
+    begins; budget: how many bytes of the arena an entry may take, None where that is not limited; verified: the nodes
+    that have been checked, with their operands."""
 
     training: Training | None = None
     backends: Backends | None = None
     first: Collection[str] = ()
+    budget: int | None = None
     verified: dict[Node, tuple[Value, ...]] = field(default_factory=dict)
     lower_region: Callable[[Graph], Any] | None = None  # set by the pipeline: a region's graph to its plan
-    bytes_after: Callable[[str, Graph], int] | None = (
-        None  # set by the pipeline: of the arena, from a stage's result
-    )
+    memory_after: Callable[[str, Graph], ArenaUse] | None = None  # set by the pipeline: from a stage's result
+    placed_after: Callable[[str, Graph], int] | None = None  # the same: the bytes of the arena, gaps included
     analyses: dict[Hashable, Any] = field(default_factory=dict)
 
     def analysis(self, key: Hashable, compute: Callable[[], T]) -> T:
@@ -64,18 +83,42 @@ class Context:
 
     def is_worth_its_time(self, stage: str, new: Graph, old: Graph) -> bool:
         """Whether `new` in place of `old`, as the result of a stage, takes so much less of the arena that it may take
-        its time, by the cost table; true until the target is known."""
-        measured = self.bytes_after
-        if self.backends is None or measured is None:
+        its time: by the cost table, or in any case where `old` exceeds the budget; true until the target is known."""
+        if self.backends is None or self.memory_after is None:
             return True
+        if self.excess(stage, old):
+            after, before = ((self.memory(stage, g).peak, self.excess(stage, g)) for g in (new, old))
+            return after < before
         if not self.cost.memory:
             return False
         takes = work(old.nodes, self.cost)
         more = max(work(new.nodes, self.cost) - takes, 0.0) / takes
-        before, after = (
-            self.analysis((stage, graph), functools.partial(measured, stage, graph)) for graph in (old, new)
-        )
-        return after < before and more <= self.cost.memory * (before - after) / before
+        old_peak, new_peak = self.memory(stage, old).peak, self.memory(stage, new).peak
+        return new_peak < old_peak and more <= self.cost.memory * (old_peak - new_peak) / old_peak
+
+    def memory(self, stage: str, graph: Graph) -> ArenaUse:
+        """What the entry takes of the arena, if `graph` is the result of a stage."""
+        measured = self.memory_after
+        assert measured is not None, "the pipeline has begun"
+        return self.analysis((stage, graph), lambda: measured(stage, graph))
+
+    def placed(self, stage: str, graph: Graph) -> int:
+        """The bytes of the arena that the entry takes, gaps between buffers included, if `graph` is the result of a
+        stage."""
+        placed = self.placed_after
+        assert placed is not None, "the pipeline has begun"
+        return self.analysis((stage, graph, "placed"), lambda: placed(stage, graph))
+
+    def excess(self, stage: str, graph: Graph) -> int:
+        """By how many bytes the steps of the entry exceed the budget, all added up; 0 if it fits."""
+        return 0 if self.budget is None else self.memory(stage, graph).excess(self.budget)
+
+    def live_at_peak(self, stage: str, graph: Graph) -> list[Value]:
+        """The values of the graph that are alive at the step that needs most, the largest first."""
+        use = self.memory(stage, graph)
+        origins = set(use.values[use.steps.index(use.peak)])
+        found = [r for n in graph.nodes for r in n.results if (n.origin, r.index) in origins and r.base is r]
+        return sorted(found, key=lambda v: -v.type.bytes)
 
     @property
     def cost(self) -> CostTable:

@@ -133,6 +133,8 @@ class Groups:
             return False  # the guard is between them
         if (first.again and second.early) or (first.early and second.again):
             return False
+        if first.strips != second.strips:
+            return False  # one strip after the other
         if self.phases.apart_but_for_numbers(first, second):
             return False  # before a search for paths from a number that every layer reads
         if self.dag.has_path_through_others(a, b):
@@ -204,6 +206,8 @@ class Groups:
                 continue
             reading = {g for n in readers.get(node.results[0], ()) for g in holders[n]} - {self.group[node]}
             if not reading or not all(is_fusable(self.groups[g].nodes[0]) for g in reading):
+                continue
+            if any(self.groups[g].strips != {node.origin.strip} for g in reading):
                 continue
             again = self._recomputed(node, len(reading), is_stored, updated)
             if again is None:

@@ -53,6 +53,11 @@ class Group:
         return any(n.origin.again for n in self.nodes)
 
     @property
+    def strips(self) -> set[tuple[int, int] | None]:
+        """The strips of which it computes parts; None where it computes the whole of a value."""
+        return {n.origin.strip for n in self.nodes}
+
+    @property
     def early(self) -> bool:
         """Whether it computes anything of the forward pass."""
         return not all(is_late(n.origin) for n in self.nodes)

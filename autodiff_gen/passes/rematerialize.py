@@ -36,7 +36,7 @@ from typing import TypeAlias
 
 from ..ir.graph import Graph
 from ..ir.node import Node, Value, base
-from ..ir.op_kinds import Elementwise, Leaf, View
+from ..ir.op_kinds import Elementwise, Leaf, Pick, View
 from ..ir.origin import BACKWARD, Label, Origin, is_late
 from ..ir.rewrite import rewritten
 from ..ir.types import planned_size
@@ -95,17 +95,15 @@ class _Forward:
         if isinstance(node.op.lower, View):
             return self.sources[node.operands[0]]
         alone = frozenset([v])
-        if not isinstance(node.op.lower, Elementwise) or is_late(node.origin) or v in self.roots:
+        if not isinstance(node.op.lower, Elementwise | Pick) or is_late(node.origin) or v in self.roots:
             return alone
         size, found = planned_size(v.type.shape), set[Value]()
         for u in map(base, node.operands):
             if planned_size(u.type.shape) < size:
                 continue  # it is broadcast, as statistics are: stored beside the others
-            if u.node.attrs.get("state") in self.written:
-                return alone  # what is written may not be read any later
             if not isinstance(u.node.op.lower, Leaf) and not is_free(u.node):
                 found |= self.sources[u]
-        return frozenset(found) if found else alone
+        return frozenset(found)
 
     def is_computed_again(self, v: Value) -> bool:
         """Whether what reads v in the backward pass reads a copy."""

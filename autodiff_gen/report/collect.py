@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..codegen.entries import step_comments
@@ -14,8 +14,10 @@ from ..ir.names import name_of
 from ..ir.node import CONST, Node, Value
 from ..ir.op_kinds import Fused, View
 from ..kernels.table import Kernel
+from ..lowering.network_bound import network_bound
 from ..lowering.phases import Phases
 from ..lowering.plan import EntryPlan, Part, Placed, ScanPlan, Step
+from ..lowering.step_order import computing, strip_of
 from ..targets.board import Board
 from .data import (
     AGAIN,
@@ -30,6 +32,7 @@ from .data import (
     Report,
     StateRecord,
     StepRecord,
+    Strips,
     Tensor,
 )
 
@@ -110,6 +113,8 @@ class _Collector:
             (),
             tuple(plan.copies),
             str(plan.graph).rstrip(),
+            network_bound(plan),
+            tuple(_strips(plan)),
         )
         return replace(record, again=tuple(self._with_end(a, name, record) for a, name in self.again))
 
@@ -214,6 +219,19 @@ class _Collector:
     def _use(self, v: Value, top: Step) -> str:
         inside = v.node.regions[0].results[v.index].base if isinstance(v.node.op.lower, Fused) else v
         return AGAIN if inside.node.origin.again else self.phases.phase(top)
+
+
+def _strips(plan: EntryPlan) -> Iterator[Strips]:
+    """The regions of the plan that are computed in strips, in the order of their first steps."""
+    regions: dict[int, list[tuple[int, Step]]] = {}
+    for step in plan.steps:
+        if (strip := strip_of(step)) is not None:
+            regions.setdefault(strip[0], []).append((strip[1], step))
+    for found in regions.values():
+        steps = [step for _, step in found]
+        layers = dict.fromkeys(n.origin.scope for s in steps for n in computing(s) if n.origin.scope)
+        numbers = str(steps[0].number), str(steps[-1].number)
+        yield Strips(1 + max(k for k, _ in found), *numbers, tuple(layers))
 
 
 def _loops(step: Step) -> str:

@@ -93,6 +93,17 @@ class Again:
 
 
 @dataclass(frozen=True)
+class Strips:
+    """Layers that are computed strip by strip, as the arena would exceed the budget of RAM: how many, and the first and
+    the last step."""
+
+    count: int
+    first: str
+    last: str
+    layers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class StepRecord:
     """One step of an entry, in the order of execution; `by`: its loops or region in words where it calls no kernel."""
 
@@ -130,6 +141,10 @@ class EntryRecord:
     again: tuple[Again, ...]
     copies: tuple[str, ...]  # states whose old value is copied
     graph: str  # the IR
+    network_bound: int = (
+        0  # products stored once, all between them computed where it is read; 0: no product is stored
+    )
+    strips: tuple[Strips, ...] = ()
 
     @property
     def arena_bytes(self) -> int:
@@ -142,7 +157,8 @@ class EntryRecord:
     @property
     def bounds(self) -> list[tuple[str, int]]:
         """What no arena of this entry can be smaller than, with the reason."""
-        return [("lower bound of this schedule", self.bound_bytes)]
+        network = [("bound of the network", self.network_bound)] if self.network_bound else []
+        return [("lower bound of this schedule", self.bound_bytes), *network]
 
     def live(self, step: int) -> list[Buffer]:
         """The buffers in use at a step, largest first; memory of a loop or branch as its own buffers at that step."""

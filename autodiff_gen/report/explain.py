@@ -21,7 +21,7 @@ def explain(program: Program, board: Board, ram: int | None, full: bool = False)
 def text(report: Report, full: bool = False) -> str:
     """The report; `full`: with all steps, arena maps, states and the IR."""
     parts = [_heading(report), _sizes(report)]
-    parts += [part for entry in report.entries for part in (_peak(entry), _again(entry)) if part]
+    parts += [p for e in report.entries for p in (_peak(e), _strips(e), _again(e)) if p]
     parts += [_largest(report), *filter(None, map(_kernels, report.entries))]
     if full:
         for entry in report.entries:
@@ -51,8 +51,10 @@ def _sizes(report: Report) -> str:
 def _peak(entry: EntryRecord) -> str:
     """The sizes of the arenas, and the tensors that are alive where most is."""
     lines = []
+    network = f"; of the network {entry.network_bound}" if entry.network_bound else ""
     for pool, arena in entry.arenas.items():
-        sizes = f"peak {arena.peak} bytes, lower bound of this schedule {arena.bound}"
+        of_all = network if pool == next(iter(entry.arenas)) else ""
+        sizes = f"peak {arena.peak} bytes, lower bound of this schedule {arena.bound}{of_all}"
         lines.append(f"{entry.name}: {len(entry.steps)} steps, {pool} arena: {sizes}: {arena.verdict}")
     live = entry.live(entry.peak) if entry.steps else []
     if live:
@@ -65,6 +67,12 @@ def _peak(entry: EntryRecord) -> str:
         rows += [(f"{len(rest)} others", "", "", str(sum(b.bytes for b in rest)))] if rest else []
         lines.append(table(head, rows, right=(3,)))
     return "\n".join(lines)
+
+
+def _strips(entry: EntryRecord) -> str:
+    rows = [(str(s.count), f"{s.first} to {s.last}", ", ".join(s.layers)) for s in entry.strips]
+    head = ("strips", "steps", f"layers of {entry.name} in strips, for the RAM budget")
+    return table(head, rows, right=(0,)) if rows else ""
 
 
 def _again(entry: EntryRecord) -> str:

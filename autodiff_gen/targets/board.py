@@ -82,6 +82,7 @@ class Board:
     memory: Mapping[str, Region]
     profile: str  # the goal of optimisation: "speed" or "size"
     stack_bytes: int
+    ram_budget: int | None
     target: Target
     cost: CostTable
     kernels: Kernels
@@ -102,9 +103,11 @@ class Board:
 
     @property
     def ram_bytes(self) -> int | None:
-        """The RAM budget of a trainer: main RAM less the stack; None without a limit (host)."""
+        """The RAM budget of a trainer: what the file says, main RAM less the stack at most; None without a limit
+        (host)."""
         ram = self.region("ram")
-        return None if ram is None else ram.bytes - self.stack_bytes
+        limits = [self.ram_budget, None if ram is None else ram.bytes - self.stack_bytes]
+        return min((n for n in limits if n is not None), default=None)
 
 
 def names() -> list[str]:
@@ -180,6 +183,7 @@ def _build(data: dict[str, Any], path: Path, files: tuple[Path, ...]) -> Board:
         memory=MappingProxyType(memory),
         profile=data.get("profile", PROFILES[0]),
         stack_bytes=data.get("stack_bytes", 0),
+        ram_budget=data.get("ram_budget"),
         target=Target(
             target["core"],
             tuple(target.get("features", ())),

@@ -110,6 +110,7 @@ _TREE: dict[str, Any] = {
     "inherits": _string,
     "profile": _one_of(PROFILES, "profile"),
     "stack_bytes": _integer(256, 0x7FFFFFFF),
+    "ram_budget": _integer(1, 0x7FFFFFFF),
     "memory": {"*": {"kind": _one_of(KINDS, "kind"), "origin": _ADDRESS, "bytes": _integer(32, 0xFFFFFFFF)}},
     "target": {
         "core": _string,

@@ -30,7 +30,7 @@ def source(model: str) -> str:
 
 HEADINGS = {
     "mnist": ["forward: layer0", "forward: layer2", "loss", "backward: layer2", "backward: layer0"],
-    "xor": ["forward, loss and backward: layer0", "update: layer0", "update: layer2"],
+    "xor": ["forward, loss and backward: layer0", "update: layer2", "update: layer0"],
     "gesture": [
         "forward: gru", "forward: head", "loss", "backward: head, gru", "update", "update: gru", "update: head",
     ],

@@ -16,24 +16,36 @@ class Steps:
     before: list[list[int]] = field(default_factory=list)
     makes: list[dict[int, int]] = field(default_factory=list)
     reads: list[list[int]] = field(default_factory=list)
+    reuses: list[list[tuple[int, list[int]]]] = field(default_factory=list)
     scratch: list[int] = field(default_factory=list)
 
     def ordered(self) -> list[int]:
-        return order_steps(self.before, self.makes, self.reads, self.scratch)
+        return order_steps(self.before, self.makes, self.reads, self.reuses, self.scratch)
 
     def peak(self, order: list[int]) -> int:
-        """By simulation: what a step makes is alive from then on until its last reader is done."""
+        """By simulation: what a step makes is alive from then on until its last reader is done; it may have the memory
+        of what is read for the last time."""
         size = {b: n for m in self.makes for b, n in m.items()}
         left = {b: sum(b in r for r in self.reads) for b in size}
         live = peak = 0
         for s in order:
             live += sum(self.makes[s].values())
-            peak = max(peak, live + self.scratch[s])
+            peak = max(peak, live + self.scratch[s] - self.saved(s, size, left))
             live -= sum(size[b] for b in self.makes[s] if left[b] == 0)
             for b in set(self.reads[s]) & size.keys():
                 left[b] -= 1
                 live -= size[b] if left[b] == 0 else 0
         return peak
+
+    def saved(self, s: int, size: dict[int, int], left: dict[int, int]) -> int:
+        """The bytes of what step s makes in the memory of what it reads."""
+        taken: set[int] = set()
+        total = 0
+        for made, of in self.reuses[s]:
+            dying = [b for b in of if left[b] == 1 and b not in taken]
+            taken.update(dying[:1])
+            total += size[made] if dying else 0
+        return total
 
     def every_order(self, done: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
         count = len(self.before)
@@ -54,6 +66,9 @@ def random_steps(seed: int, largest: int = 7) -> Steps:
         for _ in range(r.choice((0, 1, 1, 1, 2))):
             out.makes[s][len(makers)] = r.choice((1, 5, 5, 20))
             makers.append(s)
+        size = {b: n for m in out.makes for b, n in m.items()}
+        same = [(b, [a for a in reads if size[a] == size[b]]) for b in out.makes[s]]
+        out.reuses.append([(b, of) for b, of in same if of and r.random() < 0.5])
         out.scratch.append(r.choice((0, 0, 0, 7)))
     return out
 
@@ -76,7 +91,7 @@ def test_same_input_same_order() -> None:
 
 
 def test_ties_keep_the_given_order() -> None:
-    steps = Steps([[] for _ in range(6)], [{} for _ in range(6)], [[] for _ in range(6)], [0] * 6)
+    steps = Steps([[] for _ in range(6)], [{} for _ in range(6)], [[]] * 6, [[]] * 6, [0] * 6)
     assert steps.ordered() == [0, 1, 2, 3, 4, 5]
 
 
@@ -98,4 +113,5 @@ def shaped(shape: str, count: int) -> Steps:
         half = count // 2
         reads = [[s - 1] if s else [] for s in range(half)]
         reads += [sorted({s - 1, count - 1 - s}) for s in range(half, count)]
-    return Steps([list(r) for r in reads], [{s: 4 * (1 + s % 3)} for s in range(count)], reads, [0] * count)
+    makes = [{s: 4 * (1 + s % 3)} for s in range(count)]
+    return Steps([list(r) for r in reads], makes, reads, [[]] * count, [0] * count)

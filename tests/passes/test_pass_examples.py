@@ -9,6 +9,7 @@ import pytest
 from graph_text import example, normalised, parsed
 
 from autodiff_gen.ir.graph import Graph
+from autodiff_gen.ir.op_kinds import Call
 from autodiff_gen.ir.origin import BACKWARD
 from autodiff_gen.lowering import pipeline
 from autodiff_gen.passes.commute_pooling import commute_pooling
@@ -16,6 +17,7 @@ from autodiff_gen.passes.context import Context
 from autodiff_gen.passes.layout_assignment import assign_layouts
 from autodiff_gen.passes.pack_masks import pack_masks
 from autodiff_gen.passes.rematerialize import rematerialize
+from autodiff_gen.passes.strips import Region
 
 ABRIDGED = (
     "differentiate",
@@ -30,8 +32,17 @@ RUN: dict[str, Callable[[Graph], Graph]] = {
     "layout_assignment": lambda graph: graph.with_roots(assign_layouts(graph.roots).roots),
     "commute_pooling": lambda graph: graph.with_roots(commute_pooling(graph.roots)),
     "pack_masks": lambda graph: pack_masks(_with_backward_pass(graph), Context()),
+    "tile_and_fuse": lambda graph: _in_two_strips(graph),
     "rematerialize": lambda graph: rematerialize(_with_backward_pass(graph), Context()),
 }
+
+
+def _in_two_strips(graph: Graph) -> Graph:
+    """The graph with the region around the result of its first kernel in strips of rows."""
+    region = Region.around(graph, graph.of(Call)[0].results[0], 1)
+    strips = None if region is None else region.in_strips(0, 2)
+    assert strips is not None
+    return strips
 
 
 def _with_backward_pass(graph: Graph) -> Graph:

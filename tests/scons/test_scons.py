@@ -284,7 +284,7 @@ WRONG = [
     (["kernels=reff"], "unknown kernel backend 'reff'; did you mean 'ref'? (known: "),
     (["kernels="], "kernels= is empty"),
     (["kernels=ref,ref"], "backend 'ref' is listed after 'ref'"),
-    (["ram=64K"], "ram=64K: must be a number of bytes"),
+    (["ram=64KB"], "ram=64KB: must be a number of bytes, such as 98304 or 96K"),
     (["verbose=on"], "verbose=on: must be yes or no"),
     (["poison=on"], "poison=on: must be yes or no"),
     (["board=host", "board=stm32"], "board= is given twice: host and stm32"),

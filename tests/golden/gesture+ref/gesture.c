@@ -32,7 +32,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
 
     /* ---- forward: gru ---- */
     /* 1  gru_x_gates[32n,60] = x[32n,3] . gru_weight_ih_l0[60,3]' + gru_bias_ih_l0 */
-    float *const gru_x_gates = t->arena; /* [32n,60] steps 1 to 10 */
+    float *const gru_x_gates = t->arena; /* [32n,60] steps 1 to 12 */
     {
         const ag_epilogue epilogue = {.bias = t->gru_bias_ih_l0};
         ag_gemm_nt_f32_ref(x, 3, t->gru_weight_ih_l0, 3, gru_x_gates, 60, 32 * n, 60, 3, 1.0f, 0.0f,
@@ -40,9 +40,9 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* 2  gru_h[n,20], gru_out[n,32,20], gru_h_gates[n,32,60]: 32 times */
-    float *const gru_h = t->arena + 19120;      /* [n,20] steps 2 to 13 */
-    float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 2 to 9 */
-    float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 2 to 12 */
+    float *const gru_h = t->arena + 18480;      /* [n,20] steps 2 to 13 */
+    float *const gru_out = t->arena + 15360;    /* [n,32,20] steps 2 to 11 */
+    float *const gru_h_gates = t->arena + 7680; /* [n,32,60] steps 2 to 10 */
     /* 2.1 gru_h[n,20] = 0.0 */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 20; j++) {
@@ -102,7 +102,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     /* 5  loss_exp_shifted[n,5] = exp(head_out - amax(head_out, axis=1))
      *    loss_exp_sum[n] = sum(loss_exp_shifted, axis=1)
      *    loss = sum(log(loss_exp_sum) - pick(head_out - amax(head_out, axis=1), label)) / n */
-    float *const loss_exp_shifted = t->arena + 19200; /* [n,5] steps 5 to 14 */
+    float *const loss_exp_shifted = t->arena + 18720; /* [n,5] steps 5 to 14 */
     float *const loss_exp_sum = t->arena + 17940;     /* [n] steps 5 to 6 */
     {
         float acc = 0.0f;
@@ -130,7 +130,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     /* ---- backward: head, gru ---- */
     /* 6  d_head_out[n,5] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
      *            loss_exp_sum)[:, None] * loss_exp_shifted */
-    float *const d_head_out = t->arena + 19200; /* [n,5] in place of loss_exp_shifted */
+    float *const d_head_out = t->arena + 18720; /* [n,5] in place of loss_exp_shifted */
     {
         const float d_log_sum = 1.0f / (float)n;
         const float d_of_target = -d_log_sum;
@@ -145,14 +145,14 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     }
 
     /* 7  d_gru_h[n,20] = d_head_out[n,5] . head_weight[5,20] */
-    float *const d_gru_h = t->arena + 18480; /* [n,20] steps 7 to 8 */
+    float *const d_gru_h = t->arena + 18560; /* [n,20] steps 7 to 8 */
     ag_gemm_nn_f32_ref(d_head_out, 5, t->head_weight, 20, d_gru_h, 20, n, 20, 5, 1.0f, 0.0f, NULL);
 
     /* 8  d_gru_h_2[n,20], d_gru_x_gates[n,32,60], d_gru_h_gates[n,32,60]: 32 times, from the last to the
      *            first */
     float *const d_gru_h_gates = t->arena;        /* [n,32,60] in place of gru_x_gates */
     float *const d_gru_x_gates = t->arena + 7680; /* [n,32,60] in place of gru_h_gates */
-    float *const d_gru_h_2 = t->arena + 18560;    /* [n,20] step 8 */
+    float *const d_gru_h_2 = t->arena + 18640;    /* [n,20] step 8 */
     /* 8.1 d_gru_h_2[20n] = d_gru_h */
     for (int32_t i = 0; i < 20 * n; i++) {
         d_gru_h_2[i] = d_gru_h[i];
@@ -223,13 +223,21 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 9  d_gru_weight_hh_l0[60,20] = d_gru_h_gates[32n,60]' . gru_out[32n,20] */
-    float *const d_gru_weight_hh_l0 = t->arena + 17920; /* [60,20] steps 9 to 18 */
+    /* 9  d_gru_weight_ih_l0[60,3] = d_gru_x_gates[32n,60]' . x[32n,3] */
+    float *const d_gru_weight_ih_l0 = t->arena + 17920; /* [60,3] steps 9 to 17 */
+    ag_gemm_tn_f32_ref(d_gru_x_gates, 60, x, 3, d_gru_weight_ih_l0, 3, 60, 3, 32 * n, 1.0f, 0.0f, NULL);
+
+    /* 10 d_gru_bias_ih_l0[60] = column_sums(d_gru_x_gates[32n,60]) */
+    float *const d_gru_bias_ih_l0 = t->arena + 18100; /* [60] steps 10 to 19 */
+    ag_column_sums_f32_ref(d_gru_x_gates, 60, d_gru_bias_ih_l0, 32 * n, 60, 1.0f, 0.0f);
+
+    /* 11 d_gru_weight_hh_l0[60,20] = d_gru_h_gates[32n,60]' . gru_out[32n,20] */
+    float *const d_gru_weight_hh_l0 = t->arena + 7680; /* [60,20] steps 11 to 18 */
     ag_gemm_tn_f32_ref(d_gru_h_gates, 60, gru_out, 20, d_gru_weight_hh_l0, 20, 60, 20, 32 * n, 1.0f, 0.0f,
             NULL);
 
-    /* 10 d_gru_bias_hh_l0[60] = sum(permute(d_gru_h_gates), axis=(0, 1)) */
-    float *const d_gru_bias_hh_l0 = t->arena + 15360; /* [60] steps 10 to 20 */
+    /* 12 d_gru_bias_hh_l0[60] = sum(permute(d_gru_h_gates), axis=(0, 1)) */
+    float *const d_gru_bias_hh_l0 = t->arena + 8880; /* [60] steps 12 to 20 */
     for (int32_t i = 0; i < 60; i += 12) {
         float d_gru_bias_hh_l0_i[12] = {0.0f};
         for (int32_t j = 0; j < 32; j++) {
@@ -248,20 +256,12 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
         }
     }
 
-    /* 11 d_gru_weight_ih_l0[60,3] = d_gru_x_gates[32n,60]' . x[32n,3] */
-    float *const d_gru_weight_ih_l0 = t->arena; /* [60,3] steps 11 to 17 */
-    ag_gemm_tn_f32_ref(d_gru_x_gates, 60, x, 3, d_gru_weight_ih_l0, 3, 60, 3, 32 * n, 1.0f, 0.0f, NULL);
-
-    /* 12 d_gru_bias_ih_l0[60] = column_sums(d_gru_x_gates[32n,60]) */
-    float *const d_gru_bias_ih_l0 = t->arena + 280; /* [60] steps 12 to 19 */
-    ag_column_sums_f32_ref(d_gru_x_gates, 60, d_gru_bias_ih_l0, 32 * n, 60, 1.0f, 0.0f);
-
     /* 13 d_head_weight[5,20] = d_head_out[n,5]' . gru_h[n,20] */
-    float *const d_head_weight = t->arena + 180; /* [5,20] steps 13 to 21 */
+    float *const d_head_weight = t->arena; /* [5,20] steps 13 to 21 */
     ag_gemm_tn_f32_ref(d_head_out, 5, gru_h, 20, d_head_weight, 20, 5, 20, n, 1.0f, 0.0f, NULL);
 
     /* 14 d_head_bias[5] = sum(d_head_out, axis=0) */
-    float *const d_head_bias = t->arena + 340; /* [5] steps 14 to 22 */
+    float *const d_head_bias = t->arena + 100; /* [5] steps 14 to 22 */
     {
         float d_head_bias_i[5] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
@@ -277,7 +277,7 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
     /* ---- update ---- */
     /* 15 grad_scale from d_gru_weight_ih_l0, d_gru_weight_hh_l0, d_gru_bias_ih_l0, d_gru_bias_hh_l0,
      *            d_head_weight, d_head_bias by square, sum, add, sqrt, div, minimum */
-    float *const grad_scale = t->arena + 345; /* scalar steps 15 to 22 */
+    float *const grad_scale = t->arena + 105; /* scalar steps 15 to 22 */
     {
         float squares = 0.0f;
         for (int32_t i = 0; i < 60; i++) {
@@ -323,8 +323,8 @@ int gesture_train_step(gesture_trainer *t, const float *x, const uint8_t *label,
      *    step_size = 0.005 * square(cos((old optimizer_step - floor(old optimizer_step / 3200.0) * 3200.0)
      *            * 0.0009817478)) / -expm1(optimizer_step * -0.105360515)
      *    rescale = 1.0 / sqrt(-expm1(optimizer_step * -0.0010005003)) */
-    float *const step_size = t->arena + 346; /* scalar steps 16 to 22 */
-    float *const rescale = t->arena + 347;   /* scalar steps 16 to 22 */
+    float *const step_size = t->arena + 106; /* scalar steps 16 to 22 */
+    float *const rescale = t->arena + 107;   /* scalar steps 16 to 22 */
     {
         const float old = t->optimizer_step[0];
         const float val = old + 1.0f;

@@ -78,7 +78,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* ---- forward: layer7 ---- */
     /* 5  layer8_out[n,120] = relu(layer5_out[n,256] . layer7_weight[120,256]' + layer7_bias) */
-    float *const layer8_out = t->arena + 6912; /* [n,120] steps 5 to 19 */
+    float *const layer8_out = t->arena + 8960; /* [n,120] steps 5 to 21 */
     {
         const ag_epilogue epilogue = {.bias = t->layer7_bias, .low = 0.0f, .high = INFINITY};
         ag_gemm_nt_f32_ref(layer5_out, 256, t->layer7_weight, 256, layer8_out, 120, n, 120, 256, 1.0f, 0.0f,
@@ -87,7 +87,7 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* ---- forward: layer9 ---- */
     /* 6  layer10_out[n,84] = relu(layer8_out[n,120] . layer9_weight[84,120]' + layer9_bias) */
-    float *const layer10_out = t->arena + 7872; /* [n,84] steps 6 to 15 */
+    float *const layer10_out = t->arena + 7872; /* [n,84] steps 6 to 17 */
     {
         const ag_epilogue epilogue = {.bias = t->layer9_bias, .low = 0.0f, .high = INFINITY};
         ag_gemm_nt_f32_ref(layer8_out, 120, t->layer9_weight, 120, layer10_out, 84, n, 84, 120, 1.0f, 0.0f,
@@ -96,11 +96,11 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
 
     /* ---- forward: layer11 ---- */
     /* 7  layer11_xw[n,10] = layer10_out[n,84] . layer11_weight[10,84]' */
-    float *const layer11_xw = t->arena + 8544; /* [n,10] steps 7 to 9 */
+    float *const layer11_xw = t->arena + 6912; /* [n,10] steps 7 to 9 */
     ag_gemm_nt_f32_ref(layer10_out, 84, t->layer11_weight, 84, layer11_xw, 10, n, 10, 84, 1.0f, 0.0f, NULL);
 
     /* 8  layer11_out[n,10] = layer11_xw + layer11_bias */
-    float *const layer11_out = t->arena + 8544; /* [n,10] in place of layer11_xw */
+    float *const layer11_out = t->arena + 6912; /* [n,10] in place of layer11_xw */
     for (int32_t i = 0; i < n; i++) {
         for (int32_t j = 0; j < 10; j++) {
             layer11_out[i * 10 + j] = layer11_xw[i * 10 + j] + t->layer11_bias[j];
@@ -111,8 +111,8 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     /* 9  loss_exp_shifted[n,10] = exp(layer11_out - amax(layer11_out, axis=1))
      *    loss_exp_sum[n] = sum(loss_exp_shifted, axis=1)
      *    loss = sum(log(loss_exp_sum) - pick(layer11_out - amax(layer11_out, axis=1), label)) / n */
-    float *const loss_exp_shifted = t->arena + 8624; /* [n,10] steps 9 to 15 */
-    float *const loss_exp_sum = t->arena + 8704;     /* [n] steps 9 to 10 */
+    float *const loss_exp_shifted = t->arena + 7584; /* [n,10] steps 9 to 13 */
+    float *const loss_exp_sum = t->arena + 6992;     /* [n] steps 9 to 10 */
     {
         float acc = 0.0f;
         for (int32_t i = 0; i < n; i++) {
@@ -136,10 +136,10 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         return LENET_ERR_LOSS;
     }
 
-    /* ---- backward: layer11, layer9, layer7 ---- */
+    /* ---- backward: layer11 ---- */
     /* 10 d_layer11_out[n,10] = where(index == label[:, None], (-(1.0 / n))[:, None], 0.0) + (1.0 / n /
      *            loss_exp_sum)[:, None] * loss_exp_shifted */
-    float *const d_layer11_out = t->arena + 8624; /* [n,10] in place of loss_exp_shifted */
+    float *const d_layer11_out = t->arena + 7584; /* [n,10] in place of loss_exp_shifted */
     {
         const float d_log_sum = 1.0f / (float)n;
         const float d_of_target = -d_log_sum;
@@ -167,18 +167,22 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
     }
 
     /* 12 d_layer10_out[n,84] = d_layer11_out[n,10] . layer11_weight[10,84] */
-    float *const d_layer10_out = t->arena + 9920; /* [n,84] steps 12 to 19 */
+    float *const d_layer10_out = t->arena + 6912; /* [n,84] steps 12 to 14 */
     ag_gemm_nn_f32_ref(d_layer11_out, 10, t->layer11_weight, 84, d_layer10_out, 84, n, 84, 10, 1.0f, 0.0f,
             NULL);
 
-    /* 13 d_layer9_out[84n] = where(layer10_out <= 0.0, 0.0, d_layer10_out) */
-    float *const d_layer9_out = t->arena + 9920; /* [84n] in place of d_layer10_out */
+    /* 13 layer11_weight[10,84] -= lr * d_layer11_out[n,10]' . layer10_out[n,84] */
+    ag_gemm_tn_f32_ref(d_layer11_out, 10, layer10_out, 84, t->layer11_weight, 84, 10, 84, n, -lr, 1.0f, NULL);
+
+    /* ---- backward: layer9 ---- */
+    /* 14 d_layer9_out[84n] = where(layer10_out <= 0.0, 0.0, d_layer10_out) */
+    float *const d_layer9_out = t->arena + 7872; /* [84n] in place of layer10_out */
     for (int32_t i = 0; i < 84 * n; i++) {
         const float d_layer10_out_i = d_layer10_out[i];
         d_layer9_out[i] = layer10_out[i] <= 0.0f ? 0.0f : d_layer10_out_i;
     }
 
-    /* 14 layer9_bias[84] = layer9_bias - lr * sum(d_layer9_out, axis=0) */
+    /* 15 layer9_bias[84] = layer9_bias - lr * sum(d_layer9_out, axis=0) */
     for (int32_t i = 0; i < 84; i += 12) {
         float d_layer9_bias[12] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
@@ -191,22 +195,23 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
         }
     }
 
-    /* 15 layer11_weight[10,84] -= lr * d_layer11_out[n,10]' . layer10_out[n,84] */
-    ag_gemm_tn_f32_ref(d_layer11_out, 10, layer10_out, 84, t->layer11_weight, 84, 10, 84, n, -lr, 1.0f, NULL);
-
     /* 16 d_layer8_out[n,120] = d_layer9_out[n,84] . layer9_weight[84,120] */
-    float *const d_layer8_out = t->arena + 8960; /* [n,120] steps 16 to 21 */
+    float *const d_layer8_out = t->arena + 6912; /* [n,120] steps 16 to 18 */
     ag_gemm_nn_f32_ref(d_layer9_out, 84, t->layer9_weight, 120, d_layer8_out, 120, n, 120, 84, 1.0f, 0.0f,
             NULL);
 
-    /* 17 d_layer7_out[120n] = where(layer8_out <= 0.0, 0.0, d_layer8_out) */
-    float *const d_layer7_out = t->arena + 8960; /* [120n] in place of d_layer8_out */
+    /* 17 layer9_weight[84,120] -= lr * d_layer9_out[n,84]' . layer8_out[n,120] */
+    ag_gemm_tn_f32_ref(d_layer9_out, 84, layer8_out, 120, t->layer9_weight, 120, 84, 120, n, -lr, 1.0f, NULL);
+
+    /* ---- backward: layer7 ---- */
+    /* 18 d_layer7_out[120n] = where(layer8_out <= 0.0, 0.0, d_layer8_out) */
+    float *const d_layer7_out = t->arena + 8960; /* [120n] in place of layer8_out */
     for (int32_t i = 0; i < 120 * n; i++) {
         const float d_layer8_out_i = d_layer8_out[i];
         d_layer7_out[i] = layer8_out[i] <= 0.0f ? 0.0f : d_layer8_out_i;
     }
 
-    /* 18 layer7_bias[120] = layer7_bias - lr * sum(d_layer7_out, axis=0) */
+    /* 19 layer7_bias[120] = layer7_bias - lr * sum(d_layer7_out, axis=0) */
     for (int32_t i = 0; i < 120; i += 12) {
         float d_layer7_bias[12] = {0.0f};
         for (int32_t j = 0; j < n; j++) {
@@ -218,9 +223,6 @@ int lenet_train_step(lenet_trainer *t, const float *x, const uint8_t *label, int
             t->layer7_bias[j] -= lr * d_layer7_bias[j - i];
         }
     }
-
-    /* 19 layer9_weight[84,120] -= lr * d_layer9_out[n,84]' . layer8_out[n,120] */
-    ag_gemm_tn_f32_ref(d_layer9_out, 84, layer8_out, 120, t->layer9_weight, 120, 84, 120, n, -lr, 1.0f, NULL);
 
     /* 20 d_layer5_out[n,256] = d_layer7_out[n,120] . layer7_weight[120,256] */
     float *const d_layer5_out = t->arena + 6912; /* [n,256] steps 20 to 22 */

@@ -40,9 +40,9 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
      *    d_layer2_out[n,2] from label, layer1_out, layer2_weight', layer2_bias by to_s32, eq, div, neg,
      *            where, mul, sum, add, amax, sub, exp
      *    d_layer0_out[n,8] = where(layer1_out <= 0.0, 0.0, d_layer2_out . layer2_weight) */
-    float *const layer1_out = t->arena;                /* [n,8] steps 1 to 4 */
-    float *const d_layer2_out = t->arena + 64;         /* [n,2] steps 1 to 5 */
-    float *const d_layer0_out = t->arena + 32;         /* [n,8] steps 1 to 3 */
+    float *const layer1_out = t->arena;                /* [n,8] steps 1 to 2 */
+    float *const d_layer2_out = t->arena + 64;         /* [n,2] steps 1 to 3 */
+    float *const d_layer0_out = t->arena + 32;         /* [n,8] steps 1 to 5 */
     float *const layer2_xw_row = t->arena + 72;        /* [2] step 1 */
     float *const loss_exp_shifted_row = t->arena + 74; /* [2] step 1 */
     {
@@ -106,40 +106,8 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         return XOR_ERR_LOSS;
     }
 
-    /* ---- update: layer0 ---- */
-    /* 2  layer0_weight[8,2] = layer0_weight - lr * (d_layer0_out' . x) */
-    {
-        float d_layer0_weight[16] = {0.0f};
-        for (int32_t i = 0; i < n; i++) {
-            for (int32_t j = 0; j < 8; j++) {
-                const float d_layer0_out_i = d_layer0_out[j + i * 8];
-                for (int32_t k = 0; k < 2; k++) {
-                    d_layer0_weight[j * 2 + k] += d_layer0_out_i * x[i * 2 + k];
-                }
-            }
-        }
-        for (int32_t i = 0; i < 8; i++) {
-            for (int32_t j = 0; j < 2; j++) {
-                t->layer0_weight[i * 2 + j] -= lr * d_layer0_weight[i * 2 + j];
-            }
-        }
-    }
-
-    /* 3  layer0_bias[8] = layer0_bias - lr * sum(d_layer0_out, axis=0) */
-    {
-        float d_layer0_bias[8] = {0.0f};
-        for (int32_t i = 0; i < n; i++) {
-            for (int32_t j = 0; j < 8; j++) {
-                d_layer0_bias[j] += d_layer0_out[i * 8 + j];
-            }
-        }
-        for (int32_t i = 0; i < 8; i++) {
-            t->layer0_bias[i] -= lr * d_layer0_bias[i];
-        }
-    }
-
     /* ---- update: layer2 ---- */
-    /* 4  layer2_weight[2,8] = layer2_weight - lr * (d_layer2_out' . layer1_out) */
+    /* 2  layer2_weight[2,8] = layer2_weight - lr * (d_layer2_out' . layer1_out) */
     {
         float d_layer2_weight[16] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
@@ -157,7 +125,7 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         }
     }
 
-    /* 5  layer2_bias[2] = layer2_bias - lr * sum(d_layer2_out, axis=0) */
+    /* 3  layer2_bias[2] = layer2_bias - lr * sum(d_layer2_out, axis=0) */
     {
         float d_layer2_bias[2] = {0.0f};
         for (int32_t i = 0; i < n; i++) {
@@ -167,6 +135,38 @@ int xor_train_step(xor_trainer *t, const float *x, const uint8_t *label, int32_t
         }
         for (int32_t i = 0; i < 2; i++) {
             t->layer2_bias[i] -= lr * d_layer2_bias[i];
+        }
+    }
+
+    /* ---- update: layer0 ---- */
+    /* 4  layer0_weight[8,2] = layer0_weight - lr * (d_layer0_out' . x) */
+    {
+        float d_layer0_weight[16] = {0.0f};
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 8; j++) {
+                const float d_layer0_out_i = d_layer0_out[j + i * 8];
+                for (int32_t k = 0; k < 2; k++) {
+                    d_layer0_weight[j * 2 + k] += d_layer0_out_i * x[i * 2 + k];
+                }
+            }
+        }
+        for (int32_t i = 0; i < 8; i++) {
+            for (int32_t j = 0; j < 2; j++) {
+                t->layer0_weight[i * 2 + j] -= lr * d_layer0_weight[i * 2 + j];
+            }
+        }
+    }
+
+    /* 5  layer0_bias[8] = layer0_bias - lr * sum(d_layer0_out, axis=0) */
+    {
+        float d_layer0_bias[8] = {0.0f};
+        for (int32_t i = 0; i < n; i++) {
+            for (int32_t j = 0; j < 8; j++) {
+                d_layer0_bias[j] += d_layer0_out[i * 8 + j];
+            }
+        }
+        for (int32_t i = 0; i < 8; i++) {
+            t->layer0_bias[i] -= lr * d_layer0_bias[i];
         }
     }
     return XOR_OK;

@@ -1,0 +1,150 @@
+"""Tiles: of which parts of its operands an op computes a part of its result, a range along one axis.
+
+Where results are sums, an op also computes terms of them, each of a range of an operand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from .build import apply
+from .node import OPS, Node, Value, inferred
+from .op_kinds import Call, Elementwise, Iota, Pick, Range, Reduce, Tile, View, ViewKind
+from .strides import row_major
+from .types import Shape, normalise_axes, planned_size
+
+
+def whole(v: Value, axis: int) -> Range:
+    """All elements along an axis of fixed extent."""
+    extent = v.type.shape[axis]
+    assert isinstance(extent, int)
+    return Range(axis, 0, extent)
+
+
+def tile_of(node: Node, at: Range) -> Tile | None:
+    """Of what the node computes this part of its only result; None where it cannot."""
+    lower = node.op.lower
+    if len(node.results) != 1 or not isinstance(node.results[0].type.shape[at.axis], int):
+        return None
+    shapes = [v.type.shape for v in node.operands]
+    if isinstance(lower, Elementwise):
+        return _of_elementwise(node, at)
+    if isinstance(lower, View):
+        return _of_view(node, at)
+    if isinstance(lower, Pick):
+        read = enumerate(lower.axes(shapes[0], shapes[1], node.attrs))
+        return Tile({k: replace(at, axis=axes.index(at.axis)) for k, axes in read if at.axis in axes})
+    if isinstance(lower, Reduce):
+        axes = normalise_axes(node.attrs["axes"], len(shapes[0]))
+        rest = [a for a in range(len(shapes[0])) if node.attrs["keepdim"] or a not in axes]
+        axis = rest[at.axis]
+        return None if axis in axes or lower.indexed else Tile({0: replace(at, axis=axis)})
+    return lower.tile(at, shapes, node.attrs) if isinstance(lower, Call) else None
+
+
+def term_of(node: Node, operand: int, at: Range) -> Tile | None:
+    """Of what the node computes the term of its only result that a range of one operand gives."""
+    lower = node.op.lower
+    if len(node.results) != 1:
+        return None
+    if isinstance(lower, Reduce):
+        axes = normalise_axes(node.attrs["axes"], node.operands[0].ndim)
+        return Tile({0: at}) if lower.sums and at.axis in axes else None
+    shapes = [v.type.shape for v in node.operands]
+    return lower.term_of(operand, at, shapes, node.attrs) if isinstance(lower, Call) else None
+
+
+def added_term(node: Node) -> Node:
+    """Of a node that adds to memory, (+ or -) alpha term + beta old, the node of the term; other nodes themselves."""
+    lower = node.op.lower
+    if not isinstance(lower, Call) or lower.into is None or not lower.term:
+        return node
+    operands = tuple(v for k, v in enumerate(node.operands) if k not in (lower.into, lower.into + 1))
+    attrs = {k: a for k, a in node.attrs.items() if k not in ("beta", "negate")}
+    op = OPS[lower.term]
+    return Node(op, operands, attrs, inferred(op, [v.type for v in operands], attrs), origin=node.origin)
+
+
+def with_term(node: Node, term: Value) -> Value:
+    """What a node that adds to memory gives with this term; the term itself for other nodes."""
+    lower = node.op.lower
+    if not isinstance(lower, Call) or lower.into is None or not lower.term:
+        return term
+    old, alpha = node.operands[lower.into : lower.into + 2]
+    kept = old if node.attrs["beta"] == 1 else apply("mul", old, node.attrs["beta"])
+    return apply("sub" if node.attrs["negate"] else "add", kept, apply("mul", alpha, term))
+
+
+def axis_of_result(node: Node, operand: int, axis: int) -> int | None:
+    """The axis of the result of which a range is computed of a range along an axis of an operand."""
+    if len(node.results) != 1:
+        return None
+    (y,) = node.results
+    for a, extent in enumerate(y.type.shape):
+        tile = tile_of(node, whole(y, a)) if isinstance(extent, int) else None
+        if tile is not None and operand in tile.ranges and tile.ranges[operand].axis == axis:
+            return a
+    return None
+
+
+def computed(node: Node, tile: Tile, operands: tuple[Value, ...]) -> Node:
+    """The node that computes a tile, of the parts of the operands that it needs."""
+    attrs = {**node.attrs, **tile.changes}
+    return Node(node.op, operands, attrs, inferred(node.op, [v.type for v in operands], attrs))
+
+
+def indices(node: Node, at: Range) -> Value:
+    """A part of what an op without operands gives, which is the index of each element."""
+    assert isinstance(node.op.lower, Iota)
+    shape = node.results[0].type.shape
+    strides = node.attrs.get("strides", row_major(shape))
+    offset = node.attrs.get("offset", 0) + at.start * strides[at.axis]
+    return apply("places", shape=_part(shape, at), strides=strides, offset=offset)
+
+
+def _part(shape: Shape, at: Range) -> Shape:
+    return (*shape[: at.axis], at.stop - at.start, *shape[at.axis + 1 :])
+
+
+def _of_elementwise(node: Node, at: Range) -> Tile | None:
+    (y,), given = node.results, node.attrs.get("quantization")
+    if given is not None and given.axis == at.axis:
+        return None
+    found = {}
+    for k, v in enumerate(node.operands):
+        axis = at.axis - y.ndim + v.ndim
+        if axis >= 0 and v.type.shape[axis] == y.type.shape[at.axis]:
+            found[k] = replace(at, axis=axis)
+    return Tile(found)
+
+
+def _of_view(node: Node, at: Range) -> Tile | None:
+    (x,), (y,), kind = node.operands, node.results, node.op.lower
+    assert isinstance(kind, View)
+    if kind.kind is ViewKind.WINDOW:
+        return None
+    changes: dict[str, Any] = {} if kind.kind is ViewKind.PERMUTE else {"shape": _part(y.type.shape, at)}
+    if kind.kind is ViewKind.RESHAPE:
+        found = _reshaped(x.type.shape, y.type.shape, at)
+        return None if found is None else Tile({0: found}, changes)
+    axes = kind.dims(x.type.shape, y.type.shape, node.attrs)
+    if axes is None:
+        return None
+    axis = axes[at.axis]
+    return Tile({} if axis is None else {0: replace(at, axis=axis)}, changes)
+
+
+def _reshaped(x: Shape, y: Shape, at: Range) -> Range | None:
+    """The range of x with the same elements, in row-major order, as one of y."""
+    before, after = planned_size(y[: at.axis]), planned_size(y[at.axis + 1 :])
+    for axis, extent in enumerate(x):
+        inner = planned_size(x[axis + 1 :])
+        if not isinstance(extent, int) or planned_size(x[:axis]) != before or extent == 1:
+            continue
+        if (extent, inner) == (y[at.axis], after):
+            return replace(at, axis=axis)
+        start, stop = at.start * after, at.stop * after
+        if before == 1 and not start % inner and not stop % inner:
+            return Range(axis, start // inner, stop // inner)
+    return None

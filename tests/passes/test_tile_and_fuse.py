@@ -1,0 +1,139 @@
+"""Strips: a graph with any region in strips computes the same, and training under a budget of RAM is as without one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from graph_stages import rewritten
+from int8_networks import random_network
+
+import autodiff_gen as ag
+from autodiff_gen import functional as F
+from autodiff_gen import nn, optim, quant
+from autodiff_gen.errors import PlanError
+from autodiff_gen.ir.graph import Graph
+from autodiff_gen.ir.interpreter import evaluate
+from autodiff_gen.ir.node import INPUT, STATE
+from autodiff_gen.ir.op_kinds import Call
+from autodiff_gen.ir.types import planned
+from autodiff_gen.ir.verifier import verify
+from autodiff_gen.passes.strips import Region
+from autodiff_gen.passes.tile_and_fuse import tile_and_fuse
+
+
+class Partial8Bit(nn.Module):
+    """An 8-bit network of which some weights and biases train, under a float classifier."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.backbone = quant.load(random_network(np.random.default_rng(5), size))
+        self.head = nn.Linear(10, 4)
+        layers = dict(self.backbone.named_modules())
+        for name in ("blocks.2.pointwise1", "blocks.1.depthwise", "blocks.2.pointwise2"):
+            layers[name].bias.requires_grad = True
+        layers["blocks.2.pointwise1"].weight.requires_grad = True
+
+    def forward(self, x: Any) -> Any:
+        return self.head(F.flatten(self.backbone(x), 1))
+
+
+def eight_bits(size: int = 32) -> ag.Model:
+    return ag.Model.supervised(
+        Partial8Bit(size), input=(1, 3, size, size), loss=nn.CrossEntropyLoss(), optimizer=optim.SGD(lr=1e-3)
+    )
+
+
+def wide_then_narrow(groups: int = 1) -> nn.Module:
+    """Blocks of expand, depthwise, pool and project, whose first layers do not train."""
+    frozen = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.Conv2d(8, 48, 1, groups=groups),
+        nn.Hardswish(),
+        nn.Conv2d(48, 48, 5, stride=2, padding=2, groups=48),
+        nn.Hardswish(),
+        nn.Conv2d(48, 8, 1),
+        nn.Conv2d(8, 32, 3, dilation=2, padding=1),
+        nn.AvgPool2d(3, 2, 1),
+        nn.Conv2d(32, 8, 1),
+    )
+    frozen.requires_grad_(False)
+    trained = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    return nn.Sequential(frozen, trained, nn.Linear(8, 4))
+
+
+def floats(size: int = 20) -> ag.Model:
+    return ag.Model.supervised(
+        wide_then_narrow(),
+        input=(2, 3, size, size),
+        loss=nn.CrossEntropyLoss(),
+        optimizer=optim.Adam(lr=1e-2),
+    )
+
+
+MODELS = {"eight bits": eight_bits, "floats": floats}
+
+
+def values(graph: Graph) -> list[Any]:
+    rng, feeds = np.random.default_rng(1), {}
+    for v in (*graph.leaves(INPUT), *graph.leaves(STATE)):
+        shape, kind = planned(v.type.shape), v.type.dtype.kind
+        feeds[v] = rng.uniform(0.1, 1, shape) if kind == "f" else rng.integers(0, 3, shape)
+    return evaluate(graph.roots, feeds, float_dtype="float64")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_graph_with_a_region_in_strips_computes_the_same(name: str) -> None:
+    graph = rewritten(next(g for g in MODELS[name](16).entries() if g.name == "train_step"), "pack_masks")
+    before, axes, sums = values(graph), set(), 0
+    for node in graph.of(Call):
+        for axis in range(node.results[0].ndim if len(node.results) == 1 else 0):
+            region = Region.around(graph, node.results[0], axis)
+            strips = None if region is None else region.in_strips(0, 3)
+            if strips is None:
+                continue
+            assert region is not None
+            axes.add(axis)
+            sums += len(region.sums)
+            verify(strips, {})
+            for a, b in zip(before, values(strips), strict=True):
+                np.testing.assert_allclose(
+                    a, b, rtol=1e-9, atol=1e-12, err_msg=f"{node.results[0]} axis {axis}"
+                )
+    assert axes >= {1, 2, 3} and sums >= 3, "rows, columns, channels, and gradients that are added up"
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(("name", "share"), [("eight bits", 0.75), ("floats", 0.7)])
+def test_training_under_a_budget(name: str, share: float) -> None:
+    whole = MODELS[name]().on_host()
+    budget = int(whole.nbytes * share)
+    narrow = MODELS[name]().on_host(ram=budget)
+    assert narrow.nbytes <= budget
+    rng = np.random.default_rng(2)
+    x, label = (planned(v.type.shape) for v in (whole.program.entries[0].args[k] for k in range(2)))
+    for _ in range(3):
+        images, classes = rng.uniform(-1, 1, x).astype(np.float32), rng.integers(0, 4, label)
+        losses = [t.train_step(images, classes) for t in (whole, narrow)]
+        assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+        np.testing.assert_array_equal(whole.predict(images), narrow.predict(images))
+    for key, value in whole.state_dict().items():
+        np.testing.assert_allclose(narrow.state_dict()[key], value, rtol=1e-5, atol=1e-7, err_msg=key)
+
+
+def test_an_entry_that_fits_is_left_alone() -> None:
+    plain, given = floats().on_host(), floats().on_host(ram=1 << 20)
+    assert plain.source == given.source
+
+
+def test_a_budget_that_no_plan_meets() -> None:
+    with pytest.raises(PlanError, match=r"needs \d+ bytes, ram has 4000 for it: \d+ bytes are missing"):
+        eight_bits().on_host(ram=4000)
+
+
+def test_the_stage_needs_a_budget() -> None:
+    from autodiff_gen.passes.context import Context
+
+    graph = floats().entries()[0]
+    assert tile_and_fuse(graph, Context()) is graph
