@@ -1,0 +1,103 @@
+"""Write an imported network as a folder to keep: model.py, weights.npz, and constants.npz where it has constants."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import ToolError
+from .network import arrays
+from .program import Program, ValueRef
+from .source import network_source
+
+HEAD = '''"""{name}, imported by autodiff-gen. The model at the end is yours to edit: loss, optimizer, batch;
+net.MODULE.requires_grad_(False) freezes a module, as in PyTorch."""
+
+from pathlib import Path
+
+import numpy as np
+
+import autodiff_gen as ag
+from autodiff_gen import {modules}
+
+FOLDER = Path(__file__).parent
+'''
+
+CONSTANTS = """
+with np.load(FOLDER / "constants.npz") as file:
+    constants = dict(file)
+"""
+
+LOAD = """
+with np.load(FOLDER / "weights.npz") as file:
+    net.load_state_dict(dict(file))
+
+"""
+
+MODEL = """{inputs}
+{output} = net({names})
+{target}
+model = ag.Model(
+    inputs=[{names}],
+    targets=[target],
+    outputs={{"{output}": {output}}},
+    loss=nn.{loss}()({output}, target),
+    optimizer=optim.SGD(lr=0.01),
+)
+"""
+
+
+def write_folder(program: Program, name: str, folder: Path) -> list[Path]:
+    """Write the files; returns their paths. Raises ToolError."""
+    text, program = network_source(program)
+    weights, constants = arrays(program)
+    model = model_text(program)
+    uses = {
+        "functional as F": "F.",
+        "init": "init.",
+        "nn": "nn.",
+        "optim": "optim.",
+    }
+    modules = ", ".join(m for m, word in uses.items() if re.search(rf"\b{re.escape(word)}", text + model))
+    head = HEAD.format(name=name, modules=modules) + (CONSTANTS if constants else "")
+    files = {"weights.npz": weights, **({"constants.npz": constants} if constants else {})}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, held in files.items():
+            np.savez(folder / file, **held)  # type: ignore[arg-type]
+        (folder / "model.py").write_text(f"{head}\n\n{text}{LOAD}{model}", encoding="utf-8")
+    except OSError as error:
+        raise ToolError(f"cannot write to {folder}: {error.strerror}") from None
+    return [folder / "model.py", *(folder / file for file in files)]
+
+
+def model_text(program: Program) -> str:
+    """Python text of a first model: scores [batch, classes] have the cross-entropy as loss, other results the mean
+    squared error. Empty for a network with several results, whose loss only its author knows."""
+    if not isinstance(program.outputs, ValueRef):
+        return "# The network has several results: write the model, as docs/models.md shows.\n"
+    shapes = {name: _example(shape) for name, shape in program.shapes.items()}
+    result = program.shapes[program.outputs.name]
+    classes = len(result) == 2 and (result[1] or 0) > 1
+    loss = "CrossEntropyLoss" if classes else "MSELoss"
+    if list(program.inputs.values()) == ["f32"] and program.shapes[next(iter(program.inputs))]:
+        (name,) = program.inputs
+        call = f"net, input={shapes[name]}, loss=nn.{loss}(), optimizer=optim.SGD(lr=0.01)"
+        return f"model = ag.Model.supervised(\n    {call}\n)\n"
+    inputs = [
+        f'{name} = ag.Input("{name}", {shapes[name]}{"" if dtype == "f32" else f", dtype={dtype!r}"})'
+        for name, dtype in program.inputs.items()
+    ]
+    target = f'target = ag.Input("target", {shapes[program.outputs.name]})'
+    if classes:
+        target = f'target = ag.Input("target", {shapes[program.outputs.name][:1]}, dtype="s32")'
+    names = ", ".join(program.inputs)
+    output = "scores" if classes else "output"
+    return MODEL.format(inputs="\n".join(inputs), output=output, names=names, target=target, loss=loss)
+
+
+def _example(shape: tuple[int | None, ...]) -> tuple[int, ...]:
+    """One sample."""
+    return tuple(1 if d is None else d for d in shape)

@@ -1,0 +1,120 @@
+"""Restore the module tree of a program: each call of a module becomes a node with its inputs and outputs, in which the
+calls of that module are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from .program import (
+    CONSTANT,
+    Call,
+    Program,
+    ValueRef,
+    WeightRef,
+    call_references,
+    chains,
+    names,
+    owner,
+    references,
+)
+
+
+class Inline(Exception):
+    """The calls of this module must be part of the module around it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+@dataclass
+class Invocation:
+    """One call of a module. items: calls and invocations in order; inputs: values and weights from outside, in order of
+    first use; outputs: names of results that are used outside."""
+
+    path: str
+    class_name: str
+    items: list[Call | Invocation] = field(default_factory=list)
+    inputs: list[ValueRef | WeightRef] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+
+    @property
+    def calls(self) -> Iterator[Call]:
+        for item in self.items:
+            if isinstance(item, Call):
+                yield item
+            else:
+                yield from item.calls
+
+    @property
+    def invocations(self) -> Iterator[Invocation]:
+        """Those inside, outermost first."""
+        for item in self.items:
+            if isinstance(item, Invocation):
+                yield item
+                yield from item.invocations
+
+
+def is_below(path: str, module: str) -> bool:
+    """Whether a path is the module's own or of a module in it."""
+    return not module or path == module or path.startswith(f"{module}.")
+
+
+def invocation_tree(program: Program, inline: set[str]) -> Invocation:
+    """The call of the network, with the calls of modules inside; those of `inline` are dissolved. Raises Inline for a
+    module whose calls are interrupted by others."""
+    root = Invocation("", program.class_name)
+    open_: list[tuple[str, Invocation]] = []
+    closed: set[tuple[str, ...]] = set()
+    for call in program.calls:
+        frames = [frame for frame in call.frames if frame.path not in inline]
+        depth = 0
+        while depth < min(len(frames), len(open_)) and open_[depth][0] == frames[depth].instance:
+            depth += 1
+        open_names = tuple(instance for instance, _ in open_)
+        closed.update(open_names[: k + 1] for k in range(depth, len(open_)))
+        del open_[depth:]
+        for frame, chain in zip(frames[depth:], chains(frames)[depth:], strict=True):
+            if chain in closed:
+                raise Inline(frame.path)
+            node = Invocation(frame.path, frame.class_name)
+            (open_[-1][1] if open_ else root).items.append(node)
+            open_.append((frame.instance, node))
+        (open_[-1][1] if open_ else root).items.append(call)
+    _connect(root, program)
+    return root
+
+
+def _connect(root: Invocation, program: Program) -> None:
+    """Set the inputs and outputs of each invocation."""
+    last: dict[str, int] = {}
+    calls = list(root.calls)
+    for k, call in enumerate(calls):
+        last.update((ref.name, k) for ref in call_references(call) if isinstance(ref, ValueRef))
+    last.update((ref.name, len(calls)) for ref in references(program.outputs) if isinstance(ref, ValueRef))
+    position = {id(call): k for k, call in enumerate(calls)}
+    for node in root.invocations:
+        inside = list(node.calls)
+        end = position[id(inside[-1])]
+        made = [name for call in inside for name in names(call.results)]
+        node.outputs = [name for name in made if last.get(name, -1) > end]
+        node.inputs = outside(inside, node.path, program, set(made))
+    root.inputs = [ValueRef(name) for name in program.inputs]
+    root.outputs = [ref.name for ref in references(program.outputs)]
+
+
+def outside(calls: Sequence[Call], path: str, program: Program, made: set[str]) -> list[ValueRef | WeightRef]:
+    """What the calls of a module read that is neither made in it nor its own."""
+    found: dict[ValueRef | WeightRef, None] = {}
+    for call in calls:
+        for ref in call_references(call):
+            if isinstance(ref, ValueRef):
+                mine = ref.name in made
+            else:
+                constant = program.weights[ref.name].role == CONSTANT
+                mine = constant or is_below(owner(ref.name), path)
+            if not mine:
+                found[ref] = None
+        if call.layer is not None and not is_below(call.layer, path):
+            raise Inline(path)
+    return list(found)

@@ -1,0 +1,80 @@
+"""The network of a program: the text that is printed for it is executed, so that model.py and the module are one."""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import functional as F
+from ... import init, nn
+from ...errors import AutodiffError, ModelError
+from ...functional.inputs import Input
+from ...ir.node import Value
+from ...ir.types import Dim
+from .program import CONSTANT, Program, ValueRef, references
+from .source import network_source
+
+Arrays = Mapping[str, NDArray[Any]]
+BATCH = 4  # of the call that checks the network
+
+
+def network(program: Program, name: str) -> nn.Module:
+    """The network with its weights. name: that of the original, for messages. Raises ModelError for calls that our
+    functions reject, and for results of other shapes than the original's."""
+    text, program = network_source(program)
+    weights, constants = arrays(program)
+    _check(_execute(text, constants, name), program, name)
+    net = _execute(text, constants, name)
+    net.load_state_dict(weights)
+    return net
+
+
+def arrays(program: Program) -> tuple[Arrays, Arrays]:
+    """The state_dict, and the constants, by name."""
+    own = {n: w.array for n, w in program.weights.items() if w.role != CONSTANT}
+    return own, {n: w.array for n, w in program.weights.items() if w.role == CONSTANT}
+
+
+def _execute(text: str, constants: Arrays, name: str) -> nn.Module:
+    file = f"<imported {name}>"
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    namespace: dict[str, Any] = {"F": F, "init": init, "nn": nn, "np": np, "constants": constants}
+    exec(compile(text, file, "exec"), namespace)
+    net = namespace["net"]
+    assert isinstance(net, nn.Module)
+    return net
+
+
+def _check(net: nn.Module, program: Program, name: str) -> None:
+    """Call the network once."""
+    inputs = []
+    for k, dtype in program.inputs.items():
+        first, *rest = program.shapes[k] or (1,)
+        shape = [d or BATCH for d in (first, *rest)]
+        inputs.append(Input(k, shape, dtype=dtype, batch_axis=0 if first is None else None))
+    try:
+        found = net(*inputs)
+    except AutodiffError as error:
+        raise ModelError(f"{name} cannot be imported: {_statement(error, name)}{error}") from None
+    values = [v for v in _flat(found) if isinstance(v, Value)]
+    for value, ref in zip(values, references(program.outputs), strict=True):
+        wanted = program.shapes.get(ref.name) if isinstance(ref, ValueRef) else None
+        if wanted is not None and tuple(None if isinstance(d, Dim) else d for d in value.shape) != wanted:
+            raise ModelError(
+                f"{name}: the result {ref.name!r} has shape {list(wanted)}, imported {value.type}"
+            )
+
+
+def _flat(results: Any) -> list[Any]:
+    return [r for part in results for r in _flat(part)] if isinstance(results, tuple) else [results]
+
+
+def _statement(error: AutodiffError, name: str) -> str:
+    """The statement of the imported network that raised an error."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == f"<imported {name}>"]
+    return f"`{frames[-1].line}`: " if frames and frames[-1].line else ""

@@ -1,0 +1,43 @@
+"""What an importer cannot convert, collected, so that one error lists all of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ...errors import ModelError
+
+MOST = 20  # problems that a message lists
+
+
+@dataclass
+class Problems:
+    """name: of the network or the file, for the message."""
+
+    name: str
+    found: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # op, what is wrong -> places
+
+    def add(self, op: str, what: str, source: str) -> None:
+        """op: its original name; what: what is wrong with it, and what to use instead; source: the user's file and
+        line, or the module."""
+        places = self.found.setdefault((op, what), [])
+        if source and source not in places:
+            places.append(source)
+
+    def unknown(self, op: str, known: Iterable[str], source: str) -> None:
+        """An op that has no counterpart; `known`: those that have."""
+        near = difflib.get_close_matches(op, list(known), n=1, cutoff=0.75)
+        hint = f"; the nearest that has one is {near[0]}" if near else ""
+        self.add(op, f"has no counterpart{hint}", source)
+
+    def check(self) -> None:
+        """Raises ModelError if there is a problem."""
+        if not self.found:
+            return
+        texts = []
+        for (op, what), places in self.found.items():
+            where = ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+            texts.append(f"{op} {what}" + (f" ({where})" if where else ""))
+        rest = f"; and {len(texts) - MOST} more" if len(texts) > MOST else ""
+        raise ModelError(f"{self.name} cannot be imported: {'; '.join(texts[:MOST])}{rest}")

@@ -1,0 +1,148 @@
+"""An imported network as a list of calls of our functions: what every importer makes of its file, and what
+model.py is printed from.
+
+    Program(
+        inputs={"x": "f32"},
+        outputs=(ValueRef("y"),),
+        calls=[
+            Call("linear", (ValueRef("x"), WeightRef("fc.weight"), WeightRef("fc.bias")), results=("h",)),
+            Call("relu", (ValueRef("h"),), results=("y",)),
+        ],
+        weights={"fc.weight": Weight(array), "fc.bias": Weight(array)},
+        shapes={"x": (None, 4), "h": (None, 3), "y": (None, 3)},
+    )
+
+`layers.py` replaces calls by layers of `nn`, `modules.py` restores the module tree, `source.py` prints it, and
+`network.py` executes what was printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from numpy.typing import NDArray
+
+Shape: TypeAlias = tuple[int | None, ...]  # None: an extent that the batch determines
+Names: TypeAlias = tuple[Any, ...]  # of results: strings, and tuples of them where a function returns tuples
+
+BUFFER, CONSTANT, PARAMETER = "buffer", "constant", "parameter"
+
+
+class ValueRef(NamedTuple):
+    """The value of that name: an input, or a result of an earlier call."""
+
+    name: str
+
+
+class WeightRef(NamedTuple):
+    """The parameter, buffer or constant of that name in `Program.weights`."""
+
+    name: str
+
+
+class Frame(NamedTuple):
+    """A module that was active at a call. path: its name in the outermost module, "features.0"; instance: distinguishes
+    the calls of one module, such as "features.0@1"; class_name: that of the original, without its package."""
+
+    path: str
+    instance: str
+    class_name: str
+
+
+@dataclass(frozen=True)
+class Weight:
+    """role: a parameter, a buffer (state beside the parameters), or a constant, which no state_dict has; trained: the
+    requires_grad of a parameter."""
+
+    array: NDArray[Any]
+    role: str = PARAMETER
+    trained: bool = True
+
+
+@dataclass(frozen=True)
+class Call:
+    """results = function(*args, **options).
+
+    function: a name of `functional`; or an expression with the arguments in braces, such as "{} + {}" or "{}.shape[0]";
+    or, of layers, the path of a module, in `layer`. args, options: ValueRef, WeightRef, numbers, strings, arrays, and
+    tuples of them. frames: the modules that were active, outermost first, without the network itself. source: the
+    user's file and line, for messages; op: the original name, for messages.
+    """
+
+    function: str
+    args: tuple[Any, ...]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    results: Names = ()
+    frames: tuple[Frame, ...] = ()
+    source: str = ""
+    op: str = ""
+    layer: str | None = None
+
+
+@dataclass
+class Program:
+    """inputs: their dtypes by name; outputs: values, in nested tuples if the network returns such; weights: by name in
+    the state_dict, in its order; shapes: of values by name, where they are known; tied: the name of a weight that is
+    another one -> the name of that; class_name: that of the network; evaluated: paths of layers in evaluation mode
+    also while the model trains."""
+
+    inputs: dict[str, str]
+    outputs: Any
+    calls: list[Call]
+    weights: dict[str, Weight]
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    tied: Mapping[str, str] = field(default_factory=dict)
+    class_name: str = "Network"
+    modules: tuple[str, ...] = ()  # paths of modules in the order of the original, as far as known
+    layers: dict[str, str] = field(default_factory=dict)  # path -> the constructor call, by layers.py
+    evaluated: set[str] = field(default_factory=set)
+
+    @property
+    def live(self) -> list[Call]:
+        """The calls that outputs depend on."""
+        needed = {ref.name for ref in references(self.outputs) if isinstance(ref, ValueRef)}
+        found = []
+        for call in reversed(self.calls):
+            if needed.intersection(names(call.results)):
+                found.append(call)
+                needed.update(r.name for r in call_references(call) if isinstance(r, ValueRef))
+        return found[::-1]
+
+
+def names(results: Names | str) -> list[str]:
+    """All names of nested results."""
+    if isinstance(results, str):
+        return [results]
+    return [name for part in results for name in names(part)]
+
+
+def references(argument: Any) -> Iterator[ValueRef | WeightRef]:
+    """The references in an argument, in order."""
+    if isinstance(argument, ValueRef | WeightRef):
+        yield argument
+    elif isinstance(argument, tuple | list):
+        for part in argument:
+            yield from references(part)
+
+
+def call_references(call: Call) -> Iterator[ValueRef | WeightRef]:
+    """The references in all arguments of a call, in order."""
+    yield from references(call.args)
+    yield from references(tuple(call.options.values()))
+
+
+def weights_of(path: str, weights: Mapping[str, Any]) -> list[str]:
+    """The names of a module's own weights and of those below it."""
+    return [name for name in weights if name.startswith(f"{path}.")] if path else list(weights)
+
+
+def chains(frames: Sequence[Frame]) -> list[tuple[str, ...]]:
+    """For each frame its instance after those around it: one call of a module in one call of the module around it."""
+    return [tuple(frame.instance for frame in frames[: k + 1]) for k in range(len(frames))]
+
+
+def owner(weight: str) -> str:
+    """The path of the module that has a weight."""
+    return weight.rpartition(".")[0]

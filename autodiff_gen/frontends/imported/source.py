@@ -1,0 +1,250 @@
+"""Print a program as Python: one class for each kind of module, and the network as one nested constructor.
+
+class Block(nn.Module):
+    def __init__(self, conv):
+        self.conv = conv
+
+    def forward(self, x):
+        y = self.conv(x)
+        return x + y
+
+net = nn.Sequential(
+    Block(conv=nn.Conv2d(8, 8, 3, padding=1)),
+    ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .body import Scope
+from .layers import with_layers
+from .modules import Inline, Invocation, invocation_tree
+from .program import BUFFER, CONSTANT, Program, ValueRef, owner
+from .text import Nested, Text, is_attribute, lines, pascal_case, prefixed
+
+SEQUENTIAL, LIST, DICT, CLASS, LAYER = "Sequential", "ModuleList", "ModuleDict", "class", "layer"
+RESERVED = {"F", "ag", "init", "nn", "np", "optim"}
+
+
+@dataclass
+class Form:
+    """How a module is written. text: the constructor of a layer, or the class."""
+
+    kind: str
+    text: str = ""
+    children: dict[str, str] = field(default_factory=dict)  # name -> path
+
+
+def network_source(program: Program) -> tuple[str, Program]:
+    """Python text that defines `net`, where `constants` is a mapping of the program's constants; and the program with
+    layers, whose weights are those of net."""
+    program = with_layers(program)
+    inline: set[str] = set()
+    while True:
+        try:
+            return _Source(program, inline).text(), program
+        except Inline as interrupted:
+            inline.add(interrupted.path)
+
+
+class _Source:
+    def __init__(self, program: Program, inline: set[str]) -> None:
+        self.program, self.inline = program, inline
+        self.root = invocation_tree(program, inline)
+        self.invocations: dict[str, list[Invocation]] = {"": [self.root]}
+        for node in self.root.invocations:
+            self.invocations.setdefault(node.path, []).append(node)
+        self.children = self._children()
+        self.classes: dict[str, str] = {}  # text -> name
+        self.forms: dict[str, Form] = {}
+        for path in sorted(self.children, key=lambda p: -len(p.split(".")) if p else 1):
+            self.forms[path] = self._form(path)
+
+    def _children(self) -> dict[str, dict[str, str]]:
+        """The children of each path, by name, in the order of the original."""
+        held = [name for name, w in self.program.weights.items() if w.role != CONSTANT]
+        used = {*map(owner, held), *self.program.layers, *self.invocations}
+        order = [p for p in self.program.modules if any(u == p or u.startswith(f"{p}.") for u in used)]
+        found: dict[str, dict[str, str]] = {"": {}}
+        for path in (*order, *map(owner, held), *self.program.layers, *self.invocations):
+            parts = path.split(".") if path else []
+            for k in range(len(parts)):
+                child = ".".join(parts[: k + 1])
+                found.setdefault(child, {})
+                found[".".join(parts[:k])][parts[k]] = child
+        return found
+
+    # Forms, innermost first
+
+    def _form(self, path: str) -> Form:
+        if path in self.program.layers:
+            return Form(LAYER, self.program.layers[path])
+        children, own = self.children[path], self._own(path)
+        if children and all(name.isdigit() for name in children):
+            last = max(map(int, children))
+            children = {str(k): children.get(str(k), "") for k in range(last + 1)}
+        nodes = self.invocations.get(path, [])
+        if nodes and not own and all(self._is_chain(node, children) for node in nodes):
+            return Form(SEQUENTIAL, children=children)
+        if not nodes and not own:
+            return Form(LIST if "0" in children else DICT, children=children)
+        each: list[Invocation | None] = [*nodes] or [None]
+        texts = {self._class(path, node, children, own) for node in each}
+        if len(texts) > 1:
+            raise Inline(path)
+        text = texts.pop()
+        wanted = nodes[0].class_name if nodes else pascal_case(path.rpartition(".")[2])
+        if text not in self.classes:
+            taken = RESERVED.union(self.classes.values())
+            names = (wanted, *(f"{wanted}{k}" for k in range(2, len(taken) + 3)))
+            self.classes[text] = next(name for name in names if name not in taken)
+        return Form(CLASS, self.classes[text], children)
+
+    def _own(self, path: str) -> dict[str, str]:
+        """The weights of a module itself, by attribute."""
+        held = (name for name, w in self.program.weights.items() if w.role != CONSTANT)
+        return {name.rpartition(".")[2]: name for name in held if owner(name) == path}
+
+    def _is_chain(self, node: Invocation, children: Mapping[str, str]) -> bool:
+        """Whether a module calls its children, numbered from 0, in order."""
+        if (
+            not children
+            or "0" not in children
+            or (node is self.root and not isinstance(self.program.outputs, ValueRef))
+        ):
+            return False
+        value, seen = node.inputs, []
+        for item in node.items:
+            path = item.path if isinstance(item, Invocation) else item.layer
+            inputs = item.inputs if isinstance(item, Invocation) else list(item.args)
+            outputs = item.outputs if isinstance(item, Invocation) else list(item.results)
+            if path is None or len(inputs) != 1 or inputs != value or len(outputs) != 1:
+                return False
+            if not isinstance(outputs[0], str):
+                return False
+            value = [ValueRef(outputs[0])]
+            seen.append(path)
+        wanted = [path for path in children.values() if path]
+        return seen == wanted and value == [ValueRef(name) for name in node.outputs]
+
+    def _class(
+        self, path: str, node: Invocation | None, children: Mapping[str, str], own: Mapping[str, str]
+    ) -> str:
+        """The class of a module after its name."""
+        numbered = "0" in children
+        plain = all(map(is_attribute, children))
+        base = "Module" if plain else SEQUENTIAL if numbered else DICT
+        found = [f"(nn.{base}):"]
+        if own or (children and plain):
+            parameters = ["self", *children] if plain else ["self", "*modules"]
+            found += lines(Nested("def __init__(", parameters, "):"), 4)
+            found.append(f"        super().__init__({'' if plain else '*modules'})")
+            found += [f"        self.{name} = {name}" for name in children if plain]
+            for name, weight in own.items():
+                target = f"self.{name} = {{}}" if is_attribute(name) else f"setattr(self, {name!r}, {{}})"
+                found.append(f"        {target.format(self._stored(weight))}")
+            found.append("")
+        if node is not None:
+            scope = Scope(path, self.program, self._access, lambda p: p not in self.inline)
+            outputs: Any = tuple(map(ValueRef, node.outputs))
+            outputs = outputs[0] if len(outputs) == 1 else outputs
+            found += scope.forward(node, self.program.outputs if node is self.root else outputs)
+        elif found[-1] == "":
+            found.pop()
+        return "\n".join(found)
+
+    def _stored(self, name: str) -> str:
+        weight = self.program.weights[name]
+        start = f"init.zeros({tuple(weight.array.shape)!r})"
+        if weight.role == BUFFER:
+            return f"nn.Buffer({start})" if weight.array.dtype.kind == "f" else f'nn.Buffer({start}, "s32")'
+        return f"nn.Parameter({start})"
+
+    def _access(self, start: str, path: str) -> str:
+        """The module at `path`, from the forward of that at `start`."""
+        return self.access("self", path[len(start) :].strip(".") if start else path, start)
+
+    def access(self, root: str, path: str, start: str = "") -> str:
+        """Python text of the module at `path` in the one at `start`, which is called `root`."""
+        text, at = root, start
+        for name in path.split(".") if path else []:
+            siblings = self.children[at]
+            numbered = all(sibling.isdigit() for sibling in siblings)
+            text += f"[{name}]" if numbered else f".{name}" if is_attribute(name) else f"[{name!r}]"
+            at = f"{at}.{name}" if at else name
+        return text
+
+    # The text
+
+    def _tree(self, path: str) -> Text:
+        """The constructor of a module and of those in it."""
+        if not path:
+            return "nn.Identity()"  # a number that no module of the original has, or one that does nothing
+        return self._constructed(path)
+
+    def _constructed(self, path: str) -> Text:
+        form = self.forms[path]
+        if form.kind == LAYER:
+            return form.text
+        items = {name: self._tree(child) for name, child in form.children.items()}
+        if form.kind == SEQUENTIAL:
+            return Nested("nn.Sequential(", list(items.values()), ")")
+        if form.kind == LIST:
+            return Nested("nn.ModuleList([", list(items.values()), "])")
+        if form.kind == DICT:
+            return Nested("nn.ModuleDict({", [prefixed(f"{k!r}: ", t) for k, t in items.items()], "})")
+        if items and not all(map(is_attribute, items)):
+            if "0" in items:
+                return Nested(f"{form.text}(", list(items.values()), ")")
+            return Nested(f"{form.text}({{", [prefixed(f"{k!r}: ", t) for k, t in items.items()], "})")
+        return Nested(f"{form.text}(", [prefixed(f"{k}=", t) for k, t in items.items()], ")")
+
+    def text(self) -> str:
+        """Classes, the network, tied weights, and modes."""
+        tree = self._constructed("")
+        parts = [f"class {name}{text}\n" for text, name in self.classes.items()]
+        end = lines(tree, before="net = ")
+        for name, other in self.program.tied.items():
+            target, source = (f"{self.access('net', owner(n))}.{n.rpartition('.')[2]}" for n in (name, other))
+            end.append(f"{target} = {source}")
+        end += [f"{self.access('net', path)}.eval()" for path in self._outermost(self.program.evaluated)]
+        frozen = {
+            n for n, w in self.program.weights.items() if w.role not in (BUFFER, CONSTANT) and not w.trained
+        }
+        if frozen:
+            end += self._frozen(frozen)
+        return "\n\n".join([*parts, "\n".join(end) + "\n"])
+
+    def _outermost(self, layers: set[str]) -> list[str]:
+        """The outermost modules in which all layers that depend on the mode are among these."""
+        all_ = {
+            path
+            for path, text in self.program.layers.items()
+            if text.startswith(
+                ("nn.BatchNorm", "nn.Dropout", "nn.InstanceNorm", "nn.GRU", "nn.LSTM", "nn.RNN")
+            )
+        }
+        return self._covering(layers, all_)
+
+    def _covering(self, chosen: set[str], every: set[str]) -> list[str]:
+        """The outermost paths below which all of `every` are among `chosen`, which they cover."""
+        found: list[str] = []
+        for path in self.children:  # outer ones first
+            below = {p for p in every if not path or p == path or p.startswith(f"{path}.")}
+            inner = any(not f or path == f or path.startswith(f"{f}.") for f in found)
+            if below and below <= chosen and not inner:
+                found.append(path)
+        return found
+
+    def _frozen(self, frozen: set[str]) -> list[str]:
+        parameters = {n for n, w in self.program.weights.items() if w.role not in (BUFFER, CONSTANT)}
+        modules = self._covering(frozen, parameters)
+        rest = [n for n in frozen if not any(not m or n.startswith(f"{m}.") for m in modules)]
+        single = [f"{self.access('net', owner(n))}.{n.rpartition('.')[2]}" for n in sorted(rest)]
+        return [
+            *(f"{self.access('net', path)}.requires_grad_(False)" for path in modules),
+            *(f"{name}.requires_grad_(False)" for name in single),
+        ]

@@ -1,0 +1,168 @@
+"""Programs of importers: the layers and modules that are made of calls, their text, and errors."""
+
+import numpy as np
+import pytest
+
+from autodiff_gen.errors import ModelError
+from autodiff_gen.frontends.imported import (
+    Call,
+    Frame,
+    Problems,
+    Program,
+    ValueRef,
+    Weight,
+    WeightRef,
+    network,
+    write_folder,
+)
+from autodiff_gen.frontends.imported.source import network_source
+from autodiff_gen.model.loader import load_file
+
+V, W = ValueRef, WeightRef
+
+
+def weight(*shape, **options):
+    return Weight(np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape), **options)
+
+
+def frames(*entries):
+    """ "f", "f.0 Block", "f.0@1 Block": paths, instances and class names."""
+    split = [(*entry.split(), "Module")[:2] for entry in entries]
+    return tuple(Frame(instance.partition("@")[0], instance, name) for instance, name in split)
+
+
+def linear(x, y, path, *around, weights=None):
+    weights = weights or path
+    operands = (V(x), W(f"{weights}.weight"), W(f"{path}.bias"))
+    return Call("linear", operands, {}, (y,), frames(*around, path) if around != (None,) else ())
+
+
+def biased(*paths):
+    return {f"{p}.{k}": weight(*s) for p in paths for k, s in (("weight", (3, 3)), ("bias", (3,)))}
+
+
+def program(calls, weights, outputs=None, **options):
+    """Of values [batch, 3]: the input "a"; the last result is the output."""
+    names = ["a", *(r for call in calls for r in call.results)]
+    outputs = V(names[-1]) if outputs is None else outputs
+    return Program({"a": "f32"}, outputs, calls, weights, dict.fromkeys(names, (None, 3)), **options)
+
+
+def block(k, x, y):
+    path = f"f.{k}"
+    return [
+        linear(x, f"{y}1", f"{path}.fc", "f", f"{path} Block"),
+        Call("relu", (V(f"{y}1"),), {}, (f"{y}2",), frames("f", f"{path} Block")),
+        Call("{} + {}", (V(x), V(f"{y}2")), {}, (y,), frames("f", f"{path} Block")),
+    ]
+
+
+BLOCKS = program([*block(0, "a", "b"), *block(1, "b", "c")], biased("f.0.fc", "f.1.fc"))
+RELU = Call("relu", (V("b"),), {}, ("c",), frames("net.1"))
+TIED = program(
+    [linear("a", "b", "x"), linear("b", "c", "y", weights="x")],
+    {k: v for k, v in biased("x", "y").items() if k != "y.weight"},
+    tied={"y.weight": "x.weight"},
+)
+# A module whose two calls differ: its calls are part of the module around it.
+DIFFERENT = program(
+    [
+        linear("a", "b", "m.fc", "m"),
+        Call("relu", (V("b"),), {}, ("c",), frames("m")),
+        linear("c", "d", "m.fc", "m@1"),
+        Call("sigmoid", (V("d"),), {}, ("e",), frames("m@1")),
+    ],
+    biased("m.fc"),
+)
+TWICE = program([linear("a", "b", "m.fc", "m"), RELU, linear("c", "d", "m.fc", "m@1")], biased("m.fc"))
+OWN = program(
+    [Call("{} * {}", (V("a"), W("p")), {}, ("b",)), Call("{} + {}", (V("b"), W("k")), {}, ("c",))],
+    {"p": weight(3), "k": weight(3, role="constant")},
+)
+OF_OTHER = program(  # a module that reads a parameter of another one
+    [
+        linear("a", "b", "x"),
+        Call("matmul", (V("b"), W("x.weight")), {}, ("c",), frames("m Product")),
+        Call("{} + {}", (V("b"), V("c")), {}, ("d",), frames("m Product")),
+    ],
+    biased("x"),
+)
+FROZEN = program(
+    [linear("a", "b", "f.0", "f"), linear("b", "c", "f.1", "f"), linear("c", "d", "g")],
+    {k: Weight(w.array, w.role, k.startswith("g.w")) for k, w in biased("f.0", "f.1", "g").items()},
+)
+# Weights without a module of their own that is called, and a result that is a pair.
+PARTS = program(
+    [
+        Call("linear", (V("a"), W("m.part.w"), None), {}, ("b",), frames("m")),
+        Call("chunk", (V("b"), 3, 1), {}, ("c", "d", "e"), frames("m")),
+        Call("{} + {}", (V("c"), V("e")), {}, ("g",), frames("m")),
+    ],
+    {"m.part.w": weight(3, 3)},
+    outputs=(V("g"), V("b")),
+)
+PARTS.shapes = PARTS.shapes | {"g": (None, 1)}
+
+CASES = {
+    "blocks": (BLOCKS, ["class Block(", "Block(fc=nn.Linear(3, 3))"]),
+    "tied": (TIED, ["net.y.weight = net.x.weight", "x=nn.Linear(3, 3)"]),
+    "different": (DIFFERENT, ["x = self.m.fc(x)", "F.sigmoid(x)"]),
+    "twice": (TWICE, ["x = self.m(x)", "return self.m(x)"]),
+    "own": (OWN, ["self.p = nn.Parameter(init.zeros((3,)))", 'x + constants["k"]']),
+    "of_other": (OF_OTHER, ["self.m(x, self.x.weight)", "class Product("]),
+    "frozen": (FROZEN, ["net.f.requires_grad_(False)", "net.g.bias.requires_grad_(False)"]),
+    "parts": (PARTS, ["self.part.w", "y, _, z ="]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_text_weights_and_names(name, tmp_path):
+    case, texts = CASES[name]
+    text, _ = network_source(case)
+    for part in texts:
+        assert part in text, text
+    net = network(case, name)
+    held = {n for n, w in case.weights.items() if w.role != "constant"}
+    assert {n for n, _ in net.named_parameters()} == held
+    trained = {n for n, p in net.named_parameters() if p.requires_grad}
+    assert trained == {n for n in held if case.weights[n].trained}
+    values = {n: p.node.attrs["state"].init.array() for n, p in net.named_parameters()}
+    for n, array in values.items():
+        np.testing.assert_array_equal(array, case.weights[n].array)
+    write_folder(case, name, tmp_path)
+    if name != "parts":
+        assert load_file(str(tmp_path)).made.batch == 1
+
+
+def test_one_module_called_once_is_a_sequence_where_its_modules_are():
+    text, _ = network_source(
+        program([linear("a", "b", "0", None), Call("relu", (V("b"),), {}, ("c",), frames("1"))], biased("0"))
+    )
+    assert text == "net = nn.Sequential(nn.Linear(3, 3), nn.ReLU())\n"
+
+
+def test_all_problems_are_in_one_message():
+    problems = Problems("net.pt2")
+    problems.unknown("aten.log_sigmoidd.default", ["aten.log_sigmoid.default"], "net.py:3")
+    problems.unknown("aten.fft.default", ["aten.add.Tensor"], "net.py:4")
+    problems.unknown("aten.fft.default", ["aten.add.Tensor"], "net.py:5")
+    with pytest.raises(ModelError) as error:
+        problems.check()
+    assert str(error.value) == (
+        "net.pt2 cannot be imported: aten.log_sigmoidd.default has no counterpart; the nearest that has one is "
+        "aten.log_sigmoid.default (net.py:3); aten.fft.default has no counterpart (net.py:4, net.py:5)"
+    )
+
+
+def test_a_call_that_a_function_rejects_is_shown():
+    wrong = program([Call("reshape", (V("a"), (-1, 2)), {}, ("b",))], {})
+    with pytest.raises(
+        ModelError, match=r"^net cannot be imported: `return F.reshape\(x, \(-1, 2\)\)`: reshape"
+    ):
+        network(wrong, "net")
+
+
+def test_a_result_of_another_shape_than_the_originals_is_an_error():
+    wrong = program([Call("sum", (V("a"), 1), {}, ("b",))], {})
+    with pytest.raises(ModelError, match=r"the result 'b' has shape \[None, 3\], imported f32\[n\]"):
+        network(wrong, "net")
