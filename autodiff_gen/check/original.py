@@ -1,0 +1,256 @@
+"""`check NET.pt2`: compare an imported network with the program in PyTorch that it was made of: outputs, loss, every
+gradient, and the parameters and buffers after three training steps. Both are computed in float64; dropout is left out
+of both, as its random numbers differ."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import functional as F
+from .. import optim
+from ..autodiff import grad
+from ..errors import ToolError
+from ..frontends.imported.network import network
+from ..frontends.imported.program import CONSTANT, Program, ValueRef, names, references
+from ..functional.inputs import Input
+from ..ir.build import make_input
+from ..ir.graph import State
+from ..ir.interpreter import evaluate
+from ..ir.node import STATE, Value, topological
+from ..ir.types import Type, s32
+from ..model.model import Model
+from ..report.text_table import table
+
+BATCH, STEPS = 3, 3
+TOLERANCE = 1e-6  # relative to the largest element of the tensor; float64 leaves 1e-10
+OPTIMIZERS = {"SGD": {"lr": 0.01, "momentum": 0.9}, "Adam": {"lr": 0.001}}
+DROPOUT = ("dropout", "dropout1d", "dropout2d")
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: the largest error, relative to the largest element."""
+
+    what: str
+    tensor: str
+    error: float
+
+    @property
+    def good(self) -> bool:
+        return self.error <= TOLERANCE
+
+
+def compare(
+    program: Program, file: Path | IO[bytes], name: str, seed: int = 0, data: Arrays | None = None
+) -> tuple[str, bool]:
+    """The report, and whether all agrees. file: the program of torch.export that was imported; data: arrays for some or
+    all inputs, the others are random. Raises ToolError without PyTorch."""
+    rows = comparisons(program, file, name, seed, data)
+    worst: dict[str, Row] = {}
+    count: dict[str, int] = {}
+    for row in rows:
+        count[row.what] = count.get(row.what, 0) + 1
+        if row.what not in worst or not row.error <= worst[row.what].error:
+            worst[row.what] = row
+    lines = [
+        f"{name}: the imported network compared with PyTorch in float64, batch {BATCH}, without dropout",
+        table(
+            ("compared", "tensors", "worst error", "at", ""),
+            [
+                (what, str(count[what]), f"{row.error:.1e}", row.tensor, "ok" if row.good else "WRONG")
+                for what, row in worst.items()
+            ],
+            right=(1, 2),
+        ),
+    ]
+    bad = next((row for row in rows if not row.good), None)
+    if bad is None:
+        lines.append("everything agrees; errors are relative to the largest element of each tensor")
+    else:
+        layer = bad.tensor.rpartition(".")[0]
+        where = f" of layer {layer!r}" if layer else ""
+        lines.append(f"FAILED: the first that differs is {bad.what}: {bad.tensor}{where}")
+    return "\n".join(lines), bad is None
+
+
+def comparisons(
+    program: Program, file: Path | IO[bytes], name: str, seed: int = 0, data: Arrays | None = None
+) -> list[Row]:
+    """All comparisons: outputs and loss first, then gradients and steps, from the network's end to its start."""
+    if importlib.util.find_spec("torch") is None:
+        raise ToolError("comparing with the original needs PyTorch: pip install torch==2.13.0")
+    from .torch_original import Original
+
+    program = without_dropout(program)
+    inputs = _inputs(program, np.random.default_rng(seed), data or {})
+    theirs = Original(file, program.tied).outputs(inputs)
+    generator = np.random.default_rng(seed + 1)
+    classes = len(theirs) == 1 and theirs[0].ndim == 2 and theirs[0].shape[1] > 1
+    targets = [
+        generator.integers(0, t.shape[1], t.shape[:1]) if classes else generator.normal(size=t.shape)
+        for t in theirs
+    ]
+    rows: list[Row] = []
+    for k, (rule, options) in enumerate(OPTIMIZERS.items()):
+        ours = _Ours(program, name, inputs, targets, getattr(optim, rule)(**options))
+        if k == 0:
+            loss, outputs, gradients = ours.derivatives()
+            original = Original(file, program.tied)
+            their_loss, their_outputs, their_gradients = original.derivatives(inputs, targets)
+            named = zip(_output_names(program), outputs, their_outputs, strict=True)
+            rows += [Row("outputs", n, _error(a, b)) for n, a, b in named]
+            rows.append(Row("loss", "loss", _error(loss, their_loss)))
+            rows += _rows("gradients", gradients, their_gradients, program)
+        after, losses = ours.steps()
+        original = Original(file, program.tied)
+        their_after, their_losses = original.steps(inputs, targets, rule, options, STEPS)
+        rows.append(Row(f"{STEPS} steps of {rule}: losses", "loss", _error(losses, their_losses)))
+        rows += _rows(f"{STEPS} steps of {rule}", after, their_after, program)
+    return rows
+
+
+def without_dropout(program: Program) -> Program:
+    """The program without dropout."""
+    known: dict[str, Any] = {}
+
+    def new(given: Any) -> Any:
+        if isinstance(given, ValueRef):
+            return known.get(given.name, given)
+        return tuple(map(new, given)) if type(given) in (tuple, list) else given
+
+    calls = []
+    for call in program.calls:
+        args = tuple(map(new, call.args))
+        options = {k: 0.0 if k in ("dropout", "dropout_p") else new(v) for k, v in call.options.items()}
+        if call.function in DROPOUT:
+            known[names(call.results)[0]] = args[0]
+        else:
+            calls.append(replace(call, args=args, options=options))
+    return replace(program, calls=calls, outputs=new(program.outputs))
+
+
+def _inputs(program: Program, generator: np.random.Generator, data: Arrays) -> dict[str, NDArray[Any]]:
+    found: dict[str, NDArray[Any]] = {}
+    for name, dtype in program.inputs.items():
+        shape = [BATCH if d is None else d for d in program.shapes[name]]
+        drawn = generator.normal(size=shape) if dtype == "f32" else generator.integers(0, 2, shape)
+        found[name] = np.asarray(data.get(name, drawn))
+    return found
+
+
+def _output_names(program: Program) -> list[str]:
+    return [f"output {k}" for k, _ in enumerate(references(program.outputs))]
+
+
+def _error(ours: Any, theirs: Any) -> float:
+    """Of all elements, relative to the largest."""
+    a, b = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
+    if a.shape != b.shape or not np.isfinite(a).all():
+        return float("inf")
+    return float(np.abs(a - b).max(initial=0.0) / (np.abs(b).max(initial=0.0) or 1.0))
+
+
+def _rows(what: str, ours: Arrays, theirs: Arrays, program: Program) -> list[Row]:
+    order = [n for n, w in program.weights.items() if w.role != CONSTANT and n in ours]
+    return [
+        Row(what, n, _error(ours[n], theirs[n]) if n in theirs else float("inf")) for n in reversed(order)
+    ]
+
+
+class _Ours:
+    """A model of the imported network, evaluated by the interpreter."""
+
+    def __init__(
+        self,
+        program: Program,
+        name: str,
+        inputs: Arrays,
+        targets: Sequence[NDArray[Any]],
+        optimizer: optim.Optimizer,
+    ) -> None:
+        net = network(program, name)
+        given = []
+        for n, array in inputs.items():
+            free = program.shapes[n] and program.shapes[n][0] is None
+            given.append(Input(n, array.shape, program.inputs[n], 0 if free else None))
+        results = _flat(net(*given))
+        wanted = []
+        loss: Any = 0.0
+        for k, (result, array) in enumerate(zip(results, targets, strict=True)):
+            integer = array.dtype.kind == "i"
+            kind = Type(s32, result.shape[:1]) if integer else result.type
+            t = make_input(f"target{k}", kind)
+            loss = loss + (F.cross_entropy(result, t) if integer else F.mse_loss(result, t))
+            wanted.append(t)
+        outputs = {f"output{k}": v for k, v in enumerate(results)}
+        self.model = Model(given, wanted, outputs, loss, optimizer, guard=None)
+        self.feeds: dict[Value, Any] = dict(zip([*given, *wanted], [*inputs.values(), *targets], strict=True))
+        step = self.model.entries()[0]
+        self.step, self.lr = step, self.model.lr
+        self.n = next((a.shape[0] for a in inputs.values()), 1)
+        self.states = {}
+        for node in topological([*step.outputs.values(), *step.updates.values()]):
+            if node.op is STATE:
+                state: State = node.attrs["state"]
+                self.states[node.results[0]] = state
+                self.feeds[node.results[0]] = state.stored(state.init.array())
+        if self.lr is not None:
+            self.feeds[self.lr] = self.model.default_lr
+        self.outputs = results
+
+    def derivatives(self) -> tuple[Any, list[Any], dict[str, Any]]:
+        """The loss, the outputs in training mode, and the gradients by name."""
+        loss = self.step.outputs["loss"]
+        trained = [v for v, s in self.states.items() if s.role == "parameter" and s.trainable]
+        from ..passes.resolve_mode import resolved
+
+        training = resolved(self.outputs, True).roots
+        feeds = dict(self.feeds)
+        for node in topological(training):
+            if node.op is STATE:
+                feeds[node.results[0]] = node.attrs["state"].init.array()
+        outputs = evaluate(list(training), feeds, self.n, "float64")
+        value, *gradients = evaluate([loss, *grad(loss, trained)], self.feeds, self.n, "float64")
+        named = {
+            self.states[v].name: _logical(self.states[v], g) for v, g in zip(trained, gradients, strict=True)
+        }
+        return value, outputs, named
+
+    def steps(self) -> tuple[dict[str, Any], list[float]]:
+        """Parameters and buffers after three steps, and the losses."""
+        feeds, losses = dict(self.feeds), []
+        for _ in range(STEPS):
+            loss, *new = evaluate(
+                [self.step.outputs["loss"], *self.step.updates.values()], feeds, self.n, "float64"
+            )
+            losses.append(float(loss))
+            updated = dict(zip(self.step.updates, new, strict=True))
+            feeds.update((v, updated[s]) for v, s in self.states.items() if s in updated)
+        kept = {
+            s.name: _logical(s, feeds[v]) for v, s in self.states.items() if s.role in ("parameter", "buffer")
+        }
+        return kept, losses
+
+
+def _flat(results: Any) -> list[Value]:
+    return [v for part in results for v in _flat(part)] if isinstance(results, tuple) else [results]
+
+
+def _logical(state: State, stored: Any) -> Any:
+    """An array in the storage order of a state, in its logical order."""
+    if state.storage is None:
+        return stored
+    shape = state.init.array().shape
+    order = state.stored(np.arange(int(np.prod(shape))).reshape(shape)).reshape(-1)
+    found = np.empty(order.size, stored.dtype)
+    found[order] = np.asarray(stored).reshape(-1)
+    return found.reshape(shape)

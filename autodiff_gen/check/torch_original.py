@@ -1,0 +1,123 @@
+"""A program of torch.export in PyTorch, in float64 and without dropout: what imported networks are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Arrays = Mapping[str, NDArray[Any]]
+DROPOUT = ("dropout", "feature_dropout", "native_dropout", "alpha_dropout")
+
+
+class Original:
+    """The program of a file, with the weights of the file. tied: the names of weights that are others -> those."""
+
+    def __init__(self, file: Path | IO[bytes], tied: Mapping[str, str]) -> None:
+        if not isinstance(file, Path):
+            file.seek(0)
+        self.module = torch.export.load(file).module()
+        self.module.double()
+        for node in self.module.graph.nodes:
+            _prepare(self.module, node)
+        self.module.recompile()
+        for name, other in tied.items():  # torch.export.load has made two parameters of them
+            setattr(*_place(self.module, name), getattr(*_place(self.module, other)))
+
+    def outputs(self, inputs: Arrays) -> list[NDArray[Any]]:
+        """The results; buffers change as in training."""
+        return [t.detach().numpy() for t in self._results(inputs)]
+
+    def derivatives(
+        self, inputs: Arrays, targets: Sequence[NDArray[Any]]
+    ) -> tuple[float, list[Any], dict[str, Any]]:
+        """The loss, the outputs, and the gradients by name."""
+        results = self._results(inputs)
+        loss = _loss(results, targets)
+        loss.backward()
+        gradients = {n: p.grad.numpy() for n, p in self.module.named_parameters() if p.grad is not None}
+        return float(loss.detach()), [t.detach().numpy() for t in results], gradients
+
+    def steps(
+        self,
+        inputs: Arrays,
+        targets: Sequence[NDArray[Any]],
+        rule: str,
+        options: Mapping[str, Any],
+        count: int,
+    ) -> tuple[dict[str, Any], list[float]]:
+        """Parameters and buffers after some steps, and the losses."""
+        trained = [p for p in self.module.parameters() if p.requires_grad]
+        optimizer = getattr(torch.optim, rule)(trained, **options)
+        losses = []
+        for _ in range(count):
+            optimizer.zero_grad()
+            loss = _loss(self._results(inputs), targets)
+            loss.backward()
+            optimizer.step()
+            losses.append(float(loss.detach()))
+        named = [*self.module.named_parameters(), *self.module.named_buffers()]
+        return {n: t.detach().numpy() for n, t in named}, losses
+
+    def _results(self, inputs: Arrays) -> list[Any]:
+        found = self.module(*map(_tensor, inputs.values()))
+        return _flat(found)
+
+
+def _place(module: Any, name: str) -> tuple[Any, str]:
+    """The module that has a parameter, and its attribute."""
+    owner, _, attribute = name.rpartition(".")
+    return module.get_submodule(owner), attribute
+
+
+def _flat(results: Any) -> list[Any]:
+    return [t for part in results for t in _flat(part)] if isinstance(results, tuple | list) else [results]
+
+
+def _tensor(array: NDArray[Any]) -> Any:
+    return torch.from_numpy(np.ascontiguousarray(array, np.float64 if array.dtype.kind == "f" else np.int64))
+
+
+def _loss(results: Sequence[Any], targets: Sequence[NDArray[Any]]) -> Any:
+    """As in original.py: cross-entropy of class indices, the mean squared error of others, summed."""
+    total: Any = 0.0
+    for result, target in zip(results, targets, strict=True):
+        of_classes = target.dtype.kind == "i"
+        function = torch.nn.functional.cross_entropy if of_classes else torch.nn.functional.mse_loss
+        total = total + function(result, _tensor(target))
+    return total
+
+
+def _prepare(module: Any, node: Any) -> None:
+    """Floats of the program are float64; dropout is left out."""
+
+    def wider(given: Any) -> Any:
+        return torch.float64 if given is torch.float32 else given
+
+    node.args = tuple(map(wider, node.args))
+    node.kwargs = {k: wider(v) for k, v in node.kwargs.items()}
+    name = str(node.target)
+    if node.op == "get_attr":
+        owner, _, attribute = name.rpartition(".")
+        held = module.get_submodule(owner)
+        tensor = getattr(held, attribute)
+        if isinstance(tensor, torch.Tensor) and tensor.dtype == torch.float32:
+            setattr(held, attribute, tensor.double())
+    words = name.split(".")
+    if len(words) == 3 and words[0] == "aten":
+        _without_dropout(node, words[1].rstrip("_"))
+
+
+def _without_dropout(node: Any, op: str) -> None:
+    if op in DROPOUT:
+        node.args = (node.args[0], 0.0, *node.args[2:])
+    elif op in ("gru", "lstm", "rnn_tanh", "rnn_relu"):
+        node.args = (*node.args[:5], 0.0, *node.args[6:])
+    elif op == "scaled_dot_product_attention" and len(node.args) > 4:
+        node.args = (*node.args[:4], 0.0, *node.args[5:])
+    if "dropout_p" in node.kwargs:
+        node.kwargs = {**node.kwargs, "dropout_p": 0.0}

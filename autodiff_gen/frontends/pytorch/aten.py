@@ -1,0 +1,185 @@
+"""The table of ATen operators: by their names without overload, for each the rule that calls our functions."""
+
+from __future__ import annotations
+
+from .constants import CONSTANTS
+from .indexing import INDEXING
+from .layers import LAYERS
+from .rules import Arguments, Converter, Rule, Unsupported, itself, operator, same
+from .shapes import SHAPES
+
+UNARY = (
+    "abs cos erf exp expm1 floor hardsigmoid hardswish log log1p logical_not mish neg reciprocal relu relu6 round "
+    "rsqrt selu sigmoid sign silu sin sqrt square tanh"
+)
+BINARY = "eq ne lt le gt ge logical_and logical_or logical_xor maximum minimum"
+# Results that are the operand itself.
+COPIES = "alias clone contiguous detach lift_fresh_copy lift_fresh lift detach_copy alias_copy"
+
+
+def _hardtanh(c: Converter, a: Arguments) -> object:
+    if (a.get("min_val", -1), a.get("max_val", 1)) == (0, 6):
+        return c.emit("relu6", a["self"])
+    return same("hardtanh", "self min_val max_val")(c, a)
+
+
+def _elu(c: Converter, a: Arguments) -> object:
+    if a.get("scale", 1) != 1 or a.get("input_scale", 1) != 1:
+        raise Unsupported("has a scale; use elu or selu")
+    return same("elu", "self alpha")(c, a)
+
+
+def _rsub(c: Converter, a: Arguments) -> object:
+    return c.emit(
+        "{} - {}",
+        a["other"],
+        a["self"] if a.get("alpha", 1) == 1 else c.emit("{} * {}", a["self"], a["alpha"]),
+    )
+
+
+def _div(c: Converter, a: Arguments) -> object:
+    quotient = c.emit("{} / {}", a["self"], a["other"])
+    if a.get("rounding_mode") is None:
+        return quotient
+    if a["rounding_mode"] != "floor":
+        raise Unsupported("has rounding_mode='trunc'; use 'floor'")
+    return c.emit("floor", quotient)
+
+
+def _pow(c: Converter, a: Arguments) -> object:
+    return c.emit("square", a["self"]) if a["exponent"] == 2 else c.emit("{} ** {}", a["self"], a["exponent"])
+
+
+def _softmax(function: str) -> Rule:
+    def rule(c: Converter, a: Arguments) -> object:
+        if a.get("dtype") not in (None, "float32") or a.get("half_to_float"):
+            raise Unsupported(f"has dtype={a.get('dtype')}; use float32")
+        return c.emit(function, a["self"], a["dim"])
+
+    return rule
+
+
+def _variance(function: str) -> Rule:
+    def rule(c: Converter, a: Arguments) -> object:
+        correction = a.get("correction")
+        correction = int(a.get("unbiased", True)) if correction is None else correction
+        options: dict[str, object] = {"keepdim": True} if a.get("keepdim") else {}
+        if correction != 1:
+            options["correction"] = correction
+        return c.emit(function, a["self"], *([a["dim"]] if a.get("dim") is not None else []), **options)
+
+    return rule
+
+
+def _extreme(function: str) -> Rule:
+    """max or min: of all elements, along an axis with indices, or of two tensors."""
+
+    def rule(c: Converter, a: Arguments) -> object:
+        if "other" in a:
+            return c.emit(f"{function}imum", a["self"], a["other"])
+        if "dim" not in a:
+            return c.emit(function, a["self"])
+        options = {"keepdim": True} if a.get("keepdim") else {}
+        return c.emit_all(function, c.names(), a["self"], a["dim"], **options)
+
+    return rule
+
+
+def _reduction(function: str) -> Rule:
+    def rule(c: Converter, a: Arguments) -> object:
+        if a.get("dtype") not in (None, "float32"):
+            raise Unsupported(f"has dtype={a['dtype']}; use float32")
+        dim = a.get("dim")
+        options = {"keepdim": True} if a.get("keepdim") else {}
+        return c.emit(function, a["self"], *([] if dim is None or dim == () else [dim]), **options)
+
+    return rule
+
+
+def _einsum(c: Converter, a: Arguments) -> object:
+    return c.emit("einsum", a["equation"], *a["tensors"])
+
+
+def _addmm(c: Converter, a: Arguments) -> object:
+    if a.get("beta", 1) != 1 or a.get("alpha", 1) != 1:
+        raise Unsupported("has beta or alpha; write the factors as products")
+    return c.emit(
+        "{} + {}", c.emit("matmul", a.get("mat1", a.get("batch1")), a.get("mat2", a.get("batch2"))), a["self"]
+    )
+
+
+TABLE: dict[str, Rule] = {
+    **{f"aten.{name}": same(name, "self") for name in UNARY.split()},
+    **{f"aten.{name}": same(name, "self other") for name in BINARY.split()},
+    **{f"aten.{name}": itself for name in COPIES.split()},
+    "aten.add": operator("+"),
+    "aten.sub": operator("-"),
+    "aten.mul": operator("*"),
+    "aten.div": _div,
+    "aten.true_divide": _div,
+    "aten.rsub": _rsub,
+    "aten.pow": _pow,
+    "aten.bitwise_and": same("logical_and", "self other"),
+    "aten.bitwise_or": same("logical_or", "self other"),
+    "aten.bitwise_not": same("logical_not", "self"),
+    "aten.clamp": same("clamp", "self min max"),
+    "aten.clamp_min": same("clamp", "self min"),
+    "aten.clamp_max": same("clamp", "self - max"),
+    "aten.where": same("where", "condition self other"),
+    "aten.masked_fill": same("masked_fill", "self mask value"),
+    "aten.hardtanh": _hardtanh,
+    "aten.elu": _elu,
+    "aten.gelu": same("gelu", "self approximate"),
+    "aten.leaky_relu": same("leaky_relu", "self negative_slope"),
+    "aten.log_sigmoid": same("logsigmoid", "self"),
+    "aten.softplus": same("softplus", "self beta threshold"),
+    "aten.softmax": _softmax("softmax"),
+    "aten._softmax": _softmax("softmax"),
+    "aten.log_softmax": _softmax("log_softmax"),
+    "aten._log_softmax": _softmax("log_softmax"),
+    "aten.sum": _reduction("sum"),
+    "aten.mean": _reduction("mean"),
+    "aten.prod": _reduction("prod"),
+    "aten.amax": _reduction("amax"),
+    "aten.amin": _reduction("amin"),
+    "aten.argmax": _reduction("argmax"),
+    "aten.argmin": _reduction("argmin"),
+    "aten.max": _extreme("max"),
+    "aten.min": _extreme("min"),
+    "aten.var": _variance("var"),
+    "aten.std": _variance("std"),
+    "aten.logsumexp": same("logsumexp", "self dim keepdim"),
+    "aten.linalg_vector_norm": same("norm", "self ord dim keepdim"),
+    "aten.norm": same("norm", "self p dim keepdim"),
+    "aten.cumsum": same("cumsum", "self dim"),
+    "aten.matmul": same("matmul", "self other"),
+    "aten.mm": same("matmul", "self mat2"),
+    "aten.bmm": same("bmm", "self mat2"),
+    "aten.mv": same("mv", "self vec"),
+    "aten.dot": same("dot", "self tensor"),
+    "aten.outer": same("outer", "self vec2"),
+    "aten.addmm": _addmm,
+    "aten.baddbmm": _addmm,
+    "aten.einsum": _einsum,
+    **SHAPES,
+    **INDEXING,
+    **LAYERS,
+    **CONSTANTS,
+}
+
+# Operators whose results may show the elements of the operand.
+SHOWING = (
+    "alias chunk contiguous detach dropout expand expand_as flatten movedim mT narrow numpy_T permute reshape "
+    "reshape_as select slice split split_with_sizes squeeze swapaxes t to transpose type_as unbind unflatten unsqueeze "
+    "view view_as"
+)
+VIEWS = {f"aten.{name}" for name in SHOWING.split()}
+
+# Operators that bring a value of the data to Python.
+CONTROL_FLOW = {
+    "aten.item",
+    "aten._local_scalar_dense",
+    "aten.nonzero",
+    "aten.is_nonzero",
+    "aten.masked_select",
+}

@@ -1,0 +1,77 @@
+"""Rules of the table: tensors that depend on nothing but sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..imported.program import ValueRef, WeightRef
+from .rules import Arguments, Converter, Rule, Unsupported
+
+DTYPES = {"float32": np.float32, "int64": np.int32, "int32": np.int32, "bool": np.bool_}
+
+
+def _filled(number: float | None = None, like: bool = False) -> Rule:
+    """A tensor of one number: a constant, or where the batch determines its size a number that is broadcast."""
+
+    def rule(c: Converter, a: Arguments) -> Any:
+        value = a["fill_value"] if number is None else number
+        dtype = a.get("dtype")
+        if like:
+            dtype = dtype or c.dtype(a["self"])
+            known = c.shape(a["self"])
+            shape = tuple(
+                c.emit(f"{{}}.shape[{k}]", a["self"]) if d is None else d for k, d in enumerate(known)
+            )
+        else:
+            shape = a.get("size", ())
+        kind = _dtype(dtype, "float32" if isinstance(value, float) or number is not None else "int64")
+        if any(isinstance(d, ValueRef) for d in shape):
+            if kind is not np.float32:
+                raise Unsupported("has integers and a size that depends on the batch; use float32")
+            ref: ValueRef | WeightRef = c.emit("broadcast_to", float(value), shape)
+        else:
+            ref = c.constant(np.full(shape, value, kind))
+        if value == 0:
+            c.zeros.add(ref.name)
+        return ref
+
+    return rule
+
+
+def _dtype(name: str | None, default: str) -> Any:
+    name = name or default
+    if name not in DTYPES:
+        raise Unsupported(f"has dtype={name}; use float32")
+    return DTYPES[name]
+
+
+def _arange(c: Converter, a: Arguments) -> Any:
+    start, end, step = a.get("start", 0), a["end"], a.get("step", 1)
+    if any(isinstance(v, ValueRef) for v in (start, end, step)):
+        raise Unsupported("has a size that depends on the batch; use a number")
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    return c.constant(
+        np.arange(start, end, step).astype(_dtype(a.get("dtype"), "int64" if whole else "float32"))
+    )
+
+
+def _scalar(c: Converter, a: Arguments) -> Any:
+    number = a["s"]
+    return c.constant(np.asarray(number, _dtype(a.get("dtype"), "float32")))
+
+
+CONSTANTS: dict[str, Rule] = {
+    "aten.zeros": _filled(0),
+    "aten.ones": _filled(1),
+    "aten.full": _filled(),
+    "aten.new_zeros": _filled(0),
+    "aten.new_ones": _filled(1),
+    "aten.new_full": _filled(),
+    "aten.zeros_like": _filled(0, like=True),
+    "aten.ones_like": _filled(1, like=True),
+    "aten.full_like": _filled(like=True),
+    "aten.arange": _arange,
+    "aten.scalar_tensor": _scalar,
+}

@@ -1,0 +1,278 @@
+"""Convert an exported program to calls of our functions, by the table of aten.py.
+
+In-place operators are calls like others: what reads the tensor afterwards reads their result. Sizes that the batch
+determines are values of their own; a reshape to one such size becomes a reshape to -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...errors import ModelError
+from ..imported.problems import Problems
+from ..imported.program import (
+    BUFFER,
+    CONSTANT,
+    PARAMETER,
+    Call,
+    Frame,
+    Program,
+    Shape,
+    ValueRef,
+    Weight,
+    WeightRef,
+    call_references,
+    names,
+    references,
+)
+from .aten import CONTROL_FLOW, TABLE, VIEWS
+from .pt2 import Exported, Node, Stored
+from .rules import Unsupported
+
+TRACKED = "num_batches_tracked"
+INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
+OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
+
+
+def convert(exported: Exported, name: str, class_name: str = "Network") -> Program:
+    """The program in our functions. Raises ModelError that lists all operators without counterpart."""
+    return _Conversion(exported, name).run(class_name)
+
+
+class _Conversion:
+    """Of one program. known: what stands for a tensor or size of the exported graph: a reference, a number, or a
+    tuple."""
+
+    def __init__(self, exported: Exported, name: str) -> None:
+        self.exported, self.name = exported, name
+        self.problems = Problems(name)
+        self.known: dict[str, Any] = {n: ValueRef(n) for n in exported.inputs}
+        self.root = {n: n for n in exported.inputs}  # of a view: the tensor whose elements it shows
+        self.weights: dict[str, Weight] = {}
+        self.tied: dict[str, str] = {}
+        self.zeros: set[str] = set()  # values that are zeros of a shape
+        self.calls: list[Call] = []
+        self.made: set[str] = set(exported.inputs)  # names of all values
+        self.sizes: set[str] = set()  # those of sizes
+        self.shapes, self.dtypes = dict(exported.shapes), dict(exported.dtypes)
+        self.node: Node | None = None
+
+    def run(self, class_name: str) -> Program:
+        self._check_inputs()
+        self._read_weights()
+        last_read = {
+            ref.name: k
+            for k, node in enumerate(self.exported.nodes)
+            for ref in references(tuple(node.arguments.values()))
+            if isinstance(ref, ValueRef)
+        }
+        last_read |= {r.name: len(self.exported.nodes) for r in references(self.exported.outputs)}
+        for k, node in enumerate(self.exported.nodes):
+            self.node = node
+            self._convert(node, k, last_read)
+        for changed in self.exported.changed:
+            self._problem(
+                "the network", f"changes its input {changed!r} in place; return the new value instead"
+            )
+        self.problems.check()
+        outputs = tuple(map(self.value, self.exported.outputs))
+        return Program(
+            {n: self._input_dtype(n) for n in self.exported.inputs},
+            outputs[0] if self.exported.single and len(outputs) == 1 else outputs,
+            self._size_calls_at_their_readers(),
+            self.weights,
+            self.shapes,
+            self.tied,
+            class_name,
+            self.exported.modules,
+        )
+
+    # Inputs and weights
+
+    def _check_inputs(self) -> None:
+        batches = {symbol for (_, axis), symbol in self.exported.symbols.items() if axis == 0}
+        wrong = [f"{n} axis {axis}" for (n, axis), _ in self.exported.symbols.items() if axis]
+        if wrong or len(batches) > 1:
+            raise ModelError(
+                f"{self.name}: only the first axis, the batch, may have a dynamic size, one for all inputs; dynamic "
+                f"are {', '.join(wrong or sorted(batches))}"
+            )
+        for n in self.exported.inputs:
+            self._input_dtype(n)
+
+    def _input_dtype(self, name: str) -> str:
+        dtype = self.exported.dtypes[name]
+        if dtype not in OURS or dtype == "bool":
+            raise ModelError(
+                f"{self.name}: the input {name!r} is {dtype}; convert it to float32 or int32 before"
+            )
+        return OURS[dtype]
+
+    def _read_weights(self) -> None:
+        at: dict[Any, str] = {}
+        for graph_name, (kind, name, persistent) in self.exported.weights.items():
+            stored = self.exported.stored.get(name)
+            if stored is None:
+                raise ModelError(f"{self.name}: the weight {name!r} is missing in the file")
+            role = PARAMETER if kind == "parameter" else BUFFER if persistent else CONSTANT
+            if role != CONSTANT and stored.where in at:
+                self.tied[name] = at[stored.where]
+                self.known[graph_name] = WeightRef(at[stored.where])
+                continue
+            at[stored.where] = name
+            self.weights[name] = Weight(self._array(name, stored, role), role, stored.requires_grad)
+            self.known[graph_name] = WeightRef(name)
+            self.root[graph_name] = graph_name
+
+    def _array(self, name: str, stored: Stored, role: str) -> Any:
+        array = stored.array
+        if stored.dtype == "bool" and role == CONSTANT:
+            return array
+        if stored.dtype in INTEGERS and role != PARAMETER:
+            if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
+                raise ModelError(f"{self.name}: {name!r} has integers that do not fit into 32 bits")
+            return array.astype(np.int32)
+        if stored.dtype != "float32":
+            raise ModelError(
+                f"{self.name}: the {role} {name!r} is {stored.dtype}; convert the network by net.float() before"
+            )
+        return array
+
+    # Nodes
+
+    def _convert(self, node: Node, k: int, last_read: Mapping[str, int]) -> None:
+        target = node.target.split(".")
+        key = ".".join(target[:2])
+        in_place = key.endswith("_") and not key.endswith("__") and key[:-1] in TABLE
+        rule = TABLE.get(key[:-1] if in_place else key)
+        if rule is None:
+            if node.results and any(last_read.get(r, -1) > k for r in node.results):
+                self._unknown(node.target, key)
+            return
+        changed = node.arguments.get("self", node.arguments.get("input")) if in_place else None
+        if isinstance(changed, ValueRef) and not self._may_change(changed.name, k, last_read):
+            return
+        operands = references(tuple(node.arguments.values()))
+        if any(self.known.get(ref.name) is None for ref in operands):
+            return  # its operand is a problem already
+        try:
+            result = rule(self, {name: self.value(given) for name, given in node.arguments.items()})
+        except Unsupported as error:
+            self._problem(node.target, str(error))
+            return
+        results = result if isinstance(result, list) else [result]
+        source = next((v.name for v in node.arguments.values() if isinstance(v, ValueRef)), None)
+        for r, value in zip(node.results, results, strict=False):
+            self.known[r] = value
+            self.root[r] = self.root.get(source, source) if key in VIEWS and source else r
+            if isinstance(value, ValueRef) and r in self.exported.shapes:
+                self.shapes.setdefault(value.name, self.exported.shapes[r])
+                self.dtypes.setdefault(value.name, self.exported.dtypes[r])
+        if isinstance(changed, ValueRef):
+            before, root = self.known[changed.name], self.root.get(changed.name, changed.name)
+            self.root[node.results[0]] = root
+            same = [n for n, r in self.root.items() if r == root and self.known[n] == before]
+            self.known.update((n, results[0]) for n in (*same, changed.name))
+
+    def _may_change(self, name: str, k: int, last_read: Mapping[str, int]) -> bool:
+        """Whether a tensor may be replaced by the result of an in-place operator: nothing else shows its elements."""
+        root = self.root.get(name, name)
+        if root in self.exported.weights:
+            weight = self.exported.weights[root][1]
+            if weight.rpartition(".")[2] != TRACKED:
+                self._problem(
+                    "the network", f"changes {weight!r} in place, which only the layers of torch.nn may do"
+                )
+            return False
+        if root in self.exported.inputs:
+            self._problem(
+                "the network", f"changes its input {root!r} in place; change a clone() of it instead"
+            )
+            return False
+        assert self.node is not None
+        others = (n for n, r in self.root.items() if r == root and n != name and n not in self.node.results)
+        if any(last_read.get(n, -1) > k and self.known.get(n) != self.known.get(name) for n in others):
+            self._problem(self.node.target, "changes a view in place; use the operator without _ instead")
+            return False
+        return True
+
+    def _unknown(self, target: str, key: str) -> None:
+        assert self.node is not None
+        if target.startswith("higher_order.") or key in CONTROL_FLOW:
+            what = "is control flow that depends on data; use torch.where, or fix the condition before the export"
+            self._problem(target, what)
+        else:
+            self.problems.unknown(key, TABLE, self._place())
+
+    def _problem(self, op: str, what: str) -> None:
+        self.problems.add(op, what, self._place())
+
+    def _place(self) -> str:
+        if self.node is None:
+            return ""
+        return self.node.source or (f"module {self.node.modules[-1][0]!r}" if self.node.modules else "")
+
+    # What rules use
+
+    def value(self, given: Any) -> Any:
+        """What stands for an argument of a node."""
+        if isinstance(given, ValueRef):
+            return self.known.get(given.name)
+        return tuple(map(self.value, given)) if isinstance(given, tuple) else given
+
+    def shape(self, ref: Any) -> Shape:
+        """Of a reference; None where the batch determines an extent."""
+        if isinstance(ref, WeightRef):
+            return tuple(self.weights[ref.name].array.shape)
+        return self.shapes[ref.name]
+
+    def dtype(self, ref: Any) -> str:
+        """Of a reference, as PyTorch calls it."""
+        if isinstance(ref, WeightRef):
+            return str(self.weights[ref.name].array.dtype)
+        return self.dtypes[ref.name]
+
+    def constant(self, array: Any) -> WeightRef:
+        """A reference to an array that is part of the program."""
+        assert self.node is not None
+        name = f"{self.node.results[0]}"
+        self.weights[name] = Weight(array, CONSTANT)
+        return WeightRef(name)
+
+    def names(self) -> tuple[str, ...]:
+        """The names of the node's results."""
+        assert self.node is not None
+        return self.node.results
+
+    def emit(self, function: str, *args: Any, **options: Any) -> ValueRef:
+        """Add a call; returns the reference to its result."""
+        assert self.node is not None
+        name = self.node.results[0]
+        while name in self.made:
+            name += ".next"
+        return self.emit_all(function, (name,), *args, **options)[0]
+
+    def emit_all(self, function: str, results: Any, *args: Any, **options: Any) -> list[ValueRef]:
+        """Add a call with several results, in nested tuples; returns references to them."""
+        assert self.node is not None
+        frames = tuple(Frame(path, instance, name) for path, instance, name in self.node.modules)
+        self.calls.append(Call(function, args, options, results, frames, self.node.source, self.node.target))
+        self.made.update(names(results))
+        return [ValueRef(name) for name in names(results)]
+
+    def _size_calls_at_their_readers(self) -> list[Call]:
+        """The calls, where those that compute sizes are part of the module that reads them first: PyTorch records none
+        for them."""
+        readers: dict[str, Call] = {}
+        moved: list[Call] = []
+        for call in reversed(self.calls):
+            if not call.frames and call.results and call.results[0] in self.sizes:
+                reader = readers.get(call.results[0])
+                call = replace(call, frames=reader.frames) if reader else call
+            readers.update((r.name, call) for r in call_references(call) if isinstance(r, ValueRef))
+            moved.append(call)
+        return moved[::-1]

@@ -1,0 +1,91 @@
+"""`from_torch`: a module of PyTorch as one of ours, by torch.export."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ... import nn
+from ...errors import ModelError, ToolError
+from ..imported.network import network
+from .convert import convert
+from .pt2 import read
+
+
+def from_torch(module: Any, input: Any) -> nn.Module:
+    """A torch.nn.Module as a Module with the same module tree, parameter names and values.
+
+    input: the shape of the input, batch first, as (1, 3, 96, 96); or example tensors, one or a tuple of them. The batch
+    is free where the network allows it, otherwise that of `input`. Modes and requires_grad are those of each module and
+    parameter: a network that trains is given in training mode, as in PyTorch. Raises ModelError for what cannot be
+    imported, all of it in one message; ToolError without PyTorch.
+    """
+    name = type(module).__name__
+    return network(convert(read(saved(module, input), name), name, name), name)
+
+
+def saved(module: Any, input: Any) -> io.BytesIO:
+    """The file that torch.export.save writes of a module; arguments and errors as in from_torch."""
+    try:
+        import torch
+    except ImportError:
+        raise ToolError(
+            "from_torch needs PyTorch, which is not installed: pip install torch==2.13.0; a file of "
+            "torch.export.save is read without it"
+        ) from None
+    if not isinstance(module, torch.nn.Module):
+        raise ModelError(f"from_torch: expected a torch.nn.Module, got {type(module).__name__}")
+    given = _examples(torch, input)
+    name = type(module).__name__
+    file = _saved(torch, module, tuple(map(_of_two, given)), name, dynamic=True)
+    if not read(file, name).symbols:  # the network has its batch as a number
+        file = _saved(torch, module, given, name, dynamic=False)
+    return file
+
+
+def _examples(torch: Any, input: Any) -> tuple[Any, ...]:
+    """Example tensors."""
+    if isinstance(input, torch.Tensor):
+        return (input,)
+    if not isinstance(input, Sequence) or not input:
+        raise ModelError(f"from_torch: input={input!r} is neither a shape nor example tensors")
+    if all(isinstance(t, torch.Tensor) for t in input):
+        return tuple(input)
+    if not all(isinstance(d, int) and d > 0 for d in input):
+        raise ModelError(f"from_torch: input={input!r} is neither a shape nor example tensors")
+    return (torch.zeros(tuple(input)),)
+
+
+def _of_two(example: Any) -> Any:
+    """An example with at least two samples: torch.export takes a batch of one for a constant."""
+    return example.repeat(2, *[1] * (example.ndim - 1)) if example.ndim and example.shape[0] == 1 else example
+
+
+def _saved(torch: Any, module: Any, examples: tuple[Any, ...], name: str, dynamic: bool) -> io.BytesIO:
+    """The file that torch.export.save writes. Raises ModelError."""
+    batch = {0: torch.export.Dim.AUTO}
+    shapes = tuple(batch if e.ndim else None for e in examples) if dynamic else None
+    file = io.BytesIO()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about attributes that torch.nn's own layers set
+            exported = torch.export.export(module, examples, dynamic_shapes=shapes)
+            torch.export.save(exported, file)
+    except Exception as error:  # torch.export raises errors of many kinds
+        raise ModelError(f"{name} cannot be exported by torch.export: {_reason(error)}") from None
+    file.seek(0)
+    return file
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error, and the user's line that it names."""
+    text = str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    first = lines[0] if lines else type(error).__name__
+    if "data-dependent" in text:
+        first = "control flow depends on data; use torch.where, or fix the condition before the export"
+    places = [line for line in lines if line.startswith("File ") and "/torch/" not in line]
+    place = f" ({places[-1].removeprefix('File ')})" if places else ""
+    return f"{first[:300]}{place}"

@@ -1,0 +1,64 @@
+"""Rules of the table: indices and masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..imported.program import ValueRef
+from .rules import Arguments, Converter, Rule, Unsupported, same
+
+
+def _index(c: Converter, a: Arguments) -> Any:
+    """self[:, index]: one index tensor."""
+    given = [(k, i) for k, i in enumerate(a["indices"]) if i is not None]
+    if len(given) != 1:
+        raise Unsupported("has several index tensors; use gather, or one index at a time")
+    ((dim, index),) = given
+    if "bool" in c.dtype(index):
+        raise Unsupported("has a mask, so that the size of the result depends on data; use torch.where")
+    rank = len(c.shape(index))
+    if rank == 1:
+        return c.emit("index_select", a["self"], dim, index)
+    shape = c.shape(a["self"])
+    if None in shape[:dim] + shape[dim + 1 :] and None in c.shape(index):
+        raise Unsupported("has several dynamic sizes; use gather")
+    flat = c.emit("index_select", a["self"], dim, c.emit("reshape", index, (-1,)))
+    sizes = (*shape[:dim], *c.shape(index), *shape[dim + 1 :])
+    return c.emit("reshape", flat, tuple(-1 if d is None else d for d in sizes))
+
+
+def _one_hot(c: Converter, a: Arguments) -> Any:
+    if a.get("num_classes", -1) == -1:
+        raise Unsupported("has no num_classes, so that the size of the result depends on data; give it")
+    return c.emit("one_hot", a["self"], a["num_classes"])
+
+
+def _to(c: Converter, a: Arguments) -> Any:
+    """Conversions between dtypes; of devices and memory formats nothing is left."""
+    wanted = a.get("dtype")
+    if isinstance(a.get("other"), ValueRef):
+        wanted = c.dtype(a["other"])
+    now = c.dtype(a["self"])
+    if wanted is None or wanted == now:
+        return a["self"]
+    ours = {"float32": "f32", "int64": "s32", "int32": "s32", "bool": "bool", "uint8": "u8", "int8": "s8"}
+    if wanted not in ours:
+        raise Unsupported(f"converts to {wanted}; use float32")
+    if ours[wanted] == ours.get(now):
+        return a["self"]
+    return c.emit("to", a["self"], ours[wanted])
+
+
+INDEXING: dict[str, Rule] = {
+    "aten.index": _index,
+    "aten.index_select": same("index_select", "self dim index"),
+    "aten.gather": same("gather", "self dim index"),
+    "aten.scatter_add": same("scatter_add", "self dim index src"),
+    "aten.index_add": same("index_add", "self dim index source alpha"),
+    "aten.one_hot": _one_hot,
+    "aten.tril": same("tril", "self diagonal"),
+    "aten.triu": same("triu", "self diagonal"),
+    "aten.to": _to,
+    "aten._to_copy": _to,
+    "aten.type_as": _to,
+}

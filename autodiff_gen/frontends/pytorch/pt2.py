@@ -1,0 +1,287 @@
+"""Read the archive that torch.export.save writes, without PyTorch: a zip file with the graph as JSON and the weights as
+raw arrays (PyTorch 2.9 and later; torch/_export/serde/schema.py and torch/export/pt2_archive are its definition)."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ModelError
+from ..imported.program import Shape, ValueRef
+
+SCHEMA = 8  # the major version of the graph's schema
+# ScalarType of the schema -> its NumPy dtype; others are not read.
+DTYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 6: "f2", 7: "f4", 8: "f8", 12: "?"}
+NAMES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64"}
+NAMES |= {9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16"}
+
+
+@dataclass(frozen=True)
+class Node:
+    """One call of an operator. target: "aten.relu.default"; arguments: by the names of PyTorch's schema, tensors and
+    sizes as ValueRef; results: the names of tensors and sizes; modules: the entries of nn_module_stack, path, instance
+    and class; source: the user's file and line."""
+
+    target: str
+    arguments: Mapping[str, Any]
+    results: tuple[str, ...]
+    modules: tuple[tuple[str, str, str], ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A tensor of the archive. where: the file and the place in it, equal for tied weights."""
+
+    array: NDArray[Any]
+    dtype: str
+    requires_grad: bool
+    where: Any
+
+
+@dataclass(frozen=True)
+class Exported:
+    """inputs: names of the user's inputs; weights: the name in the graph -> the kind (parameter, buffer,
+    tensor_constant), the name in the state_dict, whether that has it; stored: tensors by this name; outputs: results
+    in order; single: whether the network returns one tensor; changed: inputs that the network changes in place;
+    shapes, dtypes: of tensors; symbols: of the extents of inputs, by name and axis; modules: paths in order."""
+
+    nodes: Sequence[Node]
+    inputs: tuple[str, ...]
+    outputs: tuple[Any, ...]
+    single: bool
+    weights: Mapping[str, tuple[str, str, bool]]
+    stored: Mapping[str, Stored]
+    changed: tuple[str, ...]
+    shapes: Mapping[str, Shape]
+    dtypes: Mapping[str, str]
+    symbols: Mapping[tuple[str, int], str]
+    modules: tuple[str, ...]
+
+
+def read(file: Path | IO[bytes], name: str) -> Exported:
+    """The program of an archive. Raises ModelError for a file that is none, is damaged, or lacks weights."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return _Archive(archive, name).read()
+    except OSError as error:
+        raise ModelError(f"cannot read {name}: {error.strerror or error}") from None
+    except zipfile.BadZipFile:
+        raise ModelError(
+            f"{name} is no complete archive of torch.export.save: truncated, or another format"
+        ) from None
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
+        raise ModelError(
+            f"{name} cannot be read: {type(error).__name__} {error}; save it by torch.export.save of PyTorch 2.13"
+        ) from None
+
+
+class _Archive:
+    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+        self.archive, self.name = archive, name
+        self.files = {entry.partition("/")[2]: entry for entry in archive.namelist()}
+
+    def read(self) -> Exported:
+        models = [f for f in self.files if f.startswith("models/") and f.endswith(".json")]
+        if not models:
+            raise ModelError(
+                f"{self.name} holds no exported program: save torch.export.export(net, inputs) by torch.export.save "
+                "of PyTorch 2.9 or later"
+            )
+        model = json.loads(self._bytes(models[0]))
+        if model["schema_version"]["major"] != SCHEMA:
+            raise ModelError(
+                f"{self.name} has version {model['schema_version']['major']} of the format, known is {SCHEMA}"
+            )
+        module = model["graph_module"]
+        graph, signature = module["graph"], module["signature"]
+        inputs = _Inputs(signature["input_specs"])
+        tensors = graph["tensor_values"]
+        outputs, changed = _outputs(signature["output_specs"])
+        key = models[0].removeprefix("models/").removesuffix(".json")
+        return Exported(
+            [_node(n) for n in graph["nodes"]],
+            inputs.users,
+            outputs,
+            _is_single(module["module_call_graph"]),
+            inputs.weights,
+            self._tensors("weights", key) | self._tensors("constants", key),
+            changed,
+            {n: _shape(meta["sizes"]) for n, meta in tensors.items()},
+            {n: _dtype_name(meta["dtype"]) for n, meta in tensors.items()},
+            {
+                (n, axis): size["as_expr"]["expr_str"]
+                for n in inputs.users
+                if n in tensors
+                for axis, size in enumerate(tensors[n]["sizes"])
+                if "as_int" not in size
+            },
+            tuple(entry["fqn"] for entry in module["module_call_graph"] if entry["fqn"]),
+        )
+
+    def _bytes(self, file: str) -> bytes:
+        if file not in self.files:
+            raise ModelError(f"{self.name}: {file} is missing in the archive")
+        return self.archive.read(self.files[file])
+
+    def _tensors(self, kind: str, model: str) -> dict[str, Stored]:
+        config = f"data/{kind}/{model}_{kind}_config.json"
+        if config not in self.files:
+            return {}
+        found = {}
+        for name, entry in json.loads(self._bytes(config))["config"].items():
+            meta = entry["tensor_meta"]
+            dtype = meta["dtype"]
+            if entry.get("use_pickle") or dtype not in DTYPES:
+                raise ModelError(
+                    f"{self.name}: {name!r} is {_dtype_name(dtype)}, stored in a way that cannot be read; use float32"
+                )
+            file = f"data/{kind}/{entry['path_name']}"
+            shape, strides = (tuple(s["as_int"] for s in meta[k]) for k in ("sizes", "strides"))
+            offset = meta["storage_offset"]["as_int"]
+            array = _strided(np.frombuffer(self._bytes(file), "<" + DTYPES[dtype]), shape, strides, offset)
+            if array is None:
+                raise ModelError(f"{self.name}: the weight {name!r} is truncated in the archive")
+            found[name] = Stored(
+                array, _dtype_name(dtype), meta["requires_grad"], (file, offset, shape, strides)
+            )
+        return found
+
+
+def _strided(
+    elements: NDArray[Any], shape: tuple[int, ...], strides: tuple[int, ...], offset: int
+) -> NDArray[Any] | None:
+    """The tensor at an offset of its storage; None if that is too short."""
+    if 0 in shape:
+        return np.zeros(shape, elements.dtype)
+    last = offset + sum((d - 1) * s for d, s in zip(shape, strides, strict=True))
+    if last >= elements.size:
+        return None
+    view = np.lib.stride_tricks.as_strided(
+        elements[offset:], shape, [s * elements.itemsize for s in strides], writeable=False
+    )
+    return view.copy()
+
+
+class _Inputs:
+    """The inputs of the graph: the user's, and what is stored."""
+
+    def __init__(self, specs: Sequence[Mapping[str, Any]]) -> None:
+        users: list[str] = []
+        self.weights: dict[str, tuple[str, str, bool]] = {}
+        for spec in specs:
+            ((kind, entry),) = spec.items()
+            if kind == "user_input":
+                argument = entry["arg"]
+                if "as_tensor" in argument:
+                    users.append(argument["as_tensor"]["name"])
+                elif "as_none" not in argument:
+                    raise ModelError(f"an input is {next(iter(argument))[3:]}; inputs must be tensors")
+            elif kind in ("parameter", "buffer", "tensor_constant"):
+                persistent = kind == "parameter" or bool(entry.get("persistent"))
+                self.weights[entry["arg"]["name"]] = (kind, entry[f"{kind}_name"], persistent)
+            else:
+                raise ModelError(f"an input of the program is a {kind}, which cannot be imported")
+        self.users = tuple(users)
+
+
+def _outputs(specs: Sequence[Mapping[str, Any]]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    """The user's outputs, and the user's inputs that change."""
+    outputs, changed = [], []
+    for spec in specs:
+        ((kind, entry),) = spec.items()
+        if kind == "user_output":
+            outputs.append(_argument(entry["arg"]))
+        elif kind == "user_input_mutation":
+            changed.append(entry["user_input_name"])
+        elif kind not in ("buffer_mutation", "token"):
+            raise ModelError(
+                f"an output of the program is a {kind}; export the network alone, without its loss"
+            )
+    return tuple(outputs), tuple(changed)
+
+
+def _is_single(calls: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the network returns a tensor rather than a tuple."""
+    signature = next((c["signature"] for c in calls if not c["fqn"]), None)
+    if signature is None or not signature.get("out_spec"):
+        return True
+    return json.loads(signature["out_spec"])[1]["type"] is None
+
+
+def _shape(sizes: Sequence[Mapping[str, Any]]) -> Shape:
+    return tuple(size.get("as_int") for size in sizes)
+
+
+def _dtype_name(dtype: int) -> str:
+    return NAMES.get(dtype, f"dtype {dtype}")
+
+
+def _argument(given: Mapping[str, Any]) -> Any:
+    """An argument: numbers, strings, tuples, None, dtypes by name, and ValueRef."""
+    ((kind, value),) = given.items()
+    if kind == "as_none":
+        return None
+    if kind in ("as_tensor", "as_custom_obj"):
+        return ValueRef(value["name"])
+    if kind == "as_tensors":
+        return tuple(ValueRef(t["name"]) for t in value)
+    if kind in ("as_optional_tensors", "as_sym_ints", "as_sym_bools", "as_sym_floats"):
+        return tuple(map(_argument, value))
+    if kind in ("as_sym_int", "as_sym_bool", "as_sym_float", "as_optional_tensor"):
+        return _argument(value)
+    if kind == "as_name":
+        return ValueRef(value)
+    if kind == "as_scalar_type":
+        return _dtype_name(value)
+    if kind == "as_graph":
+        return None  # of control flow, which no table has
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _node(node: Mapping[str, Any]) -> Node:
+    results = []
+    for output in node["outputs"]:
+        found = _argument(output)
+        results += [
+            r.name
+            for r in (found if isinstance(found, tuple) and not isinstance(found, ValueRef) else [found])
+            if r
+        ]
+    metadata = node["metadata"]
+    target = node["target"].removeprefix("torch.ops.")
+    arguments = {a["name"]: _argument(a["arg"]) for a in node["inputs"]}
+    return Node(
+        target, arguments, tuple(results), _modules(metadata.get("nn_module_stack", "")), _source(metadata)
+    )
+
+
+def _modules(stack: str) -> tuple[tuple[str, str, str], ...]:
+    """`key,path,class;...` -> path, key, class, without the network itself."""
+    found = []
+    for entry in stack.split(";"):
+        key, _, rest = entry.partition(",")
+        path, _, class_name = rest.rpartition(",")
+        if path and "_empty_nn_module_stack" not in entry:
+            found.append((path, key, class_name.rpartition(".")[2]))
+    return tuple(found)
+
+
+def _source(metadata: Mapping[str, str]) -> str:
+    """`net.py:12`: the innermost line that is not PyTorch's own."""
+    place = ""
+    for line in metadata.get("stack_trace", "").splitlines():
+        words = line.split('"')
+        if line.lstrip().startswith('File "') and len(words) > 2:
+            file = words[1].replace("\\", "/")
+            if "/torch/" not in file and not file.startswith("torch/"):
+                number = words[2].partition("line ")[2].partition(",")[0]
+                place = f"{file.rpartition('/')[2]}:{number}"
+    return place

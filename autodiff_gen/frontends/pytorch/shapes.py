@@ -1,0 +1,199 @@
+"""Rules of the table: shapes, sizes, parts and joins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..imported.program import ValueRef
+from .rules import Arguments, Converter, Rule, Unsupported, axis, itself, same
+
+LAST = 2**62  # an end that is at least this is the end of the axis
+
+
+def _reshape(name: str) -> Rule:
+    def rule(c: Converter, a: Arguments) -> Any:
+        if a.get("dtype") is not None:
+            raise Unsupported("reads the bytes of floats; use to()")
+        return c.emit("reshape", a["self"], minus_one(a[name]))
+
+    return rule
+
+
+def minus_one(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """-1 for the one size that the batch determines."""
+    if -1 in sizes or sum(isinstance(s, ValueRef) for s in sizes) != 1:
+        return sizes
+    return tuple(-1 if isinstance(s, ValueRef) else s for s in sizes)
+
+
+def _as_other(c: Converter, a: Arguments) -> Any:
+    shape = c.shape(a["other"])
+    if shape.count(None) > 1:
+        raise Unsupported("has several dynamic sizes; give them as numbers")
+    return c.emit("reshape", a["self"], tuple(-1 if d is None else d for d in shape))
+
+
+def _expand(c: Converter, a: Arguments) -> Any:
+    sizes, shape = a["size"], c.shape(a["self"])
+    new = len(sizes) - len(shape)
+    kept = tuple(
+        -1 if k >= new and isinstance(s, ValueRef) and shape[k - new] is None else s
+        for k, s in enumerate(sizes)
+    )
+    whole = all(s == -1 or (k >= new and s == shape[k - new]) for k, s in enumerate(kept))
+    return a["self"] if whole and not new else c.emit("expand", a["self"], kept)
+
+
+def _expand_as(c: Converter, a: Arguments) -> Any:
+    shape, own = c.shape(a["other"]), c.shape(a["self"])
+    sizes = tuple(c.emit(f"{{}}.shape[{k}]", a["other"]) if d is None else d for k, d in enumerate(shape))
+    return a["self"] if shape == own else c.emit("expand", a["self"], sizes)
+
+
+def _size(c: Converter, a: Arguments) -> Any:
+    dim = axis(c, a["self"], a["dim"])
+    known = c.shape(a["self"])[dim]
+    if known is not None:
+        return known
+    ref = c.emit(f"{{}}.shape[{dim}]", a["self"])
+    c.sizes.add(ref.name)
+    return ref
+
+
+def _of_sizes(sign: str) -> Rule:
+    """Python's operator on sizes."""
+
+    def rule(c: Converter, a: Arguments) -> Any:
+        ref = c.emit(f"{{}} {sign} {{}}", *a.values())
+        c.sizes.add(ref.name)
+        return ref
+
+    return rule
+
+
+def _flatten(c: Converter, a: Arguments) -> Any:
+    return same("flatten", "self start_dim end_dim")(c, a)
+
+
+def _squeeze(c: Converter, a: Arguments) -> Any:
+    return c.emit("squeeze", a["self"], *([a["dim"]] if a.get("dim") is not None else []))
+
+
+def _transposed(c: Converter, a: Arguments) -> Any:
+    rank = len(c.shape(a["self"]))
+    return a["self"] if rank < 2 else c.emit("permute", a["self"], tuple(reversed(range(rank))))
+
+
+def _matrix_transposed(c: Converter, a: Arguments) -> Any:
+    return c.emit("transpose", a["self"], -2, -1)
+
+
+def _movedim(c: Converter, a: Arguments) -> Any:
+    rank = len(c.shape(a["self"]))
+    pairs = [(v if isinstance(v, tuple) else (v,)) for v in (a["source"], a["destination"])]
+    source, target = ([d % rank for d in p] for p in pairs)
+    order = [d for d in range(rank) if d not in source]
+    for t, s in sorted(zip(target, source, strict=True)):
+        order.insert(t, s)
+    return c.emit("permute", a["self"], tuple(order))
+
+
+def _key(c: Converter, a: Arguments, key: str) -> Any:
+    """self[:, :, key]."""
+    return c.emit(f"{{}}[{':, ' * axis(c, a['self'], a.get('dim', 0))}{key}]", a["self"])
+
+
+def _slice(c: Converter, a: Arguments) -> Any:
+    start, end, step = a.get("start") or 0, a.get("end"), a.get("step", 1)
+    dim = axis(c, a["self"], a.get("dim", 0))
+    extent = c.shape(a["self"])[dim]
+    to_end = end is None or isinstance(end, ValueRef) or end >= LAST or end == extent
+    if isinstance(start, ValueRef) or (isinstance(end, ValueRef) and extent is not None):
+        raise Unsupported("has a size that depends on the batch; use a number")
+    if to_end and start == 0 and step == 1:
+        return a["self"]
+    text = f"{start or ''}:{'' if to_end else end}" + (f":{step}" if step != 1 else "")
+    return _key(c, a, text)
+
+
+def _select(c: Converter, a: Arguments) -> Any:
+    if isinstance(a["index"], ValueRef):
+        raise Unsupported("has an index that depends on the batch; use a number")
+    return _key(c, a, str(a["index"]))
+
+
+def _parts(function: str, sizes: str) -> Rule:
+    def rule(c: Converter, a: Arguments) -> Any:
+        if function == "unbind":
+            return c.emit_all("unbind", c.names(), a["self"], a.get("dim", 0))
+        return c.emit_all(function, c.names(), a["self"], a[sizes], a.get("dim", 0))
+
+    return rule
+
+
+def _joined(function: str) -> Rule:
+    def rule(c: Converter, a: Arguments) -> Any:
+        return c.emit(function, a["tensors"], a.get("dim", 0))
+
+    return rule
+
+
+def _padded(mode: str) -> Rule:
+    def rule(c: Converter, a: Arguments) -> Any:
+        pad = a.get("padding", a.get("pad"))
+        options = {"mode": a.get("mode", mode)} if a.get("mode", mode) != "constant" else {}
+        if a.get("value") not in (None, 0):
+            options["value"] = a["value"]
+        return c.emit("pad", a["self"], pad, **options)
+
+    return rule
+
+
+SHAPES: dict[str, Rule] = {
+    "aten.view": _reshape("size"),
+    "aten._unsafe_view": _reshape("size"),
+    "aten.reshape": _reshape("shape"),
+    "aten.view_as": _as_other,
+    "aten.reshape_as": _as_other,
+    "aten.flatten": _flatten,
+    "aten.unflatten": same("unflatten", "self dim sizes"),
+    "aten.squeeze": _squeeze,
+    "aten.unsqueeze": same("unsqueeze", "self dim"),
+    "aten.permute": same("permute", "self dims"),
+    "aten.transpose": same("transpose", "self dim0 dim1"),
+    "aten.swapaxes": same("transpose", "self axis0 axis1"),
+    "aten.t": _transposed,
+    "aten.numpy_T": _transposed,
+    "aten.mT": _matrix_transposed,
+    "aten.movedim": _movedim,
+    "aten.expand": _expand,
+    "aten.broadcast_to": _expand,
+    "aten.expand_as": _expand_as,
+    "aten.repeat": same("repeat", "self repeats"),
+    "aten.tile": same("tile", "self dims"),
+    "aten.repeat_interleave": same("repeat_interleave", "self repeats dim"),
+    "aten.sym_size": _size,
+    "_operator.add": _of_sizes("+"),
+    "_operator.sub": _of_sizes("-"),
+    "_operator.mul": _of_sizes("*"),
+    "_operator.floordiv": _of_sizes("//"),
+    "aten.slice": _slice,
+    "aten.select": _select,
+    "aten.narrow": same("narrow", "self dim start length"),
+    "aten.chunk": _parts("chunk", "chunks"),
+    "aten.split": _parts("split", "split_size"),
+    "aten.split_with_sizes": _parts("split", "split_sizes"),
+    "aten.unbind": _parts("unbind", ""),
+    "aten.cat": _joined("cat"),
+    "aten.concat": _joined("cat"),
+    "aten.stack": _joined("stack"),
+    "aten.flip": same("flip", "self dims"),
+    "aten.roll": same("roll", "self shifts dims"),
+    "aten.pad": _padded("constant"),
+    "aten.constant_pad_nd": _padded("constant"),
+    "aten.reflection_pad1d": _padded("reflect"),
+    "aten.reflection_pad2d": _padded("reflect"),
+    "aten.replication_pad1d": _padded("replicate"),
+    "aten.replication_pad2d": _padded("replicate"),
+    "aten._conj": itself,
+}
