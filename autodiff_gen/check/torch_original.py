@@ -115,6 +115,8 @@ def _prepare(module: Any, node: Any) -> None:
 def _without_dropout(node: Any, op: str) -> None:
     if op in DROPOUT:
         node.args = (node.args[0], 0.0, *node.args[2:])
+    elif op == "bernoulli":
+        node.target = torch.ops.aten.fill_.Scalar
     elif op in ("gru", "lstm", "rnn_tanh", "rnn_relu"):
         node.args = (*node.args[:5], 0.0, *node.args[6:])
     elif op == "scaled_dot_product_attention" and len(node.args) > 4:

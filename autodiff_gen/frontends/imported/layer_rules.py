@@ -36,7 +36,10 @@ def options_text(class_name: str, options: Mapping[str, Any]) -> str:
     texts = []
     for parameter in parameters_of(getattr(nn, class_name)):
         value = options.get(parameter.name, parameter.default)
-        if "Numbers" in str(parameter.annotation) or "Sizes" in str(parameter.annotation):
+        kind = str(parameter.annotation)
+        if any(word in kind for word in ("Numbers", "Sizes")) or (
+            kind.startswith("int |") and isinstance(value, tuple) and len(value) == 1
+        ):
             value = _short(value)
         if parameter.default is parameter.empty:
             texts.append(repr(value))

@@ -90,6 +90,7 @@ def _reduction(function: str) -> Rule:
         if a.get("dtype") not in (None, "float32"):
             raise Unsupported(f"has dtype={a['dtype']}; use float32")
         dim = a.get("dim")
+        dim = dim[0] if isinstance(dim, tuple) and len(dim) == 1 else dim
         options = {"keepdim": True} if a.get("keepdim") else {}
         return c.emit(function, a["self"], *([] if dim is None or dim == () else [dim]), **options)
 
@@ -174,6 +175,11 @@ SHOWING = (
     "view view_as"
 )
 VIEWS = {f"aten.{name}" for name in SHOWING.split()}
+
+# Operators that compute each row of a matrix alone, and those that separate axes again.
+OF_ROWS = {
+    f"aten.{name}" for name in ("linear", "view", "reshape", "_unsafe_view", *COPIES.split(), *UNARY.split())
+}
 
 # Operators that bring a value of the data to Python.
 CONTROL_FLOW = {

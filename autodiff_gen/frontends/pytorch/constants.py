@@ -40,6 +40,13 @@ def _filled(number: float | None = None, like: bool = False) -> Rule:
     return rule
 
 
+def _empty(c: Converter, a: Arguments) -> Any:
+    """Memory that a random number fills: ones."""
+    ref = _filled(1.0)(c, a)
+    c.empty.add(ref)
+    return ref
+
+
 def _dtype(name: str | None, default: str) -> Any:
     name = name or default
     if name not in DTYPES:
@@ -66,6 +73,8 @@ CONSTANTS: dict[str, Rule] = {
     "aten.zeros": _filled(0),
     "aten.ones": _filled(1),
     "aten.full": _filled(),
+    "aten.empty": _empty,
+    "aten.new_empty": _empty,
     "aten.new_zeros": _filled(0),
     "aten.new_ones": _filled(1),
     "aten.new_full": _filled(),

@@ -29,7 +29,7 @@ from ..imported.program import (
     names,
     references,
 )
-from .aten import CONTROL_FLOW, TABLE, VIEWS
+from .aten import CONTROL_FLOW, OF_ROWS, TABLE, VIEWS
 from .pt2 import Exported, Node, Stored
 from .rules import Unsupported
 
@@ -58,6 +58,8 @@ class _Conversion:
         self.calls: list[Call] = []
         self.made: set[str] = set(exported.inputs)  # names of all values
         self.sizes: set[str] = set()  # those of sizes
+        self.empty: set[Any] = set()  # values of no meaning, which an operator fills
+        self.merged: dict[Any, Shape] = {}  # values whose first axes PyTorch has as one -> these
         self.shapes, self.dtypes = dict(exported.shapes), dict(exported.dtypes)
         self.node: Node | None = None
 
@@ -159,8 +161,16 @@ class _Conversion:
         operands = references(tuple(node.arguments.values()))
         if any(self.known.get(ref.name) is None for ref in operands):
             return  # its operand is a problem already
+        arguments = {name: self.value(given) for name, given in node.arguments.items()}
+        merged = next(
+            (self.merged[ref] for ref in references(tuple(arguments.values())) if ref in self.merged), None
+        )
         try:
-            result = rule(self, {name: self.value(given) for name, given in node.arguments.items()})
+            if merged and key not in OF_ROWS:
+                raise Unsupported(
+                    "reads an axis in which the batch is not the outermost; use batch_first=True"
+                )
+            result = rule(self, arguments)
         except Unsupported as error:
             self._problem(node.target, str(error))
             return
@@ -170,6 +180,9 @@ class _Conversion:
             self.known[r] = value
             self.root[r] = self.root.get(source, source) if key in VIEWS and source else r
             if isinstance(value, ValueRef) and r in self.exported.shapes:
+                if merged and key not in VIEWS:
+                    self.merged[value] = merged
+                    self.shapes[value.name] = (*merged, *self.exported.shapes[r][1:])
                 self.shapes.setdefault(value.name, self.exported.shapes[r])
                 self.dtypes.setdefault(value.name, self.exported.dtypes[r])
         if isinstance(changed, ValueRef):

@@ -49,14 +49,21 @@ def _embedding(c: Converter, a: Arguments) -> Any:
 
 
 def _dropout(c: Converter, a: Arguments) -> Any:
-    if a["p"] == 0:
-        return a["input"]
-    return c.emit("dropout", a["input"], a["p"], **({} if a["train"] else {"training": False}))
+    input, p, train = a.values()
+    return input if p == 0 else c.emit("dropout", input, p, **({} if train else {"training": False}))
 
 
 def _feature_dropout(c: Converter, a: Arguments) -> Any:
-    name = "dropout2d" if len(c.shape(a["input"])) == 4 else "dropout1d"
-    return c.emit(name, a["input"], a["p"], **({} if a["train"] else {"training": False}))
+    input, p, train = a.values()
+    name = "dropout2d" if len(c.shape(input)) == 4 else "dropout1d"
+    return c.emit(name, input, p, **({} if train else {"training": False}))
+
+
+def _bernoulli(c: Converter, a: Arguments) -> Any:
+    """empty(...).bernoulli_(p), as stochastic depth draws: p in evaluation mode."""
+    if a["self"] not in c.empty:
+        raise Unsupported("reads probabilities of a tensor; use dropout")
+    return c.emit("{} * {}", c.emit("dropout", a["self"], 1.0 - a.get("p", 0.5)), a.get("p", 0.5))
 
 
 def _max_pool_with_indices(c: Converter, a: Arguments) -> Any:
@@ -131,6 +138,7 @@ LAYERS: dict[str, Rule] = {
     "aten.group_norm": _group_norm,
     "aten.embedding": _embedding,
     "aten.dropout": _dropout,
+    "aten.bernoulli": _bernoulli,
     "aten.feature_dropout": _feature_dropout,
     "aten.native_dropout": lambda c, a: [_dropout(c, a)],
     "aten.max_pool1d": _pooled("max_pool1d", "self kernel_size stride padding dilation ceil_mode"),

@@ -21,6 +21,8 @@ class Converter(Protocol):
 
     zeros: set[str]
     sizes: set[str]
+    empty: set[Any]
+    merged: dict[Any, Shape]
 
     def shape(self, ref: Any) -> Shape: ...
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from ..imported.program import ValueRef
+from ..imported.program import Shape, ValueRef
 from .rules import Arguments, Converter, Rule, Unsupported, axis, itself, same
 
 LAST = 2**62  # an end that is at least this is the end of the axis
@@ -14,9 +15,31 @@ def _reshape(name: str) -> Rule:
     def rule(c: Converter, a: Arguments) -> Any:
         if a.get("dtype") is not None:
             raise Unsupported("reads the bytes of floats; use to()")
-        return c.emit("reshape", a["self"], minus_one(a[name]))
+        leading = c.merged.get(a["self"]) or _merged(c.shape(a["self"]), a[name])
+        if not leading:
+            return c.emit("reshape", a["self"], minus_one(a[name]))
+        apart = len(a[name]) > len(leading) and a["self"] in c.merged
+        if apart and all(d is None or d == s for d, s in zip(leading, a[name], strict=False)):
+            sizes = tuple(-1 if d is None else d for d in leading) + a[name][len(leading) :]
+            c.merged.pop(a["self"])
+            return c.emit("reshape", a["self"], sizes)
+        if a["self"] in c.merged:
+            raise Unsupported("splits an axis in which the batch is not the outermost; use batch_first=True")
+        ref = c.emit("reshape", a["self"], tuple(-1 if d is None else d for d in leading) + a[name][1:])
+        c.merged[ref] = leading
+        return ref
 
     return rule
+
+
+def _merged(shape: Shape, sizes: tuple[Any, ...]) -> Shape:
+    """[time, n, ...] -> [time * n, features]: the axes that become one, if the batch is not the outermost of them. The
+    axes stay apart, which a linear layer does not notice, until a reshape separates them."""
+    if None not in shape[1:] or len(sizes) != 2 or not isinstance(sizes[1], int):
+        return ()
+    axes = shape.index(None) + 1
+    rest = math.prod(d or 0 for d in shape[axes:])
+    return shape[:axes] if rest == sizes[1] else ()
 
 
 def minus_one(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
