@@ -64,8 +64,12 @@ class Original:
         return {n: t.detach().numpy() for n, t in named}, losses
 
     def _results(self, inputs: Arrays) -> list[Any]:
-        found = self.module(*map(_tensor, inputs.values()))
-        return _flat(found)
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)  # of what the program creates
+        try:
+            return _flat(self.module(*map(_tensor, inputs.values())))
+        finally:
+            torch.set_default_dtype(before)
 
 
 def _place(module: Any, name: str) -> tuple[Any, str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,10 +37,30 @@ def run_deps(args: argparse.Namespace) -> int:
     return 0
 
 
+def run_import(args: argparse.Namespace) -> int:
+    from ..frontends.files import program_of
+    from ..frontends.imported.folder import write_folder
+    from ..frontends.imported.network import network
+
+    program = program_of(args.network)
+    network(program, args.network.name)  # raises the error of a call that cannot be made
+    for path in write_folder(program, args.network.name, args.out):
+        print(path)
+    return 0
+
+
 def run_check(args: argparse.Namespace) -> int:
     from ..check.gradcheck import check
+    from ..frontends.files import is_network, program_of
     from ..model.loader import load_file
 
+    path = Path(args.model)
+    if is_network(path):
+        from ..check.original import compare
+
+        report, good = compare(program_of(path), path, path.name, args.seed)
+        print(report)
+        return 0 if good else 1
     file = load_file(args.model)
     report, good = check(file.made, file.name, args.samples, args.seed, file.samples, args.steps)
     print(report)

@@ -10,10 +10,13 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple, cast
 
+from .. import nn, optim
 from ..errors import AutodiffError, ModelError
+from ..frontends.files import is_network, program_of
+from ..functional.inputs import Input
 from ..targets import installation
 from .function import Function, Functions
 from .model import Model
@@ -61,7 +64,7 @@ def find_model(model: str) -> tuple[Path, str]:
             path = folder
         elif model in workloads:
             path = workloads[model]
-        elif path.suffix == ".py" or os.sep in model:
+        elif path.suffix == ".py" or is_network(path) or os.sep in model:
             raise ModelError(f"model file {model} does not exist")
         else:
             known = sorted(p.parent.name for p in examples.glob("*/model.py"))
@@ -102,8 +105,11 @@ class LoadedFile(NamedTuple):
 
 def load_file(model: str) -> LoadedFile:
     """Run the model file, which defines an ag.Model called `model`, or a list of ag.function results called
-    `functions`. Raises ModelError when the file is missing, raises an error, or defines neither."""
+    `functions`; or import a network file (frontends/files.py). Raises ModelError when the file is missing, raises an
+    error, or defines neither."""
     path, name = find_model(model)
+    if is_network(path):
+        return LoadedFile(_of_network(path), name, [str(path)], {})
     hidden = _hide_namesakes(path.parent)
     before = set(sys.modules)
     cached, sys.dont_write_bytecode = sys.dont_write_bytecode, True
@@ -129,6 +135,23 @@ def load_file(model: str) -> LoadedFile:
     return LoadedFile(
         definition, name, sorted(files), _samples(path, module), batch if callable(batch) else None
     )
+
+
+def _of_network(path: Path) -> Model:
+    """The model that `autodiff-gen import` would write of a network file. Raises ModelError."""
+    from ..frontends.imported import folder
+    from ..frontends.imported.network import network
+
+    program = program_of(path)
+    text = folder.model_text(program)
+    names = {"ag": SimpleNamespace(Input=Input, Model=Model), "net": network(program, path.name)}
+    made: dict[str, Any] = {**names, "nn": nn, "optim": optim}
+    exec(text, made)
+    if "model" not in made:
+        raise ModelError(
+            f"{path} has several results: write it to a folder by autodiff-gen import, and a model there"
+        )
+    return cast(Model, made["model"])
 
 
 def deps_json(files: Iterable[str | Path]) -> str:

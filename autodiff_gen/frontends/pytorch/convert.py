@@ -38,9 +38,9 @@ INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
 
 
-def convert(exported: Exported, name: str, class_name: str = "Network") -> Program:
+def convert(exported: Exported, name: str) -> Program:
     """The program in our functions. Raises ModelError that lists all operators without counterpart."""
-    return _Conversion(exported, name).run(class_name)
+    return _Conversion(exported, name).run()
 
 
 class _Conversion:
@@ -63,7 +63,7 @@ class _Conversion:
         self.shapes, self.dtypes = dict(exported.shapes), dict(exported.dtypes)
         self.node: Node | None = None
 
-    def run(self, class_name: str) -> Program:
+    def run(self) -> Program:
         self._check_inputs()
         self._read_weights()
         last_read = {
@@ -89,7 +89,7 @@ class _Conversion:
             self.weights,
             self.shapes,
             self.tied,
-            class_name,
+            self.exported.class_name,
             self.exported.modules,
         )
 

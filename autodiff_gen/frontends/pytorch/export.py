@@ -23,7 +23,7 @@ def from_torch(module: Any, input: Any) -> nn.Module:
     imported, all of it in one message; ToolError without PyTorch.
     """
     name = type(module).__name__
-    return network(convert(read(saved(module, input), name), name, name), name)
+    return network(convert(read(saved(module, input), name), name), name)
 
 
 def saved(module: Any, input: Any) -> io.BytesIO:

@@ -48,10 +48,11 @@ class Stored:
 
 @dataclass(frozen=True)
 class Exported:
-    """inputs: names of the user's inputs; weights: the name in the graph -> the kind (parameter, buffer,
-    tensor_constant), the name in the state_dict, whether that has it; stored: tensors by this name; outputs: results
-    in order; single: whether the network returns one tensor; changed: inputs that the network changes in place;
-    shapes, dtypes: of tensors; symbols: of the extents of inputs, by name and axis; modules: paths in order."""
+    """inputs: names of the user's inputs; outputs: results in order; single: whether the network returns one tensor;
+    weights: the name in the graph -> the kind (parameter, buffer, tensor_constant), the name in the state_dict, whether
+    that has it; stored: tensors by this name; changed: inputs that the network changes in place; shapes, dtypes: of
+    tensors; symbols: of the extents of inputs, by name and axis; modules: paths in order; class_name: of the
+    network."""
 
     nodes: Sequence[Node]
     inputs: tuple[str, ...]
@@ -64,6 +65,7 @@ class Exported:
     dtypes: Mapping[str, str]
     symbols: Mapping[tuple[str, int], str]
     modules: tuple[str, ...]
+    class_name: str
 
 
 def read(file: Path | IO[bytes], name: str) -> Exported:
@@ -124,6 +126,7 @@ class _Archive:
                 if "as_int" not in size
             },
             tuple(entry["fqn"] for entry in module["module_call_graph"] if entry["fqn"]),
+            _class_name(graph["nodes"]),
         )
 
     def _bytes(self, file: str) -> bytes:
@@ -241,6 +244,8 @@ def _argument(given: Mapping[str, Any]) -> Any:
         return ValueRef(value)
     if kind == "as_scalar_type":
         return _dtype_name(value)
+    if kind == "as_float":
+        return float(value)  # "Infinity" is a string
     if kind == "as_graph":
         return None  # of control flow, which no table has
     return tuple(value) if isinstance(value, list) else value
@@ -272,6 +277,15 @@ def _modules(stack: str) -> tuple[tuple[str, str, str], ...]:
         if path and "_empty_nn_module_stack" not in entry:
             found.append((path, key, class_name.rpartition(".")[2]))
     return tuple(found)
+
+
+def _class_name(nodes: Sequence[Mapping[str, Any]]) -> str:
+    """That of the outermost module."""
+    for node in nodes:
+        path, _, class_name = node["metadata"].get("nn_module_stack", "").split(";")[0].rpartition(",")
+        if path.endswith(",") and class_name.rpartition(".")[2].isidentifier():
+            return str(class_name.rpartition(".")[2])
+    return "Network"
 
 
 def _source(metadata: Mapping[str, str]) -> str:

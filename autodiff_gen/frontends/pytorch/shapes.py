@@ -39,7 +39,7 @@ def _merged(shape: Shape, sizes: tuple[Any, ...]) -> Shape:
         return ()
     axes = shape.index(None) + 1
     rest = math.prod(d or 0 for d in shape[axes:])
-    return shape[:axes] if rest == sizes[1] else ()
+    return shape[:axes] if rest and sizes[1] % rest == 0 else ()
 
 
 def minus_one(sizes: tuple[Any, ...]) -> tuple[Any, ...]:

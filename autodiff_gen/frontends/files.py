@@ -1,0 +1,28 @@
+"""Network files that a build reads in place of a model file, by suffix."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import cast
+
+from ..errors import ModelError
+from .imported.program import Program
+
+# Suffix -> the module whose program_of(path) reads such files.
+READERS = {".pt2": "pytorch.load"}
+
+
+def is_network(path: Path) -> bool:
+    """Whether a file is a network rather than a model file."""
+    return path.suffix in READERS
+
+
+def program_of(path: Path) -> Program:
+    """The program of a network file. Raises ModelError."""
+    if not is_network(path):
+        raise ModelError(f"{path}: networks are imported from {', '.join(READERS)} files")
+    if not path.is_file():
+        raise ModelError(f"{path} does not exist")
+    reader = importlib.import_module(f".{READERS[path.suffix]}", __package__)
+    return cast(Program, reader.program_of(path))
