@@ -8,6 +8,9 @@ from typing import Any
 from .. import functional as _functional  # noqa: F401  (fills the registry)
 from .. import nn
 from ..errors import GraphError, ModelError
+from ..frontends.pytorch.training import is_torch
+from ..frontends.pytorch.training import loss as torch_loss
+from ..frontends.pytorch.training import optimizer as torch_optimizer
 from ..functional.inputs import Input, check_outputs, check_parameter_name, largest_batch
 from ..ir.build import make_input
 from ..ir.graph import ROLES, Graph, State
@@ -36,6 +39,8 @@ class Model:
     rate is an argument of train_step. clip_grad_value: limits the absolute value of each gradient element;
     clip_grad_norm: then limits the Euclidean norm of all gradients. Parameters with requires_grad=False, and those that
     are not in the optimizer's params, keep their values; requires_grad cannot be changed once a model is built.
+
+    optimizer: one of ag.optim, or of torch.optim over the parameters of modules that ag.from_torch imported.
 
     accumulate: the reduction of the loss over its samples, "mean" or "sum"; adds the entry `accumulate`, which sums the
     gradients of micro-batches, and `apply`, one optimizer step equal to that of one large batch.
@@ -68,7 +73,8 @@ class Model:
         restore_after: int = 0,
     ) -> None:
         self.inputs, self.targets, self.outputs = tuple(inputs), tuple(targets), dict(outputs)
-        self.loss, self.optimizer, self.schedule = loss, optimizer, schedule
+        self.loss, self.schedule = loss, schedule
+        self.optimizer = torch_optimizer(optimizer) if is_torch(optimizer) else optimizer
         self.clip_grad_norm, self.clip_grad_value = clip_grad_norm, clip_grad_value
         self.accumulate, self.ema, self.guard, self.split = accumulate, ema, guard, split
         self.restore_after = restore_after
@@ -114,9 +120,12 @@ class Model:
     ) -> Model:
         """A model with one input "x" of shape `input` (batch size first), one output "scores" and one target.
 
-        For losses over classes the target is "label", the class indices u8[B] (s32 for more than 256 classes, or if u8
-        cannot represent the loss's ignore_index); otherwise it is "target", of the scores' shape.
+        loss: a layer of ag.nn or of torch.nn, or a function of (scores, target). For losses over classes the target is
+        "label", the class indices u8[B] (s32 for more than 256 classes, or if u8 cannot represent the loss's
+        ignore_index); otherwise it is "target", of the scores' shape.
         """
+        if is_torch(loss):
+            loss = torch_loss(loss)
         x = Input("x", input, batch_axis=0)
         scores = net(x)
         if not isinstance(scores, Value):

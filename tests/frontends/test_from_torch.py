@@ -1,9 +1,12 @@
 """Networks of PyTorch as ours: outputs, loss, gradients and training steps, and what carries over."""
 
+import numpy as np
 import pytest
 import torch
 from torch_networks import NETWORKS
 
+import autodiff_gen as ag
+from autodiff_gen import nn, optim
 from autodiff_gen.check.original import comparisons
 from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.pytorch.convert import convert
@@ -26,3 +29,170 @@ def test_values_gradients_and_steps(name):
     assert all(shape[0] is None for n, shape in program.shapes.items() if n in program.inputs), "a free batch"
     wrong = [row for row in comparisons(program, file, name) if not row.good]
     assert not wrong, network_source(program)[0]
+
+
+def net_of_two(**options):
+    """A torch module and its import."""
+    torch.manual_seed(1)
+    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2))
+    for name, parameter in module.named_parameters():
+        parameter.requires_grad = name not in options.get("frozen", ())
+    return module, ag.from_torch(module, (1, 4))
+
+
+def trained_alike(module, model, loss, optimizer, steps=3):
+    """Both train on the same data; returns both state_dicts."""
+    generator = np.random.default_rng(5)
+    n, width = 4, 4
+    trainer = model.on_host(kernels="ref")
+    for _ in range(steps):
+        x = generator.normal(size=(n, width)).astype(np.float32)
+        label = generator.integers(0, 2, n).astype(np.uint8)
+        optimizer.zero_grad()
+        theirs = loss(module(torch.from_numpy(x)), torch.from_numpy(label).long())
+        theirs.backward()
+        optimizer.step()
+        assert trainer.train_step(x, label) == pytest.approx(theirs.item(), rel=1e-4)
+    return trainer.state_dict(), {n: t.detach().numpy() for n, t in module.state_dict().items()}
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("groups", (False, True))
+def test_loss_and_optimizer_of_torch_train_the_c_as_the_module(groups):
+    module, net = net_of_two(frozen=("0.bias",))
+    loss = torch.nn.CrossEntropyLoss(weight=torch.tensor([0.5, 2.0]), label_smoothing=0.1)
+    params = [{"params": module[0].parameters()}, {"params": module[2].parameters(), "lr": 0.01}]
+    optimizer = torch.optim.Adam(params if groups else module.parameters(), lr=0.1, weight_decay=0.01)
+    model = ag.Model.supervised(net, (4, 4), loss, optimizer)
+    ours, theirs = trained_alike(module, model, loss, optimizer)
+    assert model.frozen.keys() == {"0.bias"}
+    for name, array in theirs.items():
+        np.testing.assert_allclose(ours[name], array, rtol=1e-4, atol=1e-5, err_msg=name)
+    module.load_state_dict({name: torch.from_numpy(ours[name]) for name in theirs})
+
+
+def test_optimizers_and_losses_that_cannot_be_taken_over():
+    module, net = net_of_two()
+    other = torch.nn.Linear(2, 2)
+    mse = torch.nn.MSELoss()
+    cases = [
+        (
+            mse,
+            torch.optim.SGD(other.parameters()),
+            r"a parameter \[2, 2\] of torch.optim.SGD belongs to no module",
+        ),
+        (mse, torch.optim.SGD(module.parameters(), maximize=True), "'maximize' is not supported"),
+        (mse, torch.optim.LBFGS(module.parameters()), "torch.optim.LBFGS has no counterpart in ag.optim"),
+        (torch.nn.CTCLoss(), optim.SGD(), "torch.nn.CTCLoss has no counterpart in ag.nn"),
+    ]
+    for loss, optimizer, message in cases:
+        with pytest.raises(ag.AutodiffError, match=message):
+            ag.Model.supervised(net, (4, 4), loss, optimizer)
+
+
+class Carried(torch.nn.Module):
+    """A frozen part in evaluation mode, a tied weight, a buffer, a constant, dropout, and an unused parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Sequential(
+            torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(), torch.nn.Linear(4, 4)
+        )
+        self.norm = torch.nn.BatchNorm1d(4, momentum=0.2)
+        self.again = torch.nn.Linear(4, 4)
+        self.again.weight = self.body[0].weight
+        self.register_buffer("shift", torch.arange(4.0))
+        self.constant = torch.arange(4.0)
+        self.unused = torch.nn.Parameter(torch.zeros(3))
+        self.body.eval().requires_grad_(False)
+        self.again.weight.requires_grad_(True)
+
+    def forward(self, x):
+        return self.norm(self.again(self.body(x)) + self.shift) * self.constant
+
+
+def test_modes_frozen_parameters_ties_and_buffers_carry_over():
+    torch.manual_seed(2)
+    module = Carried()
+    file = saved(module, (1, 4))
+    text = network_source(convert(read(file, "Carried"), "Carried"))[0].partition("net = ")[2]
+    for line in (
+        "net.body.eval()",
+        "net.again.weight = net.body[0].weight",
+        "net.body[1].requires_grad_(False)",
+    ):
+        assert line in text.splitlines(), text
+    net = ag.from_torch(module, (1, 4))
+    parameters = dict(module.named_parameters())
+    trained = {name: p.requires_grad for name, p in net.named_parameters()}
+    assert trained == {name: parameters[name].requires_grad for name in parameters if name != "unused"}
+    assert {n for n, _ in net.named_buffers()} == {n for n, _ in module.named_buffers()}
+    assert isinstance(net.body[1], nn.BatchNorm1d)
+    assert (net.body[1].training, net.norm.training, net.norm.momentum) == (False, True, 0.2)
+
+
+def test_a_network_whose_batch_is_a_number_keeps_it():
+    class Fixed(torch.nn.Module):
+        def forward(self, x):
+            return x.reshape(3, 2, 2).sum(0) * torch.ones(2, 2)
+
+    program = convert(read(saved(Fixed(), (3, 4)), "Fixed"), "Fixed")
+    assert program.shapes["x"] == (3, 4)
+
+
+class Bad(torch.nn.Module):
+    def __init__(self, forward, **weights):
+        super().__init__()
+        self.function = forward
+        for name, tensor in weights.items():
+            setattr(self, name, torch.nn.Parameter(tensor, requires_grad=tensor.is_floating_point()))
+
+    def forward(self, x):
+        return self.function(self, x)
+
+
+def changed_view(self, x):
+    y = x * 2
+    z = y[:, :2]
+    z.add_(1)
+    return y + z.sum()
+
+
+BAD = {
+    "unknown": (
+        lambda self, x: torch.special.i0(x) + torch.linalg.det(x @ x.T) + torch.special.i0(x),
+        r"aten.special_i0 has no counterpart \(test_from_torch.py:\d+\); aten._linalg_det has no counterpart"
+        r"|aten.special_i0 has no counterpart.*; aten.linalg_det has no counterpart",
+    ),
+    "branch": (lambda self, x: x if x.sum() > 0 else -x, "control flow depends on data"),
+    "mask": (lambda self, x: x[x > 0], "depends on data"),
+    "item": (lambda self, x: x * x.sum().item(), "control flow that depends on data"),
+    "input": (lambda self, x: x.add_(1) * 2, r"changes its input 'x' in place; change a clone\(\)"),
+    "view": (changed_view, "changes a view in place"),
+    "double": (lambda self, x: x.double(), "aten.to.dtype converts to float64; use float32"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_imported_is_one_line(name):
+    function, message = BAD[name]
+    with pytest.raises(ag.AutodiffError, match=message) as error:
+        ag.from_torch(Bad(function), (4, 4))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("dtype", ("float64", "float16", "bfloat16", "int32"))
+def test_weights_of_other_dtypes(dtype):
+    module = Bad(lambda self, x: x * self.w, w=torch.ones(4).to(getattr(torch, dtype)))
+    with pytest.raises(ag.AutodiffError, match=f"'w' is {dtype}"):
+        ag.from_torch(module, (1, 4))
+
+
+def test_arguments():
+    for module, example, message in (
+        (3, (1, 4), "expected a torch.nn.Module, got int"),
+        (torch.nn.Linear(4, 2), "x", "input='x' is neither a shape nor example tensors"),
+        (torch.nn.Linear(4, 2), (1, 3), "Linear cannot be exported by torch.export"),
+    ):
+        with pytest.raises(ag.AutodiffError, match=message):
+            ag.from_torch(module, example)

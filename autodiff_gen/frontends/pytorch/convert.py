@@ -96,12 +96,10 @@ class _Conversion:
     # Inputs and weights
 
     def _check_inputs(self) -> None:
-        batches = {symbol for (_, axis), symbol in self.exported.symbols.items() if axis == 0}
-        wrong = [f"{n} axis {axis}" for (n, axis), _ in self.exported.symbols.items() if axis]
-        if wrong or len(batches) > 1:
+        wrong = [f"{n} has one on axis {axis}" for n, axis in self.exported.symbols if axis]
+        if wrong:
             raise ModelError(
-                f"{self.name}: only the first axis, the batch, may have a dynamic size, one for all inputs; dynamic "
-                f"are {', '.join(wrong or sorted(batches))}"
+                f"{self.name}: only the first axis, the batch, may have a dynamic size; {', '.join(wrong)}"
             )
         for n in self.exported.inputs:
             self._input_dtype(n)

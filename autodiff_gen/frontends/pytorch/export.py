@@ -12,6 +12,7 @@ from ...errors import ModelError, ToolError
 from ..imported.network import network
 from .convert import convert
 from .pt2 import read
+from .training import remember
 
 
 def from_torch(module: Any, input: Any) -> nn.Module:
@@ -23,7 +24,9 @@ def from_torch(module: Any, input: Any) -> nn.Module:
     imported, all of it in one message; ToolError without PyTorch.
     """
     name = type(module).__name__
-    return network(convert(read(saved(module, input), name), name), name)
+    net = network(convert(read(saved(module, input), name), name), name)
+    remember(module, net)
+    return net
 
 
 def saved(module: Any, input: Any) -> io.BytesIO:

@@ -51,7 +51,7 @@ class Exported:
     """inputs: names of the user's inputs; outputs: results in order; single: whether the network returns one tensor;
     weights: the name in the graph -> the kind (parameter, buffer, tensor_constant), the name in the state_dict, whether
     that has it; stored: tensors by this name; changed: inputs that the network changes in place; shapes, dtypes: of
-    tensors; symbols: of the extents of inputs, by name and axis; modules: paths in order; class_name: of the
+    tensors; symbols: the inputs and axes of dynamic sizes; modules: paths in order; class_name: of the
     network."""
 
     nodes: Sequence[Node]
@@ -63,7 +63,7 @@ class Exported:
     changed: tuple[str, ...]
     shapes: Mapping[str, Shape]
     dtypes: Mapping[str, str]
-    symbols: Mapping[tuple[str, int], str]
+    symbols: frozenset[tuple[str, int]]
     modules: tuple[str, ...]
     class_name: str
 
@@ -118,13 +118,13 @@ class _Archive:
             changed,
             {n: _shape(meta["sizes"]) for n, meta in tensors.items()},
             {n: _dtype_name(meta["dtype"]) for n, meta in tensors.items()},
-            {
-                (n, axis): size["as_expr"]["expr_str"]
+            frozenset(
+                (n, axis)
                 for n in inputs.users
                 if n in tensors
                 for axis, size in enumerate(tensors[n]["sizes"])
                 if "as_int" not in size
-            },
+            ),
             tuple(entry["fqn"] for entry in module["module_call_graph"] if entry["fqn"]),
             _class_name(graph["nodes"]),
         )

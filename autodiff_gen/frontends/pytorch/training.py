@@ -1,0 +1,72 @@
+"""Losses and optimizers of PyTorch as ours, with their settings. Nothing here imports PyTorch."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ... import nn, optim
+from ...errors import ModelError
+
+# id of a parameter of PyTorch -> it, and the parameter that from_torch made of it; None if the network does not use it.
+_imported: dict[int, tuple[weakref.ref[Any], nn.Parameter | None]] = {}
+# Options by which PyTorch selects an implementation.
+SPEED = ("foreach", "fused", "capturable", "differentiable")
+
+
+def is_torch(given: Any) -> bool:
+    """Whether an object is PyTorch's, or of a subclass."""
+    return any(cls.__module__.partition(".")[0] == "torch" for cls in type(given).__mro__)
+
+
+def remember(module: Any, net: nn.Module) -> None:
+    """Note which parameter of ours each parameter of a torch.nn.Module became, for `optimizer`."""
+    held = {
+        f"{path}.{name}" if path else name: own
+        for path, inner in net.named_modules()
+        for name, own in inner._members()[0].items()
+    }
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        _imported[id(parameter)] = weakref.ref(parameter), held.get(name)
+
+
+def loss(given: Any) -> Any:
+    """A loss of torch.nn as ours. Raises ModelError for one that has no counterpart."""
+    name = type(given).__name__
+    made = getattr(nn, name, None)
+    if made is None:
+        raise ModelError(f"loss: torch.nn.{name} has no counterpart in ag.nn")
+    options = {k: getattr(given, k) for k in inspect.signature(made).parameters if hasattr(given, k)}
+    return made(**{k: np.asarray(v.detach()) if hasattr(v, "detach") else v for k, v in options.items()})
+
+
+def optimizer(given: Any) -> optim.Optimizer:
+    """An optimizer of torch.optim as ours, over the parameters of networks that from_torch made of their modules. Its
+    state is not taken over. Raises ModelError for one that has no counterpart."""
+    name = type(given).__name__
+    made = getattr(optim, name, None)
+    if not (isinstance(made, type) and issubclass(made, optim.Optimizer)):
+        raise ModelError(f"optimizer: torch.optim.{name} has no counterpart in ag.optim")
+    groups = []
+    for group in given.param_groups:
+        parameters = [p for tensor in group["params"] if (p := _of(tensor, name)) is not None]
+        options = {k: v for k, v in group.items() if k != "params" and k not in SPEED}
+        options["lr"] = float(options["lr"])
+        options.pop("initial_lr", None)  # of PyTorch's schedulers
+        made(**options)  # rejects what is not supported
+        known = inspect.signature(made).parameters
+        groups.append({"params": parameters, **{k: v for k, v in options.items() if k in known}})
+    return made(groups, lr=groups[0]["lr"])
+
+
+def _of(tensor: Any, name: str) -> nn.Parameter | None:
+    known = _imported.get(id(tensor))
+    if known is None or known[0]() is not tensor:
+        raise ModelError(
+            f"optimizer: a parameter {list(tensor.shape)} of torch.optim.{name} belongs to no module that from_torch "
+            "imported; create the optimizer of the module's parameters()"
+        )
+    return known[1]
