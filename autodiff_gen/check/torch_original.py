@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..errors import ToolError
+
 Arrays = Mapping[str, NDArray[Any]]
 DROPOUT = ("dropout", "feature_dropout", "native_dropout", "alpha_dropout")
 
@@ -38,7 +40,7 @@ class Original:
         """The loss, the outputs, and the gradients by name."""
         results = self._results(inputs)
         loss = _loss(results, targets)
-        loss.backward()
+        _backward(loss)
         gradients = {n: p.grad.numpy() for n, p in self.module.named_parameters() if p.grad is not None}
         return float(loss.detach()), [t.detach().numpy() for t in results], gradients
 
@@ -57,7 +59,7 @@ class Original:
         for _ in range(count):
             optimizer.zero_grad()
             loss = _loss(self._results(inputs), targets)
-            loss.backward()
+            _backward(loss)
             optimizer.step()
             losses.append(float(loss.detach()))
         named = [*self.module.named_parameters(), *self.module.named_buffers()]
@@ -80,6 +82,17 @@ def _place(module: Any, name: str) -> tuple[Any, str]:
 
 def _flat(results: Any) -> list[Any]:
     return [t for part in results for t in _flat(part)] if isinstance(results, tuple | list) else [results]
+
+
+def _backward(loss: Any) -> None:
+    """Raises ToolError for a program that PyTorch itself cannot differentiate."""
+    try:
+        loss.backward()
+    except RuntimeError as error:
+        reason = str(error).split(". ")[0].split(": ")[0]
+        raise ToolError(
+            f"PyTorch cannot train this program ({reason}); save it without run_decompositions"
+        ) from None
 
 
 def _tensor(array: NDArray[Any]) -> Any:

@@ -1,1 +1,1 @@
-"""Import networks of PyTorch: a module by export.from_torch, a file that torch.export.save wrote by load.from_pt2."""
+"""Import networks of PyTorch: a module (export.py), or a file that torch.export.save wrote (load.py)."""

@@ -1,0 +1,178 @@
+"""Files of torch.export.save: read, built and written as a folder without PyTorch; damaged files; `check`."""
+
+import io
+import json
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from torch_networks import NETWORKS
+
+import autodiff_gen as ag
+from autodiff_gen.check import original
+from autodiff_gen.cli.main import main
+from autodiff_gen.errors import ModelError
+from autodiff_gen.frontends.files import program_of
+from autodiff_gen.frontends.pytorch.convert import convert
+from autodiff_gen.frontends.pytorch.export import saved
+from autodiff_gen.frontends.pytorch.pt2 import read
+from autodiff_gen.model.loader import load_file
+
+pytestmark = pytest.mark.torch
+
+SAVED = {}
+
+
+def archive(name):
+    """The bytes of a network's file."""
+    if name not in SAVED:
+        torch.manual_seed(7)
+        make, example = NETWORKS[name]
+        SAVED[name] = saved(make(), example).getvalue()
+    return SAVED[name]
+
+
+@pytest.mark.parametrize("name", ("mobilenet_v2", "gru", "language_model"))
+def test_a_file_and_its_folder_are_the_same_model_without_pytorch(name, tmp_path, monkeypatch, capsys):
+    file = tmp_path / "net.pt2"
+    file.write_bytes(archive(name))
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert main(["import", str(file), "--out", str(tmp_path / "net")]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == [str(tmp_path / "net" / f) for f in ("model.py", "weights.npz")]
+    direct, written = load_file(str(file)), load_file(str(tmp_path / "net"))
+    assert (direct.name, written.name) == ("net", "net")
+    assert direct.made.state_names == written.made.state_names
+    for a, b in zip(direct.made.states, written.made.states, strict=True):
+        np.testing.assert_array_equal(a.init.array(), b.init.array(), err_msg=a.name)
+    assert written.files == [str(p) for p in sorted((tmp_path / "net").iterdir())]
+    outputs = [tmp_path / "a", tmp_path / "b"]
+    for model, out in zip((file, tmp_path / "net"), outputs, strict=True):
+        assert main(["build", str(model), "--out", str(out)]) == 0
+    assert (outputs[0] / "net.c").read_text() == (outputs[1] / "net.c").read_text()
+
+
+@pytest.mark.filterwarnings("ignore:The tensor attributes:UserWarning")
+@pytest.mark.parametrize("name", ("gru", "squeezenet", "attention"))
+def test_a_program_with_functional_operators(name):
+    """After run_decompositions({}) there are no in-place operators."""
+    make, example = NETWORKS[name]
+    given = torch.zeros(2, *example[1:])
+    exported = torch.export.export(make(), (given,), dynamic_shapes=({0: torch.export.Dim.AUTO},))
+    file = io.BytesIO()
+    torch.export.save(exported.run_decompositions({}), file)
+    assert all(row.good for row in original.comparisons(convert(read(file, name), name), file, name))
+
+
+def changed(data, change):
+    """An archive with the files that change(name, content) returns; None leaves one out."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            content = change(name, old.read(name))
+            if content is not None:
+                new.writestr(name, content)
+    return out.getvalue()
+
+
+def edited(edit):
+    """Of the graph's JSON."""
+
+    def change(name, content):
+        if not name.endswith("models/model.json"):
+            return content
+        model = json.loads(content)
+        edit(model)
+        return json.dumps(model)
+
+    return lambda data: changed(data, change)
+
+
+def dynamic_time(model):
+    sizes = model["graph_module"]["graph"]["tensor_values"]["x"]["sizes"]
+    sizes[1] = {"as_expr": {"expr_str": "Symbol('s1')", "hint": None}}
+
+
+DAMAGED = {
+    "truncated": (lambda data: data[: len(data) // 2], "is no complete archive of torch.export.save"),
+    "foreign": (lambda data: b"PK\3\4" + bytes(50), "is no complete archive of torch.export.save"),
+    "other zip": (
+        lambda data: changed(data, lambda n, c: None if "models/" in n else c),
+        "holds no exported program",
+    ),
+    "no weight": (
+        lambda data: changed(data, lambda n, c: None if n.endswith("weight_3") else c),
+        "data/weights/weight_3 is missing in the archive",
+    ),
+    "short weight": (
+        lambda data: changed(data, lambda n, c: c[:-4] if n.endswith("weight_3") else c),
+        "the weight 'rnn.bias_hh_l0' is truncated in the archive",
+    ),
+    "no weights": (
+        lambda data: changed(data, lambda n, c: None if n.endswith("weights_config.json") else c),
+        "the weight 'rnn.weight_ih_l0' is missing in the file",
+    ),
+    "version": (
+        edited(lambda m: m["schema_version"].update(major=9)),
+        "has version 9 of the format, known is 8",
+    ),
+    "no graph": (edited(lambda m: m.pop("graph_module")), "cannot be read: KeyError 'graph_module'"),
+    "dynamic": (
+        edited(dynamic_time),
+        "only the first axis, the batch, may have a dynamic size; x has one on axis 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_files_are_one_line(name, tmp_path):
+    damage, message = DAMAGED[name]
+    file = tmp_path / "net.pt2"
+    file.write_bytes(damage(archive("gru")))
+    with pytest.raises(ModelError, match=message) as error:
+        program_of(file)
+    assert "\n" not in str(error.value) and "net.pt2" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    (("net.onnx2", "networks are imported from .pt2"), ("none.pt2", "none.pt2 does not exist")),
+)
+def test_files_that_are_no_networks(file, message, tmp_path, capsys):
+    assert main(["import", str(tmp_path / file), "--out", str(tmp_path / "net")]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_check_compares_with_the_original_and_names_the_first_difference(tmp_path, capsys, monkeypatch):
+    file = tmp_path / "net.pt2"
+    file.write_bytes(archive("gru"))
+    assert main(["check", str(file)]) == 0
+    assert "everything agrees" in capsys.readouterr().out
+
+    read_weights = original.without_dropout
+
+    def with_another_weight(program):
+        program.weights["rnn.bias_hh_l0"].array[0] += 0.5
+        return read_weights(program)
+
+    monkeypatch.setattr(original, "without_dropout", with_another_weight)
+    assert main(["check", str(file)]) == 1
+    assert "FAILED: the first that differs is outputs: output 0" in capsys.readouterr().out
+
+
+def test_check_needs_pytorch(tmp_path, capsys, monkeypatch):
+    file = tmp_path / "net.pt2"
+    file.write_bytes(archive("gru"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert main(["check", str(file)]) == 1
+    assert "needs PyTorch: pip install torch==2.13.0" in capsys.readouterr().err
+
+
+def test_from_torch_needs_pytorch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(
+        ag.AutodiffError, match="from_torch needs PyTorch, which is not installed: pip install torch"
+    ):
+        ag.from_torch(None, (1, 4))
