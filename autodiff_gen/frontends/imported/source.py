@@ -210,7 +210,7 @@ class _Source:
         for name, other in self.program.tied.items():
             target, source = (f"{self.access('net', owner(n))}.{n.rpartition('.')[2]}" for n in (name, other))
             end.append(f"{target} = {source}")
-        end += [f"{self.access('net', path)}.eval()" for path in self._outermost(self.program.evaluated)]
+        end += self._each(self._outermost(self.program.evaluated), "eval()")
         frozen = {
             n for n, w in self.program.weights.items() if w.role not in (BUFFER, CONSTANT) and not w.trained
         }
@@ -244,7 +244,24 @@ class _Source:
         modules = self._covering(frozen, parameters)
         rest = [n for n in frozen if not any(not m or n.startswith(f"{m}.") for m in modules)]
         single = [f"{self.access('net', owner(n))}.{n.rpartition('.')[2]}" for n in sorted(rest)]
-        return [
-            *(f"{self.access('net', path)}.requires_grad_(False)" for path in modules),
-            *(f"{name}.requires_grad_(False)" for name in single),
-        ]
+        each = self._each(modules, "requires_grad_(False)")
+        return [*each, *(f"{name}.requires_grad_(False)" for name in single)]
+
+    def _each(self, paths: list[str], call: str) -> list[str]:
+        """The call of a method of each module; one loop for several in a row of a numbered container."""
+        found: list[str] = []
+        left = list(paths)
+        while left:
+            owner_, _, name = left[0].rpartition(".")
+            siblings = list(self.forms[owner_].children.values()) if name.isdigit() else [left[0]]
+            at = siblings.index(left[0])
+            count = 1
+            while siblings[at + count : at + count + 1] == left[count : count + 1] != []:
+                count += 1
+            if count > 2:
+                found.append(f"for module in {self.access('net', owner_)}[{at or ''}:{at + count}]:")
+                found.append(f"    module.{call}")
+            else:
+                found += [f"{self.access('net', path)}.{call}" for path in left[:count]]
+            left = left[count:]
+        return found
