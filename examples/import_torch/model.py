@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 import autodiff_gen as ag
-from autodiff_gen import functional as F, nn, optim
+from autodiff_gen import functional as F
+from autodiff_gen import nn, optim
 
 FOLDER = Path(__file__).parent
 

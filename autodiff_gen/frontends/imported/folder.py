@@ -77,7 +77,7 @@ def model_text(program: Program) -> str:
     """Python text of a first model: scores [batch, classes] have the cross-entropy as loss, other results the mean
     squared error. Empty for a network with several results, whose loss only its author knows."""
     if not isinstance(program.outputs, ValueRef):
-        return "# The network has several results: write the model, as docs/models.md shows.\n"
+        return "# The network has several results: write the model here.\n"
     shapes = {name: _example(shape) for name, shape in program.shapes.items()}
     result = program.shapes[program.outputs.name]
     classes = len(result) == 2 and (result[1] or 0) > 1
