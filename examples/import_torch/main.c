@@ -1,5 +1,5 @@
-/* Trains the end of an imported MobileNetV2 on ten photographs in a dim, warm light. Prints the accuracy before
- * training and after each epoch. */
+/* Trains the end of an imported MobileNetV2 on ten photographs in a dim, warm light. Prints the accuracy
+ * before training and after each epoch. */
 #include "import_torch.h"
 
 #include "ag_console.h"
