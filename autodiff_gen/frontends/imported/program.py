@@ -30,13 +30,15 @@ Names: TypeAlias = tuple[Any, ...]  # of results: strings, and tuples of them wh
 BUFFER, CONSTANT, PARAMETER = "buffer", "constant", "parameter"
 
 
-class ValueRef(NamedTuple):
+@dataclass(frozen=True)
+class ValueRef:
     """The value of that name: an input, or a result of an earlier call."""
 
     name: str
 
 
-class WeightRef(NamedTuple):
+@dataclass(frozen=True)
+class WeightRef:
     """The parameter, buffer or constant of that name in `Program.weights`."""
 
     name: str

@@ -5,14 +5,15 @@ from __future__ import annotations
 from .constants import CONSTANTS
 from .indexing import INDEXING
 from .layers import LAYERS
-from .rules import Arguments, Converter, Rule, Unsupported, itself, operator, same
+from .rules import Arguments, Converter, Rule, Unsupported, itself, operator, promoting, same
 from .shapes import SHAPES
 
 UNARY = (
     "abs cos erf exp expm1 floor hardsigmoid hardswish log log1p logical_not mish neg reciprocal relu relu6 round "
     "rsqrt selu sigmoid sign silu sin sqrt square tanh"
 )
-BINARY = "eq ne lt le gt ge logical_and logical_or logical_xor maximum minimum"
+COMPARISONS = "eq ne lt le gt ge maximum minimum"
+LOGIC = "logical_and logical_or logical_xor"
 # Results that are the operand itself.
 COPIES = "alias clone contiguous detach lift_fresh_copy lift_fresh lift detach_copy alias_copy"
 
@@ -92,6 +93,11 @@ def _reduction(function: str) -> Rule:
         dim = a.get("dim")
         dim = dim[0] if isinstance(dim, tuple) and len(dim) == 1 else dim
         options = {"keepdim": True} if a.get("keepdim") else {}
+        if function == "sum" and not c.dtype(a["self"]).startswith("float"):
+            total = c.emit(
+                function, c.emit("to", a["self"], "f32"), *([] if dim is None else [dim]), **options
+            )
+            return c.emit("to", total, "s32")
         return c.emit(function, a["self"], *([] if dim is None or dim == () else [dim]), **options)
 
     return rule
@@ -111,22 +117,24 @@ def _addmm(c: Converter, a: Arguments) -> object:
 
 TABLE: dict[str, Rule] = {
     **{f"aten.{name}": same(name, "self") for name in UNARY.split()},
-    **{f"aten.{name}": same(name, "self other") for name in BINARY.split()},
+    **{f"aten.{name}": promoting(same(name, "self other")) for name in COMPARISONS.split()},
+    **{f"aten.{name}": same(name, "self other") for name in LOGIC.split()},
     **{f"aten.{name}": itself for name in COPIES.split()},
-    "aten.add": operator("+"),
-    "aten.sub": operator("-"),
-    "aten.mul": operator("*"),
-    "aten.div": _div,
-    "aten.true_divide": _div,
-    "aten.rsub": _rsub,
+    "aten.add": promoting(operator("+")),
+    "aten.sub": promoting(operator("-")),
+    "aten.mul": promoting(operator("*")),
+    "aten.div": promoting(_div, always=True),
+    "aten.true_divide": promoting(_div, always=True),
+    "aten.rsub": promoting(_rsub),
     "aten.pow": _pow,
-    "aten.bitwise_and": same("logical_and", "self other"),
-    "aten.bitwise_or": same("logical_or", "self other"),
+    **{f"aten.{name}": same("logical_and", "self other") for name in ("bitwise_and", "__and__")},
+    **{f"aten.{name}": same("logical_or", "self other") for name in ("bitwise_or", "__or__")},
+    **{f"aten.{name}": same("logical_xor", "self other") for name in ("bitwise_xor", "__xor__")},
     "aten.bitwise_not": same("logical_not", "self"),
     "aten.clamp": same("clamp", "self min max"),
     "aten.clamp_min": same("clamp", "self min"),
     "aten.clamp_max": same("clamp", "self - max"),
-    "aten.where": same("where", "condition self other"),
+    "aten.where": promoting(same("where", "condition self other")),
     "aten.masked_fill": same("masked_fill", "self mask value"),
     "aten.hardtanh": _hardtanh,
     "aten.elu": _elu,
@@ -151,7 +159,6 @@ TABLE: dict[str, Rule] = {
     "aten.std": _variance("std"),
     "aten.logsumexp": same("logsumexp", "self dim keepdim"),
     "aten.linalg_vector_norm": same("norm", "self ord dim keepdim"),
-    "aten.norm": same("norm", "self p dim keepdim"),
     "aten.cumsum": same("cumsum", "self dim"),
     "aten.matmul": same("matmul", "self other"),
     "aten.mm": same("matmul", "self mat2"),

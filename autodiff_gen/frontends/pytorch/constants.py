@@ -74,7 +74,6 @@ CONSTANTS: dict[str, Rule] = {
     "aten.ones": _filled(1),
     "aten.full": _filled(),
     "aten.empty": _empty,
-    "aten.new_empty": _empty,
     "aten.new_zeros": _filled(0),
     "aten.new_ones": _filled(1),
     "aten.new_full": _filled(),

@@ -83,6 +83,26 @@ def _equal(value: Any, default: Any) -> bool:
     return type(value) in (int, float, bool, str) and bool(value == default)
 
 
+def promoting(rule: Rule, always: bool = False) -> Rule:
+    """A rule whose operands `self` and `other` PyTorch converts to float if one of them is; always: also otherwise."""
+
+    def converted(c: Converter, a: Arguments) -> Any:
+        given = {name: a[name] for name in ("self", "other") if name in a}
+        kinds = {name: _kind(c, v) for name, v in given.items()}
+        if not always and "float" not in kinds.values():
+            return rule(c, a)
+        floats = {n: c.emit("to", v, "f32") for n, v in given.items() if kinds[n] == "integer tensor"}
+        return rule(c, {**a, **floats})
+
+    return converted
+
+
+def _kind(c: Converter, operand: Any) -> str:
+    if isinstance(operand, ValueRef | WeightRef):
+        return "float" if c.dtype(operand).startswith("float") else "integer tensor"
+    return "float" if isinstance(operand, float) else "integer"
+
+
 def operator(sign: str) -> Rule:
     """An operator of Python on two operands; `alpha` multiplies the second."""
 

@@ -196,8 +196,6 @@ SHAPES: dict[str, Rule] = {
     "aten.tile": same("tile", "self dims"),
     "aten.repeat_interleave": same("repeat_interleave", "self repeats dim"),
     "aten.sym_size": _size,
-    "_operator.add": _of_sizes("+"),
-    "_operator.sub": _of_sizes("-"),
     "_operator.mul": _of_sizes("*"),
     "_operator.floordiv": _of_sizes("//"),
     "aten.slice": _slice,

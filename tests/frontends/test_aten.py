@@ -1,0 +1,270 @@
+"""Every operator of the importer's table beside PyTorch: values and gradients of one network that returns them all."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from autodiff_gen.check.original import comparisons
+from autodiff_gen.frontends.pytorch.aten import TABLE
+from autodiff_gen.frontends.pytorch.convert import convert
+from autodiff_gen.frontends.pytorch.export import saved
+from autodiff_gen.frontends.pytorch.pt2 import read
+
+pytestmark = pytest.mark.torch
+
+# x, y: [n, 6]; p: x * x + 0.5; i: images [n, 4, 8, 8]; s: [n, 4, 9]; k: whole numbers [n, 6], 0 or 1; m: the network.
+EXPRESSIONS = {
+    "abs": lambda x, y, p, i, s, k, m: x.abs() + torch.sign(y),
+    "exponentials": lambda x, y, p, i, s, k, m: x.exp() + x.expm1() + p.log() + p.log1p() + torch.erf(x),
+    "roots": lambda x, y, p, i, s, k, m: (
+        p.sqrt() + p.rsqrt() + p.reciprocal() + x.square() + p**1.5 + x**2 + 2**x
+    ),
+    "angles": lambda x, y, p, i, s, k, m: x.sin() * x.cos() - x.tanh() + (-x),
+    "rounding": lambda x, y, p, i, s, k, m: x.floor() + x.round() + x.div(0.3, rounding_mode="floor"),
+    "activations": lambda x, y, p, i, s, k, m: (
+        F.relu(x)
+        + F.relu6(4 * x)
+        + F.selu(x)
+        + F.silu(x)
+        + F.mish(x)
+        + F.elu(x, 0.5)
+        + F.gelu(x)
+        + F.softplus(x, 2)
+    ),
+    "more activations": lambda x, y, p, i, s, k, m: (
+        F.hardsigmoid(2 * x)
+        + F.hardswish(2 * x)
+        + F.hardtanh(x, -0.5, 0.7)
+        + F.leaky_relu(x, 0.2)
+        + F.logsigmoid(x)
+        + F.gelu(x, approximate="tanh")
+        + torch.sigmoid(x)
+    ),
+    "arithmetic": lambda x, y, p, i, s, k, m: (
+        torch.add(x, y, alpha=2) - torch.sub(x, 1, alpha=3) * y / p + (1 - x)
+    ),
+    "reflected": lambda x, y, p, i, s, k, m: torch.rsub(x, y, alpha=2) + torch.true_divide(x, p),
+    "limits": lambda x, y, p, i, s, k, m: (
+        x.clamp(-0.5, 0.6)
+        + x.clamp_min(0.1)
+        + x.clamp_max(0.2)
+        + torch.maximum(x, y)
+        + torch.minimum(x, 2 * y)
+    ),
+    "comparisons": lambda x, y, p, i, s, k, m: torch.where(
+        (x > y) | (x < -1) & (y <= 1) & (y >= -1) & ~(k == 1), x, y.masked_fill(k != 0, 3.0)
+    ),
+    "logic": lambda x, y, p, i, s, k, m: torch.where(
+        torch.logical_or(torch.logical_and(x > 0, y > 0), torch.logical_xor(x > 1, torch.logical_not(y > 1))),
+        x,
+        y,
+    ),
+    "sums": lambda x, y, p, i, s, k, m: (
+        x.sum() + i.sum((1, 3)).mean() + s.mean(-1, keepdim=True).sum(1) + i.prod(3).sum()
+    ),
+    "extremes": lambda x, y, p, i, s, k, m: (
+        i.amax((2, 3))
+        + s.amin(-1)
+        + s.max(2)[0]
+        + s.min(dim=2)[0]
+        + torch.max(s[:, :, 0], 2 * s[:, :, 1])
+        + x.max() * x.min()
+    ),
+    "indices of extremes": lambda x, y, p, i, s, k, m: (
+        s.argmax(2).float() * s[:, :, 1] + s.argmin(2) * s[:, :, 2]
+    ),
+    "statistics": lambda x, y, p, i, s, k, m: (
+        s.var(2)
+        + s.std(2, unbiased=False)
+        + s.logsumexp(2)
+        + s.norm(dim=2)
+        + torch.linalg.vector_norm(s, 1, dim=2)
+    ),
+    "softmax": lambda x, y, p, i, s, k, m: x.softmax(-1) * y.log_softmax(1) + x.cumsum(1),
+    "products": lambda x, y, p, i, s, k, m: (
+        (s @ s.mT)
+        + s.bmm(s.transpose(1, 2))
+        + torch.einsum("nct,ndt->ncd", s, s)
+        + torch.baddbmm(s[:, :, :4], s, s.mT)
+    ),
+    "matrices": lambda x, y, p, i, s, k, m: (
+        torch.mm(x, m.square)
+        + torch.addmm(y, x, m.square)
+        + F.linear(x, m.square, m.row)
+        + x.mv(m.row)[:, None]
+    ),
+    "vectors": lambda x, y, p, i, s, k, m: (
+        x + torch.outer(m.row, m.row.dot(m.square[0]) * m.row)[0] + m.square.t()[1]
+    ),
+    "shapes": lambda x, y, p, i, s, k, m: (
+        x.view(-1, 2, 3).flatten(1)
+        + x.reshape(x.shape[0], 6)
+        + x.unflatten(1, (3, 2)).reshape(-1, 6)
+        + x.view_as(y)
+    ),
+    "axes": lambda x, y, p, i, s, k, m: (
+        x.unsqueeze(1).squeeze(1)
+        + i.permute(0, 2, 3, 1)[:, 0, :6, 0]
+        + torch.movedim(s, 1, 2)[:, :6, 0]
+        + s.swapaxes(1, 2).contiguous()[:, 1:7, 1]
+        + m.square.T[0]
+        + x.reshape_as(y).squeeze()
+    ),
+    "repetition": lambda x, y, p, i, s, k, m: (
+        x[:, :1].expand(-1, 6)
+        + x[:, 1:2].expand_as(y)
+        + m.row.broadcast_to(x.shape[0], 6)
+        + x[:, :3].repeat(1, 2)
+        + x[:, :2].tile(3)
+        + x[:, 3:].repeat_interleave(2, 1)
+    ),
+    "parts": lambda x, y, p, i, s, k, m: (
+        sum(x.chunk(3, 1))
+        + x.split(2, 1)[1]
+        + x.split((2, 4), 1)[0]
+        + x.narrow(1, 3, 2)
+        + x[:, ::3]
+        + x.select(1, -1)[:, None]
+        + torch.stack(s.unbind(1)[:2], 1)[:, :, 0]
+    ),
+    "joins": lambda x, y, p, i, s, k, m: torch.cat([x, y], 1).flip(1).roll(2, 1) + torch.concat([y, x], 1),
+    "padding": lambda x, y, p, i, s, k, m: (
+        F.pad(i, (1, 1, 2, 2), value=2.0)
+        + F.pad(i, (1, 1, 2, 2), mode="reflect")
+        + F.pad(i, (1, 1, 2, 2), mode="replicate")
+    ),
+    "padding of signals": lambda x, y, p, i, s, k, m: (
+        F.pad(s, (2, 1), "reflect") + F.pad(s, (2, 1), "replicate") + F.pad(s, (2, 1))
+    ),
+    "indices": lambda x, y, p, i, s, k, m: (
+        x.index_select(1, m.order)
+        + x[:, m.order]
+        + x[:, m.order.view(2, 3)].flatten(1)
+        + x.gather(1, k)
+        + x.scatter_add(1, k, y)
+        + x.index_add(1, m.order, y)
+        + F.one_hot(k, 3).sum(2).float()
+    ),
+    "triangles": lambda x, y, p, i, s, k, m: x @ m.square.tril() + y @ torch.triu(m.square, 1),
+    "types": lambda x, y, p, i, s, k, m: (
+        k.float() * x + k.to(torch.float32) * y + k.type_as(x) + (x > 0).float()
+    ),
+    "constants": lambda x, y, p, i, s, k, m: (
+        x * torch.ones(6)
+        + torch.full((6,), 0.5)
+        + torch.zeros(6)
+        + torch.arange(6) * y
+        + x.new_ones(6)
+        + x.new_zeros(6)
+    ),
+    "constants of the batch": lambda x, y, p, i, s, k, m: (
+        x
+        + torch.zeros_like(x)
+        + torch.ones_like(x) * y
+        + torch.full_like(x, 2.0)
+        + torch.full((x.shape[0], 6), 0.25)
+        + x.new_full((x.shape[0], 6), 3.0)
+        + torch.tensor(1.5)
+    ),
+    "bits": lambda x, y, p, i, s, k, m: torch.where(
+        torch.bitwise_and(x > 0, y > 0) ^ torch.bitwise_or(x > 1, y > 1)
+        | torch.bitwise_xor(x > 0.5, y > 0.5),
+        x,
+        y,
+    ),
+    "sizes": lambda x, y, p, i, s, k, m: (
+        i.reshape(x.shape[0] * 4 // 2, 128).reshape(x.shape[0], -1)[:, :6]
+        + i.view(2 * x.shape[0], -1).reshape(x.shape[0], 256)[:, 6:12]
+    ),
+    "copies": lambda x, y, p, i, s, k, m: x.clone().add_(1).mul_(y).relu_() + y.detach(),
+    "convolutions": lambda x, y, p, i, s, k, m: (
+        F.conv2d(i, m.kernel, stride=2, padding=1)[:, :, :3, :3]
+        + F.conv2d(i, m.kernel[:, :2], padding="same", groups=2, dilation=2)[:, :, :3, :3]
+        + F.conv_transpose2d(i, m.kernel, stride=2, padding=1, output_padding=1)[:, :, :3, :3]
+        + F.conv1d(s, m.kernel[:, :, 0], stride=2)[:, :, None, :3]
+        + F.conv_transpose1d(s, m.kernel[:, :, 0], stride=2, padding=1)[:, :, None, :3]
+    ),
+    "pooling": lambda x, y, p, i, s, k, m: (
+        F.max_pool2d(i, 2)
+        + F.avg_pool2d(i, 3, 2, 1, count_include_pad=False)
+        + F.adaptive_avg_pool2d(i, (4, 4))
+        + F.adaptive_max_pool2d(i, 4)
+    ),
+    "pooling of signals": lambda x, y, p, i, s, k, m: (
+        F.max_pool1d(s, 3) + F.avg_pool1d(s, 3) + F.adaptive_avg_pool1d(s, 3) + F.adaptive_max_pool1d(s, 3)
+    ),
+    "normalisation": lambda x, y, p, i, s, k, m: (
+        F.layer_norm(i, (8, 8))
+        + F.group_norm(i, 2)
+        + F.instance_norm(i, eps=0.01)
+        + F.rms_norm(i, (8,), eps=0.1)
+        + m.norm(i)
+    ),
+    "embedding": lambda x, y, p, i, s, k, m: (
+        F.embedding(k, m.square, padding_idx=1).sum(1) + m.words(k).sum(1)
+    ),
+    "attention": lambda x, y, p, i, s, k, m: F.scaled_dot_product_attention(
+        i, i, i, attn_mask=m.square[:1, :1] * torch.ones(8, 8), scale=0.4
+    ),
+    "dropout": lambda x, y, p, i, s, k, m: m.dropouts(i) + F.dropout(i, 0.3),
+    "recurrent": lambda x, y, p, i, s, k, m: (
+        m.gru(s)[0] + m.lstm(s)[0] + m.rnn(s)[0] + m.relu_rnn(s, torch.zeros(1, s.shape[0], 3) + 0.5)[0]
+    ),
+    "cells": lambda x, y, p, i, s, k, m: (
+        m.gru_cell(x, y) + m.lstm_cell(x, (y, x))[0] + m.rnn_cell(x, y) + m.relu_cell(x, y)
+    ),
+}
+# Operators that only programs after run_decompositions have.
+DECOMPOSED = (
+    "_conj _log_softmax _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _softmax _to_copy "
+    "_unsafe_view alias alias_copy constant_pad_nd convolution detach_copy lift lift_fresh max_pool2d_with_indices "
+    "native_dropout native_layer_norm reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d "
+    "scalar_tensor"
+)
+# Those of tests/support/torch_networks.py.
+ELSEWHERE = "batch_norm bernoulli empty"
+
+
+class Everything(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.square, self.row = nn.Parameter(torch.randn(6, 6) / 2), nn.Parameter(torch.randn(6) / 2)
+        self.kernel, self.words = nn.Parameter(torch.randn(4, 4, 3, 3) / 4), nn.Embedding(3, 6)
+        self.norm = nn.InstanceNorm2d(4, affine=True)
+        self.dropouts = nn.Sequential(nn.Dropout(0.1), nn.Dropout2d(0.2))
+        self.register_buffer("order", torch.tensor([2, 0, 1, 5, 4, 3]), persistent=False)
+        self.gru, self.lstm = nn.GRU(9, 3, batch_first=True), nn.LSTM(9, 3, batch_first=True)
+        self.rnn = nn.RNN(9, 3, batch_first=True)
+        self.relu_rnn = nn.RNN(9, 3, batch_first=True, nonlinearity="relu")
+        self.gru_cell, self.lstm_cell, self.rnn_cell = nn.GRUCell(6, 6), nn.LSTMCell(6, 6), nn.RNNCell(6, 6)
+        self.relu_cell = nn.RNNCell(6, 6, nonlinearity="relu")
+
+    def forward(self, x, y, i, s, k):
+        return tuple(f(x, y, x * x + 0.5, i, s, k, self) for f in EXPRESSIONS.values())
+
+
+@pytest.fixture(scope="module")
+def everything():
+    torch.manual_seed(1)
+    examples = torch.randn(2, 6), torch.randn(2, 6), torch.randn(2, 4, 8, 8), torch.randn(2, 4, 9)
+    file = saved(Everything(), (*examples, torch.randint(0, 2, (2, 6))))
+    return read(file, "Everything"), file
+
+
+def test_values_and_gradients(everything):
+    exported, file = everything
+    program = convert(exported, "Everything")
+    rows = comparisons(program, file, "Everything")
+    names = dict(zip([r.tensor for r in rows if r.what == "outputs"], EXPRESSIONS, strict=True))
+    wrong = [(row.what, names.get(row.tensor, row.tensor), row.error) for row in rows if not row.good]
+    assert not wrong and np.isfinite([row.error for row in rows]).all(), wrong
+
+
+def test_every_operator_is_there(everything):
+    exported, _ = everything
+    seen = {".".join(node.target.split(".")[:2]) for node in exported.nodes}
+    seen |= {name.removesuffix("_") for name in seen}
+    rest = {f"aten.{name}" for name in f"{DECOMPOSED} {ELSEWHERE}".split()}
+    assert TABLE.keys() - seen == rest
