@@ -144,6 +144,7 @@ class Bad(torch.nn.Module):
     def __init__(self, forward, **weights):
         super().__init__()
         self.function = forward
+        self.register_buffer("count", torch.zeros(()))
         for name, tensor in weights.items():
             setattr(self, name, torch.nn.Parameter(tensor, requires_grad=tensor.is_floating_point()))
 
@@ -166,8 +167,16 @@ BAD = {
     ),
     "branch": (lambda self, x: x if x.sum() > 0 else -x, "control flow depends on data"),
     "mask": (lambda self, x: x[x > 0], "depends on data"),
+    "cond": (
+        lambda self, x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)),
+        "higher_order.cond is control flow that depends on data",
+    ),
     "item": (lambda self, x: x * x.sum().item(), "control flow that depends on data"),
     "input": (lambda self, x: x.add_(1) * 2, r"changes its input 'x' in place; change a clone\(\)"),
+    "buffer": (
+        lambda self, x: x + self.count.add_(1),
+        "changes 'count' in place, which only the layers of torch.nn may do",
+    ),
     "view": (changed_view, "changes a view in place"),
     "double": (lambda self, x: x.double(), "aten.to.dtype converts to float64; use float32"),
 }

@@ -66,6 +66,24 @@ def test_a_program_with_functional_operators(name):
     assert all(row.good for row in original.comparisons(convert(read(file, name), name), file, name))
 
 
+@pytest.mark.parametrize("changes", ("count", "x"))
+def test_functional_programs_that_change_a_buffer_or_an_input(changes):
+    class Counter(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(4))
+
+        def forward(self, x):
+            (self.count if changes == "count" else x).add_(1)
+            return x * self.count
+
+    file = io.BytesIO()
+    exported = torch.export.export(Counter(), (torch.zeros(2, 4),)).run_decompositions({})
+    torch.export.save(exported, file)
+    with pytest.raises(ModelError, match=f"'{changes}' in place; return the new value instead"):
+        convert(read(file, "Counter"), "Counter")
+
+
 def changed(data, change):
     """An archive with the files that change(name, content) returns; None leaves one out."""
     out = io.BytesIO()

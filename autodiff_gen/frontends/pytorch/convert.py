@@ -30,10 +30,10 @@ from ..imported.program import (
     references,
 )
 from .aten import CONTROL_FLOW, OF_ROWS, TABLE, VIEWS
-from .pt2 import Exported, Node, Stored
+from .graph import Node
+from .pt2 import RUNNING, Exported, Stored
 from .rules import Unsupported
 
-TRACKED = "num_batches_tracked"
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 OURS = {"float32": "f32", "bool": "bool", **dict.fromkeys(INTEGERS, "s32")}
 
@@ -77,9 +77,7 @@ class _Conversion:
             self.node = node
             self._convert(node, k, last_read)
         for changed in self.exported.changed:
-            self._problem(
-                "the network", f"changes its input {changed!r} in place; return the new value instead"
-            )
+            self._problem("the network", f"changes {changed} in place; return the new value instead")
         self.problems.check()
         outputs = tuple(map(self.value, self.exported.outputs))
         return Program(
@@ -194,7 +192,7 @@ class _Conversion:
         root = self.root.get(name, name)
         if root in self.exported.weights:
             weight = self.exported.weights[root][1]
-            if weight.rpartition(".")[2] != TRACKED:
+            if weight.rpartition(".")[2] not in RUNNING:
                 self._problem(
                     "the network", f"changes {weight!r} in place, which only the layers of torch.nn may do"
                 )
@@ -250,7 +248,9 @@ class _Conversion:
     def constant(self, array: Any) -> WeightRef:
         """A reference to an array that is part of the program."""
         assert self.node is not None
-        name = f"{self.node.results[0]}"
+        name = self.node.results[0]
+        while name in self.weights or name in self.exported.stored:
+            name += "_"
         self.weights[name] = Weight(array, CONSTANT)
         return WeightRef(name)
 

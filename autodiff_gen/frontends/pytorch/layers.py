@@ -86,11 +86,7 @@ def _recurrent(function: str, nonlinearity: str | None = None) -> Rule:
     def rule(c: Converter, a: Arguments) -> Any:
         if "params" not in a:
             raise Unsupported("has packed sequences; pad them")
-        states = (
-            a["hx"]
-            if isinstance(a["hx"], tuple) and not isinstance(a["hx"], ValueRef | WeightRef)
-            else (a["hx"],)
-        )
+        states = a["hx"] if isinstance(a["hx"], tuple) else (a["hx"],)
         zero = all(isinstance(s, ValueRef | WeightRef) and s.name in c.zeros for s in states)
         given = None if zero else states if function == "lstm" else states[0]
         options = {

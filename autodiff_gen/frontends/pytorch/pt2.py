@@ -14,26 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ModelError
-from ..imported.program import Shape, ValueRef
+from ..imported.program import Shape
+from .graph import Node, argument_of, class_name_of, dtype_name, node_of, shape_of
 
 SCHEMA = 8  # the major version of the graph's schema
 # ScalarType of the schema -> its NumPy dtype; others are not read.
 DTYPES = {1: "u1", 2: "i1", 3: "i2", 4: "i4", 5: "i8", 6: "f2", 7: "f4", 8: "f8", 12: "?"}
-NAMES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64"}
-NAMES |= {9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16"}
 
 
-@dataclass(frozen=True)
-class Node:
-    """One call of an operator. target: "aten.relu.default"; arguments: by the names of PyTorch's schema, tensors and
-    sizes as ValueRef; results: the names of tensors and sizes; modules: the entries of nn_module_stack, path, instance
-    and class; source: the user's file and line."""
-
-    target: str
-    arguments: Mapping[str, Any]
-    results: tuple[str, ...]
-    modules: tuple[tuple[str, str, str], ...]
-    source: str
+# Buffers that normalisation layers update, here as there.
+RUNNING = ("running_mean", "running_var", "num_batches_tracked")
 
 
 @dataclass(frozen=True)
@@ -50,7 +40,7 @@ class Stored:
 class Exported:
     """inputs: names of the user's inputs; outputs: results in order; single: whether the network returns one tensor;
     weights: the name in the graph -> the kind (parameter, buffer, tensor_constant), the name in the state_dict, whether
-    that has it; stored: tensors by this name; changed: inputs that the network changes in place; shapes, dtypes: of
+    that has it; stored: tensors by this name; changed: inputs and buffers that the network changes; shapes, dtypes: of
     tensors; symbols: the inputs and axes of dynamic sizes; modules: paths in order; class_name: of the
     network."""
 
@@ -109,15 +99,15 @@ class _Archive:
         outputs, changed = _outputs(signature["output_specs"])
         key = models[0].removeprefix("models/").removesuffix(".json")
         return Exported(
-            [_node(n) for n in graph["nodes"]],
+            [node_of(n) for n in graph["nodes"]],
             inputs.users,
             outputs,
             _is_single(module["module_call_graph"]),
             inputs.weights,
             self._tensors("weights", key) | self._tensors("constants", key),
             changed,
-            {n: _shape(meta["sizes"]) for n, meta in tensors.items()},
-            {n: _dtype_name(meta["dtype"]) for n, meta in tensors.items()},
+            {n: shape_of(meta["sizes"]) for n, meta in tensors.items()},
+            {n: dtype_name(meta["dtype"]) for n, meta in tensors.items()},
             frozenset(
                 (n, axis)
                 for n in inputs.users
@@ -126,7 +116,7 @@ class _Archive:
                 if "as_int" not in size
             ),
             tuple(entry["fqn"] for entry in module["module_call_graph"] if entry["fqn"]),
-            _class_name(graph["nodes"]),
+            class_name_of(graph["nodes"]),
         )
 
     def _bytes(self, file: str) -> bytes:
@@ -144,7 +134,7 @@ class _Archive:
             dtype = meta["dtype"]
             if entry.get("use_pickle") or dtype not in DTYPES:
                 raise ModelError(
-                    f"{self.name}: {name!r} is {_dtype_name(dtype)}, stored in a way that cannot be read; use float32"
+                    f"{self.name}: {name!r} is {dtype_name(dtype)}, stored in a way that cannot be read; use float32"
                 )
             file = f"data/{kind}/{entry['path_name']}"
             shape, strides = (tuple(s["as_int"] for s in meta[k]) for k in ("sizes", "strides"))
@@ -153,7 +143,7 @@ class _Archive:
             if array is None:
                 raise ModelError(f"{self.name}: the weight {name!r} is truncated in the archive")
             found[name] = Stored(
-                array, _dtype_name(dtype), meta["requires_grad"], (file, offset, shape, strides)
+                array, dtype_name(dtype), meta["requires_grad"], (file, offset, shape, strides)
             )
         return found
 
@@ -196,15 +186,18 @@ class _Inputs:
 
 
 def _outputs(specs: Sequence[Mapping[str, Any]]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-    """The user's outputs, and the user's inputs that change."""
+    """The user's outputs; and the inputs and buffers that change, but for those of normalisation layers."""
     outputs, changed = [], []
     for spec in specs:
         ((kind, entry),) = spec.items()
         if kind == "user_output":
-            outputs.append(_argument(entry["arg"]))
+            outputs.append(argument_of(entry["arg"]))
         elif kind == "user_input_mutation":
-            changed.append(entry["user_input_name"])
-        elif kind not in ("buffer_mutation", "token"):
+            changed.append(f"its input {entry['user_input_name']!r}")
+        elif kind == "buffer_mutation":
+            if entry["buffer_name"].rpartition(".")[2] not in RUNNING:
+                changed.append(repr(entry["buffer_name"]))
+        elif kind != "token":
             raise ModelError(
                 f"an output of the program is a {kind}; export the network alone, without its loss"
             )
@@ -217,85 +210,3 @@ def _is_single(calls: Sequence[Mapping[str, Any]]) -> bool:
     if signature is None or not signature.get("out_spec"):
         return True
     return json.loads(signature["out_spec"])[1]["type"] is None
-
-
-def _shape(sizes: Sequence[Mapping[str, Any]]) -> Shape:
-    return tuple(size.get("as_int") for size in sizes)
-
-
-def _dtype_name(dtype: int) -> str:
-    return NAMES.get(dtype, f"dtype {dtype}")
-
-
-def _argument(given: Mapping[str, Any]) -> Any:
-    """An argument: numbers, strings, tuples, None, dtypes by name, and ValueRef."""
-    ((kind, value),) = given.items()
-    if kind == "as_none":
-        return None
-    if kind in ("as_tensor", "as_custom_obj"):
-        return ValueRef(value["name"])
-    if kind == "as_tensors":
-        return tuple(ValueRef(t["name"]) for t in value)
-    if kind in ("as_optional_tensors", "as_sym_ints", "as_sym_bools", "as_sym_floats"):
-        return tuple(map(_argument, value))
-    if kind in ("as_sym_int", "as_sym_bool", "as_sym_float", "as_optional_tensor"):
-        return _argument(value)
-    if kind == "as_name":
-        return ValueRef(value)
-    if kind == "as_scalar_type":
-        return _dtype_name(value)
-    if kind == "as_float":
-        return float(value)  # "Infinity" is a string
-    if kind == "as_graph":
-        return None  # of control flow, which no table has
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _node(node: Mapping[str, Any]) -> Node:
-    results = []
-    for output in node["outputs"]:
-        found = _argument(output)
-        results += [
-            r.name
-            for r in (found if isinstance(found, tuple) and not isinstance(found, ValueRef) else [found])
-            if r
-        ]
-    metadata = node["metadata"]
-    target = node["target"].removeprefix("torch.ops.")
-    arguments = {a["name"]: _argument(a["arg"]) for a in node["inputs"]}
-    return Node(
-        target, arguments, tuple(results), _modules(metadata.get("nn_module_stack", "")), _source(metadata)
-    )
-
-
-def _modules(stack: str) -> tuple[tuple[str, str, str], ...]:
-    """`key,path,class;...` -> path, key, class, without the network itself."""
-    found = []
-    for entry in stack.split(";"):
-        key, _, rest = entry.partition(",")
-        path, _, class_name = rest.rpartition(",")
-        if path and "_empty_nn_module_stack" not in entry:
-            found.append((path, key, class_name.rpartition(".")[2]))
-    return tuple(found)
-
-
-def _class_name(nodes: Sequence[Mapping[str, Any]]) -> str:
-    """That of the outermost module."""
-    for node in nodes:
-        path, _, class_name = node["metadata"].get("nn_module_stack", "").split(";")[0].rpartition(",")
-        if path.endswith(",") and class_name.rpartition(".")[2].isidentifier():
-            return str(class_name.rpartition(".")[2])
-    return "Network"
-
-
-def _source(metadata: Mapping[str, str]) -> str:
-    """`net.py:12`: the innermost line that is not PyTorch's own."""
-    place = ""
-    for line in metadata.get("stack_trace", "").splitlines():
-        words = line.split('"')
-        if line.lstrip().startswith('File "') and len(words) > 2:
-            file = words[1].replace("\\", "/")
-            if "/torch/" not in file and not file.startswith("torch/"):
-                number = words[2].partition("line ")[2].partition(",")[0]
-                place = f"{file.rpartition('/')[2]}:{number}"
-    return place

@@ -1,0 +1,105 @@
+"""The graph of an exported program: its JSON as calls of operators with arguments by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..imported.program import Shape, ValueRef
+
+# ScalarType of the schema -> its name.
+NAMES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32", 8: "float64"}
+NAMES |= {9: "complex32", 10: "complex64", 11: "complex128", 12: "bool", 13: "bfloat16", 28: "uint16"}
+
+
+@dataclass(frozen=True)
+class Node:
+    """One call of an operator. target: "aten.relu.default"; arguments: by the names of PyTorch's schema, tensors and
+    sizes as ValueRef; results: the names of tensors and sizes; modules: the entries of nn_module_stack, path, instance
+    and class; source: the user's file and line."""
+
+    target: str
+    arguments: Mapping[str, Any]
+    results: tuple[str, ...]
+    modules: tuple[tuple[str, str, str], ...]
+    source: str
+
+
+def shape_of(sizes: Sequence[Mapping[str, Any]]) -> Shape:
+    return tuple(size.get("as_int") for size in sizes)
+
+
+def dtype_name(dtype: int) -> str:
+    return NAMES.get(dtype, f"dtype {dtype}")
+
+
+def argument_of(given: Mapping[str, Any]) -> Any:
+    """An argument: numbers, strings, tuples, None, dtypes by name, and ValueRef."""
+    ((kind, value),) = given.items()
+    if kind == "as_none":
+        return None
+    if kind in ("as_tensor", "as_custom_obj"):
+        return ValueRef(value["name"])
+    if kind == "as_tensors":
+        return tuple(ValueRef(t["name"]) for t in value)
+    if kind in ("as_optional_tensors", "as_sym_ints", "as_sym_bools", "as_sym_floats"):
+        return tuple(map(argument_of, value))
+    if kind in ("as_sym_int", "as_sym_bool", "as_sym_float", "as_optional_tensor"):
+        return argument_of(value)
+    if kind == "as_name":
+        return ValueRef(value)
+    if kind == "as_scalar_type":
+        return dtype_name(value)
+    if kind == "as_float":
+        return float(value)  # "Infinity" is a string
+    if kind == "as_graph":
+        return None  # of control flow, which no table has
+    return tuple(value) if isinstance(value, list) else value
+
+
+def node_of(node: Mapping[str, Any]) -> Node:
+    """A node of the JSON."""
+    results = []
+    for output in node["outputs"]:
+        found = argument_of(output)
+        results += [ref.name for ref in (found if isinstance(found, tuple) else [found]) if ref]
+    metadata = node["metadata"]
+    target = node["target"].removeprefix("torch.ops.")
+    arguments = {a["name"]: argument_of(a["arg"]) for a in node["inputs"]}
+    return Node(
+        target, arguments, tuple(results), _modules(metadata.get("nn_module_stack", "")), _source(metadata)
+    )
+
+
+def _modules(stack: str) -> tuple[tuple[str, str, str], ...]:
+    """`key,path,class;...` -> path, key, class, without the network itself."""
+    found = []
+    for entry in stack.split(";"):
+        key, _, rest = entry.partition(",")
+        path, _, class_name = rest.rpartition(",")
+        if path and "_empty_nn_module_stack" not in entry:
+            found.append((path, key, class_name.rpartition(".")[2]))
+    return tuple(found)
+
+
+def class_name_of(nodes: Sequence[Mapping[str, Any]]) -> str:
+    """That of the outermost module."""
+    for node in nodes:
+        path, _, class_name = node["metadata"].get("nn_module_stack", "").split(";")[0].rpartition(",")
+        if path.endswith(",") and class_name.rpartition(".")[2].isidentifier():
+            return str(class_name.rpartition(".")[2])
+    return "Network"
+
+
+def _source(metadata: Mapping[str, str]) -> str:
+    """`net.py:12`: the innermost line that is not PyTorch's own."""
+    place = ""
+    for line in metadata.get("stack_trace", "").splitlines():
+        words = line.split('"')
+        if line.lstrip().startswith('File "') and len(words) > 2:
+            file = words[1].replace("\\", "/")
+            if "/torch/" not in file and not file.startswith("torch/"):
+                number = words[2].partition("line ")[2].partition(",")[0]
+                place = f"{file.rpartition('/')[2]}:{number}"
+    return place
