@@ -267,5 +267,6 @@ with np.load(FOLDER / "weights.npz") as file:
 
 x = ag.Input("x", (1, 96, 96, 3), dtype="u8")
 label = ag.Input("label", (1,), dtype="u8")
-scores = net((F.permute(x, (0, 3, 1, 2)).to("f32") - 128.0) / 64.0)
+image = F.permute((x.to("f32") - 128.0) * (1 / 64), (0, 3, 1, 2))
+scores = net(image)
 model = ag.Model([x], [label], {"scores": scores}, nn.CrossEntropyLoss()(scores, label), optim.SGD(lr=0.005))
