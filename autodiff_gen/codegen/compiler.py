@@ -63,6 +63,7 @@ def compile_model(
         model.restore_after,
         frozen=model.frozen,
         state_names=tuple(model.state_names),
+        tied=model.tied,
     )
     if model.guard == "gradients":
         plain = _entries(model.entries("loss"), name, tables)

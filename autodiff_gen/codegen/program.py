@@ -104,6 +104,7 @@ class Program:
     guard_bytes: int | None = None  # with guard="gradients": what the struct has more than with guard="loss"
     frozen: Mapping[str, Any] = field(default_factory=dict)  # parameters that are constants, as arrays
     state_names: tuple[str, ...] = ()  # of a state_dict, frozen parameters included
+    tied: Mapping[str, str] = field(default_factory=dict)  # other names of shared parameters -> those
 
     @property
     def is_model(self) -> bool:

@@ -39,6 +39,7 @@ def write_weights(path: Path, program: Program, state: Mapping[str, Array], step
             own = {
                 n: torch.from_numpy(a.copy()) for n, a in state.items() if roles[n] in ("parameter", "buffer")
             }
+            own |= {alias: own[n] for alias, n in program.tied.items()}
             torch.save(own, temporary)
         os.replace(temporary, path)
     except OSError as error:

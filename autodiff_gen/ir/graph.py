@@ -56,6 +56,7 @@ class State:
     storage: Storage | PartialStorage | None = None
     fixed: bool = False
     channels: Channels | None = None
+    aliases: tuple[str, ...] = ()  # its other names in a state_dict, where several modules share it
 
     @property
     def logical(self) -> Type:
@@ -67,10 +68,10 @@ class State:
         return self.type.moved(self.storage.restored, self.storage.logical)
 
     def edit(self, **changes: Any) -> None:
-        """Change the name, `init`, `trainable` or `channels`; nothing else writes to a state. Graph values refer to the
-        state of a parameter before its name is known, that in the outermost module that holds it, and before the user
-        loads weights or freezes it."""
-        assert not self.fixed and changes.keys() <= {"name", "init", "trainable", "channels"}, (
+        """Change the name, `aliases`, `init`, `trainable` or `channels`; nothing else writes to a state. Graph values
+        refer to the state of a parameter before its name is known, that in the outermost module that holds it, and
+        before the user loads weights or freezes it."""
+        assert not self.fixed and changes.keys() <= {"name", "aliases", "init", "trainable", "channels"}, (
             self.name,
             changes,
         )

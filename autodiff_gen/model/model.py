@@ -190,6 +190,11 @@ class Model:
         """All names of a state_dict, in its order, those of frozen parameters among them."""
         return tuple(dict.fromkeys((*(s.name for s, _ in self._states), *(s.name for s in self.states))))
 
+    @property
+    def tied(self) -> dict[str, str]:
+        """Other names of parameters and buffers that several modules share -> their name in a state_dict."""
+        return {alias: s.name for s, _ in self._states for alias in s.aliases}
+
     def entries(self, guard: str | None = "") -> list[Graph]:
         """train_step, accumulate and apply where requested, predict, and predict_averaged where there are averages;
         `guard` replaces the model's."""

@@ -134,15 +134,19 @@ class Module:
 
     def _named(self, role: str, prefix: str = "", called: bool = False) -> Iterator[tuple[str, Value]]:
         """The values of one role, after all have got their names: in each module parameters first, then buffers."""
-        seen: set[int] = set()
+        seen: dict[int, list[str]] = {}  # all names of each
         found: list[Value] = []
         count = 0
         for module_name, module in self.named_modules(prefix):
             for k, own in (*module._members()[0].items(), *module._own_buffers().items()):
-                if own is None or id(own) in seen:
+                if own is None:
                     continue
-                seen.add(id(own))
                 name = f"{module_name}.{k}" if module_name else k
+                if id(own) in seen:
+                    seen[id(own)].append(name)
+                    own.share(*seen[id(own)])
+                    continue
+                seen[id(own)] = [name]
                 count += isinstance(own, Parameter)
                 found.append(own.bind(name, count, called))
         states = [(v.node.attrs["state"], v) for v in found]

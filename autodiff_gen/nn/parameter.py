@@ -71,6 +71,11 @@ class Stored(ABC):
         self.called = self.called or called
         return self.value
 
+    def share(self, name: str, *aliases: str) -> None:
+        """Note the other names of what several modules hold, if `name` is that of the graph value."""
+        if self.value is not None and not self._state.fixed and self._state.name == name:
+            self._state.edit(aliases=aliases)
+
     def load(self, data: Any) -> None:
         """Start from this initialiser, or from these numbers. Raises ModelError once name and first value are fixed."""
         if self.fixed:

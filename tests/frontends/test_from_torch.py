@@ -8,6 +8,7 @@ from torch_networks import NETWORKS
 import autodiff_gen as ag
 from autodiff_gen import nn, optim
 from autodiff_gen.check.original import comparisons
+from autodiff_gen.device.weights import write_weights
 from autodiff_gen.frontends.imported.source import network_source
 from autodiff_gen.frontends.pytorch.convert import convert
 from autodiff_gen.frontends.pytorch.export import saved
@@ -205,3 +206,20 @@ def test_arguments():
     ):
         with pytest.raises(ag.AutodiffError, match=message):
             ag.from_torch(module, example)
+
+
+@pytest.mark.cc
+def test_the_original_loads_what_pull_writes_of_tied_weights(tmp_path):
+    torch.manual_seed(4)
+    module = NETWORKS["language_model"][0]()
+    net = ag.from_torch(module, torch.zeros(2, 6, dtype=torch.long))
+    index, target = ag.Input("index", (2, 6), "s32"), ag.Input("target", (2, 6, 20))
+    scores = net(index)
+    model = ag.Model([index], [target], {"scores": scores}, nn.MSELoss()(scores, target), optim.SGD(lr=0.5))
+    trainer = model.on_host()
+    trainer.train_step(np.ones((2, 6), np.int32), np.ones((2, 6, 20), np.float32))
+    state = trainer.state_dict()
+    write_weights(tmp_path / "weights.pt", trainer.program, state, 1)
+    module.load_state_dict(torch.load(tmp_path / "weights.pt"))
+    np.testing.assert_array_equal(module.head.weight.detach(), state["tokens.weight"])
+    assert module.head.weight is module.tokens.weight and "head.weight" not in state
